@@ -161,6 +161,7 @@ static mr_status judge(lua_State *L, recording *r, bool all_costs, mr_waits **ou
                          MOST_ITEMS);
     if (!status) status = mr_waits_find(program, &options, out_waits);
     if (!status) mr_waits_note_claims(*out_waits, &r->ledger.claims);
+    status = mr_player_error_outlives(s->machine, status);
     mr_program_release(program);
     return status;
 }

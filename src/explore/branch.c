@@ -250,6 +250,7 @@ mr_status branch_run(explorer *e, const plan *forced, branch **out_branch) {
     if (!status) status = open_player(e, b);
     if (!status) witness_find_items(e, b);
     if (!status) return MR_OK;
+    status = mr_player_error_outlives(e->subject->machine, status);
     branch_destroy(e, b);
     *out_branch = NULL;
     return status;

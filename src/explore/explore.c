@@ -155,6 +155,7 @@ static mr_status explore(explorer *e) {
     branch *b = NULL;
     mr_status status = first_branch(e, &b);
     if (!status) status = search_as_asked(e, b);
+    status = mr_player_error_outlives(e->subject->machine, status);
     branch_destroy(e, b);
     return status;
 }

@@ -95,12 +95,11 @@ typedef struct mr_simulator {
      * Between the two the caller may let the device move (step, waits). It may submit, too, if it takes care of what
      * the model knows of that by itself (objects made and freed, clocks of observers): a backend knows of the device
      * only. A new chooser, mr.reset and whatever lays out memory anew end all checkpoints: not-permitted. Not
-     * permitted either in a host function, and when the device is lost; but one that has been lost since is well
-     * again. */
+     * permitted either in a host function. A device that was lost is lost again, and one that was lost since is well. */
     mr_status (*checkpoint)(mr_machine *machine, mr_checkpoint **out_checkpoint);
     /* One of a history of steps (history.h): restoring it leaves alone what is the host's. No memory of the host's is
      * allocated or freed by it, streams and events that the host has closed stay closed, and host memory that was made
-     * after the checkpoint keeps what is in it. */
+     * after the checkpoint keeps what is in it. A lost device has none. */
     mr_status (*checkpoint_step)(mr_machine *machine, mr_checkpoint **out_checkpoint);
     mr_status (*restore)(mr_machine *machine, mr_checkpoint *checkpoint);
     /* And those made after it; accepts NULL. Each is to be dropped before the machine closes. */

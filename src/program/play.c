@@ -492,3 +492,11 @@ mr_status mr_player_let_move(mr_player *p, mr_difference *io_difference) {
     p->difference = NULL;
     return status;
 }
+
+mr_status mr_player_error_outlives(mr_machine *machine, mr_status error) {
+    mr_error *details = error ? mr_error_details(error) : NULL;
+    if (details && details->where.file)
+        details->where.file = mr_intern(&machine->files, details->where.file,
+                                        strlen(details->where.file), "[script]");
+    return error;
+}

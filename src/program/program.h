@@ -217,6 +217,8 @@ typedef struct {
  * answer, value or time it goes on; after an error that is not the recorded one it stops, as what follows may need
  * what has failed, and returns the error (also: INTERRUPTED), or MR_OK if the recorded error did not come. */
 mr_status mr_player_run(mr_player *player, size_t until, mr_difference *io_difference);
+/* The place in an error of a player is a text of its program. Before that goes, `machine` keeps the text. Returns the error. */
+mr_status mr_player_error_outlives(mr_machine *machine, mr_status error);
 
 /* Lets the device do what the chooser wants it to, between two items; what host functions read then is compared, too. */
 mr_status mr_player_let_move(mr_player *player, mr_difference *io_difference);

@@ -35,7 +35,7 @@ struct mr_checkpoint {
     char *bytes;
     size_t capacity;
     kept_works works, leaving; /* `leaving` is only used while it is restored */
-    mr_status deferred_error;  /* a copy of the machine's; owned, or NULL */
+    mr_status deferred_error, lost; /* copies of the machine's; owned, or NULL */
 };
 
 /* ---- the four parts */
@@ -288,7 +288,8 @@ bool mr_virtual_let_go_later(vgpu *gpu, closed_object object) {
 static void drop_kept(mr_checkpoint *c) {
     forget(&c->works);
     mr_error_destroy(c->deferred_error);
-    c->deferred_error = MR_OK;
+    mr_error_destroy(c->lost);
+    c->deferred_error = c->lost = MR_OK;
 }
 
 static void release(mr_checkpoint *c) {
@@ -352,14 +353,14 @@ static mr_status make(mr_machine *machine, bool host_stays, mr_checkpoint **out_
     vgpu *gpu = vgpu_of(machine);
     *out_checkpoint = NULL;
     MR_TRY(refuse(machine, "checkpoint"));
-    if (machine->lost) return mr_error_copy(machine->lost);
+    if (machine->lost && host_stays) return mr_error_copy(machine->lost);
     mr_checkpoint *c = gpu->spare_checkpoint;
     gpu->spare_checkpoint = NULL;
     if (!c) c = calloc(1, sizeof *c);
     if (!c) return out_of_memory("checkpoint");
     c->gpu = gpu;
     if (!keep_works(c) || !copy_error(machine->deferred_error, &c->deferred_error) ||
-        !save_state(c)) {
+        !copy_error(machine->lost, &c->lost) || !save_state(c)) {
         release(c);
         return out_of_memory("checkpoint");
     }
@@ -395,23 +396,26 @@ mr_status mr_virtual_restore(mr_machine *machine, mr_checkpoint *c) {
                            ? "memory was too short to keep the overwritten contents"
                            : "the chooser, the device model or the memory was replaced after it");
     void *few[16], **scratch = c->works.count > 16 ? malloc(c->works.count * sizeof *scratch) : few;
-    mr_status deferred = MR_OK;
-    bool ready = scratch && copy_error(c->deferred_error, &deferred) && take_leave(c) &&
-                 make_scratch(c, scratch);
+    mr_status deferred = MR_OK, lost = MR_OK;
+    bool ready = scratch && copy_error(c->deferred_error, &deferred) &&
+                 copy_error(c->lost, &lost) && take_leave(c) && make_scratch(c, scratch);
     if (ready) {
         while (gpu->newest_checkpoint != c) pop(gpu);
         mr_undo_roll_back(&gpu->undo, c->undo_mark);
         load_state(c);
         bring_back(c, scratch);
         mr_error_destroy(machine->lost);
-        machine->lost = NULL;
+        machine->lost = lost;
         set_deferred_error(machine, deferred);
         forget(&c->leaving);
         mr_machine_drop_body_notes(machine);
         mr_observers_went_back(machine, c->runs_told);
     }
     c->leaving.count = 0;
-    if (!ready) mr_error_destroy(deferred);
+    if (!ready) {
+        mr_error_destroy(deferred);
+        mr_error_destroy(lost);
+    }
     if (scratch != few) free(scratch);
     return ready ? MR_OK : out_of_memory("restore");
 }

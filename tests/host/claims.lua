@@ -195,10 +195,13 @@ end
 
 -- A failure may show first in a call that gives the device nothing to do, and a reset may come before it shows at all.
 function TestRows.test_a_failure_that_no_command_tells()
-  local fault = "local a, b = mr.stream(), mr.stream() mr.machine.fault('assert', a) mr.machine.pass(9) "
-  local result = run{ fault .. "assert(not pcall(b.wait_stream, b, a)) assert(not pcall(mr.synchronize)) mr.reset()" }
+  local result = run{ [[
+    local a, from, to = mr.stream(), mr.event{timing = true}, mr.event{timing = true}
+    from:record(a) to:record(a) mr.machine.fault('assert', a) mr.machine.pass(9)
+    assert(not pcall(from.elapsed_time, from, to)) mr.reset()]] }
   lu.assertStrContains(result.err, "the run failed at ")
-  for _, code in ipairs { KERNEL .. "kernel[{1, 32}](a, 1 << 28) mr.reset()", KERNEL .. "kernel[{1, 32}](a, 0) mr.reset()",
+  for _, code in ipairs { KERNEL .. "kernel[{1, 32}](a, 1 << 28) mr.reset()",
+                          KERNEL .. "kernel[{1, 32}](a, 0) mr.reset()",
                           "mr.zeros(4) mr.machine.fault('assert', mr.stream()) mr.reset()" } do
     result = run{ code }
     lu.assertEquals(result.status, 0, code)

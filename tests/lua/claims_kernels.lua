@@ -1,6 +1,6 @@
--- Random kernels against two conditions of a claim: "in whatever order its threads run" and "wherever memory lies". Each
--- kernel is launched four times: its threads in both orders, its tensors at two places. Where the values differ, the
--- verdict must have the condition. The order is turned round by the kernel: thread t does what thread 63 - t did.
+-- Random kernels against two conditions of a claim: "in whatever order its threads run" and "wherever memory lies".
+-- Each kernel is launched four times: its threads in both orders, its tensors at two places. Where the values differ,
+-- the verdict must have the condition. The order is turned round by the kernel: thread t does what thread 63 - t did.
 --
 -- MR_CLAIMS_KERNELS sets how many (160), MR_CLAIMS_FIRST the first seed; with MR_CLAIMS_SHOW each mistake is printed at
 -- once, and what the kernels were like at the end.
@@ -21,7 +21,8 @@ local function pick(list) return list[math.random(#list)] end
 local integer, real, wide
 local is_alone = false -- in a branch that not all threads take: no barrier, no exchange with other lanes
 
-local ATOMICS = { "atomicAdd", "atomicMin", "atomicMax", "atomicAnd", "atomicOr", "atomicXor", "atomicExch", "atomicSub" }
+local ATOMICS = { "atomicAdd", "atomicMin", "atomicMax", "atomicAnd", "atomicOr", "atomicXor", "atomicExch",
+  "atomicSub" }
 
 local function index() return pick { "t", "t & 3", "(t * 3) & 63", tostring(math.random(0, 63)), "t ^ 1" } end
 
@@ -43,7 +44,9 @@ function integer(depth)
   if depth <= 0 then return pick { "t", "n", "z[t]", tostring(math.random(-9, 9)) } end
   return pick {
     function() return integer(0) end,
-    function() return ("(%s %s %s)"):format(integer(depth - 1), pick { "+", "-", "*", "&", "^" }, integer(depth - 1)) end,
+    function()
+      return ("(%s %s %s)"):format(integer(depth - 1), pick { "+", "-", "*", "&", "^" }, integer(depth - 1))
+    end,
     function() return ("(int)(%s)"):format(real(depth - 1)) end,
     function() return math.random(3) == 1 and ("(int)(%s)"):format(wide(depth - 1)) or integer(depth - 1) end,
     function() return math.random(3) == 1 and ("__popcll(%s)"):format(wide(depth - 1)) or integer(depth - 1) end,

@@ -79,3 +79,19 @@ mr.stress(function()
   mr.synchronize()
 end, { runs = 20 })
 T.equal(reserved(), live, "memory of runs with a fault")
+
+-- After a failure that the function has caught, it goes on with memory of the host.
+for name, after in pairs {
+  read = function(p) return p[1]:item() end,
+  write = function(p) p:add_(1) return 1 end,
+  new = function() return mr.ones(4, {device = "cpu"}):sum():item() end,
+} do
+  local found = mr.explore(function()
+    local p = mr.zeros(4, {pinned = true})
+    mr.machine.fault("assert", mr.stream())
+    pcall(mr.synchronize)
+    return after(p)
+  end)
+  T.equal(#found.outcomes, 1, name .. " after a failure")
+  T.check(tostring(found.outcomes[1].error):find("explore_faults.lua:%d+: fault: "), found.outcomes[1].error)
+end

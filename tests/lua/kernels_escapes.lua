@@ -136,7 +136,8 @@ end
 function TestAddresses.test_an_address_becomes_another_number()
   local o, p = zeros(4, "f32"), zeros(4)
   for _, body in ipairs{
-    "o[t] = (long long)p / 512 % 1000;", "o[t] = sqrtf((float)(unsigned)(long long)p);", "o[t] = __popcll((long long)p);",
+    "o[t] = (long long)p / 512 % 1000;", "o[t] = sqrtf((float)(unsigned)(long long)p);",
+    "o[t] = __popcll((long long)p);",
     "if ((float)(long long)p > 3e9f) o[t] = 1;", "o[t] = __shfl_sync(-1, (int)(long long)p, 0);",
     "__shared__ float s[4]; s[t] = (long long)p; o[t] = s[t];", "o[t] = __ballot_sync(-1, (float)(long long)p < 1);",
     "double l[4]; l[t] = (long long)p; o[t] = l[t & 2];", "o[t] = (long long)p & 512 ? 0.5f : 2;",
@@ -144,15 +145,17 @@ function TestAddresses.test_an_address_becomes_another_number()
   check("addresses_as_numbers 1", kernel("int *p", "if (p[t] == 7) printf(\"%p\", p);"), p)
   check("", kernel("int *p", "if (p[t] == 7) printf(\"%d %s\", p[t], \"none\");"), p)
   local opaque = "__noinline__ __device__ void f(long long *o, long long a) { o[0] = a; }"
-  check("pointers_as_data 1, addresses_as_numbers 1", mr.kernel(opaque .. [[__global__ void k(long long *o, int *p, int n) {
-    void (*g[2])(long long *, long long) = {f, 0}; g[n](o, (long long)p); }]], "k"), zeros(4, "i64"), p, 0)
+  local k = mr.kernel(opaque .. [[__global__ void k(long long *o, int *p, int n) {
+    void (*g[2])(long long *, long long) = {f, 0}; g[n](o, (long long)p); }]], "k")
+  check("pointers_as_data 1, addresses_as_numbers 1", k, zeros(4, "i64"), p, 0)
 end
 
 function TestAddresses.test_numbers_beside_addresses()
   check("", kernel("float *o, const float *p, float f", "o[(int)(p[t] * f) & 3] = sqrtf(p[t]) < 2 ? p[t] * f : 1;"),
     zeros(4, "f32"), zeros(4, "f32"), 1.5)
   check("", kernel("float *o, const float *p, int n",
-    "float sum = 0; for (const float *q = p + t; q < p + n; q += 4) sum += *q; o[t] = sum;"), zeros(4, "f32"), zeros(8, "f32"), 8)
+    "float sum = 0; for (const float *q = p + t; q < p + n; q += 4) sum += *q; o[t] = sum;"),
+    zeros(4, "f32"), zeros(8, "f32"), 8)
 end
 
 function TestAddresses.test_an_address_is_only_used()

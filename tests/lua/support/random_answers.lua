@@ -18,7 +18,7 @@ local ANSWERS = {
     return count
   end,
   peek = function(w, n) return w.t[n.x]:peek():sum():item() end,
-  shown = function(w, n) return #tostring(w.t[n.x]) + tonumber(tostring(w.t[n.x]:narrow(1, 1, 1)):match("%-?%d+%.?%d*") or 0) end,
+  shown = function(w, n) return tonumber(tostring(w.t[n.x]:narrow(1, 1, 1)):match("%-?%d+%.?%d*")) or 0 end,
   address = function(w, n) return w.s[n.s]:run(function() return (w.t[n.x] + 1).data_ptr // 512 % 1000 end) end,
   reserved = function() return mr.memory.reserved() // 512 end,
   stats = function() return mr.memory.stats().reserved // 512 end,

@@ -36,8 +36,14 @@ extern "C" __global__ void counted(float *y) { y[threadIdx.x] = counter[threadId
 ]==]
 
 local module
-local kernels = setmetatable({}, { __index = function(all, name)
+
+-- A function that is explored must find the kernels that it uses.
+local function load()
   module = module or mr.module("#include <cassert>\n" .. SOURCE)
+end
+
+local kernels = setmetatable({}, { __index = function(all, name)
+  load()
   all[name] = module:get(name)
   return all[name]
 end })
@@ -182,4 +188,4 @@ local function steps(add, N)
   graphs(add, N)
 end
 
-return { steps = steps, forget = forget, clear = clear }
+return { steps = steps, load = load, forget = forget, clear = clear }

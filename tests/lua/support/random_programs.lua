@@ -1,6 +1,6 @@
--- Random stream programs with everything that a script can do, for tests of what verdicts claim. A program is a list of
--- numbers, so it is the same in each run. Each uses a few kinds of steps, drawn at random: the rarest kinds then meet each
--- other as often as the common ones.
+-- Random stream programs with everything that a script can do, for tests of what verdicts claim. A program is a list
+-- of numbers, so it is the same in each run. Each uses a few kinds of steps, drawn at random: the rarest kinds then
+-- meet each other as often as the common ones.
 --
 -- The kinds stand in random_streams.lua (streams, tensors, host functions), random_kernels.lua (kernels, graphs) and
 -- random_answers.lua (what a script asks, failures, resets).
@@ -42,7 +42,8 @@ function programs.make(seed, without)
   local orders = math.random(2, 6) -- of 8 steps, about so many order streams
   local program = { streams = math.random(5) }
   for i = 1, math.random(2, 11) do
-    local kind = (#kinds == 0 or math.random(8) <= orders) and ORDERS[math.random(#ORDERS)] or kinds[math.random(#kinds)]
+    local from = (#kinds == 0 or math.random(8) <= orders) and ORDERS or kinds
+    local kind = from[math.random(#from)]
     program[i] = { kind = kind, s = math.random(3), z = math.random(3), x = math.random(3), y = math.random(3),
       h = math.random(2), e = math.random(2), v = math.random(5) }
   end
@@ -68,9 +69,9 @@ end
 
 local function text(t) return table.concat(t:contiguous():totable(), ",") end
 
--- Runs the program. -> its result as a text (the values of all tensors, and how each step ended), and its world, of which
--- `broken` says how often the program did what a condition of a claim excludes, by the row's key.
-function programs.run(program, ended)
+-- Runs the program. -> its result as a text (the values of all tensors, and how each step ended), and its world, of
+-- which `broken` says how often the program did what a condition of a claim excludes, by the row's key.
+function programs.run(program)
   local w = { program = program, p = {}, q = {}, number = 1, broken = {}, seen = {}, errors = {} }
   for i = 1, 2 do
     w.p[i] = mr.full(N, i, {dtype = "f32", device = "cpu", pinned = true})
@@ -93,7 +94,6 @@ function programs.run(program, ended)
     if w.far then was[#was + 1] = text(w.far) end
   end)
   for i = 1, 2 do was[#was + 1] = text(w.p[i]) was[#was + 1] = text(w.q[i]) end
-  if ended then ended(w) end
   return table.concat(was, "\n") .. "\n" .. table.concat(w.seen, ", "), w
 end
 
@@ -126,5 +126,5 @@ function programs.clean()
   kernels.forget()
 end
 
-programs.kinds = KINDS
+programs.kinds, programs.load_kernels = KINDS, kernels.load
 return programs

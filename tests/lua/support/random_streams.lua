@@ -1,5 +1,5 @@
--- Steps of random programs (random_programs.lua): operations, copies, host functions, memory that comes and goes, and what
--- orders streams.
+-- Steps of random programs (random_programs.lua): operations, copies, host functions, memory that comes and goes, and
+-- what orders streams.
 local mr = require "millrace"
 
 local function on(w, n, f) return w.s[n.s]:run(f) end
