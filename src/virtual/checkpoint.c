@@ -34,7 +34,7 @@ struct mr_checkpoint {
     uint64_t runs_told; /* to observers */
     char *bytes;
     size_t capacity;
-    kept_works works, leaving; /* `leaving` is only used while it is restored */
+    kept_works works, leaving;      /* `leaving` is only used while it is restored */
     mr_status deferred_error, lost; /* copies of the machine's; owned, or NULL */
 };
 
