@@ -28,7 +28,8 @@ static mr_status record(const mr_explore_subject *subject, const plan *forced,
     MR_TRY(mr_program_record(machine, MOST_ITEMS, &recorder));
     mr_status status = steer_script_attach(steer, machine, recorder);
     if (!status) status = subject->run(subject->context, value);
-    *out_strayed = !gone && (steer->strayed || steer->next < forced->steps.count);
+    bool is_left = steer->next < forced->steps.count && !subject->machine->lost; /* R50 */
+    *out_strayed = !gone && (steer->strayed || is_left);
     for (size_t i = 0; !gone && !status && out_functions && i < steer->functions.count; i++)
         if (!mr_vec_push(out_functions, steer->functions.items[i]))
             status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");

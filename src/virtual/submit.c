@@ -136,6 +136,7 @@ mr_status mr_virtual_submit(const mr_command *command, bool *out_taken) {
     bool is_copy = command->kind == MR_COMMAND_COPY;
     host_synchrony host = is_copy ? synchrony_of(gpu, command) : (host_synchrony){0};
     work *w;
+    if (command->machine->lost) return mr_error_copy(command->machine->lost); /* by an observer */
     if (command->kind == MR_COMMAND_FREE && command->u.at_once) {
         free_at_once(gpu, command);
         *out_taken = true;

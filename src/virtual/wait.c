@@ -77,7 +77,13 @@ static void catch_up_since(vgpu *gpu, uint64_t since) {
     mr_machine_host_stood(gpu->machine, since, gpu->host_ns);
 }
 
+/* The device may have been lost since the call began: an observer of it can let the device move. */
+static mr_status check_lost(const vgpu *gpu) {
+    return gpu->machine->lost ? mr_error_copy(gpu->machine->lost) : MR_OK;
+}
+
 static mr_status wait_until(vgpu *gpu, const until *u) {
+    MR_TRY(check_lost(gpu));
     mr_step step;
     mr_moment moment = {.point = MR_CHOICE_WAIT, .until = UINT64_MAX};
     for (; !holds(gpu, u); moment.taken++) {
@@ -98,6 +104,7 @@ static mr_status wait_until(vgpu *gpu, const until *u) {
 }
 
 mr_status mr_virtual_advance(vgpu *gpu, mr_choice_point point, work *goal) {
+    if (point != MR_CHOICE_LOOK) MR_TRY(check_lost(gpu));
     mr_step step;
     mr_moment moment = {.point = point, .until = gpu->host_ns, .goal = goal};
     gpu->since_advance = 0;
