@@ -155,7 +155,7 @@ EMBED_MODELS := $(sort $(wildcard src/virtual/models/*.model))
 EMBED_DEVICE := $(sort $(shell find src/compile/device -type f))
 EMBED_PAGE   := $(sort $(wildcard src/trace/page/*))
 # What help() answers with. docs/api.md is written from what the binary knows anyway.
-EMBED_DOCS   := $(filter-out docs/api.md docs/performance.md,$(sort $(wildcard docs/*.md)))
+EMBED_DOCS   := $(filter-out docs/api.md docs/contributing.md docs/performance.md,$(sort $(wildcard docs/*.md)))
 EMBED_EXAMPLES := $(sort $(wildcard scripts/examples/*.lua))
 EMBED        := $(foreach f,$(EMBED_LUA),$(f)=$(f)) $(foreach f,$(EMBED_MODELS),models/$(notdir $(f))=$(f)) \
                 $(foreach f,$(EMBED_DEVICE),$(f:src/compile/%=%)=$(f)) $(foreach f,$(EMBED_PAGE),$(f:src/%=%)=$(f)) \
@@ -357,9 +357,13 @@ SAN_ENV := ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:intercept_tls
            TSAN_OPTIONS=halt_on_error=1:die_after_fork=0:allocator_may_return_null=1
 
 .PHONY: check
-check: all $(TEST_BIN) $(TERMINAL) $(FAKE_CUDA) $(PTX) $(BUILD)/sample_trace  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
+check: all $(if $(TESTS),$(filter $(TEST_BIN),$(TESTS)),$(TEST_BIN)) $(TERMINAL) $(FAKE_CUDA) $(PTX) $(BUILD)/sample_trace  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
 	@$(if $(SAN),$(SAN_ENV)) $(LUA) tests/run.lua --host $(HOST) --times $(TIMES) \
 	    $(or $(TESTS),$(ALL_TESTS))
+
+.PHONY: check-recipes
+check-recipes: all $(TERMINAL) $(FAKE_CUDA) $(PTX)  ## follow the recipes of docs/contributing.md on a copy of the tree
+	@$(LUA) tests/recipes.lua $(BUILD)
 
 .PHONY: check-san
 check-san:  ## the same under AddressSanitizer and UndefinedBehaviorSanitizer

@@ -32,7 +32,7 @@ local BUS_BYTES = M.virtual and 64 * MIB or 256 * MIB
 
 local function add() small:add_(1) end
 
--- Of the host, a call: `calls` of them in a row. What they made is put away by `after`, which does not count.
+-- A call of the host: `calls` of them in a row. What they made is put away by `after`, which does not count.
 local function a_call(calls, work, after)
   local function once()
     M.wait_for_all()
@@ -64,7 +64,7 @@ end
 
 local BURST, BURSTS = 3, 40
 
--- Of the host, a call in short bursts between other things, with nothing freed meanwhile.
+-- A call of the host in short bursts between other things, with nothing freed meanwhile.
 local function a_call_among_others(work)
   local function once()
     local ms = 0
@@ -83,7 +83,7 @@ local function a_call_among_others(work)
   return M.median_of(ROUNDS, once)
 end
 
--- Of the device, a piece of work: what `count` more of them add, so that the events' own time falls out.
+-- A piece of work of the device: what `count` more of them add, so that the events' own time falls out.
 local function a_piece(count, work)
   local function pieces(n)
     return M.median_of(ROUNDS, function()
@@ -360,7 +360,7 @@ function measure.synchronize_ns()
   return a_call(50, wait_for_stream), "an idle stream"
 end
 
--- Of a busy device: what it takes beyond a stream comes when the work has ended, and few wait for an idle one.
+-- For a busy device: what it takes beyond a stream comes when the work has ended, and few wait for an idle one.
 function measure.device_synchronize_ns()
   local beyond = launch_and(mr.synchronize) - launch_and(wait_for_stream)
   return found.synchronize_ns + beyond,

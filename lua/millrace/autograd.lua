@@ -1,11 +1,38 @@
 -- Autograd, as scripts call it. What is recorded of each call whose arguments require gradients is in
--- autograd/recording.lua, the graph in autograd/graph.lua, the derivatives in derivatives.lua, the backward pass in
+-- autograd/recording.lua; the graph in autograd/graph.lua, the derivatives in derivatives.lua; the backward pass in
 -- autograd/backward.lua, operations of the script's in autograd/function.lua; docs/autograd.md is the user's page.
 --
 -- Easiest to break: what a script asks of a tensor can depend on a change that was made through another view. So
 -- `settled` and `target`, which take that into account, are asked, and not the state.
 --
 -- The module is a function of the tools that src/bind/gradient_tools.c hands to it.
+--
+-- Autograd (docs/autograd.md) is written in Lua; C has only the way there. A function that makes a tensor from
+-- others, or changes one, is an `MR_RECORDED_FUNCTION` (`bind/record.h`). It asks whether any tensor of the state
+-- requires gradients, which is one comparison, and runs. If one of its arguments does,
+-- `lua/millrace/autograd/recording.lua` gets the call: it calls the function itself, and makes a node. So a function
+-- in a local of the script is recorded, too, and what is recorded costs nothing elsewhere.
+--
+--     bind/record.h            one comparison; bind/record.c asks about the arguments
+--     lua/millrace/autograd.lua            what scripts call: requires_grad_, backward, mr.autograd.grad
+--     lua/millrace/autograd/recording.lua  the rule of the function; a node with what its derivative reads
+--     lua/millrace/autograd/graph.lua      the place of a tensor in the graph; changes in place, of views, too
+--     lua/millrace/autograd/function.lua   operations with a derivative of the script's
+--     lua/millrace/derivatives.lua         the derivatives, most of them as an expression: mul = "g * b; g * a"
+--     lua/millrace/autograd/backward.lua   nodes in the reverse order of the calls; streams, waits, record_stream
+--
+-- What autograd keeps for a tensor is the user value of its userdata, so it goes with the tensor. A view's user value
+-- is the tensor that it is a view of, even while nothing is recorded: a later `v:copy_(x)` must find what it changes.
+-- Each storage counts the writes to it (`mr_storage.version`), where the last writer is noted for messages; a value
+-- that a derivative reads is kept with the count, and a difference is an error that has both lines.
+--
+-- With `create_graph` the pass is recorded like other calls, and owns nothing: gradients are not added to in place,
+-- and none is freed before the collector does it. What a change in place has kept from before the change has its
+-- place in the graph, too.
+--
+-- Nodes are numbered. An edge leads to a smaller number, so the greatest one that has a gradient is always complete,
+-- and a heap replaces the counting of dependencies. Until the last node has been carried out nothing changes that the
+-- script can see.
 local mr = require "millrace"
 local new_engine = require "millrace.autograd.backward"
 local new_function = require "millrace.autograd.function"

@@ -138,7 +138,7 @@ return function(tools, check)
     return #order == #labels and t or t:reshape(present)
   end
 
-  -- Of two dims with one name, the elements whose positions agree.
+  -- The elements of two dims with one name whose positions agree.
   local function diagonals(term)
     for d, label in ipairs(term.labels) do
       local other = place_of({ table.unpack(term.labels, d + 1) }, label)

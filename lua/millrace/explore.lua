@@ -118,7 +118,7 @@ return function(tools)
     return text_meta
   end
 
-  -- Of two operations at one line.
+  -- For two operations at one line.
   local function told_apart(side)
     return ("`%s` on %s at %s"):format(side.op, side.stream == "host" and "the host" or side.stream, shown(side))
   end

@@ -1,7 +1,7 @@
 -- g:inputs: names for the tensors of before a capture that a graph reads, and new values for them.
 --
--- New values are copied in front of the next launch, on its stream, so they come after the earlier launches there and
--- the checker sees the copies like those of the script. Easiest to break: a call with one wrong entry changes nothing.
+-- New values are copied in front of the next launch, on its stream, so they come after the earlier launches there. The
+-- checker sees the copies like those of the script. Easiest to break: a call with one wrong entry changes nothing.
 local mr = require "millrace"
 
 return function(tools)

@@ -60,7 +60,7 @@ local Event = {}
 ---Operators broadcast and promote dtypes as the methods do, by PyTorch's rule. The categories are,
 ---from high to low: float, integer, bool; inside a category, the wider type is taken. A tensor without
 ---dimensions changes the dtype only if its category is higher than that of all tensors with
----dimensions, and a plain number only if its category is higher than that of all tensors. `==`
+---dimensions. A plain number does so only if its category is higher than that of all tensors. `==`
 ---compares identity. `<`, `<=`, `>` and `>=` do not exist, because Lua would convert their result to
 ---one boolean: use lt, le, gt, ge, eq, ne.
 ---Networks.
@@ -163,7 +163,7 @@ mr.graph = {}
 ---@field bytes integer Bytes of memory that the graphs of the pool have together.
 ---@field saved integer How many bytes more they would have without the pool.
 ---@field graphs integer How many graphs were captured with it and are not gone.
----@field allocations integer Of how many pieces the memory is.
+---@field allocations integer How many pieces the memory consists of.
 ---@field device millrace.Device The device of its graphs.
 local Graph_pool = {}
 
@@ -190,7 +190,7 @@ mr.trace = {}
 ---What a script asked for and when the devices carried it out. Does not change after it was made. Made
 ---by mr.timeline and mr.trace.stop.
 ---@class millrace.Trace
----@field spans table[] One table for each command, in the order of submission: name, kind ("op", "copy", "record", ...), stream (its name, or "host"), engine ("sm", "copy-in", ..., "host" for what the host does by itself), start and finish (on the device; nil: it has not run), where, seq, and where they are known ready, called, returned, waited (the host's clock and how long the host stood in the call), bytes, blocks, event, record (index of the record that it waits for), held_by (what it waited for last) and holder (index). Times are milliseconds since the trace began.
+---@field spans table[] One table for each command, in the order of submission: name, kind ("op", "copy", "record", ...), stream (its name, or "host"), engine ("sm", "copy-in", ..., "host" for what the host does by itself), start and finish (on the device; nil: it has not run), where, seq; where they are known ready, called, returned, waited (the host's clock and how long the host stood in the call); bytes, blocks, event, record (index of the record that it waits for), held_by (what it waited for last) and holder (index). Times are milliseconds since the trace began.
 ---@field ms number How long it took: the latest time of any span.
 ---@field streams table[] The streams: name, id, device, priority.
 ---@field hazards table[] Hazards that the checker reported: kind, message, fix, first and second (indices of spans).
@@ -596,8 +596,8 @@ function mr.tile(x, ...) end
 ---@return millrace.Tensor
 function mr.repeat_interleave(x, times, dim) end
 
----Of a matrix, the elements of diagonal k, as a copy; of a vector, the matrix that has it there and is
----0 elsewhere. Diagonal 1 is the one above the main diagonal.
+---Returns diagonal k of a matrix, as a copy. For a vector, returns the matrix with it as that diagonal
+---and 0 elsewhere. Diagonal 1 is the one above the main diagonal.
 ---@param x millrace.Tensor
 ---@param k? integer
 ---@return millrace.Tensor
@@ -1016,10 +1016,10 @@ function mr.stress(fn, options) end
 ---Runs `fn()` once and tells which of its waits are needed: wait_event, wait_stream, each member of a
 ---barrier, synchronize. The commands are shown to the hazard checker without each of them; nothing
 ---runs again. The result can be printed. It has total, sufficient (the size of a smallest set that is
----enough), exact (whether no smaller one is), hazards (accesses that have one already), not_followed
----(clauses, or nil), makespan_ms, sufficient_ms (with only that set), and waits: for each line {kind=,
+---enough); exact (whether no smaller one is), hazards (accesses that have one already); not_followed
+---(clauses, or nil); makespan_ms, sufficient_ms (with only that set), and waits: for each line {kind=,
 ---where=, who=, verdict="needed", "together" (others do the same, and not all can go), "unknown" (it
----orders what nobody follows: host functions, an answer, atomic updates) or "redundant", kept= (in
+---orders what nobody follows: host functions, an answer, atomic updates) or "redundant"; kept= (in
 ---that set), because=, rounds=, needed_rounds=, costs_ms= (what the program would take less without
 ---it, by the device model), instead= (something cheaper)}, and record_streams: for each line that
 ---calls record_stream {where=, tensor=, stream=, verdict=, kept=, because=, rounds=}. `costs`: predict
@@ -1459,8 +1459,8 @@ function Tensor:tile(...) end
 ---@return millrace.Tensor
 function Tensor:repeat_interleave(times, dim) end
 
----Of a matrix, the elements of diagonal k, as a copy; of a vector, the matrix that has it there and is
----0 elsewhere. Diagonal 1 is the one above the main diagonal.
+---Returns diagonal k of a matrix, as a copy. For a vector, returns the matrix with it as that diagonal
+---and 0 elsewhere. Diagonal 1 is the one above the main diagonal.
 ---@param k? integer
 ---@return millrace.Tensor
 function Tensor:diag(k) end
@@ -2093,10 +2093,10 @@ function Kernel:access() end
 
 ---What the launches of the kernel did on the virtual GPU so far, or since the last `reset`: `blocks`
 ---that were counted (of `launched_blocks`: all of a kernel's first 2048 threads, then one of 64, or as
----the setting `kernel_profile_every` says), `instructions` of warps, `active_lanes` of 32 (the mean of
----the instructions that at least one lane executes), `classes` (counts by kind of instruction: memory
+---the setting `kernel_profile_every` says); `instructions` of warps, `active_lanes` of 32 (the mean of
+---the instructions that at least one lane executes); `classes` (counts by kind of instruction: memory
 ---requests, sectors of 32 bytes, efficiency, passes over the banks; the same for its `loads` and its
----`stores`), `occupancy` and `limited_by` for blocks of that size (those of the last launch), `ms`
+---`stores`); `occupancy` and `limited_by` for blocks of that size (those of the last launch); `ms`
 ---that a launch takes by the device's figures, `bound_by` and `times` of whatever may bound it;
 ---p:lines() has the same counts for each line of the source. print shows both. nil and why, if no
 ---launch was counted yet. Waits for nothing: synchronize first.
@@ -2123,7 +2123,7 @@ function Module:global(name, dtype) end
 ---Returns the bytes and counts of one device: `live` (bytes of tensors that the script holds),
 ---`reserved` (bytes that the pool has allocated from the device), `peak` (the highest `live`),
 ---`allocations` (live ones) and `total_allocations`. Without a device, it returns the sums over all
----devices, a list `devices` with the values of each (the first entry is device 0), and `host` with
+---devices, and a list `devices` with the values of each (the first entry is device 0). `host` has
 ---live, peak and allocations of host memory.
 ---@param device? millrace.Device|integer
 ---@return table
@@ -2166,7 +2166,7 @@ function mr.hazard.mode(mode) end
 ---What has been found so far, one table for each pair of places: kind, reason, tensor, tensors (that
 ---one and the others of the same operation), bytes, first, second (op, access, stream, where, seq; of
 ---a kernel's launch: assumed, why it may not touch these bytes at all, and atomic, true for atomic
----updates), fix (the lines to add, as text), fixes (the same as a list, with their places), count,
+---updates); fix (the lines to add, as text), fixes (the same as a list, with their places), count,
 ---stream_pairs (between how many pairs of streams), amended, why, message.
 ---@return table[] reports
 function mr.hazard.reports() end
@@ -2208,8 +2208,8 @@ function mr.hazard.why(first, second) end
 
 ---"no hazards: every legal schedule ..." or how many there were, and a line for each thing that was
 ---not followed; and the numbers, since the last clear(): claim ("every-legal-schedule", "conditional",
----"none"), operations, hazards, reports (pairs of places), follow_ups (other accesses that the same
----fixes order), checked_apart (operations inside check()), and how much of each row in docs/hazards.md
+---"none"), operations, hazards, reports (pairs of places); follow_ups (other accesses that the same
+---fixes order), checked_apart (operations inside check()); and how much of each row in docs/hazards.md
 ---was not followed: failed, not_run, queries and the others.
 ---@return string text
 ---@return table totals
@@ -2312,7 +2312,7 @@ function Graph:enable(i, on) end
 function Graph:set(i, fn) end
 
 ---Returns a table for each node, in the order of their capture: {index=, kind= ("kernel", "copy",
----"host function", "alloc", "free"), name=, where=, stream= (on which it was captured), after= (the
+---"host function", "alloc", "free"), name=, where=, stream= (on which it was captured); after= (the
 ---numbers of the nodes that it comes after), reads=, writes= (names of tensors), enabled=}.
 ---@return table[] nodes
 function Graph:nodes() end
@@ -2464,18 +2464,18 @@ function Trace:critical_path() end
 ---holder=, saves_ms=, needed_by=, exact=}: `text` is the answer in words, `where` the line that is the
 ---cause, `saves_ms` how much earlier the later one could have begun without that. `exact` is true
 ---where a run without it shows just that. Where the cause must stay, `needed_by` has two spans whose
----data need it, and there is no `saves_ms`. Of two that overlapped, `share` is the part of the shorter
----one; the cause is told where that is less than 0.9.
+---data need it, and there is no `saves_ms`. If the two overlapped, `share` is the part of the shorter
+---one. The cause is told where that is less than 0.9.
 ---@param a table|integer|string
 ---@param b table|integer|string
 ---@return table why
 function Trace:why(a, b) end
 
 ---Compares with another trace of the same script: another device model, or a GPU beside the virtual
----one, or an edited script. Returns a list with a row for each line and operation, {name=, where=,
----after_where=, before_count=, after_count=, before_ms=, after_ms=, before_start=, after_start=}, in
----the order of the script, and in it `before_ms` and `after_ms` of the whole. print shows it as a
----table; later:print{before=tr} shows the timelines.
+---one, or an edited script. Returns a list with a row for each line and operation: {name=, where=,
+---after_where=, before_count=, after_count=, before_ms=, after_ms=, before_start=, after_start=}. The
+---rows are in the order of the script; the list has `before_ms` and `after_ms` of the whole. print
+---shows it as a table; later:print{before=tr} shows the timelines.
 ---@param later millrace.Trace
 ---@return table rows
 function Trace:compare(later) end

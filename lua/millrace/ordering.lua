@@ -65,7 +65,7 @@ return function(tools, check)
 
   local UNIQUE = { return_inverse = true, return_counts = true }
 
-  -- Of a sorted vector: whether each element differs from the one before it.
+  -- Whether each element of a sorted vector differs from the one before it.
   local function is_first(sorted)
     local count = sorted.numel
     local start = mr.ones(1, { dtype = "bool", device = sorted.device })

@@ -127,7 +127,7 @@ return function(tools)
     return sections
   end
 
-  -- Of a table, the rows in which the word stands.
+  -- The rows of a table in which the word stands.
   local function rows_with(word, paragraph)
     local rows = {}
     for row in paragraph:gmatch("[^\n]+") do

@@ -21,7 +21,7 @@ static mr_stream *streams[STREAMS];
 static mr_event *events[STREAMS];
 static mr_tensor *tensors[STREAMS];
 
-/* Of this process, so that others on the machine count less. */
+/* The time of this process, so that others on the machine count less. */
 static double cpu_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);

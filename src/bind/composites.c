@@ -56,8 +56,8 @@ MR_FUNCTION(composite_repeat_interleave, "repeat_interleave",
 }
 
 MR_FUNCTION(composite_diag, "diag", "x:diag([k: integer=0]) -> tensor",
-            "Of a matrix, the elements of diagonal k, as a copy; of a vector, the matrix that has "
-            "it there and is 0 elsewhere. Diagonal 1 is the one above the main diagonal.") {
+            "Returns diagonal k of a matrix, as a copy. For a vector, returns the matrix with it "
+            "as that diagonal and 0 elsewhere. Diagonal 1 is the one above the main diagonal.") {
     return mr_functional_call(L, "diag");
 }
 

@@ -99,7 +99,7 @@ MR_FUNCTION(
     return 1;
 }
 
-/* Only here is the line known that a capture which this invalidates names. */
+/* Asked here: only bind knows the script's line, which the capture's error names. */
 static void ask_capture(lua_State *L, const mr_caller *caller, mr_event *event) {
     mr_raise(L, mr_capture_ask_host(caller, MR_ASK_EVENT, "elapsed_time", NULL, event, NULL));
 }

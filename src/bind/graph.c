@@ -159,7 +159,7 @@ MR_FUNCTION(
     graph_nodes, "nodes", "g:nodes() -> nodes: table[]",
     "Returns a table for each node, in the order of their capture: {index=, kind= (\"kernel\", "
     "\"copy\", \"host function\", \"alloc\", \"free\"), name=, where=, stream= (on which it was "
-    "captured), after= (the numbers of the nodes that it comes after), reads=, writes= (names of "
+    "captured); after= (the numbers of the nodes that it comes after), reads=, writes= (names of "
     "tensors), enabled=}.") {
     mr_set_context(L);
     const mr_executable *x = keep(L, 1);

@@ -81,7 +81,7 @@ static const mr_property properties[] = {
     {"bytes", "integer", "Bytes of memory that the graphs of the pool have together.", get_bytes},
     {"saved", "integer", "How many bytes more they would have without the pool.", get_saved},
     {"graphs", "integer", "How many graphs were captured with it and are not gone.", get_graphs},
-    {"allocations", "integer", "Of how many pieces the memory is.", get_allocations},
+    {"allocations", "integer", "How many pieces the memory consists of.", get_allocations},
     {"device", "device", "The device of its graphs.", get_device},
     {NULL, NULL, NULL, NULL}};
 

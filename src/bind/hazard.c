@@ -224,8 +224,8 @@ static void push_reports(lua_State *L) {
 
 /* --- host functions ----------------------------------------------------------------------------- */
 
-/* Lets those run that the checker has seen and that have not run, and kernels of the script's own, so that what they do is
- * judged whether or not the script waits for them. No order follows: the script did not ask for it. */
+/* Runs the host functions that the checker has seen and that have not run, and kernels of the script's own. So their
+ * accesses are judged whether or not the script waits for them. No order follows: the script did not ask for it. */
 static mr_status run_functions(const state *s) {
     mr_machine *machine = s->machine;
     for (int i = 0; i < machine->device_count && !machine->in_host_function; i++) {
@@ -318,7 +318,7 @@ MR_FUNCTION(
     "(that one and the others of the same operation), bytes, first, second (op, access, stream, "
     "where, seq; of a kernel's launch: assumed, why it may not touch these bytes at all, and "
     "atomic, "
-    "true for atomic updates), fix (the lines to add, as text), fixes (the same as a list, with "
+    "true for atomic updates); fix (the lines to add, as text), fixes (the same as a list, with "
     "their places), "
     "count, stream_pairs (between how many pairs of streams), "
     "amended, why, message.") {
@@ -474,9 +474,9 @@ MR_FUNCTION(
     hazard_summary, "summary", "mr.hazard.summary() -> text: string, totals: table",
     "\"no hazards: every legal schedule ...\" or how many there were, and a line for each thing "
     "that was not followed; and the numbers, since the last clear(): claim "
-    "(\"every-legal-schedule\", \"conditional\", \"none\"), operations, hazards, reports "
-    "(pairs of places), follow_ups (other accesses that the same fixes order), checked_apart "
-    "(operations inside check()), and how much of each row in docs/hazards.md was not followed: "
+    "(\"every-legal-schedule\", \"conditional\", \"none\"), operations, hazards, reports (pairs of "
+    "places); follow_ups (other accesses that the same fixes order), checked_apart "
+    "(operations inside check()); and how much of each row in docs/hazards.md was not followed: "
     "failed, not_run, queries and the others.") {
     mr_set_context(L);
     mr_hazard *hazard = hazard_of(L);

@@ -1,5 +1,5 @@
-/* help: the help texts of the functions, as a page for people (mr.help) and as tables for programs
- * (mr.docs, which docs/api.md, the editor stub and the tests use). */
+/* help: the help texts of the functions, as a page for people (mr.help); as tables for programs (mr.docs, which
+ * docs/api.md, the editor stub and the tests use). */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -386,7 +386,7 @@ static int not_found(lua_State *L, const search *s) {
     return mr_misuse(L, "help: nothing is called `%s`: help() shows the first steps", s->name);
 }
 
-/* Of a module or an optimiser, which are tables: their metatable says it. NULL: it is none. */
+/* The kind of a module or an optimiser, which are tables: their metatable says it. NULL: it is none. */
 static const char *owner_of_table(lua_State *L, int index) {
     if (!lua_istable(L, index) || luaL_getmetafield(L, index, "help") == LUA_TNIL) return NULL;
     const char *name = lua_tostring(L, -1), *owner = NULL;

@@ -4,7 +4,7 @@
 
 #include <lua.h>
 
-/* Of the lines of a page: of the terminal, or what COLUMNS says. */
+/* The width of a page's lines: that of the terminal, or what COLUMNS says. */
 int mr_help_width(void);
 
 /* Pushes the usage line of the function at `index`; nil: it is none of millrace's. */

@@ -26,7 +26,7 @@ static void add_stats(mr_memory_stats *sum, const mr_memory_stats *stats) {
     sum->total_allocations += stats->total_allocations;
 }
 
-/* Of one device, or of all together. */
+/* For one device, or for all together. */
 static mr_memory_stats sum_stats(mr_machine *machine, mr_device *device) {
     mr_memory_stats sum = {0};
     if (device) return mr_device_memory(device);
@@ -42,8 +42,8 @@ MR_FUNCTION(
     "Returns the bytes and counts of one device: `live` (bytes of tensors that the script holds), "
     "`reserved` (bytes that the pool has allocated from the device), `peak` (the highest `live`), "
     "`allocations` (live ones) and `total_allocations`. Without a device, it returns the sums over "
-    "all devices, a list `devices` with the values of each (the first entry is device 0), and "
-    "`host` with live, peak and allocations of host memory.") {
+    "all devices, and a list `devices` with the values of each (the first entry is device 0). "
+    "`host` has live, peak and allocations of host memory.") {
     mr_machine *machine = mr_set_context(L);
     mr_device *device = opt_device(L, 1);
     int count = device ? 0 : machine->device_count;

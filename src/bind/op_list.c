@@ -52,7 +52,7 @@ static void push_derivatives(lua_State *L) {
     else lua_pushnil(L);
 }
 
-/* Of the row at the top; `derivatives` is what push_derivatives pushed. */
+/* For the row at the top; `derivatives` is what push_derivatives pushed. */
 static void add_derivative(lua_State *L, const mr_op *op, int derivatives) {
     if (!lua_istable(L, derivatives)) return;
     lua_getfield(L, derivatives, op->name);

@@ -55,8 +55,8 @@ const mr_class mr_operators_class = {
     "Operators broadcast and promote dtypes as the methods do, by PyTorch's rule. The categories "
     "are, from high to low: float, integer, bool; inside a category, the wider type is taken. A "
     "tensor without dimensions changes the dtype only if its category is higher than that of all "
-    "tensors with dimensions, and a plain number only if its category is higher than that of all "
-    "tensors. `==` compares identity. `<`, `<=`, `>` and `>=` do not exist, because Lua would "
+    "tensors with dimensions. A plain number does so only if its category is higher than that of "
+    "all tensors. `==` compares identity. `<`, `<=`, `>` and `>=` do not exist, because Lua would "
     "convert their result to one boolean: use lt, le, gt, ge, eq, ne.",
     functions,
     NULL,

@@ -235,7 +235,7 @@ static const callers with_variants[MR_FAMILY_COUNT] = {
     [MR_FAMILY_REDUCE] = {mr_call_extreme, NULL},
 };
 
-/* Of rows with a parameter, and of those that fill where a mask is true. */
+/* For rows with a parameter, and for those that fill where a mask is true. */
 static const callers with_parameter[MR_FAMILY_COUNT] = {
     [MR_FAMILY_BINARY] = {call_activation, call_activation_in_place},
 };

@@ -92,7 +92,7 @@ void mr_pending_explain_stream(mr_machine *machine, const mr_stream *stream,
 
 /* --- the list --------------------------------------------------------------------------------------- */
 
-/* Of one pending command, what is shown. */
+/* What is shown of one pending command. */
 typedef struct {
     mr_stream *stream; /* owned */
     const char *name;  /* interned */

@@ -76,9 +76,9 @@ MR_FUNCTION(tensor_index, "__index", "t[i] -> tensor",
             "last [, step]} is a range that includes both ends; {i} keeps the dim, with size 1; {} "
             "keeps all. Dims without an entry are kept whole. ipairs(t) goes through the rows. A "
             "tensor as index makes a copy: t[index], of integers, has the rows that it names "
-            "(index_select), and t[mask], of bools, the elements or rows where the mask, whose "
-            "dims are the first ones of t, is true (masked_select; the host waits for their "
-            "number). One of the entries of t[{...}] can be such a tensor, for its dim.") {
+            "(index_select). t[mask], of bools, has the elements or rows where the mask is true "
+            "(masked_select). The dims of the mask are the first ones of t; the host waits for the "
+            "number. One of the entries of t[{...}] can be such a tensor, for its dim.") {
     int type = lua_type(L, 2);
     if (type == LUA_TSTRING) return mr_class_lookup(L);
     if (type == LUA_TUSERDATA && mr_test_tensor(L, 2)) return mr_functional_get_index(L);

@@ -50,7 +50,7 @@ void mr_check_same_place(lua_State *L, const char *what, const mr_tensor *a, con
 
 int mr_tensor_get_index(lua_State *L); /* __index for anything but a string */
 int mr_tensor_set_index(lua_State *L); /* __newindex for anything but a string */
-/* Of a call of __index with an integer: whether ipairs asks for the row behind the last. It ends there, as it does for a
+/* For a call of __index with an integer: whether ipairs asks for the row behind the last. It ends there, as it does for a
  * table. */
 bool mr_tensor_ends_ipairs(lua_State *L);
 /* Calls a function of lua/millrace/functional.lua with the arguments of the running one, and returns its results. */

@@ -195,9 +195,9 @@ static const mr_property trace_properties[] = {
      "\"record\", ...), "
      "stream (its name, or \"host\"), engine (\"sm\", \"copy-in\", ..., \"host\" for what the host "
      "does by itself), start and finish "
-     "(on the device; nil: it has not run), where, seq, and where they are known ready, called, "
+     "(on the device; nil: it has not run), where, seq; where they are known ready, called, "
      "returned, "
-     "waited (the host's clock and how long the host stood in the call), bytes, blocks, event, "
+     "waited (the host's clock and how long the host stood in the call); bytes, blocks, event, "
      "record (index of the record that it waits for), held_by (what it waited for last) and holder "
      "(index). Times are milliseconds since the trace began.",
      get_spans},

@@ -203,8 +203,8 @@ MR_SHARED_FUNCTION(
     "`where` the line that is the cause, `saves_ms` how much earlier the later one could have "
     "begun "
     "without that. `exact` is true where a run without it shows just that. Where the cause must "
-    "stay, `needed_by` has two spans whose data need it, and there is no `saves_ms`. Of two that "
-    "overlapped, `share` is the part of the shorter one; the cause is told where that is less than "
+    "stay, `needed_by` has two spans whose data need it, and there is no `saves_ms`. If the two "
+    "overlapped, `share` is the part of the shorter one. The cause is told where that is less than "
     "0.9.") {
     const mr_trace *trace = mr_check_trace(L, 1);
     uint32_t a = mr_check_span(L, 2, trace, MR_TRACE_NONE), b = mr_check_span(L, 3, trace, a);
@@ -276,10 +276,11 @@ static void say_rows(mr_buffer *text, const mr_trace_rows *rows, uint64_t before
 MR_SHARED_FUNCTION(
     trace_compare, "compare", "tr:compare(later: trace) -> rows: table",
     "Compares with another trace of the same script: another device model, or a GPU beside the "
-    "virtual one, or an edited script. Returns a list with a row for each line and operation, "
+    "virtual one, or an edited script. Returns a list with a row for each line and operation: "
     "{name=, where=, after_where=, "
-    "before_count=, after_count=, before_ms=, after_ms=, before_start=, after_start=}, in "
-    "the order of the script, and in it `before_ms` and `after_ms` of the whole. print shows it "
+    "before_count=, after_count=, before_ms=, after_ms=, before_start=, after_start=}. The rows "
+    "are in the order of the script; the list has `before_ms` and `after_ms` of the whole. print "
+    "shows it "
     "as a table; later:print{before=tr} shows the timelines.") {
     const mr_trace *before = mr_check_trace(L, 1), *after = mr_check_trace(L, 2);
     uint64_t whole[2] = {mr_trace_facts_of(before)->duration, mr_trace_facts_of(after)->duration};

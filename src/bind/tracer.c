@@ -49,7 +49,7 @@ static void note_texts(const mr_hazard_report *report, noted *note, mr_buffer *t
     mr_buffer_add(texts, "", 1);
 }
 
-/* Of the reports, those about commands from `first_seq` on. */
+/* The reports about commands from `first_seq` on. */
 static void note_hazards(const mr_hazard *hazard, uint64_t first_seq, mr_buffer *notes,
                          mr_buffer *texts) {
     for (size_t i = 0; i < mr_hazard_report_count(hazard); i++) {

@@ -209,7 +209,7 @@ static bool is_of_library(const char *name) {
     return *at != NULL;
 }
 
-/* In the table at the top, in the order of the names: the same answer on every run. Of a local of the prompt the table
+/* In the table at the top, in the order of the names: the same answer on every run. For a local of the prompt the table
  * holds a function whose first upvalue it is. */
 static bool in_named(const wanted *w, bool are_locals, bool tables) {
     lua_State *L = w->L;

@@ -24,7 +24,7 @@ typedef struct {
      * what it calls them. */
     const char *const *options;
     int option_count;
-    /* Of the device: 9, 0 for an H200. The PTX is for the newest architecture not above it that the compiler knows. */
+    /* The device's: 9, 0 for an H200. The PTX is for the newest architecture not above it that the compiler knows. */
     int compute_major, compute_minor;
     /* C++ names of kernels that must be in the PTX: "saxpy", "block_sum<256>", "ns::f<float>". This also instantiates
      * templates. Other kernels of the text are in the PTX, too, except templates that nothing instantiates. */

@@ -201,7 +201,7 @@ static bool is_attribute(const char *word, size_t length) {
     return false;
 }
 
-/* Of the declaration that follows: the word in front of its first parenthesis. */
+/* The word in front of the first parenthesis of the declaration that follows. */
 static const char *find_kernel_name(const char *at, size_t *out_length) {
     for (;;) {
         at += strcspn(at, "(;{}");

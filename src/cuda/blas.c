@@ -1,5 +1,5 @@
 /* The matrix products: cuBLAS for floats, with a handle and a workspace for each stream; our own kernels for small
- * products of floats (which also spares a program of no others the library's start), for integers, for strides that
+ * products of floats (which also spares a program of no others the library's start); for integers, for strides that
  * cuBLAS cannot read, and where there is no cuBLAS.
  *
  * cuBLAS uses column-major matrices. A row-major matrix is, for cuBLAS, its transpose. So c = a b is
@@ -239,7 +239,7 @@ typedef struct {
     int64_t lda, ldb;
 } reading;
 
-/* Of f16 or bf16, summed in f32. */
+/* Products of f16 or bf16, summed in f32. */
 static mr_status multiply_halves(const mr_command *command, cublasHandle_t handle, const product *p,
                                  const reading *r, CUdeviceptr a, CUdeviceptr b, CUdeviceptr c) {
     static const float one = 1, zero = 0;

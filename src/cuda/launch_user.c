@@ -56,7 +56,7 @@ static mr_status add_code(cuda_kernels *kernels, cuda_code added) {
     return MR_OK;
 }
 
-/* Of a device that is idle. */
+/* For a device that is idle. */
 static void unload_unused(cuda_device *device) {
     cuda_kernels *kernels = device->kernels;
     size_t kept = 0;

@@ -1,5 +1,21 @@
 /* When commands ran on a GPU: what runs.c and its two sources share. Commands are not kept on CUDA, so what observers are
- * told later is noted here at the submission. */
+ * told later is noted here at the submission.
+ *
+ * The virtual GPU knows when it carried a command out, and tells its observers (`ran`). A GPU has to be asked: the
+ * slots `runs_start`, `runs_flush` and `runs_stop` of `model/backend.h`. While nobody asks, a submission costs one
+ * comparison more. `cuda/runs.c` notes each command and tells the observers once its times are known. It has two
+ * sources for them:
+ *
+ *   - CUPTI (`runs_cupti.c`), the profiling library of the CUDA toolkit, which is opened at run time like the
+ *     driver. The device writes a record of each kernel and copy. CUPTI numbers the calls of the driver and tells
+ *     the number when a call begins, and a record has the number of its call; so a record finds its command,
+ *     which need not be kept. The timestamps are made by our own clock, so host and devices are on one axis.
+ *   - Events (`runs_events.c`), where CUPTI is not there or another tool uses it: a timed event in front of each
+ *     command and one behind it. The first event is done when the stream gets there, so a beginning is some
+ *     microseconds early.
+ *
+ * With `NVTX_INJECTION64_PATH` in the environment (Nsight Systems sets it) or `MILLRACE_NVTX=1`, each operation and
+ * copy is in a range of NVTX that has its name and the script's line (`cuda/nvtx.c`). */
 #ifndef MR_CUDA_RUNS_H
 #define MR_CUDA_RUNS_H
 

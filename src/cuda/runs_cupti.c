@@ -1,8 +1,8 @@
 /* The times of commands by CUPTI's activity records, which the device writes itself.
  *
- * Each call of the driver has a number, which CUPTI tells us as the call begins (a callback, on the thread that calls) and
- * writes into the record of what the device did for it. So a record finds its command. That costs a launch less than
- * CUPTI's own external ids, which need a record of each call as well.
+ * Each call of the driver has a number. CUPTI tells it as the call begins (a callback, on the thread that calls), and
+ * writes it into the record of what the device did for the call. So a record finds its command. That costs a launch
+ * less than CUPTI's own external ids, which need a record of each call as well.
  *
  * CUPTI is one for the process, and takes one subscriber: of several machines, one uses it at a time. Records may arrive on
  * a thread of CUPTI's. What is shared with it is under a lock; commands and observers are only touched by the thread of

@@ -12,7 +12,84 @@
  * The invariant easiest to break: a call that can block inside the driver must not be made while a host
  * function is pending, because it is this thread that has to run it. Streams may share a hardware queue
  * (R55), so it does not matter in which stream (mr_cuda_unblock, mr_cuda_may_wait, mr_cuda_waits). The table
- * of such calls is in docs/semantics.md, "Calls that wait inside the driver". */
+ * of such calls is in docs/semantics.md, "Calls that wait inside the driver".
+ *
+ * Libraries are loaded at run time. libcuda and cuBLAS are opened through one table of symbols (`driver.h`). So one
+ * binary starts on every machine, and says what is missing and where it looked. For tests, `tests/fake_cuda` replaces
+ * the driver on machines without a GPU. It can run out of memory at the n-th call, lack a symbol, have an old
+ * version, or lose the device.
+ *
+ * One row, two compilers. The kernels are made from the rows of `ops/table.h`, with the same expression as the CPU
+ * body. Each has a dense form (16-byte accesses) and a form for any strides, broadcasts and dtypes. The kernels are
+ * compiled into the binary and loaded together with the context. By default, CUDA loads a kernel at its first launch;
+ * that load waits for the device, and then two streams would not overlap. `tests/gpu/compare_ops.c` compares every
+ * row, dtype and layout with the CPU.
+ *
+ * No blocking call that Ctrl-C cannot interrupt. The driver's own synchronize functions do not return on Ctrl-C, and
+ * they block the thread that runs host functions. So `wait.c` polls: without a pause at first, then with increasing
+ * pauses. Where a driver call would block by itself (a full launch queue, a copy of pageable memory), the backend
+ * first waits in this way until the call can no longer block. Small values for the host (`item()`, and up to 64 KiB)
+ * are copied through our own pinned memory, so the copy is in the stream before the work ahead of it has ended.
+ *
+ * A host function does not block the host. Only one thread may run Lua. So a stream that reaches a host function must
+ * wait for that thread. `turn.c` does this with two stream memory operations. The first writes a number to pinned
+ * memory, which the Lua thread reads whenever it waits or queries. The second waits for a value in pinned memory,
+ * which the Lua thread writes after it has run the function. No driver thread waits. (With blocking callbacks
+ * instead, about 55 host functions with kernels between them worked; after that, the next launch never returned.)
+ *
+ * CUDA warns that such values can cause deadlocks, because the driver does not know the order that they create. Here
+ * the value depends only on the Lua thread, and a host function cannot wait for device work. So the Lua thread itself
+ * must not block in the driver. Two measures ensure this:
+ *
+ *   - The backend counts the submissions behind a pending host function. It counts over all streams, because
+ *     streams may share a hardware queue (R55). After 256 submissions, which is less than the depth of the launch
+ *     queue (R56), it waits for the oldest function. This wait runs host functions, and Ctrl-C ends it.
+ *   - Before a call that may wait for the device inside the driver, it runs all pending host functions; before
+ *     one that does wait, it waits for the device itself (`mr_cuda_may_wait`, `mr_cuda_waits`). docs/semantics.md
+ *     has a table of these calls. A finalizer cannot wait, so the end of a trace, which does, is put off until
+ *     the devices are idle.
+ *
+ * On a device without stream memory operations, or with `MILLRACE_HOST_FUNCTIONS=callback`, the backend uses driver
+ * callbacks. Then at most 16 host functions can be pending.
+ *
+ * The driver compiles the user's kernels. It gets the same PTX that the virtual GPU runs, once for each device that
+ * uses a module (`launch_user.c`), and what it says about an error is a part of ours. It owns the memory of the
+ * module's variables. A module stays loaded while a tensor of one of them, or a pending kernel, needs it. An unused
+ * module is unloaded when another one is loaded. `tests/fake_cuda` carries PTX out with `src/ptx`, so programs with
+ * kernels run through this backend on machines without a GPU. It also runs the built-in kernels, from PTX that the
+ * build makes of them: `make check-kernels` compares every operation with its CPU body there.
+ *
+ * cuBLAS where it is faster. Products of floats use cuBLAS, with one handle and one workspace for each stream. For a
+ * small product, cuBLAS takes longer to choose a kernel than to compute. So small products (`mr_matmul_is_small`) use
+ * our own kernel. A program with only small products does not load cuBLAS.
+ *
+ * Convolutions are products without their right side. What the taps see is read from the source when a block needs
+ * it, so no matrix of it is ever in memory. `kernels/args.h` lists the kernels with their tiles, and `launch_conv.c`
+ * chooses by shapes alone: a kernel for few outputs, tiles that leave little over, small tiles where large ones would
+ * not occupy the device, and one for strides and windows of any size. All of them add in the order of the CPU. The
+ * gradient of the weights is summed in chunks of positions, then over the chunks, so nothing is added atomically.
+ * With `mr.allow_tf32(true)` the tiles are multiplied by tensor cores (`conv_tile.cuh`).
+ *
+ * Which command failed. A device error appears in a later call. The backend remembers the last launches of each
+ * device with their lines. The launches that may still have been running are the suspects. If there is only one
+ * suspect, the error names it.
+ *
+ * An index that is out of range. Kernels check each index before they use it. The first thread that finds a wrong one
+ * writes the value to pinned memory, which outlives the device, and then fails an assertion. So the error names the
+ * operation, the tensors, the value and the size. On the virtual GPU, the CPU body returns the same error. If the
+ * index is on the host, the call checks all values before it begins.
+ *
+ * Sums at an index are made in its order. `scatter_add_` and `index_add_` give the same bits in each run and on each
+ * backend. For long lines, the positions of the index are first sorted by where they go (`sort.c`: a stable radix
+ * sort without waits between blocks, which `sort` and `topk` use, too). Then one thread adds up what goes to one
+ * element. Where additions are many, only the high bits of where they go are sorted by, and a block adds up a bin of
+ * neighbouring elements in shared memory (`kernels/bins.cu`). If all goes to one element, this is a single chain of
+ * additions.
+ *
+ * Where hardware differs from the documents. According to the documents, a synchronous copy between devices orders
+ * both devices. On an H200 it did not, so the backend creates this order with events (`barrier.c`). After some
+ * failures the driver gives the process no new context, so `mr.reset()` fails there. docs/semantics.md lists what was
+ * observed. */
 #ifndef MR_CUDA_STATE_H
 #define MR_CUDA_STATE_H
 

@@ -1,11 +1,11 @@
 /* The place of a host function in its stream, in one of two forms.
  *
- * By values: the stream writes a number to pinned memory when it gets there, behind a fence, and waits for another
- * value there, which we write when the function has run (the driver's stream memory operations). No thread waits.
- * Each stream with turns pending has a slot. Its numbers only ever grow, so a wait that was let through stays let
- * through, and a slot can go to another stream at once. What the documents warn of, an order that the driver does not
- * know of, needs work that the host function waits for and that comes behind its stream's wait: a host function may
- * not use the device, and we wait for nothing in front of its run.
+ * By values: the stream writes a number to pinned memory when it gets there, behind a fence. It then waits for another
+ * value there, which we write when the function has run (the driver's stream memory operations). No thread waits. Each
+ * stream with turns pending has a slot. Its numbers only ever grow, so a wait that was let through stays let through,
+ * and a slot can go to another stream at once. What the documents warn of, an order that the driver does not know of,
+ * needs work that the host function waits for and that comes behind its stream's wait: a host function may not use the
+ * device, and we wait for nothing in front of its run.
  *
  * By a callback, on a device without these operations: it comes on a thread of the driver, says so, and returns once the
  * function has run. What is shared with those threads is under one lock for the process. A callback's struct is
@@ -61,7 +61,7 @@ bool mr_cuda_turns_by_values(CUdevice device) {
 mr_status mr_cuda_turns_open(cuda_machine *cuda) {
     cuda_slots *slots = calloc(1, sizeof *slots);
     if (!slots) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for host functions");
-    /* Of the size that copies take, so that these have memory while host functions are pending. */
+    /* They have the size that copies take, so that these have memory while host functions are pending. */
     mr_status status = mr_cuda_pinned_take(cuda, BOUNCED_BYTES, &slots->block);
     if (status) {
         mr_error_destroy(status);

@@ -1,10 +1,10 @@
 /* Follows a schedule on hardware: see follow.h.
  *
- * The steps of the schedule are one list. Latch p is opened behind the command of step p in its stream, and the command of
- * step p + 1 has a wait for it in front, whatever stream that is and whichever the host submits first. The host takes part:
- * step p happens while the host is at one of its items. So before the host does an item, it waits for the latches of all
- * steps up to there; and the first step of each item waits for latch `count` + p, which the host opens when it has come to
- * that item. All is the schedule's own order, which respects CUDA's, so nothing waits in a circle.
+ * The steps of the schedule are one list. Latch p is opened behind the command of step p in its stream. The command of
+ * step p + 1 has a wait for it in front, whatever stream that is and whichever the host submits first. The host takes
+ * part: step p happens while the host is at one of its items. So before the host does an item, it waits for the latches
+ * of all steps up to there; and the first step of each item waits for latch `count` + p, which the host opens when it
+ * has come to that item. All is the schedule's own order, which respects CUDA's, so nothing waits in a circle.
  *
  * A query may be answered no although all operations are done, since a record, a wait or a free comes behind it. That one
  * waits for a latch of its own (2 * `count` + the number of the answer), which the host opens behind the query.

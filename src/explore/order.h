@@ -69,7 +69,7 @@ static inline bool order_is_operation(const order_node *node) {
     return node->parts && !node->marker;
 }
 bool order_within(const order *o, uint32_t set, uint32_t other); /* set is a part of other */
-/* Of the scratch set: adds all that comes before its members. */
+/* Adds all that comes before the members of the scratch set. */
 void order_close_scratch(order *o);
 
 /* The next node enters, after all of this set (and what comes before that). */

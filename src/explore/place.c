@@ -1,8 +1,8 @@
 /* What memory an allocation may get. The pool gives it memory by its own rules, and which of them applies depends on the
  * frees that are over by then. So each choice is tried out on the player: nothing more than what must be over has been
- * carried out (place 0), or also all that the free of item k comes after (place k + 1), or all that any free does; or frees
- * of other streams are over and the allocation does not see it (R30; the last place). Choices that come to an address
- * which an earlier one has come to are left out.
+ * carried out (place 0); or also all that the free of item k comes after (place k + 1), or all that any free does; or
+ * frees of other streams are over and the allocation does not see it (R30; the last place). Choices that come to an
+ * address which an earlier one has come to are left out.
  *
  * A choice only says what comes before the allocation, never what comes after it: two schedules in which the allocation
  * finds the same memory are equivalent if their conflicting pairs are, whatever else is over by then. And nothing is

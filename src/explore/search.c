@@ -1,8 +1,8 @@
-/* The search: one schedule of each class, by going through the items in the order of the host's calls and deciding, for
+/* The search: one schedule of each class. It goes through the items in the order of the host's calls and decides, for
  * each node that enters, which of the earlier ones that it conflicts with come before it.
  *
  * Items at which the host does not look at the device are a segment: its commands are all submitted before anything is
- * decided, and a mark of the player lies behind them, so that each set of decisions in the segment begins by going back to
+ * decided. A mark of the player lies behind them, so that each set of decisions in the segment begins by going back to
  * that mark. Where the host looks, exactly that is carried out which comes before the look.
  *
  * Easiest to break: a frame takes back all that followed it, so whatever changes on the way must be one of the things that

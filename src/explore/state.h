@@ -2,7 +2,43 @@
  *
  * A branch is one program that the function came to, with the player that carries it out and the order of its nodes. The
  * branches are a tree: a child is what the function does if an item comes out in another way than in its parent. A search
- * goes through the schedules of one branch that begin in a given way. */
+ * goes through the schedules of one branch that begin in a given way.
+ *
+ *     mr.explore(fn)
+ *        |  bind/explore.c        calls the function protected; makes bytes of what it returns
+ *        v
+ *     explore/branch.c            a run of the function: its program, a player, the order of its commands, its value
+ *        |  explore/steer.c       the chooser of that run, which follows a plan as far as there is one
+ *        v
+ *     explore/search.c            decides one pair after the other, in the order in which the commands were submitted
+ *        |  explore/order.c       who comes before whom, closed transitively; decisions are taken back by a log of words
+ *        |  player                the commands, in an order that agrees; marks return to where decisions were made
+ *        v
+ *     explore/outcome.c           the bytes of the value: which outcome, how often, the simplest schedule
+ *
+ * No dead ends. A new node is compared with the earlier ones that touch the same bytes and that nothing orders. Each
+ * pair that the transitive closure does not decide is a decision with two choices, and every choice can be completed.
+ * So each leaf of the search is a class, no class is met twice, and as many schedules are carried out as there are
+ * classes.
+ *
+ * Looks. Up to the next point at which the host looks at the device (a wait, an access, a query) all decisions are
+ * made on bits. Then exactly that is carried out which comes before the look. If the host finds another value than
+ * was recorded, what follows in the program is not what the function would do. Then the function is called again,
+ * forced into the schedule so far, and its new program is a child of the old one; children are told apart by the
+ * value. So the function runs once for each history of values.
+ *
+ * Ordinals. A plan says which command is carried out while the host is at which item. Items are counted without those
+ * that come when the last reference to an object goes, because pending commands hold references, and so that depends
+ * on the schedule.
+ *
+ * What an allocation misses. Whether it may miss frees that are over is a matter of the rules alone, not of what a
+ * schedule has carried out. So `branch.c` goes through the order once without a decision, and notes it for each
+ * allocation. The search then has one more place for it (`place.c`), and an answer in the plan tells the pool not to
+ * look.
+ *
+ * Two judges. `tests/c/test_explore_differential.c` goes through every interleaving of random programs and compares
+ * the number of classes and of outcomes, and that there is a hazard exactly where there is more than one class. Who
+ * comes before whom is said there by the simple checker of the hazard tests. */
 #ifndef MR_EXPLORE_STATE_H
 #define MR_EXPLORE_STATE_H
 
@@ -137,7 +173,7 @@ mr_status outcome_keep_schedule(const explorer *e, mr_explore_outcome *o, const 
 
 /* ---- the two orders of a hazard: witness.c */
 
-/* Which items of the branch the pair that is asked for is. */
+/* Finds the two items of the requested pair in this branch. */
 void witness_find_items(const explorer *e, branch *b);
 /* Keeps the schedule, if it shows an order of the pair with fewer `overtaken` than so far. */
 mr_status witness_look(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,

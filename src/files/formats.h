@@ -4,7 +4,7 @@
 
 #include "files/files.h"
 
-/* Of a file that is open: reads the header, and fills in `tensors` and `notes`. */
+/* Reads the header of an open file, and fills in `tensors` and `notes`. */
 mr_status mr_npy_read(mr_tensor_file *file);
 mr_status mr_safetensors_read(mr_tensor_file *file);
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Of each dtype of MR_DTYPE_LIST: NumPy's letter, bytes, and the tag in .safetensors. */
+/* For each dtype of MR_DTYPE_LIST: NumPy's letter, bytes, and the tag in .safetensors. */
 #define NAMES_BOOL 'b', 1, "BOOL"
 #define NAMES_U8   'u', 1, "U8"
 #define NAMES_I32  'i', 4, "I32"

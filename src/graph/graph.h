@@ -22,7 +22,7 @@ typedef struct mr_executable mr_executable; /* counted */
 
 typedef struct mr_graph_pool mr_graph_pool; /* counted */
 
-/* Of the caller's current device. Graphs that are captured with it share memory: a capture uses again what earlier
+/* For the caller's current device. Graphs that are captured with it share memory: a capture uses again what earlier
  * graphs of the pool have allocated and no tensor of the script refers to. */
 mr_status mr_graph_pool_new(const mr_caller *caller, mr_graph_pool **out_pool);
 void mr_graph_pool_retain(mr_graph_pool *pool);

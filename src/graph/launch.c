@@ -1,5 +1,5 @@
-/* Executables: a launch submits the commands of the lowered graph (lower.c), the first lane on the stream of the launch,
- * so the launch comes after that stream's earlier work and before its later work. R42: it also waits for the
+/* Executables: a launch submits the commands of the lowered graph (lower.c), the first lane on the stream of the
+ * launch. So the launch comes after that stream's earlier work and before its later work. R42: it also waits for the
  * executable's last launch.
  *
  * Easiest to break: a launch is one call to the user, so all that can be checked is checked before the first command. */

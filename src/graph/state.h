@@ -1,5 +1,40 @@
 /* The inside of captures, graphs and executables, private to this folder. Files from below: node.c (graphs), rules.c (what
- * may not be captured), capture_*.c, capture.c, lower.c (lanes), parameters.c (of single nodes), native.c, launch.c; text.c and save_*.c only look at graphs. */
+ * may not be captured), capture_*.c, capture.c, lower.c (lanes), parameters.c (of single nodes), native.c, launch.c; text.c and save_*.c only look at graphs.
+ *
+ * Capture is the model's, not the backend's. A capturing stream gives its commands to the capture (`model/capture.h`)
+ * before any observer or backend sees them. So the rules and errors are the same on every backend, and a script can
+ * capture anything that can be submitted. A node is the command itself. Before the first capture, a call costs one
+ * comparison more.
+ *
+ * A launch is commands. `lower.c` spreads the nodes over lanes, and finds the records and waits between them. A node
+ * goes to a lane only behind a node that it comes after anyway, so the lanes have exactly the order of the edges. The
+ * first lane is the launch's stream, the others are hidden streams. So the checker, traces, stepping and the explorer
+ * know nothing of graphs and see each node. Such a command has the captured line as its line, and that of the launch
+ * beside it; it costs the host's virtual clock nothing, except for the first one.
+ *
+ * On a GPU a launch is one graph of the driver, where that is possible (`cuda/graph.c`): the same steps, given to
+ * streams that the driver captures, so whatever an operation consists of becomes nodes. Observers are told of the
+ * same commands. Where it is not possible, or the driver refuses, the steps are submitted. What operations borrow
+ * outside of graphs (parts of reductions, keys of sorts, cuBLAS's workspace) is memory of the graph
+ * (`cuda/graph_memory.c`): allocated while it is captured, shared by the commands of one lane, which follow each
+ * other, and given back behind the last launch.
+ *
+ * Functions that become graphs by themselves (`graph/auto.h`) use the same place: while a call of such a function is
+ * *held*, its streams have other rules (`auto_hold.c`), which keep each submission and compare it with that of the
+ * call before (`sequence.c`). If all are the same, the executable is launched; at the first difference, or where the
+ * host needs the device, everything held is submitted in its order and an observer notes the rest (`auto_record.c`).
+ * So a script cannot tell a held call from an ordinary one. The checker judges what the script wrote: where a launch
+ * takes the place of a call, an observer with `as_written` is told of the held commands, records and waits, and not
+ * of the launch (`auto_tell.c`).
+ *
+ * Memory is there from the capture on. Storage that is allocated in a capture is ordinary memory, allocated on a
+ * hidden stream of the graph and kept until the graph and all tensors are gone. So addresses are fixed (R44), and the
+ * launch of an allocation is no command. The graph holds a handle on each storage that its nodes use: the collector
+ * cannot free it.
+ *
+ * Random numbers. An operation that draws is captured with its number in the graph. A launch adds what the machine
+ * has drawn so far. So a captured program draws what the same program draws without a graph. In a graph of the driver
+ * the kernels read the seed and that number from memory, which each launch writes. */
 #ifndef MR_GRAPH_STATE_H
 #define MR_GRAPH_STATE_H
 

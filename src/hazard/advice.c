@@ -1,9 +1,9 @@
 /* Advice: possible improvements of correct code. Off by default, and never an error.
  *
  * If the user follows advice, no new hazard may appear. So a line that waits, records or synchronises is
- * judged by all the times it ran, at the end or when the script asks. Its side effects count, too: a
- * command of the default stream is a barrier (R5), and a command of a blocking stream orders that stream,
- * and every stream that waits for it, after such a barrier. */
+ * judged by all the times it ran, at the end or when the script asks. Its side effects count, too: a command of the
+ * default stream is a barrier (R5); and a command of a blocking stream orders that stream, and every stream that waits
+ * for it, after such a barrier. */
 #include "hazard/explain.h"
 
 #include "base/text.h"

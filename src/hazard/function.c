@@ -2,11 +2,11 @@
  * with commands that were submitted long before. So the history must keep the accesses that one of them
  * may still race with.
  *
- * These are few. Normally an access is replaced by a later access that is ordered after it and covers it,
- * because everything that races with the old one also races with the new one. A pending function is an
- * exception only if it is ordered before the new access, and not ordered with the old one. The functions
- * of one stream are ordered, so two searches in its queue find whether there is one. The cost depends on
- * the number of streams that have pending functions, not on the number of functions. */
+ * These are few. Normally an access is replaced by a later access that is ordered after it and covers it: everything
+ * that races with the old one also races with the new one. A pending function is an exception only if it is ordered
+ * before the new access, and not ordered with the old one. The functions of one stream are ordered, so two searches in
+ * its queue find whether there is one. The cost depends on the number of streams that have pending functions, not on
+ * the number of functions. */
 #include "hazard/explain.h"
 
 #include <stdlib.h>

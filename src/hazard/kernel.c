@@ -41,7 +41,7 @@ static uint32_t column_of_write(const mr_kernel_finding *finding) {
 }
 
 /* What tells apart two findings at the same pair of lines, as in a kernel on one line. Not the instruction: a compiler may
- * make several of one statement. Of a tensor it is the number of the operand, the same in each launch. */
+ * make several of one statement. For a tensor it is the number of the operand, the same in each launch. */
 static uint64_t within_lines(const mr_command *command, const mr_kernel_finding *finding) {
     const uint64_t prime = 1099511628211u;
     uint64_t h = column_of_write(finding);

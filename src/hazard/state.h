@@ -9,7 +9,40 @@
  *     - the host knows (i, n): what the host has waited for is before everything that it submits;
  *     - t's own clock knows it, from the waits in t;
  *     - t takes part in its device's legacy barrier, and that knows it (R3).
- * Only order.c uses these four. */
+ * Only order.c uses these four.
+ *
+ * Clocks. Each stream has a vector clock. For each other stream, it holds the number of that stream's last command
+ * that is known to be complete. The host has a clock, too. An event record saves a copy of its stream's clock. A
+ * wait, a synchronize or a successful query merges that copy into the waiting clock. So a later record does not
+ * change earlier waits. The default stream's barrier is stored as two clocks for each device (one collects, one
+ * releases) instead of an edge to every blocking stream. Clocks are shared until one is written (copy on write). A
+ * closed stream's slot is reused.
+ *
+ * Epochs. An access is a pair of stream and command number. It is ordered before the current command if the current
+ * stream's clock has reached that number. This is one comparison, for any number of streams. Most commands need only
+ * this comparison, because the same stream uses the same view again.
+ *
+ * Histories. A storage has a list of the accesses that a later access may still race with. An access leaves the list
+ * when a later access to the same bytes is ordered after it and replaces it. While host functions are pending, an
+ * access also stays if a host function could race with it but not with its replacement (`function.c`). Strided views
+ * are compared exactly. When a storage has more than a few views, an index by position is used, so a thousand
+ * disjoint views cost no more than one.
+ *
+ * Detection is separate from reporting. `order.c`, `function.c`, `history.c`, `index.c`, `view.c`, `check.c`,
+ * `touch.c` and `lifetime.c` run for every command and do not use names. `reason.c`, `fix.c`, `names.c` and `write.c`
+ * run only for a pair that is about to be reported. They search a log of the last 4096 commands for the waits and
+ * records that the script did make, and describe what is missing. So an error in a sentence cannot change a verdict.
+ * The place of a fix and the variables that are in scope there come from the script's text (`src/script`), and from
+ * the Lua stack, which tells what runs now (`bind/place.c`, `bind/variable.c`). There is one report for each pair of
+ * places. Other pairs that the same fix orders are only counted. A fix covers the first stream up to a known point;
+ * hazards with later work are reported separately.
+ *
+ * Uninitialised bytes. `unset.c` keeps which bytes no command has written, exactly, and only while a storage has
+ * some: one flag of the history says so. A copy passes this state on to its destination. A read that comes after a
+ * host function which has not run is judged once the function has run, in the order of submission.
+ *
+ * Only guarantees count. The checker uses the order of the host's calls, not the times at which they ran, and the
+ * rules that CUDA guarantees. So its verdict holds for every schedule, and is the same on every backend. */
 #ifndef MR_HAZARD_STATE_H
 #define MR_HAZARD_STATE_H
 

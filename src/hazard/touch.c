@@ -30,7 +30,7 @@ static bool replaces(uint8_t later, uint8_t earlier) {
     return (later & MR_WRITE) || !(earlier & MR_WRITE) || MR_BROKEN(WRITE_FORGOTTEN);
 }
 
-/* Of two conflicting pairs with the same stream, one fix orders both: a wait for the later of two that came before
+/* One fix orders two conflicting pairs with the same stream: a wait for the later of two that came before
  * the access at `seq`, or a wait in front of the earlier of two that came after it. A pair of which one side is only
  * assumed takes the place of no other, as it may be withdrawn. */
 static bool outdated(const checker *c, const entry *e, uint64_t seq, uint8_t access) {
@@ -233,7 +233,7 @@ static void tell_updated(const checker *c, const history *h, const touch *t, con
     c->watcher.updated(c->watcher.context, &updated);
 }
 
-/* Meets the new access with the entries in c->found. Of those that it replaces, one with the same view becomes its
+/* Meets the new access with the entries in c->found. One that it replaces, with the same view, becomes its
  * own: the usual case needs no memory. */
 static void check_found(checker *c, history *h, touch *t, const byte_view *view) {
     entry *again = NULL;

@@ -5,11 +5,10 @@
  *
  *     b.first - a.first + sum(j_k * b.stride_k) - sum(i_k * a.stride_k)  is in  (-b.run, a.run)
  *
- * for some indices in range: one bounded integer combination that has to land in a window. Dims of
- * equal stride become one unknown, a window that no multiple of the remaining strides' common divisor
- * hits is refused at once, and what is left is searched from the largest stride down, where reach
- * leaves few candidates. Views made for puzzles could make that long; then the runs of the smaller one
- * are looked up one by one. */
+ * for some indices in range: one bounded integer combination that has to land in a window. Dims of equal stride become
+ * one unknown. A window that no multiple of the remaining strides' common divisor hits is refused at once. The rest is
+ * searched from the largest stride down, where reach leaves few candidates. Views made for puzzles could make that
+ * long; then the runs of the smaller one are looked up one by one. */
 #include "hazard/view.h"
 
 #include "hazard/mutate.h"

@@ -217,7 +217,7 @@ static bool read_report(const char *text, bool *out_json) {
     return false;
 }
 
-/* The end of the script is late to learn that its trace cannot be saved. */
+/* Checks the path before the script runs. */
 static bool check_trace(const char *path) {
     mr_status status = mr_trace_can_save(path);
     if (!status) return true;

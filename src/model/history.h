@@ -8,7 +8,14 @@
  * (machine->host_stays). Device memory that the collector drops meanwhile is freed with the next submission.
  *
  * Easiest to break: a function of the model that changes the device by another way than a step and does not call
- * mr_history_end first. */
+ * mr_history_end first.
+ *
+ * Stepping back. `mr.machine.back` restores such a checkpoint, made before each step (`model/history.h`). It takes
+ * the device back and not the script, so a checkpoint of a step leaves alone what belongs to the host: it frees and
+ * allocates no host memory, and keeps the contents of host memory that was made later. A call by which the host or
+ * the model learns something of the device (a submission, a wait, a query that says yes) ends the history, because
+ * the records of the model could not follow. What Lua's collector drops meanwhile is freed with the next submission,
+ * so a collection does not end it. */
 #ifndef MR_MODEL_HISTORY_H
 #define MR_MODEL_HISTORY_H
 

@@ -128,7 +128,7 @@ struct mr_observer {
     /* Optional. Called while the device moves: it must not call the machine. Real hardware has to be asked for it
      * (runs_start in backend.h), and gives an abridged command. */
     void (*ran)(mr_observer *observer, const mr_command *command, const mr_run *run);
-    /* Optional: the machine has returned to an earlier state (simulator.h, restore). Of the runs that were told, the
+    /* Optional: the machine has returned to an earlier state (simulator.h, restore). Among the runs that were told, the
      * first `runs_told` (machine->runs_told then) hold; those after them have not happened. */
     void (*went_back)(mr_observer *observer, uint64_t runs_told);
     /* Optional: seen while a user's kernel ran (virtual GPU only), once for each pair of instructions, when the launch is

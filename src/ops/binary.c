@@ -118,7 +118,7 @@ MR_DIVISION_TABLE(X)
 MR_POWER_TABLE(X)
 #undef X
 
-/* Powers without special cases, of `a_` and `b_` for each i. Of f32 in two loops: one would need more registers than there
+/* Powers without special cases, of `a_` and `b_` for each i. For f32 in two loops: one would need more registers than there
  * are. */
 #define NEAR_POWERS_f32(a_, b_)                                                                    \
     do {                                                                                           \

@@ -66,7 +66,7 @@ static mr_status broadcast_inputs(const mr_launch *launch, const mr_call *call, 
     return MR_OK;
 }
 
-/* Of the rows whose result is one of the inputs: a number that the type does not hold would become another one. */
+/* `where`, `clamp` and their like return one of the inputs: refuse a number that the dtype cannot represent. */
 static mr_status check_chosen(const mr_launch *launch, const mr_call *call, mr_dtype dtype) {
     for (int k = 0; k < call->in_count; k++) {
         mr_scalar s = call->in[k].scalar;

@@ -34,7 +34,7 @@ static inline void prefetch(const void *x, size_t ahead, size_t bytes) {
 #define ROLLED _Pragma("GCC unroll 1")
 #endif
 
-/* Of twice as many lanes, in loops of constant length. */
+/* Joins twice as many lanes, in loops of constant length. */
 #define JOIN_HALVES(half, joined)                                                                  \
     ROLLED                                                                                         \
     for (int l = 0; l < (half); l++) {                                                             \

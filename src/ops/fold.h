@@ -11,7 +11,7 @@
 #include "ops/table.h"
 
 enum { MR_LEAF = 2048, MR_LANES = 64, MR_COLUMNS = 512, MR_LEAF_ROWS = 32 };
-/* Of rows that are folded side by side: their most elements. And how many rows, of any length, are asked for at a time. */
+/* The most elements of rows that are folded side by side, and how many rows, of any length, are asked for at a time. */
 enum { MR_SHORT = MR_LANES - 1, MR_SHORT_ROWS = 16 };
 /* The most elements of a row that softmax weighs together with others: so many rows of them are a leaf. */
 enum { MR_SHORT_ROW = MR_LEAF / MR_SHORT_ROWS };

@@ -159,7 +159,7 @@ mr_status mr_index_fail(mr_code code, const char *name, const mr_tensor *index, 
                    mr_tensor_describe(chosen, b, sizeof b), size, size);
 }
 
-/* Of all that are wrong the first one is named, whichever thread found which. */
+/* The first wrong one is named, whichever thread found which. */
 static mr_status out_of_range(const mr_command *command, const mr_indexing *g) {
     const mr_tensor *index = g->tensor[MR_SIDE_INDEX];
     int64_t at = 0, value = 0;
@@ -329,7 +329,7 @@ int64_t mr_place_items(const mr_command *command) {
     return lines;
 }
 
-/* Of halves, the state has each line in f32, so that sums are rounded once. */
+/* For halves the state has each line in f32, so that sums are rounded once. */
 int64_t mr_place_state_bytes(const mr_command *command) {
     const mr_index_body *body = command->u.op.row->body;
     mr_indexing g;

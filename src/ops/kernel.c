@@ -301,7 +301,7 @@ static mr_status keep_variables(mr_tensor **variables, uint32_t count, mr_stream
     return MR_OK;
 }
 
-/* Of the launch, not of the call that made it: k[{...}](...) has no name. */
+/* The launch's line, not that of the call that made it: k[{...}](...) has no name. */
 static mr_status refused_in(mr_status status, const mr_kernel_call *call, const mr_stream *stream) {
     mr_error *details = mr_error_details(status);
     if (details) mr_text_copy(details->op, sizeof details->op, call->name->text);

@@ -123,7 +123,7 @@ static bool same_place(const ptx_place *a, const ptx_place *b) {
            a->outer_column == b->outer_column;
 }
 
-/* Of one place and kind of memory, the first is kept. */
+/* The first finding of a place and kind of memory is kept. */
 static void note_unset_read(void *context, const mr_ptx_unset_read *what) {
     findings *f = findings_of(context);
     if (!f) return;

@@ -111,7 +111,7 @@ static double rounds_of(const mr_device_properties *p, const work *w,
     return w->blocks > at_once ? ceil(w->blocks / at_once) : 1;
 }
 
-/* Of all warps, one after the other. */
+/* For all warps, one after the other. */
 static double seconds_of(const mr_device_properties *p, const mr_ptx_course *c, double scale,
                          double load) {
     double clocks = INSTRUCTION_CLOCKS * (double)c->instructions +

@@ -13,7 +13,7 @@ typedef struct {
     const char *limited_by; /* "threads", "blocks", "registers", "shared memory" */
 } mr_kernel_occupancy;
 
-/* Of blocks of that many threads with that much dynamic shared memory. */
+/* For blocks of that many threads with that much dynamic shared memory. */
 mr_kernel_occupancy mr_kernel_occupancy_of(const mr_device *device, const mr_ptx_kernel *kernel,
                                            uint32_t threads, uint32_t dynamic_shared);
 
@@ -40,7 +40,7 @@ typedef struct {
     mr_kernel_occupancy occupancy;
 } mr_kernel_times;
 
-/* Of one of the launches that were counted, in the mean; by blocks of so many threads with so much dynamic shared
+/* For the mean of the launches that were counted; by blocks of so many threads with so much dynamic shared
  * memory. False: memory is out. */
 bool mr_kernel_times_of(const mr_device *device, const mr_ptx_kernel *kernel,
                         const mr_kernel_count *count, uint32_t threads, uint32_t dynamic_shared,

@@ -80,7 +80,7 @@ static void attach_count(const mr_command *command, mr_ptx_launch *launch) {
 
 /* ---- the row */
 
-/* Of larger grids not all blocks run at once on any device, so a later one is not waited for. */
+/* Not all blocks of larger grids run at once on any device, so a later one is not waited for. */
 #define MOST_WAITING_BLOCKS 65536
 
 int64_t mr_kernel_state_bytes(const mr_command *command) {

@@ -139,7 +139,7 @@ mr_status mr_loss_run(const mr_command *command, void *state, int64_t first, int
                                                         : run_f64(&l, first, end);
 }
 
-/* Of each line of the input one score is read, and of the gradient all are written. */
+/* One score of each line of the input is read, and all of the gradient's are written. */
 void mr_loss_cost(const mr_command *command, mr_cost *out_cost) {
     enum { THREADS = 256, PER_THREAD = 4 };
     const mr_operand *o = command->operands;

@@ -119,7 +119,7 @@ mr_status mr_move_run(const mr_command *command, void *state, int64_t first, int
 static double kept_by(const mr_moving *m) {
     double rows = (double)m->in->shape[m->in->ndim - 2],
            columns = (double)m->in->shape[m->in->ndim - 1];
-    /* Of triu the others, which are below the diagonal before. */
+    /* For triu the others, which are below the diagonal before. */
     double k = (double)m->diagonal + (m->band < 0 ? 1 : 0);
     double first = k < 0 ? -k : 0,
            full = columns - k; /* rows from which on there are some, and all */

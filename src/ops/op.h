@@ -170,7 +170,7 @@ extern const mr_op mr_ops[MR_OP_COUNT]; /* from MR_OP_FIRST on */
 /* For names that come from outside; NULL: there is none. */
 const mr_op *mr_op_find(const char *name);
 
-/* Of a MATMUL on a device: a product of floats so small that a GPU has a kernel of its own for it, since its library
+/* A MATMUL on a device: a product of floats so small that a GPU has a kernel of its own for it, since its library
  * takes longer to choose one than that takes. */
 bool mr_matmul_is_small(const mr_command *command);
 

@@ -1,6 +1,6 @@
 /* Runs a reduction. Its items are the outputs; or, where few outputs are made from many elements, the
- * chunks of fixed size that each output's elements are cut into, with one cell each in the state, which
- * `finish` joins in the order of their numbers. Elements of f16 and bf16 are made f32 leaf by leaf. */
+ * chunks of fixed size that each output's elements are cut into; each has one cell in the state, which `finish` joins
+ * in the order of their numbers. Elements of f16 and bf16 are made f32 leaf by leaf. */
 #include "ops/fold.h"
 
 #include <string.h>

@@ -10,9 +10,10 @@
 
 enum { MOST_LINES = 16, AT_ONCE = 4 }; /* in a block; of dense ones, in registers */
 
-/* Combines rows of a block with `last`, the last results. Of two NaN as operands, a product or a sum has the bits of the
- * one that comes first in the instruction, and the compiler orders them otherwise in each loop. So each NaN is stored as
- * the same one, and the width of a block cannot be seen. `last` keeps its own: the next step need not wait for that. */
+/* Combines rows of a block with `last`, the last results. With two NaN as operands, a product or a sum has the bits of
+ * the one that comes first in the instruction. The compiler orders them otherwise in each loop. So each NaN is stored
+ * as the same one, and the width of a block cannot be seen. `last` keeps its own: the next step need not wait for that.
+ * */
 #define STEP(name, T, combined, stored)                                                            \
     MR_CLONES static void name(void *block, void *last_, int64_t rows, int64_t width) {            \
         T *x = block, *last = last_;                                                               \

@@ -299,7 +299,7 @@ static void *place_of(const plan *p, tile *t, int w, int64_t i, bool direct) {
 
 static void weigh_leaf(const plan *p, tile *t, int64_t i, int64_t n, bool direct) {
     for (int w = 0; w < t->width; w++) {
-        /* Of a part without anything but -inf the sum is 0; where that is all of a row, 0 / 0 follows. */
+        /* The sum of a part of nothing but -inf is 0; where that is all of a row, 0 / 0 follows. */
         double base = t->max[w] == -(double)INFINITY ? 0 : t->max[w];
         t->sum[w] += p->loops->weigh(t->x[w], n, base, place_of(p, t, w, i, direct));
     }

@@ -1,7 +1,7 @@
 /* The loops of the ternary family, made from the table. The first input of `where` is a condition, so its
  * type differs from that of the others. */
 #if defined(__GNUC__) && !defined(__clang__)
-/* Of one selection from the result of another, as in clamp, gcc would make a tree of cases with a mask for each. */
+/* gcc would make a tree of cases, with a mask for each, of a selection from the result of another, as in clamp. */
 #pragma GCC optimize("no-thread-jumps")
 #endif
 

@@ -1,7 +1,7 @@
 /* What the host writes by itself (a table of numbers into a new tensor).
  *
- * Easiest to break: when the bytes are looked at. They are there only once the call that told of the access has ended, so
- * they are copied at the next thing that is told, or when the host function returns. */
+ * Easiest to break: when the bytes are looked at. They are there only once the call that told of the access has ended.
+ * So they are copied at the next thing that is told, or when the host function returns. */
 #include "program/recorder.h"
 
 static void take(mr_recorder *r, const capture *c) {

@@ -35,7 +35,7 @@ struct mr_player {
 
     mr_stream **stream_at;   /* by slot; those of devices are the machine's own */
     mr_command **command_of; /* by item, then by inner item; NULL: it has none */
-    /* Of host storage i, those from users_from[i] to [i + 1]: indices of commands. A host function uses what its items do. */
+    /* The users of host storage i are those from users_from[i] to [i + 1]: indices of commands. A host function uses what its items do. */
     uint32_t *users;
     size_t *users_from;
     bool made_inside; /* host functions make memory, which is not there before they run */

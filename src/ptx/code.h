@@ -41,7 +41,7 @@ enum {
     PTX_LAUNCH_WORKSPACE, /* its upper half, its lower half */
     PTX_LAUNCH_VECTORS = PTX_LAUNCH_WORKSPACE + 2
 };
-/* Of the warp's area. */
+/* In the warp's area. */
 enum { PTX_WARP_TID, PTX_WARP_WARPID = PTX_WARP_TID + 3, PTX_WARP_VECTORS };
 
 /* Where generic addresses of memory that is not global lie: far from every address of a process. The top three bits

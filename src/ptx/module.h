@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "ptx/code.h"
 
-/* Of a kernel. */
+/* For a kernel. */
 typedef struct {
     uint64_t *
         shared_of_module; /* offset of each variable of the module in shared memory; UINT64_MAX: not used here */

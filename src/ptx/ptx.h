@@ -188,7 +188,7 @@ mr_status mr_ptx_run(const mr_ptx_launch *launch, uint64_t first, uint64_t end);
 
 enum { MR_PTX_READS = 1, MR_PTX_WRITES = 2 };
 
-/* Of one pointer parameter: what may be accessed through it, of any launch. Conservative: what cannot be told counts as
+/* What may be accessed through it, of any launch. Conservative: what cannot be told counts as
  * both, and `reason` then says why in a few words, with the line. */
 typedef struct {
     uint8_t access;   /* MR_PTX_READS | MR_PTX_WRITES; 0: not used as a pointer */
@@ -232,7 +232,7 @@ typedef enum {
 
 enum { MR_PTX_EXTENT_DIMS = 2 };
 
-/* Of one launch: bytes relative to the pointer's value that it may access in one way. The extents of a pointer together
+/* Bytes of one launch, relative to the pointer's value that it may access in one way. The extents of a pointer together
  * are never less than what the launch accesses; one without a reason is never more, either. */
 typedef struct {
     uint32_t param;

@@ -158,7 +158,7 @@ static void drop_rest(prompt *p) {
     p->in->rest.size = 0;
 }
 
-/* Of a text that was copied from a session, with its prompts. */
+/* For a text that was copied from a session, with its prompts. */
 static void drop_prompts(prompt *p) {
     input *in = p->in;
     if (in->line.failed || !mr_entry_from_session(p->L, in->line.data, in->line.size, &in->entry))

@@ -1,5 +1,24 @@
 /* The prompt: reads an entry, runs it, shows what it returns, until the input ends. The session itself is in Lua:
- * lua/millrace/prompt/session.lua. */
+ * lua/millrace/prompt/session.lua.
+ *
+ * An entry is a chunk called `mr:7`. For its locals to live on, its text becomes the body of a function:
+ *
+ *     local __mr_keep, ..., a, b<const> = ...; return function(...) TEXT
+ *     ;__mr_keep("c", function() return c end, false) end
+ *
+ * `a` and `b` are the locals of earlier entries that occur in the text. After the chunk has run, their upvalues in
+ * the new function are joined with those of the earlier functions (`debug.upvaluejoin`), so all of them have the same
+ * variable, at the cost of an upvalue. What the text declares (`src/script/entry.c`) is handed out at its end, or
+ * before its `return`. If one of the variables is a `<close>` variable, the function runs in a coroutine that waits
+ * at its end. Alternatives: a table as `_ENV` costs a call for each access and cannot share variables with closures;
+ * `debug.getlocal` after the end of an entry comes too late.
+ *
+ * The checker reads entries as it reads files (`bind/source.c`), so a fix can name a line within an entry. The
+ * variables of the session count as variables that a new entry sees (`bind/variable.c`).
+ *
+ * The text is given to Lua unchanged before it is wrapped. So messages and the question whether it is complete are
+ * Lua's own. Large texts are not parsed after each line, but only where a count of brackets and blocks (`nesting.c`)
+ * says that they may be complete. */
 #ifndef MR_REPL_REPL_H
 #define MR_REPL_REPL_H
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of one line, or of one statement: has it come round again, or are they two parts of the same run? The same
+/* For one line, or one statement: has it come round again, or are they two parts of the same run? The same
  * operation, written once, can only have come round; of two different ones the order in the text tells. */
 static bool came_round(const mr_script *s, const mr_hazard_meeting *m, int front) {
     bool is_same = strcmp(m->first_op, m->second_op) == 0;
@@ -35,7 +35,7 @@ static bool put(const mr_script *s, const mr_hazard_meeting *m, const char *file
              mr_script_is_within(s, front, m->first.line));
 }
 
-/* Of the line that called what did the second: did it call what did the first, too, and before? Then nothing in front
+/* Did the line that called what did the second also call what did the first, and before? Then nothing in front
  * of it helps. */
 static bool is_between(const mr_script *s, const mr_hazard_meeting *m, const mr_script_call *call,
                        int front) {

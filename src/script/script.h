@@ -85,7 +85,7 @@ bool mr_script_reaches(const mr_script *script, int from, int to);
 bool mr_script_declares(const mr_script *script, const char *name,
                         int line);                              /* on that very line */
 bool mr_script_uses(const mr_script *script, const char *name); /* anywhere */
-/* Of the statements that begin on line `front`: how often something is called by that name, and whether a `second`
+/* How often, in the statements that begin on line `front`, something is called by that name, and whether a `second`
  * stands behind a `first` so that the same run comes to both. */
 int mr_script_count(const mr_script *script, int front, const char *name);
 bool mr_script_follows(const mr_script *script, int front, const char *first, const char *second);

@@ -72,7 +72,7 @@ static void survey_element(void *context, int64_t at) {
     s->any = true;
 }
 
-/* Of floats, PyTorch counts only those that are finite and not 0: `nan`, `-inf` and `-0.` may stand out. */
+/* PyTorch counts only floats that are finite and not 0: `nan`, `-inf` and `-0.` may stand out. */
 static void measure_element(void *context, int64_t at) {
     printer *p = context;
     char text[400];

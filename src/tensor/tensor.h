@@ -7,7 +7,7 @@
 #include "model/tensor.h"
 #include "tensor/dtype.h"
 
-/* Of a view too: an expanded dim makes more elements than there is memory, but nobody waits for an
+/* This holds for a view, too: an expanded dim makes more elements than there is memory, but nobody waits for an
  * operation on more of them. */
 #define MR_MAX_ELEMENTS ((int64_t)1 << 48)
 
@@ -17,7 +17,7 @@
 mr_status mr_tensor_create(const mr_caller *caller, mr_memory_kind kind, mr_stream *stream,
                            mr_dtype dtype, int ndim, const int64_t *shape, mr_tensor **out_tensor);
 
-/* Of bytes, in device memory that the backend owns: see mr_storage_create_at. */
+/* A tensor of bytes, in device memory that the backend owns: see mr_storage_create_at. */
 mr_status mr_tensor_create_at(const mr_caller *caller, mr_stream *stream, uint64_t address,
                               int64_t bytes, mr_tensor **out_tensor);
 

@@ -55,7 +55,7 @@ static bool make_rows(const items *list, mr_trace_rows *out_rows) {
     return true;
 }
 
-/* Of one line, what begins first comes first. */
+/* Rows of one line are in the order of their begins. */
 static int by_line(const void *a, const void *b) {
     const mr_trace_row *left = a, *right = b;
     const mr_site *here = &left->where[0], *there = &right->where[0];

@@ -2,7 +2,8 @@
  *
  * Each span has a clock: of each stream, and of the host, the number of the last span that it comes after. The host comes
  * after what it has waited for, and all that it submits then does, too. A pair of spans can lose its order only where a clock
- * of the changed order is behind that of the trace, or where one of the two has another stream: only those are compared. */
+ * of the changed order is behind that of the trace; or where one of the two has another stream: only those are
+ * compared. */
 #include "trace/data.h"
 
 #include <stdlib.h>

@@ -2,7 +2,20 @@
  * have been told and may still be undone.
  *
  * Easiest to break: entries are found by the command's number, so they stay sorted by it. A call that runs host functions
- * is told after what these did, with a lower number than they have. */
+ * is told after what these did, with a lower number than they have.
+ *
+ * Two clocks, one axis. The host's times come from `may` and `did`, the device's from `ran`. How long the host stood
+ * in a wait is counted by the backend (`mr_machine.host_waits`), because only it knows. On CUDA, runs are told only
+ * between `runs_start` and `runs_stop`.
+ *
+ * What held it up. With each run the virtual GPU tells what its begin waited for last: the predecessor that was done
+ * last, by which rule, or who had the engine (`mr_run.held_by`). A record or a wait is never the reason; what it
+ * waited for is. What the host did meanwhile is added afterwards (`cause.c`). On hardware nothing tells causes. There
+ * they follow from the order and the times; a test compares that with what the virtual GPU knows.
+ *
+ * Undone runs. Runs are a log in the order of being told, and `machine->runs_told` counts them. A checkpoint keeps
+ * the count, and a restored one tells it to the observers (`went_back`), which cut their logs. While nobody has a
+ * checkpoint, runs are folded into their entries. */
 #ifndef MR_TRACE_KEPT_H
 #define MR_TRACE_KEPT_H
 

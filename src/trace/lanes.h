@@ -35,7 +35,7 @@ typedef struct {
 } mr_look_text;
 extern const mr_look_text mr_looks[];
 
-/* Of a span in its stream's lane, and in the host's: what took most of the call, if the host did not wait. */
+/* For a span in its stream's lane, and in the host's: what took most of the call, if the host did not wait. */
 mr_look mr_look_of(const mr_span *span);
 mr_look mr_look_on_host(const mr_span *span);
 

@@ -146,7 +146,7 @@ static mr_status make(const draft *d, const mr_kept *kept, mr_trace_builder *bui
     return MR_OK;
 }
 
-/* The file that most spans come from. Of those of before the trace nothing is known that matters here. */
+/* The file that most spans come from. Spans of before the trace do not count. */
 static const char *script_of(const draft *d) {
     enum { MOST = 32 };
     const char *files[MOST], *best = NULL;

@@ -45,7 +45,7 @@ static bool put_label(mr_terminal_view *v, int row, int first, int end, const ch
     return false;
 }
 
-/* Of one line of the script. */
+/* Whether both are of one line of the script. */
 static bool is_same_work(const mr_span *a, const mr_span *b) {
     return a->stream == b->stream && a->where.line == b->where.line &&
            a->where.file == b->where.file && strcmp(a->name, b->name) == 0;

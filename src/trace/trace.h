@@ -78,7 +78,7 @@ typedef struct {
     size_t first_access; /* see mr_trace_accesses */
 } mr_span;
 
-/* Bytes that a command reads or writes: the extent of a view. Of memory that is allocated and freed there is none. */
+/* Bytes that a command reads or writes: the extent of a view. Allocations and frees have none. */
 typedef struct {
     uint64_t memory; /* the storage's number */
     uint64_t first, end;

@@ -229,7 +229,7 @@ static void write_title(const mr_terminal_view *v, const char *label, FILE *out)
                          facts->forgotten);
     write_line(v, &text, (mr_style){-1, -1, false, true}, out);
     mr_buffer_free(&text);
-    /* Of simulated times there is nothing to be said: they are exact. */
+    /* Simulated times need no remark: they are exact. */
     if (!facts->how || (facts->backend && strcmp(facts->backend, "virtual") == 0)) return;
     mr_text_put(&text, facts->how);
     write_line(v, &text, MR_STYLE_DIM, out);

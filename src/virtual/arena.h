@@ -1,6 +1,12 @@
 /* The address space of one pool: a range [0, mapped) at a base that stays where it is and grows in place,
  * so that the process uses no more of it than the pool has used. A page takes no memory until its first
- * access, and is then zero. */
+ * access, and is then zero.
+ *
+ * Address space grows as needed. A memory pool is one address range with a fixed base that grows in place
+ * (`arena.h`). A tensor's position is an offset, the same on every run. The memory that a pool has ever used is a
+ * prefix of its range. What a script sees as a tensor's address is 8 times that offset, plus a constant. So a gap of
+ * addresses lies behind each tensor, and takes no memory (`mr_pool_address`). After a free, addresses do not tell
+ * whether two storages share memory; `storage->host` does. */
 #ifndef MR_VIRTUAL_ARENA_H
 #define MR_VIRTUAL_ARENA_H
 

@@ -10,7 +10,7 @@
  * Records, waits, allocations and frees have no effect that could be missed: they run only on the way
  * to something else.
  *
- * Of the memory that a stream has freed, its next allocation gets such as pending work of another stream uses: the pool asks
+ * A stream's next allocation gets freed memory that pending work of another stream uses: the pool asks
  * for it (`seeks_used_memory`). Else it would depend on what Lua's collector has freed in between.
  *
  * A conflict is looked for once, when a work is first seen; that the older one is done by the time its

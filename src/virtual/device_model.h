@@ -1,5 +1,29 @@
 /* A device model: the resources of a GPU, and the duration of its operations. Data, read from a text file of lines
- * `key = value  # where the figure comes from`; the keys are the names in the list below. */
+ * `key = value  # where the figure comes from`; the keys are the names in the list below.
+ *
+ * Times are data. A device model (`src/virtual/models/`, its keys in `device_model.h`) contains the durations: one
+ * line for each figure, with its source: `[m]` measured, `[p]` told by the driver, `[d]` published, `[a]` assumed.
+ * `millrace doctor` counts them for each model. `scripts/calibrate.lua` measures these figures on a GPU. When it runs
+ * on the virtual GPU, it finds the figures of the model in use within a few per cent (`wakeup_ns`, a small remainder,
+ * within a microsecond). This shows that it measures what the model means.
+ *
+ * Most figures are the host's cost of a call or the duration of work on the device. Three are about latency:
+ *
+ *   - `launch_latency_ns`: from a call to the start on an idle device.
+ *   - `handover_ns`: from the end of a kernel to a copy behind it, and from a copy to a kernel.
+ *   - `wait_latency_ns`: from an event to work in another stream.
+ *
+ * The last two are added only if the work that is waited for was not done at the time of the call, and only under
+ * `timed`. They delay starts and create no order. A launch of a user's kernel is estimated from its bytes and its
+ * instructions. Loops that come back to the same bytes, and atomics on the same address, show only when it runs. So
+ * its first blocks are counted (`ops/kernel_time.c`), once for each shape and each set of arguments, and what the
+ * estimate lacks is added when its blocks have run (`mr_virtual_stretch`). The time depends on nothing else, so a
+ * launch takes as long each time, also in a replay.
+ *
+ * The clock does not move while Lua runs between two calls. `scripts/makespan.lua` lets it, by the number of Lua's
+ * instructions and the model's `lua_ns`.
+ *
+ * To use your own model, take the output of `calibrate.lua` or change a copy of a shipped file: `--model ./my.model`. */
 #ifndef MR_VIRTUAL_DEVICE_MODEL_H
 #define MR_VIRTUAL_DEVICE_MODEL_H
 

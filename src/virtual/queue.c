@@ -62,7 +62,7 @@ static mr_cause rule_between(const work *from, const work *w) {
     return MR_CAUSE_MEMORY;
 }
 
-/* `w` could not begin before the end of `from`. A marker is nobody's reason: what it waited for is. */
+/* `w` could not begin before the end of `from`. Report what a marker waited for, never the marker. */
 static void note_holder(const work *from, work *w) {
     w->holder = from->command->seq;
     if (from->queue != w->queue) {

@@ -3,7 +3,17 @@
  * made, and later only what has changed since.
  *
  * Any code that is about to change memory of the virtual GPU or of the host calls mr_undo_save first. Host memory is
- * the C library's: mr_undo_allocated and mr_undo_free_later keep what comes and goes. */
+ * the C library's: mr_undo_allocated and mr_undo_free_later keep what comes and goes.
+ *
+ * Checkpoints. A search over schedules returns to the same state many times, and so does a user who steps back.
+ * `mr_simulator.checkpoint` saves the state of the virtual machine, `restore` returns to it; checkpoints form a
+ * stack. All records that change while the device moves (queues, edges, pool blocks) are in one *region*
+ * (`base/region.h`): a few chunks of memory at fixed addresses. A checkpoint copies the used part of the chunks, and
+ * a restore copies it back, so no pointer changes. Tensors are not copied. While there is a checkpoint, everything
+ * that is about to write memory first keeps the old contents, page by page, each page once per checkpoint
+ * (`virtual/undo.h`). So the cost is that of the records plus what was written since, and does not depend on the
+ * amount of memory. Commands need no copy, because they never change; the checkpoint holds a reference to each
+ * pending one, and a copy of the failure that no call has raised yet. `scripts/bench/checkpoint.c` measures it. */
 #ifndef MR_VIRTUAL_UNDO_H
 #define MR_VIRTUAL_UNDO_H
 

@@ -6,7 +6,25 @@
  *     search.c    the smallest sufficient set, and which waits matter only together
  *     explain.c   sentences
  *     records.c   which calls of record_stream are needed
- *     cost.c      what a wait costs, and what would cost less */
+ *     cost.c      what a wait costs, and what would cost less
+ *
+ * Nothing is carried out. A *teller* (`program/teller.c`) has a player's objects on a machine whose backend does
+ * nothing. It calls the observers with the recorded commands, some left out or added (`mr_program_edit`). So one
+ * question costs what the checker costs, some 50 ns for each command, and stops at the first hazard that is new.
+ *
+ * Answers are monotone. What counts is that an access has a hazard which has none with all waits: of more waits left
+ * out, there are only more such accesses. The searches rest on that: a minimal set of waits that cannot all go (a
+ * *cut*) is found by dividing (QuickXplain), and a smallest sufficient set is a smallest hitting set of the cuts.
+ * Only waits that were submitted between two commands can order them, so a cut is looked for among these.
+ *
+ * Orders beside tensors. `waits/beyond.c` notes which orders of host functions, answers and atomic updates the
+ * program has with all waits, each in its weakest form. A run without some waits asks whether these are still there.
+ * A lost one counts like a new hazard in the searches, so the answers stay monotone; only the verdict on the wait
+ * alone tells them apart.
+ *
+ * Costs are plays. A player carries the edited program out without bodies (`mr_machine.skips_bodies`), from a mark in
+ * front of the first change. A proposal is an edit, too, which adds records and waits; the checker judges it before
+ * it is played. */
 #ifndef MR_WAITS_PARTS_H
 #define MR_WAITS_PARTS_H
 

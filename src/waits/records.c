@@ -279,7 +279,7 @@ static mr_status look_at_all(finder *f, const call_list *open) {
     return MR_OK;
 }
 
-/* Of one that has gone: whether it could stay in the place of another one. */
+/* Whether one that has gone could stay in the place of another one. */
 static bool could_replace(finder *f, const call_list *open, uint32_t call) {
     bool found = false;
     f->gone[call] = false;

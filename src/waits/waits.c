@@ -218,7 +218,7 @@ static mr_status propose(finder *f, size_t wait) {
     return status;
 }
 
-/* Of the waits that are kept (by `kept`), or of the others. */
+/* For the waits that are kept (by `kept`), or for the others. */
 static mr_status price_each(finder *f, bool kept, uint64_t most) {
     for (size_t i = 0; i < f->rounds.waits; i++) {
         mr_wait *w = &f->result->waits[i];

@@ -47,7 +47,7 @@ typedef struct {
     uint32_t rounds;
     uint32_t needed_rounds; /* how many of them cannot go alone for a hazard; or NOT_COUNTED */
     bool has_cost;
-    /* What the whole program would take less without it; may be negative. Of a wait that is kept: in the program with
+    /* What the whole program would take less without it; may be negative. For a wait that is kept: in the program with
      * only those that are kept. */
     double costs_ms;
     char *because; /* sentences; owned */

@@ -1,4 +1,5 @@
--- What the README shows works: its program prints what stands beside it, the files that it names are there.
+-- What the README shows works: its program prints what stands beside it, the files that it names are there. Its table
+-- of folders is that of src, and every page can be found from it.
 local lu = require "luaunit"
 local unchecked = require "lua.support.unchecked"
 
@@ -44,9 +45,44 @@ function TestReadme.test_every_example_is_in_the_table()
   local listing = assert(io.popen("ls scripts/examples/*.lua"))
   for path in listing:lines() do
     local name = path:match("([^/]+)%.lua$")
-    lu.assertStrContains(README, "| `" .. name .. "` |")
+    lu.assertStrContains(read("docs/examples.md"), "| `" .. name .. "` |")
   end
   listing:close()
+end
+
+-- One row for each folder of src, and each row a folder; docs/design.md names the same folders with what they may include.
+function TestReadme.test_the_table_of_folders_is_that_of_src()
+  local there, design = {}, read("docs/design.md")
+  local listing = assert(io.popen("ls -d src/*/"))
+  for folder in listing:lines() do
+    there[folder] = true
+    lu.assertStrContains(README, "| `" .. folder .. "` |")
+    lu.assertStrContains(design, "\n    " .. folder)
+  end
+  listing:close()
+  for folder in README:gmatch("\n| `(src/[^`]*)` |") do lu.assertTrue(there[folder], folder) end
+  for folder in design:gmatch("\n    (src/%a+/)") do lu.assertTrue(there[folder], folder) end
+end
+
+-- Each page can be found from the README, at once or over another page.
+function TestReadme.test_every_page_is_linked()
+  local reached, todo = {}, { "README.md" }
+  for _, page in ipairs(todo) do -- grows
+    local folder = page:match("^(.*/)") or ""
+    for target in read(page):gmatch("%]%(([%w_/%.]+%.md)") do
+      local path = target:match("^%.%./(.*)") or folder .. target
+      if not reached[path] then reached[path], todo[#todo + 1] = true, path end
+    end
+  end
+  local listing = assert(io.popen("ls docs/*.md"))
+  for page in listing:lines() do lu.assertTrue(reached[page], page) end
+  listing:close()
+end
+
+function TestReadme.test_lengths()
+  local function lines(path) return select(2, read(path):gsub("\n", "")) end
+  lu.assertTrue(lines("README.md") <= 200)
+  lu.assertTrue(lines("docs/design.md") <= 300)
 end
 
 unchecked(TestReadme, "it is the program without its wait", "test_the_line_that_matters_matters")

@@ -40,7 +40,7 @@ return function(tools)
 
   local view_target
 
-  -- Of a view without a state: as target(t).
+  -- For a view without a state: as target(t).
   local function old_view_target(t, base)
     local of_base = state(base)
     if not (of_base and of_base.newest) or tools.number(t) > of_base.newest then return nil end

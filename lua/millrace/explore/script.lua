@@ -57,7 +57,7 @@ return function(tools, explore, core)
     return options
   end
 
-  -- Of what a script returns: what can be an outcome. A script may return functions, as a module does.
+  -- For what a script returns: what can be an outcome. A script may return functions, as a module does.
   local function comparable(value, depth)
     local kind = type(value)
     if kind == "number" or kind == "string" or kind == "boolean" or is_tensor(value) then return value end

@@ -30,7 +30,7 @@ local function property(object, getters, name)
   return done and value or nil
 end
 
--- Of a module or an optimiser, which are tables: its methods, and its fields if they are elsewhere than in the table.
+-- For a module or an optimiser, which are tables: its methods, and its fields if they are elsewhere than in the table.
 local function parts_of(value)
   local meta = tools.getmetatable(value)
   if not meta or type(rawget(meta, "help")) ~= "string" then return nil end

@@ -156,7 +156,7 @@ end
 
 -- ---------------------------------------------------------------- for the session
 
--- Of an entry that failed: its text and the message. nil: nothing comes to mind.
+-- For an entry that failed: its text and the message. nil: nothing comes to mind.
 function hints.of(text, message)
   local written = without_texts(text)
   if written:find("^%s*#%s*%a") and not written:find("^%s*#%a") then return COMMENT end
@@ -173,7 +173,7 @@ function hints.of(text, message)
   return method_hint(written, message)
 end
 
--- Of an entry that Lua took: a name that means something elsewhere, and is nil here.
+-- For an entry that Lua took: a name that means something elsewhere, and is nil here.
 function hints.of_nil(text)
   for word in without_texts(text):gmatch("%f[%w_%.:]([%a_][%w_]*)") do
     if WORDS[word] and not is_defined(word) then return ("`%s` is nil: %s"):format(word, WORDS[word]) end

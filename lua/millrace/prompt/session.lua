@@ -1,7 +1,7 @@
 -- The session of a prompt: its entries, what they left behind, and how one is run.
 --
 -- Each entry is a chunk called "mr:7", whose main chunk goes on in the entries that follow: a `local` of its top level
--- lives on. The text of the entry becomes a function that has the locals of earlier entries as upvalues, and ends with
+-- lives on. The text of the entry becomes a function that has the locals of earlier entries as upvalues. It ends with
 -- calls that hand out its own ones, each as a function whose first upvalue is the variable. So entries and closures
 -- share one variable, Lua checks <const>, and no entry meets the limit of 200 locals by what came before it.
 --
@@ -18,7 +18,7 @@ local yield = coroutine.yield
 -- entries[7] = { n = 7, text =, values = the packed results, or nil, failed = true or nil, message = }
 local session = { entries = {} }
 
--- Of the values of entries only so many are kept: they keep tensors, and so memory of the device, in use.
+-- Only so many values of entries are kept: they keep tensors, and so memory of the device, in use.
 local MOST_VALUES = 50
 
 -- Names of locals that are put in front of an entry. Lua allows 200 locals and 255 upvalues in a function; the names

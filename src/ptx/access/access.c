@@ -183,7 +183,7 @@ static void judge(inference *in) {
 
 /* ---- */
 
-/* Of the block of parameters; `out` gets where each begins. */
+/* Returns the bytes of the block of parameters; `out` gets where each begins. */
 static uint32_t bytes_of(const ptx_signature *signature, uint32_t *out) {
     uint64_t end = 0;
     for (uint32_t p = 0; p < signature->parameter_count; p++) {

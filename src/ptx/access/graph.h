@@ -272,7 +272,7 @@ typedef struct {
 
 enum { ACCESS_MOST_LINKS = 24 };
 
-/* Of the graph as it is. */
+/* Looks at the graph as it is. */
 const access_paths *access_find_paths(access_graph *graph);
 /* The links, at most ACCESS_MOST_LINKS, from `block` up to the entry. A thread comes to the block, in an iteration of the
  * loops around it, exactly if all of them hold. Not MR_PTX_CERTAIN: why that cannot be said. */

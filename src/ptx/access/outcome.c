@@ -167,7 +167,7 @@ static bool uses_result(const ptx_function *f, const ptx_instruction *atom) {
     return false;
 }
 
-/* Of one kind, whose order does not matter; PTX_MOD_COUNT: it does. */
+/* The kind of an operation whose order does not matter; PTX_MOD_COUNT: it does. */
 static ptx_modifier commuting_kind(const ptx_instruction *i) {
     static const ptx_modifier kinds[] = {PTX_MOD_add, PTX_MOD_and, PTX_MOD_or,
                                          PTX_MOD_xor, PTX_MOD_min, PTX_MOD_max};

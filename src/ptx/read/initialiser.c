@@ -4,7 +4,7 @@
 
 #include "ptx/read/reader.h"
 
-/* Of all initial values of a module. The text of a compiler is longer than the bytes that it gives; braces that skip the rest of a
+/* For all initial values of a module. The text of a compiler is longer than the bytes that it gives; braces that skip the rest of a
  * row are not. */
 #define MOST_INIT_BYTES ((uint64_t)1 << 28)
 

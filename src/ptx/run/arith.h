@@ -109,7 +109,7 @@ MR_INLINE uint32_t ptx_shiftamt_64(uint32_t found) {
     return found == UINT32_MAX ? found : 63 - found;
 }
 
-/* Of the position and the length only the low 8 bits count. */
+/* Only the low 8 bits of position and length count. */
 MR_INLINE uint32_t ptx_bfe_u32(uint32_t a, uint32_t pos, uint32_t len) {
     pos &= 255, len &= 255;
     uint32_t field = ptx_shr_32(a, pos);

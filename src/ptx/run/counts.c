@@ -110,7 +110,7 @@ static void count_together(mr_ptx_counts *c, ptx_space space, uint64_t first, ui
     }
 }
 
-/* Of the lanes that change the same address, one does in a pass; a warp whose lanes all change one address adds up first. */
+/* One of the lanes that change the same address does so in a pass; a warp whose lanes all change one address adds up first. */
 static void count_atomics(ptx_counts *counts, const uint64_t *first, unsigned count, bool is_one) {
     for (unsigned i = 0; i < count; i++) {
         uint64_t sector = first[i] / 32;

@@ -55,7 +55,7 @@ bool mr_ptx_profile_instruction(const mr_ptx_profile *profile, const ptx_functio
                                 uint32_t i, mr_ptx_counts *out);
 void mr_ptx_profile_class(const mr_ptx_profile *profile, ptx_class which, mr_ptx_counts *out);
 
-/* Of a class: `ld` alone, `st` alone. */
+/* For a class: `ld` alone, `st` alone. */
 void mr_ptx_profile_moves(const mr_ptx_profile *profile, ptx_class which, mr_ptx_counts *out_loads,
                           mr_ptx_counts *out_stores);
 
@@ -80,7 +80,7 @@ typedef struct {
 } mr_ptx_course;
 /* False: memory is out. */
 bool mr_ptx_profile_course(const mr_ptx_profile *profile, mr_ptx_course *out);
-/* Of one warp that executes each instruction of the kernel once, those inside of loops and the others. *out_bytes: of global
+/* For one warp that executes each instruction of the kernel once, those inside of loops and the others. *out_bytes: of global
  * memory, what one of its threads then accesses. */
 enum { PTX_STRAIGHT, PTX_LOOPS, PTX_COURSES };
 bool mr_ptx_kernel_course(const mr_ptx_kernel *kernel, mr_ptx_course out[PTX_COURSES],

@@ -15,7 +15,7 @@ const ptx_code *ptx_run_probe(ptx_warp *warp, const ptx_code *code);
  * is left of a wait is what it takes where all come at once: an arrival and two or three answers. */
 bool ptx_counts_here(ptx_warp *warp, const ptx_code *code, uint32_t mask);
 
-/* Of all that the block's threads go on with: where they are, their registers and local memory. If neither this nor memory
+/* A hash of all that the block's threads go on with: where they are, their registers and local memory. If neither this nor memory
  * has changed since an earlier time, it will not change any more. */
 uint64_t ptx_block_state(const ptx_run_state *run);
 

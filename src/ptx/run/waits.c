@@ -1,8 +1,9 @@
 /* Where warps wait for memory: see waits.h.
  *
- * The GPU's compiler moves loads of a basic block up as far as their addresses allow, but not over a barrier, nor over a
- * store or an atomic operation that may touch the same bytes. So in each block loads have a depth: one more than that of what
- * their address is made of. Loads of one depth are under way together. What was loaded in an earlier block counts as there. */
+ * The GPU's compiler moves loads of a basic block up as far as their addresses allow. It does not move them over a
+ * barrier, nor over a store or an atomic operation that may touch the same bytes. So in each block loads have a depth:
+ * one more than that of what their address is made of. Loads of one depth are under way together. What was loaded in an
+ * earlier block counts as there. */
 #include "ptx/run/waits.h"
 
 #include <stdlib.h>

@@ -193,7 +193,7 @@ static uint64_t met_key(const ptx_turn *turn, const ptx_strong *s, int kind) {
     return (s->epoch & turn->same_thread & ~(uint64_t)31) | (uint64_t)kind;
 }
 
-/* Of a block that ended unheard one write to each chain, and one load, is enough: the last one. */
+/* One write to each chain, and one load, is enough of a block that ended unheard: the last one. */
 static uint32_t last_of_unheard(const met_table *t, const ptx_strong *s) {
     uint64_t key = s->address << 12 | (uint64_t)s->bytes << 4 | (uint64_t)s->wide << 3 | OF_UNHEARD;
     met_slot *met = meet(t, key, s->writes ? s->chain : 0);
@@ -217,7 +217,7 @@ static void keep_last_accesses(ptx_turn *turn, const met_table *t, ptx_history *
     }
 }
 
-/* Of a thread's readings of a chain the first one comes before most, and the last one has seen most. So one is kept if it
+/* A thread's first reading of a chain comes before most, and its last one has seen most. So one is kept if it
  * is the first of its thread that has seen some write of the log. Oldest first: what a reading has seen stands before it. */
 static void keep_readings(ptx_turn *turn, const met_table *t, ptx_history *h) {
     for (uint32_t i = 0; i < h->strong_count; i++) {

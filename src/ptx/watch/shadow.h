@@ -70,7 +70,7 @@ struct ptx_chain {
     uint32_t bytes;
     uint64_t address;
     uint64_t number; /* no two chains have the same */
-    /* Of the barrier of a grid: how often it was complete before, and the chain of the last time. */
+    /* The barrier of a grid: how often it was complete before, and the chain of the last time. */
     uint64_t round;
     ptx_chain *previous;
     uint64_t length;

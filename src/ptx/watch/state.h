@@ -22,7 +22,7 @@ typedef struct {
     ptx_clock *clock; /* made of the above */
 } ptx_moment;
 
-/* Of one lane and one location: in a warp's `pending`, what its strong reads there have seen published and no acquire has
+/* For one lane and one location: in a warp's `pending`, what its strong reads there have seen published and no acquire has
  * taken over; in `released`, what its release operations there published. */
 typedef struct {
     uint32_t lane;
@@ -147,7 +147,7 @@ void ptx_watch_stop(mr_ptx_watch *watch, const char *why);
 
 /* ---- order.c */
 
-/* Of the lanes that were at `epoch`, those which are not ordered before what `lane` of the turn does now. */
+/* The lanes that were at `epoch` and are not ordered before what `lane` of the turn does now. */
 uint32_t ptx_unordered(const ptx_turn *turn, uint32_t lane, uint64_t epoch, uint32_t lanes);
 /* A strong write, as part of `chain`: publishes what a release operation, or a fence before it, releases. */
 void ptx_publish(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes, ptx_chain *chain);

@@ -174,7 +174,7 @@ void ptx_judge(mr_ptx_watch *watch, ptx_running *r, const ptx_watched *access) {
         ~((((uint64_t)1 << watch->block_shift) - 1) & ~(((uint64_t)1 << PTX_TIME_SHIFT) - 1));
     turn.at = ptx_instruction_number(watch, r, access->instruction);
     measure_addresses(&turn);
-    /* Volatile loads and stores of shared memory. Of more than one lane they are spread if not all are at one place. */
+    /* Volatile loads and stores of shared memory. Those of several lanes are spread unless all are at one place. */
     turn.is_exchange = turn.is_shared && access->order == PTX_VOLATILE &&
                        access->access != (MR_PTX_READS | MR_PTX_WRITES);
     turn.is_spread = turn.is_exchange && has_several_addresses(access);

@@ -107,7 +107,7 @@ void ptx_watch_wait(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t
 
 /* What a strong read has seen is taken from the order in which accesses are told. So where blocks of one launch run on
  * several threads, a strong access to global memory is told and carried out between these two: else another thread may
- * come in between. Of a warp, lanes count as carried out in ascending order. */
+ * come in between. The lanes of a warp count as carried out in ascending order. */
 void ptx_watch_hold(mr_ptx_watch *watch);
 void ptx_watch_let_go(mr_ptx_watch *watch);
 
