@@ -1,6 +1,7 @@
--- Finds sentences that are hard to read: longer than 30 words, or beginning with "Of". `make lint` runs it on the pages.
+-- Finds sentences that are hard to read: longer than 30 words, or beginning with "Of". `make lint` runs it on the
+-- pages.
 --
---     lua5.4 scripts/sentences.lua FILE...     .md: paragraphs, items and cells of tables; others: comments of C and Lua
+--     lua5.4 scripts/sentences.lua FILE...     .md: paragraphs, items, cells of tables; others: comments of C and Lua
 --
 -- A colon or a semicolon ends a sentence, too. Code between backquotes counts as one word. Fails if it finds one.
 local MOST = 30

@@ -1,10 +1,10 @@
--- Follows the recipes of docs/contributing.md on a copy of the tree: applies their lines as they stand, builds, and runs
--- their commands.
+-- Follows the recipes of docs/contributing.md on a copy of the tree: applies their lines as they stand, builds, and
+-- runs their commands.
 --
 --     lua5.4 tests/recipes.lua BUILD [RECIPE...]
 --
--- All recipes are applied at once, since each change of a central header compiles most of the tree. The copy begins with
--- the objects of BUILD, so that only what changed is compiled. Prints "N passed, N failed", a recipe being one.
+-- All recipes are applied at once, since each change of a central header compiles most of the tree. The copy begins
+-- with the objects of BUILD, so that only what changed is compiled. Prints "N passed, N failed", a recipe being one.
 local build = assert(arg[1], "usage: lua5.4 tests/recipes.lua BUILD [RECIPE...]")
 local wanted = { table.unpack(arg, 2) }
 local PAGE = "docs/contributing.md"
@@ -26,9 +26,9 @@ end
 
 -- The blocks of code of a recipe, each with the paragraph in front of it.
 local function steps_of(text)
-  local steps, paragraph = {}, nil
+  local steps = {}
   for before, kind, code in text:gmatch "(.-)\n```(%l*)\n(.-)\n```" do
-    paragraph = before:match "([^\n]+)%s*$" or ""
+    local paragraph = before:match "([^\n]+)%s*$" or ""
     local step = { kind = kind, code = code .. "\n" }
     step.file, step.side, step.anchor = paragraph:match "^In `(.-)`, (%l+) `(.+)`:$"
     step.new = paragraph:match "^New file `(.-)`:$"

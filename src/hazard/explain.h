@@ -34,6 +34,8 @@ struct found_pair {
 /* report.c: counts it, or reports it; whatever it may take, the pair has been found unordered. */
 void mr_hazard_pair_found(checker *c, const found_pair *pair);
 void mr_hazard_publish(checker *c, const mr_hazard_report *report);
+/* A wait of `t` may come after a use that was reported. */
+void mr_hazard_amend(checker *c, const actor *t, const mr_command *command);
 
 /* draft.c: tells the watcher of it. */
 void mr_hazard_tell_found(const checker *c, const found_pair *pair);
@@ -64,8 +66,6 @@ void mr_hazard_merge(checker *c, mr_hazard_report *r, const mr_hazard_report *dr
 bool mr_hazard_may_add(const mr_hazard_report *r, const found_pair *pair);
 /* What has become part of reports since they were amended. */
 void mr_hazard_write_rest(checker *c);
-/* A wait of `t` may come after a use that was reported. */
-void mr_hazard_amend(checker *c, const actor *t, const mr_command *command);
 
 /* blame.c: the fix between these streams that was proposed last; NULL: none. */
 blame *mr_hazard_blame_of(const checker *c, const found_pair *pair);
@@ -87,6 +87,7 @@ void mr_hazard_publish_held(checker *c);
 /* A new report: the command at hand may come to the race whose fix orders the others only after those. The held ones
  * that it orders become part of it. False: there is none. */
 bool mr_hazard_take_over(checker *c, mr_hazard_report *report);
+/* held.c */
 mr_hazard_report *mr_hazard_held(const checker *c, uint64_t number); /* NULL: it is not held */
 /* The report of this command, if one is held, whose fix orders these two streams. */
 mr_hazard_report *mr_hazard_held_for(const checker *c, const found_pair *pair);

@@ -135,3 +135,35 @@ void mr_hazard_publish(checker *c, const mr_hazard_report *report) {
     }
     mr_buffer_free(&text);
 }
+
+/* ---- the wait that comes too late */
+
+void mr_hazard_amend(checker *c, const actor *t, const mr_command *command) {
+    const snapshot *s = mr_hazard_snapshot_of(command);
+    if (!s) return;
+    for (size_t i = 0; i < sizeof c->recent / sizeof *c->recent; i++) {
+        if (!c->recent[i].report || c->recent[i].report > c->reports.count) continue;
+        if (c->recent[i].second != command->stream->id || c->recent[i].first != s->actor->id)
+            continue;
+        if (s->seq < c->recent[i].first_seq) continue;
+        mr_hazard_report *report = c->reports.items[c->recent[i].report - 1];
+        if (s->actor != t && mr_hazard_knows(c, s->actor, t, report->second.seq)) {
+            c->recent[i].report = 0; /* that is over: the wait is for something else */
+            continue;
+        }
+        c->recent[i].report = 0;
+        if (report->reason != MR_HAZARD_BECAUSE_NO_PATH &&
+            report->reason != MR_HAZARD_BECAUSE_NONBLOCKING_STREAM)
+            continue;
+        char place[120];
+        report->reason = MR_HAZARD_BECAUSE_WAITED_AFTER_USE;
+        report->amended = true;
+        mr_text_format(report->why, sizeof report->why,
+                       "%s waits for %s at %s, but this wait was submitted after the use: a wait "
+                       "delays only later work.",
+                       report->second.stream, report->first.stream,
+                       mr_hazard_place(mr_hazard_shown(c, command->where), place, sizeof place));
+        if (c->mode == MR_HAZARD_WARN && c->hooks.write && !report->waits)
+            c->hooks.write(c->hooks.context, report, MR_HAZARD_NEWS_REASON);
+    }
+}

@@ -1,4 +1,4 @@
-/* How much was checked and found, and what the final sentence may claim from it. */
+/* How much was checked and found, what the final sentence may claim from it, and forgetting it all. */
 #include "hazard/explain.h"
 
 /* What is so now, and may change. */
@@ -29,4 +29,20 @@ mr_hazard_totals mr_hazard_get_totals(const mr_hazard *c, bool whole_run) {
 
 mr_claim mr_hazard_claim(const mr_hazard_totals *t) {
     return t->hazards || !t->operations ? MR_CLAIM_IS_NONE : mr_claims_judge(&t->claims);
+}
+
+void mr_hazard_clear(mr_hazard *c) {
+    if (c->apart.on) { /* what was found before is not forgotten */
+        mr_hazard_drop_from(c, c->check_first);
+        c->totals = (mr_hazard_totals){0};
+        return;
+    }
+    mr_hazard_totals run = mr_hazard_get_totals(c, true);
+    run.claims = c->totals.claims; /* what is pending now may still run */
+    mr_claims_merge(&run.claims, &c->before_clear.claims);
+    c->check_first = 0;
+    mr_hazard_drop_from(c, 0);
+    mr_hazard_advice_clear(c);
+    c->before_clear = run;
+    c->totals = (mr_hazard_totals){.claims.count[MR_CLAIM_CLEARED] = run.hazards};
 }

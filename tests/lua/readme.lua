@@ -50,7 +50,8 @@ function TestReadme.test_every_example_is_in_the_table()
   listing:close()
 end
 
--- One row for each folder of src, and each row a folder; docs/design.md names the same folders with what they may include.
+-- One row for each folder of src, and each row a folder; docs/design.md names the same folders, with what they may
+-- include.
 function TestReadme.test_the_table_of_folders_is_that_of_src()
   local there, design = {}, read("docs/design.md")
   local listing = assert(io.popen("ls -d src/*/"))
