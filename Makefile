@@ -363,7 +363,7 @@ check: all $(if $(TESTS),$(filter $(TEST_BIN),$(TESTS)),$(TEST_BIN)) $(TERMINAL)
 
 .PHONY: check-recipes
 check-recipes: all $(TERMINAL) $(FAKE_CUDA) $(PTX)  ## follow the recipes of docs/contributing.md on a copy of the tree
-	@$(LUA) tests/recipes.lua $(BUILD)
+	+@$(LUA) tests/recipes.lua $(BUILD)
 
 .PHONY: check-san
 check-san:  ## the same under AddressSanitizer and UndefinedBehaviorSanitizer

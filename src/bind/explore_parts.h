@@ -1,5 +1,5 @@
 /* What the files of mr.explore share: explore.c has what scripts call, explore_run.c the search and the calls of the
- * function, explore_guard.c what the function may not do, explore_tools.c what else the Lua module needs. */
+ * function. explore_guard.c has what the function may not do, explore_tools.c the rest of what the Lua module needs. */
 #ifndef MR_BIND_EXPLORE_PARTS_H
 #define MR_BIND_EXPLORE_PARTS_H
 

@@ -27,9 +27,9 @@
  *
  * No blocking call that Ctrl-C cannot interrupt. The driver's own synchronize functions do not return on Ctrl-C, and
  * they block the thread that runs host functions. So `wait.c` polls: without a pause at first, then with increasing
- * pauses. Where a driver call would block by itself (a full launch queue, a copy of pageable memory), the backend
+ * pauses. Some driver calls would block by themselves: a full launch queue, a copy of pageable memory. Then the backend
  * first waits in this way until the call can no longer block. Small values for the host (`item()`, and up to 64 KiB)
- * are copied through our own pinned memory, so the copy is in the stream before the work ahead of it has ended.
+ * are copied through our own pinned memory. So the copy is in the stream before the work ahead of it has ended.
  *
  * A host function does not block the host. Only one thread may run Lua. So a stream that reaches a host function must
  * wait for that thread. `turn.c` does this with two stream memory operations. The first writes a number to pinned
@@ -53,11 +53,11 @@
  * callbacks. Then at most 16 host functions can be pending.
  *
  * The driver compiles the user's kernels. It gets the same PTX that the virtual GPU runs, once for each device that
- * uses a module (`launch_user.c`), and what it says about an error is a part of ours. It owns the memory of the
- * module's variables. A module stays loaded while a tensor of one of them, or a pending kernel, needs it. An unused
- * module is unloaded when another one is loaded. `tests/fake_cuda` carries PTX out with `src/ptx`, so programs with
- * kernels run through this backend on machines without a GPU. It also runs the built-in kernels, from PTX that the
- * build makes of them: `make check-kernels` compares every operation with its CPU body there.
+ * uses a module (`launch_user.c`). Its words about an error are a part of ours. It owns the memory of the module's
+ * variables. A module stays loaded while a tensor of one of them, or a pending kernel, needs it. An unused module is
+ * unloaded when another one is loaded. `tests/fake_cuda` carries PTX out with `src/ptx`, so programs with kernels run
+ * through this backend on machines without a GPU. It also runs the built-in kernels, from PTX that the build makes of
+ * them: `make check-kernels` compares every operation with its CPU body there.
  *
  * cuBLAS where it is faster. Products of floats use cuBLAS, with one handle and one workspace for each stream. For a
  * small product, cuBLAS takes longer to choose a kernel than to compute. So small products (`mr_matmul_is_small`) use

@@ -7,9 +7,9 @@
  * schedule so far, and what it does from there on is explored like the first.
  *
  * Two schedules are equivalent if they carry out each pair of commands that touch the same bytes, one of them writing, in
- * the same order. The commands that nothing orders and that touch the same bytes are therefore pairs to be decided, and a
- * class of equivalent schedules is a choice for each pair, without a cycle. Every choice so far can be completed, so the
- * search orients one pair after the other, closes transitively, and carries out one schedule of each class.
+ * the same order. The commands that nothing orders and that touch the same bytes are therefore pairs to be decided; a
+ * class of equivalent schedules is a choice for each pair, without a cycle. Every choice so far can be completed, so
+ * the search orients one pair after the other, closes transitively, and carries out one schedule of each class.
  *
  * The data's way: run() -> program -> order (order.h: who must come before whom) and pairs -> search (search.c) -> the
  * commands in order -> player -> bytes of the value -> outcomes. */

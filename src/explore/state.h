@@ -36,8 +36,8 @@
  * allocation. The search then has one more place for it (`place.c`), and an answer in the plan tells the pool not to
  * look.
  *
- * Two judges. `tests/c/test_explore_differential.c` goes through every interleaving of random programs and compares
- * the number of classes and of outcomes, and that there is a hazard exactly where there is more than one class. Who
+ * Two judges. `tests/c/test_explore_differential.c` goes through every interleaving of random programs. It compares the
+ * number of classes and of outcomes, and checks that there is a hazard exactly where there is more than one class. Who
  * comes before whom is said there by the simple checker of the hazard tests. */
 #ifndef MR_EXPLORE_STATE_H
 #define MR_EXPLORE_STATE_H

@@ -1,4 +1,4 @@
-/* Choosers that do as they are told: one for a player, which is given commands to carry out, and one for a run of the
+/* Choosers that do as they are told: one for a player, which is given commands to carry out; and one for a run of the
  * function itself, which follows a plan up to a point and then goes on in a fixed way. */
 #ifndef MR_EXPLORE_STEER_H
 #define MR_EXPLORE_STEER_H

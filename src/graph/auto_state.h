@@ -1,5 +1,6 @@
 /* The inside of functions that become graphs by themselves (auto.h). Files from below: sequence.c, auto_record.c (calls that are
- * carried out), auto_tell.c (what observers are told in place of a launch), auto_hold.c (calls that are held back), auto.c. */
+ * carried out), auto_tell.c (what observers are told in place of a launch); auto_hold.c (calls that are held back),
+ * auto.c. */
 #ifndef MR_GRAPH_AUTO_STATE_H
 #define MR_GRAPH_AUTO_STATE_H
 

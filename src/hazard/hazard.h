@@ -2,11 +2,11 @@
  * rules order them, and explains those that nothing orders.
  *
  * It sees what the host submits, in the order of submission, and uses guaranteed edges only (the [G]
- * rules of docs/semantics.md). Order between streams is fixed by what was submitted and not by when it
- * ran, so a program without a report gives the same values under every schedule of the same host path.
- * What the checker could not follow limits that: claims.h has the list, and decides what the verdict may say.
+ * rules of docs/semantics.md). Order between streams is fixed by what was submitted and not by when it ran. So a
+ * program without a report gives the same values under every schedule of the same host path. What the checker could not
+ * follow limits that: claims.h has the list, and decides what the verdict may say.
  *
- * Detection (order.c, history.c, check.c, touch.c, lifetime.c) is separate from explaining (reason.c, fix.c,
+ * Detection (order.c, history.c, check.c, touch.c, lifetime.c) is separate from explaining (draft.c, reason.c, fix.c,
  * report.c): the first runs for every command, the second only for a pair that is about to be reported. */
 #ifndef MR_HAZARD_HAZARD_H
 #define MR_HAZARD_HAZARD_H

@@ -1,12 +1,12 @@
 /* Stopping Lua code from outside: by Ctrl-C, or because a limit of the sandbox is reached.
  *
- * A stop is a flag with a reason. While it is set, a hook raises an error at every instruction of
- * every Lua function that runs, so that no pcall, handler or coroutine of the script can swallow it;
- * it ends when all of them have been left and the outermost caller clears the flag.
+ * A stop is a flag with a reason. While it is set, a hook raises an error at every instruction of every Lua function
+ * that runs. So no pcall, handler or coroutine of the script can swallow it; it ends when all of them have been left
+ * and the outermost caller clears the flag.
  *
  * Hooks cost half of Lua's speed, so none is armed before it is needed. To find what runs at that
- * moment, the code that starts a Lua thread (the outermost call, coroutine.resume) enters it into a chain
- * of nodes on the C stack, which the signal handler walks. There is one chain: one Lua state a process. */
+ * moment, the code that starts a Lua thread (the outermost call, coroutine.resume) enters it into a chain of nodes on
+ * the C stack. The signal handler walks that chain. There is one chain: one Lua state a process. */
 #ifndef MR_HOST_INTERRUPT_H
 #define MR_HOST_INTERRUPT_H
 

@@ -1,8 +1,8 @@
 /* Inside src/ops and src/cuda: what a command of the INDEX family moves between. Both backends take it from here.
  *
- * There is one *position* for each element that is moved. At a position stand an element of the plain side (the result
- * of gather, the source of scatter_add_), an element of the index, and a line of the chosen side (the input of gather,
- * the tensor that scatter_add_ adds to), from which the index picks one element. */
+ * There is one *position* for each element that is moved. Three things stand at a position. One is an element of the
+ * plain side: the result of gather, the source of scatter_add_. One is an element of the index. The third is a line of
+ * the chosen side, from which the index picks one element: the input of gather, the tensor that scatter_add_ adds to. */
 #ifndef MR_OPS_INDEX_H
 #define MR_OPS_INDEX_H
 

@@ -1,13 +1,13 @@
 /* The decoded form of a function: what decode/ makes of the tree, and what the handlers execute.
  *
  * A decoded instruction (a code) names its handler; nothing is looked up while a kernel runs. An operand says where a
- * vector of 32 lanes lies, in one of four areas, so that reading a register, a constant, a special register or the
- * address of a variable is the same load without a branch:
+ * vector of 32 lanes lies, in one of four areas. So reading a register, a constant, a special register or the address
+ * of a variable is the same load without a branch:
  *
  *     area[operand & 3] + (operand & ~3)
  *
  * A predicate is one word with a bit for each lane. What is easiest to break: a register keeps its slot of the frame
- * only while it is live (slots.c), so a code may write nothing but its results, and only in the lanes of its mask. */
+ * only while it is live (slots.c), so a code may write nothing but its results; and only in the lanes of its mask. */
 #ifndef MR_PTX_CODE_H
 #define MR_PTX_CODE_H
 

@@ -178,10 +178,10 @@ static inline const char *ptx_launch_name(const mr_ptx_launch *launch) {
 }
 
 /* Runs blocks [first, end) of the grid, numbered x fastest, to their ends, on the calling thread. If they wait for later
- * blocks, it runs those, too, as far as `progress` says that they have not begun. An error is that of the
- * first access (instruction, thread) that failed, with CUDA's code where CUDA has one (ILLEGAL_ADDRESS,
- * MISALIGNED_ADDRESS, ASSERT, LAUNCH_FAILURE for trap and for a stack overflow, LAUNCH_TIMEOUT) and a sentence that
- * names kernel, source line, thread, block, and what was accessed. Memory then is as the kernel left it. */
+ * blocks, it runs those, too, as far as `progress` says that they have not begun. An error is that of the first access
+ * (instruction, thread) that failed. It has CUDA's code where CUDA has one: ILLEGAL_ADDRESS, MISALIGNED_ADDRESS,
+ * ASSERT, LAUNCH_FAILURE for trap and for a stack overflow, LAUNCH_TIMEOUT. It has a sentence that names kernel, source
+ * line, thread, block, and what was accessed. Memory then is as the kernel left it. */
 mr_status mr_ptx_run(const mr_ptx_launch *launch, uint64_t first, uint64_t end);
 
 /* ---- what a kernel reads and writes (access.c) */

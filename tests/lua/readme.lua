@@ -80,6 +80,18 @@ function TestReadme.test_every_page_is_linked()
   listing:close()
 end
 
+-- Each file that docs/design.md names is there.
+function TestReadme.test_the_files_of_the_design_are_there()
+  local there = {}
+  local listing = assert(io.popen("find src lua tests scripts docs -type f"))
+  for path in listing:lines() do there[path], there[path:match("[^/]+$")] = true, true end
+  listing:close()
+  there["lua.h"] = true
+  for name in read("docs/design.md"):gmatch("[%w_/]+%.[chlm][uda]*%f[%W]") do
+    lu.assertTrue(there[name] or there[name:match("[^/]+$")] or false, name)
+  end
+end
+
 function TestReadme.test_lengths()
   local function lines(path) return select(2, read(path):gsub("\n", "")) end
   lu.assertTrue(lines("README.md") <= 200)

@@ -1,7 +1,7 @@
 /* What the parts of the reader share: the text, the names, the function that is being read, and how errors are made.
  *
- * The parts call one way: read.c (the module) calls function.c, then body.c, instruction.c, operand.c, scope.c and constant.c,
- * and all of them call reader.c, names.c and lex.c.
+ * The parts call one way: read.c (the module) calls function.c, then body.c, instruction.c, operand.c, scope.c and
+ * constant.c. All of them call reader.c, names.c and lex.c.
  *
  * Names are resolved once. Each spelling has one record in a hash table. The record says which opcode, modifier, type
  * and declaration the spelling stands for at this place of the text. `.reg .b32 %r<100>` makes no registers: a

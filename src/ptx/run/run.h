@@ -1,9 +1,9 @@
 /* A run: the memory and the state in which one block after the other runs. grid.c says which block has its turn.
  *
  * `src/ptx/decode/load.c` loads a module once: the files of `src/ptx/decode` make *codes* of the instructions, and
- * what they do not cover is an error there, with the line. A code names its handler and says where its operands are:
- * a register, a constant, a special register and the address of a variable are all vectors of 32 lanes in one of four
- * areas (`code.h`), so a handler reads them in the same way. Registers whose lives do not overlap share a slot of the
+ * what they do not cover is an error there, with the line. A code names its handler and says where its operands are. A
+ * register, a constant, a special register and the address of a variable are all vectors of 32 lanes in one of four
+ * areas (`code.h`). So a handler reads them in the same way. Registers whose lives do not overlap share a slot of the
  * frame (`slots.c`), so a frame stays in the cache. `lanes.h` has one row for each operation that every lane does for
  * itself. It is compiled twice, for every x86 and for AVX2 with fused multiply-add, and both give the same bits
  * (`tests/c/test_ptx_instructions.c`).

@@ -1,7 +1,7 @@
 /* Private to watch*.c: the state of a watch, of a block that runs, and of one access that is being judged.
  *
- * Files: copies.c takes accesses and knows of copies that are under way, watch.c judges accesses, strong.c atomic and volatile ones, order.c knows who
- * comes after whom, report.c collects races, shadow.c and clock.c are containers. */
+ * Files: copies.c takes accesses and knows of copies that are under way, watch.c judges accesses, strong.c atomic and
+ * volatile ones. order.c knows who comes after whom, report.c collects races; shadow.c and clock.c are containers. */
 #ifndef MR_PTX_WATCH_STATE_H
 #define MR_PTX_WATCH_STATE_H
 
