@@ -54,7 +54,7 @@ local may_only_include = { ["ptx/access"] = { "ptx" } }
 local circles = {
   -- Objects that refer to each other: closing a stream is a command, and a command holds its stream.
   model = { "command", "device", "event", "machine", "storage", "stream", "tensor" },
-  hazard = { "advice", "function", "history", "merge", "order", "report", "totals", "unset", "write" },
+  hazard = { "advice", "function", "history", "merge", "order", "report", "unset" },
   cuda = { "blas", "device", "driver", "error", "event", "hold", "host", "kernels", "memory", "pinned", "stream",
            "runs", "runs_cupti", "runs_events", "turn", "wait" },
   host = { "call", "output" }, -- call.c says at the end what stopped the output, which complains through call.c
