@@ -18,6 +18,7 @@
 
 #include "host/stack.h"
 
+#define PATIENCE       8   /* seconds, after SIGTERM, for the call at hand */
 #define EXIT_BY_SIGNAL 128 /* + its number, as shells have it */
 
 static volatile sig_atomic_t reason; /* an mr_stop */
@@ -26,7 +27,8 @@ static pthread_t lua_thread;
 
 static volatile sig_atomic_t presses; /* of Ctrl-C since the flag was set */
 static struct timespec last_press;
-static volatile sig_atomic_t ended_by; /* SIGTERM, SIGHUP; 0 */
+static volatile sig_atomic_t ended_by;    /* SIGTERM, SIGHUP; 0 */
+static volatile sig_atomic_t is_answered; /* somebody has seen the stop since */
 
 static char place[LUA_IDSIZE + 16];
 
@@ -64,6 +66,7 @@ static void on_hook(lua_State *L, lua_Debug *frame) {
     (void)frame;
     if (lua_gethookcount(L) == every_count && every && !reason) every();
     if (reason) {
+        is_answered = true;
         mr_stop_note_place(L);
         /* Lua raises this text as an out-of-memory error, which goes past the message handler of an
          * xpcall. A handler called from here would run with hooks disabled, and could loop for ever. */
@@ -125,6 +128,7 @@ mr_stop mr_stop_reason(void) {
 
 bool mr_stop_pending(void *context) {
     (void)context;
+    if (reason) is_answered = true;
     return reason != MR_STOP_NONE;
 }
 
@@ -187,6 +191,25 @@ static void on_interrupt(int signal_number) {
 
 /* ---- SIGTERM and SIGHUP ------------------------------------------------------------------------------ */
 
+/* A call of the driver, or of the C library, may never return: who looks after the process will not send a second signal, or
+ * one that leaves no word. */
+static void on_alarm(int signal_number) {
+    (void)signal_number;
+    if (is_answered) return;
+    say("millrace: asked to end while a call did not return; ended, without a verdict and a "
+        "trace\n");
+    _exit(EXIT_BY_SIGNAL + ended_by);
+}
+
+static void watch_the_call(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    sigemptyset(&action.sa_mask);
+    action.sa_handler = on_alarm;
+    is_answered = false;
+    if (sigaction(SIGALRM, &action, NULL) == 0) alarm(PATIENCE);
+}
+
 /* The first one leaves time for the trace, the verdict and finalizers. */
 static void on_end(int signal_number) {
     int saved_errno = errno;
@@ -194,6 +217,7 @@ static void on_end(int signal_number) {
         if (ended_by && seconds_since(&last_press) > 0.2) _exit(EXIT_BY_SIGNAL + signal_number);
         if (!ended_by) {
             ended_by = signal_number;
+            watch_the_call();
             clock_gettime(CLOCK_MONOTONIC, &last_press);
         }
         mr_stop_request(MR_STOP_ENDED);

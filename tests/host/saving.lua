@@ -182,6 +182,17 @@ function TestEnd.test_a_second_signal_ends_at_once()
   lu.assertEquals(said, "status 143\n")
 end
 
+-- As a call of the driver that waits for a GPU which does not answer.
+function TestEnd.test_one_signal_ends_a_call_that_does_not_return()
+  command.write(folder .. "/stuck.lua", [[
+    io.open("ready", "w"):close()
+    os.execute("exec sleep 20 >/dev/null 2>&1")]])
+  local said = shell("rm -f ready; HOST --check stuck.lua & p=$!; until [ -e ready ]; do sleep 0.01; done; " ..
+    "sleep 0.1; kill -TERM $p; wait $p; echo status $?")
+  lu.assertEquals(said, "millrace: asked to end while a call did not return; ended, without a verdict and a trace\n" ..
+    "status 143\n")
+end
+
 function TestEnd.test_the_prompt()
   for signal, status in pairs{ TERM = 143, HUP = 129 } do
     local said = shell(("mkfifo in; " ..
