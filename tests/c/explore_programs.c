@@ -93,7 +93,7 @@ static void random_copy(const sample_program *p, sample_step *s) {
     }
 }
 
-/* Of the host: by the script's thread at once, or by a function in the order of a stream. */
+/* For the host: by the script's thread at once, or by a function in the order of a stream. */
 static void random_host_step(const sample_program *p, sample_step *s, step_kind kind) {
     int t = random_tensor(p, kind == STEP_HOST_FUNCTION ? OF_PINNED : OF_HOST);
     if (t < 0) return;

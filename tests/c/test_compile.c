@@ -99,7 +99,7 @@ static mr_compile_source source_of(const char *text) {
         .text = text, .size = strlen(text), .file = "dir/a.lua", .line = 14, .compute_major = 9};
 }
 
-/* Of up to four names, the last NULL. */
+/* For up to four names, the last NULL. */
 static mr_compile_source source_named(const char *text, const char *const *names) {
     mr_compile_source source = source_of(text);
     source.names = names;

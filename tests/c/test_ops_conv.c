@@ -321,7 +321,7 @@ static void check_order(const char *row, const problem *p, const mr_tensor *got,
 }
 
 /* Direct and by a matrix product, the bits are those of the same order, so that a kernel of a GPU can have them, too.
- * Of conv2d_weight only where there are too few positions for several chunks. */
+ * For conv2d_weight only where there are too few positions for several chunks. */
 static void terms_are_added_in_order(void **state) {
     (void)state;
     static const problem problems[] = {

@@ -111,7 +111,7 @@ static void erf_is_close(void **state) {
     if (worst > 1.5) fail_msg("erf(%.9g) is %.9g", at, (double)mr_erf_f32((float)at));
 }
 
-/* Of negative numbers 1 + erf has fewer and fewer digits. */
+/* For negative numbers 1 + erf has fewer and fewer digits. */
 static double exact_gelu(double x) {
     if (isinf(x)) return x > 0 ? x : (double)NAN;
     long double t = (long double)x * -0.707106781186547524400844362104849039L;

@@ -214,7 +214,7 @@ static void note(void *context, const ptx_race *race, uint32_t bytes) {
     uint32_t second = (uint32_t)(race->second.instruction - instructions);
     reports++;
     if (naive_is_race(first, race->first.lane, second, race->second.lane)) return;
-    /* Of a cell that one warp has read by several instructions since its last synchronisation, the watch remembers two of
+    /* For a cell that one warp has read by several instructions since its last synchronisation, the watch remembers two of
      * them. So a report may name another one of them, for a lane that did read and does race. */
     bool is_reading = false;
     for (uint32_t i = 0; i < MOST_EVENTS && race->first.access == MR_PTX_READS; i++)

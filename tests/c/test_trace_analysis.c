@@ -331,7 +331,7 @@ static void causes_follow_from_order_and_times(void **state) {
             markers += !mr_span_is_work(exact);
             if (!mr_span_is_work(exact) || nearly_at_once(exact)) continue;
             compared++;
-            /* Of several that ended at once each is right: of two waits for one event, or a record in the default
+            /* Each of several that ended at once is right: of two waits for one event, or a record in the default
              * stream that leads back to the stream's own work. */
             uint32_t marker, left, right;
             left = mr_trace_work_behind(mr_trace_spans(t.trace), (uint32_t)i, &marker);

@@ -178,7 +178,7 @@ static promise promise_of(const mr_op *row, mr_dtype dtype) {
     return (promise){0};
 }
 
-/* Of a half: the distance of its bits' neighbours. */
+/* For a half: the distance of its bits' neighbours. */
 static double half_ulp(mr_dtype dtype, double x) {
     uint16_t bits;
     mr_dtype_store(dtype, &bits, (mr_scalar){.f = fabs(x)});
@@ -500,7 +500,7 @@ static void reduce_both(const mr_op *row, tally *sum, mr_dtype dtype, pair in, i
 static void compare_reduce(const mr_op *row, tally *sum) {
     char what[160];
     for (int d = 0; d < MR_DTYPE_COUNT; d++) {
-        /* Of numbers that cancel to nothing, a sum is what its order makes it. */
+        /* A sum of numbers that cancel to nothing is what its order makes it. */
         bool exact = promise_of(row, (mr_dtype)d).norm == 0;
         for (int wild = 0; wild < (exact ? 2 : 1); wild++) {
             for (size_t c = 0; c < sizeof reduce_cases / sizeof *reduce_cases; c++) {

@@ -1,4 +1,4 @@
--- R33: record_stream holds for every free. Of the tensor's own stream it says nothing, so that is waited for.
+-- R33: record_stream holds for every free. It says nothing of the tensor's own stream, so that is waited for.
 -- expect: clean
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -74,7 +74,7 @@ function TestNames.test_of_everything_under_the_checker()
     if i % 5000 == 0 then mr.hazard.ignore() end]], "--check=warn")
 end
 
--- Of files there is a bound: what is remembered of a line may outlive everything else.
+-- The number of files has a bound: what is remembered of a line may outlive everything else.
 function TestNames.test_of_files()
   assert_flat(100000, "load('local mr, x = ... x:zero_()', '@' .. name(i))(mr, x)", "--check=warn")
 end

@@ -162,7 +162,7 @@ function TestBasics.test_gradients_of_chosen_inputs_leave_grad_as_it_is()
   lu.assertNil(second)
 end
 
--- Of what is not needed for the wanted inputs, nothing is computed.
+-- Nothing is computed that the wanted inputs do not need.
 function TestBasics.test_a_branch_that_is_not_wanted_is_left_out()
   local x, w = leaf { 2.0 }, leaf { 3.0 }
   local ran = 0

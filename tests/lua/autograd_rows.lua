@@ -119,7 +119,7 @@ function TestEdges.test_a_gradient_has_the_dtype_of_its_tensor()
   lu.assertFalse(x:to("i32").requires_grad)
 end
 
--- Of operands of all dtypes, also integers: what a derivative makes of them has a dtype of its own.
+-- With operands of all dtypes, also integers: what a derivative makes of them has a dtype of its own.
 function TestEdges.test_a_gradient_has_the_dtype_of_its_leaf_whatever_the_other_operand_is()
   local others = { 2, 2.5, mr.tensor(2), mr.tensor(2.5), mr.tensor({ 2, 3 }), mr.tensor({ 2, 3 }, { dtype = "u8" }),
     mr.tensor(2.5, { dtype = "f64" }), mr.tensor({ 2.5, 3 }, { dtype = "bf16" }) }

@@ -30,7 +30,7 @@ function TestBorrowed:tearDown()
   mr.synchronize()
 end
 
--- Of each function that takes objects out of a table: that table alone holds them.
+-- For each function that takes objects out of a table: that table alone holds them.
 local function tensor() return mr.ones(2, 2) end
 local stream = mr.stream
 local CALLS = {

@@ -36,7 +36,7 @@ function TestReductions.test_amax_and_amin_are_max_and_min_without_positions()
   lu.assertEquals(mr.tensor(2.5):amin():item(), 2.5)
 end
 
--- Of PyTorch 1.13: torch.amax(x, 0) of [[1, 5], [5, 5]] has the gradient [[0, .5], [1, .5]].
+-- From PyTorch 1.13: torch.amax(x, 0) of [[1, 5], [5, 5]] has the gradient [[0, .5], [1, .5]].
 function TestReductions.test_equal_elements_share_the_gradient()
   local x = mr.tensor({ { 1.0, 5.0 }, { 5.0, 5.0 } }, { requires_grad = true })
   x:amax(1):sum():backward()

@@ -58,7 +58,7 @@ local HOSTILE = {
   { 0, -1 }, { 0xffffffff << 32, -1 }, { -2, -1 }, { 7, 0 }, { 10, 0 }, { MIN, MIN }, { MIN - 1, math.maxinteger },
 }
 
--- Of any length: operands of equal length would only give short quotients.
+-- With any length: operands of equal length would only give short quotients.
 local function random_operand()
   local length, x = math.random(1, 128), { math.random(0), math.random(0) }
   if length <= 64 then x = { x[1] >> (64 - length), 0 } else x[2] = x[2] >> (128 - length) end

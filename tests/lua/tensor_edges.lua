@@ -108,7 +108,7 @@ end
 
 TestRandom = {}
 
--- Of 3 * 2^62 numbers: if 2^64 random words are spread over them, every third number comes twice as often.
+-- With 3 * 2^62 numbers: if 2^64 random words are spread over them, every third number comes twice as often.
 function TestRandom.test_wide_ranges_are_uniform()
   mr.manual_seed(1)
   local low = -(1 << 62) - 1

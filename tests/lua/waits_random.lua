@@ -166,7 +166,7 @@ local function random_program()
   end
 end
 
--- Of most of these some accesses have a hazard, whatever waits there are.
+-- Most of these have accesses with a hazard, whatever waits there are.
 local function program_with_hazards()
   local lines = random_lines(false)
   for _ = 1, math.random(5) do table.insert(lines, math.random(#lines + 1), wait_line()) end

@@ -44,7 +44,7 @@ end
 -- In nanoseconds: sums of decimal fractions are not exact.
 local function ns(us) return math.floor(us * 1000 + 0.5) end
 
--- Of two slices of a thread, one lies within the other, or they have no time in common.
+-- One of two slices of a thread lies within the other, or they have no time in common.
 local function check_nesting(slices)
   table.sort(slices, function(a, b)
     if a.from ~= b.from then return a.from < b.from end

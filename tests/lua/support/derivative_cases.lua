@@ -6,7 +6,7 @@ local between = require "lua.support.gradients".between
 local function positive(...) return between(0.3, 2, { ... }) end
 local function any(...) return between(-2, 2, { ... }) end
 
--- Of each family, the inputs of a row: lists of arguments.
+-- The inputs of a row of each family: lists of arguments.
 local by_family = {
   unary = function() return { { any(2, 3) }, { positive(4) }, { any() }, { any(0, 3) } } end,
   binary = function()
@@ -29,7 +29,7 @@ end
 
 local function index(values) return mr.tensor(values, { dtype = "i64", device = "cpu" }) end
 
--- Of single rows.
+-- For single rows.
 local by_name = {
   log = function() return { { positive(5) } } end,
   sqrt = function() return { { positive(5) } } end,
