@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/kernel.h"
 #include "ops/op.h"
 
 #define PAGE          4096u
@@ -465,6 +466,7 @@ void mr_hazard_unset_command(checker *c, const mr_command *command, const unset_
             e.access = command->operands[i].access & (pass ? MR_WRITE : MR_READ);
             e.guessed = (command->operands[i].access & (MR_GUESSED | MR_ASSUMED)) != 0;
             e.may_set = e.at_most && writes_to(command, e.tensor.storage);
+            if (e.at_most && e.history->watched) mr_kernel_type_view(command, &e.tensor);
             if (e.access && e.history->watched && (!pass || !use->only_look)) event_happens(c, &e);
         }
     }

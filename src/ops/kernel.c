@@ -197,6 +197,16 @@ static size_t arguments_size(const mr_kernel_call *call, uint32_t variables) {
            call->kernel->param_bytes;
 }
 
+static void note_shape(mr_kernel_address *address, const mr_tensor *t) {
+    const uint32_t most = sizeof address->shape / sizeof *address->shape;
+    if (t->ndim > most) return;
+    for (int i = 0; i < t->ndim; i++) {
+        if (t->shape[i] > UINT32_MAX) return;
+        address->shape[i] = (uint32_t)t->shape[i];
+    }
+    address->ndim = t->ndim;
+}
+
 static mr_status fill_addresses(mr_kernel_arguments *a, mr_kernel_operands *list,
                                 const mr_kernel_call *call, mr_tensor **variables,
                                 uint32_t variable_count) {
@@ -206,6 +216,7 @@ static mr_status fill_addresses(mr_kernel_arguments *a, mr_kernel_operands *list
         *to = (mr_kernel_address){.at = pointer->at,
                                   .offset = mr_kernel_pointer_offset(pointer->tensor),
                                   .dtype = pointer->tensor->dtype};
+        note_shape(to, pointer->tensor);
         MR_TRY(mr_kernel_operand_of(list, pointer->tensor, &to->operand));
     }
     for (uint32_t i = 0; i < variable_count; i++) {

@@ -134,6 +134,8 @@ typedef struct {
     uint32_t operand; /* whose storage it points into */
     uint64_t offset;  /* bytes from that storage's start */
     uint8_t dtype;    /* of the tensor that was passed; 0 of a variable */
+    uint8_t ndim;     /* and its shape, for messages; 0: it has more dims, or larger ones */
+    uint32_t shape[4];
 } mr_kernel_address;
 
 /* Bytes from the start of its storage to what a pointer to the tensor points to. */

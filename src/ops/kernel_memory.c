@@ -116,19 +116,56 @@ static void describe_outside(const mr_storage *storage, uint64_t address, char *
     else snprintf(out, size, "%" PRIu64 " bytes past the end of %s", distance, text);
 }
 
+/* The tensor that was passed, in which the address lies. NULL: none, or several ones that are not alike. */
+static const mr_kernel_address *passed_at(const mr_command *command, const mr_storage *there,
+                                          uint64_t address) {
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    const mr_kernel_address *found = NULL;
+    for (uint32_t i = 0; i < a->pointer_count; i++) {
+        const mr_kernel_address *one = &a->addresses[i];
+        if (command->operands[one->operand].tensor->storage != there || !one->ndim) continue;
+        uint64_t count = mr_dtype_size((mr_dtype)one->dtype);
+        for (int d = 0; d < one->ndim; d++) count *= one->shape[d];
+        if (address - there->address - one->offset >= count) continue;
+        bool is_same = !found || (found->dtype == one->dtype && found->offset == one->offset &&
+                                  found->ndim == one->ndim &&
+                                  !memcmp(found->shape, one->shape, sizeof one->shape));
+        if (!is_same) return NULL;
+        found = one;
+    }
+    return found;
+}
+
+/* "element [2, 6] of", as the script counts; "byte 52 of" where the address begins no element of a tensor that was passed. */
+static void describe_place(const mr_command *command, const mr_storage *there, uint64_t address,
+                           char *out, size_t size) {
+    const mr_kernel_address *passed = passed_at(command, there, address);
+    uint64_t inside = address - there->address - (passed ? passed->offset : 0);
+    uint64_t bytes = passed ? mr_dtype_size((mr_dtype)passed->dtype) : 1;
+    if (!passed || inside % bytes) {
+        snprintf(out, size, "byte %" PRIu64 " of", address - there->address);
+        return;
+    }
+    uint64_t number[4] = {0}, at = inside / bytes;
+    for (int d = passed->ndim; d-- > 0; at /= passed->shape[d])
+        number[d] = at % passed->shape[d] + 1;
+    size_t used = (size_t)snprintf(out, size, "element [");
+    for (int d = 0; d < passed->ndim; d++)
+        used += (size_t)snprintf(out + used, size - used, "%s%" PRIu64, d ? ", " : "", number[d]);
+    snprintf(out + used, size - used, "] of");
+}
+
 static void describe(void *context, uint64_t address, uint64_t meant, char *out, size_t size) {
     const mr_command *command = context;
     const mr_storage *there = mr_kernel_storage_at(command, address),
                      *wanted = meant ? mr_kernel_storage_at(command, meant) : NULL;
-    char text[200], outside[260];
+    char text[200], outside[260], place[128] = "";
     if (there) mr_kernel_describe_storage(there, text, sizeof text);
+    if (there) describe_place(command, there, address, place, sizeof place);
     if (!wanted && !there) wanted = nearest_storage(command, address);
     if (wanted && wanted != there) describe_outside(wanted, address, outside, sizeof outside);
-    if (there && (!wanted || wanted == there))
-        snprintf(out, size, "byte %" PRIu64 " of %s", address - there->address, text);
-    else if (there)
-        snprintf(out, size, "%s, where byte %" PRIu64 " of %s is", outside,
-                 address - there->address, text);
+    if (there && (!wanted || wanted == there)) snprintf(out, size, "%s %s", place, text);
+    else if (there) snprintf(out, size, "%s, where %s %s is", outside, place, text);
     else if (wanted) snprintf(out, size, "%s", outside);
     else snprintf(out, size, "where no tensor is");
 }

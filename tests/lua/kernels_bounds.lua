@@ -61,10 +61,10 @@ function TestBounds.test_a_jump_into_another_tensor()
   local k = mr.kernel(JUMP)
   local a, b = mr.zeros(64, {name = "a"}), mr.zeros(64, {name = "b"})
   local by = (b.data_ptr - a.data_ptr) // 4
-  assert_outside(function() k[{1, 32}](a, b, by + 3) end, "bytes past the end of a", "where byte 12 of b")
+  assert_outside(function() k[{1, 32}](a, b, by + 3) end, "bytes past the end of a", "where element [4] of b")
   mr.reset()
   k, a, b = mr.kernel(JUMP), mr.zeros(64, {name = "a"}), mr.zeros(64, {name = "b"})
-  assert_outside(function() k[{1, 32}](b, a, -by) end, "bytes before b", "where byte 0 of a")
+  assert_outside(function() k[{1, 32}](b, a, -by) end, "bytes before b", "where element [1] of a")
 end
 
 function TestBounds.test_an_index_that_overflows()
@@ -85,7 +85,7 @@ function TestBounds.test_a_pointer_that_is_chosen()
   k[{1, 32}](a, b, c, 1, 0)
   k[{1, 32}](a, b, c, 0, 0)
   lu.assertEquals({ a[1]:item(), b[1]:item(), c[1]:item() }, { 7, 7, 1 })
-  assert_outside(function() k[{1, 32}](a, b, c, 1, (c.data_ptr - a.data_ptr) // 4) end, "where byte 0 of c")
+  assert_outside(function() k[{1, 32}](a, b, c, 1, (c.data_ptr - a.data_ptr) // 4) end, "where element [1] of c")
 end
 
 -- Addresses that come from elsewhere are as good as any.

@@ -25,6 +25,26 @@ local function assert_lost(code, fn, ...)
   return err
 end
 
+function TestFaults.test_a_tensor_has_the_name_of_its_variable()
+  local function launch(x, n)
+    local kernel = mr.kernel [[extern "C" __global__ void f(float *x, int n) { x[threadIdx.x + n] = 1; }]]
+    return function() kernel[{1, 8}](x, n) end
+  end
+  for wrong, text in pairs{
+    [1] = "just past the end of `image` (128 bytes, made at ",
+    [2] = "just past the end of `other` (128 bytes, made at ",
+    [3] = "just past the end of `kept.weights` (64 bytes, made at ", [4] = "just past the end of a tensor (32 bytes",
+  } do
+    local image, other = mr.zeros{ 4, 8 }, mr.zeros{ 4, 8 }
+    local kept = { weights = mr.zeros(16) }
+    if wrong == 1 then assert_lost("illegal-address", launch(image, 30), text)
+    elseif wrong == 2 then assert_lost("illegal-address", launch(other, 30), text)
+    elseif wrong == 3 then assert_lost("illegal-address", launch(kept.weights, 12), text)
+    else assert_lost("illegal-address", function() launch(mr.zeros(8), 8)() end, text) end
+    mr.reset()
+  end
+end
+
 function TestFaults.test_a_write_past_the_end_names_thread_and_line()
   local at = line() + 4
   local kernel = mr.kernel([[

@@ -75,6 +75,26 @@ function TestFindings.test_shared_memory_that_nobody_writes()
   lu.assertNotStrContains(reports[1].message, "allocates")
 end
 
+-- Elements are counted as the script counts them, in the shape of the tensor that was passed.
+function TestFindings.test_an_element_has_indices_of_the_tensor()
+  local kernel = mr.kernel [[extern "C" __global__ void f(float *x, unsigned char *b) {
+    if (b) b[1] = threadIdx.x; else x[3] = threadIdx.x; }]]
+  local x, b = mr.zeros{ 4, 8 }, mr.zeros({ 2, 3 }, { dtype = "u8" })
+  local function text(...)
+    local arguments = table.pack(...)
+    return found(function() kernel[{ 1, 64 }](table.unpack(arguments, 1, 2)) end)[1].message
+  end
+  lu.assertStrContains(text(x, nil), "element [1, 4] of `x`")
+  lu.assertStrContains(text(x[3], nil), "element [4] of `x`")
+  lu.assertStrContains(text(x, b), "element [1, 2] of `b`")
+  local bytes = mr.kernel [[extern "C" __global__ void f(float *x) { ((char *)x)[5] = threadIdx.x; }]]
+  lu.assertStrContains(found(function() bytes[{ 1, 64 }](x) end)[1].message, "byte 5 of `x`")
+  local y = mr.empty{ 4, 8 }
+  local copy = mr.kernel [[extern "C" __global__ void f(float *y, const float *x) {
+    y[threadIdx.x] = x[threadIdx.x]; }]]
+  lu.assertStrContains(found(function() copy[{ 1, 32 }](x, y) end)[1].message, "on `y` (f32[32], bytes 0..127)")
+end
+
 -- The sentence names the tensor as the title does, files without the script's folder, and the cure for a whole grid.
 function TestFindings.test_a_race_of_blocks_names_the_variable_and_the_cure()
   local kernel = mr.kernel([=[
