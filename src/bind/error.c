@@ -170,17 +170,12 @@ static void name_operation(lua_State *L, mr_status status) {
     if (strcmp(name, "?") != 0) mr_text_copy(details->op, sizeof details->op, name);
 }
 
-static mr_status (*name_fault)(lua_State *L, mr_status status);
-
-void mr_error_use_names(mr_status (*namer)(lua_State *L, mr_status status)) {
-    name_fault = namer;
-}
-
 /* Nobody owns the status
  * but us, and making its value can run out of memory: then Lua's own error is the value. */
 void mr_push_error(lua_State *L, mr_status status) {
     name_operation(L, status);
-    if (name_fault && mr_code_sticky(status->code)) status = name_fault(L, status);
+    const mr_module *module = mr_code_sticky(status->code) ? mr_bind_module(L) : NULL;
+    if (module && module->name_fault) status = module->name_fault(L, status);
     raised error = {status, error_site(L, status)};
     if (lua_checkstack(L, 2)) {
         lua_pushcfunction(L, error_value);

@@ -17,6 +17,8 @@ typedef struct {
     mr_interned sources; /* the files that were run (source.c) */
     uint64_t tracked;    /* tensors that require gradients (tensor_box.c) */
     bool gradients_off;  /* inside mr.no_grad, and during a backward pass */
+    /* Takes a failure of the device, and gives one that names the script's variables (fault.c). */
+    mr_status (*name_fault)(lua_State *L, mr_status status);
 } mr_module;
 
 static inline mr_module *mr_module_of(lua_State *L) { /* of the running function of ours */

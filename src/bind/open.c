@@ -163,7 +163,7 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_keep_module(L);
     module->classes = classes;
     mr_open_error(L);
-    mr_error_use_names(mr_bind_name_fault);
+    module->name_fault = mr_bind_name_fault;
     lua_createtable(L, 0, 128);
     lua_pushstring(L, backend->name);
     lua_setfield(L, -2, "backend");

@@ -32,9 +32,7 @@ void mr_open_creation(lua_State *L);
 void mr_open_cuda_forms(lua_State *L);
 void mr_open_device(lua_State *L);
 void mr_open_error(lua_State *L);
-/* Of failures of the device, `namer` makes the errors that name the script's variables. It takes the error. */
-void mr_error_use_names(mr_status (*namer)(lua_State *L, mr_status status));
-mr_status mr_bind_name_fault(lua_State *L, mr_status status); /* fault.c */
+mr_status mr_bind_name_fault(lua_State *L, mr_status status); /* mr_module.name_fault */
 void mr_open_elementwise(lua_State *L);
 void mr_open_event(lua_State *L);
 void mr_open_explore(lua_State *L);
