@@ -184,7 +184,7 @@ local Graph = {}
 ---Steps and time. What is pending. The virtual GPU: its chooser, its pending work, and its settings. nil on a real GPU.
 mr.machine = {}
 
----Traces: what the host asked for, when it did, and when the devices carried it out. mr.timeline(fn) is the short way. docs/timelines.md has an introduction.
+---Traces record each operation: the time of the host's call, and the time at which a device carried it out. mr.timeline(fn) is the short way. docs/timelines.md has an introduction.
 mr.trace = {}
 
 ---What a script asked for and when the devices carried it out. Does not change after it was made. Made
@@ -2413,14 +2413,14 @@ function mr.machine.settings(changes) end
 ---@param s? millrace.Stream
 function mr.machine.fault(code, s) end
 
----Begins to trace: each operation from now on with its line, when the host called it, and when the
----device carried it out. What is still pending is traced when it runs. When there are more than `max`
+---Begins to trace each operation from now on: its line, the time of the host's call, and the time at
+---which the device carried it out. Pending work is traced when it runs. When there are more than `max`
 ---operations, the oldest are forgotten. An error if a trace is under way.
 ---@param options? { max?: integer }
 function mr.trace.start(options) end
 
----Ends the trace that mr.trace.start began, and returns it. Waits for nothing: what is still pending
----is in it without times. Call mr.synchronize() first to have all.
+---Ends the trace that mr.trace.start began, and returns it. Waits for nothing: pending work is in the
+---trace without times. Call mr.synchronize() first to have all.
 ---@return millrace.Trace trace
 function mr.trace.stop() end
 

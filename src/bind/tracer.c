@@ -101,12 +101,11 @@ static mr_status start(lua_State *L, mr_machine *machine, size_t most, mr_tracer
 
 /* ---- mr.trace */
 
-MR_FUNCTION(
-    trace_start, "start", "mr.trace.start([options: {max: integer=1000000}])",
-    "Begins to trace: each operation from now on with its line, when the host called it, and "
-    "when the device carried it out. What is still pending is traced when it runs. "
-    "When there are more than `max` operations, the oldest are forgotten. An error if "
-    "a trace is under way.") {
+MR_FUNCTION(trace_start, "start", "mr.trace.start([options: {max: integer=1000000}])",
+            "Begins to trace each operation from now on: its line, the time of the host's call, "
+            "and the time at which the device carried it out. Pending work is traced when it runs. "
+            "When there are more than `max` operations, the oldest are forgotten. An error if "
+            "a trace is under way.") {
     static const char *const known[] = {"max", NULL};
     mr_machine *machine = mr_set_context(L);
     mr_option_slots options = mr_check_options(L, 1, known);
@@ -122,8 +121,8 @@ MR_FUNCTION(
 }
 
 MR_FUNCTION(trace_stop, "stop", "mr.trace.stop() -> trace: trace",
-            "Ends the trace that mr.trace.start began, and returns it. Waits for nothing: what is "
-            "still pending is in it without times. Call mr.synchronize() first to have all.") {
+            "Ends the trace that mr.trace.start began, and returns it. Waits for nothing: pending "
+            "work is in the trace without times. Call mr.synchronize() first to have all.") {
     mr_machine *machine = mr_set_context(L);
     state *s = state_of(L);
     if (!s->started)
@@ -234,7 +233,8 @@ static const mr_function *const timeline_functions[] = {&trace_timeline_function
 
 const mr_class mr_tracer_class = {
     "mr.trace",
-    "Traces: what the host asked for, when it did, and when the devices carried it out. "
+    "Traces record each operation: the time of the host's call, and the time at which a device "
+    "carried it out. "
     "mr.timeline(fn) is the short way. docs/timelines.md has an introduction.",
     trace_functions, NULL, NULL};
 const mr_class mr_timeline_class = {"mr", "Timelines.", timeline_functions, NULL, NULL};
