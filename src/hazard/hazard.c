@@ -165,11 +165,13 @@ mr_status mr_hazard_apart_begin(mr_hazard *c, mr_hazard_apart kind) {
                          .returned_before_check = c->returned_before_check,
                          .first = c->reports.count,
                          .check_first = c->check_first,
+                         .last_storage = c->machine->next_storage,
                          .totals = c->totals,
                          .totals_before_check = c->totals_before_check};
     c->advice = c->checking = c->returned = false;
     c->check_first = c->reports.count;
     c->totals = (mr_hazard_totals){0};
+    if (kind == MR_HAZARD_EXPLORED) mr_hazard_unset_keep(c);
     if (c->mode != MR_HAZARD_OFF) mr_error_destroy(set_mode(c, MR_HAZARD_COLLECT)); /* on to on */
     tell_turn(
         c, kind == MR_HAZARD_EXPLORED ? MR_HAZARD_TURN_EXPLORE_BEGIN : MR_HAZARD_TURN_STRESS_BEGIN,
@@ -198,6 +200,7 @@ void mr_hazard_apart_end(mr_hazard *c) {
     c->totals = c->apart.totals;
     count_apart(c, &inside);
     c->apart.on = false;
+    if (c->apart.kind == MR_HAZARD_EXPLORED) mr_hazard_unset_put_back(c, c->apart.last_storage);
     c->advice = c->apart.advice;
     c->checking = c->apart.checking;
     c->returned = c->apart.returned;

@@ -47,7 +47,9 @@ struct history {
     view_index *index;  /* NULL while there are few */
     actor *alloc_actor; /* NULL: made before the checker was on, or host memory */
     uint64_t alloc_seq;
-    struct unset *unset;   /* bytes that nothing has written; NULL: there are none */
+    struct unset *unset; /* bytes that nothing has written; NULL: there are none */
+    struct unset *kept;  /* the same as it was when an exploration began; `is_kept` */
+    bool is_kept;
     uint32_t unset_events; /* that wait for host functions */
     bool watched;          /* one of the two is there */
     uint64_t reused;       /* from this number on it is the memory of something else (observer.h) */

@@ -99,6 +99,7 @@ typedef struct {
     mr_hazard_mode mode, mode_before_check;
     bool advice, checking, returned, returned_before_check;
     size_t first, check_first; /* reports */
+    uint64_t last_storage;     /* that was there before */
     mr_hazard_totals totals, totals_before_check;
 } stretch;
 

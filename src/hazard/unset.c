@@ -145,6 +145,53 @@ void mr_hazard_unset_drop(history *h) {
     rewatch(h);
 }
 
+/* ---- while functions are explored */
+
+void mr_hazard_unset_drop_kept(history *h) {
+    if (h->is_kept) unset_destroy(h->kept);
+    h->kept = NULL;
+    h->is_kept = false;
+}
+
+/* NULL: no memory, and all of it counts as written. */
+static unset *copy_of(unset *u) {
+    if (!u || u == &nothing) return u;
+    unset *copy = malloc(sizeof *u + u->page_count * sizeof *u->page);
+    if (!copy) return NULL;
+    *copy = *u;
+    for (uint64_t i = 0; i < u->page_count; i++) {
+        copy->page[i] = u->page[i];
+        if (!u->page[i] || u->page[i] == whole) continue;
+        copy->page[i] = malloc(PAGE_WORDS * sizeof *u->page[i]);
+        if (copy->page[i]) memcpy(copy->page[i], u->page[i], PAGE_WORDS * sizeof *u->page[i]);
+    }
+    return copy;
+}
+
+void mr_hazard_unset_keep(checker *c) {
+    for (history *h = c->histories; h; h = h->next) {
+        mr_hazard_unset_drop_kept(h);
+        h->kept = copy_of(h->unset);
+        h->is_kept = true;
+    }
+}
+
+void mr_hazard_unset_put_back(checker *c, uint64_t last) {
+    for (history *h = c->histories; h; h = h->next) {
+        bool was_blank = h->storage->blank && h->storage->id <= last;
+        if (h->is_kept) {
+            unset_destroy(h->unset);
+            h->unset = h->kept;
+            h->kept = NULL;
+            h->is_kept = false;
+            rewatch(h);
+        } else if (was_blank && h->storage->id > c->first_storage) {
+            mr_hazard_unset_drop(h); /* first met inside */
+            mr_hazard_unset_begin(h);
+        }
+    }
+}
+
 /* One that can be changed; NULL: no memory, and all of it counts as written. */
 static unset *own_unset(checker *c, history *h) {
     if (h->unset && h->unset != &nothing) return h->unset;

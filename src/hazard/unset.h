@@ -41,6 +41,11 @@ typedef struct {
 
 void mr_hazard_unset_begin(history *h); /* nothing has written it yet */
 void mr_hazard_unset_drop(history *h);
+/* An exploration puts the bytes of earlier memory back: what nothing had written counts as that again. `last`: the last storage
+ * that was there at its begin. */
+void mr_hazard_unset_keep(checker *c);
+void mr_hazard_unset_put_back(checker *c, uint64_t last);
+void mr_hazard_unset_drop_kept(history *h);
 /* To be called for a command of whose operands one at least is watched. */
 void mr_hazard_unset_command(checker *c, const mr_command *command, const unset_use *use);
 void mr_hazard_unset_apply_deferred(checker *c); /* a host function has run */

@@ -320,6 +320,22 @@ function TestApart.test_the_work_around_it_is_judged_as_without_it()
   end
 end
 
+-- The bytes of memory from outside are put back, and what nothing had written counts as that again.
+function TestApart.test_what_only_an_explored_function_has_written()
+  for _, options in ipairs { "{}", "{pinned = true}", "{device = 'cpu'}" } do
+    for written, bytes in pairs { [0] = "bytes 0..15", [2] = "bytes 8..15", [4] = false } do
+      local result = run{ ([[
+        local x = mr.empty(4, %s)
+        if %d > 0 then x[{{1, %d}}]:fill_(1) end
+        mr.synchronize()
+        mr.explore(function() x:fill_(1) mr.synchronize() return x[2]:item() end)
+        x:sum()]]):format(options, written, written) }
+      if bytes then lu.assertStrContains(result.err, bytes, false, options .. written)
+      else lu.assertNotStrContains(result.err, "uninitialised-read", options) end
+    end
+  end
+end
+
 function TestApart.test_inside_a_check_the_explorer_has_its_own()
   local result = run{ RACE .. [[
     local r
