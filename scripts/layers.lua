@@ -14,8 +14,8 @@ local function with(list, ...)
   return table.move(list, 1, #list, 1 + select("#", ...), { ... })
 end
 
-local below_backends = with(ptx, "base", "model", "tensor", "ops")
-local below_repl = with(ptx, "base", "model", "tensor", "ops", "program", "hazard", "graph", "script", "explore",
+local below_backends = with(ptx, "base", "model", "tensor", "ops", "order")
+local below_repl = with(ptx, "base", "model", "tensor", "ops", "order", "program", "hazard", "graph", "script", "explore",
                         "waits", "trace", "compile", "files", "bind")
 
 -- Folder: the folders that it may include and call, besides itself.
@@ -34,14 +34,15 @@ local may_include = {
   virtual = below_backends,
   cuda    = below_backends,
   program = { "base", "model", "tensor", "ops" },
-  hazard  = { "base", "model", "tensor", "ops" },
+  order   = { "base", "model", "tensor" },
+  hazard  = { "base", "model", "tensor", "ops", "order" },
   graph   = { "base", "model", "tensor", "ops" },
   compile = { "base" },
   files   = { "base", "model", "tensor" },
   script  = { "base", "hazard" },
-  explore = { "base", "model", "tensor", "ops", "program", "hazard" },
-  waits   = { "base", "model", "tensor", "ops", "program", "hazard" },
-  trace   = { "base", "model", "tensor", "ops", "program" },
+  explore = { "base", "model", "tensor", "ops", "order", "program", "hazard" },
+  waits   = { "base", "model", "tensor", "ops", "order", "program", "hazard" },
+  trace   = { "base", "model", "tensor", "ops", "order", "program" },
   bind    = below_repl,
   repl    = below_repl,
   host    = with(below_repl, "repl", "virtual", "cuda"),

@@ -4,7 +4,6 @@
  * Easiest to break: exactly that is carried out which the host's next look needs. What went beyond that would have been
  * decided by nobody. */
 #include <stdio.h>
-#include <string.h>
 
 #include "explore/search.h"
 #include "model/backend.h"
@@ -71,25 +70,23 @@ void search_find_needed(search *s) {
     order *o = s->o;
     uint32_t i = s->at.item;
     if (i == s->b->count) {
-        memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
+        order_scratch_clear(o);
         for (uint32_t n = 0; n < o->placed; n++)
             o->words[order_scratch(o) + n / 64] |= (uint64_t)1 << n % 64;
         return;
     }
     order_goal(o, i);
     item_class class = (item_class)s->b->classes[i];
-    if ((class == ITEM_QUERY || class == ITEM_LOOK) && !s->at.asked)
-        memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
+    if ((class == ITEM_QUERY || class == ITEM_LOOK) && !s->at.asked) order_scratch_clear(o);
     bool until_done = true;
     if (class == ITEM_COPY && s->o->items[i].kind == MR_COMMAND_COPY) {
-        order_copy_rules rules = order_copy_of(o, i, s->at.asked);
+        mr_order_copy_rules rules = order_copy_of(o, i, s->at.asked);
         until_done = rules.until_done;
-        if (!rules.after_stream)
-            memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
+        if (!rules.after_stream) order_scratch_clear(o);
     }
     /* A copy that the host does not wait for is only submitted; what it does itself is the reading of the source. */
     for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1]; n++)
-        if (until_done || !search_node(s, n)->parts) search_join_scratch(o, order_before(o, n));
+        if (until_done || !search_node(s, n)->parts) order_scratch_join(o, order_before(o, n));
     /* Its first parts come before its last one, and are not submitted yet. */
     for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1]; n++)
         o->words[order_scratch(o) + n / 64] &= ~((uint64_t)1 << n % 64);

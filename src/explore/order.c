@@ -70,7 +70,7 @@ void order_clear(order *o, uint32_t set) {
     for (uint32_t i = 0; i < o->words_in_set; i++) put(o, set + i, 0);
 }
 
-static void assign(order *o, uint32_t set, uint32_t other) {
+void order_assign(order *o, uint32_t set, uint32_t other) {
     for (uint32_t i = 0; i < o->words_in_set; i++) put(o, set + i, o->words[other + i]);
 }
 
@@ -80,33 +80,23 @@ bool order_within(const order *o, uint32_t set, uint32_t other) {
     return true;
 }
 
-/* The scratch set is nobody's, so its words need not be kept. */
-static void scratch_join(order *o, uint32_t other) {
-    uint64_t *scratch = o->words + order_scratch(o);
-    for (uint32_t i = 0; i < o->words_in_set; i++) scratch[i] |= o->words[other + i];
-}
-
-static void scratch_clear(order *o) {
-    memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
-}
-
 /* The sets of the members are closed, so one round is enough. */
 void order_close_scratch(order *o) {
     uint64_t *scratch = o->words + order_scratch(o);
     for (uint32_t i = 0; i < o->words_in_set; i++)
         for (uint64_t rest = scratch[i]; rest; rest &= rest - 1)
-            scratch_join(o, order_before(o, i * 64 + (uint32_t)__builtin_ctzll(rest)));
+            order_scratch_join(o, order_before(o, i * 64 + (uint32_t)__builtin_ctzll(rest)));
 }
 
 /* ---- nodes */
 
 void order_place(order *o, uint32_t node, uint32_t set) {
     if (set != order_scratch(o)) {
-        scratch_clear(o);
-        scratch_join(o, set);
+        order_scratch_clear(o);
+        order_scratch_join(o, set);
     }
     order_close_scratch(o);
-    assign(o, order_before(o, node), order_scratch(o));
+    order_assign(o, order_before(o, node), order_scratch(o));
     o->placed = node + 1;
 }
 
@@ -130,6 +120,12 @@ void order_undo(order *o, size_t changes, uint32_t placed) {
         o->words[c.at] = c.was;
     }
     o->placed = placed;
+}
+
+void order_forget(order *o) {
+    memset(o->words, 0, o->word_count * sizeof *o->words);
+    o->changes.count = 0;
+    o->placed = 0;
 }
 
 static void copy_set(order *o, uint32_t to, const order *from, uint32_t at) {
@@ -161,111 +157,6 @@ void order_copy(order *o, const order *from) {
     copy_set(o, order_done(o), from, order_done(from));
 }
 
-/* ---- what an item is */
-
-static int64_t setting(const order *o, const char *name) {
-    mr_machine *machine = mr_player_machine(o->player);
-    int64_t value = 0;
-    mr_error_destroy(machine->backend->simulator->get_setting(machine, name, &value));
-    return value;
-}
-
-static mr_memory_kind memory_of(const mr_player_item *it, uint32_t operand) {
-    return it->operands[operand].tensor->storage->kind;
-}
-
-/* A command that may write pageable memory has been submitted and not been carried out. */
-static bool has_pageable_writer(const order *o) {
-    for (uint32_t n = 0; n < o->placed; n++) {
-        if (order_has(o, order_done(o), n) || !order_is_operation(&o->nodes.items[n])) continue;
-        const mr_player_item *it = &o->items[o->nodes.items[n].item];
-        if (it->kind == MR_COMMAND_HOST_FUNCTION ||
-            (it->kind == MR_COMMAND_COPY && memory_of(it, 0) == MR_MEMORY_PAGEABLE))
-            return true;
-    }
-    return false;
-}
-
-/* Whether an asynchronous copy of pageable memory returns early: `asked` is what the search wants where it branches over
- * that. */
-order_copy_rules order_copy_of(const order *o, size_t i, bool asked) {
-    const mr_player_item *it = &o->items[i];
-    order_copy_rules r = {0};
-    bool synchronous = it->command->u.copy.synchronous;
-    switch (it->command->u.copy.direction) {
-    case MR_COPY_D2D:
-    case MR_COPY_PEER: return r;
-    case MR_COPY_H2H: r.until_done = true; return r;
-    case MR_COPY_D2H:
-        r.is_open = !synchronous && memory_of(it, 0) == MR_MEMORY_PAGEABLE;
-        r.until_done = synchronous || (r.is_open && !asked);
-        return r;
-    case MR_COPY_H2D: break;
-    }
-    if (memory_of(it, 1) == MR_MEMORY_PINNED) {
-        r.until_done = synchronous;
-        return r;
-    }
-    bool fits = it->command->u.copy.bytes <= (uint64_t)setting(o, "staging_bytes");
-    r.is_open = fits && !synchronous;
-    r.until_done = !fits || (!synchronous && !asked);
-    r.reads_source = !r.until_done;
-    r.after_stream = r.reads_source && (synchronous || has_pageable_writer(o));
-    return r;
-}
-
-static item_class class_of_copy(const mr_player_item *it) {
-    mr_copy_direction direction = it->command->u.copy.direction;
-    if (direction == MR_COPY_D2D || direction == MR_COPY_PEER) return ITEM_WORK;
-    bool synchronous = it->command->u.copy.synchronous;
-    bool pinned = memory_of(it, 0) != MR_MEMORY_PAGEABLE && memory_of(it, 1) != MR_MEMORY_PAGEABLE;
-    return synchronous || !pinned || direction == MR_COPY_H2H ? ITEM_COPY : ITEM_WORK;
-}
-
-item_class order_class(const order *o, size_t i) {
-    const mr_player_item *it = &o->items[i];
-    if (it->failed && it->kind != MR_COMMAND_ELAPSED) return ITEM_LOOK;
-    switch (it->kind) {
-    case MR_COMMAND_COPY: return class_of_copy(it);
-    case MR_COMMAND_OP:
-    case MR_COMMAND_HOST_FUNCTION:
-    case MR_COMMAND_FAULT: return it->has_error ? ITEM_COPY : ITEM_WORK;
-    case MR_COMMAND_HOST_ACCESS: return ITEM_HOST;
-    case MR_COMMAND_STREAM_SYNC:
-    case MR_COMMAND_EVENT_SYNC:
-    case MR_COMMAND_DEVICE_SYNC:
-    case MR_COMMAND_DRAIN: return ITEM_WAIT;
-    case MR_COMMAND_STREAM_QUERY:
-    case MR_COMMAND_EVENT_QUERY:
-    case MR_COMMAND_ELAPSED: return ITEM_QUERY;
-    case MR_COMMAND_ALLOC: return ITEM_ALLOC;
-    case MR_COMMAND_FREE_WAIT:
-    case MR_COMMAND_TRIM:
-    case MR_COMMAND_HOST_READ:
-    case MR_COMMAND_DEVICE_TIME:
-    case MR_COMMAND_MEMORY_LOOK: return ITEM_LOOK;
-    default: return mr_explore_refusal(it->kind) ? ITEM_REFUSED : ITEM_PLAIN;
-    }
-}
-
-const char *mr_explore_refusal(mr_command_id kind) {
-    switch (kind) {
-    case MR_COMMAND_STEP: return "mr.machine.step(): the exploration takes the steps";
-    case MR_COMMAND_BACK: return "mr.machine.back(): the exploration takes the steps";
-    case MR_COMMAND_PASS:
-        return "mr.machine.pass(ms): the exploration says when the device goes on";
-    case MR_COMMAND_HISTORY: return "mr.machine.history{...}: the exploration takes the steps";
-    case MR_COMMAND_RESET: return "mr.reset(): what was before it is gone";
-    case MR_COMMAND_CHOOSER: return "mr.machine.chooser(name): the exploration chooses";
-    case MR_COMMAND_MODEL: return "mr.machine.model(name): all schedules are those of one model";
-    case MR_COMMAND_LAUNCH_BLOCKING:
-        return "mr.launch_blocking(on): there is one schedule only with it";
-    case MR_COMMAND_SETTING:
-        return "mr.machine.settings{...}: all schedules are those of the same settings";
-    default: return NULL;
-    }
-}
-
 /* ---- making it */
 
 static uint32_t parts_of(const mr_player_item *it, uint32_t grain) {
@@ -283,7 +174,7 @@ static bool add_nodes(order *o, uint32_t item, uint32_t lane, uint32_t parts) {
     return true;
 }
 
-static bool is_marker(const mr_player_item *it) {
+bool order_is_marker(const mr_player_item *it) {
     if (it->failed) return false;
     if (it->kind == MR_COMMAND_FREE) return !it->command->u.at_once;
     return it->kind == MR_COMMAND_RECORD || it->kind == MR_COMMAND_WAIT;
@@ -293,7 +184,7 @@ static bool add_nodes_of(order *o, size_t i, uint32_t grain) {
     const mr_player_item *it = &o->items[i];
     uint32_t item = (uint32_t)i;
     if (it->kind == MR_COMMAND_FREE) o->aliases = true;
-    if (is_marker(it))
+    if (order_is_marker(it))
         return mr_vec_push(&o->nodes, ((order_node){item, 0, 1, it->stream_slot, true}));
     switch (order_class(o, i)) {
     case ITEM_COPY: /* the host's reading of the source, where it does */
@@ -345,223 +236,3 @@ void order_close(order *o) {
 }
 
 /* ---- the rules */
-
-static bool in_group(const order *o, uint32_t lane, const mr_device *device) {
-    const mr_stream *s = mr_player_stream(o->player, lane);
-    return s && s->device == device && (s->blocking || s->kind == MR_STREAM_LEGACY);
-}
-
-/* What the legacy stream comes after: the blocking streams of its device (R3). */
-static void join_group(order *o, const mr_device *device) {
-    for (uint32_t lane = 0; lane < o->lanes; lane++)
-        if (in_group(o, lane, device)) scratch_join(o, order_lane(o, lane));
-}
-
-static void join_device(order *o, const mr_device *device) {
-    for (uint32_t lane = 0; lane < o->lanes; lane++) {
-        const mr_stream *s = mr_player_stream(o->player, lane);
-        if (s && s->device == device) scratch_join(o, order_lane(o, lane));
-    }
-}
-
-static bool is_peer_barrier(const mr_player_item *it) {
-    return it->kind == MR_COMMAND_COPY && it->command->u.copy.direction == MR_COPY_PEER &&
-           it->command->u.copy.synchronous;
-}
-
-static const mr_device *device_of_operand(const mr_player_item *it, uint32_t i) {
-    return it->operands[i].tensor->storage->device;
-}
-
-/* What anything comes after that is submitted to this stream. */
-static void join_stream(order *o, const mr_player_item *it) {
-    const mr_device *device = it->stream->device;
-    scratch_join(o, order_lane(o, it->stream_slot));
-    scratch_join(o, order_barrier(o, device->index));
-    if (it->stream->kind == MR_STREAM_LEGACY) join_group(o, device);
-    else if (it->stream->blocking) scratch_join(o, order_released(o, device->index));
-    for (uint32_t k = 0; k < 2 && is_peer_barrier(it); k++)
-        join_device(o, device_of_operand(it, k));
-}
-
-void order_enter(order *o, size_t i) {
-    const mr_player_item *it = &o->items[i];
-    scratch_clear(o);
-    scratch_join(o, order_host(o));
-    if (it->command && mr_command_is(it->command, MR_TRAIT_LAUNCH)) join_stream(o, it);
-}
-
-/* The stream, and through it others, come after the scratch set from now on. */
-static void leave_stream(order *o, const mr_player_item *it) {
-    const mr_device *device = it->stream->device;
-    assign(o, order_lane(o, it->stream_slot), order_scratch(o));
-    if (it->stream->kind == MR_STREAM_LEGACY)
-        assign(o, order_released(o, device->index), order_scratch(o));
-    for (uint32_t k = 0; k < 2 && is_peer_barrier(it); k++)
-        order_join(o, order_barrier(o, device_of_operand(it, k)->index), order_scratch(o));
-}
-
-/* R33: a free comes after what the streams that use the memory have so far. */
-static void leave_free(order *o, size_t i, const mr_player_item *free_) {
-    assign(o, order_free(o, free_->storage_slot), order_scratch(o));
-    for (size_t k = 0; k < i; k++) {
-        const mr_player_item *it = &o->items[k];
-        if (it->kind == MR_COMMAND_RECORD_STREAM && it->storage_slot == free_->storage_slot)
-            order_join(o, order_free(o, free_->storage_slot), order_lane(o, it->stream_slot));
-    }
-}
-
-/* It comes after the scratch set and the host, and what is behind it comes after it alone. */
-static void place_marker(order *o, uint32_t node) {
-    scratch_join(o, order_host(o));
-    order_place(o, node, order_scratch(o));
-    scratch_clear(o);
-    o->words[order_scratch(o) + node / 64] |= (uint64_t)1 << node % 64;
-}
-
-static void leave_marker(order *o, size_t i, const mr_player_item *it) {
-    scratch_clear(o);
-    join_stream(o, it);
-    if (it->kind == MR_COMMAND_WAIT) scratch_join(o, order_record(o, it->event_slot));
-    if (is_marker(it)) place_marker(o, o->first_node[i]);
-    leave_stream(o, it);
-    if (it->kind == MR_COMMAND_RECORD) assign(o, order_record(o, it->event_slot), order_scratch(o));
-    if (it->kind == MR_COMMAND_FREE && !it->command->u.at_once) leave_free(o, i, it);
-}
-
-static void leave_work(order *o, size_t i, const mr_player_item *it, bool asked) {
-    uint32_t last = o->first_node[i + 1] - 1;
-    scratch_clear(o);
-    o->words[order_scratch(o) + last / 64] |= (uint64_t)1 << last % 64;
-    leave_stream(o, it);
-    if (!o->nodes.items[o->first_node[i]].parts) order_add(o, order_host(o), o->first_node[i]);
-    bool waits = it->kind == MR_COMMAND_COPY && order_copy_of(o, i, asked).until_done;
-    if (waits) order_add(o, order_host(o), last);
-}
-
-static uint64_t blocks_of(uint64_t bytes) {
-    return (bytes + 511) / 512; /* as the pool rounds */
-}
-
-static bool has_users(const order *o, uint32_t storage_slot, size_t until) {
-    for (size_t k = 0; k < until; k++)
-        if (o->items[k].kind == MR_COMMAND_RECORD_STREAM &&
-            o->items[k].storage_slot == storage_slot)
-            return true;
-    return false;
-}
-
-/* Its own stream has it at once (R29), unless record_stream named another one (R33); others when the free is over (R30). */
-static bool frees_for(const order *o, const mr_player_item *alloc, size_t k) {
-    const mr_player_item *it = &o->items[k];
-    return it->kind == MR_COMMAND_FREE && !it->failed && !it->command->u.at_once &&
-           it->device == alloc->device &&
-           (it->stream_slot != alloc->stream_slot || has_users(o, it->storage_slot, k));
-}
-
-bool order_free_for(order *o, size_t i, size_t k) {
-    const mr_player_item *alloc = &o->items[i];
-    scratch_clear(o);
-    if (k < i) {
-        if (!frees_for(o, alloc, k) || blocks_of(o->items[k].command->u.storage->bytes) <
-                                           blocks_of(alloc->command->u.storage->bytes))
-            return false;
-        scratch_join(o, order_free(o, o->items[k].storage_slot));
-    } else {
-        for (k = 0; k < i; k++)
-            if (frees_for(o, alloc, k)) scratch_join(o, order_free(o, o->items[k].storage_slot));
-    }
-    order_close_scratch(o);
-    return true;
-}
-
-bool order_may_miss(order *o, size_t i) {
-    const mr_player_item *alloc = &o->items[i];
-    bool may_miss = false;
-    scratch_clear(o);
-    scratch_join(o, order_host(o));
-    join_stream(o, alloc);
-    order_close_scratch(o);
-    for (size_t k = 0; k < i; k++) {
-        if (o->items[k].stream_slot == alloc->stream_slot || !frees_for(o, alloc, k)) continue;
-        uint32_t node = o->first_node[k];
-        bool is_ordered = order_has(o, order_scratch(o), node);
-        if (is_ordered && !order_has(o, order_host(o), node)) return false;
-        may_miss |= !is_ordered;
-    }
-    return may_miss;
-}
-
-void order_forget(order *o) {
-    memset(o->words, 0, o->word_count * sizeof *o->words);
-    o->changes.count = 0;
-    o->placed = 0;
-}
-
-bool order_is_open(const order *o, size_t i, bool *out_usual) {
-    const mr_player_item *it = &o->items[i];
-    *out_usual = true;
-    if (it->kind == MR_COMMAND_FREE_WAIT) {
-        *out_usual = setting(o, "free_waits") != 0;
-        return true;
-    }
-    if (it->kind != MR_COMMAND_COPY || order_class(o, i) != ITEM_COPY) return false;
-    bool to_host = it->command->u.copy.direction == MR_COPY_D2H;
-    *out_usual = setting(o, to_host ? "pageable_d2h_async" : "pageable_h2d_async") != 0;
-    return order_copy_of(o, i, *out_usual).is_open;
-}
-
-/* What a wait waits for, or a query asks for. */
-void order_goal(order *o, size_t i) {
-    const mr_player_item *it = &o->items[i];
-    scratch_clear(o);
-    switch (it->kind) {
-    case MR_COMMAND_DEVICE_SYNC:
-    case MR_COMMAND_DRAIN: join_device(o, it->device); break;
-    case MR_COMMAND_FREE_WAIT: join_device(o, it->device); break;
-    case MR_COMMAND_ELAPSED:
-        scratch_join(o, order_record(o, it->other_event_slot)); /* fall through */
-    case MR_COMMAND_EVENT_SYNC:
-    case MR_COMMAND_EVENT_QUERY: scratch_join(o, order_record(o, it->event_slot)); break;
-    case MR_COMMAND_COPY:
-    case MR_COMMAND_STREAM_SYNC:
-    case MR_COMMAND_STREAM_QUERY:
-        scratch_join(o, order_lane(o, it->stream_slot));
-        if (it->stream->kind == MR_STREAM_LEGACY && it->kind != MR_COMMAND_COPY)
-            join_group(o, it->stream->device);
-        break;
-    default: break;
-    }
-}
-
-void order_leave(order *o, size_t i, bool asked) {
-    const mr_player_item *it = &o->items[i];
-    if (it->failed && it->kind != MR_COMMAND_ELAPSED) return;
-    switch (it->kind) {
-    case MR_COMMAND_RECORD:
-    case MR_COMMAND_WAIT:
-    case MR_COMMAND_ALLOC:
-    case MR_COMMAND_FREE:
-        if (it->kind == MR_COMMAND_ALLOC) order_add(o, order_host(o), o->first_node[i]);
-        if (it->kind != MR_COMMAND_FREE || !it->command->u.at_once) leave_marker(o, i, it);
-        return;
-    case MR_COMMAND_OP:
-    case MR_COMMAND_HOST_FUNCTION:
-    case MR_COMMAND_FAULT:
-    case MR_COMMAND_COPY: leave_work(o, i, it, asked); return;
-    case MR_COMMAND_HOST_ACCESS: order_add(o, order_host(o), o->first_node[i]); return;
-    case MR_COMMAND_STREAM_QUERY:
-    case MR_COMMAND_EVENT_QUERY:
-    case MR_COMMAND_ELAPSED: order_add(o, order_host(o), o->first_node[i]); /* fall through */
-    case MR_COMMAND_FREE_WAIT:
-        if (!asked) return; /* fall through */
-    case MR_COMMAND_STREAM_SYNC:
-    case MR_COMMAND_EVENT_SYNC:
-    case MR_COMMAND_DEVICE_SYNC:
-    case MR_COMMAND_DRAIN:
-        order_goal(o, i);
-        order_join(o, order_host(o), order_scratch(o));
-        return;
-    default: return;
-    }
-}

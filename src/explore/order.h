@@ -11,7 +11,10 @@
 #ifndef MR_EXPLORE_ORDER_H
 #define MR_EXPLORE_ORDER_H
 
+#include <string.h>
+
 #include "base/vec.h"
+#include "order/order.h"
 #include "program/program.h"
 
 typedef struct {
@@ -62,7 +65,16 @@ static inline bool order_has(const order *o, uint32_t set, uint32_t node) {
     return o->words[set + node / 64] >> node % 64 & 1;
 }
 void order_add(order *o, uint32_t set, uint32_t node);
-void order_join(order *o, uint32_t set, uint32_t other); /* set |= other */
+void order_join(order *o, uint32_t set, uint32_t other);   /* set |= other */
+void order_assign(order *o, uint32_t set, uint32_t other); /* set = other */
+/* Of the scratch set, which is nobody's: changes to it are not taken back. */
+static inline void order_scratch_join(order *o, uint32_t other) {
+    uint64_t *scratch = o->words + order_scratch(o);
+    for (uint32_t i = 0; i < o->words_in_set; i++) scratch[i] |= o->words[other + i];
+}
+static inline void order_scratch_clear(order *o) {
+    memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
+}
 void order_clear(order *o, uint32_t set);
 /* Whether the node is an operation of the device, which a step carries out. */
 static inline bool order_is_operation(const order_node *node) {
@@ -97,7 +109,10 @@ void order_undo(order *o, size_t changes, uint32_t placed);
 /* The state of another program that begins with the same nodes. */
 void order_copy(order *o, const order *from);
 
-/* ---- what an item is */
+/* A record, a wait or a free in a stream: see order_node. */
+bool order_is_marker(const mr_player_item *it);
+
+/* ---- rules.c: what an item is */
 
 typedef enum {
     ITEM_PLAIN,   /* orders nothing and looks at nothing, or only orders */
@@ -111,14 +126,8 @@ typedef enum {
     ITEM_REFUSED, /* cannot be explored */
 } item_class;
 item_class order_class(const order *o, size_t i);
-/* How a copy behaves towards the host (R20-R24). */
-typedef struct {
-    bool after_stream; /* the host first waits for the stream */
-    bool reads_source; /* and reads the source itself, at the call */
-    bool until_done;   /* the host waits for the copy */
-    bool is_open;      /* whether it waits is left open (R23), and it does as it is told */
-} order_copy_rules;
-order_copy_rules order_copy_of(const order *o, size_t i, bool asked);
+/* How a copy behaves towards the host (R20-R24). `asked`: that it returns early, where it may. */
+mr_order_copy_rules order_copy_of(const order *o, size_t i, bool asked);
 /* Whether item i asks something that CUDA leaves open besides the order; *out_usual: what the settings say. */
 bool order_is_open(const order *o, size_t i, bool *out_usual);
 

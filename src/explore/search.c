@@ -226,8 +226,8 @@ static void place_reading(search *s, uint32_t node) {
     order *o = s->o;
     bool after_stream = order_copy_of(o, s->at.item, s->at.asked).after_stream;
     order_goal(o, s->at.item);
-    if (!after_stream) memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
-    search_join_scratch(o, order_host(o));
+    if (!after_stream) order_scratch_clear(o);
+    order_scratch_join(o, order_host(o));
     order_place(o, node, order_scratch(o));
 }
 

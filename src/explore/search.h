@@ -50,11 +50,6 @@ static inline const order_node *search_node(const search *s, uint32_t n) {
     return &s->o->nodes.items[n];
 }
 
-static inline void search_join_scratch(order *o, uint32_t set) {
-    for (uint32_t i = 0; i < o->words_in_set; i++)
-        o->words[order_scratch(o) + i] |= o->words[set + i];
-}
-
 /* ---- decide.c */
 
 /* Takes the first choice, and keeps a frame for the other one; or, in a sample, draws one. The cursor goes on behind it. */

@@ -411,6 +411,6 @@ void mr_hazard_advise_command(checker *c, const mr_command *command) {
         c->pageable.seq = command->seq;
     }
     if (command->kind == MR_COMMAND_DEVICE_SYNC) watch_device_sync(c, command);
-    bool peer = command->kind == MR_COMMAND_COPY && mr_hazard_copy_effect(command).peer;
+    bool peer = mr_order_walls(command) != 0;
     for (actor *a = c->actors; a && peer; a = a->next) mr_hazard_advise_active(c, a); /* R60 */
 }

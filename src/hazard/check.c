@@ -8,7 +8,8 @@
 /* The order that a command of a stream brings, and then what it touches: the same for the fact and for the
  * look at what is to come, which is followed by mr_hazard_order_restore. */
 static bool order_and_touch(checker *c, const mr_command *command, actor *a, bool only_look) {
-    bool staged = command->kind == MR_COMMAND_COPY && mr_hazard_copy_effect(command).staged;
+    bool staged =
+        command->kind == MR_COMMAND_COPY && mr_order_copy_guaranteed(command).reads_source;
     if (staged) mr_hazard_read_staged(c, command, a, only_look);
     bool carries = mr_hazard_order_before(c, a, command);
     if (c->advice && a->legacy && !only_look) carries = mr_hazard_advise_carries(c, a);
@@ -19,13 +20,15 @@ static bool order_and_touch(checker *c, const mr_command *command, actor *a, boo
 static void copy_command(checker *c, const mr_command *command, actor *a, bool host_waited) {
     mr_copy_direction direction = command->u.copy.direction;
     bool synchronous = command->u.copy.synchronous;
-    copy_effect rules = mr_hazard_copy_effect(command);
-    bool host_waits = rules.host_waits && host_waited;
+    mr_order_copy_rules rules = mr_order_copy_guaranteed(command);
+    bool host_waits = rules.until_done && host_waited;
     if (MR_BROKEN(COPY_SYNC)) host_waits = false;
     if (MR_BROKEN(COPY_ASYNC)) host_waits = true;
     if (MR_BROKEN(COPY_D2D) && synchronous && direction == MR_COPY_D2D) host_waits = true;
-    if (MR_BROKEN(STAGED) && rules.staged) host_waits = true;
-    if (host_waits) mr_hazard_order_stream_sync(c, a, command->seq);
+    if (MR_BROKEN(STAGED) && rules.reads_source) host_waits = true;
+    mr_order_facts facts = a->lane.facts | (host_waits ? MR_FACT_FOR_ITSELF : 0);
+    if (mr_place_in(mr_order_returned(facts, MR_GUARANTEED), MR_PLACE_NODE))
+        mr_hazard_order_stream_sync(c, a, command->seq);
 }
 
 /* ---- mr.reset */
@@ -149,21 +152,31 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
 /* The host goes on behind what it has waited for. */
 static void order_host(checker *c, const mr_command *command) {
     if (c->advice) mr_hazard_advise_sync(c, command);
-    switch (mr_command_kinds[command->kind].after) {
-    case MR_AFTER_STREAM: {
-        actor *a = mr_hazard_actor_of(c, command->stream);
-        if (a) mr_hazard_order_stream_sync(c, a, command->seq);
-        break;
-    }
-    case MR_AFTER_RECORD: {
-        snapshot *s = mr_hazard_snapshot_of(command);
-        if (!s) break;
-        use_record(c, s);
-        mr_hazard_order_event_sync(c, s);
-        break;
-    }
-    case MR_AFTER_DEVICE: mr_hazard_order_device_sync(c, command->u.device, command->seq); break;
-    case MR_AFTER_NOTHING: break;
+    actor *a = command->stream ? mr_hazard_actor_of(c, command->stream) : NULL;
+    mr_order_facts facts = mr_order_facts_of_kind(command->kind, a ? a->lane.facts : 0);
+    mr_order_set set = mr_order_find(facts, MR_AT_RETURN, MR_GUARANTEED);
+    for (; set; set &= set - 1) {
+        switch ((mr_place)mr_order_first(set)->from) {
+        case MR_PLACE_LANE:
+            if (a) mr_hazard_order_stream_sync(c, a, command->seq);
+            break;
+        case MR_PLACE_RECORD: {
+            snapshot *s = mr_hazard_snapshot_of(command);
+            if (!s) break;
+            use_record(c, s);
+            mr_hazard_order_event_sync(c, s);
+            break;
+        }
+        case MR_PLACE_DEVICE:
+            mr_hazard_order_device_sync(c, command->u.device, command->seq);
+            break;
+        case MR_PLACE_GATHERED: /* only seen (R5) */
+        case MR_PLACE_NODE:
+        case MR_PLACE_HOST:
+        case MR_PLACE_RELEASED:
+        case MR_PLACE_WALL:
+        case MR_PLACE_FREED: break;
+        }
     }
 }
 

@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-static void log_copy(log_line *line, const mr_command *command) {
-    line->copy = mr_hazard_copy_effect(command);
-    for (int i = 0; i < 2 && line->copy.peer; i++)
-        line->peer_device[i] = (int16_t)command->operands[i].tensor->storage->device->index;
-}
-
 static void log_event(log_line *line, const mr_command *command) {
     const mr_event *event = command->u.event.event;
     const snapshot *s = mr_hazard_snapshot_of(command);
@@ -39,12 +33,18 @@ void mr_hazard_log_command(checker *c, const mr_command *command) {
     line->event = 0;
     line->bound = 0;
     line->synchronous = command->kind == MR_COMMAND_COPY && command->u.copy.synchronous;
-    line->copy = (copy_effect){0};
+    line->copy = (mr_order_copy_rules){0};
+    line->walls = 0;
     line->inside = command->kind == MR_COMMAND_HOST_ACCESS && c->machine->host_function;
     if (line->inside) line->seq = c->machine->host_function->seq;
-    if (command->kind == MR_COMMAND_COPY) log_copy(line, command);
-    else if (command->kind == MR_COMMAND_DEVICE_SYNC) line->device = command->u.device->index;
-    else if (mr_command_has(command, MR_PART_EVENT)) log_event(line, command);
+    if (command->kind == MR_COMMAND_COPY) {
+        line->copy = mr_order_copy_guaranteed(command);
+        line->walls = mr_order_walls(command);
+    } else if (command->kind == MR_COMMAND_DEVICE_SYNC) {
+        line->device = command->u.device->index;
+    } else if (mr_command_has(command, MR_PART_EVENT)) {
+        log_event(line, command);
+    }
 }
 
 void mr_hazard_log_take_back(checker *c) {

@@ -3,24 +3,7 @@
 #define MR_HAZARD_LOG_H
 
 #include "hazard/clock.h"
-
-/* What a copy means for the host and for other streams (R20-R24, R60). */
-typedef struct {
-    bool host_waits; /* until it is done */
-    bool staged;     /* the host waits for the stream's earlier work and reads the source itself */
-    bool peer;       /* a barrier for both devices */
-} copy_effect;
-
-static inline copy_effect mr_hazard_copy_effect(const mr_command *command) {
-    mr_copy_direction direction = command->u.copy.direction;
-    bool synchronous = command->u.copy.synchronous;
-    copy_effect r = {.peer = synchronous && direction == MR_COPY_PEER,
-                     .staged = synchronous && direction == MR_COPY_H2D &&
-                               command->operands[1].tensor->storage->kind == MR_MEMORY_PAGEABLE};
-    r.host_waits = direction == MR_COPY_H2H ||
-                   (synchronous && direction != MR_COPY_D2D && !r.peer && !r.staged);
-    return r;
-}
+#include "order/order.h"
 
 typedef struct {
     uint64_t seq;
@@ -37,10 +20,10 @@ typedef struct {
     uint32_t bound_stream;
     mr_command_id kind;
     int device;
-    int16_t peer_device[2]; /* of a copy that is a barrier for both */
     bool blocking, legacy, per_thread;
-    bool synchronous; /* a copy of cudaMemcpy's kind */
-    copy_effect copy; /* likewise */
+    bool synchronous;         /* a copy of cudaMemcpy's kind */
+    mr_order_copy_rules copy; /* likewise: what is guaranteed */
+    uint64_t walls;           /* likewise: mr_order_walls */
     bool inside; /* an access in a host function: `seq` and place in the order are that one's */
 } log_line;
 

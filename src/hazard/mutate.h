@@ -4,8 +4,6 @@
 #define MR_HAZARD_MUTATE_H
 
 #define MR_MUTANT_LIST(X)                                                                          \
-    X(FIFO)                /* R1: work of one stream is not ordered */                             \
-    X(WAIT_IGNORED)        /* a wait orders nothing */                                             \
     X(WAIT_LATEST)         /* R11: a wait joins what the stream has now, not the record */         \
     X(RERECORD_KEPT)       /* R12: a second record changes nothing */                              \
     X(WAIT_DIRECT_ONLY)    /* a wait gives the recording stream's work but not what that knew */   \

@@ -55,6 +55,24 @@ static void sweep_zombies(checker *c) {
     c->zombies_swept = c->zombies;
 }
 
+/* ---- the default stream's barrier (R3)
+ *
+ * What is given to MR_PLACE_GATHERED and MR_PLACE_RELEASED is a number in a group's slot, for the commands themselves, and
+ * a clock for what those had waited for. */
+
+static bool is_gathered(const actor *a) {
+    return mr_order_gives(&a->lane, MR_PLACE_GATHERED);
+}
+static bool gathers(const actor *a) {
+    return mr_order_takes(&a->lane, MR_PLACE_GATHERED);
+}
+static bool releases(const actor *a) {
+    return mr_order_gives(&a->lane, MR_PLACE_RELEASED);
+}
+static bool is_released(const actor *a) {
+    return mr_order_takes(&a->lane, MR_PLACE_RELEASED);
+}
+
 /* ---- actors */
 
 static actor *actor_new(checker *c, mr_stream *stream) {
@@ -73,10 +91,11 @@ static actor *actor_new(checker *c, mr_stream *stream) {
                  .device = stream->device->index,
                  .kind = stream->kind,
                  .legacy = stream->kind == MR_STREAM_LEGACY,
-                 .grouped = stream->blocking || stream->kind != MR_STREAM_USER,
                  .name = mr_name_retain(stream->name),
                  .next = c->actors};
-    if (MR_BROKEN(NONBLOCKING)) a->grouped = true;
+    mr_order_lane_init(&a->lane, stream->kind, stream->blocking || MR_BROKEN(NONBLOCKING),
+                       MR_GUARANTEED);
+    a->grouped = is_gathered(a) || gathers(a) || is_released(a) || releases(a);
     if (c->actors) c->actors->previous = a;
     c->actors = a;
     stream->observed = a;
@@ -134,26 +153,28 @@ bool mr_hazard_host_knows(const checker *c, const actor *a, uint64_t seq) {
 bool mr_hazard_knows_slowly(const checker *c, const actor *t, const actor *a, uint64_t seq) {
     if (mr_hazard_host_knows(c, a, seq)) return true;
     if (t == &c->host_actor) return false;
-    if (!t->grouped) return mr_hazard_clock_knows(c, t->clock, a, seq);
+    if (!gathers(t) && !is_released(t)) return mr_hazard_clock_knows(c, t->clock, a, seq);
     const barrier *b = &c->barriers[t->device];
-    bool same_group = a->grouped && a->device == t->device;
-    if (t->legacy) {
-        if (same_group && !MR_BROKEN(LEGACY_ACQUIRES)) return true;
+    bool same_device = a->device == t->device;
+    if (gathers(t)) {
+        if (same_device && is_gathered(a) && !MR_BROKEN(LEGACY_ACQUIRES)) return true;
         return mr_hazard_clock_knows(c, b->gathered, a, seq);
     }
-    if (same_group && seq <= b->legacy_last && !MR_BROKEN(LEGACY_RELEASES)) return true;
+    if (same_device && a->grouped && seq <= b->legacy_last && !MR_BROKEN(LEGACY_RELEASES))
+        return true;
     return mr_hazard_clock_knows(c, t->clock, a, seq) ||
            mr_hazard_clock_knows(c, b->released, a, seq);
 }
 
 bool mr_hazard_knew(const checker *c, const actor *t, const actor *a, uint64_t seq) {
-    if ((a == t && !MR_BROKEN(FIFO)) || mr_hazard_host_knows(c, a, seq)) return true;
-    if (!t->grouped) return mr_hazard_clock_knows(c, t->clock, a, seq);
+    if (a == t && mr_order_takes(&t->lane, MR_PLACE_LANE)) return true;
+    if (mr_hazard_host_knows(c, a, seq)) return true;
+    if (!gathers(t) && !is_released(t)) return mr_hazard_clock_knows(c, t->clock, a, seq);
     const barrier *b = &c->barriers[t->device];
-    uint64_t group = t->legacy ? b->legacy_last : t->legacy_seen;
+    uint64_t group = gathers(t) ? b->legacy_last : t->legacy_seen;
     if (a->grouped && a->device == t->device && seq <= group) return true;
     return mr_hazard_clock_knows(c, t->clock, a, seq) ||
-           mr_hazard_clock_knows(c, t->legacy ? b->released : t->released, a, seq);
+           mr_hazard_clock_knows(c, gathers(t) ? b->released : t->released, a, seq);
 }
 
 bool mr_hazard_is_ordered(mr_hazard *c, mr_stream *first, uint64_t first_seq, mr_stream *second) {
@@ -177,25 +198,26 @@ static void meet_wall(checker *c, actor *t, uint64_t seq) {
     t->device_barrier_seen = b->device_barrier_seq;
     t->acquired = seq;
     replace(c, &t->clock, b->device_barrier); /* what t had waited for is in it */
-    if (t->grouped) mr_hazard_clock_merge(c, &b->gathered, b->device_barrier);
+    if (is_gathered(t) || gathers(t)) mr_hazard_clock_merge(c, &b->gathered, b->device_barrier);
 }
 
 /* R3: a legacy command carries on what blocking streams had waited for before it. */
 bool mr_hazard_order_submitted(checker *c, actor *t, uint64_t seq) {
     barrier *b = &c->barriers[t->device];
-    bool meets = t->device_barrier_seen != b->device_barrier_seq;
+    bool meets =
+        mr_order_takes(&t->lane, MR_PLACE_WALL) && t->device_barrier_seen != b->device_barrier_seq;
     t->last = seq;
     if (meets) meet_wall(c, t, seq);
-    if (!t->grouped) return meets;
-    if (!t->legacy) {
-        if (t->legacy_seen == b->legacy_last && t->released == b->released) return meets;
-        t->legacy_seen = b->legacy_last;
-        replace(c, &t->released, b->released);
+    if (releases(t)) {
+        b->legacy_last = seq;
+        if (b->released != b->gathered && !MR_BROKEN(LEGACY_CARRIES))
+            replace(c, &b->released, b->gathered);
         return true;
     }
-    b->legacy_last = seq;
-    if (b->released != b->gathered && !MR_BROKEN(LEGACY_CARRIES))
-        replace(c, &b->released, b->gathered);
+    if (!is_released(t)) return meets;
+    if (t->legacy_seen == b->legacy_last && t->released == b->released) return meets;
+    t->legacy_seen = b->legacy_last;
+    replace(c, &t->released, b->released);
     return true;
 }
 
@@ -204,7 +226,8 @@ bool mr_hazard_order_submitted(checker *c, actor *t, uint64_t seq) {
 void mr_hazard_order_alloc(checker *c, actor *t, uint64_t seq) {
     t->last = seq;
     if (MR_BROKEN(ALLOC_IS_BARRIER)) mr_hazard_order_submitted(c, t, seq);
-    else if (t->legacy) mr_hazard_clock_raise(c, &c->barriers[t->device].released, t->slot, seq);
+    else if (mr_place_in(t->lane.gives[MR_COMMAND_ALLOC], MR_PLACE_RELEASED))
+        mr_hazard_clock_raise(c, &c->barriers[t->device].released, t->slot, seq);
 }
 
 void mr_hazard_order_free(checker *c, actor *t, uint64_t seq) {
@@ -215,7 +238,8 @@ void mr_hazard_order_free(checker *c, actor *t, uint64_t seq) {
 bool mr_hazard_order_before_free(const checker *c, const actor *t, const actor *a, uint64_t seq) {
     if (t == &c->host_actor) return mr_hazard_host_knows(c, a, seq);
     const barrier *b = &c->barriers[t->device];
-    return mr_hazard_knows(c, t, a, seq) || (t->device_barrier_seen != b->device_barrier_seq &&
+    return mr_hazard_knows(c, t, a, seq) || (mr_order_takes(&t->lane, MR_PLACE_WALL) &&
+                                             t->device_barrier_seen != b->device_barrier_seq &&
                                              mr_hazard_clock_knows(c, b->device_barrier, a, seq));
 }
 
@@ -247,6 +271,7 @@ static snapshot *snapshot_new(checker *c, mr_event *event) {
 
 /* R11, R12: the record replaces what the event stood for. */
 void mr_hazard_order_record(checker *c, actor *t, const mr_command *command, bool carries) {
+    if (!mr_place_in(t->lane.gives[MR_COMMAND_RECORD], MR_PLACE_RECORD)) return;
     mr_event *event = command->u.event.event;
     snapshot *s = event->observed;
     if (s && MR_BROKEN(RERECORD_KEPT)) {
@@ -271,12 +296,12 @@ void mr_hazard_order_record(checker *c, actor *t, const mr_command *command, boo
     s->timed = event->timing;
     s->worked = t->worked;
     mr_hazard_actor_retain(t);
-    if (t->legacy) {
+    if (gathers(t)) {
         s->clock = mr_hazard_clock_retain(b->gathered);
         s->group = MR_BROKEN(LEGACY_RECORD) ? 0 : command->seq; /* R16 */
     } else {
         s->clock = mr_hazard_clock_retain(t->clock);
-        if (t->grouped) {
+        if (is_released(t)) {
             s->barrier = mr_hazard_clock_retain(t->released);
             s->group = t->legacy_seen;
         }
@@ -305,18 +330,18 @@ static void acquire(checker *c, vclock **clock, const actor *t, const snapshot *
 }
 
 bool mr_hazard_order_wait(checker *c, actor *t, uint64_t seq, const snapshot *s) {
-    if (MR_BROKEN(WAIT_IGNORED)) return true;
+    if (!mr_place_in(t->lane.takes[MR_COMMAND_WAIT], MR_PLACE_RECORD)) return true;
     if (MR_BROKEN(REDUNDANT_TOO_SOON) && t->acquired) return true;
     if (mr_hazard_knows(c, t, s->actor, MR_BROKEN(WAIT_LATEST) ? s->actor->last : s->seq))
         return false;
-    if (!t->legacy) {
+    if (!gathers(t)) {
         acquire(c, &t->clock, t, s);
         t->acquired = seq;
     }
-    if (!t->grouped) return true;
+    if (!is_gathered(t) && !gathers(t)) return true;
     barrier *b = &c->barriers[t->device];
     acquire(c, &b->gathered, NULL, s);
-    if (t->legacy) mr_hazard_order_submitted(c, t, seq); /* `released` is what is gathered now */
+    if (releases(t)) mr_hazard_order_submitted(c, t, seq); /* `released` is what is gathered now */
     return true;
 }
 
@@ -329,14 +354,15 @@ static void host_raise(checker *c, uint32_t slot, uint64_t seq) {
 void mr_hazard_order_stream_sync(checker *c, actor *t, uint64_t seq) {
     if (MR_BROKEN(HOST_SYNC)) return;
     barrier *b = &c->barriers[t->device];
-    if (t->legacy) { /* up to its last command: that blocking streams without one are covered is seen only (R5) */
+    if (gathers(
+            t)) { /* up to its last command: that blocking streams without one are covered is seen only (R5) */
         uint64_t covered = MR_BROKEN(HOST_SYNC_GROUP) ? seq : b->legacy_last;
         if (!MR_BROKEN(HOST_SYNC_LEGACY)) host_raise(c, b->group_slot, covered);
         mr_hazard_clock_to_host(c, b->released);
     } else if (!MR_BROKEN(HOST_SYNC_CARRIES)) {
         if (t->clock && !mr_hazard_host_knows(c, t, t->acquired))
             mr_hazard_clock_to_host(c, t->clock);
-        if (t->grouped) {
+        if (is_released(t)) {
             host_raise(c, b->group_slot, t->legacy_seen); /* not what came after its last command */
             mr_hazard_clock_to_host(c, t->released);
         }
@@ -368,32 +394,38 @@ void mr_hazard_order_device_sync(checker *c, mr_device *device, uint64_t seq) {
     mr_hazard_clock_to_host(c, c->barriers[device->index].gathered);
 }
 
-/* R60: a synchronous copy between devices comes after all work of both and before all later work of
- * both. It gathers what every stream knows; the streams learn of it when they are next used. */
-static void peer_copy(checker *c, const mr_command *command) {
-    vclock *device_barrier = NULL;
-    for (int i = 0; i < 2; i++) {
-        int device = command->operands[i].tensor->storage->device->index;
-        barrier *b = &c->barriers[device];
-        for (actor *a = c->actors; a; a = a->next)
-            if (a->device == device) mr_hazard_clock_merge(c, &device_barrier, a->clock);
-        mr_hazard_clock_merge(c, &device_barrier, b->gathered);
-        mr_hazard_clock_merge(c, &device_barrier, b->device_barrier);
-        mr_hazard_clock_raise(c, &device_barrier, b->all_slot, command->seq);
-    }
-    for (int i = 0; i < 2; i++) {
-        barrier *b = &c->barriers[command->operands[i].tensor->storage->device->index];
-        replace(c, &b->device_barrier, device_barrier);
+/* R60: a synchronous copy between devices comes after all work of its devices and before all later work of theirs. It
+ * gathers what every stream knows; the streams learn of it when they are next used. */
+static void gather_device(checker *c, int device, uint64_t seq, vclock **clock) {
+    const barrier *b = &c->barriers[device];
+    for (actor *a = c->actors; a; a = a->next)
+        if (a->device == device) mr_hazard_clock_merge(c, clock, a->clock);
+    mr_hazard_clock_merge(c, clock, b->gathered);
+    mr_hazard_clock_merge(c, clock, b->device_barrier);
+    mr_hazard_clock_raise(c, clock, b->all_slot, seq);
+}
+
+static void raise_wall(checker *c, const mr_command *command, uint64_t walls) {
+    actor *t = command->stream->observed;
+    mr_order_facts facts = t->lane.facts | MR_FACT_WALL;
+    bool takes = mr_place_in(mr_order_taken(facts, MR_GUARANTEED), MR_PLACE_DEVICE);
+    bool gives = mr_place_in(mr_order_given(facts, MR_GUARANTEED), MR_PLACE_WALL);
+    vclock *wall = NULL;
+    for (uint64_t rest = walls; rest && takes; rest &= rest - 1)
+        gather_device(c, __builtin_ctzll(rest), command->seq, &wall);
+    for (uint64_t rest = walls; rest && gives; rest &= rest - 1) {
+        barrier *b = &c->barriers[__builtin_ctzll(rest)];
+        replace(c, &b->device_barrier, wall);
         b->device_barrier_seq = command->seq;
     }
-    mr_hazard_clock_release(c, device_barrier);
-    mr_hazard_order_submitted(c, command->stream->observed, command->seq);
+    mr_hazard_clock_release(c, wall);
+    mr_hazard_order_submitted(c, t, command->seq);
 }
 
 bool mr_hazard_order_before(checker *c, actor *t, const mr_command *command) {
     bool carries = mr_hazard_order_submitted(c, t, command->seq);
-    if (command->kind == MR_COMMAND_COPY && mr_hazard_copy_effect(command).peer)
-        peer_copy(c, command);
+    uint64_t walls = mr_order_walls(command);
+    if (__builtin_expect(walls != 0, 0)) raise_wall(c, command, walls);
     return carries;
 }
 
@@ -413,9 +445,8 @@ void mr_hazard_order_save(const checker *c, actor *t, const mr_command *command,
     mr_hazard_clock_retain(t->clock);
     mr_hazard_clock_retain(t->released);
     save_barrier(out_before, &c->barriers[t->device]);
-    if (command->kind != MR_COMMAND_COPY || !mr_hazard_copy_effect(command).peer) return;
-    for (int i = 0; i < 2; i++)
-        save_barrier(out_before, &c->barriers[command->operands[i].tensor->storage->device->index]);
+    for (uint64_t walls = mr_order_walls(command); walls; walls &= walls - 1)
+        save_barrier(out_before, &c->barriers[__builtin_ctzll(walls)]);
 }
 
 static void put_back(checker *c, vclock **clock, vclock *was) {
@@ -444,9 +475,9 @@ void mr_hazard_order_restore(checker *c, order_before *before) {
 
 vclock *mr_hazard_order_clock_of(checker *c, actor *t) {
     barrier *b = &c->barriers[t->device];
-    vclock *clock = mr_hazard_clock_retain(t->legacy ? b->gathered : t->clock);
-    if (!t->grouped) return clock;
-    if (!t->legacy) mr_hazard_clock_merge(c, &clock, b->released);
+    vclock *clock = mr_hazard_clock_retain(gathers(t) ? b->gathered : t->clock);
+    if (!gathers(t) && !is_released(t)) return clock;
+    if (is_released(t)) mr_hazard_clock_merge(c, &clock, b->released);
     mr_hazard_clock_raise(c, &clock, b->group_slot, b->legacy_last);
     return clock;
 }
@@ -456,6 +487,8 @@ vclock *mr_hazard_order_clock_of(checker *c, actor *t) {
 /* Slot 0 is the host's, two a device stand for groups; streams follow. */
 void mr_hazard_order_open(checker *c) {
     c->host_actor = (actor){.refs = 1, .device = -1};
+    if (mr_place_in(mr_order_taken(MR_FACT_BY_HOST, MR_GUARANTEED), MR_PLACE_HOST))
+        c->host_actor.lane.takes[MR_COMMAND_OP] = 1u << MR_PLACE_LANE; /* its calls, in turn */
     if (!take_slot(c, &c->host_actor.slot)) c->out_of_memory = true;
     c->floor = c->opened = c->machine->next_seq - 1;
     for (int i = 0; i < c->barrier_count; i++) {

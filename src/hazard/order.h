@@ -3,6 +3,7 @@
 #define MR_HAZARD_ORDER_H
 
 #include "hazard/clock.h"
+#include "order/order.h"
 
 /* A stream. Outlives it while the history names it. */
 typedef struct actor actor;
@@ -13,7 +14,8 @@ struct actor {
     uint32_t id;   /* the stream's */
     int device;    /* index; -1: the host */
     mr_stream_kind kind;
-    bool grouped; /* takes part in the legacy barrier: the legacy stream or a blocking one */
+    mr_order_lane lane; /* what is guaranteed of its commands */
+    bool grouped;       /* it takes part in the default stream's barrier, by `lane` */
     bool legacy;
     bool slot_given;      /* its slot has been handed on */
     mr_name *name;        /* one reference, or NULL */
@@ -82,7 +84,7 @@ bool mr_hazard_knows_slowly(const checker *c, const actor *t, const actor *a, ui
 /* The same for `t`'s last command instead of its next: what waiting for `t` is worth. */
 bool mr_hazard_knew(const checker *c, const actor *t, const actor *a, uint64_t seq);
 
-/* For every command of a stream except an allocation or a free. True:
+/* For every command of a stream except an allocation or a free: what its stream's barrier brings. True:
  * by this alone `t` came after more than before, or for the legacy stream other streams may have. */
 bool mr_hazard_order_submitted(checker *c, actor *t, uint64_t seq);
 /* R28: what is used comes after the allocation and before the free, but no order between two pieces of
@@ -107,7 +109,7 @@ typedef struct {
     uint32_t barriers;
     struct {
         barrier *at, was;
-    } barrier[3];
+    } barrier[4]; /* of its stream's device; of a wall's, three at most */
 } order_before;
 void mr_hazard_order_save(const checker *c, actor *t, const mr_command *command,
                           order_before *out_before);

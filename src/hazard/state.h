@@ -198,7 +198,8 @@ static inline bool mr_hazard_functions_reach(const checker *c, const mr_storage 
 
 /* Whether a command of t comes after (a, seq): the question asked on every access. */
 static inline bool mr_hazard_knows(const checker *c, const actor *t, const actor *a, uint64_t seq) {
-    if ((a == t && !MR_BROKEN(FIFO)) || seq <= c->floor || c->host[a->slot] >= seq) return true;
+    if (a == t && mr_order_takes(&t->lane, MR_PLACE_LANE)) return true;
+    if (seq <= c->floor || c->host[a->slot] >= seq) return true;
     return mr_hazard_knows_slowly(c, t, a, seq);
 }
 

@@ -27,7 +27,8 @@ typedef struct {
     struct {
         uint32_t next;
         edge_kind kind;
-    } * from; /* how an index was reached: from which later one */
+    } * from;            /* how an index was reached: from which later one */
+    mr_place_set *gives; /* by line */
     uint32_t *queue;
     uint32_t head, tail;
 } search;
@@ -48,67 +49,61 @@ static bool is_on_stream(const log_line *line) {
            line->stream; /* a free at once is the host's */
 }
 
-/* Does whatever the host submits or does later come after this, or after the host's part in it? */
-static bool is_of_host(const log_line *line) {
-    return line->copy.host_waits || line->copy.staged || (!is_on_stream(line) && !line->inside);
-}
-
-static bool joins_barrier(const log_line *earlier, const log_line *later) {
-    return earlier->device == later->device && earlier->blocking && later->blocking &&
-           (earlier->legacy || later->legacy);
-}
-
-/* R60 */
-static bool joins_peer_copy(const log_line *copy, const log_line *other) {
-    return copy->copy.peer &&
-           (copy->peer_device[0] == other->device || copy->peer_device[1] == other->device);
-}
-
-/* Does the host know `e` to be done when it goes on from `line`? */
-static bool is_covered(const log_line *line, const log_line *e) {
-    switch (mr_hazard_line_after(line)) {
-    case MR_AFTER_STREAM: return e->stream == line->stream;
-    case MR_AFTER_DEVICE: return e->device == line->device;
-    case MR_AFTER_RECORD: /* what it captured lies behind the record */
-    case MR_AFTER_NOTHING: break;
+static mr_order_facts facts_of(const log_line *line) {
+    mr_order_facts stream = 0;
+    if (line->stream) {
+        mr_stream_kind kind = line->legacy ? MR_STREAM_LEGACY : MR_STREAM_USER;
+        stream = mr_order_facts_of_stream(kind, line->blocking);
     }
-    return false;
+    mr_order_facts facts = mr_order_facts_of_kind(line->kind, stream);
+    if (line->walls) facts |= MR_FACT_WALL;
+    if (line->copy.until_done) facts |= MR_FACT_FOR_ITSELF;
+    return line->copy.reads_source ? facts | MR_FACT_FOR_EARLIER : facts;
+}
+
+/* Does whatever the host submits or does later come after this, or after the host's part in it? */
+static bool is_of_host(const search *s, uint64_t i) {
+    const log_line *line = line_at(s, i);
+    mr_order_facts facts = facts_of(line);
+    return line->copy.reads_source ||
+           mr_place_in(mr_order_returned(facts, MR_GUARANTEED), MR_PLACE_NODE) ||
+           (!line->inside && mr_place_in(s->gives[i], MR_PLACE_HOST));
 }
 
 static void reach_back_to_host(search *s, uint32_t at) {
     for (uint64_t i = at % s->count + 1; i < s->count; i++) {
-        const log_line *e = line_at(s, i);
-        if (!is_of_host(e)) continue;
-        reach(s, e->copy.staged ? i + s->count : i, at, EDGE_HOST);
+        if (!is_of_host(s, i)) continue;
+        reach(s, line_at(s, i)->copy.reads_source ? i + s->count : i, at, EDGE_HOST);
         return;
     }
 }
 
-/* From what the host does in a staged copy: it waits for the stream's own work, and joins nothing itself. */
-static void reach_back_from_stream(search *s, uint32_t at, const log_line *line) {
-    bool in_stream = false, of_host = at >= s->count;
-    for (uint64_t i = at % s->count + 1; i < s->count; i++) {
-        const log_line *e = line_at(s, i);
-        if (!is_on_stream(e) || e->kind == MR_COMMAND_FREE)
-            continue; /* nothing follows from that */
-        if (e->stream == line->stream && !in_stream) {
-            in_stream = e->kind != MR_COMMAND_ALLOC; /* nothing is found behind it */
-            reach(s, i, at, EDGE_STREAM);
-        } else if (of_host) {
-            continue;
-        } else if (joins_barrier(e, line)) {
-            reach(s, i, at, EDGE_BARRIER);
-        } else if (joins_peer_copy(e, line) || joins_peer_copy(line, e)) {
-            reach(s, i, at, EDGE_PEER);
-        }
-    }
+/* The place by which `later`, which takes these, comes after `earlier`, which gives these. */
+static edge_kind meet(const log_line *earlier, mr_place_set gives, const log_line *later,
+                      mr_place_set takes) {
+    mr_place_set both = gives & takes;
+    bool same_device = earlier->device == later->device;
+    if (mr_place_in(both, MR_PLACE_LANE) && earlier->stream == later->stream) return EDGE_STREAM;
+    if (same_device &&
+        (mr_place_in(both, MR_PLACE_GATHERED) || mr_place_in(both, MR_PLACE_RELEASED)))
+        return EDGE_BARRIER;
+    if (mr_place_in(both, MR_PLACE_WALL) && earlier->walls >> later->device & 1) return EDGE_PEER;
+    if (mr_place_in(both, MR_PLACE_DEVICE) && later->walls >> earlier->device & 1) return EDGE_PEER;
+    return EDGE_NONE;
 }
 
-static void reach_back_from_host(search *s, uint32_t at, const log_line *line) {
-    for (uint64_t i = at + 1; i < s->count; i++) {
+/* From a command of a stream, or from what the host does in a staged copy, which waits for the stream. */
+static void reach_back_from_stream(search *s, uint32_t at, const log_line *line,
+                                   mr_place_set takes) {
+    bool in_stream = false;
+    for (uint64_t i = at % s->count + 1; i < s->count; i++) {
         const log_line *e = line_at(s, i);
-        if (is_on_stream(e) && e->kind != MR_COMMAND_FREE && is_covered(line, e))
-            reach(s, i, at, EDGE_WAITED);
+        if (!is_on_stream(e)) continue;
+        edge_kind kind = meet(e, s->gives[i], line, takes);
+        if (kind == EDGE_NONE || (kind == EDGE_STREAM && in_stream)) continue;
+        if (kind == EDGE_STREAM)
+            in_stream = e->kind != MR_COMMAND_ALLOC; /* nothing is found behind it */
+        reach(s, i, at, kind);
     }
 }
 
@@ -117,15 +112,31 @@ static void reach_record(search *s, uint32_t at, const log_line *line, edge_kind
         if (line_at(s, i)->seq == line->bound) reach(s, i, at, kind);
 }
 
+/* What the host has waited for when it goes on from `line`. */
+static void reach_back_from_host(search *s, uint32_t at, const log_line *line) {
+    mr_place_set waited = mr_order_returned(facts_of(line), MR_GUARANTEED);
+    if (mr_place_in(waited, MR_PLACE_RECORD)) reach_record(s, at, line, EDGE_WAITED);
+    for (uint64_t i = at + 1; i < s->count; i++) {
+        const log_line *e = line_at(s, i);
+        mr_place_set covered = s->gives[i] & waited;
+        bool is_covered = (mr_place_in(covered, MR_PLACE_LANE) && e->stream == line->stream) ||
+                          (mr_place_in(covered, MR_PLACE_DEVICE) && e->device == line->device);
+        if (is_on_stream(e) && is_covered) reach(s, i, at, EDGE_WAITED);
+    }
+}
+
 static void expand(search *s, uint32_t at) {
     const log_line *line = line_at(s, at);
-    if (line->kind == MR_COMMAND_WAIT) reach_record(s, at, line, EDGE_EVENT);
-    if (mr_hazard_line_is_event_wait(line)) reach_record(s, at, line, EDGE_WAITED);
-    /* Nothing comes before something else because it comes before an allocation (R28). */
-    if (line->kind == MR_COMMAND_ALLOC && s->from[at].kind != EDGE_START) return;
-    if (is_on_stream(line)) reach_back_from_stream(s, at, line);
+    mr_order_facts facts = facts_of(line);
+    /* A person may ask what an allocation comes after, but nothing comes after it by that (R28). */
+    mr_strength strength = s->from[at].kind == EDGE_START ? MR_ALLOCATOR : MR_GUARANTEED;
+    mr_place_set takes = at < s->count
+                             ? mr_order_taken(facts, strength)
+                             : mr_order_called(facts, MR_GUARANTEED) | 1u << MR_PLACE_HOST;
+    if (mr_place_in(takes, MR_PLACE_RECORD)) reach_record(s, at, line, EDGE_EVENT);
+    if (is_on_stream(line)) reach_back_from_stream(s, at, line, takes);
     else reach_back_from_host(s, at, line);
-    reach_back_to_host(s, at);
+    if (mr_place_in(takes, MR_PLACE_HOST)) reach_back_to_host(s, at);
 }
 
 /* By the name that the script gave, by its variable while the stream lives, or by its number. */
@@ -233,12 +244,16 @@ static bool open_search(search *s, const checker *c) {
     *s = (search){.c = c, .count = c->logged < MR_HAZARD_LOG ? c->logged : MR_HAZARD_LOG};
     s->from = calloc(2 * s->count + 1, sizeof *s->from);
     s->queue = calloc(2 * s->count + 1, sizeof *s->queue);
-    return s->from && s->queue;
+    s->gives = calloc(s->count + 1, sizeof *s->gives);
+    for (uint64_t i = 0; s->gives && i < s->count; i++)
+        s->gives[i] = mr_order_given(facts_of(line_at(s, i)), MR_GUARANTEED);
+    return s->from && s->queue && s->gives;
 }
 
 static void close_search(search *s) {
     free(s->from);
     free(s->queue);
+    free(s->gives);
 }
 
 bool *mr_hazard_log_before(const checker *c, uint64_t seq) {

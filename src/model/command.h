@@ -234,6 +234,7 @@ struct mr_command {
         struct {
             mr_copy_direction direction;
             bool synchronous; /* cudaMemcpy rather than cudaMemcpyAsync (R20, R21) */
+            int16_t current;  /* the index of the device that was current (R60) */
             uint64_t bytes;
         } copy; /* operands: 0 destination, 1 source; both contiguous, of equal bytes */
         struct {

@@ -41,6 +41,7 @@ static mr_status submit_copy(const mr_caller *caller, const char *name, mr_tenso
     mr_command_set_operand(command, 1, src, MR_READ);
     command->u.copy.direction = direction_of(dst, src);
     command->u.copy.synchronous = synchronous;
+    command->u.copy.current = (int16_t)caller->machine->current_device->index;
     command->u.copy.bytes = (uint64_t)dst->numel * mr_dtype_size(dst->dtype);
     return mr_command_submit(command);
 }

@@ -149,6 +149,7 @@ static void fill_kind(mr_player *p, mr_command *command, const item *it) {
     case MR_COMMAND_COPY:
         command->u.copy.direction = (mr_copy_direction)it->direction;
         command->u.copy.synchronous = it->flag;
+        command->u.copy.current = (int16_t)it->object;
         command->u.copy.bytes = it->value;
         return;
     case MR_COMMAND_RECORD:

@@ -81,6 +81,7 @@ static void keep_kind(mr_recorder *r, item *it, const mr_command *command) {
     case MR_COMMAND_COPY:
         it->flag = command->u.copy.synchronous;
         it->direction = (uint8_t)command->u.copy.direction;
+        it->object = (uint32_t)command->u.copy.current;
         it->value = command->u.copy.bytes;
         return;
     case MR_COMMAND_ALLOC:

@@ -121,7 +121,7 @@ typedef struct {
     mr_site launched;               /* of a graph's launch: its line */
     mr_code code;                   /* of the error; FAULT: see value */
     uint32_t error;                 /* its text */
-    uint32_t stream, object, other; /* slots; devices by index */
+    uint32_t stream, object, other; /* slots; devices by index. COPY: the device that was current */
     uint32_t first_operand, operand_count;
     uint32_t own_name;
     uint32_t params;             /* with `row` */

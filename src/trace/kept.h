@@ -41,6 +41,7 @@ typedef struct {
     uint64_t call, returned, waited, worked;
     uint64_t bytes;
     uint64_t record_seq; /* 0: none */
+    uint64_t walls;      /* of a copy: mr_order_walls */
     const char *name;    /* static, or of: */
     mr_name *own_name;   /* one reference, or NULL */
     mr_name *object;     /* the event's; likewise */

@@ -1,24 +1,31 @@
-/* Works out the order of a trace from its commands: see order.h. The rules are those of docs/semantics.md; the virtual
- * GPU carries them out in virtual/queue.c. */
+/* Works out the order of a trace from its commands: carries out the rows of order/order.h over spans. */
 #include "trace/order.h"
 
 #include <string.h>
 
 #include "base/vec.h"
+#include "order/order.h"
 
 typedef struct {
-    uint32_t tail;        /* its last span so far, or NONE */
-    uint32_t legacy_seen; /* the last span of the default stream that it comes after */
-    uint32_t barrier_seen;
-    bool dirty; /* it has got work since the default stream's last span */
+    uint32_t tail;          /* its last span so far, or NONE */
+    uint32_t released_seen; /* what it last took of its device's `released` and `wall` */
+    uint32_t wall_seen;
+    bool dirty; /* it has got work that the default stream's last span does not come after */
 } stream_state;
+
+typedef struct {
+    uint32_t released; /* MR_PLACE_RELEASED, MR_PLACE_WALL: the last span there, or NONE */
+    uint32_t wall;
+} device_state;
+
+#define MOST_DEVICES 64 /* bits of mr_order_walls */
 
 typedef struct {
     const mr_span *spans;
     const mr_trace_stream *streams;
     size_t stream_count;
     stream_state *states;
-    uint32_t last_barrier; /* R60: the last synchronous copy between devices, or NONE */
+    device_state devices[MOST_DEVICES];
     MR_VEC(mr_trace_edge) edges;
     bool failed;
 } maker;
@@ -28,97 +35,136 @@ static void add(maker *m, uint32_t from, mr_cause rule) {
     if (from != MR_TRACE_NONE && !mr_vec_push(&m->edges, edge)) m->failed = true;
 }
 
-static bool same_device(const maker *m, size_t stream, int device) {
-    return m->streams[stream].device == device;
+static bool is_blocking(const mr_trace_stream *stream) {
+    return stream->is_blocking && !stream->is_legacy_default;
 }
 
-static uint32_t legacy_tail(const maker *m, int device) {
-    for (size_t s = 0; s < m->stream_count; s++)
-        if (m->streams[s].is_legacy_default && same_device(m, s, device)) return m->states[s].tail;
-    return MR_TRACE_NONE;
-}
+/* ---- facts */
 
-/* R3: after what blocking streams have got since its last span; older work is behind that one. */
-static void join_blocking(maker *m, const mr_span *span) {
-    for (size_t s = 0; s < m->stream_count; s++) {
-        stream_state *state = &m->states[s];
-        if (!state->dirty || !same_device(m, s, span->device)) continue;
-        add(m, state->tail, MR_CAUSE_DEFAULT_STREAM);
-        state->dirty = false;
+static mr_order_facts facts_of(const maker *m, const mr_span *span) {
+    if (span->kind == MR_COMMAND_FREE && span->host_waited) /* cudaFree (R27) */
+        return MR_FACT_BY_HOST | MR_FACT_FOR_MEMORY;
+    mr_order_facts stream = 0;
+    if (span->stream != MR_TRACE_NONE) {
+        const mr_trace_stream *s = &m->streams[span->stream];
+        stream = mr_order_facts_of_stream(s->is_legacy_default ? MR_STREAM_LEGACY : MR_STREAM_USER,
+                                          s->is_blocking);
     }
+    mr_order_facts facts = mr_order_facts_of_kind(span->kind, stream);
+    if (span->walls && span->synchronous) facts |= MR_FACT_WALL;
+    if (!(facts & MR_FACT_SUBMITTED) || !span->host_waited) return facts;
+    /* It waited for itself, or (a copy that is staged) for what its stream had before. */
+    if (span->ran && span->end <= span->returned) return facts | MR_FACT_FOR_ITSELF;
+    return span->kind == MR_COMMAND_COPY ? facts | MR_FACT_FOR_EARLIER : facts;
 }
 
-static void join_legacy(maker *m, const mr_span *span, stream_state *state) {
-    uint32_t tail = legacy_tail(m, span->device);
-    if (tail != state->legacy_seen) add(m, tail, MR_CAUSE_DEFAULT_STREAM);
-    state->legacy_seen = tail;
-    state->dirty = true;
-}
+/* ---- places */
 
-static bool is_peer_barrier(const mr_span *span) {
-    return span->kind == MR_COMMAND_COPY && span->engine == MR_ENGINE_COPY_PEER &&
-           span->synchronous;
-}
-
-static void join_all(maker *m, uint32_t but) {
+/* Older work of these streams is behind the last span that took them. */
+static void join_gathered(maker *m, int device) {
     for (size_t s = 0; s < m->stream_count; s++)
-        if (s != but) add(m, m->states[s].tail, MR_CAUSE_PEER_COPY);
+        if (m->states[s].dirty && m->streams[s].device == device)
+            add(m, m->states[s].tail, MR_CAUSE_DEFAULT_STREAM);
 }
 
-static bool is_stream_work(const mr_span *span) {
-    bool at_once = span->kind == MR_COMMAND_FREE && span->host_waited;
-    return (mr_command_kinds[span->kind].traits & MR_TRAIT_SUBMITTED) != 0 && !at_once;
+static void join_device(maker *m, int device, uint32_t but) {
+    for (size_t s = 0; s < m->stream_count; s++)
+        if (s != but && m->streams[s].device == device)
+            add(m, m->states[s].tail, MR_CAUSE_PEER_COPY);
 }
 
-static void add_submitted(maker *m, uint32_t i) {
-    const mr_span *span = &m->spans[i];
-    const mr_trace_stream *stream = &m->streams[span->stream];
+static void join_new(maker *m, uint32_t *seen, uint32_t now, mr_cause rule) {
+    if (*seen != now) add(m, now, rule);
+    *seen = now;
+}
+
+static void enter(maker *m, const mr_span *span, const mr_order_row *row) {
     stream_state *state = &m->states[span->stream];
-    add(m, state->tail, MR_CAUSE_STREAM);
-    if (stream->is_legacy_default) join_blocking(m, span);
-    else if (stream->is_blocking) join_legacy(m, span, state);
-    if (state->barrier_seen != m->last_barrier) add(m, m->last_barrier, MR_CAUSE_PEER_COPY);
-    if (span->kind == MR_COMMAND_WAIT) add(m, span->record, MR_CAUSE_EVENT);
-    if (span->held_by == MR_CAUSE_MEMORY) add(m, span->holder, MR_CAUSE_MEMORY);
-    if (is_peer_barrier(span)) {
-        join_all(m, span->stream);
-        m->last_barrier = i;
+    device_state *device = &m->devices[m->streams[span->stream].device];
+    switch ((mr_place)row->from) {
+    case MR_PLACE_LANE: add(m, state->tail, MR_CAUSE_STREAM); break;
+    case MR_PLACE_GATHERED: join_gathered(m, span->device); break;
+    case MR_PLACE_RELEASED:
+        join_new(m, &state->released_seen, device->released, MR_CAUSE_DEFAULT_STREAM);
+        break;
+    case MR_PLACE_WALL: join_new(m, &state->wall_seen, device->wall, MR_CAUSE_PEER_COPY); break;
+    case MR_PLACE_RECORD: add(m, span->record, MR_CAUSE_EVENT); break;
+    case MR_PLACE_FREED: /* whose memory it is, only the pool knows */
+        if (span->held_by == MR_CAUSE_MEMORY) add(m, span->holder, MR_CAUSE_MEMORY);
+        break;
+    case MR_PLACE_DEVICE:
+        for (uint64_t rest = span->walls; rest; rest &= rest - 1)
+            join_device(m, __builtin_ctzll(rest), span->stream);
+        break;
+    case MR_PLACE_HOST: /* call_before */
+    case MR_PLACE_NODE: break;
     }
-    state->barrier_seen = m->last_barrier;
-    state->tail = i;
 }
 
-/* A call that submits `i` and waits: for itself, or (a copy that is staged) for what its stream had before. */
-static void add_waited_in_submission(maker *m, uint32_t i, uint32_t before) {
+static void leave(maker *m, uint32_t i, const mr_order_row *row) {
     const mr_span *span = &m->spans[i];
-    bool itself = span->ran && span->end <= span->returned;
-    if (itself) add(m, i, MR_CAUSE_SYNCHRONIZE);
-    else if (span->kind == MR_COMMAND_COPY) add(m, before, MR_CAUSE_SYNCHRONIZE);
+    stream_state *state = &m->states[span->stream];
+    switch ((mr_place)row->to) {
+    case MR_PLACE_LANE: state->tail = i; break;
+    case MR_PLACE_GATHERED: state->dirty = true; break;
+    case MR_PLACE_RELEASED:
+        for (size_t s = 0; s < m->stream_count; s++)
+            if (m->streams[s].device == span->device) m->states[s].dirty = false;
+        m->devices[span->device].released = i;
+        break;
+    case MR_PLACE_WALL:
+        for (uint64_t rest = span->walls; rest; rest &= rest - 1)
+            m->devices[__builtin_ctzll(rest)].wall = i;
+        state->wall_seen = i;
+        break;
+    case MR_PLACE_RECORD: /* a span names its record */
+    case MR_PLACE_FREED:  /* and its holder */
+    case MR_PLACE_DEVICE: /* all its streams */
+    case MR_PLACE_HOST:
+    case MR_PLACE_NODE: break;
+    }
 }
 
-/* What a call comes after in which the host waits. */
-static void add_waited(maker *m, uint32_t i) {
+/* The host waits in the call of span i. `before`: the tail of its stream when the call began. */
+static void wait_for(maker *m, uint32_t i, const mr_order_row *row, uint32_t before) {
     const mr_span *span = &m->spans[i];
-    bool all = false;
-    switch (mr_command_kinds[span->kind].after) {
-    case MR_AFTER_RECORD: add(m, span->record, MR_CAUSE_SYNCHRONIZE); return;
-    case MR_AFTER_DEVICE: all = true; break;
-    case MR_AFTER_STREAM:
-        if (span->stream == MR_TRACE_NONE) return;
-        all = false;
+    uint32_t own = row->when == MR_AT_CALL ? before : MR_TRACE_NONE;
+    if (row->when != MR_AT_CALL && span->stream != MR_TRACE_NONE)
+        own = m->states[span->stream].tail;
+    switch ((mr_place)row->from) {
+    case MR_PLACE_NODE: add(m, i, MR_CAUSE_SYNCHRONIZE); break;
+    case MR_PLACE_LANE: add(m, own, MR_CAUSE_SYNCHRONIZE); break;
+    case MR_PLACE_RECORD: add(m, span->record, MR_CAUSE_SYNCHRONIZE); break;
+    case MR_PLACE_GATHERED:
+        for (size_t s = 0; s < m->stream_count; s++)
+            if (is_blocking(&m->streams[s]) && m->streams[s].device == span->device)
+                add(m, m->states[s].tail, MR_CAUSE_SYNCHRONIZE);
         break;
-    case MR_AFTER_NOTHING:
-        if (!span->host_waited || span->kind != MR_COMMAND_FREE) return;
-        all = true; /* cudaFree (R27) */
+    case MR_PLACE_DEVICE:
+        for (size_t s = 0; s < m->stream_count; s++)
+            if (m->streams[s].device == span->device)
+                add(m, m->states[s].tail, MR_CAUSE_SYNCHRONIZE);
         break;
+    case MR_PLACE_RELEASED:
+    case MR_PLACE_WALL:
+    case MR_PLACE_FREED:
+    case MR_PLACE_HOST: break;
     }
-    bool legacy =
-        !all && span->stream != MR_TRACE_NONE && m->streams[span->stream].is_legacy_default;
-    for (size_t s = 0; s < m->stream_count; s++) {
-        bool waited = s == span->stream || (all && same_device(m, s, span->device)) ||
-                      (legacy && m->streams[s].is_blocking && same_device(m, s, span->device));
-        if (waited) add(m, m->states[s].tail, MR_CAUSE_SYNCHRONIZE);
-    }
+}
+
+static void carry_out(maker *m, uint32_t i) {
+    const mr_span *span = &m->spans[i];
+    mr_order_facts facts = facts_of(m, span);
+    bool in_stream = facts & MR_FACT_SUBMITTED;
+    uint32_t before = in_stream ? m->states[span->stream].tail : MR_TRACE_NONE;
+    mr_order_set set;
+    for (set = mr_order_find(facts, MR_AT_ENTER, MR_ALLOCATOR); in_stream && set; set &= set - 1)
+        enter(m, span, mr_order_first(set));
+    for (set = mr_order_find(facts, MR_AT_LEAVE, MR_ALLOCATOR); in_stream && set; set &= set - 1)
+        leave(m, i, mr_order_first(set));
+    set = mr_order_find(facts, MR_AT_CALL, MR_ALLOCATOR) |
+          mr_order_find(facts, MR_AT_RETURN, MR_ALLOCATOR);
+    for (; set; set &= set - 1) wait_for(m, i, mr_order_first(set), before);
 }
 
 /* Calls of a host function lie inside the call that runs it. They are told of with higher numbers. */
@@ -135,15 +181,8 @@ static void find_calls_before(const mr_span *spans, size_t count, uint32_t *call
 
 static mr_status fill(maker *m, mr_trace_order *order) {
     for (uint32_t i = 0; i < order->count; i++) {
-        const mr_span *span = &m->spans[i];
         order->first[i] = m->edges.count;
-        if (span->stream != MR_TRACE_NONE && is_stream_work(span)) {
-            uint32_t before = m->states[span->stream].tail;
-            add_submitted(m, i);
-            if (span->host_waited) add_waited_in_submission(m, i, before);
-        } else {
-            add_waited(m, i);
-        }
+        carry_out(m, i);
     }
     order->first[order->count] = m->edges.count;
     order->edges = m->edges.items;
@@ -156,8 +195,7 @@ mr_status mr_trace_order_make(const mr_span *spans, size_t count, const mr_trace
     maker m = {.spans = spans,
                .streams = streams,
                .stream_count = stream_count,
-               .states = malloc((stream_count + 1) * sizeof *m.states),
-               .last_barrier = MR_TRACE_NONE};
+               .states = malloc((stream_count + 1) * sizeof *m.states)};
     *out_order = (mr_trace_order){.count = count,
                                   .first = malloc((count + 1) * sizeof(size_t)),
                                   .call_before = malloc((count + 1) * sizeof(uint32_t))};
@@ -167,6 +205,8 @@ mr_status mr_trace_order_make(const mr_span *spans, size_t count, const mr_trace
     } else {
         for (size_t s = 0; s < stream_count; s++)
             m.states[s] = (stream_state){MR_TRACE_NONE, MR_TRACE_NONE, MR_TRACE_NONE, false};
+        for (int d = 0; d < MOST_DEVICES; d++)
+            m.devices[d] = (device_state){MR_TRACE_NONE, MR_TRACE_NONE};
         status = fill(&m, out_order);
     }
     free(m.states);

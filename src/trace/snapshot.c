@@ -73,6 +73,7 @@ static mr_span span_of(const draft *d, const row *r) {
                     .ran = times->done,
                     .host_waited = entry->waited > 0,
                     .synchronous = entry->synchronous,
+                    .walls = entry->walls,
                     .bytes = entry->bytes,
                     .blocks = entry->blocks ? entry->blocks : times->blocks,
                     .record = index_of(d, entry->record_seq),

@@ -64,6 +64,7 @@ typedef struct {
         ran; /* `ready`, `begin` and `end` are known. The device had carried it out when the trace was made */
     bool host_waited;        /* the host stood in the call until a device had done something */
     bool synchronous;        /* a copy that the script asked to wait for (R20) */
+    uint64_t walls;          /* with it, between devices: mr_order_walls; else 0 */
     uint64_t call, returned; /* the host's clock around the call */
     uint64_t waited;         /* how much of it the host stood waiting for a device */
     uint64_t

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/backend.h"
+#include "order/order.h"
 #include "tensor/tensor.h"
 #include "trace/kept.h"
 
@@ -126,7 +127,10 @@ static void describe(mr_tracer *t, kept_entry *entry, const mr_command *command)
     entry->device = command->stream ? command->stream->device->index : -1;
     switch (mr_command_kinds[command->kind].part) {
     case MR_PART_OP: entry->blocks = command->u.op.params.blocks; break;
-    case MR_PART_COPY: entry->synchronous = command->u.copy.synchronous; break;
+    case MR_PART_COPY:
+        entry->synchronous = command->u.copy.synchronous;
+        entry->walls = mr_order_walls(command);
+        break;
     case MR_PART_EVENT:
         entry->object = mr_name_retain(command->u.event.event->name);
         if (command->kind != MR_COMMAND_RECORD) entry->record_seq = command->u.event.record_seq;

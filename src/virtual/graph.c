@@ -2,10 +2,14 @@
  * are. */
 #include "virtual/state.h"
 
-bool mr_virtual_add_edge(vgpu *gpu, work *from, work *to) {
+bool mr_virtual_add_edge(vgpu *gpu, work *from, work *to, mr_cause cause) {
     edge *e = mr_slab_alloc(&gpu->edges);
     if (!e) return false;
-    *e = (edge){.from = from, .to = to, .next_out = from->out, .u.next_in = to->in};
+    *e = (edge){.from = from,
+                .to = to,
+                .next_out = from->out,
+                .cause = (uint8_t)cause,
+                .u.next_in = to->in};
     from->out = to->in = e;
     to->unfinished++;
     return true;

@@ -41,32 +41,23 @@ static uint64_t start_after(const vgpu *gpu, const work *from, work *w, uint64_t
     return start;
 }
 
-static bool is_peer_barrier(const mr_command *command) {
-    return command->kind == MR_COMMAND_COPY && command->u.copy.direction == MR_COPY_PEER &&
-           command->u.copy.synchronous;
-}
-
 static bool is_marker(const work *w) {
     return mr_command_is(w->command, MR_TRAIT_MARKER);
 }
 
-/* Which rule made `w` wait for `from`, of another stream. */
-static mr_cause rule_between(const work *from, const work *w) {
+/* Which rule made `w` wait for `from`, by an edge that is for `cause`. */
+static mr_cause rule_between(const work *from, const work *w, mr_cause cause) {
     const mr_command *command = w->command;
-    if (command->kind == MR_COMMAND_WAIT && command->u.event.record_seq == from->command->seq)
-        return MR_CAUSE_EVENT;
-    if (from->queue->device == w->queue->device && from->queue->blocking && w->queue->blocking &&
-        (from->queue->legacy || w->queue->legacy))
-        return MR_CAUSE_DEFAULT_STREAM;
-    if (is_peer_barrier(from->command) || is_peer_barrier(command)) return MR_CAUSE_PEER_COPY;
-    return MR_CAUSE_MEMORY;
+    bool is_record =
+        command->kind == MR_COMMAND_WAIT && command->u.event.record_seq == from->command->seq;
+    return is_record ? MR_CAUSE_EVENT : cause;
 }
 
 /* `w` could not begin before the end of `from`. Report what a marker waited for, never the marker. */
-static void note_holder(const work *from, work *w) {
+static void note_holder(const work *from, work *w, mr_cause cause) {
     w->holder = from->command->seq;
     if (from->queue != w->queue) {
-        w->held_by = (uint8_t)rule_between(from, w);
+        w->held_by = (uint8_t)rule_between(from, w, cause);
         if (w->held_by != MR_CAUSE_EVENT && is_marker(from) && from->holder)
             w->holder = from->holder;
     } else if (!is_marker(from)) {
@@ -80,18 +71,20 @@ static void note_holder(const work *from, work *w) {
     }
 }
 
-static void predecessor_done(vgpu *gpu, const work *from, work *w, uint64_t now) {
+static void predecessor_done(vgpu *gpu, const work *from, work *w, mr_cause cause, uint64_t now) {
     uint64_t start = start_after(gpu, from, w, now);
     if (w->time < start) {
         w->time = start;
-        note_holder(from, w);
+        note_holder(from, w, cause);
     }
     if (--w->unfinished) return;
     mr_virtual_free_edges_in(gpu, w);
     push_ready(gpu, w);
 }
 
-/* ---- the legacy barrier: R3-R6 */
+/* ---- places (order/order.h)
+ *
+ * LANE: the queue itself. GATHERED: device->dirty. RELEASED: the last command of device->legacy. WALL: device->barrier. */
 
 static void dirty_insert(queue *q) {
     vdevice *device = q->device;
@@ -109,42 +102,59 @@ static void dirty_remove(queue *q) {
     q->dirty = false;
 }
 
-/* A legacy command waits for each blocking stream that got work since the legacy command before: older
- * work is behind that one already. */
-static bool join_blocking_streams(vgpu *gpu, vdevice *device, work *w) {
+/* Each blocking stream that got work since the legacy command before: older work is behind that one already. */
+static bool join_gathered(vgpu *gpu, const vdevice *device, work *w) {
     for (queue *q = device->dirty; q; q = q->dirty_next)
-        if (q->tail && !mr_virtual_add_edge(gpu, q->tail, w)) return false;
+        if (q->tail && !mr_virtual_add_edge(gpu, q->tail, w, MR_CAUSE_DEFAULT_STREAM)) return false;
     return true;
 }
 
-/* And the other way round: only the first command after a legacy one needs an edge. */
-static bool join_legacy(vgpu *gpu, queue *q, work *w) {
-    queue *legacy = q->device->legacy;
-    if (!legacy || q->legacy_seen == legacy->submitted) return true;
-    return !legacy->tail || mr_virtual_add_edge(gpu, legacy->tail, w);
+/* Only the first command after a legacy one needs an edge. */
+static bool join_released(vgpu *gpu, const queue *q, work *w) {
+    const queue *legacy = q->device->legacy;
+    if (!legacy || !legacy->tail || q->released_seen == legacy->submitted) return true;
+    return mr_virtual_add_edge(gpu, legacy->tail, w, MR_CAUSE_DEFAULT_STREAM);
 }
 
-/* ---- R60: the synchronous peer copy */
+/* Likewise. */
+static bool join_wall(vgpu *gpu, const queue *q, work *w) {
+    const vdevice *device = q->device;
+    if (!device->barrier || q->device_barrier_seen == device->barrier_count) return true;
+    return mr_virtual_add_edge(gpu, device->barrier, w, MR_CAUSE_PEER_COPY);
+}
 
 static bool join_device(vgpu *gpu, const vdevice *device, work *w) {
     for (queue *q = device->first; q; q = q->next)
-        if (q->tail && q != w->queue && !mr_virtual_add_edge(gpu, q->tail, w)) return false;
+        if (q->tail && q != w->queue && !mr_virtual_add_edge(gpu, q->tail, w, MR_CAUSE_PEER_COPY))
+            return false;
     return true;
 }
 
-static void peer_devices(const mr_command *command, vdevice *out[2]) {
-    vgpu *gpu = vgpu_of(command->machine);
-    for (int i = 0; i < 2; i++)
-        out[i] = &gpu->devices[command->operands[i].tensor->storage->device->index];
+static bool join_record(vgpu *gpu, const queue *q, work *w) {
+    const mark *m = w->command->u.event.event->impl;
+    if (!m || !m->record || m->record->queue == q) return true;
+    return mr_virtual_add_edge(gpu, m->record, w, MR_CAUSE_EVENT);
 }
 
-static void raise_barrier(work *w) {
-    vdevice *devices[2];
-    peer_devices(w->command, devices);
+static bool join_freed(vgpu *gpu, work *w) {
+    block *b = w->command->u.storage->impl;
+    work *freeing = b->reuse_after;
+    b->reuse_after = NULL;
+    return !freeing || mr_virtual_add_edge(gpu, freeing, w, MR_CAUSE_MEMORY);
+}
+
+static bool join_walled_devices(vgpu *gpu, work *w) {
+    for (uint64_t walls = mr_order_walls(w->command); walls; walls &= walls - 1)
+        if (!join_device(gpu, &gpu->devices[__builtin_ctzll(walls)], w)) return false;
+    return true;
+}
+
+static void raise_wall(vgpu *gpu, work *w) {
     w->barrier = true;
-    for (int i = 0; i < 2; i++) {
-        devices[i]->barrier = w;
-        devices[i]->barrier_count++;
+    for (uint64_t walls = mr_order_walls(w->command); walls; walls &= walls - 1) {
+        vdevice *device = &gpu->devices[__builtin_ctzll(walls)];
+        device->barrier = w;
+        device->barrier_count++;
     }
 }
 
@@ -155,31 +165,41 @@ static void lower_barrier(vgpu *gpu, const work *w) {
 
 /* ---- enqueueing */
 
-static bool join_predecessors(vgpu *gpu, const mr_command *command, work *w) {
+/* False: memory is out. */
+static bool enter(vgpu *gpu, work *w, const mr_order_row *row) {
     queue *q = w->queue;
-    vdevice *device = q->device;
-    if (q->tail) w->unfinished++;
-    if (q->legacy ? device->dirty && !join_blocking_streams(gpu, device, w)
-                  : q->blocking && !join_legacy(gpu, q, w))
-        return false;
-    if (q->device_barrier_seen != device->barrier_count && device->barrier &&
-        !mr_virtual_add_edge(gpu, device->barrier, w))
-        return false;
-    if (command->kind == MR_COMMAND_WAIT) {
-        mark *m = command->u.event.event->impl;
-        if (m && m->record && m->record->queue != q && !mr_virtual_add_edge(gpu, m->record, w))
-            return false;
-    } else if (command->kind == MR_COMMAND_ALLOC) {
-        block *b = command->u.storage->impl;
-        work *freeing = b->reuse_after;
-        b->reuse_after = NULL;
-        if (freeing && !mr_virtual_add_edge(gpu, freeing, w)) return false;
-    } else if (is_peer_barrier(command)) {
-        vdevice *devices[2];
-        peer_devices(command, devices);
-        if (!join_device(gpu, devices[0], w) || !join_device(gpu, devices[1], w)) return false;
+    switch ((mr_place)row->from) {
+    case MR_PLACE_LANE: w->unfinished += q->tail != NULL; return true; /* link_tail */
+    case MR_PLACE_GATHERED: return join_gathered(gpu, q->device, w);
+    case MR_PLACE_RELEASED: return join_released(gpu, q, w);
+    case MR_PLACE_WALL: return join_wall(gpu, q, w);
+    case MR_PLACE_RECORD: return join_record(gpu, q, w);
+    case MR_PLACE_FREED: return join_freed(gpu, w);
+    case MR_PLACE_DEVICE: return join_walled_devices(gpu, w);
+    case MR_PLACE_HOST: /* it is submitted now */
+    case MR_PLACE_NODE: break;
     }
     return true;
+}
+
+/* Once it has entered, nothing can fail. */
+static void leave(vgpu *gpu, work *w, const mr_order_row *row) {
+    queue *q = w->queue;
+    switch ((mr_place)row->to) {
+    case MR_PLACE_GATHERED:
+        if (!q->dirty) dirty_insert(q);
+        break;
+    case MR_PLACE_RELEASED:
+        while (q->device->dirty) dirty_remove(q->device->dirty);
+        break;
+    case MR_PLACE_WALL: raise_wall(gpu, w); break;
+    case MR_PLACE_LANE:   /* link_tail */
+    case MR_PLACE_RECORD: /* make_mark, which may fail */
+    case MR_PLACE_FREED:  /* mr_pool_free, once it is linked */
+    case MR_PLACE_DEVICE: /* all its queues */
+    case MR_PLACE_HOST:
+    case MR_PLACE_NODE: break;
+    }
 }
 
 static bool make_mark(vgpu *gpu, const mr_command *command, work *w) {
@@ -193,11 +213,15 @@ static bool make_mark(vgpu *gpu, const mr_command *command, work *w) {
     return true;
 }
 
-/* Copies to it; and host functions, which do as they like. */
 static bool writes_pageable(const mr_command *command) {
-    if (command->kind == MR_COMMAND_HOST_FUNCTION) return true;
-    return command->kind == MR_COMMAND_COPY &&
-           command->operands[0].tensor->storage->kind == MR_MEMORY_PAGEABLE;
+    bool copy = command->kind == MR_COMMAND_COPY;
+    return mr_order_writes_pageable(command->kind, copy ? command->operands[0].tensor->storage->kind
+                                                        : MR_MEMORY_DEVICE);
+}
+
+/* A queue whose work the default stream gathers (R3). */
+static bool is_gathered(const queue *q) {
+    return mr_order_gives(&q->lane, MR_PLACE_GATHERED);
 }
 
 static void link_tail(vgpu *gpu, work *w) {
@@ -207,7 +231,7 @@ static void link_tail(vgpu *gpu, work *w) {
         q->tail->after = w;
     } else {
         q->head = w;
-        if (q->blocking && !q->legacy) q->device->busy_blocking++;
+        if (is_gathered(q)) q->device->busy_blocking++;
     }
     q->tail = w;
     w->index = ++q->submitted;
@@ -257,20 +281,21 @@ mr_status mr_virtual_enqueue(work *w, uint64_t earliest) {
     w->time = earliest;
     w->called = gpu->host_ns;
     w->engine = (uint8_t)mr_virtual_engine_of(command);
-    if (!join_predecessors(gpu, command, w) ||
-        (command->kind == MR_COMMAND_RECORD && !make_mark(gpu, command, w))) {
+    mr_order_set enters = q->lane.enter[command->kind], leaves = q->lane.leave[command->kind];
+    if (mr_order_walls(command)) {
+        enters |= mr_order_find(q->lane.facts | MR_FACT_WALL, MR_AT_ENTER, MR_ALLOCATOR);
+        leaves |= mr_order_find(q->lane.facts | MR_FACT_WALL, MR_AT_LEAVE, MR_ALLOCATOR);
+    }
+    bool fine = true;
+    for (; enters && fine; enters &= enters - 1) fine = enter(gpu, w, mr_order_first(enters));
+    if (!fine || (command->kind == MR_COMMAND_RECORD && !make_mark(gpu, command, w))) {
         mr_virtual_free_edges_in(gpu, w);
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory for another pending operation",
                        command->name);
     }
-    if (q->legacy) {
-        while (device->dirty) dirty_remove(device->dirty);
-    } else if (q->blocking) {
-        q->legacy_seen = device->legacy ? device->legacy->submitted : 0;
-        if (!q->dirty) dirty_insert(q);
-    }
+    for (; leaves; leaves &= leaves - 1) leave(gpu, w, mr_order_first(leaves));
+    q->released_seen = device->legacy ? device->legacy->submitted : 0;
     q->device_barrier_seen = device->barrier_count;
-    if (is_peer_barrier(command)) raise_barrier(w);
     link_tail(gpu, w);
     if (takes_place(command)) q->launches++;
     if (command->kind == MR_COMMAND_FREE) mr_pool_free(w, command->u.storage);
@@ -316,7 +341,7 @@ static void release_successors(vgpu *gpu, work *w, uint64_t now) {
         next = e->next_out;
         if (e->to) {
             e->from = NULL;
-            predecessor_done(gpu, w, e->to, now);
+            predecessor_done(gpu, w, e->to, (mr_cause)e->cause, now);
         } else {
             if (e->u.guarded) mr_pool_guard_done(e->u.guarded);
             mr_slab_free(&gpu->edges, e);
@@ -336,14 +361,16 @@ void mr_virtual_complete(work *w, uint64_t now) {
     q->completed++;
     q->last_end = now;
     if (device->last_end < now) device->last_end = now;
-    if (q->blocking && device->blocking_end < now) device->blocking_end = now;
+    if ((is_gathered(q) || mr_order_takes(&q->lane, MR_PLACE_GATHERED)) &&
+        device->blocking_end < now)
+        device->blocking_end = now;
     q->head = w->after;
     if (q->head) {
         q->head->before = NULL;
-        predecessor_done(gpu, w, q->head, now);
+        predecessor_done(gpu, w, q->head, MR_CAUSE_STREAM, now);
     } else {
         q->tail = NULL;
-        if (q->blocking && !q->legacy) device->busy_blocking--;
+        if (is_gathered(q)) device->busy_blocking--;
     }
     release_successors(gpu, w, now);
     if (w->body) mr_virtual_body_free(w);
@@ -364,18 +391,17 @@ void mr_virtual_unlink(work *w) {
         q->tail->after = NULL;
     } else {
         q->head = NULL;
-        if (q->blocking && !q->legacy) device->busy_blocking--;
+        if (is_gathered(q)) device->busy_blocking--;
     }
     if (q->last_join == w) {
         q->last_join = w->prior_join;
         q->last_join_index = w->prior_join_index;
     }
     /* Nobody may rely on having been ordered behind it: the next command joins afresh. */
-    q->legacy_seen = q->device_barrier_seen = UINT64_MAX;
-    if (q->legacy)
+    q->released_seen = q->device_barrier_seen = UINT64_MAX;
+    if (mr_order_gives(&q->lane, MR_PLACE_RELEASED))
         for (queue *other = device->first; other; other = other->next)
-            if (other->blocking && !other->legacy && other->tail && !other->dirty)
-                dirty_insert(other);
+            if (is_gathered(other) && other->tail && !other->dirty) dirty_insert(other);
     if (gpu->ready_first) { /* it may be there: the list is short, and this is rare */
         work *rest = gpu->ready_first;
         gpu->ready_first = gpu->ready_last = NULL;

@@ -112,20 +112,11 @@ static mr_status pass(mr_machine *machine, uint64_t nanoseconds) {
 
 /* ---- looking in */
 
-/* What the edge from `from` to `w` stands for. */
-static mr_cause cause_of(const work *w, const work *from) {
-    if (w->command->kind == MR_COMMAND_WAIT && from->command->kind == MR_COMMAND_RECORD)
-        return MR_CAUSE_EVENT;
-    if (w->command->kind == MR_COMMAND_ALLOC) return MR_CAUSE_MEMORY;
-    if (w->barrier || from->barrier) return MR_CAUSE_PEER_COPY;
-    return MR_CAUSE_DEFAULT_STREAM;
-}
-
 static void find_predecessor(const work *w, mr_pending *out) {
     for (const edge *e = w->in; e; e = e->u.next_in) {
         if (!e->from || e->from->queue == w->queue) continue;
         out->waits_for = e->from->command;
-        out->held_by = cause_of(w, e->from);
+        out->held_by = (mr_cause)e->cause;
         return;
     }
     out->held_by = MR_CAUSE_STREAM;

@@ -17,6 +17,7 @@
 #include "base/vec.h"
 #include "model/backend.h"
 #include "model/chooser.h"
+#include "order/order.h"
 #include "virtual/device_model.h"
 #include "virtual/pool.h"
 #include "virtual/settings.h"
@@ -33,6 +34,7 @@ struct edge {
     work *from; /* NULL once it is done */
     work *to;   /* NULL: nobody waits (any more), or `guarded` does */
     edge *next_out;
+    uint8_t cause; /* mr_cause: the rule that made it */
     union {
         edge *next_in;  /* to != NULL */
         block *guarded; /* to == NULL: memory that may not be reused before `from` is done (R33) */
@@ -144,7 +146,8 @@ struct queue {
     queue *previous, *next; /* of its device, in order of creation */
     vdevice *device;
     uint32_t stream_id; /* tells whether a stream's impl still means this queue */
-    bool blocking, legacy, closed;
+    mr_order_lane lane;
+    bool closed;
     bool dirty; /* in the device's list of streams that the next legacy command waits for */
     queue *dirty_previous, *dirty_next;
     work *head, *tail;
@@ -153,7 +156,7 @@ struct queue {
     uint64_t last_end; /* when the last completed one ended */
     uint32_t launches; /* pending ones that fill the launch queue (R56) */
     int priority;
-    uint64_t legacy_seen; /* device->legacy->submitted when this stream last waited for it */
+    uint64_t released_seen; /* device->legacy->submitted when this stream last waited for it */
     uint64_t device_barrier_seen;
     work *last_join; /* see work.prior_join */
     uint64_t last_join_index;
@@ -245,7 +248,8 @@ static inline bool mr_virtual_decide(const vgpu *gpu, mr_open_choice what,
 
 /* ---- graph.c: who waits for whom; nothing there changes what is pending */
 
-bool mr_virtual_add_edge(vgpu *gpu, work *from, work *to); /* false: memory is out */
+/* False: memory is out. */
+bool mr_virtual_add_edge(vgpu *gpu, work *from, work *to, mr_cause cause);
 /* Nothing is to be done about `w`'s predecessors any more. */
 void mr_virtual_free_edges_in(vgpu *gpu, work *w);
 /* Whether `w` comes after the `index`-th work of `earlier`, which is pending; also false if that takes
@@ -335,7 +339,9 @@ bool mr_virtual_let_go_later(vgpu *gpu, closed_object object);
 
 /* Lets the device move at a choice point that is not a wait. */
 mr_status mr_virtual_advance(vgpu *gpu, mr_choice_point point, work *goal);
-mr_status mr_virtual_wait_stream(queue *q); /* the legacy stream: with blocking streams (P1) */
+/* Whether a wait for the stream is one for the blocking streams of its device, too (R5). */
+bool mr_virtual_sync_gathers(const queue *q);
+mr_status mr_virtual_wait_stream(queue *q);
 mr_status mr_virtual_wait_device(vdevice *device);
 mr_status mr_virtual_wait_mark(vgpu *gpu, mark *m);
 mr_status mr_virtual_wait_launch(queue *q); /* until the launch queue is not full (R56) */

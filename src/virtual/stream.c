@@ -9,13 +9,12 @@ mr_status mr_virtual_stream_open(mr_stream *stream) {
     *q = (queue){.previous = device->last,
                  .device = device,
                  .stream_id = stream->id,
-                 .blocking = stream->blocking,
-                 .legacy = stream->kind == MR_STREAM_LEGACY,
                  .priority = stream->priority};
+    mr_order_lane_init(&q->lane, stream->kind, stream->blocking, MR_ALLOCATOR);
     if (device->last) device->last->next = q;
     else device->first = q;
     device->last = q;
-    if (q->legacy) device->legacy = q;
+    if (stream->kind == MR_STREAM_LEGACY) device->legacy = q;
     if (stream->kind == MR_STREAM_USER) gpu->host_ns += (uint64_t)gpu->model.stream_create_ns;
     stream->impl = q;
     return MR_OK;
@@ -33,7 +32,7 @@ mr_status mr_virtual_stream_query(mr_stream *stream, bool *out_done) {
     vgpu *gpu = device->gpu;
     gpu->host_ns += (uint64_t)gpu->model.query_ns;
     MR_TRY(mr_virtual_advance(gpu, MR_CHOICE_QUERY, q->tail));
-    bool is_over = !q->head && !(q->legacy && device->busy_blocking); /* P1 */
+    bool is_over = !q->head && !(mr_virtual_sync_gathers(q) && device->busy_blocking);
     *out_done = is_over && mr_virtual_decide(gpu, MR_OPEN_QUERY, NULL, true);
     if (*out_done) q->proven = q->completed;
     return MR_OK;

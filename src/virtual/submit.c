@@ -63,44 +63,22 @@ static mr_status enqueue(vgpu *gpu, work *w) {
 
 /* ---- copies: R20-R24 */
 
-typedef struct {
-    bool stream_first; /* the host waits for what the stream has so far */
-    bool stage;        /* the source is read during the call */
-    bool until_done;   /* the host waits for the copy itself */
-} host_synchrony;
-
-/* R23: whether an async copy of pageable memory returns before it is done. */
-static bool returns_early(const vgpu *gpu, const mr_command *command, mr_open_choice what,
-                          bool usual) {
-    return !command->u.copy.synchronous && mr_virtual_decide(gpu, what, command, usual);
-}
-
-static host_synchrony synchrony_of(const vgpu *gpu, const mr_command *command) {
-    bool synchronous = command->u.copy.synchronous;
-    if (command->launch) return (host_synchrony){0}; /* a launch waits for none of its nodes */
-    mr_memory_kind to = command->operands[0].tensor->storage->kind;
-    mr_memory_kind from = command->operands[1].tensor->storage->kind;
-    switch (command->u.copy.direction) {
-    case MR_COPY_D2D:
-    case MR_COPY_PEER: return (host_synchrony){0}; /* R21, R60: not even the synchronous forms */
-    case MR_COPY_H2H: return (host_synchrony){.until_done = true};
-    case MR_COPY_D2H:
-        return (host_synchrony){.until_done =
-                                    synchronous || (to == MR_MEMORY_PAGEABLE &&
-                                                    !returns_early(gpu, command, MR_OPEN_D2H_ASYNC,
-                                                                   gpu->set.pageable_d2h_async))};
-    case MR_COPY_H2D:
-        if (from == MR_MEMORY_PINNED) return (host_synchrony){.until_done = synchronous};
-        /* The staging buffer is finite: what does not fit is copied piece by piece. */
-        if (command->u.copy.bytes > (uint64_t)gpu->set.staging_bytes ||
-            (!synchronous &&
-             !returns_early(gpu, command, MR_OPEN_H2D_ASYNC, gpu->set.pageable_h2d_async)))
-            return (host_synchrony){.until_done = true};
-        /* R1: staging may not overtake what the stream has to do before it, to these bytes too. */
-        return (host_synchrony){.stream_first = synchronous || gpu->pageable_writers,
-                                .stage = true};
-    }
-    return (host_synchrony){0};
+/* What R23 leaves open is decided here, where it matters. */
+static mr_order_copy_rules copy_rules(const vgpu *gpu, const mr_command *command) {
+    mr_order_copy copy = {.direction = command->u.copy.direction,
+                          .to = command->operands[0].tensor->storage->kind,
+                          .from = command->operands[1].tensor->storage->kind,
+                          .synchronous = command->u.copy.synchronous,
+                          .of_graph = command->launch != MR_LAUNCH_NONE,
+                          .fits_staging = command->u.copy.bytes <= (uint64_t)gpu->set.staging_bytes,
+                          .pageable_writer = gpu->pageable_writers > 0};
+    mr_order_copy_rules rules = mr_order_copy_of(&copy);
+    if (!rules.is_open) return rules;
+    bool to_host = copy.direction == MR_COPY_D2H;
+    copy.early =
+        mr_virtual_decide(gpu, to_host ? MR_OPEN_D2H_ASYNC : MR_OPEN_H2D_ASYNC, command,
+                          to_host ? gpu->set.pageable_d2h_async : gpu->set.pageable_h2d_async);
+    return mr_order_copy_of(&copy);
 }
 
 static mr_status stage(vgpu *gpu, work *w) {
@@ -119,9 +97,9 @@ static mr_status stage(vgpu *gpu, work *w) {
 }
 
 /* Before the copy is enqueued. */
-static mr_status prepare_copy(vgpu *gpu, work *w, host_synchrony host) {
-    if (host.stream_first) MR_TRY(mr_virtual_wait_stream(w->queue));
-    return host.stage ? stage(gpu, w) : MR_OK;
+static mr_status prepare_copy(vgpu *gpu, work *w, mr_order_copy_rules rules) {
+    if (rules.after_stream) MR_TRY(mr_virtual_wait_stream(w->queue));
+    return rules.reads_source ? stage(gpu, w) : MR_OK;
 }
 
 /* R27: no work of a stream, so pending work is neither waited for nor looked at. */
@@ -134,7 +112,8 @@ mr_status mr_virtual_submit(const mr_command *command, bool *out_taken) {
     vgpu *gpu = vgpu_of(command->machine);
     queue *q = command->stream->impl;
     bool is_copy = command->kind == MR_COMMAND_COPY;
-    host_synchrony host = is_copy ? synchrony_of(gpu, command) : (host_synchrony){0};
+    mr_order_copy_rules rules = {0};
+    if (is_copy) rules = copy_rules(gpu, command);
     work *w;
     if (command->machine->lost) return mr_error_copy(command->machine->lost); /* by an observer */
     if (command->kind == MR_COMMAND_FREE && command->u.at_once) {
@@ -145,15 +124,15 @@ mr_status mr_virtual_submit(const mr_command *command, bool *out_taken) {
     if (takes_place(command) && q->launches >= (uint64_t)gpu->set.launch_queue_depth)
         MR_TRY(mr_virtual_wait_launch(q));
     MR_TRY(mr_virtual_work_create(gpu, command, &w));
-    mr_status status = is_copy ? prepare_copy(gpu, w, host) : MR_OK;
-    if (host.until_done) gpu->keep = w;
+    mr_status status = is_copy ? prepare_copy(gpu, w, rules) : MR_OK;
+    if (rules.until_done) gpu->keep = w;
     if (!status) status = enqueue(gpu, w);
     if (status) {
         gpu->keep = NULL;
         mr_virtual_work_destroy(w);
         return status;
     }
-    if (host.until_done) MR_TRY(mr_virtual_wait_kept(w));
+    if (rules.until_done) MR_TRY(mr_virtual_wait_kept(w));
     *out_taken = true;
     if (!command->launch) advance_sometimes(gpu, command->kind); /* at the end of the launch */
     return MR_OK;

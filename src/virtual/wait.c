@@ -7,7 +7,7 @@
 
 typedef enum {
     UNTIL_COUNT,
-    UNTIL_LEGACY,
+    UNTIL_GATHERED,
     UNTIL_DEVICE,
     UNTIL_MARK,
     UNTIL_LAUNCH,
@@ -27,7 +27,7 @@ typedef struct {
 static bool holds(const vgpu *gpu, const until *u) {
     switch (u->kind) {
     case UNTIL_COUNT: return u->queue->completed >= u->count;
-    case UNTIL_LEGACY: return !u->queue->head && !u->device->busy_blocking;
+    case UNTIL_GATHERED: return !u->queue->head && !u->device->busy_blocking;
     case UNTIL_DEVICE: return !u->device->pending;
     case UNTIL_MARK: return u->mark->done;
     case UNTIL_LAUNCH: return u->queue->launches < (uint64_t)gpu->set.launch_queue_depth;
@@ -41,7 +41,7 @@ static bool holds(const vgpu *gpu, const until *u) {
 static work *goal_of(const until *u) {
     switch (u->kind) {
     case UNTIL_COUNT:
-    case UNTIL_LEGACY: return u->queue->tail;
+    case UNTIL_GATHERED: return u->queue->tail;
     case UNTIL_MARK: return u->mark->record;
     case UNTIL_LAUNCH: return u->queue->head;
     case UNTIL_KEPT: return u->work;
@@ -131,22 +131,28 @@ static void move_host(vgpu *gpu, uint64_t since, uint64_t end, double call) {
 static void prove(vdevice *device, bool blocking_only) {
     if (device->gpu->set.reuse_opportunistic && !device->gpu->chooser->decide) return;
     for (queue *q = device->first; q; q = q->next)
-        if (q->blocking || !blocking_only) q->proven = q->completed;
+        if (!blocking_only || (q->lane.facts & (MR_FACT_LEGACY | MR_FACT_BLOCKING)))
+            q->proven = q->completed;
+}
+
+bool mr_virtual_sync_gathers(const queue *q) {
+    mr_order_facts facts = mr_order_facts_of_kind(MR_COMMAND_STREAM_SYNC, q->lane.facts);
+    return mr_place_in(mr_order_returned(facts, MR_SEEN), MR_PLACE_GATHERED);
 }
 
 mr_status mr_virtual_wait_stream(queue *q) {
     vdevice *device = q->device;
     vgpu *gpu = device->gpu;
     uint64_t since = gpu->host_ns;
-    until u = {.kind = q->legacy ? UNTIL_LEGACY : UNTIL_COUNT,
+    bool gathers = mr_virtual_sync_gathers(q);
+    until u = {.kind = gathers ? UNTIL_GATHERED : UNTIL_COUNT,
                .queue = q,
                .device = device,
                .count = q->submitted};
     MR_TRY(wait_until(gpu, &u));
     q->proven = q->completed;
-    if (q->legacy) prove(device, true);
-    move_host(gpu, since, q->legacy ? device->blocking_end : q->last_end,
-              gpu->model.synchronize_ns);
+    if (gathers) prove(device, true);
+    move_host(gpu, since, gathers ? device->blocking_end : q->last_end, gpu->model.synchronize_ns);
     mr_pool_synchronized(device);
     return MR_OK;
 }

@@ -1,0 +1,328 @@
+/* What orders the items of a program: carries out the rows of order/order.h over sets of bits. And what an item is for the
+ * search. See order.h. */
+#include "explore/order.h"
+
+#include "explore/explore.h"
+#include "model/backend.h"
+
+/* ---- what an item is */
+
+static int64_t setting(const order *o, const char *name) {
+    mr_machine *machine = mr_player_machine(o->player);
+    int64_t value = 0;
+    mr_error_destroy(machine->backend->simulator->get_setting(machine, name, &value));
+    return value;
+}
+
+static mr_memory_kind memory_of(const mr_player_item *it, uint32_t operand) {
+    return it->operands[operand].tensor->storage->kind;
+}
+
+static mr_order_facts facts_of(const mr_player_item *it) {
+    bool at_once = it->kind == MR_COMMAND_FREE && it->command->u.at_once;
+    mr_order_facts stream = it->stream && !at_once
+                                ? mr_order_facts_of_stream(it->stream->kind, it->stream->blocking)
+                                : 0;
+    mr_order_facts facts = mr_order_facts_of_kind(it->kind, stream);
+    return it->kind == MR_COMMAND_COPY && mr_order_walls(it->command) ? facts | MR_FACT_WALL
+                                                                      : facts;
+}
+
+/* A command that may write pageable memory has been submitted and not been carried out. */
+static bool has_pageable_writer(const order *o) {
+    for (uint32_t n = 0; n < o->placed; n++) {
+        if (order_has(o, order_done(o), n) || !order_is_operation(&o->nodes.items[n])) continue;
+        const mr_player_item *it = &o->items[o->nodes.items[n].item];
+        mr_memory_kind to = it->kind == MR_COMMAND_COPY ? memory_of(it, 0) : MR_MEMORY_DEVICE;
+        if (mr_order_writes_pageable(it->kind, to)) return true;
+    }
+    return false;
+}
+
+/* Whether an asynchronous copy of pageable memory returns early: `asked` is what the search wants where it branches over
+ * that. */
+mr_order_copy_rules order_copy_of(const order *o, size_t i, bool asked) {
+    const mr_player_item *it = &o->items[i];
+    uint64_t bytes = it->command->u.copy.bytes;
+    bool may_stage = memory_of(it, 1) == MR_MEMORY_PAGEABLE;
+    return mr_order_copy_of(&(mr_order_copy){
+        .direction = it->command->u.copy.direction,
+        .to = memory_of(it, 0),
+        .from = memory_of(it, 1),
+        .synchronous = it->command->u.copy.synchronous,
+        .of_graph = it->command->launch != MR_LAUNCH_NONE,
+        .fits_staging = may_stage && bytes <= (uint64_t)setting(o, "staging_bytes"),
+        .pageable_writer = may_stage && has_pageable_writer(o),
+        .early = asked});
+}
+
+static item_class class_of_copy(const mr_player_item *it) {
+    mr_copy_direction direction = it->command->u.copy.direction;
+    if (direction == MR_COPY_D2D || direction == MR_COPY_PEER) return ITEM_WORK;
+    bool synchronous = it->command->u.copy.synchronous;
+    bool pinned = memory_of(it, 0) != MR_MEMORY_PAGEABLE && memory_of(it, 1) != MR_MEMORY_PAGEABLE;
+    return synchronous || !pinned || direction == MR_COPY_H2H ? ITEM_COPY : ITEM_WORK;
+}
+
+item_class order_class(const order *o, size_t i) {
+    const mr_player_item *it = &o->items[i];
+    if (it->failed && it->kind != MR_COMMAND_ELAPSED) return ITEM_LOOK;
+    switch (it->kind) {
+    case MR_COMMAND_COPY: return class_of_copy(it);
+    case MR_COMMAND_OP:
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_FAULT: return it->has_error ? ITEM_COPY : ITEM_WORK;
+    case MR_COMMAND_HOST_ACCESS: return ITEM_HOST;
+    case MR_COMMAND_STREAM_SYNC:
+    case MR_COMMAND_EVENT_SYNC:
+    case MR_COMMAND_DEVICE_SYNC:
+    case MR_COMMAND_DRAIN: return ITEM_WAIT;
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_EVENT_QUERY:
+    case MR_COMMAND_ELAPSED: return ITEM_QUERY;
+    case MR_COMMAND_ALLOC: return ITEM_ALLOC;
+    case MR_COMMAND_FREE_WAIT:
+    case MR_COMMAND_TRIM:
+    case MR_COMMAND_HOST_READ:
+    case MR_COMMAND_DEVICE_TIME:
+    case MR_COMMAND_MEMORY_LOOK: return ITEM_LOOK;
+    default: return mr_explore_refusal(it->kind) ? ITEM_REFUSED : ITEM_PLAIN;
+    }
+}
+
+const char *mr_explore_refusal(mr_command_id kind) {
+    switch (kind) {
+    case MR_COMMAND_STEP: return "mr.machine.step(): the exploration takes the steps";
+    case MR_COMMAND_BACK: return "mr.machine.back(): the exploration takes the steps";
+    case MR_COMMAND_PASS:
+        return "mr.machine.pass(ms): the exploration says when the device goes on";
+    case MR_COMMAND_HISTORY: return "mr.machine.history{...}: the exploration takes the steps";
+    case MR_COMMAND_RESET: return "mr.reset(): what was before it is gone";
+    case MR_COMMAND_CHOOSER: return "mr.machine.chooser(name): the exploration chooses";
+    case MR_COMMAND_MODEL: return "mr.machine.model(name): all schedules are those of one model";
+    case MR_COMMAND_LAUNCH_BLOCKING:
+        return "mr.launch_blocking(on): there is one schedule only with it";
+    case MR_COMMAND_SETTING:
+        return "mr.machine.settings{...}: all schedules are those of the same settings";
+    default: return NULL;
+    }
+}
+
+/* ---- places */
+
+static void join_gathered(order *o, const mr_device *device) {
+    for (uint32_t lane = 0; lane < o->lanes; lane++) {
+        const mr_stream *s = mr_player_stream(o->player, lane);
+        if (!s || s->device != device) continue;
+        mr_order_facts facts = mr_order_facts_of_stream(s->kind, s->blocking);
+        if (mr_place_in(mr_order_given(facts, MR_ALLOCATOR), MR_PLACE_GATHERED))
+            order_scratch_join(o, order_lane(o, lane));
+    }
+}
+
+static void join_device(order *o, int device) {
+    for (uint32_t lane = 0; lane < o->lanes; lane++) {
+        const mr_stream *s = mr_player_stream(o->player, lane);
+        if (s && s->device->index == device) order_scratch_join(o, order_lane(o, lane));
+    }
+}
+
+/* Adds to the scratch set what the row's `from` holds for item `it`. */
+static void take(order *o, const mr_player_item *it, const mr_order_row *row) {
+    switch ((mr_place)row->from) {
+    case MR_PLACE_HOST: order_scratch_join(o, order_host(o)); break;
+    case MR_PLACE_LANE: order_scratch_join(o, order_lane(o, it->stream_slot)); break;
+    case MR_PLACE_GATHERED: join_gathered(o, it->stream->device); break;
+    case MR_PLACE_RELEASED:
+        order_scratch_join(o, order_released(o, it->stream->device->index));
+        break;
+    case MR_PLACE_WALL: order_scratch_join(o, order_barrier(o, it->stream->device->index)); break;
+    case MR_PLACE_DEVICE: {
+        uint64_t walls = it->command ? mr_order_walls(it->command) : 0;
+        if (!walls) join_device(o, it->device->index);
+        for (; walls; walls &= walls - 1) join_device(o, __builtin_ctzll(walls));
+        break;
+    }
+    case MR_PLACE_RECORD:
+        order_scratch_join(o, order_record(o, it->event_slot));
+        if (it->kind == MR_COMMAND_ELAPSED)
+            order_scratch_join(o, order_record(o, it->other_event_slot));
+        break;
+    case MR_PLACE_FREED: /* the search decides whose memory it is: order_free_for */
+    case MR_PLACE_NODE: break;
+    }
+}
+
+static void take_all(order *o, const mr_player_item *it, mr_order_facts facts, mr_order_when when) {
+    for (mr_order_set set = mr_order_find(facts, when, MR_ALLOCATOR); set; set &= set - 1)
+        take(o, it, mr_order_first(set));
+}
+
+/* R33: a free comes after what the streams that use the memory have so far. */
+static void give_freed(order *o, size_t i) {
+    uint32_t storage = o->items[i].storage_slot;
+    order_assign(o, order_free(o, storage), order_scratch(o));
+    for (size_t k = 0; k < i; k++) {
+        const mr_player_item *it = &o->items[k];
+        if (it->kind == MR_COMMAND_RECORD_STREAM && it->storage_slot == storage)
+            order_join(o, order_free(o, storage), order_lane(o, it->stream_slot));
+    }
+}
+
+/* What the row's `to` holds from now on: the scratch set. Places that are the union of lanes need nothing. */
+static void give(order *o, size_t i, const mr_order_row *row) {
+    const mr_player_item *it = &o->items[i];
+    switch ((mr_place)row->to) {
+    case MR_PLACE_HOST:
+        if (o->first_node[i] < o->first_node[i + 1]) order_add(o, order_host(o), o->first_node[i]);
+        break;
+    case MR_PLACE_LANE: order_assign(o, order_lane(o, it->stream_slot), order_scratch(o)); break;
+    case MR_PLACE_RELEASED:
+        order_assign(o, order_released(o, it->stream->device->index), order_scratch(o));
+        break;
+    case MR_PLACE_WALL:
+        for (uint64_t walls = mr_order_walls(it->command); walls; walls &= walls - 1)
+            order_join(o, order_barrier(o, __builtin_ctzll(walls)), order_scratch(o));
+        break;
+    case MR_PLACE_RECORD: order_assign(o, order_record(o, it->event_slot), order_scratch(o)); break;
+    case MR_PLACE_FREED: give_freed(o, i); break;
+    case MR_PLACE_GATHERED:
+    case MR_PLACE_DEVICE:
+    case MR_PLACE_NODE: break;
+    }
+}
+
+static void give_all(order *o, size_t i, mr_order_facts facts) {
+    for (mr_order_set set = mr_order_find(facts, MR_AT_LEAVE, MR_ALLOCATOR); set; set &= set - 1)
+        give(o, i, mr_order_first(set));
+}
+
+/* ---- items */
+
+/* Records, waits, allocations and frees have their places in order_leave. */
+void order_enter(order *o, size_t i) {
+    const mr_player_item *it = &o->items[i];
+    bool of_device = it->command && mr_command_is(it->command, MR_TRAIT_LAUNCH);
+    order_scratch_clear(o);
+    take_all(o, it, of_device ? facts_of(it) : MR_FACT_BY_HOST, MR_AT_ENTER);
+}
+
+/* Makes the scratch set that of the node alone. What is behind the node comes after it, and so after all before it. */
+static void only(order *o, uint32_t node) {
+    order_scratch_clear(o);
+    o->words[order_scratch(o) + node / 64] |= (uint64_t)1 << node % 64;
+}
+
+static void leave_marker(order *o, size_t i, mr_order_facts facts) {
+    const mr_player_item *it = &o->items[i];
+    order_scratch_clear(o);
+    take_all(o, it, facts, MR_AT_ENTER);
+    if (order_is_marker(it)) {
+        order_place(o, o->first_node[i], order_scratch(o));
+        only(o, o->first_node[i]);
+    }
+    give_all(o, i, facts);
+}
+
+static void leave_work(order *o, size_t i, mr_order_facts facts, bool asked) {
+    uint32_t first = o->first_node[i], last = o->first_node[i + 1] - 1;
+    only(o, last);
+    give_all(o, i, facts);
+    if (!o->nodes.items[first].parts) order_add(o, order_host(o), first); /* it read the source */
+    if (o->items[i].kind != MR_COMMAND_COPY || !order_copy_of(o, i, asked).until_done) return;
+    facts |= MR_FACT_FOR_ITSELF;
+    if (mr_place_in(mr_order_returned(facts, MR_ALLOCATOR), MR_PLACE_NODE))
+        order_add(o, order_host(o), last);
+}
+
+static uint64_t blocks_of(uint64_t bytes) {
+    return (bytes + 511) / 512; /* as the pool rounds */
+}
+
+static bool has_users(const order *o, uint32_t storage_slot, size_t until) {
+    for (size_t k = 0; k < until; k++)
+        if (o->items[k].kind == MR_COMMAND_RECORD_STREAM &&
+            o->items[k].storage_slot == storage_slot)
+            return true;
+    return false;
+}
+
+/* Its own stream has it at once (R29), unless record_stream named another one (R33); others when the free is over (R30). */
+static bool frees_for(const order *o, const mr_player_item *alloc, size_t k) {
+    const mr_player_item *it = &o->items[k];
+    return it->kind == MR_COMMAND_FREE && !it->failed && !it->command->u.at_once &&
+           it->device == alloc->device &&
+           (it->stream_slot != alloc->stream_slot || has_users(o, it->storage_slot, k));
+}
+
+bool order_free_for(order *o, size_t i, size_t k) {
+    const mr_player_item *alloc = &o->items[i];
+    order_scratch_clear(o);
+    if (k < i) {
+        if (!frees_for(o, alloc, k) || blocks_of(o->items[k].command->u.storage->bytes) <
+                                           blocks_of(alloc->command->u.storage->bytes))
+            return false;
+        order_scratch_join(o, order_free(o, o->items[k].storage_slot));
+    } else {
+        for (k = 0; k < i; k++)
+            if (frees_for(o, alloc, k))
+                order_scratch_join(o, order_free(o, o->items[k].storage_slot));
+    }
+    order_close_scratch(o);
+    return true;
+}
+
+bool order_may_miss(order *o, size_t i) {
+    const mr_player_item *alloc = &o->items[i];
+    bool may_miss = false;
+    order_scratch_clear(o);
+    take_all(o, alloc, facts_of(alloc), MR_AT_ENTER);
+    order_close_scratch(o);
+    for (size_t k = 0; k < i; k++) {
+        if (o->items[k].stream_slot == alloc->stream_slot || !frees_for(o, alloc, k)) continue;
+        uint32_t node = o->first_node[k];
+        bool is_ordered = order_has(o, order_scratch(o), node);
+        if (is_ordered && !order_has(o, order_host(o), node)) return false;
+        may_miss |= !is_ordered;
+    }
+    return may_miss;
+}
+
+bool order_is_open(const order *o, size_t i, bool *out_usual) {
+    const mr_player_item *it = &o->items[i];
+    *out_usual = true;
+    if (it->kind == MR_COMMAND_FREE_WAIT) {
+        *out_usual = setting(o, "free_waits") != 0;
+        return true;
+    }
+    if (it->kind != MR_COMMAND_COPY || order_class(o, i) != ITEM_COPY) return false;
+    bool to_host = it->command->u.copy.direction == MR_COPY_D2H;
+    *out_usual = setting(o, to_host ? "pageable_d2h_async" : "pageable_h2d_async") != 0;
+    return order_copy_of(o, i, *out_usual).is_open;
+}
+
+/* What a wait waits for, or a query asks for; of a copy, what the host waits for if it does before it reads the source. */
+void order_goal(order *o, size_t i) {
+    const mr_player_item *it = &o->items[i];
+    order_scratch_clear(o);
+    mr_order_facts facts = facts_of(it);
+    if (it->kind == MR_COMMAND_COPY) take_all(o, it, facts | MR_FACT_FOR_EARLIER, MR_AT_CALL);
+    else take_all(o, it, facts, MR_AT_RETURN);
+}
+
+void order_leave(order *o, size_t i, bool asked) {
+    const mr_player_item *it = &o->items[i];
+    if (it->failed && it->kind != MR_COMMAND_ELAPSED) return;
+    mr_order_facts facts = facts_of(it);
+    if (facts & MR_FACT_SUBMITTED) {
+        if (it->kind == MR_COMMAND_ALLOC) order_add(o, order_host(o), o->first_node[i]);
+        if (mr_command_is(it->command, MR_TRAIT_LAUNCH)) leave_work(o, i, facts, asked);
+        else leave_marker(o, i, facts);
+        return;
+    }
+    give_all(o, i, facts);
+    bool may_be_no = order_class(o, i) == ITEM_QUERY || it->kind == MR_COMMAND_FREE_WAIT;
+    if (may_be_no && !asked) return;
+    order_goal(o, i);
+    order_join(o, order_host(o), order_scratch(o));
+}

@@ -1,0 +1,197 @@
+/* The rows of order.h, and which facts hold of a command. */
+#include "order/order.h"
+
+#include "tensor/tensor.h"
+
+enum {
+    NONE = 0,
+#define X(id) id = MR_FACT_##id,
+    MR_FACT_LIST(X)
+#undef X
+};
+
+#ifndef MR_ORDER_MUTATE
+const
+#endif
+    mr_order_row mr_order_rows[MR_ORDER_ROWS] = {
+#define X(id, when, to, from, strength, rule, needs, allocator_for)                                \
+    {MR_AT_##when, MR_PLACE_##to, MR_PLACE_##from, MR_##strength, rule, needs, allocator_for},
+        MR_ORDER_LIST(X)
+#undef X
+};
+
+mr_order_set mr_order_find(mr_order_facts facts, mr_order_when when, mr_strength strength) {
+    mr_order_set set = 0;
+    for (unsigned i = 0; i < MR_ORDER_ROWS; i++) {
+        const mr_order_row *row = &mr_order_rows[i];
+        bool weak = strength < MR_ALLOCATOR && (row->allocator_for & facts);
+        bool holds = row->when == when && (row->needs & ~facts) == 0 && row->strength <= strength;
+        set |= (mr_order_set)(holds && !weak) << i;
+    }
+    return set;
+}
+
+static mr_place_set places(mr_order_facts facts, mr_order_when when, mr_strength strength) {
+    mr_place_set set = 0;
+    for (mr_order_set rows = mr_order_find(facts, when, strength); rows; rows &= rows - 1)
+        set |= 1u << (when == MR_AT_LEAVE ? mr_order_first(rows)->to : mr_order_first(rows)->from);
+    return set;
+}
+
+mr_place_set mr_order_taken(mr_order_facts facts, mr_strength strength) {
+    return places(facts, MR_AT_ENTER, strength);
+}
+mr_place_set mr_order_given(mr_order_facts facts, mr_strength strength) {
+    return places(facts, MR_AT_LEAVE, strength);
+}
+mr_place_set mr_order_called(mr_order_facts facts, mr_strength strength) {
+    return places(facts, MR_AT_CALL, strength);
+}
+mr_place_set mr_order_returned(mr_order_facts facts, mr_strength strength) {
+    return places(facts, MR_AT_RETURN, strength);
+}
+
+void mr_order_lane_init(mr_order_lane *lane, mr_stream_kind kind, bool blocking,
+                        mr_strength strength) {
+    mr_order_facts facts = mr_order_facts_of_stream(kind, blocking);
+    lane->facts = facts;
+    for (int k = 0; k < MR_ORDER_KINDS; k++) {
+        mr_order_facts of_kind = mr_order_facts_of_kind((mr_command_id)k, facts);
+        lane->enter[k] = mr_order_find(of_kind, MR_AT_ENTER, strength);
+        lane->leave[k] = mr_order_find(of_kind, MR_AT_LEAVE, strength);
+        lane->takes[k] = mr_order_taken(of_kind, strength);
+        lane->gives[k] = mr_order_given(of_kind, strength);
+    }
+}
+
+/* ---- facts */
+
+mr_order_facts mr_order_facts_of_stream(mr_stream_kind kind, bool blocking) {
+    if (kind == MR_STREAM_LEGACY) return SUBMITTED | LEGACY;
+    return kind == MR_STREAM_PER_THREAD || blocking ? SUBMITTED | BLOCKING : SUBMITTED;
+}
+
+static mr_order_facts facts_of_wait(mr_command_after after, mr_order_facts stream) {
+    switch (after) {
+    case MR_AFTER_STREAM: return FOR_STREAM | (stream & (LEGACY | BLOCKING));
+    case MR_AFTER_RECORD: return FOR_RECORD;
+    case MR_AFTER_DEVICE: return FOR_DEVICE;
+    case MR_AFTER_NOTHING: break;
+    }
+    return NONE;
+}
+
+/* Without `default`: a new kind does not compile until somebody has said what it orders. */
+mr_order_facts mr_order_facts_of_kind(mr_command_id kind, mr_order_facts stream) {
+    switch (kind) {
+    case MR_COMMAND_OP:
+    case MR_COMMAND_COPY:
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_FAULT: return stream;
+    case MR_COMMAND_RECORD: return stream | RECORD;
+    case MR_COMMAND_WAIT: return stream | WAIT;
+    case MR_COMMAND_ALLOC: return stream | ALLOC;
+    case MR_COMMAND_FREE: return stream ? stream | FREE : BY_HOST;
+    case MR_COMMAND_STREAM_SYNC:
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_EVENT_SYNC:
+    case MR_COMMAND_EVENT_QUERY:
+    case MR_COMMAND_DEVICE_SYNC:
+        return BY_HOST | facts_of_wait(mr_command_kinds[kind].after, stream);
+    case MR_COMMAND_ELAPSED: return BY_HOST | FOR_RECORD;
+    case MR_COMMAND_DRAIN:
+    case MR_COMMAND_FREE_WAIT: return BY_HOST | FOR_MEMORY;
+    case MR_COMMAND_HOST_ACCESS:
+    case MR_COMMAND_HOST_READ: return BY_HOST;
+    case MR_COMMAND_STREAM_CREATE:
+    case MR_COMMAND_STREAM_CLOSE:
+    case MR_COMMAND_RESET:
+    case MR_COMMAND_STREAM_DROP:
+    case MR_COMMAND_EVENT_CREATE:
+    case MR_COMMAND_EVENT_CLOSE:
+    case MR_COMMAND_HOST_ALLOC:
+    case MR_COMMAND_HOST_FREE:
+    case MR_COMMAND_RECORD_STREAM:
+    case MR_COMMAND_HOST_WORK:
+    case MR_COMMAND_TRIM:
+    case MR_COMMAND_ENABLE_PEER:
+    case MR_COMMAND_MEMORY_LOOK:
+    case MR_COMMAND_HOST_TIME:
+    case MR_COMMAND_DEVICE_TIME:
+    case MR_COMMAND_LAUNCH_BLOCKING:
+    case MR_COMMAND_CHOOSER:
+    case MR_COMMAND_MODEL:
+    case MR_COMMAND_SETTING:
+    case MR_COMMAND_STEP:
+    case MR_COMMAND_BACK:
+    case MR_COMMAND_PASS:
+    case MR_COMMAND_HISTORY:
+    case MR_COMMAND_LOOK: break; /* these order nothing */
+    }
+    return NONE;
+}
+
+uint64_t mr_order_walls(const mr_command *command) {
+    if (command->kind != MR_COMMAND_COPY || !command->u.copy.synchronous ||
+        command->u.copy.direction != MR_COPY_PEER) {
+        return 0;
+    }
+    uint64_t walls = (uint64_t)1 << command->u.copy.current;
+    for (uint32_t i = 0; i < 2; i++)
+        walls |= (uint64_t)1 << command->operands[i].tensor->storage->device->index;
+    return walls;
+}
+
+mr_order_facts mr_order_facts_of(const mr_command *command) {
+    const mr_stream *stream = command->stream;
+    bool at_once = command->kind == MR_COMMAND_FREE && command->u.at_once;
+    mr_order_facts lane =
+        stream && !at_once ? mr_order_facts_of_stream(stream->kind, stream->blocking) : NONE;
+    return mr_order_facts_of_kind(command->kind, lane) | (mr_order_walls(command) ? WALL : NONE);
+}
+
+/* ---- copies and the host */
+
+/* A buffer of the driver's takes the source in the call. It may not overtake what the stream has to do before (R1). */
+static mr_order_copy_rules staged(const mr_order_copy *copy) {
+    return (mr_order_copy_rules){.after_stream = copy->synchronous || copy->pageable_writer,
+                                 .reads_source = true};
+}
+
+mr_order_copy_rules mr_order_copy_of(const mr_order_copy *copy) {
+    const mr_order_copy_rules at_once = {0}, done = {.until_done = true};
+    if (copy->of_graph) return at_once;
+    switch (copy->direction) {
+    case MR_COPY_D2D:
+    case MR_COPY_PEER: return at_once; /* R21, R60: not even the synchronous forms wait */
+    case MR_COPY_H2H: return done;
+    case MR_COPY_D2H:
+        if (copy->synchronous) return done;
+        if (copy->to != MR_MEMORY_PAGEABLE) return at_once;                        /* R22 */
+        return (mr_order_copy_rules){.until_done = !copy->early, .is_open = true}; /* R23 */
+    case MR_COPY_H2D: break;
+    }
+    if (copy->from != MR_MEMORY_PAGEABLE) return copy->synchronous ? done : at_once; /* R22 */
+    if (!copy->fits_staging) return done;                          /* piece by piece */
+    if (copy->synchronous) return staged(copy);                    /* R20 */
+    mr_order_copy_rules rules = copy->early ? staged(copy) : done; /* R23 */
+    rules.is_open = true;
+    return rules;
+}
+
+mr_order_copy_rules mr_order_copy_guaranteed(const mr_command *command) {
+    mr_order_copy copy = {.direction = command->u.copy.direction,
+                          .to = command->operands[0].tensor->storage->kind,
+                          .from = command->operands[1].tensor->storage->kind,
+                          .synchronous = command->u.copy.synchronous,
+                          .of_graph = command->launch != MR_LAUNCH_NONE,
+                          .fits_staging = true,
+                          .early = true};
+    mr_order_copy_rules rules = mr_order_copy_of(&copy);
+    return rules.is_open ? (mr_order_copy_rules){0} : rules;
+}
+
+bool mr_order_writes_pageable(mr_command_id kind, mr_memory_kind to) {
+    if (kind == MR_COMMAND_HOST_FUNCTION) return true;
+    return kind == MR_COMMAND_COPY && to == MR_MEMORY_PAGEABLE;
+}

@@ -1,0 +1,206 @@
+/* The rules of order (docs/semantics.md), each written once, as a row without state.
+ *
+ * A row says: when a command of such a kind enters (is submitted), leaves (is in its stream) or returns (the host goes
+ * on), what one place holds is added to another place. A place is what later commands may come after: a stream, the
+ * host, a record, ... So the rows tell a reader which commands a new one comes after, and who will come after it.
+ *
+ * Each reader keeps the places in its own form: the virtual GPU as edges between pending commands (virtual/queue.c),
+ * the hazard checker as vector clocks (hazard/order.c), its search through the log as lines (hazard/why.c), the
+ * explorer as sets of bits (explore/order.c), a trace as edges between spans (trace/order.c). They differ in what they
+ * take: the checker only what CUDA guarantees, the others also what a device does.
+ *
+ * Not here: which block of memory an allocation gets (R29-R33), the record that a wait is bound to (R12), engines and
+ * multiprocessors (R53-R56). An answer that CUDA leaves open is a fact that the reader decides before it asks. */
+#ifndef MR_ORDER_ORDER_H
+#define MR_ORDER_ORDER_H
+
+#include "model/command.h"
+#include "model/stream.h"
+
+typedef enum {
+    MR_PLACE_NODE,     /* the command itself */
+    MR_PLACE_HOST,     /* what the host knows: its next call comes after that */
+    MR_PLACE_LANE,     /* its stream, up to the last command */
+    MR_PLACE_GATHERED, /* what a device's blocking streams have been given, for its default stream */
+    MR_PLACE_RELEASED, /* the last command of a device's default stream, for its blocking streams */
+    MR_PLACE_DEVICE,   /* all that a device has been given */
+    MR_PLACE_WALL,     /* a device's last synchronous copy between devices */
+    MR_PLACE_RECORD,   /* what the event's record has captured */
+    MR_PLACE_FREED,    /* the free whose memory an allocation gets */
+} mr_place;
+
+typedef enum {
+    MR_AT_ENTER,  /* the node comes after the place */
+    MR_AT_LEAVE,  /* the place holds the node, and all that it comes after */
+    MR_AT_CALL,   /* before the command enters, the host waits for the place */
+    MR_AT_RETURN, /* the host has waited for the place */
+} mr_order_when;
+
+typedef enum {
+    MR_GUARANTEED, /* CUDA's documents say so */
+    MR_SEEN,       /* devices do so, and no document says it */
+    MR_ALLOCATOR, /* devices keep it for their own memory: no data of a program may rely on it (R28, R30) */
+} mr_strength;
+
+/* Facts of a command that rows ask for. A query counts as a wait once it has said yes. */
+#define MR_FACT_LIST(X)                                                                            \
+    X(SUBMITTED) /* it is in a stream */                                                           \
+    X(LEGACY)    /* its stream is a default stream */                                              \
+    X(BLOCKING)  /* its stream takes part in the default stream's barrier (R3, R6) */              \
+    X(BY_HOST)   /* it is the host's own: a wait, a query, an access, a free at once (R27) */      \
+    X(RECORD)                                                                                      \
+    X(WAIT)                                                                                        \
+    X(ALLOC)                                                                                       \
+    X(FREE)                                                                                        \
+    X(WALL)        /* a synchronous copy between devices (R60) */                                  \
+    X(FOR_STREAM)  /* the host waits for all that the stream has; */                               \
+    X(FOR_RECORD)  /* for what the event's record captured; */                                     \
+    X(FOR_DEVICE)  /* for all that a device has; */                                                \
+    X(FOR_MEMORY)  /* likewise, as calls that give memory back may (R27); */                       \
+    X(FOR_ITSELF)  /* until this very command is done; */                                          \
+    X(FOR_EARLIER) /* before the command enters: for what its stream has by then */
+
+enum {
+#define X(id) MR_FACT_BIT_##id,
+    MR_FACT_LIST(X)
+#undef X
+};
+enum {
+#define X(id) MR_FACT_##id = 1 << MR_FACT_BIT_##id,
+    MR_FACT_LIST(X)
+#undef X
+};
+typedef uint32_t mr_order_facts;
+
+/* One line for each rule: id, when, to, from, strength, number of the rule; the facts that the command must have; a fact
+ * with which the row is only the allocator's (R28: an allocation comes before the uses of its memory and a free behind
+ * them; between other commands nothing follows from either).
+ *
+ * A device's place is that of the command's device; in rows for a WALL, of each device of mr_order_walls. */
+// clang-format off
+#define MR_ORDER_LIST(X)                                                                                                  \
+    X(CALL,           ENTER,  NODE,     HOST,     GUARANTEED, 10, NONE,                    ALLOC)                         \
+    X(STREAM,         ENTER,  NODE,     LANE,     GUARANTEED, 1,  SUBMITTED,               ALLOC)                         \
+    X(GATHER,         ENTER,  NODE,     GATHERED, GUARANTEED, 3,  SUBMITTED | LEGACY,      ALLOC)                         \
+    X(RELEASE,        ENTER,  NODE,     RELEASED, GUARANTEED, 3,  SUBMITTED | BLOCKING,    ALLOC)                         \
+    X(BEHIND_WALL,    ENTER,  NODE,     WALL,     GUARANTEED, 60, SUBMITTED,               ALLOC)                         \
+    X(EVENT,          ENTER,  NODE,     RECORD,   GUARANTEED, 11, SUBMITTED | WAIT,        NONE)                          \
+    X(REUSE,          ENTER,  NODE,     FREED,    ALLOCATOR,  30, SUBMITTED | ALLOC,       NONE)                          \
+    X(MEET_WALL,      ENTER,  NODE,     DEVICE,   GUARANTEED, 60, SUBMITTED | WALL,        NONE)                          \
+    X(TO_HOST,        LEAVE,  HOST,     NODE,     GUARANTEED, 10, BY_HOST,                 NONE)                          \
+    X(TO_STREAM,      LEAVE,  LANE,     NODE,     GUARANTEED, 1,  SUBMITTED,               FREE)                          \
+    X(TO_GATHERED,    LEAVE,  GATHERED, NODE,     GUARANTEED, 3,  SUBMITTED | BLOCKING,    FREE)                          \
+    X(TO_RELEASED,    LEAVE,  RELEASED, NODE,     GUARANTEED, 3,  SUBMITTED | LEGACY,      FREE)                          \
+    X(TO_DEVICE,      LEAVE,  DEVICE,   NODE,     GUARANTEED, 10, SUBMITTED,               FREE)                          \
+    X(TO_WALL,        LEAVE,  WALL,     NODE,     GUARANTEED, 60, SUBMITTED | WALL,        NONE)                          \
+    X(TO_RECORD,      LEAVE,  RECORD,   NODE,     GUARANTEED, 11, SUBMITTED | RECORD,      NONE)                          \
+    X(TO_FREED,       LEAVE,  FREED,    NODE,     ALLOCATOR,  28, SUBMITTED | FREE,        NONE)                          \
+    X(EARLIER,        CALL,   HOST,     LANE,     GUARANTEED, 20, SUBMITTED | FOR_EARLIER, NONE)                          \
+    X(ITSELF,         RETURN, HOST,     NODE,     GUARANTEED, 20, SUBMITTED | FOR_ITSELF,  NONE)                          \
+    X(SYNC_STREAM,    RETURN, HOST,     LANE,     GUARANTEED, 10, FOR_STREAM,              NONE)                          \
+    X(SYNC_BLOCKING,  RETURN, HOST,     GATHERED, SEEN,       5,  FOR_STREAM | LEGACY,     NONE)                          \
+    X(SYNC_RECORD,    RETURN, HOST,     RECORD,   GUARANTEED, 10, FOR_RECORD,              NONE)                          \
+    X(SYNC_DEVICE,    RETURN, HOST,     DEVICE,   GUARANTEED, 10, FOR_DEVICE,              NONE)                          \
+    X(GIVE_BACK,      RETURN, HOST,     DEVICE,   SEEN,       27, FOR_MEMORY,              NONE)
+// clang-format on
+
+typedef enum {
+#define X(id, ...) MR_ORDER_##id,
+    MR_ORDER_LIST(X)
+#undef X
+        MR_ORDER_ROWS
+} mr_order_id;
+
+typedef struct {
+    uint8_t when, to, from, strength;
+    uint8_t rule; /* 60: R60 */
+    uint16_t needs, allocator_for; /* facts */
+} mr_order_row;
+
+#ifdef MR_ORDER_MUTATE /* a test that breaks rows one at a time */
+extern mr_order_row mr_order_rows[MR_ORDER_ROWS];
+#else
+extern const mr_order_row mr_order_rows[MR_ORDER_ROWS];
+#endif
+
+typedef uint32_t mr_order_set; /* of rows: bit i is row i */
+
+/* The rows of a command of which these facts hold, up to this strength. Pure. */
+mr_order_set mr_order_find(mr_order_facts facts, mr_order_when when, mr_strength strength);
+
+/* The first row of a set that is not empty. Readers go through a set in this order, which is the list's. */
+static inline const mr_order_row *mr_order_first(mr_order_set set) {
+    return &mr_order_rows[__builtin_ctz(set)];
+}
+
+/* Places as a set, bit i for mr_place i: what a command with these facts comes after, and who comes after it. */
+typedef uint32_t mr_place_set;
+mr_place_set mr_order_taken(mr_order_facts facts, mr_strength strength); /* `from` at ENTER */
+mr_place_set mr_order_given(mr_order_facts facts, mr_strength strength); /* `to` at LEAVE */
+/* And what the host has waited for, before it enters and when it returns: `from` at CALL, at RETURN. */
+mr_place_set mr_order_called(mr_order_facts facts, mr_strength strength);
+mr_place_set mr_order_returned(mr_order_facts facts, mr_strength strength);
+static inline bool mr_place_in(mr_place_set set, mr_place place) {
+    return set >> place & 1;
+}
+
+/* ---- streams
+ *
+ * The rows of a stream's commands, by kind, for readers that ask at every command. */
+
+#define MR_ORDER_KINDS (MR_COMMAND_FAULT + 1) /* kinds that are submitted are the first ones */
+
+typedef struct {
+    mr_order_facts facts;
+    /* By kind, without what a WALL adds. */
+    mr_order_set enter[MR_ORDER_KINDS], leave[MR_ORDER_KINDS];
+    mr_place_set takes[MR_ORDER_KINDS], gives[MR_ORDER_KINDS]; /* the places in these */
+} mr_order_lane;
+
+void mr_order_lane_init(mr_order_lane *lane, mr_stream_kind kind, bool blocking,
+                        mr_strength strength);
+/* Of a plain command. */
+static inline bool mr_order_takes(const mr_order_lane *lane, mr_place place) {
+    return mr_place_in(lane->takes[MR_COMMAND_OP], place);
+}
+static inline bool mr_order_gives(const mr_order_lane *lane, mr_place place) {
+    return mr_place_in(lane->gives[MR_COMMAND_OP], place);
+}
+
+/* ---- facts */
+
+mr_order_facts mr_order_facts_of_stream(mr_stream_kind kind, bool blocking);
+/* Of the kind alone, with those of its stream (0: the host's). What a copy and a free add is decided by the caller. */
+mr_order_facts mr_order_facts_of_kind(mr_command_id kind, mr_order_facts stream);
+mr_order_facts mr_order_facts_of(const mr_command *command);
+
+/* The devices, as bits, that a synchronous copy between devices is a wall for (R60): those of both operands and the one
+ * that was current. 0: it is no such copy. */
+uint64_t mr_order_walls(const mr_command *command);
+
+/* ---- copies and the host: R20-R24 */
+
+typedef struct {
+    mr_copy_direction direction;
+    mr_memory_kind to, from;
+    bool synchronous;     /* cudaMemcpy rather than cudaMemcpyAsync */
+    bool of_graph;        /* a node: the launch waits for none */
+    bool fits_staging;    /* the source fits the buffer that pageable memory is staged in */
+    bool pageable_writer; /* something pending may write pageable memory */
+    bool early;           /* where is_open (R23): the call returns before the copy is done */
+} mr_order_copy;
+
+typedef struct {
+    bool after_stream; /* the host first waits for what the stream has */
+    bool reads_source; /* and reads the source itself, in the call */
+    bool until_done;   /* the host waits for the copy */
+    bool is_open;      /* CUDA permits both, and it did as `early` says */
+} mr_order_copy_rules;
+
+mr_order_copy_rules mr_order_copy_of(const mr_order_copy *copy);
+/* What is guaranteed of it: where both are permitted, neither that it waits nor that it has read the source. */
+mr_order_copy_rules mr_order_copy_guaranteed(const mr_command *command);
+/* Whether it may write pageable memory when it runs: a copy there, or a host function, which does as it likes. */
+bool mr_order_writes_pageable(mr_command_id kind, mr_memory_kind to);
+
+#endif
