@@ -6,6 +6,7 @@
 
 #include "cuda/launch.h"
 #include "cuda/state.h"
+#include "order/order.h"
 
 /* Pageable memory up to this size is staged and the call returns; more waits for the stream, since the
  * driver's staging buffer is finite (P4). */
@@ -132,11 +133,12 @@ static mr_status between_devices(cuda_stream *stream, const mr_command *command)
     if (!command->u.copy.synchronous && access) return copy_async(stream, command, target, source);
     MR_TRY(mr_cuda_may_wait(stream->device, "a copy between devices"));
     if (!command->u.copy.synchronous) return copy_async(stream, command, target, source);
-    MR_TRY(mr_cuda_barrier_before(stream, target));
-    MR_TRY(mr_cuda_barrier_before(stream, source));
+    cuda_device *devices = stream->device->machine->devices;
+    for (uint64_t walls = mr_order_walls(command); walls; walls &= walls - 1)
+        MR_TRY(mr_cuda_barrier_before(stream, &devices[__builtin_ctzll(walls)]));
     MR_TRY(copy_async(stream, command, target, source));
-    MR_TRY(mr_cuda_barrier_after(stream, target));
-    MR_TRY(mr_cuda_barrier_after(stream, source));
+    for (uint64_t walls = mr_order_walls(command); walls; walls &= walls - 1)
+        MR_TRY(mr_cuda_barrier_after(stream, &devices[__builtin_ctzll(walls)]));
     return mr_cuda_use(stream->device);
 }
 

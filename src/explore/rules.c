@@ -64,6 +64,7 @@ static item_class class_of_copy(const mr_player_item *it) {
     return synchronous || !pinned || direction == MR_COPY_H2H ? ITEM_COPY : ITEM_WORK;
 }
 
+/* Without `default`: a new kind does not compile until somebody has said what it is. */
 item_class order_class(const order *o, size_t i) {
     const mr_player_item *it = &o->items[i];
     if (it->failed && it->kind != MR_COMMAND_ELAPSED) return ITEM_LOOK;
@@ -86,8 +87,32 @@ item_class order_class(const order *o, size_t i) {
     case MR_COMMAND_HOST_READ:
     case MR_COMMAND_DEVICE_TIME:
     case MR_COMMAND_MEMORY_LOOK: return ITEM_LOOK;
-    default: return mr_explore_refusal(it->kind) ? ITEM_REFUSED : ITEM_PLAIN;
+    case MR_COMMAND_STEP:
+    case MR_COMMAND_BACK:
+    case MR_COMMAND_PASS:
+    case MR_COMMAND_HISTORY:
+    case MR_COMMAND_RESET:
+    case MR_COMMAND_CHOOSER:
+    case MR_COMMAND_MODEL:
+    case MR_COMMAND_LAUNCH_BLOCKING:
+    case MR_COMMAND_SETTING: return ITEM_REFUSED; /* mr_explore_refusal says why */
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_FREE:
+    case MR_COMMAND_STREAM_CREATE:
+    case MR_COMMAND_STREAM_CLOSE:
+    case MR_COMMAND_STREAM_DROP:
+    case MR_COMMAND_EVENT_CREATE:
+    case MR_COMMAND_EVENT_CLOSE:
+    case MR_COMMAND_HOST_ALLOC:
+    case MR_COMMAND_HOST_FREE:
+    case MR_COMMAND_RECORD_STREAM:
+    case MR_COMMAND_HOST_WORK:
+    case MR_COMMAND_ENABLE_PEER:
+    case MR_COMMAND_HOST_TIME:
+    case MR_COMMAND_LOOK: break;
     }
+    return ITEM_PLAIN;
 }
 
 const char *mr_explore_refusal(mr_command_id kind) {
@@ -106,6 +131,12 @@ const char *mr_explore_refusal(mr_command_id kind) {
         return "mr.machine.settings{...}: all schedules are those of the same settings";
     default: return NULL;
     }
+}
+
+bool order_is_marker(const mr_player_item *it) {
+    if (it->failed) return false;
+    if (it->kind == MR_COMMAND_FREE) return !it->command->u.at_once;
+    return it->kind == MR_COMMAND_RECORD || it->kind == MR_COMMAND_WAIT;
 }
 
 /* ---- places */

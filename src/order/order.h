@@ -78,30 +78,31 @@ typedef uint32_t mr_order_facts;
  *
  * A device's place is that of the command's device; in rows for a WALL, of each device of mr_order_walls. */
 // clang-format off
-#define MR_ORDER_LIST(X)                                                                                                  \
-    X(CALL,           ENTER,  NODE,     HOST,     GUARANTEED, 10, NONE,                    ALLOC)                         \
-    X(STREAM,         ENTER,  NODE,     LANE,     GUARANTEED, 1,  SUBMITTED,               ALLOC)                         \
-    X(GATHER,         ENTER,  NODE,     GATHERED, GUARANTEED, 3,  SUBMITTED | LEGACY,      ALLOC)                         \
-    X(RELEASE,        ENTER,  NODE,     RELEASED, GUARANTEED, 3,  SUBMITTED | BLOCKING,    ALLOC)                         \
-    X(BEHIND_WALL,    ENTER,  NODE,     WALL,     GUARANTEED, 60, SUBMITTED,               ALLOC)                         \
-    X(EVENT,          ENTER,  NODE,     RECORD,   GUARANTEED, 11, SUBMITTED | WAIT,        NONE)                          \
-    X(REUSE,          ENTER,  NODE,     FREED,    ALLOCATOR,  30, SUBMITTED | ALLOC,       NONE)                          \
-    X(MEET_WALL,      ENTER,  NODE,     DEVICE,   GUARANTEED, 60, SUBMITTED | WALL,        NONE)                          \
-    X(TO_HOST,        LEAVE,  HOST,     NODE,     GUARANTEED, 10, BY_HOST,                 NONE)                          \
-    X(TO_STREAM,      LEAVE,  LANE,     NODE,     GUARANTEED, 1,  SUBMITTED,               FREE)                          \
-    X(TO_GATHERED,    LEAVE,  GATHERED, NODE,     GUARANTEED, 3,  SUBMITTED | BLOCKING,    FREE)                          \
-    X(TO_RELEASED,    LEAVE,  RELEASED, NODE,     GUARANTEED, 3,  SUBMITTED | LEGACY,      FREE)                          \
-    X(TO_DEVICE,      LEAVE,  DEVICE,   NODE,     GUARANTEED, 10, SUBMITTED,               FREE)                          \
-    X(TO_WALL,        LEAVE,  WALL,     NODE,     GUARANTEED, 60, SUBMITTED | WALL,        NONE)                          \
-    X(TO_RECORD,      LEAVE,  RECORD,   NODE,     GUARANTEED, 11, SUBMITTED | RECORD,      NONE)                          \
-    X(TO_FREED,       LEAVE,  FREED,    NODE,     ALLOCATOR,  28, SUBMITTED | FREE,        NONE)                          \
-    X(EARLIER,        CALL,   HOST,     LANE,     GUARANTEED, 20, SUBMITTED | FOR_EARLIER, NONE)                          \
-    X(ITSELF,         RETURN, HOST,     NODE,     GUARANTEED, 20, SUBMITTED | FOR_ITSELF,  NONE)                          \
-    X(SYNC_STREAM,    RETURN, HOST,     LANE,     GUARANTEED, 10, FOR_STREAM,              NONE)                          \
-    X(SYNC_BLOCKING,  RETURN, HOST,     GATHERED, SEEN,       5,  FOR_STREAM | LEGACY,     NONE)                          \
-    X(SYNC_RECORD,    RETURN, HOST,     RECORD,   GUARANTEED, 10, FOR_RECORD,              NONE)                          \
-    X(SYNC_DEVICE,    RETURN, HOST,     DEVICE,   GUARANTEED, 10, FOR_DEVICE,              NONE)                          \
-    X(GIVE_BACK,      RETURN, HOST,     DEVICE,   SEEN,       27, FOR_MEMORY,              NONE)
+#define MR_ORDER_LIST(X)                                                                                     \
+    X(CALL,             ENTER,  NODE,     HOST,     GUARANTEED, 10, NONE,                             ALLOC) \
+    X(STREAM,           ENTER,  NODE,     LANE,     GUARANTEED, 1,  SUBMITTED,                        ALLOC) \
+    X(GATHER,           ENTER,  NODE,     GATHERED, GUARANTEED, 3,  SUBMITTED | LEGACY,               ALLOC) \
+    X(RELEASE,          ENTER,  NODE,     RELEASED, GUARANTEED, 3,  SUBMITTED | BLOCKING,             ALLOC) \
+    X(BEHIND_WALL,      ENTER,  NODE,     WALL,     GUARANTEED, 60, SUBMITTED,                        ALLOC) \
+    X(EVENT,            ENTER,  NODE,     RECORD,   GUARANTEED, 11, SUBMITTED | WAIT,                 NONE)  \
+    X(REUSE,            ENTER,  NODE,     FREED,    ALLOCATOR,  30, SUBMITTED | ALLOC,                NONE)  \
+    X(MEET_WALL,        ENTER,  NODE,     DEVICE,   GUARANTEED, 60, SUBMITTED | WALL,                 NONE)  \
+    X(TO_HOST,          LEAVE,  HOST,     NODE,     GUARANTEED, 10, BY_HOST,                          NONE)  \
+    X(TO_STREAM,        LEAVE,  LANE,     NODE,     GUARANTEED, 1,  SUBMITTED,                        FREE)  \
+    X(TO_GATHERED,      LEAVE,  GATHERED, NODE,     GUARANTEED, 3,  SUBMITTED | BLOCKING,             FREE)  \
+    X(TO_RELEASED,      LEAVE,  RELEASED, NODE,     GUARANTEED, 3,  SUBMITTED | LEGACY,               FREE)  \
+    X(TO_DEVICE,        LEAVE,  DEVICE,   NODE,     GUARANTEED, 10, SUBMITTED,                        FREE)  \
+    X(TO_WALL,          LEAVE,  WALL,     NODE,     GUARANTEED, 60, SUBMITTED | WALL,                 NONE)  \
+    X(TO_RECORD,        LEAVE,  RECORD,   NODE,     GUARANTEED, 11, SUBMITTED | RECORD,               NONE)  \
+    X(TO_FREED,         LEAVE,  FREED,    NODE,     ALLOCATOR,  28, SUBMITTED | FREE,                 NONE)  \
+    X(EARLIER,          CALL,   HOST,     LANE,     GUARANTEED, 20, SUBMITTED | FOR_EARLIER,          NONE)  \
+    X(EARLIER_BLOCKING, CALL,   HOST,     GATHERED, SEEN,       20, SUBMITTED | LEGACY | FOR_EARLIER, NONE)  \
+    X(ITSELF,           RETURN, HOST,     NODE,     GUARANTEED, 20, SUBMITTED | FOR_ITSELF,           NONE)  \
+    X(SYNC_STREAM,      RETURN, HOST,     LANE,     GUARANTEED, 10, FOR_STREAM,                       NONE)  \
+    X(SYNC_BLOCKING,    RETURN, HOST,     GATHERED, SEEN,       5,  FOR_STREAM | LEGACY,              NONE)  \
+    X(SYNC_RECORD,      RETURN, HOST,     RECORD,   GUARANTEED, 10, FOR_RECORD,                       NONE)  \
+    X(SYNC_DEVICE,      RETURN, HOST,     DEVICE,   GUARANTEED, 10, FOR_DEVICE,                       NONE)  \
+    X(GIVE_BACK,        RETURN, HOST,     DEVICE,   SEEN,       27, FOR_MEMORY,                       NONE)
 // clang-format on
 
 typedef enum {

@@ -201,7 +201,7 @@ void program_random(uint64_t seed, sample_program *p) {
     memset(p, 0, sizeof *p);
     drawn = seed * 0x9e3779b97f4a7c15u + 0x1234567;
     for (int i = 0; i < 4; i++) draw(2);
-    p->device_count = draw(4) ? 1 : 2;
+    p->device_count = draw(4) ? 1 : 2 + (int)draw(2);
     many_functions = draw(4) == 0;
     with_kernels = draw(3) == 0;
     for (int d = 0; d < p->device_count; d++) {
@@ -421,6 +421,7 @@ static bool step(fake *f, const sample_program *p, int i) {
     case STEP_COPY:
         command.u.copy.direction = direction_of(p, s);
         command.u.copy.synchronous = s->synchronous;
+        command.u.copy.current = (int16_t)s->device;
         break;
     case STEP_ALLOC:
     case STEP_FREE:

@@ -72,16 +72,20 @@ static int bound_record(const sample_program *p, int j) {
     return -1;
 }
 
+/* A synchronous copy between devices: of both, and of the one that was current (R60). */
+static bool is_wall_of(const sample_program *p, const sample_step *s, int device) {
+    if (s->kind != STEP_COPY || !naive_copy_rules(p, s).peer) return false;
+    return s->device == device || p->tensor[s->access[0].tensor].device == device ||
+           p->tensor[s->access[1].tensor].device == device;
+}
+
 /* Would work of stream variable `stream`, submitted at step j, come right after step i? */
 static bool stream_edge(const sample_program *p, int i, int j, int stream) {
     const sample_step *a = &p->step[i];
     if (!on_stream(a)) return false;
     if (identity(p, i, a->stream) == identity(p, j, stream)) return true;
     if (in_barrier(p, a->stream, stream)) return true;
-    if (a->kind == STEP_COPY && naive_copy_rules(p, a).peer)
-        for (int k = 0; k < 2; k++)
-            if (p->tensor[a->access[k].tensor].device == p->stream[stream].device) return true;
-    return false;
+    return is_wall_of(p, a, p->stream[stream].device);
 }
 
 /* Does the host, when it goes on from step j, know step i to be done? */
@@ -107,10 +111,7 @@ static bool edge(const sample_program *p, int i, int j) {
     if (on_stream(b)) {
         if (stream_edge(p, i, j, b->stream)) return true;
         if (b->kind == STEP_WAIT && bound_record(p, j) == i) return true;
-        if (b->kind == STEP_COPY && naive_copy_rules(p, b).peer && on_stream(a))
-            for (int k = 0; k < 2; k++)
-                if (p->tensor[b->access[k].tensor].device == p->stream[a->stream].device)
-                    return true;
+        if (on_stream(a) && is_wall_of(p, b, p->stream[a->stream].device)) return true;
     }
     if (by_host(b)) return host_edge(p, i, j);
     return false;

@@ -14,7 +14,7 @@ enum {
     MOST_TENSORS = 4,
     MOST_STEPS = 80,
     MOST_BYTES = 64,
-    MOST_DEVICES = 2
+    MOST_DEVICES = 3
 };
 
 typedef enum {

@@ -1,6 +1,6 @@
 -- R60: an async copy between devices is ordered by its stream alone. The synchronous form returns to the host at
--- once, but comes after all pending work of both devices and before all later work.
--- options: --device virtual:2
+-- once, but comes after all pending work of both devices and of the current one, and before all later work of these.
+-- options: --device virtual:3
 -- Guaranteed: CUDA Runtime API, cudaMemcpyPeer and cudaMemcpyPeerAsync; CUDA C++ Programming Guide 12.x, 6.2.9.4.
 local mr = require "millrace"
 local T = require "millrace.testing"
@@ -51,3 +51,22 @@ T.always(3, function()
   synchronize()
   return x0:item()
 end, "before and after the synchronous form")
+
+-- The device that is current counts, too, although the copy does not touch it.
+if mr.device_count() > 2 then
+  local d2 = mr.device(2)
+  local s2 = mr.stream{device = d2}
+  local y2 = mr.zeros(1, {device = d2})
+  mr.synchronize(d2)
+  mr.spin{ms = 20, stream = s2}
+  mr.with(d2, function() mr.memcpy(x0, x1) end)
+  T.at_least(T.took(function() mr.synchronize(d1) end), 18, "the copy waits for the current device")
+  mr.spin{ms = 20, stream = s2}
+  local before = T.took(function()
+    mr.memcpy(x0, x1)
+    mr.synchronize(d1)
+  end)
+  T.less(before, 10, "and for no other")
+  s2:synchronize()
+  y2:zero_()
+end
