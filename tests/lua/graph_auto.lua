@@ -498,6 +498,8 @@ local function carry_out(steps, streams, tensors, odd)
     end
   end
   if last ~= first then first:wait_stream(last) end
+  -- The collector may free what was made from here on, in the order of the stream that it was made in.
+  for i = 2, 3 do streams[i]:wait_stream(first) end
   return made[#made]
 end
 
