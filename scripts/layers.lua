@@ -15,8 +15,8 @@ local function with(list, ...)
 end
 
 local below_backends = with(ptx, "base", "model", "tensor", "ops", "order")
-local below_repl = with(ptx, "base", "model", "tensor", "ops", "order", "program", "hazard", "graph", "script", "explore",
-                        "waits", "trace", "compile", "files", "bind")
+local below_repl = with(ptx, "base", "model", "tensor", "ops", "order", "program", "hazard", "graph", "script",
+                        "explore", "waits", "trace", "compile", "files", "bind")
 
 -- Folder: the folders that it may include and call, besides itself.
 local may_include = {
@@ -70,8 +70,8 @@ for folder, list in pairs(may_include) do
   for _, name in ipairs(list) do allowed[folder][name] = true end
 end
 
--- The folder that the file at `path` (from src/) belongs to, and its name in it: the room where there is one. Files further
--- below (programs of their own, headers for kernels) belong to the folder, without a name.
+-- The folder that the file at `path` (from src/) belongs to, and its name in it: the room where there is one. Files
+-- further below (programs of their own, headers for kernels) belong to the folder, without a name.
 local function place_of(path)
   local room, file = path:match("^([^/]+/[^/]+)/([^/]+)$")
   if may_include[room] then return room, file end
