@@ -95,3 +95,29 @@ for name, after in pairs {
   T.equal(#found.outcomes, 1, name .. " after a failure")
   T.check(tostring(found.outcomes[1].error):find("explore_faults.lua:%d+: fault: "), found.outcomes[1].error)
 end
+
+-- Two failures: which one comes first is the outcome. What the device has lost before a wait is found by that wait.
+local two = mr.explore(function()
+  mr.machine.fault("assert", mr.stream())
+  mr.machine.fault("illegal-address", mr.stream())
+  mr.synchronize()
+end)
+T.equal(#two.outcomes, 2, "two failures")
+T.check(two.complete, tostring(two.incomplete))
+T.equal(mr.explore(function()
+  mr.machine.fault("assert", mr.stream())
+  return mr.zeros(4):sum():item()
+end).complete, true, "a failure before a copy to the host")
+
+-- That memory from outside is used on a stream from outside is told in each run.
+local module = mr.module [[__device__ float sum[4];
+  extern "C" __global__ void count(float v) { sum[threadIdx.x] += v; }]]
+local outside, sum = mr.stream(), module:global("sum")
+sum:zero_()
+mr.synchronize()
+local counted = mr.explore(function()
+  module:get("count")[{ 1, 4, stream = outside }](2)
+  outside:synchronize()
+  return sum:sum():item()
+end)
+T.check(counted.deterministic and counted.outcomes[1].value == 8, tostring(counted))
