@@ -70,8 +70,8 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
       "This holds if 1 value that the host read does not change what it submits.",                                              \
       "This holds if # values that the host read do not change what it submits.")                                               \
     X(QUERIES, "queries", IF, FOLLOWED,                                                                                         \
-      "This holds if 1 answer of a query does not change what the host does.",                                                  \
-      "This holds if # answers of queries do not change what the host does.")                                                   \
+      "This holds if 1 query answers as in this run.",                                                                          \
+      "This holds if # queries answer as in this run.")                                                                         \
     X(HOST_FUNCTIONS, "host_functions", IF, EXPLORED,                                                                           \
       "This holds if 1 host function and other code share nothing that changes, except values of tensors.",                     \
       "This holds if # host functions and other code share nothing that changes, except values of tensors.")                    \

@@ -155,7 +155,7 @@ function TestRows.test_a_query_that_says_no_is_a_condition()
     local s, x = mr.stream(), mr.zeros(4)
     s:wait_stream(mr.default_stream()) s:run(function() mr.spin{ms = 5} x:fill_(1) end)
     assert(not s:query())]] }
-  lu.assertStrContains(result.err, "This holds if 1 answer of a query does not change what the host does.")
+  lu.assertStrContains(result.err, "This holds if 1 query answers as in this run.")
 end
 
 -- A host function is a condition if the host did anything while it could run: it may share variables with that.

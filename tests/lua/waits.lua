@@ -320,7 +320,7 @@ function TestUnknown.test_a_query_that_may_say_no_anyway_is_a_condition()
     compute:synchronize()
   end)
   lu.assertEquals(result.waits[1].verdict, "redundant")
-  local clause = "This holds if 1 answer of a query does not change what the host does."
+  local clause = "This holds if 1 query answers as in this run."
   lu.assertEquals(result.not_followed, { clause })
   lu.assertStrContains(tostring(result), "1 wait, 0 suffice\n" .. clause)
 end

@@ -32,11 +32,15 @@ for name in pairs(ANSWERS) do NAMES[#NAMES + 1] = name end
 table.sort(NAMES)
 
 local function answers(add)
-  add(2, "ask", function(w, n) local _ = n.v % 2 == 0 and w.s[n.s]:query() or w.e[n.e]:query() end)
+  local function ask(w, n, is_stream)
+    local says
+    if is_stream then says = w.s[n.s]:query() else says = w.e[n.e]:query() end
+    w.said = w.said .. tostring(says) .. " "
+    return says
+  end
+  add(2, "ask", function(w, n) ask(w, n, n.v % 2 == 0) end)
   add(2, "ask_and_go", function(w, n)
-    w.broken.queries = 1
-    local says = n.v > 2 and w.s[n.s]:query() or n.v <= 2 and w.e[n.e]:query()
-    if says then w.s[n.s]:run(function() w.t[n.x]:add_(1) end) end
+    if ask(w, n, n.v > 2) then w.s[n.s]:run(function() w.t[n.x]:add_(1) end) end
   end)
   add(1, "read_and_go", function(w, n)
     w.broken.host_reads = 1

@@ -70,9 +70,10 @@ end
 local function text(t) return table.concat(t:contiguous():totable(), ",") end
 
 -- Runs the program. -> its result as a text (the values of all tensors, and how each step ended), and its world, of
--- which `broken` says how often the program did what a condition of a claim excludes, by the row's key.
+-- which `broken` says how often the program did what a condition of a claim excludes, by the row's key, and `said` what
+-- queries answered.
 function programs.run(program)
-  local w = { program = program, p = {}, q = {}, number = 1, broken = {}, seen = {}, errors = {} }
+  local w = { program = program, p = {}, q = {}, number = 1, broken = {}, seen = {}, errors = {}, said = "" }
   for i = 1, 2 do
     w.p[i] = mr.full(N, i, {dtype = "f32", device = "cpu", pinned = true})
     w.q[i] = mr.full(N, i, {dtype = "f32", device = "cpu"})
