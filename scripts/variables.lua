@@ -1,6 +1,6 @@
 -- Which variables of the whole process there are: each state and thread shares them, so none comes unseen. Reads the
--- symbol tables of what was compiled, and the table in docs/design.md ("Several Lua states, threads, forks"), which
--- says why each is safe. Prints each offence, exits with 1 if any.
+-- symbol tables of what was compiled, and the table in docs/contributing.md ("Several Lua states, threads, forks"),
+-- which says why each is safe. Prints each offence, exits with 1 if any.
 --
 --     lua5.4 scripts/variables.lua [BUILD]
 local build = arg[1] or "build"
@@ -81,7 +81,7 @@ for _, source in ipairs(lines_of(up_to_date)) do
     for name in pairs(found) do
       if not (expected[file] or {})[name] then
         offend("%s: `%s` is a variable of the whole process: keep it in the machine, or list it here and in " ..
-          "docs/design.md", source, name)
+          "docs/contributing.md", source, name)
       end
     end
     for name in pairs(expected[file] or {}) do
@@ -93,7 +93,7 @@ if not is_compiled["base/status.c"] then offend("%s: no object files", build) en
 
 -- ---------------------------------------------------------------- the list against the document
 
-local page = assert(io.open("docs/design.md"))
+local page = assert(io.open("docs/contributing.md"))
 local rows = page:read("a"):match("| What | Where | Why it is safe |\n(.-)\n\n")
 page:close()
 local told = {}
@@ -101,13 +101,13 @@ for cell in rows:gmatch("\n|[^|]*|([^|]*)|") do
   for where in cell:gmatch("`([^`]+)`") do
     told[where] = true
     if not KNOWN[where] and not FOLDERS[where] then
-      offend("docs/design.md: nothing in %s is shared by the whole process", where)
+      offend("docs/contributing.md: nothing in %s is shared by the whole process", where)
     end
   end
 end
 for _, list in ipairs { KNOWN, FOLDERS } do
   for where in pairs(list) do
-    if not told[where] then offend("docs/design.md: the table of what states share does not name %s", where) end
+    if not told[where] then offend("docs/contributing.md: the table of what states share does not name %s", where) end
   end
 end
 os.exit(offences == 0)

@@ -232,8 +232,8 @@ local function show(program, why, rest)
   return ("%s\n%s\n%s"):format(table.concat(text, "\n"), why.text, rest)
 end
 
--- For these causes, only the line that is told can change. The checker says less about whether a copy of pageable memory
--- waits.
+-- For these causes, only the line that is told can change. The checker says less about whether a copy of pageable
+-- memory waits.
 local ONE_WAY = { event = true, ["default-stream"] = true }
 
 -- The checker knows what the data need: what is proposed makes no race, and what is refused would. It does not tell all
