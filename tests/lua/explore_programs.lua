@@ -20,8 +20,8 @@ local CHOOSERS = { "timed", "adversarial" }
 for seed = 1, 6 do CHOOSERS[#CHOOSERS + 1] = "random:" .. seed end
 
 -- What a function may not do while it is explored, or what is no order: points in time, addresses, a peek.
-local WITHOUT = { reset = true, look = true, by_list = true, by_number = true, by_struct = true, one_by_one = true,
-  op = true, -- its parts can be torn
+local WITHOUT = { reset = true, look = true, by_list = true, by_number = true, by_struct = true, address = true,
+  one_by_one = true, op = true, -- its parts can be torn
   host_draws = true, -- what is drawn elsewhere depends on when they run, which is refused
   unwritten = true } -- what nothing has written reads as zero
 for _, kind in ipairs(programs.kinds) do WITHOUT[kind] = WITHOUT[kind] or kind:find("^learn_") ~= nil end
