@@ -187,8 +187,8 @@ mr_order_copy_rules mr_order_copy_guaranteed(const mr_command *command) {
                           .of_graph = command->launch != MR_LAUNCH_NONE,
                           .fits_staging = true,
                           .early = true};
-    mr_order_copy_rules rules = mr_order_copy_of(&copy);
-    return rules.is_open ? (mr_order_copy_rules){0} : rules;
+    mr_order_copy_rules nothing = {0}, rules = mr_order_copy_of(&copy);
+    return rules.is_open ? nothing : rules;
 }
 
 bool mr_order_writes_pageable(mr_command_id kind, mr_memory_kind to) {

@@ -114,7 +114,7 @@ typedef enum {
 
 typedef struct {
     uint8_t when, to, from, strength;
-    uint8_t rule; /* 60: R60 */
+    uint8_t rule;                  /* 60: R60 */
     uint16_t needs, allocator_for; /* facts */
 } mr_order_row;
 
