@@ -112,4 +112,38 @@ template <int BITS> MR_DEVICE uint32_t rank_in_warp(uint16_t *seen, uint32_t dig
     return rank;
 }
 
+template <class K> MR_DEVICE uint32_t digit_of(K key, uint32_t shift) {
+    return (uint32_t)(key >> shift) & (MR_CUDA_DIGITS - 1);
+}
+
+/* Where each element of a warp goes among those of the block, sorted by digit. A warp has `items` times 32 neighbours, of
+ * which the block has `count`. Afterwards, starts[d] is where digit d begins. */
+template <int ITEMS, class K>
+MR_DEVICE void rank_digits(const K *key, uint32_t shift, int items, uint32_t count, uint32_t *rank, uint32_t *starts) {
+    __shared__ uint16_t seen[ORDER_WARPS][MR_CUDA_DIGITS];
+    uint32_t warp = threadIdx.x / 32, first = warp * (32 * items) + threadIdx.x % 32;
+#pragma unroll
+    for (uint32_t w = 0; w < ORDER_WARPS; w++) seen[w][threadIdx.x] = 0;
+    __syncthreads();
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++)
+        if (u < items) rank[u] = rank_in_warp<MR_CUDA_DIGIT_BITS>(seen[warp], digit_of(key[u], shift), first + u * 32 < count);
+    __syncthreads();
+    uint32_t total = 0, all;
+#pragma unroll
+    for (uint32_t w = 0; w < ORDER_WARPS; w++) total += seen[w][threadIdx.x];
+    uint32_t next = block_prefix(total, &all);
+    starts[threadIdx.x] = next;
+#pragma unroll
+    for (uint32_t w = 0; w < ORDER_WARPS; w++) {
+        uint32_t own = seen[w][threadIdx.x];
+        seen[w][threadIdx.x] = (uint16_t)next;
+        next += own;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++)
+        if (u < items) rank[u] += seen[warp][digit_of(key[u], shift)];
+}
+
 #endif

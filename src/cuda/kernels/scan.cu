@@ -92,17 +92,32 @@ template <class Op, class A, class In> MR_DEVICE void total_of_tile(const mr_cud
     ((A *)p.cells)[blockIdx.x] = all;
 }
 
-/* What the tiles of the line before this one and the warps of the block before this one have together: `own` is what
- * the warp has. */
-template <class Op, class A> MR_DEVICE A front_of_warp(const mr_cuda_scan &p, uint64_t line, uint64_t number, A own) {
-    __shared__ A fronts[WARPS], warps[WARPS];
+/* What the tiles of the line before this one have, in parts: each thread has one. Nothing else depends on it for long, so
+ * it is asked for first, and its loads are under way together with those of the elements. */
+template <class Op, class A> MR_DEVICE A front_of_thread(const mr_cuda_scan &p, uint64_t line, uint64_t number) {
     const A *cells = (const A *)p.cells + line * p.tiles;
     A front = Op::template start<A>();
     if (p.prefixes) {
         if (threadIdx.x == 0 && number > 0) front = cells[number];
     } else if (number > 0) {
-        for (uint64_t i = threadIdx.x; i < number; i += MR_CUDA_THREADS) front = Op::join(front, cells[i]);
+        constexpr int AT_ONCE = 4;
+#pragma unroll 1
+        for (uint64_t i = threadIdx.x; i < number; i += AT_ONCE * MR_CUDA_THREADS) {
+            A v[AT_ONCE];
+#pragma unroll
+            for (int u = 0; u < AT_ONCE; u++)
+                v[u] = i + u * MR_CUDA_THREADS < number ? cells[i + u * MR_CUDA_THREADS] : Op::template start<A>();
+#pragma unroll
+            for (int u = 0; u < AT_ONCE; u++) front = Op::join(front, v[u]);
+        }
     }
+    return front;
+}
+
+/* What the tiles of the line before this one and the warps of the block before this one have together: `own` is what
+ * the warp has. */
+template <class Op, class A> MR_DEVICE A front_of_warp(A front, A own) {
+    __shared__ A fronts[WARPS], warps[WARPS];
     front = of_warp<Op>(front);
     if (threadIdx.x % 32 == 0) {
         fronts[threadIdx.x / 32] = front;
@@ -131,6 +146,7 @@ template <class Op, class A, class In, class Out> MR_DEVICE void scan_tile(const
     }
     int64_t in = offset_of(p.kept, p.stride[0], line), out = offset_of(p.kept, p.stride[1], line);
     A nothing = Op::template start<A>(), v[ROUNDS][4], before[ROUNDS], carry = nothing;
+    A ahead = p.warps ? nothing : front_of_thread<Op, A>(p, line, number);
 #pragma unroll
     for (int r = 0; r < ROUNDS; r++) load_four<A, In>(p, in, at + r * 128, nothing, v[r]);
 #pragma unroll
@@ -147,7 +163,7 @@ template <class Op, class A, class In, class Out> MR_DEVICE void scan_tile(const
         before[r] = lane > 0 ? Op::join(carry, left) : carry;
         carry = Op::join(carry, __shfl_sync(~0u, sum, 31));
     }
-    A front = p.warps ? nothing : front_of_warp<Op, A>(p, line, number, carry);
+    A front = p.warps ? nothing : front_of_warp<Op, A>(ahead, carry);
 #pragma unroll
     for (int r = 0; r < ROUNDS; r++) {
         A here = Op::join(front, before[r]);

@@ -9,11 +9,9 @@
 enum { DIGITS = MR_CUDA_DIGITS, TILE = MR_CUDA_SORT_TILE, ITEMS = TILE / MR_CUDA_THREADS };
 enum { LINE_TILE = MR_CUDA_SORT_LINE, LINE_ITEMS = LINE_TILE / MR_CUDA_THREADS };
 
-#define KERNEL(name, args) extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS) millrace_##name(const __grid_constant__ args p)
-
-template <class K> MR_DEVICE uint32_t digit_of(K key, uint32_t shift) {
-    return (uint32_t)(key >> shift) & (DIGITS - 1);
-}
+#define KERNEL_OF(name, args, blocks) \
+    extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS, blocks) millrace_##name(const __grid_constant__ args p)
+#define KERNEL(name, args) KERNEL_OF(name, args, 1)
 
 /* Which tile of which line a block has; the tile is `first` elements behind the line's beginning. */
 struct place {
@@ -76,36 +74,6 @@ KERNEL(radix_scan_short, mr_cuda_radix) {
     p.totals[list] = before;
 }
 
-/* Where each element of a warp goes among those of the block, sorted by digit. A warp has `items` times 32 neighbours, of
- * which the block has `count`. Afterwards, starts[d] is where digit d begins. */
-template <int ITEMS, class K>
-MR_DEVICE void rank_digits(const K *key, uint32_t shift, int items, uint32_t count, uint32_t *rank, uint32_t *starts) {
-    __shared__ uint16_t seen[ORDER_WARPS][DIGITS];
-    uint32_t warp = threadIdx.x / 32, first = warp * (32 * items) + threadIdx.x % 32;
-#pragma unroll
-    for (uint32_t w = 0; w < ORDER_WARPS; w++) seen[w][threadIdx.x] = 0;
-    __syncthreads();
-#pragma unroll
-    for (int u = 0; u < ITEMS; u++)
-        if (u < items) rank[u] = rank_in_warp<MR_CUDA_DIGIT_BITS>(seen[warp], digit_of(key[u], shift), first + u * 32 < count);
-    __syncthreads();
-    uint32_t total = 0, all;
-#pragma unroll
-    for (uint32_t w = 0; w < ORDER_WARPS; w++) total += seen[w][threadIdx.x];
-    uint32_t next = block_prefix(total, &all);
-    starts[threadIdx.x] = next;
-#pragma unroll
-    for (uint32_t w = 0; w < ORDER_WARPS; w++) {
-        uint32_t own = seen[w][threadIdx.x];
-        seen[w][threadIdx.x] = (uint16_t)next;
-        next += own;
-    }
-    __syncthreads();
-#pragma unroll
-    for (int u = 0; u < ITEMS; u++)
-        if (u < items) rank[u] += seen[warp][digit_of(key[u], shift)];
-}
-
 /* The elements of the tile are brought in order in shared memory first, so that those with the same digit are written
  * side by side. */
 template <class K, class V> MR_DEVICE void move_digits(const mr_cuda_radix &p) {
@@ -154,7 +122,7 @@ template <class K, class V> MR_DEVICE void move_digits(const mr_cuda_radix &p) {
         if (i < count) payload_out[to[u]] = ((V *)memory)[i];
     }
 }
-KERNEL(radix_move_u32_4, mr_cuda_radix) { move_digits<uint32_t, uint32_t>(p); }
+KERNEL_OF(radix_move_u32_4, mr_cuda_radix, 3) { move_digits<uint32_t, uint32_t>(p); }
 KERNEL(radix_move_u64_4, mr_cuda_radix) { move_digits<uint64_t, uint32_t>(p); }
 KERNEL(radix_move_u32_8, mr_cuda_radix) { move_digits<uint32_t, uint64_t>(p); }
 
