@@ -65,8 +65,8 @@ end
 local BURST, BURSTS = 3, 40
 
 -- A call of the host in short bursts between other things, with nothing freed meanwhile.
-local function a_call_among_others(work)
-  local function once()
+local function among_others(work)
+  return function()
     local ms = 0
     collectgarbage()
     collectgarbage("stop")
@@ -79,8 +79,20 @@ local function a_call_among_others(work)
     collectgarbage("restart")
     return ms * 1e6 / (BURST * BURSTS)
   end
+end
+
+local function a_call_among_others(work)
+  local once = among_others(work)
   once()
   return M.median_of(ROUNDS, once)
+end
+
+-- What one piece of work takes beyond another, by turns, so that both find the same machine.
+local function beyond_among_others(more, less)
+  local longer, shorter = among_others(more), among_others(less)
+  longer()
+  shorter()
+  return M.median_of(ROUNDS, function() return longer() - shorter() end)
 end
 
 -- A piece of work of the device: what `count` more of them add, so that the events' own time falls out.
@@ -182,6 +194,17 @@ function measure.kernel_floor_ns()
   return a_piece(32, add), "start to start of dependent small kernels"
 end
 
+function measure.graph_floor_ns()
+  local COUNT, both = 64, {}
+  for i, count in ipairs{ 1, 1 + COUNT } do
+    local g <close> = mr.graph(function() for _ = 1, count do add() end end)
+    g:launch(s)
+    M.wait_for_all()
+    both[i] = M.median_of(ROUNDS, function() return M.on_device(s, 1, function() g:launch(s) end) end)
+  end
+  return (both[2] - both[1]) * 1e6 / COUNT, "likewise, in a graph"
+end
+
 function measure.handover_ns()
   local there, here = bytes_of(4096), bytes_of(4096, { pinned = true }) -- fewer may travel with the commands
   local function copy() mr.memcpy_async(here, there, in_s) end
@@ -266,12 +289,15 @@ function measure.launch_ns()
   end), ("a small kernel, of %d kinds, among other calls"):format(#mix)
 end
 
+-- A library chooses among kernels by the sizes, and some take it two launches. Smaller products are no library's.
 function measure.product_ns()
-  local n = 160 -- smaller ones are no library's
-  local a, b = mr.ones(n, n), mr.ones(n, n)
-  local out = { out = mr.empty(n, n) }
-  return a_call_among_others(function() a:mm(b, out) end),
-    ("product of %d x %d and %d x %d, among other calls"):format(n, n, n, n)
+  local SIZES, sum = { 256, 512, 1024 }, 0
+  for _, n in ipairs(SIZES) do
+    local a, b = mr.ones(n, n), mr.ones(n, n)
+    local out = { out = mr.empty(n, n) }
+    sum = sum + a_call_among_others(function() a:mm(b, out) end)
+  end
+  return sum / #SIZES, ("products of %s, their mean, among other calls"):format(table.concat(SIZES, ", "))
 end
 
 function measure.query_ns()
@@ -333,17 +359,15 @@ function measure.copy_call_ns()
 end
 
 function measure.wait_event_ns()
-  local both = a_call_among_others(function()
-    e:record(s)
+  local function record() e:record(s) end
+  return beyond_among_others(function()
+    record()
     other:wait_event(e)
-  end)
-  return both - found.record_ns, ("record + wait is %.2f us"):format(both * 1e-3)
+  end, record), "a wait behind a record, beyond the record, among other calls"
 end
 
 function measure.alloc_ns()
-  local a, b = mr.ones(1024), mr.ones(1024)
-  local whole = a_call_among_others(function() return a * b end)
-  return whole - found.launch_ns, ("a * b of 4 KiB, %.2f us, less a launch"):format(whole * 1e-3)
+  return a_call_among_others(function() return mr.empty(1024) end), "mr.empty of 4 KiB, among other calls"
 end
 
 function measure.free_ns()
@@ -393,6 +417,18 @@ function measure.staging_gbs()
   end), "mr.memcpy_async of 1 MiB of pageable memory, behind a kernel"
 end
 
+-- From the whole time of a copy, in which the bus has its part.
+function measure.unstaging_gbs()
+  local there, here = bytes_of(4 * MIB), bytes_of(4 * MIB, { device = "cpu" })
+  local whole = rate(4 * MIB, function(bytes)
+    local range = { { 1, bytes } }
+    local from, to = there[range], here[range]
+    return 1e6 * M.median_of(ROUNDS, function() return M.took(mr.memcpy, to, from) end)
+  end)
+  return 1 / (1 / whole - 1 / found.d2h_gbs),
+    ("mr.memcpy of 4 MiB to pageable memory, %.1f GB/s, without the bus"):format(whole)
+end
+
 function measure.host_memory_gbs()
   local a, b = bytes_of(BUS_BYTES, { device = "cpu" }), bytes_of(BUS_BYTES, { device = "cpu" })
   return rate(BUS_BYTES, function(bytes)
@@ -400,6 +436,20 @@ function measure.host_memory_gbs()
     return 1e6 * M.median_of(5, function() return M.took(mr.memcpy, to, from) end)
   end), ("mr.memcpy of %d MiB between pageable memory: one core"):format(BUS_BYTES // MIB)
 end
+
+-- What was used before is the collector's to put away, as in programs.
+function measure.host_work_gbs()
+  local bytes = 16 * MIB
+  local a = mr.ones(bytes // 4, { device = "cpu" })
+  local function double() return a * 2 end
+  double()
+  return 2 * bytes / (1e6 * M.median_of(ROUNDS, function() return M.took(double) end)),
+    ("x * 2 of %d MiB of host memory, read + write"):format(bytes // MIB)
+end
+
+-- ---------------------------------------------------------------- Lua's own time
+
+local SECONDS_DO_NOT_PASS = "the script's own time does not pass here"
 
 -- What a script does between calls: a loop with calls, tables and numbers.
 local function some_lua(rounds)
@@ -412,15 +462,72 @@ local function some_lua(rounds)
   return sum
 end
 
-function measure.lua_ns()
-  local ROUNDS_OF_LUA, hundreds = 20000, 0
-  debug.sethook(function() hundreds = hundreds + 1 end, "", 100)
-  some_lua(ROUNDS_OF_LUA)
+-- How many hundreds of instructions, how many calls of functions of C, and how many KiB allocated `work` takes.
+local function count_lua(work)
+  local hundreds, calls = 0, 0
+  debug.sethook(function() hundreds = hundreds + 1 end, "", 100) -- by itself: a hook's own instructions count, too
+  work()
+  debug.sethook(function()
+    if debug.getinfo(2, "S").what == "C" then calls = calls + 1 end
+  end, "c")
+  work()
   debug.sethook()
-  some_lua(ROUNDS_OF_LUA)
-  local ms = M.median_of(ROUNDS, function() return M.took(some_lua, ROUNDS_OF_LUA) end)
-  if ms == 0 then error("the script's own time does not pass here", 0) end
-  return ms * 1e6 / hundreds, "a hundred instructions of Lua, in a loop of 20000 rounds"
+  collectgarbage()
+  collectgarbage("stop")
+  local before = collectgarbage("count")
+  work()
+  local kib = collectgarbage("count") - before
+  collectgarbage("restart")
+  return hundreds, calls, kib
+end
+
+-- In ns, the collector at work.
+local function time_of_lua(work)
+  if M.virtual then error(SECONDS_DO_NOT_PASS, 0) end
+  work()
+  return 1e6 * M.median_of(ROUNDS, function() return M.took(work) end)
+end
+
+function measure.lua_ns()
+  local LUA_ROUNDS = 20000
+  local function work() some_lua(LUA_ROUNDS) end
+  local hundreds = count_lua(work)
+  return time_of_lua(work) / hundreds, ("a hundred instructions, in a loop of %d rounds"):format(LUA_ROUNDS)
+end
+
+function measure.lua_kib_ns()
+  local function work()
+    for i = 1, 20000 do
+      local list = { i, i }
+      list.next = function() return list end
+    end
+  end
+  local hundreds, _, kib = count_lua(work)
+  return (time_of_lua(work) - hundreds * found.lua_ns) / kib, "small tables and closures, which are collected"
+end
+
+-- What the library asks itself and what scripts ask of tensors: their fields, and views that autograd records.
+function measure.lua_call_ns()
+  local w, plain = mr.rand(64, 64):requires_grad_(), mr.rand(64, 64)
+  local layer = mr.nn.Linear(8, 8):to(0)
+  M.wait_for_all()
+  local function work()
+    for _ = 1, 50 do
+      layer:zero_grad()
+      local narrow = w:t():narrow(1, 1, 8)
+      plain:view(-1):narrow(1, 1, 8)
+      if narrow.shape[1] ~= 8 or narrow.dtype ~= plain.dtype or not narrow.requires_grad then error("not what it was") end
+    end
+  end
+  local hundreds, calls, kib = count_lua(work)
+  return (time_of_lua(work) - hundreds * found.lua_ns - kib * found.lua_kib_ns) / calls,
+    "fields of tensors, and views, recorded ones too; what their instructions and their memory do not take"
+end
+
+function measure.lua_collect_ns()
+  collectgarbage()
+  local kib = collectgarbage("count")
+  return time_of_lua(collectgarbage) / kib, ("a full collection, with %.0f KiB in use"):format(kib)
 end
 
 -- ---------------------------------------------------------------- the rest: properties
@@ -471,16 +578,17 @@ local ORDER = {
   "compute_major", "compute_minor", "sm_count", "warp_size", "max_threads_per_block", "max_threads_per_sm",
   "max_blocks_per_sm", "max_resident_grids", "registers_per_sm", "shared_per_sm_bytes", "shared_per_block_bytes",
   "async_engine_count", "priority_greatest", "sm_clock_hz", "total_memory_bytes", "l2_bytes", "",
-  "memory_gbs", "kernel_memory_gbs", "fp32_tflops", "fp64_tflops", "kernel_floor_ns", "handover_ns", "wait_latency_ns",
+  "memory_gbs", "kernel_memory_gbs", "fp32_tflops", "fp64_tflops", "kernel_floor_ns", "graph_floor_ns", "handover_ns", "wait_latency_ns",
   "h2d_gbs", "d2h_gbs", "copy_latency_ns", "peer_access", "peer_gbs", "peer_latency_ns", "",
   "launch_ns", "launch_latency_ns", "product_ns", "copy_call_ns", "record_ns", "record_timed_ns", "wait_event_ns",
   "alloc_ns", "free_ns", "synchronize_ns", "device_synchronize_ns", "wakeup_ns", "query_ns", "stream_create_ns",
-  "event_create_ns", "staging_gbs", "host_memory_gbs", "lua_ns",
+  "event_create_ns", "staging_gbs", "unstaging_gbs", "host_memory_gbs", "host_work_gbs", "lua_ns", "lua_call_ns", "lua_kib_ns",
+  "lua_collect_ns",
 }
 
 -- What others are worked out from comes first.
 local FIRST = { "kernel_floor_ns", "query_ns", "record_ns", "record_timed_ns", "launch_ns", "launch_latency_ns",
-  "synchronize_ns" }
+  "synchronize_ns", "d2h_gbs", "lua_ns", "lua_kib_ns" }
 
 local function number(value)
   if value == math.floor(value) then return ("%d"):format(value) end

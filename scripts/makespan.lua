@@ -9,8 +9,10 @@
 -- the first use of kernels and memory costs much. The shortest of the others does, since whatever else a machine does
 -- only makes things slower.
 --
--- The script's own time, between its calls, passes on the virtual GPU by the instructions of Lua's virtual machine: the
--- model says how long a hundred of them take (lua_ns). So the prediction is the same in every run.
+-- The time of Lua itself, the library's part in it included, passes on the virtual GPU as the model says: by the
+-- instructions of Lua's virtual machine (lua_ns), by the calls of functions of C that submit nothing, such as fields and
+-- views (lua_call_ns), by the memory that Lua allocates and has to collect (lua_kib_ns), and by full collections
+-- (lua_collect_ns). All of them are counted, so the prediction is the same in every run.
 --
 -- --model takes the predicted figures from another model than h200, such as one that scripts/calibrate.lua wrote.
 -- Without a GPU there is only the prediction. --lines says where the time of each example goes: for each line and
@@ -20,7 +22,6 @@ local M = dofile((arg[0]:match("^(.*)/") or ".") .. "/measure.lua")
 
 local LIMIT_S = 60 -- of an example, and of the kernels, on one backend
 local RUNS, ENOUGH_MS = 9, 1500 -- on a real GPU, that count; no further one after so long
-local LUA_STEP = 100 -- instructions of Lua
 
 -- ---------------------------------------------------------------- in the child: one example
 
@@ -34,36 +35,74 @@ local function on_host(...)
   return type(opts) == "table" and (opts.pinned or opts.device == "cpu")
 end
 
--- On the virtual GPU the script's own time passes, too.
-local function begin_lua_time(ns)
-  if not M.virtual or not ns or ns == 0 then return end
-  debug.sethook(function() mr.machine.pass(ns * 1e-6) end, "", LUA_STEP)
+-- On the virtual GPU the time of Lua passes, too: begins with what is to come. A call of C is charged when the next
+-- thing happens, and only if the clock stands where it stood: a call that submits has its price in the model. The hook
+-- sees each instruction, since the instructions of a hook count, too: with a larger step they would take turns away.
+local function begin_lua_time(lua)
+  if not M.virtual or not lua.lua_ns then return end
+  local clock, pass, getinfo, count = mr.clock, mr.machine.pass, debug.getinfo, collectgarbage
+  local each, at_least = lua.lua_ns / 100, lua.lua_ns
+  local kib, call_at, owed = count("count"), nil, 0
+  debug.sethook(function(event)
+    if call_at then
+      if call_at == clock() then owed = owed + lua.lua_call_ns end
+      call_at = nil
+    end
+    if event == "count" then
+      owed = owed + each
+      if owed < at_least then return end
+    end
+    local now = count("count")
+    if now > kib then owed = owed + (now - kib) * lua.lua_kib_ns end
+    if owed > 0 then
+      pass(owed * 1e-6)
+      owed = 0
+    end
+    if event ~= "count" and getinfo(2, "S").what == "C" then call_at = clock() end
+    kib = count("count") -- what is made here does not count
+  end, "c", 1)
+end
+
+-- The script's collectgarbage: a full collection takes as long as what is in use is large.
+local function collect_in_time(lua)
+  return function(what, ...)
+    if M.virtual and lua.lua_ns and (what or "collect") == "collect" then
+      mr.machine.pass(lua.lua_collect_ns * collectgarbage("count") * 1e-6)
+    end
+    return collectgarbage(what or "collect", ...)
+  end
 end
 
 -- The milliseconds of one run. The example sees a machine that it cannot step, so that it does the same everywhere.
-local function run_once(path, lua_ns)
+local function run_once(path, lua)
   local total, began, depth = 0, 0, 0
   local function stop()
     debug.sethook()
     M.wait_for_all()
     total = total + mr.clock() - began
   end
-  local function go_on(...)
+  local function go_on(ok, ...)
     depth = depth - 1
     M.wait_for_all()
     began = mr.clock()
-    begin_lua_time(lua_ns)
+    begin_lua_time(lua)
+    if not ok then error((...), 0) end
     return ...
   end
   local function get_ready(fn, ...)
     if depth > 0 then return fn(...) end
     stop()
     depth = depth + 1
-    return go_on(fn(...))
+    return go_on(pcall(fn, ...))
+  end
+  local function kernel(...)
+    local made = mr.kernel(...)
+    made:access() -- else the first launch finds it out
+    return made
   end
   local watched = {}
   for _, name in ipairs(ALWAYS) do
-    local fn = mr[name]
+    local fn = name == "kernel" and kernel or mr[name]
     if type(fn) == "function" then
       watched[name] = function(...) return get_ready(fn, ...) end
     elseif fn then -- a table that can be called
@@ -83,20 +122,21 @@ local function run_once(path, lua_ns)
     print = function() end,
     require = function(name) return name == "millrace" and module or require(name) end,
     io = setmetatable({ write = function() end }, { __index = io }),
+    collectgarbage = collect_in_time(lua),
     mr = module,
   }
   local chunk = assert(loadfile(path, "t", setmetatable(quiet, { __index = _G })))
   began = mr.clock()
-  begin_lua_time(lua_ns)
+  begin_lua_time(lua)
   chunk()
   stop()
   return total
 end
 
 -- Where the device's time of one run goes, as lines for the parent.
-local function print_lines(path)
+local function print_lines(path, lua)
   local sums, order = {}, {}
-  for _, span in ipairs(mr.timeline(run_once, path).spans) do
+  for _, span in ipairs(mr.timeline(run_once, path, lua).spans) do
     if span.engine and span.engine ~= "host" and span.start and span.where then
       local key = ("%s %s"):format(span.where:match("[^/]*$"), span.name)
       if not sums[key] then order[#order + 1] = key end
@@ -106,28 +146,28 @@ local function print_lines(path)
   for _, key in ipairs(order) do print(("line %.9g %s"):format(sums[key], key)) end
 end
 
-local function child(name, lua_ns, lines)
-  local path = M.folder .. "/examples/" .. name .. ".lua"
-  run_once(path, lua_ns)
+local function child(name, model, lines)
+  local path, lua = M.folder .. "/examples/" .. name .. ".lua", M.model_figures(model)
+  run_once(path, lua)
   local ms, spent, runs = math.huge, 0, 0
   repeat
     collectgarbage()
     M.wait_for_all()
-    local one = run_once(path, lua_ns)
+    local one = run_once(path, lua)
     ms, spent, runs = math.min(ms, one), spent + one, runs + 1
   until M.virtual or runs == RUNS or spent > ENOUGH_MS
   print(("makespan %.9g"):format(ms))
-  if lines then print_lines(path) end
+  if lines then print_lines(path, lua) end
 end
 
 -- ---------------------------------------------------------------- in the parent
 
-local with_lines, lua_ns = false, 0
+local with_lines, model = false, "h200"
 
 -- The milliseconds of one example with these options of the host, and those of its lines; nil and why not.
 local function measure(name, ...)
   local words = table.pack(...)
-  for _, word in ipairs{ arg[0], "--child", name, tostring(lua_ns), with_lines and "lines" or nil } do
+  for _, word in ipairs{ arg[0], "--child", name, model, with_lines and "lines" or nil } do
     words[#words + 1] = word
   end
   local output, _, problem = M.run_within(LIMIT_S, M.host(), table.unpack(words))
@@ -192,7 +232,7 @@ local function note(predicted, measured)
   if math.abs(measured / predicted - 1) <= class[4] then class[1] = class[1] + 1 end
 end
 
-local function add_example(rows, example, model)
+local function add_example(rows, example)
   if example.why_not then
     rows[#rows + 1] = { example.name, "-", "-", "-", example.why_not }
     return
@@ -213,7 +253,7 @@ local function add_example(rows, example, model)
   if with_lines then add_lines(rows, lines or {}, measured_lines) end
 end
 
-local function print_kernels(model)
+local function print_kernels()
   local script = M.folder .. "/bench/gpu/kernel_times.lua"
   local backend, mode = M.virtual and "virtual" or "cuda", M.virtual and "say" or nil
   local output, _, problem = M.run_within(3 * LIMIT_S, "env", "MILLRACE=" .. M.host(), "MODEL=" .. model, M.host(),
@@ -225,7 +265,7 @@ end
 
 local function parent(words)
   local wanted, only = {}, nil
-  local model = mr.machine and mr.machine.model() or "h200"
+  if mr.machine then model = mr.machine.model() end
   local i = 1
   local function value(what)
     i = i + 1
@@ -243,13 +283,12 @@ local function parent(words)
     end
     i = i + 1
   end
-  lua_ns = M.model_figures(model).lua_ns or 0
   print(("predicted with the model %s%s"):format(model, M.virtual and "; there is no GPU to measure" or
     ", measured on " .. mr.device(0).name))
   local all = not next(wanted)
   local rows = { { "example", "predicted ms", "measured ms", "measured / predicted", "" } }
   for _, example in ipairs(find_examples()) do
-    if only ~= "kernels" and (all or wanted[example.name]) then add_example(rows, example, model) end
+    if only ~= "kernels" and (all or wanted[example.name]) then add_example(rows, example) end
     wanted[example.name] = nil
   end
   if next(wanted) then error(("there is no example `%s`"):format(next(wanted)), 0) end
@@ -259,7 +298,7 @@ local function parent(words)
       print(("%d of %d examples %s are within %d %%"):format(class[1], class[2], class[3], class[4] * 100))
     end
   end
-  if all and only ~= "examples" then print_kernels(model) end
+  if all and only ~= "examples" then print_kernels() end
 end
 
-if arg[1] == "--child" then child(arg[2], tonumber(arg[3]), arg[4]) else parent(arg) end
+if arg[1] == "--child" then child(arg[2], arg[3], arg[4]) else parent(arg) end

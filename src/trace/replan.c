@@ -160,21 +160,26 @@ static bool begins_with_call(const mr_span *span) {
     return (mr_command_kinds[span->kind].traits & MR_TRAIT_LAUNCH) != 0;
 }
 
+static mr_engine sort_of_engine(mr_engine engine) {
+    if (engine == MR_ENGINE_NONE) return MR_ENGINE_NONE;
+    bool is_kernel = engine == MR_ENGINE_SM || engine == MR_ENGINE_COPY_DEVICE;
+    return is_kernel ? MR_ENGINE_SM : MR_ENGINE_COPY_IN;
+}
+
+/* A copy inside a device is a kernel. */
+static bool is_bus_copy(const mr_span *span) {
+    return span->kind == MR_COMMAND_COPY && sort_of_engine(span->engine) != MR_ENGINE_SM;
+}
+
 static int64_t exact_after_call(const mr_trace_replan *r, uint32_t i) {
     const mr_span *span = &mr_trace_spans(r->trace)[i];
     const mr_lags *lags = &mr_trace_facts_of(r->trace)->lags;
     int64_t last = 0, time = submitted(r, i);
     if (begins_with_call(span))
-        last = (int64_t)(span->kind == MR_COMMAND_COPY ? lags->copy_call : lags->launch);
+        last = (int64_t)(is_bus_copy(span) ? lags->copy_call : lags->launch);
     int64_t begin = time - last;
     if (begin < r->at[i].call) begin = r->at[i].call;
     return begin + (int64_t)lags->latency;
-}
-
-static mr_engine sort_of_engine(mr_engine engine) {
-    if (engine == MR_ENGINE_NONE) return MR_ENGINE_NONE;
-    bool is_kernel = engine == MR_ENGINE_SM || engine == MR_ENGINE_COPY_DEVICE;
-    return is_kernel ? MR_ENGINE_SM : MR_ENGINE_COPY_IN;
 }
 
 /* As virtual/queue.c has it: what had ended by the time of the submission lets it begin at once. */

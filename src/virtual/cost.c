@@ -87,8 +87,9 @@ static void prepare_op(const vdevice *device, const mr_command *command, body *b
     row->cost(command, &cost);
     bool wide = command->operand_count && command->operands[0].tensor->dtype == MR_F64;
     double gbs = touches_host_memory(command) ? model->h2d_gbs : model->kernel_memory_gbs;
+    double floor = command->launch ? model->graph_floor_ns : model->kernel_floor_ns;
     set_kernel(device, b, cost.bytes, cost.flops, wide ? model->fp64_tflops : model->fp32_tflops,
-               gbs, model->kernel_floor_ns, cost.least_ns, cost.blocks, cost.threads);
+               gbs, floor, cost.least_ns, cost.blocks, cost.threads);
 }
 
 static void use_engine(vdevice *device, body *b, int which) {
@@ -123,6 +124,18 @@ static void prepare_peer_copy(vgpu *gpu, const mr_command *command, body *b) {
     }
 }
 
+/* Pageable memory is reached through a buffer of the driver. What is small on its way to the device was put there before
+ * the copy begins (virtual/submit.c); anything else goes through it during the copy. */
+static double pageable_ns(const vgpu *gpu, const mr_command *command) {
+    uint64_t bytes = command->u.copy.bytes;
+    bool in = command->u.copy.direction == MR_COPY_H2D;
+    const mr_tensor *host = command->operands[in ? 1 : 0].tensor;
+    if (host->storage->kind != MR_MEMORY_PAGEABLE) return 0;
+    if (!in) return (double)mr_virtual_bytes_ns(bytes, gpu->model.unstaging_gbs);
+    bool was_staged = bytes <= (uint64_t)gpu->set.staging_bytes;
+    return was_staged ? 0 : (double)mr_virtual_bytes_ns(bytes, gpu->model.staging_gbs);
+}
+
 static void prepare_copy(vdevice *device, const mr_command *command, body *b) {
     vgpu *gpu = device->gpu;
     const device_model *model = &gpu->model;
@@ -131,11 +144,13 @@ static void prepare_copy(vdevice *device, const mr_command *command, body *b) {
     b->blocks = 1;
     switch (command->u.copy.direction) {
     case MR_COPY_H2D:
-        b->duration = latency + mr_virtual_bytes_ns(bytes, model->h2d_gbs);
+        b->duration = latency + mr_virtual_bytes_ns(bytes, model->h2d_gbs) +
+                      whole_ns(pageable_ns(gpu, command));
         use_engine(home(gpu, command, 0), b, COPY_IN);
         break;
     case MR_COPY_D2H:
-        b->duration = latency + mr_virtual_bytes_ns(bytes, model->d2h_gbs);
+        b->duration = latency + mr_virtual_bytes_ns(bytes, model->d2h_gbs) +
+                      whole_ns(pageable_ns(gpu, command));
         use_engine(home(gpu, command, 1), b, COPY_OUT);
         break;
     case MR_COPY_PEER: prepare_peer_copy(gpu, command, b); break;
@@ -195,7 +210,8 @@ uint64_t mr_virtual_stretch(const work *w, uint64_t duration) {
         return 0;
     double counted = mr_kernel_time_ns(command);
     if (counted <= 0) return 0;
-    double whole = w->queue->device->gpu->model.kernel_floor_ns + counted;
+    const device_model *model = &w->queue->device->gpu->model;
+    double whole = (command->launch ? model->graph_floor_ns : model->kernel_floor_ns) + counted;
     double missing = (whole - (double)b->duration) / (double)b->duration;
     return b->duration && missing > 0 ? whole_ns((double)duration * missing) : 0;
 }

@@ -46,6 +46,7 @@
     X(kernel_memory_gbs, 0) /* read + write, reached by a kernel */                                \
     X(fp32_tflops, 0) X(fp64_tflops, 0)                                                            \
     X(kernel_floor_ns, 0)   /* start to start of dependent small kernels */                        \
+    X(graph_floor_ns, 0)    /* the same of kernels in a graph */                                   \
     X(handover_ns, 0)       /* end of a kernel to start of a copy that waited for it; and back */  \
     X(wait_latency_ns, 0)   /* end of an event to start of what waited for it elsewhere */         \
     X(h2d_gbs, 0) X(d2h_gbs, 0) X(copy_latency_ns, 0)                                              \
@@ -58,8 +59,14 @@
     X(synchronize_ns, 0) X(device_synchronize_ns, 0) X(wakeup_ns, 0) X(query_ns, 1)                \
     X(stream_create_ns, 0) X(event_create_ns, 0)                                                   \
     X(staging_gbs, 0)       /* pageable memory into the driver's buffer */                         \
-    X(host_memory_gbs, 0)                                                                          \
-    X(lua_ns, 0)            /* a hundred instructions of Lua, between calls; for scripts/makespan.lua */
+    X(unstaging_gbs, 0)     /* out of the driver's buffer into pageable memory */                  \
+    X(host_memory_gbs, 0)   /* one core copies */                                                  \
+    X(host_work_gbs, 0)     /* operations on host memory, read + write, by all cores */            \
+    /* Lua between calls that submit something; for scripts/makespan.lua */                        \
+    X(lua_ns, 0)            /* a hundred instructions */                                           \
+    X(lua_call_ns, 0)       /* a function of C: a field, a view, what the library asks itself */   \
+    X(lua_kib_ns, 0)        /* a KiB allocated, the collector's work for it included */            \
+    X(lua_collect_ns, 0)    /* collectgarbage(), for each KiB in use */
 // clang-format on
 
 /* Where a figure comes from: the letter in brackets that its comment begins with. */

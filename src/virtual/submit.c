@@ -29,6 +29,12 @@ static uint64_t library_ns(const device_model *model, const mr_command *command)
     return beyond > 0 ? (uint64_t)beyond : 0;
 }
 
+/* The driver copies inside a device by a kernel, so the call costs what a launch does. */
+static uint64_t copy_ns(const device_model *model, const mr_command *command) {
+    bool by_kernel = command->u.copy.direction == MR_COPY_D2D;
+    return (uint64_t)(by_kernel ? model->launch_ns : model->copy_call_ns);
+}
+
 /* When the device may start it, and the host's clock after the call. A kernel starts `launch_latency`
  * after its call began (a library's: after the library got to its launch), a marker after its call ended:
  * so nothing lies between an event and the kernel launched right after it, and events around a kernel show
@@ -42,7 +48,7 @@ static uint64_t charge_call(vgpu *gpu, const mr_command *command) {
     case MR_COMMAND_OP: begin = gpu->host_ns += library_ns(model, command); /* fall through */
     case MR_COMMAND_HOST_FUNCTION:
     case MR_COMMAND_FAULT: gpu->host_ns += (uint64_t)model->launch_ns; return begin + latency;
-    case MR_COMMAND_COPY: gpu->host_ns += (uint64_t)model->copy_call_ns; return begin + latency;
+    case MR_COMMAND_COPY: gpu->host_ns += copy_ns(model, command); return begin + latency;
     case MR_COMMAND_RECORD:
         cost = command->u.event.event->timing ? model->record_timed_ns : model->record_ns;
         break;

@@ -227,7 +227,7 @@ mr_status mr_virtual_host_access(mr_machine *machine) {
 
 void mr_virtual_host_work(mr_machine *machine, uint64_t bytes) {
     vgpu *gpu = vgpu_of(machine);
-    gpu->host_ns += mr_virtual_bytes_ns(bytes, gpu->model.host_memory_gbs);
+    gpu->host_ns += mr_virtual_bytes_ns(bytes, gpu->model.host_work_gbs);
 }
 
 uint64_t mr_virtual_host_time(mr_machine *machine) {
