@@ -124,18 +124,6 @@ static void prepare_peer_copy(vgpu *gpu, const mr_command *command, body *b) {
     }
 }
 
-/* Pageable memory is reached through a buffer of the driver. What is small on its way to the device was put there before
- * the copy begins (virtual/submit.c); anything else goes through it during the copy. */
-static double pageable_ns(const vgpu *gpu, const mr_command *command) {
-    uint64_t bytes = command->u.copy.bytes;
-    bool in = command->u.copy.direction == MR_COPY_H2D;
-    const mr_tensor *host = command->operands[in ? 1 : 0].tensor;
-    if (host->storage->kind != MR_MEMORY_PAGEABLE) return 0;
-    if (!in) return (double)mr_virtual_bytes_ns(bytes, gpu->model.unstaging_gbs);
-    bool was_staged = bytes <= (uint64_t)gpu->set.staging_bytes;
-    return was_staged ? 0 : (double)mr_virtual_bytes_ns(bytes, gpu->model.staging_gbs);
-}
-
 static void prepare_copy(vdevice *device, const mr_command *command, body *b) {
     vgpu *gpu = device->gpu;
     const device_model *model = &gpu->model;
@@ -144,13 +132,11 @@ static void prepare_copy(vdevice *device, const mr_command *command, body *b) {
     b->blocks = 1;
     switch (command->u.copy.direction) {
     case MR_COPY_H2D:
-        b->duration = latency + mr_virtual_bytes_ns(bytes, model->h2d_gbs) +
-                      whole_ns(pageable_ns(gpu, command));
+        b->duration = latency + mr_virtual_bytes_ns(bytes, model->h2d_gbs);
         use_engine(home(gpu, command, 0), b, COPY_IN);
         break;
     case MR_COPY_D2H:
-        b->duration = latency + mr_virtual_bytes_ns(bytes, model->d2h_gbs) +
-                      whole_ns(pageable_ns(gpu, command));
+        b->duration = latency + mr_virtual_bytes_ns(bytes, model->d2h_gbs);
         use_engine(home(gpu, command, 1), b, COPY_OUT);
         break;
     case MR_COPY_PEER: prepare_peer_copy(gpu, command, b); break;

@@ -102,6 +102,29 @@ static mr_status stage(vgpu *gpu, work *w) {
     return MR_OK;
 }
 
+/* Pageable memory is reached through a buffer of the driver, so the host stands in the call longer than the bus is busy:
+ * what came from the device is copied out of the buffer afterwards, and what is too large to be staged goes through it in
+ * pieces, while earlier ones are on the bus. */
+static uint64_t buffer_ns(const device_model *model, const mr_command *command) {
+    uint64_t bytes = command->u.copy.bytes, in, bus;
+    bool to_device = command->u.copy.direction == MR_COPY_H2D;
+    if (!to_device && command->u.copy.direction != MR_COPY_D2H) return 0;
+    if (command->operands[to_device].tensor->storage->kind != MR_MEMORY_PAGEABLE) return 0;
+    if (!to_device) return mr_virtual_bytes_ns(bytes, model->unstaging_gbs);
+    in = mr_virtual_bytes_ns(bytes, model->staging_gbs);
+    bus = mr_virtual_bytes_ns(bytes, model->h2d_gbs);
+    return in > bus ? in - bus : 0;
+}
+
+/* A copy that the host waits for. */
+static mr_status finish_copy(vgpu *gpu, work *w, uint64_t in_buffer) {
+    MR_TRY(mr_virtual_wait_kept(w));
+    uint64_t begin = gpu->host_ns;
+    gpu->host_ns += in_buffer;
+    if (in_buffer) mr_machine_host_stood(gpu->machine, begin, gpu->host_ns);
+    return MR_OK;
+}
+
 /* Before the copy is enqueued. */
 static mr_status prepare_copy(vgpu *gpu, work *w, mr_order_copy_rules rules) {
     if (rules.after_stream) MR_TRY(mr_virtual_wait_stream(w->queue));
@@ -138,7 +161,7 @@ mr_status mr_virtual_submit(const mr_command *command, bool *out_taken) {
         mr_virtual_work_destroy(w);
         return status;
     }
-    if (rules.until_done) MR_TRY(mr_virtual_wait_kept(w));
+    if (rules.until_done) MR_TRY(finish_copy(gpu, w, buffer_ns(&gpu->model, command)));
     *out_taken = true;
     if (!command->launch) advance_sometimes(gpu, command->kind); /* at the end of the launch */
     return MR_OK;

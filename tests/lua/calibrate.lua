@@ -18,7 +18,7 @@ local MEASURED = {
   launch_latency_ns = COARSE, product_ns = CLOSE, copy_call_ns = CLOSE, record_ns = CLOSE, record_timed_ns = CLOSE,
   wait_event_ns = CLOSE, alloc_ns = CLOSE, free_ns = CLOSE, synchronize_ns = CLOSE, device_synchronize_ns = CLOSE,
   wakeup_ns = COARSE, query_ns = CLOSE, stream_create_ns = CLOSE, event_create_ns = CLOSE, staging_gbs = CLOSE,
-  host_memory_gbs = CLOSE,
+  host_memory_gbs = CLOSE, host_work_gbs = CLOSE, unstaging_gbs = CLOSE, graph_floor_ns = NEAR,
 }
 
 -- A model's text as values and comments by key.

@@ -89,6 +89,48 @@ function TestMakespan.test_the_time_of_lua()
   lu.assertEquals(tonumber(out:match("\nagain +([%d.]+)")), many)
 end
 
+-- A script of so many rounds of a body, which submits nothing.
+local function rounds_of(count, body)
+  return ([[local mr = require "millrace" local x, keep = mr.zeros(8, 8), nil
+    mr.synchronize() for i = 1, %d do %s end]]):format(count, body)
+end
+
+local function predicted(out, name) return tonumber(out:match("\n" .. name .. " +([%d.]+)")) end
+
+-- Each figure of the model has its part: 10,000 of each, at what the model h200 says.
+function TestMakespan.test_calls_and_memory_and_collections()
+  local text = command.read("src/virtual/models/h200.model")
+  local function figure(key) return tonumber(text:match("\n" .. key .. " = ([%d.]+)")) end
+  local out = predict_programs{
+    loop = rounds_of(10000, ""),
+    calls = rounds_of(10000, "rawequal(x, x)"),
+    tables = rounds_of(10000, "keep = {}"), -- 56 bytes each
+    collections = rounds_of(100, "collectgarbage()"),
+    steps = rounds_of(100, "collectgarbage('step', 0)"),
+  }
+  local loop, calls, tables = predicted(out, "loop"), predicted(out, "calls"), predicted(out, "tables")
+  local memory = 10000 * figure("lua_kib_ns") * 1e-6 / 1024
+  local each = (10000 * figure("lua_call_ns") + 10000 * 4 * figure("lua_ns") / 100) * 1e-6 -- and four instructions
+  lu.assertAlmostEquals(calls - loop, each, 0.2 * each)
+  lu.assertTrue(tables - loop > 50 * memory and tables - loop < 100 * memory + 0.2, out)
+  local collection = predicted(out, "collections") - predicted(out, "steps")
+  lu.assertTrue(collection > 100 * 100 * figure("lua_collect_ns") * 1e-6, out) -- the library alone takes 100 KiB
+end
+
+function TestMakespan.test_an_error_while_something_gets_ready()
+  local out = predict_programs{ program = [[
+    local mr = require "millrace"
+    mr.spin(1)
+    print(pcall(mr.kernel, "this is no kernel"))
+    print(pcall(mr.graph, function() mr.spin(0.5) error("no graph") end))
+    mr.spin(1)
+    mr.synchronize()
+    for i = 1, 200000 do i = i + 1 end -- counts, as before the error
+  ]] }
+  local loop = 200000 * 2 * 4 * 1e-6 -- ms, at lua_ns
+  lu.assertAlmostEquals(predicted(out, "program"), 2 + loop, 0.5)
+end
+
 function TestMakespan.test_an_example_that_is_not_there()
   local result = command.run{ "--device", "virtual", "scripts/makespan.lua", "nonsense" }
   lu.assertEquals(result.status, 1)
