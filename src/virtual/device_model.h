@@ -20,8 +20,10 @@
  * estimate lacks is added when its blocks have run (`mr_virtual_stretch`). The time depends on nothing else, so a
  * launch takes as long each time, also in a replay.
  *
- * The clock does not move while Lua runs between two calls. `scripts/makespan.lua` lets it, by the number of Lua's
- * instructions and the model's `lua_ns`.
+ * The clock does not move while Lua runs between two calls. `scripts/makespan.lua` lets it. It counts instructions of
+ * Lua, calls of functions of C that submit nothing, the memory that Lua allocates, and full collections; `lua_ns`,
+ * `lua_call_ns`, `lua_kib_ns` and `lua_collect_ns` are their prices. Autograd and the modules of networks are Lua, so
+ * they are charged like the script.
  *
  * To use your own model, take the output of `calibrate.lua` or change a copy of a shipped file: `--model ./my.model`. */
 #ifndef MR_VIRTUAL_DEVICE_MODEL_H
