@@ -10,8 +10,8 @@
 -- only makes things slower.
 --
 -- The time of Lua itself, the library's part in it included, passes on the virtual GPU as the model says: by the
--- instructions of Lua's virtual machine (lua_ns), by the calls of functions of C that submit nothing, such as fields and
--- views (lua_call_ns), by the memory that Lua allocates and has to collect (lua_kib_ns), and by full collections
+-- instructions of Lua's virtual machine (lua_ns), by the calls of functions of C that submit nothing, such as fields
+-- and views (lua_call_ns), by the memory that Lua allocates and has to collect (lua_kib_ns), and by full collections
 -- (lua_collect_ns). All of them are counted, so the prediction is the same in every run.
 --
 -- --model takes the predicted figures from another model than h200, such as one that scripts/calibrate.lua wrote.
