@@ -3341,6 +3341,63 @@ function Tensor:bitwise_right_shift_(y) end
 ---@return millrace.Tensor
 function mr.bitwise_right_shift(x, y, options) end
 
+---Each element, times `slope` if it is negative (default: 0.01).
+---@param slope? any
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:leaky_relu(slope, options) end
+
+---Each element, times `slope` if it is negative (default: 0.01).
+---@param slope? any
+---@return millrace.Tensor
+function Tensor:leaky_relu_(slope) end
+
+---Each element, times `slope` if it is negative (default: 0.01).
+---@param x millrace.Tensor
+---@param slope? any
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.leaky_relu(x, slope, options) end
+
+---Each element x, or alpha * (exp(x) - 1) if it is negative (default: alpha is 1).
+---@param alpha? number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:elu(alpha, options) end
+
+---Each element x, or alpha * (exp(x) - 1) if it is negative (default: alpha is 1).
+---@param alpha? number
+---@return millrace.Tensor
+function Tensor:elu_(alpha) end
+
+---Each element x, or alpha * (exp(x) - 1) if it is negative (default: alpha is 1).
+---@param x millrace.Tensor
+---@param alpha? number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.elu(x, alpha, options) end
+
+---x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
+---is truncated to 0.
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function Tensor:pow(y, options) end
+
+---x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
+---is truncated to 0.
+---@param y millrace.Tensor|number
+---@return millrace.Tensor
+function Tensor:pow_(y) end
+
+---x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
+---is truncated to 0.
+---@param x millrace.Tensor
+---@param y millrace.Tensor|number
+---@param options? { out?: millrace.Tensor }
+---@return millrace.Tensor
+function mr.pow(x, y, options) end
+
 ---The remainder of x divided by y, with the sign of y, like Lua's %. For integers, the remainder
 ---modulo 0 is 0.
 ---@param y millrace.Tensor|number
@@ -3403,63 +3460,6 @@ function Tensor:floor_divide_(y) end
 ---@param options? { out?: millrace.Tensor }
 ---@return millrace.Tensor
 function mr.floor_divide(x, y, options) end
-
----x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
----is truncated to 0.
----@param y millrace.Tensor|number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function Tensor:pow(y, options) end
-
----x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
----is truncated to 0.
----@param y millrace.Tensor|number
----@return millrace.Tensor
-function Tensor:pow_(y) end
-
----x to the power of y. Integers stay integers and wrap. A negative power of an integer from a tensor
----is truncated to 0.
----@param x millrace.Tensor
----@param y millrace.Tensor|number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function mr.pow(x, y, options) end
-
----Each element, times `slope` if it is negative (default: 0.01).
----@param slope? any
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function Tensor:leaky_relu(slope, options) end
-
----Each element, times `slope` if it is negative (default: 0.01).
----@param slope? any
----@return millrace.Tensor
-function Tensor:leaky_relu_(slope) end
-
----Each element, times `slope` if it is negative (default: 0.01).
----@param x millrace.Tensor
----@param slope? any
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function mr.leaky_relu(x, slope, options) end
-
----Each element x, or alpha * (exp(x) - 1) if it is negative (default: alpha is 1).
----@param alpha? number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function Tensor:elu(alpha, options) end
-
----Each element x, or alpha * (exp(x) - 1) if it is negative (default: alpha is 1).
----@param alpha? number
----@return millrace.Tensor
-function Tensor:elu_(alpha) end
-
----Each element x, or alpha * (exp(x) - 1) if it is negative (default: alpha is 1).
----@param x millrace.Tensor
----@param alpha? number
----@param options? { out?: millrace.Tensor }
----@return millrace.Tensor
-function mr.elu(x, alpha, options) end
 
 ---True where two elements are equal.
 ---@param y millrace.Tensor|number

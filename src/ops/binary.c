@@ -35,7 +35,7 @@
         }                                                                                          \
     }
 
-#define X(name, dtypes, result, flops, expression, help)                                           \
+#define X(name, dtypes, result, flops, expression)                                                 \
     MR_LOOPS_##dtypes(LOOP, name, result, expression) const mr_elementwise mr_loops_##name = {     \
         .kernel = {MR_ENTRIES_##dtypes(name)},                                                     \
         .bool_result = MR_RESULT_##result == MR_RESULT_BOOL};
@@ -102,7 +102,7 @@ NEAR_QUOTIENTS(f64, double)
         }                                                                                          \
     }
 
-#define X(name, dtypes, result, flops, expression, near, help)                                     \
+#define X(name, dtypes, result, flops, expression, near)                                           \
     MR_LOOPS_##dtypes(LOOP, name, result, expression) NEAR_DIVISION(name, f32, float, near)        \
         NEAR_DIVISION(name, f64, double, near)                                                     \
             const mr_elementwise mr_loops_##name = {.kernel = {[MR_F32] = name##_blocks_f32,       \
@@ -113,8 +113,7 @@ MR_DIVISION_TABLE(X)
 
 /* ------------------------------------------------------------------------- pow of floats */
 
-#define X(name, dtypes, result, flops, expression, help)                                           \
-    MR_LOOPS_##dtypes(LOOP, name, result, expression)
+#define X(name, dtypes, result, flops, expression) MR_LOOPS_##dtypes(LOOP, name, result, expression)
 MR_POWER_TABLE(X)
 #undef X
 
@@ -199,7 +198,7 @@ CUBES(f64, double)
 POWERS(f32, float)
 POWERS(f64, double)
 
-#define X(name, dtypes, result, flops, expression, help)                                           \
+#define X(name, dtypes, result, flops, expression)                                                 \
     const mr_elementwise mr_loops_##name = {.kernel = {[MR_F32] = name##_blocks_f32,               \
                                                        [MR_F64] = name##_blocks_f64,               \
                                                        [MR_U8] = name##_u8,                        \
@@ -208,7 +207,7 @@ POWERS(f64, double)
 MR_POWER_TABLE(X)
 #undef X
 
-#define X(name, dtypes, result, flops, expression, parameter, otherwise, help)                     \
+#define X(name, dtypes, result, flops, expression, parameter, otherwise)                           \
     MR_LOOPS_##dtypes(LOOP, name, result, expression)                                              \
         const mr_elementwise mr_loops_##name = {.kernel = {MR_ENTRIES_##dtypes(name)}};
 MR_ACTIVATION_TABLE(X)

@@ -214,11 +214,6 @@ void mr_conv_cost(const mr_command *command, mr_cost *out_cost);
 int64_t mr_conv_weight_items(const mr_command *command);
 mr_status mr_conv_weight_run(const mr_command *command, void *state, int64_t first, int64_t end);
 void mr_conv_weight_cost(const mr_command *command, mr_cost *out_cost);
-/* OPTIMISE: `body` points to one of these, which optimise.c has. */
-typedef struct mr_optimiser mr_optimiser;
-#define X(name, ...) extern const mr_optimiser mr_optimiser_##name;
-MR_OPTIMISE_TABLE(X)
-#undef X
 int64_t mr_optimise_items(const mr_command *command);
 mr_status mr_optimise_run(const mr_command *command, void *state, int64_t first, int64_t end);
 void mr_optimise_cost(const mr_command *command, mr_cost *out_cost);

@@ -6,21 +6,10 @@
 #ifndef MR_OPS_OP_H
 #define MR_OPS_OP_H
 
-#include "ops/table.h"
+#include "ops/ids.h"
 #include "tensor/tensor.h"
 
 #define MR_MAX_INPUTS 3 /* tensors or numbers that an operation reads, besides its output */
-
-/* The row `add` is mr_ops[MR_OP_add]. MR_OP_NONE is the id of all rows that are not in the table; who keeps
- * something for each id has nothing for these, and says so. */
-typedef enum {
-    MR_OP_NONE,
-#define X(name, ...) MR_OP_##name,
-    MR_OP_TABLE(X)
-#undef X
-        MR_OP_COUNT,
-    MR_OP_FIRST = MR_OP_NONE + 1,
-} mr_op_id;
 
 typedef enum {
     MR_FAMILY_UNARY,    /* out = f(a), broadcast, any strides */

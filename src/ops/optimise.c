@@ -2,6 +2,7 @@
 #include "ops/optimise.h"
 
 #include "ops/body.h"
+#include "ops/optimisers.h"
 #include "ops/step.h"
 
 /* ------------------------------------------------------------------------- loops */
@@ -32,7 +33,7 @@ struct mr_optimiser {
     step_loop loop[MR_DTYPE_COUNT];
 };
 
-#define X(name, states_, flops, help)                                                              \
+#define X(name, states_, flops)                                                                    \
     STATES_##states_(name, f32, float) STATES_##states_(name, f64, double)                         \
         const mr_optimiser mr_optimiser_##name = {                                                 \
             .states = states_, .loop = {[MR_F32] = name##_f32, [MR_F64] = name##_f64}};

@@ -92,7 +92,7 @@ _Static_assert((int)TILE == (int)MR_SHORT_ROWS, "a tile of short rows is folded 
         name##_weigh_##tag, name##_norm_##tag, name##_result_##tag, name##_weigh_rows_##tag,       \
             name##_result_rows_##tag                                                               \
     }
-#define X(name, flops, kept, norm, result, help)                                                   \
+#define X(name, flops, kept, norm, result)                                                         \
     LOOPS(name, f32, float, kept, norm, result)                                                    \
     LOOPS(name, f64, double, kept, norm, result)                                                   \
     const mr_softmax mr_softmax_##name = {                                                         \

@@ -1,9 +1,11 @@
 /* mr_ops[] and mr_families[]: the rows of table.h as structs, and what they have in common. */
 #include "ops/fold.h"
+#include "ops/help.h"
 #include "ops/index.h"
 #include "ops/kernel.h"
 #include "ops/loops.h"
 #include "ops/move.h"
+#include "ops/optimisers.h"
 
 #include <string.h>
 
@@ -41,36 +43,37 @@ enum {
                        .run = mr_elementwise_run,                                                  \
                        .cost = mr_elementwise_cost,                                                \
                        .body = &mr_loops_##name_,                                                  \
-                       .help = __VA_ARGS__},
+                       .help = MR_HELP_##name_,                                                    \
+                       __VA_ARGS__},
 
-#define UNARY_ROW(name, dtypes, result, flops, expression, help)                                   \
+#define UNARY_ROW(name, dtypes, result, flops, expression)                                         \
     ELEMENTWISE(name, UNARY, 1, dtypes, result, FORMS_EVERY, flops, #expression,                   \
-                "x:" #name "([{out=}]) -> tensor", help)
-#define RANGED_ROW(name, dtypes, result, flops, expression, near, condition, help)                 \
+                "x:" #name "([{out=}]) -> tensor")
+#define RANGED_ROW(name, dtypes, result, flops, expression, near, condition)                       \
     ELEMENTWISE(name, UNARY, 1, dtypes, result, FORMS_EVERY, flops, #expression,                   \
-                "x:" #name "([{out=}]) -> tensor", help)
-#define BINARY_ROW(name, dtypes, result, flops, expression, help)                                  \
+                "x:" #name "([{out=}]) -> tensor")
+#define BINARY_ROW(name, dtypes, result, flops, expression)                                        \
     ELEMENTWISE(name, BINARY, 2, dtypes, result, FORMS_EVERY, flops, #expression,                  \
-                "x:" #name "(y [, {out=}]) -> tensor", help)
-#define ACTIVATION_ROW(name, dtypes, result, flops, expression, parameter, otherwise, help)        \
+                "x:" #name "(y [, {out=}]) -> tensor")
+#define ACTIVATION_ROW(name, dtypes, result, flops, expression, parameter, otherwise)              \
     ELEMENTWISE(name, BINARY, 2, dtypes, result, FORMS_EVERY, flops, #expression,                  \
-                "x:" #name "([" parameter "] [, {out=}]) -> tensor", help,                         \
+                "x:" #name "([" parameter "] [, {out=}]) -> tensor",                               \
                 .numbers = {0, 1, {otherwise}})
-#define COMPARE_ROW(name, dtypes, result, flops, expression, help)                                 \
+#define COMPARE_ROW(name, dtypes, result, flops, expression)                                       \
     ELEMENTWISE(name, COMPARE, 2, dtypes, result, FORMS_RESULT, flops, #expression,                \
-                "x:" #name "(y [, {out=}]) -> tensor", help)
-#define DIVISION_ROW(name, dtypes, result, flops, expression, near, help)                          \
-    BINARY_ROW(name, dtypes, result, flops, expression, help)
-#define TERNARY_ROW(name, dtypes, result, flops, expression, inputs, second_, third_, help)        \
+                "x:" #name "(y [, {out=}]) -> tensor")
+#define DIVISION_ROW(name, dtypes, result, flops, expression, near)                                \
+    BINARY_ROW(name, dtypes, result, flops, expression)
+#define TERNARY_ROW(name, dtypes, result, flops, expression, inputs, second_, third_)              \
     ELEMENTWISE(name, TERNARY, 3, dtypes, result, FORMS_EVERY, flops, #expression,                 \
-                "x:" #name "(" inputs " [, {out=}]) -> tensor", help,                              \
+                "x:" #name "(" inputs " [, {out=}]) -> tensor",                                    \
                 .variants = {MR_OP_##second_, MR_OP_##third_})
-#define SELECT_ROW(name, dtypes, result, flops, expression, inputs, help)                          \
+#define SELECT_ROW(name, dtypes, result, flops, expression, inputs)                                \
     ELEMENTWISE(name, TERNARY, 3, dtypes, result, FORMS_RESULT, flops, #expression,                \
-                "condition:" #name "(" inputs " [, {out=}]) -> tensor", help)
+                "condition:" #name "(" inputs " [, {out=}]) -> tensor")
 
-#define MASKED_ROW(name, dtypes, result, flops, expression, usage, help)                           \
-    ELEMENTWISE(name, TERNARY, 3, dtypes, result, FORMS_EVERY, flops, #expression, usage, help,    \
+#define MASKED_ROW(name, dtypes, result, flops, expression, usage)                                 \
+    ELEMENTWISE(name, TERNARY, 3, dtypes, result, FORMS_EVERY, flops, #expression, usage,          \
                 .rules = MR_RULE_MASK)
 
 #define NUMBERS_GIVEN(required_, optional_, ...)                                                   \
@@ -79,7 +82,7 @@ enum {
             __VA_ARGS__                                                                            \
         }                                                                                          \
     }
-#define GENERATOR(name_, family_, dtypes_, forms_, numbers_, flops_, generator_, usage_, help_)    \
+#define GENERATOR(name_, family_, dtypes_, forms_, numbers_, flops_, generator_, usage_)           \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
                        .name = #name_,                                                             \
                        .name_in_place = #name_ "_",                                                \
@@ -90,17 +93,17 @@ enum {
                        .numbers = NUMBERS_GIVEN numbers_,                                          \
                        .flops = flops_,                                                            \
                        .usage = usage_,                                                            \
-                       .help = help_,                                                              \
+                       .help = MR_HELP_##name_,                                                    \
                        .items = mr_elementwise_items,                                              \
                        .run = mr_generator_run,                                                    \
                        .cost = mr_elementwise_cost,                                                \
                        .body = &generator_},
-#define FILL_ROW(name, dtypes, forms, numbers, flops, generator, usage, help)                      \
-    GENERATOR(name, FILL, dtypes, forms, numbers, flops, generator, usage, help)
-#define RANDOM_ROW(name, dtypes, forms, numbers, flops, generator, usage, help)                    \
-    GENERATOR(name, RANDOM, dtypes, forms, numbers, flops, generator, usage, help)
+#define FILL_ROW(name, dtypes, forms, numbers, flops, generator, usage)                            \
+    GENERATOR(name, FILL, dtypes, forms, numbers, flops, generator, usage)
+#define RANDOM_ROW(name, dtypes, forms, numbers, flops, generator, usage)                          \
+    GENERATOR(name, RANDOM, dtypes, forms, numbers, flops, generator, usage)
 
-#define REDUCE_ROW(name_, dtypes_, result_, flops_, rules_, positions_, of_two_, options_, help_)  \
+#define REDUCE_ROW(name_, dtypes_, result_, flops_, rules_, positions_, of_two_, options_)         \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
                        .name = #name_,                                                             \
                        .family = &mr_families[MR_FAMILY_REDUCE],                                   \
@@ -112,7 +115,7 @@ enum {
                        .variants = {MR_OP_##positions_, MR_OP_##of_two_},                          \
                        .flops = flops_,                                                            \
                        .usage = "x:" #name_ "([dim [, keepdim]] [, {" options_ "}]) -> tensor",    \
-                       .help = help_,                                                              \
+                       .help = MR_HELP_##name_,                                                    \
                        .items = mr_reduce_items,                                                   \
                        .run = mr_reduce_run,                                                       \
                        .state_bytes = mr_reduce_state_bytes,                                       \
@@ -120,7 +123,7 @@ enum {
                        .cost = mr_reduce_cost,                                                     \
                        .body = &mr_reduction_##name_},
 
-#define SOFTMAX_ROW(name_, flops_, kept_, norm_, result_, help_)                                   \
+#define SOFTMAX_ROW(name_, flops_, kept_, norm_, result_)                                          \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
                        .name = #name_,                                                             \
                        .family = &mr_families[MR_FAMILY_SOFTMAX],                                  \
@@ -130,7 +133,7 @@ enum {
                        .forms = FORMS_RESULT,                                                      \
                        .flops = flops_,                                                            \
                        .usage = "x:" #name_ "(dim [, {out=}]) -> tensor",                          \
-                       .help = help_,                                                              \
+                       .help = MR_HELP_##name_,                                                    \
                        .items = mr_softmax_items,                                                  \
                        .run = mr_softmax_run,                                                      \
                        .state_bytes = mr_softmax_state_bytes,                                      \
@@ -138,7 +141,7 @@ enum {
                        .cost = mr_elementwise_cost,                                                \
                        .body = &mr_softmax_##name_},
 
-#define INDEX_ROW(name_, inputs_, forms_, items_, run_, state_bytes_, usage_, help_)               \
+#define INDEX_ROW(name_, inputs_, forms_, items_, run_, state_bytes_, usage_)                      \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
                        .name = #name_,                                                             \
                        .name_in_place = #name_ "_",                                                \
@@ -149,36 +152,35 @@ enum {
                        .forms = FORMS_##forms_,                                                    \
                        .flops = 0,                                                                 \
                        .usage = usage_,                                                            \
-                       .help = help_,                                                              \
+                       .help = MR_HELP_##name_,                                                    \
                        .items = items_,                                                            \
                        .run = run_,                                                                \
                        .state_bytes = state_bytes_,                                                \
                        .cost = mr_index_cost,                                                      \
                        .body = &mr_index_##name_},
 
-#define PLAIN_ROW(name_, family_, inputs_, result_, flops_, usage_, help_)                         \
+#define PLAIN_ROW(name_, family_, inputs_, result_, flops_, usage_)                                \
     .id = MR_OP_##name_, .name = #name_, .name_in_place = #name_ "_",                              \
     .family = &mr_families[MR_FAMILY_##family_], .inputs = inputs_, .dtypes = MR_TAKES_ALL,        \
     .result = MR_RESULT_##result_, .forms = FORMS_RESULT, .flops = flops_, .usage = usage_,        \
-    .help = help_
-#define SCAN_ROW(name_, flops_, help_)                                                             \
+    .help = MR_HELP_##name_
+#define SCAN_ROW(name_, flops_)                                                                    \
     [MR_OP_##name_] = {                                                                            \
-        PLAIN_ROW(name_, SCAN, 1, SUM, flops_, "x:" #name_ "(dim [, {out=}]) -> tensor", help_),   \
+        PLAIN_ROW(name_, SCAN, 1, SUM, flops_, "x:" #name_ "(dim [, {out=}]) -> tensor"),          \
         .items = mr_scan_items, .run = mr_scan_run, .cost = mr_elementwise_cost,                   \
         .body = &mr_scan_##name_},
-#define SORT_ROW(name_, usage_, help_)                                                             \
-    [MR_OP_##name_] = {PLAIN_ROW(name_, SORT, 1, SAME, 0, usage_, help_), .items = mr_sort_items,  \
+#define SORT_ROW(name_, usage_)                                                                    \
+    [MR_OP_##name_] = {PLAIN_ROW(name_, SORT, 1, SAME, 0, usage_), .items = mr_sort_items,         \
                        .run = mr_sort_run, .cost = mr_sort_cost},
-#define MOVE_ROW(name_, usage_, help_)                                                             \
-    [MR_OP_##name_] = {PLAIN_ROW(name_, MOVE, 1, SAME, 0, usage_, help_),                          \
-                       .items = mr_elementwise_items, .run = mr_move_run, .cost = mr_move_cost,    \
-                       .body = &mr_move_##name_},
-#define COMPACT_ROW(name_, inputs_, usage_, help_)                                                 \
-    [MR_OP_##name_] = {PLAIN_ROW(name_, COMPACT, inputs_, SAME, 0, usage_, help_),                 \
+#define MOVE_ROW(name_, usage_)                                                                    \
+    [MR_OP_##name_] = {PLAIN_ROW(name_, MOVE, 1, SAME, 0, usage_), .items = mr_elementwise_items,  \
+                       .run = mr_move_run, .cost = mr_move_cost, .body = &mr_move_##name_},
+#define COMPACT_ROW(name_, inputs_, usage_)                                                        \
+    [MR_OP_##name_] = {PLAIN_ROW(name_, COMPACT, inputs_, SAME, 0, usage_),                        \
                        .items = mr_compact_items, .run = mr_##name_##_run,                         \
                        .cost = mr_compact_cost},
 
-#define MATMUL_ROW(name_, rules_, help_)                                                           \
+#define MATMUL_ROW(name_, rules_)                                                                  \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
                        .name = #name_,                                                             \
                        .family = &mr_families[MR_FAMILY_MATMUL],                                   \
@@ -189,13 +191,13 @@ enum {
                        .rules = rules_,                                                            \
                        .flops = 2,                                                                 \
                        .usage = "x:" #name_ "(y [, {out=}]) -> tensor",                            \
-                       .help = help_,                                                              \
+                       .help = MR_HELP_##name_,                                                    \
                        .items = mr_matmul_items,                                                   \
                        .run = mr_matmul_run,                                                       \
                        .cost = mr_matmul_cost},
 
 #define OTHER_ROW(name_, family_, inputs_, dtypes_, flops_, items_, run_, state_bytes_, cost_,     \
-                  usage_, help_)                                                                   \
+                  usage_)                                                                          \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
                        .name = #name_,                                                             \
                        .name_in_place = #name_ "_",                                                \
@@ -204,13 +206,13 @@ enum {
                        .dtypes = TAKES_##dtypes_,                                                  \
                        .flops = flops_,                                                            \
                        .usage = usage_,                                                            \
-                       .help = help_,                                                              \
+                       .help = MR_HELP_##name_,                                                    \
                        .items = items_,                                                            \
                        .run = run_,                                                                \
                        .state_bytes = state_bytes_,                                                \
                        .cost = cost_},
 
-#define NETWORK_ROW(name_, family_, inputs_, forms_, items_, run_, cost_, usage_, help_)           \
+#define NETWORK_ROW(name_, family_, inputs_, forms_, items_, run_, cost_, usage_)                  \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
                        .name = #name_,                                                             \
                        .family = &mr_families[MR_FAMILY_##family_],                                \
@@ -219,12 +221,12 @@ enum {
                        .result = MR_RESULT_SAME,                                                   \
                        .forms = FORMS_##forms_,                                                    \
                        .usage = usage_,                                                            \
-                       .help = help_,                                                              \
+                       .help = MR_HELP_##name_,                                                    \
                        .items = items_,                                                            \
                        .run = run_,                                                                \
                        .cost = cost_},
 
-#define OPTIMISE_ROW(name_, states_, flops_, help_)                                                \
+#define OPTIMISE_ROW(name_, states_, flops_)                                                       \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
                        .name = #name_,                                                             \
                        .name_in_place = #name_,                                                    \
@@ -233,20 +235,20 @@ enum {
                        .dtypes = TAKES_FLOATS,                                                     \
                        .flops = flops_,                                                            \
                        .usage = "optimiser:step()",                                                \
-                       .help = help_,                                                              \
+                       .help = MR_HELP_##name_,                                                    \
                        .items = mr_optimise_items,                                                 \
                        .run = mr_optimise_run,                                                     \
                        .cost = mr_optimise_cost,                                                   \
                        .body = &mr_optimiser_##name_},
 
-#define KERNEL_ROW(name_, usage_, help_)                                                           \
+#define KERNEL_ROW(name_, usage_)                                                                  \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
                        .name = #name_,                                                             \
                        .name_in_place = #name_,                                                    \
                        .family = &mr_families[MR_FAMILY_KERNEL],                                   \
                        .dtypes = MR_TAKES_ALL,                                                     \
                        .usage = usage_,                                                            \
-                       .help = help_,                                                              \
+                       .help = MR_HELP_##name_,                                                    \
                        .items = mr_kernel_items,                                                   \
                        .run = mr_kernel_run,                                                       \
                        .state_bytes = mr_kernel_state_bytes,                                       \
@@ -316,6 +318,11 @@ const mr_op mr_ops[MR_OP_COUNT] = {
     MR_KERNEL_TABLE(KERNEL_ROW)
     // clang-format on
 };
+
+#define X(name, ...) +1
+_Static_assert(MR_OP_TABLE(X) == MR_OP_COUNT - MR_OP_FIRST,
+               "each name of ids.h has a row in table.h");
+#undef X
 
 const mr_op *mr_op_find(const char *name) {
     for (int id = MR_OP_FIRST; id < MR_OP_COUNT; id++)

@@ -20,7 +20,7 @@
         }                                                                                          \
     }
 
-#define X(name, dtypes, result, flops, expression, help)                                           \
+#define X(name, dtypes, result, flops, expression)                                                 \
     MR_LOOPS_##dtypes(LOOP, name, result, expression) const mr_elementwise mr_loops_##name = {     \
         .kernel = {MR_ENTRIES_##dtypes(name)},                                                     \
         .bool_result = MR_RESULT_##result == MR_RESULT_BOOL};
@@ -63,7 +63,7 @@ MR_UNARY_TABLE(X)
         }                                                                                          \
     }
 
-#define X(name, dtypes, result, flops, expression, near, condition, help)                          \
+#define X(name, dtypes, result, flops, expression, near, condition)                                \
     MR_LOOPS_##dtypes(RANGED_LOOP, name, result, expression, near, condition)                      \
         const mr_elementwise mr_loops_##name = {.kernel = {MR_ENTRIES_##dtypes(name)}};
 MR_RANGED_TABLE(X)

@@ -1,16 +1,16 @@
 /* The kernels of the rows with two inputs. */
 #include "cuda/kernels/elementwise.cuh"
 
-#define X(name, dtypes, result, flops, expression, help) LOOPS_##dtypes(PLAIN, name, result, 2, expression)
+#define X(name, dtypes, result, flops, expression) LOOPS_##dtypes(PLAIN, name, result, 2, expression)
 MR_BINARY_TABLE(X)
 MR_POWER_TABLE(X)
 #undef X
 
 /* What is for the CPU's vectors alone does not count here. */
-#define X(name, dtypes, result, flops, expression, near, help) LOOPS_##dtypes(PLAIN, name, result, 2, expression)
+#define X(name, dtypes, result, flops, expression, near) LOOPS_##dtypes(PLAIN, name, result, 2, expression)
 MR_DIVISION_TABLE(X)
 #undef X
 
-#define X(name, dtypes, result, flops, expression, parameter, otherwise, help)                     \
+#define X(name, dtypes, result, flops, expression, parameter, otherwise)                           \
     LOOPS_##dtypes(PLAIN, name, result, 2, expression)
 MR_ACTIVATION_TABLE(X)

@@ -1,5 +1,5 @@
 /* The kernels of the rows that compare two inputs. */
 #include "cuda/kernels/elementwise.cuh"
 
-#define X(name, dtypes, result, flops, expression, help) LOOPS_##dtypes(PLAIN, name, result, 2, expression)
+#define X(name, dtypes, result, flops, expression) LOOPS_##dtypes(PLAIN, name, result, 2, expression)
 MR_COMPARE_TABLE(X)

@@ -238,7 +238,7 @@ template <class Row, int V> MR_DEVICE void swept(const mr_cuda_softmax &p) {
         else swept<name##_##tag, 1>(p);                                                            \
     }
 
-#define X(name, flops, kept, norm, result, help)                                                   \
+#define X(name, flops, kept, norm, result)                                                         \
     SOFTMAX(name, f32, float, kept, norm, result)                                                  \
     SOFTMAX(name, f64, double, kept, norm, result)                                                 \
     SOFTMAX(name, f16, f16, kept, norm, result)                                                    \

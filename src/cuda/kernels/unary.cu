@@ -1,11 +1,11 @@
 /* The kernels of the rows with one input. */
 #include "cuda/kernels/elementwise.cuh"
 
-#define X(name, dtypes, result, flops, expression, help) LOOPS_##dtypes(PLAIN, name, result, 1, expression)
+#define X(name, dtypes, result, flops, expression) LOOPS_##dtypes(PLAIN, name, result, 1, expression)
 MR_UNARY_TABLE(X)
 #undef X
 
 /* What is for the CPU's vectors alone does not count here. */
-#define X(name, dtypes, result, flops, expression, near, condition, help)                          \
+#define X(name, dtypes, result, flops, expression, near, condition)                                \
     LOOPS_##dtypes(PLAIN, name, result, 1, expression)
 MR_RANGED_TABLE(X)
