@@ -33,6 +33,8 @@ LUA      ?= lua5.4
 TIMES    ?= $(if $(SAN),5,1)
 # TESTS="tests/lua/event.lua ..." makes `make check` run only those.
 TESTS    ?=
+# A folder that keeps the kernels that tests compile. Without, each run compiles them again.
+KERNEL_CACHE ?=
 
 # ---------------------------------------------------------------- tools and libraries
 
@@ -86,7 +88,8 @@ endif
 
 # Flags of one folder: CFLAGS_<folder>. The operation bodies are loops for the vectoriser; a value must
 # not depend on whether the compiler fused a multiply with an add.
-CFLAGS_ops := -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off
+# without where each variable is at each instruction: for those loops the compiler needs a sixth of its time to find out.
+CFLAGS_ops := -O3 -fno-var-tracking -fno-math-errno -fno-trapping-math -ffp-contract=off
 # The interpreter's loops over lanes, too; lanes.h is compiled a second time, for processors with AVX2 and FMA.
 CFLAGS_ptx := -fno-math-errno -fno-trapping-math -ffp-contract=off
 ifneq ($(filter x86_64-%,$(shell $(CC) -dumpmachine)),)
@@ -199,7 +202,7 @@ $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(Q)$(call compile,$(firstword $(subst /, ,$*)))
 
-$(patsubst %,$(BUILD)/obj/src/ptx/run/%.o,global lanes lanes_v3 load local memory shared): CFLAGS_ptx += -O3
+$(patsubst %,$(BUILD)/obj/src/ptx/run/%.o,global lanes lanes_v3 load local memory shared): CFLAGS_ptx += -O3 -fno-var-tracking
 $(BUILD)/obj/src/ptx/run/lanes_v3.o: CFLAGS_ptx += $(CFLAGS_ptx_v3)
 
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/flags.stamp
@@ -356,10 +359,21 @@ SAN_ENV := ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:intercept_tls
            UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
            TSAN_OPTIONS=halt_on_error=1:die_after_fork=0:allocator_may_return_null=1
 
+# What is linked for them: all C tests, or those of TESTS.
+TESTS_BIN := $(if $(TESTS),$(filter $(TESTS:./%=%),$(TEST_BIN)),$(TEST_BIN))
+RUN_TESTS = $(if $(SAN),$(SAN_ENV)) $(LUA) tests/run.lua --host $(HOST) --times $(TIMES) \
+            $(if $(KERNEL_CACHE),--cache $(abspath $(KERNEL_CACHE)))
+
 .PHONY: check
-check: all $(if $(TESTS),$(filter $(TEST_BIN),$(TESTS)),$(TEST_BIN)) $(TERMINAL) $(FAKE_CUDA) $(PTX) $(BUILD)/sample_trace  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
-	@$(if $(SAN),$(SAN_ENV)) $(LUA) tests/run.lua --host $(HOST) --times $(TIMES) \
-	    $(or $(TESTS),$(ALL_TESTS))
+check: all $(TESTS_BIN) $(TERMINAL) $(FAKE_CUDA) $(PTX) $(BUILD)/sample_trace  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
+	@$(RUN_TESTS) $(or $(TESTS),$(ALL_TESTS))
+
+# What make check runs for some seconds, with the counts that take minutes (docs/performance.md has both).
+LONG_TESTS := tests/fuzz/random_calls.lua tests/lua/waits_random.lua tests/lua/explore_memory.lua tests/lua/examples_seeds.lua \
+              $(addprefix $(BUILD)/tests/test_,compile explore_differential hazard_mutation model_history program_random script)
+.PHONY: check-long
+check-long:  ## random tests of make check with many more programs, calls and seeds
+	@MILLRACE_LONG=1 $(MAKE) --no-print-directory check TESTS="$(LONG_TESTS)"
 
 .PHONY: check-recipes
 check-recipes: all $(TERMINAL) $(FAKE_CUDA) $(PTX)  ## follow the recipes of docs/contributing.md on a copy of the tree
@@ -367,7 +381,7 @@ check-recipes: all $(TERMINAL) $(FAKE_CUDA) $(PTX)  ## follow the recipes of doc
 
 .PHONY: check-san
 check-san:  ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
-	@$(MAKE) --no-print-directory SAN=address,undefined BUILD=$(BUILD)/san check
+	@FUZZ_CALLS=$${FUZZ_CALLS:-20000} $(MAKE) --no-print-directory SAN=address,undefined BUILD=$(BUILD)/san check
 
 .PHONY: check-gcstress
 check-gcstress:  ## the Lua tests and examples under both, with garbage collected before each call that could collect it

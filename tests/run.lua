@@ -1,6 +1,7 @@
 -- Runs test files, each in a process of its own with a time limit, a few at once, and counts.
 --
---     lua5.4 tests/run.lua --host build/millrace [--jobs N] [--times N] [--calls DIR] [--all] [FILE...]
+--     lua5.4 tests/run.lua --host build/millrace [--jobs N] [--times N] [--calls DIR] [--cache DIR] [--all]
+--                          [FILE...]
 --
 -- What a FILE is follows from its name:
 --     scripts/examples/X.lua   its output must equal tests/examples/X.out
@@ -18,6 +19,9 @@
 -- --all adds every tests/<folder>/*.lua and every example. Deeper folders hold what tests read.
 -- --calls notes in files of DIR which functions the Lua files call (lua/coverage/record.lua), except those that are
 -- about the host itself.
+--
+-- --cache keeps compiled kernels in DIR, for the next run with the same DIR. Otherwise they last for this run alone.
+-- MILLRACE_LONG in the environment asks random tests for the counts of `make check-long`.
 --
 -- The first lines of a Lua file may say, each in a comment of its own:
 --     -- timeout: 120                  seconds of processor time on each of two cores, in place of 60 (180 for C);
@@ -71,7 +75,7 @@ end
 
 local function usage(problem)
   io.stderr:write("tests/run.lua: ", problem, "\n",
-    "usage: lua5.4 tests/run.lua --host PATH [--jobs N] [--times N] [--calls DIR] [--all] [FILE...]\n")
+    "usage: lua5.4 tests/run.lua --host PATH [--jobs N] [--times N] [--calls DIR] [--cache DIR] [--all] [FILE...]\n")
   os.exit(2)
 end
 
@@ -91,6 +95,7 @@ local function parse_arguments(argv)
     elseif a == "--jobs" then options.jobs = number()
     elseif a == "--times" then options.times = number()
     elseif a == "--calls" then options.calls = value()
+    elseif a == "--cache" then options.cache = value()
     elseif a == "--all" then
       options.all = true
       for _, file in ipairs(lines_of("ls tests/*/*.lua scripts/examples/*.lua 2>/dev/null")) do
@@ -180,7 +185,7 @@ local ENVIRONMENT = table.concat({
   -- each has to wait for a processor first, thousands of small products take minutes.
   "export OPENBLAS_NUM_THREADS=1",
   "export NO_COLOR=1 TERM=dumb LC_ALL=C MILLRACE_VERIFY_CLOSE=1 MILLRACE=%s MILLRACE_CALLS=%s MILLRACE_TIMES=%s",
-  "export MILLRACE_CACHE=%s", -- no kernel of another run, and none left in the user's own folder
+  "export MILLRACE_CACHE=%s", -- none is left in the user's own folder
   -- Some distributions install luaunit for Lua 5.3 only; it runs under 5.4.
   "export LUA_PATH='./tests/?.lua;;/usr/share/lua/5.4/?.lua;/usr/share/lua/5.3/?.lua'",
 }, "\n") .. "\n"
@@ -193,7 +198,7 @@ local function write_job(dir, number, test, options)
   if test.records then calls = calls .. "/" .. number end
   local verify = test.replays and "export MILLRACE_VERIFY_REPLAY=say\n" or ""
   local environment = ENVIRONMENT:format(quote(options.host), quote(options.calls and calls or ""), options.times,
-    quote(dir .. "/cache"))
+    quote(options.cache or dir .. "/cache"))
   write(base .. ".sh", environment .. verify .. ([[
 began=$(date +%%s%%N)
 ulimit -t %d

@@ -49,6 +49,9 @@ static inline void prefetch(const void *x, size_t ahead, size_t bytes) {
     JOIN_HALVES(2, joined)                                                                         \
     JOIN_HALVES(1, joined)
 
+/* A function of its own: several others call it, and a copy in each costs the compiler seconds and the caller no time. */
+#define APART __attribute__((noinline))
+
 /* The same with lanes that are vectors over rows. */
 #define JOIN_ROWS(half, joined)                                                                    \
     for (int l = 0; l < (half); l++)                                                               \
@@ -184,8 +187,8 @@ _Static_assert(MR_LANES == 64, "the lanes are halved down to one");
 /* The same as `leaf` of each row. Short rows are folded side by side: a lane is a vector over the rows. Lanes that have no
  * element are left out, as joining with what a fold begins with changes nothing. */
 #define FOLD_ROWS(name, tag, T_, load, A_, begin, step, joined, final_)                            \
-    MR_INLINE void name##_each_##tag(const T_ *p, int64_t apart, int64_t n, int64_t count,         \
-                                     A_ *out) {                                                    \
+    MR_CLONES static APART void name##_each_##tag(const T_ *p, int64_t apart, int64_t n,           \
+                                                  int64_t count, A_ *out) {                        \
         typedef A_ A;                                                                              \
         EACH_ROW(name##_lanes_##tag(p + w * apart, n, lane), joined)                               \
     }                                                                                              \
@@ -407,35 +410,34 @@ static double var_of(double squares, int64_t n, const mr_params *params) {
     return squares / (freedom > 0 ? freedom : 0);
 }
 
-#define VAR_ROWS(name, tag, T, load, result)                                                       \
-    MR_CLONES static void name##_rows_##tag(const void *x, int64_t apart, int64_t n,               \
-                                            int64_t count, const mr_params *params, void *out) {   \
+/* The mean of each row, then the squares around it; a leaf's are those of all its lanes. */
+#define VAR_ROWS(tag, T, load)                                                                     \
+    MR_CLONES static void var_rows_##tag(const void *x, int64_t apart, int64_t n, int64_t count,   \
+                                         const mr_params *params, void *out) {                     \
         const T *p = x;                                                                            \
         double mean[MR_SHORT_ROWS] = {0}, squares[MR_SHORT_ROWS] = {0}, *v = out;                  \
-        if (n > MR_SHORT) {                                                                        \
-            mean_each_##tag(p, apart, n, count, mean);                                             \
-            for (int64_t w = 0; w < count; w++) mean[w] /= (double)n;                              \
-            squares_each_##tag(p, apart, n, count, mean, squares);                                 \
-            for (int64_t w = 0; w < count; w++) v[w] = result(var_of(squares[w], n, params));      \
-            return;                                                                                \
-        }                                                                                          \
         mean_rows_##tag(x, apart, n, count, params, mean);                                         \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            for (int64_t w = 0; w < count; w++) {                                                  \
-                double d = (double)load(p[w * apart + i]) - mean[w];                               \
-                squares[w] += d * d;                                                               \
-            }                                                                                      \
-        for (int64_t w = 0; w < count; w++) v[w] = result(var_of(squares[w], n, params));          \
+        if (n > MR_SHORT) squares_each_##tag(p, apart, n, count, mean, squares);                   \
+        else                                                                                       \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                for (int64_t w = 0; w < count; w++) {                                              \
+                    double d = (double)load(p[w * apart + i]) - mean[w];                           \
+                    squares[w] += d * d;                                                           \
+                }                                                                                  \
+        for (int64_t w = 0; w < count; w++) v[w] = var_of(squares[w], n, params);                  \
+    }                                                                                              \
+    static void std_rows_##tag(const void *x, int64_t apart, int64_t n, int64_t count,             \
+                               const mr_params *params, void *out) {                               \
+        double *v = out;                                                                           \
+        var_rows_##tag(x, apart, n, count, params, out);                                           \
+        for (int64_t w = 0; w < count; w++) v[w] = sqrt(v[w]);                                     \
     }
-#define ALL_VAR_ROWS(name, result)                                                                 \
-    VAR_ROWS(name, f32, float, LOAD, result)                                                       \
-    VAR_ROWS(name, f64, double, LOAD, result)                                                      \
-    VAR_ROWS(name, u8, uint8_t, LOAD, result)                                                      \
-    VAR_ROWS(name, i32, int32_t, LOAD, result)                                                     \
-    VAR_ROWS(name, i64, int64_t, LOAD, result)                                                     \
-    VAR_ROWS(name, b8, uint8_t, LOAD_BOOL, result)
-ALL_VAR_ROWS(var, LOAD)
-ALL_VAR_ROWS(std, sqrt)
+VAR_ROWS(f32, float, LOAD)
+VAR_ROWS(f64, double, LOAD)
+VAR_ROWS(u8, uint8_t, LOAD)
+VAR_ROWS(i32, int32_t, LOAD)
+VAR_ROWS(i64, int64_t, LOAD)
+VAR_ROWS(b8, uint8_t, LOAD_BOOL)
 
 static void var_join(mr_cell *left, const mr_cell *right) {
     if (right->i == 0) return;

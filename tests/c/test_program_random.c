@@ -1,6 +1,6 @@
 /* Random programs on the virtual GPU, recorded and carried out again: the same values, answers, errors, times, bytes and
- * verdicts of the checker, under the chooser that they ran with. MR_PROGRAMS sets how many (10000; nightly more),
- * MR_PROGRAM_SEED where they begin. */
+ * verdicts of the checker, under the chooser that they ran with. MR_PROGRAMS sets how many (2000; 10000 in
+ * `make check-long`; nightly more), MR_PROGRAM_SEED where they begin. */
 #include <stdlib.h>
 
 #include "naive_hazard.c"
@@ -393,6 +393,10 @@ static uint64_t setting(const char *name, uint64_t otherwise) {
     return text ? strtoull(text, NULL, 10) : otherwise;
 }
 
+static uint64_t usual(void) {
+    return getenv("MILLRACE_LONG") ? 10000 : 2000;
+}
+
 typedef struct {
     uint64_t exact, hazards;
 } tally;
@@ -440,12 +444,12 @@ static void seeds_that_failed_once(void **state) {
 
 static void a_replay_gives_the_same(void **state) {
     (void)state;
-    try_programs(true, setting("MR_PROGRAMS", 10000));
+    try_programs(true, setting("MR_PROGRAMS", usual()));
 }
 
 static void also_when_recording_began_later(void **state) {
     (void)state;
-    try_programs(false, setting("MR_PROGRAMS", 10000) / 10);
+    try_programs(false, setting("MR_PROGRAMS", usual()) / 10);
 }
 
 static int free_verdicts(void **state) {

@@ -14,7 +14,7 @@
 -- Sizes are small or absurd, never merely large: a script may well ask for 30 GB and get them.
 local mr = require "millrace"
 
-local CALLS = tonumber(arg and arg[1] or os.getenv("FUZZ_CALLS")) or 60000
+local CALLS = tonumber(arg and arg[1] or os.getenv("FUZZ_CALLS")) or os.getenv("MILLRACE_LONG") and 60000 or 6000
 local SEED = tonumber(arg and arg[2] or os.getenv("FUZZ_SEED")) or 20240
 if SEED == 0 then SEED = os.time() end
 local TRACE = os.getenv("FUZZ_TRACE") -- shows each call before it is made
@@ -23,11 +23,12 @@ local MOST_ELEMENTS = 4096 -- what is kept for later calls
 print(("random_calls: %d calls, seed %d"):format(CALLS, SEED))
 math.randomseed(SEED)
 
--- The collector in turn without a pause, in generations, and as usual.
+-- In turn a whole collection wherever one can begin, generations, and steps so small that a collection lasts for many
+-- calls.
 local function collect_hard(turn)
   if turn % 3 == 0 then collectgarbage("incremental", 50, 1000)
   elseif turn % 3 == 1 then collectgarbage("generational", 5, 50)
-  else collectgarbage("incremental", 100, 400) end
+  else collectgarbage("incremental", 100, 100, 10) end
 end
 local random = math.random
 local function pick(list) return list[random(#list)] end

@@ -4,7 +4,8 @@
 -- runs are equivalent if each allocation found the same memory and each pair of operations that touch the same bytes
 -- ran in the same order. mr.explore must carry out one schedule of each class, and come to the same outcomes.
 --
--- MR_EXPLORE_MEMORY_PROGRAMS sets how many programs (80), MR_EXPLORE_MEMORY_SEED where they begin.
+-- MR_EXPLORE_MEMORY_PROGRAMS sets how many programs (20; 80 in `make check-long`), MR_EXPLORE_MEMORY_SEED where they
+-- begin.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
 -- not checked: schedules are explored
@@ -13,7 +14,7 @@ local T = require "millrace.testing"
 
 T.rule("explore_memory")
 
-local PROGRAMS = tonumber(os.getenv("MR_EXPLORE_MEMORY_PROGRAMS")) or 80
+local PROGRAMS = tonumber(os.getenv("MR_EXPLORE_MEMORY_PROGRAMS")) or os.getenv("MILLRACE_LONG") and 80 or 20
 local SEED = tonumber(os.getenv("MR_EXPLORE_MEMORY_SEED")) or 1
 local STREAMS, MOST_RUNS = 3, 1500
 local SMALL, LARGE = 128, 256 -- elements of f32: one block of the pool, and two
