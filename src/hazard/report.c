@@ -67,7 +67,7 @@ static bool is_known(checker *c, const found_pair *pair, mr_hazard_kind kind, bo
     return true;
 }
 
-static mr_hazard_report *copy_of(const mr_hazard_report *draft) {
+static mr_hazard_report *copy_of_report(const mr_hazard_report *draft) {
     mr_hazard_report *copy = malloc(sizeof *copy);
     if (copy) *copy = *draft;
     return copy;
@@ -76,7 +76,7 @@ static mr_hazard_report *copy_of(const mr_hazard_report *draft) {
 /* Until the script goes on (collected.c). */
 static void keep_collected(checker *c, const mr_hazard_report *draft) {
     bool fits = c->collected.count < MR_HAZARD_MAX_REPORTS;
-    mr_hazard_report *kept = fits ? copy_of(draft) : NULL;
+    mr_hazard_report *kept = fits ? copy_of_report(draft) : NULL;
     if (kept && !mr_vec_push(&c->collected, kept)) free(kept);
 }
 
@@ -113,7 +113,8 @@ void mr_hazard_pair_found(checker *c, const found_pair *pair) {
     if (held && data) mr_hazard_add_tensor(held, draft.tensor);
     if (held) return;
     if (is_new) mr_hazard_hold(c, report, false);
-    else if (refuses && (report = copy_of(&draft)) != NULL) /* the one at hand, not the first one */
+    else if (refuses &&
+             (report = copy_of_report(&draft)) != NULL) /* the one at hand, not the first one */
         mr_hazard_hold(c, report, true);
 }
 
