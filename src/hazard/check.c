@@ -26,7 +26,8 @@ static void copy_command(checker *c, const mr_command *command, actor *a, bool h
     if (MR_BROKEN(COPY_ASYNC)) host_waits = true;
     if (MR_BROKEN(COPY_D2D) && synchronous && direction == MR_COPY_D2D) host_waits = true;
     if (MR_BROKEN(STAGED) && rules.reads_source) host_waits = true;
-    mr_order_facts facts = a->lane.facts | (host_waits ? MR_FACT_FOR_ITSELF : 0);
+    if (!host_waits) return;
+    mr_order_facts facts = a->lane.facts | MR_FACT_FOR_ITSELF;
     if (mr_place_in(mr_order_returned(facts, MR_GUARANTEED), MR_PLACE_NODE))
         mr_hazard_order_stream_sync(c, a, command->seq);
 }

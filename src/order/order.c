@@ -190,8 +190,3 @@ mr_order_copy_rules mr_order_copy_guaranteed(const mr_command *command) {
     mr_order_copy_rules nothing = {0}, rules = mr_order_copy_of(&copy);
     return rules.is_open ? nothing : rules;
 }
-
-bool mr_order_writes_pageable(mr_command_id kind, mr_memory_kind to) {
-    if (kind == MR_COMMAND_HOST_FUNCTION) return true;
-    return kind == MR_COMMAND_COPY && to == MR_MEMORY_PAGEABLE;
-}

@@ -202,6 +202,9 @@ mr_order_copy_rules mr_order_copy_of(const mr_order_copy *copy);
 /* What is guaranteed of it: where both are permitted, neither that it waits nor that it has read the source. */
 mr_order_copy_rules mr_order_copy_guaranteed(const mr_command *command);
 /* Whether it may write pageable memory when it runs: a copy there, or a host function, which does as it likes. */
-bool mr_order_writes_pageable(mr_command_id kind, mr_memory_kind to);
+static inline bool mr_order_writes_pageable(mr_command_id kind, mr_memory_kind to) {
+    return kind == MR_COMMAND_HOST_FUNCTION ||
+           (kind == MR_COMMAND_COPY && to == MR_MEMORY_PAGEABLE);
+}
 
 #endif

@@ -202,6 +202,23 @@ static void leave(vgpu *gpu, work *w, const mr_order_row *row) {
     }
 }
 
+/* Rows that ask nothing of `enter` and `leave` need not be gone through at each command. */
+void mr_virtual_queue_rows(queue *q) {
+    mr_order_set idle = 0;
+    for (unsigned i = 0; i < MR_ORDER_ROWS; i++) {
+        const mr_order_row *row = &mr_order_rows[i];
+        bool enters = row->when == MR_AT_ENTER;
+        bool is_idle = enters ? row->from == MR_PLACE_HOST
+                              : row->to == MR_PLACE_LANE || row->to == MR_PLACE_RECORD ||
+                                    row->to == MR_PLACE_FREED || row->to == MR_PLACE_DEVICE;
+        idle |= (mr_order_set)is_idle << i;
+    }
+    for (int kind = 0; kind < MR_ORDER_KINDS; kind++) {
+        q->lane.enter[kind] &= ~idle;
+        q->lane.leave[kind] &= ~idle;
+    }
+}
+
 static bool make_mark(vgpu *gpu, const mr_command *command, work *w) {
     mr_event *event = command->u.event.event;
     mark *m = mr_slab_alloc(&gpu->marks), *old = event->impl;

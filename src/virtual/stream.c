@@ -11,6 +11,7 @@ mr_status mr_virtual_stream_open(mr_stream *stream) {
                  .stream_id = stream->id,
                  .priority = stream->priority};
     mr_order_lane_init(&q->lane, stream->kind, stream->blocking, MR_ALLOCATOR);
+    mr_virtual_queue_rows(q);
     if (device->last) device->last->next = q;
     else device->first = q;
     device->last = q;
