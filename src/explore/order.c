@@ -49,13 +49,16 @@ mr_status order_open(order *o, const mr_player *player, uint32_t grain) {
                  .devices = (uint32_t)mr_player_machine(player)->device_count};
     o->first_node = calloc(count + 1, sizeof *o->first_node);
     o->items = calloc(count + 1, sizeof *o->items);
-    bool fine = o->first_node && o->items;
+    o->rows = calloc(count + 1, sizeof *o->rows);
+    o->gathered = calloc(o->lanes + 1u, sizeof *o->gathered);
+    bool fine = o->first_node && o->items && o->rows && o->gathered;
     for (size_t i = 0; i < count && fine; i++) {
         o->items[i] = mr_player_item_at(player, i);
         o->first_node[i] = (uint32_t)o->nodes.count;
         fine = add_nodes_of(o, i, grain);
     }
     if (fine) {
+        order_find_rows(o, count);
         o->first_node[count] = (uint32_t)o->nodes.count;
         o->words_in_set = (uint32_t)(o->nodes.count / 64 + 1);
         o->word_count = o->words_in_set * (o->nodes.count + o->lanes + o->events + o->storages +
@@ -73,6 +76,8 @@ void order_close(order *o) {
     mr_vec_free(&o->changes);
     free(o->first_node);
     free(o->items);
+    free(o->rows);
+    free(o->gathered);
     free(o->words);
     *o = (order){0};
 }

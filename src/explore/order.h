@@ -31,6 +31,15 @@ typedef struct {
     uint64_t was;
 } order_change;
 
+/* The rows of an item (order/order.h). */
+typedef struct {
+    bool in_stream;
+    mr_order_set enter, leave;
+    mr_order_set
+        waits; /* what the host waits for; of a copy, before it reads the source, where it waits then */
+    bool known_done; /* once the host has waited for the item itself, it comes after that */
+} order_rows;
+
 /* Sets are offsets into `words`. */
 typedef struct {
     const mr_player *player;
@@ -38,6 +47,9 @@ typedef struct {
     uint32_t lanes, events, storages, devices;
     MR_VEC(order_node) nodes; /* of the whole program, in the order of submission */
     mr_player_item *items;    /* as the player has them */
+    order_rows *rows;         /* by item */
+    mr_order_set host_enter;  /* of the host's own part of an item */
+    bool *gathered;           /* by lane: the default stream of its device comes after it */
     uint32_t *first_node;     /* by item; [count of items]: all nodes */
     uint32_t placed;          /* nodes that are in the order by now: the first ones */
     uint64_t *words;
@@ -113,6 +125,9 @@ void order_copy(order *o, const order *from);
 bool order_is_marker(const mr_player_item *it);
 
 /* ---- rules.c: what an item is */
+
+/* Sets `rows` and `gathered`. */
+void order_find_rows(order *o, size_t count);
 
 typedef enum {
     ITEM_PLAIN,   /* orders nothing and looks at nothing, or only orders */

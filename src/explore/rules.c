@@ -141,14 +141,31 @@ bool order_is_marker(const mr_player_item *it) {
 
 /* ---- places */
 
-static void join_gathered(order *o, const mr_device *device) {
+void order_find_rows(order *o, size_t count) {
+    o->host_enter = mr_order_find(MR_FACT_BY_HOST, MR_AT_ENTER, MR_ALLOCATOR);
     for (uint32_t lane = 0; lane < o->lanes; lane++) {
         const mr_stream *s = mr_player_stream(o->player, lane);
-        if (!s || s->device != device) continue;
-        mr_order_facts facts = mr_order_facts_of_stream(s->kind, s->blocking);
-        if (mr_place_in(mr_order_given(facts, MR_ALLOCATOR), MR_PLACE_GATHERED))
-            order_scratch_join(o, order_lane(o, lane));
+        mr_order_facts facts = s ? mr_order_facts_of_stream(s->kind, s->blocking) : 0;
+        o->gathered[lane] = mr_place_in(mr_order_given(facts, MR_ALLOCATOR), MR_PLACE_GATHERED);
     }
+    for (size_t i = 0; i < count; i++) {
+        const mr_player_item *it = &o->items[i];
+        mr_order_facts facts = facts_of(it), itself = facts | MR_FACT_FOR_ITSELF;
+        bool copy = it->kind == MR_COMMAND_COPY;
+        o->rows[i] = (order_rows){
+            .in_stream = (facts & MR_FACT_SUBMITTED) != 0,
+            .enter = mr_order_find(facts, MR_AT_ENTER, MR_ALLOCATOR),
+            .leave = mr_order_find(facts, MR_AT_LEAVE, MR_ALLOCATOR),
+            .waits = copy ? mr_order_find(facts | MR_FACT_FOR_EARLIER, MR_AT_CALL, MR_ALLOCATOR)
+                          : mr_order_find(facts, MR_AT_RETURN, MR_ALLOCATOR),
+            .known_done = mr_place_in(mr_order_returned(itself, MR_ALLOCATOR), MR_PLACE_NODE)};
+    }
+}
+
+static void join_gathered(order *o, const mr_device *device) {
+    for (uint32_t lane = 0; lane < o->lanes; lane++)
+        if (o->gathered[lane] && mr_player_stream(o->player, lane)->device == device)
+            order_scratch_join(o, order_lane(o, lane));
 }
 
 static void join_device(order *o, int device) {
@@ -184,9 +201,8 @@ static void take(order *o, const mr_player_item *it, const mr_order_row *row) {
     }
 }
 
-static void take_all(order *o, const mr_player_item *it, mr_order_facts facts, mr_order_when when) {
-    for (mr_order_set set = mr_order_find(facts, when, MR_ALLOCATOR); set; set &= set - 1)
-        take(o, it, mr_order_first(set));
+static void take_all(order *o, const mr_player_item *it, mr_order_set rows) {
+    for (; rows; rows &= rows - 1) take(o, it, mr_order_first(rows));
 }
 
 /* R33: a free comes after what the streams that use the memory have so far. */
@@ -223,19 +239,18 @@ static void give(order *o, size_t i, const mr_order_row *row) {
     }
 }
 
-static void give_all(order *o, size_t i, mr_order_facts facts) {
-    for (mr_order_set set = mr_order_find(facts, MR_AT_LEAVE, MR_ALLOCATOR); set; set &= set - 1)
-        give(o, i, mr_order_first(set));
+static void give_all(order *o, size_t i) {
+    for (mr_order_set rows = o->rows[i].leave; rows; rows &= rows - 1)
+        give(o, i, mr_order_first(rows));
 }
 
 /* ---- items */
 
-/* Records, waits, allocations and frees have their places in order_leave. */
+/* Records, waits and frees have their places in order_leave. An allocation's node is the host's look for memory. */
 void order_enter(order *o, size_t i) {
-    const mr_player_item *it = &o->items[i];
-    bool of_device = it->command && mr_command_is(it->command, MR_TRAIT_LAUNCH);
+    bool of_host = o->items[i].kind == MR_COMMAND_ALLOC;
     order_scratch_clear(o);
-    take_all(o, it, of_device ? facts_of(it) : MR_FACT_BY_HOST, MR_AT_ENTER);
+    take_all(o, &o->items[i], of_host ? o->host_enter : o->rows[i].enter);
 }
 
 /* Makes the scratch set that of the node alone. What is behind the node comes after it, and so after all before it. */
@@ -244,26 +259,24 @@ static void only(order *o, uint32_t node) {
     o->words[order_scratch(o) + node / 64] |= (uint64_t)1 << node % 64;
 }
 
-static void leave_marker(order *o, size_t i, mr_order_facts facts) {
+static void leave_marker(order *o, size_t i) {
     const mr_player_item *it = &o->items[i];
     order_scratch_clear(o);
-    take_all(o, it, facts, MR_AT_ENTER);
+    take_all(o, it, o->rows[i].enter);
     if (order_is_marker(it)) {
         order_place(o, o->first_node[i], order_scratch(o));
         only(o, o->first_node[i]);
     }
-    give_all(o, i, facts);
+    give_all(o, i);
 }
 
-static void leave_work(order *o, size_t i, mr_order_facts facts, bool asked) {
+static void leave_work(order *o, size_t i, bool asked) {
     uint32_t first = o->first_node[i], last = o->first_node[i + 1] - 1;
     only(o, last);
-    give_all(o, i, facts);
+    give_all(o, i);
     if (!o->nodes.items[first].parts) order_add(o, order_host(o), first); /* it read the source */
     if (o->items[i].kind != MR_COMMAND_COPY || !order_copy_of(o, i, asked).until_done) return;
-    facts |= MR_FACT_FOR_ITSELF;
-    if (mr_place_in(mr_order_returned(facts, MR_ALLOCATOR), MR_PLACE_NODE))
-        order_add(o, order_host(o), last);
+    if (o->rows[i].known_done) order_add(o, order_host(o), last);
 }
 
 static uint64_t blocks_of(uint64_t bytes) {
@@ -307,7 +320,7 @@ bool order_may_miss(order *o, size_t i) {
     const mr_player_item *alloc = &o->items[i];
     bool may_miss = false;
     order_scratch_clear(o);
-    take_all(o, alloc, facts_of(alloc), MR_AT_ENTER);
+    take_all(o, alloc, o->rows[i].enter);
     order_close_scratch(o);
     for (size_t k = 0; k < i; k++) {
         if (o->items[k].stream_slot == alloc->stream_slot || !frees_for(o, alloc, k)) continue;
@@ -334,24 +347,20 @@ bool order_is_open(const order *o, size_t i, bool *out_usual) {
 
 /* What a wait waits for, or a query asks for; of a copy, what the host waits for if it does before it reads the source. */
 void order_goal(order *o, size_t i) {
-    const mr_player_item *it = &o->items[i];
     order_scratch_clear(o);
-    mr_order_facts facts = facts_of(it);
-    if (it->kind == MR_COMMAND_COPY) take_all(o, it, facts | MR_FACT_FOR_EARLIER, MR_AT_CALL);
-    else take_all(o, it, facts, MR_AT_RETURN);
+    take_all(o, &o->items[i], o->rows[i].waits);
 }
 
 void order_leave(order *o, size_t i, bool asked) {
     const mr_player_item *it = &o->items[i];
     if (it->failed && it->kind != MR_COMMAND_ELAPSED) return;
-    mr_order_facts facts = facts_of(it);
-    if (facts & MR_FACT_SUBMITTED) {
+    if (o->rows[i].in_stream) {
         if (it->kind == MR_COMMAND_ALLOC) order_add(o, order_host(o), o->first_node[i]);
-        if (mr_command_is(it->command, MR_TRAIT_LAUNCH)) leave_work(o, i, facts, asked);
-        else leave_marker(o, i, facts);
+        if (mr_command_is(it->command, MR_TRAIT_LAUNCH)) leave_work(o, i, asked);
+        else leave_marker(o, i);
         return;
     }
-    give_all(o, i, facts);
+    give_all(o, i);
     bool may_be_no = order_class(o, i) == ITEM_QUERY || it->kind == MR_COMMAND_FREE_WAIT;
     if (may_be_no && !asked) return;
     order_goal(o, i);

@@ -24,18 +24,23 @@ mr_order_set mr_order_find(mr_order_facts facts, mr_order_when when, mr_strength
     mr_order_set set = 0;
     for (unsigned i = 0; i < MR_ORDER_ROWS; i++) {
         const mr_order_row *row = &mr_order_rows[i];
-        bool weak = strength < MR_ALLOCATOR && (row->allocator_for & facts);
-        bool holds = row->when == when && (row->needs & ~facts) == 0 && row->strength <= strength;
-        set |= (mr_order_set)(holds && !weak) << i;
+        if (row->when != when || (row->needs & ~facts) || row->strength > strength) continue;
+        if (strength < MR_ALLOCATOR && (row->allocator_for & facts)) continue;
+        set |= (mr_order_set)1 << i;
     }
     return set;
 }
 
-static mr_place_set places(mr_order_facts facts, mr_order_when when, mr_strength strength) {
+/* What the rows, all of that moment, are about. */
+static mr_place_set places_in(mr_order_set rows, mr_order_when when) {
     mr_place_set set = 0;
-    for (mr_order_set rows = mr_order_find(facts, when, strength); rows; rows &= rows - 1)
+    for (; rows; rows &= rows - 1)
         set |= 1u << (when == MR_AT_LEAVE ? mr_order_first(rows)->to : mr_order_first(rows)->from);
     return set;
+}
+
+static mr_place_set places(mr_order_facts facts, mr_order_when when, mr_strength strength) {
+    return places_in(mr_order_find(facts, when, strength), when);
 }
 
 mr_place_set mr_order_taken(mr_order_facts facts, mr_strength strength) {
@@ -59,8 +64,8 @@ void mr_order_lane_init(mr_order_lane *lane, mr_stream_kind kind, bool blocking,
         mr_order_facts of_kind = mr_order_facts_of_kind((mr_command_id)k, facts);
         lane->enter[k] = mr_order_find(of_kind, MR_AT_ENTER, strength);
         lane->leave[k] = mr_order_find(of_kind, MR_AT_LEAVE, strength);
-        lane->takes[k] = mr_order_taken(of_kind, strength);
-        lane->gives[k] = mr_order_given(of_kind, strength);
+        lane->takes[k] = places_in(lane->enter[k], MR_AT_ENTER);
+        lane->gives[k] = places_in(lane->leave[k], MR_AT_LEAVE);
     }
 }
 
