@@ -169,13 +169,13 @@ static void lower_barrier(vgpu *gpu, const work *w) {
 static bool enter(vgpu *gpu, work *w, const mr_order_row *row) {
     queue *q = w->queue;
     switch ((mr_place)row->from) {
-    case MR_PLACE_LANE: w->unfinished += q->tail != NULL; return true; /* link_tail */
     case MR_PLACE_GATHERED: return join_gathered(gpu, q->device, w);
     case MR_PLACE_RELEASED: return join_released(gpu, q, w);
     case MR_PLACE_WALL: return join_wall(gpu, q, w);
     case MR_PLACE_RECORD: return join_record(gpu, q, w);
     case MR_PLACE_FREED: return join_freed(gpu, w);
     case MR_PLACE_DEVICE: return join_walled_devices(gpu, w);
+    case MR_PLACE_LANE: /* the queue is a list: mr_virtual_enqueue */
     case MR_PLACE_HOST: /* it is submitted now */
     case MR_PLACE_NODE: break;
     }
@@ -208,7 +208,7 @@ void mr_virtual_queue_rows(queue *q) {
     for (unsigned i = 0; i < MR_ORDER_ROWS; i++) {
         const mr_order_row *row = &mr_order_rows[i];
         bool enters = row->when == MR_AT_ENTER;
-        bool is_idle = enters ? row->from == MR_PLACE_HOST
+        bool is_idle = enters ? row->from == MR_PLACE_HOST || row->from == MR_PLACE_LANE
                               : row->to == MR_PLACE_LANE || row->to == MR_PLACE_RECORD ||
                                     row->to == MR_PLACE_FREED || row->to == MR_PLACE_DEVICE;
         idle |= (mr_order_set)is_idle << i;
@@ -304,6 +304,7 @@ mr_status mr_virtual_enqueue(work *w, uint64_t earliest) {
         leaves |= mr_order_find(q->lane.facts | MR_FACT_WALL, MR_AT_LEAVE, MR_ALLOCATOR);
     }
     bool fine = true;
+    w->unfinished = q->tail != NULL;
     for (; enters && fine; enters &= enters - 1) fine = enter(gpu, w, mr_order_first(enters));
     if (!fine || (command->kind == MR_COMMAND_RECORD && !make_mark(gpu, command, w))) {
         mr_virtual_free_edges_in(gpu, w);

@@ -354,7 +354,8 @@ static void every_row_counts_in_the_queue(void **unused) {
     static const order_inherent inherent[] = {
         {MR_ORDER_CALL, "what the host has waited for is done"},
         {MR_ORDER_TO_HOST, "likewise"},
-        {MR_ORDER_TO_STREAM, "a queue is its list of works"},
+        {MR_ORDER_STREAM, "a queue is its list of works"},
+        {MR_ORDER_TO_STREAM, "likewise"},
         {MR_ORDER_TO_DEVICE, "a device is all its queues"},
         {MR_ORDER_REUSE, "the pool decides, and its own tests judge it"},
         {MR_ORDER_TO_FREED, "likewise"},
