@@ -49,8 +49,13 @@ static inline void prefetch(const void *x, size_t ahead, size_t bytes) {
     JOIN_HALVES(2, joined)                                                                         \
     JOIN_HALVES(1, joined)
 
-/* A function of its own: several others call it, and a copy in each costs the compiler seconds and the caller no time. */
+/* A function of its own: several others call it, and a copy in each costs the compiler seconds and the caller no time. Clang
+ * puts no function of several versions into others, and takes no such attribute beside them. */
+#ifdef __clang__
+#define APART
+#else
 #define APART __attribute__((noinline))
+#endif
 
 /* The same with lanes that are vectors over rows. */
 #define JOIN_ROWS(half, joined)                                                                    \
