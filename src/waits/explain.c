@@ -326,7 +326,7 @@ static void say_what_orders(wait_judge *j, const wait_round *r, mr_site where, m
         mr_buffer_puts(out, ":\n");
         mr_buffer_puts(out, chain.data);
     } else {
-        mr_buffer_puts(out, "no hazard comes in addition without it");
+        mr_buffer_puts(out, "without it, no access has a hazard that has none now");
     }
     mr_buffer_free(&chain);
 }
@@ -356,7 +356,7 @@ void mr_waits_say_redundant(wait_judge *j, size_t wait, bool adds, bool with_cha
     } else {
         if (!adds) mr_buffer_puts(out, "what it waits for is ordered before already; ");
         if (with_chain) say_what_orders(j, r, where, out);
-        else mr_buffer_puts(out, "no hazard comes in addition without it");
+        else mr_buffer_puts(out, "without it, no access has a hazard that has none now");
     }
     size_t clock = clock_after(j, r);
     if (clock != NO_ITEM)

@@ -22,10 +22,11 @@ typedef enum {
 } mr_wait_kind;
 
 #define MR_WAIT_VERDICT_LIST(X)                                                                    \
-    X(NEEDED, "needed")       /* without it alone there is a hazard */                             \
-    X(TOGETHER, "together")   /* others order the same; without them, too, there is a hazard */    \
-    X(UNKNOWN, "unknown")     /* without it alone an order is lost that nobody follows */          \
-    X(REDUNDANT, "redundant") /* whatever else goes, it makes no difference */
+    X(NEEDED, "needed")     /* without it alone there is a hazard */                               \
+    X(TOGETHER, "together") /* others order the same; without them, too, there is a hazard */      \
+    X(UNKNOWN, "unknown")   /* without it alone an order is lost that nobody follows */            \
+    X(REDUNDANT,                                                                                   \
+      "redundant") /* whatever else goes, no access gets a hazard that has none with all waits */
 
 typedef enum {
 #define X(name, text) MR_WAIT_IS_##name,

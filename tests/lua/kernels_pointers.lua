@@ -184,6 +184,28 @@ function TestPointers.test_waits_and_explorer_see_a_guarded_store()
   for _, wait in ipairs(waits) do lu.assertEquals(wait.verdict, "needed") end
 end
 
-unchecked(TestPointers, "schedules are explored", "test_waits_and_explorer_see_a_guarded_store")
+-- A launch runs in one order of its threads: the headline does not claim more.
+function TestPointers.test_a_race_inside_a_launch_bounds_the_claim()
+  local add = mr.kernel[[__global__ void inc(int *c) { c[0] = c[0] + 1; }]]
+  local atomic = mr.kernel[[__global__ void inc(int *c) { atomicAdd(c, 1); }]]
+  mr.machine.settings{kernel_checks = 2}
+  local function headline(k)
+    local c = mr.zeros(1, {dtype = "i32"})
+    mr.synchronize()
+    local result = mr.explore(function()
+      c:zero_()
+      k[{4, 32}](c)
+      return c:item()
+    end)
+    return tostring(result):match("^[^\n]*")
+  end
+  local of_add, of_atomic = headline(add), headline(atomic)
+  mr.machine.settings{kernel_checks = 1}
+  lu.assertEquals(of_add, "1 schedule, 1 outcome: deterministic but for races inside launches")
+  lu.assertEquals(of_atomic, "1 schedule, 1 outcome: deterministic")
+end
+
+unchecked(TestPointers, "schedules are explored", "test_waits_and_explorer_see_a_guarded_store",
+  "test_a_race_inside_a_launch_bounds_the_claim")
 
 os.exit(lu.LuaUnit.run())

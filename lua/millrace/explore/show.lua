@@ -73,7 +73,13 @@ return function(tools, values)
 
   local function headline(r)
     local text = ("%s, %s"):format(plural(r.schedules, "schedule"), plural(#r.outcomes, "outcome"))
-    if r.deterministic then return text .. ": deterministic" end
+    if r.deterministic then
+      for _, h in ipairs(r.hazards) do
+        -- A launch runs in one order of its threads.
+        if h.kind == "race-in-kernel" then return text .. ": deterministic but for races inside launches" end
+      end
+      return text .. ": deterministic"
+    end
     if not r.complete then text = text .. "; not all schedules: " .. (r.incomplete or "?") end
     if r.estimate then text = text .. words.format(" (about %.3g in all)", r.estimate) end
     return text

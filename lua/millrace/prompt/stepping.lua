@@ -129,7 +129,7 @@ return function(commands)
     complete = function() return { "timed", "adversarial", "random:", "manual" } end,
     run = function(words) return setting(commands, "chooser", words) end }
   add{ name = "model", usage = "[name]", is_noted = is_set,
-    text = "Shows or sets the device model: h200, a100, rtx4090, t4, or a file.",
+    text = "Shows or sets the device model: h200, h100, a100, rtx4090, t4, or a file.",
     complete = function() return { "h200", "a100", "rtx4090", "t4" } end,
     run = function(words) return setting(commands, "model", words) end }
   add{ name = "device", usage = "[ordinal]", is_noted = is_set, text = "Lists the devices, or makes one current.",
