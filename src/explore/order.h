@@ -79,7 +79,7 @@ static inline bool order_has(const order *o, uint32_t set, uint32_t node) {
 void order_add(order *o, uint32_t set, uint32_t node);
 void order_join(order *o, uint32_t set, uint32_t other);   /* set |= other */
 void order_assign(order *o, uint32_t set, uint32_t other); /* set = other */
-/* Of the scratch set, which is nobody's: changes to it are not taken back. */
+/* The scratch set is nobody's: changes to it are not taken back. */
 static inline void order_scratch_join(order *o, uint32_t other) {
     uint64_t *scratch = o->words + order_scratch(o);
     for (uint32_t i = 0; i < o->words_in_set; i++) scratch[i] |= o->words[other + i];

@@ -43,17 +43,13 @@ static bool has_pageable_writer(const order *o) {
  * that. */
 mr_order_copy_rules order_copy_of(const order *o, size_t i, bool asked) {
     const mr_player_item *it = &o->items[i];
-    uint64_t bytes = it->command->u.copy.bytes;
-    bool may_stage = memory_of(it, 1) == MR_MEMORY_PAGEABLE;
-    return mr_order_copy_of(&(mr_order_copy){
-        .direction = it->command->u.copy.direction,
-        .to = memory_of(it, 0),
-        .from = memory_of(it, 1),
-        .synchronous = it->command->u.copy.synchronous,
-        .of_graph = it->command->launch != MR_LAUNCH_NONE,
-        .fits_staging = may_stage && bytes <= (uint64_t)setting(o, "staging_bytes"),
-        .pageable_writer = may_stage && has_pageable_writer(o),
-        .early = asked});
+    mr_order_copy copy = mr_order_copy_asked(it->command);
+    bool may_stage = copy.from == MR_MEMORY_PAGEABLE;
+    copy.fits_staging =
+        may_stage && it->command->u.copy.bytes <= (uint64_t)setting(o, "staging_bytes");
+    copy.pageable_writer = may_stage && has_pageable_writer(o);
+    copy.early = asked;
+    return mr_order_copy_of(&copy);
 }
 
 static item_class class_of_copy(const mr_player_item *it) {

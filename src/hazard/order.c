@@ -354,8 +354,8 @@ static void host_raise(checker *c, uint32_t slot, uint64_t seq) {
 void mr_hazard_order_stream_sync(checker *c, actor *t, uint64_t seq) {
     if (MR_BROKEN(HOST_SYNC)) return;
     barrier *b = &c->barriers[t->device];
-    if (gathers(
-            t)) { /* up to its last command: that blocking streams without one are covered is seen only (R5) */
+    /* Up to its last command: that it covers later work of blocking streams is only seen (R5). */
+    if (gathers(t)) {
         uint64_t covered = MR_BROKEN(HOST_SYNC_GROUP) ? seq : b->legacy_last;
         if (!MR_BROKEN(HOST_SYNC_LEGACY)) host_raise(c, b->group_slot, covered);
         mr_hazard_clock_to_host(c, b->released);

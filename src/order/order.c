@@ -147,14 +147,6 @@ uint64_t mr_order_walls(const mr_command *command) {
     return walls;
 }
 
-mr_order_facts mr_order_facts_of(const mr_command *command) {
-    const mr_stream *stream = command->stream;
-    bool at_once = command->kind == MR_COMMAND_FREE && command->u.at_once;
-    mr_order_facts lane =
-        stream && !at_once ? mr_order_facts_of_stream(stream->kind, stream->blocking) : NONE;
-    return mr_order_facts_of_kind(command->kind, lane) | (mr_order_walls(command) ? WALL : NONE);
-}
-
 /* ---- copies and the host */
 
 /* A buffer of the driver's takes the source in the call. It may not overtake what the stream has to do before (R1). */
@@ -184,14 +176,17 @@ mr_order_copy_rules mr_order_copy_of(const mr_order_copy *copy) {
     return rules;
 }
 
+mr_order_copy mr_order_copy_asked(const mr_command *command) {
+    return (mr_order_copy){.direction = command->u.copy.direction,
+                           .to = command->operands[0].tensor->storage->kind,
+                           .from = command->operands[1].tensor->storage->kind,
+                           .synchronous = command->u.copy.synchronous,
+                           .of_graph = command->launch != MR_LAUNCH_NONE};
+}
+
 mr_order_copy_rules mr_order_copy_guaranteed(const mr_command *command) {
-    mr_order_copy copy = {.direction = command->u.copy.direction,
-                          .to = command->operands[0].tensor->storage->kind,
-                          .from = command->operands[1].tensor->storage->kind,
-                          .synchronous = command->u.copy.synchronous,
-                          .of_graph = command->launch != MR_LAUNCH_NONE,
-                          .fits_staging = true,
-                          .early = true};
+    mr_order_copy copy = mr_order_copy_asked(command);
+    copy.fits_staging = copy.early = true;
     mr_order_copy_rules nothing = {0}, rules = mr_order_copy_of(&copy);
     return rules.is_open ? nothing : rules;
 }

@@ -6,7 +6,7 @@
  *
  * Each reader keeps the places in its own form: the virtual GPU as edges between pending commands (virtual/queue.c),
  * the hazard checker as vector clocks (hazard/order.c), its search through the log as lines (hazard/why.c), the
- * explorer as sets of bits (explore/order.c), a trace as edges between spans (trace/order.c). They differ in what they
+ * explorer as sets of bits (explore/rules.c), a trace as edges between spans (trace/order.c). They differ in what they
  * take: the checker only what CUDA guarantees, the others also what a device does.
  *
  * Not here: which block of memory an allocation gets (R29-R33), the record that a wait is bound to (R12), engines and
@@ -160,7 +160,7 @@ typedef struct {
 
 void mr_order_lane_init(mr_order_lane *lane, mr_stream_kind kind, bool blocking,
                         mr_strength strength);
-/* Of a plain command. */
+/* A plain command takes from that place, gives to it. */
 static inline bool mr_order_takes(const mr_order_lane *lane, mr_place place) {
     return mr_place_in(lane->takes[MR_COMMAND_OP], place);
 }
@@ -171,9 +171,8 @@ static inline bool mr_order_gives(const mr_order_lane *lane, mr_place place) {
 /* ---- facts */
 
 mr_order_facts mr_order_facts_of_stream(mr_stream_kind kind, bool blocking);
-/* Of the kind alone, with those of its stream (0: the host's). What a copy and a free add is decided by the caller. */
+/* What follows from the kind and the facts of its stream (0: the host's). The caller adds what a copy and a wait are. */
 mr_order_facts mr_order_facts_of_kind(mr_command_id kind, mr_order_facts stream);
-mr_order_facts mr_order_facts_of(const mr_command *command);
 
 /* The devices, as bits, that a synchronous copy between devices is a wall for (R60): those of both operands and the one
  * that was current. 0: it is no such copy. */
@@ -198,6 +197,8 @@ typedef struct {
     bool is_open;      /* CUDA permits both, and it did as `early` says */
 } mr_order_copy_rules;
 
+/* What the command says of it; the rest (staging, writers, `early`) is the reader's to fill in. */
+mr_order_copy mr_order_copy_asked(const mr_command *command);
 mr_order_copy_rules mr_order_copy_of(const mr_order_copy *copy);
 /* What is guaranteed of it: where both are permitted, neither that it waits nor that it has read the source. */
 mr_order_copy_rules mr_order_copy_guaranteed(const mr_command *command);

@@ -71,13 +71,9 @@ static mr_status enqueue(vgpu *gpu, work *w) {
 
 /* What R23 leaves open is decided here, where it matters. */
 static mr_order_copy_rules copy_rules(const vgpu *gpu, const mr_command *command) {
-    mr_order_copy copy = {.direction = command->u.copy.direction,
-                          .to = command->operands[0].tensor->storage->kind,
-                          .from = command->operands[1].tensor->storage->kind,
-                          .synchronous = command->u.copy.synchronous,
-                          .of_graph = command->launch != MR_LAUNCH_NONE,
-                          .fits_staging = command->u.copy.bytes <= (uint64_t)gpu->set.staging_bytes,
-                          .pageable_writer = gpu->pageable_writers > 0};
+    mr_order_copy copy = mr_order_copy_asked(command);
+    copy.fits_staging = command->u.copy.bytes <= (uint64_t)gpu->set.staging_bytes;
+    copy.pageable_writer = gpu->pageable_writers > 0;
     mr_order_copy_rules rules = mr_order_copy_of(&copy);
     if (!rules.is_open) return rules;
     bool to_host = copy.direction == MR_COPY_D2H;
