@@ -4,8 +4,6 @@ max_line_length = 120
 codes = true
 self = false
 exclude_files = { "build*/" }
--- Written by `make docs` for editors: it declares, it does not run.
-files["lua/millrace/meta.lua"] = { ignore = { ".*" } }
 -- luaunit finds its tests among the globals whose name begins with "test".
 files["tests"] = { ignore = { "11[1-3]/[Tt]est.*", "131/[Tt]est.*" } }
 -- Scripts say what they discard.

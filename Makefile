@@ -90,6 +90,8 @@ endif
 # not depend on whether the compiler fused a multiply with an add.
 # without where each variable is at each instruction: for those loops the compiler needs a sixth of its time to find out.
 CFLAGS_ops := -O3 -fno-var-tracking -fno-math-errno -fno-trapping-math -ffp-contract=off
+# With it gcc makes vectors at -O2 wherever they cost less than they save, as at -O3.
+VECTORS := $(if $(shell echo | $(CC) -fvect-cost-model=dynamic -E - 2>&1 >/dev/null),,-fvect-cost-model=dynamic)
 # The interpreter's loops over lanes, too; lanes.h is compiled a second time, for processors with AVX2 and FMA.
 CFLAGS_ptx := -fno-math-errno -fno-trapping-math -ffp-contract=off
 ifneq ($(filter x86_64-%,$(shell $(CC) -dumpmachine)),)
@@ -115,7 +117,7 @@ endif
 # ---------------------------------------------------------------- files
 
 # Folders of src, and the rooms of src/ptx.
-SRC := $(sort $(wildcard src/*/*.c src/ptx/*/*.c))
+SRC := $(filter-out src/mpi/%,$(sort $(wildcard src/*/*.c src/ptx/*/*.c)))
 ifeq ($(CUDA),0)
 SRC := $(filter-out src/cuda/%,$(SRC))
 endif
@@ -125,7 +127,7 @@ obj  = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 HOST_OBJ := $(call obj,$(filter src/host/%,$(SRC)))
 REPL_OBJ := $(call obj,$(filter src/repl/%,$(SRC)))
 CORE_OBJ := $(call obj,$(filter-out src/host/% src/repl/%,$(SRC))) $(BUILD)/obj/gen/embedded.o \
-            $(BUILD)/obj/gen/compile_worker.o
+            $(BUILD)/obj/gen/lua_docs.o $(BUILD)/obj/gen/compile_worker.o
 
 # The built-in kernels: a fat binary a file, which all go into one object.
 ifneq ($(CUDA),0)
@@ -142,6 +144,10 @@ HOST   := $(BUILD)/millrace
 MODULE := $(BUILD)/millrace.so
 LIB    := $(BUILD)/libmillrace.a
 
+# What connects ranks in several processes, where there is an MPI. A file of its own: the host opens it when it is asked to.
+MPICC ?= $(shell command -v mpicc)
+MPI   := $(if $(SAN),,$(if $(MPICC),$(BUILD)/millrace-mpi.so))
+
 TEST_SRC := $(sort $(wildcard tests/c/test_*.c))
 TEST_BIN := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 ALL_TESTS := --all $(TEST_BIN)
@@ -152,8 +158,12 @@ TEST_BIN :=
 ALL_TESTS := $(filter-out tests/lua/docs_coverage.lua tests/timelines/examples.lua scripts/examples/two_branch_net.lua,$(wildcard tests/*/*.lua scripts/examples/*.lua))
 endif
 
-# Files carried inside the binary, as name=path. The editor stub is for editors only.
-EMBED_LUA    := $(filter-out lua/millrace/meta.lua,$(sort $(wildcard lua/millrace/*.lua lua/millrace/*/*.lua)))
+# Files carried inside the binary, as name=path.
+EMBED_LUA    := $(sort $(wildcard lua/millrace/*.lua lua/millrace/*/*.lua))
+# Those with usage lines and help texts, in the order of the reference page.
+LUA_DOCS     := $(patsubst %,lua/millrace/%.lua,composites ordering shaping einsum nn nn/module nn/layers nn/recurrent)
+LUA_DOCS     += lua/millrace/nn/parallel.lua
+LUA_DOCS     += $(filter-out $(LUA_DOCS),$(EMBED_LUA))
 EMBED_MODELS := $(sort $(wildcard src/virtual/models/*.model))
 EMBED_DEVICE := $(sort $(shell find src/compile/device -type f))
 EMBED_PAGE   := $(sort $(wildcard src/trace/page/*))
@@ -183,7 +193,7 @@ quote = '$(subst ','\'',$(1))'
 FORCE:
 
 .PHONY: all
-all: $(HOST) $(if $(SAN),,$(MODULE))  ## build the host and the Lua module (default)
+all: $(HOST) $(if $(SAN),,$(MODULE)) $(MPI)  ## build the host and the Lua module (default)
 
 # A stamp changes only when its text does, so what depends on it is rebuilt exactly when compiler,
 # flags or the list of files are no longer those of the last build.
@@ -201,6 +211,10 @@ $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags.stamp
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(call compile,$(firstword $(subst /, ,$*)))
+
+# Loops with nothing but an expression in them: all that -O3 adds to the vectors takes a third of the time to compile them, and
+# makes none quicker. Clang makes such vectors at -O2, and does not know how to be asked for more.
+$(patsubst %,$(BUILD)/obj/src/ops/%.o,binary unary): CFLAGS_ops += -O2 -ftree-vectorize $(VECTORS)
 
 $(patsubst %,$(BUILD)/obj/src/ptx/run/%.o,global lanes lanes_v3 load local memory shared): CFLAGS_ptx += -O3 -fno-var-tracking
 $(BUILD)/obj/src/ptx/run/lanes_v3.o: CFLAGS_ptx += $(CFLAGS_ptx_v3)
@@ -250,7 +264,12 @@ $(BUILD)/obj/gen/compile_worker.o: $(BUILD)/compile-worker
 	@echo '.section .note.GNU-stack,"",%progbits' >> $(BUILD)/gen/compile_worker.s
 	$(Q)$(CC) -c -o $@ $(BUILD)/gen/compile_worker.s
 
-$(BUILD)/embed: scripts/embed.c
+$(BUILD)/gen/lua_docs.c: $(BUILD)/lua_docs $(BUILD)/files.stamp $(LUA_DOCS)
+	$(call say,DOCS,$@)
+	@mkdir -p $(@D)
+	$(Q)$(BUILD)/lua_docs $@ $(LUA_DOCS)
+
+$(BUILD)/embed $(BUILD)/lua_docs: $(BUILD)/%: scripts/%.c
 	$(call say,HOSTCC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) -std=c11 -O1 -Wall -Wextra -o $@ $<
@@ -284,6 +303,11 @@ $(MODULE): $(MODULE_OBJ) $(BUILD)/gen/module.map $(BUILD)/files.stamp
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -Wl,-z,now -Wl,-z,nodelete -Wl,--version-script=$(BUILD)/gen/module.map \
 	    -o $@ $(filter %.o,$^) $(LIBS)
+
+$(BUILD)/millrace-mpi.so: src/mpi/mpi.c src/collective/fabric.h $(BUILD)/flags.stamp
+	$(call say,MPICC,$<)
+	$(Q)OMPI_CC='$(CC)' $(MPICC) -std=c11 -D_GNU_SOURCE -Isrc -fPIC -shared -fvisibility=hidden $(filter-out -flto=auto,$(CFLAGS)) \
+	    $(WARNINGS) -o $@ $<
 
 # For the C unit tests. Removed first: `ar` would keep members whose source is gone.
 $(LIB): $(REPL_OBJ) $(CORE_OBJ) $(BUILD)/files.stamp
@@ -369,7 +393,7 @@ check: all $(TESTS_BIN) $(TERMINAL) $(FAKE_CUDA) $(PTX) $(BUILD)/sample_trace  #
 	@$(RUN_TESTS) $(or $(TESTS),$(ALL_TESTS))
 
 # What make check runs for some seconds, with the counts that take minutes (docs/performance.md has both).
-LONG_TESTS := tests/fuzz/random_calls.lua tests/lua/waits_random.lua tests/lua/explore_memory.lua tests/lua/examples_seeds.lua \
+LONG_TESTS := tests/host/explore_examples.lua tests/fuzz/random_calls.lua tests/host/mpirun.lua tests/lua/waits_random.lua tests/lua/explore_memory.lua tests/lua/examples_seeds.lua \
               $(addprefix $(BUILD)/tests/test_,compile explore_differential hazard_mutation model_history program_random script)
 .PHONY: check-long
 check-long:  ## random tests of make check with many more programs, calls and seeds
@@ -422,8 +446,14 @@ fmt:  ## lay out the C code by .clang-format
 bench: $(HOST) $(TERMINAL)  ## measure
 	$(Q)$(HOST) scripts/bench/run.lua
 
+# What lua-language-server knows of millrace. A folder of its own, since editors take folders.
+ANNOTATIONS := $(BUILD)/editor/millrace.lua
+$(ANNOTATIONS): $(HOST) scripts/gen_docs.lua
+	@mkdir -p $(@D)
+	$(Q)$(HOST) scripts/gen_docs.lua --editor $@ && touch $@
+
 .PHONY: docs
-docs: $(HOST)  ## write docs/api.md and the editor stub from the documentation in the binary
+docs: $(HOST) $(ANNOTATIONS)  ## write docs/api.md and $(BUILD)/editor/millrace.lua from the documentation in the binary
 	$(Q)$(HOST) scripts/gen_docs.lua
 
 .PHONY: try
@@ -434,8 +464,10 @@ try: $(HOST)  ## build, then run the tour: a race and its fix
 
 BINDIR := $(DESTDIR)$(PREFIX)/bin
 MODDIR := $(DESTDIR)$(PREFIX)/lib/lua/5.4
+LIBDIR := $(DESTDIR)$(PREFIX)/lib/millrace
 PCDIR  := $(DESTDIR)$(PREFIX)/lib/pkgconfig
 DOCDIR := $(DESTDIR)$(PREFIX)/share/doc/millrace
+EDITORDIR := $(DESTDIR)$(PREFIX)/share/millrace/editor
 
 # Written at each install, since PREFIX may differ from the last one.
 define PC
@@ -450,17 +482,19 @@ endef
 export PC
 
 .PHONY: install
-install: all  ## install the host, the module and the .pc file (PREFIX, DESTDIR)
-	install -d '$(BINDIR)' '$(MODDIR)' '$(PCDIR)' '$(DOCDIR)'
+install: all $(ANNOTATIONS)  ## install the host, the module and the .pc file (PREFIX, DESTDIR)
+	install -d '$(BINDIR)' '$(MODDIR)' '$(PCDIR)' '$(DOCDIR)' '$(EDITORDIR)'
 	install -m 755 $(HOST) '$(BINDIR)/millrace'
 	install -m 755 $(MODULE) '$(MODDIR)/millrace.so'
+	$(if $(MPI),install -d '$(LIBDIR)' && install -m 755 $(MPI) '$(LIBDIR)/millrace-mpi.so')
 	install -m 644 README.md LICENSE '$(DOCDIR)'
+	install -m 644 $(ANNOTATIONS) '$(EDITORDIR)/millrace.lua'
 	@echo "$$PC" > '$(PCDIR)/millrace.pc'
 
 .PHONY: uninstall
 uninstall:  ## remove what install put there
 	rm -f '$(BINDIR)/millrace' '$(MODDIR)/millrace.so' '$(PCDIR)/millrace.pc'
-	rm -rf '$(DOCDIR)'
+	rm -rf '$(LIBDIR)' '$(DOCDIR)' '$(EDITORDIR)'
 
 # A folder that runs on another Linux machine of this architecture with nothing installed.
 DIST := $(BUILD)/dist/millrace-$(VERSION)-linux-$(shell uname -m)

@@ -3,11 +3,13 @@
 --     build/millrace --device cuda scripts/calibrate.lua my_gpu.model
 --     build/millrace --model ./my_gpu.model race.lua
 --
--- Without a file name the model goes to standard output. Times are medians, and those of calls are times of the
--- sandbox: its own part is in them, because programs in it are what the model predicts. For the same reason what
--- programs call most is measured among other calls: nobody finds the caches as warm as a long loop of one call does.
--- What cannot be measured is taken from the device's properties, or else from the shipped model of the GPU that is most
--- like this one; the comment on each line says which. On the virtual GPU the result is the model that it runs with.
+-- Without a file name the model goes to standard output. Times are medians, and those of calls
+-- are times of the sandbox: its own part is in them, because programs in it are what the model
+-- predicts. For the same reason what programs call most is measured among other calls: nobody
+-- finds the caches as warm as a long loop of one call does. Figures that cannot be measured are
+-- taken from the device's properties, or else from the shipped model of the GPU that is most like
+-- this one; the comment on each line says which. On the virtual GPU the result is the model that
+-- it runs with.
 local mr = require "millrace"
 local M = dofile((arg[0]:match("^(.*)/") or ".") .. "/measure.lua")
 

@@ -1,8 +1,8 @@
--- Writes docs/api.md and lua/millrace/meta.lua from the help texts in the sources:
--- build/millrace scripts/gen_docs.lua [--check]
+-- Writes docs/api.md from the help texts in the sources, or the annotations for editors to PATH:
+-- build/millrace scripts/gen_docs.lua [--check | --editor PATH]
 --
--- With --check it writes nothing, and fails if one of the two files is out of date. src/bind/bind.h describes
--- the grammar of usage lines.
+-- With --check it writes nothing, and fails if docs/api.md is out of date. src/bind/bind.h describes the grammar of
+-- usage lines.
 local mr = require "millrace"
 
 local entries, classes = mr.docs()
@@ -350,7 +350,7 @@ end
 local function stub()
   local lines = {
     "---@meta millrace",
-    "-- For lua-language-server. `make docs` writes this file; it is never run.",
+    "-- For lua-language-server. `make docs` writes this file; no script needs it.",
     "",
     "---@class millrace",
     "---@field backend \"virtual\"|\"cuda\"",
@@ -403,19 +403,21 @@ local function read(path)
   return text
 end
 
-local check = arg[1] == "--check"
-local stale = false
-for path, text in pairs{ ["docs/api.md"] = reference(), ["lua/millrace/meta.lua"] = stub() } do
-  if read(path) ~= text then
-    if check then
-      io.stderr:write(path, " is out of date: run make docs\n")
-      stale = true
-    else
-      local f = assert(io.open(path, "wb"))
-      f:write(text)
-      assert(f:close())
-      print("wrote " .. path)
-    end
-  end
+local function write(path, text)
+  if read(path) == text then return end
+  local f = assert(io.open(path, "wb"))
+  f:write(text)
+  assert(f:close())
+  print("wrote " .. path)
 end
-os.exit(not stale)
+
+local PAGE_PATH <const> = "docs/api.md"
+if arg[1] == "--check" then
+  if read(PAGE_PATH) == reference() then os.exit(true) end
+  io.stderr:write(PAGE_PATH, " is out of date: run make docs\n")
+  os.exit(false)
+elseif arg[1] == "--editor" then
+  write(assert(arg[2], "--editor needs the path of the file to write"), stub())
+else
+  write(PAGE_PATH, reference())
+end

@@ -1,6 +1,8 @@
--- Checks who includes and who calls whom under src/ (docs/design.md, "The parts, and the allowed includes").
+-- Checks who includes and who calls whom under src/ (docs/design.md, "The parts, and the allowed includes"), and who
+-- requires whom under lua/millrace. Also checks which types a folder declares that another one defines, and that no
+-- two files define a type of one name.
 --
---     lua5.4 scripts/layers.lua [SRC [BUILD]]
+--     lua5.4 scripts/layers.lua [SRC [BUILD [LUA]]]
 --
 -- Calls are read from the object files of BUILD: a symbol that an object takes from another. A table counts as a
 -- function does. Prints each offence, and exits with 1 if there is one.
@@ -16,7 +18,7 @@ end
 
 local below_backends = with(ptx, "base", "model", "tensor", "ops", "order")
 local below_repl = with(ptx, "base", "model", "tensor", "ops", "order", "program", "hazard", "graph", "script",
-                        "explore", "waits", "trace", "compile", "files", "bind")
+                        "explore", "waits", "trace", "compile", "files", "collective", "bind")
 
 -- Folder: the folders that it may include and call, besides itself.
 local may_include = {
@@ -33,13 +35,16 @@ local may_include = {
   ops     = with(ptx, "base", "model", "tensor"),
   virtual = below_backends,
   cuda    = below_backends,
-  program = { "base", "model", "tensor", "ops" },
+  null    = { "base", "model" },
+  program = { "base", "model", "tensor", "ops", "null" },
   order   = { "base", "model", "tensor" },
+  collective = { "base", "model", "tensor", "ops" },
+  mpi     = { "collective" },
   hazard  = { "base", "model", "tensor", "ops", "order" },
   graph   = { "base", "model", "tensor", "ops" },
   compile = { "base" },
   files   = { "base", "model", "tensor" },
-  script  = { "base", "hazard" },
+  script  = { "base" },
   explore = { "base", "model", "tensor", "ops", "order", "program", "hazard" },
   waits   = { "base", "model", "tensor", "ops", "order", "program", "hazard" },
   trace   = { "base", "model", "tensor", "ops", "order", "program" },
@@ -48,17 +53,52 @@ local may_include = {
   host    = with(below_repl, "repl", "virtual", "cuda"),
 }
 
--- Types only: `ptx` describes kernels with what `ptx/access` finds out.
-local may_only_include = { ["ptx/access"] = { "ptx" } }
+-- Types only: `ptx` describes kernels with what `ptx/access` finds out; the checker's reports name places of `script`.
+local may_only_include = { ["ptx/access"] = { "ptx" }, hazard = { "script" } }
 
 -- Inside a folder calls go one way, too. These files still call each other in a circle; the lists may only get shorter.
 local circles = {
   -- Objects that refer to each other: closing a stream is a command, and a command holds its stream.
   model = { "command", "device", "event", "machine", "storage", "stream", "tensor" },
+  -- A function that runs is judged by the clocks, and the clocks let its past go; a report that is found holds back an
+  -- earlier one, and what is held back is published as a report; memory that nothing has written is reported, too.
   hazard = { "advice", "function", "history", "merge", "order", "report", "unset" },
+  -- A wait is where work is taken back: it runs host functions, collects what was held, and lets streams and events go,
+  -- which may need a wait; a device opens the parts that ask which device is current; the driver's failures are told by
+  -- error.c, which calls the driver for the text. The three of runs: one starts one of two ways of measuring.
   cuda = { "blas", "device", "driver", "error", "event", "hold", "host", "kernels", "memory", "pinned", "stream",
            "runs", "runs_cupti", "runs_events", "turn", "wait" },
+  -- Objects that refer to each other: a clique holds a split that is under way, which holds the communicators it made.
+  collective = { "comm", "split" },
+  -- A search goes on with a child in the middle of itself, and makes a player that the budget has taken back again.
+  explore = { "branch", "budget", "carry", "place", "search" },
   host = { "call", "output" }, -- call.c says at the end what stopped the output, which complains through call.c
+}
+
+-- A type that a folder declares without its members, and that is defined where the folder may not include. Each is one
+-- pointer that the lower folder passes on without looking behind it.
+local may_declare = {
+  model = {
+    mr_op = "A command names its row of the operation table; bodies and costs are the backends' to ask for.",
+    mr_kernel_code = "A backend loads the code of a user's kernel, which the model only hands to it.",
+    mr_checkpoint = "Only the simulator that made a checkpoint can look into it.",
+  },
+  ptx = {
+    mr_ptx_watch = "A launch hands its watch on to the interpreter; who starts a launch knows nothing of its state.",
+    mr_ptx_profile = "Likewise the counts of a launch.",
+    ptx_warp = "The code of a lane is a function over a warp, and the code is made before there are warps.",
+    ptx_reach = "Likewise over what a lane can reach in memory.",
+  },
+}
+
+-- Modules of lua/millrace must not require each other in a circle. The parts of the prompt do not count: each loads
+-- another (tools.require) when a person first uses it.
+--
+-- Modules inside a folder belong to the module of the folder's name. Others that require them:
+local may_require = {
+  ["derivatives > autograd.helpers"] = "A row of a derivative is a program over the helpers; autograd runs it.",
+  ["derivatives > autograd.network"] = "The rows of networks are a part of the table, in a file of their own.",
+  ["elementwise > autograd.helpers"] = "It sums a gradient to a broadcast shape, as the derivatives do.",
 }
 
 local is_lua_header = { ["lua.h"] = true, ["lauxlib.h"] = true, ["lualib.h"] = true, ["lua.hpp"] = true }
@@ -120,6 +160,55 @@ local function check_includes(path, folder)
   end
 end
 
+---- names of types: `mr_x` and `ptx_x` mean one thing in the whole tree
+
+local defined_in = {} -- name of a type: the file that defines it
+
+local function check_types(path, text)
+  local function define(name)
+    if not name:find("^mr_") and not name:find("^ptx_") then return end
+    if defined_in[name] then offend(path, ("%s is a type of %s, too"):format(name, defined_in[name])) end
+    defined_in[name] = path
+  end
+  for name in text:gmatch("\ntypedef [^;{]-%b{}%s*([%w_]+);") do define(name) end
+  for name in text:gmatch("\nstruct ([%w_]+) {") do define(name) end
+end
+
+---- types that are only declared
+
+local declared = {} -- { path, folder, name }
+
+local function note_declared(path, folder, text)
+  for name in text:gmatch("\ntypedef struct ([%w_]+) [%w_]+;") do
+    declared[#declared + 1] = { path = path, folder = folder, name = name }
+  end
+  for name in text:gmatch("\nstruct ([%w_]+);") do
+    declared[#declared + 1] = { path = path, folder = folder, name = name }
+  end
+end
+
+local function check_declared()
+  local used = {}
+  for _, d in ipairs(declared) do
+    local definer = defined_in[d.name]
+    local target = definer and place_of(definer:sub(#src + 2))
+    local excuse = (may_declare[d.folder] or {})[d.name]
+    if target and not allowed[d.folder][target] then
+      used[d.folder .. "/" .. d.name] = true
+      if not excuse then
+        offend(d.path, ("declares %s, which %s defines: %s may not include it"):format(d.name, definer, d.folder))
+      end
+    end
+  end
+  for folder, names in pairs(may_declare) do
+    for name in pairs(names) do
+      if not used[folder .. "/" .. name] then
+        offend(src .. "/" .. folder, "declares no " .. name .. " any more: remove it from scripts/layers.lua")
+      end
+    end
+  end
+end
+
 local sources = {} -- of objects: { path, folder, name }
 local kinds = "-name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.inc'"
 for _, path in lines_of(("find '%s' -type f '(' %s ')' | LC_ALL=C sort"):format(src, kinds)) do
@@ -129,6 +218,10 @@ for _, path in lines_of(("find '%s' -type f '(' %s ')' | LC_ALL=C sort"):format(
     offend(path, "its folder is not one of the design's")
   else
     check_includes(path, folder)
+    local file_of_types <close> = assert(io.open(path))
+    local text = file_of_types:read("a"):gsub("/%*.-%*/", "")
+    check_types(path, text)
+    note_declared(path, folder, text)
     if name then sources[#sources + 1] = { path = path, folder = folder, name = name } end
   end
 end
@@ -213,4 +306,45 @@ end
 for key in pairs(may_circle) do
   offend(src .. "/" .. key .. ".c", "is no file: remove it from the list in scripts/layers.lua")
 end
+---- modules of lua/millrace
+
+-- "explore/options.lua" is the module "explore.options", of the family "explore".
+local function family_of(module)
+  return module:match("^([^.]+)")
+end
+
+local function check_requires(root)
+  local modules, used = {}, {}
+  for _, path in lines_of(("find '%s' -name '*.lua' | LC_ALL=C sort"):format(root)) do
+    local name = path:sub(#root + 2, -5):gsub("/", ".")
+    local file <close> = assert(io.open(path))
+    modules[name] = { path = path, calls = {}, text = "\n" .. file:read("a"):gsub("%-%-[^\n]*", "") }
+  end
+  for name, module in pairs(modules) do
+    for required in module.text:gmatch("[^%w_.]require%s*%(?%s*[\"']millrace%.([%w_.]+)[\"']") do
+      local edge = name .. " > " .. required
+      if not modules[required] then
+        offend(module.path, "requires a module that is not there: millrace." .. required)
+      else
+        module.calls[modules[required]] = required
+        if required:find(".", 1, true) and family_of(required) ~= family_of(name) then
+          used[edge] = true
+          if not may_require[edge] then
+            local owner = family_of(required)
+            offend(module.path, ("millrace.%s is a part of millrace.%s: require that"):format(required, owner))
+          end
+        end
+      end
+    end
+  end
+  for edge in pairs(may_require) do
+    if not used[edge] then offend(root, edge .. ": no more, so remove it from scripts/layers.lua") end
+  end
+  for name, module in pairs(modules) do
+    if reach(module)[module] then offend(module.path, "millrace." .. name .. " requires itself, by other modules") end
+  end
+end
+
+check_declared()
+check_requires(arg[3] or "lua/millrace")
 os.exit(offences == 0)

@@ -9,10 +9,11 @@
 -- the first use of kernels and memory costs much. The shortest of the others does, since whatever else a machine does
 -- only makes things slower.
 --
--- The time of Lua itself, the library's part in it included, passes on the virtual GPU as the model says: by the
--- instructions of Lua's virtual machine (lua_ns), by the calls of functions of C that submit nothing, such as fields
--- and views (lua_call_ns), by the memory that Lua allocates and has to collect (lua_kib_ns), and by full collections
--- (lua_collect_ns). All of them are counted, so the prediction is the same in every run.
+-- The virtual GPU also predicts the time of Lua itself, with the library's part in it. The model
+-- has a price for each instruction of Lua (lua_ns), and for each call of C that submits nothing
+-- (lua_call_ns). It has one for the memory that Lua allocates (lua_kib_ns), and one for full
+-- collections (lua_collect_ns). All of these are counted, so the prediction is the same in every
+-- run.
 --
 -- --model takes the predicted figures from another model than h200, such as one that scripts/calibrate.lua wrote.
 -- Without a GPU there is only the prediction. --lines says where the time of each example goes: for each line and

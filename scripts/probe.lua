@@ -6,12 +6,12 @@
 --     ... scripts/probe.lua --raw                         lines for programs: id, verdict, answer, recorded
 --     ... scripts/probe.lua P4g R21b                      only these questions
 --
--- `*` marks the rows in which two of the columns differ; below the table stands why, where that is known. A number
--- differs when it is off by more than the factor that its row allows. Each question is asked once to warm up and then
--- three times; a `?` behind an answer says that these disagreed. Times come from kernels that do nothing but wait.
--- Not here: graphs and capture (R35 to R45), which this version does not have, and what the sandbox has no call for
--- (cudaMalloc and cudaFree of its memory, cudaFreeHost, sharing events between processes). The costs of calls are
--- the business of scripts/calibrate.lua.
+-- `*` marks the rows in which two of the columns differ; below the table stands why, where that
+-- is known. A number differs when it is off by more than the factor that its row allows. Each
+-- question is asked once to warm up and then three times; a `?` behind an answer says that these
+-- disagreed. Times come from kernels that do nothing but wait. Not here: graphs and capture (R35
+-- to R45), and what the library has no call for: cudaMalloc and cudaFree, cudaFreeHost, events
+-- that processes share. The costs of calls are the business of scripts/calibrate.lua.
 local mr = require "millrace"
 local M = dofile((arg[0]:match("^(.*)/") or ".") .. "/measure.lua")
 local took = M.took

@@ -1,7 +1,7 @@
 -- Finds sentences that are hard to read: longer than 30 words, or beginning with "Of". `make lint` runs it on the
--- pages.
+-- pages and on the comments.
 --
---     lua5.4 scripts/sentences.lua FILE...     .md: paragraphs, items, cells of tables; others: comments of C and Lua
+--     lua5.4 scripts/sentences.lua FILE...     .md: paragraphs, items, cells of tables; .lua and others: comments
 --
 -- A colon or a semicolon ends a sentence, too. Code between backquotes counts as one word. Fails if it finds one.
 local MOST = 30
@@ -48,23 +48,46 @@ local function markdown(path, lines)
   flush()
 end
 
--- Comments: those of C between /* and */, and runs of lines that begin with --.
+-- ---------------------------------------------------------------- comments
+
+-- A line that stands in columns, or is code, is no sentence.
+local function is_laid_out(said)
+  return said:find "^     " or said:find "%S   +%S" or said:find "^%s*[%-=]+%s*$"
+end
+
+-- What a line of C says: the text of its comment, and whether that goes on; nil: there is none.
+local function said_in_c(line, inside)
+  local text = line
+  if not inside then
+    text = line:match "^%s*/%*+(.*)" or line:gsub('"[^"]*"', ""):match "/%*+(.*)"
+    if not text then return nil, false end
+  else
+    text = text:gsub("^%s*%*%f[^*/]", "")
+  end
+  local last = text:find("*/", 1, true)
+  return last and text:sub(1, last - 1) or text, not last
+end
+
+local function said_in_lua(line)
+  return line:match "^%s*%-%-+ ?(.*)", false
+end
+
+-- Comments behind code are sentences of their own; those of lines that follow each other are one text.
 local function comments(path, lines)
+  local said_in = path:find "%.lua$" and said_in_lua or said_in_c
   local text, first, inside
   local function flush()
     if text then judge(path, first, text) end
     text = nil
   end
   for number, line in ipairs(lines) do
+    local goes_on = inside
     local said
-    if inside then said = line:gsub("^%s*%*%f[^*/]", ""):gsub("%*/.*$", "")
-    elseif line:find "/%*" then said = line:match("/%*+(.*)"):gsub("%*/.*$", "") inside = true
-    else said = line:match "^%s*%-%-+ ?(.*)" end
-    if inside and line:find "%*/" then inside = false end
-    if not said or said:find "^%s*$" or said:find "^     " then flush()
+    said, inside = said_in(line, inside)
+    if not goes_on and said_in == said_in_c then flush() end
+    if not said or said:find "^%s*$" or is_laid_out(said) then flush()
     elseif text then text = text .. " " .. said:gsub("^%s+", "")
     else text, first = said:gsub("^%s+", ""), number end
-    if not inside and line:find "%*/" then flush() end
   end
   flush()
 end

@@ -13,7 +13,7 @@ local MAY_LOOK = {
   ["help.c"] = true, ["topics.c"] = true, ["op_list.c"] = true,
   ["tensor_box.c"] = true, ["gradient.c"] = true,
   ["explore_guard.c"] = true,
-  ["functional.c"] = true, ["graph_inputs.c"] = true,
+  ["lua_body.c"] = true, ["nccl.c"] = true, ["graph_inputs.c"] = true,
   ["elementwise.c"] = true, ["explore.c"] = true, ["explore_run.c"] = true,
   ["waits.c"] = true, ["pending.c"] = true, ["hazard_ask.c"] = true,
   -- at functions of Lua's libraries, and at texts
@@ -24,7 +24,7 @@ local MAY_LOOK = {
   ["shape.c"] = true, ["tensor_index.c"] = true, ["tensor_literal.c"] = true, ["tensor_view.c"] = true,
   ["nn.c"] = true, ["simulator.c"] = true, ["hazard.c"] = true, ["joining.c"] = true, ["stream.c"] = true,
   ["trace_span.c"] = true, ["trace_ask.c"] = true, ["tracer.c"] = true, ["sync_debug.c"] = true,
-  ["kernel.c"] = true, ["kernel_module.c"] = true,
+  ["kernel.c"] = true, ["kernel_module.c"] = true, ["dist.c"] = true,
   ["kernel_profile.c"] = true,
   -- at whether there is a tensor that requires gradients; takes nothing out
   ["record.c"] = true,

@@ -7,6 +7,7 @@
 --     -- expect: kind=read-after-write reason=no-path tensor=x first=12 second=14
 --
 -- (any of the keys; lines are this file's, and in a fix "_" stands for white space), or `-- expect: clean`.
+-- Without any such line the test fails.
 -- Then the code of its `-- fix: CODE` lines is added, and there must be no report. Last, the fixes that the reports
 -- propose are applied to the script as written, and there must be no report either. `-- proposed fix: none` says
 -- that the reports propose nothing that can be inserted between two lines.
@@ -89,11 +90,13 @@ local function all_messages(reports)
 end
 
 local function check_expected(lines, reports)
-  local expected = {}
+  local expected, says_so = {}, false
   for _, line in ipairs(lines) do
     local text = line:match("^%s*%-%- expect: (.*)$")
+    says_so = says_so or text ~= nil
     if text and text ~= "clean" then expected[#expected + 1] = text end
   end
+  if not says_so then fail("no line begins with `-- expect:`") end
   if #expected ~= #reports then
     fail("expected %d reports, got %d\n%s", #expected, #reports, all_messages(reports))
   end

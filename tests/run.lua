@@ -8,17 +8,17 @@
 --     any other *.lua          must say what it counted: luaunit's summary, a line "N passed, N failed", or a line
 --                              "N checks" (millrace.testing), which counts as one test
 --     anything else            a C test program, counted by cmocka's summary
--- A Lua file runs under --check=error: an operation that races with an earlier one is an error where it is submitted,
--- and one that the test caught is found at the end, by the exit status 3. Not so in tests/hazard and tests/host, which
--- are about races and about the host's options.
--- A file that counted nothing has failed, whatever its exit status. So has one that left objects behind: the host is
--- told to look for them as it closes (MILLRACE_VERIFY_CLOSE), and its exit status is 70 then. What a script asks of the
--- machine is carried out again at its end, without Lua (MILLRACE_VERIFY_REPLAY): exit status 71 says that something
--- else came of it. A file that was not carried out again has failed, and so has a file of tests/hazard in which the
--- checker was not on, so that no verdicts were compared.
--- --all adds every tests/<folder>/*.lua and every example. Deeper folders hold what tests read.
--- --calls notes in files of DIR which functions the Lua files call (lua/coverage/record.lua), except those that are
--- about the host itself.
+-- A Lua file runs under --check=error. An operation that races with an earlier one is an error
+-- where it is submitted. If the test caught that error, the exit status 3 shows it at the end.
+-- Not so in tests/hazard and tests/host, which are about races and about the host's options. A
+-- file that counted nothing has failed, whatever its exit status. So has one that left objects
+-- behind: the host is told to look for them as it closes (MILLRACE_VERIFY_CLOSE), and its exit
+-- status is 70 then. What a script asks of the machine is carried out again at its end, without
+-- Lua (MILLRACE_VERIFY_REPLAY): exit status 71 says that something else came of it. A file that
+-- was not carried out again has failed. So has a file of tests/hazard in which the checker was
+-- not on, so that no verdicts were compared. --all adds every tests/<folder>/*.lua and every
+-- example. Deeper folders hold what tests read. --calls notes in files of DIR which functions the
+-- Lua files call (lua/coverage/record.lua), except those that are about the host itself.
 --
 -- --cache keeps compiled kernels in DIR, for the next run with the same DIR. Otherwise they last for this run alone.
 -- MILLRACE_LONG in the environment asks random tests for the counts of `make check-long`.
@@ -223,7 +223,7 @@ local function counts_of_script(output)
   for line in output:gmatch("[^\n]+") do
     local p, f = line:match("^(%d+) passed, (%d+) failed$")
     if p then passed, failed = tonumber(p), tonumber(f) end
-    if not passed and (tonumber(line:match("^(%d+) checks$")) or 0) > 0 then passed, failed = 1, 0 end
+    if not passed and (tonumber(line:match("^(%d+) checks?$")) or 0) > 0 then passed, failed = 1, 0 end
   end
   return passed and { passed = passed, failed = failed, skipped = 0 }
 end

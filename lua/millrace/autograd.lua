@@ -78,7 +78,29 @@ return function(tools)
     local on = s ~= nil and s.on
     tools.take_tensor(t, other)
     if s then s.replaced = true end
-    set_state(t, { leaf = t, seq = 0, on = on, grad = gradient }, on)
+    set_state(t, { leaf = t, seq = 0, on = on, grad = gradient, hooks = s and s.hooks }, on)
+  end
+
+  -- Has fn(t) called in each backward pass once t.grad is complete. Returns a function that ends this.
+  function M.add_hook(t, fn)
+    local s = settled(t)
+    if type(fn) ~= "function" then
+      misuse("register_post_accumulate_grad_hook: expected a function, got " .. type_text(fn))
+    end
+    if not (s and s.leaf and s.on) then
+      misuse(("register_post_accumulate_grad_hook: %s is not a leaf that requires gradients"):format(describe(t)))
+    end
+    local hooks, hook = s.hooks or {}, { fn = fn }
+    hooks[#hooks + 1], s.hooks = hook, hooks
+    graph.hooks = graph.hooks + 1
+    return function()
+      for i, other in ipairs(hooks) do
+        if other == hook then
+          table.remove(hooks, i)
+          graph.hooks = graph.hooks - 1
+        end
+      end
+    end
   end
 
   function M.is_recorded(t) return target(t) ~= nil end
@@ -154,7 +176,7 @@ return function(tools)
   -- ---------------------------------------------------------------- backward
 
   tools.describe_node = describe_node
-  local run = new_engine(tools)
+  local run = new_engine(tools, graph)
 
   local KNOWN = {
     backward = { retain_graph = true },

@@ -1,10 +1,11 @@
 -- Functions of tensors that are made of several operations: indexing with tensors, and what PyTorch's users expect
 -- beside the operation table. They are written with recorded operations, so gradients flow through them without rules
--- of their own. bind/composites.c has their usage lines.
+-- of their own.
 --
 -- All that can be wrong is checked before the first operation is submitted.
 --
 -- The module is a function of the tools that bind/functional.c hands to it, and of arguments.lua.
+--# composite of tensor, mr: Made of several operations.
 local mr = require "millrace"
 local format = require "millrace.words".format
 
@@ -106,16 +107,23 @@ return function(tools, check)
 
   -- ---------------------------------------------------------------- shapes
 
+  --- x:expand_as(other: tensor) -> tensor
+  --- Returns x:expand(other.shape), a view.
   function M.expand_as(x, other)
     check.tensor("expand_as", "x", x)
     return x:expand(check.tensor("expand_as", "the other", other).shape)
   end
 
+  --- x:view_as(other: tensor) -> tensor
+  --- Returns x:view(other.shape).
   function M.view_as(x, other)
     check.tensor("view_as", "x", x)
     return x:view(check.tensor("view_as", "the other", other).shape)
   end
 
+  --- x:tile(times: integer...) -> tensor
+  --- Repeats x so many times along each dim, as a copy (PyTorch's repeat, which is a word of Lua's). Numbers for
+  --- fewer dims are those of the last ones; for more, x gets dims in front. They can also be one table.
   -- Each dim becomes two, of which the first one repeats.
   function M.tile(x, first, ...)
     check.tensor("tile", "x", x)
@@ -134,6 +142,9 @@ return function(tools, check)
     return x:reshape(apart):expand(repeated):reshape(result):clone()
   end
 
+  --- x:repeat_interleave(times: integer [, dim: integer]) -> tensor
+  --- Repeats each element so many times along the dim, one after the other, as a copy. Without a dim, x counts as a
+  --- vector.
   function M.repeat_interleave(x, times, dim)
     check.tensor("repeat_interleave", "x", x)
     times = check.whole("repeat_interleave", "the number of repeats", times, 0)
@@ -156,6 +167,9 @@ return function(tools, check)
     return mr.arange(count, { device = x.device, dtype = "i64" }):mul_(step):add_(first)
   end
 
+  --- x:diag([k: integer=0]) -> tensor
+  --- Returns diagonal k of a matrix, as a copy. For a vector, returns the matrix with it as that diagonal and 0
+  --- elsewhere. Diagonal 1 is the one above the main diagonal.
   function M.diag(x, k)
     check.tensor("diag", "x", x)
     k = k == nil and 0 or check.whole("diag", "the diagonal", k, math.mininteger)
@@ -173,6 +187,9 @@ return function(tools, check)
     return flat:scatter_(1, positions_of(x, first, x.numel, size + 1), x):view(size, size)
   end
 
+  --- index:one_hot([classes: integer]) -> tensor
+  --- For each class in `index`, which counts from 1, a row of i64 that is 1 there and 0 elsewhere. Without `classes`
+  --- it is the greatest index, for which the host waits. An index out of range is an error as in index_select.
   function M.one_hot(index, classes)
     check.tensor("one_hot", "the index", index)
     if index.dtype ~= "i64" and index.dtype ~= "i32" then
@@ -200,9 +217,18 @@ return function(tools, check)
       return keepdim and out:squeeze(-1) or out
     end
   end
+
+  --- x:amax([dim: integer|integer[] [, keepdim: boolean=false]]) -> tensor
+  --- The greatest element over everything, a dim or several. In place of max, it returns no positions, and equal
+  --- elements share the gradient.
   extreme("amax", "max")
+
+  --- x:amin([dim: integer|integer[] [, keepdim: boolean=false]]) -> tensor
+  --- The least element, as amax gives the greatest.
   extreme("amin", "min")
 
+  --- x:logsumexp([dim: integer|integer[] [, keepdim: boolean=false]]) -> tensor
+  --- The logarithm of the sum of exp(x), without overflow.
   function M.logsumexp(x, dims, keepdim)
     check.tensor("logsumexp", "x", x)
     check.floats("logsumexp", x)
@@ -301,6 +327,8 @@ return function(tools, check)
 
   local CLOSE = { rtol = 1e-5, atol = 1e-8, equal_nan = false }
 
+  --- a:isclose(b: tensor [, {rtol: number=1e-5, atol: number=1e-8, equal_nan: boolean=false}]) -> tensor
+  --- True where |a - b| <= atol + rtol * |b|. mr.allclose gives one boolean for all elements.
   function M.isclose(a, b, options)
     check.tensor("isclose", "a", a)
     check.tensor("isclose", "b", b)

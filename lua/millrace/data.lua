@@ -4,6 +4,7 @@
 -- there to new device tensors, and an event is recorded. When the loop gets the batch, its stream waits for the
 -- event, and the allocator is told that it uses the tensors. Easiest to break: the host writes into a slot's memory
 -- again only after the event of the slot's last copy.
+--# data of mr.data: Batches on their way to the device.
 local mr = require "millrace"
 
 return function(tools)
@@ -11,7 +12,8 @@ return function(tools)
   local data = {}
 
   local DEFAULTS = { batch_size = 1, shuffle = false, drop_last = false, depth = 2 }
-  local KNOWN = { batch_size = true, shuffle = true, drop_last = true, depth = true, device = true, stream = true }
+  local KNOWN = { batch_size = true, shuffle = true, drop_last = true, depth = true, device = true, stream = true,
+    sampler = true }
 
   local function check(tensors, options)
     if tools.is_tensor(tensors) then tensors = { tensors } end
@@ -48,6 +50,18 @@ return function(tools)
     end
     if o.stream ~= nil and tools.type_of(o.stream) ~= "a stream" then
       misuse("batches: stream is " .. tools.type_of(o.stream) .. ", expected a stream")
+    end
+    if o.sampler ~= nil then
+      if type(o.sampler) ~= "table" or not o.sampler.indices then
+        misuse(("batches: sampler is %s, expected one of mr.data.DistributedSampler"):format(tools.type_of(o.sampler)))
+      end
+      if o.shuffle then
+        misuse "batches: shuffle=true beside a sampler, which has an order of its own: give shuffle=true to the sampler"
+      end
+      if o.sampler.rows ~= tensors[1]:size(1) then
+        misuse(("batches: the sampler was made for %d rows, and the tensors have %d"):format(o.sampler.rows,
+          tensors[1]:size(1)))
+      end
     end
     -- Gradients do not go through batches: the memory between is written again and again.
     local values = {}
@@ -86,16 +100,22 @@ return function(tools)
     slot.copied, slot.batch = true, there
   end
 
+  --- mr.data.batches(tensors: tensor|tensor[] [, {batch_size: integer=1, shuffle: boolean=false, drop_last:
+  ---   boolean=false, device: device, depth: integer=2, stream: stream, sampler: table}]) -> iterator: function
+  --- For loops over the rows of host tensors: for x, y in mr.data.batches({xs, ys}, {batch_size=64}) do. The batches
+  --- are copied to the device on a stream of their own, `depth` of them ahead, from pinned memory; the current stream
+  --- waits for a batch when the loop gets it. With a sampler, the rows are those of this rank.
   function data.batches(tensors, options)
     local o
     tensors, o = check(tensors, options)
-    local rows = tensors[1]:size(1)
+    local order = o.sampler and o.sampler:indices() or
+      o.shuffle and mr.randperm(tensors[1]:size(1), { device = "cpu" }) or nil
+    local rows = order and order.numel or tensors[1]:size(1)
     local size = math.max(math.min(o.batch_size, rows), 1)
     local count = rows // o.batch_size
     if rows % o.batch_size > 0 and not o.drop_last then count = count + 1 end
     local stream = o.stream or mr.stream { device = o.device }
     local device, slots = stream.device, {}
-    local order = o.shuffle and mr.randperm(rows, { device = "cpu" }) or nil
     local sent, got = 0, 0
 
     local function send_next()
@@ -117,6 +137,92 @@ return function(tools)
       for _, t in ipairs(batch) do t:record_stream(current) end
       return table.unpack(batch)
     end
+  end
+
+  -- ---------------------------------------------------------------- rows among ranks
+
+  -- The numbers 1 to n in an order that depends on the seed alone (splitmix64), whatever random numbers a rank has
+  -- drawn.
+  local function shuffled(n, seed)
+    local list = {}
+    for i = 1, n do list[i] = i end
+    for i = n, 2, -1 do
+      seed = seed + 0x9E3779B97F4A7C15
+      local z = (seed ~ (seed >> 30)) * 0xBF58476D1CE4E5B9
+      z = (z ~ (z >> 27)) * 0x94D049BB133111EB
+      local k = ((z ~ (z >> 31)) >> 1) % i + 1
+      list[i], list[k] = list[k], list[i]
+    end
+    return list
+  end
+
+  local sampler = {}
+  sampler.__index = sampler
+
+  -- The rows of this rank: every n-th, so that all ranks have equally many. The first ones fill up what is missing.
+  function sampler.indices(s)
+    local order, n = {}, s.num_replicas
+    if s.shuffle then order = shuffled(s.rows, s.seed + s.epoch) end
+    local count = s.drop_last and s.rows // n or (s.rows + n - 1) // n
+    local mine = {}
+    for i = 1, count do
+      local at = ((i - 1) * n + s.rank) % s.rows + 1
+      mine[i] = order[at] or at
+    end
+    return mr.tensor(mine, { dtype = "i64", device = "cpu" })
+  end
+
+  local function check_whole(name, value, least)
+    if math.type(value) ~= "integer" or value < least then
+      misuse(("%s is %s, expected an integer from %d on"):format(name, tostring(value), least))
+    end
+  end
+
+  function sampler.set_epoch(s, epoch)
+    check_whole("set_epoch: epoch", epoch, 0)
+    s.epoch = epoch
+  end
+
+  local SAMPLER = { num_replicas = true, rank = true, shuffle = true, seed = true, drop_last = true }
+
+  local function check_sampler(s)
+    check_whole("DistributedSampler: num_replicas", s.num_replicas, 1)
+    check_whole("DistributedSampler: rank", s.rank, 0)
+    check_whole("DistributedSampler: seed", s.seed, 0)
+    if s.rank >= s.num_replicas then
+      misuse(("DistributedSampler: rank is %d, but ranks are 0 to %d"):format(s.rank, s.num_replicas - 1))
+    end
+    for _, name in ipairs { "shuffle", "drop_last" } do
+      if type(s[name]) ~= "boolean" then
+        misuse(("DistributedSampler: %s is %s, expected true or false"):format(name, tostring(s[name])))
+      end
+    end
+    if s.rows // (s.drop_last and s.num_replicas or 1) == 0 then
+      misuse(("DistributedSampler: %d rows are too few for %d ranks"):format(s.rows, s.num_replicas))
+    end
+  end
+
+  --- mr.data.DistributedSampler(rows: tensor|integer [, {num_replicas: integer, rank: integer, shuffle: boolean=true,
+  ---   seed: integer=0, drop_last: boolean=false}]) -> sampler: table
+  --- Gives each rank its own part of the rows of a tensor, for mr.data.batches{sampler=}. All parts have the same size:
+  --- some rows come twice, or with drop_last the rest is left out. All ranks shuffle by `seed` and the epoch:
+  --- sampler:set_epoch(n) before each epoch gives another order. sampler:indices() has the rows. By default,
+  --- the ranks are those of mr.dist.
+  function data.DistributedSampler(rows, options)
+    if tools.is_tensor(rows) then rows = rows.ndim > 0 and rows:size(1) or 0 end
+    check_whole("DistributedSampler: the number of rows", rows, 0)
+    if options ~= nil and type(options) ~= "table" then
+      misuse("DistributedSampler: expected a table of options, got " .. tools.type_of(options))
+    end
+    local s = setmetatable({ rows = rows, epoch = 0, shuffle = true, seed = 0, drop_last = false }, sampler)
+    for name, value in pairs(options or {}) do
+      if not SAMPLER[name] then misuse(("DistributedSampler: there is no option `%s`"):format(tostring(name))) end
+      s[name] = value
+    end
+    s.num_replicas = s.num_replicas or mr.dist.world_size()
+    s.rank = s.rank or mr.dist.rank()
+    check_sampler(s)
+    return s
   end
 
   return data

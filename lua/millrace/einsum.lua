@@ -7,6 +7,7 @@
 -- stands twice once `diagonals` has been called.
 --
 -- The module is a function of the tools that bind/functional.c hands to it, and of arguments.lua.
+--# composite
 local mr = require "millrace"
 
 return function(tools, check)
@@ -256,8 +257,13 @@ return function(tools, check)
     end
   end
 
+  --- mr.einsum(equation: string, operand: tensor...) -> tensor
+  --- Products of the operands, summed over all dims that the result has not: mr.einsum("ij,jk->ik", a, b) is the
+  --- matrix product. A letter names a dim; the same letter twice in one operand takes its diagonal; `...` stands for
+  --- further dims, which broadcast. Without an arrow, the result has the letters that stand once, in alphabetical
+  --- order.
   -- einsum(equation, a, b, ...) or einsum(equation, {a, b, ...})
-  return function(equation, first, ...)
+  local function einsum(equation, first, ...)
     local inputs, result = parse(equation)
     local operands = type(first) == "table" and first or table.pack(first, ...)
     check_operands(inputs, operands)
@@ -276,4 +282,6 @@ return function(tools, check)
     term = summed(term, set_of(result))
     return arranged(term, result)
   end
+
+  return einsum
 end

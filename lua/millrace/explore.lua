@@ -30,11 +30,15 @@ return function(tools)
   end
 
   -- What the search calls: `fn`, as text and tensors. Keeps what it returned last in `last`. An error of work that the
-  -- function has not waited for is the outcome, too.
-  local function runner(fn, last)
+  -- function has not waited for is the outcome, too. Calls are made by `checked`, if there is one.
+  local function runner(fn, last, checked)
     return function()
-      last.results = call(fn)
-      local left = tools.drained()
+      local left
+      local function work()
+        last.results = call(fn)
+        left = tools.drained()
+      end
+      (checked or pcall)(work)
       local text, tensors = values.pack_results(left and { false, left } or last.results)
       return text, unpack(tensors)
     end
@@ -83,6 +87,11 @@ return function(tools)
       return a.met < b.met
     end)
     r.deterministic = r.complete and #r.outcomes <= 1
+    if r.untried_lines then
+      r.untried = {}
+      for line in r.untried_lines:gmatch("[^\n]+") do r.untried[#r.untried + 1] = line end
+      r.untried.count, r.untried_lines, r.untried_count = r.untried_count, nil, nil
+    end
     return setmetatable(r, show.result_meta)
   end
 
@@ -146,7 +155,7 @@ return function(tools)
     local other_file, other_line = place_of(report.second)
     if not line or not other_line then misuse("witness: the report names no two lines") end
     local raw = guarded("witness", function(keeper)
-      return tools.explore(runner(fn, {}), keeper, nil, 20000, 0.0, -1, 1, 2, false, 0, 0, file, line,
+      return tools.explore(runner(fn, {}), keeper, nil, 20000, 10.0, -1, 1, 2, false, 0, 0, 1024, true, file, line,
         report.first.stream, numbers[1], other_file, other_line, report.second.stream, numbers[2])
     end)
     local first = raw.in_order and read_outcome(raw.in_order)
@@ -164,21 +173,25 @@ return function(tools)
 
   local report_meta = { __tostring = function(self) return (self.message:gsub("\n+$", "")) end }
 
-  -- Returns the number of the function's first command, too: by the numbers of commands a search finds the accesses of
-  -- a report again. So this run is like one of the search, in which the collector does not free either.
-  local function check(fn)
-    local first
-    local fine, reports, totals = tools.uncollected(mr.hazard.check, function()
-      first = tools.next_number()
-      call(fn)
-      pcall(tools.drain)
-    end)
-    return first, fine, reports, totals
+  -- Makes calls of the search, and keeps what the checker says of the first one that has hazards: after another answer
+  -- of a query the function may do what it has not done before. Also keeps the number of the function's first command:
+  -- by the numbers of commands a search finds the accesses of a report again.
+  local function checker(found)
+    return function(work)
+      if found.reports and #found.reports > 0 then return pcall(work) end
+      local has_run = false
+      local fine, reports, totals = tools.uncollected(tools.check, function()
+        found.first_number, has_run = tools.next_number(), true
+        work()
+      end)
+      if not has_run then return work() end
+      if fine then found.reports, found.totals = reports, totals end
+    end
   end
 
-  local function hazards_of(fn)
-    local first_number, fine, reports, totals = check(fn)
-    if not fine then return {} end
+  local function hazards_of(fn, found)
+    local first_number, reports, totals = found.first_number, found.reports, found.totals
+    if not reports then return {} end
     for _, report in ipairs(reports) do
       local numbers = { report.first.seq - first_number + 1, report.second.seq - first_number + 1 }
       function report.witness(self) return witness(fn, self, numbers) end
@@ -187,26 +200,49 @@ return function(tools)
     return reports, totals
   end
 
-  function parts.explore(fn, given)
+  -- The hosts of ranks run side by side. A search lets them go on in one order: what a rank submits after another one
+  -- has waited comes behind that wait in all schedules. That makes no difference to a program without hazards, in
+  -- which every order of the work comes to the same, unless a rank asks how far its work is.
+  local function note_ranks(result, totals)
+    if not totals or totals.ranks < 2 or result.hazard_count + totals.queries == 0 then return end
+    result.complete, result.deterministic = false, false
+    result.incomplete = result.incomplete or "the hosts of the ranks ran in one order"
+  end
+
+  -- `is_script`: who calls prints the result.
+  function parts.explore(fn, given, is_script)
     check_function("explore", fn)
     if mr.hazard.mode() == "error" then
       misuse("explore: not with hazard mode \"error\" (--check=error), in which no schedule goes on after a hazard; "
         .. "use \"warn\" or \"collect\", or leave it out: the result has the hazards, too")
     end
-    local most, time, preempt, grain, polls, unspecified, seeds, seed = options.read(given)
+    local o = options.read(given)
     return guarded("explore", function(keeper)
-      local raw = tools.explore(runner(fn, {}), keeper, nil, most, time, preempt, grain, polls, unspecified, seeds,
-        seed)
+      local found = {}
+      local raw = tools.explore(runner(fn, {}, checker(found)), keeper, nil, o.max, o.time, o.preempt, o.grain, o.polls,
+        o.unspecified, o.seeds, o.seed, o.memory, o.full)
       local result = read_result(raw, fn)
       tools.put_back(keeper)
       local totals
-      result.hazards = {}
-      if raw.schedules > 0 then result.hazards, totals = hazards_of(fn) end -- one that never ended is not run again
+      result.hazards, totals = hazards_of(fn, found)
+      result.hazard_count = totals and math.max(totals.hazards, #result.hazards) or 0
+      note_ranks(result, totals)
       if totals and #totals.unexplored > 0 then
         result.not_followed = totals.unexplored
         result.deterministic = result.deterministic and totals.unexplored.claim ~= "none"
       end
-      result.drawn = seeds > 0 or nil
+      if raw.called_once then
+        result.not_followed = result.not_followed or {}
+        table.insert(result.not_followed,
+          "This holds if the function does the same when it is called again: there was time for one call.")
+      end
+      result.called_once = nil
+      result.drawn = o.seeds > 0 or nil
+      if raw.ends and not is_script then
+        io.stderr:write("explore: asked to end; found by then:\n", tostring(result), "\n")
+        tools.end_again()
+      end
+      result.ends = nil
       return result
     end)
   end

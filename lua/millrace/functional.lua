@@ -1,9 +1,10 @@
 -- Functions of networks that are made of several operations. They are written with recorded operations, so gradients
--- flow through them without rules of their own. bind/functional.c has their usage lines.
+-- flow through them without rules of their own.
 --
 -- All that can be wrong is checked before the first operation is submitted.
 --
 -- The module is a function of the tools that bind/functional.c hands to it.
+--# functional of tensor, mr: Networks.
 local mr = require "millrace"
 local check_pair = require "millrace.pairing"
 
@@ -21,6 +22,9 @@ return function(tools)
 
   -- ---------------------------------------------------------------- layers
 
+  --- x:linear(w: tensor [, bias: tensor]) -> tensor
+  --- x times the transpose of w (outputs, inputs), plus the bias. The last dim of x holds the inputs; all other dims
+  --- are kept.
   function M.linear(x, w, bias)
     check.tensor("linear", "x", x)
     check.like("linear", "the weight", check.tensor("linear", "the weights", w), x)
@@ -38,6 +42,10 @@ return function(tools)
 
   local CONV = { bias = true, stride = true, padding = true, dilation = true, groups = true }
 
+  --- x:conv1d(w: tensor [, bias: tensor] [, {bias: tensor, stride: integer=1, padding: integer|string=0, dilation:
+  ---   integer=1, groups: integer=1}]) -> tensor
+  --- The convolution of sequences (sequences, channels, elements) with weights (outputs, channels / groups,
+  --- elements): conv2d with one row.
   -- conv1d is conv2d with images of one row.
   function M.conv1d(x, w, bias, options)
     if bias ~= nil and not is_tensor(bias) then bias, options = nil, bias end
@@ -103,6 +111,9 @@ return function(tools)
 
   local DROPOUT = { p = true, training = true }
 
+  --- x:dropout([p: number=0.5 [, training: boolean=true]]) -> tensor
+  --- Each element becomes 0 with probability p; what is kept is divided by 1 - p. Without training it returns x. {p=,
+  --- training=} can be given instead.
   -- What is kept is divided by its probability, so that the mean stays.
   function M.dropout(x, p, training)
     check.tensor("dropout", "x", x)
@@ -127,6 +138,9 @@ return function(tools)
 
   local LAYER_NORM = { weight = true, bias = true, eps = true }
 
+  --- x:layer_norm(shape: integer|integer[] [, {weight: tensor, bias: tensor, eps: number=1e-5}]) -> tensor
+  --- Subtracts the mean over the last dims, whose sizes `shape` lists, and divides by the root of their variance plus
+  --- eps. Then it multiplies by the weight and adds the bias.
   function M.layer_norm(x, shape, options)
     check.tensor("layer_norm", "x", x)
     check.floats("layer_norm", x)
@@ -162,6 +176,11 @@ return function(tools)
     else running:copy_(check.wide(running) * (1 - momentum) + new * momentum) end
   end
 
+  --- x:batch_norm(running_mean: tensor|nil, running_var: tensor|nil [, {weight: tensor, bias: tensor, training:
+  ---   boolean=false, momentum: number=0.1, eps: number=1e-5}]) -> tensor
+  --- Normalizes each channel, which is the second dim. With training it takes mean and variance of x, and moves the
+  --- running ones towards them by the momentum (the variance as that of a sample); otherwise it takes the running
+  --- ones.
   function M.batch_norm(x, running_mean, running_var, options)
     check.tensor("batch_norm", "x", x)
     check.floats("batch_norm", x)
@@ -254,6 +273,11 @@ return function(tools)
     end
   end
 
+  --- x:cross_entropy(target: tensor [, {weight: tensor, ignore_index: integer=-100, reduction: string="mean",
+  ---   label_smoothing: number=0}]) -> tensor
+  --- The cross entropy of scores x (items, classes, ...) and targets, which are classes and count from 1: nll_loss of
+  --- log_softmax. Targets of floats, of the shape of x, are the probabilities of the classes. With label_smoothing,
+  --- that part of each target is spread over all classes.
   function M.cross_entropy(x, target, options)
     check.tensor("cross_entropy", "x", x)
     check.tensor("cross_entropy", "the targets", target)
@@ -296,10 +320,14 @@ return function(tools)
     return dtype and loss:to(dtype) or loss
   end
 
+  --- x:mse_loss(target: tensor [, {reduction: string="mean"}]) -> tensor
+  --- The squares of the differences: their mean, their sum, or ("none") all of them.
   function M.mse_loss(x, target, options)
     return loss_of_pairs("mse_loss", x, target, options, function(a, b) return (a - b):square() end)
   end
 
+  --- x:l1_loss(target: tensor [, {reduction: string="mean"}]) -> tensor
+  --- The absolute differences: their mean, their sum, or ("none") all of them.
   function M.l1_loss(x, target, options)
     return loss_of_pairs("l1_loss", x, target, options, function(a, b) return (a - b):abs() end)
   end
@@ -323,6 +351,9 @@ return function(tools)
     }
   end
 
+  --- x:binary_cross_entropy(target: tensor [, {reduction: string="mean"}]) -> tensor
+  --- The cross entropy of two classes: x has the probabilities of the target 1, and the targets are floats from 0 to
+  --- 1. Logarithms count as at least -100.
   function M.binary_cross_entropy(x, target, options)
     local name = "binary_cross_entropy"
     check.floats(name, check.tensor(name, "x", x))

@@ -1,5 +1,6 @@
--- mr.nn: modules, their first values and losses. docs/nn.md is the user's page; src/bind/nn.c has the help texts and
--- calls what is here. The module is a function of the tools that src/bind/nn.c hands to it.
+-- mr.nn: modules, their first values and losses. docs/nn.md is the user's page. The module is a function of the
+-- tools that src/bind/nn.c hands to it.
+--# nn of mr.nn: Modules: the layers of networks, and losses. docs/nn.md explains them.
 return function(tools)
   local module = require "millrace.nn.module" (tools)
   local init = require "millrace.nn.init" (tools)
@@ -7,7 +8,8 @@ return function(tools)
   local losses = require "millrace.nn.losses" (tools, module)
   local recurrent = require "millrace.nn.recurrent" (tools, module, init)
   local utils = require "millrace.nn.utils" (tools, module)
-  local nn = { Module = module.methods, plain_module = module.plain, init = init, utils = utils,
+  local parallel = require "millrace.nn.parallel" (tools, module)
+  local nn = { Module = module.methods, plain_module = module.plain, init = init, utils = utils, parallel = parallel,
     Parameter = module.parameter }
   for name, class in pairs(layers) do nn[name] = class end
   for name, class in pairs(recurrent) do nn[name] = class end

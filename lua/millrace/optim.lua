@@ -3,6 +3,8 @@
 -- Parameters that have no gradient are left out, as in PyTorch. So parameters may be at different steps, and Adam's
 -- factors depend on the step: one command is submitted for each step number, dtype and device that there is; usually
 -- that is one.
+--# optim of mr.optim: Optimisers: a step of all parameters is one command.
+--# optimizer of mr.optim.Optimizer: What all optimisers have.
 local mr = require "millrace"
 local words = require "millrace.words"
 local plural = words.plural
@@ -186,6 +188,9 @@ return function(tools)
 
   local methods = {}
 
+  --- o:step([closure: function]) -> loss: any
+  --- Changes all parameters that have a gradient, in one command on the current stream. A closure is called first: it
+  --- computes the gradients, and what it returns is returned.
   -- All groups are checked before the first command is submitted. The closure computes the gradients, and its loss is
   -- returned.
   function methods.step(o, closure)
@@ -215,12 +220,17 @@ return function(tools)
     end
   end
 
+  --- o:zero_grad([set_to_none: boolean=true])
+  --- Drops the gradients of the parameters, or with false fills them with zeros.
   function methods.zero_grad(o, set_to_none)
     local list = {}
     each_parameter(o, function(p) list[#list + 1] = p end)
     common.zero_grad(list, set_to_none)
   end
 
+  --- o:state_dict() -> state: table
+  --- Returns the averages and step numbers as tensors, by the number of the parameter: mr.save("o.safetensors",
+  --- o:state_dict()).
   function methods.state_dict(o)
     local dict = {}
     each_parameter(o, function(p, number)
@@ -255,6 +265,8 @@ return function(tools)
     return step
   end
 
+  --- o:load_state_dict(state: table)
+  --- Goes on where the optimiser that gave this state was. All entries are checked first.
   function methods.load_state_dict(o, dict)
     if type(dict) ~= "table" then
       misuse("load_state_dict: expected a table of tensors, got " .. tools.type_of(dict))
@@ -397,9 +409,28 @@ return function(tools)
       group.eps, group.momentum }
   end
 
+  --# optim
+
+  --- mr.optim.SGD(parameters: tensor[] [, {lr: number=0.001, momentum: number=0, dampening: number=0, weight_decay:
+  ---   number=0, nesterov: boolean=false}]) -> optimiser: table
+  --- Stochastic gradient descent. optimiser:step() changes all parameters that have a gradient, in one command on the
+  --- current stream; optimiser:zero_grad() drops the gradients; optimiser.lr can be set. The parameters are a list of
+  --- tensors, or of groups {params=, lr=, ...}.
   new_class("SGD", SGD)
+
+  --- mr.optim.RMSprop(parameters: tensor[] [, {lr: number=0.01, alpha: number=0.99, eps: number=1e-8, weight_decay:
+  ---   number=0, momentum: number=0}]) -> optimiser: table
+  --- Divides each gradient by the root of the average of its squares; methods as those of SGD.
   new_class("RMSprop", RMSprop)
+
+  --- mr.optim.Adam(parameters: tensor[] [, {lr: number=0.001, betas: number[]={0.9, 0.999}, eps: number=1e-8,
+  ---   weight_decay: number=0}]) -> optimiser: table
+  --- Adam; methods as those of SGD. optimiser:state_dict() and load_state_dict() are for its averages.
   adam("Adam", 0, false)
+
+  --- mr.optim.AdamW(parameters: tensor[] [, {lr: number=0.001, betas: number[]={0.9, 0.999}, eps: number=1e-8,
+  ---   weight_decay: number=0.01}]) -> optimiser: table
+  --- Adam with a weight decay that shrinks the parameters by itself.
   adam("AdamW", 0.01, true)
   optim.lr_scheduler = require "millrace.optim.schedulers" (tools, is_optimiser, check_number)
   return optim

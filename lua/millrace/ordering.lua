@@ -1,10 +1,11 @@
 -- Functions that find elements by their order, or draw them: median, unique, multinomial. They are made of several
--- operations, so gradients flow through median without a rule of its own. bind/composites.c has their usage lines.
+-- operations, so gradients flow through median without a rule of its own.
 --
 -- All that can be wrong is checked before the first operation is submitted; only the probabilities of multinomial are
 -- in the device's memory, and are checked there before a number is drawn.
 --
 -- The module is a function of the tools that bind/functional.c hands to it, and of arguments.lua.
+--# composite
 local mr = require "millrace"
 
 return function(tools, check)
@@ -49,6 +50,9 @@ return function(tools, check)
 
   local MEDIAN = { dim = true, keepdim = true }
 
+  --- x:median([dim: integer [, keepdim: boolean=false]]) -> values: tensor, positions: tensor
+  --- The median: of an even number of elements the lower one of the two in the middle. NaN if any element is NaN.
+  --- Without a dim it is that of all elements, and there are no positions.
   function M.median(x, dim, keepdim)
     check.tensor("median", "x", x)
     if type(dim) == "table" then
@@ -148,6 +152,11 @@ return function(tools, check)
     return sorted:masked_select(first), inverse, counts
   end
 
+  --- x:unique([{return_inverse: boolean=false, return_counts: boolean=false}]) -> values: tensor, inverse: tensor,
+  ---   counts: tensor
+  --- The different values of x in order, as a vector. The inverse has for each element of x its position among them,
+  --- and the counts say how often each one stands in x. What was not asked for is left out. The host waits for the
+  --- number of values.
   -- Returns the values, then what was asked for.
   function M.unique(x, options)
     check.tensor("unique", "x", x)
@@ -219,6 +228,9 @@ return function(tools, check)
       :format(count))
   end
 
+  --- x:multinomial(count: integer [, replacement: boolean=false]) -> positions: tensor
+  --- Draws so many positions (from 1), each with a probability in proportion to the element of x there, from each row
+  --- of x. Without replacement no position is drawn twice. The host waits until the probabilities have been checked.
   function M.multinomial(x, count, again)
     check.tensor("multinomial", "x", x)
     check.floats("multinomial", x)

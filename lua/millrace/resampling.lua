@@ -1,10 +1,11 @@
 -- Functions of networks that change the size of images, or look elements up by others: conv_transpose2d, interpolate,
 -- scaled_dot_product_attention. They are made of recorded operations, so gradients flow through them without rules of
--- their own. bind/functional.c has their usage lines.
+-- their own.
 --
 -- All that can be wrong is checked before the first operation is submitted.
 --
 -- The module is a function of the tools that bind/functional.c hands to it, and of arguments.lua.
+--# functional
 local mr = require "millrace"
 
 return function(tools, check)
@@ -25,6 +26,10 @@ return function(tools, check)
   local TRANSPOSED = { bias = true, stride = true, padding = true, output_padding = true, dilation = true,
     groups = true }
 
+  --- x:conv_transpose2d(w: tensor [, bias: tensor] [, {bias: tensor, stride: integer|table=1, padding:
+  ---   integer|table=0, output_padding: integer|table=0, dilation: integer|table=1, groups: integer=1}]) -> tensor
+  --- The transposed convolution of images (images, inputs, rows, columns) with weights (inputs, outputs / groups,
+  --- rows, columns): the gradient of conv2d with the same options.
   -- What conv2d with these weights would have made x of: the gradient of conv2d, with x as that of the result.
   function M.conv_transpose2d(x, w, bias, options)
     local name = "conv_transpose2d"
@@ -85,6 +90,10 @@ return function(tools, check)
 
   local MODES = { nearest = 0, linear = 1, bilinear = 2 }
 
+  --- x:interpolate({size: integer|table, scale_factor: number|table, mode: string="nearest", align_corners:
+  ---   boolean=false}) -> tensor
+  --- Another size of the dims behind items and channels, by size= or scale_factor=. The modes are "nearest", "linear"
+  --- for sequences and "bilinear" for images.
   function M.interpolate(x, options)
     local name = "interpolate"
     check.floats(name, check.tensor(name, "x", x))
@@ -129,6 +138,10 @@ return function(tools, check)
 
   local ATTENTION = { attn_mask = true, dropout_p = true, is_causal = true, scale = true }
 
+  --- q:scaled_dot_product_attention(k: tensor, v: tensor [, {attn_mask: tensor, dropout_p: number=0, is_causal:
+  ---   boolean=false, scale: number}]) -> tensor
+  --- softmax(q @ k^T * scale + mask) @ v. A mask of bools says which keys a query sees; one of floats is added.
+  --- is_causal lets query i see the keys up to i. The scale is 1 / sqrt(the last size of q) by default.
   -- softmax(q @ k^T * scale + mask) @ v
   function M.scaled_dot_product_attention(q, k, v, options)
     local name = "scaled_dot_product_attention"

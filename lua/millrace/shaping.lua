@@ -1,11 +1,11 @@
 -- Functions that give tensors other shapes: pad, unbind, meshgrid, and t[{...}] with a tensor among its entries. They
--- are made of recorded operations, so gradients flow through them without rules of their own. bind/composites.c has
--- their usage lines.
+-- are made of recorded operations, so gradients flow through them without rules of their own.
 --
 -- All that can be wrong is checked before the first operation is submitted.
 --
 -- The module is a function of the tools that bind/functional.c hands to it, of arguments.lua, and of `rows`: get_index
 -- and set_index of a tensor alone, which composites.lua has.
+--# composite
 local mr = require "millrace"
 
 return function(tools, check, rows)
@@ -63,6 +63,10 @@ return function(tools, check, rows)
     return x:index_select(dim, mr.tensor(positions, { dtype = "i64", device = x.device }))
   end
 
+  --- x:pad(sizes: integer[] [, mode: string="constant" [, value: number=0]]) -> tensor
+  --- More elements around x. The sizes are those in front and behind, for each dim from the last one on: {left,
+  --- right, top, bottom}. The modes are "constant", "reflect", "replicate" and "circular"; with "constant", a size
+  --- below 0 takes elements away. {mode=, value=} can be given instead.
   function M.pad(x, sizes, options, value)
     check.tensor("pad", "x", x)
     if type(options) == "table" then
@@ -94,6 +98,8 @@ return function(tools, check, rows)
 
   -- ---------------------------------------------------------------- lists of views
 
+  --- x:unbind([dim: integer=1]) -> views: tensor[]
+  --- A list of x:select(dim, i) for each index of the dim.
   function M.unbind(x, dim)
     check.tensor("unbind", "x", x)
     if x.ndim == 0 then misuse "unbind: a 0-dim tensor has no dims" end
@@ -103,6 +109,9 @@ return function(tools, check, rows)
     return list
   end
 
+  --- mr.meshgrid(vector: tensor... [, {indexing: string="ij"}]) -> grids: tensor[]
+  --- For each vector a view in which its elements stand along its dim, and are repeated along the dims of the others.
+  --- With the indexing "xy" the first two dims change places.
   function M.meshgrid(first, ...)
     local given = type(first) == "table" and { first, ... } or { { first, ... }, nil }
     local list, options = given[1], given[2]

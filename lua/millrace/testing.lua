@@ -17,7 +17,7 @@ local checks = 0
 -- Runs when the state closes. A script that made no check prints no count, and tests/run.lua then counts it as failed.
 -- Under --sandbox there are no finalizers, and no count.
 local has_finalizers, at_end = pcall(setmetatable, {}, { __gc = function()
-  if checks > 0 then print(checks .. " checks") end
+  if checks > 0 then print(plural(checks, "check")) end
 end })
 T.at_end = has_finalizers and at_end or nil
 

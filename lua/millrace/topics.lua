@@ -30,19 +30,98 @@ local function wrap(text, width, first, rest, out)
   out[#out + 1] = line
 end
 
--- Paragraphs and items of lists get the width of the terminal; tables and programs stay as they are.
+local function length_of(text) return utf8.len(text) or #text end
+
+-- The cells of "| a | b |"; a bar behind a backslash is text.
+local function cells_of(row)
+  local cells = {}
+  for cell in row:gsub("\\|", "\0"):gsub("^|", ""):gmatch("([^|]*)|") do
+    cells[#cells + 1] = plain(cell:gsub("\0", "|"):match("^%s*(.-)%s*$"))
+  end
+  return cells
+end
+
+-- How wide each column is with its longest cell, and with its longest word.
+local function natural_widths(rows)
+  local widths, least = {}, {}
+  for _, row in ipairs(rows) do
+    for k, cell in ipairs(row) do
+      widths[k] = math.max(widths[k] or 0, length_of(cell))
+      for word in cell:gmatch "%S+" do least[k] = math.max(least[k] or 0, length_of(word)) end
+    end
+  end
+  return widths, least
+end
+
+-- The widest columns give way until the table fits, but no word is broken.
+local function column_widths(rows, width)
+  local widths, least = natural_widths(rows)
+  local total = -2
+  for _, one in ipairs(widths) do total = total + one + 2 end
+  while total > width do
+    local widest
+    for k, one in ipairs(widths) do
+      if one > (least[k] or 0) and not (widest and one <= widths[widest]) then widest = k end
+    end
+    if not widest then break end
+    widths[widest], total = widths[widest] - 1, total - 1
+  end
+  return widths
+end
+
+-- A row of a table: each cell wrapped within its column.
+local function add_row(row, widths, out)
+  local columns, height = {}, 1
+  for k, cell in ipairs(row) do
+    columns[k] = {}
+    wrap(cell, widths[k], "", "", columns[k])
+    height = math.max(height, #columns[k])
+  end
+  for i = 1, height do
+    local line = {}
+    for k, column in ipairs(columns) do
+      local text = column[i] or ""
+      line[k] = text .. (" "):rep(widths[k] - length_of(text))
+    end
+    out[#out + 1] = (table.concat(line, "  "):gsub("%s+$", ""))
+  end
+end
+
+-- The rows of a table of Markdown, with a line below its head.
+local function add_table(source, width, out)
+  local rows, has_head = {}, false
+  for _, line in ipairs(source) do
+    if line:find("^|[%s:|-]+|%s*$") then has_head = #rows == 1 else rows[#rows + 1] = cells_of(line) end
+  end
+  local widths = column_widths(rows, width)
+  for i, row in ipairs(rows) do
+    add_row(row, widths, out)
+    if i == 1 and has_head then
+      local rule = {}
+      for k = 1, #row do rule[k] = ("-"):rep(widths[k]) end
+      out[#out + 1] = table.concat(rule, "  ")
+    end
+  end
+end
+
+-- Paragraphs, items of lists and tables get the width of the terminal; programs stay as they are.
 local function laid_out(text, width)
-  local out, paragraph, is_code = {}, nil, false
+  local out, paragraph, rows, is_code = {}, nil, nil, false
   local function flush()
     if paragraph then wrap(plain(paragraph.text), width, paragraph.first, paragraph.rest, out) end
-    paragraph = nil
+    if rows then add_table(rows, width, out) end
+    paragraph, rows = nil, nil
   end
   for line in (text .. "\n"):gmatch("(.-)\n") do
     local item = line:match("^%s*%- ") or line:match("^%d+%. ")
     if line:find("^```") then
       flush()
       is_code = not is_code
-    elseif is_code or line:find("^[|#]") or line:find("^    ") or line == "" then
+    elseif not is_code and line:find("^|") then
+      if not rows then flush() end
+      rows = rows or {}
+      rows[#rows + 1] = line
+    elseif is_code or line:find("^#") or line:find("^    ") or line == "" then
       flush()
       out[#out + 1] = line:find("^#") and line:gsub("^#+%s*", "") or is_code and "    " .. line or line
     elseif item then

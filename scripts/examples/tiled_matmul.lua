@@ -1,9 +1,9 @@
 -- A matrix product with tiles in shared memory.
 --
--- Each thread computes one element of C = A B: a row of A times a column of B. Done directly, each element of A is
--- read from global memory once for each column of C. Here a block of 16 x 16 threads loads a tile of A and one of B
--- into shared memory, each thread one element of each, and all of them use what the others have loaded. So global
--- memory is read 16 times less.
+-- Each thread computes one element of C = A B: a row of A times a column of B. Done directly,
+-- each element of A is read from global memory once for each column of C. Here a block of 16 x 16
+-- threads loads a tile of A and one of B into shared memory. Each thread loads one element of
+-- each, and uses what the others have loaded. So global memory is read 16 times less.
 --
 -- __syncthreads() stands twice in the loop: before the tiles are read, since other threads have loaded them, and after,
 -- before the next ones overwrite them. shared_transpose.lua shows what happens without the second one.

@@ -1,5 +1,5 @@
-/* The bits of floating-point numbers, in functions from which a loop over them becomes vectors. Plain C, which is compiled
- * for the device, too (cuda/kernels/device.cuh). */
+/* The bits of floating-point numbers, in functions from which a loop over them becomes vectors. Plain C, which is
+ * compiled for the device, too (cuda/kernels/device.cuh). */
 #ifndef MR_BASE_BITS_H
 #define MR_BASE_BITS_H
 

@@ -1,5 +1,5 @@
-/* Files that are embedded in the binary: the Lua modules, the device models, the headers for kernels. The table is written at
- * build time by scripts/embed.c; the last entry has a NULL name. */
+/* Files that are embedded in the binary: the Lua modules, the device models, the headers for kernels. The table is
+ * written at build time by scripts/embed.c; the last entry has a NULL name. */
 #ifndef MR_BASE_EMBEDDED_H
 #define MR_BASE_EMBEDDED_H
 

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/map.h"
+
 /* The largest length in bytes of a name that a script gives, and of a file name that is stored. */
 #define MR_LONGEST_NAME 200
 
@@ -17,9 +19,8 @@
 
 /* Zeroed at first. */
 typedef struct {
-    char **slots;
-    size_t capacity, count;
-    size_t most; /* 0: MR_MOST_INTERNED */
+    MR_MAP(char *) texts; /* by their hash */
+    size_t most;          /* 0: MR_MOST_INTERNED */
 } mr_interned;
 
 /* Returns the one copy of `text`, or `otherwise` (a static text) if the table is full or there is no

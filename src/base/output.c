@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static uint64_t limit;
 static atomic_uint_fast64_t written;
@@ -26,16 +27,21 @@ static void fail(mr_output_state why) {
     if (on_failure) on_failure();
 }
 
-void mr_output_flush(FILE *file) {
+/* `reason`: the errno of a write that has failed already; 0: none is known. */
+static void flush_after(FILE *file, int reason) {
     errno = 0;
     bool flushed = fflush(file) == 0;
     if (flushed && !ferror(file)) return;
-    int reason = errno;
+    if (!reason) reason = errno;
     if (state == MR_OUTPUT_WHOLE && !atomic_flag_test_and_set(&is_told))
         snprintf(problem, sizeof problem, "cannot write to standard %s: %s",
                  file == stdout ? "output" : "error",
                  reason ? strerror(reason) : "part of the output was lost");
     fail(reason == EPIPE ? MR_OUTPUT_UNREAD : MR_OUTPUT_LOST);
+}
+
+void mr_output_flush(FILE *file) {
+    flush_after(file, 0);
 }
 
 void mr_output_write(FILE *file, const char *text, size_t size) {
@@ -45,8 +51,9 @@ void mr_output_write(FILE *file, const char *text, size_t size) {
         return;
     }
     if (limit) written += size;
-    fwrite(text, 1, size, file);
-    if (ferror(file)) mr_output_flush(file);
+    errno = 0;
+    bool is_whole = fwrite(text, 1, size, file) == size;
+    if (ferror(file)) flush_after(file, is_whole ? 0 : errno);
 }
 
 void mr_output_write_message(FILE *file, const char *text, size_t size) {
@@ -79,6 +86,12 @@ static const char *setting(const char *name) {
 }
 
 /* The variables in the order in which the C library looks at them; the program never calls setlocale. */
+bool mr_output_has_colour(FILE *file) {
+    const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    if (!isatty(fileno(file)) || (none && *none)) return false;
+    return terminal && *terminal && strcmp(terminal, "dumb") != 0;
+}
+
 bool mr_output_is_ascii(void) {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
     if (setting("MILLRACE_ASCII")) return true;

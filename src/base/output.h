@@ -15,14 +15,17 @@ void mr_output_open(uint64_t limit, void (*failed)(void));
 /* To stdout or stderr. A text that would exceed the limit is not written at all. */
 void mr_output_write(FILE *file, const char *text, size_t size);
 void mr_output_flush(FILE *file);
-/* The error with which a program ends. What exceeds the limit is left out, but the first bytes are always written
- * (MR_OUTPUT_MESSAGE), also when all output before has used the limit up. */
+/* The error with which a program ends. Bytes beyond the limit are left out, but the first bytes
+ * are always written (MR_OUTPUT_MESSAGE), also when all output before has used the limit up. */
 enum { MR_OUTPUT_MESSAGE = 4096 };
 void mr_output_write_message(FILE *file, const char *text, size_t size);
 
 /* Whether characters beyond ASCII are better not written to a terminal: MILLRACE_ASCII (--ascii) is set, or the
  * locale's variables name no UTF-8. */
 bool mr_output_is_ascii(void);
+
+/* Whether colours belong there: it is a terminal, NO_COLOR is not set, and TERM names one that can show them. */
+bool mr_output_has_colour(FILE *file);
 
 typedef enum {
     MR_OUTPUT_WHOLE,
@@ -34,7 +37,7 @@ typedef enum {
 /* Flushes both streams, and returns whether all output so far was written, including output of Lua's io
  * library. */
 mr_output_state mr_output_check(void);
-/* Of MR_OUTPUT_LOST: "cannot write to standard output: No space left on device". */
+/* The text for MR_OUTPUT_LOST: "cannot write to standard output: No space left on device". */
 const char *mr_output_problem(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* See replace.h.
  *
- * Easiest to break: a process can end at any instruction. Between the moment in which the new file has a name of its own
- * and its renaming, the signals that would end the process wait. */
+ * Easiest to break: a process can end at any instruction. Between the moment in which the new file has a name of its
+ * own and its renaming, the signals that would end the process wait. */
 #include "base/replace.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static mr_status cannot(const char *what, const char *path) {
 }
 
 static mr_status no_memory(const char *path) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to write `%.300s`", path);
+    return mr_no_memory("to write `%.300s`", path);
 }
 
 /* ---- signals */

@@ -1,8 +1,9 @@
 /* Writing a file that appears complete or not at all.
  *
- * The bytes go into a file of the same folder that has no name, or one that ends in `~` where the file system has none
- * without, and get the path's name when all of them are on the disk. What fails before that leaves the old file as it
- * was. So does the end of the process, and no other file is left. */
+ * The bytes go into a file of the same folder that has no name, or a name that ends in `~` where
+ * the file system needs one. It gets the path's name when all bytes are on the disk. A failure
+ * before that leaves the old file as it was. So does the end of the process, and no other file is
+ * left. */
 #ifndef MR_BASE_REPLACE_H
 #define MR_BASE_REPLACE_H
 
@@ -15,14 +16,14 @@ typedef mr_status (*mr_file_writer)(void *context, FILE *file);
 
 /* Makes the file at `path`, or replaces it and keeps its owner and permissions. Errors name the path.
  *
- * A symbolic link stays one: what it points to is made or replaced. A file that nobody may write is an error, also for
- * root. A device or a pipe is written as it is.
- * Where no file can be made beside the old one (the folder is not ours, or the new file could not have the old one's
- * owner) or where it has several names, its bytes are overwritten once all new ones are known and there is room for
- * them; only then can the end of the process leave a mixture.
+ * A symbolic link stays one: what it points to is made or replaced. A file that nobody may write
+ * is an error, also for root. A device or a pipe is written as it is. Two kinds of files are
+ * overwritten in place: those with several names, and those beside which no file can be made (the
+ * folder is not ours, or the owner would change). This begins once all new bytes are known and
+ * there is room for them; only then can the end of the process leave a mixture.
  *
- * While it runs, SIGPIPE and SIGXFSZ do not reach the calling thread: a pipe without a reader and a limit on the size of
- * files are errors. */
+ * While it runs, SIGPIPE and SIGXFSZ do not reach the calling thread: a pipe without a reader and a limit on the size
+ * of files are errors. */
 mr_status mr_replace_file(const char *path, mr_file_writer write, void *context);
 
 #endif

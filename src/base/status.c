@@ -49,17 +49,30 @@ bool mr_code_find(const char *text, mr_code *out_code) {
     return false;
 }
 
-mr_status mr_failv(mr_code code, const char *format, va_list args) {
+static mr_status make(mr_code code, const char *prefix, const char *format, va_list args) {
     va_list again;
     va_copy(again, args);
     int length = mr_number_formatv(NULL, 0, format, again);
     va_end(again);
-    if (length < 0) length = 0;
-    mr_error *error = calloc(1, sizeof *error + (size_t)length + 1);
+    size_t before = strlen(prefix), size = (length < 0 ? 0 : (size_t)length) + 1;
+    mr_error *error = calloc(1, sizeof *error + before + size);
     if (!error) return &no_memory.error;
     error->code = code;
-    mr_number_formatv(error->message, (size_t)length + 1, format, args);
+    memcpy(error->message, prefix, before);
+    mr_number_formatv(error->message + before, size, format, args);
     return error;
+}
+
+mr_status mr_failv(mr_code code, const char *format, va_list args) {
+    return make(code, "", format, args);
+}
+
+mr_status mr_no_memory(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    mr_status status = make(MR_CODE_OUT_OF_MEMORY, "no memory ", format, args);
+    va_end(args);
+    return status;
 }
 
 mr_status mr_fail(mr_code code, const char *format, ...) {

@@ -38,6 +38,9 @@
     X(CAPTURED_EVENT, "captured-event", 907, false)                                                \
     X(CAPTURE_WRONG_THREAD, "stream-capture-wrong-thread", 908, false)                             \
     X(GRAPH_UPDATE, "graph-exec-update-failure", 910, false)                                       \
+    X(DEADLOCK, "deadlock", -1, true) /* work that waits for each other */                         \
+    X(NO_PEER, "deadlock", -1, false) /* it would be: nothing was submitted */                     \
+    X(COLLECTIVE_MISMATCH, "collective-mismatch", -1, false)                                       \
     X(UNKNOWN, "unknown", 999, false)                                                              \
     X(INTERRUPTED, "interrupted", -1, false)                                                       \
     X(STOPPED, "interrupted", -1, true) /* in the middle of work that cannot go on */              \
@@ -79,6 +82,8 @@ typedef mr_error *mr_status;
 /* Makes an error. Never returns NULL: when memory is out it returns a static error object. */
 mr_status mr_fail(mr_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 mr_status mr_failv(mr_code code, const char *format, va_list args);
+/* OUT_OF_MEMORY, of the host: the text says for what, as in "for an event" and "to read `%s`". */
+mr_status mr_no_memory(const char *format, ...) __attribute__((format(printf, 1, 2)));
 mr_status mr_error_copy(const mr_error *error);
 void mr_error_destroy(mr_status status); /* accepts NULL and the static object */
 

@@ -17,10 +17,12 @@
         size_t count, capacity;                                                                    \
     }
 
-/* Makes room for one more element; the array is unchanged when memory is out (returns false). */
-static inline bool mr_vec_grow_(void *items_address, size_t *capacity, size_t item_size) {
+/* Makes room for `needed` elements in all; the array is unchanged when memory is out (returns false). */
+static inline bool mr_vec_grow_(void *items_address, size_t *capacity, size_t item_size,
+                                size_t needed) {
     void **items = items_address;
     size_t wanted = *capacity ? *capacity * 2 : 8;
+    if (wanted < needed) wanted = needed;
     void *grown = realloc(*items, wanted * item_size);
     if (!grown) return false;
     *items = grown;
@@ -28,9 +30,11 @@ static inline bool mr_vec_grow_(void *items_address, size_t *capacity, size_t it
     return true;
 }
 
-#define mr_vec_reserve_one(vec)                                                                    \
-    ((vec)->count < (vec)->capacity ||                                                             \
-     mr_vec_grow_(&(vec)->items, &(vec)->capacity, sizeof *(vec)->items))
+#define mr_vec_reserve(vec, more)                                                                  \
+    ((vec)->capacity - (vec)->count >= (size_t)(more) ||                                           \
+     mr_vec_grow_(&(vec)->items, &(vec)->capacity, sizeof *(vec)->items,                           \
+                  (vec)->count + (size_t)(more)))
+#define mr_vec_reserve_one(vec) mr_vec_reserve(vec, 1)
 #define mr_vec_push(vec, item)                                                                     \
     (mr_vec_reserve_one(vec) ? ((vec)->items[(vec)->count++] = (item), true) : false)
 #define mr_vec_pop(vec) ((vec)->items[--(vec)->count])

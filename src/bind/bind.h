@@ -15,6 +15,8 @@
  * test that every function is documented and called. Usage grammar: `name: type`, optional arguments
  * in [brackets], options as {name: type=default, ...}, results after `->`.
  *
+ * A function that is written in Lua has the same beside its Lua body: bind/lua_body.h.
+ *
  * Every function has the module (mr_push_module) as its first upvalue. A function that uses the machine
  * begins with mr_enter. A function may raise only while every C resource that it made has an owner: push
  * the (empty) userdata first, then make the object into it. */
@@ -30,11 +32,15 @@
 
 /* --- functions and classes ------------------------------------------------------------------ */
 
+typedef struct mr_lua_module mr_lua_module; /* bind/lua_body.h */
+
 typedef struct {
     const char *name; /* "query"; metamethods "__add" */
     const char *usage;
     const char *text;
     lua_CFunction call;
+    const mr_lua_module *module; /* has the body, if it is written in Lua; else NULL */
+    const char *path;            /* the table in it, "lr_scheduler.Scheduler" */
 } mr_function;
 
 typedef struct {
@@ -55,7 +61,7 @@ typedef struct {
 typedef struct {
     const mr_kind *kind;
     uint64_t object[]; /* with user values, Lua aligns a userdata to 8 bytes only */
-} mr_block;
+} mr_userdata;
 
 /* The functions and properties of a kind of userdata, or of a table of functions (mr itself,
  * mr.memory). */
@@ -69,20 +75,21 @@ typedef struct {
 
 #define MR_FUNCTION(id, lua_name, usage_text, help_text)                                           \
     static int id(lua_State *L);                                                                   \
-    static const mr_function id##_function = {lua_name, usage_text, help_text, id};                \
+    static const mr_function id##_function = {lua_name, usage_text, help_text, id, NULL, NULL};    \
     static int id(lua_State *L)
 
 /* The same for a function that a class lists in another file: declared as `extern const mr_function ID_function`. */
 #define MR_SHARED_FUNCTION(id, lua_name, usage_text, help_text)                                    \
     static int id(lua_State *L);                                                                   \
-    const mr_function id##_function = {lua_name, usage_text, help_text, id};                       \
+    const mr_function id##_function = {lua_name, usage_text, help_text, id, NULL, NULL};           \
     static int id(lua_State *L)
 
 /* Tensor methods and mr functions that come from the operation table are not in a class's
  * `functions`: they are registered and documented from mr_ops. */
 
 /* Makes the metatable of a kind of userdata, with an __index that finds methods, then properties, and for any
- * other key raises with the nearest name. A class that defines "__index" itself gets its methods table and properties by mr_class_lookup. */
+ * other key raises with the nearest name. A class that defines "__index" itself gets its methods table and properties
+ * by mr_class_lookup. */
 void mr_class_open(lua_State *L, const mr_class *class);
 /* Makes `index` the __index of a class that is open. It may go on to mr_class_lookup, whose upvalues it gets. */
 void mr_class_open_index(lua_State *L, const mr_class *class, lua_CFunction index);
@@ -98,8 +105,8 @@ int mr_class_lookup(lua_State *L);
 /* Upvalue 1 of every function that uses the machine. */
 void mr_push_module(lua_State *L);
 
-/* Pushes what the embedded Lua module `name` makes of these functions, which ends with {NULL, NULL} and get the module as
- * upvalue 1. It is made once for each state, and kept in the registry under the address `key`. */
+/* Pushes what the embedded Lua module `name` makes of these functions, which ends with {NULL, NULL} and get the module
+ * as upvalue 1. It is made once for each state, and kept in the registry under the address `key`. */
 void mr_push_embedded(lua_State *L, const void *key, const char *name, const luaL_Reg *tools);
 
 /* New userdata of a kind with `size` zeroed bytes and its metatable. */
@@ -121,7 +128,7 @@ void *mr_check(lua_State *L, int arg, const mr_kind *kind);
 /* NULL if it is something else. Userdata of other libraries are tested, too. They may be shorter (a light
  * one has no length), and may contain anything except the address of a kind. */
 static inline void *mr_test(lua_State *L, int arg, const mr_kind *kind) {
-    mr_block *b = lua_touserdata(L, arg);
+    mr_userdata *b = lua_touserdata(L, arg);
     if (!b || lua_rawlen(L, arg) < sizeof *b || b->kind != kind) return NULL;
     return b->object;
 }
@@ -235,6 +242,28 @@ mr_tensor **mr_new_tensor(lua_State *L);
 void mr_made_tensor(lua_State *L, mr_tensor *tensor);
 mr_tensor *mr_check_tensor(lua_State *L, int arg); /* usable: freed and reset ones raise */
 mr_tensor *mr_test_tensor(lua_State *L, int arg);  /* NULL if it is not one; freed ones pass */
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+/* For a program that stops Lua code from outside and so keeps account of the threads that run. Ranks (dist.c) take
+ * turns, each with threads and a C stack of its own. */
+typedef struct {
+    void *words[2];
+} mr_thread_place; /* what runs now */
+typedef struct {
+    void *words[2];
+} mr_thread_node;
+typedef struct {
+    void (*copy)(mr_thread_place *out_place); /* for a new C stack, on which nothing runs yet */
+    void (*swap)(mr_thread_place *place);     /* exchanges it with what runs now */
+    void (*enter)(mr_thread_node *node, lua_State *L);
+    void (*leave)(mr_thread_node *node);
+    void (*joined)(uint32_t rank); /* this process is that rank of several */
+} mr_thread_hooks;
+/* For the ranks of this state; they stay the caller's. */
+void mr_bind_threads(lua_State *L, const mr_thread_hooks *hooks);
+/* The script has failed: other ranks in other processes, if there are any, are told. */
+void mr_bind_rank_failed(lua_State *L, const char *error);
 
 /* --- what the host program and the loadable module use ---------------------------------------- */
 

@@ -45,9 +45,14 @@ static int no_assignment(lua_State *L) {
                      class->kind->text);
 }
 
-static void set_function(lua_State *L, const mr_function *function) {
+static void push_function(lua_State *L, const mr_function *function) {
     mr_push_module(L);
-    lua_pushcclosure(L, function->call, 1);
+    if (function->module) lua_pushlightuserdata(L, (void *)function); /* mr_call_lua asks for it */
+    lua_pushcclosure(L, function->call, function->module ? 2 : 1);
+}
+
+static void set_function(lua_State *L, const mr_function *function) {
+    push_function(L, function);
     lua_setfield(L, -2, function->name);
 }
 
@@ -121,8 +126,7 @@ void mr_class_extend(lua_State *L, const mr_class *part) {
     lua_getfield(L, -1, "methods");
     for (const mr_function *const *f = part->functions; *f; f++) {
         bool meta = strncmp((*f)->name, "__", 2) == 0;
-        mr_push_module(L);
-        lua_pushcclosure(L, (*f)->call, 1);
+        push_function(L, *f);
         lua_setfield(L, meta ? -3 : -2, (*f)->name);
     }
     lua_getfield(L, -2, "getters");

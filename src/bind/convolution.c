@@ -58,7 +58,7 @@ mr_tensor *mr_push_unsqueezed(lua_State *L, const mr_caller *caller, mr_tensor *
     return *slot;
 }
 
-mr_tensor *mr_push_squeezed(lua_State *L, const mr_caller *caller, mr_tensor *t, int dim) {
+static mr_tensor *push_squeezed(lua_State *L, const mr_caller *caller, mr_tensor *t, int dim) {
     mr_tensor **slot = mr_new_tensor(L);
     mr_raise(L, mr_tensor_squeeze(caller, t, dim, slot));
     mr_made_tensor(L, *slot);
@@ -66,7 +66,7 @@ mr_tensor *mr_push_squeezed(lua_State *L, const mr_caller *caller, mr_tensor *t,
 }
 
 void mr_drop_batch(lua_State *L, const mr_caller *caller, int at) {
-    mr_push_squeezed(L, caller, mr_check_tensor(L, at), 0);
+    push_squeezed(L, caller, mr_check_tensor(L, at), 0);
     mr_let_go(L, at);
     lua_replace(L, at);
 }

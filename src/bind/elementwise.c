@@ -1,12 +1,12 @@
-/* mr.elementwise: lua/millrace/elementwise.lua does the work. Here is what it cannot ask the machine from Lua: the script's
- * line, an error at that line, and whether tensors share memory. */
+/* mr.elementwise: lua/millrace/elementwise.lua does the work. Here is what it cannot ask the machine from Lua: the
+ * script's line, an error at that line, and whether tensors share memory. */
 #include <string.h>
 
 #include "bind/internal.h"
 #include "bind/open.h"
 
-static const char
-    maker; /* its address is the registry key of the function that the Lua module gives */
+/* its address is the registry key of the function that the Lua module gives */
+static const char maker;
 
 /* misuse(text): raises at the script's line. */
 static int misuse(lua_State *L) {
@@ -32,8 +32,8 @@ static bool same_view(const mr_tensor *a, const mr_tensor *b) {
     return memcmp(a->shape, b->shape, size) == 0 && memcmp(a->stride, b->stride, size) == 0;
 }
 
-/* conflict(output, other) -> whether a thread may write what another one uses. An element that is read and written by the
- * same thread is none. */
+/* conflict(output, other) -> whether a thread may write what another one uses. An element that is read and written by
+ * the same thread is none. */
 static int conflict(lua_State *L) {
     const mr_tensor *output = mr_check_tensor(L, 1), *other = mr_check_tensor(L, 2);
     lua_pushboolean(L, !same_view(output, other) && mr_tensor_may_overlap(output, other));

@@ -11,8 +11,8 @@
 
 /* --- lines ----------------------------------------------------------------------------------- */
 
-/* The file's name as the user wrote it: "@race.lua" without the "@"; code from -e has "=name". Of one that is
- * too long the end is kept, which tells it from others. */
+/* The file's name as the user wrote it: "@race.lua" without the "@"; code from -e has "=name". A
+ * name that is too long keeps its end, which tells it from others. */
 static const char *source_name(const lua_Debug *frame, char *kept, size_t size) {
     const char *source = frame->source;
     if (*source != '@' && *source != '=') return "[string]";
@@ -22,8 +22,8 @@ static const char *source_name(const lua_Debug *frame, char *kept, size_t size) 
     return kept;
 }
 
-/* A frame of the script: millrace's own Lua modules ("=millrace.nn") do not count. To find the line takes Lua longest: after
- * the first frame, which is that of most calls, it is asked for only where it is wanted. */
+/* A frame of the script: millrace's own Lua modules ("=millrace.nn") do not count. To find the line takes Lua longest:
+ * after the first frame, which is that of most calls, it is asked for only where it is wanted. */
 bool mr_bind_frame(lua_State *L, int *level, lua_Debug *frame) {
     const char *wanted = "Sl";
     for (; lua_getstack(L, *level, frame); ++*level, wanted = "S") {
@@ -234,8 +234,8 @@ static const char *name_of_frame(lua_State *L, lua_Debug *frame) {
     return name;
 }
 
-/* Whether lua/millrace/autograd.lua called the running function for another one of ours, which the script called (record.h):
- * that is *out_frame. */
+/* Whether lua/millrace/autograd.lua called the running function for another one of ours, which the script called
+ * (record.h): that is *out_frame. */
 static bool calls_by_autograd(lua_State *L, lua_Debug *out_frame) {
     int level = 1;
     while (lua_getstack(L, level, out_frame)) {

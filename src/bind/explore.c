@@ -1,17 +1,18 @@
-/* mr.explore and what belongs to it. lua/millrace/explore.lua does the work on values and texts; it is given the tools of
- * explore_run.c and explore_tools.c. */
+/* mr.explore and what belongs to it. lua/millrace/explore.lua does the work on values and texts; it is given the tools
+ * of explore_run.c and explore_tools.c. */
 #include "bind/explore.h"
 
 #include "bind/explore_parts.h"
+#include "bind/hazard.h"
 #include "bind/internal.h"
 #include "bind/open.h"
 
 static const char maker; /* its address is the registry key of what the Lua module gives */
 
 const mr_explore_bound mr_explore_bounds[] = {
-    {"max", true, false, 1},     {"time", false, false, 0}, {"grain", true, false, 1},
-    {"preempt", true, false, 0}, {"polls", true, false, 1}, {"seeds", true, false, 1},
-    {"seed", true, true, 0},     {NULL, false, false, 0}};
+    {"max", true, false, 1},   {"time", false, false, 0},   {"memory", true, false, 1},
+    {"grain", true, false, 1}, {"preempt", true, false, 0}, {"polls", true, false, 1},
+    {"seeds", true, false, 1}, {"seed", true, true, 0},     {NULL, false, false, 0}};
 
 /* bounds() -> {max={whole=, least=}, ...}: the table above */
 static int bounds(lua_State *L) {
@@ -30,6 +31,7 @@ static int bounds(lua_State *L) {
 
 static const luaL_Reg tools[] = {{"explore", mr_explore_tool_explore},
                                  {"replay", mr_explore_tool_replay},
+                                 {"end_again", mr_explore_tool_end_again},
                                  {"keep", mr_explore_tool_keep},
                                  {"put_back", mr_explore_tool_put_back},
                                  {"is_tensor", mr_explore_tool_is_tensor},
@@ -45,6 +47,7 @@ static const luaL_Reg tools[] = {{"explore", mr_explore_tool_explore},
                                  {"misuse", mr_explore_tool_misuse},
                                  {"follow", mr_explore_tool_follow},
                                  {"bounds", bounds},
+                                 {"check", mr_bind_check_judge},
                                  {"next_number", mr_explore_tool_next_number},
                                  {"uncollected", mr_explore_tool_uncollected},
                                  {"shown", mr_explore_tool_shown},
@@ -70,18 +73,21 @@ static int call_part(lua_State *L, const char *name, int argument_count) {
 
 MR_FUNCTION(
     explore_explore, "explore",
-    "mr.explore(fn: function [, options: {max: integer=1000000, time: number, grain: integer=1, "
-    "preempt: integer, polls: integer=2, unspecified: boolean=false, seeds: integer, seed: "
-    "integer=0}]) -> result: table",
+    "mr.explore(fn: function [, options: {max: integer=1000000, time: number=10, memory: "
+    "integer=1024, grain: integer=1, preempt: integer, polls: integer=2, unspecified: "
+    "boolean=false, full: boolean=false, seeds: integer, seed: integer=0}]) -> result: table",
     "Runs `fn` under every order that CUDA's rules allow and that can make a difference: one "
     "schedule of each class of equivalent ones (virtual GPU only). What `fn` returns, or the error "
     "that it raises, is the outcome; tensors count by their bytes after all work. Returns "
     "{schedules=, complete=, incomplete= (why not), deterministic=, not_followed= (clauses, or "
     "nil), outcomes={{value=, error=, "
-    "count=, schedule=, steps=}, ...}, hazards= (as mr.hazard.check), runs=, interrupted= (by "
+    "count=, schedule=, steps=}, ...}, hazards= (as mr.hazard.check), hazard_count=, runs=, "
+    "interrupted= (by "
     "Ctrl-C: what was found by then)}; print it. `fn` must "
     "do the same when it is called again and reads the same values; it is called again only where "
-    "it reads others. `max` and `time` (seconds) bound the search; `grain` cuts each operation "
+    "it reads others. `max`, `time` (seconds) and `memory` (megabytes of the process) bound the "
+    "search; the first call of `fn` is not cut. With `full`, it also searches where a proof says "
+    "that one schedule stands for others; `grain` cuts each operation "
     "into so many parts; `preempt` bounds the pairs that run against the order of submission, "
     "and tries those schedules first that have the fewest; "
     "`polls` is how often in a row a query says no; `unspecified` also tries what CUDA leaves open "

@@ -16,11 +16,22 @@ typedef struct {
 } mr_explore_bound;
 extern const mr_explore_bound mr_explore_bounds[];
 
-/* A function of Lua: (chunk, bounds, arguments...) -> the number of its outcomes; 0: one, and that is an error. Runs the chunk under every schedule; the
- * outcome is what it prints and returns. Prints the result. `bounds`: as behind --explore=. MR_EXPLORE_INTERRUPTED: Ctrl-C
- * ended it, and it has printed what was found. */
+/* A function of Lua: (chunk, bounds, arguments...) -> the number of its outcomes; 0: one, and that is an error. Runs
+ * the chunk under every schedule; the outcome is what it prints and returns. Prints the result. `bounds`: as behind
+ * --explore=. MR_EXPLORE_INTERRUPTED: Ctrl-C ended it, and it has printed what was found. */
 #define MR_EXPLORE_INTERRUPTED (-1)
 int mr_bind_explore_script(lua_State *L);
+
+/* What the host program can do beyond the machine's hooks; without it, only waits for a device are ended. */
+typedef struct {
+    /* From now on Lua code is stopped, as by Ctrl-C, after so many seconds; 0: not any more, and a stop that this has
+     * caused is forgotten. */
+    void (*stop_after)(double seconds);
+    /* True if the process was asked to end (SIGTERM), which is forgotten for now; and asks for it again. */
+    bool (*take_end)(void);
+    void (*end_again)(void);
+} mr_explore_host;
+extern const mr_explore_host *mr_bind_explore_host; /* NULL: none */
 
 /* Raises an error at the script's line, and ends the search, if mr.explore is trying all schedules of the function that
  * calls. `what`: a call, and why no search can follow it. mr.replay and mr.stress permit it. */

@@ -1,4 +1,5 @@
-/* What a function may not do while it is explored: other calls of scripts ask here before they do anything.
+/* Refuses calls that a function may not make while it is explored: other calls of scripts ask
+ * here before they do anything.
  *
  * Easiest to break: the function may catch the error. So what was refused is noted, too, and ends the exploration. */
 #include <stdio.h>
@@ -8,8 +9,8 @@
 #include "explore/explore.h"
 
 /* Their addresses are registry keys. */
-static const char
-    busy; /* the mr_explore_keeper while a function is explored, replayed or stressed */
+/* the mr_explore_keeper while a function is explored, replayed or stressed */
+static const char busy;
 static const char search; /* the mr_explore_refused while all schedules of it are searched */
 
 static void put(lua_State *L, const char *key, void *value) {

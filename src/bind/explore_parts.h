@@ -16,6 +16,7 @@ int mr_explore_tool_keep(lua_State *L);
 int mr_explore_tool_put_back(lua_State *L);
 int mr_explore_tool_explore(lua_State *L);
 int mr_explore_tool_replay(lua_State *L);
+int mr_explore_tool_end_again(lua_State *L);
 int mr_explore_tool_follow(lua_State *L);
 
 bool mr_explore_stop_collector(lua_State *L);             /* whether it ran */

@@ -1,5 +1,5 @@
-/* The way from Lua to the search and back: the function is called, what it returns becomes bytes, and the result becomes
- * tables.
+/* The way from Lua to the search and back: the function is called, what it returns becomes bytes, and the result
+ * becomes tables.
  *
  * Easiest to break: an error of Lua must not pass through the search, which would then free nothing. So the function is
  * called protected, and its error is raised again once the search has returned. */
@@ -23,6 +23,8 @@
 #include "model/simulator.h"
 #include "tensor/tensor.h"
 
+const mr_explore_host *mr_bind_explore_host;
+
 /* --- keeping what the function changes ----------------------------------------------------------- */
 
 /* While there is a keeper, a function is being explored. Ctrl-C may leave the Lua module at any instruction, so this is
@@ -32,6 +34,8 @@ static int drop_keeper(lua_State *L) {
     if (!*keeper) return 0;
     mr_explore_let_go(*keeper);
     *keeper = NULL;
+    mr_bind_nccl_let_go(L);
+    mr_bind_waits_repeats(L, false);
     mr_hazard_apart_end(mr_bind_hazard(L));
     mr_explore_guard_keep(L, NULL);
     return 0;
@@ -47,6 +51,12 @@ static mr_hazard_apart kind_of(const char *what) {
 int mr_explore_tool_keep(lua_State *L) {
     mr_caller caller = mr_enter(L);
     const char *what = luaL_checkstring(L, 1);
+    char call[160];
+    snprintf(call, sizeof call,
+             "mr.%s: it calls its function again and again, as the exploration does. Explore the "
+             "inner function only; a script that does so by itself needs no --explore",
+             what);
+    mr_bind_explore_refuse(L, call);
     if (mr_explore_guard_is_busy(L))
         return mr_misuse(L, "%s: not inside mr.explore or mr.replay", what);
     if (mr_bind_waits_running(L))
@@ -58,13 +68,14 @@ int mr_explore_tool_keep(lua_State *L) {
     mr_raise(L, mr_capture_ask_host(&caller, MR_ASK_ACCESS, what, NULL, NULL, NULL));
     mr_explore_keeper **keeper = mr_push_owner(L, sizeof(mr_explore_keeper *), drop_keeper);
     mr_raise(L, mr_explore_keep(caller.machine, keeper));
+    mr_bind_nccl_keep(L);
     mr_explore_guard_keep(L, *keeper);
     mr_raise(L, mr_hazard_apart_begin(mr_bind_hazard(L), kind_of(what)));
     return 1;
 }
 
-/* A virtual device that was lost goes on with what there was before. A real one cannot: there, all begins anew. Work that
- * the function has not waited for may lose it only now. */
+/* A virtual device that was lost goes on with what there was before. A real one cannot: there, all begins anew. Work
+ * that the function has not waited for may lose it only now. */
 static mr_status end_work(const mr_caller *caller) {
     mr_machine *machine = caller->machine;
     mr_status status = mr_machine_drain(machine);
@@ -80,14 +91,16 @@ int mr_explore_tool_put_back(lua_State *L) {
     mr_caller caller = mr_enter(L);
     mr_explore_keeper **keeper = lua_touserdata(L, 1);
     mr_raise(L, end_work(&caller));
+    mr_bind_nccl_put_back(L);
     mr_raise(L, mr_explore_put_back(*keeper));
+    mr_bind_waits_repeats(L, true);
     return 0;
 }
 
 /* --- calling the function ------------------------------------------------------------------------ */
 
-/* On the stack of the call of ours that explores, whose arguments stay there: 1 the Lua function that runs the script's, 2 the keeper, 3 the error that
- * ended it. */
+/* On the stack of the call of ours that explores, whose arguments stay there: 1 the Lua function that runs the
+ * script's, 2 the keeper, 3 the error that ended it. */
 typedef struct {
     lua_State *L;
     mr_machine *machine;
@@ -99,7 +112,7 @@ typedef struct {
     mr_explore_refused refused;
 } caller_state;
 
-/* What the function returned is text and tensors: as the Lua module has made of it. */
+/* The Lua module has made text and tensors of the values that the function returned. */
 static int call_function(lua_State *L) {
     caller_state *s = lua_touserdata(L, 2);
     lua_settop(L, 1);
@@ -109,8 +122,7 @@ static int call_function(lua_State *L) {
     mr_buffer_add(&s->value->text, text, size);
     for (int i = 2; i <= lua_gettop(L); i++) {
         mr_tensor *t = mr_check_tensor(L, i);
-        if (!mr_vec_push(&s->value->tensors, t))
-            mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome"));
+        if (!mr_vec_push(&s->value->tensors, t)) mr_raise(L, mr_no_memory("for an outcome"));
         mr_tensor_retain(t);
     }
     return 0;
@@ -144,15 +156,18 @@ static mr_status run_function(void *context, mr_explore_value *out_value) {
     lua_pushcclosure(s->L, call_function, 1);
     lua_pushvalue(s->L, 1);
     lua_pushlightuserdata(s->L, s);
-    MR_TRY(call_protected(s, 2));
+    mr_status status = call_protected(s, 2);
+    mr_bind_waits_repeats(s->L, true);
+    MR_TRY(status);
     if (*s->refused.text) return mr_fail(MR_CODE_NOT_PERMITTED, "%s", s->refused.text);
     return MR_OK;
 }
 
-/* Between two runs Lua's collector takes what the last one has left. In a run it does not: when it frees is nothing that a
- * function can repeat. */
+/* Between two runs Lua's collector takes what the last one has left. In a run it does not: when it frees is nothing
+ * that a function can repeat. */
 static mr_status begin_function(void *context) {
     caller_state *s = context;
+    mr_bind_nccl_put_back(s->L); /* before the collection, as it lets communicators go */
     lua_gc(s->L, LUA_GCCOLLECT);
     MR_TRY(mr_machine_drain(s->machine));
     return mr_explore_put_back(s->keeper);
@@ -162,10 +177,12 @@ static void show_progress(caller_state *s, const mr_explore_progress *p) {
     char text[160];
     if (!s->shows || p->seconds < 1) return;
     s->shown = true;
-    int size = mr_number_format(text, sizeof text,
-                                "\rexplore: %llu schedules, %llu outcomes, %llu runs, %.0f s ",
-                                (unsigned long long)p->schedules, (unsigned long long)p->outcomes,
-                                (unsigned long long)p->runs, p->seconds);
+    int size = mr_number_format(
+        text, sizeof text, "\r\033[Kexplore: %llu schedules, %llu outcomes, %.2g %% of the choices",
+        (unsigned long long)p->schedules, (unsigned long long)p->outcomes, 100 * p->share);
+    mr_output_write(stderr, text, (size_t)size);
+    if (p->left < 0) return;
+    size = mr_number_format(text, sizeof text, ", %.0f s left ", p->left);
     mr_output_write(stderr, text, (size_t)size);
 }
 
@@ -189,6 +206,11 @@ static void say_found(const mr_explore_result *r) {
     mr_buffer_free(&text);
 }
 
+static void end_runs_after(void *context, double seconds) {
+    (void)context;
+    if (mr_bind_explore_host) mr_bind_explore_host->stop_after(seconds);
+}
+
 static mr_site shown(void *context, mr_site where) {
     const caller_state *s = context;
     return mr_hazard_shown(mr_bind_hazard(s->L), where);
@@ -204,6 +226,7 @@ static mr_explore_subject subject_of(caller_state *s) {
                                 .begin = begin_function,
                                 .run = run_function,
                                 .go_on = go_on,
+                                .end_runs_after = end_runs_after,
                                 .shown = shown};
 }
 
@@ -236,6 +259,8 @@ static void push_result(lua_State *L, const mr_explore_result *r) {
     if (r->estimate > 0) mr_set_number(L, "estimate", r->estimate);
     lua_pushboolean(L, r->complete);
     lua_setfield(L, -2, "complete");
+    lua_pushboolean(L, r->called_once);
+    lua_setfield(L, -2, "called_once");
     if (r->interrupted) {
         lua_pushboolean(L, true);
         lua_setfield(L, -2, "interrupted");
@@ -243,6 +268,11 @@ static void push_result(lua_State *L, const mr_explore_result *r) {
     if (r->incomplete[0]) {
         lua_pushstring(L, r->incomplete);
         lua_setfield(L, -2, "incomplete");
+    }
+    if (r->untried.size) {
+        lua_pushlstring(L, r->untried.data, r->untried.size);
+        lua_setfield(L, -2, "untried_lines");
+        mr_set_integer(L, "untried_count", r->untried_count);
     }
     for (int i = 0; i < 2; i++) {
         if (!r->witness[i].schedule) continue;
@@ -281,8 +311,8 @@ static void raise_failure(caller_state *s, mr_status status) {
     lua_error(s->L);
 }
 
-/* explore(run, keeper, nil, most, seconds, overtaking, grain, polls, unspecified, samples, seed [, file, line, stream, number,
- * file, line, stream, number]) -> result */
+/* explore(run, keeper, nil, most, seconds, overtaking, grain, polls, unspecified, samples, seed, memory in MB, full [,
+ * file, line, stream, number, file, line, stream, number]) -> result */
 int mr_explore_tool_explore(lua_State *L) {
     caller_state s = {.L = L};
     mr_explore_options options = {.most = (uint64_t)luaL_checkinteger(L, 4),
@@ -292,15 +322,17 @@ int mr_explore_tool_explore(lua_State *L) {
                                   .polls = (unsigned)luaL_checkinteger(L, 8),
                                   .unspecified = lua_toboolean(L, 9),
                                   .samples = (uint64_t)luaL_checkinteger(L, 10),
-                                  .seed = (uint64_t)luaL_checkinteger(L, 11)};
+                                  .seed = (uint64_t)luaL_checkinteger(L, 11),
+                                  .memory = (uint64_t)luaL_checkinteger(L, 12) << 20,
+                                  .full = lua_toboolean(L, 13)};
     for (int i = 0; i < 2; i++) {
-        int at = 12 + 4 * i;
+        int at = 14 + 4 * i;
         options.pair[i] = (mr_explore_side){
             .where = {luaL_optstring(L, at, NULL), (int)luaL_optinteger(L, at + 1, 0)},
             .stream = luaL_optstring(L, at + 2, NULL),
             .number = (uint64_t)luaL_optinteger(L, at + 3, 0)};
     }
-    lua_settop(L, 19);
+    lua_settop(L, 21);
     mr_explore_subject subject = subject_of(&s);
     mr_explore_result *result = mr_push_owner(L, sizeof *result, drop_result);
     bool runs = mr_explore_stop_collector(L);
@@ -310,12 +342,22 @@ int mr_explore_tool_explore(lua_State *L) {
     mr_explore_start_collector(L, runs);
     if (s.shown) mr_output_write(stderr, "\r\033[K", 4);
     if (status) raise_failure(&s, status);
-    if (result->interrupted && !mr_explore_takes_interrupt(s.machine)) {
+    bool ends = result->interrupted && mr_bind_explore_host && mr_bind_explore_host->take_end();
+    if (result->interrupted && !ends && !mr_explore_takes_interrupt(s.machine)) {
         say_found(result);
         mr_raise(L, mr_fail(MR_CODE_INTERRUPTED, "interrupted while schedules were explored"));
     }
     push_result(L, result);
+    lua_pushboolean(L, ends);
+    lua_setfield(L, -2, "ends");
     return 1;
+}
+
+/* end_again(): the process was asked to end, and what was found has been said */
+int mr_explore_tool_end_again(lua_State *L) {
+    (void)L;
+    if (mr_bind_explore_host) mr_bind_explore_host->end_again();
+    return 0;
 }
 
 /* replay(run, keeper, nil, schedule) -> whether the function did what the schedule says */

@@ -57,7 +57,7 @@ static int drop_loading(lua_State *L) {
 static mr_status read_tensors(const mr_caller *caller, loading *l, mr_memory_kind kind) {
     const mr_placement host = {.kind = kind};
     l->tensors = calloc(l->file.tensors.count + 1, sizeof *l->tensors);
-    if (!l->tensors) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to read `%s`", l->file.path);
+    if (!l->tensors) return mr_no_memory("to read `%s`", l->file.path);
     l->count = l->file.tensors.count;
     for (size_t i = 0; i < l->count; i++) {
         const mr_file_tensor *t = &l->file.tensors.items[i];

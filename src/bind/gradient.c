@@ -53,6 +53,18 @@ MR_FUNCTION(gradient_retain_grad, "retain_grad", "t:retain_grad() -> tensor",
     return mr_call_autograd(L, "retain_grad");
 }
 
+MR_FUNCTION(gradient_hook, "register_post_accumulate_grad_hook",
+            "t:register_post_accumulate_grad_hook(fn: function) -> remove: function",
+            "Calls fn(t) in each backward pass once t.grad has all that the pass adds to it, while "
+            "the pass goes on. t is a leaf that requires gradients; the stream of its gradient is "
+            "current. A second argument of fn is a function: at_end(g) has g() called when "
+            "the pass has ended, also if it has failed. mr.autograd.grad calls no hooks. Returns a "
+            "function that removes "
+            "fn.") {
+    mr_check_tensor(L, 1);
+    return mr_call_autograd(L, "add_hook");
+}
+
 MR_FUNCTION(
     gradient_backward, "backward",
     "t:backward([gradient: tensor] [, {retain_graph: boolean=false}])",
@@ -189,15 +201,16 @@ MR_FUNCTION(
     "Makes an operation with a derivative of its own. f(...) calls forward(ctx, ...), whose "
     "operations are not recorded. backward(ctx, g1, ...) gets the gradient of each result and "
     "returns the gradient of each argument, or nil. ctx:save_for_backward(t, ...) keeps tensors, "
-    "which ctx:saved_tensors() returns in backward; other fields of ctx are free.") {
+    "which ctx:saved_tensors() returns in backward; other fields of ctx are free. A result without "
+    "a gradient has zeros in backward, or nil after ctx:set_materialize_grads(false).") {
     return mr_call_autograd(L, "Function");
 }
 
 /* --- docs --------------------------------------------------------------------------------------- */
 
 static const mr_function *const methods[] = {
-    &gradient_requires_grad_function, &gradient_detach_function, &gradient_retain_grad_function,
-    &gradient_backward_function, NULL};
+    &gradient_requires_grad_function, &gradient_detach_function,   &gradient_retain_grad_function,
+    &gradient_hook_function,          &gradient_backward_function, NULL};
 static const mr_function *const modes[] = {&gradient_no_grad_function,
                                            &gradient_enable_grad_function,
                                            &gradient_is_enabled_function, NULL};

@@ -1,5 +1,5 @@
-/* Autograd: lua/millrace/autograd.lua does the work. These files are its way to tensors (gradient_tools.c) and what scripts
- * call (gradient.c). */
+/* Autograd: lua/millrace/autograd.lua does the work. These files are its way to tensors (gradient_tools.c) and what
+ * scripts call (gradient.c). */
 #ifndef MR_BIND_GRADIENT_H
 #define MR_BIND_GRADIENT_H
 

@@ -1,5 +1,5 @@
-/* What lua/millrace/autograd.lua cannot ask a tensor from Lua: what autograd keeps for it, the version of its values, the stream
- * that works on it, and views that only a backward pass needs.
+/* What lua/millrace/autograd.lua cannot ask a tensor from Lua: what autograd keeps for it, the version of its values,
+ * the stream that works on it, and views that only a backward pass needs.
  *
  * These functions are called for each operation that is recorded and for each node of a backward pass. */
 #include "bind/gradient.h"
@@ -11,7 +11,8 @@
 
 /* --- what autograd keeps ------------------------------------------------------------------------ */
 
-/* state(x) -> the table of a tensor; or nil, as it has none or is no tensor, and the tensor that it is a view of or nil */
+/* state(x) -> the table of a tensor; or nil, as it has none or is no tensor, and the tensor that it is a view of or
+ * nil */
 static int state(lua_State *L) {
     lua_settop(L, 1);
     if (!mr_test(L, 1, &mr_kind_tensor)) return 0;
@@ -148,7 +149,8 @@ typedef struct {
     int64_t shape[MR_MAX_DIMS], stride[MR_MAX_DIMS];
 } packed_region;
 
-/* region(view, of) -> a string that says where `view` lies in `of`, which is contiguous. Dims that repeat one element have size 1. */
+/* region(view, of) -> a string that says where `view` lies in `of`, which is contiguous. Dims that repeat one element
+ * have size 1. */
 static int region(lua_State *L) {
     const mr_tensor *view = mr_check_facts(L, 1, NULL), *of = mr_check_facts(L, 2, NULL);
     packed_region r = {0};
@@ -208,7 +210,8 @@ static int used_on(lua_State *L) {
     return 0;
 }
 
-/* take(t, version, stream or nil) -> whether t still has the values of that version; then the stream is going to read it */
+/* take(t, version, stream or nil) -> whether t still has the values of that version; then the stream is going to read
+ * it */
 static int take(lua_State *L) {
     bool closed;
     const mr_tensor *t = mr_check_facts(L, 1, &closed);

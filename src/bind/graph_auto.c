@@ -1,5 +1,5 @@
-/* mr.graph.auto: functions that become graphs by themselves. What a script gets is a Lua function, a closure over the record and
- * the script's function.
+/* mr.graph.auto: functions that become graphs by themselves. The script gets a Lua function, a
+ * closure over the record and the script's function.
  *
  * Easiest to break: each begin of a call needs its end, also after an error in the function. */
 #include "bind/bind.h"

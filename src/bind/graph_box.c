@@ -1,4 +1,4 @@
-/* The userdata of a graph: state and check. What can be done with it is in graph.c. */
+/* The userdata of a graph: state and check. Its methods are in graph.c. */
 #include "bind/graph.h"
 
 const mr_kind mr_kind_graph = {.text = "a graph", .user_values = 1};

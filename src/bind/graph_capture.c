@@ -1,7 +1,8 @@
-/* Capture: mr.graph.begin and finish, and what a stream tells of it. A function is captured on a side stream, as PyTorch does.
+/* Capture: mr.graph.begin and finish, and what a stream tells of it. A function is captured on a side stream, as
+ * PyTorch does.
  *
- * Easiest to break: the capture ends in every case, also after an error in the function, and the error that is raised is
- * then the function's. */
+ * Easiest to break: the capture ends in every case, also after an error in the function, and the error that is raised
+ * is then the function's. */
 #include <string.h>
 
 #include "bind/graph.h"

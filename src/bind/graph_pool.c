@@ -1,14 +1,15 @@
-/* The userdata of a pool of graphs (graph/pool.c): memory that graphs share. It holds one reference; each graph has another. */
+/* The userdata of a pool of graphs (graph/pool.c): memory that graphs share. It holds one reference; each graph has
+ * another. */
 #include "bind/graph.h"
 #include "bind/internal.h"
 #include "bind/open.h"
 
-const mr_kind mr_kind_graph_pool = {.text = "a pool of graphs"};
+static const mr_kind kind = {.text = "a pool of graphs"};
 
 /* --- check, constructor -------------------------------------------------------------------------- */
 
 static mr_graph_pool *check_pool(lua_State *L, int arg) {
-    mr_graph_pool **box = mr_check(L, arg, &mr_kind_graph_pool);
+    mr_graph_pool **box = mr_check(L, arg, &kind);
     if (!*box) mr_misuse(L, "the pool was already collected");
     return *box;
 }
@@ -16,8 +17,7 @@ static mr_graph_pool *check_pool(lua_State *L, int arg) {
 mr_graph_pool *mr_option_graph_pool(lua_State *L, const mr_option_slots *options) {
     int at = mr_option_at(L, options, "pool");
     if (!at) return NULL;
-    if (!mr_test(L, at, &mr_kind_graph_pool))
-        mr_bad_option(L, at, "pool", "a pool of mr.graph.pool()");
+    if (!mr_test(L, at, &kind)) mr_bad_option(L, at, "pool", "a pool of mr.graph.pool()");
     return check_pool(L, at);
 }
 
@@ -29,7 +29,7 @@ MR_FUNCTION(
     "the hazard checker reports. After the launch of another graph that has its memory, a tensor "
     "cannot be used until its own graph is launched again (R44).") {
     mr_caller caller = mr_enter(L);
-    mr_graph_pool **box = mr_new(L, &mr_kind_graph_pool, sizeof *box);
+    mr_graph_pool **box = mr_new(L, &kind, sizeof *box);
     mr_raise(L, mr_graph_pool_new(&caller, box));
     return 1;
 }
@@ -37,7 +37,7 @@ MR_FUNCTION(
 /* --- metamethods, properties --------------------------------------------------------------------- */
 
 MR_FUNCTION(graph_pool_gc, "__gc", "", "Gives up the pool; its graphs keep what they share.") {
-    mr_graph_pool **box = mr_check(L, 1, &mr_kind_graph_pool);
+    mr_graph_pool **box = mr_check(L, 1, &kind);
     mr_graph_pool *pool = *box;
     mr_set_context(L);
     *box = NULL;
@@ -92,7 +92,7 @@ static const mr_function *const functions[] = {&graph_pool_gc_function,
 
 const mr_class mr_graph_pool_class = {
     "graph_pool", "Memory that graphs share, which never run at once. docs/graphs.md explains it.",
-    functions, properties, &mr_kind_graph_pool};
+    functions, properties, &kind};
 
 static const mr_function *const table_functions[] = {&graph_pool_function, NULL};
 

@@ -11,6 +11,7 @@
 #include "base/output.h"
 #include "bind/explore.h"
 #include "bind/field.h"
+#include "bind/wrap.h"
 #include "hazard/hazard.h"
 
 /* --- state -------------------------------------------------------------------------------------- */
@@ -50,38 +51,38 @@ static bool is_running(void *context, mr_site front) {
     return mr_bind_is_running(s->machine->hook_context, front);
 }
 
-static bool before(void *context, const mr_hazard_meeting *meeting, mr_hazard_spot *out_spot) {
+static bool before(void *context, const mr_script_meeting *meeting, mr_script_spot *out_spot) {
     const state *s = context;
     return mr_bind_before(s->machine->hook_context, meeting, out_spot);
 }
 
-static bool behind(void *context, mr_site where, mr_hazard_spot *out_spot) {
+static bool behind(void *context, mr_site where, mr_script_spot *out_spot) {
     const state *s = context;
     return mr_bind_behind(s->machine->hook_context, where, out_spot);
 }
 
-static bool comes_before(void *context, const mr_hazard_spot *spot, mr_site where) {
+static bool comes_before(void *context, const mr_script_spot *spot, mr_site where) {
     const state *s = context;
     return mr_bind_comes_before(s->machine->hook_context, spot, where);
 }
 
-static bool new_local(void *context, const mr_hazard_spot *from, const mr_hazard_spot *to,
+static bool new_local(void *context, const mr_script_spot *from, const mr_script_spot *to,
                       bool (*is_taken)(const void *asker, const char *name), const void *asker,
                       char *name, size_t size) {
     const state *s = context;
     return mr_bind_new_local(s->machine->hook_context, from, to, is_taken, asker, name, size);
 }
 
-static bool ahead(void *context, const mr_hazard_spot *record, const mr_hazard_spot *wait,
-                  const mr_hazard_meeting *meeting, const char *tensor, const char *stream,
+static bool ahead(void *context, const mr_script_spot *record, const mr_script_spot *wait,
+                  const mr_script_meeting *meeting, const char *tensor, const char *stream,
                   bool (*is_taken)(const void *asker, const char *name), const void *asker,
-                  mr_hazard_ahead *out_ahead) {
+                  mr_script_variable *out_ahead) {
     const state *s = context;
     return mr_bind_ahead(s->machine->hook_context, record, wait, meeting, tensor, stream, is_taken,
                          asker, out_ahead);
 }
 
-static bool is_set_later(void *context, const mr_hazard_spot *spot, const char *expression) {
+static bool is_set_later(void *context, const mr_script_spot *spot, const char *expression) {
     const state *s = context;
     return mr_bind_is_set_later(s->machine->hook_context, spot, expression);
 }
@@ -110,7 +111,8 @@ static void write_report(void *context, const mr_hazard_report *report, mr_hazar
         if (!is_one_line) quote(s->machine->hook_context, report->first.where, &text);
         quote(s->machine->hook_context, report->second.where, &text);
     } else mr_hazard_write_amended(report, news, s->colour, &text);
-    if (text.data) mr_output_write(stderr, text.data, text.size);
+    if (text.data && s->json) mr_output_write(stderr, text.data, text.size);
+    else if (text.data) mr_write_wrapped(stderr, text.data, text.size);
     mr_buffer_free(&text);
 }
 
@@ -214,7 +216,7 @@ static void push_reports(lua_State *L) {
     const mr_buffer *copies = lua_touserdata(L, -1);
     const mr_hazard_report *reports = (const mr_hazard_report *)(const void *)copies->data;
     int count = (int)(copies->size / sizeof *reports);
-    if (copies->failed) mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the reports"));
+    if (copies->failed) mr_raise(L, mr_no_memory("for the reports"));
     lua_createtable(L, count, 0);
     for (int i = 0; i < count; i++) {
         push_report(L, &reports[i]);
@@ -367,6 +369,28 @@ MR_FUNCTION(
     mr_hazard_drop_from(hazard, first);
     if (status != LUA_OK) return lua_error(L);
     lua_pushvalue(L, 1);
+    push_reports(L);
+    push_totals(L, &inside);
+    return 2;
+}
+
+int mr_bind_check_judge(lua_State *L) {
+    mr_set_context(L);
+    mr_hazard *hazard = hazard_of(L);
+    mr_hazard_totals inside;
+    size_t first;
+    lua_settop(L, 1);
+    mr_buffer *copies = mr_push_buffer(L);
+    mr_raise(L, mr_hazard_judge_begin(hazard));
+    lua_pushvalue(L, 1);
+    int status = lua_pcall(L, 0, 0, 0);
+    mr_set_context(L);
+    mr_hazard_returned(hazard);
+    mr_hazard_judge_end(hazard, &first, &inside);
+    copy_reports(hazard, first, false, copies);
+    mr_hazard_drop_from(hazard, first);
+    if (status != LUA_OK) return lua_error(L);
+    lua_pushvalue(L, 2);
     push_reports(L);
     push_totals(L, &inside);
     return 2;
@@ -538,7 +562,8 @@ mr_check_end mr_bind_check_end(lua_State *L, bool summary) {
         if (s->json) mr_hazard_summary_json(s->hazard, &text);
         else mr_hazard_summary(s->hazard, true, &text);
     }
-    if (text.data) mr_output_write(stderr, text.data, text.size);
+    if (text.data && s->json) mr_output_write(stderr, text.data, text.size);
+    else if (text.data) mr_write_wrapped(stderr, text.data, text.size);
     mr_buffer_free(&text);
     mr_error_destroy(mr_hazard_set_mode(s->hazard, MR_HAZARD_OFF));
     if (mr_hazard_get_totals(s->hazard, true).hazards) return MR_CHECK_HAZARDS;
@@ -575,16 +600,11 @@ const mr_class mr_hazard_class = {"mr.hazard",
                                   "docs/hazards.md explains each kind and reason.",
                                   functions, NULL, NULL};
 
-static bool no_colour(void) {
-    const char *text = getenv("NO_COLOR");
-    return text && *text;
-}
-
 /* Made right after the machine, so that its finalizer comes after those of all tensors and streams. */
 void mr_open_hazard(lua_State *L) {
     mr_machine *machine = mr_bind_machine(L);
     state *s = lua_newuserdatauv(L, sizeof *s, 0);
-    *s = (state){.machine = machine, .colour = isatty(STDERR_FILENO) && !no_colour()};
+    *s = (state){.machine = machine, .colour = mr_output_has_colour(stderr)};
     lua_createtable(L, 0, 1);
     lua_pushcfunction(L, state_gc);
     lua_setfield(L, -2, "__gc");

@@ -16,6 +16,10 @@ mr_status mr_bind_check(lua_State *L, const char *mode, bool json);
  * they touch. Raises what they fail with. */
 int mr_bind_check_run_pending(lua_State *L);
 
+/* A function of Lua, inside of work that stands apart: (fn) -> reports, totals. As mr.hazard.check, and `fn` may call
+ * that one. All devices are done when `fn` begins and when it has returned. */
+int mr_bind_check_judge(lua_State *L);
+
 /* The script is over: what the collector frees from now on is no hazard. What `<close>` variables and finalizers
  * of the script submit still counts, so the verdict has to wait for them: `at_close` is called when the state has
  * run the finalizers of all that the script made, and closes the checker and the machine next. */
@@ -28,14 +32,16 @@ void mr_bind_check_stopped(lua_State *L);
 typedef enum {
     MR_CHECK_WELL,
     MR_CHECK_HAZARDS, /* not counting advice */
-    MR_CHECK_LOST, /* no hazard, but a failure has lost the device, and the script did not reset it */
+    /* no hazard, but a failure has lost the device, and the script did not reset it */
+    MR_CHECK_LOST,
 } mr_check_end;
 
 /* The verdict: advice that only the end can give, and the summary on standard error when `summary`. Switches the
  * checker off. */
 mr_check_end mr_bind_check_end(lua_State *L, bool summary);
 
-/* Entries of the prompt (bind/source.h) are typed, from now on: what a report proposes for them is for the next time. */
+/* Entries of the prompt (bind/source.h) are typed, from now on: what a report proposes for them is for the next
+ * time. */
 void mr_bind_check_prompt(lua_State *L);
 /* The file that is run, which stays: sentences leave its folder out. */
 void mr_bind_check_script(lua_State *L, const char *path);
@@ -44,17 +50,17 @@ void mr_bind_check_script(lua_State *L, const char *path);
 bool mr_bind_variable(lua_State *L, const mr_hazard_object *object, mr_site front, char *out,
                       size_t size);
 bool mr_bind_is_running(lua_State *L, mr_site front);
-bool mr_bind_before(lua_State *L, const mr_hazard_meeting *meeting, mr_hazard_spot *out_spot);
-bool mr_bind_behind(lua_State *L, mr_site where, mr_hazard_spot *out_spot);
+bool mr_bind_before(lua_State *L, const mr_script_meeting *meeting, mr_script_spot *out_spot);
+bool mr_bind_behind(lua_State *L, mr_site where, mr_script_spot *out_spot);
 /* hooks.comes_before */
-bool mr_bind_comes_before(lua_State *L, const mr_hazard_spot *spot, mr_site where);
-bool mr_bind_new_local(lua_State *L, const mr_hazard_spot *from, const mr_hazard_spot *to,
+bool mr_bind_comes_before(lua_State *L, const mr_script_spot *spot, mr_site where);
+bool mr_bind_new_local(lua_State *L, const mr_script_spot *from, const mr_script_spot *to,
                        bool (*is_taken)(const void *context, const char *name), const void *context,
                        char *name, size_t size);
-bool mr_bind_ahead(lua_State *L, const mr_hazard_spot *record, const mr_hazard_spot *wait,
-                   const mr_hazard_meeting *meeting, const char *tensor, const char *stream,
+bool mr_bind_ahead(lua_State *L, const mr_script_spot *record, const mr_script_spot *wait,
+                   const mr_script_meeting *meeting, const char *tensor, const char *stream,
                    bool (*is_taken)(const void *context, const char *name), const void *context,
-                   mr_hazard_ahead *out);
-bool mr_bind_is_set_later(lua_State *L, const mr_hazard_spot *spot, const char *expression);
+                   mr_script_variable *out);
+bool mr_bind_is_set_later(lua_State *L, const mr_script_spot *spot, const char *expression);
 
 #endif

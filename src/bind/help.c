@@ -306,8 +306,8 @@ static bool show_entry(void *context, const entry *e) {
     return true;
 }
 
-/* "wait_event", "stream.wait_event", "s:wait_event", "mr.memory", "mr.hazard.why", "stream". Of the
- * owners that it may begin with, the longest: "mr.hazard" rather than "mr". */
+/* "wait_event", "stream.wait_event", "s:wait_event", "mr.memory", "mr.hazard.why", "stream".
+ * Finds the longest owner that it may begin with: "mr.hazard" rather than "mr". */
 static void name_text(lua_State *L, const char *text, search *s) {
     size_t longest = 0;
     for (const mr_class *const *class = mr_bind_module(L)->classes; *class; class ++) {

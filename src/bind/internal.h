@@ -13,13 +13,25 @@ typedef struct {
     const char *source; /* the chunk of the last call, and how sites name it (error.c) */
     const char *file;
     size_t file_size;
-    mr_scripts scripts;  /* that reports have looked into */
-    mr_interned sources; /* the files that were run (source.c) */
-    uint64_t tracked;    /* tensors that require gradients (tensor_box.c) */
-    bool gradients_off;  /* inside mr.no_grad, and during a backward pass */
+    mr_scripts scripts;                 /* that reports have looked into */
+    mr_interned sources;                /* the files that were run (source.c) */
+    uint64_t tracked;                   /* tensors that require gradients (tensor_box.c) */
+    const mr_thread_hooks *threads;     /* of the program around us; NULL: none (dist.c) */
+    struct mr_collectives *collectives; /* once mr.nccl is used (nccl.c) */
+    bool gradients_off;                 /* inside mr.no_grad, and during a backward pass */
     /* Takes a failure of the device, and gives one that names the script's variables (fault.c). */
     mr_status (*name_fault)(lua_State *L, mr_status status);
 } mr_module;
+
+/* nccl.c */
+struct mr_collectives *mr_bind_collectives(lua_State *L); /* made when they are first asked for */
+/* Communicators as a function of mr.explore finds them in each run: see mr_collectives_keep (nccl.c). */
+void mr_bind_nccl_keep(lua_State *L);
+void mr_bind_nccl_put_back(lua_State *L);
+void mr_bind_nccl_let_go(lua_State *L); /* also without a keep */
+struct mr_comm;
+void mr_push_comm(lua_State *L, struct mr_comm *comm);
+int mr_comm_barrier(lua_State *L); /* barrier(comm, token): token has one element, a zero */
 
 static inline mr_module *mr_module_of(lua_State *L) { /* of the running function of ours */
     return lua_touserdata(L, lua_upvalueindex(1));

@@ -1,5 +1,5 @@
-/* The userdata of a kernel, and launches. A launch is `k[{grid, block, shared, stream}](...)`: the index gives a function
- * that has the sizes as upvalues, so a launch makes one closure and nothing that must be finalized. */
+/* The userdata of a kernel, and launches. A launch is `k[{grid, block, shared, stream}](...)`: the index gives a
+ * function that has the sizes as upvalues, so a launch makes one closure and nothing that must be finalized. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +92,8 @@ static const mr_ptx_kernel *only_kernel(const mr_kernel_unit *unit) {
     return mr_ptx_kernel_count(ptx) == 1 ? mr_ptx_kernel_at(ptx, 0) : NULL;
 }
 
-void mr_push_kernel(lua_State *L, int at, const char *name) {
+/* Pushes the kernel `name` of the module at stack index `at`. `name` NULL: the only one that there is. */
+static void push_kernel(lua_State *L, int at, const char *name) {
     mr_kernel_unit *unit = mr_check_kernel_unit(L, at);
     char own[MR_LONGEST_NAME + 1];
     const mr_ptx_kernel *ptx = name ? find_kernel(unit, name) : only_kernel(unit);
@@ -106,8 +107,7 @@ void mr_push_kernel(lua_State *L, int at, const char *name) {
     box->counted_name = mr_name_new(name, strlen(name));
     box->name = mr_name_text(box->counted_name);
     if (box->name) box->params = mr_kernel_params_describe(ptx, unit, box->name);
-    if (!box->name || !box->params)
-        mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a kernel"));
+    if (!box->name || !box->params) mr_raise(L, mr_no_memory("for a kernel"));
 }
 
 static mr_kernel_box *check_kernel(lua_State *L, int arg) {
@@ -124,8 +124,8 @@ typedef struct {
     bool cooperative;
 } sizes;
 
-/* As an upvalue they are a string. Lua keeps short strings once and finds them again, so those of the usual sizes cost no
- * memory: numbers of 32 bits, as all that can be launched are. */
+/* As an upvalue they are a string. Lua keeps short strings once and finds them again, so those of the usual sizes cost
+ * no memory: numbers of 32 bits, as all that can be launched are. */
 typedef struct {
     int32_t grid[3], block[3];
     uint32_t shared, cooperative;
@@ -312,7 +312,7 @@ MR_FUNCTION(
     "`names` of mr.module.") {
     mr_set_context(L);
     mr_check(L, 1, &mr_kind_module);
-    mr_push_kernel(L, 1, mr_check_name(L, 2));
+    push_kernel(L, 1, mr_check_name(L, 2));
     return 1;
 }
 
@@ -368,7 +368,7 @@ MR_FUNCTION(kernel_new, "kernel",
         name = mr_option_name(L, &options, "name");
     }
     mr_push_kernel_module(L, &caller, mr_option_at(L, &options, "options"), 0, name);
-    mr_push_kernel(L, lua_gettop(L), name);
+    push_kernel(L, lua_gettop(L), name);
     mr_kernel_box *kernel = check_kernel(L, -1);
     kernel->strided = mr_option_boolean(L, &options, "strided", false);
     read_access(L, kernel, &options);
@@ -485,7 +485,8 @@ static int get_params(lua_State *L) {
         lua_createtable(L, 0, 4);
         lua_pushstring(L, p->c.name);
         lua_setfield(L, -2, "name");
-        lua_pushstring(L, p->c.type[0] ? p->c.type : ptx_types[kernel->ptx->params[i].type].name);
+        lua_pushstring(L,
+                       p->c.type[0] ? p->c.type : mr_ptx_types[kernel->ptx->params[i].type].name);
         lua_setfield(L, -2, "type");
         lua_pushstring(L, kind_text(p->kind));
         lua_setfield(L, -2, "kind");

@@ -88,7 +88,4 @@ const char *mr_kernel_source_name(const mr_kernel_unit *unit, const char *symbol
 
 /* ---- kernel.c */
 
-/* Pushes the kernel `name` of the module at stack index `at`. `name` NULL: the only one that there is. */
-void mr_push_kernel(lua_State *L, int at, const char *name);
-
 #endif

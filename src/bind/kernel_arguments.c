@@ -1,5 +1,5 @@
-/* The arguments of a launch: each one is checked against its parameter and put where the kernel finds it. An error names the
- * argument, its declaration, what was given, and where one exists the conversion that helps. */
+/* The arguments of a launch: each one is checked against its parameter and put where the kernel finds it. An error
+ * names the argument, its declaration, what was given, and where one exists the conversion that helps. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

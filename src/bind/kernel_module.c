@@ -1,5 +1,5 @@
-/* mr.module: CUDA C, PTX or a file becomes a module of kernels. What was made is a unit (kernel.h), which the module's box
- * and the boxes of its kernels hold. */
+/* mr.module: CUDA C, PTX or a file becomes a module of kernels. What was made is a unit (kernel.h), which the module's
+ * box and the boxes of its kernels hold. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@ typedef struct {
     size_t size;
     bool is_ptx;
     mr_site where; /* its first line, for messages and reports */
-    const char
-        *beside; /* the script, in whose folder the text may include files; NULL: `where` says it */
+    /* the script, in whose folder the text may include files; NULL: `where` says it */
+    const char *beside;
 } source;
 
 /* In place of a file, for a text that stands in no script as it is: built, or read by the script. */
@@ -215,7 +215,7 @@ static char *copy_text(const char *text, size_t size) {
 static void load(lua_State *L, const mr_caller *caller, mr_kernel_unit *unit, char *ptx,
                  size_t size, const char *name) {
     mr_kernel_code *code;
-    if (!ptx) mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels"));
+    if (!ptx) mr_raise(L, mr_no_memory("for a module of kernels"));
     mr_raise(L, mr_kernel_code_load(ptx, size, name, &code));
     mr_status status = mr_kernel_module_create(caller, code, &unit->module);
     mr_kernel_code_release(code);
@@ -232,7 +232,7 @@ static void compile_and_load(lua_State *L, const mr_caller *caller, const source
     unit->names = copy_strings((char *const *)names->items, names->count);
     unit->entries = copy_strings(compiled->entries, compiled->entry_count);
     if (!unit->text || !unit->names || !unit->entries)
-        mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels"));
+        mr_raise(L, mr_no_memory("for a module of kernels"));
     char *ptx = compiled->ptx;
     compiled->ptx = NULL; /* the code owns it now */
     load(L, caller, unit, ptx, compiled->size, s->where.file);
@@ -257,7 +257,7 @@ void mr_push_kernel_module(lua_State *L, const mr_caller *caller, int options, i
     mr_module_box *box = mr_new(L, &mr_kind_module, sizeof *box);
     int at = lua_gettop(L);
     mr_kernel_unit *unit = box->unit = calloc(1, sizeof *unit);
-    if (!unit) mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels"));
+    if (!unit) mr_raise(L, mr_no_memory("for a module of kernels"));
     unit->refs = 1;
     if (s.is_ptx) load(L, caller, unit, copy_text(s.text, s.size), s.size, s.where.file);
     else compile_and_load(L, caller, &s, &flags, &wanted, unit);
@@ -275,8 +275,8 @@ void mr_push_module_of(lua_State *L, mr_kernel_unit *unit) {
 
 /* ---- names ------------------------------------------------------------------------------------------------ */
 
-/* "_Z5scalePffi" is `scale`, and "_ZL5table" the static variable `table`: the symbol of what is in no namespace holds its
- * length and its name. Returns the length, or 0. */
+/* "_Z5scalePffi" is `scale`, and "_ZL5table" the static variable `table`: the symbol of what is in no namespace holds
+ * its length and its name. Returns the length, or 0. */
 static size_t plain_symbol(const char *symbol, const char **out_name) {
     char *after;
     if (strncmp(symbol, "_Z", 2) != 0) return 0;

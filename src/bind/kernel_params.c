@@ -1,5 +1,5 @@
-/* What a kernel takes: PTX tells the sizes of parameters, the C text what pointers point to and which numbers are signed.
- * Where the two do not agree, the text was not understood, and only the PTX counts. */
+/* What a kernel takes: PTX tells the sizes of parameters, the C text what pointers point to and which numbers are
+ * signed. Where the two do not agree, the text was not understood, and only the PTX counts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static void narrow(mr_kernel_param *p, uint32_t bytes, bool is_unsigned) {
 
 static mr_argument_kind kind_of_ptx(const mr_ptx_param *p) {
     if (p->is_struct) return MR_ARGUMENT_STRUCT;
-    if (ptx_types[p->type].sort == PTX_FLOAT && p->bytes >= 4) return MR_ARGUMENT_FLOAT;
+    if (mr_ptx_types[p->type].sort == PTX_FLOAT && p->bytes >= 4) return MR_ARGUMENT_FLOAT;
     if (p->may_be_pointer) return MR_ARGUMENT_ANY;
     return p->bytes <= 8 ? MR_ARGUMENT_INTEGER : MR_ARGUMENT_STRUCT;
 }

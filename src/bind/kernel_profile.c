@@ -54,7 +54,7 @@ static void push_classes(lua_State *L, const mr_ptx_profile *profile, mr_ptx_cou
         lua_newtable(L);
         set_counts(L, &counts);
         set_moves(L, &loads, &stores);
-        lua_setfield(L, -2, ptx_class_text((ptx_class)i));
+        lua_setfield(L, -2, mr_ptx_class_text((ptx_class)i));
     }
 }
 
@@ -227,7 +227,7 @@ MR_FUNCTION(
     const mr_device *device = machine->current_device;
     mr_kernel_times times;
     if (!mr_kernel_times_of(device, kernel->ptx, count, (uint32_t)block, (uint32_t)shared, &times))
-        mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a profile"));
+        mr_raise(L, mr_no_memory("for a profile"));
     const mr_kernel_occupancy *occupancy = &times.occupancy;
     mr_ptx_counts sum;
     lua_newtable(L);

@@ -19,7 +19,6 @@ void mr_check_shape_argument(lua_State *L, const char *what, int arg, mr_call *c
 
 /* Pushes a view of t with a dim of size 1 added before dim `dim` (from 0), or dropped there. */
 mr_tensor *mr_push_unsqueezed(lua_State *L, const mr_caller *caller, mr_tensor *t, int dim);
-mr_tensor *mr_push_squeezed(lua_State *L, const mr_caller *caller, mr_tensor *t, int dim);
 /* The tensor in the box at `at`, without the first dim, takes its place. */
 void mr_drop_batch(lua_State *L, const mr_caller *caller, int at);
 

@@ -47,7 +47,7 @@ void mr_finalise_late(lua_State *L) {
 }
 
 void *mr_new(lua_State *L, const mr_kind *kind, size_t size) {
-    mr_block *b = lua_newuserdatauv(L, sizeof *b + size, kind->user_values);
+    mr_userdata *b = lua_newuserdatauv(L, sizeof *b + size, kind->user_values);
     memset(b->object, 0, size);
     b->kind = kind;
     lua_rawgetp(L, LUA_REGISTRYINDEX, kind); /* where mr_class_open put the metatable */

@@ -1,5 +1,6 @@
-/* The script's devices, streams and events as userdata and as arguments; and options and lists that hold objects.
- * What can be done with one is in the file of its kind; a tensor's box is in tensor_box.c. */
+/* The script's devices, streams and events as userdata and as arguments; and options and lists
+ * that hold objects. The methods of each kind are in a file of their own; a tensor's box is in
+ * tensor_box.c. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * people. It is a copy: what a script does to it changes no operation.
  *
  * Derivatives are no fact of the table. The embedded Lua module millrace.derivatives returns them by row name: a text
- * ("none", or how the gradients are made), or a table with that text as `formula`. Without the module, or for rows that it
- * does not have, the field is nil. */
+ * ("none", or how the gradients are made), or a table with that text as `formula`. Without the module, or for rows that
+ * it does not have, the field is nil. */
 #include "base/embedded.h"
 #include "bind/field.h"
 #include "bind/open.h"

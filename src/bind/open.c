@@ -7,6 +7,7 @@
 
 #include "base/embedded.h"
 #include "bind/internal.h"
+#include "collective/comm.h"
 #include "bind/open.h"
 #include "script/script.h"
 #include "model/backend.h"
@@ -32,7 +33,6 @@ static const mr_class *const classes[] = {&mr_machine_class,
                                           &mr_functional_functions_class,
                                           &mr_composite_class,
                                           &mr_composite_functions_class,
-                                          &mr_composite_only_functions_class,
                                           &mr_tensor_view_functions_class,
                                           &mr_indexing_class,
                                           &mr_indexing_functions_class,
@@ -51,6 +51,7 @@ static const mr_class *const classes[] = {&mr_machine_class,
                                           &mr_nn_module_class,
                                           &mr_nn_init_class,
                                           &mr_nn_utils_class,
+                                          &mr_nn_parallel_class,
                                           &mr_optim_class,
                                           &mr_optimizer_class,
                                           &mr_lr_scheduler_class,
@@ -66,6 +67,11 @@ static const mr_class *const classes[] = {&mr_machine_class,
                                           &mr_module_variables_class,
                                           &mr_elementwise_class,
                                           &mr_memory_class,
+                                          &mr_comm_class,
+                                          &mr_nccl_class,
+                                          &mr_dist_class,
+                                          &mr_spawn_class,
+                                          &mr_work_class,
                                           &mr_hazard_class,
                                           &mr_hazard_ask_class,
                                           &mr_graphs_class,
@@ -95,6 +101,7 @@ static int close_module(lua_State *L) {
     if (!machine) return 0;
     machine->hook_context = L;
     mr_finalise_late(L);
+    mr_collectives_free(module->collectives);
     mr_scripts_free(&module->scripts);
     mr_interned_free(&module->sources);
     *module = (mr_module){.classes = module->classes}; /* messages and help still name functions */
@@ -188,7 +195,6 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_files(L);
     mr_open_operators(L);
     mr_open_functional(L);
-    mr_open_composites(L);
     mr_open_indexing(L);
     mr_open_linear(L);
     mr_open_gradient(L);
@@ -200,6 +206,8 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_kernel_variable(L);
     mr_open_elementwise(L);
     mr_open_memory(L);
+    mr_open_nccl(L);
+    mr_open_dist(L);
     mr_open_hazard(L);
     mr_open_hazard_ask(L);
     mr_open_graph(L);

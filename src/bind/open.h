@@ -8,22 +8,26 @@
 extern const mr_class mr_compare_class, mr_compare_methods_class, mr_creation_class, mr_forms_class,
     mr_device_class, mr_event_class, mr_events_class, mr_format_class, mr_hazard_class,
     mr_help_class, mr_joining_class, mr_linear_class, mr_linear_functions_class, mr_machine_class,
-    mr_memory_class, mr_operators_class, mr_random_class, mr_simulator_class, mr_stepping_class,
-    mr_pending_class, mr_peek_class, mr_stream_class, mr_streams_class, mr_tensor_class,
-    mr_tensor_facts_class, mr_literal_class, mr_tensor_move_class, mr_tensor_view_class,
-    mr_kernel_class, mr_kernels_class, mr_module_class, mr_modules_class, mr_module_kernels_class,
-    mr_module_variables_class, mr_kernel_profile_class, mr_elementwise_class, mr_explore_class,
-    mr_waits_class, mr_trace_class, mr_tracer_class, mr_timeline_class, mr_sync_debug_class;
+    mr_memory_class, mr_comm_class, mr_nccl_class, mr_spawn_class, mr_operators_class,
+    mr_random_class, mr_simulator_class, mr_stepping_class, mr_pending_class, mr_peek_class,
+    mr_stream_class, mr_streams_class, mr_tensor_class, mr_tensor_facts_class, mr_literal_class,
+    mr_tensor_move_class, mr_tensor_view_class, mr_kernel_class, mr_kernels_class, mr_module_class,
+    mr_modules_class, mr_module_kernels_class, mr_module_variables_class, mr_kernel_profile_class,
+    mr_elementwise_class, mr_explore_class, mr_waits_class, mr_trace_class, mr_tracer_class,
+    mr_timeline_class, mr_sync_debug_class;
 extern const mr_class mr_gradient_class, mr_gradient_mode_class, mr_autograd_class;
 extern const mr_class mr_hazard_ask_class;
 extern const mr_class mr_op_list_class, mr_files_class;
+/* Those whose functions are written in Lua (bind/lua_body.h). */
 extern const mr_class mr_nn_class, mr_nn_module_class, mr_nn_init_class, mr_nn_utils_class,
-    mr_optim_class, mr_optimizer_class, mr_lr_scheduler_class, mr_scheduler_class, mr_data_class;
+    mr_optim_class, mr_optimizer_class, mr_lr_scheduler_class, mr_scheduler_class, mr_data_class,
+    mr_nn_parallel_class, mr_dist_class, mr_work_class;
 extern const mr_class mr_graph_class, mr_graphs_class, mr_stream_capture_class, mr_graph_auto_class,
     mr_graph_pool_class, mr_graph_pools_class, mr_graph_inputs_class;
-extern const mr_class mr_functional_class, mr_functional_functions_class;
-extern const mr_class mr_composite_class, mr_composite_functions_class,
-    mr_composite_only_functions_class, mr_tensor_view_functions_class;
+extern const mr_class mr_functional_class, mr_functional_functions_class, mr_composite_class,
+    mr_composite_functions_class;
+
+extern const mr_class mr_tensor_view_functions_class;
 extern const mr_class mr_indexing_class, mr_indexing_functions_class;
 
 /* Each adds to the `mr` table at the top of the stack. */
@@ -43,7 +47,6 @@ void mr_open_gradient(lua_State *L);
 void mr_open_hazard(lua_State *L);
 void mr_open_hazard_ask(lua_State *L);
 void mr_open_functional(lua_State *L);
-void mr_open_composites(lua_State *L);
 void mr_open_indexing(lua_State *L);
 void mr_open_graph(lua_State *L);
 void mr_open_graph_capture(lua_State *L);
@@ -57,6 +60,8 @@ void mr_open_kernel_variable(lua_State *L);
 void mr_open_linear(lua_State *L);
 void mr_open_machine(lua_State *L);
 void mr_open_memory(lua_State *L);
+void mr_open_nccl(lua_State *L);
+void mr_open_dist(lua_State *L);
 void mr_open_operators(lua_State *L);
 void mr_open_nn(lua_State *L);
 void mr_open_ops(lua_State *L);

@@ -226,6 +226,7 @@ static const callers by_family[] = {
     [MR_FAMILY_MOVE] = {mr_call_moving, NULL},
     [MR_FAMILY_COMPACT] = {mr_call_compacting, NULL},
     [MR_FAMILY_KERNEL] = {NULL, NULL},
+    [MR_FAMILY_COLLECTIVE] = {NULL, NULL},
 };
 _Static_assert(sizeof by_family / sizeof *by_family == MR_FAMILY_COUNT, "callers a family");
 

@@ -24,7 +24,8 @@ static void describe_event(const mr_command *record, char *out, size_t size) {
              mr_stream_describe(record->stream, stream, sizeof stream), place, record->seq);
 }
 
-void mr_pending_explain(const mr_pending *pending, char out[MR_PENDING_TEXT]) {
+/* "waits for event `done`, recorded on stream `p` at race.lua:4 (#7)"; empty: nothing holds it up. */
+static void pending_explain(const mr_pending *pending, char out[MR_PENDING_TEXT]) {
     const mr_command *other = pending->waits_for;
     char what[200] = "";
     *out = 0;
@@ -43,6 +44,10 @@ void mr_pending_explain(const mr_pending *pending, char out[MR_PENDING_TEXT]) {
         return;
     case MR_CAUSE_PEER_COPY:
         snprintf(out, MR_PENDING_TEXT, "waits for %s: a copy between devices (R60)", what);
+        return;
+    case MR_CAUSE_COLLECTIVE:
+        snprintf(out, MR_PENDING_TEXT, "waits for %s: the ranks of a collective run together (R61)",
+                 what);
         return;
     case MR_CAUSE_MEMORY:
         snprintf(out, MR_PENDING_TEXT, "waits for the memory that %s gives back (R30)", what);
@@ -72,7 +77,7 @@ static void see_head(void *context, const mr_pending *pending) {
     if (s->found || (s->stream && pending->command->stream != s->stream)) return;
     s->found = true;
     char what[240], why[MR_PENDING_TEXT];
-    mr_pending_explain(pending, why);
+    pending_explain(pending, why);
     mr_text_format(s->out, MR_PENDING_TEXT, "%s %s",
                    mr_command_describe(pending->command, what, sizeof what),
                    *why ? why : "is ready");
@@ -127,7 +132,7 @@ static void copy_pending(void *context, const mr_pending *pending) {
                 .state = pending->running ? "running"
                          : pending->ready ? "ready"
                                           : "waiting"};
-    mr_pending_explain(pending, copy.why);
+    pending_explain(pending, copy.why);
     mr_buffer_add(rows, (const char *)&copy, sizeof copy);
     if (!rows->failed) mr_stream_retain(copy.stream);
 }

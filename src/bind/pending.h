@@ -7,9 +7,7 @@
 
 enum { MR_PENDING_TEXT = 480 };
 
-/* "waits for event `done`, recorded on stream `p` at race.lua:4 (#7)"; empty: nothing holds it up. */
-void mr_pending_explain(const mr_pending *pending, char out[MR_PENDING_TEXT]);
-/* The same as a sentence about the oldest operation of a stream; NULL: of any. */
+/* What holds up the oldest operation of a stream (NULL: of any), as a sentence; empty: nothing does. */
 void mr_pending_explain_stream(mr_machine *machine, const mr_stream *stream,
                                char out[MR_PENDING_TEXT]);
 

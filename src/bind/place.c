@@ -7,7 +7,7 @@
 
 /* The innermost function in which the statement that runs now begins on a line of its own: a function that is
  * written and called on one line takes none. */
-static bool put_into_frame(lua_State *L, const mr_hazard_meeting *m, mr_hazard_spot *out_spot) {
+static bool put_into_frame(lua_State *L, const mr_script_meeting *m, mr_script_spot *out_spot) {
     lua_Debug frame;
     const char *called = NULL;
     mr_module *module = mr_bind_module(L);
@@ -32,23 +32,23 @@ static bool runs_now(lua_State *L, mr_site where) {
            mr_bind_file(mr_bind_module(L), &frame) == where.file && frame.currentline == where.line;
 }
 
-bool mr_bind_before(lua_State *L, const mr_hazard_meeting *m, mr_hazard_spot *out_spot) {
+bool mr_bind_before(lua_State *L, const mr_script_meeting *m, mr_script_spot *out_spot) {
     mr_script *s = mr_source_read(L, m->second.file);
     bool found = mr_script_place_before(s, m, out_spot);
     mr_script_free(s);
-    bool is_within = found && out_spot->place == MR_HAZARD_WITHIN;
+    bool is_within = found && out_spot->place == MR_SCRIPT_WITHIN;
     if (is_within || !m->is_running || !runs_now(L, m->second)) return found;
     return put_into_frame(L, m, out_spot);
 }
 
-bool mr_bind_behind(lua_State *L, mr_site where, mr_hazard_spot *out_spot) {
+bool mr_bind_behind(lua_State *L, mr_site where, mr_script_spot *out_spot) {
     mr_script *s = mr_source_read(L, where.file);
     bool found = mr_script_place_behind(s, where, out_spot);
     mr_script_free(s);
     return found;
 }
 
-bool mr_bind_comes_before(lua_State *L, const mr_hazard_spot *spot, mr_site where) {
+bool mr_bind_comes_before(lua_State *L, const mr_script_spot *spot, mr_site where) {
     if (spot->where.file != where.file) return false;
     mr_script *s = mr_source_read(L, where.file);
     bool before = mr_script_comes_before(s, spot, where);
@@ -56,7 +56,7 @@ bool mr_bind_comes_before(lua_State *L, const mr_hazard_spot *spot, mr_site wher
     return before;
 }
 
-bool mr_bind_new_local(lua_State *L, const mr_hazard_spot *from, const mr_hazard_spot *to,
+bool mr_bind_new_local(lua_State *L, const mr_script_spot *from, const mr_script_spot *to,
                        bool (*is_taken)(const void *context, const char *name), const void *context,
                        char *name, size_t size) {
     mr_script *s = mr_source_read(L, from->where.file);
@@ -65,17 +65,17 @@ bool mr_bind_new_local(lua_State *L, const mr_hazard_spot *from, const mr_hazard
     return found;
 }
 
-bool mr_bind_ahead(lua_State *L, const mr_hazard_spot *record, const mr_hazard_spot *wait,
-                   const mr_hazard_meeting *meeting, const char *tensor, const char *stream,
+bool mr_bind_ahead(lua_State *L, const mr_script_spot *record, const mr_script_spot *wait,
+                   const mr_script_meeting *meeting, const char *tensor, const char *stream,
                    bool (*is_taken)(const void *context, const char *name), const void *context,
-                   mr_hazard_ahead *out) {
+                   mr_script_variable *out) {
     mr_script *s = mr_source_read(L, record->where.file);
     bool found = mr_script_ahead(s, record, wait, meeting, tensor, stream, is_taken, context, out);
     mr_script_free(s);
     return found;
 }
 
-bool mr_bind_is_set_later(lua_State *L, const mr_hazard_spot *spot, const char *expression) {
+bool mr_bind_is_set_later(lua_State *L, const mr_script_spot *spot, const char *expression) {
     mr_script *s = mr_source_read(L, spot->where.file);
     bool later = mr_script_is_set_later(s, spot, expression);
     mr_script_free(s);

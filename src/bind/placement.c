@@ -5,7 +5,7 @@
 #include "bind/placement.h"
 #include "bind/tensor.h"
 
-mr_dtype mr_check_dtype(lua_State *L, const char *what, const char *text) {
+static mr_dtype check_dtype(lua_State *L, const char *what, const char *text) {
     mr_dtype dtype;
     if (mr_dtype_find(text, &dtype)) return dtype;
     char known[128] = "";
@@ -92,7 +92,7 @@ void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype
         if (lua_type(L, given) != LUA_TSTRING)
             mr_misuse(L, "option `dtype`: expected a name such as \"f32\", got %s",
                       mr_type_text(L, given));
-        o->dtype = mr_check_dtype(L, "option dtype", lua_tostring(L, given));
+        o->dtype = check_dtype(L, "option dtype", lua_tostring(L, given));
         o->dtype_given = true;
     }
     o->name = mr_option_name(L, &options, "name");

@@ -18,9 +18,8 @@ void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype
                           mr_new_options *out_options);
 /* The options {device=, pinned=, stream=} among those that were read; what is not given leaves *placement as it is. */
 void mr_check_placement(lua_State *L, const mr_option_slots *options, mr_placement *placement);
-mr_dtype mr_check_dtype(lua_State *L, const char *what, const char *text);
-/* "cpu", a device by name (see mr_device_named), an ordinal or a device at `index`: *out_device NULL means the host. False:
- * the string is none of these. */
+/* "cpu", a device by name (see mr_device_named), an ordinal or a device at `index`: *out_device NULL means the host.
+ * False: the string is none of these. */
 bool mr_read_device(lua_State *L, int index, mr_device **out_device);
 
 /* Pushes an empty tensor of that kind. */

@@ -100,9 +100,9 @@ static void search_entries(lua_State *L, mr_module *module, search *s) {
 }
 
 static void search_files(const mr_interned *files, search *s) {
-    for (size_t i = 0; i < files->capacity; i++) {
-        const char *path = files->slots[i];
-        if (path) note(s, path, mr_script_line_in_file(path, s->text, s->size));
+    mr_map_each(&files->texts, at) {
+        const char *path = files->texts.slots[at].value;
+        note(s, path, mr_script_line_in_file(path, s->text, s->size));
     }
 }
 

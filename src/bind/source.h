@@ -18,13 +18,13 @@ void mr_source_add(lua_State *L, const char *path);
 #define MR_SOURCE_ENTRY "mr:"
 int mr_source_entry(const char *file);              /* 7 for "mr:7"; 0: it is no entry */
 void mr_source_set_entry(lua_State *L, int number); /* pops the text */
-/* Pops the table of these variables, which the prompt keeps up to date: each name leads to a function whose first upvalue
- * is the variable. */
+/* Pops the table of these variables, which the prompt keeps up to date: each name leads to a function whose first
+ * upvalue is the variable. */
 void mr_source_set_locals(lua_State *L);
 bool mr_source_push_locals(lua_State *L); /* false, and pushes nothing: there is no prompt */
 
-/* The line on which the function of that frame begins; 0 for the main chunk, also that of an entry. `s`: the script that
- * the frame is of, or NULL. */
+/* The line on which the function of that frame begins; 0 for the main chunk, also that of an entry. `s`: the script
+ * that the frame is of, or NULL. */
 int mr_source_function(const mr_script *s, const lua_Debug *frame);
 
 /* Lines of the chunk of that name are told by it, however many other names the script makes up (base/intern.h). */
@@ -32,8 +32,8 @@ void mr_source_keep_name(lua_State *L, const char *name);
 
 /* The text of a file that a script was run from; NULL: it is none, or mr_script_read says so. */
 mr_script *mr_source_read(lua_State *L, const char *file);
-/* Where `text` begins, if it stands as it is in just one place of these files and of the entries. The name in `out` lives
- * as long as the machine. */
+/* Where `text` begins, if it stands as it is in just one place of these files and of the entries. The name in `out`
+ * lives as long as the machine. */
 bool mr_source_locate(lua_State *L, const char *text, size_t size, mr_site *out);
 
 #endif

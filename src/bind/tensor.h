@@ -1,5 +1,5 @@
-/* The tensor userdata, for the files that make and take tensors: its box (tensor_box.c), and what one tensor file asks of
- * another. The class "tensor" is too much for one file, so each file has a part of it: an mr_class of its own
+/* The tensor userdata, for the files that make and take tensors: its box (tensor_box.c), and what one tensor file asks
+ * of another. The class "tensor" is too much for one file, so each file has a part of it: an mr_class of its own
  * with the same name, which the reference page shows as a section. */
 #ifndef MR_BIND_TENSOR_H
 #define MR_BIND_TENSOR_H
@@ -50,8 +50,8 @@ void mr_check_same_place(lua_State *L, const char *what, const mr_tensor *a, con
 
 int mr_tensor_get_index(lua_State *L); /* __index for anything but a string */
 int mr_tensor_set_index(lua_State *L); /* __newindex for anything but a string */
-/* For a call of __index with an integer: whether ipairs asks for the row behind the last. It ends there, as it does for a
- * table. */
+/* For a call of __index with an integer: whether ipairs asks for the row behind the last. It ends there, as it does for
+ * a table. */
 bool mr_tensor_ends_ipairs(lua_State *L);
 /* Calls a function of lua/millrace/functional.lua with the arguments of the running one, and returns its results. */
 int mr_functional_call(lua_State *L, const char *name);
@@ -59,8 +59,8 @@ int mr_functional_call(lua_State *L, const char *name);
 int mr_functional_get_index(lua_State *L);
 int mr_functional_set_index(lua_State *L);
 int mr_gradient_set_field(lua_State *L); /* and for a string (gradient.c) */
-/* Pushes what tostring says of the gradients of the tensor at `index`: nothing, that it is a leaf that requires them, or the
- * operation that made it (gradient.c). */
+/* Pushes what tostring says of the gradients of the tensor at `index`: nothing, that it is a leaf that requires them,
+ * or the operation that made it (gradient.c). */
 void mr_push_gradient_text(lua_State *L, int index);
 /* The tensor on the host, with its values now, in a userdata that is pushed. */
 mr_tensor *mr_push_on_host(lua_State *L, const mr_caller *caller, mr_tensor *t);

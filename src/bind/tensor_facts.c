@@ -169,9 +169,12 @@ MR_FUNCTION(tensor_tostring, "__tostring", "tostring(t) -> string",
     else
         used += snprintf(text + used, room,
                          t->storage->kind == MR_MEMORY_PINNED ? " cpu, pinned" : " cpu");
-    bool gone = closed || t->storage->freed;
+    const char *gone = closed                           ? "closed"
+                       : t->storage->freed              ? "freed"
+                       : mr_storage_is_lost(t->storage) ? "lost in mr.reset()"
+                                                        : NULL;
     if (gone) {
-        lua_pushfstring(L, "%s (%s)", text, closed ? "closed" : "freed");
+        lua_pushfstring(L, "%s (%s)", text, gone);
         return 1;
     }
     push_state(L, t);

@@ -17,8 +17,8 @@ static void keep(view *v, const mr_tensor *t, int dim) {
     v->stride[v->ndim++] = t->stride[dim];
 }
 
-/* One end of a range, as its position from 0. An end that is outside counts as the nearest one of `low` and `high`, as in
- * PyTorch and string.sub; with `exact` it is an error. */
+/* One end of a range, as its position from 0. An end that is outside counts as the nearest one of `low` and `high`, as
+ * in PyTorch and string.sub; with `exact` it is an error. */
 static int64_t range_end(lua_State *L, const mr_tensor *t, int dim, int range, int entry,
                          int64_t low, int64_t high, bool exact) {
     char name[160];
@@ -52,8 +52,8 @@ static lua_Integer range_step(lua_State *L, const mr_tensor *t, int dim, int ran
     return step;
 }
 
-/* {} all, {i} one that keeps its dim, {first, last [, step]}. `last` before `first` gives an empty range, as in string.sub
- * and numeric loops. */
+/* {} all, {i} one that keeps its dim, {first, last [, step]}. `last` before `first` gives an empty range, as in
+ * string.sub and numeric loops. */
 static void add_range(lua_State *L, view *v, const mr_tensor *t, int dim, int range) {
     char name[160];
     int entries = (int)lua_rawlen(L, range);
@@ -137,8 +137,8 @@ static mr_tensor *push_view(lua_State *L, const mr_caller *caller, mr_tensor *t,
 
 /* --- ipairs --------------------------------------------------------------------------------------- */
 
-static const char
-    ipairs_step; /* its address is the registry key of the function that ipairs returns */
+/* its address is the registry key of the function that ipairs returns */
+static const char ipairs_step;
 
 void mr_open_tensor_index(lua_State *L) {
     if (lua_getglobal(L, "ipairs") == LUA_TFUNCTION) {

@@ -17,17 +17,12 @@
 
 /* --- showing -------------------------------------------------------------------------------------- */
 
-static bool is_set(const char *variable) {
-    const char *value = getenv(variable);
-    return value && *value;
-}
-
 static mr_trace_terminal terminal_of(lua_State *L, const mr_option_slots *options) {
     bool at_terminal = isatty(STDOUT_FILENO);
     mr_trace_terminal terminal = {
         .width = (int)mr_option_integer(L, options, "width", mr_help_width()),
         .ascii = mr_option_boolean(L, options, "ascii", at_terminal && mr_output_is_ascii()),
-        .color = mr_option_boolean(L, options, "color", at_terminal && !is_set("NO_COLOR"))};
+        .color = mr_option_boolean(L, options, "color", mr_output_has_colour(stdout))};
     if (terminal.width < 60) terminal.width = 60;
     if (terminal.width > 1000) terminal.width = 1000;
     return terminal;
@@ -42,12 +37,11 @@ static const mr_trace *option_trace(lua_State *L, const mr_option_slots *options
 static mr_status text_of(const mr_trace *trace, const mr_trace *before,
                          const mr_trace_terminal *terminal, char **out_text, size_t *out_size) {
     FILE *file = open_memstream(out_text, out_size);
-    if (!file) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to print a trace");
+    if (!file) return mr_no_memory("to print a trace");
     mr_status status = before ? mr_trace_print_both(before, trace, terminal, file)
                               : mr_trace_print(trace, terminal, file);
     bool failed = ferror(file) != 0;
-    if ((fclose(file) != 0 || failed) && !status)
-        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to print a trace");
+    if ((fclose(file) != 0 || failed) && !status) status = mr_no_memory("to print a trace");
     return status;
 }
 

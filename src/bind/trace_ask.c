@@ -7,8 +7,8 @@
 #include "bind/trace_parts.h"
 #include "trace/analysis.h"
 
-static const char
-    text_of_list; /* its address is a registry key: list -> what tostring gives for it */
+/* its address is a registry key: list -> what tostring gives for it */
+static const char text_of_list;
 
 void mr_open_trace_answers(lua_State *L) {
     mr_open_weak(L, &text_of_list);

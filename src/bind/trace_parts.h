@@ -1,4 +1,5 @@
-/* Between the files that make up the class of traces: trace.c, trace_span.c (arguments, spans) and trace_ask.c (what it tells). */
+/* Between the files that make up the class of traces: trace.c, trace_span.c (arguments, spans) and trace_ask.c (what it
+ * tells). */
 #ifndef MR_BIND_TRACE_PARTS_H
 #define MR_BIND_TRACE_PARTS_H
 

@@ -70,7 +70,7 @@ static mr_status snapshot_with(mr_tracer *tracer, const mr_buffer *notes, const 
     mr_tracer_hazard *hazards = calloc(count + 1, sizeof *hazards);
     if (!hazards || notes->failed || texts->failed) {
         free(hazards);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the hazards of a trace");
+        return mr_no_memory("for the hazards of a trace");
     }
     for (size_t i = 0; i < count; i++)
         hazards[i] = (mr_tracer_hazard){note[i].first, note[i].second, note[i].kind,

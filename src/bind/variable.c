@@ -233,7 +233,7 @@ static bool in_named(const wanted *w, bool are_locals, bool tables) {
     return best[0] != '\0';
 }
 
-/* What a line of a file does not see are the locals of the prompt. */
+/* A line of a file does not see the locals of the prompt. */
 static bool in_prompt(const wanted *w, bool tables) {
     if (w->front.file && !mr_source_entry(w->front.file)) return false;
     return mr_source_push_locals(w->L) && in_named(w, true, tables);

@@ -37,6 +37,9 @@ typedef struct {
     size_t returned;       /* items when the script's code had returned */
     mr_ledger ledger;      /* what was not followed */
     name_list streams, storages;
+    MR_VEC(size_t) not_judged; /* items that no line of the script can leave out; ascending */
+    bool failed;               /* no memory for them */
+    bool repeats;              /* mr.explore or mr.stress calls its function again */
 } recording;
 
 typedef struct {
@@ -74,9 +77,34 @@ static void note_stream(recording *r, const mr_stream *stream) {
         look_up(r, &r->streams, stream->id, (mr_hazard_object){.stream = stream});
 }
 
+/* A Lua module of millrace's, such as that of backward, has called the function that runs. */
+static bool is_called_by_own_module(lua_State *L) {
+    lua_Debug frame;
+    for (int level = 0; lua_getstack(L, level, &frame); level++) {
+        lua_getinfo(L, "S", &frame);
+        if (frame.what[0] != 'C') return strncmp(frame.source, "=millrace.", 10) == 0;
+    }
+    return false;
+}
+
+static bool is_judged_kind(int kind) {
+    return kind == MR_COMMAND_WAIT || kind == MR_COMMAND_STREAM_SYNC ||
+           kind == MR_COMMAND_EVENT_SYNC || kind == MR_COMMAND_DEVICE_SYNC ||
+           kind == MR_COMMAND_RECORD || kind == MR_COMMAND_RECORD_STREAM;
+}
+
+/* The recorder has been told before: the item of this command is its last one. */
+static void note_not_judged(recording *r, const mr_command *command) {
+    size_t count = mr_recorder_count(r->recorder);
+    if (!count || !is_judged_kind(command->kind)) return;
+    if (!r->repeats && !is_called_by_own_module(r->machine->hook_context)) return;
+    if (!mr_vec_push(&r->not_judged, count - 1)) r->failed = true;
+}
+
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
     recording *r = (recording *)(void *)observer;
     (void)host_waited;
+    note_not_judged(r, command);
     note_stream(r, command->stream);
     for (uint32_t i = 0; i < command->operand_count; i++) {
         const mr_tensor *t = command->operands[i].tensor;
@@ -108,6 +136,7 @@ static void forget(recording *r) {
     if (r->observer.did) mr_observer_remove(r->machine, &r->observer);
     mr_vec_free(&r->streams.items);
     mr_vec_free(&r->storages.items);
+    mr_vec_free(&r->not_judged);
     *r = (recording){0};
 }
 
@@ -152,6 +181,8 @@ static mr_status judge(lua_State *L, recording *r, bool all_costs, mr_waits **ou
                                 .storage_name = storage_name,
                                 .context = r,
                                 .names = mr_bind_hazard(L),
+                                .not_judged = r->not_judged.items,
+                                .not_judged_count = r->not_judged.count,
                                 .returned = r->returned,
                                 .all_costs = all_costs};
     mr_status status = MR_OK;
@@ -159,6 +190,8 @@ static mr_status judge(lua_State *L, recording *r, bool all_costs, mr_waits **ou
         status = mr_fail(MR_CODE_NOT_SUPPORTED,
                          "waits: the program has more than %d commands: call it with fewer rounds",
                          MOST_ITEMS);
+    if (!status && r->failed)
+        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "waits: no memory for what is not judged");
     if (!status) status = mr_waits_find(program, &options, out_waits);
     if (!status) mr_waits_note_claims(*out_waits, &r->ledger.claims);
     status = mr_player_error_outlives(s->machine, status);
@@ -345,6 +378,10 @@ MR_FUNCTION(
 
 bool mr_bind_waits_running(lua_State *L) {
     return state_of(L)->running;
+}
+
+void mr_bind_waits_repeats(lua_State *L, bool on) {
+    state_of(L)->script.repeats = on;
 }
 
 /* --- for the host program ----------------------------------------------------------------------- */

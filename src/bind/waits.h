@@ -12,6 +12,10 @@ mr_status mr_bind_waits_begin(lua_State *L);
 /* The script is over: appends the verdicts to `out`. *out_hazards: whether the program has some with all its waits. */
 mr_status mr_bind_waits_end(lua_State *L, mr_buffer *out, bool *out_hazards);
 
+/* mr.explore and mr.stress call one function many times. Its first call is judged, and what runs while this is on is
+ * not. */
+void mr_bind_waits_repeats(lua_State *L, bool on);
+
 /* The function of an mr.waits is running. */
 bool mr_bind_waits_running(lua_State *L);
 

@@ -1,8 +1,8 @@
 /* The cache on disk: see cache.h.
  *
- * A file has a line with the version of its layout, the hash of what follows, and the value. It is written under another
- * name and renamed, so a reader sees all of it or nothing. Easiest to break: a file that another process removes or
- * replaces at any moment must be nothing more than a miss. */
+ * A file has a line with the version of its layout, the hash of what follows, and the value. It is written under
+ * another name and renamed, so a reader sees all of it or nothing. Easiest to break: a file that another process
+ * removes or replaces at any moment must be nothing more than a miss. */
 #include "compile/cache.h"
 
 #include <dirent.h>
@@ -194,7 +194,7 @@ static void make_folders(const char *path) {
     free(part);
 }
 
-bool mr_cache_is_writable(const mr_cache *cache) {
+static bool is_writable(const mr_cache *cache) {
     if (!cache->folder) return false;
     make_folders(cache->folder);
     return access(cache->folder, W_OK | X_OK) == 0;
@@ -221,7 +221,7 @@ static bool write_value(int file, const char *data, size_t size) {
 
 void mr_cache_put(const mr_cache *cache, const mr_cache_key *key, const char *data, size_t size) {
     char *path = path_of(cache, key), *temporary = NULL;
-    if (path && mr_cache_is_writable(cache) &&
+    if (path && is_writable(cache) &&
         asprintf(&temporary, "%s/" TEMPORARY "XXXXXX", cache->folder) >= 0) {
         int file = mkostemp(temporary, O_CLOEXEC);
         bool is_written = file >= 0 && write_value(file, data, size);

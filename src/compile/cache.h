@@ -28,6 +28,5 @@ void mr_cache_put(const mr_cache *cache, const mr_cache_key *key, const char *da
 
 /* Number and size of the values, in bytes; false: there is no folder. */
 bool mr_cache_measure(const mr_cache *cache, size_t *out_count, size_t *out_size);
-bool mr_cache_is_writable(const mr_cache *cache);
 
 #endif

@@ -27,10 +27,6 @@ static const char *const usual_names[] = {"clang",    "clang-21", "clang-20",
                                           "clang-19", "clang-18", "clang-17",
                                           "clang-16", "clang-15", "clang-14"};
 
-static mr_status no_memory(void) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "there is no memory to compile a kernel");
-}
-
 static mr_status interrupted(const mr_compile_job *job) {
     return mr_fail(MR_CODE_INTERRUPTED, "compiling %s was interrupted", job->file);
 }
@@ -61,7 +57,7 @@ mr_status mr_clang_find(const char *only, mr_clang_list *out) {
     if (only) is_whole = add_program(out, only);
     for (size_t i = 0; !only && i < sizeof usual_names / sizeof *usual_names; i++)
         is_whole = is_whole && add_program(out, usual_names[i]);
-    return is_whole ? MR_OK : no_memory();
+    return is_whole ? MR_OK : mr_no_memory("to compile a kernel");
 }
 
 void mr_clang_free(mr_clang_list *list) {
@@ -347,7 +343,7 @@ static mr_status write_files(const mr_folder *folder, const mr_compile_job *job,
     if (overlay.size) overlay.data[overlay.size - 2] = ' '; /* the last comma */
     mr_buffer_puts(&overlay, "]}\n");
     put_text(&text, job, has_names);
-    if (!status && (text.failed || overlay.failed)) status = no_memory();
+    if (!status && (text.failed || overlay.failed)) status = mr_no_memory("to compile a kernel");
     if (!status) status = mr_folder_write(folder, "kernel.cu", text.data, text.size);
     if (!status) status = mr_folder_write(folder, "overlay", overlay.data, overlay.size);
     mr_buffer_free(&text);
@@ -384,7 +380,7 @@ static mr_status run_compiler(const char *path, const mr_compile_job *job, const
                        out->compiler, job->architecture / 10, job->architecture % 10);
     put_arguments(&line, path, job, folder, architecture, ptx, version);
     if (!mr_vec_push(&line.items, NULL)) line.failed = true;
-    mr_status status = line.failed ? no_memory()
+    mr_status status = line.failed ? mr_no_memory("to compile a kernel")
                                    : run(job->source, (const char *const *)line.items.items,
                                          mr_compile_limit(job->source), &end);
     if (!status) status = judge(job, &end, out);

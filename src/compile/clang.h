@@ -18,7 +18,8 @@ mr_status mr_clang_find(const char *only, mr_clang_list *out);
 void mr_clang_free(mr_clang_list *list);
 
 /* Asks them one after the other, and sets out_path to the first that can compile to PTX, and out->compiler to its name,
- * such as "clang 14.0.6". NULL: none can; the reasons are appended to `out_problem`. Fails only if it was interrupted. */
+ * such as "clang 14.0.6". NULL: none can; the reasons are appended to `out_problem`. Fails only if it was
+ * interrupted. */
 mr_status mr_clang_probe(const mr_compile_job *job, const mr_clang_list *list,
                          mr_compile_result *out, const char **out_path, mr_buffer *out_problem);
 

@@ -1,4 +1,5 @@
-/* CUDA C++ to PTX: see compile.h. Chooses the compiler, asks the cache, and turns what a compiler says into an error. */
+/* CUDA C++ to PTX: see compile.h. Chooses the compiler, asks the cache, and turns what a compiler says into an
+ * error. */
 #include "compile/compile.h"
 
 #include <ctype.h>
@@ -21,7 +22,7 @@
 /* ---------------------------------------------------------------- the arguments */
 
 static mr_status no_memory(const mr_compile_job *job) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "there is no memory to compile %s", job->file);
+    return mr_no_memory("to compile %s", job->file);
 }
 
 /* A name becomes a part of the text that is compiled, so it must be an expression on one line. */

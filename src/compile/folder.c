@@ -61,7 +61,7 @@ mr_status mr_folder_read(const mr_folder *folder, const char *name, mr_buffer *o
     if (error)
         return mr_fail(MR_CODE_UNKNOWN, "the compiler's output cannot be read: %s",
                        strerror(error));
-    if (out->failed) return mr_fail(MR_CODE_OUT_OF_MEMORY, "there is no memory for the PTX");
+    if (out->failed) return mr_no_memory("for the PTX");
     return MR_OK;
 }
 

@@ -1,5 +1,5 @@
-/* The user's files that a text includes: see include.h. Easiest to break: a file that this overlooks makes a value of the
- * cache stale, so whatever cannot be followed makes the result unknown. */
+/* The user's files that a text includes: see include.h. Easiest to break: a file that this overlooks makes a value of
+ * the cache stale, so whatever cannot be followed makes the result unknown. */
 #include "compile/include.h"
 
 #include <fcntl.h>
@@ -15,7 +15,9 @@
 #define MOST_FILES    256
 #define MOST_CONTENTS ((size_t)32 << 20)
 
-char *mr_include_folder(const char *file) {
+/* The folder of the user's file, where the compiler looks for what the text includes; "." without a slash. The caller
+ * frees it. */
+static char *folder_of(const char *file) {
     const char *slash = strrchr(file, '/');
     if (!slash) return strdup(".");
     return strndup(file, slash > file ? (size_t)(slash - file) : 1);
@@ -132,7 +134,7 @@ static void follow(collector *c, const char *text, size_t size, const char *fold
 static void follow_files(collector *c) {
     for (size_t i = 0; i < c->seen.count && !c->out->is_unknown; i++) {
         mr_buffer text = {0};
-        char *folder = mr_include_folder(c->seen.items[i]);
+        char *folder = folder_of(c->seen.items[i]);
         if (!folder || !read_file(c->seen.items[i], &text)) c->out->is_unknown = true;
         else follow(c, text.data, text.size, folder);
         mr_buffer_free(&text);
@@ -153,7 +155,7 @@ static void add_folders(collector *c, const mr_compile_source *source) {
 void mr_include_collect(const mr_compile_job *job, mr_dependencies *out) {
     *out = (mr_dependencies){.uses_place = false};
     collector c = {.out = out};
-    char *folder = mr_include_folder(job->beside);
+    char *folder = folder_of(job->beside);
     add_folders(&c, job->source);
     if (folder) follow(&c, job->source->text, job->source->size, folder);
     else out->is_unknown = true;

@@ -4,13 +4,9 @@
 
 #include "compile/internal.h"
 
-/* The folder of the user's file, where the compiler looks for what the text includes; "." without a slash. The caller
- * frees it. */
-char *mr_include_folder(const char *file);
-
 typedef struct {
-    mr_buffer
-        contents; /* of each file that may be included, with its name, in the order of finding them */
+    /* of each file that may be included, with its name, in the order of finding them */
+    mr_buffer contents;
     bool is_unknown; /* there may be others: the result must not be cached */
     bool uses_place; /* the PTX may contain a line number of the user's file */
 } mr_dependencies;

@@ -3,8 +3,8 @@
  * A log is a list of messages. Each begins with a line that has a place and a severity, in one of two forms:
  *     FILE(LINE): error: TEXT                NVRTC
  *     FILE:LINE:COLUMN: error: TEXT          clang
- * The lines up to the next message belong to it. What matches neither form is kept as it is, so a new release of a
- * compiler can only make the text worse, never lose it. */
+ * The lines up to the next message belong to it. Lines that match neither form are kept as they
+ * are, so a new release of a compiler can only make the text worse, never lose it. */
 #include "compile/messages.h"
 
 #include <ctype.h>

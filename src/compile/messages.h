@@ -5,8 +5,9 @@
 #include "base/buffer.h"
 
 typedef struct {
-    mr_buffer
-        text; /* "saxpy.lua:14:7: error: ...", with the source lines that the compiler shows; no newline at the end */
+    /* "saxpy.lua:14:7: error: ...", with the source lines that the compiler shows; no newline at
+     * the end */
+    mr_buffer text;
     int error_count;        /* in `text` */
     int bad_name;           /* index of the first of the job's names that was rejected; -1: none */
     mr_buffer name_problem; /* what the compiler said about it */

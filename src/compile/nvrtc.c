@@ -86,7 +86,8 @@ static bool find_in_user_python(void) {
            find_in_python(path);
 }
 
-/* TOOLKIT/lib64/libnvrtc.so.13 and TOOLKIT/targets/x86_64-linux/lib/... have TOOLKIT/include and targets/.../include. */
+/* TOOLKIT/lib64/libnvrtc.so.13 and TOOLKIT/targets/x86_64-linux/lib/... have TOOLKIT/include and
+ * targets/.../include. */
 static void find_include_folder(void) {
     char *path = realpath(found, NULL);
     char *end = path ? strrchr(path, '/') : NULL;
@@ -198,7 +199,7 @@ static mr_worker_job worker_job(const mr_compile_source *source) {
 /* ---------------------------------------------------------------- what it made */
 
 static mr_status no_memory(const mr_compile_job *job) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "there is no memory to compile %s", job->file);
+    return mr_no_memory("to compile %s", job->file);
 }
 
 static mr_status take_made(const mr_compile_job *job, mr_wire *answer, bool is_rejected,

@@ -1,4 +1,5 @@
-/* NVRTC, NVIDIA's compiler as a library: a worker opens it (worker.h), from the places where a toolkit or pip puts it. */
+/* NVRTC, NVIDIA's compiler as a library: a worker opens it (worker.h), from the places where a toolkit or pip puts
+ * it. */
 #ifndef MR_COMPILE_NVRTC_H
 #define MR_COMPILE_NVRTC_H
 

@@ -1,5 +1,5 @@
-/* See signature.h. The text is cut into words and single characters; comments, strings and preprocessor lines are left out.
- * Easiest to break: it must not run past the end of a text that stops anywhere. */
+/* See signature.h. The text is cut into words and single characters; comments, strings and preprocessor lines are left
+ * out. Easiest to break: it must not run past the end of a text that stops anywhere. */
 #include "compile/signature.h"
 
 #include <ctype.h>

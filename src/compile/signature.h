@@ -1,6 +1,6 @@
 /* The parameters of a kernel as its C text declares them. PTX keeps of a pointer only that it has 8 bytes; what it
- * points to, and whether that is const, stands in the source. This is a look at the text, not a compiler: what it does not
- * understand (a macro, a type that is a template's parameter) is left as unknown. */
+ * points to, and whether that is const, stands in the source. This is a look at the text, not a compiler: what it does
+ * not understand (a macro, a type that is a template's parameter) is left as unknown. */
 #ifndef MR_COMPILE_SIGNATURE_H
 #define MR_COMPILE_SIGNATURE_H
 
@@ -10,15 +10,15 @@
 typedef struct {
     char name[40];
     char type[64]; /* "const float *", for messages */
-    char base
-        [40]; /* in one spelling: "float", "unsigned int", "long long", "unsigned char", "void"; else as written */
+    /* in one spelling: "float", "unsigned int", "long long", "unsigned char", "void"; else as written */
+    char base[40];
     int pointers;  /* stars */
     bool is_const; /* what it points to */
 } mr_c_param;
 
 /* Finds the `__global__` function `name` (without template arguments) in `text`, and writes at most `most` parameters.
- * Returns how many it has; -1: there is none of that name, or it cannot be read, or there are several that take different
- * things. */
+ * Returns how many it has; -1: there is none of that name, or it cannot be read, or there are several that take
+ * different things. */
 int mr_signature_find(const char *text, size_t size, const char *name, mr_c_param *out, int most);
 /* The type of the __device__ or __constant__ variable `name` into `out`, in the spelling of mr_c_param.base; false: it
  * is not found. */

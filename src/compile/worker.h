@@ -1,8 +1,8 @@
 /* The compile worker: a process that holds NVRTC (worker/), so that a text that crashes the compiler, or makes it work
  * for ever, ends that process and nothing else. It starts with the first compilation, and serves the later ones, too.
  *
- * A confined worker has no file system: the kernel refuses the calls (worker/confine.c), and toolkit.h says which headers
- * it gets instead. */
+ * A confined worker has no file system: the kernel refuses the calls (worker/confine.c), and toolkit.h says which
+ * headers it gets instead. */
 #ifndef MR_COMPILE_WORKER_H
 #define MR_COMPILE_WORKER_H
 

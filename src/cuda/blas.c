@@ -40,10 +40,8 @@ void mr_cuda_lane_spare_blas(cuda_kernels *kernels, cuda_lane *lane) {
 }
 
 static cublasStatus_t create_handle(cuda_kernels *kernels, cublasHandle_t *out_handle) {
-    while (kernels->spare_blas.capacity <= kernels->blas_count)
-        if (!mr_vec_grow_(&kernels->spare_blas.items, &kernels->spare_blas.capacity,
-                          sizeof *kernels->spare_blas.items))
-            return CUBLAS_STATUS_ALLOC_FAILED;
+    size_t others = kernels->blas_count - kernels->spare_blas.count; /* one place for each handle */
+    if (!mr_vec_reserve(&kernels->spare_blas, others + 1)) return CUBLAS_STATUS_ALLOC_FAILED;
     cublasStatus_t status = mr_cublas.Create(out_handle);
     kernels->blas_count += status == CUBLAS_STATUS_SUCCESS;
     return status;

@@ -1,5 +1,5 @@
-/* The CUDA backend: opening, closing, resetting, and the table of its slots. What it does is in the other
- * files of this folder; state.h says how they fit together. */
+/* The CUDA backend: opening, closing, resetting, and the table of its slots. The functions are in
+ * the other files of this folder; state.h says how they fit together. */
 #include "cuda/cuda.h"
 
 #include <inttypes.h>
@@ -37,6 +37,7 @@ static void leave_contexts(cuda_machine *cuda) {
     mr_cuda_host_abandon(cuda);
     /* Streams of all devices look at the values of turns, which lie in memory that goes. */
     for (int i = 0; i < cuda->device_count; i++) mr_cuda_device_finish(&cuda->devices[i]);
+    mr_cuda_links_leave(cuda);
     mr_cuda_runs_forget(cuda);
     mr_cuda_turns_close(cuda);
     if (cuda->home && cuda->home->context) mr_error_destroy(mr_cuda_use(cuda->home));
@@ -66,7 +67,7 @@ static void close_backend(mr_machine *machine) {
 
 static mr_status open_device(cuda_machine *cuda, int index) {
     mr_device *device = calloc(1, sizeof *device);
-    if (!device) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for device %d", index);
+    if (!device) return mr_no_memory("for device %d", index);
     cuda_device *d = &cuda->devices[index];
     cuda->machine->devices[index] = device;
     cuda->device_count = cuda->machine->device_count = index + 1;
@@ -97,8 +98,7 @@ static mr_status open_devices(cuda_machine *cuda, int home) {
     if (count > MOST_DEVICES) count = MOST_DEVICES;
     machine->devices = calloc((size_t)count, sizeof *machine->devices);
     cuda->devices = calloc((size_t)count, sizeof *cuda->devices);
-    if (!machine->devices || !cuda->devices)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for %d devices", count);
+    if (!machine->devices || !cuda->devices) return mr_no_memory("for %d devices", count);
     for (int i = 0; i < count; i++) MR_TRY(open_device(cuda, i));
     let_garbage_grow(machine);
     cuda->home = &cuda->devices[home];
@@ -134,7 +134,7 @@ static mr_status open_backend(mr_machine *machine, const mr_machine_options *opt
         if (!status) status = mr_cuda_turns_open(cuda);
         if (status) close_backend(machine);
     } else {
-        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the CUDA backend");
+        status = mr_no_memory("for the CUDA backend");
     }
     mr_cuda_device_found();
     return status;
@@ -245,6 +245,20 @@ static void describe_blas(void (*say)(const char *what, const char *text)) {
     mr_error_destroy(status);
 }
 
+static void describe_nccl(void (*say)(const char *what, const char *text)) {
+    char text[1024];
+    int version = 0;
+    mr_status status = mr_cuda_library_open(MR_CUDA_LIBRARY_NCCL);
+    if (!status) {
+        mr_nccl.GetVersion(&version);
+        snprintf(text, sizeof text, "%s, version %d.%d.%d",
+                 mr_cuda_library_path(MR_CUDA_LIBRARY_NCCL), version / 10000, version / 100 % 100,
+                 version % 100);
+    }
+    say("nccl", status ? status->message : text);
+    mr_error_destroy(status);
+}
+
 static void describe_cupti(void (*say)(const char *what, const char *text)) {
 #if MR_CUDA_HAS_CUPTI
     char text[1024];
@@ -267,6 +281,7 @@ static void describe_cupti(void (*say)(const char *what, const char *text)) {
 void mr_cuda_describe(void (*say)(const char *what, const char *text)) {
     describe_driver(say);
     describe_blas(say);
+    describe_nccl(say);
     describe_cupti(say);
 }
 
@@ -309,6 +324,8 @@ const mr_backend mr_cuda_backend = {
     .latch_open_behind = mr_cuda_latch_open_behind,
     .latch_open = mr_cuda_latch_open,
     .latch_is_open = mr_cuda_latch_is_open,
+    .communicator_open = mr_cuda_communicator_open,
+    .communicator_close = mr_cuda_communicator_close,
     .can_access_peer = mr_cuda_can_access_peer,
     .enable_peer_access = mr_cuda_enable_peer_access,
     .simulator = NULL,

@@ -14,6 +14,7 @@
 
 mr_cuda_driver_table mr_cu;
 mr_cuda_blas_table mr_cublas;
+mr_cuda_nccl_table mr_nccl;
 #if MR_CUDA_HAS_CUPTI
 mr_cuda_cupti_table mr_cupti;
 #endif
@@ -38,6 +39,14 @@ static const symbol blas_symbols[] = {
 #undef X
         {NULL, 0}};
 
+static const symbol nccl_symbols[] = {
+#define X(name, text, parameters) {text, offsetof(mr_cuda_nccl_table, name)},
+    MR_CUDA_NCCL_LIST(X)
+#undef X
+        {"ncclGetErrorString", offsetof(mr_cuda_nccl_table, GetErrorString)},
+    {"ncclGetLastError", offsetof(mr_cuda_nccl_table, GetLastError)},
+    {NULL, 0}};
+
 #if MR_CUDA_HAS_CUPTI
 static const symbol cupti_symbols[] = {
 #define X(name, text, parameters) {text, offsetof(mr_cuda_cupti_table, name)},
@@ -55,14 +64,21 @@ static const struct {
 #undef X
 };
 
+static char *check_version(void);
+#if MR_CUDA_HAS_CUPTI
+static char *check_cupti_version(void);
+#endif
+
 static const struct {
     const symbol *symbols;
     void *table;
+    char *(*check_version)(void); /* optional: why it cannot be used, owned; NULL: it can */
 } tables[] = {
-    [MR_CUDA_LIBRARY_DRIVER] = {driver_symbols, &mr_cu},
-    [MR_CUDA_LIBRARY_BLAS] = {blas_symbols, &mr_cublas},
+    [MR_CUDA_LIBRARY_DRIVER] = {driver_symbols, &mr_cu, check_version},
+    [MR_CUDA_LIBRARY_BLAS] = {blas_symbols, &mr_cublas, NULL},
+    [MR_CUDA_LIBRARY_NCCL] = {nccl_symbols, &mr_nccl, NULL},
 #if MR_CUDA_HAS_CUPTI
-    [MR_CUDA_LIBRARY_CUPTI] = {cupti_symbols, &mr_cupti},
+    [MR_CUDA_LIBRARY_CUPTI] = {cupti_symbols, &mr_cupti, check_cupti_version},
 #endif
 };
 
@@ -139,26 +155,23 @@ static char *check_version(void) {
         version / 1000, version % 1000 / 10, NEEDED_VERSION / 1000, NEEDED_VERSION % 1000 / 10);
 }
 
+#if MR_CUDA_HAS_CUPTI
 /* What it writes into its records is that of the build's toolkit, or begins in the same way. */
 static char *check_cupti_version(void) {
-#if MR_CUDA_HAS_CUPTI
     uint32_t found_version = 0;
     if (mr_cupti.GetVersion) mr_cupti.GetVersion(&found_version);
     if (found_version >= MR_CUDA_CUPTI_OLDEST && found_version <= MR_CUDA_CUPTI_NEWEST) return NULL;
     return sentence("it is of version %u, and this build needs %d to %d", found_version,
                     MR_CUDA_CUPTI_OLDEST, MR_CUDA_CUPTI_NEWEST);
-#else
-    return NULL;
-#endif
 }
+#endif
 
 static void open_library(mr_cuda_library which) {
     found[which].tried = true;
     void *library = open_first(which);
     if (!library) return;
     const char *missing = find_symbols(library, which);
-    if (which == MR_CUDA_LIBRARY_DRIVER) found[which].problem = check_version();
-    else if (which != MR_CUDA_LIBRARY_BLAS) found[which].problem = check_cupti_version();
+    if (tables[which].check_version) found[which].problem = tables[which].check_version();
     if (missing && !found[which].problem)
         found[which].problem = sentence("it lacks the function %s", missing);
     if (found[which].problem) dlclose(library);

@@ -33,6 +33,7 @@
     X(BLAS, "cuBLAS", "MILLRACE_LIBCUBLAS",                                                        \
       "libcublas.so.13\0libcublas.so.12\0libcublas.so\0"                                           \
       "/usr/local/cuda/lib64/libcublas.so.13\0/usr/local/cuda/lib64/libcublas.so.12\0")            \
+    X(NCCL, "NCCL", "MILLRACE_LIBNCCL", "libnccl.so.2\0libnccl.so\0")                              \
     MR_CUDA_CUPTI_ROW(X)
 
 /* Its records are those of the toolkit of the build: another major version may have others. */
@@ -232,6 +233,56 @@ typedef struct {
 #undef X
 } mr_cuda_blas_table;
 
+/* ---- libnccl, whose header the toolkit does not have: NCCL's documentation gives these types and values. */
+
+typedef struct ncclComm *mr_nccl_comm;
+
+typedef enum {
+    MR_NCCL_SUCCESS = 0,
+    MR_NCCL_UNHANDLED_CUDA_ERROR = 1,
+    MR_NCCL_INVALID_ARGUMENT = 4,
+    MR_NCCL_INVALID_USAGE = 5
+} mr_nccl_result;
+
+#define MR_NCCL_DTYPE_LIST(X)                                                                      \
+    X(U8, 1) X(I32, 2) X(I64, 4) X(F16, 6) X(F32, 7) X(F64, 8) X(BF16, 9) X(BOOL, 1)
+#define MR_NCCL_REDOP_LIST(X) X(SUM, 0) X(PROD, 1) X(MAX, 2) X(MIN, 3) X(AVG, 4)
+
+#define MR_CUDA_NCCL_LIST(X)                                                                       \
+    X(GetVersion, "ncclGetVersion", (int *version))                                                \
+    X(CommInitAll, "ncclCommInitAll", (mr_nccl_comm * comms, int count, const int *devices))       \
+    X(CommDestroy, "ncclCommDestroy", (mr_nccl_comm comm))                                         \
+    X(CommAbort, "ncclCommAbort", (mr_nccl_comm comm))                                             \
+    X(GroupStart, "ncclGroupStart", (void))                                                        \
+    X(GroupEnd, "ncclGroupEnd", (void))                                                            \
+    X(AllReduce, "ncclAllReduce",                                                                  \
+      (const void *in, void *out, size_t count, int dtype, int redop, mr_nccl_comm comm,           \
+       CUstream stream))                                                                           \
+    X(Broadcast, "ncclBroadcast",                                                                  \
+      (const void *in, void *out, size_t count, int dtype, int root, mr_nccl_comm comm,            \
+       CUstream stream))                                                                           \
+    X(Reduce, "ncclReduce",                                                                        \
+      (const void *in, void *out, size_t count, int dtype, int redop, int root, mr_nccl_comm comm, \
+       CUstream stream))                                                                           \
+    X(AllGather, "ncclAllGather",                                                                  \
+      (const void *in, void *out, size_t count, int dtype, mr_nccl_comm comm, CUstream stream))    \
+    X(ReduceScatter, "ncclReduceScatter",                                                          \
+      (const void *in, void *out, size_t count, int dtype, int redop, mr_nccl_comm comm,           \
+       CUstream stream))                                                                           \
+    X(Send, "ncclSend",                                                                            \
+      (const void *in, size_t count, int dtype, int peer, mr_nccl_comm comm, CUstream stream))     \
+    X(Recv, "ncclRecv",                                                                            \
+      (void *out, size_t count, int dtype, int peer, mr_nccl_comm comm, CUstream stream))
+
+/* Two more, whose results are texts. */
+typedef struct {
+#define X(name, symbol, parameters) mr_nccl_result(*name) parameters;
+    MR_CUDA_NCCL_LIST(X)
+#undef X
+    const char *(*GetErrorString)(mr_nccl_result result);
+    const char *(*GetLastError)(mr_nccl_comm comm);
+} mr_cuda_nccl_table;
+
 /* ---- libcupti */
 
 #if MR_CUDA_HAS_CUPTI
@@ -266,6 +317,7 @@ typedef struct {
 /* Valid once mr_cuda_library_open has succeeded for the library: mr_cu.StreamQuery(stream). */
 extern mr_cuda_driver_table mr_cu __attribute__((visibility("hidden")));
 extern mr_cuda_blas_table mr_cublas __attribute__((visibility("hidden")));
+extern mr_cuda_nccl_table mr_nccl __attribute__((visibility("hidden")));
 #if MR_CUDA_HAS_CUPTI
 extern mr_cuda_cupti_table mr_cupti __attribute__((visibility("hidden")));
 #endif

@@ -79,7 +79,8 @@ static const struct {
 };
 #define MEANING_COUNT (sizeof meanings / sizeof *meanings)
 
-const char *mr_cuda_result_name(CUresult result) {
+/* "CUDA_ERROR_ILLEGAL_ADDRESS" */
+static const char *result_name(CUresult result) {
     const char *name = NULL;
     if (!mr_cu.GetErrorName || mr_cu.GetErrorName(result, &name) != CUDA_SUCCESS || !name)
         return "an unknown error";
@@ -102,7 +103,7 @@ static mr_status make(CUresult result, bool *out_sticky, const char *format, va_
     }
     if (!text && (mr_cu.GetErrorString(result, &text) != CUDA_SUCCESS || !text))
         text = "the driver gives no reason";
-    return mr_fail(code, "%s: %s (%s, %d)", tried, text, mr_cuda_result_name(result), (int)result);
+    return mr_fail(code, "%s: %s (%s, %d)", tried, text, result_name(result), (int)result);
 }
 
 mr_status mr_cuda_complain(CUresult result, const char *format, ...) {

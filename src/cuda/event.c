@@ -36,7 +36,7 @@ static void drop_handle(cuda_event *e) {
 
 mr_status mr_cuda_event_open(mr_event *event) {
     cuda_event *e = mr_slab_alloc(&mr_cuda_of(event->machine)->events);
-    if (!e) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an event");
+    if (!e) return mr_no_memory("for an event");
     *e = (cuda_event){.plain = !event->timing && !event->blocking};
     event->impl = e;
     return MR_OK;

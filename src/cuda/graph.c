@@ -1,10 +1,10 @@
 /* Graphs of the driver: what one is launched with, and what it leaves. graph_capture.c makes them.
  *
- * Random numbers: commands of a graph draw from the numbers that the machine has at the launch. The launch writes them to
- * memory of the graph, where the kernels find them.
+ * Random numbers: commands of a graph draw from the numbers that the machine has at the launch. The launch writes them
+ * to memory of the graph, where the kernels find them.
  *
- * Easiest to break: launches may be pending while a graph is updated or dropped. Its memory goes behind the last one, and
- * its commands stay until their kernels cannot complain any more. */
+ * Easiest to break: launches may be pending while a graph is updated or dropped. Its memory goes behind the last one,
+ * and its commands stay until their kernels cannot complain any more. */
 #include "cuda/graph.h"
 
 #include <stdlib.h>
@@ -68,8 +68,7 @@ static mr_status take_commands(cuda_graph *g, const mr_graph_plan *plan) {
     for (size_t i = 0; i < plan->count; i++) {
         const mr_command *command = plan->steps[i].command;
         if (!command) continue;
-        if (!mr_vec_push(&g->nodes.commands, command))
-            return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a graph");
+        if (!mr_vec_push(&g->nodes.commands, command)) return mr_no_memory("for a graph");
         mr_command_retain(command);
     }
     mr_machine *machine = g->device->machine->machine;
@@ -127,7 +126,7 @@ static mr_status build_new(const mr_graph_plan *plan, mr_stream *stream, cuda_gr
     MR_TRY(mr_cuda_may_wait(device, "making a graph of the driver"));
     MR_TRY(mr_cuda_use(device));
     cuda_graph *g = calloc(1, sizeof *g);
-    if (!g) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a graph");
+    if (!g) return mr_no_memory("for a graph");
     g->device = device;
     mr_status status = build(g, plan, stream, earlier ? earlier->executable : NULL);
     if (status) {

@@ -1,8 +1,8 @@
-/* Makes the driver's graph of a plan: the steps are given to streams that the driver captures, by the code that gives them
- * to any stream. So whatever an operation consists of becomes nodes.
+/* Makes the driver's graph of a plan: the steps are given to streams that the driver captures, by the code that gives
+ * them to any stream. So whatever an operation consists of becomes nodes.
  *
- * The capture is in relaxed mode, on streams of its own, so it forbids the rest of the program nothing. What operations do
- * only once (memory, tables, cuBLAS's handles) is done on a stream that does not capture (graph_memory.c).
+ * The capture is in relaxed mode, on streams of its own, so it forbids the rest of the program nothing. What operations
+ * do only once (memory, tables, cuBLAS's handles) is done on a stream that does not capture (graph_memory.c).
  *
  * Easiest to break: a stream that captures must not be left capturing, whatever fails. */
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static mr_status check_plan(const mr_graph_plan *plan) {
 static mr_status open_lanes(capturing *c) {
     c->lanes = calloc(c->plan->lanes, sizeof *c->lanes);
     c->events = calloc(c->plan->events + (size_t)1, sizeof *c->events);
-    if (!c->lanes || !c->events) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a graph");
+    if (!c->lanes || !c->events) return mr_no_memory("for a graph");
     for (uint32_t i = 0; i < c->plan->lanes; i++)
         MR_CUDA_TRY(c->device,
                     mr_cu.StreamCreateWithPriority(&c->lanes[i], CU_STREAM_NON_BLOCKING,
@@ -76,7 +76,7 @@ static void close_lanes(capturing *c) {
 static mr_status prepare_blas(const capturing *c) {
     size_t count = 0;
     bool *uses = calloc(c->plan->lanes, sizeof *uses);
-    if (!uses) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a graph");
+    if (!uses) return mr_no_memory("for a graph");
     for (size_t i = 0; i < c->plan->count; i++) {
         const mr_graph_step *s = &c->plan->steps[i];
         if (!s->command || !mr_cuda_uses_blas(s->command) || uses[s->lane]) continue;

@@ -1,7 +1,7 @@
 /* The working memory of graphs: what reductions, sorts and cuBLAS need besides their operands.
  *
- * Outside of graphs a command borrows it from the pool, in the order of its stream. A graph is launched many times with the
- * addresses of its capture. So the memory is allocated while it is captured, on a stream that does not capture, and
+ * Outside of graphs a command borrows it from the pool, in the order of its stream. A graph is launched many times with
+ * the addresses of its capture. So the memory is allocated while it is captured, on a stream that does not capture, and
  * is given back with the graph. Commands of one lane of the capture follow each other in each launch, and share it.
  *
  * Easiest to break: nothing here may be given to a stream that captures, as it would become a node. */

@@ -30,7 +30,7 @@ mr_status mr_cuda_host_submit(const mr_command *command) {
     cuda_machine *cuda = stream->device->machine;
     MR_TRY(wait_for_room(cuda, stream));
     cuda_call *call = malloc(sizeof *call);
-    if (!call) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a host function");
+    if (!call) return mr_no_memory("for a host function");
     *call = (cuda_call){.command = command, .stream = stream, .mark = cuda->submissions};
     mr_status status = mr_cuda_turn_enqueue(stream, &call->turn);
     if (status) {

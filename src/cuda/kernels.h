@@ -54,8 +54,8 @@ struct cuda_lane {
 
 enum { LANE_CELLS = 8 << 20, LANE_COUNTERS = 64 << 10 }; /* bytes of `scratch` */
 
-/* Working memory of a graph (graph_memory.c). Its launches use it again and again, so it is not borrowed for the length of a
- * command: it belongs to the graph, and commands of one lane of the capture follow each other in it. */
+/* Working memory of a graph (graph_memory.c). Its launches use it again and again, so it is not borrowed for the length
+ * of a command: it belongs to the graph, and commands of one lane of the capture follow each other in it. */
 typedef struct {
     CUdeviceptr address;
     uint64_t bytes;
@@ -114,7 +114,8 @@ typedef struct {
     CUfunction sort_keys[MR_DTYPE_COUNT], sort_results[MR_DTYPE_COUNT], sort_lines[MR_DTYPE_COUNT];
     CUfunction select_count[MR_DTYPE_COUNT], select_tally[MR_DTYPE_COUNT],
         select_write[MR_DTYPE_COUNT], select_digit;
-    int whole_sm; /* bytes of dynamic shared memory that fill an SM; 0: `op` has not been told yet */
+    /* bytes of dynamic shared memory that fill an SM; 0: `op` has not been told yet */
+    int whole_sm;
     cuda_lane *lanes, *free_lanes;
     cuda_graph_memory *captured;       /* of the graph that is being captured; NULL: none is */
     MR_VEC(cublasHandle_t) spare_blas; /* with room for all handles that there are */
@@ -202,9 +203,10 @@ static inline void mr_cuda_layout_tensor(cuda_layout *layout, const mr_tensor *t
 void mr_cuda_layout_end(cuda_layout *layout, bool sort, mr_cuda_shape *out_shape,
                         mr_cuda_strides *out_strides);
 
-/* If the elements of all operands (the output and `inputs` more) are neighbours along the innermost dim, or one for
- * all of it, all of them begin there at multiples of 16 bytes, and there are fewer than 2^31 vectors: makes args->d.count, the shape and the strides
- * those of vectors of `length` elements. */
+/* Makes args->d.count, the shape and the strides those of vectors of `length` elements. It does
+ * so if there are fewer than 2^31 vectors, and each operand (the output and `inputs` more) begins
+ * at a multiple of 16 bytes. Along the innermost dim an operand must have neighbouring elements,
+ * or one element for all of it. */
 bool mr_cuda_in_vectors(mr_cuda_strided *args, int inputs, int64_t length);
 
 static inline uint64_t mr_cuda_blocks(uint64_t items, uint64_t a_block) {

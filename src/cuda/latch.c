@@ -2,10 +2,10 @@
  *
  * A latch is one word, 0 while it is closed. Everybody only ever writes 1, so no order of the writes closes one again.
  *
- * The driver does not know of the orders that latches make, and streams may share a hardware queue (R55), so a stream may
- * wait for work that cannot begin; and a call of ours may block in the driver behind such a stream. Hence the guard: a
- * thread which opens all latches once none has been opened for too long. It touches nothing but the words and the
- * guard's own fields, which are atomic. */
+ * The driver does not know of the orders that latches make, and streams may share a hardware queue (R55), so a stream
+ * may wait for work that cannot begin; and a call of ours may block in the driver behind such a stream. Hence the
+ * guard: a thread which opens all latches once none has been opened for too long. It touches nothing but the words and
+ * the guard's own fields, which are atomic. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,7 @@ mr_status mr_cuda_latches_begin(mr_machine *machine, uint32_t count, uint64_t pa
     MR_TRY(mr_cuda_use(cuda->home));
     MR_TRY(check_devices(cuda));
     cuda_latches *latches = calloc(1, sizeof *latches);
-    if (!latches) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for latches");
+    if (!latches) return mr_no_memory("for latches");
     latches->count = count;
     latches->patience = patience_ns;
     uint64_t bytes = count * sizeof *latches->words;

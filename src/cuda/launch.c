@@ -32,8 +32,8 @@ static types types_of(const mr_elementwise *loops, mr_dtype dtype) {
                    loops->bool_result ? MR_BOOL : dtype};
 }
 
-/* The dtype whose kernels may take the operands as they lie: f16 or bf16, if the one that tells it is of it, else the one
- * that is computed in. */
+/* The dtype whose kernels may take the operands as they lie: f16 or bf16, if the one that tells it is of it, else the
+ * one that is computed in. */
 static mr_dtype dtype_in_memory(const mr_command *command) {
     const mr_elementwise *loops = command->u.op.row->body;
     mr_dtype computed = (mr_dtype)command->u.op.params.integer[1];
@@ -177,6 +177,7 @@ static mr_status (*const launchers[])(const mr_command *command, CUstream stream
     [MR_FAMILY_COMPACT] = mr_cuda_launch_compact,
     [MR_FAMILY_INDEX] = mr_cuda_launch_index,
     [MR_FAMILY_KERNEL] = mr_cuda_launch_user,
+    [MR_FAMILY_COLLECTIVE] = NULL, /* rows with MR_OP_NONE are refused before */
 };
 _Static_assert(sizeof launchers / sizeof *launchers == MR_FAMILY_COUNT, "a launcher a family");
 

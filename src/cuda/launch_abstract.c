@@ -23,7 +23,7 @@ static mr_status upload(const mr_command *command, CUstream stream, CUdeviceptr 
     size_t bytes = command->operand_count * sizeof(mr_cuda_operand);
     mr_cuda_operand *list = malloc(bytes);
     *out_address = 0;
-    if (!list) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", command->name);
+    if (!list) return mr_no_memory("for %s", command->name);
     for (uint32_t k = 0; k < command->operand_count; k++)
         list[k] = operand_of(&command->operands[k]);
     mr_status status = mr_cuda_upload(command, stream, list, bytes, out_address);

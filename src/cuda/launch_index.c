@@ -21,7 +21,7 @@ static mr_status find_indices(const mr_command *command, cuda_indices **out_indi
     *out_indices = device->indices;
     if (device->indices) return MR_OK;
     cuda_indices *indices = calloc(1, sizeof *indices);
-    if (!indices) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", command->name);
+    if (!indices) return mr_no_memory("for %s", command->name);
     cuda_pinned_block block;
     mr_status status = mr_cuda_pinned_take(device->machine, sizeof(mr_cuda_complaint), &block);
     if (status) {

@@ -12,8 +12,8 @@ static mr_dtype computed_type(const mr_cuda_scan *args) {
     return mr_dtype_category((mr_dtype)args->in_dtype) == 2 ? MR_F64 : MR_I64;
 }
 
-/* The kernel that makes the total of a tile, or the results. The pair of dtypes that scans have by themselves has one of its
- * own; of all others, the one for any. */
+/* The kernel that makes the total of a tile, or the results. The pair of dtypes that scans have by themselves has one
+ * of its own; of all others, the one for any. */
 static mr_status find_tile(const mr_command *command, const mr_cuda_scan *args, bool total,
                            CUfunction *out_function) {
     cuda_kernels *kernels = mr_cuda_kernels_of(command);

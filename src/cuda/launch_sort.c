@@ -1,5 +1,5 @@
-/* sort, argsort, topk. Short lines are sorted by a block each, or several by one; of long ones, passes over all of their
- * keys are made (kernels/sort.cu), or, if few are taken, the few are found first (kernels/select.cu). */
+/* sort, argsort, topk. Short lines are sorted by a block each, or several by one; of long ones, passes over all of
+ * their keys are made (kernels/sort.cu), or, if few are taken, the few are found first (kernels/select.cu). */
 #include "ops/sort.h"
 #include "cuda/sort.h"
 #include "ops/line.h"

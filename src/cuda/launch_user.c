@@ -1,9 +1,9 @@
-/* The user's kernels: the driver compiles their PTX when a module is loaded, and a launch hands it the parameters of the
- * command.
+/* The user's kernels: the driver compiles their PTX when a module is loaded, and a launch hands it the parameters of
+ * the command.
  *
- * A code is loaded once for each device that uses it, and found by its id. It is unloaded when nobody else holds the code
- * and no kernel of it is pending. Kernels in streams hold no reference, as commands are not kept. So that is looked for
- * where another one is loaded: the device is idle then, since loading and unloading wait for it. */
+ * A code is loaded once for each device that uses it, and found by its id. It is unloaded when nobody else holds the
+ * code and no kernel of it is pending. Kernels in streams hold no reference, as commands are not kept. So that is
+ * looked for where another one is loaded: the device is idle then, since loading and unloading wait for it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,8 +47,7 @@ static void close_codes(void *of) {
 static mr_status add_code(cuda_kernels *kernels, cuda_code added) {
     size_t at = place_of(kernels, added.code->id);
     kernels->close_codes = close_codes;
-    if (!mr_vec_push(&kernels->codes, added))
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
+    if (!mr_vec_push(&kernels->codes, added)) return mr_no_memory("for a module of kernels");
     cuda_code *items = kernels->codes.items;
     memmove(&items[at + 1], &items[at], (kernels->codes.count - 1 - at) * sizeof *items);
     items[at] = added;
@@ -113,7 +112,7 @@ static void find_functions(cuda_code *c) {
 static mr_status load(cuda_device *device, mr_kernel_code *code) {
     cuda_code c = {.code = code, .prints = strstr(code->text, "vprintf") != NULL};
     c.kernels = calloc(mr_ptx_kernel_count(code->ptx) + (size_t)1, sizeof *c.kernels);
-    if (!c.kernels) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
+    if (!c.kernels) return mr_no_memory("for a module of kernels");
     mr_status status = load_module(device, code, &c.module);
     if (status) {
         free(c.kernels);
@@ -222,8 +221,9 @@ static CUresult launch_cooperative(const mr_kernel_arguments *a, CUstream stream
 }
 
 /* cuLaunchKernel and not cuLaunchKernelEx: what the latter adds are attributes (clusters, priorities, the overlap of
- * dependent kernels) that no launch of ours has, and the attributes of a kernel's own text hold for both. The parameters
- * go as one buffer, which is the block that PTX describes: that way there is no list of pointers to them to be made. */
+ * dependent kernels) that no launch of ours has, and the attributes of a kernel's own text hold for both. The
+ * parameters go as one buffer, which is the block that PTX describes: that way there is no list of pointers to them to
+ * be made. */
 static mr_status launch_with(const mr_command *command, CUstream stream, CUfunction function,
                              void *params) {
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
@@ -262,7 +262,7 @@ static mr_status launch_function(const mr_command *command, CUstream stream, CUf
                        "%s: %u bytes of parameters, at most %d are possible", command->name, bytes,
                        MOST_BYTES);
     void *many = malloc(bytes);
-    if (!many) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", command->name);
+    if (!many) return mr_no_memory("for %s", command->name);
     mr_status status = launch_with(command, stream, function, many);
     free(many);
     return status;

@@ -110,7 +110,7 @@ static mr_status alloc_on_device(mr_storage *storage) {
     cuda_device *device = stream->device;
     MR_TRY(mr_cuda_unblock(device->machine));
     cuda_block *block = mr_slab_alloc(&device->machine->blocks);
-    if (!block) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a tensor's record");
+    if (!block) return mr_no_memory("for a tensor's record");
     mr_status status = mr_cuda_use(device);
     if (!status) status = find_address(stream, storage, &block->address);
     if (status) {

@@ -214,8 +214,7 @@ mr_status mr_cuda_pinned_trim(cuda_machine *cuda) {
 
 mr_status mr_cuda_pinned_open(cuda_machine *cuda) {
     cuda->pinned = calloc(1, sizeof *cuda->pinned);
-    if (!cuda->pinned)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a pool of pinned memory");
+    if (!cuda->pinned) return mr_no_memory("for a pool of pinned memory");
     return MR_OK;
 }
 

@@ -1,7 +1,7 @@
 /* When commands ran: notes each command that is submitted, and tells the observers once its times are known.
  *
- * The times come from CUPTI, which measures on the device, or, where CUPTI cannot be used, from an event in front of each
- * command and one behind it. Both give them later, so a command waits in a list until then. A command may be
+ * The times come from CUPTI, which measures on the device, or, where CUPTI cannot be used, from an event in front of
+ * each command and one behind it. Both give them later, so a command waits in a list until then. A command may be
  * several calls of the driver (a reduction in two kernels): it is told of when all of them are over, as one run.
  *
  * Starting and ending CUPTI waits for the devices. A start waits for them before, as a call of a script may; an end may
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So many commands are noted before what is known already is looked at, so that memory is bounded in a program that never
- * flushes. */
+/* So many commands are noted before what is known already is looked at, so that memory is bounded in a program that
+ * never flushes. */
 #define COLLECT_EACH 4096
 
 /* ---- telling */
@@ -59,8 +59,8 @@ static void tell(cuda_runs *runs, cuda_run *run) {
     mr_observers_ran(machine, &abridged, &told);
 }
 
-/* A call that gave the device nothing has no record. So a command counts as over if a flush finds no more of it than the
- * flush before. */
+/* A call that gave the device nothing has no record. So a command counts as over if a flush finds no more of it than
+ * the flush before. */
 static bool is_over(const cuda_run *run, bool flushed) {
     if (run->seen >= run->calls) return run->seen > 0;
     return flushed && run->seen > 0 && run->seen == run->seen_earlier;
@@ -163,7 +163,7 @@ mr_status mr_cuda_runs_start(mr_machine *machine, const char **out_how) {
     MR_TRY(mr_machine_ready(machine));
     if (!cuda->runs) {
         cuda_runs *runs = calloc(1, sizeof *runs);
-        if (!runs) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the times of commands");
+        if (!runs) return mr_no_memory("for the times of commands");
         runs->cuda = cuda;
         runs->collect_at = COLLECT_EACH;
         mr_status status = mr_cuda_use(cuda->home);
@@ -194,7 +194,8 @@ static void drop_all(cuda_runs *runs) {
     runs->calls.count = 0;
 }
 
-/* It is called by finalizers, too, so it waits for nothing: a source that would wait rests until the devices are idle. */
+/* It is called by finalizers, too, so it waits for nothing: a source that would wait rests until the devices are
+ * idle. */
 void mr_cuda_runs_stop(mr_machine *machine) {
     cuda_machine *cuda = mr_cuda_of(machine);
     cuda_runs *runs = cuda->runs;
@@ -218,7 +219,8 @@ void mr_cuda_runs_leave(cuda_machine *cuda) {
     cuda->unused_runs = false;
 }
 
-/* The contexts are about to go, and with them what is pending. Whoever has asked goes on being told in the next ones. */
+/* The contexts are about to go, and with them what is pending. Whoever has asked goes on being told in the next
+ * ones. */
 void mr_cuda_runs_forget(cuda_machine *cuda) {
     cuda_runs *runs = cuda->runs;
     if (!runs) return;

@@ -1,5 +1,5 @@
-/* When commands ran on a GPU: what runs.c and its two sources share. Commands are not kept on CUDA, so what observers are
- * told later is noted here at the submission.
+/* When commands ran on a GPU: what runs.c and its two sources share. Commands are not kept on CUDA, so what observers
+ * are told later is noted here at the submission.
  *
  * The virtual GPU knows when it carried a command out, and tells its observers (`ran`). A GPU has to be asked: the
  * slots `runs_start`, `runs_flush` and `runs_stop` of `model/backend.h`. While nobody asks, a submission costs one

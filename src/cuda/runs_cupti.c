@@ -4,9 +4,9 @@
  * writes it into the record of what the device did for the call. So a record finds its command. That costs a launch
  * less than CUPTI's own external ids, which need a record of each call as well.
  *
- * CUPTI is one for the process, and takes one subscriber: of several machines, one uses it at a time. Records may arrive on
- * a thread of CUPTI's. What is shared with it is under a lock; commands and observers are only touched by the thread of
- * the machine. */
+ * CUPTI is one for the process, and takes one subscriber: of several machines, one uses it at a
+ * time. Records may arrive on a thread of CUPTI's. A lock guards the data that both threads use;
+ * commands and observers are only touched by the thread of the machine. */
 #include "cuda/runs.h"
 
 #if MR_CUDA_HAS_CUPTI
@@ -137,8 +137,8 @@ static CUptiResult enable_all(void) {
     return result;
 }
 
-/* Without the last call each launch stays slower by a tenth (seen with CUDA 13.0). It is safe, as no other thread of ours is in
- * CUPTI, and a tool that has brought CUPTI along would have refused our subscription. */
+/* Without the last call each launch stays slower by a tenth (seen with CUDA 13.0). It is safe, as no other thread of
+ * ours is in CUPTI, and a tool that has brought CUPTI along would have refused our subscription. */
 static void leave_cupti(void) {
     for (size_t i = 0; i < COUNT(kinds); i++) mr_cupti.ActivityDisable(kinds[i]);
     mr_cupti.Unsubscribe(shared.subscriber);

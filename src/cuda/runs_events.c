@@ -16,8 +16,7 @@
 
 static mr_status start(cuda_runs *runs) {
     runs->bases = calloc((size_t)runs->cuda->device_count, sizeof *runs->bases);
-    return runs->bases ? MR_OK
-                       : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the times of commands");
+    return runs->bases ? MR_OK : mr_no_memory("for the times of commands");
 }
 
 static void set_base(cuda_base *base, CUevent event, uint64_t time) {

@@ -5,8 +5,8 @@
 #include "cuda/kernels.h"
 #include "cuda/kernels/order_args.h"
 
-/* Working memory in the order of a stream: lines of keys, each with a payload of 4 bytes or 8. keys[0] is filled in by a
- * kernel of the caller's; after each call that sorts, the order so far is in keys[at] and payload[at]. */
+/* Working memory in the order of a stream: lines of keys, each with a payload of 4 bytes or 8. keys[0] is filled in by
+ * a kernel of the caller's; after each call that sorts, the order so far is in keys[at] and payload[at]. */
 typedef struct {
     uint64_t lines, length;
     uint64_t pitch; /* from line to line, so that each begins aligned */
@@ -23,8 +23,8 @@ typedef struct {
     CUdeviceptr memory;
 } cuda_sorting;
 
-/* From the lines, the length, `wide` and the size of the payload, which are set. Fails (not-supported) where positions do
- * not fit 32 bits. */
+/* From the lines, the length, `wide` and the size of the payload, which are set. Fails (not-supported) where positions
+ * do not fit 32 bits. */
 mr_status mr_cuda_sorting_begin(const mr_command *command, CUstream stream, cuda_sorting *sorting);
 void mr_cuda_sorting_end(const mr_command *command, CUstream stream, cuda_sorting *sorting);
 

@@ -115,6 +115,7 @@ typedef struct cuda_callback cuda_callback;
 typedef struct cuda_pinned cuda_pinned;
 typedef struct cuda_runs cuda_runs;
 typedef struct cuda_latches cuda_latches;
+typedef struct cuda_link cuda_link;
 
 /* ---- objects of the model */
 
@@ -250,6 +251,8 @@ struct cuda_machine {
     cuda_runs *runs;  /* NULL: nobody wants to know when commands ran (runs.c) */
     bool unused_runs; /* nobody does any more, and `runs` is there until the devices are idle */
     void *ranges;     /* NULL: no tool wants the names of operations (nvtx.c) */
+
+    cuda_link *links; /* NCCL's communicators, also closed ones that may have work (nccl.c) */
 };
 
 static inline cuda_machine *mr_cuda_of(const mr_machine *machine) {
@@ -301,7 +304,6 @@ mr_status mr_cuda_complain(CUresult result, const char *format, ...)
             return mr_cuda_fail(device, try_result_, __VA_ARGS__);                                 \
     } while (0)
 
-const char *mr_cuda_result_name(CUresult result); /* "CUDA_ERROR_ILLEGAL_ADDRESS" */
 void mr_cuda_trail_forget(const cuda_stream *stream);
 void mr_cuda_trail_clear(cuda_device *device);
 static inline void mr_cuda_trail_add(cuda_device *device, const mr_command *command) {
@@ -470,6 +472,14 @@ mr_status mr_cuda_latch_wait(mr_stream *stream, uint32_t latch);
 mr_status mr_cuda_latch_open_behind(mr_stream *stream, uint32_t latch);
 void mr_cuda_latch_open(mr_machine *machine, uint32_t latch);
 mr_status mr_cuda_latch_is_open(mr_device *device, uint32_t latch, bool *out_open);
+
+/* ---- nccl.c: collectives */
+
+mr_status mr_cuda_communicator_open(mr_device *const *devices, uint32_t count, void **out_link);
+void mr_cuda_communicator_close(mr_machine *machine, void *link);
+void mr_cuda_links_leave(cuda_machine *cuda); /* the contexts are about to go */
+/* A member of a meeting. With the one that is submitted last, NCCL gets the work of all. */
+mr_status mr_cuda_meet(const mr_command *command);
 
 /* ---- copy.c, and the slots of the backend by file */
 

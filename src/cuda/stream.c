@@ -29,7 +29,7 @@ mr_status mr_cuda_stream_open(mr_stream *stream) {
     cuda_stream *s = mr_slab_alloc(&device->machine->streams);
     if (!s) {
         if (stream->kind == MR_STREAM_USER) mr_cu.StreamDestroy(handle);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a stream");
+        return mr_no_memory("for a stream");
     }
     *s = (cuda_stream){.handle = handle,
                        .device = device,

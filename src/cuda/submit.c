@@ -14,7 +14,8 @@ static void hold_operands(cuda_stream *stream, const mr_command *command) {
 }
 
 static mr_status launch(cuda_stream *stream, const mr_command *command) {
-    MR_TRY(mr_cuda_launch(command, stream->handle));
+    if (command->meeting) MR_TRY(mr_cuda_meet(command));
+    else MR_TRY(mr_cuda_launch(command, stream->handle));
     mr_cuda_trail_add(stream->device, command);
     stream->last_seq = command->seq;
     hold_operands(stream, command);
@@ -40,9 +41,12 @@ static mr_status carry_out(const mr_command *command, bool *out_taken) {
     case MR_COMMAND_WAIT: MR_TRY(mr_cuda_event_wait(command)); break;
     case MR_COMMAND_HOST_FUNCTION: MR_TRY(mr_cuda_host_submit(command)); break;
     case MR_COMMAND_ALLOC: break; /* done by memory_alloc */
-    default:
+    case MR_COMMAND_FAULT:
         return mr_fail(MR_CODE_NOT_SUPPORTED,
                        "fault: a real GPU does not fail on demand; --device virtual does");
+    case MR_COMMAND_FREE: /* above */
+        MR_HOST_LIST(MR_COMMAND_CASE)
+        MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
     }
     stream->last_seq = command->seq;
     *out_taken = true;
@@ -51,7 +55,8 @@ static mr_status carry_out(const mr_command *command, bool *out_taken) {
 
 /* A host function that runs in a wait of the call may end the interest in times. */
 static mr_status carry_out_watched(cuda_machine *cuda, const mr_command *command, bool *out_taken) {
-    cuda_runs *runs = cuda->unused_runs ? NULL : cuda->runs;
+    bool has_time = !mr_command_waits_for_others(command); /* the last member's call launches all */
+    cuda_runs *runs = cuda->unused_runs || !has_time ? NULL : cuda->runs;
     MR_TRY(mr_cuda_use(((cuda_stream *)command->stream->impl)->device));
     if (cuda->ranges) mr_cuda_nvtx_push(cuda->ranges, command);
     if (runs) mr_cuda_run_enter(runs, command);

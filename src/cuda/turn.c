@@ -7,10 +7,11 @@
  * needs work that the host function waits for and that comes behind its stream's wait: a host function may not use the
  * device, and we wait for nothing in front of its run.
  *
- * By a callback, on a device without these operations: it comes on a thread of the driver, says so, and returns once the
- * function has run. What is shared with those threads is under one lock for the process. A callback's struct is
- * freed when it has returned and its turn has ended. The driver may leave the callbacks of a broken context out or
- * make them late: theirs stay in `ended` for them. */
+ * By a callback, on a device without these operations: it comes on a thread of the driver, says
+ * so, and returns once the function has run. One lock of the process guards the data that those
+ * threads share. A callback's struct is freed when it has returned and its turn has ended. The
+ * driver may leave the callbacks of a broken context out or make them late: theirs stay in
+ * `ended` for them. */
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -60,7 +61,7 @@ bool mr_cuda_turns_by_values(CUdevice device) {
 /* Without pinned memory there are callbacks only. */
 mr_status mr_cuda_turns_open(cuda_machine *cuda) {
     cuda_slots *slots = calloc(1, sizeof *slots);
-    if (!slots) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for host functions");
+    if (!slots) return mr_no_memory("for host functions");
     /* They have the size that copies take, so that these have memory while host functions are pending. */
     mr_status status = mr_cuda_pinned_take(cuda, BOUNCED_BYTES, &slots->block);
     if (status) {
@@ -164,7 +165,7 @@ static void sweep(void) {
 static mr_status enqueue_callback(cuda_stream *stream, cuda_turn *turn) {
     sweep();
     cuda_callback *callback = calloc(1, sizeof *callback);
-    if (!callback) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a host function");
+    if (!callback) return mr_no_memory("for a host function");
     CUresult result = mr_cu.LaunchHostFunc(stream->handle, turn_has_come, callback);
     if (result != CUDA_SUCCESS) {
         free(callback);

@@ -9,7 +9,7 @@
 #include "cuda/state.h"
 
 #define SPIN_NS        400000
-#define PAUSE_SHARE    64 /* a pause is this part of the time spent so far, within the bounds below */
+#define PAUSE_SHARE    64 /* a pause is this part of the time spent so far, within bounds */
 #define SHORT_PAUSE    20000
 #define LONG_PAUSE     500000
 #define POLL_QUESTIONS 32 /* while spinning, between two looks at machine->interrupted */
@@ -34,8 +34,8 @@ static CUresult ask(const goal *g) {
     return g->call && result == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : result;
 }
 
-/* The driver writes out what kernels have printed at a synchronise, and not at a query. Nothing is waited for here, as the
- * goal has been reached. */
+/* The driver writes out what kernels have printed at a synchronise, and not at a query. Nothing is waited for here, as
+ * the goal has been reached. */
 static mr_status write_prints(const goal *g, const char *what) {
     bool open = g->stream && !g->stream->closed;
     MR_CUDA_TRY(g->device,
@@ -97,8 +97,8 @@ mr_status mr_cuda_wait_event(cuda_event *event, bool yielding) {
     return MR_OK;
 }
 
-/* The legacy stream stands for all blocking ones, the reclaim stream for those that were closed. What
- * nobody but the driver knows of is waited for last, by the driver. */
+/* The legacy stream stands for all blocking ones, the reclaim stream for those that were closed.
+ * The driver waits last, for work that only it knows of. */
 mr_status mr_cuda_wait_device(cuda_device *device) {
     if (!device->context) return MR_OK; /* nothing has ever been asked of it */
     for (cuda_stream *s = device->first; s;) {

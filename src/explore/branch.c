@@ -15,7 +15,7 @@
 /* *out_strayed: it could not be forced into the plan. */
 static mr_status record(const mr_explore_subject *subject, const plan *forced,
                         mr_program **out_program, mr_explore_value *value,
-                        function_order *out_functions, bool *out_strayed) {
+                        function_order *out_functions, plan *out_taken, bool *out_strayed) {
     mr_machine *machine = subject->machine;
     steer_script *steer;
     mr_recorder *recorder;
@@ -24,6 +24,7 @@ static mr_status record(const mr_explore_subject *subject, const plan *forced,
     /* A player begins with an empty pool. */
     for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_trim(machine->devices[i]));
     MR_TRY(steer_script_create(forced, &gone, &steer));
+    steer->taken = out_taken;
     MR_TRY(machine->backend->simulator->use_chooser(machine, &steer->base));
     MR_TRY(mr_program_record(machine, MOST_ITEMS, &recorder));
     mr_status status = steer_script_attach(steer, machine, recorder);
@@ -32,7 +33,7 @@ static mr_status record(const mr_explore_subject *subject, const plan *forced,
     *out_strayed = !gone && (steer->strayed || is_left);
     for (size_t i = 0; !gone && !status && out_functions && i < steer->functions.count; i++)
         if (!mr_vec_push(out_functions, steer->functions.items[i]))
-            status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
+            status = mr_no_memory("for an outcome");
     if (!gone) steer_script_detach(steer);
     if (status) {
         mr_recorder_abandon(recorder);
@@ -57,11 +58,23 @@ static mr_status keep_part(branch *b, const mr_tensor *t) {
         mr_program_read(t, &bytes);
         part.bytes = bytes.data;
         part.size = bytes.size;
-        if (bytes.failed) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
+        if (bytes.failed) return mr_no_memory("for an outcome");
     }
     if (mr_vec_push(&b->parts, part)) return MR_OK;
     free(part.bytes);
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
+    return mr_no_memory("for an outcome");
+}
+
+/* The bytes that it has now, as branch_value has them after a schedule. */
+static mr_status keep_own(const branch *b, const mr_explore_value *value, own_schedule *own) {
+    own->text_size = value->text.size;
+    mr_buffer_add(&own->value, value->text.data, value->text.size);
+    for (size_t i = 0; i < value->tensors.count; i++) {
+        const mr_tensor *t = value->tensors.items[i];
+        if (t->storage->host && !t->storage->freed) mr_program_read(t, &own->value);
+    }
+    own->plan.until = (uint32_t)mr_program_count(b->program);
+    return own->value.failed ? mr_no_memory("for an outcome") : MR_OK;
 }
 
 static mr_status keep_value(branch *b, mr_explore_value *value) {
@@ -98,7 +111,7 @@ static mr_status add_variant(explorer *e, branch *b, const plan *schedule) {
                          "cannot be explored: %s",
                          text);
     else if (!mr_vec_push(&b->variants, other->variants.items[0]))
-        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
+        status = mr_no_memory("for an outcome");
     else other->variants.count = 0; /* it is b's */
     branch_destroy(e, other);
     return status;
@@ -126,7 +139,7 @@ mr_status branch_value(explorer *e, branch *b, const plan *schedule, mr_buffer *
         if (part->slot == NONE) mr_buffer_add(out, part->bytes, part->size);
         else mr_player_read(b->player, part->slot, &part->view, out);
     }
-    return out->failed ? mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome") : MR_OK;
+    return out->failed ? mr_no_memory("for an outcome") : MR_OK;
 }
 
 /* ---- looking at the program */
@@ -136,7 +149,7 @@ static bool is_break(const branch *b, size_t i) {
     switch ((item_class)b->classes[i]) {
     case ITEM_PLAIN:
     case ITEM_WORK: return false;
-    case ITEM_ALLOC: return b->order.aliases;
+    case ITEM_ALLOC: return b->order.aliases && !b->clean;
     default: return true;
     }
 }
@@ -153,13 +166,16 @@ static mr_status look_at_items(branch *b) {
         return mr_fail(MR_CODE_NOT_PERMITTED, "the function calls %s (%s:%d)",
                        mr_explore_refusal(it.kind), it.where.file, it.where.line);
     }
+    return MR_OK;
+}
+
+static void find_breaks(branch *b) {
     uint32_t next = b->count;
     for (uint32_t i = b->count; i-- > 0;) {
         if (is_break(b, i)) next = i;
         b->breaks_at[i] = next;
     }
     b->breaks_at[b->count] = b->count;
-    return MR_OK;
 }
 
 static bool has_own_nodes(item_class class) {
@@ -167,10 +183,12 @@ static bool has_own_nodes(item_class class) {
            class == ITEM_COPY;
 }
 
-/* Without a decision: what a schedule has carried out by then tells neither the host nor a stream that a free is over. */
-static void see_what_may_be_missed(branch *b) {
+/* Without a decision: what a schedule has carried out by then tells neither the host nor a stream that a free is
+ * over. And so it is seen what the rules alone order. */
+static mr_status go_by_the_rules(explorer *e, branch *b) {
     order *o = &b->order;
-    for (uint32_t i = 0; i < b->count && o->aliases; i++) {
+    mr_status status = MR_OK;
+    for (uint32_t i = 0; i < b->count && o->aliases && !e->stop; i++) {
         item_class class = (item_class)b->classes[i];
         bool asked;
         order_is_open(o, i, &asked);
@@ -182,45 +200,86 @@ static void see_what_may_be_missed(branch *b) {
         }
         if (class == ITEM_ALLOC) b->may_miss[i] = order_may_miss(o, i);
         order_leave(o, i, asked);
+        if (i % 64 == 0) budget_look_at_clock(e);
     }
+    if (o->aliases && !e->stop && !e->options.full) status = proof_of_memory(b, &b->clean);
     order_forget(o);
+    return status;
 }
 
 static mr_status make_tables(branch *b) {
+    b->classes = calloc(b->count + 1, sizeof *b->classes);
+    b->breaks_at = calloc(b->count + 1, sizeof *b->breaks_at);
+    b->may_miss = calloc(b->count + 1, sizeof *b->may_miss);
+    if (!b->may_miss || !b->classes || !b->breaks_at) return mr_no_memory("to explore a program");
+    return look_at_items(b);
+}
+
+mr_status branch_open_player(explorer *e, branch *b) {
+    mr_machine *machine = e->subject->machine;
+    mr_player_options options = {
+        .backend = machine->backend, .chooser = "manual", .memory_limit = machine->memory_limit};
+    MR_TRY(mr_player_open(b->program, &options, &b->player));
+    mr_machine *own = mr_player_machine(b->player);
+    own->interrupted = budget_interrupts;
+    own->hook_context = e;
+    /* How many launches may be pending (R56) is nothing that a program can rely on; without the limit, only what the
+     * rules say makes the host wait. */
+    MR_TRY(own->backend->simulator->set_setting(own, "launch_queue_depth", INT64_MAX));
+    MR_TRY(steer_player_create(e->options.grain, &b->steer));
+    MR_TRY(own->backend->simulator->use_chooser(own, &b->steer->base));
+    /* It keeps all that the program overwrites. */
+    if (!b->without_marks && budget_has_room(e, 2 * budget_of_player(e, b)))
+        MR_TRY(mr_player_mark_make(b->player, &b->start));
+    if (b->order.items) order_find_items(&b->order, b->player);
+    return MR_OK;
+}
+
+void branch_close_player(branch *b) {
+    mr_player_mark_drop(b->start);
+    mr_player_close(b->player);
+    b->start = NULL;
+    b->player = NULL;
+}
+
+mr_status branch_go_to_start(explorer *e, branch *b) {
+    if (b->start) return mr_player_go_back(b->player, b->start);
+    if (b->player) branch_close_player(b);
+    return branch_open_player(e, b);
+}
+
+static void measure(branch *b) {
+    const order *o = &b->order;
+    size_t row = o->words_in_set * sizeof *o->words;
+    b->fixed_bytes = mr_program_bytes(b->program) + o->word_count * sizeof *o->words +
+                     o->nodes.count * (row + sizeof *o->nodes.items);
+    b->host_bytes = mr_program_host_bytes(b->program);
+}
+
+mr_status branch_open(explorer *e, branch *b) {
+    MR_TRY(branch_open_player(e, b));
+    MR_TRY(order_open(&b->order, b->player, e->options.grain));
+    MR_TRY(make_tables(b));
+    measure(b);
+    witness_find_items(e, b);
+    return MR_OK;
+}
+
+mr_status branch_order(explorer *e, branch *b) {
     size_t nodes = b->order.nodes.count;
     if (nodes > MOST_NODES)
         return mr_fail(MR_CODE_NOT_SUPPORTED,
                        "the function submits %zu commands, or parts of them; at most %d can be "
                        "explored: make the program smaller",
                        nodes, MOST_NODES);
-    b->classes = calloc(b->count + 1, sizeof *b->classes);
-    b->breaks_at = calloc(b->count + 1, sizeof *b->breaks_at);
+    MR_TRY(order_begin(&b->order));
     b->conflicts = calloc(nodes * b->order.words_in_set + 1, sizeof *b->conflicts);
     b->known = calloc(nodes + 1, sizeof *b->known);
-    b->may_miss = calloc(b->count + 1, sizeof *b->may_miss);
-    if (!b->may_miss || !b->classes || !b->breaks_at || !b->conflicts || !b->known)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to explore a program");
-    MR_TRY(look_at_items(b));
-    see_what_may_be_missed(b);
+    if (!b->conflicts || !b->known) return mr_no_memory("to explore a program");
+    measure(b);
+    MR_TRY(go_by_the_rules(e, b));
+    find_breaks(b);
     return MR_OK;
-}
-
-static mr_status open_player(explorer *e, branch *b) {
-    mr_machine *machine = e->subject->machine;
-    mr_player_options options = {
-        .backend = machine->backend, .chooser = "manual", .memory_limit = machine->memory_limit};
-    MR_TRY(mr_player_open(b->program, &options, &b->player));
-    mr_machine *own = mr_player_machine(b->player);
-    own->interrupted = machine->interrupted;
-    own->hook_context = machine->hook_context;
-    /* How many launches may be pending (R56) is nothing that a program can rely on; without the limit, only what the rules
-     * say makes the host wait. */
-    MR_TRY(own->backend->simulator->set_setting(own, "launch_queue_depth", INT64_MAX));
-    MR_TRY(steer_player_create(e->options.grain, &b->steer));
-    MR_TRY(own->backend->simulator->use_chooser(own, &b->steer->base));
-    MR_TRY(mr_player_mark_make(b->player, &b->start));
-    MR_TRY(order_open(&b->order, b->player, e->options.grain));
-    return make_tables(b);
 }
 
 static mr_status check_exact(const mr_program *program) {
@@ -229,30 +288,39 @@ static mr_status check_exact(const mr_program *program) {
                   : MR_OK;
 }
 
-mr_status branch_run(explorer *e, const plan *forced, branch **out_branch) {
+mr_status branch_record(explorer *e, const plan *forced, own_schedule *out_own,
+                        branch **out_branch) {
     mr_explore_value value = {0};
     branch *b = *out_branch = calloc(1, sizeof *b);
-    if (!b) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to explore a program");
+    if (!b) return mr_no_memory("to explore a program");
     e->branches++;
     e->subject->machine->seed = e->seed;
     e->subject->machine->draws = e->draws;
     e->result->runs++;
-    mr_status status = mr_vec_push(&b->variants, (variant){0})
-                           ? MR_OK
-                           : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to explore a program");
+    mr_status status =
+        mr_vec_push(&b->variants, (variant){0}) ? MR_OK : mr_no_memory("to explore a program");
     if (!status)
         status = record(e->subject, forced, &b->program, &value, &b->variants.items[0].order,
-                        &b->strayed);
+                        out_own ? &out_own->plan : NULL, &b->strayed);
     if (!status) b->count = (uint32_t)mr_program_count(b->program);
     if (!status) status = check_exact(b->program);
+    if (!status && out_own) status = keep_own(b, &value, out_own);
     if (!status) status = keep_value(b, &value);
     mr_explore_value_free(&value);
     if (e->subject->machine->lost) mr_machine_revive(e->subject->machine);
-    if (!status) status = open_player(e, b);
-    if (!status) witness_find_items(e, b);
+    if (!status) return MR_OK;
+    branch_destroy(e, b);
+    *out_branch = NULL;
+    return status;
+}
+
+mr_status branch_run(explorer *e, const plan *forced, branch **out_branch) {
+    MR_TRY(branch_record(e, forced, NULL, out_branch));
+    mr_status status = branch_open(e, *out_branch);
+    if (!status) status = branch_order(e, *out_branch);
     if (!status) return MR_OK;
     status = mr_player_error_outlives(e->subject->machine, status);
-    branch_destroy(e, b);
+    branch_destroy(e, *out_branch);
     *out_branch = NULL;
     return status;
 }
@@ -261,7 +329,7 @@ mr_status branch_follow(const mr_explore_subject *subject, const plan *forced,
                         mr_explore_value *out_value, bool *out_followed) {
     mr_program *program = NULL;
     bool strayed = false;
-    mr_status status = record(subject, forced, &program, out_value, NULL, &strayed);
+    mr_status status = record(subject, forced, &program, out_value, NULL, NULL, &strayed);
     *out_followed = !status && !strayed;
     mr_program_release(program);
     return status;
@@ -271,8 +339,7 @@ void branch_destroy(explorer *e, branch *b) {
     if (!b) return;
     for (size_t i = 0; i < b->children.count; i++) branch_destroy(e, b->children.items[i]);
     mr_vec_free(&b->children);
-    mr_player_mark_drop(b->start);
-    mr_player_close(b->player);
+    branch_close_player(b);
     order_close(&b->order);
     for (size_t i = 0; i < b->parts.count; i++) free(b->parts.items[i].bytes);
     mr_vec_free(&b->parts);
@@ -293,8 +360,10 @@ void branch_destroy(explorer *e, branch *b) {
 
 /* ---- who touches the same bytes */
 
-static bool share_bytes(const mr_tensor *a, const mr_tensor *b) {
+/* Where it is not `clean`, different storages may be the same memory. */
+static bool share_bytes(const mr_tensor *a, const mr_tensor *b, bool clean) {
     if (a->storage == b->storage) return mr_tensor_may_overlap(a, b);
+    if (clean) return false;
     if (a->storage->device != b->storage->device || !a->storage->device) return false;
     uint64_t first_a, end_a, first_b, end_b;
     mr_tensor_extent(a, &first_a, &end_a);
@@ -323,22 +392,47 @@ static touches touches_of(const branch *b, const order_node *n, const mr_player_
     return t;
 }
 
-static bool any_shared(touches a, touches b) {
+static bool any_shared(touches a, touches b, bool clean) {
     for (uint32_t i = 0; i < a.count; i++)
         for (uint32_t k = 0; k < b.count; k++) {
             if (!((a.operands[i].access | b.operands[k].access) & MR_WRITE)) continue;
-            if (share_bytes(a.operands[i].tensor, b.operands[k].tensor)) return true;
+            if (share_bytes(a.operands[i].tensor, b.operands[k].tensor, clean)) return true;
         }
     return false;
 }
 
-/* What a host function did is told by its own items. */
+/* The items of a host function tell what it did. */
 static bool function_conflicts(const branch *b, const mr_player_item *function, touches other) {
     for (uint32_t i = 0; i < function->inner_count; i++) {
         mr_player_item it = mr_player_inner_at(b->player, function->inner + i);
-        if (any_shared((touches){it.operands, it.operand_count, false}, other)) return true;
+        if (any_shared((touches){it.operands, it.operand_count, false}, other, b->clean))
+            return true;
     }
     return false;
+}
+
+/* The last member of a meeting does what all of them do. */
+static bool meeting_conflicts(const mr_player_item *it, touches other, bool clean) {
+    const mr_meeting *meeting = it->command->meeting;
+    for (uint32_t k = 0; k < meeting->size; k++) {
+        const mr_command *member = meeting->members[k].command;
+        if (any_shared((touches){member->operands, member->operand_count, false}, other, clean))
+            return true;
+    }
+    return false;
+}
+
+static bool meetings_conflict(const mr_meeting *a, const mr_player_item *b, bool clean) {
+    for (uint32_t k = 0; k < a->size; k++) {
+        const mr_command *member = a->members[k].command;
+        if (meeting_conflicts(b, (touches){member->operands, member->operand_count, false}, clean))
+            return true;
+    }
+    return false;
+}
+
+static const mr_meeting *meeting_of(const mr_player_item *it) {
+    return it->command ? it->command->meeting : NULL;
 }
 
 static bool items_conflict(const branch *b, const order_node *m, const order_node *n) {
@@ -351,7 +445,10 @@ static bool items_conflict(const branch *b, const order_node *m, const order_nod
     if (function_x && function_y) return true; /* both may use the same variables */
     if (function_x) return function_conflicts(b, &x, c);
     if (function_y) return function_conflicts(b, &y, a);
-    return any_shared(a, c);
+    if (meeting_of(&x) && meeting_of(&y)) return meetings_conflict(meeting_of(&x), &y, b->clean);
+    if (meeting_of(&x)) return meeting_conflicts(&x, c, b->clean);
+    if (meeting_of(&y)) return meeting_conflicts(&y, a, b->clean);
+    return any_shared(a, c, b->clean);
 }
 
 static void fill_row(branch *b, uint32_t n) {
@@ -364,7 +461,7 @@ static void fill_row(branch *b, uint32_t n) {
             conflict = items_conflict(b, &nodes[m], &nodes[n]);
         if (conflict) row[m / 64] |= (uint64_t)1 << m % 64;
     }
-    b->known[n] = !b->order.aliases;
+    b->known[n] = !b->order.aliases || b->clean;
 }
 
 void branch_find_conflicts(branch *b, size_t first, size_t last) {

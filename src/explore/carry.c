@@ -1,5 +1,5 @@
-/* Carrying out: from sets of nodes to a plan, in as few changes of the stream as can be seen at once, and from the plan to the
- * player's machine.
+/* Carrying out: from sets of nodes to a plan, in as few changes of the stream as can be seen at once, and from the plan
+ * to the player's machine.
  *
  * Easiest to break: exactly that is carried out which the host's next look needs. What went beyond that would have been
  * decided by nobody. */
@@ -59,7 +59,7 @@ mr_status search_plan_needed(search *s) {
         lane = search_node(s, o->first_node[item + 1] - 1)->lane;
     }
     for (uint32_t n; (n = next_free(s, order_scratch(o), lane)) != NONE;) {
-        if (!plan_node(s, n)) return search_no_memory();
+        if (!plan_node(s, n)) return mr_no_memory("to explore schedules");
         lane = search_node(s, n)->lane;
     }
     return MR_OK;
@@ -100,19 +100,23 @@ mr_status search_plan_own(search *s) {
     const mr_player_item *it = &s->o->items[i];
     bool waits = it->kind == MR_COMMAND_COPY && order_copy_of(o, i, s->at.asked).until_done;
     for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1] && waits; n++)
-        if (search_node(s, n)->parts && !plan_node(s, n)) return search_no_memory();
+        if (search_node(s, n)->parts && !plan_node(s, n))
+            return mr_no_memory("to explore schedules");
     return MR_OK;
 }
 
 mr_status search_go_back(search *s, bool returns) {
     segment *g = &s->segments.items[s->segments.count - 1];
-    if (g->dirty) MR_TRY(mr_player_go_back(s->b->player, g->mark));
-    else if (g->frames || returns) MR_TRY(mr_player_mark_make(s->b->player, &g->mark));
+    if (g->dirty && g->mark) MR_TRY(mr_player_go_back(s->b->player, g->mark));
+    else if (g->dirty) MR_TRY(search_remake(s));
+    if (!g->mark && (g->frames || returns) && !s->b->without_marks)
+        MR_TRY(mr_player_mark_make(s->b->player, &g->mark));
     g->dirty = true;
     return MR_OK;
 }
 
-/* What went although nobody wanted it to: a wait of the host that the order knows nothing of, as for a full launch queue. */
+/* What went although nobody wanted it to: a wait of the host that the order knows nothing of, as for a full launch
+ * queue. */
 static uint32_t next_part(const search *s, const mr_command *command) {
     for (uint32_t n = 0; n < s->o->placed; n++)
         if (search_node(s, n)->parts && !order_has(s->o, order_done(s->o), n) &&

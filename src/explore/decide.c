@@ -1,5 +1,6 @@
-/* Decisions: which of two commands goes first, what a query says, what is left open. Each is a frame, which knows how to take
- * back all that followed it: the order keeps its changes, the plan and the polls are cut, the cursor is kept whole. */
+/* Decisions: which of two commands goes first, what a query says, what is left open. Each is a frame, which knows how
+ * to take back all that followed it: the order keeps its changes, the plan and the polls are cut, the cursor is kept
+ * whole. */
 #include "explore/search.h"
 
 /* The node of a query or an allocation. */
@@ -52,7 +53,8 @@ static bool waits_for_operation(const search *s, uint32_t look) {
     return false;
 }
 
-/* Only records, waits and frees are not over: the device is told to say no. `late` is the node that comes behind the query. */
+/* Only records, waits and frees are not over: the device is told to say no. `late` is the node that comes behind the
+ * query. */
 static bool note_no(search *s, uint32_t look, uint32_t late) {
     plan_answer no = {s->at.item, false, search_node(s, late)->item};
     return waits_for_operation(s, look) || mr_vec_push(&s->plan.answers, no);
@@ -71,8 +73,9 @@ bool search_takes_part(const search *s, uint32_t node) {
            order_copy_of(s->o, s->at.item, s->at.asked).reads_source;
 }
 
-/* Pairs of the item at hand whose commands run against the order of submission. A decision for one pair settles others: what
- * goes before A goes before all that comes after A. Nodes that enter later add to the sum and change nothing of it. */
+/* Pairs of the item at hand whose commands run against the order of submission. A decision for one pair settles others:
+ * what goes before A goes before all that comes after A. Nodes that enter later add to the sum and change nothing of
+ * it. */
 static uint32_t count_overtaken(const search *s) {
     const order *o = s->o;
     uint32_t count = 0;
@@ -153,7 +156,8 @@ static mr_status draw_choice(search *s, decision kind) {
         s->at = at;
     }
     if (!excluded) s->e->weight *= 2;
-    return choose(s, kind, !excluded && draw(s->e) & 1) ? MR_OK : search_no_memory();
+    return choose(s, kind, !excluded && draw(s->e) & 1) ? MR_OK
+                                                        : mr_no_memory("to explore schedules");
 }
 
 mr_status search_decide(search *s, decision kind) {
@@ -166,9 +170,9 @@ mr_status search_decide(search *s, decision kind) {
                .polls = s->polls.count,
                .placed = s->o->placed,
                .segment = (uint32_t)s->segments.count - 1};
-    if (!mr_vec_push(&s->frames, f)) return search_no_memory();
+    if (!mr_vec_push(&s->frames, f)) return mr_no_memory("to explore schedules");
     s->segments.items[f.segment].frames++;
-    return choose(s, kind, false) ? MR_OK : search_no_memory();
+    return choose(s, kind, false) ? MR_OK : mr_no_memory("to explore schedules");
 }
 
 void search_drop_segment(search *s) {

@@ -6,17 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "explore/state.h"
 #include "model/backend.h"
 #include "model/capture.h"
-
-static double now_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* ---- the machine, as it was */
 
@@ -62,22 +55,49 @@ static mr_status compare_runs(const branch *first, const branch *again) {
     if (value->size == other->size &&
         (!value->size || !memcmp(value->data, other->data, value->size)))
         return MR_OK;
+    char kind[16];
+    if (mr_explore_address_kind(value, other, kind, sizeof kind))
+        return mr_fail(
+            MR_CODE_INVALID_ARGUMENT,
+            "the outcome contains the address of a %s (`%s: 0x...`), which is another one in each "
+            "run. "
+            "Print or return what the %s holds instead, for example a name, a number, or "
+            "its elements one by one",
+            kind, kind, kind);
     return mr_fail(MR_CODE_INVALID_ARGUMENT,
                    "the function is not repeatable: called a second time under the same schedule, "
                    "it returns another value. It may depend only on what it reads from tensors and "
                    "queries, not on a clock, random numbers of Lua, or variables that it changes");
 }
 
-static mr_status first_branch(explorer *e, branch **out_branch) {
+/* A run of the function that is recorded, and what can be said of its program at once. The clock begins to count
+ * against it afterwards: there is an outcome in any case. */
+static mr_status first_branch(explorer *e) {
+    plan none = {.grain = e->options.grain};
+    MR_TRY(branch_record(e, &none, &e->own, &e->root));
+    e->own.plan.grain = e->options.grain;
+    e->first = e->root->program;
+    budget_measure(e);
+    MR_TRY(branch_open(e, e->root));
+    return proof_of_one(e, e->root, &e->result->proved);
+}
+
+/* Nothing tells a function that is not repeatable from one that is but its second run. */
+static mr_status repeat(explorer *e) {
     plan none = {.grain = e->options.grain};
     branch *again;
-    MR_TRY(branch_run(e, &none, out_branch));
-    e->first = (*out_branch)->program;
-    mr_status status = branch_run(e, &none, &again);
-    if (status) return status;
-    status = compare_runs(*out_branch, again);
+    MR_TRY(branch_record(e, &none, NULL, &again));
+    mr_status status = compare_runs(e->root, again);
     branch_destroy(e, again);
     return status;
+}
+
+/* The schedule of the first run stands for all, or is all that there is. */
+static mr_status count_own(explorer *e) {
+    e->result->schedules = 1;
+    e->root->clean =
+        true; /* a player has not carried it out: which memory there was is not known */
+    return outcome_count(e, e->root, &e->own.plan, &e->own.value, e->own.text_size);
 }
 
 /* ---- all schedules, or some */
@@ -117,28 +137,47 @@ static mr_status search_samples(explorer *e, branch *b, uint64_t samples) {
 #define WALKS_SECONDS 0.3
 
 /* How many there would have been. Each way is drawn, and not counted. */
+static mr_status walk(explorer *e, branch *b, double *io_sum, unsigned *io_walks) {
+    double began = budget_now();
+    while (*io_walks < WALKS && budget_now() - began < WALKS_SECONDS) {
+        e->weight = 1;
+        MR_TRY(search_branch(e, b, NULL, NULL, 0));
+        if (e->stop) break;
+        *io_sum += e->weight;
+        ++*io_walks;
+    }
+    return MR_OK;
+}
+
 static mr_status estimate(explorer *e, branch *b) {
-    double began = now_seconds(), sum = 0;
+    double sum = 0;
     unsigned walks = 0;
     e->stop = false;
     e->estimating = true;
     e->overtaking = e->options.overtaking;
     e->options.samples = 1;
-    while (walks < WALKS && now_seconds() - began < WALKS_SECONDS) {
-        e->weight = 1;
-        MR_TRY(search_branch(e, b, NULL, NULL, 0));
-        sum += e->weight;
-        walks++;
+    budget_end_at(e, 2 * WALKS_SECONDS);
+    mr_status status = b->player ? MR_OK : branch_open_player(e, b);
+    if (!status) status = walk(e, b, &sum, &walks);
+    if (status && mr_code_is_interruption(status->code) && budget_takes_interruption(e)) {
+        mr_error_destroy(status);
+        status = MR_OK;
     }
-    double all = sum / walks, tried = (double)e->result->schedules;
-    e->result->estimate = all > tried ? all : tried;
-    return MR_OK;
+    double all = walks ? sum / walks : 0, tried = (double)e->result->schedules;
+    if (walks) e->result->estimate = all > tried ? all : tried;
+    return status;
+}
+
+/* Not where one schedule takes as long as all walks may. */
+static bool may_estimate(const explorer *e) {
+    double each = (budget_now() - e->began) / (double)(e->result->schedules + 1);
+    return e->stop && !e->result->interrupted && !e->no_room && each < WALKS_SECONDS / 4;
 }
 
 static mr_status search_as_asked(explorer *e, branch *b) {
     if (!e->options.samples) {
         MR_TRY(search_all(e, b));
-        return e->stop && !e->result->interrupted ? estimate(e, b) : MR_OK;
+        return may_estimate(e) ? estimate(e, b) : MR_OK;
     }
     explore_incomplete(e, "%llu schedules were drawn at random",
                        (unsigned long long)e->options.samples);
@@ -151,16 +190,54 @@ static void normalise(mr_explore_options *o) {
     if (!o->grain) o->grain = 1;
 }
 
-static mr_status explore(explorer *e) {
-    branch *b = NULL;
-    mr_status status = first_branch(e, &b);
-    if (!status) status = search_as_asked(e, b);
-    status = mr_player_error_outlives(e->subject->machine, status);
-    branch_destroy(e, b);
+static void take_late(explorer *e, mr_status *io_status) {
+    if (!*io_status || !mr_code_is_interruption((*io_status)->code)) return;
+    if (!budget_takes_interruption(e)) return;
+    mr_error_destroy(*io_status);
+    *io_status = MR_OK;
+}
+
+static void begin_budget(explorer *e) {
+    double left = e->options.seconds - (budget_now() - e->began);
+    if (e->options.seconds > 0) budget_end_at(e, left > 0 ? left : 1e-6);
+}
+
+static mr_status search_once_repeated(explorer *e) {
+    bool twice = !e->options.seconds || budget_now() - e->began < e->options.seconds / 2;
+    mr_status status = twice || !e->result->proved ? repeat(e) : MR_OK;
+    e->result->called_once = e->result->proved && !twice;
+    if (!status && e->result->proved) return count_own(e);
+    e->result->proved = false;
+    if (!status) status = branch_order(e, e->root);
+    if (!status && !e->stop) status = search_as_asked(e, e->root);
     return status;
 }
 
-/* What has been found by then is the result. */
+static mr_status explore(explorer *e) {
+    mr_status status = first_branch(e);
+    if (!status) begin_budget(e);
+    if (!status) status = search_once_repeated(e);
+    take_late(e, &status);
+    budget_end_at(e, 0);
+    if (status && !mr_code_is_interruption(status->code))
+        return mr_player_error_outlives(e->subject->machine, status);
+    if (!e->result->schedules && e->root) {
+        explore_incomplete(e, "it was interrupted after the first run");
+        status = mr_error_first(status, count_own(e));
+    }
+    return status;
+}
+
+static void forget(explorer *e) {
+    branch_destroy(e, e->root);
+    mr_map_free(&e->places);
+    mr_buffer_free(&e->value);
+    mr_buffer_free(&e->own.value);
+    plan_free(&e->own.plan);
+    mr_vec_free(&e->wanted);
+}
+
+/* The result has the outcomes found by then. */
 static mr_status take_interruption(explorer *e, mr_status status) {
     if (status && mr_code_is_interruption(status->code)) {
         mr_error_destroy(status);
@@ -192,17 +269,15 @@ mr_status mr_explore(const mr_explore_subject *subject, const mr_explore_options
                   .seed = machine->seed,
                   .draws = machine->draws,
                   .random = options->seed,
-                  .began = now_seconds()};
+                  .began = budget_now()};
     normalise(&e.options);
     e.overtaking = e.options.overtaking;
     mr_status status = take_interruption(&e, explore(&e));
     status = mr_error_first(status, put_back(machine, chooser));
     machine->seed = e.seed;
     machine->draws = e.draws;
-    out_result->seconds = now_seconds() - e.began;
-    outcome_table_free(&e.table);
-    mr_buffer_free(&e.value);
-    mr_vec_free(&e.wanted);
+    out_result->seconds = budget_now() - e.began;
+    forget(&e);
     return status;
 }
 

@@ -1,14 +1,14 @@
-/* Every schedule of a function: runs it under each order that CUDA's rules allow and that can make a difference, and tells
- * what came of each.
+/* Every schedule of a function: runs it under each order that CUDA's rules allow and that can make a difference, and
+ * tells what came of each.
  *
  * The function runs once, on the caller's machine, and is recorded (program/program.h). Its schedules are then carried
  * out on a machine of a player, without the function. Only where the host reads another value, or a query gets another
  * answer, than was recorded, the function runs again: it may go on in another way there. That run is forced into the
  * schedule so far, and what it does from there on is explored like the first.
  *
- * Two schedules are equivalent if they carry out each pair of commands that touch the same bytes, one of them writing, in
- * the same order. The commands that nothing orders and that touch the same bytes are therefore pairs to be decided; a
- * class of equivalent schedules is a choice for each pair, without a cycle. Every choice so far can be completed, so
+ * Two schedules are equivalent if they carry out each pair of commands that touch the same bytes, one of them writing,
+ * in the same order. The commands that nothing orders and that touch the same bytes are therefore pairs to be decided;
+ * a class of equivalent schedules is a choice for each pair, without a cycle. Every choice so far can be completed, so
  * the search orients one pair after the other, closes transitively, and carries out one schedule of each class.
  *
  * The data's way: run() -> program -> order (order.h: who must come before whom) and pairs -> search (search.c) -> the
@@ -21,8 +21,8 @@
 #include "model/command.h"
 #include "model/tensor.h"
 
-/* What a run of the function came to: bytes that say it, except for the values of some tensors. Two outcomes are the same if
- * these bytes and the tensors' are. */
+/* What a run of the function came to: bytes that say it, except for the values of some tensors. Two outcomes are the
+ * same if these bytes and the tensors' are. */
 typedef struct {
     mr_buffer text;
     MR_VEC(mr_tensor *) tensors; /* one reference each */
@@ -33,6 +33,8 @@ void mr_explore_value_free(mr_explore_value *value); /* leaves it empty */
 typedef struct {
     uint64_t schedules, outcomes, runs; /* so far; runs: of the function itself */
     double seconds;
+    double share; /* of the tree of choices that is done, 0 to 1 */
+    double left;  /* seconds of the budget; < 0: there is no bound */
 } mr_explore_progress;
 
 typedef struct {
@@ -46,6 +48,9 @@ typedef struct {
     mr_status (*run)(void *context, mr_explore_value *out_value);
     /* Optional; about ten times a second. False: stop now. */
     bool (*go_on)(void *context, const mr_explore_progress *progress);
+    /* Optional: from now on a run of the function that lasts longer than so many seconds is ended, with the status
+     * INTERRUPTED; 0: none is, and an end that has come by then is forgotten. */
+    void (*end_runs_after)(void *context, double seconds);
     /* Optional: a place as texts for a person name it. */
     mr_site (*shown)(void *context, mr_site where);
 } mr_explore_subject;
@@ -59,16 +64,20 @@ typedef struct {
 } mr_explore_side;
 
 typedef struct {
-    uint64_t most;  /* schedules; 0: 1,000,000 */
-    double seconds; /* 0: as long as it takes */
-    /* At most so many pairs carried out against the order of submission, and those schedules first that have the fewest;
+    uint64_t most;   /* schedules; 0: 1,000,000 */
+    double seconds;  /* 0: as long as it takes. The first run of the function is not ended by it */
+    uint64_t memory; /* bytes of the process, as far as the function leaves some; 0: no bound */
+    /* At most so many pairs carried out against the order of submission, and those schedules first that have the
+     * fewest;
      * -1: any number. */
     int overtaking;
-    uint32_t grain;   /* parts of a command that others can come between; 0, 1: it is whole */
-    unsigned polls;   /* how often in a row a query of one line says no; 0: 2 */
+    uint32_t grain; /* parts of a command that others can come between; 0, 1: it is whole */
+    unsigned polls; /* how often in a row a query of one line says no; 0: 2 */
+    bool forgetful; /* for tests: nothing is kept that can be made again, as if memory were short */
+    bool full;      /* proofs are not asked for: what one schedule stands for is searched, too */
     bool unspecified; /* also what CUDA leaves open besides the order (mr_open_choice) */
-    mr_explore_side
-        pair[2];      /* of a hazard whose two orders are to be shown; `where` has no file: none */
+    /* of a hazard whose two orders are to be shown; `where` has no file: none */
+    mr_explore_side pair[2];
     uint64_t samples; /* > 0: so many schedules at random instead of all */
     uint64_t seed;
 } mr_explore_options;
@@ -90,16 +99,23 @@ typedef struct {
     bool complete;
     bool interrupted; /* by go_on, or as a wait for a device was: what there is was found by then */
     char incomplete[240]; /* why not, as a sentence; "" */
-    double estimate;      /* of the number of classes; 0: not estimated */
+    /* The choices that were next when it stopped, one a line: "`sum` (a.lua:7) before `fill_` (a.lua:5)". */
+    mr_buffer untried;
+    uint64_t untried_count; /* also of those that are not in the text */
+    bool called_once;       /* proved, and there was no time for a second call of the function */
+    bool proved;     /* its one schedule stands for all: nothing in it depends on the order */
+    double estimate; /* of the number of classes; 0: not estimated */
     double seconds;
-    /* Of `pair`: what a schedule came to in which the first goes before the second, and the other way round; each with the
-     * fewest pairs against the order of submission. `schedule` NULL: there is none. */
+    /* For `pair`: the outcome of a schedule in which the first goes before the second, and the
+     * other way round. Each has the fewest pairs against the order of submission. `schedule`
+     * NULL: there is none. */
     mr_explore_outcome witness[2];
     MR_VEC(mr_explore_outcome) outcomes; /* in the order in which they were met */
 } mr_explore_result;
 
-/* Why a function that is explored may not ask for this: "mr.reset(): what was before it is gone". NULL: it may. A search that
- * meets it ends with an error; whoever can know before should refuse the call, so that nothing has happened. */
+/* Why a function that is explored may not ask for this: "mr.reset(): what was before it is gone". NULL: it may. A
+ * search that meets it ends with an error; whoever can know before should refuse the call, so that nothing has
+ * happened. */
 const char *mr_explore_refusal(mr_command_id kind);
 
 /* All devices of the machine are idle when it is called, and afterwards. The chooser of the machine is put back. What
@@ -109,7 +125,8 @@ mr_status mr_explore(const mr_explore_subject *subject, const mr_explore_options
                      mr_explore_result *out_result);
 void mr_explore_result_free(mr_explore_result *result);
 
-/* Runs the function once under a schedule of an outcome. *out_followed: the function asked for what the schedule says. */
+/* Runs the function once under a schedule of an outcome. *out_followed: the function asked for what the schedule
+ * says. */
 mr_status mr_explore_replay(const mr_explore_subject *subject, const char *schedule,
                             mr_explore_value *out_value, bool *out_followed);
 

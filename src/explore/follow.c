@@ -6,8 +6,8 @@
  * of all steps up to there; and the first step of each item waits for latch `count` + p, which the host opens when it
  * has come to that item. All is the schedule's own order, which respects CUDA's, so nothing waits in a circle.
  *
- * A query may be answered no although all operations are done, since a record, a wait or a free comes behind it. That one
- * waits for a latch of its own (2 * `count` + the number of the answer), which the host opens behind the query.
+ * A query may be answered no although all operations are done, since a record, a wait or a free comes behind it. That
+ * one waits for a latch of its own (2 * `count` + the number of the answer), which the host opens behind the query.
  *
  * Where the function does something else than the schedule says, all latches are opened, and the rest runs as it likes.
  * Easiest to break: an observer is told in `may` of a command that a later observer may refuse. */
@@ -99,8 +99,8 @@ static void let_behind(follower *f, uint32_t at) {
         f->backend->latch_open(f->machine, answer_latch(f, f->answered));
 }
 
-/* The host has come to its next item: it lets the steps begin that happen there, and waits for them, but for those from the
- * item's own command on. */
+/* The host has come to its next item: it lets the steps begin that happen there, and waits for them, but for those from
+ * the item's own command on. */
 static void come(follower *f, bool waits) {
     uint32_t at = present(f);
     const plan_step *steps = f->plan->steps.items;
@@ -160,8 +160,8 @@ static bool is_answered_no(const follower *f) {
            f->plan->answers.items[f->answered].at == present(f);
 }
 
-/* The stream says that it is done a moment after the latch behind its last command is open. Where something is held up behind
- * the query, it must not say so. */
+/* The stream says that it is done a moment after the latch behind its last command is open. Where something is held up
+ * behind the query, it must not say so. */
 static void let_end(follower *f, const mr_command *command) {
     bool done = false, held = is_answered_no(f);
     uint64_t most = held ? PAUSE_NS : QUERY_NS;
@@ -177,8 +177,8 @@ static void let_end(follower *f, const mr_command *command) {
               command->where.file ? command->where.file : "?", command->where.line);
 }
 
-/* The host is about to wait for work that the schedule keeps for later: it would wait for ever. What an event stands for is
- * left to the patience of the latches. */
+/* The host is about to wait for work that the schedule keeps for later: it would wait for ever.
+ * The patience of the latches covers whatever an event stands for. */
 static void check_wait(follower *f, const mr_command *command) {
     mr_command_after after = mr_command_kinds[command->kind].after;
     if (command->kind == MR_COMMAND_RESET) stray(f, "the function resets the device");
@@ -323,7 +323,7 @@ mr_status mr_explore_follow(const mr_explore_subject *subject, const char *sched
     if (!status) status = subject->begin ? subject->begin(subject->context) : MR_OK;
     if (!status) {
         f.streams = calloc(p.steps.count + 1, sizeof(mr_stream *));
-        if (!f.streams) status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to follow a schedule");
+        if (!f.streams) status = mr_no_memory("to follow a schedule");
     }
     if (!status) status = run(&f, subject, out_value);
     for (size_t i = 0; f.streams && i < p.steps.count; i++)

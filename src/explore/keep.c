@@ -1,5 +1,5 @@
-/* Keeps what a function of the script finds outside of itself and may change: see keep.h. Bytes are kept by an observer,
- * which is asked before each command; what nothing is going to touch is never copied. */
+/* Keeps what a function of the script finds outside of itself and may change: see keep.h. Bytes are kept by an
+ * observer, which is asked before each command; what nothing is going to touch is never copied. */
 #include "explore/keep.h"
 
 #include <stdio.h>
@@ -83,8 +83,8 @@ mr_status mr_explore_refuse_end(mr_explore_keeper *k, const char *what, mr_site 
                    what, cure);
 }
 
-/* What is gone cannot be put back: a graph has freed it. Lua's collector frees at no line: that was out of the function's
- * reach. */
+/* What is gone cannot be put back: a graph has freed it. Lua's collector frees at no line: that was out of the
+ * function's reach. */
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
     mr_explore_keeper *k =
         (mr_explore_keeper *)((char *)observer - offsetof(mr_explore_keeper, observer));
@@ -124,7 +124,7 @@ static void forget_current(mr_explore_keeper *k) {
 
 mr_status mr_explore_keep(mr_machine *machine, mr_explore_keeper **out_keeper) {
     mr_explore_keeper *k = *out_keeper = calloc(1, sizeof *k);
-    if (!k) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to keep what a function changes");
+    if (!k) return mr_no_memory("to keep what a function changes");
     k->observer = (mr_observer){.name = "keeper", .may = may, .did = did};
     k->machine = machine;
     k->newest = machine->next_storage;
@@ -132,8 +132,7 @@ mr_status mr_explore_keep(mr_machine *machine, mr_explore_keeper **out_keeper) {
     k->newest_event = machine->next_event;
     k->epoch = machine->epoch;
     mr_status status = keep_current(k) ? mr_observer_add(machine, &k->observer)
-                                       : mr_fail(MR_CODE_OUT_OF_MEMORY,
-                                                 "no memory to keep what a function changes");
+                                       : mr_no_memory("to keep what a function changes");
     if (!status) return MR_OK;
     forget_current(k);
     free(k);
@@ -152,8 +151,7 @@ mr_status mr_explore_put_back(mr_explore_keeper *k) {
         const kept *one = &k->kept.items[i];
         if (is_there(k, one->storage)) memcpy(one->storage->host, one->bytes, one->storage->bytes);
     }
-    if (k->failed)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to keep what a function changes");
+    if (k->failed) return mr_no_memory("to keep what a function changes");
     if (!*k->ended) return MR_OK;
     mr_status status =
         mr_fail(MR_CODE_NOT_PERMITTED, "%s, so it cannot be called again: %s", k->ended, cure);

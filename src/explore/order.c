@@ -40,6 +40,12 @@ static bool add_nodes_of(order *o, size_t i, uint32_t grain) {
     }
 }
 
+void order_find_items(order *o, const mr_player *player) {
+    o->player = player;
+    for (size_t i = 0; i < mr_player_item_count(player); i++)
+        o->items[i] = mr_player_item_at(player, i);
+}
+
 mr_status order_open(order *o, const mr_player *player, uint32_t grain) {
     size_t count = mr_player_item_count(player);
     *o = (order){.player = player,
@@ -52,23 +58,26 @@ mr_status order_open(order *o, const mr_player *player, uint32_t grain) {
     o->rows = calloc(count + 1, sizeof *o->rows);
     o->gathered = calloc(o->lanes + 1u, sizeof *o->gathered);
     bool fine = o->first_node && o->items && o->rows && o->gathered;
+    if (fine) order_find_items(o, player);
     for (size_t i = 0; i < count && fine; i++) {
-        o->items[i] = mr_player_item_at(player, i);
         o->first_node[i] = (uint32_t)o->nodes.count;
         fine = add_nodes_of(o, i, grain);
     }
     if (fine) {
         order_find_rows(o, count);
         o->first_node[count] = (uint32_t)o->nodes.count;
-        o->words_in_set = (uint32_t)(o->nodes.count / 64 + 1);
-        o->word_count = o->words_in_set * (o->nodes.count + o->lanes + o->events + o->storages +
-                                           2 * (size_t)o->devices + 3);
-        fine = o->word_count < UINT32_MAX;
-        o->words = fine ? calloc(o->word_count, sizeof *o->words) : NULL;
+        return MR_OK;
     }
-    if (fine && o->words) return MR_OK;
     order_close(o);
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the order of a program");
+    return mr_no_memory("for the order of a program");
+}
+
+mr_status order_begin(order *o) {
+    o->words_in_set = (uint32_t)(o->nodes.count / 64 + 1);
+    o->word_count = o->words_in_set * (o->nodes.count + o->lanes + o->events + o->storages +
+                                       2 * (size_t)o->devices + 4);
+    if (o->word_count < UINT32_MAX) o->words = calloc(o->word_count, sizeof *o->words);
+    return o->words ? MR_OK : mr_no_memory("for the order of a program");
 }
 
 void order_close(order *o) {

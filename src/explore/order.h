@@ -1,13 +1,14 @@
-/* Who comes before whom: the order that the rules give to the commands of a program, and on top of it the decisions of a
- * search, which can be taken back.
+/* Who comes before whom: the order that the rules give to the commands of a program, and on top of it the decisions of
+ * a search, which can be taken back.
  *
- * The nodes are commands that a device carries out (several nodes for one command that is cut into parts) and what the host
- * does by itself (accesses, waits, queries). Records, waits and frees are nodes that touch nothing and need no step: a query
- * may come before one of them, and so say no, although all operations are done. A set of nodes is a row of bits. For each node there is the set of all that comes before it,
- * closed transitively; for each stream, record and the host, the set of what a next node of theirs comes after.
+ * The nodes are commands that a device carries out (several nodes for one command that is cut into parts) and what the
+ * host does by itself (accesses, waits, queries). Records, waits and frees are nodes that touch nothing and need no
+ * step: a query may come before one of them, and so say no, although all operations are done. A set of nodes is a row
+ * of bits. For each node there is the set of all that comes before it, closed transitively; for each stream, record and
+ * the host, the set of what a next node of theirs comes after.
  *
- * Easiest to break: all that a decision changes must go through put(), which keeps the old words, so that taking back is
- * exact. */
+ * Easiest to break: all that a decision changes must go through put(), which keeps the old words, so that taking back
+ * is exact. */
 #ifndef MR_EXPLORE_ORDER_H
 #define MR_EXPLORE_ORDER_H
 
@@ -22,8 +23,8 @@ typedef struct {
     uint32_t part;  /* of `parts` of the command */
     uint32_t parts; /* 0: the host's */
     uint32_t lane;  /* slot of the stream; UINT32_MAX: the host */
-    bool
-        marker; /* a record, a wait, a free: of the device, and over as soon as what it comes behind is */
+    /* a record, a wait, a free: of the device, and over as soon as what it comes behind is */
+    bool marker;
 } order_node;
 
 typedef struct {
@@ -35,8 +36,8 @@ typedef struct {
 typedef struct {
     bool in_stream;
     mr_order_set enter, leave;
-    mr_order_set
-        waits; /* what the host waits for; of a copy, before it reads the source, where it waits then */
+    /* what the host waits for; of a copy, before it reads the source, where it waits then */
+    mr_order_set waits;
     bool known_done; /* once the host has waited for the item itself, it comes after that */
 } order_rows;
 
@@ -59,7 +60,11 @@ typedef struct {
     bool aliases; /* memory is freed in the program, so storages may share addresses */
 } order;
 
+/* The nodes and what they are; no set yet. */
 mr_status order_open(order *o, const mr_player *player, uint32_t grain);
+mr_status order_begin(order *o); /* the sets, empty: with the square of the nodes in memory */
+/* The items as another player of the same program has them. */
+void order_find_items(order *o, const mr_player *player);
 void order_close(order *o);
 
 /* The sets. */
@@ -87,7 +92,6 @@ static inline void order_scratch_join(order *o, uint32_t other) {
 static inline void order_scratch_clear(order *o) {
     memset(o->words + order_scratch(o), 0, o->words_in_set * sizeof *o->words);
 }
-void order_clear(order *o, uint32_t set);
 /* Whether the node is an operation of the device, which a step carries out. */
 static inline bool order_is_operation(const order_node *node) {
     return node->parts && !node->marker;
@@ -107,12 +111,13 @@ void order_enter(order *o, size_t i);
 void order_leave(order *o, size_t i, bool asked);
 /* Into the scratch set: what a query, or an event's time, asks for. */
 void order_goal(order *o, size_t i);
-/* Whether ALLOC item i may get the memory that item k frees, once that free is over: what that asks for is then the scratch
- * set. `k` = i: of all frees, which together may make a place that is large enough. */
+/* Whether ALLOC item i may get the memory that item k frees, once that free is over: what that asks for is then the
+ * scratch set. `k` = i: of all frees, which together may make a place that is large enough. */
 bool order_free_for(order *o, size_t i, size_t k);
 
-/* Whether ALLOC item i need not find what other streams have freed, although those frees are over: neither the host nor its
- * stream knows that they are (R30). Not where there is also one that it finds by the order of its stream (policy 1). */
+/* Whether ALLOC item i need not find what other streams have freed, although those frees are over: neither the host nor
+ * its stream knows that they are (R30). Not where there is also one that it finds by the order of its stream (policy
+ * 1). */
 bool order_may_miss(order *o, size_t i); /* all before item i has left, and nothing is decided */
 void order_forget(order *o);             /* nothing has entered */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "explore/state.h"
+#include "explore/search.h"
 
 #define MOST_OUTCOMES 10000
 #define MOST_BYTES    ((size_t)16 << 20) /* of one value */
@@ -20,43 +20,16 @@ static uint64_t hash_of(const mr_buffer *value) {
         hash ^= hash >> 32;
     }
     for (; size; size--, bytes++) hash = (hash ^ *bytes) * 1099511628211u;
-    return hash ^ hash >> 29;
+    return (hash ^ hash >> 29) >> 1;
 }
 
-/* ---- the table */
-
-void outcome_table_free(outcome_table *table) {
-    free(table->places);
-    *table = (outcome_table){0};
-}
-
-/* Its place, or an empty one; indices count from 1 there. */
-static outcome_place *find_place(const outcome_table *table, const mr_explore_result *result,
-                                 uint64_t hash, const mr_buffer *value) {
-    for (size_t i = hash & (table->capacity - 1);; i = (i + 1) & (table->capacity - 1)) {
-        outcome_place *p = &table->places[i];
-        if (!p->index) return p;
-        const mr_explore_outcome *o = &result->outcomes.items[p->index - 1];
-        if (p->hash == hash && o->size == value->size &&
-            (!o->size || !memcmp(o->value, value->data, o->size)))
-            return p;
+static mr_explore_outcome *find(const explorer *e, uint64_t hash, const mr_buffer *value) {
+    for (size_t *i = mr_map_find(&e->places, hash); i; i = mr_map_again(&e->places, i)) {
+        mr_explore_outcome *o = &e->result->outcomes.items[*i];
+        if (o->size == value->size && (!o->size || !memcmp(o->value, value->data, o->size)))
+            return o;
     }
-}
-
-static bool grow(outcome_table *table, size_t outcomes) {
-    if (outcomes * 2 < table->capacity) return true;
-    outcome_table larger = {.capacity = table->capacity ? table->capacity * 2 : 64};
-    larger.places = calloc(larger.capacity, sizeof *larger.places);
-    if (!larger.places) return false;
-    for (size_t i = 0; i < table->capacity; i++) {
-        if (!table->places[i].index) continue;
-        size_t at = table->places[i].hash & (larger.capacity - 1);
-        while (larger.places[at].index) at = (at + 1) & (larger.capacity - 1);
-        larger.places[at] = table->places[i];
-    }
-    outcome_table_free(table);
-    *table = larger;
-    return true;
+    return NULL;
 }
 
 /* ---- the schedule, told */
@@ -86,7 +59,8 @@ static bool is_shown(const branch *b, uint32_t item) {
     case ITEM_HOST:
     case ITEM_WAIT:
     case ITEM_QUERY: return true;
-    case ITEM_ALLOC: return b->order.aliases; /* what goes before it decides what memory it gets */
+    case ITEM_ALLOC: /* what goes before it decides what memory it gets */
+        return b->order.aliases && !b->clean;
     default: return false;
     }
 }
@@ -94,7 +68,7 @@ static bool is_shown(const branch *b, uint32_t item) {
 /* The free of the memory that an allocation found; NULL: nobody of the program had it before. */
 static const mr_player_item *find_freed(const branch *b, uint32_t alloc) {
     const mr_player_item *items = b->order.items;
-    if (items[alloc].kind != MR_COMMAND_ALLOC || items[alloc].failed) return NULL;
+    if (b->clean || items[alloc].kind != MR_COMMAND_ALLOC || items[alloc].failed) return NULL;
     for (uint32_t k = alloc; k-- > 0;)
         if (items[k].kind == MR_COMMAND_FREE && !items[k].failed &&
             branch_share_memory(items[k].command->u.storage, items[alloc].command->u.storage))
@@ -178,7 +152,7 @@ mr_status outcome_keep_schedule(const explorer *e, mr_explore_outcome *o, const 
     if (schedule.failed || steps.failed) {
         mr_buffer_free(&schedule);
         mr_buffer_free(&steps);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
+        return mr_no_memory("for an outcome");
     }
     free(o->schedule);
     free(o->steps);
@@ -189,37 +163,35 @@ mr_status outcome_keep_schedule(const explorer *e, mr_explore_outcome *o, const 
 
 /* ---- counting */
 
-static mr_status add_outcome(explorer *e, const mr_buffer *value, size_t text_size,
-                             size_t *out_index) {
+static mr_status add_outcome(explorer *e, uint64_t hash, const mr_buffer *value, size_t text_size,
+                             mr_explore_outcome **out_added) {
     mr_explore_outcome o = {.size = value->size, .text_size = text_size, .switches = UINT32_MAX};
     if (value->size > MOST_BYTES)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "the function returns %zu bytes; at most %zu can be an outcome: return a "
                        "sum, or a part of the tensor",
                        value->size, MOST_BYTES);
-    if (!mr_vec_push(&e->result->outcomes, o))
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
     size_t count = e->result->outcomes.count;
-    mr_explore_outcome *added = &e->result->outcomes.items[count - 1];
-    added->value = malloc(value->size + 1);
-    if (!added->value) {
-        e->result->outcomes.count--;
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
+    o.value = mr_vec_reserve_one(&e->result->outcomes) ? malloc(value->size + 1) : NULL;
+    size_t *index = o.value ? mr_map_insert(&e->places, hash) : NULL;
+    if (!index) {
+        free(o.value);
+        return mr_no_memory("for an outcome");
     }
-    if (value->size) memcpy(added->value, value->data, value->size);
-    added->value[value->size] = 0;
-    *out_index = count;
+    if (value->size) memcpy(o.value, value->data, value->size);
+    o.value[value->size] = 0;
+    *index = count;
+    mr_vec_push(&e->result->outcomes, o);
+    *out_added = &e->result->outcomes.items[count];
     return MR_OK;
 }
 
 mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, const mr_buffer *value,
                         size_t text_size) {
     mr_explore_result *result = e->result;
-    if (!grow(&e->table, result->outcomes.count + 1))
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
     uint64_t hash = hash_of(value);
-    outcome_place *place = find_place(&e->table, result, hash, value);
-    if (!place->index) {
+    mr_explore_outcome *o = find(e, hash, value);
+    if (!o) {
         if (result->outcomes.count == MOST_OUTCOMES) {
             explore_incomplete(e,
                                "it stopped after %d different outcomes: return less, such as a sum",
@@ -227,14 +199,72 @@ mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, cons
             e->stop = true;
             return MR_OK;
         }
-        MR_TRY(add_outcome(e, value, text_size, &place->index));
-        place->hash = hash;
+        MR_TRY(add_outcome(e, hash, value, text_size, &o));
     }
-    mr_explore_outcome *o = &result->outcomes.items[place->index - 1];
     o->count++;
     uint32_t switches = count_switches(b, schedule), length = (uint32_t)schedule->steps.count;
     if (switches > o->switches || (switches == o->switches && length >= o->length)) return MR_OK;
     o->switches = switches;
     o->length = length;
     return outcome_keep_schedule(e, o, b, schedule);
+}
+
+/* ---- what was not tried */
+
+#define MOST_UNTRIED 6 /* lines */
+
+static void write_command(const explorer *e, const branch *b, uint32_t item, mr_buffer *out) {
+    mr_program_item it = mr_program_item_at(b->program, item);
+    mr_buffer_printf(out, "`%.60s`", it.name ? it.name : mr_command_kinds[it.kind].name);
+    if (!it.where.file) return;
+    mr_buffer_puts(out, " (");
+    write_place(e, it.where, out);
+    mr_buffer_puts(out, ")");
+}
+
+/* The choice that the frame has left. */
+static void write_choice(const search *s, const frame *f, mr_buffer *out) {
+    const order_node *nodes = s->o->nodes.items;
+    switch (f->kind) {
+    case DECIDE_PAIR:
+        write_command(s->e, s->b, nodes[f->at.node].item, out);
+        mr_buffer_puts(out, " before ");
+        write_command(s->e, s->b, nodes[f->at.other].item, out);
+        break;
+    case DECIDE_QUERY:
+        write_command(s->e, s->b, f->at.item, out);
+        mr_buffer_puts(out, " says no");
+        break;
+    case DECIDE_PLACE:
+        write_command(s->e, s->b, f->at.item, out);
+        mr_buffer_puts(out, " gets other memory");
+        break;
+    case DECIDE_OPEN:
+        write_command(s->e, s->b, f->at.item, out);
+        mr_buffer_puts(out, " behaves in the other way that CUDA permits");
+        break;
+    }
+    mr_buffer_puts(out, "\n");
+}
+
+static bool has_line(const mr_buffer *lines, const char *line) {
+    return lines->data && strstr(lines->data, line) != NULL;
+}
+
+/* The searches end from the inside out, and the frames that are left stand for the larger parts the further out they
+ * are. */
+void search_note_untried(const search *s) {
+    mr_explore_result *r = s->e->result;
+    for (size_t i = 0; i < s->frames.count; i++) {
+        mr_buffer line = {0};
+        if (s->frames.items[i].second) continue;
+        r->untried_count++;
+        write_choice(s, &s->frames.items[i], &line);
+        if (line.data && s->e->untried_lines < MOST_UNTRIED && !has_line(&r->untried, line.data)) {
+            mr_buffer_add(&r->untried, line.data, line.size);
+            mr_buffer_puts(&r->untried, "");
+            s->e->untried_lines++;
+        }
+        mr_buffer_free(&line);
+    }
 }

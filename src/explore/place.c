@@ -1,7 +1,7 @@
-/* What memory an allocation may get. The pool gives it memory by its own rules, and which of them applies depends on the
- * frees that are over by then. So each choice is tried out on the player: nothing more than what must be over has been
- * carried out (place 0); or also all that the free of item k comes after (place k + 1), or all that any free does; or
- * frees of other streams are over and the allocation does not see it (R30; the last place). Choices that come to an
+/* What memory an allocation may get. The pool gives it memory by its own rules, and which of them applies depends on
+ * the frees that are over by then. So each choice is tried out on the player: nothing more than what must be over has
+ * been carried out (place 0); or also all that the free of item k comes after (place k + 1), or all that any free does;
+ * or frees of other streams are over and the allocation does not see it (R30; the last place). Choices that come to an
  * address which an earlier one has come to are left out.
  *
  * A choice only says what comes before the allocation, never what comes after it: two schedules in which the allocation
@@ -27,7 +27,7 @@ static mr_status carry_out(search *s, uint32_t place, uint64_t *out_address) {
     const mr_player_item *alloc = &s->o->items[s->at.item];
     const mr_storage *storage = mr_player_storage(s->b->player, alloc->storage_slot);
     *out_address = d.kind == MR_DIFFERS_NOTHING && storage ? storage->address : no_address(place);
-    return s->o->failed ? search_no_memory() : MR_OK;
+    return s->o->failed ? mr_no_memory("to explore schedules") : MR_OK;
 }
 
 static mr_status try_place(search *s, uint32_t place, uint64_t *out_address) {
@@ -51,8 +51,8 @@ static bool has_address(const uint64_t *known, size_t count, uint64_t address) {
     return false;
 }
 
-/* The first place behind the one at hand that comes to an address of its own; 0: there is none. Nothing is tried where there
- * is only one choice. */
+/* The first place behind the one at hand that comes to an address of its own; 0: there is none. Nothing is tried where
+ * there is only one choice. */
 static mr_status find_next(search *s, uint32_t *out_place) {
     MR_VEC(uint64_t) known = {0};
     mr_status status = MR_OK;
@@ -62,11 +62,12 @@ static mr_status find_next(search *s, uint32_t *out_place) {
         if (!search_place_goal(s, place)) continue;
         if (!known.count) {
             status = try_place(s, 0, &address);
-            if (!status && !mr_vec_push(&known, address)) status = search_no_memory();
+            if (!status && !mr_vec_push(&known, address))
+                status = mr_no_memory("to explore schedules");
         }
         if (!status) status = try_place(s, place, &address);
         if (status || has_address(known.items, known.count, address)) continue;
-        if (!mr_vec_push(&known, address)) status = search_no_memory();
+        if (!mr_vec_push(&known, address)) status = mr_no_memory("to explore schedules");
         else if (place > s->at.place) *out_place = place;
     }
     mr_vec_free(&known);

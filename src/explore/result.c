@@ -23,6 +23,7 @@ void mr_explore_result_free(mr_explore_result *result) {
     for (size_t i = 0; i < result->outcomes.count; i++) free_outcome(&result->outcomes.items[i]);
     for (int i = 0; i < 2; i++) free_outcome(&result->witness[i]);
     mr_vec_free(&result->outcomes);
+    mr_buffer_free(&result->untried);
     *result = (mr_explore_result){0};
 }
 

@@ -1,5 +1,5 @@
-/* What orders the items of a program: carries out the rows of order/order.h over sets of bits. And what an item is for the
- * search. See order.h. */
+/* What orders the items of a program: carries out the rows of order/order.h over sets of bits. And what an item is for
+ * the search. See order.h. */
 #include "explore/order.h"
 
 #include "explore/explore.h"
@@ -39,8 +39,8 @@ static bool has_pageable_writer(const order *o) {
     return false;
 }
 
-/* Whether an asynchronous copy of pageable memory returns early: `asked` is what the search wants where it branches over
- * that. */
+/* Whether an asynchronous copy of pageable memory returns early: `asked` is what the search wants where it branches
+ * over that. */
 mr_order_copy_rules order_copy_of(const order *o, size_t i, bool asked) {
     const mr_player_item *it = &o->items[i];
     mr_order_copy copy = mr_order_copy_asked(it->command);
@@ -67,6 +67,8 @@ item_class order_class(const order *o, size_t i) {
     switch (it->kind) {
     case MR_COMMAND_COPY: return class_of_copy(it);
     case MR_COMMAND_OP:
+        if (mr_command_waits_for_others(it->command)) return ITEM_PLAIN;
+        return it->has_error ? ITEM_COPY : ITEM_WORK;
     case MR_COMMAND_HOST_FUNCTION:
     case MR_COMMAND_FAULT: return it->has_error ? ITEM_COPY : ITEM_WORK;
     case MR_COMMAND_HOST_ACCESS: return ITEM_HOST;
@@ -111,26 +113,31 @@ item_class order_class(const order *o, size_t i) {
     return ITEM_PLAIN;
 }
 
+/* By kind: all that order_class calls ITEM_REFUSED. */
+static const char *const refusals[] = {
+    [MR_COMMAND_STEP] = "mr.machine.step(): the exploration takes the steps",
+    [MR_COMMAND_BACK] = "mr.machine.back(): the exploration takes the steps",
+    [MR_COMMAND_PASS] = "mr.machine.pass(ms): the exploration says when the device goes on",
+    [MR_COMMAND_HISTORY] = "mr.machine.history{...}: the exploration takes the steps",
+    [MR_COMMAND_RESET] = "mr.reset(): what was before it is gone",
+    [MR_COMMAND_CHOOSER] = "mr.machine.chooser(name): the exploration chooses",
+    [MR_COMMAND_MODEL] = "mr.machine.model(name): all schedules are those of one model",
+    [MR_COMMAND_LAUNCH_BLOCKING] = "mr.launch_blocking(on): there is one schedule only with it",
+    [MR_COMMAND_SETTING] = "mr.machine.settings{...}: all schedules are those of the same settings",
+};
+
 const char *mr_explore_refusal(mr_command_id kind) {
-    switch (kind) {
-    case MR_COMMAND_STEP: return "mr.machine.step(): the exploration takes the steps";
-    case MR_COMMAND_BACK: return "mr.machine.back(): the exploration takes the steps";
-    case MR_COMMAND_PASS:
-        return "mr.machine.pass(ms): the exploration says when the device goes on";
-    case MR_COMMAND_HISTORY: return "mr.machine.history{...}: the exploration takes the steps";
-    case MR_COMMAND_RESET: return "mr.reset(): what was before it is gone";
-    case MR_COMMAND_CHOOSER: return "mr.machine.chooser(name): the exploration chooses";
-    case MR_COMMAND_MODEL: return "mr.machine.model(name): all schedules are those of one model";
-    case MR_COMMAND_LAUNCH_BLOCKING:
-        return "mr.launch_blocking(on): there is one schedule only with it";
-    case MR_COMMAND_SETTING:
-        return "mr.machine.settings{...}: all schedules are those of the same settings";
-    default: return NULL;
-    }
+    return (size_t)kind < sizeof refusals / sizeof *refusals ? refusals[kind] : NULL;
+}
+
+/* It does nothing itself: the last member of its meeting does (R61). */
+static bool waits_for_others(const mr_player_item *it) {
+    return it->command && mr_command_waits_for_others(it->command);
 }
 
 bool order_is_marker(const mr_player_item *it) {
     if (it->failed) return false;
+    if (waits_for_others(it)) return true;
     if (it->kind == MR_COMMAND_FREE) return !it->command->u.at_once;
     return it->kind == MR_COMMAND_RECORD || it->kind == MR_COMMAND_WAIT;
 }
@@ -242,11 +249,26 @@ static void give_all(order *o, size_t i) {
 
 /* ---- items */
 
+/* R61: of the last member of a meeting, the other members, which were submitted before it: *io_k begins as i. The
+ * virtual GPU ends all members together, whoever gets whose data. */
+static bool next_member(const order *o, size_t i, size_t *io_k) {
+    const mr_meeting *meeting = o->items[i].command->meeting;
+    while (meeting && o->items[i].command->member == mr_meeting_last(meeting) && *io_k > 0) {
+        const mr_player_item *it = &o->items[--*io_k];
+        if (it->command && it->command->meeting == meeting) return true;
+        if (it->command && o->items[i].command->seq - it->command->seq > meeting->size) break;
+    }
+    return false;
+}
+
 /* Records, waits and frees have their places in order_leave. An allocation's node is the host's look for memory. */
 void order_enter(order *o, size_t i) {
-    bool of_host = o->items[i].kind == MR_COMMAND_ALLOC;
+    const mr_player_item *it = &o->items[i];
+    bool of_host = it->kind == MR_COMMAND_ALLOC;
     order_scratch_clear(o);
-    take_all(o, &o->items[i], of_host ? o->host_enter : o->rows[i].enter);
+    take_all(o, it, of_host ? o->host_enter : o->rows[i].enter);
+    for (size_t k = i; it->command && next_member(o, i, &k);)
+        order_scratch_join(o, order_lane(o, o->items[k].stream_slot));
 }
 
 /* Makes the scratch set that of the node alone. What is behind the node comes after it, and so after all before it. */
@@ -270,6 +292,7 @@ static void leave_work(order *o, size_t i, bool asked) {
     uint32_t first = o->first_node[i], last = o->first_node[i + 1] - 1;
     only(o, last);
     give_all(o, i);
+    for (size_t k = i; next_member(o, i, &k);) give_all(o, k);
     if (!o->nodes.items[first].parts) order_add(o, order_host(o), first); /* it read the source */
     if (o->items[i].kind != MR_COMMAND_COPY || !order_copy_of(o, i, asked).until_done) return;
     if (o->rows[i].known_done) order_add(o, order_host(o), last);
@@ -287,7 +310,8 @@ static bool has_users(const order *o, uint32_t storage_slot, size_t until) {
     return false;
 }
 
-/* Its own stream has it at once (R29), unless record_stream named another one (R33); others when the free is over (R30). */
+/* Its own stream has it at once (R29), unless record_stream named another one (R33); others when the free is over
+ * (R30). */
 static bool frees_for(const order *o, const mr_player_item *alloc, size_t k) {
     const mr_player_item *it = &o->items[k];
     return it->kind == MR_COMMAND_FREE && !it->failed && !it->command->u.at_once &&
@@ -341,7 +365,8 @@ bool order_is_open(const order *o, size_t i, bool *out_usual) {
     return order_copy_of(o, i, *out_usual).is_open;
 }
 
-/* What a wait waits for, or a query asks for; of a copy, what the host waits for if it does before it reads the source. */
+/* What a wait waits for, or a query asks for; of a copy, what the host waits for if it does before it reads the
+ * source. */
 void order_goal(order *o, size_t i) {
     order_scratch_clear(o);
     take_all(o, &o->items[i], o->rows[i].waits);
@@ -352,7 +377,8 @@ void order_leave(order *o, size_t i, bool asked) {
     if (it->failed && it->kind != MR_COMMAND_ELAPSED) return;
     if (o->rows[i].in_stream) {
         if (it->kind == MR_COMMAND_ALLOC) order_add(o, order_host(o), o->first_node[i]);
-        if (mr_command_is(it->command, MR_TRAIT_LAUNCH)) leave_work(o, i, asked);
+        if (mr_command_is(it->command, MR_TRAIT_LAUNCH) && !waits_for_others(it))
+            leave_work(o, i, asked);
         else leave_marker(o, i);
         return;
     }

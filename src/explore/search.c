@@ -1,14 +1,14 @@
-/* The search: one schedule of each class. It goes through the items in the order of the host's calls and decides, for
- * each node that enters, which of the earlier ones that it conflicts with come before it.
+/* The search: one schedule of each class. It goes through the items in the order of the host's
+ * calls. For each node that enters, it decides which of the conflicting earlier nodes come before
+ * it.
  *
  * Items at which the host does not look at the device are a segment: its commands are all submitted before anything is
  * decided. A mark of the player lies behind them, so that each set of decisions in the segment begins by going back to
  * that mark. Where the host looks, exactly that is carried out which comes before the look.
  *
- * Easiest to break: a frame takes back all that followed it, so whatever changes on the way must be one of the things that
- * decide.c puts back. */
+ * Easiest to break: a frame takes back all that followed it, so whatever changes on the way must be one of the things
+ * that decide.c puts back. */
 #include <string.h>
-#include <time.h>
 
 #include "explore/search.h"
 #include "model/backend.h"
@@ -57,7 +57,7 @@ static mr_status make_child(search *s, uint32_t until, uint32_t item, const bran
     plan forced = {0};
     if (!plan_copy(&forced, &s->plan)) {
         plan_free(&forced);
-        return search_no_memory();
+        return mr_no_memory("to explore schedules");
     }
     forced.until = item + (until > item);
     forced.grain = s->e->options.grain;
@@ -72,7 +72,7 @@ static mr_status make_child(search *s, uint32_t until, uint32_t item, const bran
                                  "after that was not tried");
     if (!status && mr_vec_push(&s->b->children, child)) return MR_OK;
     branch_destroy(s->e, child);
-    return status ? status : search_no_memory();
+    return status ? status : mr_no_memory("to explore schedules");
 }
 
 #define MOST_BRANCHES 64 /* players that are open at a time */
@@ -83,6 +83,10 @@ static void forget_child(search *s, branch *child) {
     while (s->b->children.items[i] != child) i++;
     s->b->children.items[i] = mr_vec_pop(&s->b->children);
     branch_destroy(s->e, child);
+}
+
+static mr_status resume(search *s) {
+    return s->b->player ? MR_OK : branch_open_player(s->e, s->b);
 }
 
 /* Explores what the function does then, from the same state. `undo`: the state before the item was carried out. */
@@ -100,6 +104,8 @@ static mr_status diverge(search *s, const frame *undo, uint32_t item, uint32_t u
                        "comes to another result (%s)",
                        d->text);
     branch *child = child_for(s->b, &key);
+    budget_make_room(s->e, child ? 0 : budget_of_player(s->e, s->b));
+    if (s->e->stop) return MR_OK;
     if (!child) MR_TRY(make_child(s, until, item, &key, &child));
     order_undo(s->o, undo->changes, undo->placed);
     s->plan.steps.count = undo->steps;
@@ -108,33 +114,13 @@ static mr_status diverge(search *s, const frame *undo, uint32_t item, uint32_t u
     j.polls.count = undo->polls;
     mr_status status = search_branch(s->e, child, &j, s->o, s->depth + 1);
     forget_child(s, child);
+    if (status || s->e->stop || s->b->player) return status;
+    if (!budget_has_room(s->e, budget_of_player(s->e, s->b))) budget_drop_children(s->e, s->b);
+    status = resume(s);
     return status;
 }
 
 /* ---- going through the items */
-
-static double now_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static void check_time(explorer *e, double now) {
-    if (e->options.seconds <= 0 || now - e->began <= e->options.seconds) return;
-    explore_incomplete(e, "it stopped after time = %g s", e->options.seconds);
-    e->stop = true;
-}
-
-static void refresh(explorer *e) {
-    double now = now_seconds();
-    check_time(e, now);
-    if (!e->subject->go_on || now - e->told < 0.1) return;
-    e->told = now;
-    mr_explore_progress p = {e->result->schedules, e->result->outcomes.count, e->result->runs,
-                             now - e->began};
-    if (e->subject->go_on(e->subject->context, &p)) return;
-    e->stop = e->result->interrupted = true;
-}
 
 static mr_status finish(search *s) {
     explorer *e = s->e;
@@ -152,13 +138,13 @@ static mr_status finish(search *s) {
                            (unsigned long long)e->options.most);
         e->stop = true;
     }
-    if (e->result->schedules % 64 == 0) refresh(e);
     return MR_OK;
 }
 
 static mr_status open_segment(search *s, uint32_t begin, progress *out_progress);
 
-/* In an earlier pass, whose bound was lower. What comes at the end makes no difference to what the function asks for. */
+/* In an earlier pass, whose bound was lower. What comes at the end makes no difference to what the function asks
+ * for. */
 static bool was_counted(const search *s) {
     return s->e->overtaking >= 0 && s->at.overtaken < (uint32_t)s->e->overtaking && !s->random;
 }
@@ -183,7 +169,7 @@ static mr_status look(search *s, progress *out_progress) {
     MR_TRY(search_plan_own(s));
     bool asked = false;
     MR_TRY(search_carry_out(s, before, &d, &asked));
-    if (s->o->failed) return search_no_memory();
+    if (s->o->failed) return mr_no_memory("to explore schedules");
     if (d.kind != MR_DIFFERS_NOTHING) {
         *out_progress = IS_OVER;
         return diverge(s, &undo, s->at.item, s->at.item + asked, &d);
@@ -202,7 +188,7 @@ static mr_status open_segment(search *s, uint32_t begin, progress *out_progress)
     branch *b = s->b;
     segment g = {.begin = begin, .end = b->breaks_at[begin]};
     mr_difference d = {0};
-    if (!mr_vec_push(&s->segments, g)) return search_no_memory();
+    if (!mr_vec_push(&s->segments, g)) return mr_no_memory("to explore schedules");
     search_give(s, 0);
     mr_status status = mr_player_run(b->player, g.end, &d);
     if (search_is_interrupted(status)) return status;
@@ -355,19 +341,18 @@ static mr_status advance(search *s, progress *out_progress) {
 
 /* ---- the beginning */
 
-/* Brings the player to the item at which the search begins, by the plan so far. */
-static mr_status replay(search *s) {
+/* Brings the player from where it is to item `until` by the plan; `next`: the first step that is yet to come. The list
+ * of what is wanted is empty afterwards. */
+static mr_status replay(search *s, uint32_t until, size_t next) {
     branch *b = s->b;
-    size_t next = 0;
-    MR_TRY(mr_player_go_back(b->player, b->start));
-    for (uint32_t i = 0; i < s->at.item; i++) {
+    for (uint32_t i = (uint32_t)mr_player_position(b->player); i < until; i++) {
         mr_difference d = {0};
         size_t before = 0;
         s->e->wanted.count = 0;
         for (; next < s->plan.steps.count && s->plan.steps.items[next].at <= i; next++) {
             uint32_t command = s->plan.steps.items[next].command;
             if (!mr_vec_push(&s->e->wanted, s->o->items[command].command))
-                return search_no_memory();
+                return mr_no_memory("to explore schedules");
             before += command != i;
         }
         search_give(s, s->e->wanted.count);
@@ -383,6 +368,48 @@ static mr_status replay(search *s) {
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
                            "the function is not repeatable: under the same schedule, %s", d.text);
     }
+    s->e->wanted.count = 0;
+    search_give(s, 0);
+    return MR_OK;
+}
+
+/* ---- players that were taken back */
+
+void search_let_go(search *s) {
+    if (!s->b->player) return;
+    for (size_t i = s->segments.count; i-- > 0;) {
+        mr_player_mark_drop(s->segments.items[i].mark);
+        s->segments.items[i].mark = NULL;
+        s->segments.items[i].dirty = true;
+    }
+    branch_close_player(s->b);
+}
+
+void search_forget_mark(search *s) {
+    segment *g = s->segments.count ? &s->segments.items[s->segments.count - 1] : NULL;
+    if (!g || !s->b->player) return;
+    mr_player_mark_drop(g->mark);
+    g->mark = NULL;
+    g->dirty = true;
+}
+
+/* The newest segment below that has a mark is where it begins. In a segment the device does nothing before its end. */
+mr_status search_remake(search *s) {
+    const segment *g = &s->segments.items[s->segments.count - 1];
+    size_t i = s->segments.count - 1, next = 0;
+    while (i > 0 && !s->segments.items[i - 1].mark) i--;
+    if (i > 0) {
+        const segment *from = &s->segments.items[i - 1];
+        MR_TRY(mr_player_go_back(s->b->player, from->mark));
+        while (next < s->plan.steps.count && s->plan.steps.items[next].at < from->begin) next++;
+    } else {
+        MR_TRY(branch_go_to_start(s->e, s->b));
+    }
+    MR_TRY(replay(s, g->begin, next));
+    mr_difference d = {0};
+    mr_status status = mr_player_run(s->b->player, g->end, &d);
+    if (search_is_interrupted(status)) return status;
+    mr_error_destroy(status);
     return MR_OK;
 }
 
@@ -398,9 +425,10 @@ static mr_status prepare(search *s, const journey *begin, const order *from) {
     if (s->at.item > s->b->count)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "the function is not repeatable: called again, it ends too early");
-    if (!plan_copy(&s->plan, &begin->plan)) return search_no_memory();
+    if (!plan_copy(&s->plan, &begin->plan)) return mr_no_memory("to explore schedules");
     for (size_t i = 0; i < begin->polls.count; i++)
-        if (!mr_vec_push(&s->polls, begin->polls.items[i])) return search_no_memory();
+        if (!mr_vec_push(&s->polls, begin->polls.items[i]))
+            return mr_no_memory("to explore schedules");
     return MR_OK;
 }
 
@@ -408,27 +436,44 @@ static mr_status prepare(search *s, const journey *begin, const order *from) {
 static mr_status first_segment(search *s, progress *out_progress) {
     segment here = {s->at.item, s->at.item, NULL, false, 0};
     if (s->at.stage == STAGE_ENTER) return open_segment(s, s->at.item, out_progress);
-    return mr_vec_push(&s->segments, here) ? MR_OK : search_no_memory();
+    return mr_vec_push(&s->segments, here) ? MR_OK : mr_no_memory("to explore schedules");
+}
+
+static mr_status go_to_begin(search *s) {
+    MR_TRY(branch_go_to_start(s->e, s->b));
+    return replay(s, s->at.item, 0);
 }
 
 static mr_status go_through(search *s) {
     progress p = GOES_ON;
-    MR_TRY(replay(s));
+    MR_TRY(go_to_begin(s));
     MR_TRY(first_segment(s, &p));
     while (!s->e->stop) {
+        budget_look(s->e);
+        if (s->e->stop) break;
+        if (!s->b->player) MR_TRY(resume(s));
         if (p == GOES_ON) MR_TRY(advance(s, &p));
-        if (s->o->failed) return search_no_memory();
+        if (s->o->failed) return mr_no_memory("to explore schedules");
         if (p == IS_OVER && (s->e->stop || search_back(s) == IS_OVER)) break;
         if (p == IS_OVER) p = GOES_ON;
     }
-    return s->o->failed ? search_no_memory() : MR_OK;
+    return s->o->failed ? mr_no_memory("to explore schedules") : MR_OK;
 }
 
 mr_status search_branch(explorer *e, branch *b, const journey *begin, const order *from,
                         unsigned depth) {
-    search s = {.e = e, .b = b, .o = &b->order, .depth = depth, .random = e->options.samples > 0};
+    search s = {.e = e,
+                .b = b,
+                .o = &b->order,
+                .outer = e->innermost,
+                .depth = depth,
+                .random = e->options.samples > 0};
+    e->innermost = &s;
     mr_status status = prepare(&s, begin, from);
     if (!status) status = go_through(&s);
+    bool is_cut = e->stop || (status && mr_code_is_interruption(status->code));
+    if (is_cut && !e->estimating && !s.random) search_note_untried(&s);
+    e->innermost = s.outer;
     while (s.segments.count) search_drop_segment(&s);
     mr_vec_free(&s.segments);
     mr_vec_free(&s.frames);

@@ -1,5 +1,6 @@
-/* The inside of a search, private to search.c and to the files that it calls: decide.c, which takes decisions and takes them
- * back, place.c, which finds what memory an allocation may get, and carry.c, which carries out what has been decided. */
+/* The inside of a search, private to search.c and to the files that it calls: decide.c, which takes decisions and takes
+ * them back, place.c, which finds what memory an allocation may get, and carry.c, which carries out what has been
+ * decided. */
 #ifndef MR_EXPLORE_SEARCH_H
 #define MR_EXPLORE_SEARCH_H
 
@@ -27,9 +28,11 @@ typedef struct {
     uint32_t frames;
 } segment;
 
-typedef struct {
+typedef struct search search;
+struct search {
     explorer *e;
     branch *b;
+    search *outer; /* of the branch that this one comes from */
     order *o;
     cursor at;
     plan plan;
@@ -38,28 +41,34 @@ typedef struct {
     MR_VEC(segment) segments;
     unsigned depth;
     bool random; /* a sample: each choice is drawn, and none is kept */
-} search;
+};
 
 typedef enum { GOES_ON, IS_OVER } progress;
-
-static inline mr_status search_no_memory(void) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to explore schedules");
-}
 
 static inline const order_node *search_node(const search *s, uint32_t n) {
     return &s->o->nodes.items[n];
 }
 
+/* Its player is taken back, with all marks. Before it goes on, it is made again. */
+void search_let_go(search *s);
+void search_forget_mark(search *s); /* only that of the newest segment */
+/* The player stands where the commands of the newest segment have been submitted, without its mark. */
+mr_status search_remake(search *s);
+/* The search is stopped: notes the choices that it has not taken. */
+void search_note_untried(const search *s);
+
 /* ---- decide.c */
 
-/* Takes the first choice, and keeps a frame for the other one; or, in a sample, draws one. The cursor goes on behind it. */
+/* Takes the first choice, and keeps a frame for the other one; or, in a sample, draws one. The cursor goes on behind
+ * it. */
 mr_status search_decide(search *s, decision kind);
 /* Whether a node of the item at hand touches memory, and so is one of pairs. */
 bool search_takes_part(const search *s, uint32_t node);
 /* The node of a query or an allocation; and all of the scratch set, which it asks for, comes before it. */
 uint32_t search_look_node(const search *s);
 void search_answer_yes(search *s, uint32_t look);
-/* What comes before the allocation there is then the scratch set. False: this is no choice, or the same as place 0. */
+/* The scratch set then has the nodes that come before the allocation there. False: this is no
+ * choice, or the same as place 0. */
 bool search_place_goal(search *s, uint32_t place);
 /* As place 0, and the allocation does not look for what other streams have freed. */
 static inline uint32_t search_place_missed(const search *s) {
@@ -86,7 +95,8 @@ void search_find_needed(search *s);
 /* Plans all that the scratch set needs; and the item's own nodes, where the host waits for them in the call. */
 mr_status search_plan_needed(search *s);
 mr_status search_plan_own(search *s);
-/* Lets the device do the first `before` of what is planned, then the host what the item asks. *out_asked: it got to that. */
+/* Lets the device do the first `before` of what is planned, then the host what the item asks. *out_asked: it got to
+ * that. */
 mr_status search_carry_out(search *s, size_t before, mr_difference *d, bool *out_asked);
 /* The player's chooser is to take the first `count` of e->wanted. */
 void search_give(search *s, size_t count);

@@ -43,6 +43,9 @@ uint32_t order_done(const order *o) {
 uint32_t order_scratch(const order *o) {
     return of_all(o, 2);
 }
+static uint32_t order_rest(const order *o) {
+    return of_all(o, 3);
+}
 
 static void put(order *o, uint32_t at, uint64_t word) {
     if (o->words[at] == word) return;
@@ -59,10 +62,6 @@ void order_join(order *o, uint32_t set, uint32_t other) {
         put(o, set + i, o->words[set + i] | o->words[other + i]);
 }
 
-void order_clear(order *o, uint32_t set) {
-    for (uint32_t i = 0; i < o->words_in_set; i++) put(o, set + i, 0);
-}
-
 void order_assign(order *o, uint32_t set, uint32_t other) {
     for (uint32_t i = 0; i < o->words_in_set; i++) put(o, set + i, o->words[other + i]);
 }
@@ -73,12 +72,22 @@ bool order_within(const order *o, uint32_t set, uint32_t other) {
     return true;
 }
 
-/* The sets of the members are closed, so one round is enough. */
+/* The sets of the members are closed. So what comes before a member that was added needs no look of its own: from the
+ * newest node down, few are left. */
 void order_close_scratch(order *o) {
-    uint64_t *scratch = o->words + order_scratch(o);
-    for (uint32_t i = 0; i < o->words_in_set; i++)
-        for (uint64_t rest = scratch[i]; rest; rest &= rest - 1)
-            order_scratch_join(o, order_before(o, i * 64 + (uint32_t)__builtin_ctzll(rest)));
+    uint64_t *scratch = o->words + order_scratch(o), *rest = o->words + order_rest(o);
+    uint32_t words = o->placed / 64 + 1;
+    memcpy(rest, scratch, words * sizeof *rest);
+    for (uint32_t i = words; i-- > 0;)
+        while (rest[i]) {
+            uint32_t n = i * 64 + 63 - (uint32_t)__builtin_clzll(rest[i]);
+            const uint64_t *before = o->words + order_before(o, n);
+            rest[i] &= ~((uint64_t)1 << n % 64);
+            for (uint32_t k = 0; k < words; k++) {
+                scratch[k] |= before[k];
+                rest[k] &= ~before[k];
+            }
+        }
 }
 
 /* ---- nodes */

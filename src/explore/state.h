@@ -1,8 +1,8 @@
 /* The inside of an exploration, private to this folder.
  *
- * A branch is one program that the function came to, with the player that carries it out and the order of its nodes. The
- * branches are a tree: a child is what the function does if an item comes out in another way than in its parent. A search
- * goes through the schedules of one branch that begin in a given way.
+ * A branch is one program that the function came to, with the player that carries it out and the order of its nodes.
+ * The branches are a tree: a child is what the function does if an item comes out in another way than in its parent. A
+ * search goes through the schedules of one branch that begin in a given way.
  *
  *     mr.explore(fn)
  *        |  bind/explore.c        calls the function protected; makes bytes of what it returns
@@ -11,7 +11,8 @@
  *        |  explore/steer.c       the chooser of that run, which follows a plan as far as there is one
  *        v
  *     explore/search.c            decides one pair after the other, in the order in which the commands were submitted
- *        |  explore/order.c       who comes before whom, closed transitively; decisions are taken back by a log of words
+ *        |  explore/order.c       who comes before whom, closed transitively; decisions are taken back by a log of
+ *           words
  *        |  player                the commands, in an order that agrees; marks return to where decisions were made
  *        v
  *     explore/outcome.c           the bytes of the value: which outcome, how often, the simplest schedule
@@ -42,9 +43,15 @@
 #ifndef MR_EXPLORE_STATE_H
 #define MR_EXPLORE_STATE_H
 
+#include "base/map.h"
 #include "explore/explore.h"
 #include "explore/order.h"
 #include "explore/steer.h"
+
+/* ---- addresses: address.c */
+
+/* Whether two outcomes first differ in the address of a Lua value; then what that is: "table". */
+bool mr_explore_address_kind(const mr_buffer *a, const mr_buffer *b, char *out_kind, size_t size);
 
 /* ---- branches: branch.c */
 
@@ -56,8 +63,8 @@ typedef struct {
     mr_tensor view; /* without storage */
 } value_part;
 
-/* Host functions may change variables, and so the value. So it is known only for the order in which they ran, and the places
- * between the host's calls at which they did. */
+/* Host functions may change variables, and so the value. So it is known only for the order in which they ran, and the
+ * places between the host's calls at which they did. */
 typedef MR_VEC(plan_step) function_order;
 typedef struct {
     function_order order;
@@ -69,30 +76,35 @@ typedef struct {
     uint32_t item;
     mr_difference_kind kind;
     uint64_t value;
-    uint64_t
-        functions; /* a hash of the set of host functions that have run by then: the child has what these have read */
+    /* a hash of the set of host functions that have run by then: the child has what these have
+     * read */
+    uint64_t functions;
 } branch_key;
 
 typedef struct branch branch;
 struct branch {
     mr_program *program;
-    mr_player *player;
+    mr_player *player;   /* NULL: taken back, see budget.c */
     steer_player *steer; /* the player's machine owns it */
     mr_player_mark *start;
     order order;
     uint8_t *classes; /* item_class, by item */
     bool *may_miss;   /* by item: as order_may_miss says, by the rules alone */
-    uint32_t
-        *breaks_at; /* by item: the first one from there on at which the host looks; count: none */
+    /* by item: the first one from there on at which the host looks; count: none */
+    uint32_t *breaks_at;
     uint64_t *conflicts;      /* by node: the earlier nodes that touch the same bytes */
     bool *known;              /* by node: that row is filled in */
     uint32_t count;           /* items */
     MR_VEC(variant) variants; /* of the text of the value; the first one is that of the own run */
     MR_VEC(value_part) parts;
     bool has_functions;
-    bool strayed; /* of its run */
-    uint32_t
-        sides[2]; /* items of the pair whose two orders are to be shown; UINT32_MAX: not known */
+    bool strayed;       /* of its run */
+    bool without_marks; /* going back is beginning anew: marks would take too much memory */
+    bool clean;         /* no value depends on which memory an allocation gets: proof.c */
+    size_t fixed_bytes,
+        host_bytes; /* what it takes beside its player, and the player's host memory */
+    /* items of the pair whose two orders are to be shown; UINT32_MAX: not known */
+    uint32_t sides[2];
 
     branch_key key; /* how its parent's items come out here */
     MR_VEC(branch *) children;
@@ -100,8 +112,25 @@ struct branch {
 
 typedef struct explorer explorer;
 
-/* Runs the function, forced into the plan. */
+/* A schedule that a run of the function took by itself, and the bytes of its value. */
+typedef struct {
+    plan plan;
+    mr_buffer value;
+    size_t text_size;
+} own_schedule;
+
+/* Runs the function, forced into the plan. It is recorded and cannot be searched yet. `out_own` may be NULL. */
+mr_status branch_record(explorer *e, const plan *forced, own_schedule *out_own,
+                        branch **out_branch);
+/* What carries the program out, and what is said of its items. Then branch_order, before it is searched. */
+mr_status branch_open(explorer *e, branch *b);
+mr_status branch_order(explorer *e, branch *b);
+/* All three. */
 mr_status branch_run(explorer *e, const plan *forced, branch **out_branch);
+/* Its player is taken back, or there again, at the beginning of the program. */
+void branch_close_player(branch *b);
+mr_status branch_open_player(explorer *e, branch *b);
+mr_status branch_go_to_start(explorer *e, branch *b); /* also where there is no player yet */
 /* Only runs it. *out_followed: it asked for all that the plan carries out. */
 mr_status branch_follow(const mr_explore_subject *subject, const plan *forced,
                         mr_explore_value *out_value, bool *out_followed);
@@ -117,10 +146,41 @@ static inline bool branch_share_memory(const mr_storage *a, const mr_storage *b)
 }
 /* The rows of all nodes of items [first, last], whose storages are there by now. */
 void branch_find_conflicts(branch *b, size_t first, size_t last);
-/* The bytes of the value as they are now, into `out`, after this schedule. Runs the function where its host functions ran
- * in another order than ever before. */
+/* The bytes of the value as they are now, into `out`, after this schedule. Runs the function where its host functions
+ * ran in another order than ever before. */
 mr_status branch_value(explorer *e, branch *b, const plan *schedule, mr_buffer *out,
                        size_t *out_text_size);
+
+/* ---- what needs no search: proof.c */
+
+/* Whether one schedule of the program stands for all: the hazard checker finds nothing in it, everything in it was
+ * followed, and nothing looks at what depends on the order. */
+mr_status proof_of_one(explorer *e, const branch *b, bool *out_proved);
+/* Whether no value of it depends on which memory an allocation gets. The order is that of the rules alone, and all
+ * nodes are placed. */
+mr_status proof_of_memory(const branch *b, bool *out_clean);
+
+/* ---- the budget: budget.c */
+
+double budget_now(void);
+/* The search, or a part of it, has so many seconds; 0: all that it needs. */
+void budget_end_at(explorer *e, double seconds_from_now);
+/* mr_machine.interrupted of players, for an explorer. */
+bool budget_interrupts(void *context);
+/* An interruption has come. True: by the clock; the search is then stopped, and the result says so. */
+bool budget_takes_interruption(explorer *e);
+/* To be called often: sets e->stop. Cheap. */
+void budget_look_at_clock(explorer *e);
+/* The same, and players and marks may go: for the loop of a search, where nobody reads a player. */
+void budget_look(explorer *e);
+/* Takes memory back until there is room for so many bytes more. If there is none for what the innermost search needs
+ * itself, the search is stopped; if there is none for more, the innermost search lets go of its player. */
+void budget_make_room(explorer *e, size_t more);
+/* All below the branch that nobody stands in. */
+void budget_drop_children(explorer *e, branch *b);
+bool budget_has_room(const explorer *e, size_t more);
+size_t budget_of_player(const explorer *e, const branch *b); /* what one takes, about */
+void budget_measure(explorer *e);                            /* after the first run */
 
 /* ---- the search: search.c */
 
@@ -153,17 +213,6 @@ mr_status search_branch(explorer *e, branch *b, const journey *begin, const orde
 
 /* ---- outcomes: outcome.c */
 
-typedef struct {
-    uint64_t hash;
-    size_t index;
-} outcome_place;
-
-typedef struct {
-    outcome_place *places;
-    size_t capacity;
-} outcome_table;
-
-void outcome_table_free(outcome_table *table);
 /* One more schedule came to this value. */
 mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, const mr_buffer *value,
                         size_t text_size);
@@ -183,12 +232,22 @@ struct explorer {
     const mr_explore_subject *subject;
     mr_explore_options options;
     mr_explore_result *result;
-    outcome_table table;
+    MR_MAP(size_t) places;   /* of outcomes, by a hash of the value */
     const mr_program *first; /* of the first run */
     uint64_t seed, draws;    /* of the machine, at the beginning */
     size_t branches;         /* that are open */
     bool stop;
-    int overtaking; /* of this pass: only schedules with so many pairs against the order of submission count; -1: all */
+    unsigned untried_lines;
+    double deadline, looked; /* budget.c */
+    uint64_t looks;
+    size_t store_most; /* bytes; 0: no bound */
+    bool no_room;      /* it was stopped by that */
+    own_schedule own;  /* of the first run */
+    branch *root;
+    struct search *innermost;
+    /* of this pass: only schedules with so many pairs against the order of submission count; -1:
+     * all */
+    int overtaking;
     bool excluded;   /* by that: there are schedules with more */
     bool estimating; /* only the number of schedules is of interest */
     double began, told;

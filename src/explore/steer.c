@@ -1,7 +1,8 @@
 /* The choosers of the exploration: see steer.h.
  *
- * Easiest to break: what must be carried out before an item is carried out before the item does anything. In a run of the
- * function that is when an observer is asked whether the item may be; the recorder has then looked at memory already. */
+ * Easiest to break: what must be carried out before an item is carried out before the item does anything. In a run of
+ * the function that is when an observer is asked whether the item may be; the recorder has then looked at memory
+ * already. */
 #include "explore/steer.h"
 
 #include <stdlib.h>
@@ -11,20 +12,20 @@
 
 /* ---- offers, in the order in which they were made */
 
-static void take_out(mr_step *items, size_t *count, size_t i, mr_step *out_step) {
+static void take_out(mr_device_step *items, size_t *count, size_t i, mr_device_step *out_step) {
     *out_step = items[i];
     --*count;
     memmove(items + i, items + i + 1, (*count - i) * sizeof *items);
 }
 
-static void withdraw_from(mr_step *items, size_t *count, const void *work) {
+static void withdraw_from(mr_device_step *items, size_t *count, const void *work) {
     size_t kept = 0;
     for (size_t i = 0; i < *count; i++)
         if (items[i].work != work) items[kept++] = items[i];
     *count = kept;
 }
 
-static size_t find(const mr_step *items, size_t count, const mr_command *command) {
+static size_t find(const mr_device_step *items, size_t count, const mr_command *command) {
     size_t i = 0;
     while (i < count && items[i].command != command) i++;
     return i;
@@ -32,12 +33,12 @@ static size_t find(const mr_step *items, size_t count, const mr_command *command
 
 /* ---- for a player */
 
-static bool player_offer(mr_chooser *chooser, const mr_step *step) {
+static bool player_offer(mr_chooser *chooser, const mr_device_step *step) {
     steer_player *s = (steer_player *)chooser;
     return mr_vec_push(&s->offers, *step);
 }
 
-static bool take_wanted(steer_player *s, mr_step *out_step) {
+static bool take_wanted(steer_player *s, mr_device_step *out_step) {
     if (s->next == s->wanted_count) return false;
     size_t i = find(s->offers.items, s->offers.count, s->wanted[s->next]);
     if (i == s->offers.count) return false;
@@ -46,7 +47,7 @@ static bool take_wanted(steer_player *s, mr_step *out_step) {
     return true;
 }
 
-static bool take_any(steer_player *s, mr_step *out_step) {
+static bool take_any(steer_player *s, mr_device_step *out_step) {
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < s->offers.count; i++)
             if (pass || s->allowed(s->context, s->offers.items[i].command)) {
@@ -57,7 +58,7 @@ static bool take_any(steer_player *s, mr_step *out_step) {
     return false;
 }
 
-static bool player_take(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step) {
+static bool player_take(mr_chooser *chooser, const mr_moment *moment, mr_device_step *out_step) {
     steer_player *s = (steer_player *)chooser;
     if (moment->point <= MR_CHOICE_SUBMIT) return false;
     if (take_wanted(s, out_step)) return true;
@@ -78,8 +79,8 @@ static void player_destroy(mr_chooser *chooser) {
     free(chooser);
 }
 
-/* What an allocation decides here is only whether it sees that the frees of other streams are over: the other policies of R30 depend on the
- * order alone. */
+/* What an allocation decides here is only whether it sees that the frees of other streams are over: the other policies
+ * of R30 depend on the order alone. */
 static bool is_asked(mr_open_choice what) {
     return what != MR_OPEN_REUSE_EVENT && what != MR_OPEN_REUSE_WAIT;
 }
@@ -115,7 +116,7 @@ static void player_load(mr_chooser *chooser, const void *copy) {
 
 mr_status steer_player_create(uint32_t grain, steer_player **out_steer) {
     steer_player *s = *out_steer = calloc(1, sizeof *s);
-    if (!s) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a chooser");
+    if (!s) return mr_no_memory("for a chooser");
     s->base = (mr_chooser){.name = "explorer",
                            .whole = grain < 2,
                            .slices = grain,
@@ -150,7 +151,7 @@ static uint32_t item_of(const steer_script *s, const mr_command *command) {
     return UINT32_MAX;
 }
 
-static bool script_offer(mr_chooser *chooser, const mr_step *step) {
+static bool script_offer(mr_chooser *chooser, const mr_device_step *step) {
     steer_script *s = (steer_script *)chooser;
     return mr_vec_push(&s->offers, *step);
 }
@@ -159,7 +160,7 @@ static bool is_planned(const steer_script *s) {
     return s->next < s->plan->steps.count && s->plan->steps.items[s->next].at <= present(s);
 }
 
-static bool take_planned(steer_script *s, mr_step *out_step) {
+static bool take_planned(steer_script *s, mr_device_step *out_step) {
     uint32_t command = s->plan->steps.items[s->next].command;
     for (size_t i = 0; i < s->offers.count; i++)
         if (item_of(s, s->offers.items[i].command) == command) {
@@ -171,7 +172,7 @@ static bool take_planned(steer_script *s, mr_step *out_step) {
 }
 
 /* The oldest: what was submitted first. */
-static bool take_oldest(steer_script *s, mr_step *out_step) {
+static bool take_oldest(steer_script *s, mr_device_step *out_step) {
     size_t oldest = 0;
     if (!s->offers.count) return false;
     for (size_t i = 1; i < s->offers.count; i++)
@@ -182,7 +183,7 @@ static bool take_oldest(steer_script *s, mr_step *out_step) {
 
 /* Behind the plan the host waits for as little as possible, and each query finds all work done, so that loops that ask
  * come to an end. */
-static bool take_next(steer_script *s, const mr_moment *moment, mr_step *out_step) {
+static bool take_next(steer_script *s, const mr_moment *moment, mr_device_step *out_step) {
     if (moment->point == MR_CHOICE_LOOK || moment->point == MR_CHOICE_SUBMIT) return false;
     if (is_planned(s) && !s->strayed) {
         if (take_planned(s, out_step)) return true;
@@ -194,12 +195,13 @@ static bool take_next(steer_script *s, const mr_moment *moment, mr_step *out_ste
     return take_oldest(s, out_step);
 }
 
-static bool script_take(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step) {
+static bool script_take(mr_chooser *chooser, const mr_moment *moment, mr_device_step *out_step) {
     steer_script *s = (steer_script *)chooser;
     if (!take_next(s, moment, out_step)) return false;
     plan_step step = {present(s), item_of(s, out_step->command)};
     if (out_step->command->kind == MR_COMMAND_HOST_FUNCTION && !mr_vec_push(&s->functions, step))
         s->strayed = true;
+    if (s->taken && !mr_vec_push(&s->taken->steps, step)) s->strayed = true;
     return true;
 }
 
@@ -249,9 +251,9 @@ static mr_status script_may(mr_observer *observer, const mr_command *command) {
     steer_script *s = steer_of(observer);
     let_move(s);
     if (mr_command_is(command, MR_TRAIT_LAUNCH) && !s->machine->in_host_function) {
-        struct submitted one = {command->seq, present(s)};
-        if (!mr_vec_push(&s->submitted, one))
-            return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to explore schedules");
+        /* The members of a meeting are asked about together, before the first is submitted. */
+        struct submitted one = {command->seq, present(s) + command->member};
+        if (!mr_vec_push(&s->submitted, one)) return mr_no_memory("to explore schedules");
     }
     return MR_OK;
 }
@@ -266,7 +268,7 @@ static void script_before(mr_observer *observer) {
 
 mr_status steer_script_create(const plan *forced, bool *out_gone, steer_script **out_steer) {
     steer_script *s = *out_steer = calloc(1, sizeof *s);
-    if (!s) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a chooser");
+    if (!s) return mr_no_memory("for a chooser");
     *out_gone = false;
     s->gone = out_gone;
     s->plan = forced;
@@ -297,6 +299,7 @@ mr_status steer_script_attach(steer_script *s, mr_machine *machine, const mr_rec
 void steer_script_detach(steer_script *s) {
     static const plan none = {.grain = 1};
     s->plan = &none; /* the machine may ask it for steps until it is given another chooser */
+    s->taken = NULL;
     s->gone = NULL;
     if (s->machine) mr_observer_remove(s->machine, &s->observer);
     s->machine = NULL;

@@ -10,16 +10,16 @@
 
 /* ---- plans: a schedule as numbers */
 
-/* While the host is at item `at` (before it does what the item asks, or in it, where it waits there) one part of the
- * command is carried out that item `command` submitted. */
+/* One part of the command that item `command` submitted is carried out while the host is at item
+ * `at`: before it does what the item asks, or inside of it, where it waits. */
 typedef struct {
     uint32_t at, command;
 } plan_step;
 
 #define PLAN_NO_ITEM UINT32_MAX
 
-/* An answer to a question that CUDA leaves open, at item `at`. A query is answered no because the record, wait or free of item
- * `behind` comes after it; PLAN_NO_ITEM: it is no such answer. */
+/* An answer to a question that CUDA leaves open, at item `at`. A query is answered no because the record, wait or free
+ * of item `behind` comes after it; PLAN_NO_ITEM: it is no such answer. */
 typedef struct {
     uint32_t at;
     bool yes;
@@ -43,7 +43,7 @@ bool plan_read(plan *out, const char *text);
 
 typedef struct {
     mr_chooser base;
-    MR_VEC(mr_step) offers;
+    MR_VEC(mr_device_step) offers;
     const mr_command *const *wanted; /* these, in this order */
     size_t wanted_count, next;
     bool answer, answered; /* what `decide` says; it was asked */
@@ -59,7 +59,7 @@ mr_status steer_player_create(uint32_t grain, steer_player **out_steer);
 
 typedef struct {
     mr_chooser base;
-    MR_VEC(mr_step) offers;
+    MR_VEC(mr_device_step) offers;
     const plan *plan;
     size_t next, next_answer;
     mr_observer observer;
@@ -71,12 +71,13 @@ typedef struct {
     })
     submitted;                   /* by seq */
     MR_VEC(plan_step) functions; /* host functions, in the order in which they ran */
+    plan *taken;                 /* all steps are added to it; NULL: they are not kept */
     bool strayed;                /* it could not do as the plan says */
     bool *gone;                  /* where it says that the machine has destroyed it */
 } steer_script;
 
-/* To be given to the machine, which owns it; then `attach`, after the recorder's beginning, so that the recorder is told
- * first. The plan must stay. */
+/* To be given to the machine, which owns it; then `attach`, after the recorder's beginning, so that the recorder is
+ * told first. The plan must stay. */
 mr_status steer_script_create(const plan *forced, bool *out_gone, steer_script **out_steer);
 mr_status steer_script_attach(steer_script *s, mr_machine *machine, const mr_recorder *recorder);
 void steer_script_detach(steer_script *s);

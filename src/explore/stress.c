@@ -1,7 +1,7 @@
-/* Delays at random: see stress.h. An observer that submits work of its own when it is told of a command. Easiest to break:
- * it is told of that, too. And no query may tell of a delay: a stream whose work is done is idle for the script, also while
- * a delay is left in it. So an event lies before the delays at the end of a stream that works, and where it is done when the
- * script asks, the delays end first. */
+/* Delays at random: see stress.h. An observer that submits work of its own when it is told of a command. Easiest to
+ * break: it is told of that, too. And no query may tell of a delay: a stream whose work is done is idle for the script,
+ * also while a delay is left in it. So an event lies before the delays at the end of a stream that works, and where it
+ * is done when the script asks, the delays end first. */
 #include "explore/stress.h"
 
 #include <stdlib.h>
@@ -17,8 +17,8 @@ typedef struct {
     mr_stream *stream; /* one reference */
     mr_event *before; /* recorded behind the script's work, before the delays; NULL: not yet made */
     bool ends_in_delay;
-    bool
-        was_idle; /* the script's work was done when the first of these delays came: `before` is not needed */
+    /* the script's work was done when the first of these delays came: `before` is not needed */
+    bool was_idle;
 } met_stream;
 
 struct mr_stress {
@@ -127,7 +127,7 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
 mr_status mr_stress_begin(mr_machine *machine, uint64_t seed, uint64_t longest_ns,
                           mr_stress **out_stress) {
     mr_stress *s = *out_stress = calloc(1, sizeof *s);
-    if (!s) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for delays");
+    if (!s) return mr_no_memory("for delays");
     s->observer = (mr_observer){.name = "stress", .may = may, .did = did};
     s->machine = machine;
     s->state = seed;

@@ -1,9 +1,9 @@
-/* The two orders of a hazard: of all schedules that are carried out, the simplest one in which its first access comes before
- * its second, and the simplest one the other way round.
+/* The two orders of a hazard: of all schedules that are carried out, the simplest one in which its first access comes
+ * before its second, and the simplest one the other way round.
  *
- * A report names its accesses by the numbers that their commands had in the run that was checked. The function asks for the
- * same in each run until it reads another value, so the same number is the same command; where it is not, the line decides.
- * Easiest to break: one line may be carried out several times, in the same stream, too. */
+ * A report names its accesses by the numbers that their commands had in the run that was checked. The function asks for
+ * the same in each run until it reads another value, so the same number is the same command; where it is not, the line
+ * decides. Easiest to break: one line may be carried out several times, in the same stream, too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,7 +83,7 @@ mr_status witness_look(explorer *e, const branch *b, const plan *schedule, uint3
     mr_explore_outcome *w = &e->result->witness[first > second];
     if (w->schedule && w->switches <= overtaken) return MR_OK;
     char *copy = malloc(value->size + 1);
-    if (!copy) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an outcome");
+    if (!copy) return mr_no_memory("for an outcome");
     if (value->size) memcpy(copy, value->data, value->size);
     copy[value->size] = 0;
     free(w->value);

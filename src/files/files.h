@@ -1,7 +1,8 @@
 /* Tensors in files: NumPy's .npy, which holds one array, and .safetensors, which holds many by name.
  *
- * A file may be anything: it is from the network, cut off, or made to do harm. So its header is checked as a whole before
- * memory is allocated for a tensor, and no size is believed that the file does not have. Reading runs no code of the file.
+ * A file may be anything: it is from the network, cut off, or made to do harm. So its header is checked as a whole
+ * before memory is allocated for a tensor, and no size is believed that the file does not have. Reading runs no code of
+ * the file.
  *
  * Easiest to break: sums of offsets. All of them are compared with the size of the file, by subtraction. */
 #ifndef MR_FILES_FILES_H
@@ -18,8 +19,8 @@ typedef struct {
     mr_dtype dtype;
     int ndim;
     int64_t shape[MR_MAX_DIMS];
-    bool
-        first_dim_is_fastest; /* Fortran's order: the elements lie as those of the transposed shape in C's order */
+    /* Fortran's order: the elements lie as those of the transposed shape in C's order */
+    bool first_dim_is_fastest;
     bool swapped;           /* the bytes of an element are in the other order than this machine's */
     uint64_t offset, bytes; /* of the elements, from the begin of the file */
 } mr_file_tensor;

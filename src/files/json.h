@@ -1,5 +1,5 @@
-/* Inside src/files only: a reader of JSON for headers. It goes through a text once and makes no tree: the caller asks for
- * what the format has at each place.
+/* Inside src/files only: a reader of JSON for headers. It goes through a text once and makes no tree: the caller asks
+ * for what the format has at each place.
  *
  * Each function skips white space first and returns whether what it asks for was there. If not, the reader is left
  * there, and the text is bad for this caller. Duplicate keys are the caller's to find. */

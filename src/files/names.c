@@ -1,4 +1,4 @@
-/* What the dtypes are called in files. */
+/* The names of dtypes in files. */
 #include "files/formats.h"
 
 #include <string.h>

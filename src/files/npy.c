@@ -1,8 +1,8 @@
-/* NumPy's .npy, versions 1 to 3: six bytes of magic, the version, the length of the header, the header (a Python dict as
- * text), and the elements.
+/* NumPy's .npy, versions 1 to 3: six bytes of magic, the version, the length of the header, the header (a Python dict
+ * as text), and the elements.
  *
- * The dict is read by its grammar and not evaluated, so it may have its keys in any order, and nothing but the three that
- * the format has. */
+ * The dict is read by its grammar and not evaluated, so it may have its keys in any order, and nothing but the three
+ * that the format has. */
 #include "files/formats.h"
 
 #include <inttypes.h>
@@ -193,7 +193,7 @@ mr_status mr_npy_read(mr_tensor_file *file) {
     uint64_t offset = 0, size = 0;
     MR_TRY(find_header(file, &offset, &size));
     char *header = malloc((size_t)size + 1);
-    if (!header) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to read `%.300s`", file->path);
+    if (!header) return mr_no_memory("to read `%.300s`", file->path);
     mr_file_tensor tensor = {.offset = offset + size};
     mr_status status = mr_file_take(file, offset, size, "the header", header);
     text t = {header, header + size};
@@ -206,8 +206,7 @@ mr_status mr_npy_read(mr_tensor_file *file) {
                            "the file ends in the middle of the elements: the shape needs %" PRIu64
                            " bytes, and there are %" PRIu64,
                            tensor.bytes, file->size - tensor.offset);
-    if (!mr_vec_push(&file->tensors, tensor))
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to read `%.300s`", file->path);
+    if (!mr_vec_push(&file->tensors, tensor)) return mr_no_memory("to read `%.300s`", file->path);
     return MR_OK;
 }
 
@@ -236,7 +235,7 @@ mr_status mr_npy_write(FILE *file, const mr_tensor *t) {
     mr_buffer_puts(&header, "\n");
     if (header.failed) {
         mr_buffer_free(&header);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to write a header");
+        return mr_no_memory("to write a header");
     }
     const unsigned char version[] = {1, 0, header.size & 255, (unsigned char)(header.size >> 8)};
     fwrite(magic, 1, MAGIC, file);

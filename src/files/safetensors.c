@@ -1,8 +1,8 @@
-/* .safetensors: the length of the header in 8 bytes, the header (a JSON object: for each tensor its dtype, its shape and
- * where its bytes are), and the bytes of all tensors, without gaps.
+/* .safetensors: the length of the header in 8 bytes, the header (a JSON object: for each tensor its dtype, its shape
+ * and where its bytes are), and the bytes of all tensors, without gaps.
  *
- * Easiest to break: each byte behind the header belongs to exactly one tensor. The format demands it, so that nothing can
- * be hidden in a file, and no two tensors share memory. */
+ * Easiest to break: each byte behind the header belongs to exactly one tensor. The format demands it, so that nothing
+ * can be hidden in a file, and no two tensors share memory. */
 #include "files/formats.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@ static const uint64_t most_header = 100000000; /* the format's own limit */
 static const char notes_key[] = "__metadata__";
 
 static mr_status no_memory(const mr_tensor_file *file) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to read `%.300s`", file->path);
+    return mr_no_memory("to read `%.300s`", file->path);
 }
 
 /* What is wrong at the place where the reader is. */
@@ -364,5 +364,5 @@ mr_status mr_safetensors_write(FILE *file, const mr_named_tensor *tensors, size_
         mr_elements_write(file, ((const mr_named_tensor *)sorted[i])->tensor);
     free(sorted);
     free(texts);
-    return complete ? MR_OK : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to write a header");
+    return complete ? MR_OK : mr_no_memory("to write a header");
 }

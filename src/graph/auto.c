@@ -12,7 +12,7 @@
 
 mr_status mr_auto_new(const mr_caller *caller, mr_auto **out_auto) {
     mr_auto *a = *out_auto = calloc(1, sizeof *a);
-    if (!a) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a function of graphs");
+    if (!a) return mr_no_memory("for a function of graphs");
     a->machine = caller->machine;
     a->epoch = caller->machine->epoch;
     snprintf(a->why, sizeof a->why, "it has not been called");
@@ -74,7 +74,7 @@ static mr_status begin(mr_auto *a, mr_stream *stream) {
     a->now.seed = a->machine->seed;
     a->now.first_draw = a->machine->draws;
     const char *objection = mr_auto_join(a, stream);
-    if (objection) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a call");
+    if (objection) return mr_no_memory("for a call");
     return a->has_last && !a->last_reason[0] ? mr_auto_hold(a) : mr_auto_record(a);
 }
 
@@ -154,8 +154,9 @@ static mr_status make_graph(const mr_caller *caller, mr_auto *a) {
 
 /* ---- a launch in the place of what was held */
 
-/* A node has no stream, so it does not come after the earlier work of the stream on which it was captured, nor before its later
- * work (R41). The call would. These waits are named after the launch: the script made none that could be judged. */
+/* A node has no stream, so it does not come after the earlier work of the stream on which it was captured, nor before
+ * its later work (R41). The call would. These waits are named after the launch: the script made none that could be
+ * judged. */
 static mr_status surround(mr_auto *a, bool before) {
     mr_caller nobody = {.machine = a->machine, .in_place = true};
     for (size_t i = 1; i < a->streams.count; i++) {
@@ -219,7 +220,7 @@ static void keep_why(mr_auto *a, const char *why) {
     snprintf(a->why, sizeof a->why, "%s", why);
 }
 
-/* What the next call is compared with is what this one submitted. */
+/* The next call is compared with the commands of this one. */
 static void keep_sequence(mr_auto *a, bool failed) {
     mr_auto_stop_recording(a);
     if (a->shortened) snprintf(a->reason, sizeof a->reason, "memory was out");

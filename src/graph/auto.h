@@ -1,17 +1,18 @@
-/* Functions that become graphs by themselves (mr.graph.auto). The function runs at each call, since only so it is known what
- * it submits; what it submits is compared with what its last call submitted.
+/* Functions that become graphs by themselves (mr.graph.auto). The function runs at each call, since only so it is known
+ * what it submits; what it submits is compared with what its last call submitted.
  *
  *   recorded  The call is carried out as always, and an observer notes what it submits. So is the first call.
- *   held      What the call submits is held back and compared, one submission after the other. If all of it is the same,
- *             the end of the call launches a graph of it: of the first such call, instantiated once.
+ *   held      What the call submits is held back and compared, one submission after the other. If all of it is the
+ *             same, the end of the call launches a graph of it: of the first such call, instantiated once.
  *             At the first difference, or where the host needs the device, everything held so far is submitted, and the
  *             rest of the call is recorded. So values never depend on which of both a call was.
  *
- * Compared are kinds, streams, operands (storage, view, access), numbers, and who waits for whom. What the call
- * allocates counts as the same if it is the same allocation in the same order.
+ * Compared are kinds, streams, operands (storage, view, access), numbers, and who waits for whom.
+ * Memory that the call allocates counts as the same if it is the same allocation in the same
+ * order.
  *
- * A launch comes after the earlier work of each stream that the function uses and before its later work, and events that it
- * records can be waited for afterwards.
+ * A launch comes after the earlier work of each stream that the function uses and before its later work, and events
+ * that it records can be waited for afterwards.
  *
  * Memory: allocations of a held call get the memory that the same allocations of the graph have. So what a call returns
  * holds until the next call; then the older tensors are errors (mr_storage.generation), never wrong values.
@@ -30,8 +31,8 @@ void mr_auto_free(
 
 mr_machine *mr_auto_machine(const mr_auto *a);
 
-/* Around a call of the function, `stream` being the current one. After a begin that fails there is no end. `failed`: the
- * function raised an error. The end submits what was held, also then. */
+/* Around a call of the function, `stream` being the current one. After a begin that fails there is no end. `failed`:
+ * the function raised an error. The end submits what was held, also then. */
 mr_status mr_auto_begin(const mr_caller *caller, mr_auto *a, mr_stream *stream);
 mr_status mr_auto_end(const mr_caller *caller, mr_auto *a, bool failed);
 

@@ -1,6 +1,6 @@
-/* Calls that are held: the streams capture by the rules of this file, which keep each submission and compare it with that of
- * the last call. What cannot be held ends the hold and is then done as always, so no call of the script fails because it
- * is held, and none sees that it is.
+/* Calls that are held: the streams capture by the rules of this file, which keep each submission
+ * and compare it with that of the last call. A call that cannot be held ends the hold, then runs
+ * normally. So no call fails because it is held, and none sees that it is.
  *
  * Easiest to break: the order. Whatever reaches the device another way has to end the hold first, as what is held comes
  * before it. And a command that was made before the hold ended needs a new number, as those that were held got theirs
@@ -13,10 +13,6 @@
 
 static mr_auto *held_call(const mr_machine *machine) {
     return captures_of(machine)->call;
-}
-
-static mr_status no_memory(void) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for what a call submits");
 }
 
 /* ---- the end of a hold */
@@ -132,7 +128,8 @@ static mr_status submit_later(mr_auto *a, mr_command *command) {
         objection = "is on a stream that did not wait for the current one: let it wait for it, so "
                     "that it is a part of the graph";
     if (objection) return object(a, command->where, command->name, objection);
-    if (!mr_sequence_add_work(&a->now, command, true)) return no_memory();
+    if (!mr_sequence_add_work(&a->now, command, true))
+        return mr_no_memory("for what a call submits");
     return compare_newest(a);
 }
 
@@ -161,7 +158,7 @@ static mr_status note(mr_auto *a, mr_event *event, mr_stream *stream) {
     captured_record *made = calloc(1, sizeof *made);
     if (!made || !mr_index_add(&made->nodes, (uint32_t)a->now.list.count - 1)) {
         free(made);
-        return no_memory();
+        return mr_no_memory("for what a call submits");
     }
     made->capture = a->id;
     if (event->captured) captures_of(a->machine)->base.rules->forget_event(event);
@@ -176,7 +173,7 @@ static mr_status record(const mr_caller *caller, mr_event *event, mr_stream *str
         MR_TRY(object(a, caller->where, "record_event",
                       "records an event that takes times, which a graph has only at its end"));
     else if (!mr_sequence_add_record(&a->now, event, stream, caller->where, true))
-        return no_memory();
+        return mr_no_memory("for what a call submits");
     else MR_TRY(compare_newest(a));
     if (a->phase != CALL_HELD) return mr_event_record(caller, event, stream);
     return note(a, event, stream);
@@ -209,7 +206,8 @@ static mr_status wait(const mr_caller *caller, mr_stream *stream, mr_event *even
         uint32_t of = found->nodes.items[0];
         MR_TRY(take_part(a, caller, stream));
         if (a->phase == CALL_HELD) {
-            if (!mr_sequence_add_wait(&a->now, of, stream, caller->where)) return no_memory();
+            if (!mr_sequence_add_wait(&a->now, of, stream, caller->where))
+                return mr_no_memory("for what a call submits");
             MR_TRY(compare_newest(a));
         }
     }
@@ -249,7 +247,8 @@ static mr_status reuse(const mr_caller *caller, uint64_t bytes, mr_stream *strea
     if (!a->executable) return MR_OK;
     mr_storage *storage = memory_of_graph(a);
     mr_auto_tell_reused(a, storage);
-    if (!mr_sequence_add_alloc(&a->now, storage, stream, caller->where, true)) return no_memory();
+    if (!mr_sequence_add_alloc(&a->now, storage, stream, caller->where, true))
+        return mr_no_memory("for what a call submits");
     hand_out(storage, caller->where);
     *out_storage = storage;
     return MR_OK;
@@ -264,7 +263,8 @@ static mr_status alloc_stream(const mr_caller *caller, mr_stream *stream, mr_str
 static mr_status allocated(const mr_caller *caller, mr_stream *stream, mr_storage *storage) {
     mr_auto *a = held_call(caller->machine);
     if (!a || a->phase != CALL_HELD) return MR_OK; /* a finalizer ended it: it was recorded */
-    if (!mr_sequence_add_alloc(&a->now, storage, stream, caller->where, true)) return no_memory();
+    if (!mr_sequence_add_alloc(&a->now, storage, stream, caller->where, true))
+        return mr_no_memory("for what a call submits");
     return MR_OK;
 }
 

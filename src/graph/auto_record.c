@@ -1,7 +1,9 @@
-/* Calls that are carried out as always, while an observer notes what they submit, and what keeps them from being a graph.
+/* Calls that are carried out as always, while an observer notes what they submit, and what keeps them from being a
+ * graph.
  *
- * Easiest to break: something that only happens in a recorded call, and is not noticed there, is missing in the launch of a
- * later call. What is not understood is therefore an objection. */
+ * Easiest to break: something that only happens in a recorded call, and is not noticed there, is
+ * missing in the launch of a later call. A call that is not understood is therefore an
+ * objection. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +20,7 @@ const char mr_auto_frees[] = "frees memory, which a graph keeps: leave it to the
 
 /* ---- streams */
 
-bool mr_auto_has_stream(const mr_auto *a, const mr_stream *stream) {
+static bool has_stream(const mr_auto *a, const mr_stream *stream) {
     for (size_t i = 0; i < a->streams.count; i++)
         if (a->streams.items[i] == stream) return true;
     return false;
@@ -26,7 +28,7 @@ bool mr_auto_has_stream(const mr_auto *a, const mr_stream *stream) {
 
 /* R3 orders a blocking stream and the default stream without an event, which a graph would not know. */
 const char *mr_auto_join(mr_auto *a, mr_stream *stream) {
-    if (mr_auto_has_stream(a, stream)) return NULL;
+    if (has_stream(a, stream)) return NULL;
     bool beside = stream != a->origin;
     if (beside && stream->kind == MR_STREAM_LEGACY)
         return "uses the default stream beside another stream";
@@ -73,7 +75,7 @@ static const char *objection_to_draw(const mr_auto *a, const mr_command *command
 static void note_work(mr_auto *a, const mr_command *command) {
     const char *objection = mr_auto_objection(command);
     if (!objection) objection = objection_to_draw(a, command);
-    if (!objection && !mr_auto_has_stream(a, command->stream))
+    if (!objection && !has_stream(a, command->stream))
         objection = "is on a stream that did not wait for the current one: let it wait for it, so "
                     "that it is a part of the graph";
     if (objection) mr_auto_object(a, command->where, command->name, objection);
@@ -132,7 +134,14 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
         break;
     case MR_COMMAND_STREAM_CREATE:
     case MR_COMMAND_STREAM_CLOSE: break; /* the use of a stream that no other call has is seen */
-    default:
+    case MR_COMMAND_STREAM_SYNC:
+    case MR_COMMAND_EVENT_SYNC:
+    case MR_COMMAND_DEVICE_SYNC:
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_EVENT_QUERY:
+    case MR_COMMAND_HOST_ACCESS:
+    case MR_COMMAND_RESET:
+        MR_ACCOUNT_LIST(MR_COMMAND_CASE)
         mr_auto_object(a, command->where, command->name,
                        "is done by the host, which waits for the device or touches memory");
     }

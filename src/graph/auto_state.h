@@ -1,6 +1,6 @@
-/* The inside of functions that become graphs by themselves (auto.h). Files from below: sequence.c, auto_record.c (calls that are
- * carried out), auto_tell.c (what observers are told in place of a launch); auto_hold.c (calls that are held back),
- * auto.c. */
+/* The inside of functions that become graphs by themselves (auto.h). Files from below: sequence.c, auto_record.c (calls
+ * that are carried out), auto_tell.c (what observers are told in place of a launch); auto_hold.c (calls that are held
+ * back), auto.c. */
 #ifndef MR_GRAPH_AUTO_STATE_H
 #define MR_GRAPH_AUTO_STATE_H
 
@@ -22,7 +22,7 @@ struct mr_auto {
     uint64_t id;        /* of the call that is held, among those of captures */
     sequence last, now; /* what the last call submitted, and this one so far */
     bool has_last;
-    /* Why no graph can do the call; "": one can. Of `last`, and of `now`. */
+    /* Why no graph can do the call; "": one can. For `last`, and for `now`. */
     char last_reason[300], reason[300];
     char why[600];
     bool shortened;            /* memory for `now` was out: it is not all of it */
@@ -41,7 +41,6 @@ extern const char mr_auto_frees[]; /* what to say of a free */
 const char *mr_auto_objection(const mr_command *command);
 /* The stream takes part from now on. NULL, or why it cannot. */
 const char *mr_auto_join(mr_auto *a, mr_stream *stream);
-bool mr_auto_has_stream(const mr_auto *a, const mr_stream *stream);
 /* From here on the call is recorded. */
 mr_status mr_auto_record(mr_auto *a);
 void mr_auto_stop_recording(mr_auto *a);

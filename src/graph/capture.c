@@ -1,5 +1,5 @@
-/* Captures: how they begin and end (R35, R36, R41), and what the model asks of them meanwhile. capture_stream.c, capture_event.c and
- * capture_memory.c do what is asked; rules.c refuses the rest.
+/* Captures: how they begin and end (R35, R36, R41), and what the model asks of them meanwhile. capture_stream.c,
+ * capture_event.c and capture_memory.c do what is asked; rules.c refuses the rest.
  *
  * Easiest to break: whatever way a capture ends, all its streams can be used as before. */
 #include <stdlib.h>
@@ -9,7 +9,8 @@
 
 /* ---- the rules, as the model asks for them */
 
-/* Memory comes and goes by the model's own calls, and not by nodes of this kind: what arrives here is the collector's. */
+/* Memory comes and goes by the model's own calls, and not by nodes of this kind: what arrives here is the
+ * collector's. */
 static mr_status submit(mr_command *command, bool *out_taken) {
     captured_stream *s = command->stream->capture;
     if (command->kind == MR_COMMAND_FREE) return MR_OK;

@@ -1,4 +1,5 @@
-/* Events of captures: what a record keeps and a wait adds (R36, R37), and those of outside that each launch carries out (R45).
+/* Events of captures: what a record keeps and a wait adds (R36, R37), and those of outside that each launch carries out
+ * (R45).
  *
  * A record keeps a copy of its stream's frontier, and a wait adds that copy to another stream's.
  *

@@ -1,7 +1,7 @@
 /* Capturing streams, and the nodes that they are given (R35, R36).
  *
- * Each capturing stream has a frontier: the nodes that its next one comes after. A node replaces the frontier of its stream.
- * capture_event.c copies frontiers from stream to stream.
+ * Each capturing stream has a frontier: the nodes that its next one comes after. A node replaces the frontier of its
+ * stream. capture_event.c copies frontiers from stream to stream.
  *
  * Easiest to break: a call that fails must leave the frontier as it was. */
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "graph/state.h"
 
 mr_status mr_capture_no_memory(const char *what) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for %s of a capture", what);
+    return mr_no_memory("for %s of a capture", what);
 }
 
 /* ---- streams that capture */

@@ -1,8 +1,8 @@
 /* Graphs: capturing what streams are given instead of carrying it out (R35-R41), and launching it (R42-R45).
  *
- * A capture is under way on one stream, its origin, and on those that joined it by waiting for one of its events. It makes
- * a graph: a list of nodes in the order of their capture, each with the nodes that it comes after. A graph does not
- * change. An executable launches one; two executables of one graph may run at once.
+ * A capture is under way on one stream, its origin, and on those that joined it by waiting for one of its events. It
+ * makes a graph: a list of nodes in the order of their capture, each with the nodes that it comes after. A graph does
+ * not change. An executable launches one; two executables of one graph may run at once.
  *
  * A launch becomes commands: the nodes lose their streams and are spread over lanes, the first of which is the
  * launch's stream; records and waits between the lanes give exactly the order of the graph's edges. So backends, the
@@ -25,7 +25,6 @@ typedef struct mr_graph_pool mr_graph_pool; /* counted */
 /* For the caller's current device. Graphs that are captured with it share memory: a capture uses again what earlier
  * graphs of the pool have allocated and no tensor of the script refers to. */
 mr_status mr_graph_pool_new(const mr_caller *caller, mr_graph_pool **out_pool);
-void mr_graph_pool_retain(mr_graph_pool *pool);
 void mr_graph_pool_release(mr_graph_pool *pool); /* accepts NULL */
 
 typedef struct {
@@ -43,17 +42,17 @@ typedef enum { MR_CAPTURE_GLOBAL, MR_CAPTURE_THREAD, MR_CAPTURE_RELAXED } mr_cap
 typedef struct {
     mr_capture_mode mode;
     mr_graph_pool *pool; /* whose memory the graph shares (R44); borrowed; NULL: none */
-    bool
-        keeps_memory; /* a second launch with memory that was not freed is an error, as in CUDA without
-                        * cudaGraphInstantiateFlagAutoFreeOnLaunch (R44) */
+    /* a second launch with memory that was not freed is an error, as in CUDA without
+     * cudaGraphInstantiateFlagAutoFreeOnLaunch (R44) */
+    bool keeps_memory;
 } mr_capture_options;
 
 /* R35. Not on the legacy stream (900), nor on a stream that captures (401). */
 mr_status mr_capture_begin(const mr_caller *caller, mr_stream *stream,
                            const mr_capture_options *options);
 /* Ends the capture that began on `stream`. 401: none did, and nothing happens; 908: another thread began it. After
- * 901 (something illegal was asked for meanwhile) and 904 (a stream was not joined) there is no graph; the streams can be used as
- * before in each case. The caller owns one reference. */
+ * 901 (something illegal was asked for meanwhile) and 904 (a stream was not joined) there is no graph; the streams can
+ * be used as before in each case. The caller owns one reference. */
 mr_status mr_capture_finish(const mr_caller *caller, mr_stream *stream, mr_graph **out_graph);
 /* Ends it, if there is one, and forgets what was captured. */
 void mr_capture_abandon(mr_stream *stream);
@@ -93,7 +92,6 @@ uint32_t mr_graph_edge_count(const mr_graph *graph);
 uint64_t mr_graph_id(const mr_graph *graph);    /* of its capture */
 mr_site mr_graph_begun(const mr_graph *graph);  /* the line that began the capture */
 uint64_t mr_graph_bytes(const mr_graph *graph); /* of memory that was allocated in the capture */
-uint32_t mr_graph_draws(const mr_graph *graph); /* operations that draw random numbers */
 mr_device *mr_graph_device(const mr_graph *graph);
 
 /* "kernel", "copy", "host function", "alloc", "free", "record", "wait" */
@@ -117,7 +115,8 @@ mr_graph_node mr_executable_node_at(const mr_executable *executable, uint32_t i)
 uint32_t mr_executable_lanes(const mr_executable *executable); /* that may run at once */
 /* On a backend with graphs of its own: why the last launch was submitted command by command; NULL: it was not. */
 const char *mr_executable_expanded(const mr_executable *executable);
-/* On such a backend: why it could not apply the last update to its graph, and made a new one, in its own words; NULL: it could. */
+/* On such a backend: why it could not apply the last update to its graph, and made a new one, in its own words; NULL:
+ * it could. */
 const char *mr_executable_rebuilt(const mr_executable *executable);
 
 /* Launches it on a stream of the graph's device, after the earlier work of that stream and the earlier launches of this
@@ -130,9 +129,9 @@ mr_status mr_executable_launch(const mr_caller *caller, mr_executable *executabl
 mr_status mr_executable_update(const mr_caller *caller, mr_executable *executable, mr_graph *graph);
 /* Whether later launches carry out node i. Its order holds either way. Not for memory (invalid-argument). */
 mr_status mr_executable_enable(mr_executable *executable, uint32_t i, bool on);
-/* In later launches node i (which exists) reads, writes and computes with what the only node of `from` does, a graph that was
- * captured for this call; an update takes that back. invalid-argument, and nothing changes: `from` has another number of nodes, or
- * its node is another operation (R43). */
+/* In later launches node i (which exists) reads, writes and computes with what the only node of `from` does, a graph
+ * that was captured for this call; an update takes that back. invalid-argument, and nothing changes: `from` has another
+ * number of nodes, or its node is another operation (R43). */
 mr_status mr_executable_set(const mr_caller *caller, mr_executable *executable, uint32_t i,
                             const mr_graph *from);
 

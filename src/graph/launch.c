@@ -2,7 +2,8 @@
  * launch. So the launch comes after that stream's earlier work and before its later work. R42: it also waits for the
  * executable's last launch.
  *
- * Easiest to break: a launch is one call to the user, so all that can be checked is checked before the first command. */
+ * Easiest to break: a launch is one call to the user, so all that can be checked is checked before the first
+ * command. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,6 @@
 
 static const char launch_name[] = "launch";
 
-static mr_status no_memory(void) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an executable graph");
-}
-
 /* ---- coming and going */
 
 static mr_status fill(mr_executable *x) {
@@ -27,7 +24,7 @@ static mr_status fill(mr_executable *x) {
     x->enabled = malloc(graph->nodes.count + 1);
     x->lanes = calloc(x->lowered.lanes.count + 1, sizeof *x->lanes);
     x->events = calloc(x->lowered.events + 1, sizeof *x->events);
-    if (!x->enabled || !x->lanes || !x->events) return no_memory();
+    if (!x->enabled || !x->lanes || !x->events) return mr_no_memory("for an executable graph");
     for (uint32_t i = 0; i < graph->nodes.count; i++) {
         x->enabled[i] = !graph->nodes.items[i].off;
         x->has_events |= mr_command_has(x->commands[i], MR_PART_EVENT);
@@ -53,7 +50,7 @@ mr_status mr_graph_instantiate(const mr_caller *caller, mr_graph *graph,
     *out_executable = NULL;
     MR_TRY(check_instantiate(caller, graph));
     mr_executable *x = calloc(1, sizeof *x);
-    if (!x) return no_memory();
+    if (!x) return mr_no_memory("for an executable graph");
     x->refs = 1;
     x->graph = graph;
     mr_graph_retain(graph);

@@ -1,6 +1,6 @@
-/* Lowering: spreads the nodes of a graph over lanes, each of which a launch carries out on a stream of its own, and finds the
- * records and waits between them. What follows is exactly the order of the edges: a node goes to a lane only behind a
- * node that it comes after anyway.
+/* Lowering: spreads the nodes of a graph over lanes, each of which a launch carries out on a
+ * stream of its own, and finds the records and waits between them. The lanes keep exactly the
+ * order of the edges: a node goes to a lane only behind a node that it comes after anyway.
  *
  * A lane knows how far it is behind each other lane (`seen`); a wait that would add nothing is left out. */
 #include <stdlib.h>
@@ -17,8 +17,8 @@ typedef struct {
     uint32_t *place;        /* by node: how many nodes its lane has up to it */
     uint32_t *event_of;     /* by node: its record, or NONE */
     MR_VEC(uint32_t) tails; /* by lane: its last node so far, or NONE */
-    uint32_t
-        *seen; /* lane * lanes + other: how many nodes of `other` come before the lane's next one */
+    /* lane * lanes + other: how many nodes of `other` come before the lane's next one */
+    uint32_t *seen;
     uint32_t **known; /* by event: `seen` of its lane at the record */
     bool failed;
 } lowering;
@@ -167,7 +167,7 @@ mr_status mr_graph_lower(const mr_graph *graph, lowered *out) {
     mr_vec_free(&w.tails);
     if (!w.failed) return MR_OK;
     mr_lowered_free(out);
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to instantiate a graph");
+    return mr_no_memory("to instantiate a graph");
 }
 
 void mr_lowered_free(lowered *l) {

@@ -1,5 +1,5 @@
-/* Executables as graphs of the backend's own: which of them it can carry out in one call, and the plan that it makes its graph of.
- * The others are launched node by node, and `expanded` says why.
+/* Executables as graphs of the backend's own: which of them it can carry out in one call, and the plan that it makes
+ * its graph of. The others are launched node by node, and `expanded` says why.
  *
  * Easiest to break: a graph that is launched in one call does exactly what its nodes would, one by one. */
 #include <stdlib.h>
@@ -24,7 +24,8 @@ static void expand(mr_executable *x, const mr_command *command, const char *reas
                    command->where.file ? command->where.file : "?", command->where.line, reason);
 }
 
-/* A wait of the driver's graph finds the record before the launch. The device of an event is known when it is recorded. */
+/* A wait of the driver's graph finds the record before the launch. The device of an event is known when it is
+ * recorded. */
 static const char *obstacle_of_event(const mr_graph *graph, const mr_command *command) {
     const mr_event *event = command->u.event.event;
     if (!event->device) return "waits for an event that has never been recorded";
@@ -91,7 +92,7 @@ static void build(mr_executable *x, mr_stream *stream) {
     }
     if (!steps) mr_executable_drop_built(x);
     mr_status status = steps ? x->graph->machine->backend->graph_build(&plan, stream, &x->built)
-                             : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a graph");
+                             : mr_no_memory("for a graph");
     if (status) expand(x, NULL, status->message);
     mr_error_destroy(status);
     free(steps);

@@ -1,11 +1,11 @@
-/* Graphs: nodes, edges, and the memory that was allocated while they were captured. A graph does not change once its capture
- * has ended.
+/* Graphs: nodes, edges, and the memory that was allocated while they were captured. A graph does not change once its
+ * capture has ended.
  *
  * A node keeps the storages of its operands alive as a tensor of the script does, so that the collector cannot free
  * what a later launch uses.
  *
- * Easiest to break: the order in which a graph lets go. Memory goes only after the last launch has ended, in the order of
- * a stream that waits for it. */
+ * Easiest to break: the order in which a graph lets go. Memory goes only after the last launch has ended, in the order
+ * of a stream that waits for it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ bool mr_index_add(index_list *list, uint32_t i) {
 
 mr_status mr_graph_new(const mr_caller *caller, mr_device *device, mr_graph **out_graph) {
     mr_graph *graph = *out_graph = calloc(1, sizeof *graph);
-    if (!graph) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a graph");
+    if (!graph) return mr_no_memory("for a graph");
     graph->refs = 1;
     graph->machine = caller->machine;
     graph->epoch = caller->machine->epoch;
@@ -36,7 +36,7 @@ mr_status mr_graph_new(const mr_caller *caller, mr_device *device, mr_graph **ou
 static mr_status add_edges(mr_graph *graph, const index_list *after) {
     for (size_t i = 0; i < after->count; i++)
         if (!mr_vec_push(&graph->edges, after->items[i]))
-            return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for one more edge of a graph");
+            return mr_no_memory("for one more edge of a graph");
     return MR_OK;
 }
 
@@ -45,7 +45,7 @@ mr_status mr_graph_append(mr_graph *graph, mr_command *command, const index_list
         .command = command, .first = (uint32_t)graph->edges.count, .count = (uint32_t)after->count};
     mr_status status = add_edges(graph, after);
     if (!status && !mr_vec_push(&graph->nodes, n))
-        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for one more node of a graph");
+        status = mr_no_memory("for one more node of a graph");
     if (status) {
         graph->edges.count = n.first;
         mr_command_release(command);
@@ -69,7 +69,7 @@ mr_status mr_graph_find_unordered(const mr_graph *graph, const index_list *after
     *out_command = NULL;
     if (!graph->nodes.count) return MR_OK;
     bool *before = calloc(graph->nodes.count, sizeof *before);
-    if (!before) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look through a graph");
+    if (!before) return mr_no_memory("to look through a graph");
     for (size_t i = 0; i < after->count; i++) before[after->items[i]] = true;
     for (size_t i = graph->nodes.count;
          i-- > 0 && !*out_command;) { /* edges lead to earlier nodes */
@@ -168,10 +168,6 @@ mr_site mr_graph_begun(const mr_graph *graph) {
 
 uint64_t mr_graph_bytes(const mr_graph *graph) {
     return graph->memory_bytes;
-}
-
-uint32_t mr_graph_draws(const mr_graph *graph) {
-    return graph->draws;
 }
 
 mr_device *mr_graph_device(const mr_graph *graph) {

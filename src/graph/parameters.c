@@ -2,8 +2,8 @@
  * cudaGraphExecKernelNodeSetParams and its like change them. The graph stays as it was captured; the executable has
  * another command for the node.
  *
- * Easiest to break: a pending launch uses what the node read and wrote before. So its memory goes as that of the graph's
- * own nodes does, in the order of a stream that waits for the last launch. */
+ * Easiest to break: a pending launch uses what the node read and wrote before. So its memory goes as that of the
+ * graph's own nodes does, in the order of a stream that waits for the last launch. */
 #include <stdlib.h>
 
 #include "base/text.h"
@@ -95,8 +95,7 @@ void mr_executable_free_commands(mr_executable *x) {
 mr_status mr_executable_fill_commands(mr_executable *x) {
     const mr_graph *graph = x->graph;
     x->commands = malloc((graph->nodes.count + 1) * sizeof *x->commands);
-    if (!x->commands)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the nodes of an executable graph");
+    if (!x->commands) return mr_no_memory("for the nodes of an executable graph");
     for (size_t i = 0; i < graph->nodes.count; i++) x->commands[i] = graph->nodes.items[i].command;
     return MR_OK;
 }

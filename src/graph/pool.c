@@ -1,10 +1,10 @@
-/* Pools: graphs that share memory (R44). A block is a storage that several graphs of the pool have, in turn: a later capture
- * takes a block over when no tensor of the script refers to it. For the checker and the backends it is one storage,
- * so launches that nothing orders are races like any others.
+/* Pools: graphs that share memory (R44). A block is a storage that several graphs of the pool have, in turn: a later
+ * capture takes a block over when no tensor of the script refers to it. For the checker and the backends it is one
+ * storage, so launches that nothing orders are races like any others.
  *
- * A tensor's generation is the number of its graph, and a block's is that of the graph that was captured or launched with it
- * last. So the tensors of a graph cannot be used after the launch of another one that has their memory, until their own
- * is launched again.
+ * A tensor's generation is the number of its graph, and a block's is that of the graph that was captured or launched
+ * with it last. So the tensors of a graph cannot be used after the launch of another one that has their memory, until
+ * their own is launched again.
  *
  * Easiest to break: the count of the handles that graphs have. A block with other handles is in the script's hands. */
 #include <inttypes.h>
@@ -34,7 +34,7 @@ mr_status mr_graph_pool_new(const mr_caller *caller, mr_graph_pool **out_pool) {
     *out_pool = NULL;
     MR_TRY(mr_machine_ready(caller->machine));
     mr_graph_pool *pool = calloc(1, sizeof *pool);
-    if (!pool) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a pool of graphs");
+    if (!pool) return mr_no_memory("for a pool of graphs");
     pool->refs = 1;
     pool->epoch = caller->machine->epoch;
     pool->device = caller->machine->current_device;
@@ -42,7 +42,7 @@ mr_status mr_graph_pool_new(const mr_caller *caller, mr_graph_pool **out_pool) {
     return MR_OK;
 }
 
-void mr_graph_pool_retain(mr_graph_pool *pool) {
+static void pool_retain(mr_graph_pool *pool) {
     pool->refs++;
 }
 
@@ -94,9 +94,8 @@ mr_status mr_graph_pool_check(const mr_capture_options *options, const mr_stream
 
 mr_status mr_graph_pool_begin(mr_graph_pool *pool, mr_graph *graph) {
     if (!pool) return MR_OK;
-    if (!mr_vec_push(&pool->graphs, graph))
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for one more graph of a pool");
-    mr_graph_pool_retain(pool);
+    if (!mr_vec_push(&pool->graphs, graph)) return mr_no_memory("for one more graph of a pool");
+    pool_retain(pool);
     graph->pool = pool;
     pool->capturing = true;
     graph->memory_stream = pool->memory_stream;
@@ -132,7 +131,7 @@ mr_storage *mr_graph_pool_find(const mr_graph *graph, uint64_t bytes) {
 
 mr_status mr_graph_pool_reserve(mr_graph *graph) {
     if (!graph->pool || mr_vec_reserve_one(&graph->pool->blocks)) return MR_OK;
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an allocation of a pool of graphs");
+    return mr_no_memory("for an allocation of a pool of graphs");
 }
 
 static block *block_of(const mr_graph_pool *pool, const mr_storage *storage) {

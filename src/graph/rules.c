@@ -87,8 +87,10 @@ static mr_status capturing_stream(const mr_caller *caller, const char *name,
     mr_capture *capture = capture_of(stream);
     char text[100], what[200];
     MR_TRY(mr_capture_usable(capture, name));
-    mr_text_format(what, sizeof what, "%s captures: it has no work that could be done",
-                   mr_stream_describe(stream, text, sizeof text));
+    mr_text_format(
+        what, sizeof what,
+        "%s captures: its operations are recorded and not run, so they are never complete",
+        mr_stream_describe(stream, text, sizeof text));
     return mr_capture_refuse(capture, caller, MR_CODE_CAPTURE_UNSUPPORTED, name, what,
                              "Do it after the capture has ended and the graph was launched.");
 }

@@ -1,7 +1,8 @@
-/* What one call of a function submitted, in order, and a strict comparison of two calls (auto.h). Private to this folder.
+/* What one call of a function submitted, in order, and a strict comparison of two calls (auto.h). Private to this
+ * folder.
  *
- * Easiest to break: whatever makes a difference on the device has to be compared, or a launch computes something else than
- * the call would have. */
+ * Easiest to break: whatever makes a difference on the device has to be compared, or a launch computes something else
+ * than the call would have. */
 #ifndef MR_GRAPH_SEQUENCE_H
 #define MR_GRAPH_SEQUENCE_H
 
@@ -15,8 +16,8 @@ typedef struct {
     uint32_t of; /* WAIT: which entry is the record; ALLOC: which allocation it is */
     mr_command *command; /* WORK; one reference */
     mr_event *event;     /* RECORD that is held: one reference */
-    mr_event
-        *stand_in; /* RECORD: what takes part in a capture, or takes the place of a closed event */
+    /* RECORD: what takes part in a capture, or takes the place of a closed event */
+    mr_event *stand_in;
     uint64_t record_seq; /* RECORD that was carried out */
     mr_storage *storage; /* ALLOC; one reference */
     mr_stream *stream;   /* one reference */

@@ -1,5 +1,6 @@
-/* The inside of captures, graphs and executables, private to this folder. Files from below: node.c (graphs), rules.c (what
- * may not be captured), capture_*.c, capture.c, lower.c (lanes), parameters.c (of single nodes), native.c, launch.c; text.c and save_*.c only look at graphs.
+/* The inside of captures, graphs and executables, private to this folder. Files from below: node.c (graphs), rules.c
+ * (what may not be captured), capture_*.c, capture.c, lower.c (lanes), parameters.c (of single nodes), native.c,
+ * launch.c; text.c and save_*.c only look at graphs.
  *
  * Capture is the model's, not the backend's. A capturing stream gives its commands to the capture (`model/capture.h`)
  * before any observer or backend sees them. So the rules and errors are the same on every backend, and a script can

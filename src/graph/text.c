@@ -12,8 +12,11 @@ const char *mr_graph_kind_text(const mr_command *command) {
     case MR_COMMAND_HOST_FUNCTION: return "host function";
     case MR_COMMAND_ALLOC: return "alloc";
     case MR_COMMAND_FREE: return "free";
-    default: return mr_command_kinds[command->kind].name;
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_FAULT: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
     }
+    return mr_command_kinds[command->kind].name;
 }
 
 static void put_after(const mr_graph *graph, uint32_t i, mr_buffer *out) {

@@ -46,30 +46,29 @@ static bool same_site(mr_site a, mr_site b) {
 
 #define MOST_PLACES 4096 /* lines beyond get no advice */
 
-static uint32_t hash_place(mr_command_id kind, mr_site where) {
+static uint64_t hash_place(mr_command_id kind, mr_site where) {
     uint64_t h =
         (uint64_t)(uintptr_t)where.file; /* interned; decides only where it is looked for */
     h = (h ^ (uint64_t)where.line) * 0x9e3779b97f4a7c15u;
     h = (h ^ (uint64_t)kind) * 0x9e3779b97f4a7c15u;
-    return (uint32_t)(h >> 32);
+    return h >> 1;
 }
 
 /* NULL: it is one too many, or memory is out. `first`, `op`: if it is new. */
 static advice_place *place_at(checker *c, mr_command_id kind, mr_site where, const char *op,
                               uint64_t first) {
-    if (!c->advised_at) {
-        c->advised_at = calloc(2 * MOST_PLACES, sizeof *c->advised_at);
-        if (!c->advised_at) return NULL;
-    }
-    uint32_t i = hash_place(kind, where) % (2 * MOST_PLACES);
-    for (; c->advised_at[i]; i = (i + 1) % (2 * MOST_PLACES)) {
-        advice_place *p = &c->advised.items[c->advised_at[i] - 1];
+    uint64_t hash = hash_place(kind, where);
+    for (uint32_t *i = mr_map_find(&c->advised_at, hash); i; i = mr_map_again(&c->advised_at, i)) {
+        advice_place *p = &c->advised.items[*i];
         if (p->kind == kind && same_site(p->where, where)) return p;
     }
-    advice_place fresh = {.where = where, .kind = kind, .op = op, .seq = first};
-    if (c->advised.count == MOST_PLACES || !mr_vec_push(&c->advised, fresh)) return NULL;
-    c->advised_at[i] = (uint32_t)c->advised.count;
-    return &c->advised.items[c->advised.count - 1];
+    if (c->advised.count == MOST_PLACES || !mr_vec_reserve_one(&c->advised)) return NULL;
+    uint32_t *added = mr_map_insert(&c->advised_at, hash);
+    if (!added) return NULL;
+    *added = (uint32_t)c->advised.count;
+    mr_vec_push(&c->advised,
+                ((advice_place){.where = where, .kind = kind, .op = op, .seq = first}));
+    return &c->advised.items[*added];
 }
 
 static void describe(checker *c, advice_place *p, const actor *a, const mr_event *event) {
@@ -121,8 +120,8 @@ static bool knows_work(const checker *c, const actor *t, const actor *a, uint64_
     return mr_hazard_knows(c, t, a, seq) || (a->did <= seq && mr_hazard_knows(c, t, a, a->did));
 }
 
-/* In an exchange of waits, as a barrier is, each stream waits for others that have waited, too: what counts is what they
- * have waited for. Streams that take part in the legacy barrier hand on more than their clocks say. */
+/* In an exchange of waits, as a barrier is, each stream waits for others that have waited, too: what counts is what
+ * they have waited for. Streams that take part in the legacy barrier hand on more than their clocks say. */
 bool mr_hazard_advise_news(const checker *c, const actor *t, const snapshot *s) {
     if (mr_hazard_knows(c, t, s->actor, s->worked)) return false;
     if (t->grouped || t->legacy || s->actor->grouped || s->actor->legacy || s->barrier) return true;
@@ -133,9 +132,11 @@ bool mr_hazard_advise_news(const checker *c, const actor *t, const snapshot *s) 
     return false;
 }
 
-/* Records and waits inside the launch of a graph, and of the release of its memory, are on no line that could go. */
+/* Records and waits inside the launch of a graph, of the release of its memory, and between the operations of a
+ * communicator, are on no line that could go. */
 static bool is_of_script(const mr_command *command) {
-    return command->where.file && !command->launched.file;
+    return command->where.file && !command->launched.file &&
+           strcmp(command->name, MR_MEETING_ORDER) != 0;
 }
 
 void mr_hazard_advise_wait(checker *c, const mr_command *command, bool added, bool carries) {
@@ -239,9 +240,9 @@ static void watch_device_sync(checker *c, const mr_command *command) {
     occurs(p);
 }
 
-/* What `a` did at `seq` comes before an access or a free of now, or is forgotten because of that: was
- * it a device synchronise that ordered it? Of two devices' streams one may have brought the other's work
- * with it (R10); then nothing is advised. */
+/* What `a` did at `seq` comes before an access or a free of now, or is forgotten because of that:
+ * was it a device synchronise that ordered it? Between streams of two devices, one may have
+ * brought the other's work with it (R10); then nothing is advised. */
 void mr_hazard_advise_needed(checker *c, const actor *a, uint64_t seq) {
     for (int i = 0; i < c->barrier_count && a != &c->host_actor; i++) {
         const sync_watch *watch = &c->barriers[i].watch, *own = &c->barriers[a->device].watch;
@@ -344,8 +345,7 @@ void mr_hazard_advice_clear(checker *c) {
 void mr_hazard_advice_forget(checker *c) {
     for (actor *a = c->actors; a; a = a->next) a->idle_wait = 0;
     mr_vec_free(&c->advised);
-    free(c->advised_at);
-    c->advised_at = NULL;
+    mr_map_free(&c->advised_at);
     for (int i = 0; i < c->barrier_count; i++) {
         mr_hazard_past_release(c->barriers[i].watch.before);
         c->barriers[i].watch.before = NULL;

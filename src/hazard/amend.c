@@ -49,7 +49,7 @@ void mr_hazard_merge(checker *c, mr_hazard_report *r, const mr_hazard_report *dr
         mr_text_copy(r->also[0], sizeof r->also[0], draft->first.stream);
         mr_text_copy(r->also[1], sizeof r->also[1], draft->second.stream);
     }
-    if (other_streams && (!is_told || has_lines)) tell(c, r, MR_HAZARD_NEWS_STREAMS);
+    if (other_streams) tell(c, r, MR_HAZARD_NEWS_STREAMS);
     else if (has_lines) tell(c, r, MR_HAZARD_NEWS_TENSORS);
 }
 

@@ -39,7 +39,7 @@ static bool host_memory_is_written(const checker *c) {
     for (const history *h = c->histories; h; h = h->next)
         for (uint32_t i = 0; h->storage->kind != MR_MEMORY_DEVICE && i < h->count; i++)
             if ((h->entries[i]->access & MR_WRITE) &&
-                !mr_hazard_host_knows(c, h->entries[i]->actor, h->entries[i]->seq))
+                !mr_hazard_all_know(c, h->entries[i]->actor, h->entries[i]->seq))
                 return true;
     return mr_hazard_functions_left(c, -1) > 0;
 }
@@ -116,6 +116,7 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
     }
     if (tells_when_it_runs(command)) a->launched = command->seq;
     bool carries = order_and_touch(c, command, a, false);
+    if (__builtin_expect(command->meeting != NULL, 0)) mr_hazard_order_meet(c, a, command);
     bool marks =
         !carries && (command->kind == MR_COMMAND_WAIT || command->kind == MR_COMMAND_RECORD);
     if (!marks) a->worked = a->did = command->seq;
@@ -146,7 +147,8 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
         c->totals.operations++;
         mr_hazard_function_add(c, a, command);
         break;
-    default: break;
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
     }
 }
 
@@ -225,18 +227,23 @@ static void check_ahead(checker *c, const mr_command *command) {
  * what was submitted) is raised by the next call. */
 static mr_status may(mr_observer *observer, const mr_command *command) {
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
+    mr_hazard_host_is(c, c->machine->rank);
     if (mr_hazard_is_collected(command)) return MR_OK;
     if (c->collected.count) mr_hazard_flush_collected(c);
     if (c->mode == MR_HAZARD_ERROR && !c->refusal) check_ahead(c, command);
     if (__builtin_expect(c->refusal != MR_OK, 0)) return mr_hazard_refuse(c);
     if (__builtin_expect(!c->out_of_memory, 1)) return MR_OK;
     c->out_of_memory = false;
-    return mr_fail(MR_CODE_OUT_OF_MEMORY,
-                   "no memory for the hazard checker; mr.hazard.mode(\"off\") frees what it holds");
+    return mr_no_memory("for the hazard checker; mr.hazard.mode(\"off\") frees what it holds");
+}
+
+static void host_is(mr_observer *observer, uint16_t rank) {
+    mr_hazard_host_is((checker *)((char *)observer - offsetof(checker, observer)), rank);
 }
 
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
+    mr_hazard_host_is(c, c->machine->rank);
     mr_hazard_log_command(c, command);
     if (c->advice) mr_hazard_advise_command(c, command);
     mr_claims_did(&c->totals.claims, command);
@@ -316,6 +323,7 @@ const mr_observer mr_hazard_observer = {.name = "hazard",
                                         .did = did,
                                         .failed = failed,
                                         .lost = lost,
+                                        .host_is = host_is,
                                         .drew = drew,
                                         .learned = learned,
                                         .found = mr_hazard_found_in_kernel,

@@ -56,15 +56,24 @@ static void note_launch(mr_claims *claims, const mr_command *command, const mr_k
     if (!command->machine->backend->simulator) mr_claims_add(claims, MR_CLAIM_NOT_LOOKED);
 }
 
+/* Ranks are hosts of one process: what they share beside tensors, nobody sees. */
+static void note_rank(mr_claims *claims, uint16_t rank) {
+    uint64_t bit = (uint64_t)1 << (rank - 1);
+    if (claims->ranks & bit) return;
+    claims->ranks |= bit;
+    mr_claims_add(claims, MR_CLAIM_RANKS);
+}
+
 void mr_claims_did(mr_claims *claims, const mr_command *command) {
     const mr_kernel_escapes *launch = mr_kernel_escapes_of(command);
+    if (__builtin_expect(command->machine->rank != 0, 0)) note_rank(claims, command->machine->rank);
     if (is_host_read(command)) mr_claims_add(claims, MR_CLAIM_HOST_READS);
     else if (mr_command_is(command, MR_TRAIT_QUERY)) mr_claims_add(claims, MR_CLAIM_QUERIES);
     else if (launch) note_launch(claims, command, launch);
 }
 
-/* An error of a call that was refused for its arguments or for want of memory is no failure of the run: nothing was done.
- * One that loses the device is told as that, since it may show first in a call that is no command. */
+/* An error of a call that was refused for its arguments or for want of memory is no failure of the run: nothing was
+ * done. One that loses the device is told as that, since it may show first in a call that is no command. */
 static bool ends_run(const mr_error *status) {
     if (mr_code_sticky(status->code)) return false;
     return status->code == MR_CODE_HOST_FUNCTION || status->code == MR_CODE_UNKNOWN ||

@@ -1,10 +1,10 @@
-/* What the final sentence of a check may claim. A ledger counts what was not followed; each row of the list below is one
- * thing that can escape, with its own clause. A row either forbids the sentence "every legal schedule gives the same
- * values" or puts a condition behind it. Nothing else decides what is claimed: mr.hazard.summary(), the verdict of --check,
- * its JSON, and what mr.explore and mr.waits say all ask here.
+/* What the final sentence of a check may claim. A ledger counts what was not followed; each row of the list below is
+ * one thing that can escape, with its own clause. A row either forbids the sentence "every legal schedule gives the
+ * same values" or puts a condition behind it. Nothing else decides what is claimed: mr.hazard.summary(), the verdict of
+ * --check, its JSON, and what mr.explore and mr.waits say all ask here.
  *
- * Whoever adds something that the checker does not follow adds a row, and counts it where it happens. A row without a count
- * says nothing. docs/hazards.md has the same rows, word for word (tests/host/claims.lua). */
+ * Whoever adds something that the checker does not follow adds a row, and counts it where it happens. A row without a
+ * count says nothing. docs/hazards.md has the same rows, word for word (tests/host/claims.lua). */
 #ifndef MR_HAZARD_CLAIMS_H
 #define MR_HAZARD_CLAIMS_H
 
@@ -20,8 +20,8 @@ typedef enum {
  * outcome. Rows with EXPLORED concern it nevertheless: they say that accesses are missing. */
 enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
 
-/* id, key (stable: JSON and mr.hazard.summary), effect, whether it concerns the explorer, the clause for one, the clause for
- * several. In a clause "#" is the count and "@" the place of the first failure with its code. */
+/* id, key (stable: JSON and mr.hazard.summary), effect, whether it concerns the explorer, the clause for one, the
+ * clause for several. In a clause "#" is the count and "@" the place of the first failure with its code. */
 // clang-format off
 #define MR_CLAIM_LIST(X)                                                                                                        \
     X(FAILED, "failed", FORBIDS, FOLLOWED,                                                                                      \
@@ -99,6 +99,9 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
     X(THREADS, "order_of_threads", IF, EXPLORED,                                                                                \
       "This holds if 1 launch does the same in whatever order its threads run (it has atomics, or reads a clock).",             \
       "This holds if # launches do the same in whatever order their threads run (each has atomics, or reads a clock).")         \
+    X(RANKS, "ranks", IF, EXPLORED,                                                                                             \
+      "This holds if 1 rank shares nothing with others but what collectives carry.",                                            \
+      "This holds if # ranks share nothing but what collectives carry.")                                                        \
     X(NOT_LOOKED, "not_looked_inside", IF, EXPLORED,                                                                            \
       "This holds if no race and no access out of bounds is in 1 launch, which was not looked into (kernel_checks = 2 does).",\
       "This holds if no race and no access out of bounds is in # launches, which were not looked into (kernel_checks = 2 does).")
@@ -123,7 +126,8 @@ extern const mr_claim_row mr_claim_rows[MR_CLAIM_COUNT];
 /* The ledger. All zero: everything was followed. It owns nothing; the place is the machine's. */
 typedef struct {
     uint64_t count[MR_CLAIM_COUNT];
-    mr_site where; /* of the first failure; no file: not known */
+    uint64_t ranks; /* that have submitted something, as bits */
+    mr_site where;  /* of the first failure; no file: not known */
     mr_code code;
 } mr_claims;
 
@@ -135,8 +139,8 @@ mr_claims mr_claims_explored(const mr_claims *claims);
 void mr_claims_merge(mr_claims *claims,
                      const mr_claims *earlier); /* adds what was counted earlier */
 
-/* The events that every ledger hears of in the same way. For an observer's `did`, `failed`, `lost` and `found`. HOST_FUNCTIONS is
- * counted by whoever knows the order: only those while which the host did something else. */
+/* The events that every ledger hears of in the same way. For an observer's `did`, `failed`, `lost` and `found`.
+ * HOST_FUNCTIONS is counted by whoever knows the order: only those while which the host did something else. */
 void mr_claims_did(mr_claims *claims, const mr_command *command);
 void mr_claims_failed(mr_claims *claims, const mr_command *command, const mr_error *status);
 void mr_claims_lost(mr_claims *claims, const mr_error *error);
@@ -158,8 +162,8 @@ typedef enum {
 mr_claim mr_claims_judge(const mr_claims *claims);
 const char *mr_claim_text(mr_claim claim);
 
-/* The clauses of what was counted, one a line with '\n', in the order of the list: those that forbid, then the conditions,
- * which are left out where `claim` is NONE. */
+/* The clauses of what was counted, one a line with '\n', in the order of the list: those that forbid, then the
+ * conditions, which are left out where `claim` is NONE. */
 void mr_claims_write(const mr_claims *claims, mr_claim claim, mr_buffer *out);
 /* The clause of one row, without '\n'. */
 void mr_claims_write_row(const mr_claims *claims, mr_claim_id id, mr_buffer *out);

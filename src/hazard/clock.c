@@ -3,7 +3,7 @@
  * A clock is a base, which many clocks share, and a short list of differences. A wait between two streams
  * changes one difference; a record shares the whole clock. A new base is written only when the list is
  * full, once in CLOCK_DELTA waits. So the cost of a wait does not depend on the number of streams. Entries
- * that the host already knows are dropped first, so programs that synchronise from time to time need no
+ * that all hosts already know are dropped first, so programs that synchronise from time to time need no
  * base at all.
  *
  * The invariant easiest to break: a clock or base with more than one reference is never written. */
@@ -92,7 +92,7 @@ static bool make_delta_room(checker *c, vclock *clock) {
     }
     for (uint32_t i = 0; i < clock->count; i++) {
         mark m = clock->delta[i];
-        if ((m.seq > c->host[m.slot] && m.seq > c->floor) || base_get(clock->base, m.slot))
+        if ((m.seq > c->hosts[0][m.slot] && m.seq > c->floor) || base_get(clock->base, m.slot))
             clock->delta[kept++] = m;
     }
     clock->count = kept;
@@ -158,5 +158,5 @@ void mr_hazard_clock_to_host(checker *c, vclock *clock) {
     if (!base || base->in_host) return;
     for (uint32_t i = 0; i < base->count; i++)
         if (base->seq[i] > c->host[i]) c->host[i] = base->seq[i];
-    base->in_host = true; /* and stays so: what the host knows only grows */
+    base->in_host = c->host == c->hosts[0]; /* and stays so: what hosts know only grows */
 }

@@ -15,7 +15,7 @@ typedef struct {
 /* An array over slots, shared by many clocks and never changed. Slots beyond `count` are 0. */
 typedef struct {
     uint32_t refs, count;
-    bool in_host; /* the host knows all of it */
+    bool in_host; /* all hosts know all of it */
     uint64_t seq[];
 } clock_base;
 

@@ -16,14 +16,14 @@ struct found_pair {
     uint8_t first_access, second_access;
     const char *first_op, *second_op;
     mr_site first_where, second_where;
-    mr_site
-        submitted; /* where the second was given to its stream, if that was before; or no file */
+    /* where the second was given to its stream, if that was before; or no file */
+    mr_site submitted;
     const byte_view *first_view, *second_view; /* NULL: the whole storage */
     const char *first_name;
-    const mr_command
-        *command; /* that is being looked at, with all its operands; NULL: an ALLOC or FREE */
-    bool
-        covered_other; /* the same command is ordered after another stream's work on its operands */
+    /* that is being looked at, with all its operands; NULL: an ALLOC or FREE */
+    const mr_command *command;
+    /* the same command is ordered after another stream's work on its operands */
+    bool covered_other;
     uint64_t unset_bytes; /* of an uninitialised read: how many */
     mr_site unset_made;   /* and where they were allocated, if a copy has brought them */
     bool advisory;
@@ -64,6 +64,7 @@ bool mr_hazard_add_streams(mr_hazard_report *r, uint32_t first, uint32_t second)
 void mr_hazard_merge(checker *c, mr_hazard_report *r, const mr_hazard_report *draft);
 /* Whether the pair has to be explained again: it may need lines that the report does not have. */
 bool mr_hazard_may_add(const mr_hazard_report *r, const found_pair *pair);
+
 /* What has become part of reports since they were amended. */
 void mr_hazard_write_rest(checker *c);
 
@@ -128,7 +129,7 @@ void mr_hazard_explain(const checker *c, const found_pair *pair,
 void mr_hazard_find_fix(const checker *c, const found_pair *pair,
                         mr_hazard_report *report); /* fix.c */
 /* fix.c: the place in front of the second access; false: a line cannot be put there. */
-bool mr_hazard_before_second(const checker *c, const found_pair *pair, mr_hazard_spot *out_spot);
+bool mr_hazard_before_second(const checker *c, const found_pair *pair, mr_script_spot *out_spot);
 
 /* launched.c */
 /* The second uses what a graph makes, and comes after no launch of it. */
@@ -145,22 +146,22 @@ void mr_hazard_explain_one_launch(const checker *c, const found_pair *pair,
 #define NAME_SIZE 64
 void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t size);
 /* An expression for it at that place; false: nothing that the script has there leads to it. */
-bool mr_hazard_stream_code(const checker *c, const actor *a, const mr_hazard_spot *spot, char *out,
+bool mr_hazard_stream_code(const checker *c, const actor *a, const mr_script_spot *spot, char *out,
                            size_t size);
 const char *mr_hazard_event_text(const log_line *line, char *out, size_t size);
-bool mr_hazard_event_code(const checker *c, uint32_t id, const mr_hazard_spot *spot, char *out,
+bool mr_hazard_event_code(const checker *c, uint32_t id, const mr_script_spot *spot, char *out,
                           size_t size);
 /* "f32[100]": what the second accesses; "" of a free. */
 const char *mr_hazard_signature(const found_pair *pair, char *out, size_t size);
 void mr_hazard_tensor_text(const checker *c, const found_pair *pair, char *out, size_t size);
-bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, const mr_hazard_spot *spot,
+bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, const mr_script_spot *spot,
                            char *out, size_t size);
 /* "race.lua:3"; without the room for it, "...ce.lua:3". What has PLACE_SIZE is always whole. */
 #define PLACE_SIZE (MR_LONGEST_NAME + 16)
 const char *mr_hazard_place(mr_site where, char *out, size_t size);
 /* For a sentence: without the script's folder, unless another file has the short name. */
 
-/* advice.c: called only with c->advice. `carries`: see mr_hazard_order_submitted. */
+/* advice.c: called only with c->advice. `carries`: see mr_hazard_order_before. */
 void mr_hazard_advise_command(checker *c, const mr_command *command);
 bool mr_hazard_advise_carries(const checker *c, const actor *t); /* for a legacy command */
 /* Whether a wait of `t` for this record would order `t` after something that it does not come after yet. */

@@ -1,8 +1,9 @@
 /* The fix: the weakest change that orders the pair, as lines of Lua with their places.
  *
  * In this order: a wait for an existing event that covers the access; a new event, if the first stream has
- * been given other work since then (in a loop over several buffers, an event for each); otherwise a wait for the stream. A line may use only variables that
- * are visible at its place. If no line can be added, the fix is a description. */
+ * been given other work since then (in a loop over several buffers, an event for each); otherwise a wait for the
+ * stream. A line may use only variables that are visible at its place. If no line can be added, the fix is a
+ * description. */
 #include "hazard/explain.h"
 
 #include "base/text.h"
@@ -10,14 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *mr_hazard_place_text(mr_hazard_fix_place place) {
+const char *mr_hazard_place_text(mr_script_place place) {
     static const char *const texts[] = {"before", "after", "within"};
     return texts[place];
 }
 
-static void put_line(mr_hazard_report *report, const mr_hazard_spot *spot, const char *format, ...)
+static void put_line(mr_hazard_report *report, const mr_script_spot *spot, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static void put_line(mr_hazard_report *report, const mr_hazard_spot *spot, const char *format,
+static void put_line(mr_hazard_report *report, const mr_script_spot *spot, const char *format,
                      ...) {
     mr_hazard_fix *fix = &report->fix[report->fix_count++];
     va_list args;
@@ -31,7 +32,7 @@ static void put_line(mr_hazard_report *report, const mr_hazard_spot *spot, const
 /* ---- places */
 
 /* The lines of the script that gave the machine something to do from the first access to the second. */
-static void measure(const checker *c, const found_pair *pair, mr_hazard_meeting *meeting) {
+static void measure(const checker *c, const found_pair *pair, mr_script_meeting *meeting) {
     const log_line *line;
     meeting->lowest = meeting->highest = meeting->second.line;
     for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++) {
@@ -44,28 +45,28 @@ static void measure(const checker *c, const found_pair *pair, mr_hazard_meeting 
     meeting->lowest = 0;
 }
 
-bool mr_hazard_before_second(const checker *c, const found_pair *pair, mr_hazard_spot *out_spot) {
-    mr_hazard_meeting meeting = {.first = pair->first_where,
+bool mr_hazard_before_second(const checker *c, const found_pair *pair, mr_script_spot *out_spot) {
+    mr_script_meeting meeting = {.first = pair->first_where,
                                  .second = pair->second_where,
                                  .first_op = pair->first_op,
                                  .second_op = pair->second_op,
                                  .is_running = !pair->submitted.file};
     if (pair->submitted.file) meeting.second = pair->submitted;
-    *out_spot = (mr_hazard_spot){MR_HAZARD_BEFORE, meeting.second, meeting.second.line};
+    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, meeting.second, meeting.second.line};
     if (!pair->second_where.file) return false;
     if (!c->hooks.before) return true;
     measure(c, pair, &meeting);
     return c->hooks.before(c->hooks.context, &meeting, out_spot);
 }
 
-static bool before_first(const checker *c, const found_pair *pair, mr_hazard_spot *out_spot) {
-    mr_hazard_meeting meeting = {.second = pair->first_where, .first_op = "", .second_op = ""};
+static bool before_first(const checker *c, const found_pair *pair, mr_script_spot *out_spot) {
+    mr_script_meeting meeting = {.second = pair->first_where, .first_op = "", .second_op = ""};
     return pair->first_where.file && c->hooks.before &&
            c->hooks.before(c->hooks.context, &meeting, out_spot);
 }
 
-static bool behind_first(const checker *c, const found_pair *pair, mr_hazard_spot *out_spot) {
-    *out_spot = (mr_hazard_spot){MR_HAZARD_AFTER, pair->first_where, pair->first_where.line + 1};
+static bool behind_first(const checker *c, const found_pair *pair, mr_script_spot *out_spot) {
+    *out_spot = (mr_script_spot){MR_SCRIPT_AFTER, pair->first_where, pair->first_where.line + 1};
     if (!pair->first_where.file) return false;
     return !c->hooks.behind || c->hooks.behind(c->hooks.context, pair->first_where, out_spot);
 }
@@ -73,16 +74,16 @@ static bool behind_first(const checker *c, const found_pair *pair, mr_hazard_spo
 /* ---- order */
 
 /* Would the line be put in front of the one that recorded the event? Then it would wait for the record before. */
-static bool comes_before(const checker *c, const found_pair *pair, const mr_hazard_spot *spot,
+static bool comes_before(const checker *c, const found_pair *pair, const mr_script_spot *spot,
                          mr_site record) {
-    if (spot->place != MR_HAZARD_BEFORE || !record.file) return false;
+    if (spot->place != MR_SCRIPT_BEFORE || !record.file) return false;
     if (record.file == pair->second_where.file && record.line == pair->second_where.line)
         return true;
     return c->hooks.comes_before && c->hooks.comes_before(c->hooks.context, spot, record);
 }
 
 /* An event that a script variable holds and whose record in force covers the access: the earliest. */
-static bool covering_event(const checker *c, const found_pair *pair, const mr_hazard_spot *spot,
+static bool covering_event(const checker *c, const found_pair *pair, const mr_script_spot *spot,
                            char *out, size_t size, uint64_t *out_covered) {
     uint64_t tried = pair->first_seq;
     for (int tries = 0; tries < 8; tries++) {
@@ -143,39 +144,39 @@ static bool is_proposed(const void *context, const char *name) {
 }
 
 /* The line that waits for `event`, in the place of the second. `second` NULL: the host waits. */
-static void put_wait(mr_hazard_report *report, const mr_hazard_spot *spot, const char *second,
+static void put_wait(mr_hazard_report *report, const mr_script_spot *spot, const char *second,
                      const char *event) {
     if (second) put_line(report, spot, "%s:wait_event(%s)", second, event);
     else put_line(report, spot, "%s:synchronize()", event);
 }
 
 /* The same for an entry of a table that is filled as the entries are used. */
-static void put_wait_if_set(mr_hazard_report *report, const mr_hazard_spot *spot,
+static void put_wait_if_set(mr_hazard_report *report, const mr_script_spot *spot,
                             const char *second, const char *event) {
     if (second) put_line(report, spot, "if %s then %s:wait_event(%s) end", event, second, event);
     else put_line(report, spot, "if %s then %s:synchronize() end", event, event);
 }
 
 /* `done`, or `done[k]`. */
-static void put_ahead_wait(mr_hazard_report *report, const mr_hazard_ahead *ahead,
-                           const mr_hazard_spot *spot, const char *second) {
+static void put_ahead_wait(mr_hazard_report *report, const mr_script_variable *ahead,
+                           const mr_script_spot *spot, const char *second) {
     char event[64];
     snprintf(event, sizeof event, "%s[%s]", ahead->name, ahead->index);
     if (ahead->index[0]) put_wait_if_set(report, spot, second, event);
     else put_wait(report, spot, second, ahead->name);
 }
 
-static void put_ahead_record(mr_hazard_report *report, const mr_hazard_ahead *ahead,
-                             const mr_hazard_spot *spot, const char *first) {
+static void put_ahead_record(mr_hazard_report *report, const mr_script_variable *ahead,
+                             const mr_script_spot *spot, const char *first) {
     if (ahead->index[0])
         put_line(report, spot, "%s[%s] = %s:record_event()", ahead->name, ahead->index, first);
     else put_line(report, spot, "%s:record(%s)", ahead->name, first);
 }
 
 /* In the order of the text. */
-static void put_event_ahead(mr_hazard_report *report, const mr_hazard_ahead *ahead,
-                            const mr_hazard_spot *record, const char *first,
-                            const mr_hazard_spot *spot, const char *second) {
+static void put_event_ahead(mr_hazard_report *report, const mr_script_variable *ahead,
+                            const mr_script_spot *record, const char *first,
+                            const mr_script_spot *spot, const char *second) {
     bool waits_first = spot->front < record->front;
     put_line(report, &ahead->made, "local %s = %s", ahead->name,
              ahead->index[0] ? "{}" : "mr.event()");
@@ -206,11 +207,11 @@ static bool needs_later(const found_pair *pair) {
 /* The same where the second access stands in front of the first, in a loop, or out of the scope of a local that is made
  * behind the first. An event that holds the second up for as long as the whole stream would is no gain. */
 static bool event_ahead(const checker *c, const found_pair *pair, mr_hazard_report *report,
-                        const mr_hazard_spot *record, const char *first, const mr_hazard_spot *spot,
+                        const mr_script_spot *record, const char *first, const mr_script_spot *spot,
                         const char *second) {
     char tensor[NAME_SIZE] = "";
-    mr_hazard_ahead ahead;
-    mr_hazard_meeting meeting = {.first = pair->first_where, .second = pair->second_where};
+    mr_script_variable ahead;
+    mr_script_meeting meeting = {.first = pair->first_where, .second = pair->second_where};
     if (pair->submitted.file) meeting.second = pair->submitted;
     if (!c->hooks.ahead || needs_later(pair)) return false;
     if (!mr_hazard_tensor_code(c, pair, spot, tensor, sizeof tensor)) tensor[0] = '\0';
@@ -224,9 +225,9 @@ static bool event_ahead(const checker *c, const found_pair *pair, mr_hazard_repo
 
 /* A new event, recorded directly after the first access. Returns false if there is no place for it. */
 static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report *report,
-                      const mr_hazard_spot *spot, const char *second) {
+                      const mr_script_spot *spot, const char *second) {
     char name[NAME_SIZE], first[NAME_SIZE];
-    mr_hazard_spot record;
+    mr_script_spot record;
     if (!c->hooks.new_local || pair->first == &c->host_actor) return false;
     if (!went_on(c, pair, pair->first_seq) || !behind_first(c, pair, &record)) return false;
     if (!mr_hazard_stream_code(c, pair->first, &record, first, sizeof first)) return false;
@@ -245,7 +246,7 @@ static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report
  * one. The variables of a function that is not running are not known, for example when a host function
  * runs after the script. */
 static void wait_on_host(const checker *c, const actor *first, const actor *lost,
-                         mr_hazard_report *report, const mr_hazard_spot *spot) {
+                         mr_hazard_report *report, const mr_script_spot *spot) {
     char name[NAME_SIZE], device[16] = "";
     mr_buffer shown = {0}; /* a name with a newline would end the comment */
     mr_hazard_stream_text(c, lost, name, sizeof name);
@@ -274,7 +275,7 @@ static void say_wait(const checker *c, const found_pair *pair, mr_hazard_report 
 static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report *report) {
     char first[NAME_SIZE], second[NAME_SIZE], event[NAME_SIZE];
     bool host = pair->second == &c->host_actor;
-    mr_hazard_spot spot;
+    mr_script_spot spot;
     bool fits = mr_hazard_before_second(c, pair, &spot);
     if (!fits && !pair->submitted.file) fits = behind_first(c, pair, &spot);
     if (!fits) {
@@ -299,7 +300,7 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
 /* ---- lifetime */
 
 typedef struct {
-    mr_hazard_spot spot[3];
+    mr_script_spot spot[3];
     int count;
 } spots;
 
@@ -309,7 +310,7 @@ static bool record_stream(const checker *c, const found_pair *pair, const spots 
                           mr_hazard_report *report) {
     char tensor[NAME_SIZE], stream[NAME_SIZE];
     for (int i = 0; i < where->count; i++) {
-        const mr_hazard_spot *spot = &where->spot[i];
+        const mr_script_spot *spot = &where->spot[i];
         if (!mr_hazard_tensor_code(c, pair, spot, tensor, sizeof tensor)) continue;
         if (!mr_hazard_stream_code(c, pair->first, spot, stream, sizeof stream)) continue;
         put_line(report, spot, "%s:record_stream(%s)", tensor, stream);
@@ -323,7 +324,7 @@ static bool delay_free(const checker *c, const found_pair *pair, const spots *wh
                        mr_hazard_report *report) {
     char freeing[NAME_SIZE], stream[NAME_SIZE];
     for (int i = 0; i < where->count; i++) {
-        const mr_hazard_spot *spot = &where->spot[i];
+        const mr_script_spot *spot = &where->spot[i];
         if (!mr_hazard_stream_code(c, pair->second, spot, freeing, sizeof freeing)) continue;
         if (!mr_hazard_stream_code(c, pair->first, spot, stream, sizeof stream)) continue;
         put_line(report, spot, "%s:wait_stream(%s)", freeing, stream);
@@ -347,7 +348,7 @@ static void say_keep(const checker *c, const found_pair *pair, mr_hazard_report 
 static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_report *report) {
     /* R33: record_stream has no effect for the stream of the allocation. */
     bool own = pair->first->stream && pair->first->stream == pair->history->storage->stream;
-    mr_hazard_spot behind, before, use;
+    mr_script_spot behind, before, use;
     spots where = {.count = 0}, records;
     bool is_before = mr_hazard_before_second(c, pair, &before);
     if (!pair->first_where.file) return;
@@ -398,8 +399,8 @@ static bool is_of_one_file(const mr_hazard_report *report, const mr_hazard_fix *
 /* "before line 12"; "before race.lua:12" where several files are named; "before mr:7" of an entry that has its own
  * number, "before mr:7:2". */
 static void put_place(mr_buffer *out, const mr_hazard_report *report, const mr_hazard_fix *fix) {
-    bool is_within = fix->place == MR_HAZARD_WITHIN;
-    bool is_first = fix->place == MR_HAZARD_BEFORE && fix->where.line == 1;
+    bool is_within = fix->place == MR_SCRIPT_WITHIN;
+    bool is_first = fix->place == MR_SCRIPT_BEFORE && fix->where.line == 1;
     char place[PLACE_SIZE];
     mr_site shown = {fix->file ? fix->file : fix->where.file, fix->where.line};
     mr_buffer_puts(out, is_within ? "split " : mr_hazard_place_text(fix->place));

@@ -65,7 +65,8 @@ static function_queue *queue_of(const checker *c, const actor *a) {
     return NULL;
 }
 
-/* R46. What the host knows now is before it; what the host learns later need not be. */
+/* R46. Everything that the host knows now comes before it; what the host learns later need not
+ * be. */
 void mr_hazard_function_add(checker *c, actor *t, const mr_command *command) {
     function_queue *queue = queue_of(c, t), fresh = {.actor = t};
     if (!queue && mr_vec_push(&c->functions, fresh))
@@ -100,7 +101,7 @@ void mr_hazard_functions_drop(checker *c, bool all) {
         function_queue *queue = &c->functions.items[i];
         for (; queue->first < queue->items.count; queue->first++) {
             host_function *f = &queue->items.items[queue->first];
-            if (!all && !mr_hazard_host_knows(c, f->actor, f->seq)) break;
+            if (!all && !mr_hazard_all_know(c, f->actor, f->seq)) break;
             function_clear(c, f);
         }
         if (queue->first < queue->items.count) {

@@ -46,9 +46,8 @@ static mr_status set_mode(mr_hazard *c, mr_hazard_mode mode) {
     }
     if (c->mode == MR_HAZARD_OFF && mode != MR_HAZARD_OFF) {
         switch_on(c);
-        mr_status status = c->out_of_memory
-                               ? mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the hazard checker")
-                               : mr_observer_add(c->machine, &c->observer);
+        mr_status status = c->out_of_memory ? mr_no_memory("for the hazard checker")
+                                            : mr_observer_add(c->machine, &c->observer);
         c->out_of_memory = false;
         if (status) {
             switch_off(c);
@@ -100,7 +99,7 @@ mr_status mr_hazard_check_begin(mr_hazard *c) {
     return MR_OK;
 }
 
-/* What was counted inside is of the check. What reaches beyond its end counts outside, too. */
+/* Hazards inside belong to the check. What reaches beyond its end counts outside, too. */
 static void end_totals(checker *c, mr_hazard_totals *out_inside) {
     mr_hazard_totals inside = mr_hazard_get_totals(c, false);
     c->totals = c->totals_before_check;
@@ -112,7 +111,8 @@ static void end_totals(checker *c, mr_hazard_totals *out_inside) {
     beyond.count[MR_CLAIM_FORGOTTEN] = inside.claims.count[MR_CLAIM_FORGOTTEN];
     beyond.count[MR_CLAIM_IGNORED] = inside.claims.count[MR_CLAIM_IGNORED];
     beyond.count[MR_CLAIM_DROPPED] = inside.claims.count[MR_CLAIM_DROPPED];
-    mr_claims_merge(&c->totals.claims, &beyond);
+    /* Who judges all of it claims no more than what was followed in its checks. */
+    mr_claims_merge(&c->totals.claims, c->apart.judging ? &inside.claims : &beyond);
     if (out_inside) *out_inside = inside;
 }
 
@@ -214,6 +214,35 @@ void mr_hazard_apart_end(mr_hazard *c) {
     tell_turn(c, MR_HAZARD_TURN_APART_END, c->mode);
 }
 
+mr_status mr_hazard_judge_begin(mr_hazard *c) {
+    if (!c->apart.on || c->checking)
+        return mr_fail(MR_CODE_NOT_PERMITTED, "hazard: only work that stands apart is judged so");
+    c->apart.judging = true;
+    c->apart.judged_in = c->mode;
+    c->apart.judged_first = c->reports.count;
+    c->apart.before_judged = c->totals;
+    MR_TRY(set_mode(c, MR_HAZARD_COLLECT));
+    c->totals = (mr_hazard_totals){0};
+    c->returned = false;
+    c->floor = c->opened = c->machine->next_seq - 1;
+    c->functions_may_be_done = c->functions.count > 0;
+    tell_turn(c, MR_HAZARD_TURN_JUDGE_BEGIN, c->mode);
+    return MR_OK;
+}
+
+void mr_hazard_judge_end(mr_hazard *c, size_t *out_first, mr_hazard_totals *out_inside) {
+    abandon_check(c); /* one inside that was left */
+    mr_hazard_flush_collected(c);
+    c->apart.judging = false;
+    *out_first = c->apart.judged_first;
+    *out_inside = mr_hazard_get_totals(c, false);
+    c->totals.operations += c->apart.before_judged.operations;
+    c->totals.checked_apart += c->apart.before_judged.checked_apart;
+    c->returned = false;
+    mr_error_destroy(set_mode(c, c->apart.judged_in)); /* to off, or on to on */
+    tell_turn(c, MR_HAZARD_TURN_JUDGE_END, c->mode);
+}
+
 bool mr_hazard_awaits_work(const mr_hazard *c, const mr_device *device) {
     return mr_hazard_functions_left(c, device->index) || mr_hazard_kernels_left(c, device->index);
 }
@@ -255,14 +284,14 @@ mr_status mr_hazard_create(mr_machine *machine, const mr_hazard_hooks *hooks,
                            mr_hazard **out_hazard) {
     checker *c = calloc(1, sizeof *c);
     *out_hazard = NULL;
-    if (!c) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the hazard checker");
+    if (!c) return mr_no_memory("for the hazard checker");
     c->machine = machine;
     c->off_since = machine->next_seq;
     c->barrier_count = machine->device_count;
     c->barriers = calloc((size_t)machine->device_count, sizeof *c->barriers);
     if (!c->barriers) {
         free(c);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the hazard checker");
+        return mr_no_memory("for the hazard checker");
     }
     if (hooks) c->hooks = *hooks;
     c->observer = mr_hazard_observer;
@@ -295,7 +324,7 @@ void mr_hazard_destroy(mr_hazard *c) {
     mr_vec_free(&c->touched);
     mr_vec_free(&c->open_pairs);
     mr_hazard_before_forget(c);
-    free(c->places);
+    mr_map_free(&c->places);
     mr_hazard_log_free(c);
     mr_hazard_advice_forget(c);
     mr_slab_destroy(&c->clocks);

@@ -15,6 +15,7 @@
 #include "base/intern.h"
 #include "hazard/claims.h"
 #include "model/observer.h"
+#include "script/spot.h"
 
 typedef struct mr_hazard mr_hazard;
 
@@ -186,25 +187,12 @@ typedef struct {
 #define MR_HAZARD_FIXES        12   /* lines, of one report */
 #define MR_HAZARD_MORE         2048 /* bytes, for the names of the other tensors of one report */
 
-typedef enum {
-    MR_HAZARD_BEFORE, /* the line */
-    MR_HAZARD_AFTER,
-    MR_HAZARD_WITHIN, /* both operations are of that line: it has to be split, and this goes between */
-} mr_hazard_fix_place;
-const char *mr_hazard_place_text(mr_hazard_fix_place place); /* "before" */
-
-/* A place for a line of Lua: as a person is told, and the line in front of which it comes to stand, whose
- * variables it can use. No text to judge by: the same line. */
-typedef struct {
-    mr_hazard_fix_place place;
-    mr_site where;
-    int front;
-} mr_hazard_spot;
+const char *mr_hazard_place_text(mr_script_place place); /* "before" */
 
 /* A line of Lua to be put in, and where. */
 typedef struct {
-    mr_hazard_fix_place place; /* seen from the line `where` */
-    bool typed;                /* that line was entered at the prompt: it is for the next time */
+    mr_script_place place; /* seen from the line `where` */
+    bool typed;            /* that line was entered at the prompt: it is for the next time */
     mr_site where;
     const char *file; /* as sentences name it */
     char text[224];
@@ -269,21 +257,6 @@ typedef struct {
     const mr_storage *storage;
 } mr_hazard_object;
 
-/* Two accesses, and the lines that all that was submitted from the one to the other is from. */
-typedef struct {
-    mr_site first, second;
-    const char *first_op, *second_op;
-    int lowest, highest; /* of second's file; 0: other files, too */
-    bool is_running;     /* the script is in the middle of the second */
-} mr_hazard_meeting;
-
-/* A variable for an event that is recorded anew each time that the first access runs. */
-typedef struct {
-    mr_hazard_spot made; /* where it is declared, so that both places see it */
-    char name[16];
-    char index[40]; /* it holds an event for each value of this; "": it is one event */
-} mr_hazard_ahead;
-
 /* What binds the checker to the language of the scripts; each may be NULL. */
 typedef struct {
     void *context;
@@ -296,24 +269,24 @@ typedef struct {
     /* Whether the function that the line `front` is of is running, so that its variables can be found. */
     bool (*is_running)(void *context, mr_site front);
     /* Where a line of Lua runs after the first access and right before the second. False: nowhere. */
-    bool (*before)(void *context, const mr_hazard_meeting *meeting, mr_hazard_spot *out_spot);
+    bool (*before)(void *context, const mr_script_meeting *meeting, mr_script_spot *out_spot);
     /* Where a line of Lua runs right after what the line `where` did. False: nowhere. */
-    bool (*behind)(void *context, mr_site where, mr_hazard_spot *out_spot);
+    bool (*behind)(void *context, mr_site where, mr_script_spot *out_spot);
     /* Whether the statement that the line `where` is part of stands behind a line put there. */
-    bool (*comes_before)(void *context, const mr_hazard_spot *spot, mr_site where);
+    bool (*comes_before)(void *context, const mr_script_spot *spot, mr_site where);
     /* A name for a new local that is set at `from` and used at `to`; false: that cannot be. */
-    bool (*new_local)(void *context, const mr_hazard_spot *from, const mr_hazard_spot *to,
+    bool (*new_local)(void *context, const mr_script_spot *from, const mr_script_spot *to,
                       bool (*is_taken)(const void *asker, const char *name), const void *asker,
                       char *name, size_t size);
     /* Where a local cannot be set at `record` and used at `wait`, as that comes before it in a loop, or is out of its
      * scope: one that is declared ahead of both. `tensor`: an expression for it in front of the second, "" if there is
      * none; `stream`: one for that of the first. */
-    bool (*ahead)(void *context, const mr_hazard_spot *record, const mr_hazard_spot *wait,
-                  const mr_hazard_meeting *meeting, const char *tensor, const char *stream,
+    bool (*ahead)(void *context, const mr_script_spot *record, const mr_script_spot *wait,
+                  const mr_script_meeting *meeting, const char *tensor, const char *stream,
                   bool (*is_taken)(const void *asker, const char *name), const void *asker,
-                  mr_hazard_ahead *out_ahead);
+                  mr_script_variable *out_ahead);
     /* `done[k]`, an expression at that place, may be nil: the entry is only set by what stands behind it. */
-    bool (*is_set_later)(void *context, const mr_hazard_spot *spot, const char *expression);
+    bool (*is_set_later)(void *context, const mr_script_spot *spot, const char *expression);
 } mr_hazard_hooks;
 
 typedef struct {
@@ -351,6 +324,8 @@ typedef enum {
     MR_HAZARD_TURN_EXPLORE_BEGIN,
     MR_HAZARD_TURN_STRESS_BEGIN,
     MR_HAZARD_TURN_APART_END,
+    MR_HAZARD_TURN_JUDGE_BEGIN,
+    MR_HAZARD_TURN_JUDGE_END,
 } mr_hazard_turn;
 
 /* Whoever compares verdicts, as tests do. Each function is optional. */
@@ -367,12 +342,13 @@ typedef struct {
 /* `watcher` is copied; NULL: nobody. */
 void mr_hazard_watch(mr_hazard *hazard, const mr_hazard_watcher *watcher);
 
-/* Inside a check it takes effect when that ends. Switching on starts from a state in which all earlier work counts as ordered; switching off forgets
- * the history and keeps the reports. */
+/* Inside a check it takes effect when that ends. Switching on starts from a state in which all earlier work counts as
+ * ordered; switching off forgets the history and keeps the reports. */
 mr_status mr_hazard_set_mode(mr_hazard *hazard, mr_hazard_mode mode);
 mr_hazard_mode mr_hazard_get_mode(const mr_hazard *hazard);
 void mr_hazard_set_advice(mr_hazard *hazard, bool on);
-/* Files called `prefix` and a number are entries of a prompt, from now on; NULL: none is. The text is kept by address. */
+/* Files called `prefix` and a number are entries of a prompt, from now on; NULL: none is. The text is kept by
+ * address. */
 void mr_hazard_set_prompt(mr_hazard *hazard, const char *prefix);
 /* The file that is run. Sentences leave its folder out of the names of files; `where` and the stable line have all of
  * the name. The text is kept by address; NULL: no file. */
@@ -387,16 +363,21 @@ void mr_hazard_whole_name(const mr_hazard *hazard, const char *shown, mr_buffer 
 /* mr.hazard.check: between the two, mode is collect and reports go to a list of their own; all work of
  * before counts as ordered. Not nested: a second begin is not-permitted. `end` puts the mode back; the
  * reports found since begin are those from *out_first on. Neither they nor the operations count in the
- * totals, which say only how many operations there were (`checked_apart`). *out_inside: those of the check; may be NULL. */
+ * totals, which say only how many operations there were (`checked_apart`). *out_inside: those of the check; may be
+ * NULL. */
 mr_status mr_hazard_check_begin(mr_hazard *hazard);
 void mr_hazard_check_end(mr_hazard *hazard, size_t *out_first, mr_hazard_totals *out_inside);
 /* What runs between the two stands apart: its hazards and what was not followed in it are no part of the totals, which
- * say only how many operations there were. It is followed all the same, as it may use memory of before. Inside a check it
- * can have checks of its own. A change of the mode takes effect when it ends. All devices have been waited for when it
- * ends, so its work counts as ordered. Not nested; a second end does nothing. */
+ * say only how many operations there were. It is followed all the same, as it may use memory of before. Inside a check
+ * it can have checks of its own. A change of the mode takes effect when it ends. All devices have been waited for when
+ * it ends, so its work counts as ordered. Not nested; a second end does nothing. */
 typedef enum { MR_HAZARD_EXPLORED, MR_HAZARD_STRESSED } mr_hazard_apart;
 mr_status mr_hazard_apart_begin(mr_hazard *hazard, mr_hazard_apart kind);
 void mr_hazard_apart_end(mr_hazard *hazard);
+/* Inside of such work: what runs between the two is judged like a check, and can have checks of its own. The reports
+ * found since begin, except those of such checks, are those from *out_first on. `out_inside` as of a check. */
+mr_status mr_hazard_judge_begin(mr_hazard *hazard);
+void mr_hazard_judge_end(mr_hazard *hazard, size_t *out_first, mr_hazard_totals *out_inside);
 /* The code that is judged has returned: the function of a check, else the script. What Lua's collector frees from
  * then on, until the check ends, is no act of that code: it is not judged. All else still is. */
 void mr_hazard_returned(mr_hazard *hazard);
@@ -410,12 +391,12 @@ typedef struct {
     mr_site where;
     uint64_t seq;
 } mr_hazard_writer;
-/* Whether the next command of `stream` (NULL: the host) can read all of the tensor without a hazard; else *out_writer is a
- * write that nothing orders before it. Changes nothing. */
+/* Whether the next command of `stream` (NULL: the host) can read all of the tensor without a hazard; else *out_writer
+ * is a write that nothing orders before it. Changes nothing. */
 bool mr_hazard_can_read(mr_hazard *hazard, const mr_tensor *tensor, mr_stream *stream,
                         mr_hazard_writer *out_writer);
-/* Whether a host function or a user's kernel that was submitted to this device may not have run yet. Before a verdict, and
- * before the checker is switched off, the caller runs them if it can (mr_device_drain). Otherwise it depends on
+/* Whether a host function or a user's kernel that was submitted to this device may not have run yet. Before a verdict,
+ * and before the checker is switched off, the caller runs them if it can (mr_device_drain). Otherwise it depends on
  * timing which accesses and which races were seen. */
 bool mr_hazard_awaits_work(const mr_hazard *hazard, const mr_device *device);
 void mr_hazard_drained(mr_hazard *hazard, const mr_device *device); /* it has been done */

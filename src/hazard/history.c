@@ -77,13 +77,16 @@ static bool grow(history *h) {
     return true;
 }
 
-/* What the host knows can race with nothing that is still to come, unless a host function that was
- * submitted before it has yet to run. */
+/* An access that the host knows to be done can race with no later one, unless a host function
+ * that was submitted before it has yet to run. */
 static void forget_finished(checker *c, history *h) {
     bool pending = mr_hazard_functions_reach(c, h->storage);
+    bool only_of_host = h->storage->rank; /* what a rank has made no other rank uses */
     for (uint32_t i = h->count; i-- > 0;) {
         entry *e = h->entries[i];
-        if (!mr_hazard_host_knows(c, e->actor, e->seq)) continue;
+        bool known = only_of_host ? mr_hazard_host_knows(c, e->actor, e->seq)
+                                  : mr_hazard_all_know(c, e->actor, e->seq);
+        if (!known) continue;
         if (pending && mr_hazard_function_needs(c, e, NULL, NULL)) continue;
         if (c->advice) mr_hazard_advise_needed(c, e->actor, e->seq);
         mr_hazard_history_remove(c, h, e);

@@ -55,8 +55,8 @@ struct history {
     uint64_t reused;       /* from this number on it is the memory of something else (observer.h) */
     bool freed; /* the free has been submitted; later uses are errors before they get here */
     bool alloc_unordered; /* a use before the allocation has been reported */
-    char *
-        last_name; /* the variable that a report has named, for later ones, when it may be gone; owned, or NULL */
+    /* the variable that a report has named, for later ones, when it may be gone; owned, or NULL */
+    char *last_name;
 };
 
 /* Many views of one storage, found by where they lie (index.c). */

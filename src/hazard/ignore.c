@@ -48,7 +48,7 @@ mr_status mr_hazard_ignore(mr_hazard *c, const char *tensor, int kind, const cha
         return MR_OK;
     mr_name_release(rule.tensor);
     mr_name_release(rule.file);
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for another rule");
+    return mr_no_memory("for another rule");
 }
 
 void mr_hazard_clear_ignores(mr_hazard *c) {

@@ -1,5 +1,6 @@
-/* What was seen inside launches of the user's kernels: src/ptx finds races and reads of unwritten bytes while the virtual GPU
- * runs them, and here they become reports. Both sides are the same command; their places are lines of the kernel's source. */
+/* What was seen inside launches of the user's kernels: src/ptx finds races and reads of unwritten bytes while the
+ * virtual GPU runs them, and here they become reports. Both sides are the same command; their places are lines of the
+ * kernel's source. */
 #include "hazard/explain.h"
 
 #include "base/text.h"
@@ -40,8 +41,8 @@ static uint32_t column_of_write(const mr_kernel_finding *finding) {
     return first && second ? (a < b ? a : b) : first ? a : b;
 }
 
-/* What tells apart two findings at the same pair of lines, as in a kernel on one line. Not the instruction: a compiler may
- * make several of one statement. For a tensor it is the number of the operand, the same in each launch. */
+/* What tells apart two findings at the same pair of lines, as in a kernel on one line. Not the instruction: a compiler
+ * may make several of one statement. For a tensor it is the number of the operand, the same in each launch. */
 static uint64_t within_lines(const mr_command *command, const mr_kernel_finding *finding) {
     const uint64_t prime = 1099511628211u;
     uint64_t h = column_of_write(finding);
@@ -70,8 +71,8 @@ static void put_replaced(mr_buffer *out, const char *text, const char *old, cons
     mr_buffer_puts(out, text);
 }
 
-/* The sentence comes from src/ptx, which knows no variables of the script: the tensor is named as in the title, and files as
- * everywhere, without the script's folder. */
+/* The sentence comes from src/ptx, which knows no variables of the script: the tensor is named as in the title, and
+ * files as everywhere, without the script's folder. */
 static void put_why(const checker *c, const mr_kernel_finding *finding, mr_hazard_report *draft) {
     char described[200] = "", quoted[sizeof draft->tensor + 2], folder[PLACE_SIZE] = "";
     mr_buffer named = {0}, shown = {0};

@@ -6,7 +6,7 @@
 
 void mr_hazard_alloc(checker *c, actor *t, const mr_command *command) {
     history *h = mr_hazard_history_of(c, command->u.storage);
-    /* What the backend owns was there, with its values, before the call returned that loaded it. */
+    /* Memory of the backend had its values before the call returned that loaded it. */
     if (!h || h->alloc_actor || command->u.storage->fixed_address) return;
     h->alloc_actor = t;
     h->alloc_seq = command->seq;
@@ -63,7 +63,8 @@ static void free_races(checker *c, history *h, actor *t, const mr_command *comma
     if (is_last_of_its_stream(h, e)) mr_hazard_pair_found(c, &pair);
 }
 
-/* Another run may free it earlier. Behind the work of its own stream, and what counts as ordered, that makes no difference. */
+/* Another run may free it earlier. Behind the work of its own stream, and what counts as ordered, that makes no
+ * difference. */
 static bool other_stream_used(const checker *c, const history *h, const actor *t) {
     for (uint32_t i = 0; i < h->count; i++)
         if (h->entries[i]->actor != t && h->entries[i]->seq > c->floor) return true;

@@ -15,7 +15,7 @@ static place_pair pair_of(const mr_hazard_report *r) {
     return (place_pair){r->kind, r->first.where, r->second.where, r->within_lines};
 }
 
-static uint32_t hash_places(const place_pair *pair) {
+static uint64_t hash_places(const place_pair *pair) {
     uint64_t h = (uint64_t)pair->kind + 1 + pair->within_lines * 0x9e3779b97f4a7c15u;
     /* of the file's text, not its address: the same on every run */
     const mr_site sites[2] = {pair->first, pair->second};
@@ -24,7 +24,7 @@ static uint32_t hash_places(const place_pair *pair) {
             h = (h ^ (unsigned char)*p) * 1099511628211u;
         h = (h ^ (uint64_t)sites[i].line) * 1099511628211u;
     }
-    return (uint32_t)(h >> 32 ^ h);
+    return h >> 1;
 }
 
 static bool same_place(mr_site a, mr_site b) {
@@ -32,30 +32,21 @@ static bool same_place(mr_site a, mr_site b) {
 }
 
 /* Places are looked up among the reports from check_first on: a check has a list of its own. */
-static uint32_t *place_slot(const checker *c, const place_pair *pair) {
-    uint32_t i = hash_places(pair) & (c->place_capacity - 1);
-    for (; c->places[i]; i = (i + 1) & (c->place_capacity - 1)) {
-        const mr_hazard_report *r = c->reports.items[c->places[i] - 1];
-        if (c->places[i] - 1 >= c->check_first && r->kind == pair->kind &&
-            r->within_lines == pair->within_lines && same_place(r->first.where, pair->first) &&
+static mr_hazard_report *find(const checker *c, const place_pair *pair) {
+    uint32_t *i = mr_map_find(&c->places, hash_places(pair));
+    for (; i; i = mr_map_again(&c->places, i)) {
+        mr_hazard_report *r = c->reports.items[*i];
+        if (*i >= c->check_first && r->within_lines == pair->within_lines &&
+            r->kind == pair->kind && same_place(r->first.where, pair->first) &&
             same_place(r->second.where, pair->second))
-            break;
+            return r;
     }
-    return &c->places[i];
-}
-
-static bool make_places(checker *c) {
-    if (c->places) return true;
-    c->place_capacity = 4096; /* the script's reports and a check's fill half of it */
-    c->places = calloc(c->place_capacity, sizeof *c->places);
-    return c->places != NULL;
+    return NULL;
 }
 
 mr_hazard_report *mr_hazard_report_of(checker *c, mr_hazard_kind kind, mr_site first,
                                       mr_site second) {
-    if (!make_places(c)) return NULL;
-    uint32_t index = *place_slot(c, &(place_pair){kind, first, second, 0});
-    return index ? c->reports.items[index - 1] : NULL;
+    return find(c, &(place_pair){kind, first, second, 0});
 }
 
 static void name_files(const checker *c, mr_hazard_side *side) {
@@ -71,20 +62,20 @@ mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool
         mr_claims_add(&c->totals.claims, MR_CLAIM_IGNORED);
         return NULL;
     }
-    if (!make_places(c)) return NULL;
     if (!mr_hazard_kind_is_advice(draft->kind)) c->totals.hazards++;
     const place_pair pair = pair_of(draft);
-    uint32_t *slot = place_slot(c, &pair);
-    if (*slot) {
-        mr_hazard_report *known = c->reports.items[*slot - 1];
+    mr_hazard_report *known = find(c, &pair);
+    if (known) {
         draft->count = ++known->count;
         draft->number = known->number;
         mr_hazard_merge(c, known, draft);
         return known;
     }
-    mr_hazard_report *report =
-        c->reports.count - c->check_first < MR_HAZARD_MAX_REPORTS ? malloc(sizeof *report) : NULL;
-    if (!report || !mr_vec_push(&c->reports, report)) {
+    bool is_listed = c->reports.count - c->check_first < MR_HAZARD_MAX_REPORTS &&
+                     mr_vec_reserve_one(&c->reports);
+    mr_hazard_report *report = is_listed ? malloc(sizeof *report) : NULL;
+    uint32_t *place = report ? mr_map_insert(&c->places, hash_places(&pair)) : NULL;
+    if (!place) {
         mr_claims_add(&c->totals.claims, MR_CLAIM_DROPPED);
         free(report);
         return NULL;
@@ -93,7 +84,8 @@ mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool
     draft->number = ++c->numbered;
     if (!mr_hazard_kind_is_advice(draft->kind)) c->totals.reports++;
     *report = *draft;
-    *slot = (uint32_t)c->reports.count;
+    *place = (uint32_t)c->reports.count;
+    mr_vec_push(&c->reports, report);
     *out_new = true;
     return report;
 }
@@ -106,17 +98,14 @@ const mr_hazard_report *mr_hazard_report_at(const mr_hazard *c, size_t i) {
     return i < c->reports.count ? c->reports.items[i] : NULL;
 }
 
+/* There is room: the map has held more. */
 static void enter_places(checker *c) {
-    size_t check_first = c->check_first;
-    if (c->places) memset(c->places, 0, c->place_capacity * sizeof *c->places);
-    c->check_first = 0;
+    mr_map_clear(&c->places);
     for (size_t i = 0; i < c->reports.count; i++) {
-        const mr_hazard_report *r = c->reports.items[i];
-        if (i == check_first) c->check_first = i; /* a check's own list */
-        const place_pair pair = pair_of(r);
-        *place_slot(c, &pair) = (uint32_t)i + 1;
+        const place_pair pair = pair_of(c->reports.items[i]);
+        *mr_map_insert(&c->places, hash_places(&pair)) = (uint32_t)i;
     }
-    c->check_first = check_first < c->reports.count ? check_first : c->reports.count;
+    if (c->check_first > c->reports.count) c->check_first = c->reports.count;
 }
 
 /* Returns its index. */

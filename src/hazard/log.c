@@ -35,6 +35,11 @@ void mr_hazard_log_command(checker *c, const mr_command *command) {
     line->synchronous = command->kind == MR_COMMAND_COPY && command->u.copy.synchronous;
     line->copy = (mr_order_copy_rules){0};
     line->walls = 0;
+    line->meeting = command->meeting ? command->seq - command->member : 0;
+    line->sources = command->meeting ? command->meeting->members[command->member].from : 0;
+    line->member = command->member;
+    line->host = c->host_number;
+    line->world = c->worlds;
     line->inside = command->kind == MR_COMMAND_HOST_ACCESS && c->machine->host_function;
     if (line->inside) line->seq = c->machine->host_function->seq;
     if (command->kind == MR_COMMAND_COPY) {

@@ -12,8 +12,8 @@ typedef struct {
     mr_name *op_name, *stream_name,
         *event_name; /* a reference each, or NULL; `op` as in an entry */
     mr_site where;
-    const mr_stream
-        *captured_on;       /* with it, while that launch submits: of the node; NULL: not known */
+    /* with it, while that launch submits: of the node; NULL: not known */
+    const mr_stream *captured_on;
     uint8_t launch;         /* with it: MR_LAUNCH_* */
     mr_site launched;       /* of a node of a graph: where that was launched; else no file */
     uint32_t stream, event; /* ids; 0: the host, none */
@@ -24,7 +24,13 @@ typedef struct {
     bool synchronous;         /* a copy of cudaMemcpy's kind */
     mr_order_copy_rules copy; /* likewise: what is guaranteed */
     uint64_t walls;           /* likewise: mr_order_walls */
-    bool inside; /* an access in a host function: `seq` and place in the order are that one's */
+    /* the seq of the first member of the meeting that it takes part in; 0: none */
+    uint64_t meeting;
+    uint64_t sources; /* with it: the members whose data it gets (R61) */
+    uint32_t member;
+    uint32_t world; /* of ranks */
+    uint16_t host;  /* whose call it is: hosts.c */
+    bool inside;    /* an access in a host function: `seq` and place in the order are that one's */
 } log_line;
 
 static inline bool mr_hazard_line_is(const log_line *line, uint32_t traits) {

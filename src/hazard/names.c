@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* By any variable that is alive (`spot` is NULL), or by one that a line at that place can use. */
-static bool variable(const checker *c, mr_hazard_object object, const mr_hazard_spot *spot,
+static bool variable(const checker *c, mr_hazard_object object, const mr_script_spot *spot,
                      char *out, size_t size) {
     mr_site front = {0};
     if (spot) front = (mr_site){spot->where.file, spot->front};
@@ -81,7 +81,7 @@ void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t s
     else snprintf(out, size, "stream #%u", a->id);
 }
 
-bool mr_hazard_stream_code(const checker *c, const actor *a, const mr_hazard_spot *spot, char *out,
+bool mr_hazard_stream_code(const checker *c, const actor *a, const mr_script_spot *spot, char *out,
                            size_t size) {
     const char *kind = a->kind == MR_STREAM_LEGACY ? "default_stream" : "per_thread_stream";
     mr_hazard_object object = {.stream = a->stream};
@@ -100,7 +100,7 @@ const char *mr_hazard_event_text(const log_line *line, char *out, size_t size) {
     return out;
 }
 
-bool mr_hazard_event_code(const checker *c, uint32_t id, const mr_hazard_spot *spot, char *out,
+bool mr_hazard_event_code(const checker *c, uint32_t id, const mr_script_spot *spot, char *out,
                           size_t size) {
     for (const snapshot *s = c->snapshots; s; s = s->next)
         if (s->event->id == id)
@@ -160,7 +160,7 @@ void mr_hazard_tensor_text(const checker *c, const found_pair *pair, char *out, 
     else made_text(storage, out, size);
 }
 
-bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, const mr_hazard_spot *spot,
+bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, const mr_script_spot *spot,
                            char *out, size_t size) {
     return variable(c, tensor_of(pair), spot, out, size);
 }

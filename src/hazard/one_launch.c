@@ -19,7 +19,7 @@ static actor captured_actor(const mr_stream *stream) {
 static bool put_fix(const checker *c, const actor *first, const actor *second,
                     const found_pair *pair, mr_hazard_report *report) {
     char a[NAME_SIZE], b[NAME_SIZE];
-    mr_hazard_spot spot;
+    mr_script_spot spot;
     if (!mr_hazard_before_second(c, pair, &spot)) return false;
     if (!mr_hazard_stream_code(c, first, &spot, a, sizeof a) ||
         !mr_hazard_stream_code(c, second, &spot, b, sizeof b))

@@ -18,10 +18,7 @@
 
 static bool grow_slots(checker *c) {
     uint32_t capacity = c->slot_capacity ? c->slot_capacity * 2 : 16;
-    uint64_t *host = realloc(c->host, capacity * sizeof *host);
-    if (!host) return false;
-    memset(host + c->slot_capacity, 0, (capacity - c->slot_capacity) * sizeof *host);
-    c->host = host;
+    if (!mr_hazard_hosts_grow(c, capacity)) return false;
     c->slot_capacity = capacity;
     return true;
 }
@@ -50,15 +47,15 @@ static void give_slot(checker *c, actor *a) {
 static void sweep_zombies(checker *c) {
     for (actor *a = c->actors; a; a = a->next)
         if (!a->stream && !a->slot_given &&
-            (MR_BROKEN(SLOT_REUSE) || mr_hazard_host_knows(c, a, a->last)))
+            (MR_BROKEN(SLOT_REUSE) || mr_hazard_all_know(c, a, a->last)))
             give_slot(c, a);
     c->zombies_swept = c->zombies;
 }
 
 /* ---- the default stream's barrier (R3)
  *
- * What is given to MR_PLACE_GATHERED and MR_PLACE_RELEASED is a number in a group's slot, for the commands themselves, and
- * a clock for what those had waited for. */
+ * MR_PLACE_GATHERED and MR_PLACE_RELEASED hold two things: a number in a group's slot for the
+ * commands themselves, and a clock for what those had waited for. */
 
 static bool is_gathered(const actor *a) {
     return mr_order_gives(&a->lane, MR_PLACE_GATHERED);
@@ -144,10 +141,18 @@ bool mr_hazard_clock_knows(const checker *c, const vclock *clock, const actor *a
            (c->barrier_count > 1 && mr_hazard_clock_get(clock, b->all_slot) >= seq);
 }
 
-bool mr_hazard_host_knows(const checker *c, const actor *a, uint64_t seq) {
-    if (a->device < 0 || seq <= c->floor || c->host[a->slot] >= seq) return true;
+static bool knows(const checker *c, const uint64_t *host, const actor *a, uint64_t seq) {
+    if (a->device < 0 || seq <= c->floor || host[a->slot] >= seq) return true;
     const barrier *b = &c->barriers[a->device];
-    return c->host[b->all_slot] >= seq || (a->grouped && c->host[b->group_slot] >= seq);
+    return host[b->all_slot] >= seq || (a->grouped && host[b->group_slot] >= seq);
+}
+
+bool mr_hazard_host_knows(const checker *c, const actor *a, uint64_t seq) {
+    return knows(c, c->host, a, seq);
+}
+
+bool mr_hazard_all_know(const checker *c, const actor *a, uint64_t seq) {
+    return knows(c, c->hosts[0], a, seq);
 }
 
 bool mr_hazard_knows_slowly(const checker *c, const actor *t, const actor *a, uint64_t seq) {
@@ -202,7 +207,7 @@ static void meet_wall(checker *c, actor *t, uint64_t seq) {
 }
 
 /* R3: a legacy command carries on what blocking streams had waited for before it. */
-bool mr_hazard_order_submitted(checker *c, actor *t, uint64_t seq) {
+static bool order_submitted(checker *c, actor *t, uint64_t seq) {
     barrier *b = &c->barriers[t->device];
     bool meets =
         mr_order_takes(&t->lane, MR_PLACE_WALL) && t->device_barrier_seen != b->device_barrier_seq;
@@ -225,14 +230,14 @@ bool mr_hazard_order_submitted(checker *c, actor *t, uint64_t seq) {
  * allocation, but for that not after what it came after. */
 void mr_hazard_order_alloc(checker *c, actor *t, uint64_t seq) {
     t->last = seq;
-    if (MR_BROKEN(ALLOC_IS_BARRIER)) mr_hazard_order_submitted(c, t, seq);
+    if (MR_BROKEN(ALLOC_IS_BARRIER)) order_submitted(c, t, seq);
     else if (mr_place_in(t->lane.gives[MR_COMMAND_ALLOC], MR_PLACE_RELEASED))
         mr_hazard_clock_raise(c, &c->barriers[t->device].released, t->slot, seq);
 }
 
 void mr_hazard_order_free(checker *c, actor *t, uint64_t seq) {
     t->last = seq;
-    if (MR_BROKEN(FREE_IS_BARRIER)) mr_hazard_order_submitted(c, t, seq);
+    if (MR_BROKEN(FREE_IS_BARRIER)) order_submitted(c, t, seq);
 }
 
 bool mr_hazard_order_before_free(const checker *c, const actor *t, const actor *a, uint64_t seq) {
@@ -269,6 +274,27 @@ static snapshot *snapshot_new(checker *c, mr_event *event) {
     return s;
 }
 
+/* `s`, which is empty, stands for the actor's commands up to `seq` and for what they came after. */
+static void stand_for(checker *c, snapshot *s, actor *t, uint64_t seq) {
+    const barrier *b = &c->barriers[t->device];
+    s->actor = t;
+    s->seq = seq;
+    s->clock = s->barrier = NULL;
+    s->group = 0;
+    mr_hazard_actor_retain(t);
+    if (gathers(t)) {
+        s->clock = mr_hazard_clock_retain(b->gathered);
+        s->group = MR_BROKEN(LEGACY_RECORD) ? 0 : seq; /* R16 */
+    } else {
+        s->clock = mr_hazard_clock_retain(t->clock);
+        if (is_released(t)) {
+            s->barrier = mr_hazard_clock_retain(t->released);
+            s->group = t->legacy_seen;
+        }
+    }
+    mr_hazard_hosts_pass(c, &s->clock); /* the waiter may be another rank's */
+}
+
 /* R11, R12: the record replaces what the event stood for. */
 void mr_hazard_order_record(checker *c, actor *t, const mr_command *command, bool carries) {
     if (!mr_place_in(t->lane.gives[MR_COMMAND_RECORD], MR_PLACE_RECORD)) return;
@@ -284,28 +310,13 @@ void mr_hazard_order_record(checker *c, actor *t, const mr_command *command, boo
         c->out_of_memory = true;
         return;
     }
-    const barrier *b = &c->barriers[t->device];
-    s->actor = t;
-    s->seq = command->seq;
+    stand_for(c, s, t, command->seq);
     s->known_as = 0;
-    s->clock = s->barrier = NULL;
-    s->group = 0;
     s->where = command->where;
     s->used = false;
     s->carries = carries;
     s->timed = event->timing;
     s->worked = t->worked;
-    mr_hazard_actor_retain(t);
-    if (gathers(t)) {
-        s->clock = mr_hazard_clock_retain(b->gathered);
-        s->group = MR_BROKEN(LEGACY_RECORD) ? 0 : command->seq; /* R16 */
-    } else {
-        s->clock = mr_hazard_clock_retain(t->clock);
-        if (is_released(t)) {
-            s->barrier = mr_hazard_clock_retain(t->released);
-            s->group = t->legacy_seen;
-        }
-    }
 }
 
 /* Everything that s stands for goes into *clock, which belongs to `t` (NULL: to nobody). */
@@ -314,7 +325,7 @@ static void acquire(checker *c, vclock **clock, const actor *t, const snapshot *
     bool dominated = MR_BROKEN(WAIT_DOMINATED) || MR_BROKEN(WAIT_FORGETS) || !*clock;
     if (!dominated && t) {
         bool in_group = t->grouped && t->device == s->actor->device && s->group >= t->acquired;
-        dominated = in_group || mr_hazard_host_knows(c, t, t->acquired) ||
+        dominated = in_group || mr_hazard_all_know(c, t, t->acquired) ||
                     mr_hazard_clock_knows(c, s->clock, t, t->acquired) ||
                     mr_hazard_clock_knows(c, s->barrier, t, t->acquired);
     }
@@ -326,7 +337,8 @@ static void acquire(checker *c, vclock **clock, const actor *t, const snapshot *
     mr_hazard_clock_merge(c, clock, s->barrier);
     uint64_t seq = MR_BROKEN(WAIT_LATEST) ? s->actor->last : s->seq;
     mr_hazard_clock_raise(c, clock, s->actor->slot, seq);
-    if (s->group > c->host[b->group_slot]) mr_hazard_clock_raise(c, clock, b->group_slot, s->group);
+    if (s->group > c->hosts[0][b->group_slot])
+        mr_hazard_clock_raise(c, clock, b->group_slot, s->group);
 }
 
 bool mr_hazard_order_wait(checker *c, actor *t, uint64_t seq, const snapshot *s) {
@@ -341,7 +353,7 @@ bool mr_hazard_order_wait(checker *c, actor *t, uint64_t seq, const snapshot *s)
     if (!is_gathered(t) && !gathers(t)) return true;
     barrier *b = &c->barriers[t->device];
     acquire(c, &b->gathered, NULL, s);
-    if (releases(t)) mr_hazard_order_submitted(c, t, seq); /* `released` is what is gathered now */
+    if (releases(t)) order_submitted(c, t, seq); /* `released` is what is gathered now */
     return true;
 }
 
@@ -368,6 +380,34 @@ void mr_hazard_order_stream_sync(checker *c, actor *t, uint64_t seq) {
         }
     }
     host_raise(c, t->slot, seq);
+}
+
+/* The only one of this process, where the others stand for members in other processes. */
+static bool is_first_member(const mr_command *command) {
+    const mr_meeting *meeting = command->meeting;
+    uint32_t first = 0;
+    while (first + 1 < meeting->size && meeting->members[first].far) first++;
+    return command->member == first;
+}
+
+/* As if each member had been recorded right before it, and each waited for the records of those whose data it gets. */
+void mr_hazard_order_meet(checker *c, actor *t, const mr_command *command) {
+    const mr_meeting *meeting = command->meeting;
+    if (is_first_member(command)) {
+        free(c->entered);
+        c->entered = calloc(meeting->size, sizeof *c->entered);
+        if (!c->entered) c->out_of_memory = true;
+    }
+    if (!c->entered) return;
+    stand_for(c, &c->entered[command->member], t, command->seq - 1);
+    if (mr_command_waits_for_others(command)) return;
+    for (uint32_t k = 0; k < meeting->size; k++)
+        for (uint64_t from = meeting->members[k].from; from; from &= from - 1)
+            mr_hazard_order_wait(c, c->entered[k].actor, command->seq,
+                                 &c->entered[__builtin_ctzll(from)]);
+    for (uint32_t k = 0; k < meeting->size; k++) snapshot_clear(c, &c->entered[k]);
+    free(c->entered);
+    c->entered = NULL;
 }
 
 void mr_hazard_order_event_sync(checker *c, const snapshot *s) {
@@ -419,11 +459,11 @@ static void raise_wall(checker *c, const mr_command *command, uint64_t walls) {
         b->device_barrier_seq = command->seq;
     }
     mr_hazard_clock_release(c, wall);
-    mr_hazard_order_submitted(c, t, command->seq);
+    order_submitted(c, t, command->seq);
 }
 
 bool mr_hazard_order_before(checker *c, actor *t, const mr_command *command) {
-    bool carries = mr_hazard_order_submitted(c, t, command->seq);
+    bool carries = order_submitted(c, t, command->seq);
     uint64_t walls = mr_order_walls(command);
     if (__builtin_expect(walls != 0, 0)) raise_wall(c, command, walls);
     return carries;
@@ -518,8 +558,7 @@ void mr_hazard_order_close(checker *c) {
             mr_hazard_actor_release(c, a);
         }
     }
-    free(c->host);
-    c->host = NULL;
+    mr_hazard_hosts_close(c);
     c->slots = c->slot_capacity = c->zombies = c->zombies_swept = 0;
     c->free_slots.count = 0;
 }

@@ -65,8 +65,8 @@ typedef struct {
     vclock *gathered;     /* what all blocking streams have waited for so far */
     vclock *released;     /* `gathered` as it was at the last legacy command */
     sync_watch watch;     /* for advice */
-    vclock *
-        device_barrier; /* R60: the clock that the next command of every stream of the device will merge */
+    /* R60: the clock that the next command of every stream of the device will merge */
+    vclock *device_barrier;
     uint64_t device_barrier_seq;
 } barrier;
 
@@ -77,6 +77,12 @@ void mr_hazard_order_open(checker *c);
 void mr_hazard_order_close(checker *c); /* forgets all streams and snapshots */
 
 bool mr_hazard_host_knows(const checker *c, const actor *a, uint64_t seq);
+bool mr_hazard_all_know(const checker *c, const actor *a, uint64_t seq); /* every host does */
+/* hosts.c. The host that runs: 0, or a rank from 1. What ranks know goes to the outer host when that goes on. */
+void mr_hazard_host_is(checker *c, uint16_t host);
+void mr_hazard_hosts_pass(checker *c, vclock **clock); /* adds what the host knows more than all */
+bool mr_hazard_hosts_grow(checker *c, uint32_t capacity);
+void mr_hazard_hosts_close(checker *c);
 bool mr_hazard_clock_knows(const checker *c, const vclock *clock, const actor *a, uint64_t seq);
 /* Whether a command of `t`, or of the host (`t` is &c->host_actor), comes after `a`'s command seq. */
 bool mr_hazard_knows_slowly(const checker *c, const actor *t, const actor *a, uint64_t seq);
@@ -84,9 +90,6 @@ bool mr_hazard_knows_slowly(const checker *c, const actor *t, const actor *a, ui
 /* The same for `t`'s last command instead of its next: what waiting for `t` is worth. */
 bool mr_hazard_knew(const checker *c, const actor *t, const actor *a, uint64_t seq);
 
-/* For every command of a stream except an allocation or a free: what its stream's barrier brings. True:
- * by this alone `t` came after more than before, or for the legacy stream other streams may have. */
-bool mr_hazard_order_submitted(checker *c, actor *t, uint64_t seq);
 /* R28: what is used comes after the allocation and before the free, but no order between two pieces of
  * work follows from either: when Lua's collector frees is nothing that a script can rely on. */
 void mr_hazard_order_alloc(checker *c, actor *t, uint64_t seq);
@@ -95,11 +98,15 @@ bool mr_hazard_order_before_free(const checker *c, const actor *t, const actor *
 void mr_hazard_order_record(checker *c, actor *t, const mr_command *command, bool carries);
 /* False: it added nothing. */
 bool mr_hazard_order_wait(checker *c, actor *t, uint64_t seq, const snapshot *s);
+/* R61: a member of a meeting has entered. Once the last one has, each comes after what those came after whose data it
+ * gets. */
+void mr_hazard_order_meet(checker *c, actor *t, const mr_command *command);
 void mr_hazard_order_stream_sync(checker *c, actor *t, uint64_t seq);
 void mr_hazard_order_event_sync(checker *c, const snapshot *s);
 void mr_hazard_order_device_sync(checker *c, mr_device *device, uint64_t seq);
-/* All that a command brings to its stream before it touches anything: mr_hazard_order_submitted, and for
- * a peer copy R60. */
+/* All that a command brings to its stream before it touches anything: that of its stream's barrier, and
+ * for a peer copy R60. True: by the barrier alone `t` came after more than before, or for the legacy stream other
+ * streams may have. */
 bool mr_hazard_order_before(checker *c, actor *t, const mr_command *command);
 
 /* What mr_hazard_order_before changes, as it was: for a look at what the command would come after. */

@@ -1,9 +1,9 @@
 /* The reason of a report: which waits and records the script has for the two operations, and which rule
  * makes them insufficient.
  *
- * Searches the log, newest first, for the waits, records and synchronises that almost order the pair. Of
- * several reasons, the most specific one is reported: a wait that was meant for this pair but does not
- * cover it says more than "there is no wait". */
+ * Searches the log, newest first, for the waits, records and synchronises that almost order the
+ * pair. If there are several reasons, it reports the most specific one: a wait that was meant for
+ * this pair but does not cover it says more than "there is no wait". */
 #include "hazard/explain.h"
 
 #include "base/text.h"
@@ -57,7 +57,8 @@ static bool is_past(investigation *v, uint64_t back) {
 /* An operation that takes several steps waits and records by itself: no business of the script's. */
 static bool is_asked_for(const log_line *line) {
     if (line->kind == MR_COMMAND_WAIT || line->kind == MR_COMMAND_RECORD)
-        return strcmp(line->op, "copy_") != 0 && strcmp(line->op, "launch") != 0;
+        return strcmp(line->op, "copy_") != 0 && strcmp(line->op, "launch") != 0 &&
+               strcmp(line->op, MR_MEETING_ORDER) != 0;
     return mr_hazard_line_is_event_wait(line);
 }
 

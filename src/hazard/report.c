@@ -1,6 +1,6 @@
-/* What becomes of an unordered pair: it is counted, or reported and held until its command has been looked at as a whole.
- * After a missing order was reported, other pairs that it leaves unordered are only counted, since one fix orders them
- * all. */
+/* What becomes of an unordered pair: it is counted, or reported and held until its command has been looked at as a
+ * whole. After a missing order was reported, other pairs that it leaves unordered are only counted, since one fix
+ * orders them all. */
 #include "hazard/explain.h"
 
 #include "base/text.h"

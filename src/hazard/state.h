@@ -29,13 +29,13 @@
  * disjoint views cost no more than one.
  *
  * Detection is separate from reporting. `order.c`, `function.c`, `history.c`, `index.c`, `view.c`, `check.c`,
- * `touch.c` and `lifetime.c` run for every command and do not use names. `draft.c`, `reason.c`, `fix.c`, `names.c` and `write.c`
- * run only for a pair that is about to be reported. They search a log of the last 4096 commands for the waits and
- * records that the script did make, and describe what is missing. So an error in a sentence cannot change a verdict.
- * The place of a fix and the variables that are in scope there come from the script's text (`src/script`) and the Lua
- * stack, which tells what runs now (`bind/place.c`, `bind/variable.c`). There is one report for each pair of places.
- * Other pairs that the same fix orders are only counted. A fix covers the first stream up to a known point; hazards
- * with later work are reported separately.
+ * `touch.c` and `lifetime.c` run for every command and do not use names. `draft.c`, `reason.c`, `fix.c`, `names.c` and
+ * `write.c` run only for a pair that is about to be reported. They search a log of the last 4096 commands for the waits
+ * and records that the script did make, and describe what is missing. So an error in a sentence cannot change a
+ * verdict. The place of a fix and the variables that are in scope there come from the script's text (`src/script`) and
+ * the Lua stack, which tells what runs now (`bind/place.c`, `bind/variable.c`). There is one report for each pair of
+ * places. Other pairs that the same fix orders are only counted. A fix covers the first stream up to a known point;
+ * hazards with later work are reported separately.
  *
  * Uninitialised bytes. `unset.c` keeps which bytes no command has written, exactly, and only while a storage has
  * some: one flag of the history says so. A copy passes this state on to its destination. A read that comes after a
@@ -46,6 +46,7 @@
 #ifndef MR_HAZARD_STATE_H
 #define MR_HAZARD_STATE_H
 
+#include "base/map.h"
 #include "base/slab.h"
 #include "hazard/function.h"
 #include "hazard/history.h"
@@ -101,6 +102,10 @@ typedef struct {
     size_t first, check_first; /* reports */
     uint64_t last_storage;     /* that was there before */
     mr_hazard_totals totals, totals_before_check;
+    bool judging;
+    mr_hazard_mode judged_in; /* mr_hazard_judge_begin: the mode before it, and what there was */
+    size_t judged_first;
+    mr_hazard_totals before_judged;
 } stretch;
 
 struct mr_hazard {
@@ -124,7 +129,12 @@ struct mr_hazard {
     actor host_actor;
     actor *actors;       /* all of them, linked */
     snapshot *snapshots; /* likewise */
-    uint64_t *host;      /* by slot: what the host knows */
+    /* of the members of the meeting that is being submitted: what each came after */
+    snapshot *entered;
+    uint64_t *host;                       /* by slot: what the host that runs knows; one of these */
+    uint64_t *hosts[1 + MR_MEETING_MOST]; /* hosts.c: the outer host's, and by rank from 1 */
+    uint16_t host_number;
+    uint32_t worlds; /* how often the outer host went on after ranks */
     uint32_t slots, slot_capacity;
     MR_VEC(uint32_t) free_slots;
     uint32_t zombies, zombies_swept; /* actors without stream that still hold a slot */
@@ -160,14 +170,13 @@ struct mr_hazard {
     } recent[8]; /* that a later wait may explain */
     unsigned recent_next;
     MR_VEC(mr_hazard_report *) reports;
-    uint32_t *places; /* hash of pairs of places to index + 1 in reports */
-    uint32_t place_capacity;
+    MR_MAP(uint32_t) places; /* in `reports`, by a hash of the pair of places */
     MR_VEC(ignore_rule) ignores;
     mr_hazard_totals totals, before_clear; /* since the last clear, and what was before */
     uint64_t numbered;                     /* reports, over all clears */
     MR_VEC(held_report) held;              /* of the command in progress */
-    mr_status
-        refusal; /* error mode: what the command in progress, or the next one, is refused with */
+    /* error mode: what the command in progress, or the next one, is refused with */
+    mr_status refusal;
 
     /* withdrawing */
     MR_VEC(touched_set) touched; /* oldest first */
@@ -178,14 +187,14 @@ struct mr_hazard {
 
     /* advice */
     struct {
-        bool
-            pending; /* an asynchronous pageable copy: advice unless a synchronise follows at once */
+        /* an asynchronous pageable copy: advice unless a synchronise follows at once */
+        bool pending;
         uint32_t stream;
         mr_site where;
         uint64_t seq;
     } pageable;
     MR_VEC(advice_place) advised; /* in the order of the first occurrence */
-    uint32_t *advised_at;         /* hash of places to index + 1 */
+    MR_MAP(uint32_t) advised_at;  /* by a hash of the place */
 
     /* collected tensors whose free was unordered: reported when the script does anything more */
     MR_VEC(mr_hazard_report *) collected;

@@ -86,7 +86,7 @@ void mr_hazard_summary(const mr_hazard *c, bool whole_run, mr_buffer *out) {
     mr_hazard_describe_ignores(c, out);
 }
 
-/* What was met again after it was written. */
+/* How often the places of each report were met, also after it was written. */
 static void put_json_counts(const mr_hazard *c, mr_buffer *out) {
     const char *separator = "";
     mr_buffer_puts(out, ",\"counts\":[");

@@ -1,16 +1,16 @@
 /* Accesses: what a command touches, and whether each earlier access that conflicts with it comes before it.
  *
- * This code is short because it runs for every operand of every command. Anything that takes longer than a few comparisons
- * is in mr_hazard_pair_found, which is called only for a pair that nothing orders. */
+ * This code is short because it runs for every operand of every command. Anything that takes longer than a few
+ * comparisons is in mr_hazard_pair_found, which is called only for a pair that nothing orders. */
 #include "hazard/explain.h"
 
 #define CROWDED 64 /* entries of one storage */
 
 /* ---- one access */
 
-/* How this access and one of before conflict; false: two reads, or two atomic updates, which come one after the other in
- * an order that nobody knows, without a loss. A write that also reads counts as a read where the other writes: that the
- * value read is wrong is the worse half. */
+/* How this access and one of before conflict; false: two reads, or two atomic updates, which come one after the other
+ * in an order that nobody knows, without a loss. A write that also reads counts as a read where the other writes: that
+ * the value read is wrong is the worse half. */
 static bool conflict(uint8_t first, uint8_t second, mr_hazard_kind *out_kind) {
     if (MR_BROKEN(READ_READ)) first |= MR_WRITE;
     if (!((first | second) & MR_WRITE)) return false;

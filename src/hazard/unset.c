@@ -475,8 +475,22 @@ static bool is_copy(const mr_command *command) {
     case MR_COMMAND_COPY: return !command->operands[0].tensor->storage->transient;
     case MR_COMMAND_OP:
     case MR_COMMAND_HOST_ACCESS: return command->u.op.row && command->u.op.row->family->copies;
-    default: return false;
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE:
+    case MR_COMMAND_FAULT:
+    case MR_COMMAND_STREAM_SYNC:
+    case MR_COMMAND_EVENT_SYNC:
+    case MR_COMMAND_DEVICE_SYNC:
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_EVENT_QUERY:
+    case MR_COMMAND_STREAM_CREATE:
+    case MR_COMMAND_STREAM_CLOSE:
+    case MR_COMMAND_RESET: MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
     }
+    return false;
 }
 
 static bool writes_to(const mr_command *command, const mr_storage *storage) {

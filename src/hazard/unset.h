@@ -13,8 +13,8 @@ typedef struct {
     mr_tensor tensor, source; /* copies; one that is kept holds the storages and the first's name */
     mr_name *op_name;         /* as in an entry */
     uint8_t access;
-    bool
-        at_most; /* of a user's kernel: it touches no more than these bytes, in one run, and maybe fewer */
+    /* of a user's kernel: it touches no more than these bytes, in one run, and maybe fewer */
+    bool at_most;
     bool guessed; /* and maybe it does not read at all */
     bool may_set; /* it writes to the tensor, too, so what it reads may be its own */
     bool only_look;
@@ -41,8 +41,8 @@ typedef struct {
 
 void mr_hazard_unset_begin(history *h); /* nothing has written it yet */
 void mr_hazard_unset_drop(history *h);
-/* An exploration puts the bytes of earlier memory back: what nothing had written counts as that again. `last`: the last storage
- * that was there at its begin. */
+/* An exploration puts the bytes of earlier memory back: what nothing had written counts as that again. `last`: the last
+ * storage that was there at its begin. */
 void mr_hazard_unset_keep(checker *c);
 void mr_hazard_unset_put_back(checker *c, uint64_t last);
 void mr_hazard_unset_drop_kept(history *h);

@@ -17,13 +17,16 @@ typedef enum {
     EDGE_BARRIER,
     EDGE_HOST,
     EDGE_WAITED,
-    EDGE_PEER
+    EDGE_PEER,
+    EDGE_COLLECTIVE
 } edge_kind;
 
 typedef struct {
     const checker *c;
     uint64_t count; /* lines in the log; index 0 is the newest */
-    /* From `count` on: line i - count again, a staged copy (R20), as what the host did in it. */
+    /* From `count` on: line i - count again, a staged copy (R20), as what the host did in it. From 2 * `count` on:
+     * the line again, a member of a collective, as what it came after: its own work is not what another member waits
+     * for. */
     struct {
         uint32_t next;
         edge_kind kind;
@@ -34,7 +37,7 @@ typedef struct {
 } search;
 
 static const log_line *line_at(const search *s, uint64_t i) {
-    return mr_hazard_log_back(s->c, i < s->count ? i : i - s->count);
+    return mr_hazard_log_back(s->c, i % s->count);
 }
 
 static void reach(search *s, uint64_t i, uint32_t from, edge_kind kind) {
@@ -70,11 +73,20 @@ static bool is_of_host(const search *s, uint64_t i) {
            (!line->inside && mr_place_in(s->gives[i], MR_PLACE_HOST));
 }
 
+/* Ranks that run side by side are hosts without an order. */
+static bool are_of_one_host(const log_line *earlier, const log_line *later) {
+    return earlier->host == later->host || !earlier->host || !later->host ||
+           earlier->world != later->world;
+}
+
+/* To the last call of the same host; of a world of ranks that has ended, to the calls of all. */
 static void reach_back_to_host(search *s, uint32_t at) {
+    const log_line *line = line_at(s, at);
     for (uint64_t i = at % s->count + 1; i < s->count; i++) {
-        if (!is_of_host(s, i)) continue;
-        reach(s, line_at(s, i)->copy.reads_source ? i + s->count : i, at, EDGE_HOST);
-        return;
+        const log_line *e = line_at(s, i);
+        if (!is_of_host(s, i) || !are_of_one_host(e, line)) continue;
+        reach(s, e->copy.reads_source ? i + s->count : i, at, EDGE_HOST);
+        if (!e->host || (e->host == line->host && e->world == line->world)) return;
     }
 }
 
@@ -125,15 +137,26 @@ static void reach_back_from_host(search *s, uint32_t at, const log_line *line) {
     }
 }
 
+/* R61: what those members came after whose data it gets. */
+static void reach_members(search *s, uint32_t at, const log_line *line) {
+    for (uint64_t i = 0; i < s->count; i++) {
+        const log_line *e = line_at(s, i);
+        if (e->meeting == line->meeting && line->sources >> e->member & 1)
+            reach(s, i + 2 * s->count, at, EDGE_COLLECTIVE);
+    }
+}
+
 static void expand(search *s, uint32_t at) {
     const log_line *line = line_at(s, at);
     mr_order_facts facts = facts_of(line);
     /* A person may ask what an allocation comes after, but nothing comes after it by that (R28). */
     mr_strength strength = s->from[at].kind == EDGE_START ? MR_ALLOCATOR : MR_GUARANTEED;
-    mr_place_set takes = at < s->count
-                             ? mr_order_taken(facts, strength)
-                             : mr_order_called(facts, MR_GUARANTEED) | 1u << MR_PLACE_HOST;
+    bool is_staged = at >= s->count && at < 2 * s->count;
+    mr_place_set takes = !is_staged ? mr_order_taken(facts, strength)
+                                    : mr_order_called(facts, MR_GUARANTEED) | 1u << MR_PLACE_HOST;
     if (mr_place_in(takes, MR_PLACE_RECORD)) reach_record(s, at, line, EDGE_EVENT);
+    if (line->meeting && at < s->count && s->from[at].kind != EDGE_START)
+        reach_members(s, at, line);
     if (is_on_stream(line)) reach_back_from_stream(s, at, line, takes);
     else reach_back_from_host(s, at, line);
     if (mr_place_in(takes, MR_PLACE_HOST)) reach_back_to_host(s, at);
@@ -196,7 +219,8 @@ static void put_step(const search *s, uint64_t i, mr_buffer *out) {
                                           [EDGE_BARRIER] = "default stream's barrier",
                                           [EDGE_HOST] = "host's order of calls",
                                           [EDGE_WAITED] = "the host waits for it",
-                                          [EDGE_PEER] = "copy between devices"};
+                                          [EDGE_PEER] = "copy between devices",
+                                          [EDGE_COLLECTIVE] = "collective, which needs its data"};
     mr_buffer_puts(out, "  ");
     put_command(s->c, line_at(s, i), out);
     mr_buffer_puts(out, "\n");
@@ -242,8 +266,8 @@ static bool find(search *s, uint64_t first, uint64_t second, mr_buffer *out) {
 /* False: no memory. To be closed in any case. */
 static bool open_search(search *s, const checker *c) {
     *s = (search){.c = c, .count = c->logged < MR_HAZARD_LOG ? c->logged : MR_HAZARD_LOG};
-    s->from = calloc(2 * s->count + 1, sizeof *s->from);
-    s->queue = calloc(2 * s->count + 1, sizeof *s->queue);
+    s->from = calloc(3 * s->count + 1, sizeof *s->from);
+    s->queue = calloc(3 * s->count + 1, sizeof *s->queue);
     s->gives = calloc(s->count + 1, sizeof *s->gives);
     for (uint64_t i = 0; s->gives && i < s->count; i++)
         s->gives[i] = mr_order_given(facts_of(line_at(s, i)), MR_GUARANTEED);

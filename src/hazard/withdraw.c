@@ -1,10 +1,12 @@
-/* Withdrawing: the virtual GPU knows which bytes a launch has touched once it has run. A report of assumed accesses waits for
- * that. It is withdrawn if none of its pairs touched a byte in common; a pair that did makes it certain; else it stays.
+/* Withdrawing: the virtual GPU knows which bytes a launch has touched once it has run. A report of assumed accesses
+ * waits for that. It is withdrawn if none of its pairs touched a byte in common; a pair that did makes it certain; else
+ * it stays.
  *
- * A report counts pairs, and only those that are followed here can turn out to be absent. So a pair that cannot be followed
- * (its first side stands for several launches, memory is out) keeps its report without any further mark.
+ * A report counts pairs, and only those that are followed here can turn out to be absent. So a pair that cannot be
+ * followed (its first side stands for several launches, memory is out) keeps its report without any further mark.
  *
- * Easiest to break: what may be withdrawn must hide nothing. It explains no follow-ups, and takes no other pair's place. */
+ * Easiest to break: what may be withdrawn must hide nothing. It explains no follow-ups, and takes no other pair's
+ * place. */
 #include "hazard/explain.h"
 
 #include <stdlib.h>

@@ -86,9 +86,11 @@ static void put_streams(mr_buffer *out, const mr_hazard_report *r) {
         mr_text_put(out, r->also[0]);
         mr_buffer_puts(out, ")");
     }
-    mr_buffer_printf(out, ": %" PRIu64 " times, %u%s pairs of streams; each pair needs its fix.\n",
-                     r->count, r->stream_pairs,
-                     r->stream_pairs == MR_HAZARD_STREAM_PAIRS ? " or more" : "");
+    bool is_more = r->stream_pairs == MR_HAZARD_STREAM_PAIRS;
+    bool one_line = r->fix_count == 1 && !is_more; /* each pair was given the same */
+    mr_buffer_printf(out, ": so far %" PRIu64 " times, %u%s pairs of streams; %s.\n", r->count,
+                     r->stream_pairs, is_more ? " or more" : "",
+                     one_line ? "no other line is needed" : "each pair needs its fix");
 }
 
 /* "  and 2 more: y, z" */

@@ -18,12 +18,28 @@ void mr_host_set_limits(const mr_limits *named) {
     limits = named;
 }
 
+static char rank[24]; /* "rank 1: ", in front of messages */
+static char last_text[1000];
+
+void mr_host_set_rank(uint32_t number) {
+    snprintf(rank, sizeof rank, "rank %u: ", number);
+}
+
+const char *mr_host_last_text(void) {
+    return last_text;
+}
+
 /* The text may come from the script, and be of any length. */
 static void say(const char *prefix, const char *text) {
     fflush(stdout);
-    fputs(prefix, stderr);
-    mr_output_write_message(stderr, text, strlen(text));
-    fputc('\n', stderr);
+    snprintf(last_text, sizeof last_text, "%.*s", (int)strcspn(text, "\n"), text);
+    mr_buffer line = {0}; /* one piece: other processes may write there, too */
+    mr_buffer_printf(&line, "%s%s", prefix, rank);
+    mr_buffer_puts(&line, text);
+    mr_buffer_puts(&line, "\n");
+    if (line.failed) mr_output_write_message(stderr, text, strlen(text));
+    else mr_output_write_message(stderr, line.data, line.size);
+    mr_buffer_free(&line);
 }
 
 void mr_host_complain(const char *format, ...) {
@@ -104,11 +120,25 @@ static bool is_embedded_frame(const char *line, size_t length) {
     return mr_embedded_find(file) != NULL;
 }
 
-/* The other frame of our own is the C function below all others. */
-static bool is_own_frame(const char *line, size_t length, bool is_last) {
-    static const char host[] = "\t[C]: in ?";
-    if (is_last && length == sizeof host - 1 && memcmp(line, host, length) == 0) return true;
-    return is_embedded_frame(line, length);
+static bool is_line(const char *line, size_t length, const char *text) {
+    return length == strlen(text) && memcmp(line, text, length) == 0;
+}
+
+static size_t length_of_line(const char *line, const char *end) {
+    const char *stop = line < end ? memchr(line, '\n', (size_t)(end - line)) : NULL;
+    return stop ? (size_t)(stop - line) : (size_t)(end - line);
+}
+
+/* Frames of our own are those of embedded modules, and what raises an error for them. So are nameless ones between them
+ * and their caller, and the C function below all others. */
+static bool is_own_frame(const char *line, const char *end, bool behind_own) {
+    size_t length = length_of_line(line, end);
+    const char *next = line + length + 1;
+    if (is_embedded_frame(line, length)) return true;
+    if (is_line(line, length, "\t[C]: in function 'error'"))
+        return next < end && is_embedded_frame(next, length_of_line(next, end));
+    if (is_line(line, length, "\t[C]: in ?")) return behind_own || next >= end;
+    return behind_own && is_line(line, length, "\t(...tail calls...)");
 }
 
 /* What called an entry of the prompt: a C function that the session calls for it. */
@@ -126,15 +156,24 @@ static void drop_own_frames(lua_State *L, size_t message_length) {
     const char *text = lua_tolstring(L, -1, &length);
     const char *end = text + length;
     luaL_Buffer kept;
+    const char *header = text + message_length + 1; /* "stack traceback:" */
+    bool is_own = false, has_frame = false;
     luaL_buffinit(L, &kept);
     luaL_addlstring(&kept, text, message_length);
-    for (const char *line = text + message_length; line < end;) {
-        const char *stop = memchr(line + 1, '\n', (size_t)(end - line - 1));
-        if (!stop) stop = end;
-        if (begins_session(line + 1, end)) break;
-        if (!is_own_frame(line + 1, (size_t)(stop - line - 1), stop == end))
-            luaL_addlstring(&kept, line, (size_t)(stop - line));
-        line = stop;
+    for (const char *line = header + length_of_line(header, end) + 1; line < end;) {
+        size_t size = length_of_line(line, end);
+        if (begins_session(line, end)) break;
+        is_own = is_own_frame(line, end, is_own);
+        if (!is_own && !has_frame) {
+            luaL_addchar(&kept, '\n');
+            luaL_addlstring(&kept, header, length_of_line(header, end));
+            has_frame = true;
+        }
+        if (!is_own) {
+            luaL_addchar(&kept, '\n');
+            luaL_addlstring(&kept, line, size);
+        }
+        line += size + 1;
     }
     luaL_pushresult(&kept);
     lua_remove(L, -2);
@@ -189,6 +228,7 @@ static int describe_stop(mr_stop reason, mr_buffer *out) {
                          at, place);
         return MR_EXIT_BY_SIGNAL + mr_interrupt_ended_by();
     case MR_STOP_INTERRUPT:
+    case MR_STOP_LATE:
     case MR_STOP_NONE: break;
     }
     mr_buffer_printf(out, "interrupted%s%s", at, place);

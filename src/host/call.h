@@ -35,11 +35,16 @@ void mr_host_set_limits(const mr_limits *limits);
  * with is a hazard that the checker refused. */
 int mr_host_call(lua_State *L, int argument_count, int result_count, const char *prefix);
 
-/* The same, but the message is added to *out_message instead. It holds nothing if the call succeeded. May be called while
- * another one runs: the message is the inner one's, and the outer one goes on. */
+/* The same, but the message is added to *out_message instead. It holds nothing if the call succeeded. May be called
+ * while another one runs: the message is the inner one's, and the outer one goes on. */
 int mr_host_try(lua_State *L, int argument_count, int result_count, mr_buffer *out_message);
 
 /* Says the error value on top of the stack (of a chunk that did not load), and pops it. Returns 1. */
 int mr_host_report(lua_State *L, const char *prefix);
+
+/* This process is one rank of several: messages begin with its number. */
+void mr_host_set_rank(uint32_t number);
+/* The first line of the message that was said last, as far as there is room for it. */
+const char *mr_host_last_text(void);
 
 #endif

@@ -15,6 +15,7 @@
 
 #include "base/buffer.h"
 #include "base/embedded.h"
+#include "collective/transport.h"
 #include "compile/compile.h"
 #include "host/call.h"
 #include "host/module.h"
@@ -156,5 +157,6 @@ int mr_doctor(mr_machine_options *options) {
     say_blas();
     mr_compile_describe(say_line);
     say_gpu();
+    mr_transport_describe(say_line);
     return MR_EXIT_OK;
 }

@@ -45,8 +45,8 @@ static void set_idle_hook(lua_State *L) {
 }
 
 /* Count hooks only. Call and line hooks would add nothing, since every loop of Lua code runs
- * instructions; and a call hook would keep C functions from running at all, among them the __close
- * of a stream's scope, which has to restore the current stream on the way out. */
+ * instructions. A call hook would also keep C functions from running at all. The __close of a
+ * stream's scope is one of them, and has to restore the current stream on the way out. */
 static void arm(lua_State *L) {
     lua_sethook(L, on_hook, LUA_MASKCOUNT, 1);
 }
@@ -95,10 +95,24 @@ static size_t stack_allowance(void) {
     return allowance;
 }
 
+static uintptr_t stack_base; /* 0: the next one to enter is at it */
+
+void mr_running_copy(mr_running_place *out_place) {
+    *out_place = (mr_running_place){innermost, 0};
+}
+
+void mr_running_swap(mr_running_place *io_place) {
+    mr_running_place was = {innermost, stack_base};
+    innermost = io_place->innermost;
+    stack_base = io_place->stack_base;
+    *io_place = was;
+    if (!reason) return; /* else mr_stop_request has not seen these */
+    for (mr_running *node = innermost; node; node = node->outer) arm(node->L);
+}
+
 bool mr_running_enter(mr_running *node, lua_State *L) {
-    static uintptr_t stack_base;
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    if (!innermost) stack_base = here;
+    if (!innermost || !stack_base) stack_base = here;
     if ((here > stack_base ? here - stack_base : stack_base - here) > stack_allowance())
         return false;
     node->L = L;
@@ -149,6 +163,51 @@ bool mr_stop_take_interrupt(void *context) {
     return true;
 }
 
+bool mr_stop_take_end(void) {
+    if (reason != MR_STOP_ENDED) return false;
+    mr_stop_clear();
+    return true;
+}
+
+void mr_stop_end_again(void) {
+    mr_stop_request(MR_STOP_ENDED);
+}
+
+/* --- a stop by the clock ----------------------------------------------------------------------------- */
+
+#define LATE_SIGNAL SIGVTALRM /* nobody else uses it */
+
+static timer_t late_timer;
+static bool has_timer;
+
+static void on_late(int signal_number) {
+    int saved_errno = errno;
+    if (mr_interrupt_on_lua_thread(signal_number)) mr_stop_request(MR_STOP_LATE);
+    errno = saved_errno;
+}
+
+static bool make_timer(void) {
+    struct sigaction action;
+    struct sigevent event;
+    if (has_timer) return true;
+    memset(&action, 0, sizeof action);
+    memset(&event, 0, sizeof event);
+    sigemptyset(&action.sa_mask);
+    action.sa_handler = on_late;
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = LATE_SIGNAL;
+    has_timer = sigaction(LATE_SIGNAL, &action, NULL) == 0 &&
+                timer_create(CLOCK_MONOTONIC, &event, &late_timer) == 0;
+    return has_timer;
+}
+
+void mr_stop_after(double seconds) {
+    struct itimerspec when = {.it_value = {.tv_sec = (time_t)seconds}};
+    when.it_value.tv_nsec = (long)((seconds - (double)when.it_value.tv_sec) * 1e9);
+    if (make_timer()) timer_settime(late_timer, 0, &when, NULL);
+    if (reason == MR_STOP_LATE) mr_stop_clear();
+}
+
 /* --- Ctrl-C ---------------------------------------------------------------------------------------- */
 
 bool mr_interrupt_on_lua_thread(int signal_number) {
@@ -191,8 +250,8 @@ static void on_interrupt(int signal_number) {
 
 /* ---- SIGTERM and SIGHUP ------------------------------------------------------------------------------ */
 
-/* A call of the driver, or of the C library, may never return: who looks after the process will not send a second signal, or
- * one that leaves no word. */
+/* A call of the driver, or of the C library, may never return: who looks after the process will not send a second
+ * signal, or one that leaves no word. */
 static void on_alarm(int signal_number) {
     (void)signal_number;
     if (is_answered) return;

@@ -12,6 +12,7 @@
 
 #include <lua.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef enum {
     MR_STOP_NONE,
@@ -20,7 +21,9 @@ typedef enum {
     MR_STOP_TIME,
     MR_STOP_MEMORY,
     MR_STOP_OUTPUT, /* output.h */
-    MR_STOP_ENDED, /* SIGTERM or SIGHUP: the process is to end in good order, with its verdict and its trace */
+    /* SIGTERM or SIGHUP: the process is to end in good order, with its verdict and its trace */
+    MR_STOP_ENDED,
+    MR_STOP_LATE, /* mr_stop_after; whoever has asked for it forgets it */
 } mr_stop;
 
 typedef struct mr_running {
@@ -28,9 +31,9 @@ typedef struct mr_running {
     struct mr_running *outer;
 } mr_running;
 
-/* Takes over SIGINT, SIGTERM and SIGHUP, for the calling thread, each unless it is ignored (a job in the background). The
- * third Ctrl-C, or the second of the others, that finds the first one unanswered ends the process with 128 + its number.
- * A file that grows beyond the limit of the process is an error of the write from now on, not a signal. */
+/* Takes over SIGINT, SIGTERM and SIGHUP, for the calling thread, each unless it is ignored (a job in the background).
+ * The third Ctrl-C, or the second of the others, that finds the first one unanswered ends the process with 128 + its
+ * number. A file that grows beyond the limit of the process is an error of the write from now on, not a signal. */
 void mr_interrupt_install(void);
 /* The signal that asked the process to end (MR_STOP_ENDED), also after mr_stop_clear; 0: none did. */
 int mr_interrupt_ended_by(void);
@@ -46,6 +49,21 @@ bool mr_interrupt_on_lua_thread(int signal_number);
  * then nothing was entered and the caller raises an error. */
 bool mr_running_enter(mr_running *node, lua_State *L);
 void mr_running_leave(mr_running *node);
+
+/* Forgets the stop by an earlier call. Stops what runs after so many seconds, unless it is called again; 0: not any
+ * more. */
+void mr_stop_after(double seconds);
+/* A stop by SIGTERM or SIGHUP is forgotten, for a last report: false if there is none. And asks for it again. */
+bool mr_stop_take_end(void);
+void mr_stop_end_again(void);
+
+/* What runs on one C stack. */
+typedef struct {
+    mr_running *innermost;
+    uintptr_t stack_base;
+} mr_running_place;
+void mr_running_copy(mr_running_place *out_place); /* what runs now, as seen from a new C stack */
+void mr_running_swap(mr_running_place *io_place);  /* goes on with that; it is then what ran */
 
 /* Stops what runs. The first reason counts until it is cleared. Safe in a signal handler. */
 void mr_stop_request(mr_stop why);

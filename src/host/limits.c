@@ -22,7 +22,11 @@
 #define GRACE_SECONDS 2.0
 /* Memory that the process may need beside the limits: records of what is pending, what the allocator wastes; and
  * buffers of the matrix library, which has a thread for each processor. */
-#define PROCESS_ALLOWANCE   (64 * MEGABYTE)
+#ifdef __SANITIZE_ADDRESS__ /* AddressSanitizer keeps what was freed, and pads each block */
+#define PROCESS_ALLOWANCE (1024 * MEGABYTE)
+#else
+#define PROCESS_ALLOWANCE (64 * MEGABYTE)
+#endif
 #define PROCESSOR_ALLOWANCE (8 * MEGABYTE)
 
 const mr_limits mr_limits_default = {.memory = 256 * MEGABYTE,
@@ -119,6 +123,7 @@ static const char *last_words(void) {
         return "millrace: output could not be written, and the script cannot be stopped; ended\n";
     case MR_STOP_INTERRUPT:
     case MR_STOP_ENDED:
+    case MR_STOP_LATE:
     case MR_STOP_NONE: break;
     }
     return "millrace: interrupted in a call that cannot be stopped; ended\n";

@@ -19,17 +19,20 @@
 #include "bind/source.h"
 #include "bind/trace.h"
 #include "bind/waits.h"
+#include "collective/transport.h"
 #include "graph/graph.h"
 #include "host/call.h"
 #include "host/coroutine.h"
 #include "host/doctor.h"
 #include "host/interrupt.h"
+#include "host/learn.h"
 #include "host/module.h"
 #include "host/options.h"
 #include "host/output.h"
 #include "host/sandbox.h"
 #include "host/stack.h"
 #include "host/verify.h"
+#include "host/threads.h"
 #include "model/backend.h"
 #include "repl/repl.h"
 
@@ -201,6 +204,15 @@ static mr_status open_check(lua_State *L, const mr_options *options, const char 
     return status;
 }
 
+/* Where this process is one rank of several, on a device of its own. */
+static void select_device(mr_machine *machine) {
+    mr_started launch = mr_started_find();
+    if (!launch.by || !machine->backend->simulator || machine->device_count != (int)launch.size)
+        return;
+    machine->first_device = machine->devices[launch.rank];
+    mr_machine_set_device(machine, machine->first_device);
+}
+
 /* Opens the machine and sets the global `mr`; false after a complaint. */
 static bool open_module(lua_State *L, mr_session *session) {
     mr_options *options = &session->options;
@@ -217,6 +229,8 @@ static bool open_module(lua_State *L, mr_session *session) {
     }
     mr_machine *machine = mr_bind_machine(L);
     mr_verify_begin(machine, &options->machine, mr_bind_hazard(L));
+    mr_threads_open(L);
+    select_device(machine);
     machine->interrupted = mr_stop_pending;
     machine->take_interrupt = mr_stop_take_interrupt;
     if (options->waits) {
@@ -278,6 +292,9 @@ static bool check_script(const char *path) {
     return true;
 }
 
+static const mr_explore_host explore_host = {
+    .stop_after = mr_stop_after, .take_end = mr_stop_take_end, .end_again = mr_stop_end_again};
+
 /* --explore: the chunk and its arguments are on the stack. */
 static int explore_chunk(lua_State *L, const char *bounds, int argument_count) {
     int chunk = lua_gettop(L) - argument_count;
@@ -289,10 +306,33 @@ static int explore_chunk(lua_State *L, const char *bounds, int argument_count) {
     if (status != MR_EXIT_OK) return status;
     lua_Integer outcomes = lua_tointeger(L, -1);
     lua_pop(L, 1);
-    if (outcomes == MR_EXPLORE_INTERRUPTED) return MR_EXIT_INTERRUPTED;
+    if (outcomes == MR_EXPLORE_INTERRUPTED)
+        return mr_interrupt_ended_by() ? MR_EXIT_BY_SIGNAL + mr_interrupt_ended_by()
+                                       : MR_EXIT_INTERRUPTED;
     outcomes_differ = outcomes > 1;
     bool failed = outcomes == 0;
     return failed ? MR_EXIT_FAILED : MR_EXIT_OK;
+}
+
+/* --ranks: in the place of the chunk at the top, one that runs the script on all ranks. */
+static int push_ranks(lua_State *L, const char *path, int ranks) {
+    lua_pop(L, 1);
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "millrace.spmd");
+    lua_call(L, 1, 1);
+    lua_pushstring(L, path);
+    lua_pushinteger(L, ranks);
+    return mr_host_call(L, 2, 1, prefix);
+}
+
+/* `millrace learn`, with the arguments behind the word. */
+static int run_learn(lua_State *L, const mr_session *session) {
+    int first = session->options.script + 1, count = session->argc - first;
+    mr_learn_push(L);
+    luaL_checkstack(L, count + 5, "too many arguments");
+    for (int i = 0; i < count; i++) lua_pushstring(L, session->argv[first + i]);
+    int status = mr_host_call(L, count, 1, prefix);
+    return status == MR_EXIT_OK ? (int)lua_tointeger(L, -1) : status;
 }
 
 /* `path` NULL: standard input. The arguments behind the script are its `...`. */
@@ -301,6 +341,10 @@ static int run_file(lua_State *L, const mr_session *session, const char *path) {
     if (path && !session->options.sandbox) mr_source_add(L, path);
     if (luaL_loadfilex(L, path, session->options.sandbox ? "t" : NULL) != LUA_OK)
         return mr_host_report(L, prefix);
+    if (session->options.ranks) {
+        int status = push_ranks(L, path, session->options.ranks);
+        if (status != MR_EXIT_OK) return status;
+    }
     int count = session->argc - session->options.script - 1;
     if (count < 0) count = 0;
     luaL_checkstack(L, count + 5, "too many arguments to script");
@@ -382,7 +426,9 @@ static int run(lua_State *L) {
     bool has_script = options->script < session->argc;
     bool only_prompt = options->interactive || (!options->has_code && isatty(STDIN_FILENO));
     int status = run_code(L, session);
-    if (status == MR_EXIT_OK && has_script) {
+    if (options->learn) {
+        status = run_learn(L, session);
+    } else if (status == MR_EXIT_OK && has_script) {
         const char *path = session->argv[options->script];
         status = run_file(L, session, strcmp(path, "-") == 0 ? NULL : path);
     } else if (status == MR_EXIT_OK && !options->has_code && !only_prompt) {
@@ -394,6 +440,7 @@ static int run(lua_State *L) {
         status = MR_EXIT_OK;
     }
     note_status(status);
+    if (status != MR_EXIT_OK) mr_bind_rank_failed(L, mr_host_last_text());
     end_script(L);
     return 0;
 }
@@ -406,6 +453,7 @@ static int run_session(void *context) {
         return MR_EXIT_FAILED;
     }
     mr_interrupt_install();
+    mr_bind_explore_host = &explore_host;
     lua_pushcfunction(L, run);
     lua_pushlightuserdata(L, session);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK) note_status(mr_host_report(L, prefix));
@@ -417,7 +465,9 @@ int main(int argc, char **argv) {
     mr_session session = {.argc = argc, .argv = argv};
     if (argc < 1 || !mr_options_parse(argc, argv, &session.options)) return MR_EXIT_USAGE;
     switch (session.options.job) {
-    case MR_JOB_HELP: fputs(mr_options_help, stdout); return mr_host_output_end(MR_EXIT_OK);
+    case MR_JOB_HELP:
+        mr_output_write(stdout, mr_options_help, strlen(mr_options_help));
+        return mr_host_output_end(MR_EXIT_OK);
     case MR_JOB_VERSION:
         puts("millrace " MR_VERSION " (" LUA_RELEASE ", " BACKENDS ")");
         return mr_host_output_end(MR_EXIT_OK);

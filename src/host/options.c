@@ -2,23 +2,28 @@
 #include "host/options.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "bind/explore.h"
 #include "bind/nearest.h"
+#include "collective/transport.h"
 #include "host/call.h"
 #include "trace/writers.h"
 
+#define MOST_RANKS 64 /* collective/comm.h */
+
 const char mr_options_help[] =
     "usage: millrace [options] [script [arguments]]\n"
+    "       millrace learn [NUMBER | FOLDER | --list | --check FILE | --grade FOLDER]\n"
     "       millrace doctor\n"
     "\n"
     "Runs a Lua script with GPU streams, events and tensors: the global `mr`. Without a script it\n"
     "starts a prompt, where help() explains, TAB completes names, Ctrl-C stops what runs and "
     "Ctrl-D\n"
-    "leaves. `-` as the script reads standard input.\n"
+    "leaves. `-` as the script reads it from standard input, and so does `millrace < file`.\n"
     "\n"
     "  -e CODE               run CODE first; may be repeated\n"
     "  -i                    start the prompt after the script or -e\n"
@@ -38,10 +43,15 @@ const char mr_options_help[] =
     "virtual\n"
     "                        GPU; its outcome is what it prints and returns. BOUNDS is a list "
     "such\n"
-    "                        as max:1000,grain:2 of the options of mr.explore: max, time, grain,\n"
-    "                        preempt, polls, seeds, seed\n"
+    "                        as max:1000,grain:2 of the options of mr.explore: max, time "
+    "(seconds,\n"
+    "                        default: 10), memory (MB, default: 1024), grain, preempt, polls,\n"
+    "                        seeds, seed\n"
     "  --waits               at the end, show which waits of the script are needed, and what they\n"
     "                        cost (mr.waits)\n"
+    "  --ranks N             run the script N times, as ranks that meet at their collectives\n"
+    "                        (mr.dist), each on a device of its own; without --device on N\n"
+    "                        virtual ones\n"
     "  --launch-blocking     wait after every operation, like CUDA_LAUNCH_BLOCKING\n"
     "  --trace FILE          save a timeline of the whole script: .html (a page), .json (Chrome, "
     "Perfetto),\n"
@@ -64,6 +74,8 @@ const char mr_options_help[] =
     "  --version             print the version\n"
     "  --help                print this\n"
     "\n"
+    "  learn                 lessons about streams: predict, run, understand, repair.\n"
+    "                        docs/teaching.md explains the options\n"
     "  doctor                show the GPUs and libraries of this machine, and what is missing\n"
     "\n"
     "MILLRACE_DEVICE sets --device, MILLRACE_CHECK sets --check. Exit status: 0 success, 1 the\n"
@@ -88,6 +100,7 @@ typedef enum {
     OPTION_REPORT,
     OPTION_EXPLORE,
     OPTION_WAITS,
+    OPTION_RANKS,
     OPTION_LAUNCH_BLOCKING,
     OPTION_TRACE,
     OPTION_ASCII,
@@ -119,6 +132,7 @@ static const option_row options[] = {
     {"--report", OPTION_REPORT, true, false, NULL},
     {"--explore", OPTION_EXPLORE, true, false, ""},
     {"--waits", OPTION_WAITS, false, false, NULL},
+    {"--ranks", OPTION_RANKS, true, false, NULL},
     {"--launch-blocking", OPTION_LAUNCH_BLOCKING, false, false, NULL},
     {"--trace", OPTION_TRACE, true, false, NULL},
     {"--ascii", OPTION_ASCII, false, false, NULL},
@@ -280,6 +294,27 @@ static bool read_explore(mr_options *out, const char *text) {
     return true;
 }
 
+static bool read_ranks(const char *text, int *out_ranks) {
+    char *end;
+    long ranks = strtol(text, &end, 10);
+    if (end == text || *end || ranks < 1 || ranks > MOST_RANKS) {
+        mr_host_complain("--ranks: expected a number from 1 to %d, got '%s'", MOST_RANKS, text);
+        return false;
+    }
+    *out_ranks = (int)ranks;
+    return true;
+}
+
+/* What a rank runs is a script file, in this process. */
+static bool check_ranks(mr_options *out, int argc, char **argv) {
+    const char *why = NULL;
+    if (out->script >= argc || strcmp(argv[out->script], "-") == 0) why = "a script file";
+    else if (out->has_code) why = "a script file, and no -e";
+    if (why) mr_host_complain("--ranks needs %s", why);
+    else if (out->sandbox) mr_host_complain("--ranks and --sandbox cannot be used together");
+    return !why && !out->sandbox;
+}
+
 static bool apply(mr_options *out, const option_row *option, const char *value) {
     double number;
     switch (option->id) {
@@ -292,6 +327,7 @@ static bool apply(mr_options *out, const option_row *option, const char *value) 
     case OPTION_REPORT: out->report = true; return read_report(value, &out->report_json);
     case OPTION_EXPLORE: return read_explore(out, value);
     case OPTION_WAITS: out->waits = true; return true;
+    case OPTION_RANKS: return read_ranks(value, &out->ranks);
     case OPTION_LAUNCH_BLOCKING: out->launch_blocking = true; return true;
     case OPTION_TRACE: out->trace = value; return check_trace(value);
     case OPTION_ASCII: setenv("MILLRACE_ASCII", "1", 1); return true;
@@ -349,6 +385,19 @@ static bool parse_options(int argc, char **argv, mr_options *out) {
     return true;
 }
 
+/* Lessons need the virtual GPU, which alone has every schedule, and no checker that looks at their races. */
+static bool apply_learn(mr_options *out) {
+    if (out->options_end > 1) {
+        mr_host_complain("learn takes no options in front of it; to run a script that is called "
+                         "learn, write ./learn");
+        return false;
+    }
+    out->learn = true;
+    out->machine.device = "virtual";
+    out->check = NULL;
+    return true;
+}
+
 bool mr_options_parse(int argc, char **argv, mr_options *out) {
     *out = (mr_options){.job = MR_JOB_RUN, .limits = mr_limits_default};
     if (!parse_options(argc, argv, out)) return false;
@@ -360,10 +409,18 @@ bool mr_options_parse(int argc, char **argv, mr_options *out) {
     if (!out->machine.device) out->machine.device = getenv("MILLRACE_DEVICE");
     /* Only the virtual GPU can be steered. */
     bool any = !out->machine.device || strcmp(out->machine.device, "auto") == 0;
+    if (out->ranks && !check_ranks(out, argc, argv)) return false;
     if (out->explore && any) out->machine.device = "virtual";
+    int ranks = out->ranks ? out->ranks : (int)mr_started_find().size;
+    if (ranks && any && !out->sandbox) {
+        snprintf(out->virtual_devices, sizeof out->virtual_devices, "virtual:%d", ranks);
+        out->machine.device = out->virtual_devices;
+    }
     if (!out->check) out->check = getenv("MILLRACE_CHECK");
     if (out->check && !*out->check) out->check = NULL;
     if (!out->check && out->report) out->check = "warn"; /* --report implies --check */
+    if (out->script < argc && strcmp(argv[out->script], "learn") == 0 && !apply_learn(out))
+        return false;
     if (out->script < argc && strcmp(argv[out->script], "doctor") == 0) {
         if (out->script + 1 < argc) {
             mr_host_complain("doctor takes no arguments, got '%s'; to run a script that is called "

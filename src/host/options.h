@@ -17,12 +17,15 @@ typedef struct {
     bool launch_blocking;
     bool interactive; /* -i */
     bool has_code;    /* -e */
-    const char
-        *check; /* --check, MILLRACE_CHECK: "warn", "error", ..., not yet checked; NULL: none */
+    bool learn;       /* `learn` stands in the place of the script */
+    /* --check, MILLRACE_CHECK: "warn", "error", ..., not yet checked; NULL: none */
+    const char *check;
     const char *explore;      /* --explore: "" or "max:1000,grain:2"; NULL: not asked for */
     bool report, report_json; /* --report, and whether it is json */
     const char *trace;        /* --trace: the file; NULL: none */
     bool waits;               /* --waits */
+    int ranks;                /* --ranks; 0: not asked for */
+    char virtual_devices[16]; /* what --ranks, or a launcher, makes of the device */
     int options_end;          /* argv[1 .. options_end) are options; -e among them, in order */
     int script; /* index of the script ("-": standard input); argc when there is none */
 } mr_options;

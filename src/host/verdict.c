@@ -43,6 +43,7 @@ void mr_verdict_end(mr_verdict *v) {
 
 static mr_status take_turn(mr_hazard *hazard, const mr_verdict_turn *turn) {
     size_t first;
+    mr_hazard_totals inside;
     switch (turn->turn) {
     case MR_HAZARD_TURN_MODE:
         return mr_hazard_set_mode(hazard,
@@ -56,6 +57,11 @@ static mr_status take_turn(mr_hazard *hazard, const mr_verdict_turn *turn) {
     case MR_HAZARD_TURN_EXPLORE_BEGIN: return mr_hazard_apart_begin(hazard, MR_HAZARD_EXPLORED);
     case MR_HAZARD_TURN_STRESS_BEGIN: return mr_hazard_apart_begin(hazard, MR_HAZARD_STRESSED);
     case MR_HAZARD_TURN_APART_END: mr_hazard_apart_end(hazard); return MR_OK;
+    case MR_HAZARD_TURN_JUDGE_BEGIN: return mr_hazard_judge_begin(hazard);
+    case MR_HAZARD_TURN_JUDGE_END:
+        mr_hazard_judge_end(hazard, &first, &inside);
+        mr_hazard_drop_from(hazard, first);
+        return MR_OK;
     }
     return MR_OK;
 }

@@ -1,6 +1,6 @@
 /* What a hazard checker finds in a script, for comparison with what another one finds when the script's commands are
- * carried out again. Compared are the pairs that nothing orders, in the order in which they were found: not the reports,
- * whose sentences and fixes come from the script's text and variables, which a replay does not have. */
+ * carried out again. Compared are the pairs that nothing orders, in the order in which they were found: not the
+ * reports, whose sentences and fixes come from the script's text and variables, which a replay does not have. */
 #ifndef MR_HOST_VERDICT_H
 #define MR_HOST_VERDICT_H
 
@@ -16,8 +16,8 @@ typedef struct {
 } mr_verdict_turn;
 
 typedef struct {
-    mr_recorder
-        *recorder; /* of the script; NULL: this is a replay, which has no turns of its own */
+    /* of the script; NULL: this is a replay, which has no turns of its own */
+    mr_recorder *recorder;
     mr_hazard *hazard;
     MR_VEC(mr_hazard_found) found;
     MR_VEC(mr_verdict_turn) turns;
@@ -30,8 +30,9 @@ typedef struct {
 void mr_verdict_begin(mr_verdict *verdict, mr_hazard *hazard, mr_recorder *recorder);
 void mr_verdict_end(mr_verdict *verdict); /* frees what was noted, also after no begin */
 
-/* Carries the program out with a checker in `player`, which is opened and has carried out nothing, and which is switched
- * as the script switched its own. What it finds is noted in *replayed. Errors and difference as in mr_player_run. */
+/* Carries the program out with a checker in `player`, which is opened and has carried out nothing, and which is
+ * switched as the script switched its own. What it finds is noted in *replayed. Errors and difference as in
+ * mr_player_run. */
 mr_status mr_verdict_play(const mr_verdict *script, mr_player *player, mr_verdict *replayed,
                           mr_difference *io_difference);
 

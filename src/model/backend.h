@@ -26,8 +26,8 @@ typedef struct {
     const mr_graph_step *steps;
     size_t count;
     uint32_t lanes, events;
-    char *
-        refusal; /* out: why an earlier graph could not be changed, so that there is a new one; else untouched */
+    /* out: why an earlier graph could not be changed, so that there is a new one; else untouched */
+    char *refusal;
     size_t refusal_size;
 } mr_graph_plan;
 typedef struct {
@@ -96,9 +96,10 @@ struct mr_backend {
     void (*host_work)(mr_machine *machine, uint64_t bytes);
     uint64_t (*host_time)(mr_machine *machine); /* nanoseconds */
 
-    /* The user's kernels. Loads a code for a device, so that its first launch costs no more than others; and tells where one
-     * of its variables is, which the backend owns for as long as somebody holds the code (0: it is
-     * not there, as no kernel uses it). Both NULL: the backend runs the row's body, and variables are ordinary memory. */
+    /* The user's kernels. Loads a code for a device, so that its first launch costs no more than others; and tells
+     * where one of its variables is, which the backend owns for as long as somebody holds the code (0: it is
+     * not there, as no kernel uses it). Both NULL: the backend runs the row's body, and variables are ordinary
+     * memory. */
     mr_status (*kernels_load)(mr_device *device, struct mr_kernel_code *code);
     mr_status (*kernels_variable)(mr_device *device, struct mr_kernel_code *code, const char *name,
                                   uint64_t *out_address);
@@ -109,9 +110,9 @@ struct mr_backend {
 
     /* Graphs of the backend's own (R42). All three NULL: a launch is its commands, one submission each.
      * graph_build: the plan may go after the call; the backend retains the commands. *graph is NULL, or an earlier
-     * graph with as many nodes and edges, which the new one takes over, whether or not the call fails: launches of it may
-     * be pending. An error says that this graph is not for the backend, or not now: *graph is NULL then, and its launches are
-     * submitted like that, too.
+     * graph with as many nodes and edges, which the new one takes over, whether or not the call fails: launches of it
+     * may be pending. An error says that this graph is not for the backend, or not now: *graph is NULL then, and its
+     * launches are submitted like that, too.
      * graph_launch: what comes before it, also earlier launches of the graph, has been submitted as waits.
      * graph_drop: launches may be pending, which run all the same. */
     mr_status (*graph_build)(const mr_graph_plan *plan, mr_stream *stream, void **graph);
@@ -119,26 +120,27 @@ struct mr_backend {
     void (*graph_drop)(void *graph);
 
     /* When commands ran, for a device that does not say so by itself. All three NULL: observers with a `ran` are told
-     * whenever the device moves (the virtual GPU). Else they are told of commands that were submitted between `runs_start`
-     * and `runs_stop`, which are counted: who has started it stops it.
+     * whenever the device moves (the virtual GPU). Else they are told of commands that were submitted between
+     * `runs_start` and `runs_stop`, which are counted: who has started it stops it.
      *
      * Told of are commands of the trait WORK for which a device computed or copied. mr_run.begin and ->end are on the
      * axis of mr_machine_time; ->ready is ->begin, as nothing else is measured. The command that an observer gets is
-     * abridged: of it are only set `kind`, `seq`, `machine`, `where`, `name`, and of a copy the direction and the bytes; it has
-     * no stream and no operands, and nobody may keep it. They are told in runs_flush and in runs_stop, and
-     * when many of them are over also in `submit`; each by one run, and those of one stream in their order.
+     * abridged: of it are only set `kind`, `seq`, `machine`, `where`, `name`, and of a copy the direction and the
+     * bytes; it has no stream and no operands, and nobody may keep it. They are told in runs_flush and in runs_stop,
+     * and when many of them are over also in `submit`; each by one run, and those of one stream in their order.
      *
      * runs_start may wait for the devices. *out_how: a sentence, static, that says how
      * times are found. An error (OUT_OF_MEMORY, INTERRUPTED, a lost device): nothing has been started.
      * runs_flush tells of all that is over, without waiting for the device. What runs on is told of by a later call.
-     * runs_stop flushes; what is still pending then is never told of, if nobody else has started it: synchronize before. */
+     * runs_stop flushes; what is still pending then is never told of, if nobody else has started it: synchronize
+     * before. */
     mr_status (*runs_start)(mr_machine *machine, const char **out_how);
     void (*runs_flush)(mr_machine *machine);
     void (*runs_stop)(mr_machine *machine);
 
-    /* Latches: numbers from 0 to `count` - 1, each closed at first and then open for good. A stream waits at one until it is
-     * open, and opens one when it gets there. With them somebody else (explore/follow.c) chooses an order that CUDA leaves
-     * open. All NULL, or latches_begin says NOT_SUPPORTED: the device cannot wait for a value in memory.
+    /* Latches: numbers from 0 to `count` - 1, each closed at first and then open for good. A stream waits at one until
+     * it is open, and opens one when it gets there. With them somebody else (explore/follow.c) chooses an order that
+     * CUDA leaves open. All NULL, or latches_begin says NOT_SUPPORTED: the device cannot wait for a value in memory.
      *
      * One set at a time. `patience_ns`: if no latch has been opened for so long, by anybody, all are opened, since
      * nothing may be able to go on; so the host may block in a wait, or in the driver, behind a latch.
@@ -151,6 +153,12 @@ struct mr_backend {
     mr_status (*latch_open_behind)(mr_stream *stream, uint32_t latch);
     void (*latch_open)(mr_machine *machine, uint32_t latch);
     mr_status (*latch_is_open)(mr_device *device, uint32_t latch, bool *out_open);
+
+    /* The backend's part of a communicator, whose rank k is on devices[k]. It becomes the `link` of meetings, and is
+     * valid until it is closed or the machine is reset. Work that was submitted before the close goes on. Both NULL:
+     * a meeting says all that the backend must know. */
+    mr_status (*communicator_open)(mr_device *const *devices, uint32_t count, void **out_link);
+    void (*communicator_close)(mr_machine *machine, void *link);
 
     bool (*can_access_peer)(mr_device *device, mr_device *peer);
     mr_status (*enable_peer_access)(mr_device *device, mr_device *peer); /* second time: 704 */

@@ -11,7 +11,7 @@
 
 #include "model/command.h"
 
-/* What a call of the host is, for the rules of R37 and R40. */
+/* Kinds of host calls, as R37 and R40 tell them apart. */
 typedef enum {
     MR_ASK_STREAM, /* a query or synchronize of a stream */
     MR_ASK_EVENT,
@@ -46,8 +46,8 @@ typedef struct {
                       bool *out_taken);
     /* The Philox offset of an operation on a capturing stream: it counts from 0 in each graph. */
     uint64_t (*draw)(mr_stream *stream);
-    /* Optional. The stream on which a capture began that is under way on the device, borrowed, and the line that began it; NULL:
-     * the script began none. */
+    /* Optional. The stream on which a capture began that is under way on the device, borrowed, and the line that began
+     * it; NULL: the script began none. */
     const mr_stream *(*origin)(const mr_device *device, mr_site *out_begun);
     /* The event is recorded elsewhere, or goes. */
     void (*forget_event)(mr_event *event);

@@ -8,19 +8,21 @@
 #define MR_MODEL_CHOOSER_H
 
 #include "model/command.h"
+#include "model/simulator.h"
 
 typedef struct {
     uint64_t time;             /* virtual nanoseconds at which it happens under the cost model */
     const mr_command *command; /* what moves */
     void *work;                /* the backend's: what it keeps for carrying the command out */
     void *part;                /* the backend's: which part of it, when several are under way */
-} mr_step;
+} mr_device_step;
 
 /* Where the device may move. */
 typedef enum {
-    MR_CHOICE_LOOK,   /* somebody looks at what is pending: what is over by now goes, and nothing is
+    MR_CHOICE_LOOK, /* somebody looks at what is pending: what is over by now goes, and nothing is
                          decided. Neither host functions (R46) nor faults (R49) may be taken */
-    MR_CHOICE_SUBMIT, /* the host has submitted, and looks at no memory: the same may not be taken */
+    /* the host has submitted, and looks at no memory: the same may not be taken */
+    MR_CHOICE_SUBMIT,
     MR_CHOICE_ACCESS, /* the host is about to touch memory: no host functions, it did not ask */
     MR_CHOICE_QUERY,  /* the host asks whether something is done; polling must come to an end */
     MR_CHOICE_WAIT,   /* the host cannot go on before `goal` is done: declining is not allowed */
@@ -40,13 +42,13 @@ typedef enum {
     MR_OPEN_H2D_ASYNC,  /* R23: this async copy from pageable memory returns once it is staged */
     MR_OPEN_D2H_ASYNC,  /* R23: this async copy to pageable memory returns before it is done */
     MR_OPEN_FREE_WAITS, /* R27: this cudaFree waits for the device */
-    MR_OPEN_QUERY, /* R10: this query sees the records and waits it asks for, behind work that is done */
+    /* R10: this query sees the records and waits it asks for, behind work that is done */
+    MR_OPEN_QUERY,
     MR_OPEN_REUSE_EVENT,    /* R30, policy 1: this allocation may look for such memory */
     MR_OPEN_REUSE_COMPLETE, /* R30, policy 2 */
     MR_OPEN_REUSE_WAIT,     /* R30, policy 3 */
 } mr_open_choice;
 
-typedef struct mr_chooser mr_chooser;
 struct mr_chooser {
     const char *name; /* as in mr.machine.chooser(), with the seed; lives as long as the chooser */
     /* True: order is by time, and the device keeps its engines' accounts; steps are then made
@@ -59,13 +61,14 @@ struct mr_chooser {
     /* True: it decides at every submission but a free how far the device moves. False: it is asked now
      * and then, so that what is done goes. */
     bool every_submission;
-    /* True: of the memory that a stream has freed, its next allocation gets such as pending work of another stream uses. */
+    /* True: of the memory that a stream has freed, its next allocation gets such as pending work of another stream
+     * uses. */
     bool seeks_used_memory;
 
     /* False when memory is out. */
-    bool (*offer)(mr_chooser *chooser, const mr_step *step);
+    bool (*offer)(mr_chooser *chooser, const mr_device_step *step);
     /* Takes a step out; false when there is none, or to leave things as they are for this moment. */
-    bool (*take)(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step);
+    bool (*take)(mr_chooser *chooser, const mr_moment *moment, mr_device_step *out_step);
     /* The work goes on, or goes away, without its step having been taken. Its steps are gone;
      * withdrawing a work that has no step is allowed. */
     void (*withdraw)(mr_chooser *chooser, const void *work);

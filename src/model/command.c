@@ -110,7 +110,7 @@ mr_status mr_command_create(const mr_caller *caller, mr_command_id kind, mr_stre
     mr_machine *machine = caller->machine;
     *out_command = NULL;
     mr_command *command = mr_slab_alloc(&machine->commands);
-    if (!command) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for one more pending operation");
+    if (!command) return mr_no_memory("for one more pending operation");
     memset(command, 0, sizeof *command);
     command->refs = 1;
     command->operands = command->inline_operands;
@@ -241,11 +241,13 @@ static mr_status give_to_capture(mr_command *command, bool *out_taken) {
     return status;
 }
 
-mr_status mr_command_submit(mr_command *command) {
+/* `asked`: the observers have been asked about it. *out_taken: the backend has it, also where an error is returned. */
+static mr_status submit(mr_command *command, bool asked, bool *out_taken) {
     mr_machine *machine = command->machine;
     mr_stream *stream = command->stream;
     bool taken = false, allowed = false;
     mr_status status = MR_OK;
+    *out_taken = false;
     if (__builtin_expect(machine->capturing != 0, 0)) {
         status = give_to_capture(command, &taken);
         if (taken) return status;
@@ -253,11 +255,13 @@ mr_status mr_command_submit(mr_command *command) {
     mr_history_end(machine, command->name, command->where);
     if (stream->closed)
         status = mr_stream_usable(stream); /* by a finalizer, since the caller looked */
-    if (!status) status = mr_command_may(command);
+    if (!status && !asked) status = mr_command_may(command);
     if (!status) {
         allowed = true;
+        if (command->meeting) command->meeting->members[command->member].command = command;
         status = machine->backend->submit(command, &taken);
     }
+    *out_taken = taken;
     if (taken) {
         stream->last_seq = command->seq;
         mr_command_note_writes(command);
@@ -273,7 +277,8 @@ mr_status mr_command_submit(mr_command *command) {
     bool memory = mr_command_has(command, MR_PART_MEMORY);
     bool work =
         mr_command_is(command, MR_TRAIT_LAUNCH) && command->kind != MR_COMMAND_HOST_FUNCTION;
-    if (machine->launch_blocking && work && !command->launch)
+    if (machine->launch_blocking && work && !command->launch &&
+        !mr_command_waits_for_others(command))
         status = machine->backend->stream_synchronize(stream);
     /* The error of a host function that ran meanwhile is not that of an allocation: its caller
      * would take the memory for not allocated, or not freed. The next call has it. */
@@ -281,6 +286,62 @@ mr_status mr_command_submit(mr_command *command) {
     if (status) mr_command_failed(command, status);
     mr_command_release(command);
     if (!memory) mr_machine_free_dropped(machine);
+    return status;
+}
+
+mr_status mr_command_submit(mr_command *command) {
+    bool taken;
+    return submit(command, false, &taken);
+}
+
+/* Members of a meeting that wait for one which will never come. */
+static mr_status lose_meeting(mr_machine *machine, mr_status error) {
+    mr_status lost =
+        mr_machine_lose(machine, mr_fail(MR_CODE_LAUNCH_FAILURE,
+                                         "a collective was submitted in part, and cannot end: %s: "
+                                         "every call fails until mr.reset()",
+                                         error->message));
+    mr_error_destroy(error);
+    return lost;
+}
+
+static uint16_t host_of(const mr_command *member) {
+    return member->meeting->members[member->member].host;
+}
+
+mr_status mr_command_submit_together(mr_command **commands, uint32_t count,
+                                     mr_status (*before)(void *context, uint32_t i),
+                                     void *context) {
+    mr_machine *machine = commands[0]->machine;
+    mr_status status = MR_OK;
+    bool taken = true;
+    uint16_t host = machine->rank; /* the last one that came; each member is its own host's call */
+    for (uint32_t i = 0; i < count && !status; i++) {
+        mr_observers_host_is(machine, host_of(commands[i]));
+        status = mr_command_may(commands[i]);
+    }
+    if (status) taken = false;
+    /* The backend may look at all of them when it gets the last one. */
+    for (uint32_t i = 0; i < count; i++) commands[i]->refs++;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!taken) {
+            mr_command_release(commands[i]);
+            continue;
+        }
+        mr_status ready = before(context, i);
+        if (ready) {
+            taken = false;
+            status = mr_error_first(status, ready);
+            mr_command_release(commands[i]);
+        } else {
+            mr_observers_host_is(machine, host_of(commands[i]));
+            /* An error of before may come with a member that was taken. */
+            status = mr_error_first(status, submit(commands[i], true, &taken));
+        }
+        if (!taken && i) status = lose_meeting(machine, status);
+    }
+    mr_observers_host_is(machine, host);
+    for (uint32_t i = 0; i < count; i++) mr_command_release(commands[i]);
     return status;
 }
 
@@ -294,6 +355,7 @@ static void destroy(mr_command *command) {
     if (parts[part].destroy) parts[part].destroy(command);
     mr_stream_release(command->stream);
     mr_command_release(command->node);
+    mr_meeting_release(command->meeting);
     mr_slab_free(&machine->commands, command);
 }
 

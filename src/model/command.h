@@ -6,6 +6,7 @@
 #define MR_MODEL_COMMAND_H
 
 #include "model/event.h"
+#include "model/meeting.h"
 #include "model/tensor.h"
 
 /* What holds for all commands of a kind. */
@@ -41,9 +42,12 @@ typedef enum {
     MR_AFTER_DEVICE, /* all that was submitted to u.device */
 } mr_command_after;
 
-/* One line for each kind: id, what a person calls it, traits, part, what the host comes after. */
+/* One line for each kind: id, what a person calls it, traits, part, what the host comes after.
+ *
+ * A `switch` over kinds has no `default`: whoever adds a kind is told of each reader that has not said what it does
+ * with it. MR_COMMAND_CASE makes the cases of a whole list, for a reader to which all of its kinds are the same. */
 // clang-format off
-#define MR_COMMAND_LIST(X)                                                                                                                          \
+#define MR_SUBMITTED_LIST(X)                                                                                                                        \
     X(OP,              "op",                 SUBMITTED | WORK | LAUNCH, OP,      NOTHING) /* a kernel: a row of the operation table */              \
     X(COPY,            "copy",               SUBMITTED | WORK | LAUNCH, COPY,    NOTHING) /* bytes between storages: a copy engine's work */        \
     X(RECORD,          "record",             SUBMITTED | MARKER,        EVENT,   NOTHING)                                                           \
@@ -51,7 +55,10 @@ typedef enum {
     X(HOST_FUNCTION,   "host-function",      SUBMITTED | LAUNCH,        HOST,    NOTHING)                                                           \
     X(ALLOC,           "alloc",              SUBMITTED | MARKER,        MEMORY,  NOTHING) /* R28: accesses must be ordered after it */              \
     X(FREE,            "free",               SUBMITTED | MARKER,        MEMORY,  NOTHING) /* R28: and before this */                                \
-    X(FAULT,           "fault",              SUBMITTED | LAUNCH,        FAULT,   NOTHING) /* fails on purpose (virtual GPU only) */                 \
+    X(FAULT,           "fault",              SUBMITTED | LAUNCH,        FAULT,   NOTHING) /* fails on purpose (virtual GPU only) */
+
+/* What the host does by itself, while no command is submitted. */
+#define MR_HOST_LIST(X)                                                                                                                             \
     X(STREAM_SYNC,     "stream-synchronize", NONE,                      NONE,    STREAM)                                                            \
     X(EVENT_SYNC,      "event-synchronize",  NONE,                      EVENT,   RECORD)                                                            \
     X(DEVICE_SYNC,     "device-synchronize", NONE,                      DEVICE,  DEVICE)                                                            \
@@ -60,9 +67,11 @@ typedef enum {
     X(HOST_ACCESS,     "host-access",        NONE,                      OP,      NOTHING) /* the host reads or writes the operands, now */          \
     X(STREAM_CREATE,   "stream-create",      NONE,                      NONE,    NOTHING)                                                           \
     X(STREAM_CLOSE,    "stream-close",       NONE,                      NONE,    NOTHING)                                                           \
-    X(RESET,           "reset",              NONE,                      NONE,    NOTHING)                                                           \
-    /* The rest of what a backend is asked for: with it, carrying out the commands again gives the                                                  \
-     * same bytes and times. Each is told after it was done, and refused by nobody. */                                                              \
+    X(RESET,           "reset",              NONE,                      NONE,    NOTHING)
+
+/* The rest of what a backend is asked for: with it, carrying out the commands again gives the
+ * same bytes and times. Each is told after it was done, and refused by nobody. */
+#define MR_OBJECT_LIST(X)                                                                                                                           \
     X(STREAM_DROP,     "stream-drop",        ACCOUNT,                   NONE,    NOTHING) /* closed with its last reference */                      \
     X(EVENT_CREATE,    "event-create",       ACCOUNT,                   EVENT,   NOTHING)                                                           \
     X(EVENT_CLOSE,     "event-close",        ACCOUNT,                   EVENT,   NOTHING) /* by the script, or with its last reference */           \
@@ -73,7 +82,10 @@ typedef enum {
     X(HOST_READ,       "host-read",          ACCOUNT,                   NONE,    NOTHING) /* operand 0, our memory: the script takes values */      \
     X(HOST_WORK,       "host-work",          ACCOUNT,                   ACCOUNT, NOTHING) /* the host has computed: value bytes */                  \
     X(ELAPSED,         "elapsed-time",       ACCOUNT,                   ACCOUNT, NOTHING) /* from, to, number: milliseconds */                      \
-    X(DRAIN,           "drain",              ACCOUNT,                   ACCOUNT, NOTHING) /* device is waited for; the host learns nothing */       \
+    X(DRAIN,           "drain",              ACCOUNT,                   ACCOUNT, NOTHING) /* device is waited for; the host learns nothing */
+
+/* What is asked of, or set for, the machine as a whole: it orders nothing, and names no memory of the program. */
+#define MR_MACHINE_LIST(X)                                                                                                                          \
     X(TRIM,            "trim",               ACCOUNT,                   ACCOUNT, NOTHING) /* device */                                              \
     X(ENABLE_PEER,     "enable-peer-access", ACCOUNT,                   ACCOUNT, NOTHING) /* device, peer */                                        \
     X(MEMORY_LOOK,     "memory-look",        ACCOUNT,                   ACCOUNT, NOTHING) /* device, value: bytes in its pool */                    \
@@ -88,6 +100,9 @@ typedef enum {
     X(PASS,            "pass",               ACCOUNT,                   ACCOUNT, NOTHING) /* value: nanoseconds of the host */                      \
     X(HISTORY,         "history",            ACCOUNT,                   ACCOUNT, NOTHING) /* value: steps, number: bytes, < 0: under any chooser */ \
     X(LOOK,            "look",               ACCOUNT,                   ACCOUNT, NOTHING) /* somebody looked at what is pending */
+
+#define MR_ACCOUNT_LIST(X) MR_OBJECT_LIST(X) MR_MACHINE_LIST(X)
+#define MR_COMMAND_LIST(X) MR_SUBMITTED_LIST(X) MR_HOST_LIST(X) MR_ACCOUNT_LIST(X)
 // clang-format on
 
 typedef enum {
@@ -95,6 +110,8 @@ typedef enum {
     MR_COMMAND_LIST(X)
 #undef X
 } mr_command_id;
+
+#define MR_COMMAND_CASE(name, ...) case MR_COMMAND_##name:
 
 typedef struct {
     const char *name;
@@ -182,7 +199,7 @@ typedef struct {
     int32_t groups; /* of channels, which know nothing of each other */
 } mr_window;
 
-/* Arguments by value, copied at the call (R26). What each means is the operation row's business. */
+/* Arguments by value, copied at the call (R26). The operation's row says what each means. */
 struct mr_params {
     mr_scalar scalar[2];
     int64_t integer[2];
@@ -214,10 +231,13 @@ struct mr_command {
     mr_machine *machine;
     mr_stream *stream; /* NULL when the host itself acts; one reference owned */
     mr_site where;
-    const mr_command *
-        node; /* the captured command that a graph's launch carries out, which owns names, arguments and
-                             * context; one reference; NULL: none */
-    mr_site launched;  /* with it: the line that launched the graph */
+    /* the captured command that a graph's launch carries out, which owns names, arguments and
+     * context; one reference; NULL: none */
+    const mr_command *node;
+    mr_site launched; /* with it: the line that launched the graph */
+    /* what it takes part in with commands of other streams (meeting.h); one reference; NULL: none */
+    mr_meeting *meeting;
+    uint32_t member;   /* with it: which one it is */
     uint8_t launch;    /* MR_LAUNCH_* */
     bool in_place;     /* of a launch that is made in the place of what the script asked for */
     const char *name;  /* what a person would call it: "add_", "copy_"; static, or the text of: */
@@ -284,6 +304,12 @@ void mr_command_set_operand(mr_command *command, uint32_t i, mr_tensor *tensor, 
  * ends only the host's wait for it. With launch-blocking (R52) waits for it. */
 mr_status mr_command_submit(mr_command *command);
 
+/* The commands of a meeting, that of mr_meeting_last last: asks the observers about all of them before the first is
+ * submitted. `before(context, i)` is called before the i-th is. Takes over the references, also on failure. Where it
+ * fails half way (memory is out), the members that were submitted would wait for ever, so the machine is lost (R50). */
+mr_status mr_command_submit_together(mr_command **commands, uint32_t count,
+                                     mr_status (*before)(void *context, uint32_t i), void *context);
+
 /* That it was submitted, for messages and the versions of what it writes. mr_command_submit does it by itself. */
 void mr_command_note_writes(const mr_command *command);
 
@@ -324,6 +350,10 @@ void mr_command_release(const mr_command *command);
 
 static inline bool mr_command_is(const mr_command *command, uint32_t traits) {
     return (mr_command_kinds[command->kind].traits & traits) != 0;
+}
+/* It belongs to a meeting, and is not the member that is submitted last. */
+static inline bool mr_command_waits_for_others(const mr_command *command) {
+    return command->meeting && command->member != mr_meeting_last(command->meeting);
 }
 static inline bool mr_command_has(const mr_command *command, mr_command_part part) {
     return mr_command_kinds[command->kind].part == part;

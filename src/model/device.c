@@ -58,7 +58,7 @@ mr_status mr_device_synchronize(const mr_caller *caller, mr_device *device) {
 mr_status mr_device_drain(mr_device *device) {
     mr_machine *machine = device->machine;
     MR_TRY(mr_machine_ready(machine));
-    mr_history_end(machine, "a wait of millrace's own", (mr_site){0});
+    mr_history_end(machine, "a wait that millrace made itself", (mr_site){0});
     MR_ACCOUNT_BEFORE(machine);
     mr_status status = mr_machine_waited(machine, machine->backend->device_synchronize(device));
     MR_ACCOUNT(machine, status, .kind = MR_COMMAND_DRAIN, .u.account.device = device);

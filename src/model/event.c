@@ -16,7 +16,7 @@ mr_status mr_event_create(const mr_caller *caller, const mr_event_options *optio
     *out_event = NULL;
     MR_TRY(mr_machine_ready(machine));
     mr_event *event = calloc(1, sizeof *event);
-    if (!event) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an event");
+    if (!event) return mr_no_memory("for an event");
     mr_name *name;
     mr_status status = mr_name_given(options->name, &name);
     *event = (mr_event){.refs = 1,

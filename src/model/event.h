@@ -36,6 +36,9 @@ mr_status mr_event_close(mr_event *event); /* R19: returns at once; idempotent *
 
 mr_status mr_event_record(const mr_caller *caller, mr_event *event,
                           mr_stream *stream); /* R11, R12, R14, R16 */
+/* A part of another call, which observers know by that name. */
+mr_status mr_event_record_as(const mr_caller *caller, mr_event *event, mr_stream *stream,
+                             const char *name);
 mr_status mr_event_query(const mr_caller *caller, mr_event *event,
                          bool *out_done); /* never recorded: true (R13) */
 mr_status mr_event_synchronize(const mr_caller *caller,

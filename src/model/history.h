@@ -1,10 +1,10 @@
 /* The history of steps: what mr_machine_back returns to. Before each step that a person asks for, a checkpoint of the
  * simulated device is made; going back restores one.
  *
- * A checkpoint knows the device only. So the history reaches back to the host's last call by which the host or the model
- * knows more of the device than before: a submission, a wait that ended, a query that said yes, a new stream, a write to
- * host memory that the device may use, a setting. That call ends it, and the next step begins a new one. What the host
- * does with memory of its own, closes, or lets the collector drop does not end it, and is not taken back
+ * A checkpoint knows the device only. So the history reaches back to the host's last call by which the host or the
+ * model knows more of the device than before: a submission, a wait that ended, a query that said yes, a new stream, a
+ * write to host memory that the device may use, a setting. That call ends it, and the next step begins a new one. What
+ * the host does with memory of its own, closes, or lets the collector drop does not end it, and is not taken back
  * (machine->host_stays). Device memory that the collector drops meanwhile is freed with the next submission.
  *
  * Easiest to break: a function of the model that changes the device by another way than a step and does not call
@@ -32,10 +32,12 @@ mr_history_limits mr_history_limits_of(const mr_machine *machine);
 /* Ends the history. Refused in a host function. */
 mr_status mr_history_set_limits(mr_machine *machine, const mr_history_limits *limits);
 
-/* How many steps can be undone now. *out_why: a sentence on what ended the history last, or ""; valid until the next call. */
+/* How many steps can be undone now. *out_why: a sentence on what ended the history last, or ""; valid until the next
+ * call. */
 uint32_t mr_history_count(const mr_machine *machine, const char **out_why);
 
-/* The host is about to do, or has just done, what no step undoes: nothing before it can be gone back to. `what`: "add_". */
+/* The host is about to do, or has just done, what no step undoes: nothing before it can be gone back to. `what`:
+ * "add_". */
 void mr_history_end_now(mr_machine *machine, const char *what, mr_site where);
 static inline void mr_history_end(mr_machine *machine, const char *what, mr_site where) {
     if (__builtin_expect(machine->host_stays, 0)) mr_history_end_now(machine, what, where);
@@ -48,7 +50,8 @@ void mr_history_host_writes(mr_machine *machine, const char *what, mr_site where
 void mr_history_before(mr_machine *machine);
 void mr_history_after(mr_machine *machine, bool moved);
 
-/* Undoes up to `count` steps, and says how many it were. Also of a device that was lost meanwhile, which is well again then. */
+/* Undoes up to `count` steps, and says how many it were. Also of a device that was lost meanwhile, which is well again
+ * then. */
 mr_status mr_history_back(mr_machine *machine, uint32_t count, uint32_t *out_undone);
 
 void mr_history_free(mr_machine *machine);

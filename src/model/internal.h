@@ -31,10 +31,6 @@ void mr_storage_free_dropped(mr_storage *storage);
 /* A name for what the script makes, in *out_name; NULL for NULL. */
 mr_status mr_name_given(const char *text, mr_name **out_name);
 
-/* mr_event_record, with a command of another name: "record_event" is what the script asked for. */
-mr_status mr_event_record_as(const mr_caller *caller, mr_event *event, mr_stream *stream,
-                             const char *name);
-
 /* What the host does by itself (a synchronise, a query, closing a stream) is a pair of calls around the
  * backend's. Begin asks the observers; *out_command is NULL where nobody observes. End tells them if
  * `status` says that it has come true, and returns what the call returns. */

@@ -46,7 +46,7 @@ mr_status mr_machine_open(const mr_backend *backend, const mr_machine_options *o
     static const mr_machine_options defaults;
     *out_machine = NULL;
     mr_machine *machine = calloc(1, sizeof *machine);
-    if (!machine) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a machine");
+    if (!machine) return mr_no_memory("for a machine");
     machine->backend = backend;
     machine->epoch = 1;
     machine->next_seq = 1;
@@ -211,7 +211,8 @@ void mr_machine_defer_error(mr_machine *machine, const mr_command *command, mr_s
     machine->deferred_error = mr_error_first(machine->deferred_error, error);
 }
 
-/* See mr_storage_drop_handle. A free is a submission, which would end a history of steps; a later call frees then. A free may come back here: it must find the list empty. */
+/* See mr_storage_drop_handle. A free is a submission, which would end a history of steps; a later call frees then. A
+ * free may come back here: it must find the list empty. */
 void mr_machine_free_dropped(mr_machine *machine) {
     mr_storage **storages = machine->deferred_frees.items;
     size_t count = machine->deferred_frees.count;
@@ -233,7 +234,7 @@ mr_status mr_machine_waited(mr_machine *machine, mr_status status) {
 
 mr_status mr_name_given(const char *text, mr_name **out_name) {
     *out_name = text ? mr_name_new(text, strlen(text)) : NULL;
-    return !text || *out_name ? MR_OK : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a name");
+    return !text || *out_name ? MR_OK : mr_no_memory("for a name");
 }
 
 void mr_machine_set_device(mr_machine *machine, mr_device *device) {

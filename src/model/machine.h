@@ -1,6 +1,6 @@
-/* The machine: the devices of one backend, and what is current. One machine belongs to one Lua state and is used by one thread at a time, so nothing here is
- * atomic; a backend's own threads may only post to queues of that backend. Machines in several threads share
- * what docs/design.md lists, and that is locked or never changes. */
+/* The machine: the devices of one backend, and what is current. One machine belongs to one Lua state and is used by one
+ * thread at a time, so nothing here is atomic; a backend's own threads may only post to queues of that backend.
+ * Machines in several threads share what docs/design.md lists, and that is locked or never changes. */
 #ifndef MR_MODEL_MACHINE_H
 #define MR_MODEL_MACHINE_H
 
@@ -56,11 +56,12 @@ struct mr_machine {
 
     mr_interned files; /* that sites name */
 
-    uint64_t
-        collect_after; /* bytes: bind/ does not run the collector for fewer; the backend may raise it */
+    /* bytes: bind/ does not run the collector for fewer; the backend may raise it */
+    uint64_t collect_after;
 
     /* What the model counts, up to `memory_limit`: mr_machine_counts_save copies it. */
     uint64_t next_seq;    /* of the next command; starts at 1 */
+    uint16_t rank;        /* that runs, from 1 (collective/ranks.h); 0: none */
     uint32_t next_stream; /* ids count from 1 over all devices, in order of creation */
     uint32_t next_event;
     uint64_t next_storage;
@@ -77,13 +78,13 @@ struct mr_machine {
     uint64_t memory_limit; /* --sandbox: device + host bytes that may be live at once; 0: none */
     bool collecting;     /* the collect hook runs, in the middle of an allocation: no reset then */
     bool watches_writes; /* of the host, too: a simulator has checkpoints */
-    bool
-        host_stays; /* they are those of a history of steps, which leave what is the host's as it is (history.h) */
+    /* they are those of a history of steps, which leave what is the host's as it is (history.h) */
+    bool host_stays;
     uint64_t history_limit; /* bytes that those may take */
     mr_history *history;    /* NULL: no step has been made */
     bool allow_tf32;        /* sums of products of f32 may be computed in TF32 */
-    bool
-        replays; /* its commands were carried out before, on another: what they print or count was told then */
+    /* its commands were carried out before, on another: what they print or count was told then */
+    bool replays;
     bool skips_bodies;     /* a simulator's: only times are of interest, so nothing is computed */
     bool in_host_function; /* R46: a host function runs; what would touch the device is refused */
     const mr_command *host_function; /* which one: its accesses count as its stream's */

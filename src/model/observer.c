@@ -21,8 +21,7 @@ static void count_listeners(mr_machine *machine) {
 }
 
 mr_status mr_observer_add(mr_machine *machine, mr_observer *observer) {
-    if (!mr_vec_push(&machine->observers, observer))
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for one more observer");
+    if (!mr_vec_push(&machine->observers, observer)) return mr_no_memory("for one more observer");
     count_listeners(machine);
     return MR_OK;
 }
@@ -141,6 +140,14 @@ void mr_observers_learned(mr_machine *machine) {
     for (size_t i = 0; i < machine->observers.count; i++) {
         mr_observer *observer = machine->observers.items[i];
         if (observer->learned) observer->learned(observer);
+    }
+}
+
+void mr_observers_host_is(mr_machine *machine, uint16_t rank) {
+    machine->rank = rank;
+    for (size_t i = 0; i < machine->observers.count; i++) {
+        mr_observer *observer = machine->observers.items[i];
+        if (observer->host_is) observer->host_is(observer, rank);
     }
 }
 

@@ -45,6 +45,7 @@ const char *mr_engine_text(mr_engine engine);
     X(SYNCHRONIZE, "synchronize")     /* the host stood in a wait before it submitted it */        \
     X(MEMORY, "memory")               /* R30: an allocation that waits for freed memory */         \
     X(HOST_FUNCTION, "host-function") /* R46 */                                                    \
+    X(COLLECTIVE, "collective")       /* R61: another member of a collective */                    \
     X(CHOOSER, "chooser")             /* the chooser of a virtual GPU took other work first */
 
 typedef enum {
@@ -69,9 +70,11 @@ typedef struct {
 } mr_run;
 
 typedef enum {
-    MR_FINDING_RACE, /* two threads touch the same bytes, one of them writes, and nothing orders them */
+    /* two threads touch the same bytes, one of them writes, and nothing orders them */
+    MR_FINDING_RACE,
     MR_FINDING_UNSET_READ, /* the second reads bytes that nothing has written; there is no first */
-    MR_FINDING_NOT_LOOKED, /* nobody has looked for any of these in this launch; only `kind` is set */
+    /* nobody has looked for any of these in this launch; only `kind` is set */
+    MR_FINDING_NOT_LOOKED,
     MR_FINDING_STRAYED, /* it accessed memory in ways that no operand tells; only `kind` is set */
 } mr_finding_kind;
 
@@ -112,8 +115,8 @@ struct mr_observer {
     const char *name;
     /* True: it is told of commands with the trait ACCOUNT, too, and so of everything that the backend is asked. */
     bool everything;
-    /* True: where a launch takes the place of what the script asked for (mr.graph.auto), it is told what the script asked for, and
-     * not how that is carried out. */
+    /* True: where a launch takes the place of what the script asked for (mr.graph.auto), it is told what the script
+     * asked for, and not how that is carried out. */
     bool as_written;
     /* Optional. Not NULL: the command is not carried out and the error is raised at the caller. */
     mr_status (*may)(mr_observer *observer, const mr_command *command);
@@ -121,9 +124,10 @@ struct mr_observer {
     void (*did)(mr_observer *observer, const mr_command *command, bool host_waited);
     /* Optional, with `everything`: something that has no `may` is about to be done, by which memory may change. */
     void (*before)(mr_observer *observer);
-    /* Optional: the call that made the command returns this error. Without a `did` before, the command was tried and not
-     * carried out, which may have cost time; after its `did`, the error came with it. `status` NULL: a query said no. What
-     * an observer refused is not told, and of accounts only those who ask for everything are. */
+    /* Optional: the call that made the command returns this error. Without a `did` before, the
+     * command was tried and not carried out, which may have cost time; after its `did`, the error
+     * came with it. `status` NULL: a query said no. Refused commands are not told, and of
+     * accounts only those who ask for everything are. */
     void (*failed)(mr_observer *observer, const mr_command *command, const mr_error *status);
     /* Optional. Called while the device moves: it must not call the machine. Real hardware has to be asked for it
      * (runs_start in backend.h), and gives an abridged command. */
@@ -131,16 +135,16 @@ struct mr_observer {
     /* Optional: the machine has returned to an earlier state (simulator.h, restore). Among the runs that were told, the
      * first `runs_told` (machine->runs_told then) hold; those after them have not happened. */
     void (*went_back)(mr_observer *observer, uint64_t runs_told);
-    /* Optional: seen while a user's kernel ran (virtual GPU only), once for each pair of instructions, when the launch is
-     * done. Called while the device moves. */
+    /* Optional: seen while a user's kernel ran (virtual GPU only), once for each pair of instructions, when the launch
+     * is done. Called while the device moves. */
     void (*found)(mr_observer *observer, const mr_command *command,
                   const mr_kernel_finding *finding);
     /* Optional, with `found`: told once for each storage of an assumed operand when the launch is done, unless
      * MR_FINDING_NOT_LOOKED is told of it. Called while the device moves. */
     void (*touched)(mr_observer *observer, const mr_command *command,
                     const mr_kernel_touched *touched);
-    /* Optional, with `found`: the bytes of `storage` that nothing had written before `command`, a launch that is about to
-     * begin: one bit a byte, lowest bit first, for all of it (malloc). NULL: all are written, or it is not known. */
+    /* Optional, with `found`: the bytes of `storage` that nothing had written before `command`, a launch that is about
+     * to begin: one bit a byte, lowest bit first, for all of it (malloc). NULL: all are written, or it is not known. */
     uint8_t *(*unset)(mr_observer *observer, const mr_command *command, const mr_storage *storage);
     /* Optional: a host function has returned (R46), on every backend; what it touched has been told. */
     void (*function_ran)(mr_observer *observer, const mr_command *command);
@@ -148,6 +152,8 @@ struct mr_observer {
     void (*drew)(mr_observer *observer);
     /* Optional: from now on every call fails with this error (R50), until a reset. Called while the device moves. */
     void (*lost)(mr_observer *observer, const mr_error *error);
+    /* Optional: the host of this rank goes on, from 1; 0: the one that started the ranks (collective/ranks.h). */
+    void (*host_is)(mr_observer *observer, uint16_t rank);
     /* Optional: the script has asked for what another schedule, or another run, would answer differently, and what no
      * command tells: times, addresses, how far the work is. */
     void (*learned)(mr_observer *observer);
@@ -167,7 +173,8 @@ void mr_observer_remove(mr_machine *machine, mr_observer *observer);
 /* For what is carried out in another way: whether anybody wants to be told as written, and telling them. */
 bool mr_observers_as_written(const mr_machine *machine);
 mr_status mr_observers_written(mr_machine *machine, const mr_command *command); /* may, and did */
-/* The storage takes the place of new memory, and what commands first..last did with the old contents is over by then. */
+/* The storage takes the place of new memory, and what commands first..last did with the old contents is over by
+ * then. */
 void mr_observers_reused(mr_machine *machine, mr_storage *storage, uint64_t first, uint64_t last);
 /* The record of the event that was told last as written has the number of the event's real one. */
 void mr_observers_renumbered(mr_machine *machine, mr_event *event);
@@ -176,9 +183,11 @@ void mr_observers_renumbered(mr_machine *machine, mr_event *event);
 void mr_observers_drew(mr_machine *machine);
 void mr_observers_learned(mr_machine *machine);
 void mr_observers_lost(mr_machine *machine);
+/* Sets whose host runs, machine->rank, and tells it. */
+void mr_observers_host_is(mr_machine *machine, uint16_t rank);
 
-/* For the bodies of kernels: whether anybody wants to know what they find, telling them, and `unset` of the first observer
- * that knows. */
+/* For the bodies of kernels: whether anybody wants to know what they find, telling them, and `unset` of the first
+ * observer that knows. */
 bool mr_observers_want_findings(const mr_machine *machine);
 void mr_observers_tell_finding(mr_machine *machine, const mr_command *command,
                                const mr_kernel_finding *finding);

@@ -1,4 +1,5 @@
-/* What a script may do to a simulated device: the backend's slots of simulator.h, with the checks that every other call has. */
+/* What a script may do to a simulated device: the backend's slots of simulator.h, with the checks that every other call
+ * has. */
 #include "model/simulator.h"
 
 #include "model/history.h"

@@ -10,10 +10,11 @@ typedef struct {
     const mr_command *command;
     bool running; /* started, not finished */
     bool ready;   /* could run next: all it waits for is done */
-    const mr_command
-        *waits_for; /* a pending command of another stream that it waits for, or NULL */
+    /* a pending command of another stream that it waits for, or NULL */
+    const mr_command *waits_for;
     /* Why it does not run now: NONE where it could. STREAM: the one before it in its stream. MULTIPROCESSORS and
-     * COPY_ENGINE: `waits_for` is one that runs there. HOST: it may begin at `start`, which is later than the host's clock. */
+     * COPY_ENGINE: `waits_for` is one that runs there. HOST: it may begin at `start`, which is later than the host's
+     * clock. */
     mr_cause held_by;
     uint64_t start;       /* nanoseconds; of one that is ready */
     uint32_t part, parts; /* of these parts so many are carried out; 0 of 1 before it has begun */
@@ -37,8 +38,8 @@ typedef struct mr_history_limits mr_history_limits; /* model/history.h */
 
 /* Nanoseconds. */
 typedef struct {
-    uint64_t
-        latency; /* from the end of a call to the begin; of work: from its begin, see `launch` */
+    /* from the end of a call to the begin; of work: from its begin, see `launch` */
+    uint64_t latency;
     uint64_t launch, copy_call; /* the last part of a call, which submits an operation or a copy */
     uint64_t wait;              /* from the end of what another stream waits for */
     uint64_t handover;          /* from the end of work on one engine to work on another */
@@ -66,6 +67,14 @@ typedef struct mr_simulator {
                     void *context);
 
     uint64_t (*device_time)(mr_machine *machine); /* nanoseconds: how far the devices have got */
+    /* The host's clock and how far its devices have got, in this order: for several hosts that take turns, each with
+     * clocks of its own (collective/ranks.h). */
+    void (*clocks)(const mr_machine *machine, uint64_t out_clocks[2]);
+    void (*set_clocks)(mr_machine *machine, const uint64_t clocks[2]);
+
+    /* Lets the devices go on until this member of a meeting has begun, and says when that is; its clocks stay for the
+     * host as they are. Other members need not be submitted yet. */
+    mr_status (*begin_member)(mr_machine *machine, const mr_command *member, uint64_t *out_time);
 
     /* A name ("h200"), or a path to a model file. Only while nothing is pending and no device memory
      * is live, else not-permitted. */
@@ -95,11 +104,13 @@ typedef struct mr_simulator {
      * Between the two the caller may let the device move (step, waits). It may submit, too, if it takes care of what
      * the model knows of that by itself (objects made and freed, clocks of observers): a backend knows of the device
      * only. A new chooser, mr.reset and whatever lays out memory anew end all checkpoints: not-permitted. Not
-     * permitted either in a host function. A device that was lost is lost again, and one that was lost since is well. */
+     * permitted either in a host function. A device that was lost is lost again, and one that was lost since is
+     * well. */
     mr_status (*checkpoint)(mr_machine *machine, mr_checkpoint **out_checkpoint);
-    /* One of a history of steps (history.h): restoring it leaves alone what is the host's. No memory of the host's is
-     * allocated or freed by it, streams and events that the host has closed stay closed, and host memory that was made
-     * after the checkpoint keeps what is in it. A lost device has none. */
+    /* One of a history of steps (history.h): restoring it changes device memory only. It
+     * allocates and frees no host memory. Streams and events that the host has closed stay
+     * closed, and host memory that was made after the checkpoint keeps its contents. A lost
+     * device has none. */
     mr_status (*checkpoint_step)(mr_machine *machine, mr_checkpoint **out_checkpoint);
     mr_status (*restore)(mr_machine *machine, mr_checkpoint *checkpoint);
     /* And those made after it; accepts NULL. Each is to be dropped before the machine closes. */
@@ -118,7 +129,8 @@ typedef struct mr_simulator {
 /* The same slots for callers above the model: observers that ask for everything are told. */
 mr_status mr_machine_step(mr_machine *machine, mr_stream *stream, bool *out_moved, char *out_text,
                           size_t text_size);
-/* A step, also one that fails, and the time that passed can be undone as long as the history reaches back (history.h). */
+/* A step, also one that fails, and the time that passed can be undone as long as the history reaches back
+ * (history.h). */
 mr_status mr_machine_back(mr_machine *machine, uint32_t count, uint32_t *out_undone);
 mr_status mr_machine_pass(mr_machine *machine, uint64_t nanoseconds);
 mr_status mr_machine_set_history(mr_machine *machine, const mr_history_limits *limits);

@@ -159,10 +159,11 @@ static mr_status create(const mr_caller *caller, mr_memory_kind kind, uint64_t b
         MR_TRY(mr_stream_usable(stream));
     }
     mr_storage *storage = mr_slab_alloc(&machine->storages);
-    if (!storage) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a tensor's record");
+    if (!storage) return mr_no_memory("for a tensor's record");
     *storage = (mr_storage){.refs = 1,
                             .handles = 1,
                             .epoch = machine->epoch,
+                            .rank = machine->rank,
                             .kind = kind,
                             .id = ++machine->next_storage,
                             .bytes = bytes,
@@ -317,9 +318,15 @@ static mr_stream *stream_to_free_in(const mr_storage *storage) {
 }
 
 void mr_storage_free_dropped(mr_storage *storage) {
-    mr_caller nobody = {.machine = storage->machine};
+    mr_machine *machine = storage->machine;
+    mr_caller nobody = {.machine = machine};
+    /* The collector may run while another rank does; in a process of its own, the rank would have freed its memory
+     * itself. */
+    uint16_t host = machine->rank;
+    if (host && storage->rank) mr_observers_host_is(machine, storage->rank);
     /* nobody to tell; a refusal leaves it live */
     mr_error_destroy(submit_free(&nobody, storage, stream_to_free_in(storage), false));
+    if (machine->rank != host) mr_observers_host_is(machine, host);
 }
 
 mr_status mr_storage_close_handle(const mr_caller *caller, mr_storage *storage) {
@@ -407,6 +414,10 @@ mr_status mr_storage_record_stream_at(mr_storage *storage, mr_stream *stream, mr
     return MR_OK;
 }
 
+bool mr_storage_is_lost(const mr_storage *storage) {
+    return storage->kind == MR_MEMORY_DEVICE && storage->epoch != storage->machine->epoch;
+}
+
 mr_status mr_storage_usable(const mr_storage *storage, const char *what) {
     if (storage->freed) {
         if (storage->freed_where.file)
@@ -414,13 +425,18 @@ mr_status mr_storage_usable(const mr_storage *storage, const char *what) {
                            storage->freed_where.file, storage->freed_where.line);
         return mr_fail(MR_CODE_INVALID_HANDLE, "%s was freed", what);
     }
-    if (storage->kind == MR_MEMORY_DEVICE && storage->epoch != storage->machine->epoch)
+    if (mr_storage_is_foreign(storage))
+        return mr_fail(MR_CODE_INVALID_HANDLE,
+                       "%s belongs to rank %d, and rank %d uses it: ranks share no memory; send it",
+                       what, storage->rank - 1, storage->machine->rank - 1);
+    if (mr_storage_is_lost(storage))
         return mr_fail(MR_CODE_INVALID_HANDLE,
                        "%s was on the device before mr.reset(), which took its memory", what);
     return MR_OK;
 }
 
-void mr_host_writes(mr_machine *machine, const mr_operand *operands, uint32_t count) {
+/* Before the host writes what is announced to nobody; mr_host_accesses does it by itself. */
+static void before_host_writes(mr_machine *machine, const mr_operand *operands, uint32_t count) {
     if (machine->watches_writes) machine->backend->host_writes(machine, operands, count);
 }
 
@@ -456,7 +472,7 @@ mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_o
     for (uint32_t i = 0; i < count && !status; i++)
         if (operands[i].access & MR_WRITE)
             mr_storage_wrote(operands[i].tensor->storage, name, NULL, caller->where);
-    if (!status) mr_host_writes(machine, operands, count);
+    if (!status) before_host_writes(machine, operands, count);
     if (command && !status) mr_command_did(command);
     else if (command && allowed) mr_command_failed(command, status);
     mr_command_release(command);

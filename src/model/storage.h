@@ -20,15 +20,17 @@ struct mr_storage {
     uint32_t refs;
     uint32_t handles;
     uint32_t epoch;
+    /* whose it is, from 1 (collective/ranks.h); 0: it was made outside of ranks, for all */
+    uint16_t rank;
     mr_memory_kind kind;
     bool freed;         /* device memory: the free has been submitted, no access is valid */
     bool blank;         /* host memory that mr.empty made: its values mean nothing until written */
     bool transient;     /* made to be copied to and read by the host at once, unannounced */
     bool recorded_free; /* t:free was called by the script (for messages), else the collector */
     bool of_module;     /* a module's variable, or its initial value: the script cannot free it */
-    uint32_t
-        generation; /* how often this memory was handed out again: to the next call of a function that is a
-                          * graph (graph/auto.h); tensors of before cannot be used then */
+    /* how often this memory was handed out again: to the next call of a function that is a graph
+     * (graph/auto.h); tensors of before cannot be used then */
+    uint32_t generation;
     uint64_t id;
     uint64_t bytes;   /* as asked for; at least 1 is allocated */
     uint64_t address; /* what data_ptr shows; the same on every run of the virtual GPU */
@@ -59,10 +61,17 @@ struct mr_storage {
     mr_storage *older, *newer; /* of all that the machine has */
 };
 
+/* Another rank made it (collective/ranks.h). */
+static inline bool mr_storage_is_foreign(const mr_storage *storage) {
+    uint16_t here = storage->machine->rank;
+    return storage->rank != here && storage->rank && here;
+}
+
 /* The memory that is there now at an address, of any device or the host; NULL: none. Takes time for each tensor. */
 mr_storage *mr_storage_at(const mr_machine *machine, uint64_t address);
 
-/* Do other devices than `device` reach the memory? Then its atomic operations are such for them only with scope .sys. */
+/* Do other devices than `device` reach the memory? Then its atomic operations are such for them only with scope
+ * .sys. */
 bool mr_storage_is_shared(const mr_storage *storage, const mr_device *device);
 
 /* Device memory is allocated in the order of `stream` (an ALLOC command); for host memory `stream`
@@ -109,6 +118,7 @@ mr_status mr_storage_record_stream_at(mr_storage *storage, mr_stream *stream, mr
 
 /* NULL, or why its bytes cannot be used: freed, of before a reset. `what` names it in the message. */
 mr_status mr_storage_usable(const mr_storage *storage, const char *what);
+bool mr_storage_is_lost(const mr_storage *storage); /* a reset took its memory */
 
 /* To be called before the host reads or writes the bytes of pinned or pageable memory at `host`:
  * the observers hear of it and the virtual device moves to the host's present, so that what should
@@ -122,8 +132,5 @@ mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_o
 void mr_host_worked(mr_machine *machine, uint64_t bytes, mr_status status);
 /* The host takes the values of a tensor that was made for that alone (storage->transient). */
 void mr_host_reads(mr_machine *machine, mr_tensor *tensor);
-
-/* Before the host writes what is announced to nobody; mr_host_accesses does it by itself. */
-void mr_host_writes(mr_machine *machine, const mr_operand *operands, uint32_t count);
 
 #endif

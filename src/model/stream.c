@@ -16,7 +16,7 @@ static mr_status stream_make(const mr_caller *caller, mr_device *device, mr_stre
     *out_stream = NULL;
     mr_history_end(machine, "stream", caller->where);
     mr_stream *stream = calloc(1, sizeof *stream);
-    if (!stream) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a stream");
+    if (!stream) return mr_no_memory("for a stream");
     mr_name *name;
     mr_status status = mr_name_given(options->name, &name);
     *stream = (mr_stream){.refs = 1,
@@ -178,8 +178,8 @@ mr_status mr_stream_synchronize(const mr_caller *caller, mr_stream *stream) {
     return mr_stream_synchronize_as(caller, stream, "synchronize");
 }
 
-static mr_status wait_event(const mr_caller *caller, mr_stream *stream, mr_event *event,
-                            const char *name) {
+mr_status mr_stream_wait_event_as(const mr_caller *caller, mr_stream *stream, mr_event *event,
+                                  const char *name) {
     MR_TRY(mr_machine_ready(caller->machine));
     MR_TRY(mr_stream_usable(stream));
     MR_TRY(mr_event_usable(event));
@@ -197,7 +197,7 @@ static mr_status wait_event(const mr_caller *caller, mr_stream *stream, mr_event
 }
 
 mr_status mr_stream_wait_event(const mr_caller *caller, mr_stream *stream, mr_event *event) {
-    return wait_event(caller, stream, event, "wait_event");
+    return mr_stream_wait_event_as(caller, stream, event, "wait_event");
 }
 
 mr_status mr_stream_join(const mr_caller *caller, mr_stream *stream, mr_stream *other,
@@ -209,7 +209,7 @@ mr_status mr_stream_join(const mr_caller *caller, mr_stream *stream, mr_stream *
     mr_event_options options = {0};
     MR_TRY(mr_event_create(caller, &options, &event));
     mr_status status = mr_event_record_as(caller, event, other, operation);
-    if (!status) status = wait_event(caller, stream, event, operation);
+    if (!status) status = mr_stream_wait_event_as(caller, stream, event, operation);
     mr_event_release(event); /* R19: the wait stays valid */
     return status;
 }
@@ -228,7 +228,7 @@ mr_status mr_stream_barrier(const mr_caller *caller, mr_stream *const *streams, 
     MR_TRY(mr_event_create(caller, &options, &all));
     mr_status status = mr_event_record_as(caller, all, streams[0], "barrier");
     for (int i = 1; i < count && !status; i++)
-        status = wait_event(caller, streams[i], all, "barrier");
+        status = mr_stream_wait_event_as(caller, streams[i], all, "barrier");
     mr_event_release(all);
     return status;
 }

@@ -51,6 +51,9 @@ mr_status mr_stream_synchronize(const mr_caller *caller, mr_stream *stream); /* 
 
 /* R12, R15: later work of `stream` waits for the event's most recent record; none is a no-op (R13). */
 mr_status mr_stream_wait_event(const mr_caller *caller, mr_stream *stream, mr_event *event);
+/* A part of another call, which observers know by that name. */
+mr_status mr_stream_wait_event_as(const mr_caller *caller, mr_stream *stream, mr_event *event,
+                                  const char *name);
 /* Later work of `stream` waits for what has been submitted to `other` so far. */
 mr_status mr_stream_wait_stream(const mr_caller *caller, mr_stream *stream, mr_stream *other);
 /* The same as part of an operation, which its record and its wait are named after: observers can tell them

@@ -10,8 +10,8 @@ typedef struct {
     bool equal_nan;
 } mr_tolerance;
 
-/* Elements [first, end) of two tensors of the same shape in host memory, of any dtypes and strides, in an order that is
- * the same for all calls with these tensors. */
+/* Compares elements [first, end) of two tensors of the same shape in host memory, with any dtypes
+ * and strides. Their order is the same for all calls with these tensors. */
 bool mr_tensors_agree(const mr_tolerance *tolerance, const mr_tensor *a, const mr_tensor *b,
                       int64_t first, int64_t end);
 

@@ -62,8 +62,8 @@ MR_COMPARE_TABLE(X)
 NEAR_QUOTIENTS(f32, float)
 NEAR_QUOTIENTS(f64, double)
 
-/* A block whose quotients are all near goes the quick way, another through the loop of the table. The value of an element
- * is the same in both. */
+/* A block whose quotients are all near goes the quick way, another through the loop of the table. The value of an
+ * element is the same in both. */
 #define NEAR_DIVISION(name, tag, T_, near)                                                         \
     MR_CLONES static void name##_near_##tag(T_ *out, const T_ *x, int x_step, const T_ *y,         \
                                             int y_step, int64_t n) {                               \
@@ -117,8 +117,8 @@ MR_DIVISION_TABLE(X)
 MR_POWER_TABLE(X)
 #undef X
 
-/* Powers without special cases, of `a_` and `b_` for each i. For f32 in two loops: one would need more registers than there
- * are. */
+/* Powers without special cases, of `a_` and `b_` for each i. For f32 in two loops: one would need more registers than
+ * there are. */
 #define NEAR_POWERS_f32(a_, b_)                                                                    \
     do {                                                                                           \
         mr_pow_exponent_f32 exponent[MR_BLOCK];                                                    \
@@ -170,7 +170,7 @@ CUBES(f64, double)
         T base = *x, power[MR_BLOCK];                                                              \
         if (x_step && y_step) NEAR_POWERS_##tag(x[i], y[i]);                                       \
         else if (x_step) {                                                                         \
-            /* Of one number gcc would make loops for its special cases, and no vectors. */        \
+            /* With one number gcc would make loops for its special cases, and no vectors. */      \
             for (int64_t i = 0; i < n; i++) power[i] = *y;                                         \
             NEAR_POWERS_##tag(x[i], power[i]);                                                     \
         } else NEAR_POWERS_##tag(base, y[i]);                                                      \

@@ -36,9 +36,8 @@
 #define MR_HAVE_CLONES 0
 #endif
 #endif
-#if MR_HAVE_CLONES &&                                                                              \
-    defined(                                                                                       \
-        __clang__) /* clang 14 fails on some of these loops with AVX-512, and has no name for AVX2 with FMA */
+/* clang 14 fails on some of these loops with AVX-512, and has no name for AVX2 with FMA */
+#if MR_HAVE_CLONES && defined(__clang__)
 #define MR_CLONES __attribute__((target_clones("fma", "default")))
 #elif MR_HAVE_CLONES
 #define MR_CLONES __attribute__((target_clones("avx512f", "arch=x86-64-v3", "default")))

@@ -80,8 +80,9 @@ static mr_status check_chosen(const mr_launch *launch, const mr_call *call, mr_d
     return MR_OK;
 }
 
-/* A number that is compared with a half is first rounded to one, so that a tensor filled with 0.1 equals 0.1. In other
- * rows it is an f32 like all that they compute with. What would become infinite stays as it is: no half equals it. */
+/* A number that is compared with a half is first rounded to one, so that a tensor filled with 0.1
+ * equals 0.1. In other rows it is an f32 like all that they compute with. A number that would
+ * become infinite stays as it is: no half equals it. */
 static mr_scalar comparable(mr_dtype dtype, mr_scalar number) {
     uint16_t bits;
     if (!mr_dtype_is_half(dtype)) return number;
@@ -130,7 +131,7 @@ static mr_status check_special(mr_launch *launch, const mr_call *call, mr_dtype 
     }
 }
 
-mr_status mr_call_elementwise(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
+static mr_status call_elementwise(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
     const mr_op *op = launch->op;
     if (call->in_count != op->inputs)
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: takes %d inputs, not %d", launch->name,
@@ -198,7 +199,7 @@ mr_status mr_call_elementwise(mr_launch *launch, const mr_call *call, mr_tensor 
 
 /* ------------------------------------------------------------------------- fill, random */
 
-mr_status mr_call_generator(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
+static mr_status call_generator(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
     mr_tensor *out = call->out;
     if (!out)
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: the tensor to fill is missing", launch->name);
@@ -250,12 +251,12 @@ static mr_status call_copy(mr_launch *launch, const mr_call *call, mr_tensor **o
 /* By family; NULL: there is another way to call its rows. */
 static mr_status (*const by_family[])(mr_launch *launch, const mr_call *call,
                                       mr_tensor **out_tensor) = {
-    [MR_FAMILY_UNARY] = mr_call_elementwise,
-    [MR_FAMILY_BINARY] = mr_call_elementwise,
-    [MR_FAMILY_COMPARE] = mr_call_elementwise,
-    [MR_FAMILY_TERNARY] = mr_call_elementwise,
-    [MR_FAMILY_FILL] = mr_call_generator,
-    [MR_FAMILY_RANDOM] = mr_call_generator,
+    [MR_FAMILY_UNARY] = call_elementwise,
+    [MR_FAMILY_BINARY] = call_elementwise,
+    [MR_FAMILY_COMPARE] = call_elementwise,
+    [MR_FAMILY_TERNARY] = call_elementwise,
+    [MR_FAMILY_FILL] = call_generator,
+    [MR_FAMILY_RANDOM] = call_generator,
     [MR_FAMILY_REDUCE] = mr_call_reduce,
     [MR_FAMILY_SOFTMAX] = mr_call_along_dim,
     [MR_FAMILY_MATMUL] = mr_call_matmul,
@@ -272,6 +273,7 @@ static mr_status (*const by_family[])(mr_launch *launch, const mr_call *call,
     [MR_FAMILY_MOVE] = mr_call_move,
     [MR_FAMILY_COMPACT] = NULL, /* mr_nonzero, mr_masked_select */
     [MR_FAMILY_KERNEL] = NULL,
+    [MR_FAMILY_COLLECTIVE] = NULL, /* src/collective */
 };
 _Static_assert(sizeof by_family / sizeof *by_family == MR_FAMILY_COUNT,
                "a way to call each family");

@@ -25,8 +25,8 @@ typedef struct {
     int dims[MR_MAX_DIMS];
     int dim_count;
     bool keepdim; /* pools: PyTorch's ceil_mode */
-    mr_tensor **
-        out_second; /* rows with a second result: where it goes, as *out_tensor; NULL: it is not wanted */
+    /* rows with a second result: where it goes, as *out_tensor; NULL: it is not wanted */
+    mr_tensor **out_second;
 } mr_call;
 
 /* *out_tensor: the result with one reference and, when it was newly allocated, one handle for the
@@ -90,8 +90,8 @@ typedef struct {
 mr_status mr_sort(const mr_caller *caller, const mr_op *row, const mr_sort_call *call,
                   mr_tensor **out_values, mr_tensor **out_order);
 
-/* The positions (from 1) of what is not 0, a row each; and the elements where a bool tensor is true, both broadcast. The
- * host waits for the number of them, in the current stream. */
+/* The positions (from 1) of what is not 0, a row each; and the elements where a bool tensor is true, both broadcast.
+ * The host waits for the number of them, in the current stream. */
 mr_status mr_nonzero(const mr_caller *caller, mr_tensor *in, mr_tensor **out_positions);
 mr_status mr_masked_select(const mr_caller *caller, mr_tensor *in, mr_tensor *mask,
                            mr_tensor **out_values);

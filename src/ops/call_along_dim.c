@@ -1,5 +1,5 @@
-/* The entry point of the rows that work along one dim and keep the shape: softmax, log_softmax, cumsum, cumprod. It checks
- * the dim and the output. */
+/* The entry point of the rows that work along one dim and keep the shape: softmax, log_softmax, cumsum, cumprod. It
+ * checks the dim and the output. */
 #include "ops/launch.h"
 
 /* Floats stay what they are. */

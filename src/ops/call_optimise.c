@@ -74,7 +74,7 @@ static mr_status run_on_host(const mr_launch *launch, const mr_step *step, int e
     mr_machine *machine = launch->caller->machine;
     mr_step own = *step;
     mr_operand *operands = malloc(count * sizeof *operands);
-    if (!operands) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", launch->name);
+    if (!operands) return mr_no_memory("for %s", launch->name);
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
         operands[i] = (mr_operand){tensors[i], access_of((int)(i % (uint32_t)each))};

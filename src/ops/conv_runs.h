@@ -59,7 +59,8 @@ static inline void mr_conv_inside(const mr_conv *c, int64_t start, int64_t lengt
     *out_end = end < first ? first : end;
 }
 
-/* What a tap sees of a piece: elements [first, end) of it, the first of the piece (be it outside) at `offset` of the channel. */
+/* What a tap sees of a piece: elements [first, end) of it, the first of the piece (be it outside) at `offset` of the
+ * channel. */
 typedef struct {
     int64_t offset;
     int32_t first, end;
@@ -81,8 +82,8 @@ static inline int64_t mr_conv_readable(const mr_conv *c, const mr_tensor *source
 }
 
 /* mr_conv_see_<tag>: writes what is seen of a piece, and 0 for what lies outside. `at`: where the channel begins in the
- * tensor `all`. A few elements beside a row are soon overwritten, which is quicker than a copy of odd length; and most of
- * what lies outside is one element, for which a call of memset takes longer than the rest. */
+ * tensor `all`. A few elements beside a row are soon overwritten, which is quicker than a copy of odd length; and most
+ * of what lies outside is one element, for which a call of memset takes longer than the rest. */
 #define MR_CONV_SEE(tag, T)                                                                        \
     static inline void mr_conv_clear_##tag(T *to, int64_t count) {                                 \
         if (count == 1) to[0] = 0;                                                                 \

@@ -52,8 +52,8 @@ static int64_t common_divisor(int64_t a, int64_t b) {
     return a;
 }
 
-/* In one dim: the positions of the input from `first` on, a stride apart, and the taps that meet them. Tap t of position
- * q of the result is at q * stride + t * dilation - padding of the input. */
+/* In one dim: the positions of the input from `first` on, a stride apart, and the taps that meet them. Tap t of
+ * position q of the result is at q * stride + t * dilation - padding of the input. */
 static void take_remainder(const mr_window *window, int d, int64_t first, mr_conv *c) {
     int64_t stride = window->stride[d], dilation = window->dilation[d],
             shifted = first + window->padding[d], taps = window->size[d], tap = 0;

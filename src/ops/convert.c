@@ -1,6 +1,6 @@
-/* Dense blocks from one dtype to another: a loop for each pair, most of them from one list. Numbers convert as mr_dtype_store
- * says: float to i32 and i64 truncates and saturates, to u8 it truncates and wraps; NaN gives 0, integers wrap, bool is
- * != 0. */
+/* Dense blocks from one dtype to another: a loop for each pair, most of them from one list. Numbers convert as
+ * mr_dtype_store says: float to i32 and i64 truncates and saturates, to u8 it truncates and wraps; NaN gives 0,
+ * integers wrap, bool is != 0. */
 #include "ops/body.h"
 
 #include "base/half.h"
@@ -21,7 +21,8 @@ static inline int64_t i64_from_f32(float v) {
 static inline int64_t i64_from_f64(double v) {
     return v >= 0x1p63 ? INT64_MAX : v >= -0x1p63 ? (int64_t)v : v != v ? 0 : INT64_MIN;
 }
-/* The integer modulo 256. From 2^31 on all integers that are f32 are multiples of 256, from 2^63 on all that are f64. */
+/* The integer modulo 256. From 2^31 on all integers that are f32 are multiples of 256, from 2^63 on all that are
+ * f64. */
 static inline uint8_t u8_from_f32(float v) {
     return v >= -2147483648.0f && v < 2147483648.0f ? (uint8_t)(int32_t)v : 0;
 }

@@ -38,7 +38,8 @@
 #define mr_fmod(a, b)         MR_BY_TYPE(mr_fmod, a)(a, b)
 #define mr_floor_divide(a, b) MR_BY_TYPE(mr_floor_divide, a)(a, b)
 
-/* Of the three that divide floats: what they are computed by where mr_quotient_is_near(a, b), and where that is. */
+/* The three operations that divide floats have a second expression, for where
+ * mr_quotient_is_near(a, b) holds. */
 #define mr_remainder_near(a, b)    MR_BY_FLOAT(mr_remainder_near, a)(a, b)
 #define mr_fmod_near(a, b)         MR_BY_FLOAT(mr_fmod_near, a)(a, b)
 #define mr_floor_divide_near(a, b) MR_BY_FLOAT(mr_floor_divide_near, a)(a, b)
@@ -70,7 +71,7 @@
 #define mr_sigmoid(a)  MR_BY_FLOAT(mr_sigmoid, a)(a)
 #define mr_atan2(a, b) MR_BY_FLOAT(mr_atan2, a)(a, b)
 
-/* Of sin, cos and tan: what they are computed by where mr_is_near(a), and where that is. */
+/* sin, cos and tan have a second expression, for where mr_is_near(a) holds. */
 #define mr_sin_near(a) MR_BY_FLOAT(mr_sin_near, a)(a)
 #define mr_cos_near(a) MR_BY_FLOAT(mr_cos_near, a)(a)
 #define mr_tan_near(a) MR_BY_FLOAT(mr_tan_near, a)(a)
@@ -174,9 +175,9 @@ MR_INTEGER_FUNCTIONS(int32_t, uint32_t, i32)
 MR_INTEGER_FUNCTIONS(int64_t, uint64_t, i64)
 #undef MR_INTEGER_FUNCTIONS
 
-/* `f` is the suffix of C's functions for the type; a quotient up to `most` is an integer and a fraction of several bits.
- * Rounding is to nearest, even at the middle, as long as nobody changes the processor's rounding mode, and nobody here
- * does. */
+/* `f` is the suffix of C's functions for the type; a quotient up to `most` is an integer and a fraction of several
+ * bits. Rounding is to nearest, even at the middle, as long as nobody changes the processor's rounding mode, and nobody
+ * here does. */
 #define MR_FLOAT_FUNCTIONS(T, tag, f, most)                                                        \
     MR_INLINE T mr_neg_##tag(T a) {                                                                \
         return -a;                                                                                 \
@@ -202,7 +203,8 @@ MR_INTEGER_FUNCTIONS(int64_t, uint64_t, i64)
     MR_INLINE T mr_mul_##tag(T a, T b) {                                                           \
         return a * b;                                                                              \
     }                                                                                              \
-    /* Of one selection by `a > b or a is NaN` gcc would make branches in a larger expression. */  \
+    /* gcc would make branches of one selection by `a > b or a is NaN` in a larger \
+     * expression. */               \
     MR_INLINE T mr_maximum_##tag(T a, T b) {                                                       \
         T greater = a > b ? a : b;                                                                 \
         return a != a ? a : greater;                                                               \

@@ -41,6 +41,7 @@ static inline void prefetch(const void *x, size_t ahead, size_t bytes) {
         A s = lane[l], o = lane[l + (half)];                                                       \
         lane[l] = (A)(joined);                                                                     \
     }
+
 #define JOIN_LANES(joined)                                                                         \
     JOIN_HALVES(32, joined)                                                                        \
     JOIN_HALVES(16, joined)                                                                        \
@@ -49,8 +50,8 @@ static inline void prefetch(const void *x, size_t ahead, size_t bytes) {
     JOIN_HALVES(2, joined)                                                                         \
     JOIN_HALVES(1, joined)
 
-/* A function of its own: several others call it, and a copy in each costs the compiler seconds and the caller no time. Clang
- * puts no function of several versions into others, and takes no such attribute beside them. */
+/* A function of its own: several others call it, and a copy in each costs the compiler seconds and the caller no time.
+ * Clang puts no function of several versions into others, and takes no such attribute beside them. */
 #ifdef __clang__
 #define APART
 #else
@@ -67,7 +68,7 @@ static inline void prefetch(const void *x, size_t ahead, size_t bytes) {
 /* The results of `count` rows, whose lanes `lanes` makes. */
 #define EACH_ROW(lanes, joined)                                                                    \
     A few[8][MR_SHORT_ROWS];                                                                       \
-    if (count < MR_SHORT_ROWS) memset(few, 0, sizeof few);                                         \
+    if (count > 1 && count < MR_SHORT_ROWS) memset(few, 0, sizeof few);                            \
     for (int64_t w = 0; w < count; w++) {                                                          \
         A lane[MR_LANES];                                                                          \
         lanes;                                                                                     \
@@ -75,6 +76,15 @@ static inline void prefetch(const void *x, size_t ahead, size_t bytes) {
         JOIN_HALVES(16, joined)                                                                    \
         JOIN_HALVES(8, joined)                                                                     \
         for (int l = 0; l < 8; l++) few[l][w] = lane[l];                                           \
+    }                                                                                              \
+    if (count == 1) { /* a leaf: no vectors over rows */                                           \
+        A lane[8];                                                                                 \
+        for (int l = 0; l < 8; l++) lane[l] = few[l][0];                                           \
+        JOIN_HALVES(4, joined)                                                                     \
+        JOIN_HALVES(2, joined)                                                                     \
+        JOIN_HALVES(1, joined)                                                                     \
+        out[0] = lane[0];                                                                          \
+        return;                                                                                    \
     }                                                                                              \
     JOIN_ROWS(4, joined)                                                                           \
     JOIN_ROWS(2, joined)                                                                           \
@@ -112,19 +122,25 @@ _Static_assert(MR_LANES == 64, "the lanes are halved down to one");
             lane[l] = (A)(step);                                                                   \
         }                                                                                          \
     }                                                                                              \
-    MR_INLINE A_ name##_of_##tag(const T_ *p, int64_t n) {                                         \
+    MR_CLONES static APART void name##_each_##tag(const T_ *p, int64_t apart, int64_t n,           \
+                                                  int64_t count, A_ *out) {                        \
         typedef A_ A;                                                                              \
-        A lane[MR_LANES];                                                                          \
-        name##_lanes_##tag(p, n, lane);                                                            \
-        JOIN_LANES(joined)                                                                         \
-        return lane[0];                                                                            \
+        EACH_ROW(name##_lanes_##tag(p + w * apart, n, lane), joined)                               \
     }                                                                                              \
     MR_CLONES static void name##_leaf_##tag(const void *x, int64_t n, int64_t first,               \
                                             mr_cell *out) {                                        \
-        A_ s = name##_of_##tag(x, n);                                                              \
+        typedef A_ A;                                                                              \
+        A all, lane[MR_LANES];                                                                     \
+        if (sizeof(T_) + sizeof(A) > 2) {                                                          \
+            name##_each_##tag(x, 0, n, 1, &all);                                                   \
+        } else { /* a leaf of bytes is folded sooner than another function is called */            \
+            name##_lanes_##tag(x, n, lane);                                                        \
+            JOIN_LANES(joined)                                                                     \
+            all = lane[0];                                                                         \
+        }                                                                                          \
         (void)first;                                                                               \
         memset(out, 0, sizeof *out);                                                               \
-        memcpy(out, &s, sizeof s);                                                                 \
+        memcpy(out, &all, sizeof all);                                                             \
     }                                                                                              \
     static void name##_join_##tag(mr_cell *left, const mr_cell *right) {                           \
         typedef A_ A;                                                                              \
@@ -189,14 +205,9 @@ _Static_assert(MR_LANES == 64, "the lanes are halved down to one");
         memcpy(out, &acc[column], sizeof *acc);                                                    \
     }
 
-/* The same as `leaf` of each row. Short rows are folded side by side: a lane is a vector over the rows. Lanes that have no
- * element are left out, as joining with what a fold begins with changes nothing. */
+/* The same as `leaf` of each row. Short rows are folded side by side: a lane is a vector over the rows. Lanes that have
+ * no element are left out, as joining with what a fold begins with changes nothing. */
 #define FOLD_ROWS(name, tag, T_, load, A_, begin, step, joined, final_)                            \
-    MR_CLONES static APART void name##_each_##tag(const T_ *p, int64_t apart, int64_t n,           \
-                                                  int64_t count, A_ *out) {                        \
-        typedef A_ A;                                                                              \
-        EACH_ROW(name##_lanes_##tag(p + w * apart, n, lane), joined)                               \
-    }                                                                                              \
     MR_CLONES static void name##_rows_##tag(const void *x_, int64_t apart, int64_t n_,             \
                                             int64_t count, const mr_params *params, void *out_) {  \
         typedef T_ T;                                                                              \
@@ -206,13 +217,8 @@ _Static_assert(MR_LANES == 64, "the lanes are halved down to one");
         int64_t lanes = n_, n = n_;                                                                \
         (void)params, (void)n;                                                                     \
         if (n > MR_SHORT) {                                                                        \
-            A all[MR_SHORT_ROWS];                                                                  \
-            name##_each_##tag(p, apart, n, count, all);                                            \
-            for (int64_t w = 0; w < count; w++) {                                                  \
-                A s = all[w];                                                                      \
-                STORE_ROW(out_, w, final_);                                                        \
-            }                                                                                      \
-            return;                                                                                \
+            name##_each_##tag(p, apart, n, count, lane[0]);                                        \
+            lanes = 0; /* they are joined */                                                       \
         }                                                                                          \
         if (count < MR_SHORT_ROWS) memset(lane, 0, (size_t)lanes * sizeof *lane);                  \
         for (int64_t l = 0; l < lanes; l++)                                                        \
@@ -390,18 +396,20 @@ ARG_REDUCTION(argmin, min)
             lane[0] += d * d;                                                                      \
         }                                                                                          \
     }                                                                                              \
-    MR_INLINE void squares_each_##tag(const T *p, int64_t apart, int64_t n, int64_t count,         \
-                                      const double *mean, double *out) {                           \
+    MR_CLONES static APART void squares_each_##tag(                                                \
+        const T *p, int64_t apart, int64_t n, int64_t count, const double *mean, double *out) {    \
         typedef double A;                                                                          \
         EACH_ROW(squares_lanes_##tag(p + w * apart, n, mean[w], lane), s + o)                      \
     }                                                                                              \
-    MR_CLONES static void var_leaf_##tag(const void *x, int64_t n, int64_t first, mr_cell *out) {  \
+    static void var_leaf_##tag(const void *x, int64_t n, int64_t first, mr_cell *out) {            \
+        double mean = 0, squares;                                                                  \
         (void)first;                                                                               \
-        typedef double A;                                                                          \
-        A mean = n > 0 ? mean_of_##tag(x, n) / (double)n : 0, lane[MR_LANES];                      \
-        squares_lanes_##tag(x, n, mean, lane);                                                     \
-        JOIN_LANES(s + o)                                                                          \
-        *out = (mr_cell){.f = mean, .g = lane[0], .i = n};                                         \
+        if (n > 0) {                                                                               \
+            mean_each_##tag(x, 0, n, 1, &mean);                                                    \
+            mean /= (double)n;                                                                     \
+        }                                                                                          \
+        squares_each_##tag(x, 0, n, 1, &mean, &squares);                                           \
+        *out = (mr_cell){.f = mean, .g = squares, .i = n};                                         \
     }
 VAR_FOLD(f32, float, LOAD)
 VAR_FOLD(f64, double, LOAD)

@@ -16,7 +16,7 @@ enum { MR_SHORT = MR_LANES - 1, MR_SHORT_ROWS = 16 };
 /* The most elements of a row that softmax weighs together with others: so many rows of them are a leaf. */
 enum { MR_SHORT_ROW = MR_LEAF / MR_SHORT_ROWS };
 
-/* The value of a leaf or of several joined. What the fields hold is the fold's business. */
+/* The value of a leaf or of several joined. The fold decides what the fields hold. */
 typedef struct {
     double f, g;
     int64_t i;
@@ -34,9 +34,9 @@ typedef struct {
                     void *accumulators);
     void (*join_columns)(void *left, const void *right, int64_t width);
     void (*cell)(const void *accumulators, int64_t column, mr_cell *out);
-    /* Optional, for outputs of one leaf each: `count` (<= MR_SHORT_ROWS) outputs of `n` (1 to MR_LEAF) dense elements each,
-     * from `apart` to `apart` elements. `out` gets for each what `leaf` and `final` would give, with the same bits, as
-     * double or, with `rows_are_whole`, as i64. */
+    /* Optional, for outputs of one leaf each: `count` (<= MR_SHORT_ROWS) outputs of `n` (1 to MR_LEAF) dense elements
+     * each, from `apart` to `apart` elements. `out` gets for each what `leaf` and `final` would give, with the same
+     * bits, as double or, with `rows_are_whole`, as i64. */
     void (*rows)(const void *x, int64_t apart, int64_t n, int64_t count, const mr_params *params,
                  void *out);
     bool rows_are_whole;
@@ -59,8 +59,9 @@ typedef struct {
     double (*weigh)(const void *x, int64_t count, double max, void *k);
     double (*norm)(double sum);
     void (*result)(void *k, int64_t count, double norm); /* in place */
-    /* The same, with the same bits, for `count` (<= MR_SHORT_ROWS) rows of n (<= MR_SHORT_ROW) elements each, from `apart`
-     * to `apart` elements. weigh_rows writes e instead of its sums, densely, and may have x as k where both are as far apart. */
+    /* The same, with the same bits, for `count` (<= MR_SHORT_ROWS) rows of n (<= MR_SHORT_ROW) elements each, from
+     * `apart` to `apart` elements. weigh_rows writes e instead of its sums, densely, and may have x as k where both are
+     * as far apart. */
     void (*weigh_rows)(const void *x, int64_t apart, int64_t n, int64_t count, const double *max,
                        void *k, int64_t k_apart, void *e);
     void (*result_rows)(void *k, int64_t apart, int64_t n, int64_t count, const double *norm);

@@ -24,7 +24,7 @@
 #define GREATEST_u8   UINT8_MAX
 #define GREATEST_b8   1
 
-/* Of max and min, whether x is NaN has x asked and not s: vectors then wait for one comparison of s only.
+/* max and min test x for NaN, and not s: so vectors wait for one comparison of s only.
  *
  * X(name, accumulator, begin, step, join, final): of the accumulators s and o, the element x (of type T,
  * converted to the accumulator's type A where it is a number), the count n. Accumulators: WIDE is double
@@ -43,8 +43,8 @@
 #define A_REAL(T, W) double
 #define A_SAME(T, W) T
 #define A_FLAG(T, W) uint8_t
-/* Rows that `columns` takes at a time, so that accumulators are loaded and stored less. Of selections the
- * compiler would make branches. */
+/* Rows that `columns` takes at a time, so that accumulators are loaded and stored less. The
+ * compiler would make branches of selections. */
 #define AT_ONCE_WIDE        4
 #define AT_ONCE_REAL        4
 #define AT_ONCE_SAME        1

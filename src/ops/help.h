@@ -1,5 +1,5 @@
-/* What help() and docs/api.md say of each operation. Only table.c includes this file, so a change of a text compiles that
- * file alone. */
+/* What help() and docs/api.md say of each operation. Only table.c includes this file, so a change of a text compiles
+ * that file alone. */
 #ifndef MR_OPS_HELP_H
 #define MR_OPS_HELP_H
 
@@ -101,16 +101,16 @@
 #define MR_HELP_softmax                      "exp(x) of each element x, divided by the sum of exp over the dim."
 #define MR_HELP_log_softmax                  "The logarithm of softmax. It is exact also where softmax itself underflows to 0."
 #define MR_HELP_index_select                 "The slices of x along `dim` at the positions in `index`, an i64 or i32 tensor with at most one dim; the result has one for each of them. On a device, an index out of range is an error that is noticed later, and after which the device must be reset (R50)."
-#define MR_HELP_gather                       "For each element of `index` the element of x at the same place, but at that position in `dim`. `index` has as many dims as x, and the result has its shape. An index out of range is an error as in index_select."
+#define MR_HELP_gather                       "Each element of `index` is a position in `dim`. Gives the element of x at the same place, but at that position. `index` has as many dims as x, and the result has its shape. An index out of range is an error as in index_select."
 #define MR_HELP_embedding                    "The rows of the matrix `table` at the positions in `index`. The result has the shape of `index`, with the columns as one dim more. An index out of range is an error as in index_select."
-#define MR_HELP_scatter                      "For each element of `index`, sets the element of x at the same place, but at that position in `dim`, to the element of `source` there, or to the number `source`. If several are set to one place, the last one along `dim` stays. An index out of range is an error as in index_select."
+#define MR_HELP_scatter                      "Each element of `index` is a position in `dim`. Sets the element of x at the same place, but at that position, to the element of `source` at the place, or to the number `source`. If several are set to one place, the last one along `dim` stays. An index out of range is an error as in index_select."
 #define MR_HELP_scatter_add                  "Like scatter_, but adds. Sums are made in the order of the index along `dim`, so they are the same in each run and on each backend. On a GPU this costs a sort of the index, and of all that is added to one element a chain of additions."
 #define MR_HELP_index_add                    "Adds the slices of `source` along `dim` to those of x at the positions in `index`, which has at most one dim. Sums are made in the order of the index, as by scatter_add_. An index out of range is an error as in index_select."
 #define MR_HELP_cumsum                       "The sums of the elements up to each one along the dim. For integers and bools they are i64. Floats are added in double precision."
 #define MR_HELP_cumprod                      "The products of the elements up to each one along the dim. For integers and bools they are i64. Floats are multiplied in double precision."
 #define MR_HELP_sort                         "The elements along the dim (default: the last) in order, and their positions (from 1). Equal elements stay in their order. NaN is greater than all others."
 #define MR_HELP_argsort                      "The positions that sort gives."
-#define MR_HELP_topk                         "The k greatest elements along the dim (default: the last), the greatest first, and their positions (from 1); with largest=false, the k least. Of equal elements the first come first. On a GPU it costs as much as sort."
+#define MR_HELP_topk                         "The k greatest elements along the dim (default: the last), the greatest first, and their positions (from 1); with largest=false, the k least. Equal elements stay in their order. On a GPU it costs as much as sort."
 #define MR_HELP_flip                         "The elements in reverse order along these dims: a copy."
 #define MR_HELP_roll                         "Moves the elements along a dim by a number of places, around the end: a negative one moves them towards the front. Both can be lists of the same length. Without dims, the elements move as if all dims were one."
 #define MR_HELP_tril                         "The lower triangle of a matrix or of each matrix of a batch: elements above diagonal k are 0 (default: k is 0, the main diagonal; 1 is the one above it)."

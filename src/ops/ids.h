@@ -1,5 +1,5 @@
-/* The names of the operations, in the order of table.h, which has their rows. Who needs no more than an id compiles anew only
- * when there is another operation. */
+/* The names of the operations, in the order of table.h, which has their rows. Who needs no more than an id compiles
+ * anew only when there is another operation. */
 #ifndef MR_OPS_IDS_H
 #define MR_OPS_IDS_H
 

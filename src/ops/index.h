@@ -2,7 +2,8 @@
  *
  * There is one *position* for each element that is moved. Three things stand at a position. One is an element of the
  * plain side: the result of gather, the source of scatter_add_. One is an element of the index. The third is a line of
- * the chosen side, from which the index picks one element: the input of gather, the tensor that scatter_add_ adds to. */
+ * the chosen side, from which the index picks one element: the input of gather, the tensor that scatter_add_ adds
+ * to. */
 #ifndef MR_OPS_INDEX_H
 #define MR_OPS_INDEX_H
 
@@ -24,8 +25,9 @@ typedef struct {
 typedef enum { MR_INDEX_PICK, MR_INDEX_SET, MR_INDEX_ADD } mr_index_action;
 typedef struct {
     mr_index_action action;
-    bool
-        flat; /* the index has a dim of its own, or several, and counts for all of the others (index_select) */
+    /* the index has a dim of its own, or several, and counts for all of the others
+     * (index_select) */
+    bool flat;
 } mr_index_body;
 
 extern const mr_index_body mr_index_index_select, mr_index_embedding, mr_index_gather,

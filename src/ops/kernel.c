@@ -30,7 +30,7 @@ mr_status mr_kernel_module_create(const mr_caller *caller, mr_kernel_code *code,
     if (module) module->variables = calloc(devices, sizeof *module->variables);
     if (!module || !module->variables) {
         free(module);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
+        return mr_no_memory("for a module of kernels");
     }
     module->refs = 1;
     module->machine = caller->machine;
@@ -228,8 +228,8 @@ static mr_status fill_addresses(mr_kernel_arguments *a, mr_kernel_operands *list
     return MR_OK;
 }
 
-/* How often loops run is not known before. But what the launch may touch beyond what its threads access outside of them,
- * it takes the loops to touch. Loops that come to the same bytes again are not seen by that. */
+/* How often loops run is not known before. But what the launch may touch beyond what its threads access outside of
+ * them, it takes the loops to touch. Loops that come to the same bytes again are not seen by that. */
 static double passes_of(const mr_kernel_once *once, double threads, double bytes) {
     double outside = threads * (double)once->bytes[PTX_STRAIGHT];
     double inside = threads * (double)once->bytes[PTX_LOOPS];
@@ -342,7 +342,7 @@ mr_status mr_kernel_launch(const mr_caller *caller, const mr_kernel_call *call) 
     if (!status) {
         a = calloc(1, arguments_size(&list.call, variable_count));
         status = a ? build_and_submit(caller, stream, variables, variable_count, &list, &a)
-                   : mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name->text);
+                   : mr_no_memory("for %s", call->name->text);
     }
     mr_kernel_operands_close(&list);
     free(a);

@@ -46,8 +46,8 @@ typedef struct {
     uint64_t count_from; /* mr_ptx_launch */
 } mr_kernel_counting;
 
-/* What a kernel's launches on the virtual GPU did since mr_kernel_code_forget, if the setting kernel_profile is on. Counting
- * takes several times as long as running, so only a sample of the blocks is counted. */
+/* What a kernel's launches on the virtual GPU did since mr_kernel_code_forget, if the setting kernel_profile is on.
+ * Counting takes several times as long as running, so only a sample of the blocks is counted. */
 typedef struct mr_kernel_count {
     mr_ptx_profile *profile; /* of the blocks that were counted; NULL: none were */
     uint64_t launched;       /* blocks, counted or not */
@@ -57,8 +57,8 @@ typedef struct mr_kernel_count {
     MR_VEC(mr_kernel_counting) running;
 } mr_kernel_count;
 
-/* What a warp does that executes each instruction of the kernel once, and how many bytes of global memory one of its threads
- * then accesses. */
+/* What a warp does that executes each instruction of the kernel once, and how many bytes of global memory one of its
+ * threads then accesses. */
 typedef struct mr_kernel_once {
     mr_ptx_course course[PTX_COURSES];
     uint64_t bytes[PTX_COURSES];
@@ -80,8 +80,8 @@ typedef struct {
     uint32_t epoch;
     mr_machine *machine;
     mr_kernel_code *code;
-    mr_tensor ***
-        variables; /* by device, then by variable of the tree: bytes; NULL: not there yet, or of no size */
+    /* by device, then by variable of the tree: bytes; NULL: not there yet, or of no size */
+    mr_tensor ***variables;
 } mr_kernel_module;
 
 mr_status mr_kernel_module_create(const mr_caller *caller, mr_kernel_code *code,
@@ -89,7 +89,8 @@ mr_status mr_kernel_module_create(const mr_caller *caller, mr_kernel_code *code,
 void mr_kernel_module_release(mr_kernel_module *module); /* accepts NULL; waits for nothing */
 
 /* The variable `name` on a device, as a tensor of bytes that the module owns. The first call for a device copies the
- * initial values of the variables that kernels use there, and waits; one that none uses is made when it is asked for. invalid-argument: there is none of that name. */
+ * initial values of the variables that kernels use there, and waits; one that none uses is made when it is asked for.
+ * invalid-argument: there is none of that name. */
 mr_status mr_kernel_variable(const mr_caller *caller, mr_kernel_module *module, mr_device *device,
                              const char *name, mr_tensor **out_tensor,
                              const ptx_variable **out_what);
@@ -145,9 +146,9 @@ static inline uint64_t mr_kernel_pointer_offset(const mr_tensor *t) {
 
 /* What the operands of a launch do not say of it. */
 typedef struct {
-    /* It may access memory through pointers that are no arguments of their own: in structs by value that the kernel reads,
-     * in memory, in numbers. No operand stands for those accesses, except (MR_ASSUMED_IN_DATA) for a number among the
-     * arguments that was the address of an allocation at the call. */
+    /* It may access memory through pointers that are no arguments of their own: in structs by value that the kernel
+     * reads, in memory, in numbers. No operand stands for those accesses, except (MR_ASSUMED_IN_DATA) for a number
+     * among the arguments that was the address of an allocation at the call. */
     bool follows_data;
     bool is_declared;      /* the script says (access=) that it does less than its code can do */
     bool uses_addresses;   /* mr_ptx_kernel_uses_address */

@@ -50,7 +50,7 @@ mr_status mr_kernel_code_load(char *text, size_t size, const char *name,
     mr_kernel_code *code = calloc(1, sizeof *code);
     if (!code) {
         free(text);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
+        return mr_no_memory("for a module of kernels");
     }
     code->text = text;
     code->size = size;
@@ -59,7 +59,7 @@ mr_status mr_kernel_code_load(char *text, size_t size, const char *name,
         code->counts = calloc(mr_ptx_kernel_count(code->ptx) + 1, sizeof *code->counts);
         code->timings = calloc(mr_ptx_kernel_count(code->ptx) + 1, sizeof *code->timings);
         if (!code->counts || !code->timings || !find_uses(code) || !find_courses(code))
-            status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a module of kernels");
+            status = mr_no_memory("for a module of kernels");
     }
     if (status) {
         destroy(code);

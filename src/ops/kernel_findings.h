@@ -1,11 +1,12 @@
-/* What is looked for inside a launch on the virtual GPU while the hazard checker is on: races, and reads of what nothing has
- * written. Collected from the first block to the last, then told to the observers. */
+/* What is looked for inside a launch on the virtual GPU while the hazard checker is on: races, and reads of what
+ * nothing has written. Collected from the first block to the last, then told to the observers. */
 #ifndef MR_OPS_KERNEL_FINDINGS_H
 #define MR_OPS_KERNEL_FINDINGS_H
 
 #include "ops/kernel.h"
 
-/* Before the first block; nothing, unless an observer wants to know. `looks` false: the observers are told that nobody looks. */
+/* Before the first block; nothing, unless an observer wants to know. `looks` false: the observers are told that nobody
+ * looks. */
 void mr_kernel_findings_begin(const mr_command *command, bool looks);
 /* Before each call of mr_ptx_run: hands it what collects. Nothing, if there is no memory or nobody looks. */
 void mr_kernel_findings_attach(const mr_command *command, mr_ptx_launch *launch);

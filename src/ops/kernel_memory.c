@@ -1,4 +1,5 @@
-/* Addresses of a launch: see kernel_memory.h. Easiest to break: blocks run on several threads, so nothing is changed here. */
+/* Addresses of a launch: see kernel_memory.h. Easiest to break: blocks run on several threads, so nothing is changed
+ * here. */
 #include "ops/kernel_memory.h"
 
 #include <inttypes.h>
@@ -48,7 +49,8 @@ static uint8_t access_to(const mr_command *command, const mr_storage *storage) {
     return access & MR_ACCESSES;
 }
 
-/* An operand's storage, which is nearly always right; else whatever the device has there: a pointer that lay in memory. */
+/* An operand's storage, which is nearly always right; else whatever the device has there: a pointer that lay in
+ * memory. */
 static bool find_range(void *context, uint64_t address, mr_ptx_range *out_range) {
     const mr_command *command = context;
     mr_storage *storage = mr_kernel_storage_at(command, address);
@@ -65,8 +67,8 @@ static bool find_range(void *context, uint64_t address, mr_ptx_range *out_range)
     return true;
 }
 
-/* For checkpoints the backend has kept the bytes of the operands. A kernel may write elsewhere: what its code does not tell
- * counts as the tensor that was passed. So all of each range is kept, by one thread. */
+/* For checkpoints the backend has kept the bytes of the operands. A kernel may write elsewhere: what its code does not
+ * tell counts as the tensor that was passed. So all of each range is kept, by one thread. */
 static void will_write(void *context, const mr_ptx_range *range) {
     const mr_command *command = context;
     const mr_simulator *simulator = command->machine->backend->simulator;
@@ -136,7 +138,8 @@ static const mr_kernel_address *passed_at(const mr_command *command, const mr_st
     return found;
 }
 
-/* "element [2, 6] of", as the script counts; "byte 52 of" where the address begins no element of a tensor that was passed. */
+/* "element [2, 6] of", as the script counts; "byte 52 of" where the address begins no element of a tensor that was
+ * passed. */
 static void describe_place(const mr_command *command, const mr_storage *there, uint64_t address,
                            char *out, size_t size) {
     const mr_kernel_address *passed = passed_at(command, there, address);

@@ -22,7 +22,7 @@ static bool grow(mr_kernel_operands *list) {
     return true;
 }
 
-/* What differs in how sure it is, or in being atomic, stays apart. */
+/* Accesses that differ in certainty or in being atomic stay apart. */
 static bool merges(uint8_t a, uint8_t b) {
     return ((a ^ b) & ~MR_ACCESSES) == 0 && !(a & MR_ATOMIC);
 }
@@ -30,7 +30,7 @@ static bool merges(uint8_t a, uint8_t b) {
 static mr_status push_operand(mr_kernel_operands *list, mr_tensor *view, uint8_t access) {
     if (list->count == list->capacity && !grow(list)) {
         mr_tensor_release(view);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the operands of a launch");
+        return mr_no_memory("for the operands of a launch");
     }
     list->items[list->count++] = (mr_operand){view, access};
     return MR_OK;
@@ -84,7 +84,8 @@ static mr_assumed assumed_because(mr_ptx_reason reason) {
     return of[reason];
 }
 
-/* As MR_ASSUMED and MR_ATOMIC of command.h: what the code does to an extent, as far as the script does not rule it out. */
+/* As MR_ASSUMED and MR_ATOMIC of command.h: what the code does to an extent, as far as the script does not rule it
+ * out. */
 static uint8_t access_to(const mr_kernel_operands *list, const mr_kernel_pointer *pointer,
                          const mr_ptx_extent *extent, uint8_t wanted) {
     uint8_t access = extent->access & wanted & MR_ACCESSES;
@@ -115,7 +116,7 @@ static mr_status add_grid(mr_kernel_operands *list, mr_tensor *t, const mr_ptx_e
     return push_operand(list, view, access);
 }
 
-/* What lies outside of the storage is an error when the launch runs. */
+/* An access outside of the storage is an error when the launch runs. */
 static mr_status add_extent(mr_kernel_operands *list, mr_tensor *t, const mr_ptx_extent *extent,
                             uint8_t access) {
     uint64_t first, end;
@@ -175,7 +176,7 @@ static void free_extents(extent_list *extents) {
 }
 
 static mr_status no_memory(const mr_kernel_call *call) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", call->name->text);
+    return mr_no_memory("for %s", call->name->text);
 }
 
 static mr_status find_extents(const mr_kernel_call *call, const mr_ptx_plan *plan,
@@ -214,8 +215,8 @@ static uint32_t place_of(const mr_kernel_call *call, const mr_ptx_extent *extent
 /* Neither backend has memory below: what an extent reaches there fails. */
 #define LOWEST_ADDRESS ((int64_t)1 << 32)
 
-/* The pointer of an extent has no memory of its own: it is a number, NULL, or that of a tensor without bytes. So what the
- * extent reaches can be any memory. */
+/* The pointer of an extent has no memory of its own: it is a number, NULL, or that of a tensor without bytes. So what
+ * the extent reaches can be any memory. */
 static bool has_no_memory(const mr_kernel_call *call, const mr_ptx_extent *extent,
                           uint64_t *out_address) {
     uint32_t at = place_of(call, extent);

@@ -1,4 +1,5 @@
-/* The operands of a launch of a user's kernel: what src/ptx says of its accesses, as views of the tensors that it was given. */
+/* The operands of a launch of a user's kernel: what src/ptx says of its accesses, as views of the tensors that it was
+ * given. */
 #ifndef MR_OPS_KERNEL_OPERANDS_H
 #define MR_OPS_KERNEL_OPERANDS_H
 

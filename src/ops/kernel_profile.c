@@ -94,8 +94,9 @@ static double warps_of(const mr_kernel_count *count, const work *w, ptx_class wh
 
 /* ---- latency */
 
-/* How long a group of loads takes. A launch whose bytes the L2 cache holds finds them there, if something used them before. Of a
- * larger one, as many groups go to memory as there are sectors to be fetched. */
+/* How long a group of loads takes. A launch whose bytes the L2 cache holds finds them there, if
+ * something used them before. A larger launch sends as many groups to memory as there are sectors
+ * to be fetched. */
 static double load_seconds(const mr_device_properties *p, const work *w, double groups) {
     double hit = L2_CLOCKS / (double)p->clock_hz;
     if (w->bytes <= (double)p->l2_bytes || groups <= 0) return hit;

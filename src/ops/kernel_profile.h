@@ -17,7 +17,8 @@ typedef struct {
 mr_kernel_occupancy mr_kernel_occupancy_of(const mr_device *device, const mr_ptx_kernel *kernel,
                                            uint32_t threads, uint32_t dynamic_shared);
 
-/* Seconds that a launch needs, by what may bound it. The largest decides; a kernel that comes near to several takes longer. */
+/* Seconds that a launch needs, by what may bound it. The largest decides; a kernel that comes near to several takes
+ * longer. */
 // clang-format off
 #define MR_KERNEL_BOUNDS(X)                                                                        \
     X(issue,   "instructions")      /* warps' instructions: each of four schedulers issues one a clock */ \
@@ -46,8 +47,8 @@ bool mr_kernel_times_of(const mr_device *device, const mr_ptx_kernel *kernel,
                         const mr_kernel_count *count, uint32_t threads, uint32_t dynamic_shared,
                         mr_kernel_times *out);
 
-/* Nanoseconds that the launch needs at least, however fast memory and arithmetic are: for starting its blocks, and for what
- * their warps wait for. Before it has run, so loops are estimated. */
+/* Nanoseconds that the launch needs at least, however fast memory and arithmetic are: for starting its blocks, and for
+ * what their warps wait for. Before it has run, so loops are estimated. */
 double mr_kernel_least_ns(const mr_device *device, const mr_kernel_arguments *a);
 
 #endif

@@ -17,8 +17,8 @@ int64_t mr_kernel_items(const mr_command *command) {
     return (int64_t)mr_kernel_blocks(mr_kernel_arguments_of(command));
 }
 
-/* Bytes are those that it may read and those that it may write, each counted once. Most instructions of ordinary kernels are not floating-point ones,
- * but they take the same issue slots. */
+/* Bytes are those that it may read and those that it may write, each counted once. Most instructions of ordinary
+ * kernels are not floating-point ones, but they take the same issue slots. */
 void mr_kernel_cost(const mr_command *command, mr_cost *out_cost) {
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
     uint64_t blocks = mr_kernel_blocks(a);
@@ -196,7 +196,7 @@ mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, i
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
     uint32_t variables = mr_ptx_module_tree(a->code->ptx)->variable_count;
     uint64_t *space = calloc((a->kernel->param_bytes + 7) / 8 + variables + 1, sizeof *space);
-    if (!space) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: host memory is out", command->name);
+    if (!space) return mr_no_memory("for %s", command->name);
     mr_ptx_launch launch = launch_of(command);
     mr_kernel_fill_variables(command, space);
     mr_kernel_fill_params(command, space + variables);

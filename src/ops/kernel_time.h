@@ -1,12 +1,12 @@
-/* How long a launch takes on the virtual GPU, by what its own blocks do. Known only while it runs: a sample of its blocks is
- * counted, once for each shape and each set of arguments of a kernel. */
+/* How long a launch takes on the virtual GPU, by what its own blocks do. Known only while it runs: a sample of its
+ * blocks is counted, once for each shape and each set of arguments of a kernel. */
 #ifndef MR_OPS_KERNEL_TIME_H
 #define MR_OPS_KERNEL_TIME_H
 
 #include "ops/kernel.h"
 
-#define KERNEL_TIMES                                                                               \
-    512 /* a power of two; the last launches of a kernel with more shapes and arguments have no time */
+/* a power of two; the last launches of a kernel with more shapes and arguments have no time */
+#define KERNEL_TIMES 512
 
 /* What is known of one kernel of a code. */
 typedef struct mr_kernel_timing {
@@ -19,8 +19,8 @@ typedef struct mr_kernel_timing {
     mr_ptx_profile *sample; /* its counts so far; or NULL */
 } mr_kernel_timing;
 
-/* Whether blocks of the command are still to be counted. They must then run on one thread: the counts are not locked, and
- * which blocks are counted must not depend on which thread comes first. */
+/* Whether blocks of the command are still to be counted. They must then run on one thread: the counts are not locked,
+ * and which blocks are counted must not depend on which thread comes first. */
 bool mr_kernel_time_samples(const mr_command *command);
 /* Whether blocks [first, *io_end) are to be counted: then a new profile for them, and *io_end is lowered to what is
  * enough. NULL: nothing is. */
@@ -28,8 +28,8 @@ mr_ptx_profile *mr_kernel_time_begin(const mr_command *command, int64_t first, i
 /* They have run. Takes `counts`, and adds them to `too`, if it is not NULL. */
 void mr_kernel_time_end(const mr_command *command, mr_ptx_profile *counts, mr_ptx_profile *too);
 
-/* The nanoseconds of the whole launch, once some of it has run; 0: not known. A launch that is carried out again on another
- * machine takes as long as the first time. */
+/* The nanoseconds of the whole launch, once some of it has run; 0: not known. A launch that is carried out again on
+ * another machine takes as long as the first time. */
 double mr_kernel_time_ns(const mr_command *command);
 
 #endif

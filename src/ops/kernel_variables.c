@@ -59,8 +59,8 @@ static mr_status make_variable(const mr_caller *caller, mr_kernel_module *module
     return mr_tensor_set_name(t, v->name);
 }
 
-/* From pinned memory, since a copy of pageable memory may return before it has arrived (R20), and a stream that waits for
- * nobody may run the first kernel. */
+/* From pinned memory, since a copy of pageable memory may return before it has arrived (R20), and a stream that waits
+ * for nobody may run the first kernel. */
 static mr_status write_variable(const mr_caller *caller, mr_kernel_module *module,
                                 mr_device *device, uint32_t i, const uint64_t *addresses) {
     mr_tensor *t = module->variables[device->index][i], *host;
@@ -80,9 +80,7 @@ static mr_status make_wanted(const mr_caller *caller, mr_kernel_module *module, 
     mr_tensor **list = module->variables[device->index];
     uint64_t *addresses = calloc(count + 1, sizeof *addresses);
     bool *is_new = calloc(count + 1, sizeof *is_new);
-    mr_status status = addresses && is_new ? MR_OK
-                                           : mr_fail(MR_CODE_OUT_OF_MEMORY,
-                                                     "no memory for the variables of a module");
+    mr_status status = addresses && is_new ? MR_OK : mr_no_memory("for the variables of a module");
     for (uint32_t i = 0; i < count && !status; i++) {
         is_new[i] = wanted[i] && has_memory(&tree->variables[i]) && !list[i];
         if (is_new[i]) status = make_variable(caller, module, device, i);
@@ -111,15 +109,16 @@ static void add_what_it_points_to(const ptx_tree *tree, uint8_t *wanted) {
     }
 }
 
-/* Those that a kernel uses, and those that the source declares for others to see. A header may bring a thousand constants
- * along that nobody does: the script can still ask for one by its name, which makes it (mr_kernel_variable). */
+/* Those that a kernel uses, and those that the source declares for others to see. A header may bring a thousand
+ * constants along that nobody does: the script can still ask for one by its name, which makes it
+ * (mr_kernel_variable). */
 static mr_status find_wanted(const mr_kernel_module *module, uint8_t *wanted, uint8_t *uses) {
     const mr_ptx_module *ptx = module->code->ptx;
     const ptx_tree *tree = mr_ptx_module_tree(ptx);
     for (uint32_t i = 0; i < tree->variable_count; i++) wanted[i] = tree->variables[i].is_visible;
     for (uint32_t k = 0; k < mr_ptx_kernel_count(ptx); k++) {
         if (!mr_ptx_kernel_uses(mr_ptx_kernel_at(ptx, k), uses))
-            return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the variables of a module");
+            return mr_no_memory("for the variables of a module");
         for (uint32_t i = 0; i < tree->variable_count; i++) wanted[i] |= uses[i] != 0;
     }
     add_what_it_points_to(tree, wanted);
@@ -131,9 +130,8 @@ static mr_status make_variables(const mr_caller *caller, mr_kernel_module *modul
     uint32_t count = mr_ptx_module_tree(module->code->ptx)->variable_count;
     mr_tensor **list = module->variables[device->index] = calloc(count + 1, sizeof *list);
     uint8_t *wanted = calloc(2 * (size_t)count + 1, 1);
-    mr_status status =
-        list && wanted ? find_wanted(module, wanted, wanted + count)
-                       : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the variables of a module");
+    mr_status status = list && wanted ? find_wanted(module, wanted, wanted + count)
+                                      : mr_no_memory("for the variables of a module");
     if (!status && module->machine->backend->kernels_load)
         status = module->machine->backend->kernels_load(device, module->code);
     if (!status) status = make_wanted(caller, module, device, wanted);
@@ -147,7 +145,7 @@ static mr_status make_named(const mr_caller *caller, mr_kernel_module *module, m
                             uint32_t variable) {
     const ptx_tree *tree = mr_ptx_module_tree(module->code->ptx);
     uint8_t *wanted = calloc(tree->variable_count + 1u, 1);
-    if (!wanted) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the variables of a module");
+    if (!wanted) return mr_no_memory("for the variables of a module");
     wanted[variable] = true;
     add_what_it_points_to(tree, wanted);
     mr_status status = make_wanted(caller, module, device, wanted);

@@ -1,4 +1,5 @@
-/* The memory of a module's variables on each device, as tensors that the module owns. mr_kernel_variable is in kernel.h. */
+/* The memory of a module's variables on each device, as tensors that the module owns. mr_kernel_variable is in
+ * kernel.h. */
 #ifndef MR_OPS_KERNEL_VARIABLES_H
 #define MR_OPS_KERNEL_VARIABLES_H
 

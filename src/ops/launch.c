@@ -19,7 +19,8 @@ void mr_launch_init(mr_launch *launch, const mr_caller *caller, const mr_op *op,
     launch->params = call->params;
 }
 
-const char *mr_place_text(const mr_tensor *t, char *out, size_t size) {
+/* "device 0", "the cpu" */
+static const char *place_text(const mr_tensor *t, char *out, size_t size) {
     if (mr_tensor_on_host(t)) snprintf(out, size, "the cpu");
     else snprintf(out, size, "device %d", t->storage->device->index);
     return out;
@@ -30,8 +31,8 @@ static mr_status different_places(const mr_launch *launch, const mr_tensor *tens
     char a[160], b[160], place_a[64], place_b[64];
     mr_tensor_describe(first, a, sizeof a);
     mr_tensor_describe(tensor, b, sizeof b);
-    mr_place_text(first, place_a, sizeof place_a);
-    mr_place_text(tensor, place_b, sizeof place_b);
+    place_text(first, place_a, sizeof place_a);
+    place_text(tensor, place_b, sizeof place_b);
     return mr_fail(MR_CODE_INVALID_ARGUMENT,
                    "%s: %s is on %s, but %s on %s: move one of them with to()", launch->name, a,
                    place_a, b, place_b);
@@ -67,8 +68,7 @@ mr_status mr_launch_check_stream(mr_machine *machine, const char *name, const mr
     if (stream->device == tensor->storage->device) return MR_OK;
     char a[160], b[96], place[64];
     return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: %s is on %s, but %s belongs to device %d", name,
-                   mr_tensor_describe(tensor, a, sizeof a),
-                   mr_place_text(tensor, place, sizeof place),
+                   mr_tensor_describe(tensor, a, sizeof a), place_text(tensor, place, sizeof place),
                    mr_stream_describe(stream, b, sizeof b), stream->device->index);
 }
 

@@ -56,8 +56,6 @@ static inline void mr_launch_operand(mr_launch *launch, mr_tensor *tensor, uint8
 mr_status mr_launch_go(const mr_launch *launch);
 
 /* The entry points of single families; arguments as in mr_call_run. */
-mr_status mr_call_elementwise(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
-mr_status mr_call_generator(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 mr_status mr_call_reduce(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 mr_status mr_call_along_dim(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
 mr_status mr_call_move(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor);
@@ -75,8 +73,8 @@ mr_status mr_check_rank(const mr_launch *launch, const mr_tensor *t, int ndim, c
 /* A new tensor with t's values. */
 mr_status mr_new_converted(const mr_launch *launch, mr_tensor *t, mr_dtype dtype,
                            mr_tensor **out_tensor);
-/* After all checks and mr_launch_place: runs the row on call->in, for a new result of dtype `result`. What is f16 or bf16
- * goes through f32. `second`: another tensor that the row writes, its last operand; NULL: none. */
+/* After all checks and mr_launch_place: runs the row on call->in, for a new result of dtype `result`. What is f16 or
+ * bf16 goes through f32. `second`: another tensor that the row writes, its last operand; NULL: none. */
 mr_status mr_run_network_row(mr_launch *launch, const mr_call *call, mr_tensor *second,
                              mr_dtype result, int ndim, const int64_t *shape,
                              mr_tensor **out_tensor);
@@ -87,8 +85,5 @@ mr_status mr_check_window(const char *name, const mr_window *w);
  * on the host. */
 mr_status mr_launch_copy(const mr_caller *caller, const char *name, mr_tensor *dst, mr_tensor *src,
                          mr_stream *stream);
-
-/* "device 0", "the cpu" */
-const char *mr_place_text(const mr_tensor *t, char *out, size_t size);
 
 #endif

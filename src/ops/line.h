@@ -1,5 +1,5 @@
-/* Inside src/ops and src/cuda: a tensor as lines along one dim, which stand side by side in the others. For rows that work
- * along a dim (scan.c, sort.c). */
+/* Inside src/ops and src/cuda: a tensor as lines along one dim, which stand side by side in the others. For rows that
+ * work along a dim (scan.c, sort.c). */
 #ifndef MR_OPS_LINE_H
 #define MR_OPS_LINE_H
 

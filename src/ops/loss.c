@@ -25,8 +25,9 @@ typedef struct {
     int reduction;
     bool backward;
     int64_t ignored, classes, step; /* from class to class */
-    mr_walk
-        walk; /* over the targets; operand 0: the targets, 1: the input (its gradient), 2: the losses (their gradient) */
+    /* over the targets; operand 0: the targets, 1: the input (its gradient), 2: the losses (their
+     * gradient) */
+    mr_walk walk;
 } loss;
 
 static loss loss_of(const mr_command *command) {

@@ -1,11 +1,13 @@
-/* Elementary functions as code without branches: no branch, no table, no call, so that a loop over them
- * becomes vectors. A value is the same whether it is computed alone or in a vector, on any x86 or other
- * machine with IEEE arithmetic, which a vector library beside the C library's would not give.
+/* Elementary functions as code without branches: no branch, no table, no call, so that a loop
+ * over them becomes vectors. A value is the same whether it is computed alone or in a vector, and
+ * on every machine with IEEE arithmetic. A vector library beside the C library would not give
+ * that.
  *
- * The polynomials of exp and log (f32) are those of Cephes, those of log, sin, cos and tanh (f64, small) those of FreeBSD's
- * msun, after Sun's fdlibm; the others are minimax approximations that were made for this file, and the comment of
- * each says of what and how close. Errors are below 1.5 units in the last place, 2 of gelu; tests/c/test_ops_math.c measures
- * them. A multiply-add is fused where it is written so: most processors and all GPUs have an instruction for it, so a
+ * The polynomials of exp and log (f32) are those of Cephes, those of log, sin, cos and tanh (f64,
+ * small) those of FreeBSD's msun, after Sun's fdlibm; the others are minimax approximations that
+ * were made for this file. The comment of each names the function and the error. Errors are below
+ * 1.5 units in the last place, 2 of gelu; tests/c/test_ops_math.c measures them. A multiply-add
+ * is fused where it is written so: most processors and all GPUs have an instruction for it, so a
  * loop takes half the time and has the same values everywhere. */
 #ifndef MR_OPS_MATH_H
 #define MR_OPS_MATH_H
@@ -35,8 +37,8 @@ MR_INLINE double mr_scale_f64(double y, double t) {
     return mr_from_bits_f64(mr_bits_f64(y) + half) * mr_from_bits_f64(rest + 0x3ff0000000000000u);
 }
 
-/* From 89 on it is infinite, whatever comes of the rest. Not so below: from a constant 0 gcc would make branches where the
- * result is used. */
+/* From 89 on it is infinite, whatever comes of the rest. Not so below: from a constant 0 gcc would make branches where
+ * the result is used. */
 MR_INLINE float mr_exp_f32(float a) {
     float x = a < -104.0f ? -104.0f : a;
     float t = fmaf(x, 1.44269504088896341f, MR_ROUND_F32), k = t - MR_ROUND_F32;
@@ -128,8 +130,8 @@ MR_INLINE double mr_log1p_f64(double a) {
 
 /* ------------------------------------------------------------------------- tanh */
 
-/* exp of x from -20 to 20 where the absolute error counts, as it is added to 1 or subtracted from it: one step takes out
- * the multiples of the float nearest to ln 2, which is so close (2e-9). The polynomial has an error of 2^-28.3. */
+/* exp of x from -20 to 20 where the absolute error counts, as it is added to 1 or subtracted from it: one step takes
+ * out the multiples of the float nearest to ln 2, which is so close (2e-9). The polynomial has an error of 2^-28.3. */
 MR_INLINE float mr_exp_beside_1_f32(float x) {
     float t = fmaf(x, 1.44269504088896341f, MR_ROUND_F32), k = t - MR_ROUND_F32;
     float r = fmaf(k, -0.69314718055994531f, x);
@@ -142,8 +144,8 @@ MR_INLINE float mr_exp_beside_1_f32(float x) {
     return p * mr_from_bits_f32((mr_bits_f32(t) << 23) + 0x3f800000u); /* 2^k */
 }
 
-/* Below 0.55 a + a^3 P(a^2), with an error of 2^-24.7; beyond it 1 - 2 / (exp(2|a|) + 1), where no more than half of the
- * exponential's error arrives. */
+/* Below 0.55 a + a^3 P(a^2), with an error of 2^-24.7; beyond it 1 - 2 / (exp(2|a|) + 1), where no more than half of
+ * the exponential's error arrives. */
 MR_INLINE float mr_tanh_f32(float a) {
     float x = fabsf(a), z = x * x, q = 0x1.0d5036p-6f;
     q = fmaf(q, z, -0x1.af7ccep-5f);
@@ -192,9 +194,10 @@ MR_INLINE bool mr_is_near_f64(double a) {
     return fabs(a) < MR_NEAR_F64;
 }
 
-/* |a| less the nearest multiple of pi/2, and how many of them modulo 4 in the low bits. pi/2 has three parts: what is left
- * of |a| after the first is exact, and after the second has a relative error of half a unit. The polynomials are of up
- * to pi/4: r + r^3 P(r^2) and 1 - r^2/2 + r^4 Q(r^2), in f32 with errors of 2^-27.9 and 2^-33. The sine is that of |a|, as
+/* |a| less the nearest multiple of pi/2, and how many of them modulo 4 in the low bits. pi/2 has three parts: what is
+ * left of |a| after the first is exact, and after the second has a relative error of half a unit. The polynomials are
+ * of up to pi/4: r + r^3 P(r^2) and 1 - r^2/2 + r^4 Q(r^2), in f32 with errors of 2^-27.9 and 2^-33. The sine is that
+ * of |a|, as
  * -0 would come out as 0; its sign is put in at the end. */
 typedef struct {
     float r;
@@ -254,8 +257,8 @@ MR_INLINE double mr_cos_near_f64(double a) {
     return mr_circular_f64(t.r, t.quarter + 1, 0);
 }
 
-/* The tangent as a quotient of sums of two doubles each, of which the second has what the first lacks: so rounding counts
- * once. What the reduction lacks counts as well, up to 1.6 times. */
+/* The tangent as a quotient of sums of two doubles each, of which the second has what the first lacks: so rounding
+ * counts once. What the reduction lacks counts as well, up to 1.6 times. */
 typedef struct {
     double high, low;
 } mr_sum_f64;
@@ -329,8 +332,9 @@ MR_INLINE float mr_normal_square(uint32_t bits) {
     return fmaf((float)(int32_t)e, -1.65259166351e-7f, fmaf(p, g * g, g)); /* -2 log(2) 2^-23 */
 }
 
-/* Of the bits, the lowest 23 give an angle between plus and minus a right angle, counted in such: k 2^-22 - 1. A GPU
- * has the same number for an instruction less from a subnormal, which is what slows a CPU down. */
+/* The lowest 23 bits give an angle between plus and minus a right angle, counted in right angles:
+ * k 2^-22 - 1. A GPU has the same number for an instruction less from a subnormal, which is what
+ * slows a CPU down. */
 MR_INLINE float mr_normal_angle(uint32_t bits) {
 #ifdef __CUDA_ARCH__
     return fmaf(mr_from_bits_f32(bits & 0x7fffffu), 0x1p127f, -1.0f);
@@ -384,11 +388,13 @@ MR_INLINE float mr_erf_f32(float a) {
 
 /* ------------------------------------------------------------------------- gelu */
 
-/* a Phi(a), where Phi is the normal distribution function: of negative a without the cancelling of 1 + erf, and without
- * rounding a / sqrt(2), which would be 2 a^2 times as much in the result. For t = |a|, Phi(-t) is exp(-t^2/2) v P(v), where
- * v = 1 / (1 + t/4) and the polynomial P, in v - 0.5, so that rounding adds up less, has a relative error of 2^-26.7. What v and t^2 lack by rounding, `rest` of the one
- * and `low` of the other, goes into the exponent; of G(v) = v P(v), G'(v) v / G(v) is about 0.65 + 2.5 v. What P(v) and
- * the products v P(v) and t G(v) lack is added to the last product. */
+/* a Phi(a), where Phi is the normal distribution function. Negative a are computed without the
+ * cancelling of 1 + erf, and without rounding a / sqrt(2), which the result would have 2 a^2
+ * times. For t = |a|, Phi(-t) is exp(-t^2/2) v P(v), where v = 1 / (1 + t/4). The polynomial P is
+ * in v - 0.5, so that rounding adds up less; its relative error is 2^-26.7. What v and t^2 lack
+ * by rounding, `rest` of the one and `low` of the other, goes into the exponent; of G(v) = v
+ * P(v), G'(v) v / G(v) is about 0.65 + 2.5 v. What P(v) and the products v P(v) and t G(v) lack
+ * is added to the last product. */
 MR_INLINE float mr_gelu_f32(float a) {
     float t = fabsf(a), d = fmaf(t, 0.25f, 1.0f), v = 1.0f / d;
     float rest = fmaf(-v, fmaf(t, 0.25f, 1.0f - d), fmaf(-v, d, 1.0f));

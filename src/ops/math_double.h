@@ -112,8 +112,8 @@ MR_INLINE float mr_cosh_f32(float a) {
     return (float)(0.5 * (e + 1.0 / e));
 }
 
-/* In f32, exp(-a) would be infinite where the result is not 0 yet. Here and above, values are chosen after they are computed:
- * gcc makes no vectors of a fused multiply-add under a condition. */
+/* In f32, exp(-a) would be infinite where the result is not 0 yet. Here and above, values are chosen after they are
+ * computed: gcc makes no vectors of a fused multiply-add under a condition. */
 MR_INLINE float mr_silu_f32(float a) {
     return (float)((double)a / mr_1_plus_exp_minus(a)); /* NaN of -inf, as of -inf * 0 */
 }
@@ -123,9 +123,10 @@ MR_INLINE float mr_sigmoid_f32(float a) {
 
 /* ------------------------------------------------------------------------- circular functions */
 
-/* In half turns: x / pi is x * (A + B); A has 29 bits, so x * A is exact, and what it is more than a whole number too. For
- * r in [-1/2, 1/2], sin(pi r) is r P(r^2) with a relative error of 2^-27.5, and cos(pi r) is (1/4 - r^2) Q(r^2), which has
- * the cosine's zeros, with one of 2^-29.9. A half turn changes both signs. */
+/* In half turns: x / pi is x * (A + B); A has 29 bits, so x * A is exact, and what it is more
+ * than a whole number too. For r in [-1/2, 1/2], sin(pi r) is r P(r^2) with a relative error of
+ * 2^-27.5. cos(pi r) is (1/4 - r^2) Q(r^2) with one of 2^-29.9; the factor has the cosine's
+ * zeros. A half turn changes both signs. */
 MR_INLINE float mr_tan_near_f32(float a) {
     double x = (double)a, u = x * 0x1.45f306dp-2, whole = (u + MR_ROUND_F64) - MR_ROUND_F64;
     double r = fma(x, 0x1.9391054a7f09dp-31, u - whole), z = r * r, p = 0x1.3daff386a0576p-4;

@@ -1,9 +1,9 @@
-/* Powers of f32 and f64, like the functions of math.h: no branch, no table, no call where mr_pow_is_near. C's special cases
- * are apart (mr_pow_f32, mr_pow_f64), so a loop asks once a block whether it needs them (binary.c).
+/* Powers of f32 and f64, like the functions of math.h: no branch, no table, no call where mr_pow_is_near. C's special
+ * cases are apart (mr_pow_f32, mr_pow_f64), so a loop asks once a block whether it needs them (binary.c).
  *
  * Easiest to break: an exponent of a thousand makes a thousand units of one in the last place of the logarithm. So the
- * logarithm of f32 is computed in double, and that of f64 in two doubles, of which the second has the digits that the first
- * lacks. tests/c/test_ops_math.c measures the errors: below 0.6 units in the last place of f32, 1.5 of f64. */
+ * logarithm of f32 is computed in double, and that of f64 in two doubles, of which the second has the digits that the
+ * first lacks. tests/c/test_ops_math.c measures the errors: below 0.6 units in the last place of f32, 1.5 of f64. */
 #ifndef MR_OPS_MATH_POW_H
 #define MR_OPS_MATH_POW_H
 
@@ -15,8 +15,9 @@
  * has a relative error of 2^-37.8; that of 2^r is 2^-29. Subnormals of f32 are none in double. A square is a * a: most
  * powers are squares, and it is correctly rounded. */
 
-/* Of a positive finite number, k + log2(1 + f), where 1 + f is in [sqrt(1/2), sqrt(2)): f P(f) with a relative error of
- * 2^-38.5. A division would make the polynomial shorter and take longer than that. */
+/* The logarithm of a positive finite number is k + log2(1 + f), where 1 + f is in [sqrt(1/2),
+ * sqrt(2)). f P(f) gives log2(1 + f) with a relative error of 2^-38.5. A division would make the
+ * polynomial shorter and take longer than that. */
 MR_INLINE double mr_log2_short(double a) {
     uint64_t shifted = mr_bits_f64(a) - 0x3fe6a09e667f3bcdu + 0x8000000000000000u;
     double k = mr_from_bits_f64(shifted >> 52 | 0x4330000000000000u) - (0x1p52 + 2048.0);
@@ -97,9 +98,9 @@ MR_INLINE mr_two mr_two_sum(double a, double b) {
     return (mr_two){s, (a - s) + b};
 }
 
-/* log2 of a positive normal number k 2^m with m in [sqrt(1/2), sqrt(2)): k + 2/ln 2 (s + s u), where s is (m - 1) / (m + 1)
- * and s + s u its inverse hyperbolic tangent: u = z/3 + z^2 R(z) for z = s^2. R is of the order of 2^-12 beside 1, so one
- * double is enough for it, but not for s and for z/3. */
+/* log2 of a positive normal number k 2^m with m in [sqrt(1/2), sqrt(2)): k + 2/ln 2 (s + s u), where s is (m - 1) / (m
+ * + 1) and s + s u its inverse hyperbolic tangent: u = z/3 + z^2 R(z) for z = s^2. R is of the order of 2^-12 beside 1,
+ * so one double is enough for it, but not for s and for z/3. */
 MR_INLINE mr_two mr_log2_two(double a) {
     uint64_t shifted = mr_bits_f64(a) - 0x3fe6a09e667f3bcdu, biased = (shifted >> 52) ^ 0x800u;
     double k = mr_from_bits_f64(0x4330000000000000u | (biased & 0xfffu)) - (0x1p52 + 2048.0);

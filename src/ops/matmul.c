@@ -182,7 +182,8 @@ static void widen_part(mr_dtype from, const uint16_t *data, int64_t row, int64_t
     }
 }
 
-/* One block of the result in f32: sums along the inner dim come in the same order whatever rows are computed together. */
+/* One block of the result in f32: sums along the inner dim come in the same order whatever rows are computed
+ * together. */
 static void multiply_part(const product *p, mr_dtype dtype, int64_t rows, int64_t columns,
                           const uint16_t *a, const uint16_t *b, bool by_blas, half_blocks *w) {
     const mr_blas *blas = by_blas ? mr_blas_open() : NULL;
@@ -280,8 +281,9 @@ bool mr_matmul_brings_threads(const mr_command *command) {
 
 /* ------------------------------------------------------------------------- on a GPU */
 
-/* Measured on an H200: launched as often as the host can, products of 128 x 128 x 128 take 5.9 us by the kernel for
- * small ones and 8.4 us by cuBLAS, of 192 x 192 x 192 9.0 and 8.3 us. */
+/* Measured on an H200: products are launched as often as the host can. Those of 128 x 128 x 128
+ * take 5.9 us with the kernel for small ones and 8.4 us with cuBLAS; those of 192 x 192 x 192
+ * take 9.0 and 8.3 us. */
 bool mr_matmul_is_small(const mr_command *command) {
     enum { LONGEST = 256, MOST = 128 * 128 * 128 };
     const mr_tensor *out = command->operands[0].tensor;

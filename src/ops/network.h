@@ -1,5 +1,6 @@
-/* Inside src/ops and src/cuda: the operations of neural networks. What a command of one of these families says, laid out
- * for the loops that carry it out: a CPU body and a kernel are given the same description, so neither derives it anew. */
+/* Inside src/ops and src/cuda: the operations of neural networks. What a command of one of these families says, laid
+ * out for the loops that carry it out: a CPU body and a kernel are given the same description, so neither derives it
+ * anew. */
 #ifndef MR_OPS_NETWORK_H
 #define MR_OPS_NETWORK_H
 
@@ -25,14 +26,15 @@ typedef struct {
     int64_t out_offset, out_image, out_group, out_output, out_stride[2];
 } mr_conv;
 
-/* conv2d (operands: out, x, w [, bias]) is one such sum, conv2d_input (out, gradient, w) one for each remainder that a row
- * and a column leave modulo the stride: only the taps of that remainder touch it. */
+/* conv2d (operands: out, x, w [, bias]) is one such sum, conv2d_input (out, gradient, w) one for each remainder that a
+ * row and a column leave modulo the stride: only the taps of that remainder touch it. */
 int64_t mr_conv_parts(const mr_command *command);
 void mr_conv_part(const mr_command *command, int64_t part, mr_conv *out_part);
 
 /* conv2d_weight (operands: out, gradient, x) sums over the positions of all images. They are cut into chunks, by a rule
- * that asks for nothing but the shapes, and operand 0 gets the sum of each: [chunk][O][C / groups][kh][kw], in f32 or f64.
- * The row `sum` adds the chunks up. The mr_conv is that of conv2d, with the gradient in the place of its result. */
+ * that asks for nothing but the shapes, and operand 0 gets the sum of each: [chunk][O][C / groups][kh][kw], in f32 or
+ * f64. The row `sum` adds the chunks up. The mr_conv is that of conv2d, with the gradient in the place of its
+ * result. */
 void mr_conv_weight(const mr_command *command, mr_conv *out_conv);
 int64_t mr_conv_weight_chunks(int64_t positions, int64_t results);
 

@@ -34,6 +34,7 @@ typedef enum {
     MR_FAMILY_MOVE,     /* out = the input's elements at other places (move.h) */
     MR_FAMILY_COMPACT,  /* out = what a condition chooses */
     MR_FAMILY_KERNEL,   /* a kernel of the user's (kernel.h) */
+    MR_FAMILY_COLLECTIVE, /* several devices at once: collective.h */
     MR_FAMILY_COUNT
 } mr_family_id;
 
@@ -59,8 +60,8 @@ extern const mr_op_family mr_families[MR_FAMILY_COUNT];
 typedef struct {
     double flops;
     double bytes; /* read + written */
-    double
-        least_ns; /* from start to end, whatever the rates of the device are; 0: nothing is known */
+    /* from start to end, whatever the rates of the device are; 0: nothing is known */
+    double least_ns;
     uint32_t blocks;  /* thread blocks that a kernel would launch */
     uint32_t threads; /* a block */
 } mr_cost;
@@ -98,7 +99,8 @@ struct mr_op {
      * at any time copy its bytes, go on later with the copy, or free it to abandon the command. So it
      * holds no pointers into itself or to anything that must be freed. */
     int64_t (*state_bytes)(const mr_command *command);
-    /* Optional: before the first item; sets up the state, if there is one. Without it, a state's first bytes are any. */
+    /* Optional: before the first item; sets up the state, if there is one. Without it, a state's first bytes are
+     * any. */
     void (*begin)(const mr_command *command, void *state);
     /* Optional: the last step, after all items; not after a failure. Frees nothing. */
     void (*finish)(const mr_command *command, void *state);

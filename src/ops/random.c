@@ -1,5 +1,6 @@
-/* Random numbers by position: element i takes its bits from Philox block i/4 (or i/2 where it needs 64
- * of them, i where it needs 128) of the call's seed and offset, so every slicing and every backend gives the same ones. */
+/* Random numbers by position: element i takes its bits from block i/4 of Philox, with the call's
+ * seed and offset. Where it needs 64 bits it is block i/2, and for 128 bits block i. So every
+ * slicing and every backend gives the same numbers. */
 #include "ops/body.h"
 #include "ops/expr.h"
 
@@ -314,7 +315,7 @@ static void randint(const mr_command *command, mr_dtype dtype, int64_t first, in
              n, block);
 }
 
-/* Of 300 a u8 would keep 44. bool takes 0 and 1, floats what is finite in them. */
+/* A u8 would keep 44 of 300. bool takes 0 and 1, floats what is finite in them. */
 static mr_status prepare_randint(const char *name, mr_dtype out, mr_params *params) {
     int64_t low = params->integer[0], last = params->integer[1] - 1;
     bool finite =

@@ -29,8 +29,8 @@ typedef struct {
     bool dense;            /* the elements of one output are neighbours */
     bool columns; /* no, but the elements of neighbouring outputs are, and the fold can use that */
     bool tiles;   /* they are, but it cannot: they are gathered, several outputs at a time */
-    bool
-        rows; /* outputs of one leaf of dense elements each, several of which are folded at a time */
+    /* outputs of one leaf of dense elements each, several of which are folded at a time */
+    bool rows;
 } plan;
 
 static void count(const mr_command *command, plan *p) {

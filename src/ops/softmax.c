@@ -16,8 +16,8 @@ enum {
     MOST_PARTIALS = 1 << 20, /* of all rows together: beyond, the chunks become longer */
     FEW_ROWS = 256,
     MIN_NEIGHBOURS = 4,
-    TILE =
-        16, /* rows whose elements are neighbours, and are gathered together; short rows of any kind */
+    /* rows whose elements are neighbours, and are gathered together; short rows of any kind */
+    TILE = 16,
 };
 _Static_assert((int)TILE == (int)MR_SHORT_ROWS, "a tile of short rows is folded at once");
 

@@ -1,9 +1,11 @@
-/* The bodies of sort, argsort and topk. An item is a line along the dim. What is sorted are keys, numbers whose unsigned
- * order is that of the elements, with their positions; equal keys stay in order of position. NaN is greater than all
- * others, and -0 is 0, so that it may stand on either side of it.
+/* The bodies of sort, argsort and topk. An item is a line along the dim. It sorts keys with their
+ * positions: numbers whose unsigned order is that of the elements; equal keys stay in order of
+ * position. NaN is greater than all others, and -0 is 0, so that it may stand on either side of
+ * it.
  *
- * Short lines are sorted by insertion, few of many by insertion into the few best so far, all others by their digits. Those
- * are digits of the distance from the least key: numbers near each other have few, however many bits their type has. */
+ * Short lines are sorted by insertion, few of many by insertion into the few best so far, all others by their digits.
+ * Those are digits of the distance from the least key: numbers near each other have few, however many bits their type
+ * has. */
 #include "ops/body.h"
 #include "ops/line.h"
 #include "ops/sort.h"
@@ -199,8 +201,8 @@ static targets targets_of(const plan *p, int64_t line) {
     for (int64_t i = 0; i < taken; i++)                                                            \
     ((T *)r->values)[i * r->values_step] = ((const T *)r->from)[(int64_t)pairs[i].at * r->from_step]
 
-/* A line through the kind of pair that its keys fit. Somebody may write to the line meanwhile: a distance then has other
- * bits, which are left out, and the order is any. */
+/* A line through the kind of pair that its keys fit. Somebody may write to the line meanwhile: a distance then has
+ * other bits, which are left out, and the order is any. */
 #define ORDER(P, K)                                                                                \
     static void order_##P(const plan *p, spread keys_of, const targets *r, P *pairs) {             \
         int64_t length = p->lines.length, taken = p->s.taken, count = 0;                           \

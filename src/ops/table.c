@@ -288,6 +288,7 @@ const mr_op_family mr_families[] = {
     [MR_FAMILY_KERNEL] = {.id = MR_FAMILY_KERNEL,
                           .name = "kernel",
                           .brings_threads = mr_kernel_runs_alone},
+    [MR_FAMILY_COLLECTIVE] = {.id = MR_FAMILY_COLLECTIVE, .name = "collective"},
 };
 
 const mr_op mr_ops[MR_OP_COUNT] = {

@@ -153,9 +153,10 @@
     X(var,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               NONE, NONE, "correction=1, out=") \
     X(std,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               NONE, NONE, "correction=1, out=")
 
-/* X(name, flops, kept, norm, result), along one dim, in f32 or f64. Of an element x: d is x - max and e is
- * exp(d), either of which is kept as k; of all of them: s is the sum of e, in double, and n the norm; the
- * result is made of k and n. Subtracting the greatest element changes nothing and lets nothing overflow. */
+/* X(name, flops, kept, norm, result), along one dim, in f32 or f64. For an element x, d is x -
+ * max and e is exp(d); one of these is kept as k. s is the sum of all e, in double, and n the
+ * norm. The result is made of k and n. Subtracting the greatest element changes nothing and lets
+ * nothing overflow. */
 #define MR_SOFTMAX_TABLE(X) \
     X(softmax,     12, e, 1 / s,     k * n) \
     X(log_softmax, 12, d, mr_log(s), k - n)

@@ -7,8 +7,8 @@
 
 #include "ops/loops.h"
 
-/* One of the eight ways in which inputs can be single elements. Those are read before the loop: `out` may be one of them,
- * for all that the compiler knows. */
+/* One of the eight ways in which inputs can be single elements. Those are read before the loop: `out` may be one of
+ * them, for all that the compiler knows. */
 #define ONE_WAY(F, R, store, expression)                                                           \
     case F:                                                                                        \
         MR_INDEPENDENT                                                                             \

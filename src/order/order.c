@@ -117,21 +117,7 @@ mr_order_facts mr_order_facts_of_kind(mr_command_id kind, mr_order_facts stream)
     case MR_COMMAND_HOST_ALLOC:
     case MR_COMMAND_HOST_FREE:
     case MR_COMMAND_RECORD_STREAM:
-    case MR_COMMAND_HOST_WORK:
-    case MR_COMMAND_TRIM:
-    case MR_COMMAND_ENABLE_PEER:
-    case MR_COMMAND_MEMORY_LOOK:
-    case MR_COMMAND_HOST_TIME:
-    case MR_COMMAND_DEVICE_TIME:
-    case MR_COMMAND_LAUNCH_BLOCKING:
-    case MR_COMMAND_CHOOSER:
-    case MR_COMMAND_MODEL:
-    case MR_COMMAND_SETTING:
-    case MR_COMMAND_STEP:
-    case MR_COMMAND_BACK:
-    case MR_COMMAND_PASS:
-    case MR_COMMAND_HISTORY:
-    case MR_COMMAND_LOOK: break; /* these order nothing */
+    case MR_COMMAND_HOST_WORK: MR_MACHINE_LIST(MR_COMMAND_CASE) break; /* these order nothing */
     }
     return NONE;
 }

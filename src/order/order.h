@@ -1,16 +1,17 @@
 /* The rules of order (docs/semantics.md), each written once, as a row without state.
  *
- * A row says: when a command of such a kind enters (is submitted), leaves (is in its stream) or returns (the host goes
- * on), what one place holds is added to another place. A place is what later commands may come after: a stream, the
- * host, a record, ... So the rows tell a reader which commands a new one comes after, and who will come after it.
+ * A row says: when a command of such a kind enters (is submitted), leaves (is in its stream) or returns (the host
+ * goes on), what one place holds is added to another place. A place is what later commands may come after: a stream,
+ * the host, a record, ... So the rows tell a reader which commands a new one comes after, and who will come after it.
  *
- * Each reader keeps the places in its own form: the virtual GPU as edges between pending commands (virtual/queue.c),
- * the hazard checker as vector clocks (hazard/order.c), its search through the log as lines (hazard/why.c), the
- * explorer as sets of bits (explore/rules.c), a trace as edges between spans (trace/order.c). They differ in what they
- * take: the checker only what CUDA guarantees, the others also what a device does.
+ * Each reader keeps the places in its own form. The virtual GPU has edges between pending commands (virtual/queue.c),
+ * a trace has edges between spans (trace/order.c). The hazard checker has vector clocks (hazard/order.c), and lines
+ * of the log for its explanations (hazard/why.c). The explorer has sets of bits (explore/rules.c). They differ in
+ * what they take: the checker only what CUDA guarantees, the others also what a device does.
  *
- * Not here: which block of memory an allocation gets (R29-R33), the record that a wait is bound to (R12), engines and
- * multiprocessors (R53-R56). An answer that CUDA leaves open is a fact that the reader decides before it asks. */
+ * Not here: collectives (R61), whose members each reader joins by what model/meeting.h says of them; which block of
+ * memory an allocation gets (R29-R33), the record that a wait is bound to (R12), engines and multiprocessors
+ * (R53-R56). An answer that CUDA leaves open is a fact that the reader decides before it asks. */
 #ifndef MR_ORDER_ORDER_H
 #define MR_ORDER_ORDER_H
 
@@ -18,10 +19,11 @@
 #include "model/stream.h"
 
 typedef enum {
-    MR_PLACE_NODE,     /* the command itself */
-    MR_PLACE_HOST,     /* what the host knows: its next call comes after that */
-    MR_PLACE_LANE,     /* its stream, up to the last command */
-    MR_PLACE_GATHERED, /* what a device's blocking streams have been given, for its default stream */
+    MR_PLACE_NODE, /* the command itself */
+    MR_PLACE_HOST, /* what the host knows: its next call comes after that */
+    MR_PLACE_LANE, /* its stream, up to the last command */
+    /* what a device's blocking streams have been given, for its default stream */
+    MR_PLACE_GATHERED,
     MR_PLACE_RELEASED, /* the last command of a device's default stream, for its blocking streams */
     MR_PLACE_DEVICE,   /* all that a device has been given */
     MR_PLACE_WALL,     /* a device's last synchronous copy between devices */
@@ -39,7 +41,8 @@ typedef enum {
 typedef enum {
     MR_GUARANTEED, /* CUDA's documents say so */
     MR_SEEN,       /* devices do so, and no document says it */
-    MR_ALLOCATOR, /* devices keep it for their own memory: no data of a program may rely on it (R28, R30) */
+    /* devices keep it for their own memory: no data of a program may rely on it (R28, R30) */
+    MR_ALLOCATOR,
 } mr_strength;
 
 /* Facts of a command that rows ask for. A query counts as a wait once it has said yes. */
@@ -72,9 +75,9 @@ enum {
 };
 typedef uint32_t mr_order_facts;
 
-/* One line for each rule: id, when, to, from, strength, number of the rule; the facts that the command must have; a fact
- * with which the row is only the allocator's (R28: an allocation comes before the uses of its memory and a free behind
- * them; between other commands nothing follows from either).
+/* One line for each rule: id, when, to, from, strength, number of the rule; the facts that the command must have; a
+ * fact with which the row is only the allocator's (R28: an allocation comes before the uses of its memory and a free
+ * behind them; between other commands nothing follows from either).
  *
  * A device's place is that of the command's device; in rows for a WALL, of each device of mr_order_walls. */
 // clang-format off
@@ -171,7 +174,8 @@ static inline bool mr_order_gives(const mr_order_lane *lane, mr_place place) {
 /* ---- facts */
 
 mr_order_facts mr_order_facts_of_stream(mr_stream_kind kind, bool blocking);
-/* What follows from the kind and the facts of its stream (0: the host's). The caller adds what a copy and a wait are. */
+/* What follows from the kind and the facts of its stream (0: the host's). The caller adds what a copy and a wait
+ * are. */
 mr_order_facts mr_order_facts_of_kind(mr_command_id kind, mr_order_facts stream);
 
 /* The devices, as bits, that a synchronous copy between devices is a wall for (R60): those of both operands and the one

@@ -137,7 +137,7 @@ static void make_view(mr_player *p, packer *pk, size_t i) {
 /* ---- commands */
 
 static void fill_kind(mr_player *p, mr_command *command, const item *it) {
-    switch (it->kind) {
+    switch ((mr_command_id)it->kind) {
     case MR_COMMAND_OP:
     case MR_COMMAND_HOST_ACCESS:
         command->u.op.row = it->row;
@@ -163,7 +163,15 @@ static void fill_kind(mr_player *p, mr_command *command, const item *it) {
         command->u.at_once = it->flag;
         return;
     case MR_COMMAND_FAULT: command->u.fault = (mr_code)it->value; return;
-    default: return;
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_STREAM_SYNC:
+    case MR_COMMAND_EVENT_SYNC:
+    case MR_COMMAND_DEVICE_SYNC:
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_EVENT_QUERY:
+    case MR_COMMAND_STREAM_CREATE:
+    case MR_COMMAND_STREAM_CLOSE:
+    case MR_COMMAND_RESET: MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
     }
 }
 
@@ -189,6 +197,11 @@ static void make_command(mr_player *p, packer *pk, const item *it, size_t index,
                             .name = name ? name->text : it->name,
                             .own_name = name};
     fill_kind(p, command, it);
+    if (it->meeting != NO_SLOT) {
+        command->meeting = p->meetings[it->meeting];
+        command->member = it->member;
+        command->meeting->members[it->member].command = command;
+    }
     if (it->kind != MR_COMMAND_HOST_FUNCTION) return;
     function_context *context = &p->functions[made->functions++];
     *context = (function_context){p, it};
@@ -255,15 +268,30 @@ static void note_users(user_search *u, size_t commands) {
 static mr_status find_users(mr_player *p, size_t commands) {
     const size_t storages = p->program->storages.count;
     p->users_from = calloc(storages + 2, sizeof *p->users_from);
-    if (!p->users_from) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to play a program");
+    if (!p->users_from) return mr_no_memory("to play a program");
     user_search u = {.p = p, .next = p->users_from + 1, .counts = true};
     note_users(&u, commands);
     p->users = malloc((u.all + 1) * sizeof *p->users);
-    if (!p->users) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to play a program");
+    if (!p->users) return mr_no_memory("to play a program");
     for (size_t i = 1; i <= storages; i++) u.next[i] += u.next[i - 1];
     u.counts = false;
     note_users(&u, commands);
     return MR_OK;
+}
+
+static mr_status make_meetings(mr_player *p) {
+    const mr_program *program = p->program;
+    p->meetings = calloc(program->meetings.count + 1, sizeof *p->meetings);
+    bool fine = p->meetings != NULL;
+    for (size_t i = 0; i < program->meetings.count && fine; i++)
+        fine = (p->meetings[i] = mr_meeting_copy(program->meetings.items[i])) != NULL;
+    return fine ? MR_OK : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to play a program");
+}
+
+void mr_player_drop_meetings(mr_player *p) {
+    for (size_t i = 0; p->meetings && i < p->program->meetings.count; i++)
+        mr_meeting_release(p->meetings[i]);
+    free(p->meetings);
 }
 
 mr_status mr_player_build(mr_player *p, mr_status (*run_function)(void *context)) {
@@ -271,13 +299,13 @@ mr_status mr_player_build(mr_player *p, mr_status (*run_function)(void *context)
     const mr_program *program = p->program;
     counts c = count_commands(program);
     packer pk = {0};
+    MR_TRY(make_meetings(p));
     make_all(p, &pk, c);
     p->block_bytes = pk.used;
     p->block = aligned_alloc(64, pk.used ? pk.used : 64);
     p->stream_at = calloc(program->streams.count + 1, sizeof *p->stream_at);
     p->command_of = calloc(program->items.count + program->inner.count + 1, sizeof *p->command_of);
-    if (!p->block || !p->stream_at || !p->command_of)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to play a program");
+    if (!p->block || !p->stream_at || !p->command_of) return mr_no_memory("to play a program");
     pk = (packer){.base = p->block};
     make_all(p, &pk, c);
     return find_users(p, c.commands);

@@ -1,5 +1,5 @@
-/* Programs and players, looked at from outside: what an item asks for, by which objects, and whether two programs ask for
- * the same. For the search over schedules, which works out by itself what orders the items. */
+/* Programs and players, looked at from outside: what an item asks for, by which objects, and whether two programs ask
+ * for the same. For the search over schedules, which works out by itself what orders the items. */
 #include <stdio.h>
 #include <string.h>
 
@@ -181,7 +181,7 @@ static const char *place_of(const item *it, char *out, size_t size) {
     const char *name = mr_command_kinds[it->kind].name;
     if (it->where.file) snprintf(out, size, "%s at %.80s:%d", name, it->where.file, it->where.line);
     else
-        snprintf(out, size, "%s of millrace's own",
+        snprintf(out, size, "%s that millrace made itself",
                  name); /* such as a graph's first launch makes */
     return out;
 }

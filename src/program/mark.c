@@ -22,7 +22,7 @@ mr_status mr_player_mark_make(mr_player *p, mr_player_mark **out_mark) {
     *out_mark = NULL;
     size_t counts = mr_machine_counts_bytes(p->machine);
     mr_player_mark *mark = malloc(sizeof *mark + counts + p->block_bytes);
-    if (!mark) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to mark a point of a program");
+    if (!mark) return mr_no_memory("to mark a point of a program");
     mark->player = p;
     mark->position = p->position;
     mark->dropped = p->dropped;

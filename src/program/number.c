@@ -3,8 +3,8 @@
  * While it is recorded, an object is numbered when it is met. A host function may meet memory first, and when it runs
  * depends on the schedule. So at the end the storages are numbered again: in the order in which the script's own items
  * name them, then those that only host functions use, in the order in which these were submitted. Two runs that ask for
- * the same, up to some item, then have the same numbers up to there. Streams and events are met by the script's own items
- * only: a host function may use neither. */
+ * the same, up to some item, then have the same numbers up to there. Streams and events are met by the script's own
+ * items only: a host function may use neither. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,14 +17,28 @@ typedef struct {
 } numbering;
 
 static bool names_storage(const item *it) {
-    switch (it->kind) {
+    switch ((mr_command_id)it->kind) {
     case MR_COMMAND_ALLOC:
     case MR_COMMAND_FREE:
     case MR_COMMAND_HOST_ALLOC:
     case MR_COMMAND_FREE_WAIT:
     case MR_COMMAND_RECORD_STREAM: return it->object != NO_SLOT;
-    default: return false;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_COPY:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_FAULT: MR_HOST_LIST(MR_COMMAND_CASE)
+    case MR_COMMAND_STREAM_DROP:
+    case MR_COMMAND_EVENT_CREATE:
+    case MR_COMMAND_EVENT_CLOSE:
+    case MR_COMMAND_HOST_FREE:
+    case MR_COMMAND_HOST_READ:
+    case MR_COMMAND_HOST_WORK:
+    case MR_COMMAND_ELAPSED:
+    case MR_COMMAND_DRAIN: MR_MACHINE_LIST(MR_COMMAND_CASE) break;
     }
+    return false;
 }
 
 static void meet(numbering *n, uint32_t slot) {

@@ -48,15 +48,9 @@ void mr_record_inexact(mr_recorder *r, const char *reason, mr_site where) {
 char *mr_record_bytes(mr_recorder *r, size_t size, blob *out) {
     mr_program *p = r->program;
     *out = NO_BLOB;
-    if (p->bytes.capacity - p->bytes.count < size) {
-        size_t capacity = p->bytes.capacity * 2 + size;
-        char *grown = realloc(p->bytes.items, capacity);
-        if (!grown) {
-            r->failed = true;
-            return NULL;
-        }
-        p->bytes.items = grown;
-        p->bytes.capacity = capacity;
+    if (!mr_vec_reserve(&p->bytes, size)) {
+        r->failed = true;
+        return NULL;
     }
     *out = (blob){.at = p->bytes.count, .size = size};
     p->bytes.count += size;
@@ -84,7 +78,7 @@ static uint32_t epoch_of(const mr_recorder *r, uint32_t epoch) {
 }
 
 #define ADD_SLOT(r, list, map, key, slot)                                                          \
-    (mr_vec_push(list, slot) && mr_slot_put(map, key, (uint32_t)(list)->count - 1)                 \
+    (mr_vec_push(list, slot) && mr_map_put(map, key, (uint32_t)(list)->count - 1)                  \
          ? (uint32_t)(list)->count - 1                                                             \
          : ((r)->failed = true, NO_SLOT))
 
@@ -163,7 +157,7 @@ static uint64_t hash_view(const mr_tensor *t, uint32_t storage) {
     hash = mr_value_hash(hash, t->shape, size);
     hash = mr_value_hash(hash, t->stride, size);
     if (t->name) hash = mr_value_hash(hash, t->name->text, strlen(t->name->text));
-    return hash ? hash : 1;
+    return hash >> 1;
 }
 
 uint32_t mr_record_view(mr_recorder *r, const mr_tensor *t) {

@@ -165,8 +165,8 @@ static mr_status host_alloc(mr_player *p, const item *it) {
     return MR_OK;
 }
 
-/* The last reference went, here or in a call that is yet to come: commands that a wait completed held it, or an observer
- * until then. The backend holds a reference to each command that is pending. */
+/* The last reference went, here or in a call that is yet to come: commands that a wait completed held it, or an
+ * observer until then. The backend holds a reference to each command that is pending. */
 static bool is_used(const mr_player *p, uint32_t storage) {
     if (p->storages[storage].refs > MR_GIVEN_REFS) return true;
     for (size_t i = p->users_from[storage]; i < p->users_from[storage + 1]; i++)
@@ -189,7 +189,7 @@ static void free_due(mr_player *p) {
 static mr_status submit(mr_player *p, const item *it, mr_command *command) {
     command->refs = MR_GIVEN_REFS + 1; /* one for the call, which takes it over */
     mr_status status;
-    switch (it->kind) {
+    switch ((mr_command_id)it->kind) {
     case MR_COMMAND_RECORD:
         status = mr_command_submit(command);
         if (!status) mr_event_recorded(&p->events[it->object], command);
@@ -199,9 +199,16 @@ static mr_status submit(mr_player *p, const item *it, mr_command *command) {
         MR_TRY(mr_storage_place(&p->storages[it->object], command));
         return mr_command_submit(command);
     case MR_COMMAND_FREE: return mr_storage_submit_free(command);
-    default: return mr_command_submit(command);
+    case MR_COMMAND_OP:
+    case MR_COMMAND_COPY:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_FAULT: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
     }
+    return mr_command_submit(command);
 }
+
+static mr_status carry_out(mr_player *p, const item *it); /* of a function: its own items */
 
 mr_status mr_player_run_function(void *context) {
     const function_context *function = context;
@@ -211,7 +218,7 @@ mr_status mr_player_run_function(void *context) {
     mr_status status = MR_OK;
     for (uint32_t i = 0; i < it->inner_count && !p->stopped && !status; i++) {
         p->reader = ((it->seq - program->first_seq) << 16) + i + 1;
-        status = mr_player_carry_out(p, &program->inner.items[it->inner + i]);
+        status = carry_out(p, &program->inner.items[it->inner + i]);
     }
     p->reader = 0;
     MR_TRY(status);
@@ -263,7 +270,7 @@ static mr_status back(mr_player *p, const item *it) {
 
 static mr_status look(mr_player *p, const item *it) {
     mr_machine *machine = p->machine;
-    switch (it->kind) {
+    switch (it->kind) { /* the four kinds that dispatch sends here */
     case MR_COMMAND_HOST_TIME:
         mr_machine_time(machine);
         check_time(p, it, it->value);
@@ -306,7 +313,7 @@ static mr_status set_history(mr_machine *machine, const item *it) {
 static mr_status configure(mr_player *p, const item *it) {
     mr_machine *machine = p->machine;
     const char *text = it->own_name == NO_SLOT ? "" : p->program->texts.items[it->own_name];
-    switch (it->kind) {
+    switch (it->kind) { /* the five kinds that dispatch sends here */
     case MR_COMMAND_CHOOSER: return p->keep_chooser ? MR_OK : mr_machine_set_chooser(machine, text);
     case MR_COMMAND_MODEL: return p->keep_model ? MR_OK : mr_machine_set_model(machine, text);
     case MR_COMMAND_SETTING: return mr_machine_set_setting(machine, text, (int64_t)it->value);
@@ -342,26 +349,12 @@ static void carry_out_drops(mr_player *p) {
         drop(p, &program->drops.items[p->dropped++]);
 }
 
-static mr_status object_life(mr_player *p, const item *it) {
-    mr_caller caller = caller_of(p, it);
-    switch (it->kind) {
-    case MR_COMMAND_STREAM_CREATE: return mr_stream_open_given(p->stream_at[it->stream]);
-    case MR_COMMAND_STREAM_CLOSE: return mr_stream_close(&caller, p->stream_at[it->stream]);
-    case MR_COMMAND_EVENT_CREATE: return mr_event_open_given(&p->events[it->object]);
-    case MR_COMMAND_HOST_ALLOC: return host_alloc(p, it);
-    case MR_COMMAND_FREE_WAIT: return mr_storage_free_wait(&p->storages[it->object]);
-    default:
-        return mr_storage_record_stream_at(&p->storages[it->object], p->stream_at[it->stream],
-                                           it->where);
-    }
-}
-
 /* ---- one item */
 
 static mr_status dispatch(mr_player *p, const item *it) {
     mr_device **devices = p->machine->devices;
     mr_caller caller = caller_of(p, it);
-    switch (it->kind) {
+    switch ((mr_command_id)it->kind) {
     case MR_COMMAND_STREAM_SYNC: return mr_stream_synchronize(&caller, p->stream_at[it->stream]);
     case MR_COMMAND_EVENT_SYNC: return mr_event_synchronize(&caller, &p->events[it->object]);
     case MR_COMMAND_DEVICE_SYNC: return mr_device_synchronize(&caller, devices[it->object]);
@@ -388,12 +381,23 @@ static mr_status dispatch(mr_player *p, const item *it) {
     case MR_COMMAND_SETTING:
     case MR_COMMAND_HISTORY:
     case MR_COMMAND_LAUNCH_BLOCKING: return configure(p, it);
-    default: return object_life(p, it);
+    case MR_COMMAND_STREAM_CREATE: return mr_stream_open_given(p->stream_at[it->stream]);
+    case MR_COMMAND_STREAM_CLOSE: return mr_stream_close(&caller, p->stream_at[it->stream]);
+    case MR_COMMAND_EVENT_CREATE: return mr_event_open_given(&p->events[it->object]);
+    case MR_COMMAND_HOST_ALLOC: return host_alloc(p, it);
+    case MR_COMMAND_FREE_WAIT: return mr_storage_free_wait(&p->storages[it->object]);
+    case MR_COMMAND_RECORD_STREAM:
+        return mr_storage_record_stream_at(&p->storages[it->object], p->stream_at[it->stream],
+                                           it->where);
+    case MR_COMMAND_STREAM_DROP: /* these three are drops, not items */
+    case MR_COMMAND_EVENT_CLOSE:
+    case MR_COMMAND_HOST_FREE: MR_SUBMITTED_LIST(MR_COMMAND_CASE) break;
     }
+    return MR_OK;
 }
 
-/* Under another schedule a host function may run later than what uses its memory. The script would have asked for something
- * else then. */
+/* Under another schedule a host function may run later than what uses its memory. The script would have asked for
+ * something else then. */
 static bool is_missing_memory(const mr_player *p, const item *it) {
     for (uint32_t i = 0; i < it->operand_count; i++) {
         const mr_storage *storage = p->operands[it->first_operand + i].tensor->storage;
@@ -402,7 +406,7 @@ static bool is_missing_memory(const mr_player *p, const item *it) {
     return false;
 }
 
-mr_status mr_player_carry_out(mr_player *p, const item *it) {
+static mr_status carry_out(mr_player *p, const item *it) {
     mr_machine *machine = p->machine;
     if (__builtin_expect(p->made_inside, 0) && is_missing_memory(p, it)) {
         differs(p, MR_DIFFERS_ERROR, "%s: the host function that makes its memory has not run",
@@ -447,7 +451,7 @@ static mr_status add(mr_player *p, const mr_program_addition *a) {
         MR_TRY(mr_event_create(&caller, &options, &event));
         if (mr_vec_push(&p->extra, event)) continue;
         mr_event_release(event);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for an event");
+        return mr_no_memory("for an event");
     }
     mr_event *event = p->extra.items[a->event];
     if (a->kind == MR_COMMAND_RECORD)
@@ -475,7 +479,7 @@ mr_status mr_player_run(mr_player *p, size_t until, mr_difference *io_difference
         carry_out_drops(p);
         if (p->edit) status = carry_out_added(p);
         if (!status && !is_left_out(p, p->position))
-            status = mr_player_carry_out(p, &program->items.items[p->position]);
+            status = carry_out(p, &program->items.items[p->position]);
         if (!status && !p->stopped) p->position++;
     }
     if (!status && !p->stopped && p->position == program->items.count) {

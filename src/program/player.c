@@ -117,7 +117,7 @@ mr_status mr_player_open(const mr_program *program, const mr_player_options *opt
     if (!options->backend->simulator)
         return mr_fail(MR_CODE_NOT_SUPPORTED, "programs are played on the virtual GPU only");
     mr_player *p = calloc(1, sizeof *p);
-    if (!p) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to play a program");
+    if (!p) return mr_no_memory("to play a program");
     p->program = program;
     p->keep_chooser = options->chooser != NULL;
     p->keep_model = options->model != NULL;
@@ -154,6 +154,7 @@ void mr_player_close(mr_player *p) {
     mr_vec_free(&p->extra);
     mr_machine_close(p->machine);
     mr_error_destroy(p->host_work);
+    mr_player_drop_meetings(p);
     free(p->block);
     free(p->stream_at);
     free(p->command_of);

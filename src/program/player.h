@@ -30,12 +30,14 @@ struct mr_player {
     mr_operand *operands;
     mr_command *commands;
     function_context *functions;
-    uint32_t *
-        due; /* [0]: how many; from 1: host storages whose memory goes as soon as no command uses it */
+    /* [0]: how many; from 1: host storages whose memory goes as soon as no command uses it */
+    uint32_t *due;
+    mr_meeting **meetings; /* by the program's; a reference each */
 
     mr_stream **stream_at;   /* by slot; those of devices are the machine's own */
     mr_command **command_of; /* by item, then by inner item; NULL: it has none */
-    /* The users of host storage i are those from users_from[i] to [i + 1]: indices of commands. A host function uses what its items do. */
+    /* The users of host storage i are those from users_from[i] to [i + 1]: indices of commands. A host function uses
+     * what its items do. */
     uint32_t *users;
     size_t *users_from;
     bool made_inside; /* host functions make memory, which is not there before they run */
@@ -59,11 +61,11 @@ static inline mr_command *command_at(const mr_player *p, const item *it) {
 /* build.c */
 /* `run_function`: the host function of all commands of that kind, called with its function_context. */
 mr_status mr_player_build(mr_player *p, mr_status (*run_function)(void *context));
+void mr_player_drop_meetings(mr_player *p);
 /* Streams of the devices, which are new after a reset; `epoch` counts from 1. */
 void mr_player_find_default_streams(mr_player *p, uint32_t epoch);
 
 /* play.c */
 mr_status mr_player_run_function(void *context);
-mr_status mr_player_carry_out(mr_player *p, const item *it);
 
 #endif

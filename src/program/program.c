@@ -32,6 +32,8 @@ static void destroy(mr_program *p) {
     mr_vec_free(&p->inner);
     mr_vec_free(&p->operands);
     mr_vec_free(&p->params);
+    for (size_t i = 0; i < p->meetings.count; i++) mr_meeting_release(p->meetings.items[i]);
+    mr_vec_free(&p->meetings);
     mr_vec_free(&p->texts);
     mr_vec_free(&p->bytes);
     mr_interned_free(&p->files);
@@ -51,15 +53,24 @@ size_t mr_program_count(const mr_program *program) {
     return program->items.count;
 }
 
-size_t mr_program_bytes(const mr_program *p) {
-    return (p->items.capacity + p->inner.capacity) * sizeof(item) + p->bytes.capacity +
-           p->views.capacity * sizeof(view_slot) + p->storages.capacity * sizeof(storage_slot) +
-           p->events.capacity * sizeof(event_slot) + p->streams.capacity * sizeof(stream_slot) +
-           p->operands.capacity * sizeof(item_operand) + p->params.capacity * sizeof(mr_params);
-}
-
 const char *mr_program_inexact(const mr_program *program) {
     return program->inexact;
+}
+
+size_t mr_program_bytes(const mr_program *p) {
+    return sizeof *p + p->bytes.capacity + p->items.capacity * sizeof *p->items.items +
+           p->inner.capacity * sizeof *p->inner.items +
+           p->storages.capacity * sizeof *p->storages.items +
+           p->views.capacity * sizeof *p->views.items +
+           p->operands.capacity * sizeof *p->operands.items +
+           p->params.capacity * sizeof *p->params.items;
+}
+
+size_t mr_program_host_bytes(const mr_program *p) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < p->storages.count; i++)
+        if (p->storages.items[i].kind != MR_MEMORY_DEVICE) bytes += p->storages.items[i].bytes;
+    return bytes;
 }
 
 mr_program_facts mr_program_facts_of(const mr_program *p) {

@@ -45,10 +45,13 @@ void mr_program_release(const mr_program *program); /* accepts NULL */
 
 size_t mr_program_count(
     const mr_program *program); /* of items, not counting those inside host functions */
-size_t mr_program_bytes(const mr_program *program); /* memory that it takes, roughly */
 
 /* NULL: a player with the same chooser and model gets exactly what was recorded. Else why it may not, as a sentence. */
 const char *mr_program_inexact(const mr_program *program);
+
+size_t mr_program_bytes(const mr_program *program); /* what it takes of memory, about */
+size_t
+mr_program_host_bytes(const mr_program *program); /* of the storages that are not a device's */
 
 /* What it was recorded on; the texts live as long as the program. */
 typedef struct {
@@ -64,8 +67,8 @@ mr_program_facts mr_program_facts_of(const mr_program *program);
 #define MR_PROGRAM_NONE UINT32_MAX /* no slot */
 
 /* Whether the first `until` items of both ask for the same, as the same function does when it is called twice
- * and reads the same values. Numbers of objects and what the items found (values, times) are not compared. False: text says what
- * differs first. */
+ * and reads the same values. Numbers of objects and what the items found (values, times) are not compared. False: text
+ * says what differs first. */
 bool mr_program_same(const mr_program *a, const mr_program *b, size_t until, char *text,
                      size_t size);
 
@@ -81,8 +84,8 @@ typedef struct {
     bool came_true; /* false: it failed, or the query said no */
     uint32_t stream, event, device;
     uint32_t storage; /* ALLOC, FREE, RECORD_STREAM */
-    uint64_t
-        bound; /* RECORD: its own number; WAIT, EVENT_SYNC, EVENT_QUERY: the record's; 0: none */
+    /* RECORD: its own number; WAIT, EVENT_SYNC, EVENT_QUERY: the record's; 0: none */
+    uint64_t bound;
     uint32_t operand_count;
 } mr_program_item;
 mr_program_item mr_program_item_at(const mr_program *program, size_t i);
@@ -174,8 +177,8 @@ const mr_stream *mr_teller_stream(const mr_teller *teller, uint32_t slot);
 typedef struct {
     const mr_backend *backend;   /* a simulated one */
     const mr_program_edit *edit; /* NULL: none. Times, values and answers are then not compared */
-    bool
-        without_bodies; /* only times are of interest: no operation is computed, no value compared */
+    /* only times are of interest: no operation is computed, no value compared */
+    bool without_bodies;
     /* NULL: as recorded. Else changes of it in the program are left out, and times after waits are not compared. */
     const char *chooser, *model;
     uint64_t memory_limit; /* as in mr_machine_options */
@@ -207,8 +210,8 @@ typedef enum {
 typedef struct {
     mr_difference_kind kind;
     size_t item; /* the count of items: at the end */
-    uint64_t
-        value; /* a hash of all answers and values that came out in another way, and of who read them */
+    /* a hash of all answers and values that came out in another way, and of who read them */
+    uint64_t value;
     char text[256];
 } mr_difference;
 
@@ -217,16 +220,20 @@ typedef struct {
  * answer, value or time it goes on; after an error that is not the recorded one it stops, as what follows may need
  * what has failed, and returns the error (also: INTERRUPTED), or MR_OK if the recorded error did not come. */
 mr_status mr_player_run(mr_player *player, size_t until, mr_difference *io_difference);
-/* The place in an error of a player is a text of its program. Before that goes, `machine` keeps the text. Returns the error. */
+/* The place in an error of a player is a text of its program. Before that goes, `machine` keeps the text. Returns the
+ * error. */
 mr_status mr_player_error_outlives(mr_machine *machine, mr_status error);
 
-/* Lets the device do what the chooser wants it to, between two items; what host functions read then is compared, too. */
+/* Lets the device do what the chooser wants it to, between two items; what host functions read then is compared,
+ * too. */
 mr_status mr_player_let_move(mr_player *player, mr_difference *io_difference);
 
-/* What is alive now beside what was at the end of the recording: bytes, clocks, the device's failure. */
+/* Compares the state now with that at the end of the recording: bytes, clocks, the device's
+ * failure. */
 void mr_player_compare_end(const mr_player *player, mr_difference *io_difference);
 
-/* One item as a player has it, for who works out what orders it. Objects are the player's; of slots, UINT32_MAX is none. */
+/* One item as a player has it, for who works out what orders it. Objects are the player's; of slots, UINT32_MAX is
+ * none. */
 typedef struct {
     mr_command_id kind;
     mr_site where;

@@ -1,5 +1,6 @@
-/* The observer that writes a program down: one item for each command that it is told of. It looks at the recorded machine's
- * objects only while it is told of them: what it keeps are numbers and copies of bytes (objects.c, captures.c).
+/* The observer that writes a program down: one item for each command that it is told of. It looks at the recorded
+ * machine's objects only while it is told of them: what it keeps are numbers and copies of bytes (objects.c,
+ * captures.c).
  *
  * Easiest to break: when bytes are looked at. What the host reads is there when the access is told. What it writes is
  * there only later, so everything that is told flushes the captures first. Memory of before the recording is copied
@@ -39,6 +40,18 @@ static void keep_op(mr_recorder *r, item *it, const mr_command *command) {
     if (!to) return;
     memcpy(to, command->u.op.arguments, command->u.op.argument_bytes);
     if (it->row->arguments_retain) it->row->arguments_retain(to);
+}
+
+/* Its members come one behind the other. */
+static void keep_meeting(mr_recorder *r, item *it, const mr_meeting *meeting) {
+    if (!it->member) {
+        mr_meeting *copy = mr_meeting_copy(meeting);
+        if (!copy || !mr_vec_push(&r->program->meetings, copy)) {
+            mr_meeting_release(copy);
+            r->failed = true;
+        }
+    }
+    it->meeting = (uint32_t)r->program->meetings.count - 1;
 }
 
 static uint32_t device_index(const mr_device *device) {
@@ -94,13 +107,21 @@ static void keep_kind(mr_recorder *r, item *it, const mr_command *command) {
         return;
     case MR_COMMAND_FAULT: it->value = command->u.fault; return;
     case MR_COMMAND_DEVICE_SYNC: it->object = device_index(command->u.device); return;
-    default: break;
-    }
-    if (mr_command_is(command, MR_TRAIT_ACCOUNT)) {
-        keep_account(r, it, command);
-    } else if (mr_command_has(command, MR_PART_EVENT)) {
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_EVENT_SYNC:
+    case MR_COMMAND_EVENT_QUERY:
         it->object = mr_record_event(r, command->u.event.event, false);
         it->value = command->u.event.record_seq;
+        return;
+        MR_ACCOUNT_LIST(MR_COMMAND_CASE) keep_account(r, it, command);
+        return;
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_STREAM_SYNC:
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_STREAM_CREATE:
+    case MR_COMMAND_STREAM_CLOSE:
+    case MR_COMMAND_RESET: return; /* the stream says all */
     }
 }
 
@@ -128,6 +149,10 @@ static item *add_item(mr_recorder *r, const mr_command *command, outcome came) {
         mr_record_inexact(r, "the program is too long to be recorded", command->where);
     }
     if (r->full) return NULL;
+    /* An exploration has no times, and says by itself what ranks may share (MR_CLAIM_RANKS). */
+    bool is_explored = p->chooser && strcmp(p->chooser, "explorer") == 0;
+    if (r->machine->rank && !is_explored)
+        mr_record_inexact(r, "ranks ran, each with a host and a clock of its own", command->where);
     item it = {.kind = (uint8_t)command->kind,
                .outcome = (uint8_t)came,
                .stream =
@@ -138,12 +163,15 @@ static item *add_item(mr_recorder *r, const mr_command *command, outcome came) {
                .operand_count = command->operand_count,
                .own_name = command->own_name ? mr_record_name(r, command->own_name) : NO_SLOT,
                .error = NO_SLOT,
+               .meeting = NO_SLOT,
+               .member = command->member,
                .name = command->own_name ? NULL : command->name,
                .where = mr_record_site(r, command->where),
                .launch = command->launch,
                .launched = mr_record_site(r, command->launched),
                .seq = command->seq};
     keep_kind(r, &it, command);
+    if (command->meeting) keep_meeting(r, &it, command->meeting);
     if (mr_command_kinds[command->kind].after != MR_AFTER_NOTHING)
         it.time = r->machine->backend->host_time(r->machine);
     if (r->machine->host_function) count_inner(r);
@@ -199,7 +227,21 @@ static void keep_storage_life(mr_recorder *r, const item *it, const mr_command *
     case MR_COMMAND_ALLOC: r->alive.items[it->object] = command->u.storage; break;
     case MR_COMMAND_FREE: r->alive.items[it->object] = NULL; break;
     case MR_COMMAND_RECORD_STREAM: r->program->storages.items[it->object].used_by++; break;
-    default: break;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_COPY:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_FAULT: MR_HOST_LIST(MR_COMMAND_CASE)
+    case MR_COMMAND_STREAM_DROP:
+    case MR_COMMAND_EVENT_CREATE:
+    case MR_COMMAND_EVENT_CLOSE:
+    case MR_COMMAND_HOST_FREE:
+    case MR_COMMAND_FREE_WAIT:
+    case MR_COMMAND_HOST_READ:
+    case MR_COMMAND_HOST_WORK:
+    case MR_COMMAND_ELAPSED:
+    case MR_COMMAND_DRAIN: MR_MACHINE_LIST(MR_COMMAND_CASE) break;
     }
 }
 
@@ -240,7 +282,7 @@ static bool is_drop(const mr_command *command) {
            command->kind == MR_COMMAND_HOST_FREE;
 }
 
-/* What no item has used is not known here, and no player has it. */
+/* An object that no item has used is not known here, and no player has it. */
 static void keep_drop(mr_recorder *r, const mr_command *command) {
     object_drop drop = {.kind = command->kind, .before = r->program->items.count};
     switch (command->kind) {
@@ -270,7 +312,7 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
     else if (command->kind == MR_COMMAND_HOST_READ) keep_value(r, it, command->operands[0].tensor);
     else if (command->kind == MR_COMMAND_RESET) forget_device_memory(r);
     else if (command->kind == MR_COMMAND_HOST_FUNCTION &&
-             !mr_slot_put(&r->functions, command->seq, (uint32_t)r->program->items.count - 1))
+             !mr_map_put(&r->functions, command->seq, (uint32_t)r->program->items.count - 1))
         r->failed = true;
 }
 
@@ -355,11 +397,11 @@ static void note_machine(mr_recorder *r) {
 
 static void destroy(mr_recorder *r) {
     if (r->observer.did) mr_observer_remove(r->machine, &r->observer);
-    mr_slot_map_free(&r->streams);
-    mr_slot_map_free(&r->events);
-    mr_slot_map_free(&r->storages);
-    mr_slot_map_free(&r->views);
-    mr_slot_map_free(&r->functions);
+    mr_map_free(&r->streams);
+    mr_map_free(&r->events);
+    mr_map_free(&r->storages);
+    mr_map_free(&r->views);
+    mr_map_free(&r->functions);
     mr_vec_free(&r->alive);
     mr_vec_free(&r->captures);
     mr_program_release(r->program);
@@ -374,14 +416,13 @@ mr_status mr_program_record(mr_machine *machine, size_t most_items, mr_recorder 
     if (r) r->program = calloc(1, sizeof *r->program);
     if (!r || !r->program) {
         free(r);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a program");
+        return mr_no_memory("for a program");
     }
     atomic_init(&r->program->refs, 1);
     r->machine = machine;
     r->most_items = most_items;
     note_machine(r);
-    mr_status status =
-        r->failed ? mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a program") : MR_OK;
+    mr_status status = r->failed ? mr_no_memory("for a program") : MR_OK;
     mr_observer observer = {.name = "recorder",
                             .everything = true,
                             .may = may,
@@ -429,7 +470,7 @@ mr_status mr_recorder_finish(mr_recorder *r, mr_program **out_program) {
     note_end(r);
     mr_status status = MR_OK;
     if (r->failed) {
-        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a recorded program");
+        status = mr_no_memory("for a recorded program");
     } else {
         *out_program = r->program;
         r->program = NULL;

@@ -1,5 +1,5 @@
-/* The recorder, private to this folder. record.c observes the machine and makes the items; objects.c numbers the objects that
- * they refer to; captures.c copies what the host has written. */
+/* The recorder, private to this folder. record.c observes the machine and makes the items; objects.c numbers the
+ * objects that they refer to; captures.c copies what the host has written. */
 #ifndef MR_PROGRAM_RECORDER_H
 #define MR_PROGRAM_RECORDER_H
 
@@ -37,8 +37,8 @@ void mr_record_inexact(mr_recorder *r, const char *reason, mr_site where);
 /* Room for `size` bytes behind those that there are. */
 char *mr_record_bytes(mr_recorder *r, size_t size, blob *out);
 blob mr_record_storage_bytes(mr_recorder *r, const mr_storage *storage);
-/* The object's slot, which is made when it is met first. `created`: by the command at hand, so it was not there when the
- * recording began. A NULL stream has none. */
+/* The object's slot, which is made when it is met first. `created`: by the command at hand, so it was not there when
+ * the recording began. A NULL stream has none. */
 uint32_t mr_record_stream(mr_recorder *r, const mr_stream *stream, bool created);
 uint32_t mr_record_event(mr_recorder *r, const mr_event *event, bool created);
 uint32_t mr_record_storage(mr_recorder *r, mr_storage *storage, bool created);

@@ -13,10 +13,11 @@
  * at any time. Two runs that ask for the same up to some item have the same numbers up to there, and the search
  * relies on this.
  *
- * What the host does. An operation on host tensors is recorded as its row and operands, and is carried out again:
- * under another schedule its inputs may differ. Everything else that the host writes is recorded as bytes. The
- * recorder copies them at the next call, or when the host function returns, because only then the write is over. What
- * the host reads is kept as a hash, and as bytes if it is short; the player compares. What a host function does is a
+ * What the host does. An operation on host tensors is recorded as its row and operands, and is
+ * carried out again: under another schedule its inputs may differ. Everything else that the host
+ * writes is recorded as bytes. The recorder copies them at the next call, or when the host
+ * function returns, because only then the write is over. The values that the host reads are kept
+ * as a hash, and as bytes if they are few; the player compares. What a host function does is a
  * list of its own and is carried out when the player's machine runs that function.
  *
  * What is not exact. A wait that Ctrl-C ended, a recording on a real GPU, a random chooser that had drawn before the
@@ -28,23 +29,21 @@
 #include <stdatomic.h>
 
 #include "base/intern.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "ops/op.h"
 #include "program/program.h"
 
 #define NO_SLOT UINT32_MAX
 
-/* ---- slots.c: numbers to numbers, open addressing */
+/* From what objects are known by elsewhere (their ids, the hash of a view) to slots. */
+typedef MR_MAP(uint32_t) slot_map;
 
-typedef struct {
-    uint64_t *keys; /* 0: empty */
-    uint32_t *slots;
-    size_t capacity, count;
-} slot_map;
-
-uint32_t mr_slot_find(const slot_map *map, uint64_t key);     /* NO_SLOT: there is none */
-bool mr_slot_put(slot_map *map, uint64_t key, uint32_t slot); /* false: no memory; `key` is not 0 */
-void mr_slot_map_free(slot_map *map);
+/* NO_SLOT: there is none. */
+static inline uint32_t mr_slot_find(const slot_map *map, uint64_t key) {
+    const uint32_t *slot = mr_map_find(map, key);
+    return slot ? *slot : NO_SLOT;
+}
 
 /* ---- values.c: bytes */
 
@@ -124,6 +123,7 @@ typedef struct {
     uint32_t stream, object, other; /* slots; devices by index. COPY: the device that was current */
     uint32_t first_operand, operand_count;
     uint32_t own_name;
+    uint32_t meeting, member;    /* in program->meetings; NO_SLOT: it takes part in none */
     uint32_t params;             /* with `row` */
     uint32_t inner, inner_count; /* HOST_FUNCTION: what it did, in program->inner */
     const char *name;            /* static, unless own_name */
@@ -135,8 +135,8 @@ typedef struct {
     double number;
     uint64_t hash;  /* of what the host read */
     blob arguments; /* with `row`: what else it takes, at a multiple of 16 */
-    blob
-        bytes; /* HOST_ACCESS: what the host wrote, one operand behind the other; or read, if it is short */
+    /* HOST_ACCESS: what the host wrote, one operand behind the other; or read, if it is short */
+    blob bytes;
 } item;
 
 typedef struct {
@@ -144,8 +144,8 @@ typedef struct {
     uint8_t access;
 } item_operand;
 
-/* An object that is closed or freed in front of item `before`. No item: pending commands hold references, so when the last
- * one goes depends on the schedule, unlike all that a function asks for. */
+/* An object that is closed or freed in front of item `before`. No item: pending commands hold references, so when the
+ * last one goes depends on the schedule, unlike all that a function asks for. */
 typedef struct {
     mr_command_id kind; /* EVENT_CLOSE, STREAM_DROP or HOST_FREE */
     uint32_t slot;
@@ -178,6 +178,7 @@ struct mr_program {
     MR_VEC(object_drop) drops; /* by `before` */
     MR_VEC(item_operand) operands;
     MR_VEC(mr_params) params;
+    MR_VEC(mr_meeting *) meetings; /* without commands; a reference each */
     MR_VEC(char *) texts;
     MR_VEC(char) bytes;
     mr_interned files;

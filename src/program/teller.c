@@ -1,13 +1,13 @@
-/* Tells an observer what it would be told if a program were carried out, and carries nothing out: no queue, no memory, no
- * values. The objects are a player's, on a machine whose backend does nothing.
+/* Tells an observer what it would be told if a program were carried out, and carries nothing out: no queue, no memory,
+ * no values. The objects are a player's, on a machine of the null backend.
  *
  * Easiest to break: what a telling leaves behind. The next one begins with the same objects, so all that a telling
  * changes in them (closed streams, record_stream, numbers) is put back by mr_teller_rewind. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "model/backend.h"
 #include "model/given.h"
+#include "null/null.h"
 #include "program/player.h"
 
 struct mr_teller {
@@ -17,44 +17,6 @@ struct mr_teller {
     uint64_t spread;
     uint64_t told; /* the number of the last command */
 };
-
-/* ---- a backend that does nothing */
-
-static mr_status open_nothing(mr_machine *machine, const mr_machine_options *options) {
-    machine->device_count = atoi(options->device);
-    machine->devices = calloc((size_t)machine->device_count, sizeof *machine->devices);
-    bool failed = !machine->devices;
-    for (int i = 0; i < machine->device_count && !failed; i++) {
-        mr_device *device = machine->devices[i] = calloc(1, sizeof *device);
-        failed = !device;
-        if (device) *device = (mr_device){.machine = machine, .index = i};
-    }
-    if (!failed) return MR_OK;
-    for (int i = 0; i < machine->device_count && machine->devices; i++) free(machine->devices[i]);
-    free(machine->devices);
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a machine");
-}
-
-static void close_nothing(mr_machine *machine) {
-    for (int i = 0; i < machine->device_count; i++) free(machine->devices[i]);
-    free(machine->devices);
-}
-
-static mr_status open_stream(mr_stream *stream) {
-    (void)stream;
-    return MR_OK;
-}
-
-static void close_stream(mr_stream *stream) {
-    (void)stream;
-}
-
-/* What the model calls to open and close a machine; a teller asks for nothing else. */
-static const mr_backend nothing = {.name = "nothing",
-                                   .open = open_nothing,
-                                   .close = close_nothing,
-                                   .stream_open = open_stream,
-                                   .stream_close = close_stream};
 
 /* ---- life */
 
@@ -66,15 +28,15 @@ static mr_status run_no_function(void *context) {
 mr_status mr_teller_open(const mr_program *program, mr_teller **out_teller) {
     *out_teller = NULL;
     mr_teller *t = calloc(1, sizeof *t);
-    if (!t) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look at a program");
+    if (!t) return mr_no_memory("to look at a program");
     mr_player *p = &t->player;
     char devices[16];
-    snprintf(devices, sizeof devices, "%d", program->device_count);
+    snprintf(devices, sizeof devices, "null:%d", program->device_count);
     p->program = program;
     p->spread = 1;
     mr_program_retain(program);
     mr_status status =
-        mr_machine_open(&nothing, &(mr_machine_options){.device = devices}, &p->machine);
+        mr_machine_open(&mr_null_backend, &(mr_machine_options){.device = devices}, &p->machine);
     if (!status) status = mr_player_build(p, run_no_function);
     if (!status) mr_player_find_default_streams(p, UINT32_MAX); /* the same ones after a reset */
     if (status) mr_teller_close(t);
@@ -86,6 +48,7 @@ void mr_teller_close(mr_teller *t) {
     if (!t) return;
     mr_player *p = &t->player;
     mr_machine_close(p->machine);
+    mr_player_drop_meetings(p);
     free(p->block);
     free(p->stream_at);
     free(p->command_of);
@@ -161,15 +124,38 @@ static void count_storage(mr_teller *t, const item *it) {
 /* What an item changes that is no command of its own. */
 static mr_status take_account(mr_teller *t, const item *it) {
     mr_player *p = &t->player;
-    switch (it->kind) {
+    switch ((mr_command_id)it->kind) {
     case MR_COMMAND_ALLOC:
     case MR_COMMAND_HOST_ALLOC: count_storage(t, it); break;
     case MR_COMMAND_STREAM_CLOSE: p->stream_at[it->stream]->closed = true; break;
     case MR_COMMAND_RECORD_STREAM: /* R33; the references are given ones */
         if (!mr_vec_push(&p->storages[it->object].used_by, p->stream_at[it->stream]))
-            return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look at a program");
+            return mr_no_memory("to look at a program");
         break;
-    default: break;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_COPY:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_FREE:
+    case MR_COMMAND_FAULT:
+    case MR_COMMAND_STREAM_SYNC:
+    case MR_COMMAND_EVENT_SYNC:
+    case MR_COMMAND_DEVICE_SYNC:
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_EVENT_QUERY:
+    case MR_COMMAND_HOST_ACCESS:
+    case MR_COMMAND_STREAM_CREATE:
+    case MR_COMMAND_RESET:
+    case MR_COMMAND_STREAM_DROP:
+    case MR_COMMAND_EVENT_CREATE:
+    case MR_COMMAND_EVENT_CLOSE:
+    case MR_COMMAND_HOST_FREE:
+    case MR_COMMAND_FREE_WAIT:
+    case MR_COMMAND_HOST_READ:
+    case MR_COMMAND_HOST_WORK:
+    case MR_COMMAND_ELAPSED:
+    case MR_COMMAND_DRAIN: MR_MACHINE_LIST(MR_COMMAND_CASE) break;
     }
     return MR_OK;
 }
@@ -223,7 +209,7 @@ static void tell_addition(mr_teller *t, const mr_program_addition *a) {
 static mr_status make_extra(mr_teller *t, uint32_t count) {
     if (count <= t->extra_count) return MR_OK;
     mr_event *extra = calloc(count, sizeof *extra);
-    if (!extra) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look at a program");
+    if (!extra) return mr_no_memory("to look at a program");
     free(t->extra);
     t->extra = extra;
     t->extra_count = count;

@@ -21,10 +21,11 @@ typedef uint32_t
     ptx_place_of; /* an operand: offset of a vector in an area, with the area in the low two bits */
 
 enum {
-    PTX_AREA_FRAME,    /* registers, predicates */
-    PTX_AREA_CONSTANT, /* of the module: immediates, and what is the same in every launch (%laneid) */
-    PTX_AREA_WARP,     /* %tid, %warpid */
-    PTX_AREA_LAUNCH,   /* sizes and position in the grid, addresses of variables */
+    PTX_AREA_FRAME, /* registers, predicates */
+    /* of the module: immediates, and what is the same in every launch (%laneid) */
+    PTX_AREA_CONSTANT,
+    PTX_AREA_WARP,   /* %tid, %warpid */
+    PTX_AREA_LAUNCH, /* sizes and position in the grid, addresses of variables */
     PTX_AREAS
 };
 
@@ -73,8 +74,8 @@ typedef struct {
     uint8_t bytes; /* of all parts together: what a lane accesses */
     uint8_t part_bytes;
     bool wide_address;
-    bool
-        fixed; /* the address is `offset`: in the parameters of the kernel, or after the frame's local_base */
+    /* the address is `offset`: in the parameters of the kernel, or after the frame's local_base */
+    bool fixed;
     bool may_be_unset; /* parameters of calls: their padding */
     bool atomic;       /* for watch.h: an atomic operation, or a load or store that is strong */
     uint8_t order, scope;
@@ -114,8 +115,8 @@ struct ptx_code {
         const ptx_code *target;
     };
     union {
-        const ptx_code
-            *join; /* branches: where the lanes meet again; NULL: at the end of the function */
+        /* branches: where the lanes meet again; NULL: at the end of the function */
+        const ptx_code *join;
         uint64_t more;
     };
     const ptx_instruction *source;
@@ -130,8 +131,8 @@ struct ptx_routine {
     uint32_t frame_bytes; /* registers */
     uint32_t local_bytes; /* its .local and .param variables, for each lane; a multiple of 16 */
     const uint32_t *variable_offset; /* of function->variables: in local memory */
-    const uint32_t *
-        parameter_offset; /* of parameters, then of results: in local memory; for a kernel: in its params */
+    /* of parameters, then of results: in local memory; for a kernel: in its params */
+    const uint32_t *parameter_offset;
     uint32_t registers; /* 32-bit ones that live at once */
     uint32_t *callees;  /* indices of functions */
     uint32_t callee_count;
@@ -139,8 +140,8 @@ struct ptx_routine {
     const char *problem; /* what of it is not covered; then it has no codes. NULL: nothing */
 };
 
-/* A vector of the launch's area that holds an address: of a variable of the module, or of a .shared one of a function; or
- * a parameter of the kernel. */
+/* A vector of the launch's area that holds an address: of a variable of the module, or of a .shared one of a function;
+ * or a parameter of the kernel. */
 #define PTX_SLOT_PARAM (-2)
 typedef struct {
     int32_t function;  /* -1: variable of the module; or PTX_SLOT_PARAM */

@@ -12,11 +12,11 @@
 
 /* For a kernel. */
 typedef struct {
-    uint64_t *
-        shared_of_module; /* offset of each variable of the module in shared memory; UINT64_MAX: not used here */
-    uint64_t *
-        *shared_of_function; /* by function, of each of its variables; NULL: it is not called */
-    uint32_t static_shared;  /* where dynamic shared memory begins */
+    /* offset of each variable of the module in shared memory; UINT64_MAX: not used here */
+    uint64_t *shared_of_module;
+    /* by function, of each of its variables; NULL: it is not called */
+    uint64_t **shared_of_function;
+    uint32_t static_shared; /* where dynamic shared memory begins */
 } ptx_shared_layout;
 
 struct mr_ptx_module {
@@ -40,7 +40,8 @@ struct mr_ptx_module {
     uint32_t launch_bytes; /* of the launch's area */
 };
 
-/* mr_ptx_module_load with the handlers of one of the tables of lanes.h, rather than those that suit this processor best. */
+/* mr_ptx_module_load with the handlers of one of the tables of lanes.h, rather than those that suit this processor
+ * best. */
 mr_status ptx_module_load_with(const char *text, size_t size, const char *name,
                                ptx_run *const *lanes, mr_ptx_module **out_module);
 

@@ -1,8 +1,8 @@
 /* PTX modules on the virtual GPU: load one, look at its kernels, run blocks of a launch.
  *
- * This folder knows no streams, tensors or commands (it includes base/ only). A caller hands it the memory that there is
- * as address ranges, and gets back what the kernel did to it. One module may be used by several threads at once; blocks
- * of one launch may run on several threads at once. */
+ * This folder knows no streams, tensors or commands (it includes base/ only). A caller hands it the memory that there
+ * is as address ranges, and gets back what the kernel did to it. One module may be used by several threads at once;
+ * blocks of one launch may run on several threads at once. */
 #ifndef MR_PTX_PTX_H
 #define MR_PTX_PTX_H
 
@@ -31,12 +31,12 @@ typedef struct {
     uint32_t param_bytes;
     uint32_t shared_bytes; /* static, with those of the functions that it calls */
     uint32_t local_bytes;  /* a thread: the largest known depth of calls, without recursion */
-    uint32_t
-        registers; /* 32-bit ones that are live at once at most: an estimate of what ptxas would use */
+    /* 32-bit ones that are live at once at most: an estimate of what ptxas would use */
+    uint32_t registers;
     uint32_t max_threads; /* a block; 1024 unless .maxntid says less */
     bool recursive;
-    const char *
-        problem; /* what it uses that is not covered, with the line: it cannot run. NULL: nothing */
+    /* what it uses that is not covered, with the line: it cannot run. NULL: nothing */
+    const char *problem;
     const struct ptx_access *access; /* access/access.h */
 } mr_ptx_kernel;
 
@@ -54,8 +54,8 @@ const mr_ptx_kernel *mr_ptx_kernel_find(const mr_ptx_module *module,
                                         const char *name); /* NULL: there is none */
 
 /* The variables of the module in global and constant memory. The caller finds memory for each one of
- * `tree->variables` whose space is PTX_GLOBAL or PTX_CONST and whose bytes are not 0; `addresses` (by index of variable) says
- * where. Writes the initial value of variable `i` to `out`: tree->variables[i].bytes bytes. */
+ * `tree->variables` whose space is PTX_GLOBAL or PTX_CONST and whose bytes are not 0; `addresses` (by index of
+ * variable) says where. Writes the initial value of variable `i` to `out`: tree->variables[i].bytes bytes. */
 void mr_ptx_variable_init(const mr_ptx_module *module, uint32_t i, const uint64_t *addresses,
                           void *out);
 
@@ -82,9 +82,9 @@ typedef struct {
     bool (*find)(void *context, uint64_t address, mr_ptx_range *out_range);
     /* Before the first write of a call of mr_ptx_run to a range. May be NULL. Any thread. */
     void (*will_write)(void *context, const mr_ptx_range *range);
-    /* For messages, where an address lies: "byte 8 of x (4000 bytes, made at a.lua:3)", "16 bytes past the end of y (...)",
-     * "where no tensor is". `meant`: the pointer that it was computed from, or 0 if that is not known. The text may be
-     * cut. */
+    /* For messages, where an address lies: "byte 8 of x (4000 bytes, made at a.lua:3)", "16 bytes past the end of y
+     * (...)", "where no tensor is". `meant`: the pointer that it was computed from, or 0 if that is not known. The text
+     * may be cut. */
     void (*describe)(void *context, uint64_t address, uint64_t meant, char *out, size_t size);
 } mr_ptx_memory;
 
@@ -106,18 +106,18 @@ typedef struct {
 typedef struct {
     uint32_t sm_count;
     uint32_t max_shared; /* bytes a block may ask for, dynamic and static together */
-    uint64_t
-        stack_bytes; /* of local memory a thread; 0: 64 KiB (CUDA's default is 1 KiB, which grows) */
+    /* of local memory a thread; 0: 64 KiB (CUDA's default is 1 KiB, which grows) */
+    uint64_t stack_bytes;
     uint64_t local_limit; /* bytes of local memory that one call of mr_ptx_run may take; 0: none */
     uint64_t resident_blocks; /* of this kernel that run at once; 0: one */
-    uint64_t
-        instruction_limit; /* a warp may execute; 0: none. Beyond it: LAUNCH_TIMEOUT, which names the loop's line */
+    /* a warp may execute; 0: none. Beyond it: LAUNCH_TIMEOUT, which names the loop's line */
+    uint64_t instruction_limit;
     uint64_t clock_hz; /* of %clock; %globaltimer counts nanoseconds from `start_ns` */
     uint64_t start_ns;
 } mr_ptx_device;
 
-/* Where kernels of a cooperative launch find the barrier of the grid (%envreg1, %envreg2): a size and the barrier. It is an
- * address of global memory that no allocation has. */
+/* Where kernels of a cooperative launch find the barrier of the grid (%envreg1, %envreg2): a size and the barrier. It
+ * is an address of global memory that no allocation has. */
 #define MR_PTX_WORKSPACE       ((uint64_t)1 << 60)
 #define MR_PTX_WORKSPACE_WORDS 4
 
@@ -125,8 +125,8 @@ typedef struct {
  * none is under way, a copy of the bytes is as good. */
 typedef struct {
     uint32_t active; /* calls under way */
-    uint64_t
-        epoch; /* changes when a block has ended, or has changed memory while others wait (grid.c) */
+    /* changes when a block has ended, or has changed memory while others wait (grid.c) */
+    uint64_t epoch;
     uint32_t workspace[MR_PTX_WORKSPACE_WORDS]; /* for a cooperative launch */
     uint8_t begun[];                            /* by block, one bit each */
 } mr_ptx_progress;
@@ -139,8 +139,8 @@ typedef struct {
     const char *name;           /* of the kernel, in messages; NULL: its symbol */
     uint32_t grid[3], block[3]; /* checked by the caller against R48's limits; none is 0 */
     uint32_t dynamic_shared;
-    uint32_t *
-        workspace; /* zeros at first, the same in all calls of mr_ptx_run; NULL: not a cooperative launch */
+    /* zeros at first, the same in all calls of mr_ptx_run; NULL: not a cooperative launch */
+    uint32_t *workspace;
     const void *params;        /* kernel->param_bytes */
     const uint64_t *variables; /* addresses, by index of the module's variables */
     mr_ptx_memory memory;
@@ -154,16 +154,16 @@ typedef struct {
     bool may_stray; /* with check_sources: such an access is carried out, and told by `strayed` */
     mr_ptx_watch *watch;     /* NULL: races are not looked for */
     mr_ptx_profile *profile; /* NULL: nothing is counted */
-    /* Counts one block of so many (0 or 1: each), by number among all of the kernel's blocks; block 0 of this launch has the
-     * number `count_from`. */
+    /* Counts one block of so many (0 or 1: each), by number among all of the kernel's blocks; block 0 of this launch
+     * has the number `count_from`. */
     uint32_t count_every;
     uint64_t count_from;
     /* What printf prints; a call is whole lines or parts of them, in the order of one thread. Called with a lock held.
      * NULL: it goes nowhere. */
     void (*print)(void *context, const char *text, size_t size);
-    /* With `check`: an instruction reads bytes that nothing has written (global memory by range->unset, shared, local). That
-     * is no error, as CUDA goes on with any values; told once for each instruction in a call of mr_ptx_run, with a lock
-     * held by none. NULL: what has been written is not followed at all. */
+    /* With `check`: an instruction reads bytes that nothing has written (global memory by range->unset, shared, local).
+     * That is no error, as CUDA goes on with any values; told once for each instruction in a call of mr_ptx_run, with a
+     * lock held by none. NULL: what has been written is not followed at all. */
     void (*unset_read)(void *context, const mr_ptx_unset_read *read);
     /* An access was carried out that its range does not name (mr_ptx_range.access), or see may_stray. Told once or more
      * often. NULL: nobody wants to know. Any thread. */
@@ -177,9 +177,9 @@ static inline const char *ptx_launch_name(const mr_ptx_launch *launch) {
     return launch->name ? launch->name : launch->kernel ? launch->kernel->name : "?";
 }
 
-/* Runs blocks [first, end) of the grid, numbered x fastest, to their ends, on the calling thread. If they wait for later
- * blocks, it runs those, too, as far as `progress` says that they have not begun. An error is that of the first access
- * (instruction, thread) that failed. It has CUDA's code where CUDA has one: ILLEGAL_ADDRESS, MISALIGNED_ADDRESS,
+/* Runs blocks [first, end) of the grid, numbered x fastest, to their ends, on the calling thread. If they wait for
+ * later blocks, it runs those, too, as far as `progress` says that they have not begun. An error is that of the first
+ * access (instruction, thread) that failed. It has CUDA's code where CUDA has one: ILLEGAL_ADDRESS, MISALIGNED_ADDRESS,
  * ASSERT, LAUNCH_FAILURE for trap and for a stack overflow, LAUNCH_TIMEOUT. It has a sentence that names kernel, source
  * line, thread, block, and what was accessed. Memory then is as the kernel left it. */
 mr_status mr_ptx_run(const mr_ptx_launch *launch, uint64_t first, uint64_t end);
@@ -200,21 +200,21 @@ typedef struct {
 const mr_ptx_param_access *mr_ptx_kernel_access(const mr_ptx_kernel *kernel);
 /* Other memory that it may touch: of module variables, or through pointers that lie in memory. */
 bool mr_ptx_kernel_follows_pointers(const mr_ptx_kernel *kernel);
-/* Does it use pointers that lie in memory, are made from other numbers, or are known to functions that the analysis does not
- * know? No extent stands for those accesses. */
+/* Does it use pointers that lie in memory, are made from other numbers, or are known to functions that the analysis
+ * does not know? No extent stands for those accesses. */
 bool mr_ptx_kernel_follows_memory(const mr_ptx_kernel *kernel);
-/* Can what a launch does depend on the address itself that stands at `at` in the parameters, not only on what lies there? And
- * on those of the module's variables? (access/outcome.h) */
+/* Can what a launch does depend on the address itself that stands at `at` in the parameters, not only on what lies
+ * there? And on those of the module's variables? (access/outcome.h) */
 bool mr_ptx_kernel_uses_address(const mr_ptx_kernel *kernel, uint32_t at);
 bool mr_ptx_kernel_uses_addresses_of_variables(const mr_ptx_kernel *kernel);
 /* Can the order in which the threads of a launch run, or the time, decide its values? (access/outcome.h) */
 bool mr_ptx_kernel_depends_on_order(const mr_ptx_kernel *kernel);
 
-/* How it uses each variable of its module (tree->variables): `out_access` has one entry for each; 0: it does not. False:
- * memory is out. */
+/* How it uses each variable of its module (tree->variables): `out_access` has one entry for each; 0: it does not.
+ * False: memory is out. */
 bool mr_ptx_kernel_uses(const mr_ptx_kernel *kernel, uint8_t *out_access);
-/* Whether it, or a function that it calls, has atomic operations that are atomic inside one block only; false, too, where the
- * kernel is too long to be analysed. */
+/* Whether it, or a function that it calls, has atomic operations that are atomic inside one block only; false, too,
+ * where the kernel is too long to be analysed. */
 bool mr_ptx_kernel_has_block_atomics(const mr_ptx_kernel *kernel);
 
 /* Why an extent is more than what is accessed for certain. */
@@ -242,8 +242,8 @@ typedef struct {
     bool is_system; /* all of them are of scope .sys */
     mr_ptx_reason reason;
     int64_t first, end; /* INT64_MIN, INT64_MAX: not bounded */
-    /* Without a reason: where between `first` and `end`: `run` bytes at each place of a grid with these dims, inner ones
-     * first, whose places do not overlap. */
+    /* Without a reason: where between `first` and `end`: `run` bytes at each place of a grid with these dims, inner
+     * ones first, whose places do not overlap. */
     int64_t run;
     uint32_t dim_count;
     struct {
@@ -254,14 +254,14 @@ typedef struct {
 typedef struct {
     uint32_t grid[3], block[3];
     const void *params; /* the numbers among the arguments */
-    /* Where in `params` pointers to memory stand; none is NULL. What stands there is not looked at. Eight bytes that are
-     * not named here are a number. */
+    /* Where in `params` pointers to memory stand; none is NULL. The bytes there are not looked
+     * at. Eight bytes that are not named here are a number. */
     const uint32_t *pointers;
     uint32_t pointer_count;
 } mr_ptx_plan;
-/* Interval analysis with the launch's numbers: grid, block, and the values in `params`. Writes at most `most` extents, in
- * no certain order, and returns how many there are, which can be more than `most`. An access through a number that is
- * no pointer has extents relative to that number. */
+/* Interval analysis with the launch's numbers: grid, block, and the values in `params`. Writes at most `most` extents,
+ * in no certain order, and returns how many there are, which can be more than `most`. An access through a number that
+ * is no pointer has extents relative to that number. */
 uint32_t mr_ptx_launch_extents(const mr_ptx_kernel *kernel, const mr_ptx_plan *plan,
                                mr_ptx_extent *out, uint32_t most);
 

@@ -83,35 +83,53 @@ size_t mr_entry_first(lua_State *L, const char *text, size_t size) {
 
 /* ---- copied sessions */
 
-/* How long a prompt at the beginning of the line is: "mr:7> ", "mr:7 [3 pending at 0.1 ms]> "; 0: there is none. */
-static size_t prompt_length(const char *line, size_t size) {
-    size_t at = 3;
-    if (size < at || memcmp(line, "mr:", at) != 0) return 0;
-    while (at < size && line[at] >= '0' && line[at] <= '9') at++;
-    if (at == 3) return 0;
+static size_t blank_length(const char *line, size_t size) {
+    size_t at = 0;
+    while (at < size && (line[at] == ' ' || line[at] == '\t')) at++;
+    return at;
+}
+
+/* The number and the state of a prompt, as far as they are there: ":7", " [3 pending at 0.1 ms]". */
+static size_t skip_details(const char *line, size_t size, size_t at) {
+    if (at < size && line[at] == ':') {
+        size_t digits = ++at;
+        while (at < size && line[at] >= '0' && line[at] <= '9') at++;
+        if (at == digits) return size;
+    }
     if (at + 1 < size && line[at] == ' ' && line[at + 1] == '[')
         while (at < size && line[at] != '>') at++;
+    return at;
+}
+
+/* Returns the length of the prompt at the beginning of the line: "mr:7> ", "mr:7 [3 pending at 0.1 ms]> ", and "mr> ",
+ * as documents write it. 0: there is none. */
+static size_t prompt_length(const char *line, size_t size) {
+    size_t from = blank_length(line, size);
+    if (size - from < 2 || memcmp(line + from, "mr", 2) != 0) return 0;
+    size_t at = skip_details(line, size, from + 2);
     if (at >= size || line[at] != '>') return 0;
-    return at + 1 < size && line[at + 1] == ' ' ? at + 2 : at + 1;
+    if (++at < size && line[at] == ' ') return at + 1;
+    return at == from + 3 && at < size && line[at] != '\n' ? 0 : at; /* `mr>1` is Lua */
 }
 
-static size_t more_length(const char *line, size_t size) {
-    size_t length = size < 4 ? size : 4;
-    return size >= 3 && memcmp(line, "..> ", length) == 0 ? length : 0;
+size_t mr_entry_more_length(const char *line, size_t size) {
+    size_t from = blank_length(line, size), left = size - from;
+    if (left < 3 || memcmp(line + from, "..>", 3) != 0) return 0;
+    return left > 3 && line[from + 3] == ' ' ? from + 4 : from + 3;
 }
 
-/* Behind a prompt, lines belong to the entry until that is whole; what follows is its answer. */
+/* The lines behind a prompt belong to the entry until that is whole; what follows is its answer. */
 bool mr_entry_from_session(lua_State *L, const char *text, size_t size, mr_buffer *out) {
-    size_t entry = out->size; /* where the one that is read begins */
+    size_t entry = out->size; /* the beginning of the entry that is read */
     bool is_open = false;
-    if (!prompt_length(text, size)) return false;
+    if (!prompt_length(text, size) && !mr_entry_more_length(text, size)) return false;
     for (size_t at = 0, length; at < size; at += length) {
         length = line_size(text + at, size - at);
         size_t mark = prompt_length(text + at, length);
+        size_t more = mark ? 0 : mr_entry_more_length(text + at, length);
         if (mark) entry = out->size;
-        else if (!is_open) continue;
-        else mark = more_length(text + at, length);
-        mr_buffer_add(out, text + at + mark, length - mark);
+        else if (!is_open && !more) continue;
+        mr_buffer_add(out, text + at + mark + more, length - mark - more);
         if (out->failed) luaL_error(L, "not enough memory");
         is_open = mr_entry_judge(L, out->data + entry, out->size - entry) == MR_ENTRY_TOO_SHORT;
     }

@@ -11,16 +11,19 @@
 /* TOO_SHORT: more lines may yet make it one. */
 typedef enum { MR_ENTRY_WHOLE, MR_ENTRY_TOO_SHORT, MR_ENTRY_WRONG } mr_entry_verdict;
 
-/* As an expression or as statements: Lua's parser says so. A command (":queues", "?x") is a line of its own. Raises only
- * when memory is out. */
+/* As an expression or as statements: Lua's parser says so. A command (":queues", "?x") is a line of its own. Raises
+ * only when memory is out. */
 mr_entry_verdict mr_entry_judge(lua_State *L, const char *text, size_t size);
 
-/* A text that begins with a prompt ("mr:7> ") was copied from a session: adds to *out what was typed there, without prompts
- * and answers. False: it was not. */
+/* A text that begins with a prompt ("mr:7> ", "mr> ", "..> ") was copied from a session or a page: adds to *out what
+ * was typed there, without prompts and answers. False: it was not. */
 bool mr_entry_from_session(lua_State *L, const char *text, size_t size, mr_buffer *out);
 
-/* How many bytes at the beginning of a text of several lines are its first entry, with the end of its last line; all of it,
- * if it is one entry, or if it is not a row of entries. */
+/* Returns the length of the prompt of a further line ("..> ") at the beginning of the line; 0: there is none. */
+size_t mr_entry_more_length(const char *line, size_t size);
+
+/* How many bytes at the beginning of a text of several lines are its first entry, with the end of its last line; all of
+ * it, if it is one entry, or if it is not a row of entries. */
 size_t mr_entry_first(lua_State *L, const char *text, size_t size);
 
 #endif

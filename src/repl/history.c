@@ -74,7 +74,8 @@ static mr_status write_text(void *context, FILE *out) {
     return MR_OK;
 }
 
-/* A file that has grown to twice its size is written anew. What cannot be written stays as it is. */
+/* A file that has grown to twice its size is written anew. A history that cannot be written stays
+ * as it is. */
 static void shorten(const char *path, char *text) {
     mr_status status = mr_replace_file(path, write_text, text);
     if (!status) {

@@ -1,5 +1,6 @@
-/* The file of the entries that were typed: $XDG_STATE_HOME/millrace/history, by default ~/.local/state/millrace/history. One
- * line for each entry, in which `\n` stands for the end of a line and `\\` for a backslash. */
+/* The file of the entries that were typed: $XDG_STATE_HOME/millrace/history, by default
+ * ~/.local/state/millrace/history. One line for each entry, in which `\n` stands for the end of a line and `\\` for a
+ * backslash. */
 #ifndef MR_REPL_HISTORY_H
 #define MR_REPL_HISTORY_H
 

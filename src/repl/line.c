@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "repl/edit.h"
 #include "repl/history.h"
 
@@ -65,6 +66,5 @@ bool mr_line_is_at_terminal(void) {
 }
 
 bool mr_line_shows_colours(void) {
-    const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    return at_terminal && !(none && *none) && terminal && strcmp(terminal, "dumb") != 0;
+    return at_terminal && mr_output_has_colour(stdout);
 }

@@ -1,5 +1,5 @@
-/* One piece of input: edited with GNU readline at a terminal, otherwise (or in a build without readline) a line of standard
- * input. */
+/* One piece of input: edited with GNU readline at a terminal, otherwise (or in a build without readline) a line of
+ * standard input. */
 #ifndef MR_REPL_LINE_H
 #define MR_REPL_LINE_H
 
@@ -27,8 +27,8 @@ typedef struct {
 void mr_line_open(const mr_line_hooks *hooks);
 void mr_line_close(void);
 
-/* Shows the prompt and replaces *out_line by what was typed, without its last end of line; an editor that can show several
- * lines gives a whole entry. Blocks. END: of the input, or the process
+/* Shows the prompt and replaces *out_line by what was typed, without its last end of line; an editor that can show
+ * several lines gives a whole entry. Blocks. END: of the input, or the process
  * is to end. INTERRUPTED: Ctrl-C came, and the typed text was discarded. */
 mr_line_status mr_line_read(const char *prompt, mr_buffer *out_line);
 

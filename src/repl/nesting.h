@@ -1,5 +1,5 @@
-/* Whether a text ends within brackets, blocks or a long string, found line by line: each line is looked at once. So an entry
- * of many lines need not be given to Lua's parser, which decides, after each of them. */
+/* Whether a text ends within brackets, blocks or a long string, found line by line: each line is looked at once. So an
+ * entry of many lines need not be given to Lua's parser, which decides, after each of them. */
 #ifndef MR_REPL_NESTING_H
 #define MR_REPL_NESTING_H
 

@@ -73,10 +73,12 @@ static const char *prompt_text(prompt *p) {
     return lua_tostring(p->L, -1);
 }
 
-/* False: it failed or was stopped, so what was pasted behind it is not run. */
-static bool submit(prompt *p) {
+/* False: it failed or was stopped, so what was pasted behind it is not run. *out_leaves: the session ends with it. */
+static bool submit(prompt *p, bool *out_leaves) {
     lua_pushlstring(p->L, p->in->entry.data, p->in->entry.size);
-    bool done = call_session(p, "submit", 1, 1) && lua_toboolean(p->L, -1);
+    bool is_run = call_session(p, "submit", 1, 2);
+    bool done = is_run && lua_toboolean(p->L, -2);
+    *out_leaves = is_run && lua_toboolean(p->L, -1);
     lua_settop(p->L, p->session + 1); /* the input is above it */
     return done;
 }
@@ -168,6 +170,15 @@ static void drop_prompts(prompt *p) {
     in->entry.size = 0;
 }
 
+/* The same for a further line that comes alone, as in a text that is pasted line by line. No Lua begins with "..>"; a
+ * long string may. */
+static void drop_more_prompt(input *in) {
+    if (in->nesting.within != MR_NESTING_CODE) return;
+    size_t mark = mr_entry_more_length(in->line.data, in->line.size);
+    memmove(in->line.data, in->line.data + mark, in->line.size - mark + 1);
+    in->line.size -= mark;
+}
+
 /* Reads lines until they make an entry, or cannot. MR_LINE_READ: it is there, whole or with an error that Lua names. */
 static mr_line_status read_entry(prompt *p) {
     input *in = p->in;
@@ -186,6 +197,7 @@ static mr_line_status read_entry(prompt *p) {
         if (!is_incomplete(p)) break;
         read = mr_line_read("..> ", &in->line);
         if (read == MR_LINE_END) break; /* then it is an error */
+        if (read == MR_LINE_READ && !in->line.failed) drop_more_prompt(in);
         add(p, &in->entry, "\n", 1);
     }
     if (read == MR_LINE_END && in->entry.size) read = MR_LINE_READ;
@@ -215,8 +227,8 @@ void mr_repl_run(lua_State *L, const mr_repl_host *host) {
     puts(host->banner);
     mr_line_open(&hooks);
     call_session(&p, "open", 0, 0);
-    while ((read = read_entry(&p)) != MR_LINE_END) {
-        bool done = read == MR_LINE_READ && submit(&p);
+    for (bool leaves = false; !leaves && (read = read_entry(&p)) != MR_LINE_END;) {
+        bool done = read == MR_LINE_READ && submit(&p, &leaves);
         if (!done) drop_rest(&p);
     }
     mr_line_close();

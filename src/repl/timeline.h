@@ -1,5 +1,5 @@
-/* The timeline of a session at the prompt: a trace that begins with it on the virtual GPU, and when it is first asked for
- * on hardware. */
+/* The timeline of a session at the prompt: a trace that begins with it on the virtual GPU, and when it is first asked
+ * for on hardware. */
 #ifndef MR_REPL_TIMELINE_H
 #define MR_REPL_TIMELINE_H
 

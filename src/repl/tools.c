@@ -143,9 +143,11 @@ static int drop_scripts(lua_State *L) {
     return 0;
 }
 
-/* outline(text) -> what the main chunk declares: {locals = {{name =, is_const =}, ...}, has_close =, return_at = bytes in
- * front of its `return`, or nil, quiet_at = bytes in front of a `;` at the end, or nil, ends_at = bytes in front of that
- * `;` or a comment at the end, values = {{from =, to =, entry =}, ...}, is_empty =}; nil: it cannot be read */
+/* outline(text) -> what the main chunk declares: {locals = {{name =, is_const =}, ...}, has_close
+ * =, return_at =, quiet_at =, ends_at =, values = {{from =, to =, entry =}, ...}, is_empty =};
+ * nil: it cannot be read. Three fields count the bytes in front of something, and may be nil:
+ * return_at of `return`, quiet_at of a `;` at the end, ends_at of that `;` or a comment at the
+ * end */
 static int outline(lua_State *L) {
     size_t size;
     bool has_close = false;
@@ -353,8 +355,8 @@ static int metatable_of(lua_State *L) {
     return 1;
 }
 
-/* style(name, text, in_prompt) -> the text with the codes of that style, where they are shown: "bold", "dim". In a prompt they
- * are marked for the editor, which has to know how wide it is. */
+/* style(name, text, in_prompt) -> the text with the codes of that style, where they are shown: "bold", "dim". In a
+ * prompt they are marked for the editor, which has to know how wide it is. */
 static int style(lua_State *L) {
     static const char *const names[] = {"bold", "dim", NULL};
     static const char *const codes[] = {"\033[1m", "\033[2m"}, off[] = "\033[0m";
@@ -375,8 +377,9 @@ static void count_one(void *context, const mr_pending *pending) {
     ++*count;
 }
 
-/* state() -> whether operations go to the default stream of device 0, how many are pending (0 on a GPU, which does not tell),
- * the host's clock in ms, how many reports the hazard checker has made */
+/* state() -> is_default, pending, ms, reports: whether operations go to the default stream of
+ * device 0; the number of pending ones, 0 on a GPU, which does not tell; the host's clock; the
+ * number of reports of the hazard checker */
 static int state(lua_State *L) {
     mr_machine *machine = mr_bind_machine(L);
     const mr_device *device = machine->current_device;

@@ -1,5 +1,5 @@
-/* What the Lua modules of the prompt (lua/millrace/prompt) ask of the host: a table of functions that each of them gets.
- * No script may get it: it has what --sandbox takes away. */
+/* What the Lua modules of the prompt (lua/millrace/prompt) ask of the host: a table of functions that each of them
+ * gets. No script may get it: it has what --sandbox takes away. */
 #ifndef MR_REPL_TOOLS_H
 #define MR_REPL_TOOLS_H
 
@@ -10,8 +10,8 @@
 /* Pushes the table. `host` is kept by address. */
 void mr_tools_push(lua_State *L, const mr_repl_host *host);
 
-/* Pushes what the module "session" returned, which is run at the first call; the tools are at `tools`. Raises. nil: there
- * is no such module. */
+/* Pushes what the module "session" returned, which is run at the first call; the tools are at `tools`. Raises. nil:
+ * there is no such module. */
 void mr_tools_require(lua_State *L, int tools, const char *name);
 
 #endif

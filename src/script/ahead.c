@@ -22,8 +22,8 @@
 /* `root[index]`: the index is words [first, last). */
 typedef struct {
     int first, last;
-    bool
-        is_alias; /* of a local that stands for the entry: written elsewhere than where it is used */
+    /* of a local that stands for the entry: written elsewhere than where it is used */
+    bool is_alias;
 } entry_index;
 
 /* ---- the entry of a table that both accesses use */
@@ -91,8 +91,8 @@ static bool is_assigned(const mr_script *s, const char *name, int at, int end) {
 
 /* The index has the same value where it is written as at the two places: its names mean the same there, and are not
  * assigned to by the statements of the two accesses, or anywhere in the loop if it is written elsewhere. */
-static bool is_constant(const mr_script *s, entry_index index, const mr_hazard_meeting *m,
-                        const mr_hazard_spot *record, const mr_hazard_spot *wait, int loop) {
+static bool is_constant(const mr_script *s, entry_index index, const mr_script_meeting *m,
+                        const mr_script_spot *record, const mr_script_spot *wait, int loop) {
     const word *w = s->words.items;
     const block *body = &s->blocks.items[loop];
     int first = w[mr_script_word_at(s, m->first.line)].statement;
@@ -167,9 +167,9 @@ static bool has_name(const mr_script *s, entry_index index) {
     return false;
 }
 
-/* The one index that the statements of both lines have for `root`. With several, nothing tells which of them the pair is
- * about. */
-static bool common_index(const mr_script *s, const char *root, const mr_hazard_meeting *m,
+/* The one index that the statements of both lines have for `root`. With several, nothing tells which of them the pair
+ * is about. */
+static bool common_index(const mr_script *s, const char *root, const mr_script_meeting *m,
                          entry_index *out) {
     entry_index found[2 * MOST_INDICES];
     int seconds = find_indices(s, root, m->second.line, found);
@@ -242,13 +242,13 @@ static const char *free_name(const mr_script *s,
     return *name;
 }
 
-bool mr_script_ahead(const mr_script *s, const mr_hazard_spot *record, const mr_hazard_spot *wait,
-                     const mr_hazard_meeting *m, const char *tensor, const char *stream,
+bool mr_script_ahead(const mr_script *s, const mr_script_spot *record, const mr_script_spot *wait,
+                     const mr_script_meeting *m, const char *tensor, const char *stream,
                      bool (*is_taken)(const void *context, const char *name), const void *context,
-                     mr_hazard_ahead *out) {
+                     mr_script_variable *out) {
     char root[64];
     entry_index index = {0, 0, false};
-    if (!s || record->where.file != wait->where.file || wait->place == MR_HAZARD_WITHIN)
+    if (!s || record->where.file != wait->where.file || wait->place == MR_SCRIPT_WITHIN)
         return false;
     root_of(tensor, root, sizeof root);
     bool is_entry = strchr(tensor, '[') != NULL, is_other_line = m->first.line != m->second.line;
@@ -265,7 +265,7 @@ bool mr_script_ahead(const mr_script *s, const mr_hazard_spot *record, const mr_
     if (!name || mr_script_front(s, line) != line) return false;
     bool is_indexed = is_entry && loop && common_index(s, root, m, &index) && has_name(s, index);
     if (is_indexed && !is_constant(s, index, m, record, wait, loop)) return false;
-    *out = (mr_hazard_ahead){.made = {MR_HAZARD_BEFORE, {wait->where.file, line}, line}};
+    *out = (mr_script_variable){.made = {MR_SCRIPT_BEFORE, {wait->where.file, line}, line}};
     snprintf(out->name, sizeof out->name, "%s", name);
     if (!is_indexed) return true;
     const word *first = &s->words.items[index.first], *last = &s->words.items[index.last - 1];
@@ -274,7 +274,7 @@ bool mr_script_ahead(const mr_script *s, const mr_hazard_spot *record, const mr_
     return length < (int)sizeof out->index;
 }
 
-bool mr_script_is_set_later(const mr_script *s, const mr_hazard_spot *spot,
+bool mr_script_is_set_later(const mr_script *s, const mr_script_spot *spot,
                             const char *expression) {
     char table[64];
     if (!s || !strchr(expression, '[')) return false;

@@ -52,15 +52,6 @@ int mr_script_assigns(const mr_script *s, const char *name, int binding, int fir
     return count;
 }
 
-bool mr_script_declares(const mr_script *s, const char *name, int line) {
-    for (size_t i = 0; i < s->declarations.count; i++) {
-        const declaration *d = &s->declarations.items[i];
-        if (is_named(s, d, name) && s->words.items[d->name < 0 ? d->from : d->name].line == line)
-            return true;
-    }
-    return false;
-}
-
 bool mr_script_reaches(const mr_script *s, int from, int to) {
     return from <= to &&
            mr_script_encloses(s, mr_script_block_of(s, from), mr_script_block_of(s, to));

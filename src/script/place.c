@@ -6,7 +6,7 @@
 
 /* For one line, or one statement: has it come round again, or are they two parts of the same run? The same
  * operation, written once, can only have come round; of two different ones the order in the text tells. */
-static bool came_round(const mr_script *s, const mr_hazard_meeting *m, int front) {
+static bool came_round(const mr_script *s, const mr_script_meeting *m, int front) {
     bool is_same = strcmp(m->first_op, m->second_op) == 0;
     if (!s) return is_same;
     if (m->first.line > m->second.line) return true; /* a loop's condition, and its body before */
@@ -21,23 +21,23 @@ static bool came_round(const mr_script *s, const mr_hazard_meeting *m, int front
 }
 
 /* The first access is of the statement, and nothing else was submitted between. */
-static bool is_together(const mr_script *s, const mr_hazard_meeting *m, int front) {
+static bool is_together(const mr_script *s, const mr_script_meeting *m, int front) {
     if (!m->first.file || m->first.file != m->second.file || !m->lowest) return false;
     if (!s) return m->lowest == m->second.line && m->highest == m->second.line;
     return m->lowest >= front && mr_script_is_within(s, front, m->highest);
 }
 
 /* In front of a loop it would come before the first access, if that is inside. */
-static bool put(const mr_script *s, const mr_hazard_meeting *m, const char *file, int front,
-                mr_hazard_spot *out_spot) {
-    *out_spot = (mr_hazard_spot){MR_HAZARD_BEFORE, {file, front}, front};
+static bool put(const mr_script *s, const mr_script_meeting *m, const char *file, int front,
+                mr_script_spot *out_spot) {
+    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, {file, front}, front};
     return !(s && file == m->first.file && m->first.line > front && mr_script_is_loop(s, front) &&
              mr_script_is_within(s, front, m->first.line));
 }
 
 /* Did the line that called what did the second also call what did the first, and before? Then nothing in front
  * of it helps. */
-static bool is_between(const mr_script *s, const mr_hazard_meeting *m, const mr_script_call *call,
+static bool is_between(const mr_script *s, const mr_script_meeting *m, const mr_script_call *call,
                        int front) {
     if (!s) return false;
     bool of_file = call->file == m->first.file;
@@ -51,46 +51,46 @@ static bool is_between(const mr_script *s, const mr_hazard_meeting *m, const mr_
            (call->called && mr_script_count(s, front, call->called) > 1);
 }
 
-bool mr_script_place_before(const mr_script *s, const mr_hazard_meeting *m,
-                            mr_hazard_spot *out_spot) {
+bool mr_script_place_before(const mr_script *s, const mr_script_meeting *m,
+                            mr_script_spot *out_spot) {
     int line = m->second.line, front = s ? mr_script_front(s, line) : line;
     if (!front) return false;
     if (is_together(s, m, front) && !came_round(s, m, front)) {
-        *out_spot = (mr_hazard_spot){MR_HAZARD_WITHIN, {m->second.file, front}, front};
+        *out_spot = (mr_script_spot){MR_SCRIPT_WITHIN, {m->second.file, front}, front};
         return true;
     }
     return !(s && mr_script_defines(s, line)) && put(s, m, m->second.file, front, out_spot);
 }
 
-bool mr_script_place_in_call(const mr_script *s, const mr_hazard_meeting *m,
-                             const mr_script_call *call, mr_hazard_spot *out_spot,
+bool mr_script_place_in_call(const mr_script *s, const mr_script_meeting *m,
+                             const mr_script_call *call, mr_script_spot *out_spot,
                              bool *out_inside) {
     int front = s ? mr_script_front(s, call->line) : call->line;
     *out_inside = !s || (front && mr_script_function(s, front) == call->function);
     if (!*out_inside) return false;
     bool fits = put(s, m, call->file, front, out_spot);
     bool between = is_between(s, m, call, front);
-    if (between) out_spot->place = MR_HAZARD_WITHIN;
+    if (between) out_spot->place = MR_SCRIPT_WITHIN;
     return between || fits;
 }
 
-bool mr_script_place_behind(const mr_script *s, mr_site where, mr_hazard_spot *out_spot) {
+bool mr_script_place_behind(const mr_script *s, mr_site where, mr_script_spot *out_spot) {
     int front = s ? mr_script_behind(s, where.line) : where.line + 1;
-    *out_spot = (mr_hazard_spot){MR_HAZARD_AFTER, {where.file, front - 1}, front};
+    *out_spot = (mr_script_spot){MR_SCRIPT_AFTER, {where.file, front - 1}, front};
     return front > 0;
 }
 
-bool mr_script_comes_before(const mr_script *s, const mr_hazard_spot *spot, mr_site where) {
+bool mr_script_comes_before(const mr_script *s, const mr_script_spot *spot, mr_site where) {
     return s ? mr_script_is_within(s, spot->front, where.line) : where.line == spot->front;
 }
 
-bool mr_script_new_local(const mr_script *s, const mr_hazard_spot *from, const mr_hazard_spot *to,
+bool mr_script_new_local(const mr_script *s, const mr_script_spot *from, const mr_script_spot *to,
                          bool (*is_taken)(const void *context, const char *name),
                          const void *context, char *name, size_t size) {
     static const char *const names[] = {"e",  "ready", "done", "e2", "e3", "e4",
                                         "e5", "e6",    "e7",   "e8", "e9", NULL};
     const char *const *free_name = names;
-    if (!s || from->where.file != to->where.file || to->place == MR_HAZARD_WITHIN) return false;
+    if (!s || from->where.file != to->where.file || to->place == MR_SCRIPT_WITHIN) return false;
     while (*free_name && (mr_script_uses(s, *free_name) || is_taken(context, *free_name)))
         free_name++;
     bool fits = *free_name && mr_script_reaches(s, from->front, to->front);

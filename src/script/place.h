@@ -1,14 +1,15 @@
-/* Where a fix of the checker can be put in. `s` is the text of the file in question; NULL: it is not known (a prompt, -e),
- * and the line itself is taken. What the results mean says hazard/hazard.h (mr_hazard_hooks). */
+/* Where a fix of the checker can be put in. `s` is the text of the file in question; NULL: it is not known (a prompt,
+ * -e), and the line itself is taken. What a result means stands at the checker's hook of the same name
+ * (mr_hazard_hooks). */
 #ifndef MR_SCRIPT_PLACE_H
 #define MR_SCRIPT_PLACE_H
 
-#include "hazard/hazard.h"
 #include "script/script.h"
+#include "script/spot.h"
 
 /* In front of what did the second, by its own line alone. */
-bool mr_script_place_before(const mr_script *s, const mr_hazard_meeting *meeting,
-                            mr_hazard_spot *out_spot);
+bool mr_script_place_before(const mr_script *s, const mr_script_meeting *meeting,
+                            mr_script_spot *out_spot);
 
 /* A call that is under way: it led to the second. */
 typedef struct {
@@ -19,20 +20,20 @@ typedef struct {
 } mr_script_call;
 
 /* *out_inside: false where the function is written on the line of a call, which then takes the fix. */
-bool mr_script_place_in_call(const mr_script *s, const mr_hazard_meeting *meeting,
-                             const mr_script_call *call, mr_hazard_spot *out_spot,
+bool mr_script_place_in_call(const mr_script *s, const mr_script_meeting *meeting,
+                             const mr_script_call *call, mr_script_spot *out_spot,
                              bool *out_inside);
 
-bool mr_script_place_behind(const mr_script *s, mr_site where, mr_hazard_spot *out_spot);
-bool mr_script_comes_before(const mr_script *s, const mr_hazard_spot *spot, mr_site where);
-bool mr_script_new_local(const mr_script *s, const mr_hazard_spot *from, const mr_hazard_spot *to,
+bool mr_script_place_behind(const mr_script *s, mr_site where, mr_script_spot *out_spot);
+bool mr_script_comes_before(const mr_script *s, const mr_script_spot *spot, mr_site where);
+bool mr_script_new_local(const mr_script *s, const mr_script_spot *from, const mr_script_spot *to,
                          bool (*is_taken)(const void *context, const char *name),
                          const void *context, char *name, size_t size);
 /* ahead.c */
-bool mr_script_ahead(const mr_script *s, const mr_hazard_spot *record, const mr_hazard_spot *wait,
-                     const mr_hazard_meeting *meeting, const char *tensor, const char *stream,
+bool mr_script_ahead(const mr_script *s, const mr_script_spot *record, const mr_script_spot *wait,
+                     const mr_script_meeting *meeting, const char *tensor, const char *stream,
                      bool (*is_taken)(const void *context, const char *name), const void *context,
-                     mr_hazard_ahead *out);
-bool mr_script_is_set_later(const mr_script *s, const mr_hazard_spot *spot, const char *expression);
+                     mr_script_variable *out);
+bool mr_script_is_set_later(const mr_script *s, const mr_script_spot *spot, const char *expression);
 
 #endif

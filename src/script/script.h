@@ -17,8 +17,8 @@ typedef struct {
 
 /* A reference; NULL: no such file, too large, or not Lua. */
 mr_script *mr_script_read(mr_scripts *scripts, const char *path);
-/* The same of a text that is no file, such as an entry of the prompt, under the name that reports give it. Not bounded in
- * size; NULL: not Lua, or no memory. */
+/* The same of a text that is no file, such as an entry of the prompt, under the name that reports give it. Not bounded
+ * in size; NULL: not Lua, or no memory. */
 mr_script *mr_script_of(mr_scripts *scripts, const char *name, const char *text);
 void mr_scripts_free(mr_scripts *scripts);
 void mr_script_free(mr_script *script); /* accepts NULL */
@@ -76,17 +76,16 @@ bool mr_script_has_several(const mr_script *script, int front); /* statements be
 
 /* Which declaration of the name is in force at the place: the same number for the same one, 0 for a global. */
 int mr_script_binding(const mr_script *script, const char *name, int front);
-/* How many statements that begin on these lines assign to the variable of that binding (see mr_script_binding), or with
- * MR_SCRIPT_FIELD to a field of that name of any table. A declaration is no assignment. */
+/* Counts the statements that begin on these lines and assign to the variable of that binding (see
+ * mr_script_binding). With MR_SCRIPT_FIELD: to a field of that name of any table. A declaration
+ * is no assignment. */
 enum { MR_SCRIPT_FIELD = -1 };
 int mr_script_assigns(const mr_script *script, const char *name, int binding, int first, int last);
 /* A local that is declared at the place `from` is in force at the place `to`, behind it. */
 bool mr_script_reaches(const mr_script *script, int from, int to);
-bool mr_script_declares(const mr_script *script, const char *name,
-                        int line);                              /* on that very line */
 bool mr_script_uses(const mr_script *script, const char *name); /* anywhere */
-/* How often, in the statements that begin on line `front`, something is called by that name, and whether a `second`
- * stands behind a `first` so that the same run comes to both. */
+/* Counts the calls by that name in the statements that begin on line `front`. Also tells whether
+ * a `second` stands behind a `first` so that the same run comes to both. */
 int mr_script_count(const mr_script *script, int front, const char *name);
 bool mr_script_follows(const mr_script *script, int front, const char *first, const char *second);
 /* Nothing that is called at other times stands around one of the two lines and not the other. */

@@ -159,7 +159,8 @@ static mr_status overwritten_by_pool(const mr_tensor *t) {
 mr_status mr_tensor_usable(const mr_tensor *t) {
     const mr_storage *storage = t->storage;
     bool current = t->generation == storage->generation;
-    if (__builtin_expect(!storage->freed && current && storage->epoch == storage->machine->epoch,
+    if (__builtin_expect(!storage->freed && current && storage->epoch == storage->machine->epoch &&
+                             !mr_storage_is_foreign(storage),
                          1))
         return MR_OK;
     char text[160];

@@ -36,9 +36,9 @@ typedef struct {
     uint64_t overlap; /* for how long */
     double share; /* of the shorter one, 0 to 1. The rest is filled in where it is less than 0.9 */
     mr_cause cause; /* the cause that would have to go first */
-    uint32_t
-        holder; /* the span that is the cause: the wait, the synchronise, what filled the multiprocessors, the
-                      call that came late; or NONE */
+    /* the span that is the cause: the wait, the synchronise, what filled the multiprocessors, the
+     * call that came late; or NONE */
+    uint32_t holder;
     uint64_t saved; /* how much earlier the later one could have begun without it */
     bool exact;     /* a run without the cause shows just that; else it is a guess */
     /* Two spans whose data need the order: then the cause must stay, and nothing is saved. NONE: there are none. */
@@ -47,9 +47,9 @@ typedef struct {
 } mr_trace_why;
 mr_status mr_trace_explain(const mr_trace *trace, uint32_t a, uint32_t b, mr_trace_why *out_why);
 
-/* What was carried out at one place of the script, in two traces: [0] before, [1] after. Where a place is in one trace only,
- * the first such place of the same name in the other one counts as the same, moved by an edit. Texts are those of a
- * trace. */
+/* What was carried out at one place of the script, in two traces: [0] before, [1] after. Where a place is in one trace
+ * only, the first such place of the same name in the other one counts as the same, moved by an edit. Texts are those of
+ * a trace. */
 typedef struct {
     mr_site where[2]; /* equal, if it has not moved */
     const char *name;

@@ -95,8 +95,7 @@ mr_status mr_lane_bars(const mr_trace *trace, const mr_lane *lane, int row, cons
         bar.look = on_host ? mr_look_on_host(span) : mr_look_of(span);
         if (!add(trace, lane, bar, axis_end, out_bars)) {
             mr_vec_free(out_bars);
-            return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to draw a trace of %zu operations",
-                           mr_trace_count(trace));
+            return mr_no_memory("to draw a trace of %zu operations", mr_trace_count(trace));
         }
     }
     return MR_OK;

@@ -1,5 +1,5 @@
-/* Bars that are drawn: the spans of a lane on an axis that has only so many places (columns of a terminal, pixels). No two
- * bars share a place: spans too short for one of their own are one bar together. */
+/* Bars that are drawn: the spans of a lane on an axis that has only so many places (columns of a terminal, pixels). No
+ * two bars share a place: spans too short for one of their own are one bar together. */
 #ifndef MR_TRACE_BARS_H
 #define MR_TRACE_BARS_H
 
@@ -24,7 +24,8 @@ typedef struct {
 } mr_bar;
 typedef MR_VEC(mr_bar) mr_bars;
 
-/* The bars of one row of a lane. The host's lane has what it waited or worked in, and what is long enough for a name. */
+/* The bars of one row of a lane. The host's lane has what it waited or worked in, and what is long enough for a
+ * name. */
 mr_status mr_lane_bars(const mr_trace *trace, const mr_lane *lane, int row, const mr_axis *axis,
                        mr_bars *out_bars);
 

@@ -11,7 +11,8 @@ typedef struct mr_trace_builder mr_trace_builder;
 mr_status mr_trace_builder_create(mr_trace_builder **out_builder);
 void mr_trace_builder_destroy(mr_trace_builder *builder); /* accepts NULL */
 
-/* A copy that belongs to the trace, one for all equal texts; NULL stays NULL. When memory is out, a text that says so. */
+/* A copy that belongs to the trace, one for all equal texts; NULL stays NULL. When memory is out, a text that says
+ * so. */
 const char *mr_trace_builder_text(mr_trace_builder *builder, const char *text);
 
 /* All of these copy the struct. Its texts must be static, or come from mr_trace_builder_text. */

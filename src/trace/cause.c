@@ -1,8 +1,8 @@
 /* What held a span up, where the backend cannot know it (what the host did) or does not say it (real hardware).
  *
- * Adds the host as a cause: a stream was idle while the host stood in a wait before it submitted the next operation. On hardware: what
- * ended last of all that the operation comes after by the rules; if it began much later than that, what gave its engine
- * free. */
+ * Adds the host as a cause: a stream was idle while the host stood in a wait before it submitted the next operation. On
+ * hardware: what ended last of all that the operation comes after by the rules; if it began much later than that, what
+ * gave its engine free. */
 #include <string.h>
 
 #include "trace/edit.h"
@@ -172,7 +172,7 @@ static mr_status derive(mr_span *spans, size_t count, const mr_trace_stream *str
         qsort_r(d.by_end, d.work_count, sizeof *d.by_end, by_end, spans);
         derive_all(&d, count);
     } else {
-        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the causes of a trace");
+        status = mr_no_memory("for the causes of a trace");
     }
     free(d.fronts);
     free(d.by_end);
@@ -194,7 +194,7 @@ mr_status mr_trace_find_causes(mr_span *spans, size_t count, const mr_trace_stre
                                size_t stream_count) {
     if (has_no_causes(spans, count)) MR_TRY(derive(spans, count, streams, stream_count));
     uint64_t *stream_end = calloc(stream_count + 1, sizeof *stream_end);
-    if (!stream_end) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the causes of a trace");
+    if (!stream_end) return mr_no_memory("for the causes of a trace");
     find_host_causes(spans, count, stream_end);
     free(stream_end);
     return MR_OK;

@@ -1,5 +1,5 @@
-/* Two traces of the same script, place by place: see analysis.h. Places are told apart by file, line and name, since the
- * numbers of commands differ between runs. */
+/* Two traces of the same script, place by place: see analysis.h. Places are told apart by file, line and name, since
+ * the numbers of commands differ between runs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,7 +68,7 @@ static int by_line(const void *a, const void *b) {
     return strcmp(left->name, right->name);
 }
 
-/* What is gone and what is new by the same name is one. `rows` in the order of lines. */
+/* A lost and a new span of one name are one span. `rows` in the order of lines. */
 static void find_moved(mr_trace_rows *rows) {
     size_t kept = 0;
     for (size_t i = 0; i < rows->count; i++) {
@@ -104,5 +104,5 @@ mr_status mr_trace_compare(const mr_trace *before, const mr_trace *after, mr_tra
     }
     if (made) return MR_OK;
     mr_vec_free(out_rows);
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to compare traces");
+    return mr_no_memory("to compare traces");
 }

@@ -108,7 +108,7 @@ mr_status mr_trace_critical_path(const mr_trace *trace, mr_trace_path *out_path)
     mr_trace_order_free(&w.order);
     if (w.failed) {
         mr_vec_free(out_path);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a critical path");
+        return mr_no_memory("for a critical path");
     }
     reverse(out_path);
     return MR_OK;

@@ -1,9 +1,9 @@
 /* Which orders the data of a trace need: see data.h.
  *
- * Each span has a clock: of each stream, and of the host, the number of the last span that it comes after. The host comes
- * after what it has waited for, and all that it submits then does, too. A pair of spans can lose its order only where a clock
- * of the changed order is behind that of the trace; or where one of the two has another stream: only those are
- * compared. */
+ * Each span has a clock: of each stream, and of the host, the number of the last span that it comes after. The host
+ * comes after what it has waited for, and all that it submits then does, too. A pair of spans can lose its order only
+ * where a clock of the changed order is behind that of the trace; or where one of the two has another stream: only
+ * those are compared. */
 #include "trace/data.h"
 
 #include <stdlib.h>
@@ -178,7 +178,7 @@ mr_status mr_trace_order_keeps(const mr_trace *trace, const mr_trace_order *whol
         *out_state = compare(&c, asked, moved);
         *out_need = c.need;
     } else {
-        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look at a trace");
+        status = mr_no_memory("to look at a trace");
     }
     free(moved);
     free_clocks(&c.was);

@@ -1,8 +1,9 @@
-/* What the operations of a trace access, and whether a changed order keeps what their data need. Private to this folder.
+/* What the operations of a trace access, and whether a changed order keeps what their data need. Private to this
+ * folder.
  *
  * Two spans conflict if both access the same bytes and one of them writes. Views are compared by their extents, so two
- * interleaved ones count as a conflict, too: an order is kept that may not be needed, and never the reverse. Memory that a
- * kernel reaches through a pointer in its data is not known here. */
+ * interleaved ones count as a conflict, too: an order is kept that may not be needed, and never the reverse. Memory
+ * that a kernel reaches through a pointer in its data is not known here. */
 #ifndef MR_TRACE_DATA_H
 #define MR_TRACE_DATA_H
 
@@ -23,8 +24,8 @@ typedef struct {
     const mr_trace_access *access; /* of the first; NULL: there is none */
 } mr_trace_need;
 
-/* Whether all pairs that conflict and are ordered in the trace are so after the edit. *out_need: one that is not, if possible
- * that of `early` and `late`. */
+/* Whether all pairs that conflict and are ordered in the trace are so after the edit. *out_need: one that is not, if
+ * possible that of `early` and `late`. */
 mr_status mr_trace_order_keeps(const mr_trace *trace, const mr_trace_order *whole,
                                const mr_trace_edit *edit, mr_trace_need asked,
                                mr_trace_order_state *out_state, mr_trace_need *out_need);

@@ -125,6 +125,7 @@ static void change(mr_trace_edit *edit, mr_trace_removal removal) {
         if (removal.holder != MR_TRACE_NONE) edit->spans[removal.holder].synchronous = false;
         span->synchronous = false;
         break;
+    case MR_CAUSE_COLLECTIVE: span->meeting = 0; break;
     case MR_CAUSE_MEMORY: span->held_by = MR_CAUSE_NONE; break;
     case MR_CAUSE_PAGEABLE: edit->unstaged = i; /* fall through */
     case MR_CAUSE_SYNCHRONIZE: remove_host_wait(edit, i, removal.rule); break;
@@ -150,7 +151,7 @@ mr_status mr_trace_edit_make(const mr_trace *trace, mr_trace_removal removal,
     *out_edit = edit;
     if (!edit.spans || !edit.streams) {
         mr_trace_edit_free(out_edit);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look at a trace");
+        return mr_no_memory("to look at a trace");
     }
     if (count) memcpy(edit.spans, mr_trace_spans(trace), count * sizeof *edit.spans);
     for (size_t i = 0; i < streams; i++) edit.streams[i] = *mr_trace_stream_at(trace, (uint32_t)i);

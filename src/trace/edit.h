@@ -1,5 +1,5 @@
-/* The commands of a trace, changed as a person would change the program to be rid of what held an operation up. Private to
- * this folder. The order of the changed program is made from them like that of the trace (order.h). */
+/* The commands of a trace, changed as a person would change the program to be rid of what held an operation up. Private
+ * to this folder. The order of the changed program is made from them like that of the trace (order.h). */
 #ifndef MR_TRACE_EDIT_H
 #define MR_TRACE_EDIT_H
 

@@ -19,31 +19,32 @@ void mr_grid_close(mr_grid *grid) {
 int mr_grid_row(mr_grid *grid) {
     if (grid->rows == grid->row_capacity && !grid->failed) {
         int wanted = grid->row_capacity ? 2 * grid->row_capacity : FIRST_ROWS;
-        mr_cell *grown = realloc(grid->cells, (size_t)wanted * (size_t)grid->width * sizeof *grown);
+        mr_grid_cell *grown =
+            realloc(grid->cells, (size_t)wanted * (size_t)grid->width * sizeof *grown);
         if (grown) {
             grid->cells = grown;
             grid->row_capacity = wanted;
         } else grid->failed = true;
     }
     if (grid->failed) return 0;
-    mr_cell *row = grid->cells + (size_t)grid->rows * (size_t)grid->width;
-    for (int i = 0; i < grid->width; i++) row[i] = (mr_cell){" ", -1, -1, false, false};
+    mr_grid_cell *row = grid->cells + (size_t)grid->rows * (size_t)grid->width;
+    for (int i = 0; i < grid->width; i++) row[i] = (mr_grid_cell){" ", -1, -1, false, false};
     return grid->rows++;
 }
 
 /* NULL outside the page, as after memory ran out. */
-static mr_cell *cell_at(const mr_grid *grid, int row, int column) {
+static mr_grid_cell *cell_at(const mr_grid *grid, int row, int column) {
     if (row >= grid->rows || column < 0 || column >= grid->width) return NULL;
     return &grid->cells[(size_t)row * (size_t)grid->width + (size_t)column];
 }
 
-static bool is_blank(const mr_cell *cell) {
+static bool is_blank(const mr_grid_cell *cell) {
     return strcmp(cell->glyph, " ") == 0 && cell->back < 0;
 }
 
 bool mr_grid_is_free(const mr_grid *grid, int row, int first, int end) {
     for (int i = first; i < end; i++) {
-        const mr_cell *cell = cell_at(grid, row, i);
+        const mr_grid_cell *cell = cell_at(grid, row, i);
         if (!cell || !is_blank(cell)) return false;
     }
     return true;
@@ -55,7 +56,7 @@ bool mr_grid_row_is_empty(const mr_grid *grid, int row) {
 
 void mr_grid_put(mr_grid *grid, int row, int column, const char *glyph, const char *ascii,
                  mr_style style) {
-    mr_cell *cell = cell_at(grid, row, column);
+    mr_grid_cell *cell = cell_at(grid, row, column);
     if (!cell) return;
     strncpy(cell->glyph, grid->ascii ? ascii : glyph, sizeof cell->glyph - 1);
     cell->glyph[sizeof cell->glyph - 1] = '\0';
@@ -113,12 +114,12 @@ int mr_grid_text(mr_grid *grid, int row, int column, int end, const char *text, 
 
 /* ---- output */
 
-static bool looks_like(const mr_cell *a, const mr_cell *b) {
+static bool looks_like(const mr_grid_cell *a, const mr_grid_cell *b) {
     return a->fore == b->fore && a->back == b->back && a->is_dim == b->is_dim &&
            a->is_bold == b->is_bold;
 }
 
-static void write_style(const mr_cell *cell, FILE *out) {
+static void write_style(const mr_grid_cell *cell, FILE *out) {
     fputs("\033[0", out);
     if (cell->is_bold) fputs(";1", out);
     if (cell->is_dim) fputs(";2", out);
@@ -128,8 +129,8 @@ static void write_style(const mr_cell *cell, FILE *out) {
 }
 
 void mr_grid_write_row(const mr_grid *grid, int row, FILE *out) {
-    static const mr_cell plain = {" ", -1, -1, false, false};
-    const mr_cell *cells = cell_at(grid, row, 0), *last = &plain;
+    static const mr_grid_cell plain = {" ", -1, -1, false, false};
+    const mr_grid_cell *cells = cell_at(grid, row, 0), *last = &plain;
     int end = grid->width;
     if (!cells) return;
     while (end > 0 && is_blank(&cells[end - 1])) end--;

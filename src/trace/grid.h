@@ -1,5 +1,5 @@
-/* A page of character cells, as wide as a terminal: text and bars are put at columns, and rows are written out with as few
- * escape sequences as they need. A character outside ASCII is never put where only ASCII is wanted. */
+/* A page of character cells, as wide as a terminal: text and bars are put at columns, and rows are written out with as
+ * few escape sequences as they need. A character outside ASCII is never put where only ASCII is wanted. */
 #ifndef MR_TRACE_GRID_H
 #define MR_TRACE_GRID_H
 
@@ -13,7 +13,7 @@ typedef struct {
     char glyph[5]; /* one character; "": the second column of a wide one; of a fresh row: a blank */
     short back, fore; /* colours of 256, or -1 */
     bool is_dim, is_bold;
-} mr_cell;
+} mr_grid_cell;
 
 typedef struct {
     short fore, back;
@@ -24,7 +24,7 @@ typedef struct {
 #define MR_STYLE_DIM   ((mr_style){-1, -1, true, false})
 
 typedef struct {
-    mr_cell *cells;
+    mr_grid_cell *cells;
     int width, rows;
     int row_capacity;
     bool ascii, color;

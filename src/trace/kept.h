@@ -1,8 +1,8 @@
-/* What a tracer keeps, private to this folder: an entry for each command, in the order of their numbers, and the runs that
- * have been told and may still be undone.
+/* What a tracer keeps, private to this folder: an entry for each command, in the order of their numbers, and the runs
+ * that have been told and may still be undone.
  *
- * Easiest to break: entries are found by the command's number, so they stay sorted by it. A call that runs host functions
- * is told after what these did, with a lower number than they have.
+ * Easiest to break: entries are found by the command's number, so they stay sorted by it. A call that runs host
+ * functions is told after what these did, with a lower number than they have.
  *
  * Two clocks, one axis. The host's times come from `may` and `did`, the device's from `ran`. How long the host stood
  * in a wait is counted by the backend (`mr_machine.host_waits`), because only it knows. On CUDA, runs are told only
@@ -36,15 +36,20 @@ typedef struct {
     mr_name *name;          /* one reference, or NULL */
 } kept_access;
 
+/* No mr_span: one is filled in at each call, and a span has members that only a finished trace knows (indices of spans,
+ * texts of the trace). With a span as its first member it would take 216 bytes for each call in place of 176. */
 typedef struct {
     uint64_t seq;
     uint64_t call, returned, waited, worked;
     uint64_t bytes;
     uint64_t record_seq; /* 0: none */
     uint64_t walls;      /* of a copy: mr_order_walls */
-    const char *name;    /* static, or of: */
-    mr_name *own_name;   /* one reference, or NULL */
-    mr_name *object;     /* the event's; likewise */
+    /* the seq of the first member of the meeting that it takes part in; 0: none */
+    uint64_t meeting;
+    uint16_t host;     /* a rank from 1, or 0 */
+    const char *name;  /* static, or of: */
+    mr_name *own_name; /* one reference, or NULL */
+    mr_name *object;   /* the event's; likewise */
     mr_site where;
     uint32_t stream; /* in kept.streams; MR_TRACE_NONE: none */
     uint32_t blocks;
@@ -119,8 +124,8 @@ mr_status mr_kept_trace(const mr_kept *kept, size_t first, uint64_t began,
                         const mr_trace_facts *facts, const mr_tracer_hazard *hazards,
                         size_t hazard_count, mr_trace **out_trace);
 
-/* cause.c: of spans that were held up by the host, whether it stood in a wait; where the backend named no cause, what the
- * order and the times tell. `spans` in the order of their numbers. */
+/* cause.c: of spans that were held up by the host, whether it stood in a wait; where the backend named no cause, what
+ * the order and the times tell. `spans` in the order of their numbers. */
 mr_status mr_trace_find_causes(mr_span *spans, size_t count, const mr_trace_stream *streams,
                                size_t stream_count);
 

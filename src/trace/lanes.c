@@ -167,8 +167,7 @@ mr_status mr_lanes_create(const mr_trace *trace, mr_lanes *out_lanes) {
     free(counts);
     if (ok) return MR_OK;
     mr_lanes_destroy(out_lanes);
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to draw a trace of %zu operations",
-                   mr_trace_count(trace));
+    return mr_no_memory("to draw a trace of %zu operations", mr_trace_count(trace));
 }
 
 void mr_lanes_destroy(mr_lanes *lanes) {
@@ -180,8 +179,8 @@ void mr_lanes_destroy(mr_lanes *lanes) {
     *lanes = (mr_lanes){0};
 }
 
-/* When what held the span up can have begun to: before the call that asked for it, nothing in the stream waited; and what
- * the host stood in held the stream up from its own call on. */
+/* When what held the span up can have begun to: before the call that asked for it, nothing in the stream waited; and
+ * what the host stood in held the stream up from its own call on. */
 static uint64_t held_since(const mr_span *spans, const mr_span *span) {
     if (span->held_by == MR_CAUSE_HOST) return span->begin; /* it was only late */
     if (span->held_by == MR_CAUSE_SYNCHRONIZE || span->held_by == MR_CAUSE_PAGEABLE)
@@ -248,6 +247,7 @@ void mr_trace_put_object(mr_buffer *out, const mr_trace *trace, const mr_span *s
     X(MEMORY, "waits for memory that was freed: ", NAME)                                           \
     X(HOST_FUNCTION, "waits for host function ", NAME)                                             \
     X(PEER_COPY, "waits for a copy between devices: ", NAME)                                       \
+    X(COLLECTIVE, "waits in a collective for ", NAME)                                              \
     X(CHOOSER, "the chooser took other work first", NOTHING)
 
 const char *mr_trace_cause_words(mr_cause cause, mr_cause_shows *out_shows) {

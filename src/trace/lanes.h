@@ -1,5 +1,5 @@
-/* How a trace is drawn, whatever it is drawn with: which lanes there are, which spans are bars in them, what each bar looks
- * like, and what the time before a bar was spent with. */
+/* How a trace is drawn, whatever it is drawn with: which lanes there are, which spans are bars in them, what each bar
+ * looks like, and what the time before a bar was spent with. */
 #ifndef MR_TRACE_LANES_H
 #define MR_TRACE_LANES_H
 

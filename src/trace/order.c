@@ -22,11 +22,13 @@ typedef struct {
 
 typedef struct {
     const mr_span *spans;
+    size_t count;
     const mr_trace_stream *streams;
     size_t stream_count;
     stream_state *states;
     device_state devices[MOST_DEVICES];
     MR_VEC(mr_trace_edge) edges;
+    MR_VEC(uint32_t) before_meeting; /* by member: the last span of its stream */
     bool failed;
 } maker;
 
@@ -152,6 +154,22 @@ static void wait_for(maker *m, uint32_t i, const mr_order_row *row, uint32_t bef
     }
 }
 
+/* R61: all members begin together, so each comes after the last spans of all their streams. They are told one behind
+ * the other: the streams of those that are still to come have nothing of the meeting yet. */
+static void meet(maker *m, uint32_t i) {
+    const mr_span *span = &m->spans[i];
+    uint32_t first = i;
+    while (first && m->spans[first - 1].meeting == span->meeting) first--;
+    if (first == i) mr_vec_free(&m->before_meeting);
+    for (uint32_t k = first; k < m->count && m->spans[k].meeting == span->meeting; k++) {
+        if (m->spans[k].stream == MR_TRACE_NONE) continue;
+        uint32_t tail = m->states[m->spans[k].stream].tail;
+        if (first == i && !mr_vec_push(&m->before_meeting, tail)) m->failed = true;
+        if (k != i && k - first < m->before_meeting.count)
+            add(m, m->before_meeting.items[k - first], MR_CAUSE_COLLECTIVE);
+    }
+}
+
 static void carry_out(maker *m, uint32_t i) {
     const mr_span *span = &m->spans[i];
     mr_order_facts facts = facts_of(m, span);
@@ -160,6 +178,7 @@ static void carry_out(maker *m, uint32_t i) {
     mr_order_set set;
     for (set = mr_order_find(facts, MR_AT_ENTER, MR_ALLOCATOR); in_stream && set; set &= set - 1)
         enter(m, span, mr_order_first(set));
+    if (in_stream && span->meeting) meet(m, i);
     for (set = mr_order_find(facts, MR_AT_LEAVE, MR_ALLOCATOR); in_stream && set; set &= set - 1)
         leave(m, i, mr_order_first(set));
     set = mr_order_find(facts, MR_AT_CALL, MR_ALLOCATOR) |
@@ -167,15 +186,44 @@ static void carry_out(maker *m, uint32_t i) {
     for (; set; set &= set - 1) wait_for(m, i, mr_order_first(set), before);
 }
 
+#define HOSTS (MR_MEETING_MOST + 1)
+
+/* The last calls of all hosts so far: the outer one's, and by rank from 1. */
+typedef struct {
+    uint32_t last[HOSTS];
+} hosts;
+
+static void forget_ranks(hosts *h) {
+    for (int k = 1; k < HOSTS; k++) h->last[k] = MR_TRACE_NONE;
+}
+
+/* Ranks go on where the outer host has started them, and that goes on when the last rank has ended. */
+static void begin_host(const mr_span *spans, hosts *h, uint16_t host) {
+    if (host && h->last[host] == MR_TRACE_NONE) h->last[host] = h->last[0];
+    if (host) return;
+    for (int k = 1; k < HOSTS; k++) {
+        uint32_t outer = h->last[0], call = h->last[k];
+        if (call == MR_TRACE_NONE) continue;
+        if (outer == MR_TRACE_NONE || spans[outer].returned <= spans[call].returned)
+            h->last[0] = call;
+    }
+    forget_ranks(h);
+}
+
 /* Calls of a host function lie inside the call that runs it. They are told of with higher numbers. */
 static void find_calls_before(const mr_span *spans, size_t count, uint32_t *call_before) {
-    uint32_t last = MR_TRACE_NONE;
+    hosts h = {{MR_TRACE_NONE}};
+    forget_ranks(&h);
     for (size_t i = 0; i < count; i++) {
         call_before[i] = MR_TRACE_NONE;
         if (!spans[i].called) continue;
-        bool inside = last != MR_TRACE_NONE && spans[i].call < spans[last].returned;
+        uint16_t host = spans[i].host < HOSTS ? spans[i].host : 0;
+        begin_host(spans, &h, host);
+        uint32_t last = h.last[host];
+        bool inside = last != MR_TRACE_NONE && spans[last].host == host &&
+                      spans[i].call < spans[last].returned;
         call_before[i] = inside ? call_before[last] : last;
-        if (!inside) last = (uint32_t)i;
+        if (!inside) h.last[host] = (uint32_t)i;
     }
 }
 
@@ -187,12 +235,13 @@ static mr_status fill(maker *m, mr_trace_order *order) {
     order->first[order->count] = m->edges.count;
     order->edges = m->edges.items;
     find_calls_before(m->spans, order->count, order->call_before);
-    return m->failed ? mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the order of a trace") : MR_OK;
+    return m->failed ? mr_no_memory("for the order of a trace") : MR_OK;
 }
 
 mr_status mr_trace_order_make(const mr_span *spans, size_t count, const mr_trace_stream *streams,
                               size_t stream_count, mr_trace_order *out_order) {
     maker m = {.spans = spans,
+               .count = count,
                .streams = streams,
                .stream_count = stream_count,
                .states = malloc((stream_count + 1) * sizeof *m.states)};
@@ -201,7 +250,7 @@ mr_status mr_trace_order_make(const mr_span *spans, size_t count, const mr_trace
                                   .call_before = malloc((count + 1) * sizeof(uint32_t))};
     mr_status status = MR_OK;
     if (!m.states || !out_order->first || !out_order->call_before) {
-        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the order of a trace");
+        status = mr_no_memory("for the order of a trace");
     } else {
         for (size_t s = 0; s < stream_count; s++)
             m.states[s] = (stream_state){MR_TRACE_NONE, MR_TRACE_NONE, MR_TRACE_NONE, false};
@@ -210,6 +259,7 @@ mr_status mr_trace_order_make(const mr_span *spans, size_t count, const mr_trace
         status = fill(&m, out_order);
     }
     free(m.states);
+    mr_vec_free(&m.before_meeting);
     if (status) {
         if (!out_order->edges) mr_vec_free(&m.edges);
         mr_trace_order_free(out_order);

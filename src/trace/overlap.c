@@ -46,18 +46,14 @@ static void merge(busy_list *list) {
     list->count = kept;
 }
 
-static mr_status out_of_memory(void) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look at a trace");
-}
-
 mr_status mr_trace_overlap(const mr_trace *trace, uint32_t stream, uint32_t other,
                            uint64_t *out_time) {
     busy_list a, b;
     *out_time = 0;
-    if (!find_work(trace, stream, &a)) return out_of_memory();
+    if (!find_work(trace, stream, &a)) return mr_no_memory("to look at a trace");
     if (!find_work(trace, other, &b)) {
         mr_vec_free(&a);
-        return out_of_memory();
+        return mr_no_memory("to look at a trace");
     }
     merge(&a);
     merge(&b);
@@ -80,7 +76,7 @@ mr_status mr_trace_idle(const mr_trace *trace, uint32_t stream, mr_trace_gaps *o
     uint64_t end = 0;
     bool failed = false;
     *out_gaps = (mr_trace_gaps){0};
-    if (!find_work(trace, stream, &work)) return out_of_memory();
+    if (!find_work(trace, stream, &work)) return mr_no_memory("to look at a trace");
     for (size_t i = 0; i < work.count && !failed; i++) {
         const busy *piece = &work.items[i];
         if (piece->begin > end) {
@@ -93,5 +89,5 @@ mr_status mr_trace_idle(const mr_trace *trace, uint32_t stream, mr_trace_gaps *o
     mr_vec_free(&work);
     if (!failed) return MR_OK;
     mr_vec_free(out_gaps);
-    return out_of_memory();
+    return mr_no_memory("to look at a trace");
 }

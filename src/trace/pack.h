@@ -1,5 +1,5 @@
-/* Bytes of a trace inside a page: numbers of seven bits a byte, the lowest first, and the whole in base64. The reader is
- * page/data.js. */
+/* Bytes of a trace inside a page: numbers of seven bits a byte, the lowest first, and the whole in base64. The reader
+ * is page/data.js. */
 #ifndef MR_TRACE_PACK_H
 #define MR_TRACE_PACK_H
 

@@ -1,6 +1,6 @@
-/* Replans a trace: see replan.h. The points of a trace (a call, a begin, a return) are gone through in the order in which
- * they happened: each depends only on earlier ones, also when all move. Times come from the trace, the order from what is
- * left of it (edit.h). */
+/* Replans a trace: see replan.h. The points of a trace (a call, a begin, a return) are gone through in the order in
+ * which they happened: each depends only on earlier ones, also when all move. Times come from the trace, the order from
+ * what is left of it (edit.h). */
 #include "trace/replan.h"
 
 #include <stdlib.h>
@@ -96,8 +96,8 @@ static bool is_needed_by_move(const mr_trace_replan *r, uint32_t call) {
     return false;
 }
 
-/* A call that comes right behind another one: not before those that its commands depend on, nor before a wait of the host,
- * which would then wait for them, too. */
+/* A call that comes right behind another one: not before those that its commands depend on, nor before a wait of the
+ * host, which would then wait for them, too. */
 static int64_t earliest_call(const mr_trace_replan *r) {
     const mr_trace_edit *edit = &r->edit;
     int64_t time = r->at[edit->early_after].returned;
@@ -383,7 +383,7 @@ mr_status mr_trace_replan_open(const mr_trace *trace, mr_trace_replan **out_repl
     size_t count = mr_trace_count(trace), streams = mr_trace_stream_count(trace);
     mr_trace_replan *r = calloc(1, sizeof *r);
     *out_replan = NULL;
-    mr_status status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look at a trace");
+    mr_status status = mr_no_memory("to look at a trace");
     if (!r) return status;
     r->trace = trace;
     r->points = malloc((3 * count + 1) * sizeof *r->points);

@@ -1,9 +1,9 @@
 /* The same trace without one of the things that held it up: when would its spans have begun? Private to this folder.
  *
  * Lengths are those of the trace: of each span on the device, of each call of the host without its waits. What follows
- * from the order is worked out anew: a span begins when all that it comes after is done, and not before its call; a call
- * that waits returns when what it waits for is done. So removing one wait may show the next one. Two things are taken over as
- * they were: which span had an engine before which, and delays that nothing explains.
+ * from the order is worked out anew: a span begins when all that it comes after is done, and not before its call; a
+ * call that waits returns when what it waits for is done. So removing one wait may show the next one. Two things are
+ * taken over as they were: which span had an engine before which, and delays that nothing explains.
  *
  * With nothing removed the times are exactly those of the trace.
  *
@@ -36,7 +36,8 @@ int64_t mr_trace_replan_begin(const mr_trace_replan *replan, uint32_t span);
 int64_t mr_trace_replan_ready(const mr_trace_replan *replan, uint32_t span);
 int64_t mr_trace_replan_end(const mr_trace_replan *replan); /* of all */
 bool mr_trace_replan_is_gone(const mr_trace_replan *replan, uint32_t span);
-/* room.c: whether the engines had room for what moved, up to the begin of `span`; where they had not, a begin is a guess. */
+/* room.c: whether the engines had room for what moved, up to the begin of `span`; where they had not, a begin is a
+ * guess. */
 mr_status mr_trace_replan_fits(const mr_trace_replan *replan, uint32_t span, bool *out_fits);
 
 #endif

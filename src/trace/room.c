@@ -124,5 +124,5 @@ mr_status mr_trace_replan_fits(const mr_trace_replan *r, uint32_t span, bool *ou
                     all_have_room(facts, list, list_pieces(r, span, true, list), active);
     free(list);
     free(active);
-    return ok ? MR_OK : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look at a trace");
+    return ok ? MR_OK : mr_no_memory("to look at a trace");
 }

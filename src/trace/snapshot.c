@@ -1,5 +1,5 @@
-/* Makes a trace of what a tracer has kept: see kept.h. What refers to a command by its number refers to a span by its index
- * here. */
+/* Makes a trace of what a tracer has kept: see kept.h. What refers to a command by its number refers to a span by its
+ * index here. */
 #include <string.h>
 
 #include "trace/builder.h"
@@ -74,6 +74,8 @@ static mr_span span_of(const draft *d, const row *r) {
                     .host_waited = entry->waited > 0,
                     .synchronous = entry->synchronous,
                     .walls = entry->walls,
+                    .meeting = entry->meeting,
+                    .host = entry->host,
                     .bytes = entry->bytes,
                     .blocks = entry->blocks ? entry->blocks : times->blocks,
                     .record = index_of(d, entry->record_seq),
@@ -81,6 +83,8 @@ static mr_span span_of(const draft *d, const row *r) {
     if (entry->called) {
         span.call = since(d, entry->call);
         span.returned = since(d, entry->returned);
+        /* A call of a rank may have ended on the clock of another rank, which is behind. */
+        if (span.returned < span.call) span.returned = span.call;
         span.waited = entry->waited;
         span.worked = entry->worked;
     }
@@ -199,7 +203,7 @@ mr_status mr_kept_trace(const mr_kept *kept, size_t first, uint64_t began,
                .streams = malloc((kept->streams.count + 1) * sizeof *d.streams),
                .began = began};
     *out_trace = NULL;
-    mr_status status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a trace");
+    mr_status status = mr_no_memory("for a trace");
     if (d.rows && d.spans && d.streams) {
         mr_error_destroy(status);
         collect(&d, kept, first);

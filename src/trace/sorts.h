@@ -1,8 +1,9 @@
-/* What many spans of a trace have in common: name, line, stream. A loop of a million steps has a few dozen of these, so a page
- * holds each once, and of a span only its number. */
+/* What many spans of a trace have in common: name, line, stream. A loop of a million steps has a few dozen of these, so
+ * a page holds each once, and of a span only its number. */
 #ifndef MR_TRACE_SORTS_H
 #define MR_TRACE_SORTS_H
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "trace/lanes.h"
 
@@ -16,9 +17,8 @@ typedef struct {
 
 typedef struct {
     MR_VEC(mr_sort) list;
-    uint32_t *of; /* of each span: which it is */
-    uint32_t *slots;
-    size_t capacity;
+    uint32_t *of;             /* of each span: which it is */
+    MR_MAP(uint32_t) numbers; /* in the list, by hash */
 } mr_sorts;
 
 mr_status mr_sorts_create(const mr_trace *trace, mr_sorts *out_sorts);

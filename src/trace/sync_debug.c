@@ -1,5 +1,6 @@
-/* The observer that names hidden waits: see sync_debug.h. What waits by its kind is known before it is done, so that it can
- * be refused; all else that made the host wait is known by the time that passed.
+/* The observer that names hidden waits: see sync_debug.h. A call that waits by its kind is known
+ * before it is done, so that it can be refused; all else that made the host wait is known by the
+ * time that passed.
  *
  * A copy that ends with a wait of its own is two commands of one place: the place is told once. */
 #include "trace/sync_debug.h"
@@ -150,7 +151,7 @@ mr_status mr_sync_debug_create(mr_machine *machine,
                                void (*tell_wait)(void *context, const mr_hidden_wait *wait),
                                void *context, mr_sync_debug **out_debug) {
     mr_sync_debug *d = *out_debug = calloc(1, sizeof *d);
-    if (!d) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for mr.sync_debug");
+    if (!d) return mr_no_memory("for mr.sync_debug");
     *d = (mr_sync_debug){.observer = {.name = "sync-debug", .may = may, .did = did},
                          .machine = machine,
                          .tell = tell_wait,

@@ -1,8 +1,8 @@
-/* The lanes of a trace as characters: a bar for each operation, what held a bar up before it, arrows from records to the waits
- * that they end. lanes.h says what is drawn, grid.h puts it at columns.
+/* The lanes of a trace as characters: a bar for each operation, what held a bar up before it, arrows from records to
+ * the waits that they end. lanes.h says what is drawn, grid.h puts it at columns.
  *
- * Easiest to break: two bars never share a cell. What is too short for one of its own is drawn together with its
- * neighbours, as one bar that says how many they are. */
+ * Easiest to break: two bars never share a cell. Spans that are too short for a bar of their own
+ * share one with their neighbours. It says how many they are. */
 #include "trace/terminal.h"
 #include "base/number.h"
 
@@ -23,7 +23,8 @@ mr_style mr_terminal_color(const mr_terminal_view *view, int color) {
 
 /* ---- bars */
 
-/* Puts `text` into the middle of the columns; a part of it if there is room for some of it. True: all of it is there. */
+/* Puts `text` into the middle of the columns; a part of it if there is room for some of it. True: all of it is
+ * there. */
 static bool put_label(mr_terminal_view *v, int row, int first, int end, const char *text,
                       mr_style style, int margin) {
     int width = mr_grid_text_width(&v->grid, text), room = end - first - 2 * margin;
@@ -80,7 +81,8 @@ static void note_names(mr_terminal_view *v, const mr_lane *lane, int row, const 
 static const char *const blocks[] = {"▁", "▁", "▂", "▃", "▄", "▅", "▆", "▇"};
 static const char *const dots[] = {".", ".", ".", ":", ":", ":", ":", "+"};
 
-/* A single span fills its cells. Several that are drawn as one fill so much of the cells' height as they take of the time. */
+/* A single span fills its cells. Several that are drawn as one fill so much of the cells' height as they take of the
+ * time. */
 static void fill_cells(mr_terminal_view *v, int row, const mr_bar *g, mr_style full) {
     const mr_look_text *look = &mr_looks[g->look];
     int eighths = mr_bar_coverage(g, &v->axis);
@@ -351,6 +353,6 @@ mr_status mr_terminal_draw(mr_terminal_view *v) {
     }
     draw_arrows(v, true);
     draw_arrows(v, false);
-    if (v->grid.failed) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to draw a trace");
+    if (v->grid.failed) return mr_no_memory("to draw a trace");
     return MR_OK;
 }

@@ -1,5 +1,5 @@
-/* What a terminal shows of one trace, private to this folder: terminal.c draws the lanes into a grid, write_terminal.c writes
- * the grid and the lists below it. */
+/* What a terminal shows of one trace, private to this folder: terminal.c draws the lanes into a grid, write_terminal.c
+ * writes the grid and the lists below it. */
 #ifndef MR_TRACE_TERMINAL_H
 #define MR_TRACE_TERMINAL_H
 
@@ -32,7 +32,8 @@ typedef struct {
     mr_terminal_entries names, gaps; /* what did not fit */
 } mr_terminal_view;
 
-/* Axis, lanes and arrows into the grid of a view whose other members are set; fills in what the legend and the lists need. */
+/* Axis, lanes and arrows into the grid of a view whose other members are set; fills in what the legend and the lists
+ * need. */
 mr_status mr_terminal_draw(mr_terminal_view *v);
 
 /* The style of a colour of 256, where there are colours. */

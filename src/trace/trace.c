@@ -1,5 +1,5 @@
-/* A trace as it is kept: arrays of spans, streams and hazards, and the texts that they point to. Whoever records spans is
- * elsewhere. A trace does not change after mr_trace_builder_finish, so its readers need no lock and no copy. */
+/* A trace as it is kept: arrays of spans, streams and hazards, and the texts that they point to. Whoever records spans
+ * is elsewhere. A trace does not change after mr_trace_builder_finish, so its readers need no lock and no copy. */
 #include "trace/builder.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ mr_status mr_trace_builder_create(mr_trace_builder **out_builder) {
     *out_builder = NULL;
     if (!trace) {
         free(builder);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a trace");
+        return mr_no_memory("for a trace");
     }
     trace->refs = 1;
     trace->texts.most = SIZE_MAX; /* they are freed with the trace */
@@ -59,7 +59,7 @@ const char *mr_trace_builder_text(mr_trace_builder *builder, const char *text) {
 }
 
 static mr_status no_room(size_t count, const char *what) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a trace of more than %zu %s", count, what);
+    return mr_no_memory("for a trace of more than %zu %s", count, what);
 }
 
 mr_status mr_trace_builder_stream(mr_trace_builder *builder, const mr_trace_stream *stream,
@@ -117,10 +117,6 @@ mr_status mr_trace_builder_finish(mr_trace_builder *builder, const mr_trace_fact
 }
 
 /* ---- reading */
-
-void mr_trace_retain(const mr_trace *trace) {
-    ((mr_trace *)trace)->refs++; /* the count is no part of what it tells */
-}
 
 void mr_trace_release(const mr_trace *trace) {
     mr_trace *counted = (mr_trace *)trace;

@@ -1,8 +1,9 @@
 /* Traces: what the host asked for, and when the devices carried it out.
  *
- * A tracer is an observer. For each command it keeps one span: who asked for it, when the host made the call, and when and
- * on which engine the device carried it out. A trace is what it has kept, complete and without a pointer to the machine:
- * it can be read, compared and written to a file after everything else is gone. It does not change after it was made.
+ * A tracer is an observer. For each command it keeps one span: who asked for it, when the host made the call, and when
+ * and on which engine the device carried it out. A trace is what it has kept, complete and without a pointer to the
+ * machine: it can be read, compared and written to a file after everything else is gone. It does not change after it
+ * was made.
  *
  * Times are nanoseconds since the trace began, on one axis for the host and all devices. On the virtual GPU they are
  * exact and the same in every run. On CUDA they are what the driver measured (mr_trace_facts.how says by which means).
@@ -31,7 +32,8 @@ typedef struct {
 } mr_tracer_hazard;
 
 /* What has been traced so far, as a trace of its own; the tracer goes on. From span `first` (mr_tracer_count then) on,
- * with times from its call. Work that is still pending is in it, without times. Waits for nothing; a simulated device is brought to the host's present. */
+ * with times from its call. Work that is still pending is in it, without times. Waits for nothing; a simulated device
+ * is brought to the host's present. */
 mr_status mr_tracer_snapshot(mr_tracer *tracer, uint64_t first, const mr_tracer_hazard *hazards,
                              size_t hazard_count, mr_trace **out_trace);
 /* How places are named in later snapshots: the context must outlive the tracer. */
@@ -43,7 +45,6 @@ void mr_tracer_stop(mr_tracer *tracer); /* and frees it; accepts NULL */
 
 /* ---- traces */
 
-void mr_trace_retain(const mr_trace *trace);
 void mr_trace_release(const mr_trace *trace); /* accepts NULL */
 
 #define MR_TRACE_NONE UINT32_MAX /* no span, no stream */
@@ -53,22 +54,26 @@ typedef struct {
     mr_command_id kind;
     mr_engine engine; /* NONE: nothing of the device; a kernel or copy otherwise */
     const char *name; /* "add_" */
-    const char *
-        object; /* of records, waits and what the host does with an event: the event's name; or NULL */
+    /* of records, waits and what the host does with an event: the event's name; or NULL */
+    const char *object;
     mr_site where;   /* the script's line; where.file NULL: nobody's */
     uint64_t seq;    /* the command's number, as in hazard reports */
     uint32_t stream; /* index, see mr_trace_stream_at; MR_TRACE_NONE: the host itself */
     int device;      /* of its stream, or that the host waited for; -1: none */
     bool called;     /* `call` and `returned` are known */
-    bool
-        ran; /* `ready`, `begin` and `end` are known. The device had carried it out when the trace was made */
-    bool host_waited;        /* the host stood in the call until a device had done something */
-    bool synchronous;        /* a copy that the script asked to wait for (R20) */
-    uint64_t walls;          /* with it, between devices: mr_order_walls; else 0 */
-    uint64_t call, returned; /* the host's clock around the call */
+    /* `ready`, `begin` and `end` are known. The device had carried it out when the trace was
+     * made */
+    bool ran;
+    bool host_waited; /* the host stood in the call until a device had done something */
+    bool synchronous; /* a copy that the script asked to wait for (R20) */
+    uint64_t walls;   /* with it, between devices: mr_order_walls; else 0 */
+    /* the seq of the first member of the collective that it is part of; 0: none */
+    uint64_t meeting;
+    uint16_t host;           /* whose call it is: a rank from 1 (collective/ranks.h), or 0 */
+    uint64_t call, returned; /* that host's clock around the call */
     uint64_t waited;         /* how much of it the host stood waiting for a device */
-    uint64_t
-        worked; /* how much of it the host copied, filled or pinned memory, where that is known */
+    /* how much of it the host copied, filled or pinned memory, where that is known */
+    uint64_t worked;
     uint64_t ready, begin, end; /* the device's; equal for records and waits */
     uint64_t bytes;             /* of a copy; of an operation: what its operands span */
     uint32_t blocks;            /* thread blocks, or 0: not known */

@@ -51,7 +51,8 @@ static kept_entry *last_call(mr_tracer *t, const mr_host_times *times) {
     return last && last->called && times->begin >= last->returned ? last : NULL;
 }
 
-/* With launch-blocking (R52) the host waits for a command after it was told, and its own work on memory it does then. */
+/* With launch-blocking (R52) the host waits for a command after it was told, and its own work on memory it does
+ * then. */
 static void end_last_call_later(mr_tracer *t) {
     const mr_host_times *waits = &t->machine->host_waits, *works = &t->machine->host_works;
     kept_entry *last;
@@ -125,6 +126,8 @@ static void describe(mr_tracer *t, kept_entry *entry, const mr_command *command)
     entry->where = command->where;
     entry->stream = mr_kept_stream(&t->kept, command->stream);
     entry->device = command->stream ? command->stream->device->index : -1;
+    entry->host = command->machine->rank;
+    entry->meeting = command->meeting ? command->seq - command->member : 0;
     switch (mr_command_kinds[command->kind].part) {
     case MR_PART_OP: entry->blocks = command->u.op.params.blocks; break;
     case MR_PART_COPY:
@@ -137,7 +140,10 @@ static void describe(mr_tracer *t, kept_entry *entry, const mr_command *command)
         break;
     case MR_PART_DEVICE: entry->device = command->u.device->index; break;
     case MR_PART_MEMORY: entry->bytes = command->u.storage->bytes; return;
-    default: break;
+    case MR_PART_NONE:
+    case MR_PART_HOST:
+    case MR_PART_FAULT:
+    case MR_PART_ACCOUNT: break;
     }
     entry->bytes = bytes_of(command);
     mr_kept_note_accesses(&t->kept, entry, command);
@@ -199,7 +205,7 @@ static void went_back(mr_observer *observer, uint64_t runs_told) {
 mr_status mr_tracer_start(mr_machine *machine, size_t most_spans, mr_tracer **out_tracer) {
     *out_tracer = NULL;
     mr_tracer *t = calloc(1, sizeof *t);
-    if (!t) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a trace");
+    if (!t) return mr_no_memory("for a trace");
     *t = (mr_tracer){
         .observer = {.name = "tracer", .may = may, .did = did, .ran = ran, .went_back = went_back},
         .machine = machine,
@@ -290,8 +296,7 @@ mr_status mr_tracer_snapshot(mr_tracer *t, uint64_t first, const mr_tracer_hazar
     catch_up(t);
     end_last_call_later(t);
     if (t->kept.out_of_memory)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a trace of more than %zu operations",
-                       kept_count(&t->kept));
+        return mr_no_memory("for a trace of more than %zu operations", kept_count(&t->kept));
     mr_trace_facts facts = facts_of(t);
     uint64_t gone = t->kept.forgotten;
     facts.forgotten = gone > first ? gone - first : 0;

@@ -79,7 +79,7 @@ static mr_status ask_rules(question *q, bool *out_found) {
         *out_found = find_way(q, next_of, queue);
         if (*out_found) take_step(q, next_of);
     } else {
-        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look at a trace");
+        status = mr_no_memory("to look at a trace");
     }
     free(next_of);
     free(queue);
@@ -243,9 +243,9 @@ static void say_meanwhile(const question *q, uint32_t from, uint32_t to, char *o
     if (end <= begin) return;
     uint64_t between = end - begin > in_calls ? end - begin - in_calls : 0;
     mr_text_format(out, size,
-                   "; between both calls it made %u others, which took %.3f ms, and %.3f ms were "
+                   "; between both calls it made %u other%s, which took %.3f ms, and %.3f ms were "
                    "the script's own",
-                   calls, ms(in_calls), ms(between));
+                   calls, calls == 1 ? "" : "s", ms(in_calls), ms(between));
 }
 
 /* What to do about a late call: the answer is either a place for it, or fewer calls. */
@@ -321,6 +321,12 @@ static void say_cause(const question *q, char *out, size_t size) {
         mr_text_format(
             out, size, "a synchronous copy between devices orders all streams of both (R60): %s%s",
             holder.text, proposes(q) ? ". Make it asynchronous (non_blocking=true)" : "");
+        break;
+    case MR_CAUSE_COLLECTIVE:
+        mr_text_format(out, size,
+                       "the ranks of a collective run together (R61): %s is part of one that also "
+                       "comes after %s",
+                       name_of(&q->spans[q->removal.span]).text, holder.text);
         break;
     case MR_CAUSE_MULTIPROCESSORS:
         mr_text_format(

@@ -40,7 +40,7 @@ typedef struct {
 static mr_status write_format(void *context, FILE *file) {
     const job *j = context;
     mr_sink *sink = malloc(sizeof *sink);
-    if (!sink) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to write a trace");
+    if (!sink) return mr_no_memory("to write a trace");
     sink->file = file;
     sink->used = 0;
     sink->failed = false;

@@ -1,5 +1,5 @@
-/* The trace-event format, which Perfetto and chrome://tracing open, in the words of PyTorch's profiler: what reads its traces
- * reads these. A process for the host and one for each device, a thread for each stream.
+/* The trace-event format, which Perfetto and chrome://tracing open, in the words of PyTorch's profiler: what reads its
+ * traces reads these. A process for the host and one for each device, a thread for each stream.
  *
  * Easiest to break: the slices of one thread must nest. A stream whose measured times overlap gets a second thread. */
 #include "trace/formats.h"
@@ -33,8 +33,11 @@ static const char *runtime_name(const mr_span *span) {
     case MR_COMMAND_EVENT_QUERY: return "cudaEventQuery";
     case MR_COMMAND_STREAM_CREATE: return "cudaStreamCreateWithPriority";
     case MR_COMMAND_STREAM_CLOSE: return "cudaStreamDestroy";
-    default: return NULL;
+    case MR_COMMAND_FAULT:
+    case MR_COMMAND_HOST_ACCESS:
+    case MR_COMMAND_RESET: MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
     }
+    return NULL;
 }
 
 static const char *category(const mr_span *span) {
@@ -111,7 +114,7 @@ static void write_call(chrome *c, const mr_span *span) {
     mr_sink_text(c->sink, HOST_PLACE);
     put_interval(c->sink, span->call, span->returned);
     put_count(c->sink, ",\"args\":{\"correlation\":", span->seq);
-    /* What the device does is described there. */
+    /* The work of the device is described there. */
     if (!span->ran) {
         mr_sink_text(c->sink, ",\"operation\":");
         mr_sink_json(c->sink, span->name);
@@ -220,7 +223,7 @@ static void write_one_wait(chrome *c, const mr_span *span, progress *at) {
 
 static mr_status write_waits(chrome *c, const mr_lanes *lanes) {
     progress *all = calloc(mr_trace_stream_count(c->trace) + 1, sizeof *all);
-    if (!all) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to write a trace");
+    if (!all) return mr_no_memory("to write a trace");
     for (size_t i = 1; i < lanes->count; i++) all[lanes->items[i].stream].lane = &lanes->items[i];
     for (size_t i = 0; i < mr_trace_count(c->trace); i++) {
         const mr_span *span = &mr_trace_spans(c->trace)[i];
@@ -298,9 +301,8 @@ mr_status mr_write_chrome(const mr_writing *writing, mr_sink *sink) {
     size_t streams = mr_trace_stream_count(writing->trace);
     chrome c = {writing->trace, sink, calloc(streams + 1, sizeof *c.threads), true};
     mr_lanes lanes = {0};
-    mr_status status = c.threads
-                           ? mr_lanes_create(writing->trace, &lanes)
-                           : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for %zu streams", streams);
+    mr_status status = c.threads ? mr_lanes_create(writing->trace, &lanes)
+                                 : mr_no_memory("for %zu streams", streams);
     if (!status) {
         for (uint32_t i = 0; i < streams; i++) {
             const mr_trace_stream *stream = mr_trace_stream_at(writing->trace, i);

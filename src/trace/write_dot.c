@@ -1,6 +1,6 @@
-/* The order of a program as a graph for Graphviz: what comes after what by the rules, whatever the times were. Operations are
- * in a column for each stream; an edge that an event or the default stream makes is labelled. What orders nothing that
- * anybody sees (allocations, queries) is left out. */
+/* The order of a program as a graph for Graphviz: what comes after what by the rules, whatever the times were.
+ * Operations are in a column for each stream; an edge that an event or the default stream makes is labelled. What
+ * orders nothing that anybody sees (allocations, queries) is left out. */
 #include "trace/formats.h"
 
 #include <stdlib.h>
@@ -15,8 +15,8 @@ typedef struct {
     mr_trace_order order;
     uint32_t *last;     /* of each stream: its last node so far */
     uint32_t last_wait; /* of the host */
-    uint32_t
-        *after_wait; /* of each stream: the wait of the host that its last node was drawn behind */
+    /* of each stream: the wait of the host that its last node was drawn behind */
+    uint32_t *after_wait;
 } graph;
 
 static bool is_host_wait(const mr_span *span) {
@@ -32,8 +32,10 @@ static bool is_node(const mr_span *span) {
     case MR_COMMAND_WAIT:
     case MR_COMMAND_HOST_FUNCTION:
     case MR_COMMAND_FAULT: return span->stream != MR_TRACE_NONE;
-    default: return is_host_wait(span);
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
     }
+    return is_host_wait(span);
 }
 
 static const mr_span *span_at(const graph *g, uint32_t i) {
@@ -157,8 +159,7 @@ mr_status mr_write_dot(const mr_writing *writing, mr_sink *sink) {
     g.last = malloc((streams + 1) * sizeof *g.last);
     g.after_wait = malloc((streams + 1) * sizeof *g.after_wait);
     mr_status status = MR_OK;
-    if (!g.last || !g.after_wait)
-        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for %zu streams", streams);
+    if (!g.last || !g.after_wait) status = mr_no_memory("for %zu streams", streams);
     for (size_t i = 0; !status && i < streams; i++) g.last[i] = g.after_wait[i] = MR_TRACE_NONE;
     if (!status)
         status =

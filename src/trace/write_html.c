@@ -1,8 +1,8 @@
-/* A page to look at a trace, or at two of them, in one file: the frame, style and script of src/trace/page, which the binary
- * carries, and the trace as data. page/data.js reads what is written here.
+/* A page to look at a trace, or at two of them, in one file: the frame, style and script of src/trace/page, which the
+ * binary carries, and the trace as data. page/data.js reads what is written here.
  *
- * Easiest to break: the order of the numbers of a span (put_span), which data.js reads in the same one; and that texts of
- * the user's go out by mr_sink_json and mr_sink_xml only, which leave no `<` in them. */
+ * Easiest to break: the order of the numbers of a span (put_span), which data.js reads in the same one; and that texts
+ * of the user's go out by mr_sink_json and mr_sink_xml only, which leave no `<` in them. */
 #include "trace/formats.h"
 
 #include <stdlib.h>
@@ -222,7 +222,7 @@ static mr_status put_spans(page *p, int number) {
     if (!pack || !last.stream_end) {
         free(pack);
         free(last.stream_end);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to write a trace");
+        return mr_no_memory("to write a trace");
     }
     pack->sink = p->sink;
     pack->used = 0;
@@ -286,7 +286,7 @@ static mr_status put_page(page *p) {
         rest = mark + strlen(marks[i].mark);
     }
     mr_sink_text(p->sink, rest);
-    return p->failed ? mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to write a trace") : MR_OK;
+    return p->failed ? mr_no_memory("to write a trace") : MR_OK;
 }
 
 mr_status mr_write_html(const mr_writing *writing, mr_sink *sink) {

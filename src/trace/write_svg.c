@@ -1,5 +1,6 @@
-/* A picture of a trace, for slides and documents: lanes, bars with names, arrows from records to waits, hazards. It needs no
- * script and no font of its own. Bars that share a pixel are one rectangle, so that a long trace is a small file, too. */
+/* A picture of a trace, for slides and documents: lanes, bars with names, arrows from records to waits, hazards. It
+ * needs no script and no font of its own. Bars that share a pixel are one rectangle, so that a long trace is a small
+ * file, too. */
 #include "trace/formats.h"
 
 #include <stdlib.h>
@@ -247,7 +248,7 @@ static mr_status picture_open(picture *p, const mr_trace *trace, mr_sink *sink, 
     p->axis = (mr_axis){MARGIN + LABEL, PLOT, duration ? duration : 1};
     MR_TRY(mr_lanes_create(trace, &p->lanes));
     p->top = calloc(p->lanes.count, sizeof *p->top);
-    if (!p->top) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to draw a trace");
+    if (!p->top) return mr_no_memory("to draw a trace");
     place_lanes(p, top);
     return MR_OK;
 }

@@ -1,4 +1,5 @@
-/* A trace on a terminal: the lanes of terminal.h, a title above them, and below them the legend and what did not fit. */
+/* A trace on a terminal: the lanes of terminal.h, a title above them, and below them the legend and what did not
+ * fit. */
 #include "trace/writers.h"
 
 #include <inttypes.h>
@@ -34,7 +35,7 @@ static mr_status view_open(mr_terminal_view *v, const mr_trace *trace,
     mr_grid_open(&v->grid, width, options->ascii, options->color);
     MR_TRY(mr_lanes_create(trace, &v->lanes));
     v->lane_row = calloc(v->lanes.count, sizeof *v->lane_row);
-    if (!v->lane_row) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to draw a trace");
+    if (!v->lane_row) return mr_no_memory("to draw a trace");
     int label = label_width(v);
     v->axis.first = (label > least_label ? label : least_label) + 2;
     v->axis.width = width - v->axis.first - BUSY_WIDTH;
@@ -303,5 +304,5 @@ mr_status mr_trace_print_both(const mr_trace *before, const mr_trace *after,
                 is < was ? "less" : "more", times);
     bool failed = text.failed;
     mr_buffer_free(&text);
-    return failed ? mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to print a trace") : MR_OK;
+    return failed ? mr_no_memory("to print a trace") : MR_OK;
 }

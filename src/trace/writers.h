@@ -1,5 +1,5 @@
-/* Writing a trace: to a terminal, or to a file in one of several formats. A writer reads nothing but the trace (and, for
- * HTML, the scripts that its lines are in), so any program can be written at any time. */
+/* Writing a trace: to a terminal, or to a file in one of several formats. A writer reads nothing but the trace (and,
+ * for HTML, the scripts that its lines are in), so any program can be written at any time. */
 #ifndef MR_TRACE_WRITERS_H
 #define MR_TRACE_WRITERS_H
 
@@ -26,8 +26,9 @@ typedef const char *(*mr_trace_source)(void *context, const char *file, size_t *
 /* Whether a path has one of the endings of mr_trace_save: NULL, or its error. */
 mr_status mr_trace_can_save(const char *path);
 
-/* By the ending of `path`: .html .json (Chrome and Perfetto) .svg .dot .csv .spans.json. Other endings: INVALID_ARGUMENT
- * with the list. The file appears complete or not at all. `before` NULL, or a trace to compare with (HTML, SVG). */
+/* By the ending of `path`: .html .json (Chrome and Perfetto) .svg .dot .csv .spans.json. Other endings:
+ * INVALID_ARGUMENT with the list. The file appears complete or not at all. `before` NULL, or a trace to compare with
+ * (HTML, SVG). */
 mr_status mr_trace_save(const mr_trace *trace, const mr_trace *before, const char *path,
                         mr_trace_source source, void *context);
 

@@ -24,14 +24,14 @@ int mr_bin_of(uint64_t size) {
     return (log - 2) * 8 + (int)(granules >> (log - 3) & 7);
 }
 
-block *mr_bins_first(const bins *list, int bin) {
+static block *bins_first(const bins *list, int bin) {
     return list->occupied[bin / 64] >> bin % 64 & 1 ? list->first[bin] : NULL;
 }
 
 void mr_bins_insert(bins *list, block *b) {
     int bin = mr_bin_of(b->size);
     b->previous = NULL;
-    b->next = mr_bins_first(list, bin);
+    b->next = bins_first(list, bin);
     if (b->next) b->next->previous = b;
     list->first[bin] = b;
     list->occupied[bin / 64] |= (uint64_t)1 << bin % 64;
@@ -57,7 +57,7 @@ int mr_bins_next(const bins *list, int bin) {
 block *mr_bins_find(const bins *list, uint64_t size) {
     int bin = mr_bin_of(size), looked = 0;
     block *best = NULL;
-    for (block *b = mr_bins_first(list, bin); b && looked < LOOK; b = b->next, looked++)
+    for (block *b = bins_first(list, bin); b && looked < LOOK; b = b->next, looked++)
         if (b->size >= size && (!best || b->size < best->size)) best = b;
     if (best) return best;
     bin = mr_bins_next(list, bin + 1); /* anything there is large enough */
@@ -194,7 +194,7 @@ mr_status mr_pool_open(pool *p, vdevice *device) {
                 .undo = &gpu->undo,
                 .device = device};
     mr_slab_init_in(&p->blocks, &gpu->region, sizeof(block), 64);
-    return p->space ? MR_OK : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a memory pool");
+    return p->space ? MR_OK : mr_no_memory("for a memory pool");
 }
 
 static void drop_blocks(pool *p) {
@@ -214,7 +214,7 @@ mr_status mr_pool_set_limit(pool *p, uint64_t address, uint64_t spread, uint64_t
     p->space->arena.limit = limit / BLOCK_GRANULE * BLOCK_GRANULE;
     memset(&p->space->unreserved, 0, sizeof p->space->unreserved);
     lay_out(p);
-    return p->lowest ? MR_OK : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a memory pool");
+    return p->lowest ? MR_OK : mr_no_memory("for a memory pool");
 }
 
 void mr_pool_forget(pool *p) {

@@ -114,6 +114,7 @@ static void hide_free_objects(const vgpu *gpu) {
     mr_slab_hide_free(&gpu->bodies);
     mr_slab_hide_free(&gpu->chunks);
     mr_slab_hide_free(&gpu->caches);
+    mr_slab_hide_free(&gpu->meet_slab);
     for (int i = 0; i < gpu->device_count; i++) mr_slab_hide_free(&gpu->devices[i].pool.blocks);
 }
 

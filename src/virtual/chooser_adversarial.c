@@ -92,7 +92,7 @@ static void tidy(adversarial_chooser *a) {
     if (a->spans.count < 4 * WINDOW) return;
     for (size_t i = 0; i < a->spans.count; i++)
         if (a->spans.items[i].work) a->spans.items[kept++] = a->spans.items[i];
-    /* What is pending beyond the window is too old to be looked at. */
+    /* Pending work beyond the window is too old to be looked at. */
     size_t surplus = kept > 2 * WINDOW ? kept - 2 * WINDOW : 0;
     memmove(a->spans.items, a->spans.items + surplus, (kept - surplus) * sizeof *a->spans.items);
     a->spans.count = kept - surplus;
@@ -131,11 +131,16 @@ static bool writes_host_memory(const work *w) {
     return false;
 }
 
-/* The first thing to do on the way to `w`; NULL: that would make something lazy run. */
+/* It is never chosen: a marker, or a member of a meeting that the last member carries out. */
+static bool is_passive(const work *w) {
+    return mr_command_is(w->command, MR_TRAIT_MARKER) || mr_command_waits_for_others(w->command);
+}
+
+/* The first thing to do on the way to `w`; NULL: that would make something lazy run, or is still to be submitted. */
 static work *way_to(work *w, bool lazy_too) {
     for (work *before; (before = mr_virtual_newest_predecessor(w)); w = before)
         if (!lazy_too && writes_host_memory(before)) return NULL;
-    return w;
+    return mr_command_waits_for_others(w->command) ? NULL : w;
 }
 
 static bool is_candidate(const work *w, phase of) {
@@ -147,7 +152,7 @@ static bool is_candidate(const work *w, phase of) {
 
 /* Markers are no candidates, and are completed without being chosen: the cursor must not rest on one. */
 static work *skip_markers(work *w) {
-    while (w && mr_command_is(w->command, MR_TRAIT_MARKER)) w = w->older;
+    while (w && is_passive(w)) w = w->older;
     return w;
 }
 
@@ -177,13 +182,18 @@ static work *choose(adversarial_chooser *a, work *goal) {
         if (a->now.conflicts && (w = next_candidate(a))) return w;
         enter(a, GOAL);
     }
-    if (goal) return way_to(goal, true);
+    if (goal && (w = way_to(goal, true))) return w;
     if (a->now.phase == GOAL) enter(a, REST);
     if (a->now.phase == REST) {
         if ((w = next_candidate(a))) return w;
         enter(a, LAZY);
     }
-    return a->gpu->oldest; /* its predecessors are older, so there are none */
+    for (w = a->gpu->oldest; w;
+         w = w->newer) { /* the oldest, as its predecessors are older; or the first that can */
+        work *first = way_to(w, true);
+        if (first) return first;
+    }
+    return NULL;
 }
 
 /* ---- the chooser */
@@ -194,18 +204,29 @@ static void leave_behind(adversarial_chooser *a, const work *w) {
     forget_spans(a, w->command->seq);
 }
 
-static bool offer(mr_chooser *chooser, const mr_step *step) {
+/* The step of `w`, which with a meeting's last member is that of all members: no other step completes them. */
+static void leave_step_behind(adversarial_chooser *a, const work *w) {
+    if (!w->command->meeting) {
+        leave_behind(a, w);
+        return;
+    }
+    for (const work *member = w->u.member.meet->first; member; member = member->u.member.next)
+        leave_behind(a, member);
+}
+
+static bool offer(mr_chooser *chooser, const mr_device_step *step) {
     (void)chooser, (void)step; /* what is offered is what is pending and waits for nothing */
     return true;
 }
 
-static bool take(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step) {
+static bool take(mr_chooser *chooser, const mr_moment *moment, mr_device_step *out_step) {
     adversarial_chooser *a = (adversarial_chooser *)chooser;
     if (!a->gpu->oldest || moment->point <= MR_CHOICE_ACCESS) return false;
     if (moment->point == MR_CHOICE_QUERY && moment->taken) return false;
     work *w = choose(a, moment->goal);
-    leave_behind(a, w);
-    *out_step = (mr_step){w->time, w->command, w, NULL};
+    if (!w) return false;
+    leave_step_behind(a, w);
+    *out_step = (mr_device_step){w->time, w->command, w, NULL};
     return true;
 }
 
@@ -244,7 +265,7 @@ static void destroy(mr_chooser *chooser) {
 
 mr_status mr_virtual_chooser_adversarial(vgpu *gpu, mr_chooser **out_chooser) {
     adversarial_chooser *chooser = calloc(1, sizeof *chooser);
-    if (!chooser) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a chooser");
+    if (!chooser) return mr_no_memory("for a chooser");
     chooser->base = (mr_chooser){.name = "adversarial",
                                  .whole = true,
                                  .seeks_used_memory = true,

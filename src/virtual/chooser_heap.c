@@ -26,7 +26,7 @@ static void sift_down(heap_entry *entries, size_t count, size_t i, heap_entry en
     entries[i] = entry;
 }
 
-bool mr_heap_push(heap_chooser *heap, uint64_t time, const mr_step *step) {
+bool mr_heap_push(heap_chooser *heap, uint64_t time, const mr_device_step *step) {
     if (!mr_vec_reserve_one(&heap->entries)) return false;
     heap_entry entry = {time,          step->command->seq, heap->offers++,
                         step->command, step->work,         step->part};
@@ -38,9 +38,9 @@ const heap_entry *mr_heap_first(const heap_chooser *heap) {
     return heap->entries.count ? heap->entries.items : NULL;
 }
 
-void mr_heap_take_first(heap_chooser *heap, mr_step *out_step) {
+void mr_heap_take_first(heap_chooser *heap, mr_device_step *out_step) {
     const heap_entry *first = heap->entries.items;
-    *out_step = (mr_step){first->time, first->command, first->work, first->part};
+    *out_step = (mr_device_step){first->time, first->command, first->work, first->part};
     heap_entry last = mr_vec_pop(&heap->entries);
     if (heap->entries.count) sift_down(heap->entries.items, heap->entries.count, 0, last);
 }
@@ -84,7 +84,7 @@ static void destroy(mr_chooser *chooser) {
 
 mr_status mr_heap_chooser_create(const char *name, heap_chooser **out_chooser) {
     heap_chooser *heap = calloc(1, sizeof *heap);
-    if (!heap) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a chooser");
+    if (!heap) return mr_no_memory("for a chooser");
     heap->base = (mr_chooser){.name = name,
                               .withdraw = withdraw,
                               .clear = clear,

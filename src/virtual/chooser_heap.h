@@ -1,5 +1,5 @@
-/* What the timed and the manual chooser are made of: a chooser that keeps its steps ordered by (time, seq of the command,
- * order of the offer). */
+/* What the timed and the manual chooser are made of: a chooser that keeps its steps ordered by (time, seq of the
+ * command, order of the offer). */
 #ifndef MR_VIRTUAL_CHOOSER_HEAP_H
 #define MR_VIRTUAL_CHOOSER_HEAP_H
 
@@ -20,8 +20,8 @@ typedef struct {
 
 /* A chooser that lacks `offer` and `take`. */
 mr_status mr_heap_chooser_create(const char *name, heap_chooser **out_chooser);
-bool mr_heap_push(heap_chooser *heap, uint64_t time, const mr_step *step);
-const heap_entry *mr_heap_first(const heap_chooser *heap);      /* NULL: empty */
-void mr_heap_take_first(heap_chooser *heap, mr_step *out_step); /* must not be empty */
+bool mr_heap_push(heap_chooser *heap, uint64_t time, const mr_device_step *step);
+const heap_entry *mr_heap_first(const heap_chooser *heap);             /* NULL: empty */
+void mr_heap_take_first(heap_chooser *heap, mr_device_step *out_step); /* must not be empty */
 
 #endif

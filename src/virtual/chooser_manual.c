@@ -4,11 +4,11 @@
 #include "virtual/chooser_heap.h"
 
 /* All at time 0: in the order of submission. */
-static bool offer(mr_chooser *chooser, const mr_step *step) {
+static bool offer(mr_chooser *chooser, const mr_device_step *step) {
     return mr_heap_push((heap_chooser *)chooser, 0, step);
 }
 
-static bool take(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step) {
+static bool take(mr_chooser *chooser, const mr_moment *moment, mr_device_step *out_step) {
     heap_chooser *heap = (heap_chooser *)chooser;
     if (moment->point != MR_CHOICE_WAIT && moment->point != MR_CHOICE_STEP) return false;
     if (!mr_heap_first(heap)) return false;

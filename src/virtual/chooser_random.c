@@ -25,7 +25,7 @@ typedef struct {
         pace at_submit, at_access;
         uint64_t left; /* steps that the device may still take at this choice point */
     } now;
-    MR_VEC(mr_step) steps; /* its memory never shrinks: a copy that was made fits back */
+    MR_VEC(mr_device_step) steps; /* its memory never shrinks: a copy that was made fits back */
 } random_chooser;
 
 /* splitmix64 */
@@ -41,7 +41,7 @@ static size_t below(random_chooser *r, size_t count) {
     return (size_t)((unsigned __int128)draw(r) * count >> 64);
 }
 
-static bool offer(mr_chooser *chooser, const mr_step *step) {
+static bool offer(mr_chooser *chooser, const mr_device_step *step) {
     random_chooser *r = (random_chooser *)chooser;
     return mr_vec_push(&r->steps, *step);
 }
@@ -77,14 +77,14 @@ static bool may_go_on(random_chooser *r, const mr_moment *moment) {
     return true;
 }
 
-static bool allowed(const mr_step *step, mr_choice_point point) {
+static bool allowed(const mr_device_step *step, mr_choice_point point) {
     mr_command_id kind = step->command->kind;
     if (point > MR_CHOICE_ACCESS) return true;
     return kind != MR_COMMAND_HOST_FUNCTION &&
            (kind != MR_COMMAND_FAULT || point > MR_CHOICE_SUBMIT);
 }
 
-static bool take(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step) {
+static bool take(mr_chooser *chooser, const mr_moment *moment, mr_device_step *out_step) {
     random_chooser *r = (random_chooser *)chooser;
     if (!r->steps.count || !may_go_on(r, moment)) return false;
     size_t i = below(r, r->steps.count), looked = 0;
@@ -131,7 +131,7 @@ static void destroy(mr_chooser *chooser) {
 
 mr_status mr_virtual_chooser_random(uint64_t seed, mr_chooser **out_chooser) {
     random_chooser *r = calloc(1, sizeof *r);
-    if (!r) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a chooser");
+    if (!r) return mr_no_memory("for a chooser");
     snprintf(r->name, sizeof r->name, "random:%" PRIu64, seed);
     r->now.state = seed;
     r->now.at_submit = draw_pace(r);

@@ -3,7 +3,7 @@
 #include "virtual/chooser.h"
 #include "virtual/chooser_heap.h"
 
-static bool offer(mr_chooser *chooser, const mr_step *step) {
+static bool offer(mr_chooser *chooser, const mr_device_step *step) {
     return mr_heap_push((heap_chooser *)chooser, step->time, step);
 }
 
@@ -14,7 +14,7 @@ static bool allowed(const mr_command *command, mr_choice_point point) {
     return command->kind != MR_COMMAND_FAULT || point == MR_CHOICE_ACCESS;
 }
 
-static bool take(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step) {
+static bool take(mr_chooser *chooser, const mr_moment *moment, mr_device_step *out_step) {
     heap_chooser *heap = (heap_chooser *)chooser;
     const heap_entry *first = mr_heap_first(heap);
     if (!first) return false;

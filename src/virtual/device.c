@@ -7,8 +7,9 @@
 #define DEVICE_ADDRESS      ((uint64_t)0x7f0000000000)
 #define DEVICE_ADDRESS_STEP ((uint64_t)1 << 44)
 
-/* Bytes of address for each byte of memory (mr_pool_address). The gap behind an allocation holds what a kernel reaches that takes
- * its elements for larger ones: the widest has 8 times the bytes of the narrowest. The smallest gap is 3.5 KiB. */
+/* Bytes of address for each byte of memory (mr_pool_address). The gap behind an allocation holds what a kernel reaches
+ * that takes its elements for larger ones: the widest has 8 times the bytes of the narrowest. The smallest gap is 3.5
+ * KiB. */
 #define SPREAD 8
 
 void mr_virtual_device_setup(vdevice *device) {

@@ -25,7 +25,8 @@
  * `lua_call_ns`, `lua_kib_ns` and `lua_collect_ns` are their prices. Autograd and the modules of networks are Lua, so
  * they are charged like the script.
  *
- * To use your own model, take the output of `calibrate.lua` or change a copy of a shipped file: `--model ./my.model`. */
+ * To use your own model, take the output of `calibrate.lua` or change a copy of a shipped file: `--model
+ * ./my.model`. */
 #ifndef MR_VIRTUAL_DEVICE_MODEL_H
 #define MR_VIRTUAL_DEVICE_MODEL_H
 

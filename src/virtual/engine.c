@@ -15,9 +15,9 @@ static uint64_t scale(uint64_t a, uint64_t b, uint64_t c) {
     return (uint64_t)((unsigned __int128)a * b / c);
 }
 
-void mr_virtual_offer(work *w, uint64_t time, void *part) {
+static void offer(work *w, uint64_t time, void *part) {
     vgpu *gpu = w->queue->device->gpu;
-    mr_step step = {time, w->command, w, part};
+    mr_device_step step = {time, w->command, w, part};
     if (!gpu->chooser->offer(gpu->chooser, &step)) gpu->out_of_memory = true;
 }
 
@@ -77,7 +77,7 @@ static void chunk_free(vgpu *gpu, chunk *c) {
 }
 
 static void offer_slice(chunk *c) {
-    mr_virtual_offer(c->work, c->start + scale(c->duration, c->slices_done + 1, c->slices), c);
+    offer(c->work, c->start + scale(c->duration, c->slices_done + 1, c->slices), c);
 }
 
 /* The next `count` blocks begin to run, on what the command `holder` had before. */
@@ -99,8 +99,19 @@ static bool start_blocks(vgpu *gpu, work *w, uint32_t count, uint64_t now, uint6
         if (!c->slices) c->slices = 1;
     }
     w->state = WORK_STARTED;
-    offer_slice(c);
+    if (!w->command->meeting) offer_slice(c);
     return true;
+}
+
+/* A member of a meeting has all its multiprocessors. The meeting ends when the last member's work does. */
+static void member_begins(work *w, uint64_t now) {
+    work *last = mr_virtual_meet_begin(w, now);
+    if (!last) return;
+    last->body->duration = mr_virtual_meeting_ns(last->queue->device, last->command->meeting);
+    last->body->items = last->command->u.op.row->items(last->command);
+    /* Where ranks take turns, one that has begun before may be carried out after others. */
+    uint64_t begin = last->u.member.meet->newest;
+    offer(last, begin + last->body->duration, last->body->chunks);
 }
 
 /* ---- the block scheduler */
@@ -124,6 +135,7 @@ static void start_waiting(vdevice *device, uint64_t now) {
         device->free_threads -= (uint64_t)count * b->unit;
         if (fresh) device->resident++;
         if (count == left) waiting_pop(device);
+        if (count == left && w->command->meeting) member_begins(w, now);
     }
 }
 
@@ -288,6 +300,14 @@ static void chunk_done(vgpu *gpu, chunk *c, uint64_t now) {
     finish(w, now);
 }
 
+static void chunks_done(work *w, uint64_t now) {
+    vgpu *gpu = w->queue->device->gpu;
+    for (chunk *c = w->body->chunks, *next; c; c = next) {
+        next = c->next;
+        chunk_done(gpu, c, now); /* the last one completes the work */
+    }
+}
+
 static mr_status run_slice(chunk *c) {
     uint64_t items = (uint64_t)c->items;
     int64_t end = c->first + (int64_t)scale(items, c->slices_done + 1, c->slices);
@@ -302,7 +322,7 @@ static bool stretch(chunk *c) {
     if (!more) return false;
     c->stretched = true;
     c->duration += more;
-    mr_virtual_offer(c->work, c->start + c->duration, c);
+    offer(c->work, c->start + c->duration, c);
     return true;
 }
 
@@ -336,13 +356,49 @@ static mr_status step_body(vgpu *gpu, work *w) {
     uint64_t share = scale(b->duration, b->slices_done + 1, b->slices) -
                      scale(b->duration, b->slices_done, b->slices);
     mr_status status = run_body(w, &b->items_done, end);
-    if (is_interruption(status)) mr_virtual_offer(w, gpu->device_ns, NULL);
+    if (is_interruption(status)) offer(w, gpu->device_ns, NULL);
     if (status) return status;
     uint64_t now = move_clock(gpu, w, share);
     mr_virtual_ran(w, now - share, now, b->slices_done, b->slices, b->slices_done + 1 == b->slices,
                    0);
-    if (++b->slices_done < b->slices) mr_virtual_offer(w, now, NULL);
+    if (++b->slices_done < b->slices) offer(w, now, NULL);
     else finish(w, now);
+    return MR_OK;
+}
+
+/* ---- meetings */
+
+static void complete_member(work *w, uint64_t begin, uint64_t now) {
+    if (w->body && w->body->chunks) {
+        chunks_done(w, now);
+        return;
+    }
+    mr_virtual_ran(w, begin, now, 0, 1, true, 0);
+    if (w->body) mr_virtual_body_finish(w);
+    mr_virtual_complete(w, now);
+}
+
+/* All of it in one step, by the work of the member that was submitted last. */
+static mr_status step_meeting(vgpu *gpu, work *w, const mr_device_step *step) {
+    bool timed = gpu->chooser->timed;
+    if (!w->body && !mr_virtual_prepare(w)) {
+        gpu->out_of_memory = true;
+        return MR_OK;
+    }
+    body *b = w->body;
+    if (!timed) {
+        b->items = w->command->u.op.row->items(w->command);
+        b->duration = mr_virtual_meeting_ns(w->queue->device, w->command->meeting);
+    }
+    mr_status status = run_body(w, &b->items_done, b->items);
+    if (is_interruption(status)) offer(w, step->time, step->part);
+    if (status) return status;
+    uint64_t now = timed ? step->time : move_clock(gpu, w, b->duration);
+    uint64_t begin = now - b->duration;
+    for (work *member = mr_virtual_meet_end(gpu, w), *next; member; member = next) {
+        next = member->u.member.next;
+        complete_member(member, begin, now);
+    }
     return MR_OK;
 }
 
@@ -361,7 +417,7 @@ static void step_host_function(vgpu *gpu, work *w, uint64_t time) {
     complete_at(w, time, time + (gpu->host_ns - start));
 }
 
-mr_status mr_virtual_carry_out(vgpu *gpu, const mr_step *step) {
+mr_status mr_virtual_carry_out(vgpu *gpu, const mr_device_step *step) {
     work *w = step->work;
     bool timed = gpu->chooser->timed;
     uint64_t now;
@@ -381,14 +437,26 @@ mr_status mr_virtual_carry_out(vgpu *gpu, const mr_step *step) {
     case MR_COMMAND_HOST_FUNCTION: step_host_function(gpu, w, now); break;
     case MR_COMMAND_OP:
     case MR_COMMAND_COPY:
-        if (!timed) MR_TRY(step_body(gpu, w));
+        if (w->command->meeting && (!timed || step->part)) MR_TRY(step_meeting(gpu, w, step));
+        else if (!timed) MR_TRY(step_body(gpu, w));
         else if (step->part) MR_TRY(step_chunk(gpu, step->part, now));
         else admit(w, now);
         break;
-    default: complete_at(w, now, now);
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE:
+        MR_HOST_LIST(MR_COMMAND_CASE)
+        MR_ACCOUNT_LIST(MR_COMMAND_CASE) complete_at(w, now, now);
     }
     mr_virtual_start_ready(gpu, gpu->device_ns);
     return MR_OK;
+}
+
+void mr_virtual_offer_ready(work *w) {
+    bool begins = w->command->meeting && !w->queue->device->gpu->chooser->timed;
+    work *runs = begins ? mr_virtual_meet_begin(w, w->time) : w;
+    if (runs) offer(runs, runs->time, NULL);
 }
 
 /* There is nothing to choose about a marker. Offering them would make a schedule depend on when the
@@ -401,14 +469,13 @@ void mr_virtual_start_ready(vgpu *gpu, uint64_t now) {
         const mr_command *command = w->command;
         if (mr_command_is(command, MR_TRAIT_MARKER)) {
             if (timed && w->time > now) {
-                mr_virtual_offer(w, w->time, NULL);
+                offer(w, w->time, NULL);
                 continue;
             }
             uint64_t at = timed ? now : move_clock(gpu, w, 0);
             complete_at(w, at, at);
         } else if (!timed || w->time > now || !is_body(command)) {
-            mr_virtual_offer(w, w->time,
-                             NULL); /* choice points differ in who may run a host function */
+            mr_virtual_offer_ready(w); /* choice points differ in who may run a host function */
         } else {
             admit(w, now);
         }
@@ -427,11 +494,23 @@ static mr_status run_rest(work *w) {
     return run_body(w, &first, b->items);
 }
 
+/* Members that wait for others begin anew under the next chooser. */
+static mr_status finish_meeting(vgpu *gpu, work *w) {
+    if (!mr_virtual_meet_interrupt(w)) {
+        if (mr_command_waits_for_others(w->command)) return MR_OK; /* the last one ends it */
+        return step_meeting(gpu, w, &(mr_device_step){gpu->device_ns, w->command, w, NULL});
+    }
+    if (w->body) mr_virtual_body_free(w);
+    return MR_OK;
+}
+
 mr_status mr_virtual_finish_started(vgpu *gpu) {
     gpu->interruptible = false;
     for (work *w = gpu->oldest, *next; w; w = next) {
         next = w->newer;
-        if (w->state == WORK_STARTED) {
+        if (w->command->meeting && w->state == WORK_STARTED) {
+            MR_TRY(finish_meeting(gpu, w));
+        } else if (w->state == WORK_STARTED) {
             MR_TRY(run_rest(w));
             mr_virtual_ran(w, w->time, gpu->device_ns, 0, 1, true, 0);
             finish(w, gpu->device_ns);

@@ -21,7 +21,8 @@ mr_status mr_virtual_event_query(mr_event *event, bool *out_done) {
     mark *m = event->impl;
     gpu->host_ns += (uint64_t)gpu->model.query_ns;
     MR_TRY(mr_virtual_advance(gpu, MR_CHOICE_QUERY, m->record));
-    *out_done = m->done && mr_virtual_decide(gpu, MR_OPEN_QUERY, NULL, true);
+    *out_done = m->done && mr_virtual_is_past(gpu, m->time) &&
+                mr_virtual_decide(gpu, MR_OPEN_QUERY, NULL, true);
     return MR_OK;
 }
 
@@ -35,7 +36,9 @@ mr_status mr_virtual_event_synchronize(mr_event *event) {
 static mr_status check_done(const vgpu *gpu, const mr_event *event) {
     const mark *m = event->impl;
     char text[80];
-    if (m->done && mr_virtual_decide(gpu, MR_OPEN_QUERY, NULL, true)) return MR_OK;
+    if (m->done && mr_virtual_is_past(gpu, m->time) &&
+        mr_virtual_decide(gpu, MR_OPEN_QUERY, NULL, true))
+        return MR_OK;
     return mr_fail(MR_CODE_NOT_READY,
                    "elapsed_time: %s is not complete: call synchronize() on it first",
                    mr_event_describe(event, text, sizeof text));

@@ -32,7 +32,7 @@ work *mr_virtual_newest_predecessor(const work *w) {
     work *newest = w->before;
     for (const edge *e = w->in; e; e = e->u.next_in)
         if (e->from && (!newest || e->from->command->seq > newest->command->seq)) newest = e->from;
-    return newest;
+    return newest || !w->command->meeting ? newest : mr_virtual_meet_waits_for(w);
 }
 
 #define SEARCH_LIMIT 256

@@ -1,9 +1,10 @@
 /* The memory of one device: an arena of address space, cut into blocks, with the stream-ordered
  * reuse of R28-R31 and R33. A page takes no memory until its first access.
  *
- * A block is in use, or cached (freed in a stream; that stream may have it back at once, others by
- * the policies of R30), or guarded (freed, but another stream may still use it, because of record_stream),
- * or free for everyone. Neighbours are merged only in the last state. */
+ * A block is in use, cached, guarded or free for everyone. A cached block was freed in a stream;
+ * that stream may have it back at once, others by the policies of R30. A guarded one was freed,
+ * too, but another stream may still use it, because of record_stream. Neighbours are merged only
+ * in the last state. */
 #ifndef MR_VIRTUAL_POOL_H
 #define MR_VIRTUAL_POOL_H
 
@@ -88,9 +89,9 @@ typedef struct {
     mr_slab blocks;
 } pool;
 
-/* Addresses lie farther apart than the blocks: with a spread of n, a block of k bytes has n * k bytes of address, of which
- * only the first ones can be accessed. So a gap that is never handed out lies behind each allocation and before the next
- * one, as large as the allocation n - 1 times, and takes no memory. */
+/* Addresses lie farther apart than the blocks: with a spread of n, a block of k bytes has n * k bytes of address, of
+ * which only the first ones can be accessed. So a gap that is never handed out lies behind each allocation and before
+ * the next one, as large as the allocation n - 1 times, and takes no memory. */
 static inline uint64_t mr_pool_address(const pool *p, const block *b) {
     return p->address + b->offset * p->spread;
 }
@@ -116,7 +117,6 @@ void mr_pool_release(pool *p,
 block *mr_pool_split(pool *p, block *b, uint64_t size);
 void mr_bins_insert(bins *list, block *b);
 void mr_bins_remove(bins *list, block *b);
-block *mr_bins_first(const bins *list, int bin);
 block *mr_bins_find(const bins *list, uint64_t size); /* one that fits, NULL: none */
 int mr_bins_next(const bins *list, int bin);          /* first occupied from `bin` on, or -1 */
 int mr_bin_of(uint64_t size);

@@ -84,7 +84,8 @@ static void predecessor_done(vgpu *gpu, const work *from, work *w, mr_cause caus
 
 /* ---- places (order/order.h)
  *
- * LANE: the queue itself. GATHERED: device->dirty. RELEASED: the last command of device->legacy. WALL: device->barrier. */
+ * LANE: the queue itself. GATHERED: device->dirty. RELEASED: the last command of device->legacy. WALL:
+ * device->barrier. */
 
 static void dirty_insert(queue *q) {
     vdevice *device = q->device;
@@ -290,14 +291,41 @@ void mr_virtual_work_destroy(work *w) {
     mr_command_release(command);
 }
 
+/* What it comes after may be over, and by this host's clock in the future (mr_virtual_is_past). Then it begins when it
+ * would have begun if that were still pending: as in start_after. */
+static uint64_t after_the_past(work *w, uint64_t earliest) {
+    const mr_command *command = w->command;
+    const vgpu *gpu = vgpu_of(command->machine);
+    const queue *q = w->queue;
+    if (!mr_virtual_is_past(gpu, q->last_end)) {
+        bool hands_over = w->engine && q->last_engine && w->engine != q->last_engine;
+        uint64_t start = q->last_end;
+        if (!is_launch(command)) {
+            w->ended = q->last_ended;
+            w->engine = q->last_engine;
+        } else if (hands_over && !mr_virtual_is_past(gpu, q->last_ended)) {
+            uint64_t handed = q->last_ended + (uint64_t)gpu->model.handover_ns;
+            if (start < handed) start = handed;
+        }
+        if (earliest < start) earliest = start;
+    }
+    if (command->kind != MR_COMMAND_WAIT) return earliest;
+    const mark *m = command->u.event.event->impl;
+    if (!m || !m->done || mr_virtual_is_past(gpu, m->time)) return earliest;
+    uint64_t latency = m->queue == q ? 0 : (uint64_t)gpu->model.wait_latency_ns;
+    return earliest < m->time + latency ? m->time + latency : earliest;
+}
+
 mr_status mr_virtual_enqueue(work *w, uint64_t earliest) {
     const mr_command *command = w->command;
     vgpu *gpu = vgpu_of(command->machine);
     queue *q = w->queue;
     vdevice *device = q->device;
-    w->time = earliest;
-    w->called = gpu->host_ns;
     w->engine = (uint8_t)mr_virtual_engine_of(command);
+    const mr_meeting *meeting = command->meeting;
+    bool is_far = meeting && meeting->members[command->member].far;
+    w->time = after_the_past(w, is_far ? meeting->members[command->member].begins : earliest);
+    w->called = gpu->host_ns;
     mr_order_set enters = q->lane.enter[command->kind], leaves = q->lane.leave[command->kind];
     if (mr_order_walls(command)) {
         enters |= mr_order_find(q->lane.facts | MR_FACT_WALL, MR_AT_ENTER, MR_ALLOCATOR);
@@ -306,6 +334,7 @@ mr_status mr_virtual_enqueue(work *w, uint64_t earliest) {
     bool fine = true;
     w->unfinished = q->tail != NULL;
     for (; enters && fine; enters &= enters - 1) fine = enter(gpu, w, mr_order_first(enters));
+    if (fine && command->meeting) fine = mr_virtual_meet_join(gpu, w);
     if (!fine || (command->kind == MR_COMMAND_RECORD && !make_mark(gpu, command, w))) {
         mr_virtual_free_edges_in(gpu, w);
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory for another pending operation",
@@ -338,7 +367,8 @@ static void unlink_work(vgpu *gpu, work *w) {
     if (w->barrier) lower_barrier(gpu, w);
 }
 
-void mr_virtual_mark_release(vgpu *gpu, mark *m) {
+/* no longer pending */
+static void mark_release(vgpu *gpu, mark *m) {
     m->record = NULL;
     if (!m->held) mr_slab_free(&gpu->marks, m);
 }
@@ -351,7 +381,7 @@ void mr_virtual_mark_drop(vgpu *gpu, mark *m) {
 static void mark_done(vgpu *gpu, mark *m, uint64_t now) {
     m->done = true;
     m->time = now;
-    mr_virtual_mark_release(gpu, m);
+    mark_release(gpu, m);
 }
 
 static void release_successors(vgpu *gpu, work *w, uint64_t now) {
@@ -378,6 +408,8 @@ void mr_virtual_complete(work *w, uint64_t now) {
     if (is_body(command)) w->ended = now;
     q->completed++;
     q->last_end = now;
+    q->last_ended = w->ended;
+    q->last_engine = w->engine;
     if (device->last_end < now) device->last_end = now;
     if ((is_gathered(q) || mr_order_takes(&q->lane, MR_PLACE_GATHERED)) &&
         device->blocking_end < now)
@@ -486,6 +518,7 @@ void mr_virtual_drop_works(vgpu *gpu) {
         next = w->newer;
         drop(gpu, w);
     }
+    mr_virtual_meets_drop(gpu);
     for (int i = 0; i < gpu->device_count; i++) destroy_closed_queues(&gpu->devices[i]);
 }
 

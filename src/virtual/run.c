@@ -27,7 +27,8 @@ static mr_status begin(work *w, const mr_command *command) {
     b->begun = true;
     w->state = WORK_STARTED;
     if (command->kind == MR_COMMAND_OP) {
-        if (w->queue->device->gpu->device_count > 1) MR_TRY(check_reach(w, command));
+        bool reaches = w->queue->device->gpu->device_count > 1 && !command->meeting;
+        if (reaches) MR_TRY(check_reach(w, command));
         MR_TRY(mr_op_begin(command, &b->scratch));
     }
     return MR_OK;
@@ -39,7 +40,8 @@ void mr_virtual_born(const vgpu *gpu, mr_storage *storage) {
     storage->impl = (void *)(uintptr_t)gpu->undo.generation;
 }
 
-/* Where checkpoints leave the host's memory alone: no checkpoint knows it. Else it is the host's, and stays as it is. */
+/* Where checkpoints leave the host's memory alone: no checkpoint knows it. Else it is the host's, and stays as it
+ * is. */
 bool mr_virtual_is_new(mr_machine *machine, const mr_storage *storage) {
     const vgpu *gpu = vgpu_of(machine);
     return gpu->undo.host_stays && storage->kind != MR_MEMORY_DEVICE &&
@@ -58,8 +60,7 @@ void mr_virtual_keep_bytes(vgpu *gpu, const mr_storage *storage, uint64_t first,
     mr_undo_save(&gpu->undo, low, high, base + first, base + end);
 }
 
-/* All of it at the first slice: a page is kept once for each checkpoint. */
-static void before_write(vgpu *gpu, const mr_command *command) {
+static void before_write_of(vgpu *gpu, const mr_command *command) {
     for (uint32_t i = 0; mr_undo_is_on(&gpu->undo) && i < command->operand_count; i++) {
         const mr_tensor *t = command->operands[i].tensor;
         uint64_t first, end;
@@ -67,6 +68,15 @@ static void before_write(vgpu *gpu, const mr_command *command) {
         mr_tensor_extent(t, &first, &end);
         mr_virtual_before_write(gpu, t->storage, first, end);
     }
+}
+
+/* All of it at the first slice: a page is kept once for each checkpoint. */
+static void before_write(vgpu *gpu, const mr_command *command) {
+    if (__builtin_expect(command->meeting != NULL, 0) &&
+        !mr_command_waits_for_others(command)) /* it writes for all */
+        for (uint32_t k = 0; k < command->meeting->size; k++)
+            if (k != command->member) before_write_of(gpu, command->meeting->members[k].command);
+    before_write_of(gpu, command);
 }
 
 /* ---- running */

@@ -20,7 +20,7 @@ static mr_status hand_over(vgpu *gpu, mr_chooser *chooser) {
     gpu->chooser->destroy(gpu->chooser);
     gpu->chooser = chooser;
     for (work *w = gpu->oldest; w; w = w->newer)
-        if (!w->unfinished) mr_virtual_offer(w, w->time, NULL);
+        if (!w->unfinished) mr_virtual_offer_ready(w);
     return status;
 }
 
@@ -44,7 +44,7 @@ static const char *chooser(mr_machine *machine) {
 
 /* ---- stepping */
 
-static void describe(const vgpu *gpu, const mr_step *step, char *text, size_t size) {
+static void describe(const vgpu *gpu, const mr_device_step *step, char *text, size_t size) {
     const work *w = step->work;
     mr_command_describe(step->command, text, size);
     const body *b = w->body;
@@ -56,7 +56,7 @@ static void describe(const vgpu *gpu, const mr_step *step, char *text, size_t si
 }
 
 /* A person has waited for it, so the host's clock follows. */
-static mr_status carry_out(vgpu *gpu, const mr_step *step, char *text, size_t size) {
+static mr_status carry_out(vgpu *gpu, const mr_device_step *step, char *text, size_t size) {
     work *w = step->work;
     if (!gpu->chooser->timed && is_body(step->command) && !w->body) mr_virtual_prepare(w);
     describe(gpu, step, text, size);
@@ -70,7 +70,7 @@ static mr_status step_timed(vgpu *gpu, const mr_stream *stream, bool *out_moved,
                             size_t size) {
     mr_moment moment = {.point = MR_CHOICE_STEP, .until = UINT64_MAX};
     const queue *q = stream ? stream->impl : NULL;
-    mr_step step;
+    mr_device_step step;
     if (q && !q->head) return MR_OK;
     while (gpu->chooser->take(gpu->chooser, &moment, &step)) {
         *out_moved = !q || ((work *)step.work)->queue == q;
@@ -88,11 +88,11 @@ static mr_status step(mr_machine *machine, mr_stream *stream, bool *out_moved, c
     *out_text = 0;
     if (gpu->chooser->timed) return step_timed(gpu, stream, out_moved, out_text, text_size);
     mr_moment moment = {.point = MR_CHOICE_STEP, .until = UINT64_MAX};
-    mr_step next;
+    mr_device_step next;
     if (stream) {
         const queue *q = stream->impl;
         if (!q->head || q->head->unfinished) return MR_OK;
-        next = (mr_step){.command = q->head->command, .work = q->head};
+        next = (mr_device_step){.command = q->head->command, .work = q->head};
         gpu->chooser->withdraw(gpu->chooser, q->head);
     } else if (!gpu->chooser->take(gpu->chooser, &moment, &next)) {
         return MR_OK;
@@ -176,6 +176,27 @@ static void pending(mr_machine *machine, void (*see)(void *context, const mr_pen
             }
 }
 
+static void clocks(const mr_machine *machine, uint64_t out_clocks[2]) {
+    const vgpu *gpu = machine->backend_state;
+    out_clocks[0] = gpu->host_ns;
+    out_clocks[1] = gpu->device_ns;
+}
+
+static void set_clocks(mr_machine *machine, const uint64_t given[2]) {
+    vgpu *gpu = vgpu_of(machine);
+    gpu->host_ns = given[0];
+    gpu->device_ns = given[1];
+}
+
+static mr_status begin_member(mr_machine *machine, const mr_command *member, uint64_t *out_time) {
+    vgpu *gpu = vgpu_of(machine);
+    uint64_t kept[2];
+    clocks(machine, kept);
+    mr_status status = mr_virtual_wait_member(gpu, member, out_time);
+    if (gpu->chooser->timed) set_clocks(machine, kept);
+    return status;
+}
+
 static uint64_t device_time(mr_machine *machine) {
     return vgpu_of(machine)->device_ns;
 }
@@ -242,7 +263,7 @@ static mr_status set_setting(mr_machine *machine, const char *name, int64_t valu
     return is_layout ? set_up_devices(gpu) : MR_OK;
 }
 
-/* What was pending was dropped with the loss. */
+/* Pending work was dropped with the loss. */
 static void revive(mr_machine *machine) {
     vgpu_of(machine)->out_of_memory = false;
 }
@@ -264,6 +285,9 @@ const mr_simulator mr_virtual_simulator = {
     .pass = pass,
     .pending = pending,
     .device_time = device_time,
+    .clocks = clocks,
+    .set_clocks = set_clocks,
+    .begin_member = begin_member,
     .set_model = set_model,
     .model = model,
     .settings = mr_settings_list,

@@ -79,6 +79,18 @@ typedef enum {
 
 typedef struct copy_engine copy_engine;
 
+/* A meeting with works of it pending (meet.c). */
+typedef struct meet meet;
+struct meet {
+    const mr_meeting *meeting;
+    meet *previous, *next; /* in gpu->meets, the newest first */
+    work *first;           /* its members' works so far, linked by u.member.next */
+    work *last;            /* the one that carries it out; NULL: not submitted yet */
+    uint32_t missing;      /* members that have not begun */
+    uint64_t newest;       /* when the last of those that have did, and its seq */
+    uint64_t newest_seq;
+};
+
 /* The source of a copy as it was at the call. Never changed, so checkpoints share it. */
 typedef struct {
     size_t refs;
@@ -106,6 +118,11 @@ struct work {
     union {
         mark *mark;   /* RECORD */
         block *freed; /* FREE: what becomes reusable; a list linked by block->sibling */
+        struct {
+            meet *meet;
+            work *next;
+            bool begun; /* started, and has all its multiprocessors */
+        } member;       /* of a meeting */
     } u;
 
     /* The nearest earlier work of the same stream that waits for another one, for the search of what
@@ -154,6 +171,9 @@ struct queue {
     uint64_t submitted, completed; /* counts; FIFO, so they say which */
     uint64_t proven;   /* how many of the completed ones a synchronisation has shown to the host */
     uint64_t last_end; /* when the last completed one ended */
+    /* of that one: its `ended` and `engine` */
+    uint64_t last_ended;
+    uint8_t last_engine;
     uint32_t launches; /* pending ones that fill the launch queue (R56) */
     int priority;
     uint64_t released_seen; /* device->legacy->submitted when this stream last waited for it */
@@ -223,6 +243,7 @@ struct vgpu {
     size_t pending;
     size_t pageable_writers;        /* pending works that may write pageable memory */
     work *ready_first, *ready_last; /* just become ready, not yet offered or started */
+    meet *meets;                    /* all with members pending */
     work *keep;        /* a copy that the host waits for in its call, until it is done or dropped */
     uint64_t turns;    /* next work.turn */
     uint64_t searches; /* next work.visited */
@@ -232,7 +253,7 @@ struct vgpu {
 
     backing backing;
     uint64_t next_host_address; /* what the script sees of the next host allocation */
-    mr_slab queues, works, edges, marks, bodies, chunks, caches;
+    mr_slab queues, works, edges, marks, bodies, chunks, caches, meet_slab;
 };
 
 static inline vgpu *vgpu_of(mr_machine *machine) {
@@ -255,8 +276,14 @@ void mr_virtual_free_edges_in(vgpu *gpu, work *w);
 /* Whether `w` comes after the `index`-th work of `earlier`, which is pending; also false if that takes
  * long to find out. */
 bool mr_virtual_ordered_after(work *w, const queue *earlier, uint64_t index);
-/* The unfinished predecessor of highest seq, NULL: none. */
+/* The unfinished predecessor of highest seq; of a member of a meeting then another one that it waits for. NULL:
+ * none. */
 work *mr_virtual_newest_predecessor(const work *w);
+/* What ended at `end` has ended by the host's clock. Only where ranks take turns it may not have: another one, which
+ * waited, has let the devices go further (collective/ranks.h). */
+static inline bool mr_virtual_is_past(const vgpu *gpu, uint64_t end) {
+    return !gpu->machine->rank || !gpu->chooser->timed || end <= gpu->host_ns;
+}
 /* The queue behind a stream, also of a closed one that still has work; NULL: gone. */
 queue *mr_virtual_queue_of(const mr_stream *stream);
 
@@ -279,8 +306,8 @@ void mr_virtual_staged_release(staged *s); /* accepts NULL */
 
 /* ---- engine.c, run.c, cost.c: carrying out */
 
-mr_status mr_virtual_carry_out(vgpu *gpu, const mr_step *step);
-void mr_virtual_offer(work *w, uint64_t time, void *part);
+mr_status mr_virtual_carry_out(vgpu *gpu, const mr_device_step *step);
+void mr_virtual_offer_ready(work *w); /* it waits for nobody, and nothing of it has run */
 /* Offers, or under the timed chooser starts, what has become ready; `now` is the device's present. */
 void mr_virtual_start_ready(vgpu *gpu, uint64_t now);
 /* mr_virtual_unlink and mr_virtual_drop_works, for what may be on an engine too. */
@@ -300,7 +327,6 @@ mr_status mr_virtual_body_run(work *w, int64_t *io_first, int64_t end);
 void mr_virtual_body_finish(work *w); /* after all items */
 engine_kind mr_virtual_engine_of(const mr_command *command);
 uint64_t mr_virtual_bytes_ns(uint64_t bytes, double gigabytes_per_second);
-bool mr_virtual_peers(const vdevice *a, const vdevice *b); /* one may reach the other directly */
 
 /* Host memory has just been made: notes between which checkpoints. */
 void mr_virtual_born(const vgpu *gpu, mr_storage *storage);
@@ -312,6 +338,25 @@ static inline void mr_virtual_before_write(vgpu *gpu, const mr_storage *storage,
     if (__builtin_expect(mr_undo_is_on(&gpu->undo), 0))
         mr_virtual_keep_bytes(gpu, storage, first, end);
 }
+
+/* ---- meet.c: collectives */
+
+bool mr_virtual_meet_join(vgpu *gpu, work *w); /* a member is submitted; false: memory is out */
+/* A member begins. The work that is to carry the meeting out, if it was the last one to begin; else NULL. */
+work *mr_virtual_meet_begin(work *w, uint64_t now);
+/* The meeting of `last` has been carried out and is gone. The caller completes the works of its members: this one, and
+ * what follows by `u.member.next`. */
+work *mr_virtual_meet_end(vgpu *gpu, work *last);
+/* What a member that nothing else holds up waits for: one that has not begun, or the work that carries the meeting out.
+ * NULL: it is that work and can run, or the last member is still to be submitted. */
+work *mr_virtual_meet_waits_for(const work *w);
+/* A member that has begun is to begin again; false: all had, so the meeting is to be carried out. */
+bool mr_virtual_meet_interrupt(work *w);
+void mr_virtual_meets_drop(vgpu *gpu); /* once all works are dropped */
+/* Nothing can go on: who waits for whom. */
+mr_status mr_virtual_meet_deadlock(const vgpu *gpu);
+/* cost.c: how long it takes once all have begun. Its members are all submitted. */
+uint64_t mr_virtual_meeting_ns(const vdevice *device, const mr_meeting *meeting);
 
 /* ran.c: a part has been carried out, from `begin` to `end`. `holder`: the seq of what had its engine before. */
 void mr_virtual_tell_ran(const work *w, uint64_t begin, uint64_t end, uint32_t part, uint32_t parts,
@@ -347,6 +392,8 @@ mr_status mr_virtual_wait_device(vdevice *device);
 mr_status mr_virtual_wait_mark(vgpu *gpu, mark *m);
 mr_status mr_virtual_wait_launch(queue *q); /* until the launch queue is not full (R56) */
 mr_status mr_virtual_wait_kept(work *w);    /* gpu->keep, just enqueued; on failure it is not */
+/* Until this member of a meeting, alone of it, has begun. Call it right after its submission. */
+mr_status mr_virtual_wait_member(vgpu *gpu, const mr_command *member, uint64_t *out_time);
 mr_status mr_virtual_wait_frees(vdevice *device); /* until no free is pending */
 
 /* ---- the slots of the backend, by file */
@@ -374,8 +421,7 @@ void mr_virtual_host_writes(mr_machine *machine, const mr_operand *operands, uin
 void mr_virtual_host_work(mr_machine *machine, uint64_t bytes);
 uint64_t mr_virtual_host_time(mr_machine *machine);
 
-void mr_virtual_mark_release(vgpu *gpu, mark *m); /* no longer pending */
-void mr_virtual_mark_drop(vgpu *gpu, mark *m);    /* no longer the event's */
+void mr_virtual_mark_drop(vgpu *gpu, mark *m); /* no longer the event's */
 extern const mr_simulator mr_virtual_simulator;
 /* device.c: properties, engines and memory by the model and the settings; nothing may be in use */
 void mr_virtual_device_setup(vdevice *device);

@@ -5,7 +5,7 @@ mr_status mr_virtual_stream_open(mr_stream *stream) {
     vdevice *device = stream->device->impl;
     vgpu *gpu = device->gpu;
     queue *q = mr_slab_alloc(&gpu->queues);
-    if (!q) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a stream");
+    if (!q) return mr_no_memory("for a stream");
     *q = (queue){.previous = device->last,
                  .device = device,
                  .stream_id = stream->id,
@@ -33,7 +33,8 @@ mr_status mr_virtual_stream_query(mr_stream *stream, bool *out_done) {
     vgpu *gpu = device->gpu;
     gpu->host_ns += (uint64_t)gpu->model.query_ns;
     MR_TRY(mr_virtual_advance(gpu, MR_CHOICE_QUERY, q->tail));
-    bool is_over = !q->head && !(mr_virtual_sync_gathers(q) && device->busy_blocking);
+    bool is_over = !q->head && mr_virtual_is_past(gpu, q->last_end) &&
+                   !(mr_virtual_sync_gathers(q) && device->busy_blocking);
     *out_done = is_over && mr_virtual_decide(gpu, MR_OPEN_QUERY, NULL, true);
     if (*out_done) q->proven = q->completed;
     return MR_OK;

@@ -54,8 +54,11 @@ static uint64_t charge_call(vgpu *gpu, const mr_command *command) {
         break;
     case MR_COMMAND_WAIT: cost = model->wait_event_ns; break;
     case MR_COMMAND_ALLOC: cost = model->alloc_ns; break;
-    case MR_COMMAND_FREE: cost = model->free_ns; break;
-    default: break;
+    case MR_COMMAND_FREE:
+        cost = model->free_ns;
+        break;
+        MR_HOST_LIST(MR_COMMAND_CASE)
+        MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
     }
     gpu->host_ns += (uint64_t)cost;
     return gpu->host_ns + latency;
@@ -98,9 +101,10 @@ static mr_status stage(vgpu *gpu, work *w) {
     return MR_OK;
 }
 
-/* Pageable memory is reached through a buffer of the driver, so the host stands in the call longer than the bus is busy:
- * what came from the device is copied out of the buffer afterwards, and what is too large to be staged goes through it in
- * pieces, while earlier ones are on the bus. */
+/* Pageable memory is reached through a buffer of the driver, so the host stands in the call
+ * longer than the bus is busy: data from the device is copied out of the buffer afterwards. A
+ * copy that is too large to be staged goes through it in pieces, while earlier pieces are on the
+ * bus. */
 static uint64_t buffer_ns(const device_model *model, const mr_command *command) {
     uint64_t bytes = command->u.copy.bytes, in, bus;
     bool to_device = command->u.copy.direction == MR_COPY_H2D;

@@ -7,35 +7,12 @@
 
 #define PAGE ((uintptr_t)4096)
 
-static undo_kept *find(const undo *u, uintptr_t at) {
-    uint64_t hash = (uint64_t)at * 0x9e3779b97f4a7c15u;
-    size_t i = (size_t)(hash >> 20) & (u->table_size - 1);
-    while (u->table[i].at && u->table[i].at != at) i = (i + 1) & (u->table_size - 1);
-    return &u->table[i];
-}
-
-static bool grow_table(undo *u) {
-    undo larger = {.table_size = u->table_size ? 2 * u->table_size : 64};
-    larger.table = calloc(larger.table_size, sizeof *larger.table);
-    if (!larger.table) return false;
-    for (size_t i = 0; i < u->table_size; i++)
-        if (u->table[i].at) *find(&larger, u->table[i].at) = u->table[i];
-    free(u->table);
-    u->table = larger.table;
-    u->table_size = larger.table_size;
-    return true;
-}
-
 /* True: it has been kept for the newest checkpoint already. */
 static bool note(undo *u, uintptr_t at) {
-    if (2 * (u->table_used + 1) > u->table_size && !grow_table(u)) {
-        u->failed = true;
-        return true;
-    }
-    undo_kept *kept = find(u, at);
-    if (kept->at && kept->generation >= u->generation) return true;
-    if (!kept->at) u->table_used++;
-    *kept = (undo_kept){at, u->generation};
+    uint64_t *generation = mr_map_add(&u->kept, at);
+    if (!generation) u->failed = true;
+    if (!generation || *generation >= u->generation) return true;
+    *generation = u->generation;
     return false;
 }
 
@@ -44,28 +21,22 @@ static bool is_zero(const char *at, size_t size) {
 }
 
 static bool reserve(undo *u, size_t size) {
-    if (u->limit && u->used + size > u->limit) return false;
-    if (u->capacity - u->used >= size) return true;
-    size_t wanted = u->capacity ? 2 * u->capacity : 16 * PAGE;
-    char *grown = realloc(u->bytes, wanted);
-    if (!grown) return false;
-    u->bytes = grown;
-    u->capacity = wanted;
-    return true;
+    if (u->limit && u->bytes.count + size > u->limit) return false;
+    return mr_vec_reserve(&u->bytes, size);
 }
 
 static void keep(undo *u, char *at, size_t size) {
     undo_entry page = {.at = at,
                        .size = (uint32_t)size,
                        .what = is_zero(at, size) ? UNDO_ZEROS : UNDO_BYTES,
-                       .bytes = u->used};
+                       .bytes = u->bytes.count};
     if (!mr_vec_reserve_one(&u->entries) || (page.what == UNDO_BYTES && !reserve(u, size))) {
         u->failed = true;
         return;
     }
     if (page.what == UNDO_BYTES) {
-        memcpy(u->bytes + u->used, at, size);
-        u->used += size;
+        memcpy(u->bytes.items + u->bytes.count, at, size);
+        u->bytes.count += size;
     }
     mr_vec_push(&u->entries, page);
 }
@@ -99,14 +70,14 @@ size_t mr_undo_mark(undo *u) {
 static void take_back(undo *u, const undo_entry *entry) {
     switch (entry->what) {
     case UNDO_BYTES:
-        memcpy(entry->at, u->bytes + entry->bytes, entry->size);
-        u->used = entry->bytes;
+        memcpy(entry->at, u->bytes.items + entry->bytes, entry->size);
+        u->bytes.count = entry->bytes;
         break;
     case UNDO_ZEROS: memset(entry->at, 0, entry->size); break;
     case UNDO_ALLOCATED: free(entry->at); return;
     case UNDO_FREED: return;
     }
-    find(u, (uintptr_t)entry->at)->generation = 0; /* to be kept again, also for those below */
+    *mr_map_find(&u->kept, (uintptr_t)entry->at) = 0; /* to be kept again, also for those below */
 }
 
 /* Where the host stays as it is, what it has freed remains freed: nobody owns it any more. It is kept until nothing is
@@ -129,39 +100,39 @@ static void free_freed(const undo *u, size_t end) {
 }
 
 size_t mr_undo_forget(undo *u, size_t mark) {
-    size_t used = u->used, left = u->entries.count - mark;
+    size_t used = u->bytes.count, left = u->entries.count - mark;
     free_freed(u, mark);
     if (left) memmove(u->entries.items, u->entries.items + mark, left * sizeof *u->entries.items);
     u->entries.count = left;
     for (size_t i = left; i-- > 0;)
         if (u->entries.items[i].what == UNDO_BYTES) used = u->entries.items[i].bytes;
-    if (used && u->used > used) memmove(u->bytes, u->bytes + used, u->used - used);
-    u->used -= used;
+    if (used && u->bytes.count > used)
+        memmove(u->bytes.items, u->bytes.items + used, u->bytes.count - used);
+    u->bytes.count -= used;
     for (size_t i = 0; i < left; i++)
         if (u->entries.items[i].what == UNDO_BYTES) u->entries.items[i].bytes -= used;
     return mark;
 }
 
 size_t mr_undo_bytes(const undo *u) {
-    return u->used + u->entries.count * sizeof *u->entries.items;
+    return u->bytes.count + u->entries.count * sizeof *u->entries.items;
 }
 
 void mr_undo_pop(undo *u, uint64_t generation) {
     u->generation = generation;
     if (generation) return;
     free_freed(u, u->entries.count);
-    u->entries.count = u->used = 0;
+    u->entries.count = u->bytes.count = 0;
     u->host_stays = false;
     u->limit = 0;
     u->failed = false;
-    if (u->table_used) memset(u->table, 0, u->table_size * sizeof *u->table);
-    u->table_used = 0;
+    mr_map_clear(&u->kept);
 }
 
 void mr_undo_free(undo *u) {
     mr_undo_pop(u, 0);
     mr_vec_free(&u->entries);
-    free(u->bytes);
-    free(u->table);
+    mr_vec_free(&u->bytes);
+    mr_map_free(&u->kept);
     *u = (undo){0};
 }

@@ -19,6 +19,7 @@
 
 #include <stdint.h>
 
+#include "base/map.h"
 #include "base/vec.h"
 
 typedef enum {
@@ -36,22 +37,16 @@ typedef struct {
 } undo_entry;
 
 typedef struct {
-    uintptr_t at;        /* of the page, or where it begins to be memory that is watched */
-    uint64_t generation; /* of the newest checkpoint when it was kept last */
-} undo_kept;
-
-typedef struct {
     uint64_t generation; /* of the newest checkpoint; 0: there is none, and nothing is kept */
     uint64_t generations;
-    bool
-        host_stays; /* going back changes no allocation of the host's: see mr_simulator.checkpoint */
-    bool failed;    /* memory was out, or the limit reached: what was overwritten then is lost */
-    size_t limit;   /* of `bytes`; 0: none */
+    /* going back changes no allocation of the host's: see mr_simulator.checkpoint */
+    bool host_stays;
+    bool failed;  /* memory was out, or the limit reached: what was overwritten then is lost */
+    size_t limit; /* of `bytes`; 0: none */
     MR_VEC(undo_entry) entries;
-    char *bytes;
-    size_t used, capacity;
-    undo_kept *table; /* open addressing; `at` 0: empty */
-    size_t table_size, table_used;
+    MR_VEC(char) bytes;
+    /* By page, or where it begins to be memory that is watched: the newest checkpoint when it was kept last. */
+    MR_MAP(uint64_t) kept;
 } undo;
 
 static inline bool mr_undo_is_on(const undo *u) {

@@ -1,5 +1,5 @@
-/* The virtual GPU as a backend: opening, closing, resetting, and the table of its slots. What it does
- * is in the other files of this folder; state.h says how they fit together. */
+/* The virtual GPU as a backend: opening, closing, resetting, and the table of its slots. The
+ * functions are in the other files of this folder; state.h says how they fit together. */
 #include "virtual/virtual.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 static mr_status open_device(vgpu *gpu, int index) {
     mr_device *device = calloc(1, sizeof *device);
-    if (!device) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for device %d", index);
+    if (!device) return mr_no_memory("for device %d", index);
     vdevice *virtual = &gpu->devices[index];
     gpu->machine->devices[index] = device;
     device->machine = gpu->machine;
@@ -59,6 +59,7 @@ static void init_slabs(vgpu *gpu) {
     mr_slab_init_in(&gpu->bodies, region, sizeof(body), 32);
     mr_slab_init_in(&gpu->chunks, region, sizeof(chunk), 64);
     mr_slab_init_in(&gpu->caches, region, sizeof(cache_bins), 32);
+    mr_slab_init_in(&gpu->meet_slab, region, sizeof(meet), 16);
 }
 
 static void close_backend(mr_machine *machine) {
@@ -94,8 +95,7 @@ static mr_status open_parts(vgpu *gpu, const mr_machine_options *options) {
                                      &gpu->chooser));
     machine->devices = calloc((size_t)count, sizeof *machine->devices);
     gpu->devices = mr_region_alloc(&gpu->region, (size_t)count * sizeof *gpu->devices);
-    if (!machine->devices || !gpu->devices)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for %d devices", count);
+    if (!machine->devices || !gpu->devices) return mr_no_memory("for %d devices", count);
     for (int i = 0; i < count; i++) {
         gpu->device_count = machine->device_count = i + 1;
         MR_TRY(open_device(gpu, i));
@@ -105,7 +105,7 @@ static mr_status open_parts(vgpu *gpu, const mr_machine_options *options) {
 
 static mr_status open_backend(mr_machine *machine, const mr_machine_options *options) {
     vgpu *gpu = calloc(1, sizeof *gpu);
-    if (!gpu) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for a virtual GPU");
+    if (!gpu) return mr_no_memory("for a virtual GPU");
     machine->backend_state = gpu;
     gpu->machine = machine;
     gpu->next_host_address = HOST_ADDRESS;

@@ -1,8 +1,9 @@
 /* Time on the host: lets the device advance until a condition holds, and advances the host's clock.
  *
- * A wait always ends: the graph of pending commands has no cycle, so while something is pending, something
- * is ready, and a chooser must take a step at a wait. After every wait, also one that was interrupted, the
- * host's clock is not behind the device's. */
+ * A wait ends: the graph of pending commands has no cycle, so while something is pending, something is ready, and a
+ * chooser must take a step at a wait. The exception are collectives that hold multiprocessors while they wait for
+ * each other (meet.c): that is a deadlock of the program. After every wait, also one that was interrupted, the host's
+ * clock is not behind the device's. */
 #include "virtual/state.h"
 
 typedef enum {
@@ -12,6 +13,7 @@ typedef enum {
     UNTIL_MARK,
     UNTIL_LAUNCH,
     UNTIL_KEPT,
+    UNTIL_BEGUN,
     UNTIL_FREES
 } until_kind;
 
@@ -32,6 +34,7 @@ static bool holds(const vgpu *gpu, const until *u) {
     case UNTIL_MARK: return u->mark->done;
     case UNTIL_LAUNCH: return u->queue->launches < (uint64_t)gpu->set.launch_queue_depth;
     case UNTIL_KEPT: return gpu->keep != u->work;
+    case UNTIL_BEGUN: return u->work->u.member.begun;
     case UNTIL_FREES: return !u->device->pool.pending_count && !u->device->pool.guarded_count;
     }
     return true;
@@ -44,7 +47,8 @@ static work *goal_of(const until *u) {
     case UNTIL_GATHERED: return u->queue->tail;
     case UNTIL_MARK: return u->mark->record;
     case UNTIL_LAUNCH: return u->queue->head;
-    case UNTIL_KEPT: return u->work;
+    case UNTIL_KEPT:
+    case UNTIL_BEGUN: return u->work;
     case UNTIL_DEVICE:
     case UNTIL_FREES: break;
     }
@@ -84,7 +88,7 @@ static mr_status check_lost(const vgpu *gpu) {
 
 static mr_status wait_until(vgpu *gpu, const until *u) {
     MR_TRY(check_lost(gpu));
-    mr_step step;
+    mr_device_step step;
     mr_moment moment = {.point = MR_CHOICE_WAIT, .until = UINT64_MAX};
     for (; !holds(gpu, u); moment.taken++) {
         gpu->interruptible = u->kind != UNTIL_KEPT || u->work->state != WORK_STARTED;
@@ -94,9 +98,11 @@ static mr_status wait_until(vgpu *gpu, const until *u) {
         }
         moment.goal = goal_of(u);
         if (!gpu->chooser->take(gpu->chooser, &moment, &step))
-            return lose(gpu, mr_fail(MR_CODE_UNKNOWN,
-                                     "deadlock: the host waits, and no pending operation "
-                                     "can run; this is a bug in the virtual GPU"));
+            return lose(gpu, gpu->meets
+                                 ? mr_virtual_meet_deadlock(gpu)
+                                 : mr_fail(MR_CODE_UNKNOWN,
+                                           "deadlock: the host waits, and no pending operation "
+                                           "can run; this is a bug in the virtual GPU"));
         MR_TRY(mr_virtual_carry_out(gpu, &step));
         MR_TRY(check_memory(gpu));
     }
@@ -105,7 +111,7 @@ static mr_status wait_until(vgpu *gpu, const until *u) {
 
 mr_status mr_virtual_advance(vgpu *gpu, mr_choice_point point, work *goal) {
     if (point != MR_CHOICE_LOOK) MR_TRY(check_lost(gpu));
-    mr_step step;
+    mr_device_step step;
     mr_moment moment = {.point = point, .until = gpu->host_ns, .goal = goal};
     gpu->since_advance = 0;
     gpu->interruptible = true;
@@ -205,6 +211,19 @@ mr_status mr_virtual_wait_kept(work *w) {
         return status;
     }
     move_host(gpu, since, q->last_end, 0);
+    return MR_OK;
+}
+
+/* The host does not notice: it did not ask. */
+mr_status mr_virtual_wait_member(vgpu *gpu, const mr_command *member, uint64_t *out_time) {
+    const meet *m = gpu->meets;
+    while (m->meeting != member->meeting) m = m->next;
+    work *w = m->first;
+    while (w->command != member) w = w->u.member.next;
+    until u = {.kind = UNTIL_BEGUN, .queue = w->queue, .work = w};
+    MR_TRY(wait_until(gpu, &u));
+    *out_time = m->newest;
+    if (!gpu->chooser->timed) catch_up(gpu);
     return MR_OK;
 }
 

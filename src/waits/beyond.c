@@ -1,6 +1,6 @@
-/* What a wait orders beside the accesses to tensors: two host functions, a host function and what the host does after the
- * wait, the answer of a query, two atomic updates. The checker does not follow what depends on these. So a wait whose
- * loss changes such an order is not known to be redundant.
+/* What a wait orders beside the accesses to tensors: two host functions, a host function and what the host does after
+ * the wait, the answer of a query, two atomic updates. The checker does not follow what depends on these. So a wait
+ * whose loss changes such an order is not known to be redundant.
  *
  * While the program is learnt, each order that it has with all waits is noted once, in its weakest form: of each stream
  * only the last host function that comes before another one, since those before it do then, too. A run without some
@@ -27,7 +27,7 @@ size_t mr_waits_end_of_code(const wait_judge *j) {
 }
 
 static void no_memory(wait_judge *j) {
-    if (!j->status) j->status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for what waits order");
+    if (!j->status) j->status = mr_no_memory("for what waits order");
 }
 
 /* ---- host functions and the host */

@@ -1,5 +1,5 @@
-/* What a wait costs: the program is played on the virtual GPU without it, by times alone, and takes so much less. And what
- * would cost less: an event that is recorded right after the last work that matters, and a wait for that.
+/* What a wait costs: the program is played on the virtual GPU without it, by times alone, and takes so much less. And
+ * what would cost less: an event that is recorded right after the last work that matters, and a wait for that.
  *
  * A change is proposed only after the hazard checker has judged the changed program, and after it has been played. */
 #include <stdio.h>
@@ -217,8 +217,8 @@ static bool is_created_between(const wait_rounds *rounds, uint32_t stream, size_
     return false;
 }
 
-/* Whether a wait in the place of the one that is left out would come too early: before the work that it is for, or before
- * the stream that waits is there. */
+/* Whether a wait in the place of the one that is left out would come too early: before the work that it is for, or
+ * before the stream that waits is there. */
 static bool has_to_be_late(const wait_rounds *rounds, const need *n) {
     size_t wait_at = rounds->rounds.items[n->round].at;
     return wait_at <= n->last || is_created_between(rounds, n->consumer, wait_at, n->first);
@@ -407,7 +407,7 @@ static mr_status price(wait_costs *c, size_t wait, const need_list *needs, doubl
     return MR_OK;
 }
 
-/* What costs as much to the last digit is no better. */
+/* A replacement that costs as much to the last digit is no better. */
 static bool shows_difference(double costs_ms, double instead_ms) {
     char a[24], b[24];
     return strcmp(mr_wait_ms_text(costs_ms, a, sizeof a),

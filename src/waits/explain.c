@@ -1,4 +1,5 @@
-/* Sentences about waits: which hazard appears without one, and what orders the work without it. Nothing here decides. */
+/* Sentences about waits: which hazard appears without one, and what orders the work without it. Nothing here
+ * decides. */
 #include <stdio.h>
 #include <string.h>
 

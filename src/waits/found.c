@@ -13,7 +13,7 @@ void mr_waits_judge_add(wait_judge *j, new_hazard h) {
         return;
     }
     if (!mr_vec_push(&j->found, h) && !j->status)
-        j->status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for what the hazard checker finds");
+        j->status = mr_no_memory("for what the hazard checker finds");
     if (j->stop_at_first || j->status) j->stop = true;
 }
 

@@ -212,8 +212,7 @@ static mr_status learn(wait_judge *j) {
     j->stop_at_first = false;
     mr_status status = run(j, SIZE_MAX, false);
     j->learning = false;
-    if (!status && j->stop)
-        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for what the hazard checker finds");
+    if (!status && j->stop) status = mr_no_memory("for what the hazard checker finds");
     size_t kept = 0;
     if (!status && j->known.count)
         qsort(j->known.items, j->known.count, sizeof *j->known.items, mr_waits_compare_accesses);
@@ -235,8 +234,7 @@ mr_status mr_waits_judge_open(const wait_rounds *rounds, const mr_waits_options 
     if (!status) status = mr_waits_edit_open(rounds, &j->edit);
     j->dropped = calloc(rounds->rounds.count + 1, sizeof *j->dropped);
     j->late_times = calloc(rounds->times.count + 1, sizeof *j->late_times);
-    if (!status && (!j->dropped || !j->late_times))
-        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look at waits");
+    if (!status && (!j->dropped || !j->late_times)) status = mr_no_memory("to look at waits");
     if (!status) status = mr_waits_beyond_open(j);
     if (!status) status = learn(j);
     if (status) mr_waits_judge_close(j);

@@ -46,7 +46,8 @@ typedef struct {
     bool own_record;  /* it goes with the wait */
 } wait_round;
 
-/* One execution of mr.barrier: its items, and its members' rounds. The first member waits for all others, then they for it. */
+/* One execution of mr.barrier: its items, and its members' rounds. The first member waits for all others, then they for
+ * it. */
 typedef struct {
     size_t first, last;
     uint32_t first_round, members;
@@ -76,7 +77,10 @@ typedef struct {
     size_t waits;
 } wait_rounds;
 
-mr_status mr_waits_rounds(const mr_program *program, wait_rounds *out_rounds);
+mr_status mr_waits_rounds(const mr_program *program, const mr_waits_options *options,
+                          wait_rounds *out_rounds);
+/* Whether item `i` is one that the options leave out of the questions. */
+bool mr_waits_is_judged(const mr_waits_options *options, size_t i);
 void mr_waits_rounds_free(wait_rounds *rounds);
 mr_site mr_waits_site(const wait_rounds *rounds, size_t wait);
 mr_wait_kind mr_waits_kind(const wait_rounds *rounds, size_t wait);
@@ -102,7 +106,8 @@ mr_status mr_waits_edit_add(wait_edit *edit, mr_program_addition addition);
  * host does with an answer. So it is not known whether the loss matters. */
 typedef enum {
     MR_LOST_NOTHING, /* it is a hazard */
-    MR_LOST_FUNCTION, /* host function `first` may run while the host goes on; `second`: where it did not yet */
+    /* host function `first` may run while the host goes on; `second`: where it did not yet */
+    MR_LOST_FUNCTION,
     MR_LOST_FUNCTIONS, /* the order of two host functions */
     MR_LOST_ANSWER,    /* query `second` may say no */
     MR_LOST_UPDATES,   /* the order of two atomic updates */
@@ -131,8 +136,9 @@ typedef struct {
 typedef struct {
     uint32_t *lane_of; /* by stream; NONE: it has no host function */
     uint32_t *next;    /* by function: the next one of its stream, 1 more; 0: there is none */
-    uint32_t *
-        known_to; /* by lane and lane: the first of that lane's functions that is not known to come before, 1 more */
+    /* by lane and lane: the first of that lane's functions that is not known to come before, 1
+     * more */
+    uint32_t *known_to;
     uint32_t *pending; /* by lane: the first that the host does not know to have run, 1 more */
     size_t lanes;
     size_t *known_from; /* by function: the item in front of which the host knows it to have run */

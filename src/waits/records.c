@@ -1,6 +1,7 @@
-/* Which calls of record_stream are needed. They are no waits: nothing is held up by them, but the memory that a free gives
- * back is kept from others until the streams that they name have used it (R33). So they are counted apart: the waits are
- * judged with all of them in place, and then they are judged with all waits, and with only those that are kept.
+/* Which calls of record_stream are needed. They are no waits: nothing is held up by them, but the memory that a free
+ * gives back is kept from others until the streams that they name have used it (R33). So they are counted apart: the
+ * waits are judged with all of them in place, and then they are judged with all waits, and with only those that are
+ * kept.
  *
  * Rounds of one line are one call. Easiest to break: leaving some out goes on top of an edit that leaves out waits. */
 #include <stdlib.h>
@@ -25,10 +26,6 @@ typedef struct {
     bool *needed;         /* by call: alone, with all waits */
     bool *matters;        /* by call: there are others with which it cannot go */
 } finder;
-
-static mr_status no_memory(void) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the verdicts on record_stream");
-}
 
 static mr_program_item item_at(const finder *f, size_t i) {
     return mr_program_item_at(f->judge->rounds->program, i);
@@ -62,12 +59,15 @@ static void describe(finder *f, const mr_program_item *it, mr_wait_record *out) 
 static mr_status find_calls(finder *f) {
     for (size_t i = 0; i < f->judge->rounds->items; i++) {
         mr_program_item it = item_at(f, i);
-        if (is_asked_for(&it) && !mr_vec_push(&f->items, i)) return no_memory();
+        bool is_judged = is_asked_for(&it) && mr_waits_is_judged(f->judge->options, i);
+        if (is_judged && !mr_vec_push(&f->items, i))
+            return mr_no_memory("for the verdicts on record_stream");
     }
     f->calls->items = calloc(f->items.count + 1, sizeof *f->calls->items);
     f->call_of = calloc(f->items.count + 1, sizeof *f->call_of);
     f->gone = calloc(3 * f->items.count + 1, sizeof *f->gone);
-    if (!f->calls->items || !f->call_of || !f->gone) return no_memory();
+    if (!f->calls->items || !f->call_of || !f->gone)
+        return mr_no_memory("for the verdicts on record_stream");
     f->needed = f->gone + f->items.count;
     f->matters = f->needed + f->items.count;
     for (size_t k = 0; k < f->items.count; k++) {
@@ -231,7 +231,7 @@ static mr_status explain(finder *f, size_t call) {
     else say_redundant(f, call, &text);
     c->because = text.failed ? NULL : text.data;
     if (text.failed) mr_buffer_free(&text);
-    return c->because ? MR_OK : no_memory();
+    return c->because ? MR_OK : mr_no_memory("for the verdicts on record_stream");
 }
 
 /* ---- alone */
@@ -248,7 +248,7 @@ static mr_status ask_alone(finder *f, size_t call) {
     say_hazard(f, call, &text);
     if (text.failed) mr_buffer_free(&text);
     c->because = text.data;
-    return c->because ? MR_OK : no_memory();
+    return c->because ? MR_OK : mr_no_memory("for the verdicts on record_stream");
 }
 
 /* ---- which matter together, with the waits that the judge does not drop */
@@ -264,7 +264,7 @@ static void leave_out(finder *f, const call_list *open, size_t set) {
 static mr_status look_at_all(finder *f, const call_list *open) {
     size_t sets = (size_t)1 << open->count;
     bool *can_go = calloc(sets, sizeof *can_go);
-    if (!can_go) return no_memory();
+    if (!can_go) return mr_no_memory("for the verdicts on record_stream");
     for (size_t set = 0; set < sets && !f->judge->status; set++) {
         bool subsets_can = true;
         for (size_t i = 0; i < open->count && subsets_can; i++)
@@ -304,7 +304,7 @@ static void look_at_some(finder *f, const call_list *open) {
             f->matters[open->items[i]] = true;
 }
 
-/* One after the other goes, as long as that is possible. What stays is needed then. */
+/* One after the other goes, as long as that is possible. The calls that stay are needed then. */
 static void leave_out_many(finder *f, const call_list *open) {
     all_stay(f);
     for (size_t i = 0; i < open->count; i++) {
@@ -326,7 +326,8 @@ static mr_status look_together(finder *f) {
     call_list open = {0};
     mr_status status = MR_OK;
     for (uint32_t i = 0; i < f->calls->count && !status; i++)
-        if (!f->needed[i] && !mr_vec_push(&open, i)) status = no_memory();
+        if (!f->needed[i] && !mr_vec_push(&open, i))
+            status = mr_no_memory("for the verdicts on record_stream");
     with_all_waits(f);
     if (!status) status = see_which_matter(f, &open);
     mr_waits_judge_keep(f->judge, f->kept);

@@ -6,15 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "waits/parts.h"
 
 /* ---- while the items are read */
 
 typedef struct {
     wait_rounds *rounds;
-    size_t *record_of; /* by event: the latest record, NO_ITEM: none */
-    size_t events;
-    size_t barrier; /* the first item of a barrier that is not complete; NO_ITEM: none */
+    const mr_waits_options *options;
+    MR_MAP(size_t) record_of; /* by event: the latest record */
+    size_t barrier;           /* the first item of a barrier that is not complete; NO_ITEM: none */
     MR_VEC(wait_round) members;
     uint32_t releases; /* waits for the first member that are still to come */
     bool failed;
@@ -25,23 +26,12 @@ static bool is_named(const mr_program_item *it, const char *name) {
 }
 
 static void note_record(reader *r, const mr_program_item *it, size_t i) {
-    if (it->event >= r->events) {
-        size_t wanted = (size_t)it->event + 1, more = wanted * 2;
-        size_t *grown = realloc(r->record_of, more * sizeof *grown);
-        if (!grown) {
-            r->failed = true;
-            return;
-        }
-        for (size_t k = r->events; k < more; k++) grown[k] = NO_ITEM;
-        r->record_of = grown;
-        r->events = more;
-    }
-    r->record_of[it->event] = i;
+    if (!mr_map_put(&r->record_of, it->event, i)) r->failed = true;
 }
 
 static size_t record_of(const reader *r, const mr_program_item *it) {
-    if (!it->bound || it->event >= r->events) return NO_ITEM;
-    return r->record_of[it->event];
+    const size_t *record = it->bound ? mr_map_find(&r->record_of, it->event) : NULL;
+    return record ? *record : NO_ITEM;
 }
 
 static void add_round(reader *r, wait_round round) {
@@ -122,9 +112,9 @@ static void read_time(reader *r, size_t i) {
     uint32_t event[2];
     mr_program_elapsed_at(r->rounds->program, i, &event[0], &event[1]);
     for (int k = 0; k < 2; k++) {
-        bool known = event[k] < r->events && r->record_of[event[k]] != NO_ITEM;
-        timed_record time = {i, known ? r->record_of[event[k]] : 0};
-        if (known && !mr_vec_push(&r->rounds->times, time)) r->failed = true;
+        const size_t *record = mr_map_find(&r->record_of, event[k]);
+        if (record && !mr_vec_push(&r->rounds->times, ((timed_record){i, *record})))
+            r->failed = true;
     }
 }
 
@@ -138,11 +128,22 @@ static void read_query(reader *r, const mr_program_item *it, size_t i) {
     if (!mr_vec_push(&r->rounds->queries, query)) r->failed = true;
 }
 
+bool mr_waits_is_judged(const mr_waits_options *options, size_t i) {
+    size_t low = 0, high = options->not_judged_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (options->not_judged[middle] < i) low = middle + 1;
+        else high = middle;
+    }
+    return low == options->not_judged_count || options->not_judged[low] != i;
+}
+
 static void read_item(reader *r, size_t i) {
     mr_program_item it = mr_program_item_at(r->rounds->program, i);
     if (it.seq && !mr_vec_push(&r->rounds->numbers, ((numbered){it.seq, i}))) r->failed = true;
     if (!it.came_true) return;
     if (it.kind == MR_COMMAND_RECORD) note_record(r, &it, i);
+    if (!mr_waits_is_judged(r->options, i)) return;
     if ((it.kind == MR_COMMAND_RECORD || it.kind == MR_COMMAND_WAIT) && is_named(&it, "barrier")) {
         read_barrier(r, &it, i);
         return;
@@ -161,7 +162,25 @@ static void read_item(reader *r, size_t i) {
     case MR_COMMAND_RESET:
         if (!mr_vec_push(&r->rounds->resets, i)) r->failed = true;
         break;
-    default: break;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_COPY:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE:
+    case MR_COMMAND_FAULT:
+    case MR_COMMAND_HOST_ACCESS:
+    case MR_COMMAND_STREAM_CREATE:
+    case MR_COMMAND_STREAM_CLOSE:
+    case MR_COMMAND_STREAM_DROP:
+    case MR_COMMAND_EVENT_CREATE:
+    case MR_COMMAND_EVENT_CLOSE:
+    case MR_COMMAND_HOST_ALLOC:
+    case MR_COMMAND_HOST_FREE:
+    case MR_COMMAND_FREE_WAIT:
+    case MR_COMMAND_RECORD_STREAM:
+    case MR_COMMAND_HOST_READ:
+    case MR_COMMAND_HOST_WORK:
+    case MR_COMMAND_DRAIN: MR_MACHINE_LIST(MR_COMMAND_CASE) break;
     }
     if (mr_command_kinds[it.kind].traits & MR_TRAIT_ACCOUNT) return;
     r->barrier = NO_ITEM; /* one that was cut short by an error is left alone */
@@ -252,17 +271,17 @@ static mr_status group_rounds(wait_rounds *rounds) {
     }
     free(groups);
     free(first);
-    return ready ? MR_OK : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the waits of a program");
+    return ready ? MR_OK : mr_no_memory("for the waits of a program");
 }
 
-mr_status mr_waits_rounds(const mr_program *program, wait_rounds *out_rounds) {
+mr_status mr_waits_rounds(const mr_program *program, const mr_waits_options *options,
+                          wait_rounds *out_rounds) {
     *out_rounds = (wait_rounds){.program = program, .items = mr_program_count(program)};
-    reader r = {.rounds = out_rounds, .barrier = NO_ITEM};
+    reader r = {.rounds = out_rounds, .options = options, .barrier = NO_ITEM};
     for (size_t i = 0; i < out_rounds->items; i++) read_item(&r, i);
-    free(r.record_of);
+    mr_map_free(&r.record_of);
     mr_vec_free(&r.members);
-    mr_status status =
-        r.failed ? mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the waits of a program") : MR_OK;
+    mr_status status = r.failed ? mr_no_memory("for the waits of a program") : MR_OK;
     if (!status) status = group_rounds(out_rounds);
     if (status) mr_waits_rounds_free(out_rounds);
     return status;
@@ -297,8 +316,7 @@ size_t mr_waits_item_of(const wait_rounds *rounds, uint64_t seq) {
 mr_status mr_waits_edit_open(const wait_rounds *rounds, wait_edit *out_edit) {
     *out_edit = (wait_edit){.left_out = calloc(rounds->items + 1, sizeof(bool))};
     out_edit->edit.left_out = out_edit->left_out;
-    return out_edit->left_out ? MR_OK
-                              : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to leave out waits");
+    return out_edit->left_out ? MR_OK : mr_no_memory("to leave out waits");
 }
 
 void mr_waits_edit_free(wait_edit *edit) {
@@ -308,8 +326,7 @@ void mr_waits_edit_free(wait_edit *edit) {
 }
 
 mr_status mr_waits_edit_add(wait_edit *edit, mr_program_addition addition) {
-    if (!mr_vec_push(&edit->added, addition))
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to add a command");
+    if (!mr_vec_push(&edit->added, addition)) return mr_no_memory("to add a command");
     size_t i = edit->added.count - 1;
     for (; i && edit->added.items[i - 1].before > addition.before; i--)
         edit->added.items[i] = edit->added.items[i - 1];

@@ -1,10 +1,10 @@
 /* The smallest set of waits that is sufficient, and which waits matter only together.
  *
- * All waits that are needed alone are in every sufficient set. Among the others, a *cut* is a minimal set that cannot go
- * as a whole; a set of waits is sufficient if and only if it has one of each cut. So the search keeps the cuts that it has met, takes
- * a smallest set that has one of each, and asks the checker. Either that is sufficient, and then no smaller set is; or
- * what was left out holds another cut. Few waits are looked at in all combinations instead, which also says for certain
- * which of them matter. */
+ * All waits that are needed alone are in every sufficient set. Among the others, a *cut* is a minimal set that cannot
+ * go as a whole; a set of waits is sufficient if and only if it has one of each cut. So the search keeps the cuts that
+ * it has met, takes a smallest set that has one of each, and asks the checker. Either that is sufficient, and then no
+ * smaller set is; or what was left out holds another cut. Few waits are looked at in all combinations instead, which
+ * also says for certain which of them matter. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,10 +27,6 @@ typedef struct {
 
 static bool is_spent(const searcher *s) {
     return s->judge->status || s->judge->told > s->until;
-}
-
-static mr_status no_memory(void) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to look for a sufficient set of waits");
 }
 
 /* ---- questions: the waits that are needed alone always stay */
@@ -69,8 +65,8 @@ typedef struct {
     uint32_t *set; /* what is taken to be in it, then what is being divided */
 } divider;
 
-/* `base` elements at the front of `set` are taken to be in. Moves those of the `count` behind them that are needed, too, to
- * the front of these, and returns how many. Earlier ones are preferred. */
+/* `base` elements at the front of `set` are taken to be in. Moves those of the `count` behind them that are needed,
+ * too, to the front of these, and returns how many. Earlier ones are preferred. */
 static size_t divide(divider *d, size_t base, bool grown, size_t count) {
     uint32_t *rest = d->set + base;
     if (grown && d->holds(d->s, d->set, base)) return 0;
@@ -97,11 +93,11 @@ static bool add_cut(searcher *s, const uint32_t *waits, size_t count) {
         return true;
     }
     free(cut.waits);
-    if (!s->judge->status) s->judge->status = no_memory();
+    if (!s->judge->status) s->judge->status = mr_no_memory("to look for a sufficient set of waits");
     return false;
 }
 
-/* What orders two commands is submitted between them. */
+/* A wait that orders two commands is submitted between them. */
 static bool is_between(const wait_rounds *rounds, uint32_t wait, const new_hazard *h) {
     for (size_t i = rounds->first_round[wait]; i != NO_ITEM; i = rounds->next_round[i])
         if (rounds->rounds.items[i].at > h->first && rounds->rounds.items[i].at < h->second)
@@ -219,7 +215,7 @@ static bool smallest_hitting_set(searcher *s) {
         keep_needed(s);
         for (size_t i = 0; i < s->waits; i++) s->kept[i] |= h.best[i];
     } else if (!s->judge->status) {
-        s->judge->status = no_memory();
+        s->judge->status = mr_no_memory("to look for a sufficient set of waits");
     }
     free(flags);
     free(out);
@@ -238,7 +234,8 @@ static bool find_smallest(searcher *s) {
         if (done) memcpy(s->result->kept, s->kept, s->waits * sizeof *s->kept);
         else find_cuts(s, left_out, count);
     }
-    if (!left_out && !s->judge->status) s->judge->status = no_memory();
+    if (!left_out && !s->judge->status)
+        s->judge->status = mr_no_memory("to look for a sufficient set of waits");
     free(left_out);
     return done;
 }
@@ -247,7 +244,8 @@ static bool find_smallest(searcher *s) {
 static void find_minimal(searcher *s) {
     uint32_t *set = malloc((s->open_count + 1) * sizeof *set);
     if (!set) {
-        if (!s->judge->status) s->judge->status = no_memory();
+        if (!s->judge->status)
+            s->judge->status = mr_no_memory("to look for a sufficient set of waits");
         return;
     }
     memcpy(set, s->open, s->open_count * sizeof *set);
@@ -271,8 +269,8 @@ typedef struct {
     size_t sets;
 } table;
 
-/* What contains a sufficient set is sufficient. Sets are asked for in ascending order, so the subsets of one have been
- * before. */
+/* A set that contains a sufficient set is sufficient. Sets are asked for in ascending order, so
+ * the subsets of one have been before. */
 static bool is_enough(table *t, size_t set) {
     searcher *s = t->s;
     for (size_t i = 0; i < s->open_count; i++)
@@ -314,7 +312,8 @@ static void search_table(searcher *s) {
     table t = {.s = s, .sets = (size_t)1 << s->open_count};
     t.is_enough = calloc(t.sets, sizeof *t.is_enough);
     if (!t.is_enough) {
-        if (!s->judge->status) s->judge->status = no_memory();
+        if (!s->judge->status)
+            s->judge->status = mr_no_memory("to look for a sufficient set of waits");
         return;
     }
     for (size_t set = 0; set < t.sets && !s->judge->status; set++)
@@ -387,7 +386,8 @@ static void see_which_matter(searcher *s) {
     uint32_t *set = malloc((s->open_count + 1) * sizeof *set);
     bool *adds = calloc(s->waits + 1, sizeof *adds);
     if (!set || !adds) {
-        if (!s->judge->status) s->judge->status = no_memory();
+        if (!s->judge->status)
+            s->judge->status = mr_no_memory("to look for a sufficient set of waits");
     } else {
         keep_needed(s);
         s->judge->adds = adds; /* what adds nothing to the needed ones adds nothing to more */
@@ -435,7 +435,7 @@ mr_status mr_waits_search(wait_judge *judge, uint64_t effort, wait_search *r) {
     s.open = malloc((s.waits + 1) * sizeof *s.open);
     s.until = judge->told + effort < judge->told ? UINT64_MAX : judge->told + effort;
     if (!r->kept || !r->matters || !s.kept || !s.open) {
-        if (!judge->status) judge->status = no_memory();
+        if (!judge->status) judge->status = mr_no_memory("to look for a sufficient set of waits");
     } else {
         for (size_t i = 0; i < s.waits; i++)
             if (!r->needed[i]) s.open[s.open_count++] = (uint32_t)i;

@@ -1,5 +1,5 @@
-/* Which waits of a program are needed: see waits.h. Finds them, asks about each alone, searches for a smallest sufficient
- * set, then prices and explains. */
+/* Which waits of a program are needed: see waits.h. Finds them, asks about each alone, searches for a smallest
+ * sufficient set, then prices and explains. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,14 +43,10 @@ typedef struct {
     int chains;
 } finder;
 
-static mr_status no_memory(void) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory for the verdicts on waits");
-}
-
 static mr_status take_text(mr_buffer *text, char **out) {
     if (text->failed) {
         mr_buffer_free(text);
-        return no_memory();
+        return mr_no_memory("for the verdicts on waits");
     }
     *out = text->data;
     *text = (mr_buffer){0};
@@ -172,7 +168,7 @@ static mr_status say_together(finder *f, size_t wait, mr_buffer *out) {
         return MR_OK;
     }
     bool *kept = malloc(f->rounds.waits * sizeof *kept);
-    if (!kept) return no_memory();
+    if (!kept) return mr_no_memory("for the verdicts on waits");
     memset(kept, true, f->rounds.waits * sizeof *kept);
     for (size_t i = 0; i < cut->count; i++) kept[cut->waits[i]] = false;
     mr_waits_judge_keep(&f->judge, kept);
@@ -205,7 +201,7 @@ static mr_status explain(finder *f, size_t wait) {
 
 static mr_status set_no_costs(finder *f, const char *reason) {
     f->result->no_costs = strdup(reason);
-    return f->result->no_costs ? MR_OK : no_memory();
+    return f->result->no_costs ? MR_OK : mr_no_memory("for the verdicts on waits");
 }
 
 static mr_status propose(finder *f, size_t wait) {
@@ -233,7 +229,8 @@ static mr_status price_each(finder *f, bool kept, uint64_t most) {
     return MR_OK;
 }
 
-/* What is kept is looked at without the rest: two waits for the same would each seem to cost nothing. */
+/* Kept waits are priced without the rest: two waits for the same would each seem to cost
+ * nothing. */
 static mr_status price(finder *f) {
     const char *reason;
     uint64_t most = f->options->all_costs ? UINT64_MAX : USUAL_PLAYED;
@@ -293,7 +290,8 @@ static mr_status make_room(finder *f) {
     f->result->waits = calloc(count + 1, sizeof *f->result->waits);
     f->search.needed = calloc(count + 1, sizeof *f->search.needed);
     f->adds = calloc(count + 1, sizeof *f->adds);
-    if (!f->result->waits || !f->search.needed || !f->adds) return no_memory();
+    if (!f->result->waits || !f->search.needed || !f->adds)
+        return mr_no_memory("for the verdicts on waits");
     f->result->count = f->result->total = count;
     return MR_OK;
 }
@@ -320,7 +318,7 @@ static void keep_what_is_known(finder *f) {
 }
 
 static mr_status find(finder *f) {
-    MR_TRY(mr_waits_rounds(f->result->program, &f->rounds));
+    MR_TRY(mr_waits_rounds(f->result->program, f->options, &f->rounds));
     uint64_t questions = (uint64_t)f->rounds.waits * f->rounds.items;
     if (questions > MOST_QUESTIONS)
         return mr_fail(MR_CODE_NOT_SUPPORTED,
@@ -342,7 +340,7 @@ mr_status mr_waits_find(const mr_program *program, const mr_waits_options *optio
     *out_waits = NULL;
     finder f = {.options = options, .effort = options->effort ? options->effort : USUAL_EFFORT};
     f.result = calloc(1, sizeof *f.result);
-    if (!f.result) return no_memory();
+    if (!f.result) return mr_no_memory("for the verdicts on waits");
     f.result->program = program;
     f.result->names = options->names;
     mr_program_retain(program);

@@ -88,8 +88,8 @@ typedef struct {
     double makespan_ms, kept_ms; /* of the program, and with only the waits that are kept */
     mr_waits_records records;
     char *no_costs; /* why there are none, or not all; or NULL */
-    /* What was not followed when the program was recorded, which whoever recorded it adds; of queries and host functions
-     * only those on which it may depend what the script does. */
+    /* What was not followed when the program was recorded, which whoever recorded it adds; of queries and host
+     * functions only those on which it may depend what the script does. */
     mr_claims claims;
 } mr_waits;
 
@@ -101,12 +101,15 @@ typedef struct {
     const char *(*storage_name)(void *context, uint64_t id);
     void *context;
     const mr_hazard *names; /* leaves the script's folder out of texts; NULL: nobody does */
-    /* Items that were recorded when the code that is judged had returned: what Lua's collector frees from then on is no act
-     * of that code. 0: not known. */
+    /* Items that are no wait of the script's own, such as those of backward; ascending. They stay in the program. */
+    const size_t *not_judged;
+    size_t not_judged_count;
+    /* Items that were recorded when the code that is judged had returned: what Lua's collector frees from then on is no
+     * act of that code. 0: not known. */
     size_t returned;
     bool all_costs; /* however long it takes; else within the usual effort */
-    uint64_t
-        effort; /* commands that a search may look at beyond one look for each wait; 0: the usual */
+    /* commands that a search may look at beyond one look for each wait; 0: the usual */
+    uint64_t effort;
 } mr_waits_options;
 
 /* An interruption is no error: see `interrupted`. */

@@ -1,5 +1,5 @@
-/* Random kernels: see cuda_kernels.h. One function for each kind of phrase; each takes one of a list, and parts that the
- * phrase needs are written by the others. */
+/* Random kernels: see cuda_kernels.h. One function for each kind of phrase; each takes one of a list, and parts that
+ * the phrase needs are written by the others. */
 #include "cuda_kernels.h"
 
 #include <string.h>

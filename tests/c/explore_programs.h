@@ -1,6 +1,6 @@
 /* Small random stream programs for the exploration: run by the model's functions, and judged by going through every
- * interleaving of their steps. The judge knows neither the search nor its order: who comes before whom is what the simple
- * checker of naive_hazard.c says. */
+ * interleaving of their steps. The judge knows neither the search nor its order: who comes before whom is what the
+ * simple checker of naive_hazard.c says. */
 #ifndef EXPLORE_PROGRAMS_H
 #define EXPLORE_PROGRAMS_H
 
@@ -13,8 +13,8 @@ typedef struct {
     uint64_t classes;       /* different orders of the pairs that conflict */
     uint64_t outcomes;      /* different final values */
     uint64_t most_common;   /* classes of the outcome that has most */
-    uint64_t
-        within_bound; /* classes in which at most BOUND pairs run against the order of submission */
+    /* classes in which at most BOUND pairs run against the order of submission */
+    uint64_t within_bound;
     bool has_race, has_query;
     bool has_pair; /* a race, or two host functions that nothing orders */
 } judgement;

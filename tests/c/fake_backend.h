@@ -15,12 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/backend.h"
+#include "null/null.h"
 #include "ops/call.h"
 #include "ops/op.h"
 #include "tensor/tensor.h"
-
-enum { FAKE_DEVICES = 2 };
 
 /* What happened, for tests that ask. */
 static struct {
@@ -46,57 +44,17 @@ static int64_t random_below(int64_t n) {
 }
 
 static mr_status fake_open(mr_machine *machine, const mr_machine_options *options) {
-    (void)options;
-    machine->devices = calloc(FAKE_DEVICES, sizeof *machine->devices);
-    machine->device_count = FAKE_DEVICES;
-    for (int i = 0; i < FAKE_DEVICES; i++) {
-        mr_device *device = calloc(1, sizeof *device);
-        device->machine = machine;
-        device->index = i;
-        device->properties.total_memory = (uint64_t)1 << 40;
-        machine->devices[i] = device;
-    }
+    MR_TRY(mr_null_backend.open(machine, options));
+    for (int i = 0; i < machine->device_count; i++)
+        machine->devices[i]->properties.total_memory = (uint64_t)1 << 40;
     return MR_OK;
 }
 
-static void fake_close(mr_machine *machine) {
-    for (int i = 0; i < machine->device_count; i++) free(machine->devices[i]);
-    free(machine->devices);
-}
-
-static mr_status fake_reset(mr_machine *machine) {
-    (void)machine;
-    return MR_OK;
-}
-static mr_status fake_stream_open(mr_stream *stream) {
-    (void)stream;
-    return MR_OK;
-}
-static void fake_stream_close(mr_stream *stream) {
-    (void)stream;
-}
-static mr_status fake_stream_query(mr_stream *stream, bool *out_done) {
-    (void)stream;
-    *out_done = true;
-    return MR_OK;
-}
 static mr_status fake_stream_synchronize(mr_stream *stream) {
     (void)stream;
     fake.synchronizes++;
     return MR_OK;
 }
-static mr_status fake_device_synchronize(mr_device *device) {
-    (void)device;
-    return MR_OK;
-}
-static mr_status fake_event_open(mr_event *event) {
-    (void)event;
-    return MR_OK;
-}
-static void fake_event_close(mr_event *event) {
-    (void)event;
-}
-
 static mr_status fake_memory_alloc(mr_storage *storage) {
     if (storage->bytes > fake.limit)
         return mr_fail(MR_CODE_OUT_OF_MEMORY, "out of memory: %llu bytes",
@@ -111,11 +69,6 @@ static mr_status fake_memory_alloc(mr_storage *storage) {
 static void fake_memory_release(mr_storage *storage) {
     free(storage->host);
     fake.live--;
-}
-
-static uint64_t fake_memory_reserved(mr_device *device) {
-    (void)device;
-    return 0;
 }
 
 /* A copy of a state's bytes is as good as the state, wherever it lies. */
@@ -203,46 +156,27 @@ static mr_status fake_submit(const mr_command *command, bool *out_taken) {
     return MR_OK;
 }
 
-static mr_status fake_host_access(mr_machine *machine) {
-    (void)machine;
-    return MR_OK;
-}
-static uint64_t fake_host_time(mr_machine *machine) {
-    (void)machine;
-    return 0;
-}
-static bool fake_can_access_peer(mr_device *device, mr_device *peer) {
-    (void)device, (void)peer;
-    return true;
-}
+static mr_backend fake_backend;
 
-static const mr_backend fake_backend = {
-    .name = "fake",
-    .open = fake_open,
-    .close = fake_close,
-    .reset = fake_reset,
-    .stream_open = fake_stream_open,
-    .stream_close = fake_stream_close,
-    .stream_query = fake_stream_query,
-    .stream_synchronize = fake_stream_synchronize,
-    .device_synchronize = fake_device_synchronize,
-    .event_open = fake_event_open,
-    .event_close = fake_event_close,
-    .memory_alloc = fake_memory_alloc,
-    .memory_release = fake_memory_release,
-    .memory_reserved = fake_memory_reserved,
-    .submit = fake_submit,
-    .host_access = fake_host_access,
-    .host_time = fake_host_time,
-    .can_access_peer = fake_can_access_peer,
-};
+/* The null backend, but for what the tests look at. */
+static void make_fake_backend(void) {
+    fake_backend = mr_null_backend;
+    fake_backend.name = "fake";
+    fake_backend.open = fake_open;
+    fake_backend.stream_synchronize = fake_stream_synchronize;
+    fake_backend.memory_alloc = fake_memory_alloc;
+    fake_backend.memory_release = fake_memory_release;
+    fake_backend.submit = fake_submit;
+}
 
 static mr_machine *machine;
 static mr_caller caller; /* of the machine */
 
 static int open_machine(void **state) {
     (void)state;
-    mr_status status = mr_machine_open(&fake_backend, NULL, &machine);
+    make_fake_backend();
+    mr_status status =
+        mr_machine_open(&fake_backend, &(mr_machine_options){.device = "null:2"}, &machine);
     caller = (mr_caller){.machine = machine};
     return status ? -1 : 0;
 }
@@ -355,8 +289,8 @@ static inline mr_tensor *make_laid_out(mr_memory_kind kind, mr_dtype dtype, int 
     return view;
 }
 
-/* A double as a number of a floating type: to nearest, even at the middle, infinite from half a unit beyond the largest.
- * By the definition of the formats, not by their bits. */
+/* A double as a number of a floating type: to nearest, even at the middle, infinite from half a unit beyond the
+ * largest. By the definition of the formats, not by their bits. */
 static inline double naive_rounded(mr_dtype dtype, double x) {
     if (dtype == MR_F64) return x;
     int digits = dtype == MR_F16 ? 10 : dtype == MR_BF16 ? 7 : 23;

@@ -653,7 +653,7 @@ static const char *false_alarm(const sample_program *p, const naive_verdict *v) 
     return NULL;
 }
 
-/* What error mode let pass is a program without a race. */
+/* A program that error mode let pass has no race. */
 static const char *refused_too_little(const sample_program *p) {
     static sample_program rest;
     static naive_verdict v;

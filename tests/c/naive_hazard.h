@@ -57,8 +57,8 @@ typedef struct {
     step_kind kind;
     int stream; /* a variable: index into the program's streams */
     int event, tensor, device, partner;
-    bool
-        synchronous; /* STEP_COPY: operand 0 destination, 1 source. STEP_FREE: cudaFree, by the host */
+    /* STEP_COPY: operand 0 destination, 1 source. STEP_FREE: cudaFree, by the host */
+    bool synchronous;
     int access_count;
     sample_access access[3];
 } sample_step;
@@ -74,8 +74,8 @@ typedef struct {
     struct {
         sample_memory memory;
         int device;
-        bool
-            blank; /* host memory: nothing is in it at the start. Device memory: from STEP_ALLOC on */
+        /* host memory: nothing is in it at the start. Device memory: from STEP_ALLOC on */
+        bool blank;
     } tensor[MOST_TENSORS];
     int event_count;
     int step_count;
@@ -97,7 +97,8 @@ void naive_check(const sample_program *p, naive_verdict *out);
 void naive_order(const sample_program *p, naive_verdict *out);
 /* Whether the host, going on after step j, knows that step i is done. */
 bool naive_host_knows(const sample_program *p, const naive_verdict *v, int i, int j);
-/* Whether the accesses of steps i and j conflict on this byte of this tensor; `certain`: accesses that surely happen. */
+/* Whether the accesses of steps i and j conflict on this byte of this tensor; `certain`: accesses that surely
+ * happen. */
 bool naive_conflict_at(const sample_program *p, int i, int j, int tensor, int byte, bool certain);
 
 /* How copies behave towards the host, by the table of R20-R24. */

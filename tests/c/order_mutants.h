@@ -1,5 +1,5 @@
-/* Breaks the rows of src/order one at a time, and asks a reader's judge whether it notices. The rows are compiled here once
- * more, so that they can be changed; everything else is the library. To be included first. */
+/* Breaks the rows of src/order one at a time, and asks a reader's judge whether it notices. The rows are compiled here
+ * once more, so that they can be changed; everything else is the library. To be included first. */
 #ifndef ORDER_MUTANTS_H
 #define ORDER_MUTANTS_H
 
@@ -47,8 +47,8 @@ typedef struct {
     const char *why;
 } order_inherent;
 
-/* How many mutants of rows up to `strength` a judge does not notice. `notices` is asked with the row broken; `inherent` ends
- * with a `why` of NULL. */
+/* How many mutants of rows up to `strength` a judge does not notice. `notices` is asked with the row broken; `inherent`
+ * ends with a `why` of NULL. */
 static int order_unnoticed(mr_strength strength, const order_inherent *inherent,
                            bool (*notices)(void)) {
     int missed = 0;

@@ -22,7 +22,10 @@ static void codes_have_texts_and_numbers(void **state) {
     mr_code code;
     for (int i = 0; i < MR_CODE_COUNT; i++) {
         assert_true(mr_code_find(mr_code_text((mr_code)i), &code));
-        assert_int_equal(code, i == MR_CODE_STOPPED ? MR_CODE_INTERRUPTED : (mr_code)i);
+        mr_code first_of_the_text = i == MR_CODE_STOPPED   ? MR_CODE_INTERRUPTED
+                                    : i == MR_CODE_NO_PEER ? MR_CODE_DEADLOCK
+                                                           : (mr_code)i;
+        assert_int_equal(code, first_of_the_text);
     }
     assert_false(mr_code_find("no-such-code", &code));
     assert_int_equal(mr_code_number(MR_CODE_ILLEGAL_ADDRESS), 700);
@@ -103,7 +106,7 @@ static void interned_strings_are_bounded(void **state) {
         assert_string_equal(kept, i < MR_MOST_INTERNED ? text : "?");
     }
     assert_string_equal(mr_intern(&table, "name7", 5, "?"), "name7");
-    assert_int_equal(table.count, MR_MOST_INTERNED);
+    assert_int_equal(table.texts.count, MR_MOST_INTERNED);
     mr_interned_free(&table);
 }
 

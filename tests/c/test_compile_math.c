@@ -167,8 +167,8 @@ static void double_functions_of_one_argument(void **test) {
     assert_true(is_good);
 }
 
-/* The inverse of a function is right if the function of it is near the argument: in units of what one unit of the result
- * changes. */
+/* The inverse of a function is right if the function of it is near the argument: in units of what one unit of the
+ * result changes. */
 static void inverses_of_the_error_functions(void **test) {
     (void)test;
     bool is_good = true;

@@ -1,5 +1,6 @@
-/* What rows of the operation table say of the bytes that they move (mr_cost) beside what their kernels access, counted by
- * the fake driver, which carries out their PTX. The calls are written in Lua (support/costs.lua), one for each row and size. */
+/* What rows of the operation table say of the bytes that they move (mr_cost) beside what their kernels access, counted
+ * by the fake driver, which carries out their PTX. The calls are written in Lua (support/costs.lua), one for each row
+ * and size. */
 #include "cuda_fixture.h"
 
 #if MR_HAVE_CUDA

@@ -1,5 +1,5 @@
-/* Files of tensors that are damaged in every way: nothing crashes, nothing leaks (this runs under the sanitizers), no more
- * memory is wanted than the file has bytes for, and what is accepted lies inside the file. */
+/* Files of tensors that are damaged in every way: nothing crashes, nothing leaks (this runs under the sanitizers), no
+ * more memory is wanted than the file has bytes for, and what is accepted lies inside the file. */
 #include "fake_backend.h"
 
 #include <stdio.h>

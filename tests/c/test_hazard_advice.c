@@ -1,6 +1,7 @@
-/* Following advice causes no hazard: of random programs, some of them loops, each line that is called
- * superfluous is taken out (a device synchronise is replaced by that of the one stream that is named), and
- * the simple checker must find nothing that it did not find before. MR_HAZARD_PROGRAMS sets how many. */
+/* Following advice causes no hazard. Each line of a random program that is called superfluous is
+ * taken out; a device synchronise is replaced by that of the one stream that is named. The simple
+ * checker must then find nothing new. Some of the programs are loops. MR_HAZARD_PROGRAMS sets how
+ * many. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

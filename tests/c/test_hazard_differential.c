@@ -1,5 +1,5 @@
-/* The checker against a simple one on random programs, in error mode too. MR_HAZARD_PROGRAMS sets how many (3000; nightly
- * 100000), MR_HAZARD_SEED where they begin. A program on which they differ is shrunk and printed. */
+/* The checker against a simple one on random programs, in error mode too. MR_HAZARD_PROGRAMS sets how many (3000;
+ * nightly 100000), MR_HAZARD_SEED where they begin. A program on which they differ is shrunk and printed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

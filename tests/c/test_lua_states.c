@@ -49,8 +49,9 @@ static int run(lua_State *L, const char *code, int id) {
     return ok;
 }
 
-/* Names of all kinds and of files, a race to report with its fix, loops that the helpers share, what is
- * looked for once in a process, random numbers, host functions, errors, and garbage. */
+/* Uses all that the states could share: names of all kinds and of files, loops of the helpers,
+ * and what is looked for once in a process. There are also a race to report with its fix, random
+ * numbers, host functions, errors, and garbage. */
 static const char program[] =
     "local id = ...\n"
     "assert(require 'millrace' == mr)\n"

@@ -105,7 +105,8 @@ static void begin(int round) {
     submit_program();
 }
 
-/* What the collector dropped is freed once the history has ended, and freeing takes time: with it, times are not compared. */
+/* What the collector dropped is freed once the history has ended, and freeing takes time: with it, times are not
+ * compared. */
 static uint64_t final_picture(bool dropped) {
     uint64_t hash = dropped ? 0 : picture();
     for (int i = 0; i < STREAMS; i++) OK(mr_stream_synchronize(&caller, streams[i]));

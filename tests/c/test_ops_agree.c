@@ -1,6 +1,6 @@
-/* Whether tensors agree, against the definition element by element: all pairs of dtypes, layouts, tolerances, sizes around
- * a block and around what goes to several threads. The comparison goes by an order of its own, so what it says of parts is
- * asked of parts that together are everything. */
+/* Whether tensors agree, against the definition element by element: all pairs of dtypes, layouts, tolerances, sizes
+ * around a block and around what goes to several threads. The comparison goes by an order of its own, so what it says
+ * of parts is asked of parts that together are everything. */
 #include "fake_backend.h"
 
 #include "ops/agree.h"

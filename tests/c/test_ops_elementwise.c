@@ -413,7 +413,7 @@ static wide i_floor_divide(wide a, wide b, wide c) {
     (void)c;
     return b == 0 ? 0 : (a - i_rem(a, b, 0)) / b;
 }
-/* Bit by bit. What is shifted out at the top is what the test cuts off. */
+/* Bit by bit. The test cuts off the bits that are shifted out at the top. */
 static wide i_shift_left(wide a, wide b, wide c) {
     (void)c;
     if (b < 0 || b > 64) return 0;

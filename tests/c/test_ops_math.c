@@ -219,8 +219,8 @@ static void pow_is_close(void **state) {
         fail_msg("pow(%.9g, %.9g) is %.9g", at_a, at_b, (double)mr_pow((float)at_a, (float)at_b));
 }
 
-/* Exponents for which the power is a number, so that there is something to compare: a few tenths, up to the greatest and
- * the least, and bases next to 1, where those are large. */
+/* Exponents for which the power is a number, so that there is something to compare: a few tenths, up to the greatest
+ * and the least, and bases next to 1, where those are large. */
 static void pow_of_f64_is_close(void **state) {
     (void)state;
     double worst = 0, at_a = 0, at_b = 0;
@@ -282,7 +282,8 @@ static void quick_ways_have_the_same_bits(void **state) {
     }
 }
 
-/* The reduction of sin and cos of f32, and of tan of f64, next to multiples of pi / 2, where most digits cancel, up to where they may. */
+/* The reduction of sin and cos of f32, and of tan of f64, next to multiples of pi / 2, where most digits cancel, up to
+ * where they may. */
 static void multiples_of_a_right_angle(void **state) {
     (void)state;
     for (int64_t k = 1; k < 333772; k += 1 + k / 30000) { /* 2^19 / (pi / 2) */

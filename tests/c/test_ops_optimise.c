@@ -1,4 +1,5 @@
-/* Steps of optimisers beside a naive reference in long double; in slices (the fake backend cuts anywhere) as at once. */
+/* Steps of optimisers beside a naive reference in long double; in slices (the fake backend cuts anywhere) as at
+ * once. */
 #include "fake_backend.h"
 
 #include "ops/optimise.h"

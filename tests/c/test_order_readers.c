@@ -1,7 +1,7 @@
-/* The virtual GPU's queue and the order of a trace, on random programs for three devices. A simple judge says, from the text
- * of docs/semantics.md, which steps come before which. No operation may run before one that it comes after, whatever the
- * chooser does; and a trace must know exactly this order. Then each row of src/order is broken in turn, and the judge must
- * notice it in both. */
+/* The virtual GPU's queue and the order of a trace, on random programs for three devices. A simple judge says, from the
+ * text of docs/semantics.md, which steps come before which. No operation may run before one that it comes after,
+ * whatever the chooser does; and a trace must know exactly this order. Then each row of src/order is broken in turn,
+ * and the judge must notice it in both. */
 #include "order_mutants.h"
 
 #include "model/observer.h"
@@ -30,8 +30,8 @@ typedef struct {
     do_kind kind;
     int lane, event, device, from, current;
     int record; /* of DO_WAIT, DO_SYNC_EVENT: the step that it is bound to, or -1 */
-    bool
-        waited; /* DO_IN, DO_OUT: the host had to wait; a trace tells only of waits that there were: */
+    /* DO_IN, DO_OUT: the host had to wait; a trace tells only of waits that there were: */
+    bool waited;
     bool done; /* for the copy itself, or for what its stream had before */
     uint64_t seq;
 } program_step;

@@ -1,5 +1,5 @@
-/* Random programs on the virtual GPU, recorded and carried out again: the same values, answers, errors, times, bytes and
- * verdicts of the checker, under the chooser that they ran with. MR_PROGRAMS sets how many (2000; 10000 in
+/* Random programs on the virtual GPU, recorded and carried out again: the same values, answers, errors, times, bytes
+ * and verdicts of the checker, under the chooser that they ran with. MR_PROGRAMS sets how many (2000; 10000 in
  * `make check-long`; nightly more), MR_PROGRAM_SEED where they begin. */
 #include <stdlib.h>
 
@@ -12,8 +12,8 @@
 
 typedef struct {
     const sample_program *program;
-    /* What new device memory holds is what its last owner wrote. Of one of before the recording a program knows
-     * nothing, so then nothing is freed. */
+    /* What new device memory holds is what its last owner wrote. A program knows no owner of
+     * before the recording, so then nothing is freed. */
     bool frees;
     mr_stream *stream[MOST_STREAMS];
     mr_event *event[MOST_EVENTS];
@@ -305,8 +305,8 @@ static bool has_races(const verdict *v) {
     return false;
 }
 
-/* The same without carrying anything out. A host function counts as run at once, so of a program with some the pairs may
- * be others; whether there are any is the same. The second telling is with other numbers. */
+/* The same without carrying anything out. A host function counts as run at once, so of a program with some the pairs
+ * may be others; whether there are any is the same. The second telling is with other numbers. */
 static const char *telling_differs(const sample_program *p, const mr_program *program) {
     mr_teller *teller;
     bool has_function = false;

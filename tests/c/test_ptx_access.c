@@ -1,5 +1,5 @@
-/* What kernels read and write: those of tests/ptx/access.cu as four compilations of them, against what a person says, and
- * against the interpreter, which is given no more memory than the extents. */
+/* What kernels read and write: those of tests/ptx/access.cu as four compilations of them, against what a person says,
+ * and against the interpreter, which is given no more memory than the extents. */
 #include "ptx_fixture.h"
 
 #include "ptx/access/access.h"
@@ -78,7 +78,7 @@ static void elements_have_the_types_of_the_loads(void **state) {
     load_ptx(&d, text);
     const mr_ptx_param_access *a = mr_ptx_kernel_access(mr_ptx_kernel_find(d.module, "gather"));
     assert_int_equal(a[0].element, PTX_f32);
-    assert_int_equal(ptx_types[a[2].element].bytes, 4);
+    assert_int_equal(mr_ptx_types[a[2].element].bytes, 4);
     assert_int_equal(mr_ptx_kernel_access(mr_ptx_kernel_find(d.module, "reverse"))[0].element,
                      PTX_u8);
     unload(&d);

@@ -1,13 +1,14 @@
-/* What kernels access, against what they do: random kernels in CUDA C++ (cuda_kernels.h), compiled by each compiler that
- * this machine has, run by the interpreter, which tells each access before it is carried out. Every byte that is read,
- * written or changed must lie in the extents of its launch with that access. Of a launch that ends, extents without a
- * reason are touched to the last byte. Arguments are null, the same memory twice, or inside of an allocation.
+/* What kernels access, against what they do: random kernels in CUDA C++ (cuda_kernels.h),
+ * compiled by each compiler that this machine has, run by the interpreter, which tells each
+ * access before it is carried out. Every byte that is read, written or changed must lie in the
+ * extents of its launch with that access. If a launch ends, it has touched extents without a
+ * reason to the last byte. Arguments are null, the same memory twice, or inside of an allocation.
  *
  * The linker puts __wrap_ptx_watch_access in the place of the watch's own function.
  *
  * MR_ACCESS_ROUNDS: kernels of each compiler; 60 unless given. MR_ACCESS_SEED: of the first module. MR_ACCESS_MODULE:
- * kernels of a module, 60 unless given. MR_ACCESS_COMPILER: nvrtc or clang alone. MR_ACCESS_OPTION: one more option for the
- * compiler. MR_ACCESS_TEXT: prints the texts. */
+ * kernels of a module, 60 unless given. MR_ACCESS_COMPILER: nvrtc or clang alone. MR_ACCESS_OPTION: one more option for
+ * the compiler. MR_ACCESS_TEXT: prints the texts. */
 #include "ptx_fixture.h"
 
 #include "compile/compile.h"

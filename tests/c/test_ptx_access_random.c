@@ -102,7 +102,8 @@ typedef struct {
     comparison comparison;
     int left, right; /* words that are compared; right < 0: with `limit` */
     int32_t limit;
-    int second; /* 0: one comparison; 1: and, 2: or another, of the same words with the other order */
+    /* 0: one comparison; 1: and, 2: or another, of the same words with the other order */
+    int second;
     bool through_selp;
     int end, middle; /* of a body: the statement behind it; of IF: where else begins */
     int bytes;

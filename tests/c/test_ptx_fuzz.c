@@ -1,9 +1,10 @@
-/* What compilers write (tests/ptx), with tokens exchanged, through all that stands behind the reader: decoding, the inference of
- * accesses, the extents of a launch, and blocks that run with all checks. Each text is loaded or refused, and each launch
- * ends; the sanitizers and the fixture's memory find what goes wrong. Damage of single bytes: test_ptx_samples.c.
+/* What compilers write (tests/ptx), with tokens exchanged, through all that stands behind the reader: decoding, the
+ * inference of accesses, the extents of a launch, and blocks that run with all checks. Each text is loaded or refused,
+ * and each launch ends; the sanitizers and the fixture's memory find what goes wrong. Damage of single bytes:
+ * test_ptx_samples.c.
  *
- * Bounded by time: MR_PTX_FUZZ says for how many seconds of the processor (default 3), MR_PTX_FUZZ_SEED where to begin. The
- * seed of a text that fails is printed. */
+ * Bounded by time: MR_PTX_FUZZ says for how many seconds of the processor (default 3), MR_PTX_FUZZ_SEED where to begin.
+ * The seed of a text that fails is printed. */
 #include "ptx_fixture.h"
 
 #include <time.h>
@@ -97,7 +98,8 @@ static const char *const words[] = {"0",
                                     "membar.gl",
                                     "trap"};
 
-/* One token becomes another one: of the same text near it, of anywhere in it, or of the list; or it goes, or comes twice. */
+/* One token becomes another one: of the same text near it, of anywhere in it, or of the list; or it goes, or comes
+ * twice. */
 static void exchange(token *tokens, uint32_t count) {
     uint32_t at = below(count), near = at + below(61), other = below(count);
     near = near < 30 ? 0 : near - 30 >= count ? count - 1 : near - 30;

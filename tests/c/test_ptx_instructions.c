@@ -1,5 +1,6 @@
-/* Each instruction of arithmetic, with special and random operands, against arithmetic written for this test: integers of 128
- * bits, and floats of 113 bits that are rounded once, by integers. Nothing here uses the interpreter's helpers. */
+/* Each instruction of arithmetic, with special and random operands, against arithmetic written for this test: integers
+ * of 128 bits, and floats of 113 bits that are rounded once, by integers. Nothing here uses the interpreter's
+ * helpers. */
 #include "ptx_fixture.h"
 
 #include <math.h>
@@ -308,9 +309,10 @@ static bool bhalf_nan(uint64_t a, uint64_t b) {
     return isnan_any(bf16_of(a), bf16_of(b));
 }
 
-/* name for messages and text of the instruction, with $ for its operands; kinds of d, a, b, c: h 16 bits, w 32, d 64, p a predicate
- * that is stored as 0 or 1, e f g floats of 16, 32, 64 bits (special operands), s a shift count; then the result from
- * a, b, c, which are zero-extended */
+/* name for messages and text of the instruction, with $ for its operands; kinds of d, a, b, c;
+ * then the result from a, b, c, which are zero-extended. Kinds: h, w, d have 16, 32, 64 bits; p
+ * is a predicate that is stored as 0 or 1; e, f, g are floats of 16, 32, 64 bits (special
+ * operands); s is a shift count */
 /* Several lists, since clang-format needs minutes and gigabytes for one of this length. */
 // clang-format off
 #define ROWS_PRODUCTS(X) \

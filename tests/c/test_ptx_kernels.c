@@ -1,4 +1,5 @@
-/* The kernels of tests/kernels in the PTX interpreter, as each compiler of this machine makes them, against plain loops. */
+/* The kernels of tests/kernels in the PTX interpreter, as each compiler of this machine makes them, against plain
+ * loops. */
 #include "ptx_fixture.h"
 
 #include "../kernels/kernel_file.h"

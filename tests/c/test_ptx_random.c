@@ -1,6 +1,6 @@
-/* Random programs in the PTX interpreter, lanes in lock step, against the same programs thread by thread. Blocks end in branches
- * to anywhere: forwards, and backwards as long as a thread has fuel; some instructions and returns have guards, and
- * functions are called. PTX_RANDOM says how many programs (400). */
+/* Random programs in the PTX interpreter, lanes in lock step, against the same programs thread by thread. Blocks end in
+ * branches to anywhere: forwards, and backwards as long as a thread has fuel; some instructions and returns have
+ * guards, and functions are called. PTX_RANDOM says how many programs (400). */
 #include "ptx_fixture.h"
 
 enum { REGISTERS = 8, PREDICATES = 4, MOST_BLOCKS = 14, MOST_STEPS = 6, THREADS = 80, FUEL = 40 };

@@ -118,8 +118,9 @@ static void places_lie_in_the_users_file(void **state) {
 /* ---- round trip: a tree written as PTX reads back as the same tree */
 
 static void write_variable(mr_buffer *out, const ptx_variable *v, const char *space) {
-    mr_buffer_printf(out, "%s .align %u .%s %s", space, v->align, ptx_types[v->type].name, v->name);
-    uint32_t element = ptx_types[v->type].bytes;
+    mr_buffer_printf(out, "%s .align %u .%s %s", space, v->align, mr_ptx_types[v->type].name,
+                     v->name);
+    uint32_t element = mr_ptx_types[v->type].bytes;
     if (v->count != 1) mr_buffer_printf(out, "[%llu]", (unsigned long long)(v->bytes / element));
 }
 
@@ -161,7 +162,7 @@ static void write_declarations(mr_buffer *out, const ptx_function *f) {
         [PTX_SHARED] = ".shared", [PTX_LOCAL] = ".local", [PTX_PARAM] = ".param"};
     for (uint32_t i = 0; i < f->register_count; i++)
         if (is_first_of_its_name(f->registers, i))
-            mr_buffer_printf(out, ".reg .%s %s;\n", ptx_types[f->registers[i].type].name,
+            mr_buffer_printf(out, ".reg .%s %s;\n", mr_ptx_types[f->registers[i].type].name,
                              f->registers[i].name);
     for (uint32_t i = 0; i < f->variable_count; i++) {
         if (!is_largest_of_its_name(f->variables, f->variable_count, i)) continue;
@@ -203,7 +204,7 @@ static mr_buffer write_tree(const ptx_tree *tree) {
         if (v->bytes) write_variable(&out, v, spaces[v->space]);
         else
             mr_buffer_printf(&out, "%s .align %u .%s %s[]", spaces[v->space], v->align,
-                             ptx_types[v->type].name, v->name);
+                             mr_ptx_types[v->type].name, v->name);
         mr_buffer_puts(&out, ";\n");
     }
     for (uint32_t i = 0; i < tree->function_count; i++) { /* so that each may call all */

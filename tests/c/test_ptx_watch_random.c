@@ -116,8 +116,8 @@ static void whole_rows(const trace *t, event *e) {
     for (uint32_t lane = 0; lane < 32; lane++) e->address[lane] = start + lane * e->bytes;
 }
 
-/* A message from one thread to another, perhaps through a third one, with a step missing or too narrow now and then: data, fence,
- * flag; flag, fence, data. */
+/* A message from one thread to another, perhaps through a third one, with a step missing or too narrow now and then:
+ * data, fence, flag; flag, fence, data. */
 static void message(trace *t, uint32_t running, const habits *h) {
     static const ptx_order writes[] = {PTX_RELAXED, PTX_VOLATILE, PTX_RELEASE, PTX_ACQ_REL};
     static const ptx_order reads[] = {PTX_RELAXED, PTX_VOLATILE, PTX_ACQUIRE, PTX_ACQ_REL};
@@ -214,8 +214,8 @@ static void note(void *context, const ptx_race *race, uint32_t bytes) {
     uint32_t second = (uint32_t)(race->second.instruction - instructions);
     reports++;
     if (naive_is_race(first, race->first.lane, second, race->second.lane)) return;
-    /* For a cell that one warp has read by several instructions since its last synchronisation, the watch remembers two of
-     * them. So a report may name another one of them, for a lane that did read and does race. */
+    /* For a cell that one warp has read by several instructions since its last synchronisation, the watch remembers two
+     * of them. So a report may name another one of them, for a lane that did read and does race. */
     bool is_reading = false;
     for (uint32_t i = 0; i < MOST_EVENTS && race->first.access == MR_PTX_READS; i++)
         is_reading |= naive_is_race(i, race->first.lane, second, race->second.lane);

@@ -1,5 +1,5 @@
-/* Kernels in the interpreter with the watch: races are found, their repaired forms are silent. MR_WATCH_BENCH=1 prints what
- * the checks and the watch cost. */
+/* Kernels in the interpreter with the watch: races are found, their repaired forms are silent. MR_WATCH_BENCH=1 prints
+ * what the checks and the watch cost. */
 #include <time.h>
 
 #include "ptx_fixture.h"

@@ -1,5 +1,5 @@
-/* Entries of the prompt: where Lua's parser says that a text is whole, no bracket may count as open; rows of entries; what an
- * entry declares. */
+/* Entries of the prompt: where Lua's parser says that a text is whole, no bracket may count as open; rows of entries;
+ * what an entry declares. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -212,6 +212,14 @@ static void test_copied_sessions(void **state) {
         "mr:1> 1 + 1\n2\nmr:2> for i = 1, 2 do\n  print(i)\nend\n1\n2\nmr:3> :q\nnothing\nmr:4>",
         "1 + 1\nfor i = 1, 2 do\n  print(i)\nend\n:q");
     check_session("mr:1> f(\n..> 1)\nmr:2> 5\n5", "f(\n1)\n5");
+    check_session("mr> f(\n..>\n..>   1)\nan answer\nmr> 5\n5\nmr>", "f(\n\n  1)\n5");
+    check_session("    mr> do\n    ..> end\n    mr:2 [s]> x",
+                  "do\nend\nx"); /* indented in a page */
+    check_session("..>   g()\n..> end)", "  g()\nend)");
+    check_session("mr>1", NULL);
+    check_session("mr>= 1", NULL);
+    check_session("mrs> 1", NULL);
+    check_session("..x", NULL);
 }
 
 /* ---- what an entry declares */

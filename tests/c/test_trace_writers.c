@@ -1,5 +1,5 @@
-/* What draws and writes traces: bars, the terminal, files. Bars and pages are compared with the spans that they were made from;
- * the formats that other programs read are checked in tests/timelines. */
+/* What draws and writes traces: bars, the terminal, files. Bars and pages are compared with the spans that they were
+ * made from; the formats that other programs read are checked in tests/timelines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

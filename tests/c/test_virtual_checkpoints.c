@@ -241,17 +241,17 @@ static void not_inside_a_host_function(void **state) {
 
 typedef struct {
     mr_chooser base;
-    MR_VEC(mr_step) steps;
+    MR_VEC(mr_device_step) steps;
     int questions;
     bool answer;
 } own_chooser;
 
-static bool own_offer(mr_chooser *chooser, const mr_step *one) {
+static bool own_offer(mr_chooser *chooser, const mr_device_step *one) {
     return mr_vec_push(&((own_chooser *)chooser)->steps, *one);
 }
 
 /* The newest first. */
-static bool own_take(mr_chooser *chooser, const mr_moment *moment, mr_step *out_step) {
+static bool own_take(mr_chooser *chooser, const mr_moment *moment, mr_device_step *out_step) {
     own_chooser *own = (own_chooser *)chooser;
     if (moment->point < MR_CHOICE_WAIT || !own->steps.count) return false;
     *out_step = mr_vec_pop(&own->steps);

@@ -31,7 +31,11 @@ typedef enum {
     TASK_FREE,
     TASK_WRITE_VALUE,
     TASK_WAIT_VALUE,
+    TASK_MEET,
 } task_kind;
+
+/* An operation of a communicator (nccl.c): it is carried out by the first of its tasks that may go, once all have come. */
+typedef struct fake_meet fake_meet;
 
 /* One record of an event: waits hold on to the one that they found (R12). */
 typedef struct {
@@ -80,9 +84,11 @@ struct task {
     fake_launch launch; /* TASK_KERNEL */
     size_t bytes;
     int byte;
-    uint64_t value; /* TASK_WRITE_VALUE, TASK_WAIT_VALUE, at `to` */
-    mark *mark;     /* TASK_RECORD, TASK_WAIT; one reference owned */
-    CUevent event;  /* the same in a graph: of outside */
+    uint64_t value;  /* TASK_WRITE_VALUE, TASK_WAIT_VALUE, at `to` */
+    fake_meet *meet; /* TASK_MEET; one reference owned */
+    bool has_come;   /* TASK_MEET: it is the first of its stream */
+    mark *mark;      /* TASK_RECORD, TASK_WAIT; one reference owned */
+    CUevent event;   /* the same in a graph: of outside */
     CUhostFn call;
     void *context;
     bool switches;        /* TASK_HOST: it comes behind other work */
@@ -196,6 +202,11 @@ CUresult fake_wait_as_allowed(
 bool fake_uses(const fake_module *module); /* a kernel of it is pending */
 void fake_drop(int device);                /* the context is gone, and with it streams and events */
 void fake_stream_init(CUstream stream, int device, bool blocking);
+
+/* nccl.c, under the lock */
+bool fake_meet_come(task *t);            /* whether all have */
+void fake_meet_carry_out(task *t);       /* once for all tasks */
+void fake_meet_release(fake_meet *meet); /* accepts NULL */
 
 /* activity.c, under the lock: the number of a call of the driver, of which the subscriber is told; the time that records have;
  * a task of such a call is done. */

@@ -7,9 +7,9 @@
  * A queue moves when somebody asks: at each call that asks or waits, everything that is in order and not
  * held up by `hold` or by ticks is carried out. So a test decides what is pending.
  *
- * What pends is bounded as it was seen to be on hardware, and a call for which there is no place blocks for good if
- * nobody else lets the queue go on: QUEUE_DEPTH pieces of work in a hardware queue (records, waits, allocations and frees
- * take no place), and HOST_SWITCHES host functions that come behind other work.
+ * Pending work is bounded, as it is on hardware. A hardware queue has QUEUE_DEPTH places;
+ * records, waits, allocations and frees take none. At most HOST_SWITCHES host functions come
+ * behind other work. A call without a place blocks for good if nobody else lets the queue go on.
  *
  * The environment sets what must hold from the start:
  *   FAKE_CUDA_DEVICES=2         how many devices (0: CUDA_ERROR_NO_DEVICE); default 1

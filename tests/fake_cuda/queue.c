@@ -95,6 +95,7 @@ static void remove_first(CUstream stream) {
     stream->places -= takes_a_place(t->kind);
     fake_devices[stream->device].switches -= t->switches;
     let_go(t->mark);
+    fake_meet_release(t->meet);
     free(t->staged);
     free(t);
 }
@@ -117,6 +118,16 @@ static bool older_in(const struct CUstream_st *stream, uint64_t number) {
     return stream->first && stream->first->number < number;
 }
 
+/* R3, R4: the legacy stream and the blocking ones take turns. */
+static bool is_turn_of(CUstream stream, const task *t) {
+    const fake_device *device = &fake_devices[stream->device];
+    if (!stream->blocking) return true;
+    if (!stream->legacy) return !older_in(&device->legacy, t->number);
+    for (CUstream s = device->streams; s; s = s->next)
+        if (s->blocking && s != stream && older_in(s, t->number)) return false;
+    return true;
+}
+
 static bool may_go(CUstream stream) {
     const task *t = stream->first;
     const fake_device *device = &fake_devices[stream->device];
@@ -126,11 +137,8 @@ static bool may_go(CUstream stream) {
         return false;
     for (CUstream s = fake_cuda.hardware_queues ? device->streams : NULL; s; s = s->next)
         if (share_a_queue(s, stream) && older_in(s, t->number)) return false;
-    if (!stream->blocking) return true;
-    if (!stream->legacy) return !older_in(&device->legacy, t->number);
-    for (CUstream s = device->streams; s; s = s->next)
-        if (s->blocking && s != stream && older_in(s, t->number)) return false;
-    return true;
+    if (!is_turn_of(stream, t)) return false;
+    return t->kind != TASK_MEET || fake_meet_come(stream->first);
 }
 
 static void *run_callback(void *context) {
@@ -181,6 +189,7 @@ static bool carry_out_task(CUstream stream, task *t) {
     case TASK_WRITE_VALUE:
         __atomic_store_n((uint64_t *)t->to, t->value, __ATOMIC_RELEASE);
         return true;
+    case TASK_MEET: fake_meet_carry_out(t); return true;
     case TASK_WAIT:
     case TASK_WAIT_VALUE: return true;
     case TASK_FREE: fake_free_block(stream->device, t->to); return true;

@@ -5,8 +5,8 @@
 --
 --     millrace tests/fuzz/random_calls.lua [CALLS [SEED]]     or FUZZ_CALLS, FUZZ_SEED in the environment
 --
--- Some tables that are given as arguments are weak and alone hold what is in them, some are emptied by a
--- finalizer, and finalizers use the machine in the middle of whatever call the collector runs in.
+-- Some arguments are weak tables that alone hold their contents, and some are emptied by a
+-- finalizer. Finalizers use the machine in the middle of whatever call the collector runs in.
 --
 -- The seed is fixed, so that a change that breaks something is the one to look at. Another seed, or 0 for one that
 -- differs each time, is for long runs by hand.
@@ -93,7 +93,7 @@ end
 -- ---------------------------------------------------------------- what it is called with
 
 pool = { tensor = {}, stream = {}, event = {}, device = {}, module = {}, kernel = {}, trace = {}, graph = {},
-  graph_pool = {} }
+  graph_pool = {}, comm = {} }
 
 local KERNELS = [[
 struct pair { float a; int b; };
@@ -126,6 +126,7 @@ local function make_pool()
   end), (mr.timeline(function() end)) }
   pool.graph = { mr.graph(function() mr.spin { ms = 0.01 } end), (mr.graph(function() return mr.ones(3) + 1 end)) }
   pool.graph_pool = { mr.graph.pool() }
+  pool.comm = mr.nccl.comms { 0 }
   local module = mr.module(KERNELS)
   pool.module = { module }
   pool.kernel = { module:get("scale"), module:get("sum"), module:get("nothing") }
@@ -178,6 +179,8 @@ local function option_value(key)
   elseif key == "stream" then return pick(pool.stream)
   elseif key == "out" then return pick(pool.tensor)
   elseif key == "name" then return "n" .. random(5)
+  elseif key == "op" then return pick { "sum", "prod", "min", "max", "avg" }
+  elseif key == "root" then return random(-1, 1)
   elseif key == "reads" or key == "writes" then return list(function() return pick(pool.tensor) end)
   elseif key == "ms" or key == "rtol" or key == "atol" then return random()
   elseif key == "blocks" or key == "priority" or key == "correction" then return random(0, 3)
@@ -268,12 +271,13 @@ local function makers_of(call)
   for word in inside:gmatch("[^,]+") do
     local make
     if word:find("OPTIONS") then make = sensible_options
-    elseif word:find("tensor%[%]") then make = function() return list(a_tensor) end
+    elseif word:find("tensor%[%]") or word:find("tensors: list") then make = function() return list(a_tensor, 2) end
     elseif word:find("stream%[%]") then make = function() return list(function() return pick(pool.stream) end) end
     elseif word:find("integer%[%]") then make = function() return list(small, 3) end
     elseif word:find("tensor") then make = a_tensor
     elseif word:find("event") then make = function() return pick(pool.event) end
     elseif word:find("stream") then make = function() return pick(pool.stream) end
+    elseif word:find("devices: list") then make = function() return list(function() return pick { 0, 0, 1 } end, 2) end
     elseif word:find("device") then make = function() return pick { 0, pick(pool.device), "cpu", "cuda" } end
     elseif word:find("integer") or word:find("dim") then make = small
     elseif word:find("boolean") or word:find("keepdim") then make = function() return random(2) == 1 end

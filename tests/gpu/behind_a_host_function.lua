@@ -1,7 +1,8 @@
--- Each function of mr.docs() is called while a host function is pending: on the virtual GPU, on a real one, and on
--- the tests' own driver, whose calls wait for the device wherever CUDA allows that
--- (tests/cuda/behind_a_host_function.lua). A call must come back, and the host function must run. The name of each
--- function is written before it is called, so the last one is the one that hung.
+-- Each function of mr.docs() is called while a host function is pending: on the virtual GPU, on a
+-- real one, and on the tests' own driver. The calls of that driver wait for the device wherever
+-- CUDA allows it (tests/cuda/behind_a_host_function.lua). A call must come back, and the host
+-- function must run. The name of each function is written before it is called, so the last one is
+-- the one that hung.
 -- timeout: 120
 -- not replayed: it resets the machine, and asks what the host does
 --
@@ -41,7 +42,10 @@ local LEFT_OUT = { ["mr.help"] = "prints", ["mr.docs"] = "asks no device", ["mr.
   ["kernel.profile"] = "virtual", ["tensor.peek"] = "virtual", ["kernel.__index"] = "is a part of the launch",
   ["tensor.__close"] = "is tensor.free", ["tensor.__newindex"] = "is tensor.copy_",
   ["tensor.name"] = "asks no device" }
-local LEFT_OUT_OWNERS = { ["mr.machine"] = "virtual", ["mr.nn"] = "makes tables and tensors", graph_pool = "has none",
+local LEFT_OUT_OWNERS = { ["mr.machine"] = "virtual", comm = "virtual", ["mr.nccl"] = "virtual",
+  ["mr.dist"] = "virtual", ["mr.dist.Work"] = "virtual", ["mr.nn.parallel"] = "virtual",
+  ["mr.nn"] = "makes tables and tensors",
+  graph_pool = "has none",
   ["mr.nn.Module"] = "is written in Lua", ["mr.optim.lr_scheduler"] = "asks no device",
   ["mr.optim.lr_scheduler.Scheduler"] = "asks no device" }
 
@@ -217,6 +221,9 @@ local CALLS = {
   ["mr.autograd.Function"] = function()
     mr.autograd.Function{ forward = function(_, x) return x * 2 end, backward = function(_, g) return g end }(small())
   end,
+  ["mr.data.DistributedSampler"] = function()
+    mr.data.DistributedSampler(small(), { num_replicas = 2, rank = 0 }):indices()
+  end,
   ["mr.data.batches"] = function()
     for _ in mr.data.batches(mr.ones(8, 2, { device = "cpu" }), { batch_size = 4, device = 0 }) do end
   end,
@@ -338,6 +345,11 @@ local CALLS = {
   ["tensor.backward"] = function()
     local x = small():requires_grad_();
     (x * x):sum():backward()
+  end,
+  ["tensor.register_post_accumulate_grad_hook"] = function()
+    local x = small():requires_grad_()
+    x:register_post_accumulate_grad_hook(nothing);
+    (x * 2):sum():backward()
   end,
   ["tensor.retain_grad"] = function()
     local x = small():requires_grad_();

@@ -1031,6 +1031,7 @@ static void (*const compare_row[])(const mr_op *row, tally *sum) = {
     [MR_FAMILY_SCAN] = compare_lines,          [MR_FAMILY_SORT] = compare_sort,
     [MR_FAMILY_MOVE] = compare_lines,          [MR_FAMILY_COMPACT] = compare_compact,
     [MR_FAMILY_INDEX] = compare_index,         [MR_FAMILY_KERNEL] = compare_nothing,
+    [MR_FAMILY_COLLECTIVE] = compare_nothing, /* of virtual GPUs only */
 };
 _Static_assert(sizeof compare_row / sizeof *compare_row == MR_FAMILY_COUNT,
                "a comparison a family");

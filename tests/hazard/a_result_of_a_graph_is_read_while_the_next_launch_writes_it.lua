@@ -1,4 +1,4 @@
--- The second launch writes what another stream still reads. What has to wait is the launch, and not the captured line.
+-- The second launch writes what another stream still reads. The launch has to wait, and not the captured line.
 -- expect: kind=write-after-read tensor=y first=12 second=8 fix=s:wait_stream(z) place=before:14
 if require "hazard_pair" () then return end
 local mr = require "millrace"

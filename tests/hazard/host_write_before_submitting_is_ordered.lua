@@ -1,4 +1,4 @@
--- What the host wrote before it submitted the work is seen by it.
+-- The work sees what the host wrote before it submitted it.
 -- expect: clean
 if require "hazard_pair" () then return end
 local mr = require "millrace"

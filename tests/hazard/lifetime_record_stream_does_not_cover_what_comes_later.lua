@@ -1,4 +1,5 @@
--- What was submitted after the free is not covered; before it is, whenever record_stream was called (R33).
+-- Work that is submitted after the free is not covered; before it is, whenever record_stream was
+-- called (R33).
 -- expect: clean
 if require "hazard_pair" () then return end
 local mr = require "millrace"

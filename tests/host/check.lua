@@ -407,12 +407,14 @@ function TestForm.test_plain_where_it_is_no_terminal()
 end
 
 function TestForm.test_coloured_at_a_terminal_unless_told_not_to()
-  local text = at_a_terminal("env -u NO_COLOR")
+  local text = at_a_terminal("env -u NO_COLOR TERM=xterm")
   lu.assertStrContains(text, "\27[1;31mhazard: read-after-write\27[0m")
-  lu.assertStrContains(at_a_terminal("env NO_COLOR="), "\27[")
-  text = at_a_terminal("env NO_COLOR=1")
-  lu.assertStrContains(text, "hazard: read-after-write")
-  lu.assertNotStrContains(text, "\27[")
+  lu.assertStrContains(at_a_terminal("env NO_COLOR= TERM=xterm"), "\27[")
+  for _, variables in ipairs{ "NO_COLOR=1 TERM=xterm", "NO_COLOR= TERM=dumb", "NO_COLOR= TERM=" } do
+    text = at_a_terminal("env " .. variables)
+    lu.assertStrContains(text, "hazard: read-after-write")
+    lu.assertNotStrContains(text, "\27[")
+  end
 end
 
 function TestForm.test_the_report_is_the_documented_one()
@@ -518,11 +520,26 @@ function TestForm.test_other_streams_at_the_same_places_are_told_at_once_and_at_
     lu.assertStrContains(result.err, ("add   streams[i]:wait_stream(streams[%d])\n"):format(i))
   end
   lu.assertStrContains(result.err, ("amended: read-after-write on `total`, %s:5 after %s:5\n" ..
-    "also between other streams (streams[3] after streams[1]): 2 times, 2 pairs of streams; " ..
-    "each pair needs its fix.\n"):format(name, name))
+    "also between other streams (streams[3] after streams[1]): so far 2 times, 2 pairs of streams; " ..
+    "no other line is needed.\n"):format(name, name))
   local objects = parse_lines(run(LOOP, "--report=json").err)
   lu.assertEquals({ #objects, objects[2].number, objects[2].amended, objects[2].stream_pairs }, { 4, 1, true, 2 })
   lu.assertEquals(#objects[3].fixes, 3)
+end
+
+-- Also where no more lines are needed: one line in the loop serves all.
+function TestForm.test_the_last_count_is_that_of_all_pairs_of_streams()
+  local result = run([[
+local streams, x = {}, mr.zeros(4, {name = "x"})
+for i = 1, 4 do streams[i] = mr.stream() end
+for i = 1, 4 do
+  streams[i]:run(function() return x:sum() end)
+end
+mr.synchronize()]], "--check")
+  lu.assertStrContains(result.err, "also between other streams (streams[2] after default): so far 2 times, " ..
+    "2 pairs of streams; no other line is needed.\n")
+  lu.assertStrContains(result.err, "so far 4 times, 4 pairs of streams; no other line is needed.\n" ..
+    "4 hazards at 1 pair of places")
 end
 
 function TestForm.test_json_of_a_clean_run_of_advice_and_of_odd_names()

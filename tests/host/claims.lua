@@ -54,6 +54,7 @@ local PROGRAMS = {
     local s, x = mr.stream(), mr.zeros(4) s:run(function() x:add_(1) end)
     mr.hazard.clear() mr.zeros(4) text, totals = mr.hazard.summary()]], at_call = true, status = 3 },
   switched_off = { "mr.zeros(4) mr.hazard.mode 'off' mr.zeros(4) mr.hazard.mode 'warn'" },
+  ranks = { "mr.dist.spawn(1, function() mr.ones(4) end)" },
   host_reads = { "assert(mr.ones(4):sum():item() == 4)" },
   queries = { "local s = mr.stream() s:run(function() mr.zeros(4) end) s:query()" },
   host_functions = { "local s = mr.stream() s:host_func(function() end) mr.zeros(4)" },

@@ -83,6 +83,16 @@ function TestCommandLine.test_standard_input()
   lu.assertEquals(run{ input = "print(#arg, io.read())" }.out, "0\tnil\n")
 end
 
+-- One script, as with `python < file`: one error, values are not shown. With -i it is a session.
+function TestCommandLine.test_standard_input_is_a_script_and_no_session()
+  local entries = "mr> x = 20\nmr> x + 1\n21\nmr> x + 2\n"
+  lu.assertEquals(run{ input = "local x = 1\nif x then\n  print(x)\nend\n" }.out, "1\n")
+  lu.assertEquals(run{ input = "x = 1\nx\n" }.status, 1)
+  local result = run{ input = entries }
+  lu.assertEquals({ result.status, result.out }, { 1, "" })
+  lu.assertStrContains(run{ "-i", input = entries }.out, "22\n")
+end
+
 function TestCommandLine.test_the_module()
   lu.assertEquals(eval("print(mr == require 'millrace', mr.backend)").out, "true\tvirtual\n")
   lu.assertEquals(eval("print(mr.ones(3):sum():item())").out, "3.0\n")

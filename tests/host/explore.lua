@@ -55,6 +55,23 @@ function TestExplore.test_all_ways_to_print()
   lu.assertStrContains(text, "a1b")
 end
 
+function TestExplore.test_hazards_are_counted_as_the_checker_counts_them()
+  local code = [[
+local s, x = {}, mr.zeros(4)
+for i = 1, 3 do s[i] = mr.stream() end
+mr.synchronize()
+for i = 1, 3 do s[i]:run(function() x:add_(1) end) end
+mr.synchronize()]]
+  lu.assertStrContains((run("--explore", code)), "3 hazards at 1 pair of places: --check instead of --explore shows it")
+  lu.assertStrContains((run("--check", code)), "3 hazards at 1 pair of places in ")
+end
+
+function TestExplore.test_a_printed_table_is_named_as_the_reason()
+  local text, status = run("--explore", "print({})")
+  lu.assertStrContains(text, "the address of a table (`table: 0x...`)")
+  lu.assertEquals(status, 1)
+end
+
 function TestExplore.test_not_with_waits()
   local text, status = run("--explore --waits", RACY)
   lu.assertStrContains(text, "use one of them at a time")
@@ -79,7 +96,7 @@ function TestExplore.test_bounds()
   for bad, name in pairs { ["mux:1"] = "mux", ["max:1,,grain:2"] = "", [":1"] = "", ["grain:1,foo:1"] = "foo" } do
     text, status = run("--explore=" .. command.quote(bad), RACY)
     lu.assertStrContains(text, "--explore: there is no option '" .. name ..
-      "': expected one of max, time, grain, preempt, polls, seeds, seed, as in max:1000,grain:2")
+      "': expected one of max, time, memory, grain, preempt, polls, seeds, seed, as in max:1000,grain:2")
     lu.assertEquals(status, 2)
   end
 end
@@ -151,6 +168,39 @@ end
 function TestExplore.test_in_the_sandbox()
   local text, status = run("--sandbox --explore", RACY:gsub("io.write.-\n", ""))
   lu.assertStrContains(text, "2 schedules, 2 outcomes")
+  lu.assertEquals(status, 3)
+end
+
+-- The clock and random numbers are fed again, so that two runs can be compared; and this is said.
+function TestExplore.test_what_comes_from_outside()
+  local text, status = run("--explore", 'io.write(os.time(), " ", os.clock(), " ", math.random(1000000), "\\n")')
+  lu.assertStrContains(text, "1 schedule, 1 outcome: deterministic")
+  lu.assertStrContains(text, "os.clock, os.time said the same in each run")
+  lu.assertEquals(status, 0)
+  text, status = run("--explore", RACY:gsub("io.write.*", "") .. "print(os.clock() >= 0, os.clock(), x:item())")
+  lu.assertStrContains(text, "2 schedules, 2 outcomes")
+  lu.assertEquals(status, 3)
+end
+
+function TestExplore.test_an_exploration_inside_is_refused()
+  local text, status = run("--explore", "local r = pcall(mr.explore, function() return 1 end)\nprint(r)")
+  lu.assertStrContains(text, "the function calls mr.explore: it calls its function again and again")
+  lu.assertStrContains(text, "needs no --explore")
+  lu.assertNotStrContains(text, "traceback")
+  lu.assertEquals(status, 1)
+end
+
+function TestExplore.test_it_ends_with_what_was_found()
+  local code = [[
+local s, x = {}, mr.zeros(1)
+for i = 1, 9 do s[i] = mr.stream() end
+mr.synchronize()
+for i = 1, 9 do s[i]:run(function() x:mul_(2):add_(i) end) end
+mr.synchronize()
+print(x:item())]]
+  local text, status = run("--explore=time:0.3", code)
+  lu.assertStrContains(text, "not all schedules: it stopped after time = 0.3 s")
+  lu.assertStrContains(text, "not tried: `")
   lu.assertEquals(status, 3)
 end
 

@@ -51,6 +51,22 @@ function TestInterrupt.test_coroutines()
     "while true do co() end")
 end
 
+-- Also those that wait for the rank which is interrupted, and go on when that has ended.
+function TestInterrupt.test_ranks()
+  for _, code in ipairs{
+    "if rank == 1 then while true do end end mr.dist.barrier()",
+    "if rank == 1 then while true do end end while true do pcall(mr.dist.barrier) while true do end end",
+    "if rank == 1 then coroutine.wrap(function() while true do end end)() end while true do pcall(mr.dist.barrier) end",
+    "local t = mr.ones(3) while true do mr.dist.all_reduce(t) end",
+    "local t = mr.ones(4096, 4096) for _ = 1, 1000 do t:add_(1) end while true do pcall(mr.synchronize) end",
+  } do
+    local result = command.run{ "--device", "virtual:2", "-e",
+      "print('ready')\nmr.dist.spawn(2, function(rank) " .. code .. " end)", interrupts = 1 }
+    lu.assertStrContains(result.err, "millrace: interrupted at (command line):2\n")
+    lu.assertEquals(result.status, 130, code)
+  end
+end
+
 function TestInterrupt.test_close_handlers()
   assert_stopped("local m = {__close = function() while true do end end}\n" ..
     "while true do local x <close> = setmetatable({}, m) end")
@@ -274,13 +290,15 @@ function TestFound.test_a_second_one_ends_the_script()
   end
 end
 
--- What an explored script prints is kept, so another process says that it runs: later, since a process ignores
--- interrupts while os.execute waits for its child.
+-- What an explored script prints is kept, so another process says that it runs. Only the first run starts one: a process
+-- ignores interrupts while os.execute waits for its child, and an interrupt would meet that in a later run.
 function TestFound.test_the_command_line()
-  local say_ready = "os.execute('(sleep 0.5; echo ready) &') return many()"
-  local result = command.run{ "--explore=max:1000000000", "-e", MANY .. say_ready, interrupts = 1 }
-  lu.assertStrContains(result.out, "it was interrupted after")
-  lu.assertEquals(result.status, 130)
+  command.with_file("", function(first)
+    local say_ready = ("if os.remove(%q) then os.execute('(sleep 0.5; echo ready) &') end "):format(first)
+    local result = command.run{ "--explore=max:1000000000", "-e", MANY .. say_ready .. "return many()", interrupts = 1 }
+    lu.assertStrContains(result.out, "it was interrupted after")
+    lu.assertEquals(result.status, 130)
+  end)
 end
 
 os.exit(lu.LuaUnit.run())

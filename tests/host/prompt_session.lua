@@ -40,6 +40,37 @@ function TestTimeline.test_narrow_terminals_are_told()
   lu.assertEquals(count, 2)
 end
 
+TestCopied = {}
+
+-- Line by line, as a terminal gives it that does not mark what is pasted.
+function TestCopied.test_prompts_are_no_part_of_an_entry()
+  assert_shows("mr> local x = 1\nmr:2 [copy]> x\nmr> f = function(a)\n..>   return a\n..> end\nmr> f(5)\n", "1\n5\n")
+  assert_shows("mr> x = [[\n..> within a string]]\n#x\n", "19\n")
+end
+
+-- The page's own session, pasted with its answers.
+function TestCopied.test_the_session_of_the_readme()
+  local page = command.read "README.md"
+  local text = page:match "\n(mr> a, b = .-\n)stream `b` waits"
+  local out, err = shown(text)
+  lu.assertEquals(err, "")
+  lu.assertStrContains(out, "stream `b` waits for stream `a` (mr:2:3) before `tail` (mr:2:4)")
+end
+
+TestReset = {}
+
+function TestReset.test_tensors_of_before_are_shown_as_lost()
+  local out = shown("x = mr.ones(4)\nlocal y = mr.ones(2, {device = 'cpu'})\nmr.reset()\nx\ny\n:who\n")
+  lu.assertStrContains(out, "tensor f32[4] device 0, the default stream (lost in mr.reset())\n" ..
+    "tensor f32[2] cpu, last written by fill")
+  lu.assertStrContains(out, "\nx                    lost in mr.reset()\n")
+end
+
+function TestReset.test_time_says_what_it_does_not_measure()
+  local out = shown("mr.machine.chooser 'manual'\nx = mr.ones(4)\n:time x:sum();\n")
+  lu.assertStrContains(out, "device: not measured, since under the chooser manual :time does not run it; :run does")
+end
+
 TestLocals = {}
 
 function TestLocals.test_they_live_on()
@@ -173,7 +204,7 @@ function TestHints.test_habits()
     ["x.sum(dim=1)"] = "{dim = ...}",
     ["x += 1"] = "x = x +", ["1 != 2"] = "~=", ["None"] = "nil", ["mr.ones(2).sum()"] = "colon",
     ["t[1:3]"] = "t[{ {first",
-    ["# five"] = "--", ["import torch"] = "require", ["exit"] = "Ctrl-D", ["mr.sleep(1)"] = "mr.spin",
+    ["# five"] = "--", ["import torch"] = "require", ["mr.sleep(1)"] = "mr.spin",
     ["mr.event{enable_timing = true}"] = "timing = true", ["torch.cuda.Stream()"] = "mr.stream",
     ["torch.cuda.synchronize()"] = "mr.synchronize", ["mr.memory.summary()"] = "allocated", ["a && b"] = "and",
     ["zeros(3)"] = "mr.zeros", ["def f(x): return x"] = "function f(x)", ["'a' + 'b'"] = "..",

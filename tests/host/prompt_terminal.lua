@@ -118,6 +118,19 @@ function TestTyping.test_a_smaller_and_a_larger_terminal()
   lu.assertStrContains(text, "mr:2> #x, y\n32      1\nmr:3>")
 end
 
+-- Lines that are wider than the terminal end between words, and go on with an indent.
+function TestTyping.test_reports_of_hazards_are_wrapped()
+  local text = screen_after{ rows = 40, columns = 60,
+    { "send", "s = mr.stream{name = 'side'}\r" }, { "wait", "mr:2>" },
+    { "send", "x = mr.zeros(8)\r" }, { "wait", "mr:3 " },
+    { "send", "y = s:run(function() return x:sum() end)\r" }, { "wait", "1 new hazard" },
+  }
+  local report = text:match "nothing makes side.-\nfix:"
+  lu.assertEquals(report, "nothing makes side wait for default: side is non-blocking,\n" ..
+    "    so it does not wait for the default stream.\nfix:")
+  lu.assertStrContains(text, "first=mr:2:1\n    second=mr:3:1\n")
+end
+
 TestPasting = {}
 
 local function pasted(text, steps)

@@ -150,7 +150,7 @@ function TestLooking.test_time()
   lu.assertStrMatches(out, "0%.0\nhost: [%d%.]+ ms in the call %(virtual%), .*\nall done: [%d%.]+ ms after it began.*")
   lu.assertStrContains(out, ": no\n")
   out = answer("x = mr.zeros(4000)\n:time x:fill_(2)\n:q")
-  lu.assertStrContains(out, "not waited for under the chooser manual")
+  lu.assertStrContains(out, "not measured, since under the chooser manual")
   lu.assertStrContains(out, "fill_")
 end
 
@@ -262,8 +262,18 @@ end
 function TestSession.test_a_fix_inside_an_entry_of_several_lines()
   local out = answer(RACE:gsub("\n$", "") .. "\ndo\n  p:run(function() x:fill_(2) end)\n" ..
     "  mr.hazard.clear()\n  c:run(function() x:sum() end)\nend\n:fix\n:hazards\n")
-  lu.assertStrContains(out, "   c:wait_stream(p)\n")
+  lu.assertStrContains(out, "  mr.hazard.clear()\n        c:wait_stream(p)\n        c:run")
   lu.assertNotStrContains(out:match("mr:1|.*$") or "", "first=mr:6")
+end
+
+function TestSession.test_leaving_by_word()
+  for _, word in ipairs{ "quit", "exit()", " quit ;", ":quit", ":exit", "mr.prompt.quit()" } do
+    local out, status = answer("print(41)\n" .. word .. "\nprint(42)\n")
+    lu.assertStrContains(out, "41")
+    lu.assertNotStrContains(out, "42", word)
+    lu.assertEquals(status or 0, 0)
+  end
+  lu.assertStrContains(answer("quit = 5\nquit\nprint(42)\n"), "5\n42\n") -- a variable of the user's
 end
 
 function TestSession.test_an_edited_entry()

@@ -34,6 +34,45 @@ function TestWaits.test_places_are_without_the_folder()
   end)
 end
 
+-- A line of the script can be deleted; a wait inside of backward cannot.
+function TestWaits.test_the_waits_of_backward_are_no_lines_of_the_script()
+  local text, status = run("", [[
+local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+local w = mr.ones(4, 4):requires_grad_(true)
+mr.synchronize()
+local y = a:run(function() return w:mul(2) end)
+b:wait_stream(a)
+local z = b:run(function() return y:mul(w) end)
+b:synchronize()
+z:sum():backward()
+print(w.grad:sum():item())]])
+  lu.assertStrContains(text, "64.0\n3 waits, 3 suffice: lines 3, 5, 7\n")
+  lu.assertNotStrContains(text, ":8 wait")
+  lu.assertEquals(status, 0)
+end
+
+-- The function runs three times and more for mr.explore, and five times for mr.stress.
+function TestWaits.test_a_function_that_is_called_again_counts_once()
+  local code = [[
+local a = mr.stream{name = "a"}
+local function fn()
+  local x = mr.ones(4)
+  a:wait_stream(mr.default_stream())
+  local sum = a:run(function() return x:sum() end)
+  x:record_stream(a)
+  a:synchronize()
+  return sum:item()
+end
+]]
+  for _, call in ipairs{ "mr.explore(fn)", "mr.stress(fn, {runs = 5})", "mr.explore(fn) fn()" } do
+    local text = run("", code .. call)
+    local _, lines = text:gsub("needed %(", "")
+    lu.assertEquals({ call, text:find(" of 3 times", 1, true), lines }, { call, nil, 2 })
+    lu.assertStrContains(text, call:find("fn()", 1, true) and ":7 synchronize: needed (the host, 2 of 2 times;"
+      or ":7 synchronize: needed (the host; costs")
+  end
+end
+
 function TestWaits.test_also_after_os_exit()
   local text, status = run("", GOOD .. "os.exit(0)")
   lu.assertStrContains(text, "2 waits, 2 suffice")

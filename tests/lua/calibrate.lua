@@ -1,6 +1,6 @@
 -- virtual only: runs the host itself
--- scripts/calibrate.lua on the virtual GPU finds the figures of the model that this runs with, also those of a
--- model that nobody ships, and writes a file that can be loaded.
+-- scripts/calibrate.lua finds the figures of the virtual GPU's model, also those of a model that
+-- nobody ships. It writes a file that can be loaded.
 -- timeout: 180
 local lu = require "luaunit"
 local command = require "host.support.command"

@@ -1,8 +1,9 @@
--- The heart of the checker: whenever a random program comes to two results under any chooser, its verdict has not
--- claimed that every legal schedule gives the same values. A condition of a claim must be one that the program keeps.
--- The programs (support/random_programs.lua) have all that a script can do: streams of all kinds, events, barriers,
--- kernels with atomics and clocks, host functions, queries, answers about times and addresses, graphs, copies of pinned
--- and pageable memory, frees, collected tensors, failures and resets.
+-- The heart of the checker: whenever a random program comes to two results under any chooser, its
+-- verdict has not claimed that every legal schedule gives the same values. A condition of a claim
+-- must be one that the program keeps. The programs (support/random_programs.lua) have all that a
+-- script can do: streams of all kinds, events, barriers, graphs, host functions, kernels with
+-- atomics and clocks. They ask queries, times and addresses, copy pinned and pageable memory,
+-- free tensors, let them be collected, fail and reset.
 --
 -- MR_CLAIMS_PROGRAMS sets how many (300), MR_CLAIMS_FIRST the first seed, MR_CLAIMS_SEEDS how many random choosers
 -- (8); with MR_CLAIMS_SHOW each mistake is printed at once, and what the programs were like at the end.

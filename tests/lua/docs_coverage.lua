@@ -79,4 +79,31 @@ function TestDocs.test_the_written_pages_are_up_to_date()
   lu.assertTrue(os.execute(HOST .. " scripts/gen_docs.lua --check") == true, "run make docs")
 end
 
+-- "tensor.add_" is declared by `function Tensor:add_(`, "mr.nn.Linear" by `function mr.nn.Linear(`.
+function TestDocs.test_the_annotations_for_editors_declare_everything()
+  local path = os.tmpname()
+  lu.assertTrue(os.execute(("%s scripts/gen_docs.lua --editor %s >/dev/null"):format(HOST, path)) == true)
+  local f = assert(io.open(path))
+  local text = f:read("a")
+  f:close()
+  local declared = assert(loadfile(path, "t", {}))()
+  os.remove(path)
+  local missing = {}
+  for _, e in ipairs((mr.docs())) do
+    local owner = e.owner:gsub("^%l", string.upper)
+    local is_call = e.kind ~= "property" and (e.kind == "operation" or e.usage:find "[%w_][({]")
+    if not is_call or e.name:find "^__" then goto continue end
+    if e.owner:find "^mr" then
+      local value = declared
+      for name in (e.owner:sub(4) .. "." .. e.name):gmatch "[^.]+" do value = value and value[name] end
+      if type(value) ~= "function" then missing[#missing + 1] = key(e) end
+    elseif not text:find(("\nfunction %s:%s("):format(owner, e.name), 1, true) then
+      missing[#missing + 1] = key(e)
+    end
+    ::continue::
+  end
+  lu.assertEquals(table.concat(missing, " "), "", "the file declares no such functions")
+  lu.assertStrContains(text, "---@class millrace.Tensor\n")
+end
+
 os.exit(lu.LuaUnit.run())

@@ -318,6 +318,19 @@ refused("not repeatable", mr.explore, function()
   if calls % 2 == 0 then x:add_(1) end
   return x
 end)
+local kept = {} -- so that no address is given to the next object
+refused("the address of a table (`table: 0x...`)", mr.explore, function()
+  kept[#kept + 1] = {}
+  return "got " .. tostring(kept[#kept])
+end)
+refused("the address of a function", mr.explore, function()
+  kept[#kept + 1] = function() return kept end
+  return { tostring(kept[#kept]) }
+end)
+refused("it returns another value", mr.explore, function() -- a number that is no address
+  calls = calls + 1
+  return ("table: %d"):format(calls)
+end)
 refused("returns a stream", mr.explore, function() return mr.stream() end)
 refused("returns a function", mr.explore, function() return print end)
 refused("expected a function", mr.explore, 3)
@@ -340,8 +353,7 @@ for i = 1, 40 do -- schedules of something else: an error, or a value
   T.check(ok or tostring(err):find("does not do what", 1, true), "a schedule that does not fit: " .. tostring(err))
 end
 refused("does not do what", mr.replay, "mr1 g1 @4 3 @7 99 .14", lost_update)
-r = mr.explore(function() return mr.explore(lost_update) end)
-T.check(r.outcomes[1].error:find("not inside", 1, true), "an exploration in an exploration")
+refused("the function calls mr.explore", mr.explore, function() return mr.explore(lost_update) end)
 
 -- An error that is a table: its address is no part of the outcome.
 T.check(mr.explore(function() error({ 1 }) end).outcomes[1].error:find("^table: 0x$"), "an error without a text")
@@ -484,10 +496,12 @@ local function two_frees(own)
     return z
   end
 end
-r = mr.explore(two_frees(true))
+r = mr.explore(two_frees(true), { full = true })
 T.equal(r.schedules, 1, "its own stream's memory is there at once")
-r = mr.explore(two_frees(false))
+r = mr.explore(two_frees(false), { full = true })
 T.check(r.schedules == 2 and r.deterministic, "another stream's is there when the free is over")
+r = mr.explore(two_frees(false))
+T.check(r.schedules == 1 and r.deterministic, "and no value depends on it")
 
 local timeline = mr.explore(lost_update).outcomes[1].trace
 T.check(#timeline.spans > 2, "an outcome has a timeline")

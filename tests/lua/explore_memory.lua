@@ -227,7 +227,7 @@ local function judge(steps)
   return { classes = classes, count = count, outcomes = outcomes, runs = runs }
 end
 
-local compared, several, runs = 0, 0, 0
+local compared, several, runs, fewer = 0, 0, 0, 0
 for seed = SEED, SEED + PROGRAMS - 1 do
   local steps = make(seed)
   local before = mr.machine.chooser()
@@ -237,7 +237,8 @@ for seed = SEED, SEED + PROGRAMS - 1 do
   if expected then
     compared = compared + 1
     runs = runs + expected.runs
-    local r = mr.explore(function() return run(steps) end)
+    local r = mr.explore(function() return run(steps) end, { full = true })
+    local proved = mr.explore(function() return run(steps) end)
     local found, text = {}, { ("seed %d"):format(seed) }
     for i, step in ipairs(steps) do
       text[#text + 1] = ("  %d: %s s%s t%s r%s"):format(i, step.what, step.stream,
@@ -256,6 +257,12 @@ for seed = SEED, SEED + PROGRAMS - 1 do
     T.check(r.complete, "all schedules\n" .. text)
     T.equal(r.schedules, expected.count, "one schedule of each class\n" .. text)
     if expected.count > 1 then several = several + 1 end
+    -- Without memory that makes no difference: fewer schedules, and the same of everything else.
+    T.check(proved.complete and proved.deterministic == r.deterministic, "the same verdict\n" .. text)
+    T.equal(#proved.outcomes, #r.outcomes, "as many outcomes\n" .. text)
+    for _, o in ipairs(proved.outcomes) do T.check(found[o.value or o.error], "one that is none\n" .. text) end
+    T.check(proved.schedules <= r.schedules, "no more schedules\n" .. text)
+    if proved.schedules < r.schedules then fewer = fewer + 1 end
   end
 end
 -- The second half of a tensor that was freed too early is another tensor's: it is read before or after that is written.
@@ -277,3 +284,4 @@ T.equal(#halves.outcomes, 2, "the read of the half before and after it is writte
 print(("%d programs, %d with several classes, %d runs"):format(compared, several, runs))
 T.at_least(compared, PROGRAMS // 2, "programs that are small enough")
 T.at_least(several, PROGRAMS // 10, "programs with several classes")
+T.at_least(fewer, 1, "programs in which the memory of some allocation makes no difference")

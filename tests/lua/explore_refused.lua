@@ -40,6 +40,8 @@ local refused = {
   { function() mr.hazard.mode("error") end, "mr.hazard.mode(\"error\")",
     function() return mr.hazard.mode() == "off" end },
   { function() tensor:peek() end, "t:peek()" },
+  { function() mr.explore(function() end) end, "mr.explore" },
+  { function() mr.stress(function() end) end, "mr.stress" },
 }
 for _, row in ipairs(refused) do
   local call, expected, unchanged = table.unpack(row)

@@ -622,9 +622,10 @@ end
 
 -- ---------------------------------------------------------------- with a graph and without
 
--- A random program: operations on a few tensors over three streams, with the waits that make it deterministic. It
--- begins behind all that the first stream has been given, and ends there. What it makes is kept in `kept` until the
--- caller has waited, since the collector frees a tensor in the order of the stream that made it, and others read it.
+-- A random program: operations on a few tensors over three streams, with the waits that make it
+-- deterministic. It begins behind all that the first stream has been given, and ends there.
+-- `kept` holds its tensors until the caller has waited: the collector frees a tensor in the order
+-- of the stream that made it, and other streams read it.
 local function random_program(seed)
   math.randomseed(seed)
   local steps = {}

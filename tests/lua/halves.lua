@@ -1,5 +1,6 @@
--- f16 and bf16 as a script meets them: values come back as they were written, everything is computed in f32 and rounded
--- once, and what the format cannot hold becomes infinite, subnormal or 0 as IEEE 754 has it.
+-- f16 and bf16 as a script meets them: values come back as they were written, and everything is
+-- computed in f32 and rounded once. A value that the format cannot hold becomes infinite,
+-- subnormal or 0 as IEEE 754 has it.
 local lu = require "luaunit"
 local mr = require "millrace"
 

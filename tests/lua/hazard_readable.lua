@@ -38,7 +38,8 @@ function TestReadable:test_the_writer_is_named()
   lu.assertNil(mr.hazard.readable(x, c))
 end
 
--- A program of a seed: writes to halves of tensors on four streams, events, waits. What would race is refused.
+-- A program of a seed: writes to halves of tensors on four streams, events, waits. Accesses that
+-- would race are refused.
 local function program(seed)
   math.randomseed(seed)
   local streams = { mr.default_stream(), mr.stream{nonblocking = false}, mr.stream(), mr.stream() }

@@ -1,6 +1,7 @@
--- The fixes of the reports, put into random loops over several pairs of streams: one round is nearly always enough, and
--- a few always are. ROUNDS_COUNT=5000 ROUNDS_SEED=7 asks for more, and prints how many rounds were needed and how often
--- a report came up at places that the first round had not named.
+-- The fixes of the reports, put into random loops over several pairs of streams: one round is
+-- nearly always enough, and a few always are. ROUNDS_COUNT=5000 ROUNDS_SEED=7 asks for more. It
+-- prints how many rounds were needed, and how often a report came up at places that the first
+-- round had not named.
 -- not recorded: its reports depend on when the collector runs
 -- not checked: the checker is what is tested
 local lu = require "luaunit"

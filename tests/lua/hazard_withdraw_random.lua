@@ -1,7 +1,8 @@
 -- virtual only: only a virtual GPU tells which bytes a launch has touched
--- Random scatters, gathers and ordinary operations on several streams, against a model that knows each element they
--- touch and each order between them. A program in which two of them meet is never without a hazard, and one in which
--- none meet has no report that is certain. MILLRACE_WITHDRAW_PROGRAMS and MILLRACE_WITHDRAW_SEED: other programs.
+-- Compares random scatters, gathers and ordinary operations on several streams with a model. The
+-- model knows each element that they touch and each order between them. A program in which two of
+-- them meet is never without a hazard, and one in which none meet has no report that is certain.
+-- MILLRACE_WITHDRAW_PROGRAMS and MILLRACE_WITHDRAW_SEED: other programs.
 local lu = require "luaunit"
 local mr = require "millrace"
 

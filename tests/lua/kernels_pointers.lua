@@ -1,7 +1,8 @@
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
--- Which accesses count of a kernel that chooses between pointers, compares them, or computes with them
--- Each body runs on one stream while another stream writes one of the tensors: a hazard if the kernel accesses it.
+-- Which accesses of a kernel count that chooses between pointers, compares them, or computes with
+-- them. Each body runs on one stream while another stream writes one of the tensors: a hazard if
+-- the kernel accesses it.
 local lu = require "luaunit"
 local mr = require "millrace"
 local unchecked = require "lua.support.unchecked"

@@ -248,6 +248,9 @@ function TestModules.test_activations_with_a_parameter()
   end
   lu.assertEquals(tostring(nn.LeakyReLU(0.2)), "LeakyReLU(negative_slope=0.2)")
   refused({ "ELU", "alpha is true" }, nn.ELU, true)
+  refused({ "Flatten: first is a, expected a dim" }, nn.Flatten, "a", "b")
+  refused({ "Flatten: last is 0, expected a dim" }, nn.Flatten, 1, 0)
+  refused({ "Softmax: dim is 1.5, expected a dim" }, nn.Softmax, 1.5)
 end
 
 function TestModules.test_padding_by_a_word()

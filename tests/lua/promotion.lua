@@ -1,6 +1,7 @@
--- The dtypes of results are PyTorch's, as its torch.result_type gives them. A tensor without dimensions counts only if
--- its category (bool, integer, float) is higher than that of all tensors with dimensions, and a plain number only if
--- its category is higher than that of all tensors.
+-- The dtypes of results are PyTorch's, as its torch.result_type gives them. A tensor without
+-- dimensions counts only if its category (bool, integer, float) is higher than that of all
+-- tensors with dimensions. A plain number counts only if its category is higher than that of all
+-- tensors.
 local lu = require "luaunit"
 local mr = require "millrace"
 local torch = dofile("tests/data/promotion/expected.lua") -- by PyTorch

@@ -9,14 +9,18 @@
 -- the caller's stream has, and in the end the caller's stream waits for all streams that have made a result. The
 -- allocator is told of each tensor that another stream uses.
 --
--- Easiest to break: nothing that the script can see changes before the last node has been carried out. So a pass that
--- fails has left each `grad` as it was, and the graph too. And a gradient is `owned` if no one else has its memory:
--- only such a one may be changed, kept as a leaf's `grad`, or freed once it was used.
+-- Easiest to break: nothing that the script can see changes before the last node has been carried out, except for the
+-- leaves with hooks. So a pass that fails has left each `grad` as it was, and the graph too. And a gradient is `owned`
+-- if no one else has its memory: only such a one may be changed, kept as a leaf's `grad`, or freed once it was used.
+--
+-- A leaf with hooks gets its `grad` behind its last edge, and then its hooks are called, while the pass goes on. An
+-- edge that brings no gradient counts, too. Where a node below never runs, as no gradient comes to it, the leaf gets
+-- its `grad` at the end, like those without hooks. A hook may run anything: other ranks, or another backward pass.
 local mr = require "millrace"
 local helpers = require "millrace.autograd.helpers"
 local LONGEST_NAME = require "millrace.words".LONGEST_NAME
 
-return function(tools)
+return function(tools, graph)
   local take, used_on, shares, drop = tools.take, tools.used_on, tools.shares, tools.drop
   local set_stream, current_stream, ones_like = mr.set_stream, mr.current_stream, mr.ones_like
   local sum_to, rawequal = helpers.sum_to, rawequal
@@ -99,7 +103,7 @@ return function(tools)
     return sum
   end
 
-  local function deliver_to_leaf(pass, leaf, gradient, owned, from)
+  local function add_to_leaf(pass, leaf, gradient, owned, from)
     local entry = pass.leaf[leaf]
     if not entry then
       if leaf.replaced then
@@ -115,6 +119,22 @@ return function(tools)
     use(pass, entry.stream)
     entry.gradient = add(entry.gradient, entry.owned, entry.is_sum, gradient, owned)
     entry.owned, entry.is_sum = not pass.recorded, not pass.recorded
+  end
+
+  local finish_leaf
+
+  -- One edge less leads to a leaf with hooks.
+  local function count_down(pass, to)
+    local edges = pass.edges[to]
+    if not edges then return end
+    pass.edges[to] = edges > 1 and edges - 1 or nil
+    local entry = pass.leaf[to]
+    if edges == 1 and entry then finish_leaf(pass, entry) end
+  end
+
+  local function deliver_to_leaf(pass, leaf, gradient, owned, from)
+    add_to_leaf(pass, leaf, gradient, owned, from)
+    count_down(pass, leaf)
   end
 
   -- Gives the gradient, which was made on the stream `from`, to a node or a leaf.
@@ -206,6 +226,8 @@ return function(tools)
       local to, gradient = n[i], list[i]
       if to and gradient and (not pass.needed or pass.needed[to]) then
         deliver(pass, to, gradient, false, n.stream)
+      elseif to then
+        count_down(pass, to)
       end
     end
   end
@@ -274,9 +296,20 @@ return function(tools)
     if name and #name <= LONGEST_NAME then gradient:name(name .. ".grad") end
   end
 
-  local function finish_leaf(pass, entry)
+  -- A hook gets the tensor, and a function with which it can ask for a call after the pass. The stream of the gradient
+  -- is current.
+  local function call_hooks(pass, s)
+    local node = pass.node
+    pass.node = nil -- an error is the hook's, and no operation's
+    for _, hook in ipairs(table.move(s.hooks, 1, #s.hooks, 1, {})) do hook.fn(s.leaf, pass.at_end) end
+    pass.node, pass.current = node, nil
+  end
+
+  function finish_leaf(pass, entry)
     local s, gradient, stream = entry.leaf, entry.gradient, entry.stream
     use(pass, stream)
+    entry.is_finished = true
+    if s.grad ~= nil and s.hooks then tools.check(s.grad) end
     if s.grad == nil then
       s.grad = own_copy(gradient, entry.owned)
       name_gradient(s.grad, s.leaf)
@@ -285,7 +318,8 @@ return function(tools)
       s.grad:add_(gradient)
       if entry.owned then drop(gradient) end
     end
-    hand_over(pass, s.grad, stream)
+    if s.hooks then call_hooks(pass, s) end
+    if s.grad then hand_over(pass, s.grad, stream) end
   end
 
   local function finish_kept(pass, entry)
@@ -304,7 +338,7 @@ return function(tools)
   local function check_results(pass)
     if pass.wanted then return end
     for _, entry in ipairs(pass.leaves) do
-      if entry.leaf.grad then tools.check(entry.leaf.grad) end
+      if entry.leaf.grad and not entry.is_finished then tools.check(entry.leaf.grad) end
     end
     for _, entry in ipairs(pass.kept) do
       if entry.holder.grad then tools.check(entry.holder.grad) end
@@ -350,6 +384,29 @@ return function(tools)
     return needed, freed
   end
 
+  -- How many edges lead from the roots to each leaf with hooks.
+  local function count_edges(roots)
+    local edges, list, seen = {}, {}, {}
+    local function visit(to)
+      if to.hooks then
+        edges[to] = (edges[to] or 0) + 1
+      elseif not to.leaf and not seen[to] then
+        seen[to] = true
+        list[#list + 1] = to
+      end
+    end
+    for _, root in ipairs(roots) do visit(root.node) end
+    local at = 1
+    while list[at] do
+      local node = list[at]
+      for i = 1, node.n do
+        if node[i] then visit(node[i]) end
+      end
+      at = at + 1
+    end
+    return edges
+  end
+
   local function begin(pass, roots)
     for _, root in ipairs(roots) do
       local owned = root.gradient == nil and not pass.recorded
@@ -371,7 +428,8 @@ return function(tools)
     pass.node = nil
     check_results(pass)
     for _, entry in ipairs(pass.leaves) do
-      if not pass.wanted then finish_leaf(pass, entry)
+      if not pass.wanted then
+        if not entry.is_finished then finish_leaf(pass, entry) end
       elseif pass.wanted[entry.leaf] then
         local found = pass.wanted[entry.leaf]
         use(pass, entry.stream)
@@ -413,7 +471,10 @@ return function(tools)
       leaf = {}, leaves = {}, kept = {},                  -- results
       joined = {}, to_join = {},                          -- streams that have made results
       before = {}, device = mr.current_device(),          -- current before: streams by device; the device
+      edges = {}, calls = {},                             -- to leaves with hooks, still to come; for after the pass
     }
+    function pass.at_end(fn) pass.calls[#pass.calls + 1] = fn end
+    if not wanted and graph.hooks > 0 then pass.edges = count_edges(roots) end
     if wanted then
       pass.wanted = {}
       for _, node in ipairs(wanted) do pass.wanted[node] = pass.wanted[node] or {} end
@@ -432,6 +493,9 @@ return function(tools)
     local ok, err = pcall(work, pass, roots, retain)
     restore(pass)
     tools.set_off(off)
+    for _, fn in ipairs(pass.calls) do
+      if ok then fn() else pcall(fn) end -- the error of the pass is the one to report
+    end
     if not ok then error(explain(pass, err), 0) end
     local found = {}
     for i, node in ipairs(wanted or {}) do found[i] = pass.wanted[node].gradient end

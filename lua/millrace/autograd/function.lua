@@ -1,8 +1,8 @@
 -- mr.autograd.Function: operations with a derivative of the script's. A call makes one node, whose results each have a
 -- slot of it.
 --
--- The module is a function of the tools that src/bind/gradient_tools.c hands to it, of graph.lua and recording.lua, and
--- of the checks that autograd.lua has.
+-- The module is a function. Its arguments are the tools of src/bind/gradient_tools.c, graph.lua,
+-- recording.lua, and the checks of autograd.lua.
 local mr = require "millrace"
 
 return function(tools, graph, recording, checks)
@@ -29,6 +29,14 @@ return function(tools, graph, recording, checks)
   function context:saved_tensors()
     local list = rawget(self, "saved") or { n = 0 }
     return table.unpack(list, 1, list.n)
+  end
+
+  -- Whether backward gets zeros for a result that has no gradient; else nil.
+  function context:set_materialize_grads(on)
+    if type(on) ~= "boolean" then
+      misuse("set_materialize_grads: expected true or false, got " .. type_text(on))
+    end
+    rawset(self, "keeps_nil", not on)
   end
 
   local function check_definition(definition)
@@ -65,7 +73,7 @@ return function(tools, graph, recording, checks)
     for i = 1, saved and saved.n or 0 do
       if saved[i] and version(saved[i]) ~= saved.versions[i] then tools.was_changed(n, saved[i]) end
     end
-    for k = 1, n.outputs do
+    for k = 1, rawget(n.context, "keeps_nil") and 0 or n.outputs do
       gradients[k] = gradients[k] or mr.zeros(n.shapes[k], { dtype = n.dtypes[k], device = n.devices[k] })
     end
     return check_gradients(n, n.rule.backward(n.context, table.unpack(gradients, 1, n.outputs)))

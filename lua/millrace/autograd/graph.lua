@@ -12,7 +12,7 @@
 -- and, with the rule's `keep`, other facts. A tensor knows its place in the graph by its state, which C keeps for it:
 --
 --   a node           the tensor is the node's result
---   a leaf           {leaf = the tensor, on = it requires gradients, grad =}
+--   a leaf           {leaf = the tensor, on = it requires gradients, grad =, hooks = a list or nil}
 --   of a view        {view = a node, base = the tensor that it is a view of, seen = version}
 --
 -- A view and its base share memory, so a change of one changes the other. Easiest to break: `view` is good only while
@@ -156,6 +156,7 @@ return function(tools)
     return n.rule.name .. (place and " at " .. place or "")
   end
 
-  return { new_node = new_node, target = target, settled = settled, attach = attach, change = change, retain = retain,
-    describe_node = describe_node }
+  -- `hooks`: how many there are, of all leaves. A pass looks for them only if there are some.
+  return { hooks = 0, new_node = new_node, target = target, settled = settled, attach = attach, change = change,
+    retain = retain, describe_node = describe_node }
 end

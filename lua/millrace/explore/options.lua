@@ -20,8 +20,9 @@ return function(tools)
     if options == nil then options = {} end
     if type(options) ~= "table" then misuse("explore: argument 2: expected a table of options") end
     for name in next, options do
-      if not BOUNDS[name] and name ~= "unspecified" then
-        misuse(("explore: no option `%s`; there are max, time, grain, preempt, polls, unspecified, seeds and seed")
+      if not BOUNDS[name] and name ~= "unspecified" and name ~= "full" then
+        misuse(("explore: no option `%s`; there are max, time, memory, grain, preempt, polls, unspecified, full, seeds "
+          .. "and seed")
           :format(tostring(name)))
       end
     end
@@ -30,9 +31,18 @@ return function(tools)
       misuse(("explore: time: expected seconds, a number above %d, got %s"):format(BOUNDS.time.least, tostring(time)))
     end
     local MOST = 0x7fffffff -- of an int of C; nobody counts that far
-    return whole(options, "max", 1000000), (time or 0) + 0.0, math.min(whole(options, "preempt", -1), MOST),
-      math.min(whole(options, "grain", 1), 4096), math.min(whole(options, "polls", 2), MOST),
-      options.unspecified == true, whole(options, "seeds", 0), whole(options, "seed", 0)
+    return {
+      max = whole(options, "max", 1000000),
+      time = (time or 10) + 0.0,
+      memory = math.min(whole(options, "memory", 1024), MOST),
+      preempt = math.min(whole(options, "preempt", -1), MOST),
+      grain = math.min(whole(options, "grain", 1), 4096),
+      polls = math.min(whole(options, "polls", 2), MOST),
+      unspecified = options.unspecified == true,
+      full = options.full == true,
+      seeds = whole(options, "seeds", 0),
+      seed = whole(options, "seed", 0),
+    }
   end
 
   local STRESS = { runs = true, seed = true, ms = true, schedule = true, patience = true }

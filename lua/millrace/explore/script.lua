@@ -48,6 +48,42 @@ return function(tools, explore, core)
     return globals
   end
 
+  -- What a script learns from outside of the machine is the same in each run: each call of these functions gets the
+  -- answer that the same call of the first run has got. `math.random` begins with the same seed.
+  local function new_answers()
+    local kept, said = {}, {}
+    local function fed(name, fn)
+      kept[name] = kept[name] or {}
+      local next, answers = 0, kept[name]
+      return function(...)
+        next = next + 1
+        local answer = answers[next]
+        if not answer then
+          answer = table.pack(fn(...))
+          answers[next] = answer
+        end
+        said[name] = true
+        return unpack(answer, 1, answer.n)
+      end
+    end
+    local function begin(globals)
+      math.randomseed(0)
+      if not os then return end
+      local fresh = setmetatable({}, { __index = os })
+      for _, name in ipairs { "clock", "time", "date", "tmpname" } do
+        if os[name] then fresh[name] = fed("os." .. name, os[name]) end
+      end
+      globals.os = fresh
+    end
+    local function names()
+      local list = {}
+      for name in next, said do list[#list + 1] = name end
+      table.sort(list)
+      return list
+    end
+    return begin, names
+  end
+
   local function read_bounds(text)
     local options = {}
     for name, value in text:gmatch("(%w+):([^,]+)") do
@@ -114,15 +150,24 @@ return function(tools, explore, core)
 
   local function script(chunk, bounds, ...)
     local arguments, state = table.pack(...), {}
+    local begin_answers, names_of_answers = new_answers()
     local r = with_exit(state, function()
       return explore(function()
         local printed = {}
-        tools.set_globals(chunk, fresh_globals(printed))
+        local globals = fresh_globals(printed)
+        begin_answers(globals)
+        tools.set_globals(chunk, globals)
         local results = call_chunk(state, chunk, arguments)
         for i = 1, results.n do results[i] = comparable(results[i], 1) end
         return table.concat(printed), unpack(results, 1, results.n)
-      end, read_bounds(bounds))
+      end, read_bounds(bounds), true)
     end)
+    local fed = names_of_answers()
+    if #fed > 0 then
+      r.not_followed = r.not_followed or {}
+      table.insert(r.not_followed, ("This holds for one answer of each call: %s said the same in each run."):format(
+        table.concat(fed, ", ")))
+    end
     for _, o in ipairs(r.outcomes) do o.text = o.values and show_script(o.values) end
     r.shows_hazards = "--check instead of --explore shows " .. (#r.hazards == 1 and "it" or "them")
     print(r)

@@ -101,9 +101,16 @@ return function(tools, values)
       if #r.outcomes > 1 then add_steps(out, list, front, rear) end
     end
     if #r.outcomes > SHOWN then out[#out + 1] = ("  and %d more, in outcomes"):format(#r.outcomes - SHOWN) end
+    if r.untried then
+      local rest = r.untried.count - #r.untried
+      out[#out + 1] = "  not tried: " .. table.concat(r.untried, "\n             ")
+        .. (rest > 0 and ("\n             and %s"):format(plural(rest, "more choice")) or "")
+    end
     for _, line in ipairs(r.not_followed or {}) do out[#out + 1] = "  " .. line end
     if #r.hazards > 0 then
-      out[#out + 1] = ("  %s: %s"):format(plural(#r.hazards, "hazard"), r.shows_hazards
+      local count = plural(r.hazard_count, "hazard")
+      if r.hazard_count > #r.hazards then count = ("%s at %s of places"):format(count, plural(#r.hazards, "pair")) end
+      out[#out + 1] = ("  %s: %s"):format(count, r.shows_hazards
         or "print(result.hazards[1]) shows " .. (#r.hazards == 1 and "it" or "the first"))
     end
     return table.concat(out, "\n")

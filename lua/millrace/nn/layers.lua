@@ -1,5 +1,6 @@
 -- The modules of mr.nn with or without parameters. Arguments, defaults and first values are PyTorch's; dims count
 -- from 1.
+--# nn
 local mr = require "millrace"
 
 return function(tools, module, init)
@@ -58,6 +59,13 @@ return function(tools, module, init)
     return class
   end
 
+  local function dim(what, name, value)
+    if math.type(value) ~= "integer" or value == 0 then
+      misuse(("%s: %s is %s, expected a dim from 1 on, or from -1 down"):format(what, name, tostring(value)))
+    end
+    return value
+  end
+
   local function whole(what, name, value, least)
     if math.type(value) ~= "integer" or value < (least or 1) then
       misuse(("%s: %s is %s, expected an integer from %d on"):format(what, name, tostring(value), least or 1))
@@ -98,6 +106,9 @@ return function(tools, module, init)
 
   -- ---------------------------------------------------------------- with parameters
 
+  --- mr.nn.Linear(inputs: integer, outputs: integer [, {bias: boolean=true, dtype: string, device: device}]) ->
+  ---   module: table
+  --- x times the transposed weight, plus the bias.
   layer("Linear", 2, "bias dtype device", {
     init = function(m, options, inputs, outputs)
       m.in_features, m.out_features = whole("Linear", "inputs", inputs), whole("Linear", "outputs", outputs)
@@ -181,9 +192,23 @@ return function(tools, module, init)
     })
   end
 
+  --- mr.nn.Conv1d(inputs: integer, outputs: integer, kernel_size: integer [, {stride: integer=1, padding:
+  ---   integer|string=0, dilation: integer=1, groups: integer=1, bias: boolean=true, dtype: string, device: device}])
+  ---   -> module: table
+  --- The convolution of sequences (sequences, channels, elements). The padding can be a word as of Conv2d.
   conv("Conv1d", "conv1d", FORMS[1])
+
+  --- mr.nn.Conv2d(inputs: integer, outputs: integer, kernel_size: integer|table [, {stride: integer|table=1, padding:
+  ---   integer|table|string=0, dilation: integer|table=1, groups: integer=1, bias: boolean=true, dtype: string,
+  ---   device: device}]) -> module: table
+  --- The convolution of images (images, channels, rows, columns). Sizes are a number or {rows, columns}. With the
+  --- padding "same" the result has as many rows and columns as the input; "valid" is none.
   conv("Conv2d", "conv2d", FORMS[2])
 
+  --- mr.nn.ConvTranspose2d(inputs: integer, outputs: integer, kernel_size: integer|table [, {stride: integer|table=1,
+  ---   padding: integer|table=0, output_padding: integer|table=0, dilation: integer|table=1, groups: integer=1, bias:
+  ---   boolean=true, dtype: string, device: device}]) -> module: table
+  --- The transposed convolution of images: x:conv_transpose2d.
   -- conv2d from its results to its inputs.
   layer("ConvTranspose2d", 3, "stride padding output_padding groups bias dilation dtype device", {
     init = function(m, options, channels, outputs, size)
@@ -209,6 +234,9 @@ return function(tools, module, init)
     end,
   })
 
+  --- mr.nn.Upsample({size: integer|table, scale_factor: number|table, mode: string="nearest", align_corners:
+  ---   boolean=false}) -> module: table
+  --- x:interpolate with these options.
   layer("Upsample", 0, "size scale_factor mode align_corners", {
     init = function(m, options)
       m.size, m.scale_factor = options.size, options.scale_factor
@@ -261,9 +289,19 @@ return function(tools, module, init)
     })
   end
 
+  --- mr.nn.BatchNorm1d(channels: integer [, {eps: number=1e-5, momentum: number=0.1, affine: boolean=true,
+  ---   track_running_stats: boolean=true, dtype: string, device: device}]) -> module: table
+  --- As BatchNorm2d, for rows (rows, channels) or sequences (sequences, channels, elements).
   batch_norm("BatchNorm1d", { [2] = true, [3] = true }, "2 or 3")
+
+  --- mr.nn.BatchNorm2d(channels: integer [, {eps: number=1e-5, momentum: number=0.1, affine: boolean=true,
+  ---   track_running_stats: boolean=true, dtype: string, device: device}]) -> module: table
+  --- Each channel of images less its mean, divided by its standard deviation: those of the batch while the module is
+  --- trained, and running ones otherwise.
   batch_norm("BatchNorm2d", { [4] = true }, "4")
 
+  --- mr.nn.Embedding(count: integer, size: integer [, {dtype: string, device: device}]) -> module: table
+  --- A table of vectors; the input is a tensor of indices, which count from 1.
   layer("Embedding", 2, "dtype device", {
     init = function(m, options, count, size)
       m.num_embeddings, m.embedding_dim = whole("Embedding", "count", count), whole("Embedding", "size", size)
@@ -278,6 +316,9 @@ return function(tools, module, init)
     extra_repr = function(m) return ("%d, %d"):format(m.num_embeddings, m.embedding_dim) end,
   })
 
+  --- mr.nn.LayerNorm(shape: integer|integer[] [, {eps: number=1e-5, elementwise_affine: boolean=true, dtype: string,
+  ---   device: device}]) -> module: table
+  --- The input less its mean over the last dims, divided by its standard deviation.
   layer("LayerNorm", 1, "eps elementwise_affine dtype device", {
     init = function(m, options, shape)
       m.normalized_shape = type(shape) == "table" and shape or { shape }
@@ -299,14 +340,33 @@ return function(tools, module, init)
 
   -- ---------------------------------------------------------------- functions of their input
 
-  for name, method in pairs { ReLU = "relu", GELU = "gelu", Tanh = "tanh", Sigmoid = "sigmoid" } do
-    local in_place = method ~= "gelu" and method .. "_" or nil
+  local function plain(name, method, in_place)
     layer(name, 0, "", { forward = function(_, x) return x[method](x) end, in_place = in_place })
   end
 
-  for name, method in pairs { SiLU = "silu", Softplus = "softplus" } do
-    layer(name, 0, "", { forward = function(_, x) return x[method](x) end })
-  end
+  --- mr.nn.ReLU() -> module: table
+  --- x:relu().
+  plain("ReLU", "relu", "relu_")
+
+  --- mr.nn.GELU() -> module: table
+  --- x:gelu().
+  plain("GELU", "gelu")
+
+  --- mr.nn.SiLU() -> module: table
+  --- x:silu().
+  plain("SiLU", "silu")
+
+  --- mr.nn.Softplus() -> module: table
+  --- x:softplus().
+  plain("Softplus", "softplus")
+
+  --- mr.nn.Tanh() -> module: table
+  --- x:tanh().
+  plain("Tanh", "tanh", "tanh_")
+
+  --- mr.nn.Sigmoid() -> module: table
+  --- x:sigmoid().
+  plain("Sigmoid", "sigmoid", "sigmoid_")
 
   -- A function with one parameter, which has a default.
   local function activation(name, method, parameter, default)
@@ -323,22 +383,40 @@ return function(tools, module, init)
     })
   end
 
+  --- mr.nn.LeakyReLU([negative_slope: number=0.01]) -> module: table
+  --- x:leaky_relu(negative_slope).
   activation("LeakyReLU", "leaky_relu", "negative_slope", 0.01)
+
+  --- mr.nn.ELU([alpha: number=1]) -> module: table
+  --- x:elu(alpha).
   activation("ELU", "elu", "alpha", 1.0)
 
-  for name, method in pairs { Softmax = "softmax", LogSoftmax = "log_softmax" } do
+  local function along_dim(name, method)
     layer(name, 1, "dim", {
-      init = function(m, options, dim)
-        m.dim = dim or options.dim
-        if math.type(m.dim) ~= "integer" then misuse(name .. ": the dim is missing: mr.nn." .. name .. "(2)") end
+      init = function(m, options, given)
+        m.dim = given or options.dim
+        if m.dim == nil then misuse(name .. ": the dim is missing: mr.nn." .. name .. "(2)") end
+        dim(name, "dim", m.dim)
       end,
       forward = function(m, x) return x[method](x, m.dim) end,
       extra_repr = function(m) return "dim=" .. m.dim end,
     })
   end
 
+  --- mr.nn.Softmax(dim: integer) -> module: table
+  --- x:softmax(dim).
+  along_dim("Softmax", "softmax")
+
+  --- mr.nn.LogSoftmax(dim: integer) -> module: table
+  --- x:log_softmax(dim).
+  along_dim("LogSoftmax", "log_softmax")
+
+  --- mr.nn.Identity() -> module: table
+  --- Returns its input.
   layer("Identity", 0, "", { forward = function(_, x) return x end, makes = false })
 
+  --- mr.nn.Dropout([p: number=0.5]) -> module: table
+  --- Sets elements to 0 with probability p while the module is trained, and divides the others by 1 - p.
   layer("Dropout", 1, "p", {
     init = function(m, options, p)
       m.p = p or options.p or 0.5
@@ -351,8 +429,12 @@ return function(tools, module, init)
     extra_repr = function(m) return "p=" .. m.p end,
   })
 
+  --- mr.nn.Flatten([first: integer=2 [, last: integer=-1]]) -> module: table
+  --- x:flatten(first, last): by default all dims but that of the batch.
   layer("Flatten", 2, "", {
-    init = function(m, _, first, last) m.start_dim, m.end_dim = first or 2, last or -1 end,
+    init = function(m, _, first, last)
+      m.start_dim, m.end_dim = dim("Flatten", "first", first or 2), dim("Flatten", "last", last or -1)
+    end,
     forward = function(m, x) return x:flatten(m.start_dim, m.end_dim) end,
     makes = false,
     extra_repr = function(m) return ("start_dim=%d, end_dim=%d"):format(m.start_dim, m.end_dim) end,
@@ -360,6 +442,9 @@ return function(tools, module, init)
 
   -- ---------------------------------------------------------------- pools
 
+  --- mr.nn.MaxPool2d(kernel_size: integer|table [, {stride: integer|table=kernel_size, padding: integer|table=0,
+  ---   dilation: integer|table=1, ceil_mode: boolean=false}]) -> module: table
+  --- The greatest element of each window.
   layer("MaxPool2d", 1, "stride padding dilation ceil_mode", {
     init = function(m, options, size)
       m.kernel_size = pair("MaxPool2d", "kernel_size", size)
@@ -378,6 +463,9 @@ return function(tools, module, init)
     end,
   })
 
+  --- mr.nn.AvgPool2d(kernel_size: integer|table [, {stride: integer|table=kernel_size, padding: integer|table=0,
+  ---   ceil_mode: boolean=false, count_include_pad: boolean=true}]) -> module: table
+  --- The mean of each window.
   layer("AvgPool2d", 1, "stride padding ceil_mode count_include_pad", {
     init = function(m, options, size)
       m.kernel_size = pair("AvgPool2d", "kernel_size", size)
@@ -395,6 +483,8 @@ return function(tools, module, init)
     end,
   })
 
+  --- mr.nn.AdaptiveAvgPool2d(size: integer|table) -> module: table
+  --- The means of as many windows as the result shall have rows and columns.
   layer("AdaptiveAvgPool2d", 1, "", {
     init = function(m, _, size) m.output_size = pair("AdaptiveAvgPool2d", "output_size", size) end,
     forward = function(m, x) return x:adaptive_avg_pool2d(m.output_size) end,
@@ -424,6 +514,8 @@ return function(tools, module, init)
     return x
   end
 
+  --- mr.nn.Sequential(module: table...) -> module: table
+  --- Calls its modules one after the other. They are named from "1" on: m:get(1) is the first.
   local Sequential = module.class("Sequential")
   function Sequential.init(m, ...)
     for i = 1, select("#", ...) do
@@ -447,6 +539,9 @@ return function(tools, module, init)
   end
   nn.Sequential = Sequential
 
+  --- mr.nn.ModuleList([modules: table[]]) -> module: table
+  --- A list of modules. It is registered where it is assigned, unlike a table of modules. l[i], l:get(i), #l,
+  --- l:append(module); it has no forward.
   -- Modules in a list, which are registered, unlike those in a table.
   local ModuleList = module.class("ModuleList")
   function ModuleList.init(m, list)

@@ -1,4 +1,5 @@
 -- Losses as modules.
+--# nn
 local check_pair = require "millrace.pairing"
 
 return function(tools, module)
@@ -40,6 +41,8 @@ return function(tools, module)
     losses[name] = class
   end
 
+  --- mr.nn.MSELoss([{reduction: string="mean"}]) -> module: table
+  --- The mean of the squares of the differences: loss(x, target). reduction is "mean", "sum" or "none".
   loss("MSELoss", { reduction = true }, function(m, x, target)
     return x:mse_loss(target, { reduction = m.reduction })
   end)
@@ -61,6 +64,8 @@ return function(tools, module)
     end)
   end
 
+  --- mr.nn.L1Loss([{reduction: string="mean"}]) -> module: table
+  --- The mean of the absolute differences: loss(x, target).
   loss_of_pairs("L1Loss", {}, function(_, x, target)
     return x:l1_loss(target, { reduction = "none" })
   end)
@@ -80,20 +85,29 @@ return function(tools, module)
     return near * (distance - near * 0.5)
   end
 
+  --- mr.nn.HuberLoss([{delta: number=1, reduction: string="mean"}]) -> module: table
+  --- Half of the square of a difference up to delta, and delta times the rest of it from there on.
   loss_of_pairs("HuberLoss", { delta = true }, function(m, x, target)
     return huber(x, target, threshold("HuberLoss", "delta", m.delta))
   end)
 
+  --- mr.nn.SmoothL1Loss([{beta: number=1, reduction: string="mean"}]) -> module: table
+  --- HuberLoss with delta=beta, divided by beta.
   loss_of_pairs("SmoothL1Loss", { beta = true }, function(m, x, target)
     local beta = threshold("SmoothL1Loss", "beta", m.beta)
     return huber(x, target, beta) / beta
   end)
 
+  --- mr.nn.BCELoss([{weight: tensor, reduction: string="mean"}]) -> module: table
+  --- x:binary_cross_entropy(target): loss(probabilities, target).
   loss_of_pairs("BCELoss", { weight = true }, function(m, x, target)
     local each = x:binary_cross_entropy(target, { reduction = "none" })
     return m.weight and each * m.weight or each
   end)
 
+  --- mr.nn.BCEWithLogitsLoss([{weight: tensor, pos_weight: tensor, reduction: string="mean"}]) -> module: table
+  --- The cross entropy of two classes: loss(x, target), where sigmoid(x) is the probability of the target 1, and the
+  --- targets are floats from 0 to 1. pos_weight multiplies the loss of the targets 1.
   -- softplus(-x) is the negative logarithm of sigmoid(x), without its overflow.
   loss_of_pairs("BCEWithLogitsLoss", { weight = true, pos_weight = true }, function(m, x, target)
     local factor = m.pos_weight and (m.pos_weight - 1) * target + 1
@@ -108,9 +122,17 @@ return function(tools, module)
   local function options_of(m)
     return { reduction = m.reduction, weight = m.weight, ignore_index = m.ignore_index }
   end
+
+  --- mr.nn.NLLLoss([{weight: tensor, ignore_index: integer, reduction: string="mean"}]) -> module: table
+  --- The negative logarithm of the probability of the target class: loss(log_probabilities, classes); classes count
+  --- from 1.
   loss("NLLLoss", CLASSES, function(m, x, target) return x:nll_loss(target, options_of(m)) end)
 
   local SMOOTHED = { reduction = true, weight = true, ignore_index = true, label_smoothing = true }
+
+  --- mr.nn.CrossEntropyLoss([{weight: tensor, ignore_index: integer, reduction: string="mean", label_smoothing:
+  ---   number=0}]) -> module: table
+  --- NLLLoss of the log_softmax of the input: loss(scores, classes).
   loss("CrossEntropyLoss", SMOOTHED, function(m, x, target)
     local options = options_of(m)
     options.label_smoothing = m.label_smoothing

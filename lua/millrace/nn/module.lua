@@ -1,8 +1,8 @@
 -- mr.nn.Module: what all modules have in common.
 --
--- A module is a table. What is assigned to it is kept in a table of its own, so that each assignment is seen: a
--- parameter, a buffer or another module is registered under the name of the field, in the order of the first
--- assignment.
+-- A module is a table. A table of its own keeps the assigned values, so that each assignment is
+-- seen: a parameter, a buffer or another module is registered under the name of the field, in the
+-- order of the first assignment.
 --
 --   values   what was assigned, by name
 --   kinds    of the registered names: "parameter", "buffer" or "module"
@@ -14,6 +14,7 @@
 -- A class is a table of methods whose `__index` is its parent; the methods of mr.nn.Module are those that `methods`
 -- has. Easiest to break: pairs() has no order, so nothing here goes through `values` or `kinds` with it where the
 -- order shows.
+--# nn
 local mr = require "millrace"
 
 return function(tools)
@@ -38,8 +39,10 @@ return function(tools)
 
   -- ---------------------------------------------------------------- parameters, registration
 
+  --- mr.nn.Parameter(t: tensor [, requires_grad: boolean=true]) -> t: tensor
+  --- Makes t a parameter: it requires gradients, and a module that it is assigned to registers it.
   -- The same tensor, which from now on is registered where it is assigned.
-  local function parameter(t, requires_grad)
+  local function Parameter(t, requires_grad)
     if not is_tensor(t) then misuse("Parameter: expected a tensor, got " .. tools.type_of(t)) end
     if not t.is_leaf then
       misuse("Parameter: the tensor is the result of a recorded operation; a parameter is made of its detach()")
@@ -147,17 +150,8 @@ return function(tools)
     if s.values[name] ~= nil then misuse(("%s: `%s` is there already"):format(what, name)) end
   end
 
-  function methods.register_buffer(m, name, value, persistent)
-    local s = state_of(m, "register_buffer")
-    persistent = check_switch("register_buffer", "persistent", persistent)
-    check_name(s, "register_buffer", name)
-    if not is_tensor(value) then misuse("register_buffer: expected a tensor, got " .. tools.type_of(value)) end
-    register(s, name, "buffer")
-    s.values[name], s.transient[name] = value, not persistent or nil
-    place_in(m, name, "buffer", value)
-  end
-
   -- ---------------------------------------------------------------- classes
+  --# nn_module of mr.nn.Module: What all modules have. A module is called: m(x).
 
   local Base = {}
 
@@ -229,6 +223,10 @@ return function(tools)
     return front
   end
 
+  --- mr.nn.Module.class(name: string [, parent: table]) -> class: table
+  --- Makes a class of modules. Give it a method `init`, which gets the arguments of class(...) and assigns parameters
+  --- and other modules to fields of self, and a method `forward`, which calling a module calls. mr.nn.Module() makes
+  --- an empty module without a class: assign its parts and `forward` to its fields.
   function methods.class(name, parent)
     if type(name) ~= "string" or name == "" then misuse("class: expected a name, got " .. tools.type_of(name)) end
     if parent ~= nil and not (type(parent) == "table" and parent.parameters == Base.parameters) then
@@ -298,18 +296,56 @@ return function(tools)
   local PAIRS = { __call = function(all) return all.next() end, __pairs = function(all) return walker(all.list) end }
   local function each(list) return setmetatable({ list = list, next = walker(list) }, PAIRS) end
 
+  --- m:parameters() -> list: tensor[]
+  --- Returns the parameters of the module and of all modules in it, each once, in the order of their assignment.
   function methods.parameters(m) return seconds(named_tensors(m, "parameters", "parameter")) end
+
+  --- m:named_parameters() -> iterator: function
+  --- For loops: for name, p in m:named_parameters() do. Names have dots: "fc1.weight".
   function methods.named_parameters(m) return each(named_tensors(m, "named_parameters", "parameter")) end
+
+  --- m:buffers() -> list: tensor[]
+  --- Returns the buffers, which are saved with the parameters and not trained.
   function methods.buffers(m) return seconds(named_tensors(m, "buffers", "buffer")) end
+
+  --- m:named_buffers() -> iterator: function
+  --- As named_parameters, for buffers.
   function methods.named_buffers(m) return each(named_tensors(m, "named_buffers", "buffer")) end
+
+  --- m:register_buffer(name: string, t: tensor [, persistent: boolean=true])
+  --- Makes the tensor a buffer of the module: it moves with it, and no optimiser changes it. It is in the state_dict
+  --- of the module if it is persistent.
+  function methods.register_buffer(m, name, value, persistent)
+    local s = state_of(m, "register_buffer")
+    persistent = check_switch("register_buffer", "persistent", persistent)
+    check_name(s, "register_buffer", name)
+    if not is_tensor(value) then misuse("register_buffer: expected a tensor, got " .. tools.type_of(value)) end
+    register(s, name, "buffer")
+    s.values[name], s.transient[name] = value, not persistent or nil
+    place_in(m, name, "buffer", value)
+  end
+
+  --- m:modules() -> list: table[]
+  --- Returns the module and all modules in it, parents first.
   function methods.modules(m) return seconds(named_modules(m, "modules")) end
+
+  --- m:named_modules() -> iterator: function
+  --- As named_parameters, for modules; the name of m itself is empty.
   function methods.named_modules(m) return each(named_modules(m, "named_modules")) end
+
+  --- m:children() -> list: table[]
+  --- Returns the modules that are fields of m.
   function methods.children(m)
     state_of(m, "children")
     return children(m)
   end
+
+  --- m:named_children() -> iterator: function
+  --- As named_parameters, for the modules that are fields of m.
   function methods.named_children(m) return each(named_children(m, "named_children")) end
 
+  --- m:apply(fn: function) -> m: table
+  --- Calls fn(module) for all modules in m, then for m itself. Returns m.
   function methods.apply(m, fn)
     if type(fn) ~= "function" then misuse("apply: expected a function, got " .. tools.type_of(fn)) end
     for _, child in ipairs(m:children()) do child:apply(fn) end
@@ -317,20 +353,29 @@ return function(tools)
     return m
   end
 
+  --- m:train([on: boolean=true]) -> m: table
+  --- Says that the module is being trained, which Dropout and BatchNorm2d ask: sets `training` of the module and of
+  --- all in it. Returns m.
   function methods.train(m, on)
     on = check_switch("train", "argument 1", on)
     for _, module in ipairs(m:modules()) do module.training = on end
     return m
   end
 
+  --- m:eval() -> m: table
+  --- The same as m:train(false).
   function methods.eval(m) return m:train(false) end
 
+  --- m:requires_grad_([on: boolean=true]) -> m: table
+  --- Calls requires_grad_ of all parameters. Returns m.
   function methods.requires_grad_(m, on)
     on = check_switch("requires_grad_", "argument 1", on)
     for _, p in ipairs(m:parameters()) do p:requires_grad_(on) end
     return m
   end
 
+  --- m:zero_grad([set_to_none: boolean=true])
+  --- Drops the gradients of all parameters, or with false fills them with zeros.
   function methods.zero_grad(m, set_to_none) common.zero_grad(m:parameters(), set_to_none) end
 
   function methods.extra_repr() return "" end
@@ -364,6 +409,9 @@ return function(tools)
     end
   end
 
+  --- m:to(where: device|integer|string|tensor...) -> m: table
+  --- Moves the parameters and buffers as t:to() does; a dtype is for those of floats. The parameters stay the same
+  --- objects, so an optimiser that has them goes on with them. Returns m.
   -- Parameters stay the objects that they are, so an optimiser that has them goes on; buffers are replaced. One that is
   -- shared stays shared. All copies are made before the first one is used.
   function methods.to(m, ...)
@@ -388,8 +436,12 @@ return function(tools)
     return m
   end
 
+  --- m:cpu() -> m: table
+  --- The same as m:to("cpu").
   function methods.cpu(m) return m:to("cpu") end
 
+  --- m:cuda([device: device|integer=current]) -> m: table
+  --- Moves the parameters and buffers to a device. Returns m.
   function methods.cuda(m, device) return m:to(device == nil and mr.current_device() or device) end
 
   -- ---------------------------------------------------------------- states
@@ -416,6 +468,10 @@ return function(tools)
     return list
   end
 
+  --- m:state_dict() -> state: table
+  --- Returns the parameters and buffers by name, as tensors with the same memory: mr.save("m.safetensors",
+  --- m:state_dict()). The names are PyTorch's, so the modules of a Sequential or a list count from 0 in them: the
+  --- weight of m[1] is "0.weight".
   function methods.state_dict(m)
     local dict = {}
     for _, pair in ipairs(named_state(m, "state_dict")) do dict[pair[1]] = pair[2]:detach() end
@@ -453,6 +509,10 @@ return function(tools)
     return faults
   end
 
+  --- m:load_state_dict(state: table [, {strict: boolean=true}]) -> missing: string[], unexpected: string[]
+  --- Copies the values of these tensors into the parameters and buffers. All names and shapes are checked first; with
+  --- strict=false, names that only one side has are returned instead. A state in which the modules of all containers
+  --- count from 1 is taken, too, if all names fit.
   function methods.load_state_dict(m, dict, options)
     if type(dict) ~= "table" then
       misuse("load_state_dict: expected a table of tensors, got " .. tools.type_of(dict))
@@ -496,8 +556,32 @@ return function(tools)
   for name, method in pairs(methods) do Base[name] = rawget(mr.nn.Module, name) or method end
 
   -- mr.nn.Module(): a module of no class of its own, which gets its parts and its `forward` by assignment.
-  local plain = new_class("Module")
+  local plain_class = new_class("Module")
+  local function plain(...)
+    if select("#", ...) > 0 then
+      misuse "Module: takes no arguments: a module with an `init` is one of a class that mr.nn.Module.class(name) makes"
+    end
+    return plain_class()
+  end
 
-  return { methods = methods, plain = plain, parameter = parameter, class = new_class, is_module = is_module,
-    check = state_of, assign = assign, children = children }
+  -- A copy of m and of the modules in it, where tensors[t] stands for the parameter or buffer t. A module, too, that
+  -- stands in two places is one in the copy.
+  local function copy(m, tensors, copies)
+    copies = copies or {}
+    if copies[m] then return copies[m] end
+    local s, values, kinds, transient = rawget(m, STATE), {}, {}, {}
+    local made = setmetatable({ [STATE] = { values = values, kinds = kinds, transient = transient, path = s.path,
+      order = table.move(s.order, 1, #s.order, 1, {}), class = s.class } }, s.class.metatable)
+    copies[m] = made
+    for name, value in pairs(s.values) do
+      local kind = s.kinds[name]
+      if kind == "module" then value = copy(value, tensors, copies)
+      elseif kind then value = tensors[value] or value end
+      values[name], kinds[name], transient[name] = value, kind, s.transient[name]
+    end
+    return made
+  end
+
+  return { methods = methods, plain = plain, copy = copy, parameter = Parameter, class = new_class,
+    is_module = is_module, check = state_of, assign = assign, children = children }
 end

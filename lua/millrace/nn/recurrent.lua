@@ -2,6 +2,7 @@
 -- one product; each step then is a product with the state.
 --
 -- The module is a function of the tools that src/bind/nn.c hands to it, of module.lua and init.lua.
+--# nn
 local mr = require "millrace"
 
 return function(tools, module, init)
@@ -152,12 +153,22 @@ return function(tools, module, init)
     nn[name] = class
   end
 
+  --- mr.nn.LSTM(inputs: integer, size: integer [, {num_layers: integer=1, bias: boolean=true, batch_first:
+  ---   boolean=false, dropout: number=0, bidirectional: boolean=false, dtype: string, device: device}]) -> module:
+  ---   table
+  --- lstm(x, {h, c}) returns the results of all steps and the list {h, c} of the last states. x has the shape (steps,
+  --- sequences, inputs), or with batch_first (sequences, steps, inputs); a state (layers * directions, sequences,
+  --- size). Without states, they are 0.
   recurrent("LSTM", 4, 2, function(input, from_state, state)
     local gates = (input + from_state):chunk(4, -1)
     local cell = gates[2]:sigmoid() * state[2] + gates[1]:sigmoid() * gates[3]:tanh()
     return { gates[4]:sigmoid() * cell:tanh(), cell }
   end)
 
+  --- mr.nn.GRU(inputs: integer, size: integer [, {num_layers: integer=1, bias: boolean=true, batch_first:
+  ---   boolean=false, dropout: number=0, bidirectional: boolean=false, dtype: string, device: device}]) -> module:
+  ---   table
+  --- gru(x, h) returns the results of all steps and the last state. Shapes are those of LSTM.
   recurrent("GRU", 3, 1, function(input, from_state, state)
     local i, h = input:chunk(3, -1), from_state:chunk(3, -1)
     local reset, update = (i[1] + h[1]):sigmoid(), (i[2] + h[2]):sigmoid()

@@ -1,4 +1,5 @@
 -- mr.nn.utils: what is done with gradients between backward() and a step. Nothing here makes the host wait.
+--# nn_utils of mr.nn.utils: Gradients before a step.
 local mr = require "millrace"
 
 return function(tools, module)
@@ -56,6 +57,10 @@ return function(tools, module)
     return (t:abs() ^ kind):sum() ^ (1 / kind)
   end
 
+  --- mr.nn.utils.clip_grad_norm_(parameters: tensor[], most: number [, {norm_type: number=2}]) -> norm: tensor
+  --- Scales the gradients so that the norm of all of them together is at most this number. norm_type is the p of the
+  --- norm; math.huge stands for the greatest absolute value. Returns the norm that they had, as a tensor: nothing
+  --- waits.
   -- The norm is a tensor, so nothing waits; the gradients are scaled by at most 1.
   function utils.clip_grad_norm_(parameters, most, options)
     local gradients = gradients_of("clip_grad_norm_", parameters)
@@ -73,6 +78,8 @@ return function(tools, module)
     end)
   end
 
+  --- mr.nn.utils.clip_grad_value_(parameters: tensor[], most: number)
+  --- Limits each element of the gradients to the range from -most to most.
   function utils.clip_grad_value_(parameters, most)
     local gradients = gradients_of("clip_grad_value_", parameters)
     check_limit("clip_grad_value_", "value", most)

@@ -3,6 +3,8 @@
 --
 -- A scheduler keeps the rates that the groups had when it was made. Each step sets the rates that belong to the
 -- new epoch, so what else sets `lr` lasts until the next step.
+--# lr_scheduler of mr.optim.lr_scheduler: Rates that depend on the number of epochs.
+--# scheduler of mr.optim.lr_scheduler.Scheduler: What all schedulers have.
 local mr = require "millrace"
 
 return function(tools, is_optimiser, check_number)
@@ -59,19 +61,27 @@ return function(tools, is_optimiser, check_number)
 
   -- ---------------------------------------------------------------- methods
 
+  --- scheduler:step()
+  --- Ends an epoch: sets the rates of the optimiser for the next one.
   function methods.step(s) set_epoch(s, s.last_epoch + 1) end
 
+  --- scheduler:get_last_lr() -> rates: number[]
+  --- Returns the rates of the groups of the optimiser.
   function methods.get_last_lr(s)
     local rates = {}
     for i, group in ipairs(s.optimiser.param_groups) do rates[i] = group.lr end
     return rates
   end
 
+  --- scheduler:state_dict() -> state: table
+  --- Returns the epoch and the first rates, as tensors.
   function methods.state_dict(s)
     return { last_epoch = mr.tensor(s.last_epoch, { dtype = "i64", device = "cpu" }),
       base_lrs = mr.tensor(s.base_lrs, { dtype = "f64", device = "cpu" }) }
   end
 
+  --- scheduler:load_state_dict(state: table)
+  --- Goes on in the epoch of this state, and sets the rates of the optimiser.
   function methods.load_state_dict(s, dict)
     if type(dict) ~= "table" then
       misuse("load_state_dict: expected a table of tensors, got " .. tools.type_of(dict))
@@ -109,12 +119,18 @@ return function(tools, is_optimiser, check_number)
 
   -- ---------------------------------------------------------------- the rates
 
+  --# lr_scheduler
+
+  --- mr.optim.lr_scheduler.StepLR(o: table, step_size: integer [, {gamma: number=0.1}]) -> scheduler: table
+  --- Multiplies the rates of the optimiser by gamma every step_size epochs. scheduler:step() ends an epoch.
   function schedulers.StepLR(o, step_size, options)
     check_count("StepLR", "step_size", step_size)
     local gamma = option("StepLR", options, "gamma", 0.1)
     return new("StepLR", o, function(base, epoch) return base * gamma ^ (epoch // step_size) end)
   end
 
+  --- mr.optim.lr_scheduler.CosineAnnealingLR(o: table, t_max: integer [, {eta_min: number=0}]) -> scheduler: table
+  --- Lowers the rates to eta_min in t_max epochs, as half a wave of a cosine.
   function schedulers.CosineAnnealingLR(o, t_max, options)
     check_count("CosineAnnealingLR", "t_max", t_max)
     local least = option("CosineAnnealingLR", options, "eta_min", 0)
@@ -123,6 +139,8 @@ return function(tools, is_optimiser, check_number)
     end)
   end
 
+  --- mr.optim.lr_scheduler.LambdaLR(o: table, fn: function) -> scheduler: table
+  --- Multiplies the first rates by fn(epoch). The first epoch is 0.
   function schedulers.LambdaLR(o, fn)
     if type(fn) ~= "function" then misuse("LambdaLR: expected a function of the epoch, got " .. tools.type_of(fn)) end
     return new("LambdaLR", o, function(base, epoch)

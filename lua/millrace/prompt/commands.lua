@@ -193,6 +193,14 @@ local function overview()
   return lines
 end
 
+local function add_quit()
+  add{ name = "quit", short = "exit", text = "Leaves, as Ctrl-D, quit and exit do.",
+    run = function()
+      tools.require("session").leave()
+      return {}
+    end }
+end
+
 local function add_help()
   add{ name = "help", usage = "[command|name]", text = "Explains a command, or what help(name) explains.",
     complete = function()
@@ -226,6 +234,7 @@ end
 
 for _, part in ipairs(PARTS) do tools.require(part)(commands) end
 add_help()
+add_quit()
 publish()
 
 return commands

@@ -52,7 +52,6 @@ local SYNTAX = {
 -- Names of other languages: nil here, which Lua does not complain about.
 local WORDS = {
   None = "nothing is nil in Lua", null = "nothing is nil in Lua", True = "write true", False = "write false",
-  exit = "Ctrl-D leaves; os.exit(status) does, too", quit = "Ctrl-D leaves; os.exit(status) does, too",
   len = "the length of x is #x", range = "write for i = 1, n do ... end",
   torch = "mr takes the place of torch and torch.cuda", cupy = "mr takes the place of cupy",
   np = "mr makes tensors: mr.tensor{1, 2, 3}, mr.arange(5)", dir = "TAB lists names; help(x) explains x",

@@ -194,12 +194,12 @@ end
 -- What is known of a tensor that can be used; nil: it was freed or closed.
 local function tensor_row(name, tensor, streams)
   local text = tostring(tensor)
-  if text:find("(freed)", 1, true) or text:find("(closed)", 1, true) then return { name, "", "", "freed", "" } end
+  local gone = text:match("%((%l+)%)$") or text:match("%((lost in mr%.reset%(%))%)$")
+  if gone then return { name, "", "", gone == "closed" and "freed" or gone, "" } end
   local device = tensor.device
   local place = device == "cpu" and (tensor.pinned and "pinned" or "cpu") or "dev " .. device.index
-  local ok, who = pcall(readers, tensor, streams)
   return { name, ("%s[%s]"):format(tensor.dtype, table.concat(tensor:size(), ", ")), place,
-    text:match("last written by (.+)$") or "", ok and who or "of before a reset" }
+    text:match("last written by (.+)$") or "", readers(tensor, streams) }
 end
 
 local function who(commands, words)
@@ -251,7 +251,7 @@ local function time(commands, rest)
   local lines = { format("host: %.6g ms in the call%s, %.3g ms of this computer", called - start, kind,
     (os.clock() - cpu) * 1000) }
   if waits then lines[#lines + 1] = format("all done: %.6g ms after it began%s", mr.clock() - start, kind)
-  else lines[#lines + 1] = "the device: not waited for under the chooser manual; :run runs it" end
+  else lines[#lines + 1] = "device: not measured, since under the chooser manual :time does not run it; :run does" end
   return lines
 end
 

@@ -117,14 +117,15 @@ end
 
 -- ---------------------------------------------------------------- fixes
 
--- The text with lines put in front of, or behind, the line.
+-- The text with lines put in front of, or behind, the line, and indented as that one is.
 local function insert(text, line, place, added)
   local lines, at = {}, 0
   for one in (text .. "\n"):gmatch("(.-)\n") do
     at = at + 1
-    if at == line and place ~= "after" then lines[#lines + 1] = added end
+    local fix = at == line and (added:gsub("[^\n]+", one:match "^%s*" .. "%0"))
+    if fix and place ~= "after" then lines[#lines + 1] = fix end
     lines[#lines + 1] = one
-    if at == line and place == "after" then lines[#lines + 1] = added end
+    if fix and place == "after" then lines[#lines + 1] = fix end
   end
   return table.concat(lines, "\n")
 end

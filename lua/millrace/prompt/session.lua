@@ -387,8 +387,27 @@ function session.prompt()
   return number .. " " .. tools.style("dim", ("[%s]"):format(concat(parts, "; ")), true) .. "> "
 end
 
--- What was typed: an entry, or a command. False: it failed.
+-- What people type to leave, from Python and other shells.
+local LEAVING = { quit = true, exit = true }
+
+local function asks_to_leave(text)
+  local word = text:match "^%s*(%a+)%s*;?%s*$" or text:match "^%s*(%a+)%s*%(%s*%)%s*;?%s*$"
+  return LEAVING[word] and rawget(_G, word) == nil and not session.has_local(word)
+end
+
+local is_over = false
+
+-- Ends the session when the present entry is done.
+function session.leave() is_over = true end
+
+-- What was typed: an entry, or a command. Returns whether it went well, and whether the session ends with it.
 function session.submit(text)
+  if asks_to_leave(text) then return true, true end
+  local done = session.enter(text)
+  return done, is_over
+end
+
+function session.enter(text)
   local mark = not text:find("^%s*::") and text:match("^%s*([:?])")
   if mark then
     local module = tools.require(mark == "?" and "inspect" or "commands")

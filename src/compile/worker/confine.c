@@ -1,9 +1,9 @@
 /* A compiler without a file system: see worker.h.
  *
  * The kernel refuses each call of this process that is not in the lists below (seccomp). It lets the calls that open a
- * file or ask for its facts raise SIGSYS. The handler asks millrace for the file, which hands out headers of the toolkit
- * and nothing else (compile/toolkit.c). So it does not matter which text makes the compiler look for which file, or how.
- * Neither needs a privilege. Easiest to break: the handler may use only calls of the first list. */
+ * file or ask for its facts raise SIGSYS. The handler asks millrace for the file, which hands out headers of the
+ * toolkit and nothing else (compile/toolkit.c). So it does not matter which text makes the compiler look for which
+ * file, or how. Neither needs a privilege. Easiest to break: the handler may use only calls of the first list. */
 #include "compile/worker/worker.h"
 
 #include <errno.h>
@@ -222,7 +222,8 @@ static void put_filter(filter *f) {
     for (size_t i = 0; i < COUNT(allowed); i++)
         put_case(f, (uint32_t)allowed[i], SECCOMP_RET_ALLOW);
     for (size_t i = 0; i < COUNT(trapped); i++) put_case(f, (uint32_t)trapped[i], SECCOMP_RET_TRAP);
-    /* Threads, but no processes; signals and limits of this process alone. glibc uses clone where there is no clone3. */
+    /* Threads, but no processes; signals and limits of this process alone. glibc uses clone where there is no
+     * clone3. */
     put_case(f, SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);
     put_condition(f, SYS_clone, BPF_JSET, ARGUMENT(0), CLONE_THREAD);
     put_condition(f, SYS_tgkill, BPF_JEQ, ARGUMENT(0), (uint32_t)getpid());

@@ -1,7 +1,7 @@
 /* The loop of the compile worker: see worker.h.
  *
- * One thread with a large stack serves: texts that are nested deeply need one. The first thread only waits until millrace
- * has gone, and then ends the process, whatever the other one does. */
+ * One thread with a large stack serves: texts that are nested deeply need one. The first thread only waits until
+ * millrace has gone, and then ends the process, whatever the other one does. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>

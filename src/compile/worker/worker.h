@@ -17,8 +17,8 @@ bool worker_compile(mr_wire *request, mr_buffer *answer);
 /* Compiles an empty kernel, so that the library opens what it needs while there are files. */
 void worker_warm_up(void);
 
-/* From now on this process reaches no file but those that MR_WIRE_FILES hands out, and starts none and no process. NULL,
- * or why that cannot be had on this system. */
+/* From now on this process reaches no file but those that MR_WIRE_FILES hands out, and starts none and no process.
+ * NULL, or why that cannot be had on this system. */
 const char *worker_confine(void);
 
 #endif

@@ -13,7 +13,8 @@ enum { MR_CUDA_DIMS = 8, MR_CUDA_INPUTS = 3 };
 /* Threads a block of every kernel whose comment says nothing else. */
 enum { MR_CUDA_THREADS = 256 };
 
-/* Bytes that a block makes of a dense result, or of one at the size of what it is computed in: a vector of 16 a thread. */
+/* Bytes that a block makes of a dense result, or of one at the size of what it is computed in: a vector of 16 a
+ * thread. */
 enum { MR_CUDA_VECTORS = 16 * MR_CUDA_THREADS };
 
 /* Elements that a block of the strided kernels makes, MR_CUDA_THREADS apart. */
@@ -157,8 +158,8 @@ typedef struct {
     uint32_t inner_parts; /* splits = inner_parts * the parts of `outers` */
     uint32_t splits;
     uint32_t lanes, width;
-    uint32_t
-        unit; /* elements that are loaded as one, aligned: 1, or 16 bytes of them (columns: at most 4) */
+    /* elements that are loaded as one, aligned: 1, or 16 bytes of them (columns: at most 4) */
+    uint32_t unit;
     uint32_t out_dtype;
     double correction;
     mr_cuda_shape kept, outer, row; /* `row`: of a tile's rows, for the division by their length */
@@ -223,11 +224,12 @@ typedef struct {
     uint32_t value, multiplier, shift;
 } mr_cuda_divisor;
 
-/* Threads of a block of a convolution. Coordinates that near_taps (conv_taps.cuh) takes are less, and so are its sizes. */
+/* Threads of a block of a convolution. Coordinates that near_taps (conv_taps.cuh) takes are less, and so are its
+ * sizes. */
 enum { MR_CUDA_CONV_THREADS = 128, MR_CUDA_CONV_NEAR = 1 << 14 };
 
-/* The kernels of conv2d and conv2d_input, then those of conv2d_weight, by the tile that a block makes. X(id, name, taps,
- * type, how, rows, columns, arguments of the template: how a tile is multiplied). launch_conv.c chooses. */
+/* The kernels of conv2d and conv2d_input, then those of conv2d_weight, by the tile that a block makes. X(id, name,
+ * taps, type, how, rows, columns, arguments of the template: how a tile is multiplied). launch_conv.c chooses. */
 #define MR_CUDA_CONV_LIST(X)                                                                       \
     X(ANY_F64, any_f64, any, double, plain, 32, 64, double, 32, 64, 4, 4)                          \
     X(ANY_F32, any_f32, any, float, plain, 64, 128, float, 64, 128, 8, 8)                          \
@@ -271,8 +273,9 @@ typedef struct {
     uint32_t vectors; /* lines of the result are whole vectors of 16 bytes */
 } mr_cuda_conv;
 
-/* A pool or its gradient. `other` is the input, or the gradient of the output; made densely: the elements of `out`. Of
- * planes that are halved, `count`, `rows_made` and `columns_made` are of pairs of windows. */
+/* A pool or its gradient. `other` is the input, or the gradient of the output; made densely: the
+ * elements of `out`. For planes that are halved, `count`, `rows_made` and `columns_made` count
+ * pairs of windows. */
 typedef struct {
     void *out;
     const void *other;

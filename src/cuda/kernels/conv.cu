@@ -130,7 +130,8 @@ template <class TILE, class TAPS> MR_DEVICE void convolve(const mr_cuda_conv &p)
 
 /* ------------------------------------------------------------------------- few outputs */
 
-/* Of a tile most rows would be empty: a thread makes all outputs of a group at one position, and reads ahead. */
+/* Most rows of a tile would be empty: a thread makes all outputs of a group at one position, and
+ * reads ahead. */
 template <int OUTPUTS> MR_DEVICE void convolve_thin(const mr_cuda_conv &p) {
     typedef near_taps<float> TAPS;
     enum { AHEAD = 16, THREADS = MR_CUDA_CONV_THREADS };

@@ -2,9 +2,10 @@
  * computes with, in vectors of 16 bytes; `rows` for those whose rows do, a row that is added to each row for
  * example; `strided` for everything else.
  *
- * Op has types A (first input), T (the others), R (result), as they are in memory, the number of inputs, and
- * apply(a, b, c), which takes what they are computed with: of f16 and bf16 floats. Halves have no kernel for everything
- * else: that of f32 takes them. All kernels load all that an item needs before they store it, so the output may be one of the inputs. */
+ * Op has types A (first input), T (the others) and R (result), as they are in memory, and the
+ * number of inputs. Its apply(a, b, c) takes the types of the computation: floats for f16 and
+ * bf16. Halves have no kernel for everything else: that of f32 takes them. All kernels load all
+ * that an item needs before they store it, so the output may be one of the inputs. */
 #ifndef MR_CUDA_KERNELS_ELEMENTWISE_CUH
 #define MR_CUDA_KERNELS_ELEMENTWISE_CUH
 
@@ -76,8 +77,9 @@ template <class Op> MR_DEVICE void dense(const mr_cuda_dense &p) {
  * dim, of which it makes one. */
 enum { STRIDED_ITEMS = MR_CUDA_STRIDED / MR_CUDA_THREADS };
 
-/* Where the operands' elements (the output's first) at the positions of all items are. Of vectors there are never so
- * many that a division needs 64 bits, which is a call, and registers kept for it. */
+/* Where the operands' elements (the output's first) at the positions of all items are. There are
+ * never so many vectors that a division needs 64 bits, which would be a call with registers kept
+ * for it. */
 template <int N, int U, bool MAY_BE_WIDE>
 MR_DEVICE void offsets_of(const mr_cuda_strided &p, uint64_t first, int64_t offset[U][N]) {
     if (MAY_BE_WIDE && p.shape.wide) {
@@ -209,7 +211,8 @@ template <class R, class X> MR_DEVICE R stored(X v) {
         strided<name##_##tag, 1>(p);                                                               \
     }
 
-/* All inputs of one type; or, in `where`, a bool before them. Of halves there are the kernels of vectors. */
+/* All inputs of one type; or, in `where`, a bool before them. Halves have the kernels of
+ * vectors. */
 #define PLAIN(name, tag, T, R, store, count, expression)  KERNELS(name, tag, T, T, R, store, count, expression)
 #define SELECT(name, tag, T, R, store, count, expression) KERNELS(name, tag, uint8_t, T, R, store, count, expression)
 #define PLAIN_HALF(name, tag, T, R, store, count, expression)                                      \

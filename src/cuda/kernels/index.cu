@@ -1,9 +1,10 @@
 /* Elements that an index chooses: ops/index.h says what a position is, and ops/index.c what must come out.
  *
- * What is added to one element of the output is added in the order of the index, by one thread: by the one that has the
- * whole line; or, where lines are long and few, by one for each element, which finds its additions side by side, since
- * the positions have been sorted by where they go (kernels/sort.cu, which keeps the order of equals). Where additions are
- * many, kernels/bins.cu has a faster way. */
+ * One thread makes all additions to one element of the output, in the order of the index. Mostly
+ * it has the whole line. Where lines are long and few, each element has a thread. It finds its
+ * additions side by side, since the positions have been sorted by where they go (kernels/sort.cu,
+ * which keeps the order of equals). Where additions are many, kernels/bins.cu has a faster
+ * way. */
 #include "cuda/kernels/index.cuh"
 
 #define KERNEL(name, args) extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS) millrace_##name(const __grid_constant__ args p)
@@ -44,8 +45,8 @@ template <class Op> MR_DEVICE void place_lines(const mr_cuda_index &p) {
     }
 }
 
-/* The positions' keys, for sorting: which element of the output each of them goes to. Of a flat index, which is the
- * same for all lines, only the place in the line. */
+/* The positions' keys, for sorting: which element of the output each of them goes to. A flat
+ * index is the same for all lines, so only the place in the line counts. */
 template <class K> MR_DEVICE void keys(const mr_cuda_index_keys &q) {
     const mr_cuda_index &p = q.index;
     uint64_t count = p.flat ? (uint64_t)p.length : p.count * (uint64_t)p.length;
@@ -59,7 +60,8 @@ template <class K> MR_DEVICE void keys(const mr_cuda_index_keys &q) {
 KERNEL(index_keys_u32, mr_cuda_index_keys) { keys<uint32_t>(p); }
 KERNEL(index_keys_u64, mr_cuda_index_keys) { keys<uint64_t>(p); }
 
-/* Of sorted positions, a thread has those with one key: of a flat index in one of the lines, which are side by side. */
+/* A thread has the sorted positions with one key, which are side by side. With a flat index it
+ * has those of one line. */
 template <class Op, class K> MR_DEVICE void place_sorted(const mr_cuda_index_keys &q) {
     typedef typename Op::T T;
     const mr_cuda_index &p = q.index;

@@ -40,7 +40,7 @@ typedef float_key<uint64_t, uint64_t, 0x7ff0000000000000ull> key_f64;
 typedef float_key<uint16_t, uint32_t, 0x7c00> key_f16;
 typedef float_key<uint16_t, uint32_t, 0x7f80> key_bf16;
 
-/* The key of what stands at an offset. Of descending keys, too, only the lowest `bits` count. */
+/* The key of what stands at an offset. Only the lowest `bits` count, also in descending keys. */
 template <class Key> MR_DEVICE typename Key::K key_at(const mr_cuda_order &p, int64_t offset) {
     typename Key::K key = Key::of(((const typename Key::T *)p.in)[offset]);
     return p.descending ? ~key : key;

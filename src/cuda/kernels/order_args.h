@@ -5,8 +5,8 @@
 
 #include "cuda/kernels/args.h"
 
-/* Of a list of numbers, one for each tile, so many are added up again by every block that needs what is before its
- * tile. Of longer lists, a kernel makes prefix sums first. */
+/* The longest list of numbers, one for each tile, that every block adds up again to know what is
+ * before its tile. For longer lists, a kernel makes prefix sums first. */
 enum { MR_CUDA_ADDED_UP = 4096 };
 
 /* ------------------------------------------------------------------------- scans */
@@ -59,8 +59,8 @@ typedef struct {
     void *values; /* NULL: not wanted */
     int64_t *order;
     void *keys; /* [line][pitch] */
-    uint32_t *
-        positions; /* [line][pitch]; of a block's own lines: where their elements are, or NULL: in order */
+    /* [line][pitch]; of a block's own lines: where their elements are, or NULL: in order */
+    uint32_t *positions;
     uint32_t *counts; /* as in mr_cuda_radix, of the lowest digits */
     uint64_t lines, length, pitch, taken;
     mr_cuda_shape kept;
@@ -78,7 +78,8 @@ typedef struct {
     uint32_t left; /* how many are taken of the elements that have these digits */
 } mr_cuda_last;
 
-/* topk of long lines: the digits of the last key that is taken, the highest first; then the positions of what is taken. */
+/* topk of long lines: the digits of the last key that is taken, the highest first; then the positions of what is
+ * taken. */
 typedef struct {
     mr_cuda_order order; /* `positions`: [line][taken] */
     mr_cuda_last *last;  /* [line] */
@@ -101,8 +102,8 @@ typedef struct {
     uint64_t count, room; /* of the output: elements, or rows of positions */
     uint64_t *counts;     /* [tile], and one more for `prefixes` */
     uint64_t tiles;
-    uint64_t
-        mask; /* the bits of an element of the condition that make it true: all but the sign of a float */
+    /* the bits of an element of the condition that make it true: all but the sign of a float */
+    uint64_t mask;
     uint32_t prefixes; /* `counts` have what is before each tile, and how many there are */
     uint32_t dense;    /* the condition's elements are neighbours and aligned */
     uint32_t ndim;
@@ -155,8 +156,9 @@ enum { MR_CUDA_BIN_BYTES = 16 << 10, MR_CUDA_BIN_TILE = 8 * MR_CUDA_THREADS };
 typedef struct {
     mr_cuda_index index;
     uint32_t *keys;
-    void *
-        payload; /* the elements that are added, in 4 bytes or 8; NULL while keys are made: they lie so already */
+    /* the elements that are added, in 4 bytes or 8; NULL while keys are made: they lie so
+     * already */
+    void *payload;
     uint64_t count;   /* of additions */
     uint32_t *counts; /* as in mr_cuda_radix, of the lowest digits that are sorted by */
     uint32_t tiles;

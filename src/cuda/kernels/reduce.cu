@@ -1,8 +1,9 @@
 /* Reductions: the folds of ops/fold_table.h, argmax and argmin, var and std.
  *
- * An output's elements go to the lanes of a block in turn, lanes are joined in a tree, and where the elements
- * are cut into parts, the block that finishes last joins the parts in the order of their numbers. So the
- * order of additions depends on the shapes and the device alone, and results are the same on every run. */
+ * An output's elements go to the lanes of a block in turn, and lanes are joined in a tree. Where
+ * the elements are cut into parts, the block that finishes last joins the parts in the order of
+ * their numbers. So the order of additions depends on the shapes and the device alone, and
+ * results are the same on every run. */
 #include "cuda/kernels/device.cuh"
 #include "ops/fold_table.h"
 
@@ -137,7 +138,8 @@ MR_DEVICE int64_t place_of(const mr_cuda_shape &shape, const mr_cuda_strides &st
  * way. More of them would take registers, and with them blocks that work at the same time. */
 template <class T, int V> constexpr int at_once = sizeof(T) * V < 16 ? 8 : 4;
 
-/* A unit as it is in memory. Of bytes, the compiler would keep each in a register of its own. */
+/* A unit as it is in memory. The compiler would keep each of several bytes in a register of its
+ * own. */
 template <class T, int V>
 using unit_of = std::conditional_t<sizeof(T) * V < 4, vector<T, V>, vector<uint32_t, (sizeof(T) * V + 3) / 4>>;
 

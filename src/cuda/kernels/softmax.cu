@@ -154,7 +154,7 @@ template <class Row, int V> MR_DEVICE void held(const mr_cuda_softmax &p) {
     }
 }
 
-/* Of the elements first to end - 1, those of this lane. */
+/* Gives this lane's share of the elements first to end - 1. */
 template <class S, int V>
 MR_DEVICE total<computed<S>> sweep(const mr_cuda_softmax &p, const place<computed<S>> &at, int64_t first, int64_t end) {
     typedef computed<S> T;

@@ -138,7 +138,7 @@ static void judge_site(inference *in, const access_site *site) {
     in->memory_site = site;
 }
 
-/* What was stored to memory can be what is found there. */
+/* A load may find a value that was stored before. */
 static void judge_memory(inference *in) {
     if (!in->through_memory) return;
     for (uint32_t p = 0; p < in->origins->piece_count; p++)
@@ -199,7 +199,7 @@ static uint32_t count_pieces(const ptx_signature *signature, access_piece *out) 
     uint32_t count = 0;
     for (uint32_t p = 0; p < signature->parameter_count; p++) {
         const ptx_variable *v = &signature->parameters[p];
-        if (ptx_types[v->type].sort == PTX_FLOAT) continue;
+        if (mr_ptx_types[v->type].sort == PTX_FLOAT) continue;
         for (uint32_t offset = 0; offset + 8 <= v->bytes; offset += 8, count++)
             if (out) out[count] = (access_piece){p, offset};
     }
@@ -296,10 +296,6 @@ void ptx_access_free(ptx_access *access) {
 
 const mr_ptx_param_access *ptx_access_params(const ptx_access *access) {
     return access->params;
-}
-
-bool ptx_access_follows_pointers(const ptx_access *access) {
-    return access->follows_pointers;
 }
 
 uint32_t ptx_access_sources(const ptx_access *access, const ptx_instruction *instruction,

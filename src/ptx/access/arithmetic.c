@@ -18,7 +18,7 @@ static bool is_plain(const access_maker *m) {
 /* mul and mad, `.lo` and `.wide` */
 static uint32_t product(access_maker *m, uint32_t *out_bits) {
     uint32_t bits = access_type_bits(access_type_at(m, 0));
-    bool is_signed = ptx_types[access_type_at(m, 0)].sort == PTX_SIGNED;
+    bool is_signed = mr_ptx_types[access_type_at(m, 0)].sort == PTX_SIGNED;
     uint32_t a = access_source(m, 1, bits), b = access_source(m, 2, bits);
     if (ptx_has(m->at, PTX_MOD_wide) && bits < 64) {
         a = access_extend(m, a, bits, bits * 2, is_signed);
@@ -71,7 +71,7 @@ static uint32_t bit_field(access_maker *m, uint32_t bits, bool is_signed) {
 static bool arithmetic(access_maker *m) {
     ptx_type type = access_type_at(m, 0);
     uint32_t bits = access_type_bits(type), value = ACCESS_NONE;
-    bool is_signed = ptx_types[type].sort == PTX_SIGNED;
+    bool is_signed = mr_ptx_types[type].sort == PTX_SIGNED;
     switch ((ptx_opcode)m->at->opcode) {
     case PTX_OP_mul:
     case PTX_OP_mad:
@@ -141,10 +141,10 @@ static bool convert(access_maker *m) {
     if (!access_is_integer(to) || !access_is_integer(from)) return false;
     uint32_t to_bits = access_type_bits(to), from_bits = access_type_bits(from);
     uint32_t value = access_source(m, 1, from_bits);
-    bool is_signed = ptx_types[from].sort == PTX_SIGNED;
+    bool is_signed = mr_ptx_types[from].sort == PTX_SIGNED;
     value = from_bits < to_bits ? access_extend(m, value, from_bits, to_bits, is_signed)
                                 : access_truncate(m, value, to_bits);
-    write_result_of(m, value, to_bits, ptx_types[to].sort == PTX_SIGNED);
+    write_result_of(m, value, to_bits, mr_ptx_types[to].sort == PTX_SIGNED);
     return true;
 }
 
@@ -223,7 +223,7 @@ static uint32_t compare(access_maker *m, bool *out_plain) {
                           .from = (uint8_t)access_type_bits(type),
                           .comparison = (uint8_t)comparisons[k].comparison,
                           .is_signed =
-                              ptx_types[type].sort == PTX_SIGNED && !comparisons[k].is_unsigned,
+                              mr_ptx_types[type].sort == PTX_SIGNED && !comparisons[k].is_unsigned,
                           .block = m->block};
         uint32_t bits = access_type_bits(type);
         uint32_t a = access_source(m, first, bits), b = access_source(m, first + 1, bits);

@@ -1,5 +1,5 @@
-/* Which conditions an access in a block depends on, all of them: a chain of conditions and loops from the block up to the
- * entry. Whoever finds them true knows that the access happens; launch.c only knows that it may.
+/* Which conditions an access in a block depends on, all of them: a chain of conditions and loops from the block up to
+ * the entry. Whoever finds them true knows that the access happens; launch.c only knows that it may.
  *
  * A block is reached whenever another one is if every way on from there leads through it: if it postdominates it. A way
  * back counts as the ways out of its loop, so that this holds for each iteration by itself.

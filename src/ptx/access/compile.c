@@ -38,8 +38,8 @@ typedef void (*atom_visitor)(compiler *c, const access_value *compare, bool is_t
 static void visit_atoms(compiler *c, uint32_t p, bool is_true, int depth, atom_visitor visit,
                         void *context);
 
-/* a && b without optimisation is a phi: false on the way where a is false, b on the other way. If it is true, that way was
- * taken: its conditions hold, too. */
+/* a && b without optimisation is a phi: false on the way where a is false, b on the other way. If it is true, that way
+ * was taken: its conditions hold, too. */
 static void visit_phi_atoms(compiler *c, const access_value *v, bool is_true, int depth,
                             atom_visitor visit, void *context) {
     access_graph *graph = c->graph;
@@ -132,7 +132,8 @@ static uint32_t find_counter(compiler *c, uint32_t value, uint32_t header, chain
         const access_value *v = &graph->values.items[value];
         if (v->bits < *in_out_bits) *in_out_bits = v->bits;
         if (v->op == ACCESS_PHI) return v->block == header ? value : ACCESS_NONE;
-        /* What is added before the extension can wrap around in the narrow register; after it, the sum could hide that. */
+        /* What is added before the extension can wrap around in the narrow register; after it, the sum could hide
+         * that. */
         if (v->op == ACCESS_EXTEND && v->is_signed && !out->count) {
             value = access_operand(graph, v, 0);
             continue;

@@ -1,7 +1,7 @@
 /* The values of a launch as linear forms: arithmetic, parameters and special registers.
  *
- * Easiest to break: a form is the exact number in the register, read as a signed number of the register's width. Where a
- * result could wrap around it is a new symbol, of which only the width is known. */
+ * Easiest to break: a form is the exact number in the register, read as a signed number of the register's width. Where
+ * a result could wrap around it is a new symbol, of which only the width is known. */
 #include <string.h>
 
 #include "ptx/access/run.h"

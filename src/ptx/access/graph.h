@@ -37,8 +37,8 @@
 
 /* ---- blocks */
 
-/* The copy of a function at one place that calls it. Storages are variables of .local and .param space, numbered over all
- * copies; parameters and results of a copy are the caller's variables. */
+/* The copy of a function at one place that calls it. Storages are variables of .local and .param space, numbered over
+ * all copies; parameters and results of a copy are the caller's variables. */
 typedef struct {
     const ptx_function *function;
     uint32_t caller;                     /* copy; ACCESS_NONE: the kernel itself */
@@ -56,7 +56,8 @@ typedef struct {
     uint32_t first, end; /* instructions */
     uint32_t *predecessors, *successors;
     uint32_t predecessor_count, successor_count;
-    /* With one predecessor, whose last instruction is guarded: the way here is taken if that guard is `condition_true`. */
+    /* With one predecessor, whose last instruction is guarded: the way here is taken if that guard is
+     * `condition_true`. */
     bool has_condition, condition_true;
     bool reached, is_header;
     bool is_irreducible; /* a way back leads here that does not pass through here first */
@@ -96,7 +97,8 @@ typedef enum {
     ACCESS_SELECT,   /* predicate, if true, if false */
     ACCESS_PHI,      /* by predecessor of the block */
     ACCESS_COMPARE,  /* two integers; comparison */
-    ACCESS_LOAD, /* from memory that is not followed; operand: the address. number: the storage or ACCESS_NONE */
+    /* from memory that is not followed; operand: the address. number: the storage or ACCESS_NONE */
+    ACCESS_LOAD,
     ACCESS_PACK,  /* a register of several */
     ACCESS_OTHER, /* not known; derived from the operands */
 } access_op;
@@ -105,15 +107,15 @@ typedef struct {
     uint8_t op, bits, from;
     bool is_signed;
     bool is_number; /* no pointer, as of floating point: only `number` of its origin counts */
-    bool
-        is_uniform; /* the same number in all threads of a launch, which can be calculated at the start */
+    /* the same number in all threads of a launch, which can be calculated at the start */
+    bool is_uniform;
     uint8_t comparison; /* ptx_modifier: eq ne lt le gt ge */
     uint8_t space;      /* of a load */
     uint32_t block;
     uint32_t operands, operand_count; /* in graph->operands */
     uint32_t number, offset;
-    uint64_t
-        constant; /* CONSTANT: sign-extended. LOAD and OTHER: the largest value; 0: not known */
+    /* CONSTANT: sign-extended. LOAD and OTHER: the largest value; 0: not known */
+    uint64_t constant;
     uint32_t replaced; /* by another value; ACCESS_NONE */
 } access_value;
 
@@ -130,8 +132,8 @@ typedef struct {
     bool is_atomic;  /* for the whole device */
     bool is_system;  /* and for all others and the host */
     bool is_guarded; /* the instruction has a predicate */
-    bool
-        is_followed; /* taken for a known place in local memory, because the last attempt found that */
+    /* taken for a known place in local memory, because the last attempt found that */
+    bool is_followed;
 } access_site;
 
 /* A value that goes to memory which is not followed: through an access, or as the result of a call into a storage. */
@@ -160,8 +162,8 @@ typedef struct access_graph {
     const ptx_tree *tree;
     const ptx_function *kernel;
     mr_region region;
-    jmp_buf
-        out_of_memory; /* every allocation ends here when there is none: nothing has to be undone but the region */
+    /* every allocation ends here when there is none: nothing has to be undone but the region */
+    jmp_buf out_of_memory;
 
     ACCESS_LIST(access_copy) copies;
     ACCESS_LIST(access_block) blocks; /* 0: the entry */
@@ -262,7 +264,8 @@ typedef struct access_paths access_paths;
 
 enum {
     ACCESS_LINK_CONDITION, /* the condition of `block` holds */
-    ACCESS_LINK_TESTED, /* the loop at header `block` goes on, which a condition before this one in the chain says */
+    /* the loop at header `block` goes on, which a condition before this one in the chain says */
+    ACCESS_LINK_TESTED,
     ACCESS_LINK_LOOP, /* the loop at header `block` has gone on so far */
 };
 
@@ -274,8 +277,8 @@ enum { ACCESS_MOST_LINKS = 24 };
 
 /* Looks at the graph as it is. */
 const access_paths *access_find_paths(access_graph *graph);
-/* The links, at most ACCESS_MOST_LINKS, from `block` up to the entry. A thread comes to the block, in an iteration of the
- * loops around it, exactly if all of them hold. Not MR_PTX_CERTAIN: why that cannot be said. */
+/* The links, at most ACCESS_MOST_LINKS, from `block` up to the entry. A thread comes to the block, in an iteration of
+ * the loops around it, exactly if all of them hold. Not MR_PTX_CERTAIN: why that cannot be said. */
 mr_ptx_reason access_links(const access_paths *paths, uint32_t block, access_link *out,
                            uint32_t *out_count);
 

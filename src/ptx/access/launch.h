@@ -5,8 +5,8 @@
 
 #include "ptx/access/graph.h"
 
-/* A value. Operands of a phi are pairs of a node and the block that it comes from; those of a phi of a loop are only the
- * ways into the loop, and `step` lists what an iteration adds, as pairs of a node and a sign. */
+/* A value. Operands of a phi are pairs of a node and the block that it comes from; those of a phi of a loop are only
+ * the ways into the loop, and `step` lists what an iteration adds, as pairs of a node and a sign. */
 typedef struct {
     uint8_t op, bits, from;
     bool is_signed;
@@ -74,7 +74,8 @@ typedef struct access_program {
  * NULL: memory is out. */
 const access_program *access_compile(access_graph *graph, const access_origins *origins,
                                      const uint32_t *param_offsets, mr_region *region);
-/* The extents of a launch, at most `most`. Returns how many there are; without memory, it says that nothing is bounded. */
+/* The extents of a launch, at most `most`. Returns how many there are; without memory, it says that nothing is
+ * bounded. */
 uint32_t access_evaluate(const access_program *program, const mr_ptx_plan *plan, mr_ptx_extent *out,
                          uint32_t most);
 

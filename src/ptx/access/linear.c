@@ -1,9 +1,11 @@
 /* Linear forms, facts, and a search for bounds.
  *
- * An upper bound of a form: its last symbol is either replaced by the end of its interval, or removed with a fact g <= 0
- * in which it has a factor of the same sign, as f <= f - k*g for any k >= 0; then the same for what is left. Symbols are
- * numbered as they are made, and facts mostly define later ones by earlier ones, so the last symbol goes first. The least
- * result of the ways that are tried is taken: each of them is a bound, so giving up early loses precision only.
+ * An upper bound of a form: its last symbol is replaced by the end of its interval. Or it is
+ * removed with a fact g <= 0 in which it has a factor of the same sign, as f <= f - k*g for any k
+ * >= 0. Then the same is done with the rest. Symbols are numbered as they are made, and facts
+ * mostly define later ones by earlier ones, so the last symbol goes first. The least result of
+ * the ways that are tried is taken: each of them is a bound, so giving up early loses precision
+ * only.
  *
  * What is easiest to break: every number is exact or infinite, never wrapped. */
 #include "ptx/access/linear.h"
@@ -104,7 +106,7 @@ bool linear_add(const linear_form *a, const linear_form *b, int64_t factor, line
     return true;
 }
 
-bool linear_equal(const linear_form *a, const linear_form *b) {
+static bool equal(const linear_form *a, const linear_form *b) {
     if (a->constant != b->constant || a->count != b->count) return false;
     for (uint32_t k = 0; k < a->count; k++)
         if (a->terms[k].symbol != b->terms[k].symbol || a->terms[k].factor != b->terms[k].factor)
@@ -183,7 +185,7 @@ static linear_memory *memory_of(search *q, const linear_form *form, bool *out_kn
         hash = (hash ^ ((uint64_t)form->terms[k].factor << 9) ^ form->terms[k].symbol) *
                0x9e3779b97f4a7c15u;
     linear_memory *m = &q->system->memories[(hash >> 32) % LINEAR_MEMORIES];
-    *out_known = m->search == q->system->searches && linear_equal(&m->form, form);
+    *out_known = m->search == q->system->searches && equal(&m->form, form);
     return m;
 }
 
@@ -332,7 +334,7 @@ static bool known_quotient(const linear_system *s, const linear_form *form, int6
                            linear_form *out) {
     for (uint32_t k = 0; k < s->quotient_count; k++) {
         const linear_quotient *q = &s->quotients[k];
-        if (q->divisor != divisor || !linear_equal(&q->dividend, form)) continue;
+        if (q->divisor != divisor || !equal(&q->dividend, form)) continue;
         *out = linear_constant(0);
         out->count = 1;
         out->terms[0] = (linear_term){1, q->symbol};

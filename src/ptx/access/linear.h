@@ -1,6 +1,6 @@
 /* Linear forms over symbols, and facts about them: the arithmetic of launch.c. A symbol stands for a number that
- * differs between threads or iterations (a thread's index, a loop's counter, a value that is not linear), with an interval.
- * A fact says that a form is at most 0, in the blocks that a block dominates. */
+ * differs between threads or iterations (a thread's index, a loop's counter, a value that is not linear), with an
+ * interval. A fact says that a form is at most 0, in the blocks that a block dominates. */
 #ifndef MR_PTX_ACCESS_LINEAR_H
 #define MR_PTX_ACCESS_LINEAR_H
 
@@ -72,7 +72,6 @@ linear_form linear_constant(int64_t x);
 bool linear_new_symbol(linear_system *s, int64_t low, int64_t high, linear_form *out);
 /* a + factor * b. False: it has too many terms, or numbers that do not fit. */
 bool linear_add(const linear_form *a, const linear_form *b, int64_t factor, linear_form *out);
-bool linear_equal(const linear_form *a, const linear_form *b);
 
 /* Notes that `form` is at most 0. False: this can never be, so that the code is not reached. */
 bool linear_assume(linear_system *s, const linear_form *form, linear_scope scope);

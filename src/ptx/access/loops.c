@@ -30,7 +30,8 @@ static bool divides(const linear_form *f, int64_t step) {
     return true;
 }
 
-/* A counter that grows: it is `start` plus a multiple of `step` > 0, and the loop goes on only if it is at most `limit`. */
+/* A counter that grows: it is `start` plus a multiple of `step` > 0, and the loop goes on only if it is at most
+ * `limit`. */
 typedef struct {
     linear_form start, limit;
     int64_t step;

@@ -110,7 +110,7 @@ static access_op resolve(access_maker *m, uint32_t address, uint32_t part, ptx_s
 static uint32_t load_element(access_maker *m, uint32_t address, uint32_t part, ptx_space space,
                              ptx_type type) {
     access_graph *graph = m->graph;
-    uint32_t bytes = ptx_types[type].bytes, bits = access_type_bits(type), number;
+    uint32_t bytes = mr_ptx_types[type].bytes, bits = access_type_bits(type), number;
     int64_t offset;
     bool assumed;
     access_op base = resolve(m, address, part, space, &number, &offset, &assumed);
@@ -144,7 +144,7 @@ static void load(access_maker *m) {
     ptx_type type = (ptx_type)m->at->types[m->at->type_count - 1];
     ptx_space space = access_space_of(m->at);
     const ptx_operand *to, *result = &m->at->operands[0];
-    uint32_t count = vector_part(result, 0, &to), bytes = ptx_types[type].bytes;
+    uint32_t count = vector_part(result, 0, &to), bytes = mr_ptx_types[type].bytes;
     uint32_t address = memory_address(m, &m->at->operands[1]);
     uint32_t values[16];
     if (count > 16) count = 16;
@@ -156,14 +156,14 @@ static void load(access_maker *m) {
     for (uint32_t k = 0; k < count; k++) {
         vector_part(result, k, &to);
         access_write_operand(m, to, values[k], access_type_bits(type),
-                             ptx_types[type].sort == PTX_SIGNED);
+                             mr_ptx_types[type].sort == PTX_SIGNED);
     }
 }
 
 static void store_element(access_maker *m, uint32_t address, uint32_t part, ptx_space space,
                           ptx_type type, uint32_t value) {
     access_graph *graph = m->graph;
-    uint32_t bytes = ptx_types[type].bytes, number;
+    uint32_t bytes = mr_ptx_types[type].bytes, number;
     int64_t offset;
     bool assumed;
     access_op base = resolve(m, address, part, space, &number, &offset, &assumed);
@@ -186,7 +186,7 @@ static void store(access_maker *m) {
     ptx_type type = (ptx_type)m->at->types[m->at->type_count - 1];
     ptx_space space = access_space_of(m->at);
     const ptx_operand *from;
-    uint32_t count = vector_part(&m->at->operands[1], 0, &from), bytes = ptx_types[type].bytes;
+    uint32_t count = vector_part(&m->at->operands[1], 0, &from), bytes = mr_ptx_types[type].bytes;
     uint32_t address = memory_address(m, &m->at->operands[0]);
     for (uint32_t k = 0; k < count; k++) {
         vector_part(&m->at->operands[1], k, &from);
@@ -215,7 +215,7 @@ static uint32_t vector_length(const ptx_instruction *i) {
 static void atomic(access_maker *m, uint32_t address) {
     if (m->at->operand_count <= address || !m->at->type_count) return;
     ptx_type type = (ptx_type)m->at->types[m->at->type_count - 1];
-    uint32_t bytes = ptx_types[type].bytes * vector_length(m->at);
+    uint32_t bytes = mr_ptx_types[type].bytes * vector_length(m->at);
     ptx_space space = access_space_of(m->at);
     access_memory(m, &m->at->operands[address], bytes, MR_PTX_READS | MR_PTX_WRITES, space, type,
                   address + 1);
@@ -231,7 +231,7 @@ static void atomic(access_maker *m, uint32_t address) {
                           .number = ACCESS_NONE,
                           .block = m->block};
         access_write_operand(m, to, access_fresh(m, v, &where, 1), access_type_bits(type),
-                             ptx_types[type].sort == PTX_SIGNED);
+                             mr_ptx_types[type].sort == PTX_SIGNED);
     }
 }
 

@@ -30,7 +30,7 @@ linear_form launch_unknown(launch_run *r, uint32_t bits) {
     return launch_symbol(r, range.low, range.high);
 }
 
-/* Does the exact number fit the register? Of 64 bits: is it bounded? */
+/* Does the exact number fit the register? With 64 bits: is it bounded? */
 bool launch_fits(launch_run *r, const linear_form *f, uint32_t bits, uint32_t block) {
     linear_range range = launch_range_of(bits);
     linear_form negative, zero = linear_constant(0);

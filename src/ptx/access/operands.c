@@ -3,20 +3,20 @@
 
 uint32_t access_register_bits(const access_maker *m, uint32_t index) {
     const ptx_function *f = m->graph->copies.items[m->copy].function;
-    uint32_t bytes = ptx_types[f->registers[index].type].bytes;
+    uint32_t bytes = mr_ptx_types[f->registers[index].type].bytes;
     return bytes ? (bytes > 8 ? 64 : bytes * 8) : 1;
 }
 
 bool access_is_integer(ptx_type type) {
-    return ptx_types[type].sort != PTX_FLOAT;
+    return mr_ptx_types[type].sort != PTX_FLOAT;
 }
 
 uint32_t access_type_bits(ptx_type type) {
-    uint32_t bytes = ptx_types[type].bytes;
+    uint32_t bytes = mr_ptx_types[type].bytes;
     return bytes ? (bytes > 8 ? 64 : bytes * 8) : 1;
 }
 
-uint32_t access_address_of(access_maker *m, const ptx_operand *o, int64_t offset) {
+static uint32_t address_of(access_maker *m, const ptx_operand *o, int64_t offset) {
     const access_graph *graph = m->graph;
     const access_copy *copy = &graph->copies.items[m->copy];
     uint32_t base;
@@ -86,7 +86,7 @@ uint32_t access_read_operand(access_maker *m, const ptx_operand *o, uint32_t bit
     case PTX_INTEGER: return access_constant(m, o->bits, bits);
     case PTX_VARIABLE:
     case PTX_LOCAL_VARIABLE:
-    case PTX_PARAMETER: value = access_address_of(m, o, o->offset); break;
+    case PTX_PARAMETER: value = address_of(m, o, o->offset); break;
     case PTX_LIST: return pack(m, o, bits);
     default: return access_other(m, bits, NULL, 0);
     }

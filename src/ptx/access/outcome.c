@@ -171,7 +171,7 @@ static bool uses_result(const ptx_function *f, const ptx_instruction *atom) {
 static ptx_modifier commuting_kind(const ptx_instruction *i) {
     static const ptx_modifier kinds[] = {PTX_MOD_add, PTX_MOD_and, PTX_MOD_or,
                                          PTX_MOD_xor, PTX_MOD_min, PTX_MOD_max};
-    bool is_integer = i->type_count && ptx_types[i->types[i->type_count - 1]].sort != PTX_FLOAT;
+    bool is_integer = i->type_count && mr_ptx_types[i->types[i->type_count - 1]].sort != PTX_FLOAT;
     for (uint32_t k = 0; is_integer && k < sizeof kinds / sizeof *kinds; k++)
         if (ptx_has(i, kinds[k])) return kinds[k];
     return PTX_MOD_COUNT;

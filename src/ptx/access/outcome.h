@@ -5,13 +5,14 @@
 
 #include "ptx/access/graph.h"
 
-/* By piece: does the number that it holds decide more than which memory is accessed? So it is where a value made from it is
- * stored, is an index, or is compared with anything but NULL and a place behind the same pointer. Returns whether that is so of
- * the address of a variable of the module. */
+/* By piece: does the number that it holds decide more than which memory is accessed? So it is where a value made from
+ * it is stored, is an index, or is compared with anything but NULL and a place behind the same pointer. Returns whether
+ * that is so of the address of a variable of the module. */
 bool access_find_numbers(access_graph *graph, const access_origins *origins, bool *out);
 
 /* Does the order in which its threads run, or the time, decide values? Atomic operations do that but for those of one
- * kind on integers whose results nobody uses; clocks and numbers of multiprocessors do. The barrier of the grid does not. */
+ * kind on integers whose results nobody uses; clocks and numbers of multiprocessors do. The barrier of the grid does
+ * not. */
 bool access_depends_on_order(access_graph *graph, const access_origins *origins);
 
 /* Does it have atomic operations on memory of the device that are atomic inside one block only? */

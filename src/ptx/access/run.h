@@ -8,9 +8,9 @@
  *     launch.c    goes through the blocks; the bytes that are accessed
  *
  * A pointer is a symbol whose number nobody knows: it lies anywhere from 1 up. So a comparison of pointers decides only
- * what holds for every address: two pointers into one allocation are compared by their distance, and two allocations are
- * in no order. Each symbol says which pointers it `holds`: none if it is a number, exactly one if it is the base of a
- * pointer, and otherwise all that the value can be made from. A form names the allocation that it points into only if
+ * what holds for every address: two pointers into one allocation are compared by their distance, and two allocations
+ * are in no order. Each symbol says which pointers it `holds`: none if it is a number, exactly one if it is the base of
+ * a pointer, and otherwise all that the value can be made from. A form names the allocation that it points into only if
  * it is one base plus numbers; any other can point into everything that the address can be derived from. */
 #ifndef MR_PTX_ACCESS_RUN_H
 #define MR_PTX_ACCESS_RUN_H
@@ -44,8 +44,8 @@ typedef struct {
     uint64_t holds[LINEAR_SYMBOLS];  /* by symbol: a set of pointers */
     bool is_base[LINEAR_SYMBOLS];    /* by symbol: the address of the start of one of them */
     bool is_counter[LINEAR_SYMBOLS]; /* by symbol: counts the iterations of a loop */
-    /* By symbol: why it is not known; CERTAIN: in a launch it is every number of its interval, whatever the others of that
-     * kind are. */
+    /* By symbol: why it is not known; CERTAIN: in a launch it is every number of its interval, whatever the others of
+     * that kind are. */
     uint8_t why[LINEAR_SYMBOLS];
     launch_loop *loops;  /* by block, of headers */
     uint64_t taint;      /* what a new symbol holds, */
@@ -73,7 +73,7 @@ linear_range launch_range_of(uint32_t bits);
 int64_t launch_canonical(uint64_t x, uint32_t bits);
 linear_form launch_symbol(launch_run *r, int64_t low, int64_t high);
 linear_form launch_unknown(launch_run *r, uint32_t bits);
-/* Does the exact number fit the register? Of 64 bits: is it bounded? */
+/* Does the exact number fit the register? With 64 bits: is it bounded? */
 bool launch_fits(launch_run *r, const linear_form *f, uint32_t bits, uint32_t block);
 linear_form launch_settle(launch_run *r, const linear_form *f, uint32_t bits, uint32_t block);
 linear_range launch_bounds(launch_run *r, const linear_form *f, uint32_t block);
@@ -107,8 +107,8 @@ void launch_enter_loop(launch_run *r, uint32_t header);
 
 /* ---- shape.c */
 
-/* Where the bytes of a site lie behind its base if all threads access them for certain: MR_PTX_CERTAIN, and the place, run
- * and dims of *out are set. Else why not. */
+/* Where the bytes of a site lie behind its base if all threads access them for certain: MR_PTX_CERTAIN, and the place,
+ * run and dims of *out are set. Else why not. */
 mr_ptx_reason launch_shape(launch_run *r, const launch_site *site, const linear_form *offset,
                            mr_ptx_extent *out);
 

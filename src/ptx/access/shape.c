@@ -1,5 +1,5 @@
-/* Which bytes a launch accesses at a place of its code for certain: the address as a form over indices and counters that
- * are free, which are all numbers of their intervals in every combination, and the conditions on the way there.
+/* Which bytes a launch accesses at a place of its code for certain: the address as a form over indices and counters
+ * that are free, which are all numbers of their intervals in every combination, and the conditions on the way there.
  *
  * Symbols that a condition ties together make a group. In the address a group must be a multiple of one form that takes
  * all numbers of an interval, and each condition a bound of that form: then the group is one free number itself, as
@@ -65,7 +65,7 @@ static int64_t most_of(const shape *s, uint32_t n) {
 
 /* ---- conditions */
 
-/* What holds for all threads anyway is no condition. */
+/* A fact that holds for all threads is no condition. */
 static bool add_condition(shape *s, const linear_form *f) {
     if (linear_plain_upper(s->run->system, f) <= 0) return true;
     if (s->condition_count == MOST_CONDITIONS) return false;

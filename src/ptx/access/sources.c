@@ -1,8 +1,8 @@
 /* The pointers that an access computes its address from, by instruction: see sources.h.
  *
  * What is easiest to break: the list of an instruction must be complete, or a correct kernel fails. An
- * address with any other source has no list at all: a pointer in memory, or bits that were put together in a way that was
- * not followed. Neither has code that is also reached in ways that the graph does not contain. */
+ * address with any other source has no list at all: a pointer in memory, or bits that were put together in a way that
+ * was not followed. Neither has code that is also reached in ways that the graph does not contain. */
 #include "ptx/access/sources.h"
 
 #include <stdlib.h>

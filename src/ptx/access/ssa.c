@@ -83,7 +83,7 @@ static bool equal_values(const access_graph *graph, const access_value *a, const
     return true;
 }
 
-/* What a launch fixes is calculated at the start, so that loops find it outside of them. */
+/* Values that a launch fixes are calculated at the start, outside of loops. */
 static void place_uniform(const access_maker *m, access_value *value, const uint32_t *operands,
                           uint32_t count) {
     if (!count) {
@@ -242,7 +242,7 @@ static uint32_t variable_bits(const access_maker *m, uint32_t block, uint32_t va
     }
     const access_copy *copy = &graph->copies.items[c];
     uint32_t bytes =
-        ptx_types[copy->function->registers[variable - copy->first_register].type].bytes;
+        mr_ptx_types[copy->function->registers[variable - copy->first_register].type].bytes;
     return bytes ? (bytes > 8 ? 64 : bytes * 8) : 1;
 }
 
@@ -263,8 +263,8 @@ static bool is_complete(const access_maker *m, uint32_t block) {
     return true;
 }
 
-/* What a variable holds at the end of a block. Ways through blocks with one predecessor are walked; elsewhere a phi is made,
- * whose operands are read later. */
+/* What a variable holds at the end of a block. Ways through blocks with one predecessor are walked; elsewhere a phi is
+ * made, whose operands are read later. */
 static uint32_t look_up(access_maker *m, uint32_t block, uint32_t variable) {
     access_graph *graph = m->graph;
     uint32_t first = block;

@@ -81,7 +81,6 @@ uint32_t access_type_bits(ptx_type type); /* 1: a predicate */
 uint32_t access_register_bits(const access_maker *m, uint32_t index);
 /* The type that the instruction names in the place k, or its last. */
 ptx_type access_type_at(const access_maker *m, uint32_t k);
-uint32_t access_address_of(access_maker *m, const ptx_operand *o, int64_t offset);
 uint32_t access_read_operand(access_maker *m, const ptx_operand *o, uint32_t bits);
 uint32_t access_source(access_maker *m, uint32_t k, uint32_t bits); /* operand k */
 /* A value of `from` bits as the register wants it. */

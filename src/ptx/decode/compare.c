@@ -13,8 +13,8 @@ static bool find_integer_test(ptx_modifier m, ptx_type t, test *out) {
                                   PTX_LANE_lt_s32, PTX_LANE_lt_u64, PTX_LANE_lt_s64};
     static const ptx_lane le[] = {PTX_LANE_le_u16, PTX_LANE_le_s16, PTX_LANE_le_u32,
                                   PTX_LANE_le_s32, PTX_LANE_le_u64, PTX_LANE_le_s64};
-    unsigned bytes = ptx_types[t].bytes, w = bytes == 2 ? 0 : bytes == 4 ? 1 : 2;
-    bool is_signed = ptx_types[t].sort == PTX_SIGNED;
+    unsigned bytes = mr_ptx_types[t].bytes, w = bytes == 2 ? 0 : bytes == 4 ? 1 : 2;
+    bool is_signed = mr_ptx_types[t].sort == PTX_SIGNED;
     if (bytes != 2 && bytes != 4 && bytes != 8) return false;
     /* lo, ls, hi, hs compare unsigned whatever the type. */
     switch (m) {
@@ -103,14 +103,14 @@ static bool read_comparison(ptx_decoder *d, ptx_type t, unsigned first, comparis
 /* The comparison of a and b, without the third operand, in a scratch predicate or at `to`. */
 static bool emit_test(ptx_decoder *d, const comparison *c, bool upper, ptx_place_of to) {
     ptx_type t = c->type;
-    bool is_float = ptx_types[t].sort == PTX_FLOAT, half = is_half(t);
+    bool is_float = mr_ptx_types[t].sort == PTX_FLOAT, half = is_half(t);
     test found = {0};
     if (!(is_float ? find_float_test(c->test, t == PTX_f64, &found)
                    : find_integer_test(c->test, t, &found))) {
         ptx_refuse(d, "it has no such comparison of this type");
         return false;
     }
-    unsigned bytes = ptx_types[t].bytes;
+    unsigned bytes = mr_ptx_types[t].bytes;
     ptx_place_of a = ptx_source(d, c->first, bytes), b = ptx_source(d, c->first + 1, bytes);
     if (half) {
         a = half_as_f32(d, a, t, bytes == 4, upper);
@@ -137,7 +137,7 @@ static void decode_setp(ptx_decoder *d) {
     }
     bool more = c.combine != PTX_MOD_NONE;
     if (!ptx_needs(d, (two ? 4u : 3u) + more, 1)) return;
-    bool pair = is_half(c.type) && ptx_types[c.type].bytes == 4;
+    bool pair = is_half(c.type) && mr_ptx_types[c.type].bytes == 4;
     ptx_place_of p = ptx_result(d, 0, 0), q = two ? ptx_result(d, 1, 0) : p;
     if (!two && !more) {
         emit_test(d, &c, false, p);
@@ -193,9 +193,9 @@ static void decode_set(ptx_decoder *d) {
         return;
     }
     if (!ptx_needs(d, 3u + (c.combine != PTX_MOD_NONE), 2)) return;
-    bool is_pair = is_half(c.type) && ptx_types[c.type].bytes == 4;
+    bool is_pair = is_half(c.type) && mr_ptx_types[c.type].bytes == 4;
     uint32_t yes = value_of_true(to, is_pair);
-    unsigned bytes = ptx_types[to].bytes;
+    unsigned bytes = mr_ptx_types[to].bytes;
     if (!yes) {
         ptx_refuse(d, is_pair ? "its first type must be f16x2, bf16x2, u32 or s32"
                               : "its first type must be u16, s16, u32, s32, f16, bf16 or f32");
@@ -230,7 +230,7 @@ static void decode_testp(ptx_decoder *d) {
     }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (!ptx_take(d, rows[i].modifier)) continue;
-        ptx_place_of a = ptx_source(d, 1, ptx_types[t].bytes);
+        ptx_place_of a = ptx_source(d, 1, mr_ptx_types[t].bytes);
         ptx_emit_lane(d, t == PTX_f32 ? rows[i].f32 : rows[i].f64, ptx_result(d, 0, 0), a, a, a);
         return;
     }
@@ -244,7 +244,7 @@ static unsigned width_index(unsigned bytes) {
 static void decode_selp(ptx_decoder *d) {
     static const ptx_lane lanes[] = {PTX_LANE_selp_16, PTX_LANE_selp_32, PTX_LANE_selp_64};
     if (!ptx_needs(d, 4, 1)) return;
-    unsigned bytes = ptx_types[ptx_type_at(d, 0)].bytes;
+    unsigned bytes = mr_ptx_types[ptx_type_at(d, 0)].bytes;
     if (bytes != 2 && bytes != 4 && bytes != 8) {
         ptx_refuse(d, "its type must have 16, 32 or 64 bits");
         return;
@@ -259,7 +259,7 @@ static void decode_slct(ptx_decoder *d) {
         {PTX_LANE_slct_16_f32, PTX_LANE_slct_32_f32, PTX_LANE_slct_64_f32}};
     bool ftz = ptx_take(d, PTX_MOD_ftz);
     if (!ptx_needs(d, 4, 2)) return;
-    unsigned bytes = ptx_types[ptx_type_at(d, 0)].bytes;
+    unsigned bytes = mr_ptx_types[ptx_type_at(d, 0)].bytes;
     ptx_type by = ptx_type_at(d, 1);
     if ((bytes != 2 && bytes != 4 && bytes != 8) || (by != PTX_s32 && by != PTX_f32)) {
         ptx_refuse(d, "its second type must be s32 or f32");

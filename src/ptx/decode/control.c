@@ -39,7 +39,7 @@ static bool read_params(ptx_decoder *d, const ptx_operand *list, const ptx_varia
     uint32_t count = list->kind == PTX_LIST ? list->count : 0;
     uint32_t *at = mr_region_alloc(&d->module->region, (2 * count + 1) * sizeof *at);
     if (!at) {
-        if (!d->failure) d->failure = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to decode PTX");
+        if (!d->failure) d->failure = mr_no_memory("to decode PTX");
         return false;
     }
     if (check && count != formal_count) {
@@ -80,7 +80,7 @@ static void note_callee(ptx_decoder *d, uint32_t function) {
     uint32_t count = d->routine->callee_count;
     uint32_t *list = mr_region_alloc(&d->module->region, (count + 1) * sizeof *list);
     if (!list) {
-        if (!d->failure) d->failure = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to decode PTX");
+        if (!d->failure) d->failure = mr_no_memory("to decode PTX");
         return;
     }
     if (count) memcpy(list, d->routine->callees, count * sizeof *list);
@@ -115,7 +115,7 @@ static void decode_call(ptx_decoder *d) {
     ptx_run *run = ptx_run_call;
     ptx_call_code *call = mr_region_alloc(&d->module->region, sizeof *call);
     if (!call) {
-        if (!d->failure) d->failure = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to decode PTX");
+        if (!d->failure) d->failure = mr_no_memory("to decode PTX");
         return;
     }
     ptx_place_of address = 0;

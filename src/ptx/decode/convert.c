@@ -1,5 +1,5 @@
-/* Decodes cvt: between all types, in steps over scratch registers. An integer is first brought to the width of the result's
- * register, extended by the sign of its own type; a float is rounded to an integer before it becomes one. */
+/* Decodes cvt: between all types, in steps over scratch registers. An integer is first brought to the width of the
+ * result's register, extended by the sign of its own type; a float is rounded to an integer before it becomes one. */
 #include "ptx/decode/decode.h"
 #include "ptx/run/half.h"
 
@@ -79,7 +79,7 @@ static ptx_place_of clamped(ptx_decoder *d, const conversion *c, ptx_place_of a,
 }
 
 static void integer_to_integer(ptx_decoder *d, const conversion *c) {
-    const ptx_type_info *to = &ptx_types[c->to], *from = &ptx_types[c->from];
+    const ptx_type_info *to = &mr_ptx_types[c->to], *from = &mr_ptx_types[c->from];
     bool from_signed = from->sort == PTX_SIGNED, to_signed = to->sort == PTX_SIGNED;
     unsigned width = c->from_width;
     ptx_place_of a = extended(d, c->a, from->bytes, from_signed, width);
@@ -113,7 +113,7 @@ static ptx_place_of widened(ptx_decoder *d, const conversion *c, bool *is_64) {
 static void float_to_integer(ptx_decoder *d, const conversion *c) {
     bool is_64;
     ptx_place_of a = widened(d, c, &is_64);
-    const ptx_type_info *to = &ptx_types[c->to];
+    const ptx_type_info *to = &mr_ptx_types[c->to];
     bool to_signed = to->sort == PTX_SIGNED;
     if (c->whole != PTX_ZERO) a = whole_number(d, a, c->whole, is_64);
     static const ptx_lane lanes[2][2][2] = {
@@ -147,7 +147,7 @@ static void to_half(ptx_decoder *d, const conversion *c, ptx_half_op op, ptx_pla
 }
 
 static void integer_to_float(ptx_decoder *d, const conversion *c) {
-    const ptx_type_info *from = &ptx_types[c->from];
+    const ptx_type_info *from = &mr_ptx_types[c->from];
     bool is_signed = from->sort == PTX_SIGNED, to_64 = c->to == PTX_f64;
     ptx_place_of a = extended(d, c->a, from->bytes, is_signed, c->from_width);
     bool is_half = c->to == PTX_f16 || c->to == PTX_bf16;
@@ -233,8 +233,8 @@ static bool is_plain_float(ptx_type t) {
     return t == PTX_f16 || t == PTX_bf16 || t == PTX_f32 || t == PTX_f64;
 }
 static bool is_integer(ptx_type t) {
-    return ptx_types[t].sort != PTX_FLOAT && ptx_types[t].sort != PTX_BITS && t != PTX_u16x2 &&
-           t != PTX_s16x2;
+    return mr_ptx_types[t].sort != PTX_FLOAT && mr_ptx_types[t].sort != PTX_BITS &&
+           t != PTX_u16x2 && t != PTX_s16x2;
 }
 
 static void read_modifiers(ptx_decoder *d, conversion *c) {
@@ -270,7 +270,7 @@ static void decode_cvt(ptx_decoder *d) {
         return;
     }
     const ptx_operand *o = d->instruction->operands;
-    unsigned from_bytes = ptx_types[c.from].bytes, to_bytes = ptx_types[c.to].bytes;
+    unsigned from_bytes = mr_ptx_types[c.from].bytes, to_bytes = mr_ptx_types[c.to].bytes;
     /* A register may be wider than an integer type; of a float it has exactly its width. */
     c.from_width = from_bytes, c.to_width = to_bytes;
     c.a = from_float ? ptx_source_of(d, &o[1], from_bytes)

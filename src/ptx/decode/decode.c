@@ -1,4 +1,5 @@
-/* Decodes functions: blocks, joins, guards; see decode.h. What the instructions do is in the files of their kinds. */
+/* Decodes functions: blocks, joins, guards; see decode.h. Each kind of instruction has a file of
+ * its own. */
 #include "ptx/decode/decode.h"
 
 #include <stdlib.h>
@@ -33,7 +34,7 @@ static void set_guard(ptx_decoder *d, const ptx_instruction *i) {
     if (i->guard < 0) return;
     d->guard = d->slot[i->guard];
     d->guard_flip = i->guard_negated ? PTX_ALL : 0;
-    if (ptx_types[d->function->registers[i->guard].type].bytes != 0 ||
+    if (mr_ptx_types[d->function->registers[i->guard].type].bytes != 0 ||
         d->function->registers[i->guard].type != PTX_pred) {
         ptx_reject(d, "its guard must be a predicate");
     }
@@ -106,7 +107,7 @@ static void decode_instruction(ptx_decoder *d, uint32_t index) {
                        {(uint32_t)branch, PTX_FIX_JOIN, join, true}};
     for (unsigned k = 0; k < 2; k++) {
         if (!mr_vec_push(&d->fixes, fixes[k]) && !d->failure) {
-            d->failure = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to decode PTX");
+            d->failure = mr_no_memory("to decode PTX");
         }
     }
 }
@@ -163,14 +164,14 @@ static const ptx_code **table_of(ptx_decoder *d, uint32_t list, const uint32_t *
 
 static mr_status keep_codes(ptx_decoder *d, const uint32_t *first_code) {
     ptx_code *codes = mr_region_alloc(&d->module->region, d->codes.count * sizeof *codes);
-    if (!codes) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to decode PTX");
+    if (!codes) return mr_no_memory("to decode PTX");
     memcpy(codes, d->codes.items, d->codes.count * sizeof *codes);
     for (size_t i = 0; i < d->fixes.count; i++) {
         const ptx_fix *fix = &d->fixes.items[i];
         ptx_code *code = &codes[fix->code];
         if (fix->kind == PTX_FIX_TABLE) {
             code->targets = table_of(d, fix->instruction, first_code, codes);
-            if (!code->targets) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to decode PTX");
+            if (!code->targets) return mr_no_memory("to decode PTX");
             continue;
         }
         const ptx_code *to =
@@ -211,7 +212,7 @@ mr_status ptx_decode(mr_ptx_module *module, ptx_constants *constants, ptx_run *c
     d.is_dropped = calloc(f->instruction_count + 1, 1);
     mr_status status;
     if (!first_code || !is_join || !d.is_dropped) {
-        status = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to decode PTX");
+        status = mr_no_memory("to decode PTX");
     } else if (slots.frame_bytes > MOST_FRAME_BYTES) {
         status = mr_fail(MR_CODE_NOT_SUPPORTED,
                          "function `%s` needs %u MiB for the registers of a warp; at most %u MiB "

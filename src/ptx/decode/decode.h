@@ -1,10 +1,12 @@
 /* Decoding: from the tree's instructions to codes. Inside of src/ptx only.
  *
- * An instruction becomes one code or several; what it does not cover it refuses by name. The steps of an instruction of several
- * codes pass values through scratch registers, so that a result may be one of its operands. */
+ * An instruction becomes one code or several; what it does not cover it refuses by name. The steps of an instruction of
+ * several codes pass values through scratch registers, so that a result may be one of its operands. */
 #ifndef MR_PTX_DECODE_DECODE_H
 #define MR_PTX_DECODE_DECODE_H
 
+#include "base/map.h"
+#include "base/vec.h"
 #include "ptx/run/lanes.h"
 #include "ptx/module.h"
 #include "ptx/run/runs.h"
@@ -13,13 +15,11 @@
 typedef struct {
     uint64_t bits;
     ptx_place_of place;
-    uint8_t bytes; /* 0: free; 1: a predicate; 2, 4, 8 */
+    uint8_t bytes; /* 1: a predicate; 2, 4, 8; 3: its lanes differ */
 } ptx_constant;
 typedef struct {
-    ptx_constant *slots;
-    uint32_t capacity, count;
-    char *data;
-    size_t size, room;
+    MR_MAP(ptx_constant) known; /* by a hash of bits and bytes */
+    MR_VEC(char) data;
 } ptx_constants;
 
 typedef enum { PTX_FIX_TARGET, PTX_FIX_JOIN, PTX_FIX_TABLE } ptx_fix_kind;
@@ -54,7 +54,8 @@ typedef struct {
     mr_status failure;
 } ptx_decoder;
 
-/* ---- emit.c: what each part below uses. Any of them may fail; then d->failure is set, and what they return is of no use. */
+/* ---- emit.c: what each part below uses. Any of them may fail; then d->failure is set, and what they return is of no
+ * use. */
 ptx_code *ptx_emit(ptx_decoder *d, ptx_run *run, ptx_place_of to, ptx_place_of a, ptx_place_of b,
                    ptx_place_of c);
 static inline ptx_code *ptx_emit_lane(ptx_decoder *d, ptx_lane lane, ptx_place_of to,
@@ -93,7 +94,8 @@ const ptx_variable *ptx_parameter_of(const ptx_function *f, uint32_t index);
 ptx_place_of ptx_param_vector(ptx_decoder *d, uint32_t offset, unsigned bytes);
 bool ptx_is_constant(const ptx_operand *o, uint64_t *out_bits);
 
-/* ---- one file for each kind of instruction; each decodes d->instruction, or refuses it. False: it is not of this kind. */
+/* ---- one file for each kind of instruction; each decodes d->instruction, or refuses it. False: it is not of this
+ * kind. */
 bool ptx_decode_integer(ptx_decoder *d);
 bool ptx_decode_float(ptx_decoder *d);
 bool ptx_decode_compare(ptx_decoder *d);

@@ -42,7 +42,7 @@ ptx_code *ptx_emit(ptx_decoder *d, ptx_run *run, ptx_place_of to, ptx_place_of a
                      .c = c,
                      .source = d->instruction};
     if (!mr_vec_push(&d->codes, code)) {
-        if (!d->failure) d->failure = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to decode PTX");
+        if (!d->failure) d->failure = mr_no_memory("to decode PTX");
         return NULL;
     }
     return &d->codes.items[d->codes.count - 1];
@@ -51,6 +51,6 @@ ptx_code *ptx_emit(ptx_decoder *d, ptx_run *run, ptx_place_of to, ptx_place_of a
 void ptx_fix_later(ptx_decoder *d, ptx_fix_kind kind, uint32_t instruction) {
     ptx_fix fix = {.code = (uint32_t)d->codes.count - 1, .kind = kind, .instruction = instruction};
     if (!mr_vec_push(&d->fixes, fix) && !d->failure) {
-        d->failure = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to decode PTX");
+        d->failure = mr_no_memory("to decode PTX");
     }
 }

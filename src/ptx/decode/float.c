@@ -1,5 +1,5 @@
-/* Decodes floating-point arithmetic. The usual forms have a lane operation of their own; other roundings, and .sat, go to
- * ptx_run_rounded; f16 and bf16 to ptx_run_half. */
+/* Decodes floating-point arithmetic. The usual forms have a lane operation of their own; other roundings, and .sat, go
+ * to ptx_run_rounded; f16 and bf16 to ptx_run_half. */
 #include "ptx/decode/decode.h"
 #include "ptx/run/half.h"
 
@@ -8,7 +8,7 @@ static bool is_half(ptx_type t) {
 }
 
 static void emit_same(ptx_decoder *d, ptx_lane lane, unsigned sources) {
-    unsigned bytes = ptx_types[ptx_type_at(d, 0)].bytes;
+    unsigned bytes = mr_ptx_types[ptx_type_at(d, 0)].bytes;
     ptx_place_of a = ptx_source(d, 1, bytes);
     ptx_place_of b = sources > 1 ? ptx_source(d, 2, bytes) : a;
     ptx_place_of c = sources > 2 ? ptx_source(d, 3, bytes) : a;
@@ -35,7 +35,7 @@ static void emit_half(ptx_decoder *d, ptx_half_op op, unsigned sources) {
     }
     if (op == PTX_H_EX2 || op == PTX_H_TANH) ptx_take(d, PTX_MOD_approx);
     if (!ptx_needs(d, sources + 1, 1)) return;
-    unsigned bytes = ptx_types[t].bytes;
+    unsigned bytes = mr_ptx_types[t].bytes;
     ptx_place_of a = ptx_source(d, 1, bytes);
     ptx_place_of b = sources > 1 ? ptx_source(d, 2, bytes) : a;
     ptx_place_of c = sources > 2 ? ptx_source(d, 3, bytes) : a;
@@ -70,7 +70,7 @@ static void decode_arithmetic(ptx_decoder *d, const arithmetic *row) {
         emit_same(d, t == PTX_f64 ? row->f64 : ftz ? row->ftz : row->f32, row->sources);
         return;
     }
-    unsigned bytes = ptx_types[t].bytes;
+    unsigned bytes = mr_ptx_types[t].bytes;
     ptx_place_of a = ptx_source(d, 1, bytes);
     ptx_place_of b = row->sources > 1 ? ptx_source(d, 2, bytes) : a;
     ptx_place_of c = row->sources > 2 ? ptx_source(d, 3, bytes) : a;
@@ -127,7 +127,7 @@ static void decode_sign(ptx_decoder *d, bool is_neg) {
         return;
     }
     if (!ptx_needs(d, 2, 1)) return;
-    unsigned bytes = ptx_types[t].bytes;
+    unsigned bytes = mr_ptx_types[t].bytes;
     if (t != PTX_f32 && t != PTX_f64) {
         ptx_refuse(d, "its type must be f32 or f64");
         return;
@@ -194,7 +194,7 @@ bool ptx_decode_float(ptx_decoder *d) {
     static const arithmetic fma = {
         PTX_R_FMA, PTX_H_FMA, PTX_LANE_fma_f32, PTX_LANE_fma_ftz_f32, PTX_LANE_fma_f64, 3};
     const ptx_instruction *i = d->instruction;
-    bool is_float = i->type_count && ptx_types[i->types[0]].sort == PTX_FLOAT;
+    bool is_float = i->type_count && mr_ptx_types[i->types[0]].sort == PTX_FLOAT;
     if (!is_float) return false;
     switch ((ptx_opcode)i->opcode) {
     case PTX_OP_add: decode_arithmetic(d, &add); return true;

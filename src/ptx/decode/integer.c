@@ -12,7 +12,7 @@ static unsigned width_index(unsigned bytes) {
     return bytes == 2 ? 0 : bytes == 4 ? 1 : 2;
 }
 static unsigned type_index(ptx_type t) {
-    return 2 * width_index(ptx_types[t].bytes) + (ptx_types[t].sort == PTX_SIGNED);
+    return 2 * width_index(mr_ptx_types[t].bytes) + (mr_ptx_types[t].sort == PTX_SIGNED);
 }
 
 static bool is_integer(ptx_type t) {
@@ -30,7 +30,7 @@ static bool wants(ptx_decoder *d, bool good, const char *types) {
 
 /* d, a, b (, c) all of the width of the type. */
 static void emit_same(ptx_decoder *d, ptx_lane lane, unsigned sources) {
-    unsigned bytes = ptx_types[ptx_type_at(d, 0)].bytes;
+    unsigned bytes = mr_ptx_types[ptx_type_at(d, 0)].bytes;
     ptx_place_of a = ptx_source(d, 1, bytes);
     ptx_place_of b = sources > 1 ? ptx_source(d, 2, bytes) : a;
     ptx_place_of c = sources > 2 ? ptx_source(d, 3, bytes) : a;
@@ -50,7 +50,7 @@ static void decode_add(ptx_decoder *d, bool is_sub) {
         return;
     }
     if (!wants(d, is_integer(t), "u16, u32, u64, s16, s32 or s64")) return;
-    unsigned w = width_index(ptx_types[t].bytes);
+    unsigned w = width_index(mr_ptx_types[t].bytes);
     emit_same(d, is_sub ? BY_WIDTH(sub)[w] : BY_WIDTH(add)[w], 2);
 }
 
@@ -61,12 +61,12 @@ static void decode_carry(ptx_decoder *d, ptx_carry_op op, bool in) {
     else if (is_mad && !ptx_take(d, PTX_MOD_lo)) ptx_refuse(d, "it must have .lo or .hi");
     if (!ptx_needs(d, is_mad ? 4 : 3, 1)) return;
     ptx_type t = ptx_type_at(d, 0);
-    unsigned bytes = ptx_types[t].bytes;
+    unsigned bytes = mr_ptx_types[t].bytes;
     if (!wants(d, is_integer(t) && bytes >= 4, "u32, s32, u64 or s64")) return;
     ptx_place_of a = ptx_source(d, 1, bytes), b = ptx_source(d, 2, bytes);
     ptx_place_of c = is_mad ? ptx_source(d, 3, bytes) : a;
     ptx_code *code = ptx_emit(d, ptx_run_carry, ptx_result(d, 0, bytes), a, b, c);
-    if (code) code->bits = PTX_CARRY(op, bytes == 8, ptx_types[t].sort == PTX_SIGNED, in, out);
+    if (code) code->bits = PTX_CARRY(op, bytes == 8, mr_ptx_types[t].sort == PTX_SIGNED, in, out);
 }
 
 static void decode_mul(ptx_decoder *d, bool is_mad) {
@@ -75,7 +75,7 @@ static void decode_mul(ptx_decoder *d, bool is_mad) {
     bool lo = ptx_take(d, PTX_MOD_lo), sat = ptx_take(d, PTX_MOD_sat);
     if (!ptx_needs(d, is_mad ? 4 : 3, 1)) return;
     if (!wants(d, is_integer(t), "u16, u32, u64, s16, s32 or s64")) return;
-    unsigned w = width_index(ptx_types[t].bytes), k = type_index(t);
+    unsigned w = width_index(mr_ptx_types[t].bytes), k = type_index(t);
     if (sat) {
         if (!wants(d, is_mad && hi && t == PTX_s32, "s32 of mad.hi with .sat")) return;
         emit_same(d, PTX_LANE_mad_hi_sat_s32, 3);
@@ -89,7 +89,7 @@ static void decode_mul(ptx_decoder *d, bool is_mad) {
         static const ptx_lane mads[] = {PTX_LANE_mad_wide_u16, PTX_LANE_mad_wide_s16,
                                         PTX_LANE_mad_wide_u32, PTX_LANE_mad_wide_s32};
         if (!wants(d, k < 4, "u16, s16, u32 or s32 with .wide")) return;
-        unsigned bytes = ptx_types[t].bytes;
+        unsigned bytes = mr_ptx_types[t].bytes;
         ptx_place_of a = ptx_source(d, 1, bytes), b = ptx_source(d, 2, bytes);
         ptx_place_of c = is_mad ? ptx_source(d, 3, 2 * bytes) : a;
         ptx_emit_lane(d, is_mad ? mads[k] : muls[k], ptx_result(d, 0, 2 * bytes), a, b, c);
@@ -132,7 +132,7 @@ static void decode_logic(ptx_decoder *d, const ptx_lane lanes[3], ptx_run *predi
         return;
     }
     if (!wants(d, is_bits(t), "pred, b16, b32 or b64")) return;
-    emit_same(d, lanes[width_index(ptx_types[t].bytes)], sources);
+    emit_same(d, lanes[width_index(mr_ptx_types[t].bytes)], sources);
 }
 
 static void decode_shift(ptx_decoder *d, bool is_left) {
@@ -140,7 +140,7 @@ static void decode_shift(ptx_decoder *d, bool is_left) {
     if (!ptx_needs(d, 3, 1)) return;
     if (!wants(d, is_bits(t) || (!is_left && is_integer(t)), "b16, b32, b64, and of shr u or s"))
         return;
-    unsigned bytes = ptx_types[t].bytes;
+    unsigned bytes = mr_ptx_types[t].bytes;
     ptx_lane lane = is_left ? BY_WIDTH(shl)[width_index(bytes)] : BY_TYPE(shr)[type_index(t)];
     ptx_place_of a = ptx_source(d, 1, bytes), b = ptx_source(d, 2, 4);
     ptx_emit_lane(d, lane, ptx_result(d, 0, bytes), a, b, a);
@@ -161,7 +161,7 @@ static void decode_funnel(ptx_decoder *d) {
 static void decode_one(ptx_decoder *d, ptx_lane of_32, ptx_lane of_64, unsigned bytes) {
     ptx_type t = ptx_type_at(d, 0);
     if (!ptx_needs(d, 2, 1) || !wants(d, t == PTX_b32 || t == PTX_b64, "b32 or b64")) return;
-    unsigned width = ptx_types[t].bytes;
+    unsigned width = mr_ptx_types[t].bytes;
     ptx_place_of a = ptx_source(d, 1, width);
     ptx_emit_lane(d, width == 4 ? of_32 : of_64, ptx_result(d, 0, bytes ? bytes : width), a, a, a);
 }
@@ -170,7 +170,7 @@ static void decode_bfind(ptx_decoder *d) {
     ptx_type t = ptx_type_at(d, 0);
     bool shift = ptx_take(d, PTX_MOD_shiftamt);
     if (!ptx_needs(d, 2, 1)) return;
-    unsigned bytes = ptx_types[t].bytes;
+    unsigned bytes = mr_ptx_types[t].bytes;
     if (!wants(d, is_integer(t) && bytes >= 4, "u32, u64, s32 or s64")) return;
     static const ptx_lane lanes[] = {PTX_LANE_bfind_u32, PTX_LANE_bfind_s32, PTX_LANE_bfind_u64,
                                      PTX_LANE_bfind_s64};
@@ -185,7 +185,7 @@ static void decode_bfind(ptx_decoder *d) {
 
 static void decode_bfe(ptx_decoder *d) {
     ptx_type t = ptx_type_at(d, 0);
-    unsigned bytes = ptx_types[t].bytes;
+    unsigned bytes = mr_ptx_types[t].bytes;
     if (!ptx_needs(d, 4, 1) || !wants(d, is_integer(t) && bytes >= 4, "u32, u64, s32 or s64"))
         return;
     static const ptx_lane lanes[] = {PTX_LANE_bfe_u32, PTX_LANE_bfe_s32, PTX_LANE_bfe_u64,
@@ -196,7 +196,7 @@ static void decode_bfe(ptx_decoder *d) {
 
 static void decode_bfi(ptx_decoder *d) {
     ptx_type t = ptx_type_at(d, 0);
-    unsigned bytes = ptx_types[t].bytes;
+    unsigned bytes = mr_ptx_types[t].bytes;
     if (!ptx_needs(d, 5, 1) || !wants(d, t == PTX_b32 || t == PTX_b64, "b32 or b64")) return;
     ptx_place_of a = ptx_source(d, 1, bytes), b = ptx_source(d, 2, bytes);
     ptx_place_of c = ptx_source(d, 3, 4), e = ptx_source(d, 4, 4);
@@ -275,12 +275,12 @@ static void decode_signed_one(ptx_decoder *d, const ptx_lane lanes[3], bool bits
     if (!ptx_needs(d, 2, 1)) return;
     bool good = bits ? is_bits(t) : t == PTX_s16 || t == PTX_s32 || t == PTX_s64;
     if (!wants(d, good, bits ? "b16, b32 or b64" : "s16, s32 or s64")) return;
-    emit_same(d, lanes[width_index(ptx_types[t].bytes)], 1);
+    emit_same(d, lanes[width_index(mr_ptx_types[t].bytes)], 1);
 }
 
 bool ptx_decode_integer(ptx_decoder *d) {
     const ptx_instruction *i = d->instruction;
-    bool is_float = i->type_count && ptx_types[i->types[0]].sort == PTX_FLOAT;
+    bool is_float = i->type_count && mr_ptx_types[i->types[0]].sort == PTX_FLOAT;
     bool cc = ptx_has(i, PTX_MOD_cc);
     switch ((ptx_opcode)i->opcode) {
     case PTX_OP_addc: decode_carry(d, PTX_C_ADD, true); return true;

@@ -14,10 +14,6 @@ static uint64_t align_up(uint64_t at, uint64_t align) {
     return (at + align - 1) / align * align;
 }
 
-static mr_status no_memory(void) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to load a PTX module");
-}
-
 static void *allocate(mr_ptx_module *m, size_t bytes) {
     return mr_region_alloc(&m->region, bytes ? bytes : 1);
 }
@@ -29,13 +25,13 @@ static mr_status pardon(mr_ptx_module *m, mr_status error, const char **problem)
     char *text = *problem ? NULL : allocate(m, size);
     if (text) *problem = memcpy(text, error->message, size);
     mr_error_destroy(error);
-    return *problem ? MR_OK : no_memory();
+    return *problem ? MR_OK : mr_no_memory("to load a PTX module");
 }
 
 /* ---- where variables lie */
 
 static uint64_t place_in(uint64_t *at, const ptx_variable *v) {
-    uint64_t natural = ptx_types[v->type].bytes, align = v->align > natural ? v->align : natural;
+    uint64_t natural = mr_ptx_types[v->type].bytes, align = v->align > natural ? v->align : natural;
     *at = align_up(*at, align);
     uint64_t offset = *at;
     /* The sum cannot wrap: what does not fit is refused right after this. */
@@ -50,7 +46,7 @@ static mr_status lay_out(mr_ptx_module *m, uint32_t index) {
     uint32_t parameters = f->signature.parameter_count + f->signature.result_count;
     uint32_t *of_variable = allocate(m, (f->variable_count + 1) * sizeof *of_variable);
     uint32_t *of_parameter = allocate(m, (parameters + 1) * sizeof *of_parameter);
-    if (!of_variable || !of_parameter) return no_memory();
+    if (!of_variable || !of_parameter) return mr_no_memory("to load a PTX module");
     r->function = f;
     r->variable_offset = of_variable;
     r->parameter_offset = of_parameter;
@@ -173,7 +169,8 @@ static mr_status lay_out_shared(mr_ptx_module *m, ptx_shared_layout *layout, con
     const ptx_tree *tree = &m->tree;
     layout->shared_of_module = allocate(m, (tree->variable_count + 1) * sizeof(uint64_t));
     layout->shared_of_function = allocate(m, (tree->function_count + 1) * sizeof(uint64_t *));
-    if (!layout->shared_of_module || !layout->shared_of_function) return no_memory();
+    if (!layout->shared_of_module || !layout->shared_of_function)
+        return mr_no_memory("to load a PTX module");
     memset(used, 0, tree->variable_count);
     for (uint32_t f = 0; f < tree->function_count; f++) {
         if (called[f]) mark_function(&tree->functions[f], used);
@@ -193,7 +190,7 @@ static mr_status lay_out_shared(mr_ptx_module *m, ptx_shared_layout *layout, con
             uint64_t *offsets = layout->shared_of_function[f];
             if (!offsets) {
                 offsets = allocate(m, function->variable_count * sizeof *offsets);
-                if (!offsets) return no_memory();
+                if (!offsets) return mr_no_memory("to load a PTX module");
                 for (uint32_t i = 0; i < function->variable_count; i++) offsets[i] = UINT64_MAX;
                 layout->shared_of_function[f] = offsets;
             }
@@ -238,9 +235,9 @@ static const mr_ptx_param *make_params(mr_ptx_module *m, uint32_t index, uint32_
             (mr_ptx_param){.name = number ? number + 7 : v->name,
                            .type = v->type,
                            .bytes = (uint32_t)v->bytes,
-                           .align = v->align ? v->align : ptx_types[v->type].bytes,
+                           .align = v->align ? v->align : mr_ptx_types[v->type].bytes,
                            .offset = m->routines[index].parameter_offset[i],
-                           .is_struct = v->count != 1 || ptx_types[v->type].bytes != v->bytes,
+                           .is_struct = v->count != 1 || mr_ptx_types[v->type].bytes != v->bytes,
                            .may_be_pointer = v->bytes == 8 && is_word};
         end = params[i].offset + params[i].bytes;
     }
@@ -308,7 +305,7 @@ static mr_status make_kernel(mr_ptx_module *m, walk *w, uint8_t *used, uint32_t 
     if (f->max_registers && k->registers > f->max_registers) k->registers = f->max_registers;
     k->params = make_params(m, index, &k->param_bytes);
     k->access = ptx_access_infer(&m->tree, f);
-    return k->params && k->access ? MR_OK : no_memory();
+    return k->params && k->access ? MR_OK : mr_no_memory("to load a PTX module");
 }
 
 static mr_status make_kernels(mr_ptx_module *m) {
@@ -327,7 +324,7 @@ static mr_status make_kernels(mr_ptx_module *m) {
     uint8_t *used = calloc(tree->variable_count + 1, 1);
     mr_status status = MR_OK;
     if (!m->kernels || !m->layouts || !w.state || !w.depth || !w.stack || !w.next || !used) {
-        status = no_memory();
+        status = mr_no_memory("to load a PTX module");
     }
     for (uint32_t i = 0; i < count && !status; i++) {
         if (!tree->functions[i].is_entry || !tree->functions[i].is_defined) continue;
@@ -352,16 +349,18 @@ static mr_status decode_all(mr_ptx_module *m, ptx_run *const *lanes) {
         if (!m->tree.functions[i].is_defined) continue;
         if (!*problem) status = pardon(m, ptx_decode(m, &constants, lanes, i), problem);
         /* Nobody may look at what the decoder has refused. */
-        if (!status && *problem && !ptx_tree_empty(&m->tree, i)) status = no_memory();
+        if (!status && *problem && !ptx_tree_empty(&m->tree, i))
+            status = mr_no_memory("to load a PTX module");
     }
-    free(constants.slots);
+    mr_map_free(&constants.known);
     if (!status) {
-        m->constants = aligned_alloc(64, (constants.size + 127) / 64 * 64);
-        m->constant_bytes = constants.size;
-        if (!m->constants) status = no_memory();
-        else if (constants.size) memcpy(m->constants, constants.data, constants.size);
+        m->constants = aligned_alloc(64, (constants.data.count + 127) / 64 * 64);
+        m->constant_bytes = constants.data.count;
+        if (!m->constants) status = mr_no_memory("to load a PTX module");
+        else if (constants.data.count)
+            memcpy(m->constants, constants.data.items, constants.data.count);
     }
-    free(constants.data);
+    mr_vec_free(&constants.data);
     return status;
 }
 
@@ -371,7 +370,7 @@ static mr_status load(mr_ptx_module *m, const char *text, size_t size, const cha
     m->name = strdup(name);
     m->printing = malloc(sizeof *m->printing);
     m->routines = allocate(m, (m->tree.function_count + 1) * sizeof *m->routines);
-    if (!m->name || !m->printing || !m->routines) return no_memory();
+    if (!m->name || !m->printing || !m->routines) return mr_no_memory("to load a PTX module");
     pthread_mutex_init(m->printing, NULL);
     m->launch_bytes = PTX_LAUNCH_VECTORS * 4 * PTX_LANES;
     for (uint32_t i = 0; i < m->tree.function_count; i++) {
@@ -385,7 +384,7 @@ static mr_status load(mr_ptx_module *m, const char *text, size_t size, const cha
 mr_status ptx_module_load_with(const char *text, size_t size, const char *name,
                                ptx_run *const *lanes, mr_ptx_module **out_module) {
     mr_ptx_module *m = calloc(1, sizeof *m);
-    if (!m) return no_memory();
+    if (!m) return mr_no_memory("to load a PTX module");
     m->references = 1;
     mr_status status = load(m, text, size, name, lanes);
     if (status) {

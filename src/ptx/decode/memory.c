@@ -65,7 +65,7 @@ static ptx_scope take_scope(ptx_decoder *d, ptx_scope otherwise) {
 static ptx_memory_code *new_access(ptx_decoder *d, unsigned count) {
     ptx_memory_code *m = mr_region_alloc(&d->module->region, count * sizeof *m);
     if (!m) {
-        if (!d->failure) d->failure = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to decode PTX");
+        if (!d->failure) d->failure = mr_no_memory("to decode PTX");
         return NULL;
     }
     for (unsigned i = 0; i < count; i++) m[i].index = d->module->access_count++;
@@ -143,7 +143,7 @@ static unsigned take_count(ptx_decoder *d) {
 /* The access of a load or store; NULL: it was refused. */
 static ptx_memory_code *plain_access(ptx_decoder *d, uint8_t access) {
     ptx_type t = ptx_type_at(d, 0);
-    unsigned bytes = ptx_types[t].bytes;
+    unsigned bytes = mr_ptx_types[t].bytes;
     ptx_memory_code *m = new_access(d, 1);
     if (!m) return NULL;
     m->space = (uint8_t)take_space(d);
@@ -202,7 +202,7 @@ static void decode_ld(ptx_decoder *d) {
     if (!ptx_needs(d, 2, 1)) return;
     const ptx_operand *o = d->instruction->operands;
     ptx_type t = ptx_type_at(d, 0);
-    bool is_signed = ptx_types[t].sort == PTX_SIGNED;
+    bool is_signed = mr_ptx_types[t].sort == PTX_SIGNED;
     ptx_memory_code *m = plain_access(d, MR_PTX_READS);
     if (!m) return;
     ptx_place_of address = address_place(d, &o[1], m);
@@ -278,7 +278,7 @@ static void decode_atomic(ptx_decoder *d, bool has_result) {
     m->atomic = true;
     m->access = MR_PTX_READS | MR_PTX_WRITES;
     m->count = 1;
-    m->bytes = m->part_bytes = m->align = ptx_types[t].bytes;
+    m->bytes = m->part_bytes = m->align = mr_ptx_types[t].bytes;
     m->atom = ptx_find_atom(operation, t);
     if (!m->atom) {
         ptx_refuse(d, "there is no such atomic operation of this type");

@@ -72,7 +72,7 @@ static void decode_mov(ptx_decoder *d) {
     if (!ptx_needs(d, 2, 1)) return;
     const ptx_operand *o = d->instruction->operands;
     ptx_type t = ptx_type_at(d, 0);
-    unsigned bytes = ptx_types[t].bytes;
+    unsigned bytes = mr_ptx_types[t].bytes;
     if (t == PTX_pred) {
         ptx_place_of a = o[1].kind == PTX_SPECIAL ? ptx_constant_of(d, 0, 0) : ptx_source(d, 1, 0);
         ptx_emit(d, ptx_run_pred_mov, ptx_result(d, 0, 0), a, a, a);

@@ -1,5 +1,5 @@
-/* Operands of decoded instructions: where a register, a constant or an address lies (code.h), and what an instruction must
- * have: so many operands and types, of these sizes, and no modifier that nobody understood. */
+/* Operands of decoded instructions: where a register, a constant or an address lies (code.h), and what an instruction
+ * must have: so many operands and types, of these sizes, and no modifier that nobody understood. */
 #include "ptx/decode/decode.h"
 
 #include <stdio.h>
@@ -40,89 +40,48 @@ ptx_type ptx_type_at(const ptx_decoder *d, unsigned i) {
 
 /* ---- constants */
 
-static uint32_t hash_of(uint64_t bits, unsigned bytes) {
-    uint64_t h = (bits ^ bytes * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
-    return (uint32_t)(h ^ h >> 32);
-}
-
-static bool grow_table(ptx_constants *c) {
-    uint32_t capacity = c->capacity ? 2 * c->capacity : 64;
-    ptx_constant *slots = calloc(capacity, sizeof *slots);
-    if (!slots) return false;
-    for (uint32_t i = 0; i < c->capacity; i++) {
-        if (!c->slots[i].bytes) continue;
-        uint32_t at = hash_of(c->slots[i].bits, c->slots[i].bytes) & (capacity - 1);
-        while (slots[at].bytes) at = (at + 1) & (capacity - 1);
-        slots[at] = c->slots[i];
-    }
-    free(c->slots);
-    c->slots = slots;
-    c->capacity = capacity;
-    return true;
+/* The record of a vector, whose place is 0 while there is none. NULL: no memory. */
+static ptx_constant *find_constant(ptx_constants *c, uint64_t bits, unsigned width) {
+    uint64_t key = (bits ^ width * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu >> 1;
+    ptx_constant *k = mr_map_find(&c->known, key);
+    while (k && (k->bits != bits || k->bytes != width)) k = mr_map_again(&c->known, k);
+    if (!k && (k = mr_map_insert(&c->known, key)))
+        *k = (ptx_constant){.bits = bits, .bytes = (uint8_t)width};
+    return k;
 }
 
 static bool write_vector(ptx_constants *c, uint64_t bits, unsigned bytes, ptx_place_of *out) {
     size_t size = bytes == 1 ? 64 : (size_t)bytes * PTX_LANES;
-    if (c->size + size > UINT32_MAX / 2) return false;
-    if (c->size + size > c->room) {
-        size_t room = c->room ? 2 * c->room : 16384;
-        while (room < c->size + size) room *= 2;
-        char *grown = realloc(c->data, room);
-        if (!grown) return false;
-        c->data = grown;
-        c->room = room;
-    }
-    char *at = c->data + c->size;
+    if (c->data.count + size > UINT32_MAX / 2 || !mr_vec_reserve(&c->data, size)) return false;
+    char *at = c->data.items + c->data.count;
     if (bytes == 1) memset(at, bits ? 0xff : 0, size);
     for (unsigned i = 0; bytes > 1 && i < PTX_LANES; i++) memcpy(at + i * bytes, &bits, bytes);
-    *out = (uint32_t)c->size | PTX_AREA_CONSTANT;
-    c->size += size;
+    *out = (uint32_t)c->data.count | PTX_AREA_CONSTANT;
+    c->data.count += size;
     return true;
 }
 
 static void out_of_memory(ptx_decoder *d) {
-    if (!d->failure) d->failure = mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to decode PTX");
+    if (!d->failure) d->failure = mr_no_memory("to decode PTX");
 }
 
 /* As the bytes lie in a vector, the machine must be little-endian; so are all that CUDA runs on. */
 ptx_place_of ptx_constant_of(ptx_decoder *d, uint64_t bits, unsigned bytes) {
-    ptx_constants *c = d->constants;
     unsigned width = bytes == 0 ? 1 : bytes; /* of a predicate: 1 */
     if (bytes == 0) bits = bits != 0;
     else if (bytes < 8) bits &= ((uint64_t)1 << (8 * bytes)) - 1;
-    if (4 * (c->count + 1) > 3 * c->capacity && !grow_table(c)) {
-        out_of_memory(d);
-        return 0;
-    }
-    uint32_t at = hash_of(bits, width) & (c->capacity - 1);
-    while (c->slots[at].bytes) {
-        if (c->slots[at].bits == bits && c->slots[at].bytes == width) return c->slots[at].place;
-        at = (at + 1) & (c->capacity - 1);
-    }
-    ptx_place_of place;
-    if (!write_vector(c, bits, width, &place)) {
-        out_of_memory(d);
-        return 0;
-    }
-    c->slots[at] = (ptx_constant){.bits = bits, .place = place, .bytes = (uint8_t)width};
-    c->count++;
-    return place;
+    ptx_constant *k = find_constant(d->constants, bits, width);
+    if (k && k->place) return k->place;
+    if (!k || !write_vector(d->constants, bits, width, &k->place)) out_of_memory(d);
+    return k ? k->place : 0;
 }
 
 /* A vector whose lanes differ: found by a key that no number of 64 bits has, as its width is 3 */
 static ptx_place_of lane_vector(ptx_decoder *d, ptx_special which) {
     ptx_constants *c = d->constants;
-    ptx_place_of place;
-    if (4 * (c->count + 1) > 3 * c->capacity && !grow_table(c)) {
-        out_of_memory(d);
-        return 0;
-    }
-    uint32_t at = hash_of(which, 3) & (c->capacity - 1);
-    while (c->slots[at].bytes) {
-        if (c->slots[at].bits == which && c->slots[at].bytes == 3) return c->slots[at].place;
-        at = (at + 1) & (c->capacity - 1);
-    }
-    if (!write_vector(c, 0, 4, &place)) {
+    ptx_constant *k = find_constant(c, which, 3);
+    if (k && k->place) return k->place;
+    if (!k || !write_vector(c, 0, 4, &k->place)) {
         out_of_memory(d);
         return 0;
     }
@@ -136,10 +95,8 @@ static ptx_place_of lane_vector(ptx_decoder *d, ptx_special which) {
                     : which == PTX_SREG_lanemask_gt ? ~(lt | eq)
                                                     : ~lt;
     }
-    memcpy(c->data + (place & ~3u), values, sizeof values);
-    c->slots[at] = (ptx_constant){.bits = which, .place = place, .bytes = 3};
-    c->count++;
-    return place;
+    memcpy(c->data.items + (k->place & ~3u), values, sizeof values);
+    return k->place;
 }
 
 /* ---- scratch registers and addresses */
@@ -200,7 +157,7 @@ bool ptx_is_constant(const ptx_operand *o, uint64_t *out_bits) {
 
 static ptx_place_of register_place(ptx_decoder *d, uint32_t index, unsigned bytes) {
     const ptx_register *r = &d->function->registers[index];
-    unsigned has = ptx_types[r->type].bytes;
+    unsigned has = mr_ptx_types[r->type].bytes;
     if (has != bytes) {
         if (bytes == 0) ptx_reject(d, "register %s is no predicate", r->name);
         else if (has == 0) ptx_reject(d, "register %s is a predicate", r->name);
@@ -357,7 +314,7 @@ ptx_place_of ptx_result(ptx_decoder *d, unsigned i, unsigned bytes) {
 static ptx_place_of wide_register(ptx_decoder *d, const ptx_operand *o, unsigned least,
                                   unsigned *out_bytes) {
     const ptx_register *r = &d->function->registers[o->index];
-    unsigned has = ptx_types[r->type].bytes;
+    unsigned has = mr_ptx_types[r->type].bytes;
     if (has < least || has < 2 || has > 8) {
         ptx_reject(d, "register %s has %u bits, and here it must have at least %u", r->name,
                    8 * has, 8 * least);

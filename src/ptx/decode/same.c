@@ -1,6 +1,6 @@
 /* Registers that hold nothing of their own: a parameter of the kernel, a special register, a constant, the address of a
- * variable. Compilers load each of them into a register first. Where that is the register's only value, its uses read the
- * vector itself, and the instruction that filled it makes no code; so in short kernels a third of the codes goes.
+ * variable. Compilers load each of them into a register first. Where that is the register's only value, its uses read
+ * the vector itself, and the instruction that filled it makes no code; so in short kernels a third of the codes goes.
  *
  * The vectors in question do not change while a block runs. A copy of another register is not dropped, even if each has
  * only one instruction that writes it: in a loop the copy may be of an earlier round. */
@@ -66,7 +66,7 @@ static bool look(ptx_decoder *d, const uint8_t *writes,
 mr_status ptx_find_same(ptx_decoder *d, void (*decode)(ptx_decoder *d, uint32_t index)) {
     const ptx_function *f = d->function;
     uint8_t *writes = calloc(f->register_count + 1, 1);
-    if (!writes) return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to decode PTX");
+    if (!writes) return mr_no_memory("to decode PTX");
     for (uint32_t i = 0; i < f->instruction_count; i++) {
         ptx_visit_results(&f->instructions[i], count_write, writes);
     }

@@ -1,9 +1,9 @@
-/* Which registers share a place of the frame. PTX has a register for each value; a frame with all of them would not stay in
- * the cache. Registers of one width whose lives do not overlap share a slot: a linear scan over intervals, with lives
- * from a backward data flow over the blocks.
+/* Which registers share a place of the frame. PTX has a register for each value; a frame with all of them would not
+ * stay in the cache. Registers of one width whose lives do not overlap share a slot: a linear scan over intervals, with
+ * lives from a backward data flow over the blocks.
  *
- * Lanes may be at different places. That does no harm: each code writes only the lanes that execute it, so for each lane
- * a slot holds what the code of that lane put there. An instruction with a guard does not end a life before it. */
+ * Lanes may be at different places. That does no harm: each code writes only the lanes that execute it, so for each
+ * lane a slot holds what the code of that lane put there. An instruction with a guard does not end a life before it. */
 #include "ptx/decode/decode.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ typedef struct {
 } lives;
 
 static unsigned kind_of(const ptx_register *r) {
-    switch (ptx_types[r->type].bytes) {
+    switch (mr_ptx_types[r->type].bytes) {
     case 0: return PREDICATE;
     case 1:
     case 2: return NARROW;
@@ -145,7 +145,8 @@ static void stretch_set(lives *l, const uint64_t *set, uint32_t at) {
     }
 }
 
-/* Sources of instruction i live at 2i, results at 2i + 1: so a result may take the place of a source that ends there. */
+/* Sources of instruction i live at 2i, results at 2i + 1: so a result may take the place of a source that ends
+ * there. */
 static void intervals(lives *l) {
     for (uint32_t r = 0; r < l->f->register_count; r++) l->first[r] = UINT32_MAX;
     for (uint32_t b = 0; b < l->f->block_count; b++) {
@@ -225,10 +226,6 @@ static uint32_t scan(const start *starts, uint32_t count, const uint32_t *last, 
     return good ? slots : UINT32_MAX;
 }
 
-static mr_status no_memory(void) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to decode PTX");
-}
-
 static mr_status assign(const lives *l, start *starts, ptx_slots *out) {
     const ptx_function *f = l->f;
     uint64_t at = 0;
@@ -246,7 +243,7 @@ static mr_status assign(const lives *l, start *starts, ptx_slots *out) {
         }
         qsort(starts, count, sizeof *starts, by_start);
         uint32_t slots = scan(starts, count, l->last, out->slot);
-        if (slots == UINT32_MAX) return no_memory();
+        if (slots == UINT32_MAX) return mr_no_memory("to decode PTX");
         for (uint32_t i = 0; i < count; i++) {
             out->slot[starts[i].r] = (uint32_t)at + out->slot[starts[i].r] * kind_bytes[kind];
         }
@@ -277,7 +274,7 @@ mr_status ptx_slots_assign(const ptx_function *f, ptx_slots *out) {
     out->slot = calloc(registers, sizeof *out->slot);
     mr_status status = MR_OK;
     if (!starts || (is_small && !sets) || !l.first || !l.last || !out->slot) {
-        status = no_memory();
+        status = mr_no_memory("to decode PTX");
     } else {
         if (is_small) {
             l.in = sets, l.out = sets + set, l.uses = sets + 2 * set, l.kills = sets + 3 * set;

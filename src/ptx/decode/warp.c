@@ -61,7 +61,7 @@ static void decode_shfl(ptx_decoder *d) {
         return;
     }
     if (!ptx_needs(d, 5 + two, 1)) return;
-    if (ptx_types[ptx_type_at(d, 0)].bytes != 4) {
+    if (mr_ptx_types[ptx_type_at(d, 0)].bytes != 4) {
         ptx_refuse(d, "its type must be b32");
         return;
     }
@@ -98,7 +98,7 @@ static void decode_match(ptx_decoder *d) {
     bool sync = ptx_take(d, PTX_MOD_sync), all = ptx_take(d, PTX_MOD_all);
     bool any = ptx_take(d, PTX_MOD_any);
     if (!ptx_needs(d, 3 + two, 1)) return;
-    unsigned bytes = ptx_types[ptx_type_at(d, 0)].bytes;
+    unsigned bytes = mr_ptx_types[ptx_type_at(d, 0)].bytes;
     if (!sync || all == any || (bytes != 4 && bytes != 8)) {
         ptx_refuse(d, "it must have .sync, .all or .any, and a type of 32 or 64 bits");
         return;

@@ -1,5 +1,5 @@
-/* The body of a function: declarations, labels and instructions, in scopes that may be nested. Nesting is a counter, not
- * recursion. */
+/* The body of a function: declarations, labels and instructions, in scopes that may be nested. Nesting is a counter,
+ * not recursion. */
 #include <string.h>
 
 #include "ptx/read/reader.h"

@@ -1,5 +1,5 @@
-/* Constant expressions, by precedence climbing: PTX's operators are C's, on 64-bit integers. Real constants stand alone, with
- * or without a minus. */
+/* Constant expressions, by precedence climbing: PTX's operators are C's, on 64-bit integers. Real constants stand
+ * alone, with or without a minus. */
 #include "ptx/read/reader.h"
 
 #define SIGN_BIT ((uint64_t)1 << 63)

@@ -1,10 +1,10 @@
-/* Basic blocks, and for each one its immediate post-dominator: the first block that every path from it to the function's exit
- * comes through. There the lanes of a warp that took different ways meet again.
+/* Basic blocks, and for each one its immediate post-dominator: the first block that every path from it to the
+ * function's exit comes through. There the lanes of a warp that took different ways meet again.
  *
- * Post-dominators are the dominators of the reversed graph from the exit. They are found by the algorithm of Lengauer and
- * Tarjan with path compression, whose time is O(m log n) for any graph, however the text was made. Paths that never reach the
- * exit (into an endless loop) do not count: they must not keep lanes apart that go on. A block of such a loop has the exit as
- * its post-dominator.
+ * Post-dominators are the dominators of the reversed graph from the exit. They are found by the algorithm of Lengauer
+ * and Tarjan with path compression, whose time is O(m log n) for any graph, however the text was made. Paths that never
+ * reach the exit (into an endless loop) do not count: they must not keep lanes apart that go on. A block of such a loop
+ * has the exit as its post-dominator.
  *
  * Nothing here recurses: a function may have 100,000 blocks in a row. */
 #include <stdlib.h>
@@ -107,8 +107,9 @@ static bool link_blocks(layout *l, ptx_block *blocks, mr_region *arena) {
 
 /* ---- post-dominators */
 
-/* All arrays are by node; a node is a block, and block_count is the exit. `order` numbers the nodes as the depth-first search
- * from the exit against the edges meets them; `vertex` is its inverse. The names are those of Lengauer and Tarjan's paper. */
+/* All arrays are by node; a node is a block, and block_count is the exit. `order` numbers the nodes as the depth-first
+ * search from the exit against the edges meets them; `vertex` is its inverse. The names are those of Lengauer and
+ * Tarjan's paper. */
 typedef struct {
     const ptx_block *blocks;
     uint32_t count; /* of blocks */

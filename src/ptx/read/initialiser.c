@@ -1,11 +1,12 @@
-/* Initial values of variables: numbers, strings as they lie in memory, addresses of symbols, in braces that may be nested like
- * the array's dimensions. Only the bytes up to the last value are kept, so the size of an array costs nothing. */
+/* Initial values of variables: numbers, strings as they lie in memory, addresses of symbols, in braces that may be
+ * nested like the array's dimensions. Only the bytes up to the last value are kept, so the size of an array costs
+ * nothing. */
 #include <string.h>
 
 #include "ptx/read/reader.h"
 
-/* For all initial values of a module. The text of a compiler is longer than the bytes that it gives; braces that skip the rest of a
- * row are not. */
+/* For all initial values of a module. The text of a compiler is longer than the bytes that it gives; braces that skip
+ * the rest of a row are not. */
 #define MOST_INIT_BYTES ((uint64_t)1 << 28)
 
 typedef MR_VEC(ptx_relocation) relocations;
@@ -60,7 +61,7 @@ static uint64_t bits_of(double value, uint32_t bytes) {
 }
 
 static mr_status write_number(values *v, const ptx_literal *c) {
-    const ptx_type_info *type = &ptx_types[v->d->variable.type];
+    const ptx_type_info *type = &mr_ptx_types[v->d->variable.type];
     bool wide = v->d->variable.type == PTX_f32 || v->d->variable.type == PTX_f64;
     if (type->sort == PTX_FLOAT && wide && !(c->is_real && c->single == (type->bytes == 4)))
         return write_element(v, bits_of(as_double(c), type->bytes));
@@ -109,7 +110,7 @@ static mr_status write_address(values *v) {
     MR_TRY(read_address(v->r, &relocation));
     if (v->element != 8 && v->element != 4)
         return ptx_wrong(v->r, "an address cannot be the initial value of a `.%s`",
-                         ptx_types[v->d->variable.type].name);
+                         mr_ptx_types[v->d->variable.type].name);
     MR_TRY(add_relocation(v, &relocation));
     return write_element(v, 0);
 }
@@ -248,7 +249,7 @@ static mr_status keep(values *v) {
 }
 
 mr_status ptx_read_initialiser(ptx_reader *r, ptx_declaration *d) {
-    values v = {.r = r, .d = d, .element = ptx_types[d->variable.type].bytes};
+    values v = {.r = r, .d = d, .element = mr_ptx_types[d->variable.type].bytes};
     mr_status status = read_values(&v);
     if (!status && v.masked.parts)
         status = ptx_wrong(r, "expected all eight bytes of the masked address that begins above");

@@ -1,5 +1,5 @@
-/* One instruction: opcode, modifiers, types and operands, as they stand. Three families have operands of their own form: calls,
- * branches, and those with two results (`p|q`). */
+/* One instruction: opcode, modifiers, types and operands, as they stand. Three families have operands of their own
+ * form: calls, branches, and those with two results (`p|q`). */
 #include <stdio.h>
 #include <string.h>
 

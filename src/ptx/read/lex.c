@@ -1,6 +1,8 @@
-/* Splits PTX text into tokens. The text needs no NUL at its end and may hold any bytes: each read is checked against the end.
+/* Splits PTX text into tokens. The text needs no NUL at its end and may hold any bytes: each read is checked against
+ * the end.
  *
- * A word has no dots. `ld.global.f32` is the word `ld` and two dot tokens, so that the parser looks each part up once. */
+ * A word has no dots. `ld.global.f32` is the word `ld` and two dot tokens, so that the parser looks each part up
+ * once. */
 #include "ptx/read/lex.h"
 #include "base/number.h"
 
@@ -9,7 +11,7 @@
 
 enum { FIRST = 1, DIGIT = 2, HEX = 4, SPACE = 8 };
 
-/* Of FIRST: a letter or another character that may begin a word. */
+/* FIRST holds for a letter or another character that may begin a word. */
 static const uint8_t classes[256] = {
     ['\t'] = SPACE,
     ['\n'] = SPACE,

@@ -1,11 +1,11 @@
 /* Directives that say where code comes from, and those that say nothing to the virtual GPU.
  *
- * `.loc 2 84 3, function_name f, inlined_at 1 20 3` names a line of inlined code and the place of the call. Where the call itself
- * was inlined, its place was named by an earlier .loc with an inlined_at of its own: so each such place is remembered with
- * its outermost call, and one look gives the outermost call of any depth.
+ * `.loc 2 84 3, function_name f, inlined_at 1 20 3` names a line of inlined code and the place of the call. Where the
+ * call itself was inlined, its place was named by an earlier .loc with an inlined_at of its own: so each such place is
+ * remembered with its outermost call, and one look gives the outermost call of any depth.
  *
- * Only nvcc and NVRTC write inlined_at. clang names a line of a header and no call; there the last line before it that is of the
- * function's own file counts as the call. */
+ * Only nvcc and NVRTC write inlined_at. clang names a line of a header and no call; there the last line before it that
+ * is of the function's own file counts as the call. */
 #include <string.h>
 
 #include "ptx/read/reader.h"
@@ -29,29 +29,28 @@ static uint64_t key_of(const location *l) {
 
 /* Sets the outer place of a place that was inlined at `call`. */
 static mr_status set_outer(ptx_reader *r, const location *call, ptx_place *place) {
-    uint32_t caller;
+    const uint32_t *caller = mr_map_find(&r->inlined, key_of(call));
     place->outer_file = call->file;
     place->outer_line = (uint32_t)call->line;
     place->outer_column = (uint32_t)call->column;
-    if (!ptx_map_find(&r->inlined, key_of(call), &caller) || caller == UINT32_MAX) return MR_OK;
-    place->outer_file = r->callers.items[caller].outer_file;
-    place->outer_line = r->callers.items[caller].outer_line;
-    place->outer_column = r->callers.items[caller].outer_column;
+    if (!caller || *caller == UINT32_MAX) return MR_OK;
+    place->outer_file = r->callers.items[*caller].outer_file;
+    place->outer_line = r->callers.items[*caller].outer_line;
+    place->outer_column = r->callers.items[*caller].outer_column;
     return MR_OK;
 }
 
 static mr_status remember(ptx_reader *r, const location *at, const ptx_place *place) {
     uint32_t caller = (uint32_t)r->callers.count;
-    return mr_vec_push(&r->callers, *place) && ptx_map_put(&r->inlined, key_of(at), caller)
+    return mr_vec_push(&r->callers, *place) && mr_map_put(&r->inlined, key_of(at), caller)
                ? MR_OK
                : ptx_no_memory(r);
 }
 
 /* The same place is now code that was not inlined. */
 static void forget(ptx_reader *r, const location *at) {
-    uint32_t caller;
-    if (ptx_map_find(&r->inlined, key_of(at), &caller))
-        ptx_map_put(&r->inlined, key_of(at), UINT32_MAX);
+    uint32_t *caller = mr_map_find(&r->inlined, key_of(at));
+    if (caller) *caller = UINT32_MAX;
 }
 
 static bool at_word(const ptx_reader *r, const char *word) {

@@ -3,6 +3,7 @@
 #ifndef MR_PTX_READ_NAMES_H
 #define MR_PTX_READ_NAMES_H
 
+#include "base/map.h"
 #include "base/region.h"
 #include "base/vec.h"
 #include "ptx/read/tree.h"
@@ -39,7 +40,7 @@ typedef struct {
 
 typedef struct {
     const char *text; /* in the arena, terminated */
-    uint32_t size, hash;
+    uint32_t size;
     uint8_t opcode, modifier, type; /* of the same spelling, 0: none */
     int16_t special;                /* -1: none */
     int32_t binding;                /* the innermost one, -1: none */
@@ -54,25 +55,12 @@ typedef struct {
     ptx_type type;
 } ptx_range;
 
-/* From 64-bit keys to 32-bit values. Zeroed at first. */
-typedef struct {
-    struct {
-        uint64_t key;
-        uint32_t value;
-        bool used;
-    } * slots;
-    size_t capacity, count;
-} ptx_map;
-
-bool ptx_map_find(const ptx_map *map, uint64_t key, uint32_t *out_value);
-bool ptx_map_put(ptx_map *map, uint64_t key, uint32_t value); /* false: no memory */
-void ptx_map_free(ptx_map *map);
+typedef MR_MAP(uint32_t) ptx_map;
 
 typedef struct {
     mr_region *arena;
     MR_VEC(ptx_name_record) records;
-    ptx_name *slots; /* PTX_NO_NAME: empty */
-    size_t capacity;
+    MR_MAP(ptx_name) by_text; /* by its hash */
     MR_VEC(ptx_binding) bindings;
     MR_VEC(ptx_range) ranges;
     ptx_map range_registers; /* range and number -> register */

@@ -245,8 +245,8 @@ static mr_status make_tree(ptx_reader *r, ptx_tree *out) {
 
 static void free_reader(ptx_reader *r) {
     ptx_names_free(&r->names);
-    ptx_map_free(&r->file_indices);
-    ptx_map_free(&r->inlined);
+    mr_map_free(&r->file_indices);
+    mr_map_free(&r->inlined);
     mr_vec_free(&r->files);
     mr_vec_free(&r->callers);
     mr_vec_free(&r->variables);
@@ -271,7 +271,7 @@ mr_status ptx_read(const char *text, size_t size, const char *name, ptx_tree *ou
     if (!arena || !r) {
         free(arena);
         free(r);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "there is no memory left to read %s", name);
+        return mr_no_memory("to read %s", name);
     }
     r->name = name;
     r->lexer = (ptx_lexer){text, text + size, 1};

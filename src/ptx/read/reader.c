@@ -58,7 +58,7 @@ mr_status ptx_pardon(ptx_reader *r, mr_status error, const char **problem) {
 }
 
 mr_status ptx_no_memory(ptx_reader *r) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "there is no memory left to read %s", r->name);
+    return mr_no_memory("to read %s", r->name);
 }
 
 const char *ptx_shown(const char *text, size_t size, char out[PTX_SHOWN]) {
@@ -145,9 +145,10 @@ const void *ptx_copy(ptx_reader *r, const void *items, size_t count, size_t size
 /* ---- files */
 
 mr_status ptx_file_index(ptx_reader *r, uint64_t number, uint32_t *out_index) {
-    if (ptx_map_find(&r->file_indices, number, out_index)) return MR_OK;
-    *out_index = (uint32_t)r->files.count;
-    if (!mr_vec_push(&r->files, NULL) || !ptx_map_put(&r->file_indices, number, *out_index))
+    const uint32_t *known = mr_map_find(&r->file_indices, number);
+    *out_index = known ? *known : (uint32_t)r->files.count;
+    if (known) return MR_OK;
+    if (!mr_vec_push(&r->files, NULL) || !mr_map_put(&r->file_indices, number, *out_index))
         return ptx_no_memory(r);
     return MR_OK;
 }

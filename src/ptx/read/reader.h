@@ -36,7 +36,7 @@ typedef struct {
 /* `{ ... }` in a function. */
 typedef struct {
     size_t first_binding, first_use; /* counts when it began */
-} ptx_scope;
+} ptx_braces;
 
 /* The function whose body is being read. The arrays are copied to the arena at its end, and used again. */
 typedef struct {
@@ -46,7 +46,7 @@ typedef struct {
     MR_VEC(ptx_targets) targets;
     MR_VEC(ptx_signature) prototypes;
     MR_VEC(ptx_label_use) label_uses;
-    ptx_scope scopes[PTX_DEEPEST];
+    ptx_braces scopes[PTX_DEEPEST];
     ptx_place first_place; /* of the first .loc */
     ptx_place own_place;   /* of the last .loc that is of the same file and not of inlined code */
 } ptx_body;

@@ -1,12 +1,12 @@
 /* Scopes: what a name stands for at a place of the text.
  *
- * The bindings in force form a stack, and a name's record points to its innermost one; a scope that ends takes its part of
- * the stack away and lets the hidden bindings show again. Two things do not fit into the stack:
+ * The bindings in force form a stack, and a name's record points to its innermost one; a scope that ends takes its part
+ * of the stack away and lets the hidden bindings show again. Two things do not fit into the stack:
  *
- * - Labels may be used before they stand. So uses are kept in a list and looked up when their scope ends: in this scope first,
- *   then in the outer ones.
- * - `.reg .b32 %r<100>` declares %r0 to %r99. No register is made before its first use; a map from (range, number) holds
- *   those that there are, so that a register made in an inner scope is still the same one after it. */
+ * - Labels may be used before they stand. So uses are kept in a list and looked up when their scope ends: in this scope
+ *   first, then in the outer ones.
+ * - `.reg .b32 %r<100>` declares %r0 to %r99. No register is made before its first use; a map from (range, number)
+ *   holds those that there are, so that a register made in an inner scope is still the same one after it. */
 #include <string.h>
 
 #include "ptx/read/reader.h"
@@ -63,11 +63,12 @@ static bool split(const ptx_reader *r, ptx_name name, uint32_t *out_range, uint3
 static mr_status register_of(ptx_reader *r, ptx_name name, uint32_t range, uint32_t number,
                              uint32_t *out_index) {
     uint64_t key = (uint64_t)range << 32 | number;
-    if (!ptx_map_find(&r->names.range_registers, key, out_index)) {
-        *out_index = (uint32_t)r->body.registers.count;
+    const uint32_t *known = mr_map_find(&r->names.range_registers, key);
+    *out_index = known ? *known : (uint32_t)r->body.registers.count;
+    if (!known) {
         ptx_register made = {ptx_record(r, name)->text, r->names.ranges.items[range].type};
         if (!mr_vec_push(&r->body.registers, made) ||
-            !ptx_map_put(&r->names.range_registers, key, *out_index))
+            !mr_map_put(&r->names.range_registers, key, *out_index))
             return ptx_no_memory(r);
     }
     ptx_record(r, name)->range = range + 1;
@@ -131,12 +132,12 @@ static mr_status resolve_labels(ptx_reader *r, size_t first_use) {
 mr_status ptx_open_scope(ptx_reader *r) {
     if (r->depth == PTX_DEEPEST)
         return ptx_wrong(r, "scopes are nested more than %d deep", PTX_DEEPEST);
-    r->body.scopes[r->depth++] = (ptx_scope){r->names.bindings.count, r->body.label_uses.count};
+    r->body.scopes[r->depth++] = (ptx_braces){r->names.bindings.count, r->body.label_uses.count};
     return MR_OK;
 }
 
 mr_status ptx_close_scope(ptx_reader *r) {
-    ptx_scope scope = r->body.scopes[r->depth - 1];
+    ptx_braces scope = r->body.scopes[r->depth - 1];
     MR_TRY(resolve_labels(r, scope.first_use));
     ptx_unbind(r, scope.first_binding);
     r->depth--;

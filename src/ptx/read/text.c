@@ -7,9 +7,9 @@
 #include "base/text.h"
 #include "ptx/read/tree.h"
 
-const ptx_type_info ptx_types[PTX_TYPE_COUNT] = {{"no type", 0, PTX_BITS},
+const ptx_type_info mr_ptx_types[PTX_TYPE_COUNT] = {{"no type", 0, PTX_BITS},
 #define X(name, bytes, sort) {#name, bytes, PTX_##sort},
-                                                 PTX_TYPES(X)
+                                                    PTX_TYPES(X)
 #undef X
 };
 
@@ -178,7 +178,7 @@ const char *ptx_instruction_text(const ptx_tree *tree, const ptx_function *f,
     if (i->guard >= 0) put(&t, "@%s%s ", i->guard_negated ? "!" : "", f->registers[i->guard].name);
     put(&t, "%s", ptx_opcode_names[i->opcode]);
     for (int k = 0; k < i->modifier_count; k++) put(&t, ".%s", ptx_modifier_names[i->modifiers[k]]);
-    for (int k = 0; k < i->type_count; k++) put(&t, ".%s", ptx_types[i->types[k]].name);
+    for (int k = 0; k < i->type_count; k++) put(&t, ".%s", mr_ptx_types[i->types[k]].name);
     if (i->operand_count) put(&t, " ");
     if (i->opcode == PTX_OP_call) put_call(&t, i);
     else put_operands(&t, i);

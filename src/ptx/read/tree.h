@@ -1,5 +1,5 @@
-/* A PTX module as the reader (read.c) gives it: names resolved, scopes flattened, control flow known. Everything that comes
- * after it (decode, inference of accesses) works on this and never looks at text again.
+/* A PTX module as the reader (read.c) gives it: names resolved, scopes flattened, control flow known. Everything that
+ * comes after it (decode, inference of accesses) works on this and never looks at text again.
  *
  * All of it lives in one arena, which goes with the module. Nothing changes after reading. */
 #ifndef MR_PTX_READ_TREE_H
@@ -43,7 +43,7 @@ typedef struct {
     uint8_t bytes;    /* 0: a predicate */
     ptx_sort sort;
 } ptx_type_info;
-extern const ptx_type_info ptx_types[PTX_TYPE_COUNT];
+extern const ptx_type_info mr_ptx_types[PTX_TYPE_COUNT];
 
 typedef enum {
 #define X(name, bytes) PTX_SREG_##name,
@@ -71,7 +71,9 @@ typedef enum {
     PTX_SHARED,
     PTX_LOCAL,
     PTX_CONST,
-    PTX_PARAM, /* of the kernel; in a device function its own parameters, and those of the calls that it makes */
+    /* of the kernel; in a device function its own parameters, and those of the calls that it
+     * makes */
+    PTX_PARAM,
 } ptx_space;
 
 /* Where an instruction comes from. `file` indexes module->files, 0: unknown. For code that was inlined, `line` is the
@@ -103,8 +105,8 @@ typedef struct {
     uint64_t bytes; /* all of it; 0: .extern .shared x[], whose size the launch gives */
     uint64_t count; /* elements, rows and columns multiplied; 1: no array */
     bool is_extern, is_visible, is_managed;
-    const uint8_t
-        *init; /* the first `init_bytes` of its bytes; the others are zeros. NULL: all are */
+    /* the first `init_bytes` of its bytes; the others are zeros. NULL: all are */
+    const uint8_t *init;
     uint64_t init_bytes;
     const ptx_relocation *relocations;
     uint32_t relocation_count;
@@ -125,7 +127,8 @@ typedef enum {
     PTX_LOCAL_VARIABLE, /* index: of the function's variables (.local, .shared, .param); offset */
     PTX_PARAMETER,      /* index: of the function's parameters, then of its results; offset */
     PTX_FUNCTION,       /* index: of the module's functions */
-    PTX_LABEL, /* index: of the instruction that it stands before (may be instruction_count: the end) */
+    /* index: of the instruction that it stands before (may be instruction_count: the end) */
+    PTX_LABEL,
     PTX_TARGETS,   /* index: of the function's target lists (brx.idx) */
     PTX_PROTOTYPE, /* index: of the function's prototypes (indirect call) */
     PTX_SINK,      /* `_` */
@@ -197,7 +200,8 @@ typedef struct {
     bool is_entry, is_visible, is_weak;
     bool is_defined; /* false: only declared (vprintf, __assertfail, malloc, free) */
     bool never_returns;
-    /* What of it is not covered, as a sentence with its line; then its body is empty. NULL: nothing that the reader sees. */
+    /* What of it is not covered, as a sentence with its line; then its body is empty. NULL: nothing that the reader
+     * sees. */
     const char *problem;
     ptx_signature signature;
     uint32_t max_threads[3];    /* .maxntid; 0: not given */

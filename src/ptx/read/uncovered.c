@@ -1,5 +1,5 @@
-/* The parts of PTX that the virtual GPU leaves out, by their words: so that an error can say what the kernel uses, rather than
- * only which word was not known. */
+/* The parts of PTX that the virtual GPU leaves out, by their words: so that an error can say what the kernel uses,
+ * rather than only which word was not known. */
 #include <string.h>
 
 #include "ptx/read/reader.h"

@@ -94,7 +94,7 @@ mr_status ptx_read_attributes(ptx_reader *r, ptx_space space, ptx_declaration *o
 
 /* Sets `count` and `bytes`, for a first dimension that is known. */
 static mr_status measure(ptx_reader *r, ptx_declaration *d) {
-    uint64_t count = d->vector, element = ptx_types[d->variable.type].bytes;
+    uint64_t count = d->vector, element = mr_ptx_types[d->variable.type].bytes;
     for (uint32_t i = 0; i < d->dimension_count; i++) {
         if (d->dimensions[i] && count > LARGEST_VARIABLE / element / d->dimensions[i])
             return ptx_wrong(r, "the array `%.200s` is larger than 2^60 bytes", d->variable.name);
@@ -133,7 +133,7 @@ mr_status ptx_read_declarator(ptx_reader *r, const ptx_declaration *attributes,
     v->name = ptx_record(r, out->name)->text;
     MR_TRY(read_dimensions(r, out));
     MR_TRY(measure(r, out));
-    if (!v->align) v->align = ptx_types[v->type].bytes * out->vector;
+    if (!v->align) v->align = mr_ptx_types[v->type].bytes * out->vector;
     return MR_OK;
 }
 

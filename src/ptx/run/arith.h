@@ -1,6 +1,6 @@
-/* The arithmetic of one lane, as PTX defines it where C does not: shifts and divisions with any operands, conversions of any
- * value, NaN with one pattern of bits. No function here branches on its operands where it can be helped, so that a loop
- * over the lanes becomes vectors; the loops must not be compiled with contraction of a * b + c. */
+/* The arithmetic of one lane, as PTX defines it where C does not: shifts and divisions with any operands, conversions
+ * of any value, NaN with one pattern of bits. No function here branches on its operands where it can be helped, so that
+ * a loop over the lanes becomes vectors; the loops must not be compiled with contraction of a * b + c. */
 #ifndef MR_PTX_RUN_ARITH_H
 #define MR_PTX_RUN_ARITH_H
 
@@ -295,8 +295,8 @@ MR_INLINE double ptx_copysign_64(double sign, double x) {
     return mr_from_bits_f64((mr_bits_f64(sign) & top) | (mr_bits_f64(x) & ~top));
 }
 
-/* The approximate functions compute in double and round once: closer than PTX asks for, the same on every machine. Adding
- * and subtracting the constant rounds to an integer, which then stands in the low bits. */
+/* The approximate functions compute in double and round once: closer than PTX asks for, the same on every machine.
+ * Adding and subtracting the constant rounds to an integer, which then stands in the low bits. */
 #define PTX_ROUND_64 0x1.8p52
 
 MR_INLINE double ptx_exp2(double x) { /* relative error below 2^-31 for x in [-1000, 1000] */
@@ -393,7 +393,8 @@ MR_INLINE double ptx_upper(double a) {
     return a != a ? a : mr_from_bits_f64(bits & 0xffffffff00000000u);
 }
 
-/* To integers, as cvt has it: rounded towards zero, clamped; NaN to 0, or to the top bit alone where one side has 64 bits. */
+/* To integers, as cvt has it: rounded towards zero, clamped; NaN to 0, or to the top bit alone where one side has 64
+ * bits. */
 MR_INLINE int32_t ptx_s32_of_f32(float a) {
     float bounded = a > -0x1p31f ? a : -0x1p31f;
     bounded = bounded < 0x1p31f ? bounded : 0.0f;

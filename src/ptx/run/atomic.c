@@ -74,7 +74,7 @@ static const struct {
     ptx_atom *atom;
 } rows[] = {
 #define ROW(operation, type, name) {PTX_MOD_##operation, PTX_##type, name},
-#define BITS(operation)            ROW(operation, b32, operation##_32) ROW(operation, b64, operation##_64)
+#define BITS(op)                   ROW(op, b32, op##_32) ROW(op, b64, op##_64)
     BITS(and) BITS(or) BITS(xor) BITS(exch) BITS(cas) ROW(cas, b16, cas_16) ROW(exch, b16, exch_16)
         ROW(add, u32, add_32) ROW(add, s32, add_32) ROW(add, u64, add_64) ROW(add, s64, add_64)
             ROW(add, f32, add_f32) ROW(add, f64, add_f64) ROW(add, f16, add_f16)
@@ -96,10 +96,10 @@ ptx_atom *ptx_find_atom(ptx_modifier operation, ptx_type type) {
                       operation == PTX_MOD_xor || operation == PTX_MOD_exch ||
                       operation == PTX_MOD_cas;
     if (!is_bitwise) return NULL;
-    ptx_type plain = ptx_types[type].bytes == 2   ? PTX_b16
-                     : ptx_types[type].bytes == 4 ? PTX_b32
-                                                  : PTX_b64;
-    return plain == type || ptx_types[type].bytes > 8 ? NULL : ptx_find_atom(operation, plain);
+    ptx_type plain = mr_ptx_types[type].bytes == 2   ? PTX_b16
+                     : mr_ptx_types[type].bytes == 4 ? PTX_b32
+                                                     : PTX_b64;
+    return plain == type || mr_ptx_types[type].bytes > 8 ? NULL : ptx_find_atom(operation, plain);
 }
 
 static uint64_t lane_value(const ptx_warp *warp, ptx_place_of operand, unsigned bytes, unsigned i) {

@@ -1,4 +1,5 @@
-/* Barriers: see barrier.h. Threads are counted, as on devices since Volta; a thread that has exited is not waited for. */
+/* Barriers: see barrier.h. Threads are counted, as on devices since Volta; a thread that has exited is not waited
+ * for. */
 #include "ptx/run/barrier.h"
 
 #include <stdio.h>

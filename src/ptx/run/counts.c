@@ -71,8 +71,8 @@ static unsigned pieces(const uint64_t *first, unsigned count, uint32_t bytes, ui
     return found;
 }
 
-/* Passes over shared memory: 32 banks of 4 bytes give one word each. Lanes with more than 4 bytes take turns: halves of the
- * warp, or quarters. */
+/* Passes over shared memory: 32 banks of 4 bytes give one word each. Lanes with more than 4 bytes take turns: halves of
+ * the warp, or quarters. */
 static unsigned wavefronts(const uint64_t *first, unsigned count, uint32_t bytes) {
     unsigned per_pass = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8, total = 0;
     for (unsigned begin = 0; begin < count; begin += per_pass) {
@@ -110,7 +110,8 @@ static void count_together(mr_ptx_counts *c, ptx_space space, uint64_t first, ui
     }
 }
 
-/* One of the lanes that change the same address does so in a pass; a warp whose lanes all change one address adds up first. */
+/* One of the lanes that change the same address does so in a pass; a warp whose lanes all change one address adds up
+ * first. */
 static void count_atomics(ptx_counts *counts, const uint64_t *first, unsigned count, bool is_one) {
     for (unsigned i = 0; i < count; i++) {
         uint64_t sector = first[i] / 32;

@@ -1,5 +1,5 @@
-/* Global and constant memory: found through the caller (mr_ptx_memory.find). Each access keeps the range that it found last,
- * so that the usual one costs one comparison for all lanes. Easiest to break: other threads run other blocks, so
+/* Global and constant memory: found through the caller (mr_ptx_memory.find). Each access keeps the range that it found
+ * last, so that the usual one costs one comparison for all lanes. Easiest to break: other threads run other blocks, so
  * nothing here is changed that belongs to the launch, except bits of `unset`, atomically. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* f16 and bf16 in one lane. Arithmetic computes in f64 and rounds once: sums of f16 and all products are exact there, and what is
- * not is rounded twice without harm, as f64 has more than twice the digits and two; only fma needs more care. */
+/* f16 and bf16 in one lane. Arithmetic computes in f64 and rounds once: sums of f16 and all products are exact there,
+ * and what is not is rounded twice without harm, as f64 has more than twice the digits and two; only fma needs more
+ * care. */
 #ifndef MR_PTX_RUN_HALF_H
 #define MR_PTX_RUN_HALF_H
 
@@ -26,7 +27,8 @@ MR_INLINE uint32_t ptx_f32_of_bf16(uint16_t h) {
     return (h & 0x7fff) > 0x7f80 ? 0x7fffffff : (uint32_t)h << 16;
 }
 
-/* Rounds once. NaN: all ones but the sign. `finite`: an overflow becomes the largest number. The bits begin at bit 0. */
+/* Rounds once. NaN: all ones but the sign. `finite`: an overflow becomes the largest number. The bits begin at bit
+ * 0. */
 MR_INLINE uint32_t ptx_narrow(double x, ptx_format format, ptx_rounding rounding, bool finite) {
     int bias = (1 << (format.exponent_bits - 1)) - 1, digits = format.fraction_bits;
     uint32_t infinity = ((1u << format.exponent_bits) - 1) << digits;

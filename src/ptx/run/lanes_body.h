@@ -151,9 +151,9 @@ PTX_LANES_4(X)
 
 /* ---- loads and stores
  *
- * The usual case, with nobody who counts: all bytes lie in the range that the access found last (or in shared memory), and
- * all of them are written. Then they are reached here; everything else is the matter of ptx_run_load and ptx_run_store,
- * which do the same step by step. */
+ * The usual case, with nobody who counts: all bytes lie in the range that the access found last (or in shared memory),
+ * and all of them are written. Then they are reached here; everything else is the matter of ptx_run_load and
+ * ptx_run_store, which do the same step by step. */
 
 typedef struct {
     char *host;     /* of offset 0 */
@@ -216,8 +216,9 @@ static __attribute__((noinline)) void tell_together(ptx_warp *warp, const ptx_co
     }                                                                                              \
     if (outside) goto slow;
 
-/* All lanes in a row, or all at one place: one comparison with the window, and `there` is where lane 0 is. An offset in the
- * window is below 2^63, and in shared memory below 2^32; so what begins in it and does not end beyond it does not wrap. */
+/* All lanes in a row, or all at one place: one comparison with the window, and `there` is where lane 0 is. An offset in
+ * the window is below 2^63, and in shared memory below 2^32; so what begins in it and does not end beyond it does not
+ * wrap. */
 #define FIND_TOGETHER(T, A)                                                                        \
     const A *lanes = PTX_AT(const A, warp, code->a);                                               \
     A apart = mask == PTX_ALL ? 0 : 1, unequal = apart;                                            \

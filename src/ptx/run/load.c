@@ -237,7 +237,8 @@ const ptx_code *ptx_run_copy_wait(ptx_warp *warp, const ptx_code *code, uint32_t
     return code + 1;
 }
 
-/* d: how many bytes are copied (a number), c: how many of them come from memory, the rest being zeros, or PTX_NO_PART */
+/* d: how many bytes are copied (a number), c: how many of them come from memory, the rest being zeros, or
+ * PTX_NO_PART */
 const ptx_code *ptx_run_copy_async(ptx_warp *warp, const ptx_code *code, uint32_t mask) {
     const ptx_memory_code *to = code->memory, *from = to + 1;
     ptx_reach there, here;

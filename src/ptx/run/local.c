@@ -1,5 +1,5 @@
-/* Local memory of a warp: the lanes' copies of the same 16 bytes are neighbours, and an aligned access never crosses them.
- * Each lane sees addresses from 0 on, of which its frames have taken the first ones. */
+/* Local memory of a warp: the lanes' copies of the same 16 bytes are neighbours, and an aligned access never crosses
+ * them. Each lane sees addresses from 0 on, of which its frames have taken the first ones. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ bool ptx_local_grow(ptx_warp *warp, const ptx_code *code, uint32_t mask, uint64_
                   warp->frame->depth, limit);
         return false;
     }
-    /* What the kernel needs from its start is known; only calls make it grow. */
+    /* The size that the kernel needs from its start is known; only calls make it grow. */
     uint64_t capacity = (bytes + 63) / 64 * 64;
     if (warp->local_capacity && capacity < 2 * (uint64_t)warp->local_capacity)
         capacity = 2 * (uint64_t)warp->local_capacity;

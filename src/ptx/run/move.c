@@ -14,13 +14,6 @@ const ptx_code *ptx_run_local_address(ptx_warp *warp, const ptx_code *code, uint
     return code + 1;
 }
 
-const ptx_code *ptx_run_add_address(ptx_warp *warp, const ptx_code *code, uint32_t mask) {
-    const ptx_u64 *a = PTX_AT(const ptx_u64, warp, code->a);
-    ptx_u64 *d = PTX_AT(ptx_u64, warp, code->d);
-    for (unsigned i = 0; i < PTX_LANES; i++) d[i] = mask >> i & 1 ? a[i] + code->bits : d[i];
-    return code + 1;
-}
-
 const ptx_code *ptx_run_isspacep(ptx_warp *warp, const ptx_code *code, uint32_t mask) {
     const ptx_u64 *a = PTX_AT(const ptx_u64, warp, code->a);
     uint32_t found = 0;
@@ -70,5 +63,4 @@ X(not, ~a)
 X(and, a &b)
 X(or, a | b)
 X(xor, a ^ b)
-X(and_not, a & ~b)
 #undef X

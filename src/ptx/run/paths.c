@@ -7,8 +7,8 @@
 #include "ptx/run/fault.h"
 #include "ptx/run/memory.h"
 
-/* A path that waits for lanes of its own warp may wait for ones that wait at a join for it. After so many pauses in a row
- * they go on without it. */
+/* A path that waits for lanes of its own warp may wait for ones that wait at a join for it. After so many pauses in a
+ * row they go on without it. */
 #define PATIENCE      64
 #define IDLE_PATIENCE 2 /* where it is known that the path only waits */
 
@@ -43,7 +43,7 @@ ptx_frame *ptx_frame_take(ptx_run_state *run, const ptx_routine *routine) {
     return frame;
 }
 
-void ptx_frame_give(ptx_run_state *run, ptx_frame *frame) {
+static void give_frame(ptx_run_state *run, ptx_frame *frame) {
     ptx_frame **list = &run->free_frames[frame->routine - run->module->routines];
     frame->next_free = *list;
     *list = frame;
@@ -69,7 +69,7 @@ static ptx_join *take_join(ptx_warp *warp) {
 }
 
 static void give_join(ptx_warp *warp, ptx_join *join) {
-    if (join->callee) ptx_frame_give(warp->run, join->callee);
+    if (join->callee) give_frame(warp->run, join->callee);
     join->outer = warp->run->free_joins;
     warp->run->free_joins = join;
 }
@@ -327,7 +327,7 @@ static bool run_together(ptx_warp *warp) {
     return false;
 }
 
-/* What comes behind the join is the thread's end. */
+/* Behind the join comes the thread's end. */
 static bool is_end(const ptx_join *join) {
     const ptx_instruction *next = join->code->source;
     if (!next || join->frame->caller) return false;
@@ -353,7 +353,8 @@ static bool release_early(ptx_warp *warp, bool to_end) {
     return false;
 }
 
-/* With checks: lanes of a warp that wait at a barrier of the block, while others of it wait behind the branch for them. */
+/* With checks: lanes of a warp that wait at a barrier of the block, while others of it wait behind the branch for
+ * them. */
 static bool fail_divergent_barrier(ptx_warp *warp) {
     if (!warp->run->checks) return false;
     for (uint32_t i = 0; i < warp->path_count; i++) {
@@ -434,10 +435,6 @@ void ptx_unite_with_active(ptx_warp *warp, const ptx_code *code) {
         warp->active |= other->mask;
         drop_path(warp, k);
     }
-}
-
-void ptx_paths_forget(ptx_warp *warp) {
-    warp->path_count = 0; /* joins and frames go with the run */
 }
 
 bool ptx_lose_patience(ptx_warp *warp) {

@@ -1,4 +1,5 @@
-/* The profile of a launch: sums of the counts of its runs, by instruction, by line and by kind of work. See profile.h. */
+/* The profile of a launch: sums of the counts of its runs, by instruction, by line and by kind of work. See
+ * profile.h. */
 #include "ptx/run/counts.h"
 #include "ptx/run/runs.h"
 #include "ptx/run/waits.h"
@@ -9,7 +10,7 @@
 
 /* ---- kinds of work */
 
-const char *ptx_class_text(ptx_class which) {
+const char *mr_ptx_class_text(ptx_class which) {
     static const char *const texts[] = {
 #define X(name, text) text,
         PTX_CLASSES(X)
@@ -38,7 +39,7 @@ static ptx_class class_of_type(const ptx_instruction *i) {
     }
 }
 
-ptx_class ptx_class_of(const ptx_instruction *i) {
+static ptx_class class_of(const ptx_instruction *i) {
     switch ((ptx_opcode)i->opcode) {
     case PTX_OP_ld:
     case PTX_OP_ldu:
@@ -214,7 +215,7 @@ typedef struct {
 } class_sum;
 static void add_class(void *context, const ptx_instruction *i, const mr_ptx_counts *counts) {
     class_sum *s = context;
-    if (ptx_class_of(i) == s->which) add(s->sum, counts);
+    if (class_of(i) == s->which) add(s->sum, counts);
 }
 
 void mr_ptx_profile_class(const mr_ptx_profile *p, ptx_class which, mr_ptx_counts *out) {
@@ -233,7 +234,7 @@ typedef struct {
 } move_sum;
 static void add_move(void *context, const ptx_instruction *i, const mr_ptx_counts *counts) {
     move_sum *s = context;
-    if (ptx_class_of(i) != s->which) return;
+    if (class_of(i) != s->which) return;
     if (is_load(i)) add(s->loads, counts);
     if (i->opcode == PTX_OP_st) add(s->stores, counts);
 }
@@ -250,7 +251,7 @@ typedef struct {
     uint32_t count, most;
 } line_list;
 static void add_to_line(mr_ptx_line *line, const ptx_instruction *i, const mr_ptx_counts *counts) {
-    bool is_constant = ptx_class_of(i) == PTX_CLASS_CONSTANT; /* parameters, above all */
+    bool is_constant = class_of(i) == PTX_CLASS_CONSTANT; /* parameters, above all */
     add(&line->counts, counts);
     if (is_load(i) && !is_constant) add(&line->loads, counts);
     if (i->opcode == PTX_OP_st && !is_constant) add(&line->stores, counts);
@@ -314,7 +315,7 @@ static bool is_arrival(const ptx_instruction *i, const mr_ptx_counts *counts) {
 
 static void add_course(void *context, const ptx_instruction *i, const mr_ptx_counts *counts) {
     course *c = context;
-    ptx_class which = ptx_class_of(i);
+    ptx_class which = class_of(i);
     c->sum->instructions += counts->executed;
     c->sum->warp_operations += which == PTX_CLASS_WARP ? counts->executed : 0;
     c->sum->arrivals += is_arrival(i, counts) ? counts->executed : 0;
@@ -348,10 +349,10 @@ bool mr_ptx_profile_course(const mr_ptx_profile *p, mr_ptx_course *out) {
 
 static uint64_t bytes_of(const ptx_instruction *i) {
     bool moves = i->opcode == PTX_OP_ld || i->opcode == PTX_OP_st;
-    if (!moves || ptx_class_of(i) != PTX_CLASS_GLOBAL || !i->type_count) return 0;
+    if (!moves || class_of(i) != PTX_CLASS_GLOBAL || !i->type_count) return 0;
     const ptx_operand *value = &i->operands[i->opcode == PTX_OP_ld ? 0 : 1];
     uint64_t count = value->kind == PTX_LIST ? value->count : 1;
-    return count * ptx_types[i->types[i->type_count - 1]].bytes;
+    return count * mr_ptx_types[i->types[i->type_count - 1]].bytes;
 }
 
 /* Blocks from the target of a jump back to where it starts. */

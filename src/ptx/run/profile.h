@@ -1,5 +1,6 @@
-/* What a launch executed, by decoded instruction: how often warps did, with how many lanes, and what its accesses of memory
- * cost on a device. Each run counts for itself; at its end the counts are added to the launch's profile, under a lock. */
+/* What a launch executed, by decoded instruction: how often warps did, with how many lanes, and what its accesses of
+ * memory cost on a device. Each run counts for itself; at its end the counts are added to the launch's profile, under a
+ * lock. */
 #ifndef MR_PTX_RUN_PROFILE_H
 #define MR_PTX_RUN_PROFILE_H
 
@@ -22,8 +23,7 @@ typedef enum {
 #undef X
         PTX_CLASS_COUNT
 } ptx_class;
-const char *ptx_class_text(ptx_class which);
-ptx_class ptx_class_of(const ptx_instruction *instruction);
+const char *mr_ptx_class_text(ptx_class which);
 
 typedef struct {
     uint64_t warps;    /* how often a warp issued it, also with a guard that no lane passes */
@@ -33,14 +33,14 @@ typedef struct {
     uint64_t cached, banked; /* of them: to global memory, which has sectors; to shared memory */
     uint64_t sectors;        /* of 32 bytes in global or local memory, added up over requests */
     uint64_t least;          /* sectors that the bytes accessed would need at least */
-    uint64_t
-        lines; /* of 128 bytes in global or local memory: passes of the L1 cache, 1 a request at best */
+    /* of 128 bytes in global or local memory: passes of the L1 cache, 1 a request at best */
+    uint64_t lines;
     uint64_t wavefronts; /* shared memory: passes, 1 a request without conflicts of banks */
     uint64_t bytes;      /* that lanes accessed */
 } mr_ptx_counts;
 
-/* Whether a block is counted: the first ones of a kernel, and then one of each group, spread over the group by a hash. So
- * the choice is always the same, and follows no pattern of the grid. */
+/* Whether a block is counted: the first ones of a kernel, and then one of each group, spread over the group by a hash.
+ * So the choice is always the same, and follows no pattern of the grid. */
 bool mr_ptx_block_is_counted(const mr_ptx_launch *launch, uint64_t block);
 
 mr_ptx_profile *mr_ptx_profile_create(const mr_ptx_module *module); /* NULL: memory is out */
@@ -72,16 +72,16 @@ typedef struct {
     uint64_t instructions;
     uint64_t memory_waits, shared_waits; /* for groups of loads (waits.h) */
     uint64_t warp_operations, barriers;
-    uint64_t
-        arrivals; /* releases towards the device by one thread, for which the others of its block wait */
+    /* releases towards the device by one thread, for which the others of its block wait */
+    uint64_t arrivals;
     double sleep_ns; /* nanosleep */
-    uint64_t
-        hottest_cells; /* passes of atomic operations over the part of memory that has most of them */
+    /* passes of atomic operations over the part of memory that has most of them */
+    uint64_t hottest_cells;
 } mr_ptx_course;
 /* False: memory is out. */
 bool mr_ptx_profile_course(const mr_ptx_profile *profile, mr_ptx_course *out);
-/* For one warp that executes each instruction of the kernel once, those inside of loops and the others. *out_bytes: of global
- * memory, what one of its threads then accesses. */
+/* For one warp that executes each instruction of the kernel once, those inside of loops and the others. *out_bytes: of
+ * global memory, what one of its threads then accesses. */
 enum { PTX_STRAIGHT, PTX_LOOPS, PTX_COURSES };
 bool mr_ptx_kernel_course(const mr_ptx_kernel *kernel, mr_ptx_course out[PTX_COURSES],
                           uint64_t out_bytes[PTX_COURSES]);

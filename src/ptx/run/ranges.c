@@ -9,25 +9,18 @@
 #include "ptx/run/fault.h"
 
 static ptx_known_range *add_range(ptx_run_state *run, const mr_ptx_range *range) {
-    if (run->range_count == run->range_capacity) {
-        uint32_t capacity = run->range_capacity ? 2 * run->range_capacity : 16;
-        ptx_known_range **grown = realloc(run->ranges, capacity * sizeof *grown);
-        if (!grown) return NULL;
-        run->ranges = grown;
-        run->range_capacity = capacity;
-    }
-    ptx_known_range *known = calloc(1, sizeof *known);
+    ptx_known_range *known = mr_vec_reserve_one(&run->ranges) ? calloc(1, sizeof *known) : NULL;
     if (!known) return NULL;
     known->range = *range;
-    run->ranges[run->range_count++] = known;
+    mr_vec_push(&run->ranges, known);
     return known;
 }
 
 ptx_known_range *ptx_range_at(ptx_warp *warp, uint64_t address) {
     ptx_run_state *run = warp->run;
-    for (uint32_t i = 0; i < run->range_count; i++) {
-        const mr_ptx_range *r = &run->ranges[i]->range;
-        if (address >= r->first && address < r->end) return run->ranges[i];
+    for (uint32_t i = 0; i < run->ranges.count; i++) {
+        const mr_ptx_range *r = &run->ranges.items[i]->range;
+        if (address >= r->first && address < r->end) return run->ranges.items[i];
     }
     const mr_ptx_memory *memory = &run->launch->memory;
     mr_ptx_range range;

@@ -1,5 +1,5 @@
-/* Arithmetic with a rounding other than to nearest, and with .sat. The processor's mode is changed around the loop; volatile
- * variables keep the compiler from computing outside of it. */
+/* Arithmetic with a rounding other than to nearest, and with .sat. The processor's mode is changed around the loop;
+ * volatile variables keep the compiler from computing outside of it. */
 #include <fenv.h>
 
 #include "ptx/run/half.h"
@@ -35,8 +35,8 @@ static double compute_64(ptx_rounded_op op, volatile double a, volatile double b
     return r;
 }
 
-/* An integer as a float in the mode that is set. The upper part of an unsigned one is made odd if it loses a bit, so that
- * the conversion sees that it is not exact. */
+/* An integer as a float in the mode that is set. The upper part of an unsigned one is made odd if it loses a bit, so
+ * that the conversion sees that it is not exact. */
 static double convert_64(ptx_rounded_op op, uint64_t bits) {
     volatile int64_t a = (int64_t)bits, half = (int64_t)(bits >> 1 | (bits & 1));
     volatile double r;

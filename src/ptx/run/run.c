@@ -159,11 +159,11 @@ void ptx_run_finish(ptx_run_state *run) {
         free(run->warps[w].vectors);
         if (run->warps[w].run) ptx_local_give_back(&run->warps[w]);
     }
-    for (uint32_t i = 0; i < run->range_count; i++) free(run->ranges[i]);
+    for (uint32_t i = 0; i < run->ranges.count; i++) free(run->ranges.items[i]);
     for (size_t i = 0; i < run->owned.count; i++) free(run->owned.items[i]);
     mr_vec_free(&run->owned);
     if (run->counts) ptx_counts_merge(run->launch->profile, run->counts);
-    free(run->ranges);
+    mr_vec_free(&run->ranges);
     free(run->warps);
     free(run->block.shared);
     free(run->block.shared_unset);
@@ -212,7 +212,7 @@ bool ptx_block_begin(ptx_run_state *run, uint64_t linear) {
     block->alive = run->threads;
     if (block->open_barriers) memset(block->barriers, 0, sizeof block->barriers);
     block->open_barriers = 0;
-    /* What nothing has written is the same for every block, and no number that looks right. */
+    /* Unwritten bytes are the same for every block, and no number that looks right. */
     memset(block->shared, 0xff, block->shared_bytes);
     if (block->shared_unset) {
         memset(block->shared_unset, 0xff, block->shared_bytes / 8 + 1);

@@ -1,5 +1,5 @@
-/* The handlers that are not made from tables (lanes.h): control flow, memory, barriers, what lanes of a warp do together,
- * and arithmetic that is seldom used. What each finds in its code stands beside it. */
+/* The handlers that are not made from tables (lanes.h): control flow, memory, barriers, what lanes of a warp do
+ * together, and arithmetic that is seldom used. What each finds in its code stands beside it. */
 #ifndef MR_PTX_RUN_RUNS_H
 #define MR_PTX_RUN_RUNS_H
 
@@ -17,14 +17,12 @@ ptx_run ptx_run_fence; /* bits: order | scope << 8 */
 
 /* predicate.c: d, a, b, c are predicates */
 ptx_run ptx_run_pred_mov, ptx_run_pred_not, ptx_run_pred_and, ptx_run_pred_or, ptx_run_pred_xor;
-ptx_run ptx_run_pred_and_not; /* a and not b */
 
 /* move.c */
-ptx_run
-    ptx_run_local_address; /* d: 32 or 64 bits by `more`; bits: offset in the frame, with the window if generic */
-ptx_run ptx_run_clock;       /* d; more: bytes; a: which ptx_special (a number) */
-ptx_run ptx_run_add_address; /* d = a + bits, 64 bits */
-ptx_run ptx_run_isspacep;    /* d: predicate, a: address of 64 bits, bits: PTX_TOP_* */
+/* d: 32 or 64 bits by `more`; bits: offset in the frame, with the window if generic */
+ptx_run ptx_run_local_address;
+ptx_run ptx_run_clock;    /* d; more: bytes; a: which ptx_special (a number) */
+ptx_run ptx_run_isspacep; /* d: predicate, a: address of 64 bits, bits: PTX_TOP_* */
 
 /* load.c */
 ptx_run ptx_run_load, ptx_run_store, ptx_run_copy_async; /* memory, a: address */
@@ -47,8 +45,8 @@ ptx_run ptx_run_barrier_red;    /* c: predicate, d; more: PTX_MOD_popc, _and, _o
 ptx_run ptx_run_warp_barrier;   /* c: members */
 
 /* together.c; c: members where the instruction has .sync */
-ptx_run
-    ptx_run_shuffle;   /* d, a, b: lane or offset; bits: modifier; more: clamp | predicate << 32 */
+/* d, a, b: lane or offset; bits: modifier; more: clamp | predicate << 32 */
+ptx_run ptx_run_shuffle;
 ptx_run ptx_run_vote;  /* d, a: predicate, bits: modifier */
 ptx_run ptx_run_match; /* d, a; bits: modifier | bytes << 8; b: predicate's place, or PTX_NO_PART */
 ptx_run ptx_run_redux; /* d, a; bits: modifier | type << 8 */

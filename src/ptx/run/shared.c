@@ -26,7 +26,7 @@ static void name_shared(const ptx_run_state *run, uint64_t offset, char *out, si
     const ptx_variable *v = ptx_shared_variable_at(run->launch->kernel, offset, &byte);
     out[0] = 0;
     if (!v) return;
-    uint32_t element = ptx_types[v->type].bytes;
+    uint32_t element = mr_ptx_types[v->type].bytes;
     if (element > 1) /* b8 is what compilers make of any array */
         snprintf(out, size, ", in `%s` at byte %" PRIu64 " (element %" PRIu64 " of %u bytes)",
                  ptx_plain_name(v->name), byte, byte / element, element);

@@ -72,10 +72,23 @@ static uint64_t mix(uint64_t h, uint64_t value) {
     return h ^ h >> 29;
 }
 
+static uint64_t word_at(const char *bytes) {
+    return *(const ptx_u64 *)(const void *)bytes;
+}
+
+/* Four chains, since a multiplication has to wait only for the one before it in its own. A launch that waits spends
+ * most of its time here. */
 static uint64_t mix_bytes(uint64_t h, const char *bytes, size_t size) {
-    for (size_t i = 0; i + 8 <= size; i += 8)
-        h = mix(h, *(const ptx_u64 *)(const void *)(bytes + i));
-    return h;
+    uint64_t a = h, b = h + 1, c = h + 2, d = h + 3;
+    size_t i = 0;
+    for (; i + 32 <= size; i += 32) {
+        a = mix(a, word_at(bytes + i));
+        b = mix(b, word_at(bytes + i + 8));
+        c = mix(c, word_at(bytes + i + 16));
+        d = mix(d, word_at(bytes + i + 24));
+    }
+    for (; i + 8 <= size; i += 8) a = mix(a, word_at(bytes + i));
+    return mix(mix(mix(a, b), c), d);
 }
 
 static void ask(ptx_warp *warp, const ptx_code *code, uint32_t mask) {

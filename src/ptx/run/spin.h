@@ -4,19 +4,20 @@
 
 #include "ptx/run/warp.h"
 
-/* Runs codes until the budget of the slice is used up, and looks at each: run->changes counts those that change what others
- * may see, or whose result another time may be different (clocks), run->polls those that ask for what others do. Returns
- * where the warp stands if its slice is over, else NULL. */
+/* Runs codes until the budget of the slice is used up, and looks at each: run->changes counts those that change what
+ * others may see, or whose result another time may be different (clocks), run->polls those that ask for what others do.
+ * Returns where the warp stands if its slice is over, else NULL. */
 const ptx_code *ptx_run_probe(ptx_warp *warp, const ptx_code *code);
 
-/* Before a code of a block that is counted: whether it counts. A device waits as long as it has to; how often a warp asks
- * meanwhile is no work of the kernel, and here it depends on the turns of the interpreter. So from the second time on that a
- * warp asks for the same, in the same state and with nothing changed since, it does not count until it goes another way. What
- * is left of a wait is what it takes where all come at once: an arrival and two or three answers. */
+/* Before a code of a block that is counted: whether it counts. A device waits as long as it has
+ * to; how often a warp asks meanwhile is no work of the kernel, and here it depends on the turns
+ * of the interpreter. So a warp that asks for the same again, in the same state and with nothing
+ * changed since, does not count until it goes another way. So a wait costs as much as if all came
+ * at once: an arrival and two or three answers. */
 bool ptx_counts_here(ptx_warp *warp, const ptx_code *code, uint32_t mask);
 
-/* A hash of all that the block's threads go on with: where they are, their registers and local memory. If neither this nor memory
- * has changed since an earlier time, it will not change any more. */
+/* A hash of all that the block's threads go on with: where they are, their registers and local memory. If neither this
+ * nor memory has changed since an earlier time, it will not change any more. */
 uint64_t ptx_block_state(const ptx_run_state *run);
 
 #endif

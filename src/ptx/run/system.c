@@ -1,6 +1,7 @@
 /* Functions that the device provides, by the names that compilers call: vprintf, and __assertfail of a failed assert().
  *
- * A program may give printf any format with any values. What it reads is checked like each access of memory. */
+ * A program may give printf any format with any values. Its reads are checked like each access of
+ * memory. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * A path is a set of lanes at one instruction. A warp has one, until a branch sends its lanes to different places: then
  * each set is a path, and a join waits where they meet again, at the immediate post-dominator. A join is complete when
- * all lanes that it expects have arrived; lanes that exit are expected no more. A call is a join, too: at the instruction
- * after it, for the lanes that return. Only one path of a warp runs at a time; its state lies in the warp.
+ * all lanes that it expects have arrived; lanes that exit are expected no more. A call is a join, too: at the
+ * instruction after it, for the lanes that return. Only one path of a warp runs at a time; its state lies in the warp.
  *
  * What is easiest to break: a live lane is in exactly one path, or has arrived at exactly one join; and a join
  * in the chain of a path expects all lanes of that path. */
@@ -40,7 +40,8 @@ struct ptx_join {
 typedef enum {
     PTX_PATH_READY,
     PTX_PATH_AT_BARRIER,
-    PTX_PATH_AT_SYNC, /* at an instruction of the warp (.sync) that waits for lanes of other paths */
+    /* at an instruction of the warp (.sync) that waits for lanes of other paths */
+    PTX_PATH_AT_SYNC,
 } ptx_path_state;
 
 typedef struct {
@@ -84,8 +85,8 @@ struct ptx_warp {
     ptx_warp_state state;
     int64_t slice, budget; /* of this slice: all, and left */
     uint64_t executed;     /* before the current slice */
-    uint64_t
-        since_join; /* slices since paths changed: a spin that waits for lanes of its own warp */
+    /* slices since paths changed: a spin that waits for lanes of its own warp */
+    uint64_t since_join;
 
     bool is_probed;       /* spin.h: the next slice is short and watched */
     ptx_repeat repeat;    /* spin.h; only where the block is counted */
@@ -95,8 +96,8 @@ struct ptx_warp {
     uint32_t path_count;
 
     char *local; /* local memory: rows of 16 bytes for each of 32 lanes */
-    uint32_t *
-        local_set; /* for each byte of a lane: the lanes that have written it; only where follows_unset */
+    /* for each byte of a lane: the lanes that have written it; only where follows_unset */
+    uint32_t *local_set;
     uint32_t local_capacity; /* bytes of a lane */
     uint32_t local_used;     /* the most since the block began */
 
@@ -152,9 +153,8 @@ struct ptx_run_state {
     char *launch_area;
     char *params; /* a copy, aligned */
 
-    ptx_known_range **last;   /* by memory access: the range that it used last; never NULL */
-    ptx_known_range **ranges; /* all that were used */
-    uint32_t range_count, range_capacity;
+    ptx_known_range **last; /* by memory access: the range that it used last; never NULL */
+    MR_VEC(ptx_known_range *) ranges; /* all that were used */
     ptx_known_range nowhere;
 
     ptx_frame **free_frames; /* by function */

@@ -1,15 +1,16 @@
-/* One access against what a cell remembers of earlier ones. Finds races, changes nothing but the form of the strong log.
+/* One access against what a cell remembers of earlier ones. Finds races, changes nothing but the form of the strong
+ * log.
  *
- * What must be remembered so that a later access is judged exactly? An earlier access A may be forgotten once there is a
- * remembered B that is ordered after A and would race with everything that A would race with: if a later access comes after
- * B, it comes after A, too. A weak write stands in this way for all that is ordered before it, a weak read for weak
- * reads. So of weak accesses a cell keeps the last write, and the reads since then that no later read stands for.
+ * What must be remembered so that a later access is judged exactly? An earlier access A may be forgotten once there is
+ * a remembered B that is ordered after A and would race with everything that A would race with: if a later access comes
+ * after B, it comes after A, too. A weak write stands in this way for all that is ordered before it, a weak read for
+ * weak reads. So of weak accesses a cell keeps the last write, and the reads since then that no later read stands for.
  *
- * A strong access (atomic, volatile, relaxed ...) races with fewer accesses than a weak one, and stands only for earlier
- * ones of its own thread with the same size and scope. The log keeps, of each thread, the last such write and load. A strong
- * write is also over for whoever comes after a strong read that saw its value, without any fence (PTX: causality order
- * through observation order): as in a last block that resets the counter it has drawn its number from. So the log also keeps
- * readings: for each thread and each write of the log, the first one that has seen this write.
+ * A strong access (atomic, volatile, relaxed ...) races with fewer accesses than a weak one, and stands only for
+ * earlier ones of its own thread with the same size and scope. The log keeps, of each thread, the last such write and
+ * load. A strong write is also over for whoever comes after a strong read that saw its value, without any fence (PTX:
+ * causality order through observation order): as in a last block that resets the counter it has drawn its number from.
+ * So the log also keeps readings: for each thread and each write of the log, the first one that has seen this write.
  *
  * A block that has ended without having published anything is never ordered before another block. All its readers, and
  * its writers to a chain, weigh the same: one of them is kept. */
@@ -24,8 +25,9 @@ static void report(ptx_turn *turn, const ptx_judged *j, const ptx_earlier *earli
     ptx_report(turn, j->lane, j->cell_address, turn->cell_bytes, earlier);
 }
 
-bool ptx_value_in_cell(const ptx_turn *turn, const ptx_cells *cells, const ptx_judged *j,
-                       uint32_t *out_value) {
+/* The part of a stored value that lies in a cell; false: it is not known. */
+static bool value_in_cell(const ptx_turn *turn, const ptx_cells *cells, const ptx_judged *j,
+                          uint32_t *out_value) {
     const ptx_watched *a = turn->access;
     if (!a->value || a->bytes > 8 || j->strong) return false;
     uint64_t value = a->value[j->lane] >> 8 * (j->cell_address - a->address[j->lane]);
@@ -39,7 +41,7 @@ void ptx_after_write(ptx_turn *turn, const ptx_cells *cells, const ptx_judged *j
     uint32_t lane = epoch & 31, at = cells->written_at[j->cell], value;
     if (!ptx_unordered(turn, j->lane, epoch, (uint32_t)1 << lane)) return;
     bool same_value = j->writes && (at & PTX_VALUE_KNOWN) &&
-                      ptx_value_in_cell(turn, cells, j, &value) && value == cells->value[j->cell];
+                      value_in_cell(turn, cells, j, &value) && value == cells->value[j->cell];
     report(turn, j,
            &(ptx_earlier){.epoch = epoch,
                           .lanes = (uint32_t)1 << lane,
@@ -48,7 +50,7 @@ void ptx_after_write(ptx_turn *turn, const ptx_cells *cells, const ptx_judged *j
                           .same_value = same_value});
 }
 
-static void report_reader(ptx_turn *turn, const ptx_judged *j, const ptx_reader *reader,
+static void report_reader(ptx_turn *turn, const ptx_judged *j, const ptx_cell_reader *reader,
                           uint32_t lanes) {
     report(turn, j,
            &(ptx_earlier){
@@ -71,7 +73,7 @@ void ptx_after_cell_readers(ptx_turn *turn, const ptx_cells *cells, const ptx_ju
                           .access = MR_PTX_READS});
 }
 
-static void after_reader(ptx_turn *turn, const ptx_judged *j, const ptx_reader *reader) {
+static void after_reader(ptx_turn *turn, const ptx_judged *j, const ptx_cell_reader *reader) {
     uint32_t lanes = ptx_unordered(turn, j->lane, reader->epoch, reader->lanes);
     if (lanes) report_reader(turn, j, reader, lanes);
 }
@@ -104,9 +106,9 @@ static uint64_t observed(const ptx_turn *turn, const ptx_history *h, uint32_t la
     return most;
 }
 
-/* Lanes of a warp that hand values to each other in volatile shared memory, as before Volta, when a warp ran in step. Neither
- * access can be torn, so PTX calls this no race, but which value is read hangs on the timing. A flag is something else:
- * there all lanes have one address. */
+/* Lanes of a warp that hand values to each other in volatile shared memory, as before Volta, when a warp ran in step.
+ * Neither access can be torn, so PTX calls this no race, but which value is read hangs on the timing. A flag is
+ * something else: there all lanes have one address. */
 static bool is_exchange(const ptx_turn *turn, const ptx_strong *s, const ptx_judged *j) {
     return turn->is_exchange && s->is_exchange && (turn->is_spread || s->is_spread) &&
            s->writes != j->writes && ptx_epoch_warp(s->epoch) == turn->warp;
@@ -218,7 +220,8 @@ static void keep_last_accesses(ptx_turn *turn, const met_table *t, ptx_history *
 }
 
 /* A thread's first reading of a chain comes before most, and its last one has seen most. So one is kept if it
- * is the first of its thread that has seen some write of the log. Oldest first: what a reading has seen stands before it. */
+ * is the first of its thread that has seen some write of the log. Oldest first: what a reading has seen stands before
+ * it. */
 static void keep_readings(ptx_turn *turn, const met_table *t, ptx_history *h) {
     for (uint32_t i = 0; i < h->strong_count; i++) {
         ptx_strong *s = &h->strong[i];

@@ -1,7 +1,7 @@
 /* Vector clocks of clock.h: a persistent Patricia trie (big-endian), keyed by block.
  *
- * Easiest to break: a join whose result equals an operand must return that operand itself. Spin loops join the same clock
- * again and again, and only the equality of pointers makes that cheap. */
+ * Easiest to break: a join whose result equals an operand must return that operand itself. Spin loops join the same
+ * clock again and again, and only the equality of pointers makes that cheap. */
 #include "ptx/watch/clock.h"
 
 #include <stdatomic.h>

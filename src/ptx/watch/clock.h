@@ -1,11 +1,12 @@
-/* What a thread knows of other threads: a vector clock over all threads of a launch, as a counted object that never changes.
+/* What a thread knows of other threads: a vector clock over all threads of a launch, as a counted object that never
+ * changes.
  *
  * The time of a thread is that of its warp (order.h). A clock that says t of a thread covers what the thread did at
  * times before t. Most threads of most launches know nothing beyond what barriers say, and have no clock (NULL).
  *
- * Clocks are sparse and share their parts: a Patricia trie over blocks, whose leaves hold a time for the whole block (its
- * last barrier), and times for warps and single lanes. Joining two clocks costs what differs between them, so a chain of
- * releases through n blocks costs n log n and not n * n. */
+ * Clocks are sparse and share their parts: a Patricia trie over blocks, whose leaves hold a time for the whole block
+ * (its last barrier), and times for warps and single lanes. Joining two clocks costs what differs between them, so a
+ * chain of releases through n blocks costs n log n and not n * n. */
 #ifndef MR_PTX_WATCH_CLOCK_H
 #define MR_PTX_WATCH_CLOCK_H
 
@@ -14,7 +15,8 @@
 
 typedef struct ptx_clock ptx_clock;
 
-/* The time of one lane, or of all lanes of a warp. Entries of a leaf are sorted by `who`; a warp comes before its lanes. */
+/* The time of one lane, or of all lanes of a warp. Entries of a leaf are sorted by `who`; a warp comes before its
+ * lanes. */
 typedef struct {
     uint32_t who;
     uint64_t time;
@@ -22,8 +24,8 @@ typedef struct {
 #define PTX_CLOCK_WARP(warp)       ((warp) << 6)
 #define PTX_CLOCK_LANE(warp, lane) ((warp) << 6 | ((lane) + 1))
 
-/* Functions that make a clock return a reference of the caller's own. If memory is out they set *failed and return one of
- * their operands or NULL. */
+/* Functions that make a clock return a reference of the caller's own. If memory is out they set *failed and return one
+ * of their operands or NULL. */
 ptx_clock *ptx_clock_of_block(uint64_t block, uint64_t floor, const ptx_clock_entry *entries,
                               uint32_t count, bool *failed);
 ptx_clock *ptx_clock_join(ptx_clock *a, ptx_clock *b, bool *failed);

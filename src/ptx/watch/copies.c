@@ -1,5 +1,5 @@
-/* cp.async: copies to shared memory that go on while their threads do. Here the bytes belong to the copy from the moment when
- * it begins until its thread has waited for it: whoever touches them in between races, that thread, too.
+/* cp.async: copies to shared memory that go on while their threads do. Here the bytes belong to the copy from the
+ * moment when it begins until its thread has waited for it: whoever touches them in between races, that thread, too.
  *
  * A copy is told as a write when it begins, and again when it has been waited for: what orders it before the reads of
  * other threads must come after that. Easiest to break: a word belongs to the last copy to it. */
@@ -29,20 +29,14 @@ static ptx_copies *copies_of(ptx_running *r) {
 static uint32_t take_item(ptx_copies *c) {
     if (c->free_item) {
         uint32_t i = c->free_item - 1;
-        c->free_item = c->items[i].at;
+        c->free_item = c->items.items[i].at;
         return i;
     }
-    if (c->count < c->capacity) return c->count++;
-    uint32_t capacity = c->capacity ? 2 * c->capacity : 256;
-    ptx_copy_item *items = realloc(c->items, capacity * sizeof *items);
-    if (!items) return UINT32_MAX;
-    c->items = items;
-    c->capacity = capacity;
-    return c->count++;
+    return mr_vec_push(&c->items, (ptx_copy_item){0}) ? (uint32_t)c->items.count - 1 : UINT32_MAX;
 }
 
 static void free_item(ptx_copies *c, uint32_t i) {
-    c->items[i] = (ptx_copy_item){.at = c->free_item};
+    c->items.items[i] = (ptx_copy_item){.at = c->free_item};
     c->free_item = i + 1;
 }
 
@@ -60,7 +54,7 @@ void ptx_watch_copy(mr_ptx_watch *watch, const ptx_watched *access) {
         if (i == UINT32_MAX) c = NULL;
         else if (first + count > c->word_count) free_item(c, i);
         else {
-            c->items[i] =
+            c->items.items[i] =
                 (ptx_copy_item){.epoch = epoch_of(r, access->warp),
                                 .group = UNCOMMITTED,
                                 .address = (uint32_t)access->address[lane],
@@ -85,15 +79,15 @@ void ptx_watch_commit(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32
     if (!c) return;
     for (uint32_t rest = mask; rest; rest &= rest - 1)
         c->committed[32 * warp + (uint32_t)__builtin_ctz(rest)]++;
-    for (uint32_t i = 0; i < c->count; i++)
-        if (is_of(&c->items[i], warp, mask) && c->items[i].group == UNCOMMITTED)
-            c->items[i].group = c->committed[32 * warp + c->items[i].lane];
+    for (uint32_t i = 0; i < c->items.count; i++)
+        if (is_of(&c->items.items[i], warp, mask) && c->items.items[i].group == UNCOMMITTED)
+            c->items.items[i].group = c->committed[32 * warp + c->items.items[i].lane];
 }
 
 /* The copy is over now: it counts as a write of its thread at this time. */
 static void end_copy(mr_ptx_watch *watch, ptx_running *r, uint64_t block, uint32_t index) {
     ptx_copies *c = r->copies;
-    ptx_copy_item item = c->items[index];
+    ptx_copy_item item = c->items.items[index];
     uint64_t addresses[32];
     uint32_t warp = ptx_epoch_warp(item.epoch);
     for (uint32_t w = 0; w < item.bytes / WORD; w++) {
@@ -120,8 +114,8 @@ void ptx_watch_wait(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t
                     uint64_t most) {
     ptx_running *r = ptx_watch_running(watch, block);
     ptx_copies *c = r && warp < r->warps ? r->copies : NULL;
-    for (uint32_t i = 0; c && c->under_way && i < c->count; i++) {
-        const ptx_copy_item *item = &c->items[i];
+    for (uint32_t i = 0; c && c->under_way && i < c->items.count; i++) {
+        const ptx_copy_item *item = &c->items.items[i];
         if (!is_of(item, warp, mask)) continue;
         uint64_t committed = c->committed[32 * warp + item->lane];
         bool is_over =
@@ -146,7 +140,7 @@ static void check(mr_ptx_watch *watch, ptx_running *r, const ptx_watched *a) {
         for (; word <= last && word < c->word_count; word++) {
             uint32_t index = c->of_word[word];
             if (!index) continue;
-            const ptx_copy_item *item = &c->items[index - 1];
+            const ptx_copy_item *item = &c->items.items[index - 1];
             ptx_report(&turn, lane, word * WORD, WORD,
                        &(ptx_earlier){.epoch = item->epoch,
                                       .lanes = (uint32_t)1 << item->lane,

@@ -1,14 +1,15 @@
 /* Who comes after whom: barriers, warp syncs, and chains of release and acquire, as PTX's memory model defines them.
  *
- * Each warp has a time, which goes on when the warp comes to something that orders it. A whole barrier moves the block's
- * floor: what was before it is ordered before everything after it, in one compare. A sync of a whole warp does the same for
- * the warp. Everything else (part of a warp, part of a block, release and acquire) gives threads clocks; a whole
- * barrier joins these into one and drops what it says of the own block, so a block usually has none again.
+ * Each warp has a time, which goes on when the warp comes to something that orders it. A whole barrier moves the
+ * block's floor: what was before it is ordered before everything after it, in one compare. A sync of a whole warp does
+ * the same for the warp. Everything else (part of a warp, part of a block, release and acquire) gives threads clocks; a
+ * whole barrier joins these into one and drops what it says of the own block, so a block usually has none again.
  *
- * Release pattern: a release operation on M, or a fence, or an earlier release operation on M, followed by a strong write
- * to M. It publishes what the thread knew at its first part. Acquire pattern: a strong read of M that saw a published value,
- * followed by a fence or by an acquire operation on M, or itself an acquire operation. Scopes: the first part of the one
- * and the last part of the other must include each other's threads. Clusters count as blocks of one, as no launch has others.
+ * Release pattern: a release operation on M, or a fence, or an earlier release operation on M, followed by a strong
+ * write to M. It publishes what the thread knew at its first part. Acquire pattern: a strong read of M that saw a
+ * published value, followed by a fence or by an acquire operation on M, or itself an acquire operation. Scopes: the
+ * first part of the one and the last part of the other must include each other's threads. Clusters count as blocks of
+ * one, as no launch has others.
  *
  * The order in which two fence.sc happened to run orders nothing here: another run may choose the other one.
  *
@@ -47,7 +48,7 @@ static void check_memory(mr_ptx_watch *watch, bool failed) {
 
 /* ---- asking */
 
-bool ptx_block_is(const _Atomic uint8_t *bits, uint64_t block) {
+static bool block_is(const _Atomic uint8_t *bits, uint64_t block) {
     return atomic_load_explicit(&bits[block / 8], memory_order_acquire) >> block % 8 & 1;
 }
 
@@ -57,7 +58,7 @@ static void block_set(_Atomic uint8_t *bits, uint64_t block) {
 
 bool ptx_block_unheard(const mr_ptx_watch *watch, uint64_t epoch) {
     uint64_t block = (epoch >> watch->block_shift) - 1;
-    return ptx_block_is(watch->ended, block) && !ptx_block_is(watch->heard, block);
+    return block_is(watch->ended, block) && !block_is(watch->heard, block);
 }
 
 uint32_t ptx_unordered(const ptx_turn *turn, uint32_t lane, uint64_t epoch, uint32_t lanes) {
@@ -364,7 +365,7 @@ static void chain_add(mr_ptx_watch *watch, ptx_chain *chain, uint64_t block,
                       const release_parts *parts, bool *failed) {
     if (parts->clocks[PTX_WIDE]) {
         ptx_clock_add(&chain->wide, parts->clocks[PTX_WIDE], failed);
-        if (!ptx_block_is(watch->heard, block)) block_set(watch->heard, block);
+        if (!block_is(watch->heard, block)) block_set(watch->heard, block);
     }
     size_t i = chain->narrow.count;
     while (i > 0 && chain->narrow.items[i - 1].block != block) i--;
@@ -372,7 +373,7 @@ static void chain_add(mr_ptx_watch *watch, ptx_chain *chain, uint64_t block,
         /* No block that is over will acquire. */
         size_t kept = 0;
         for (size_t k = 0; k < chain->narrow.count; k++)
-            if (ptx_block_is(watch->ended, chain->narrow.items[k].block))
+            if (block_is(watch->ended, chain->narrow.items[k].block))
                 ptx_clock_release(chain->narrow.items[k].clock);
             else chain->narrow.items[kept++] = chain->narrow.items[k];
         chain->narrow.count = kept;

@@ -20,42 +20,19 @@ const char *mr_ptx_watch_stopped(const mr_ptx_watch *watch) {
 
 /* ---- numbers of instructions, from 1 */
 
-static uint64_t hash_of(uint64_t key) {
-    return key * 0x9e3779b97f4a7c15u >> 32;
-}
-
-static uint32_t *number_slot(mr_ptx_watch *w, const ptx_instruction *instruction) {
-    uint32_t mask = w->numbers.capacity - 1, i = (uint32_t)hash_of((uintptr_t)instruction) & mask;
-    while (w->numbers.slots[i] && w->instructions.items[w->numbers.slots[i] - 1] != instruction)
-        i = (i + 1) & mask;
-    return &w->numbers.slots[i];
-}
-
-static bool grow_numbers(mr_ptx_watch *w) {
-    if (2 * w->instructions.count < w->numbers.capacity) return true;
-    uint32_t capacity = w->numbers.capacity ? 2 * w->numbers.capacity : 256;
-    uint32_t *slots = calloc(capacity, sizeof *slots);
-    if (!slots) return false;
-    free(w->numbers.slots);
-    w->numbers.slots = slots;
-    w->numbers.capacity = capacity;
-    for (size_t i = 0; i < w->instructions.count; i++)
-        *number_slot(w, w->instructions.items[i]) = (uint32_t)i + 1;
-    return true;
-}
-
 static uint32_t number_of(mr_ptx_watch *w, const ptx_instruction *instruction) {
-    if (!grow_numbers(w)) return 0;
-    uint32_t *slot = number_slot(w, instruction);
+    uint32_t *number = mr_map_add(&w->numbers, (uintptr_t)instruction);
+    if (!number || *number) return number ? *number : 0;
     bool has_room = w->instructions.count < PTX_SAMPLE_NUMBER(UINT32_MAX);
-    if (!*slot && has_room && mr_vec_push(&w->instructions, instruction))
-        *slot = (uint32_t)w->instructions.count;
-    return *slot;
+    if (has_room && mr_vec_push(&w->instructions, instruction))
+        *number = (uint32_t)w->instructions.count;
+    return *number;
 }
 
 uint32_t ptx_instruction_number(mr_ptx_watch *watch, ptx_running *running,
                                 const ptx_instruction *instruction) {
-    uint32_t i = (uint32_t)hash_of((uintptr_t)instruction) % PTX_RECENT;
+    uint64_t hash = (uintptr_t)instruction * 0x9e3779b97f4a7c15u;
+    uint32_t i = (uint32_t)(hash >> 32) % PTX_RECENT;
     if (running->recent[i].number && running->recent[i].instruction == instruction)
         return running->recent[i].number;
     pthread_mutex_lock(&watch->lock);
@@ -138,26 +115,6 @@ static const char *advise(const mr_ptx_watch *w, const ptx_race *race, bool size
 
 /* ---- races */
 
-static ptx_race_slot *pair_slot(mr_ptx_watch *w, uint64_t key) {
-    uint32_t mask = w->pairs.capacity - 1, i = (uint32_t)hash_of(key) & mask;
-    while (w->pairs.slots[i].key && w->pairs.slots[i].key != key) i = (i + 1) & mask;
-    return &w->pairs.slots[i];
-}
-
-static bool grow_pairs(mr_ptx_watch *w) {
-    if (2 * w->races.count < w->pairs.capacity) return true;
-    ptx_race_slot *old = w->pairs.slots;
-    uint32_t count = w->pairs.capacity, capacity = count ? 2 * count : 64;
-    ptx_race_slot *slots = calloc(capacity, sizeof *slots);
-    if (!slots) return false;
-    w->pairs.slots = slots;
-    w->pairs.capacity = capacity;
-    for (uint32_t i = 0; i < count; i++)
-        if (old[i].key) *pair_slot(w, old[i].key) = old[i];
-    free(old);
-    return true;
-}
-
 static ptx_race_side earlier_side(const ptx_turn *turn, const ptx_earlier *e) {
     const mr_ptx_watch *w = turn->watch;
     bool is_named = e->lanes >> e->named & 1;
@@ -184,21 +141,20 @@ static bool is_new_pair(ptx_turn *turn, uint32_t lane, const ptx_earlier *e) {
 static bool collect(ptx_turn *turn, const ptx_race *found, const ptx_earlier *e, bool is_new) {
     mr_ptx_watch *w = turn->watch;
     if (w->listener) w->listener(w->listener_context, found, turn->cell_bytes);
-    if (!grow_pairs(w)) return false;
     uint64_t low = e->at < turn->at ? e->at : turn->at, high = e->at ^ turn->at ^ low;
     uint64_t key = low << 33 | high << 1 | turn->is_shared;
     uint64_t pairs = is_new ? (uint64_t)__builtin_popcount(e->lanes) : 0;
-    ptx_race_slot *slot = pair_slot(w, key);
-    if (slot->key) {
-        w->races.items[slot->race - 1]->count += pairs;
+    ptx_race **known = mr_map_add(&w->pairs, key);
+    if (known && *known) {
+        (*known)->count += pairs;
         return true;
     }
-    ptx_race *race = mr_vec_reserve_one(&w->races) ? malloc(sizeof *race) : NULL;
+    ptx_race *race = known && mr_vec_reserve_one(&w->races) ? malloc(sizeof *race) : NULL;
     if (!race) return false;
     w->races.items[w->races.count++] = race;
     *race = *found;
     race->count = pairs ? pairs - 1 : 0;
-    *slot = (ptx_race_slot){key, (uint32_t)w->races.count};
+    *known = race;
     return true;
 }
 
@@ -249,6 +205,6 @@ void ptx_races_free(mr_ptx_watch *watch) {
     for (size_t i = 0; i < watch->races.count; i++) free(watch->races.items[i]);
     mr_vec_free(&watch->races);
     mr_vec_free(&watch->instructions);
-    free(watch->numbers.slots);
-    free(watch->pairs.slots);
+    mr_map_free(&watch->numbers);
+    mr_map_free(&watch->pairs);
 }

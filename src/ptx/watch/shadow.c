@@ -18,7 +18,7 @@ void ptx_chain_release(ptx_chain *chain) {
 
 void ptx_copies_free(ptx_copies *copies) {
     if (!copies) return;
-    free(copies->items);
+    mr_vec_free(&copies->items);
     free(copies->of_word);
     free(copies);
 }
@@ -52,7 +52,7 @@ static void history_free(ptx_history *h) {
 static bool grow_readers(ptx_history *h) {
     size_t wanted = 2 * (size_t)h->reader_capacity;
     bool is_few = h->readers == h->few;
-    ptx_reader *grown = realloc(is_few ? NULL : h->readers, wanted * sizeof *grown);
+    ptx_cell_reader *grown = realloc(is_few ? NULL : h->readers, wanted * sizeof *grown);
     if (!grown) return false;
     if (is_few) memcpy(grown, h->few, sizeof h->few);
     h->readers = grown;
@@ -69,7 +69,7 @@ static bool grow_strong(ptx_history *h) {
     return true;
 }
 
-bool ptx_history_add_reader(ptx_history *h, const ptx_reader *reader) {
+bool ptx_history_add_reader(ptx_history *h, const ptx_cell_reader *reader) {
     if (h->reader_count == h->reader_capacity && !grow_readers(h)) return false;
     h->readers[h->reader_count++] = *reader;
     uint32_t warp = reader->epoch >> PTX_LANE_BITS & 31;
@@ -93,8 +93,8 @@ ptx_history *ptx_history_of(ptx_cells *cells, uint32_t cell, uint64_t owner) {
     uint64_t epoch = cells->read[cell];
     uint32_t at = cells->read_at[cell], also = cells->read_also[cell];
     uint32_t other = also ? (uint32_t)1 << PTX_SAMPLE_LANE(also) : 0;
-    ptx_reader readers[] = {{epoch, other, PTX_SAMPLE_NUMBER(also)},
-                            {epoch, cells->readers[cell] & ~other, PTX_SAMPLE_NUMBER(at)}};
+    ptx_cell_reader readers[] = {{epoch, other, PTX_SAMPLE_NUMBER(also)},
+                                 {epoch, cells->readers[cell] & ~other, PTX_SAMPLE_NUMBER(at)}};
     for (int i = 0; i < 2 && epoch; i++)
         if (readers[i].lanes && !ptx_history_add_reader(h, &readers[i])) {
             history_free(h);
@@ -202,13 +202,13 @@ static uint32_t lane_at(const ptx_row_entry *e, uint32_t word) {
     return (uint32_t)(e->epoch & 31) + word / e->words;
 }
 
-static ptx_reader reader_at(const ptx_row_entry *e, uint32_t word) {
-    return (ptx_reader){e->epoch & ~(uint64_t)31, (uint32_t)1 << lane_at(e, word), e->at};
+static ptx_cell_reader reader_at(const ptx_row_entry *e, uint32_t word) {
+    return (ptx_cell_reader){e->epoch & ~(uint64_t)31, (uint32_t)1 << lane_at(e, word), e->at};
 }
 
 static bool divide_readers(const ptx_row *row, ptx_cells *cells, uint32_t cell, uint32_t word) {
     if (row->read.epoch) {
-        ptx_reader r = reader_at(&row->read, word);
+        ptx_cell_reader r = reader_at(&row->read, word);
         cells->read[cell] = r.epoch;
         cells->readers[cell] = r.lanes;
         cells->read_at[cell] = PTX_SAMPLE(lane_at(&row->read, word), r.at);
@@ -218,7 +218,7 @@ static bool divide_readers(const ptx_row *row, ptx_cells *cells, uint32_t cell, 
     ptx_history *h = ptx_history_of(cells, cell, more->owner);
     if (!h) return false;
     for (uint32_t i = 0; i < more->other_count; i++) {
-        ptx_reader r = reader_at(&more->others[i], word);
+        ptx_cell_reader r = reader_at(&more->others[i], word);
         if (!ptx_history_add_reader(h, &r)) return false;
     }
     h->read_by_several = true; /* or not: then it is a longer way to the same end */

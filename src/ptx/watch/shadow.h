@@ -1,13 +1,13 @@
 /* Shadow memory of the watch: what is remembered of the accesses to each cell of memory.
  *
- * An epoch is one moment of one thread in 64 bits: block + 1 | time | warp | lane, from the highest bit; `time_shift` is 10,
- * and `block_shift` depends on the number of blocks. In shared memory the block is left out (0). 0: never. So "the same
- * block, and before its last barrier" is one subtraction and one compare.
+ * An epoch is one moment of one thread in 64 bits: block + 1 | time | warp | lane, from the highest bit; `time_shift`
+ * is 10, and `block_shift` depends on the number of blocks. In shared memory the block is left out (0). 0: never. So
+ * "the same block, and before its last barrier" is one subtraction and one compare.
  *
- * Memory is looked at in rows of 128 bytes. As long as each access to a row covers all of it with consecutive lanes of one
- * warp, one entry says everything. Else the row is divided into cells. A cell is 4 bytes at first; where an access has a
- * smaller size or alignment, all cells of the area become 2 bytes or 1 byte: what was remembered of a cell holds for each
- * of its parts.
+ * Memory is looked at in rows of 128 bytes. As long as each access to a row covers all of it with consecutive lanes of
+ * one warp, one entry says everything. Else the row is divided into cells. A cell is 4 bytes at first; where an access
+ * has a smaller size or alignment, all cells of the area become 2 bytes or 1 byte: what was remembered of a cell holds
+ * for each of its parts.
  *
  * A page of global memory has a lock, which is held while it is looked at or changed; pages live as long as the watch.
  * Shared memory is used by one thread at a time and needs none. */
@@ -39,7 +39,7 @@ typedef struct {
     uint64_t epoch; /* lane 0 */
     uint32_t lanes;
     uint32_t at; /* number of the instruction */
-} ptx_reader;
+} ptx_cell_reader;
 
 /* A strong access: atomic, volatile, relaxed and above. */
 typedef struct {
@@ -82,16 +82,16 @@ struct ptx_chain {
 
 /* What does not fit into a cell: several warps as readers, strong accesses. What each reading looks at comes first. */
 typedef struct {
-    uint64_t owner;       /* in shared memory: the block that it belongs to */
-    uint64_t latest_read; /* the greatest epoch, if all are of one block */
-    ptx_reader *readers;  /* `few`, or more */
+    uint64_t owner;           /* in shared memory: the block that it belongs to */
+    uint64_t latest_read;     /* the greatest epoch, if all are of one block */
+    ptx_cell_reader *readers; /* `few`, or more */
     uint32_t reader_count, reader_capacity;
     bool read_by_several;       /* blocks */
     bool has_lost;              /* `lost` stands for all readers of blocks that ended unheard */
     uint8_t newest_of_warp[32]; /* index + 1 of a warp's newest reader; 0: none, or beyond 255 */
     uint32_t strong_count;
-    ptx_reader few[4];
-    ptx_reader lost;
+    ptx_cell_reader few[4];
+    ptx_cell_reader lost;
 
     ptx_strong *strong;
     uint32_t strong_capacity;
@@ -110,8 +110,8 @@ typedef struct {
     uint64_t *read;    /* of the last weak reads, lane 0; or PTX_IN_HISTORY */
     uint32_t *readers; /* its lanes */
     uint32_t *written_at;
-    /* Lane and number of the first reading, and of the first other one by another lane and instruction: so a writer finds one
-     * that is not its own. Further instructions are not told apart here. */
+    /* Lane and number of the first reading, and of the first other one by another lane and instruction: so a writer
+     * finds one that is not its own. Further instructions are not told apart here. */
     uint32_t *read_at, *read_also;
     uint32_t *value; /* that was written, for reports: if PTX_VALUE_KNOWN is set in written_at */
     void *memory;
@@ -155,8 +155,8 @@ typedef struct {
 #define PTX_COPY_WORD 4 /* bytes, which a copy's address is a multiple of */
 /* Those of a block. */
 typedef struct {
-    ptx_copy_item *items;
-    uint32_t count, capacity, under_way;
+    MR_VEC(ptx_copy_item) items;
+    uint32_t under_way;
     uint32_t free_item; /* the first + 1; 0: none */
     uint32_t *of_word;  /* index + 1 of the copy that a word of shared memory belongs to */
     uint32_t word_count;
@@ -208,7 +208,7 @@ static inline ptx_history *ptx_history_at(const ptx_cells *cells, uint32_t cell)
 /* The history of a cell, or a new one with this owner: what the cell knew of its readers moves there. NULL: memory is
  * out. */
 ptx_history *ptx_history_of(ptx_cells *cells, uint32_t cell, uint64_t owner);
-bool ptx_history_add_reader(ptx_history *h, const ptx_reader *reader);
+bool ptx_history_add_reader(ptx_history *h, const ptx_cell_reader *reader);
 bool ptx_history_add_strong(ptx_history *h, const ptx_strong *strong);
 void ptx_history_forget_readers(ptx_history *h);
 void ptx_history_forget(ptx_history *h); /* all of it */

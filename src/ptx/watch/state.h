@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/map.h"
 #include "ptx/watch/watch.h"
 #include "ptx/watch/clock.h"
 #include "ptx/watch/shadow.h"
@@ -22,8 +23,8 @@ typedef struct {
     ptx_clock *clock; /* made of the above */
 } ptx_moment;
 
-/* For one lane and one location: in a warp's `pending`, what its strong reads there have seen published and no acquire has
- * taken over; in `released`, what its release operations there published. */
+/* For one lane and one location: in a warp's `pending`, what its strong reads there have seen published and no acquire
+ * has taken over; in `released`, what its release operations there published. */
 typedef struct {
     uint32_t lane;
     bool is_shared;
@@ -66,11 +67,6 @@ struct ptx_running {
     } recent[PTX_RECENT];
 };
 
-typedef struct {
-    uint64_t key;  /* both numbers and the space */
-    uint32_t race; /* + 1 */
-} ptx_race_slot;
-
 /* Memory of which each accessed byte is marked. */
 typedef struct {
     uint64_t address, bytes;
@@ -95,15 +91,9 @@ struct mr_ptx_watch {
     ptx_running *unused;
     const char *why_stopped;
     MR_VEC(const ptx_instruction *) instructions; /* by number */
-    struct {
-        uint32_t *slots; /* number + 1, by hash of the pointer */
-        uint32_t capacity;
-    } numbers;
+    MR_MAP(uint32_t) numbers;                     /* by instruction */
     MR_VEC(ptx_race *) races;
-    struct {
-        ptx_race_slot *slots; /* by hash; key 0: free */
-        uint32_t capacity;
-    } pairs;
+    MR_MAP(ptx_race *) pairs; /* by both instructions and the space */
     ptx_race_listener listener;
     void *listener_context;
     MR_VEC(ptx_marked) marked; /* complete before the first block */
@@ -125,8 +115,8 @@ typedef struct {
     uint64_t low, high, bits; /* of all addresses: the least, the greatest, all of their bits */
     bool is_shared, has_released, failed;
     bool is_exchange, is_spread; /* as of ptx_strong */
-    uint64_t
-        counted_epoch; /* of the pair that was counted last: the cells of one pair count once */
+    /* of the pair that was counted last: the cells of one pair count once */
+    uint64_t counted_epoch;
     uint32_t counted_at, counted_lane;
 } ptx_turn;
 
@@ -153,7 +143,6 @@ uint32_t ptx_unordered(const ptx_turn *turn, uint32_t lane, uint64_t epoch, uint
 void ptx_publish(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes, ptx_chain *chain);
 /* A strong read that saw the last write of `chain` (NULL: one that published nothing). */
 void ptx_observe(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes, ptx_chain *chain);
-bool ptx_block_is(const _Atomic uint8_t *bits, uint64_t block);
 /* Nobody outside of the block will ever be ordered after what it did. */
 bool ptx_block_unheard(const mr_ptx_watch *watch, uint64_t epoch);
 
@@ -175,9 +164,6 @@ void ptx_after_cell_readers(ptx_turn *turn, const ptx_cells *cells, const ptx_ju
 void ptx_after_readers(ptx_turn *turn, ptx_history *h, const ptx_judged *j);
 void ptx_after_strong(ptx_turn *turn, ptx_history *h, const ptx_judged *j);
 void ptx_compact_strong(ptx_turn *turn, ptx_history *h);
-/* The part of a stored value that lies in a cell; false: it is not known. */
-bool ptx_value_in_cell(const ptx_turn *turn, const ptx_cells *cells, const ptx_judged *j,
-                       uint32_t *out_value);
 
 /* ---- weak.c: weak accesses to cells */
 

@@ -1,5 +1,5 @@
-/* Strong accesses: atomic and volatile ones, and those with an order. They are judged, logged, and they carry what release
- * patterns publish to acquire patterns, through chains (shadow.h). */
+/* Strong accesses: atomic and volatile ones, and those with an order. They are judged, logged, and they carry what
+ * release patterns publish to acquire patterns, through chains (shadow.h). */
 #include "ptx/watch/state.h"
 
 #include <stdlib.h>
@@ -107,9 +107,9 @@ static bool have_histories(ptx_turn *turn, const element *e) {
 
 /* ---- the barrier of a grid (a cooperative launch)
  *
- * A block that waits may look at the barrier only when others have gone on and come to it again. What they did in between
- * is nothing that it has waited for, though this run read their value. So each round of the barrier is a chain of its
- * own, and a block takes over what was published in the last round that it took part in. */
+ * A block that waits may look at the barrier only when others have gone on and come to it again. What they did in
+ * between is nothing that it has waited for, though this run read their value. So each round of the barrier is a chain
+ * of its own, and a block takes over what was published in the last round that it took part in. */
 
 static bool is_grid_barrier(const ptx_turn *turn, uint64_t address) {
     return !turn->is_shared && address - MR_PTX_WORKSPACE < MR_PTX_WORKSPACE_WORDS * 4;

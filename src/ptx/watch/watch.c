@@ -1,12 +1,14 @@
-/* Looks for races inside a launch (watch.h): takes what the interpreter tells apart into cells, and judges weak accesses.
+/* Looks for races inside a launch (watch.h): takes what the interpreter tells apart into cells, and judges weak
+ * accesses.
  *
  * The usual case must cost little: 32 lanes, consecutive addresses, cells that nobody else has touched since the last
- * barrier. So a cell holds its last writer and its last readers in two words, and a look at both is two compares. All that does not
- * fit there (readers of several warps, strong accesses) lies in a history beside the cell. Why that is enough to be
- * exact: check.c. After a first race on a cell later ones may be missed there, but none is made up.
+ * barrier. So a cell holds its last writer and its last readers in two words, and a look at both is two compares. All
+ * that does not fit there (readers of several warps, strong accesses) lies in a history beside the cell. Why that is
+ * enough to be exact: check.c. After a first race on a cell later ones may be missed there, but none is made up.
  *
- * Several threads may run blocks of the launch. A page's lock is held while its cells are judged and changed, which makes
- * one access to one page one step. Shared memory, times and clocks of a block belong to the thread that runs it. */
+ * Several threads may run blocks of the launch. A page's lock is held while its cells are judged and changed, which
+ * makes one access to one page one step. Shared memory, times and clocks of a block belong to the thread that runs
+ * it. */
 #include "ptx/watch/state.h"
 
 #include <stdlib.h>

@@ -1,9 +1,10 @@
-/* Looks for races inside one launch: two accesses of different threads to the same byte, at least one of them a write, not
- * both atomic in a scope that holds both threads, and nothing that orders them. Exact for the run at hand, whatever order
- * blocks and warps ran in.
+/* Looks for races inside one launch. Two accesses of different threads to the same byte race if
+ * at least one is a write and nothing orders them. Atomic accesses in a scope that holds both
+ * threads do not race with each other. Exact for the run at hand, whatever order blocks and warps
+ * ran in.
  *
- * The interpreter tells each access before it is carried out, and each barrier when it is complete. One object serves one
- * launch, whose blocks may run on several threads at once: so the calls lock or use atomics. */
+ * The interpreter tells each access before it is carried out, and each barrier when it is complete. One object serves
+ * one launch, whose blocks may run on several threads at once: so the calls lock or use atomics. */
 #ifndef MR_PTX_WATCH_WATCH_H
 #define MR_PTX_WATCH_WATCH_H
 
@@ -33,19 +34,19 @@ typedef struct {
     uint64_t block; /* linear */
     uint32_t warp;  /* in the block; thread = 32 * warp + lane, x fastest */
     uint32_t mask;  /* lanes that take part */
-    ptx_space
-        space; /* PTX_GLOBAL or PTX_SHARED: generic addresses are resolved; local memory is not told */
-    const uint64_t
-        *address;   /* 32; global: the address; shared: the offset in the block's shared memory */
+    /* PTX_GLOBAL or PTX_SHARED: generic addresses are resolved; local memory is not told */
+    ptx_space space;
+    /* 32; global: the address; shared: the offset in the block's shared memory */
+    const uint64_t *address;
     uint32_t bytes; /* of each lane, a vector's parts together */
     uint8_t access; /* MR_PTX_READS | MR_PTX_WRITES */
-    bool
-        atomic; /* atom, red; or a strong load or store (relaxed and above). Volatile counts as strong anyway */
+    /* atom, red; or a strong load or store (relaxed and above). Volatile counts as strong anyway */
+    bool atomic;
     ptx_order order;
     ptx_scope scope;
-    const uint64_t *
-        value; /* of a store or what an atomic wrote / NULL: for reads; 32, zero-extended; lets two writes of
-                            * the same value be told apart from others in the report */
+    /* of a store or what an atomic wrote / NULL: for reads; 32, zero-extended; lets two writes of
+     * the same value be told apart from others in the report */
+    const uint64_t *value;
     const ptx_instruction *instruction;
     /* What the caller knows of the addresses of the mask's lanes; saves a look at them. */
     bool is_row;  /* lane i + 1 accesses the `bytes` bytes after those of lane i */
@@ -80,25 +81,26 @@ const char *mr_ptx_watch_stopped(const mr_ptx_watch *watch);
 void ptx_watch_block(mr_ptx_watch *watch, uint64_t block, uint32_t shared_bytes);
 void ptx_watch_block_done(mr_ptx_watch *watch, uint64_t block);
 void ptx_watch_access(mr_ptx_watch *watch, const ptx_watched *access);
-/* All threads of the block (`warps` NULL), or of some warps (barrier with a count; bit w of warps[w / 64]), have come to a
- * barrier and go on: what they did before is ordered before what they all do from now on. */
+/* All threads of the block (`warps` NULL), or of some warps (barrier with a count; bit w of warps[w / 64]), have come
+ * to a barrier and go on: what they did before is ordered before what they all do from now on. */
 void ptx_watch_barrier(mr_ptx_watch *watch, uint64_t block, const uint64_t *warps,
                        uint32_t warp_count);
-/* The lanes of `mask` have come together (bar.warp.sync, and any .sync instruction of the warp counts, too, as it orders
- * memory only for bar.warp.sync: tell only that one). */
+/* The lanes of `mask` have come together (bar.warp.sync, and any .sync instruction of the warp counts, too, as it
+ * orders memory only for bar.warp.sync: tell only that one). */
 void ptx_watch_warp_sync(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t mask);
 void ptx_watch_fence(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t mask,
                      ptx_order order, ptx_scope scope);
 
-/* bar.arrive at barrier `barrier` (0..15): the warp goes on at once. What it did up to now is ordered before what the warps
- * do that wait there, once ptx_watch_arrived (after ptx_watch_barrier) has said that the barrier is complete. */
+/* bar.arrive at barrier `barrier` (0..15): the warp goes on at once. Its accesses so far come
+ * before those of the warps that wait there, once ptx_watch_arrived (after ptx_watch_barrier) has
+ * said that the barrier is complete. */
 void ptx_watch_arrive(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t barrier);
 void ptx_watch_arrived(mr_ptx_watch *watch, uint64_t block, uint32_t barrier, const uint64_t *warps,
                        uint32_t warp_count);
 
-/* cp.async: the lanes have begun to copy to shared memory; the write has been told before. Until a lane waits for its copy,
- * whoever touches the bytes races, this lane, too. ptx_watch_commit makes a group of a lane's copies, and ptx_watch_wait
- * ends all groups but its last `most` ones; PTX_WAIT_ALL: all copies. */
+/* cp.async: the lanes have begun to copy to shared memory; the write has been told before. Until a lane waits for its
+ * copy, whoever touches the bytes races, this lane, too. ptx_watch_commit makes a group of a lane's copies, and
+ * ptx_watch_wait ends all groups but its last `most` ones; PTX_WAIT_ALL: all copies. */
 #define PTX_WAIT_ALL UINT64_MAX
 void ptx_watch_copy(mr_ptx_watch *watch, const ptx_watched *access);
 void ptx_watch_commit(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t mask);
@@ -117,8 +119,8 @@ typedef void (*ptx_race_listener)(void *context, const ptx_race *race, uint32_t 
 void ptx_watch_listen(mr_ptx_watch *watch, ptx_race_listener listener, void *context);
 
 /* From now on each global access to the `bytes` bytes at `address` is marked in marks[0 .. bytes): how the byte was
- * accessed. `marks` must live as long as the watch. `is_shared`: with other devices, so that only scope .sys is atomic there. False:
- * memory is out. Set it before the launch. */
+ * accessed. `marks` must live as long as the watch. `is_shared`: with other devices, so that only scope .sys is atomic
+ * there. False: memory is out. Set it before the launch. */
 enum { PTX_MARK_READ = 1, PTX_MARK_WRITE = 2, PTX_MARK_UPDATE = 8 }; /* atomic */
 bool mr_ptx_watch_mark(mr_ptx_watch *watch, uint64_t address, uint64_t bytes, bool is_shared,
                        _Atomic uint8_t *marks);
@@ -127,8 +129,8 @@ void mr_ptx_watch_unmark(mr_ptx_watch *watch); /* takes the last one back */
 /* What was found so far: one for each pair of instructions and space, the first that ran. */
 uint32_t mr_ptx_watch_race_count(const mr_ptx_watch *watch);
 const ptx_race *mr_ptx_watch_race(const mr_ptx_watch *watch, uint32_t i);
-/* "race in kernel `k`: thread (3,0,0) of block (0,0,0) writes shared memory s[3] at t.cu:14, and thread (4,0,0) reads it
- * at t.cu:15; nothing orders the two"; returns `out`. */
+/* "race in kernel `k`: thread (3,0,0) of block (0,0,0) writes shared memory s[3] at t.cu:14, and thread (4,0,0) reads
+ * it at t.cu:15; nothing orders the two"; returns `out`. */
 const char *mr_ptx_race_text(const mr_ptx_watch *watch, const ptx_race *race,
                              const mr_ptx_launch *launch, char *out, size_t size);
 

@@ -39,7 +39,7 @@ static void renumber(ptx_history *h) {
         h->newest_of_warp[ptx_epoch_warp(h->readers[i].epoch)] = (uint8_t)(i + 1);
 }
 
-static bool lose_if_unheard(const ptx_turn *turn, ptx_history *h, const ptx_reader *r) {
+static bool lose_if_unheard(const ptx_turn *turn, ptx_history *h, const ptx_cell_reader *r) {
     uint32_t shift = turn->watch->block_shift;
     if (turn->is_shared || r->epoch >> shift == turn->block >> shift ||
         !ptx_block_unheard(turn->watch, r->epoch))
@@ -53,7 +53,7 @@ static bool lose_if_unheard(const ptx_turn *turn, ptx_history *h, const ptx_read
 static void drop_readers(const ptx_turn *turn, ptx_history *h, uint32_t lane) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < h->reader_count; i++) {
-        ptx_reader r = h->readers[i];
+        ptx_cell_reader r = h->readers[i];
         if (ptx_unordered(turn, lane, r.epoch, r.lanes) && !lose_if_unheard(turn, h, &r))
             h->readers[kept++] = r;
     }
@@ -72,13 +72,13 @@ static void add_reader(ptx_turn *turn, ptx_history *h, uint32_t lane) {
     if (!h->read_by_several && h->latest_read - turn->block < turn->span)
         ptx_history_forget_readers(h);
     uint32_t bit = (uint32_t)1 << lane, newest = h->newest_of_warp[turn->warp];
-    ptx_reader *r = newest ? &h->readers[newest - 1] : NULL;
+    ptx_cell_reader *r = newest ? &h->readers[newest - 1] : NULL;
     if (r && r->epoch == turn->me && (r->at == turn->at || (r->lanes & bit))) {
         r->lanes |= bit;
         return;
     }
     note_latest(turn, h);
-    ptx_reader mine = {turn->me, bit, turn->at};
+    ptx_cell_reader mine = {turn->me, bit, turn->at};
     if (r && (!ptx_unordered(turn, lane, r->epoch, r->lanes) || lose_if_unheard(turn, h, r))) {
         *r = mine;
         return;
@@ -156,7 +156,7 @@ static __attribute__((noinline)) void write_slowly(ptx_turn *turn, ptx_cells *ce
 }
 
 /* The place of a reader that the turn's own reading stands for, whatever its lanes are. */
-static inline bool replaces(const ptx_turn *turn, ptx_history *h, const ptx_reader *r) {
+static inline bool replaces(const ptx_turn *turn, ptx_history *h, const ptx_cell_reader *r) {
     if (r->epoch - turn->block < turn->span) return true;
     if (turn->is_shared || !lose_if_unheard(turn, h, r)) return false;
     h->read_by_several = true;
@@ -167,12 +167,12 @@ static inline bool replaces(const ptx_turn *turn, ptx_history *h, const ptx_read
 static inline bool read_in_history(const ptx_turn *turn, ptx_history *h, uint32_t lanes) {
     if (h->strong_count || (turn->is_shared && h->owner != turn->access->block)) return false;
     uint32_t newest = h->newest_of_warp[turn->warp];
-    ptx_reader mine = {turn->me, lanes, turn->at};
+    ptx_cell_reader mine = {turn->me, lanes, turn->at};
     if (!h->read_by_several && h->latest_read - turn->block < turn->span) {
         memset(h->newest_of_warp, 0, sizeof h->newest_of_warp);
         h->reader_count = 0;
     } else if (newest) {
-        ptx_reader *r = &h->readers[newest - 1];
+        ptx_cell_reader *r = &h->readers[newest - 1];
         if (r->epoch == turn->me) {
             if (r->at != turn->at && (lanes & ~r->lanes)) return false;
             r->lanes |= lanes;
@@ -290,8 +290,8 @@ void ptx_weak_part(ptx_turn *turn, ptx_area *area, uint64_t start, uint32_t lane
     }
 }
 
-/* How many lanes from lane 0 on access different addresses before these come again in all further lanes, as in the rows of
- * a tile; 32: they do not. */
+/* How many lanes from lane 0 on access different addresses before these come again in all further lanes, as in the rows
+ * of a tile; 32: they do not. */
 static uint32_t period(const ptx_watched *a) {
     if (a->mask != UINT32_MAX || a->is_row) return 32;
     for (uint32_t p = 1; p < 32; p *= 2) {

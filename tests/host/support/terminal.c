@@ -1,5 +1,6 @@
-/* A terminal for tests: runs a program on a pseudo-terminal, types what a list of steps says, and keeps the screen that the
- * program's output makes, as far as the codes that readline and less send go (xterm).
+/* A terminal for tests: runs a program on a pseudo-terminal, types what a list of steps says, and
+ * keeps the screen that the program's output makes. It knows the codes of xterm that readline and
+ * less send.
  *
  *     terminal ROWS COLUMNS STEPS PROGRAM [ARGUMENTS]
  *

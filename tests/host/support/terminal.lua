@@ -10,9 +10,11 @@ function terminal.escape(text)
   return (text:gsub("[\\%c ]", function(c) return c == "\\" and "\\\\" or ("\\x%02x"):format(c:byte()) end))
 end
 
--- terminal.run{ { "wait", "mr:1>" }, { "send", "x = 1\r" }, ..., rows =, columns =, term =, home =, environment = shell
--- words, arguments = of the host } -> {text = the screen of the last "shot" step, out = all that the terminal printed,
--- failed = the same, if a step failed}. A home that is not given is a new folder, removed at the end.
+-- terminal.run{ { "wait", "mr:1>" }, { "send", "x = 1\r" }, ..., rows =, columns =, term =, home
+-- =, environment =, arguments = } -> {text =, out =, failed =}. `environment` is shell words,
+-- `arguments` is for the host. `text` is the screen of the last "shot" step, `out` is all that
+-- the terminal printed, `failed` is the same if a step failed. A home that is not given is a new
+-- folder, removed at the end.
 function terminal.run(steps)
   local file = io.open(program)
   if not file then error("no " .. program .. ": run make " .. program) end

@@ -69,9 +69,9 @@ end
 
 local function text(t) return table.concat(t:contiguous():totable(), ",") end
 
--- Runs the program. -> its result as a text (the values of all tensors, and how each step ended), and its world, of
--- which `broken` says how often the program did what a condition of a claim excludes, by the row's key, and `said` what
--- queries answered.
+-- Runs the program. Returns its result as a text (the values of all tensors, and how each step
+-- ended), and its world. There `said` has the answers of queries. `broken` counts, by the row's
+-- key, how often the program did what a condition of a claim excludes.
 function programs.run(program)
   local w = { program = program, p = {}, q = {}, number = 1, broken = {}, seen = {}, errors = {}, said = "" }
   for i = 1, 2 do

@@ -1,5 +1,5 @@
-/* __nv_bfloat16 for clang. Arithmetic is done in float and rounded once, which gives the nearest result: a float has more
- * than twice the digits. */
+/* __nv_bfloat16 for clang. Arithmetic is done in float and rounded once, which gives the nearest result: a float has
+ * more than twice the digits. */
 #ifndef MILLRACE_CUDA_BF16_H
 #define MILLRACE_CUDA_BF16_H
 #pragma clang system_header

@@ -1,5 +1,5 @@
-/* half and half2 for clang: conversions, arithmetic, comparisons. Sums and products are the GPU's own instructions of 16 bits;
- * quotients, roots and functions are computed in float and rounded, which gives the nearest half. */
+/* half and half2 for clang: conversions, arithmetic, comparisons. Sums and products are the GPU's own instructions of
+ * 16 bits; quotients, roots and functions are computed in float and rounded, which gives the nearest half. */
 #ifndef MILLRACE_CUDA_FP16_H
 #define MILLRACE_CUDA_FP16_H
 #pragma clang system_header

@@ -3,7 +3,8 @@
 #define MILLRACE_STDINT_H
 
 #if defined(__CUDACC_RTC__) && __has_include(<cuda/std/cstdint>)
-#include <cuda/std/cstdint> /* a header of CUDA's own may include it, too: its types differ from those below */
+/* A header of CUDA's own may include it, too: its types differ from those below. */
+#include <cuda/std/cstdint>
 #else
 typedef signed char int8_t;
 typedef short int16_t;

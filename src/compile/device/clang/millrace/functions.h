@@ -1,11 +1,11 @@
-/* Functions of the CUDA math API for clang: the part that computes. Those of double are within 2 units in the last place
- * (the gamma functions: 10), which are CUDA's own bounds or less; those of float are computed in double and rounded once.
- * tests/c/test_compile_math.c measures all of them on the host, so this file is C that both sides compile: MR_FUNCTION is
- * what stands in front of a function.
+/* Functions of the CUDA math API for clang: the part that computes. Those of double are within 2 units in the last
+ * place (the gamma functions: 10), which are CUDA's own bounds or less; those of float are computed in double and
+ * rounded once. tests/c/test_compile_math.c measures all of them on the host, so this file is C that both sides
+ * compile: MR_FUNCTION is what stands in front of a function.
  *
  * Series are Taylor's on a short interval; the polynomials given by numbers interpolate at Chebyshev's points.
- * Easiest to break: sums whose error is computed (mr_two_sum) must not be contracted to fused operations, so each function
- * that uses them begins with MR_EXACT. */
+ * Easiest to break: sums whose error is computed (mr_two_sum) must not be contracted to fused operations, so each
+ * function that uses them begins with MR_EXACT. */
 #ifndef MILLRACE_FUNCTIONS_H
 #define MILLRACE_FUNCTIONS_H
 
@@ -841,7 +841,8 @@ MR_TABLE double mr_gamma_table[] = {
     -5.911690023969429e-07,  2.3006176915495078e-07, -3.29932101146806e-08,
     -1.0917933282534848e-09, 1.5051091483125788e-09, -3.1358080951685456e-10,
     1.6084571968372446e-11,  4.9637895784895575e-12};
-/* 1 / gamma(x) - 1 for x from 0.5 to 3, as (x - 1)(x - 2) times a polynomial: the quotient has no zeros and no poles. */
+/* 1 / gamma(x) - 1 for x from 0.5 to 3, as (x - 1)(x - 2) times a polynomial: the quotient has no zeros and no
+ * poles. */
 MR_FUNCTION mr_pair mr_gamma_core(double x) {
     MR_EXACT
     mr_pair scaled = mr_product(x, 0.8), u = mr_two_sum(scaled.high, -1.4);

@@ -3,9 +3,10 @@
 #define MILLRACE_MEMORY_H
 #pragma clang system_header
 
-/* clang 14 takes it that its own functions for barriers and fences leave the variables of the module as they are, and a
- * thread then keeps what it wrote to shared memory before a barrier although another thread has changed it. An `asm` that
- * may write all memory, on both sides, forbids that. */
+/* clang 14 assumes that its own functions for barriers and fences do not change the module's
+ * variables. Behind a barrier a thread then uses the value that it wrote to shared memory,
+ * although another thread has changed it. An `asm` that may write all memory, on both sides,
+ * forbids that. */
 #define MR_BETWEEN_MEMORY(call)                                                                    \
     do {                                                                                           \
         asm volatile("" ::: "memory");                                                             \

@@ -1,0 +1,279 @@
+-- mr.dist: what a rank calls, as in torch.distributed. mr.dist.spawn (src/bind/dist.c) runs ranks in this process; a
+-- script that no rank runs is a world of one.
+--
+-- All ranks share this module: what a rank has for itself is in `states`, by its number. Streams as in PyTorch since
+-- 2.8: a collective runs on the current stream; with `async` on a stream of the group, which waits for the current
+-- one first.
+--# dist of mr.dist: Collectives between ranks, as in torch.distributed.
+local mr = require "millrace"
+
+return function(tools)
+  local dist = {}
+  local misuse = tools.misuse
+
+  -- ---------------------------------------------------------------- ranks and groups
+
+  local states = {} -- by rank, and "alone"
+  local shared = {} -- of the world with the id `of`; by how many groups a rank has made: the communicators of all ranks
+
+  local is_alone = false -- nobody has started this process as one of several
+
+  local function state()
+    local rank, count = tools.rank()
+    if not rank and not is_alone then
+      tools.join()
+      rank, count = tools.rank()
+      is_alone = not rank
+    end
+    local key = rank or "alone"
+    local s, epoch = states[key], tools.epoch()
+    if s and (rank and s.world.comm.id == tools.world().id or not rank and s.epoch == epoch) then return s end
+    s = { rank = rank or 0, count = count or 1, made = 0, epoch = epoch }
+    if rank then
+      s.world = { comm = tools.world(), ranks = {}, name = "world" }
+      for k = 1, count do s.world.ranks[k] = k - 1 end
+    else
+      s.world = { comm = mr.nccl.comms({ mr.current_device() }, { name = "world" })[1], ranks = { 0 }, name = "world" }
+    end
+    if shared.of ~= s.world.comm.id then shared = { of = s.world.comm.id } end
+    states[key] = s
+    return s
+  end
+
+  --- mr.dist.init([opts: {timeout: number}])
+  --- Joins the ranks that run, as every other function of mr.dist does, too. Under mpirun those are its processes.
+  --- Under mr.dist.spawn they are joined already; else the script is the only rank.
+  --- `timeout`: seconds that a call waits for ranks in other processes, 600 if it is not given. Ranks in one process
+  --- need none: they report a deadlock at once.
+  function dist.init(opts)
+    if opts ~= nil and type(opts) ~= "table" then misuse("init: expected a table of options") end
+    for key in pairs(opts or {}) do
+      if key ~= "timeout" then misuse(("init: there is no option `%s`; there is `timeout`"):format(tostring(key))) end
+    end
+    local timeout = opts and opts.timeout
+    if timeout ~= nil and (type(timeout) ~= "number" or timeout <= 0) then
+      misuse("init: `timeout` is a number of seconds above 0")
+    end
+    tools.join(timeout)
+    state()
+  end
+
+  --- mr.dist.rank() -> rank: integer
+  --- Returns the number of the rank that calls, from 0.
+  function dist.rank() return state().rank end
+
+  --- mr.dist.local_rank() -> rank: integer
+  --- Returns the number of the rank among those of this computer.
+  function dist.local_rank()
+    local rank = state().rank
+    return tools.local_rank() or rank
+  end
+
+  --- mr.dist.world_size() -> ranks: integer
+  --- Returns how many ranks there are.
+  function dist.world_size() return state().count end
+
+  --- mr.dist.new_group(ranks: list) -> group: table
+  --- Makes a group of these ranks, with a communicator and a stream of its own. All ranks call it, in the same
+  --- order, also those that are not in it.
+  function dist.new_group(ranks)
+    local s = state()
+    if type(ranks) ~= "table" or #ranks == 0 then misuse("new_group: expected a list of ranks") end
+    for _, rank in ipairs(ranks) do
+      if math.type(rank) ~= "integer" or rank < 0 or rank >= s.count then
+        misuse(("new_group: there is no rank %s: ranks are 0 to %d"):format(tostring(rank), s.count - 1))
+      end
+    end
+    s.made = s.made + 1
+    local text = table.concat(ranks, ", ")
+    -- Groups of the same ranks are told apart.
+    local name = ("group %d of %s"):format(s.made, #ranks > 16 and #ranks .. " ranks" or "ranks " .. text)
+    if tools.local_rank() then
+      return { ranks = table.move(ranks, 1, #ranks, 1, {}), name = name, comm = tools.group(s.made, ranks) }
+    end
+    local all = shared[s.made]
+    if not all then
+      local devices = {}
+      for i, rank in ipairs(ranks) do devices[i] = tools.rank() and rank or mr.current_device() end
+      all = { text = text, name = name, comms = mr.nccl.comms(devices, { name = name }) }
+      shared[s.made] = all
+    elseif all.text ~= text then
+      misuse(("new_group: rank %d asks for a group of ranks %s, and another rank for one of %s: " ..
+        "all ranks make the same groups in the same order"):format(s.rank, text, all.text))
+    end
+    local group = { ranks = table.move(ranks, 1, #ranks, 1, {}), name = all.name }
+    for i, rank in ipairs(ranks) do
+      if rank == s.rank then group.comm = all.comms[i] end
+    end
+    return group
+  end
+
+  --- mr.dist.destroy()
+  --- Closes the communicators of this rank. What was submitted is carried out.
+  function dist.destroy()
+    local s = state()
+    s.world.comm:close()
+    states[tools.rank() or "alone"] = nil
+  end
+
+  -- ---------------------------------------------------------------- collectives
+
+  local KNOWN = { op = true, group = true, async = true }
+
+  local function group_of(name, opts)
+    if opts ~= nil and type(opts) ~= "table" then misuse(name .. ": expected a table of options") end
+    for key in pairs(opts or {}) do
+      if not KNOWN[key] then
+        misuse(("%s: there is no option `%s`; there are `op`, `group` and `async`"):format(name, tostring(key)))
+      end
+    end
+    local s = state()
+    local group = opts and opts.group or s.world
+    if type(group) ~= "table" or not group.ranks then
+      misuse(name .. ": `group` is no group: make one with mr.dist.new_group")
+    end
+    if not group.comm then
+      misuse(("%s: rank %d is not in %s"):format(name, s.rank, group.name))
+    end
+    return group
+  end
+
+  -- The rank's number in the group.
+  local function in_group(name, group, rank)
+    for i, r in ipairs(group.ranks) do
+      if r == rank then return i - 1 end
+    end
+    misuse(("%s: rank %s is not in %s"):format(name, tostring(rank), group.name))
+  end
+
+  local work = {}
+  local work_metatable = { __index = work, __name = "work" }
+
+  --# work of mr.dist.Work: What a collective with `async=true` returns: it runs on the group's own stream.
+
+  --- w:wait([s: stream])
+  --- `s` (default: the current stream) waits for the collective; the host goes on. The tensors are kept until then.
+  function work.wait(w, s)
+    (s or mr.current_stream()):wait_event(w.event)
+    w.tensors = nil
+  end
+
+  --- w:synchronize()
+  --- The host waits for the collective.
+  function work.synchronize(w)
+    w.event:synchronize()
+    w.tensors = nil
+  end
+
+  --- w:is_completed() -> done: boolean
+  --- Returns whether the collective is done. Never waits.
+  function work.is_completed(w) return w.event:query() end
+
+  --# dist
+
+  dist.Work = work
+
+  -- run(comm, options of the call); what `async` asks for around it.
+  local function carry_out(group, opts, tensors, run)
+    local call = { op = opts and opts.op }
+    if not (opts and opts.async) then
+      run(group.comm, call)
+      return nil
+    end
+    if tools.in_group() then
+      misuse("async=true inside mr.nccl.group: nothing is in a stream before the group ends; use one of the two")
+    end
+    if not group.stream then
+      group.stream = mr.stream{ device = group.comm.device, name = group.name }
+    end
+    group.stream:wait_stream(mr.current_stream())
+    call.stream = group.stream
+    run(group.comm, call)
+    return setmetatable({ event = group.stream:record_event(), tensors = tensors }, work_metatable)
+  end
+
+  --- mr.dist.all_reduce(t: tensor [, opts: {op: string="sum", group: table, async: boolean}]) -> work: table?
+  --- Combines `t` of all ranks in place: c:all_reduce of the group's communicator.
+  --- With `async`, returns a work, and the collective runs on the group's own stream.
+  function dist.all_reduce(t, opts)
+    local group = group_of("all_reduce", opts)
+    return carry_out(group, opts, { t }, function(comm, call) comm:all_reduce(t, call) end)
+  end
+
+  --- mr.dist.broadcast(t: tensor, root: integer [, opts: {group: table, async: boolean}]) -> work: table?
+  --- Copies `t` of rank `root` to `t` of the others.
+  function dist.broadcast(t, root, opts)
+    local group = group_of("broadcast", opts)
+    local from = in_group("broadcast", group, root)
+    return carry_out(group, opts, { t }, function(comm, call)
+      comm:broadcast(t, { root = from, stream = call.stream })
+    end)
+  end
+
+  --- mr.dist.reduce(t: tensor, root: integer [, opts: {op: string="sum", group: table, async: boolean}])
+  ---   -> work: table?
+  --- Combines `t` of all ranks, in `t` of rank `root`.
+  function dist.reduce(t, root, opts)
+    local group = group_of("reduce", opts)
+    local to = in_group("reduce", group, root)
+    return carry_out(group, opts, { t }, function(comm, call)
+      comm:reduce(t, { root = to, op = call.op, stream = call.stream })
+    end)
+  end
+
+  --- mr.dist.all_gather(out: tensor, t: tensor [, opts: {group: table, async: boolean}]) -> work: table?
+  --- Writes `t` of all ranks to `out`, one behind the other.
+  function dist.all_gather(out, t, opts)
+    local group = group_of("all_gather", opts)
+    return carry_out(group, opts, { out, t }, function(comm, call)
+      comm:all_gather(out, t, { stream = call.stream })
+    end)
+  end
+
+  --- mr.dist.reduce_scatter(out: tensor, t: tensor [, opts: {op: string="sum", group: table, async: boolean}])
+  ---   -> work: table?
+  --- Combines `t` of all ranks; each gets its part in `out`.
+  function dist.reduce_scatter(out, t, opts)
+    local group = group_of("reduce_scatter", opts)
+    return carry_out(group, opts, { out, t }, function(comm, call) comm:reduce_scatter(out, t, call) end)
+  end
+
+  --- mr.dist.all_to_all(out: tensor, t: tensor [, opts: {group: table, async: boolean}]) -> work: table?
+  --- Part k of `t` goes to rank k of the group.
+  function dist.all_to_all(out, t, opts)
+    local group = group_of("all_to_all", opts)
+    return carry_out(group, opts, { out, t }, function(comm, call)
+      comm:all_to_all(out, t, { stream = call.stream })
+    end)
+  end
+
+  --- mr.dist.send(t: tensor, peer: integer [, opts: {group: table, async: boolean}]) -> work: table?
+  --- Sends `t` to rank `peer`, which calls recv. Two ranks that both send first wait for each other (R66), unless both
+  --- calls of each are in one mr.nccl.group.
+  function dist.send(t, peer, opts)
+    local group = group_of("send", opts)
+    local to = in_group("send", group, peer)
+    return carry_out(group, opts, { t }, function(comm, call) comm:send(t, to, { stream = call.stream }) end)
+  end
+
+  --- mr.dist.recv(t: tensor, peer: integer [, opts: {group: table, async: boolean}]) -> work: table?
+  --- Receives in `t` what rank `peer` sends.
+  function dist.recv(t, peer, opts)
+    local group = group_of("recv", opts)
+    local from = in_group("recv", group, peer)
+    return carry_out(group, opts, { t }, function(comm, call) comm:recv(t, from, { stream = call.stream }) end)
+  end
+
+  --- mr.dist.barrier([opts: {group: table}])
+  --- Waits until all ranks have called it and their devices have got to it.
+  function dist.barrier(opts)
+    local group = group_of("barrier", opts)
+    local s = state()
+    local device = group.comm.device -- the current one may be another
+    s.token = s.token or mr.zeros(1, { device = device })
+    tools.barrier(group.comm, s.token)
+    mr.current_stream(device):synchronize()
+  end
+
+  return dist
+end

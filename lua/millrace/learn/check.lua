@@ -1,0 +1,83 @@
+-- `millrace learn --check FILE`: runs the tests of a lesson, which stand in its file. Right solutions must pass, and
+-- wrong ones must fail for the reason that the lesson names.
+
+local course = require "millrace.learn.course"
+local grader = require "millrace.learn.grader"
+local question = require "millrace.learn.question"
+local text = require "millrace.learn.text"
+
+local check = {}
+
+local MOST_COLUMNS = 79
+
+local function texts_of(outcomes)
+  local texts = {}
+  for i, outcome in ipairs(outcomes) do texts[i] = outcome.text end
+  return table.concat(texts, " | ")
+end
+
+-- Calls `say(is_good, what, detail)` for each thing that is checked. These texts are shown as they are; all others are
+-- wrapped.
+local function check_texts(lesson, say)
+  local shown = { program = lesson.question.program, explanation = lesson.explanation, task = lesson.exercise.task,
+                  start = lesson.exercise.start }
+  for name, part in pairs(shown) do
+    local widest = text.widest(part)
+    if widest > MOST_COLUMNS then say(false, name, ("a line has %d columns, of %d"):format(widest, MOST_COLUMNS)) end
+  end
+end
+
+local function check_question(lesson, say)
+  local ok, outcomes = pcall(question.outcomes, lesson)
+  if not ok then return say(false, "question", tostring(outcomes)) end
+  local found, expected = texts_of(outcomes), table.concat(lesson.question.outcomes or {}, " | ")
+  say(found == expected, "question", found == expected and found or
+    ("it can print %s; the lesson says %s"):format(found, expected))
+  local usual = lesson.question.usual
+  local _, right = question.choices(lesson, outcomes)
+  local choices = question.choices(lesson, outcomes)
+  local is_choice = false
+  for i, choice in ipairs(choices) do is_choice = is_choice or choice == usual and i ~= right end
+  say(is_choice, "usual guess", is_choice and usual or ("`%s` is no wrong choice of %s"):format(tostring(usual),
+    table.concat(choices, " / ")))
+end
+
+local function first_line(message) return message:match("^[^\n]*") end
+
+local function check_solutions(tools, lesson, say)
+  local name = lesson.name
+  local function grade(solution) return grader.grade(tools, lesson, solution, name) end
+  local reason, message = grade(lesson.exercise.start)
+  say(reason ~= "passed", "start file", reason .. ": " .. first_line(message))
+  for i, solution in ipairs(lesson.right) do
+    reason, message = grade(solution)
+    say(reason == "passed", "right " .. i, reason == "passed" and first_line(message) or reason .. ": " .. message)
+  end
+  for i, wrong in ipairs(lesson.wrong) do
+    reason, message = grade(wrong[2])
+    say(reason == wrong[1], ("wrong %d"):format(i), ("%s: %s"):format(reason, reason == wrong[1] and
+      first_line(message) or message .. "\n  expected: " .. wrong[1]))
+  end
+end
+
+-- Prints a line for each test, and returns 0 if all are good.
+function check.run(tools, path)
+  local name = path:match("[^/]*$")
+  local ok, file = pcall(course.read_file, path)
+  if not ok then error("learn: " .. file, 0) end
+  local lesson, message = course.read(name, file)
+  if not lesson then error(message, 0) end
+  local failed, count = 0, 0
+  local function say(is_good, what, detail)
+    count = count + 1
+    if not is_good then failed = failed + 1 end
+    print(text.wrap(("%-6s %-12s %s"):format(is_good and "ok" or "FAILED", what, detail)))
+  end
+  check_texts(lesson, say)
+  check_question(lesson, say)
+  check_solutions(tools, lesson, say)
+  print(("%d tests, %d failed"):format(count, failed))
+  return failed > 0 and 1 or 0
+end
+
+return check

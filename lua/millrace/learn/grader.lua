@@ -1,0 +1,41 @@
+-- Runs the judge in a child process under --sandbox, and reads its verdict.
+
+local grader = {}
+
+local MOST_TEXT = 100000 -- of the lesson and the solution together: they travel as an argument of a program
+
+local CODE = [[require(%q).judge(%q, %q, %q, %q, %q)]]
+
+-- What the program says of itself when a limit ends it: {what it says, the reason, the text for the learner}.
+local ENDINGS = {
+  { "instructions", "endless", "Your program does not come to an end: it has been stopped in a loop." },
+  { "seconds", "endless", "Your program does not come to an end: it has been stopped." },
+  { "all the time", "endless", "Your program does not come to an end: it has been stopped." },
+  { "memory", "memory", "Your program needs too much memory. A few small tensors are enough here." },
+  { "output", "output", "Your program prints too much. What it prints is not looked at." },
+}
+
+local numbers = 0
+
+-- A line that no solution can know, behind which the verdict stands.
+local function mark()
+  numbers = numbers + 1
+  return ("verdict %d %d %d"):format(numbers, os.time(), math.random(0)) .. tostring({}):gsub("table: ", " ")
+end
+
+-- lesson: {name =, text =}. Returns the reason ("passed", "schedule", ...) and the text for the learner.
+function grader.grade(tools, lesson, text, name)
+  local line = mark()
+  local code = CODE:format("millrace.learn", lesson.text, lesson.name, text, name, line)
+  if #code > MOST_TEXT then return "size", "Your file is too long for an exercise." end
+  local said, was_late = tools.run(code)
+  local at, after = said:find("\n" .. line .. "\n", 1, true)
+  if at then return said:match("^(%S+)\n(.*)\n$", after + 1) end
+  for _, ending in ipairs(ENDINGS) do
+    if said:find(ending[1], 1, true) then return ending[2], ending[3] end
+  end
+  if was_late then return "endless", "Your program does not come to an end: it has been stopped." end
+  return "failed", "Your program could not be graded:\n  " .. said
+end
+
+return grader

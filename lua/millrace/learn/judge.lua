@@ -1,0 +1,313 @@
+-- Grades one solution: runs it under every schedule, with other inputs, and looks at its hazards and waits.
+--
+-- It runs in a child of its own, under --sandbox. A solution gets copies of Lua's functions and a view of `mr`, so that
+-- it can neither see nor change what judges it. The verdict is a word for the reason, and a text for the learner: what
+-- is wrong, and an order that shows it, never what to write instead.
+
+local explore, waits, timeline, clock = mr.explore, mr.waits, mr.timeline, mr.clock
+local synchronize, current_stream, set_stream = mr.synchronize, mr.current_stream, mr.set_stream
+
+local judge = {}
+
+local MOST_SCHEDULES = 4000
+local MOST_SECONDS = 3
+
+-- ---------------------------------------------------------------- what a solution sees
+
+-- Names of `mr` that judge, that look behind the order of things, or that change how everything runs.
+local HIDDEN = {}
+for name in ([[explore replay stress waits timeline trace hazard machine program reset launch_blocking sync_debug help
+  save load docs]]):gmatch("%S+") do HIDDEN[name] = true end
+
+local function view_of_mr()
+  return setmetatable({}, {
+    __index = function(_, name)
+      if HIDDEN[name] then error(("mr.%s is not for an exercise: write streams and waits"):format(name), 2) end
+      return mr[name]
+    end,
+    __newindex = function(_, name) error(("an exercise cannot change mr.%s"):format(tostring(name)), 2) end,
+    __metatable = false,
+  })
+end
+
+local function copy(library)
+  local fresh = {}
+  for name, value in pairs(library) do fresh[name] = value end
+  return fresh
+end
+
+-- `seen.printed` and `seen.caught`: whether the solution has printed, and whether it has asked for pcall.
+local function environment(seen)
+  local fresh = {
+    assert = assert, error = error, ipairs = ipairs, next = next, pairs = pairs, select = select,
+    tonumber = tonumber, tostring = tostring, type = type,
+    string = copy(string), table = copy(table), math = copy(math), mr = view_of_mr(),
+  }
+  fresh._G = fresh
+  function fresh.print() seen.printed = true end
+  function fresh.require(name)
+    if name == "millrace" then return fresh.mr end
+    error(("an exercise can only require millrace, not %s"):format(tostring(name)), 2)
+  end
+  local function catch()
+    seen.caught = true
+    error("an exercise may not catch errors", 2)
+  end
+  fresh.pcall, fresh.xpcall = catch, catch
+  return fresh
+end
+
+-- ---------------------------------------------------------------- values
+
+local function is_tensor(value)
+  return type(value) == "userdata" and pcall(function() return value.numel end)
+end
+
+-- What the judge can compare: tensors become tables of numbers.
+local function read(value)
+  if is_tensor(value) then return value.ndim == 0 and value:item() or value:cpu():totable() end
+  if type(value) ~= "table" then return value end
+  local list = {}
+  for key, part in pairs(value) do list[key] = read(part) end
+  return list
+end
+
+local function same(a, b)
+  if type(a) ~= "table" or type(b) ~= "table" then return a == b end
+  for key, part in pairs(a) do if not same(part, b[key]) then return false end end
+  for key in pairs(b) do if a[key] == nil then return false end end
+  return true
+end
+
+local MOST_SHOWN = 8
+
+local function show(value)
+  if type(value) ~= "table" then return tostring(value) end
+  local parts = {}
+  for i, part in ipairs(value) do
+    if i > MOST_SHOWN then
+      parts[i] = "..."
+      break
+    end
+    parts[i] = show(part)
+  end
+  return "{" .. table.concat(parts, ", ") .. "}"
+end
+
+-- ---------------------------------------------------------------- running
+
+-- The numbers of the arguments that a solution may change, as a set. `changes` is one number, or a list.
+local function changed_by(exercise)
+  local set = {}
+  local changes = exercise.changes
+  for _, i in ipairs(type(changes) == "table" and changes or { changes }) do set[i] = true end
+  return set
+end
+
+-- A function for mr.explore and its sisters: makes inputs, calls the solution, reads what it returned and what is left
+-- of the inputs.
+local function program(exercise, solve, variant, seen)
+  local may_change = changed_by(exercise)
+  return function()
+    local inputs = table.pack(exercise.given(variant))
+    synchronize()
+    local stream, before = current_stream(), clock()
+    local result = solve(table.unpack(inputs, 1, inputs.n))
+    seen.host_ms = clock() - before
+    set_stream(stream) -- the caller's: a solution may have left another one
+    if exercise.join ~= false then synchronize() end
+    local value = read(result)
+    synchronize()
+    local kept = {}
+    for i = 1, inputs.n do
+      if is_tensor(inputs[i]) and not may_change[i] then kept[i] = read(inputs[i]) end
+    end
+    return { value = value, kept = kept }
+  end
+end
+
+local function untouched(exercise, variant)
+  return program(exercise, function() end, variant, {})().kept
+end
+
+-- ---------------------------------------------------------------- texts
+
+-- The steps of a schedule that stand in the solution, without allocations: those are rarely what matters.
+local function steps_of(outcome, name)
+  local lines = {}
+  for line in tostring(outcome.steps):gmatch("[^\n]+") do
+    if line:find(" " .. name .. ":", 1, true) and not line:find("^%s*alloc ") then
+      lines[#lines + 1] = "  " .. line:gsub("^%s+", "")
+    end
+  end
+  return table.concat(lines, "\n")
+end
+
+-- A report without its proposal: the two accesses, and why nothing orders them.
+local function accesses_of(report)
+  local lines = {}
+  for line in report.message:gmatch("[^\n]+") do
+    if line:find("^fix:") or line:find("^kind=") then break end
+    if not line:find("^hazard:") then lines[#lines + 1] = line:find("^ ") and line or "  " .. line end
+  end
+  return ("Nothing orders these two uses of `%s`:\n%s"):format(report.tensor or "memory", table.concat(lines, "\n"))
+end
+
+local function out_of_memory(text)
+  return text:find("out of memory", 1, true) or text:find("not enough memory", 1, true)
+end
+
+local function failure(text, order)
+  text = tostring(text):gsub("\nstack traceback.*$", "")
+  if out_of_memory(text) then
+    return "memory", "Your program needs too much memory. Tensors as large as its inputs are enough:\n  " .. text
+  end
+  if text:find("not repeatable", 1, true) then
+    return "unrepeatable", "Called twice with the same values, your function does two different things. It may not " ..
+      "depend on a clock, on a random number or on a variable that it changes."
+  end
+  if text:find("too long to be recorded", 1, true) then
+    return "endless", "Your program does not come to an end: it submits more and more work."
+  end
+  return "error", "Your program ends with an error:\n  " .. text .. (order or "")
+end
+
+-- ---------------------------------------------------------------- the checks
+
+local function no_result(seen)
+  if seen.printed then
+    return "prints", "Your function prints, and returns nothing. What it prints is not looked at: return the result."
+  end
+  return "nothing", "Your function returns nothing. It has to return the result."
+end
+
+local function count_of(outcome, result)
+  return result.schedules == 1 and "in its only order" or
+    ("in %d of %d orders"):format(outcome.count, result.schedules)
+end
+
+-- Every order of one variant. Returns nil if all is well, else the reason and the text.
+local function judge_orders(lesson, result, variant, seen, name)
+  local exercise = lesson.exercise
+  local expected, kept = exercise.answer(variant), untouched(exercise, variant)
+  local wrong, right
+  for _, outcome in ipairs(result.outcomes) do
+    local order = ("\nIt happens %s. One of them:\n%s"):format(count_of(outcome, result), steps_of(outcome, name))
+    if outcome.error then return failure(outcome.error, result.schedules > 1 and order or "") end
+    local value = outcome.value
+    if value.value == nil then return no_result(seen) end
+    for i, before in pairs(kept) do
+      if not same(value.kept[i], before) then
+        return "input", ("Your function changes its argument %d. It was %s, and is %s afterwards."):format(i,
+          show(before), show(value.kept[i]))
+      end
+    end
+    if same(value.value, expected) then right = outcome else wrong = wrong or outcome end
+  end
+  if not wrong then return nil end
+  local got = show(wrong.value.value)
+  if not right then return "wrong", ("The result is %s. That is not what the task asks for."):format(got) end
+  local text = ("The result is wrong %s: it is %s there. One such order:\n%s"):format(count_of(wrong, result), got,
+    steps_of(wrong, name))
+  if result.hazards[1] then text = text .. "\n" .. accesses_of(result.hazards[1]) end
+  return "schedule", text
+end
+
+local function judge_speed(exercise, run, seen)
+  local trace = timeline(run)
+  local most = exercise.host_ms
+  if most and seen.host_ms > most then
+    return "host", ("The host stands still for %.1f ms in your function. It could go on at once: let a stream wait, " ..
+      "not the host."):format(seen.host_ms)
+  end
+  local overlap = exercise.overlap
+  if not overlap then return nil end
+  local is_there, got = pcall(trace.overlap, trace, overlap[1], overlap[2])
+  got = is_there and got or 0
+  if got >= overlap[3] then return nil end
+  return "serial", ("The result is right, but one stream waits while the other works. `%s` and `%s` work at the " ..
+    "same time for %.1f ms. At least %.1f ms are possible."):format(overlap[1], overlap[2], got, overlap[3])
+end
+
+local function judge_waits(run, name)
+  local result = waits(run)
+  for _, list in ipairs { result.waits, result.record_streams or {} } do
+    for _, wait in ipairs(list) do
+      if not wait.kept and wait.where:find(name .. ":", 1, true) == 1 then
+        return "wait", ("The result is right, but line %s waits without need (%s): %s."):format(
+          wait.where:match(":(%d+)$"), wait.kind or "record_stream", wait.because)
+      end
+    end
+  end
+  return nil
+end
+
+local function solution_of(text, name, seen)
+  local chunk, message = load(text, "=" .. name, "t", environment(seen))
+  if not chunk then return nil, "syntax", "Lua cannot read your file:\n  " .. message end
+  local ok, solve = pcall(chunk)
+  if seen.caught then return nil, "catches" end
+  if not ok then return nil, failure(solve) end
+  if type(solve) ~= "function" then
+    if seen.printed then return nil, no_result(seen) end
+    return nil, "nothing", "Your file returns no function. It has to end as it did at the start: `return function`."
+  end
+  return solve
+end
+
+local CAUGHT = "Your program catches errors (pcall). An error that is caught is still one: let it come out, and " ..
+  "mend what causes it."
+
+local BY_CONSTANT = "The result is right for the first inputs, and wrong for others. Compute it from the " ..
+  "arguments.\n"
+
+-- A loop that asks until it is told yes has endlessly many orders; the explorer says how many answers it has tried.
+local function praise_of(result)
+  if not result.complete then return "Right in each order that was tried: " .. result.incomplete .. "." end
+  if result.schedules == 1 then return "Right: there is one order of what matters. Its result is right." end
+  return ("Right in each of %d orders."):format(result.schedules)
+end
+
+-- All orders, with all inputs. Returns nil and the praise if all is well, else the reason and the text.
+local function judge_results(lesson, solve, name, seen)
+  local praise
+  for variant = 1, lesson.exercise.variants or 2 do
+    local run = program(lesson.exercise, solve, variant, seen)
+    local ok, result = pcall(explore, run, { max = MOST_SCHEDULES, time = MOST_SECONDS })
+    if not ok then return failure(result) end
+    local reason, message = judge_orders(lesson, result, variant, seen, name)
+    if variant > 1 and reason == "wrong" then return "constant", BY_CONSTANT .. message end
+    if reason then return reason, message end
+    if result.hazards[1] then
+      return "hazard", "The result is right here, but by luck.\n" .. accesses_of(result.hazards[1])
+    end
+    if not result.complete and not result.incomplete:find("^the query ") then
+      return "orders", "Your program has more orders than can be tried. Use less work, or more order."
+    end
+    praise = praise or praise_of(result)
+  end
+  return nil, praise
+end
+
+local function judge_all(lesson, text, name, seen)
+  local exercise = lesson.exercise
+  local solve, reason, message = solution_of(text, name, seen)
+  if not solve then return reason, message end
+  local found, text_or_praise = judge_results(lesson, solve, name, seen)
+  if found then return found, text_or_praise end
+  local run = program(exercise, solve, 1, seen)
+  reason, message = judge_speed(exercise, run, seen)
+  if not reason and exercise.minimal ~= false then reason, message = judge_waits(run, name) end
+  if reason then return reason, message end
+  return "passed", text_or_praise
+end
+
+-- Returns the reason, "passed" if there is nothing to mend, and the text for the learner.
+function judge.grade(lesson, text, name)
+  local seen = {}
+  local reason, message = judge_all(lesson, text, name, seen)
+  if seen.caught then return "catches", CAUGHT end
+  return reason, message
+end
+
+return judge

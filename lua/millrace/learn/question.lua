@@ -1,0 +1,90 @@
+-- The question of a lesson: what its program can print. The explorer finds the answer, and the choices are made of it.
+
+local question = {}
+
+local NOTHING = "nothing"
+
+-- A function that runs the program and returns what it prints, in one line.
+local function runner(lesson)
+  return function()
+    local printed = {}
+    local globals = setmetatable({}, { __index = _G })
+    function globals.print(...)
+      local texts = table.pack(...)
+      for i = 1, texts.n do texts[i] = tostring(texts[i]) end
+      printed[#printed + 1] = table.concat(texts, " ")
+    end
+    assert(load(lesson.question.program, "=program", "t", globals))()
+    return #printed > 0 and table.concat(printed, ", ") or NOTHING
+  end
+end
+
+local function text_of(outcome)
+  return outcome.error and "an error" or outcome.value
+end
+
+-- Returns what the program can print: a list of {text =, trace =, steps =, count =}, sorted by text. `once` is for
+-- programs that read the clock, which have one run.
+function question.outcomes(lesson)
+  local run = runner(lesson)
+  if lesson.question.once then
+    local trace, text = mr.timeline(run)
+    return { { text = text, trace = trace, count = 1 } }, 1
+  end
+  local result = mr.explore(run)
+  assert(result.complete, "the program of a question has too many orders")
+  local list = {}
+  for _, outcome in ipairs(result.outcomes) do
+    list[#list + 1] = { text = text_of(outcome), trace = outcome.trace, steps = outcome.steps, count = outcome.count,
+                        error = outcome.error }
+  end
+  table.sort(list, function(a, b) return a.text < b.text end)
+  return list, result.schedules
+end
+
+local function all_of(texts)
+  if #texts == 1 then return "always " .. texts[1] end
+  return table.concat(texts, ", ", 1, #texts - 1) .. " or " .. texts[#texts]
+end
+
+-- Returns the choices, a list of texts, and the number of the right one. Each thing that is printed or expected is a
+-- choice alone, and then there are some together.
+function question.choices(lesson, outcomes)
+  local possible, every, is_possible = {}, {}, {}
+  for i, outcome in ipairs(outcomes) do
+    possible[i], every[i] = outcome.text, outcome.text
+    is_possible[outcome.text] = true
+  end
+  for _, text in ipairs(lesson.question.others or {}) do
+    if not is_possible[text] then every[#every + 1] = text end
+  end
+  table.sort(every)
+  local choices, right = {}, nil
+  for i, text in ipairs(every) do
+    choices[i] = all_of { text }
+    if #possible == 1 and text == possible[1] then right = i end
+  end
+  if #every > 1 then
+    choices[#choices + 1] = all_of(every)
+    if #possible == #every then right = #choices end
+  end
+  if not right then
+    choices[#choices + 1] = all_of(possible)
+    right = #choices
+  end
+  return choices, right
+end
+
+-- The outcome to show to somebody who has chosen `choice`: one that the choice leaves out, else the rarest.
+function question.surprise(outcomes, choice)
+  local rarest = outcomes[1]
+  for _, outcome in ipairs(outcomes) do
+    if choice == "always " .. outcome.text then
+      for _, other in ipairs(outcomes) do if other ~= outcome then return other end end
+    end
+    if outcome.count < rarest.count then rarest = outcome end
+  end
+  return rarest
+end
+
+return question

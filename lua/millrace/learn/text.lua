@@ -1,0 +1,56 @@
+-- Texts for a screen of 80 columns.
+
+local text = {}
+
+local WIDTH = 78
+
+-- What stands in front of the rest of a line that is too long: nothing for prose, and more than before for what is
+-- indented.
+local function hanging(line)
+  local indent = #line:match("^%s*")
+  return (" "):rep(indent > 0 and indent + 2 or 0)
+end
+
+local function wrap_line(line, lines)
+  while utf8.len(line) and utf8.len(line) > WIDTH do
+    local cut = utf8.offset(line, WIDTH + 1)
+    local at
+    for i = cut, #hanging(line) + 1, -1 do
+      if line:sub(i, i) == " " then
+        at = i
+        break
+      end
+    end
+    if not at then break end
+    lines[#lines + 1] = line:sub(1, at - 1)
+    line = hanging(line) .. line:sub(at + 1)
+  end
+  lines[#lines + 1] = line
+end
+
+-- Breaks lines that are too long between words.
+function text.wrap(long)
+  local lines = {}
+  for line in (long .. "\n"):gmatch("([^\n]*)\n") do wrap_line(line, lines) end
+  return (table.concat(lines, "\n"):gsub("%s+$", ""))
+end
+
+-- A program with the numbers of its lines.
+function text.numbered(program)
+  local lines, number = {}, 0
+  for line in program:gsub("%s+$", ""):gmatch("([^\n]*)\n?") do
+    number = number + 1
+    lines[number] = ("%4d  %s"):format(number, line)
+  end
+  if lines[number] and lines[number]:find("^%s*%d+%s*$") then lines[number] = nil end
+  return table.concat(lines, "\n")
+end
+
+-- The longest line, in characters.
+function text.widest(long)
+  local most = 0
+  for line in long:gmatch("[^\n]+") do most = math.max(most, utf8.len(line) or #line) end
+  return most
+end
+
+return text

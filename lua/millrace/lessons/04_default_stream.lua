@@ -1,0 +1,103 @@
+return {
+  title = "The default stream and yours",
+  part = "Part 1: Streams",
+  rule = "R4",
+  question = {
+    program = [[
+local s = mr.stream{name = "s"}
+local x = mr.full({1}, 5)              -- on the default stream
+s:run(function() x:mul_(2) end)        -- on `s`
+mr.synchronize()
+print(x:item())
+]],
+    ask = "x is made first, and doubled then. What can it print?",
+    outcomes = { "10", "5" },
+    usual = "always 10",
+  },
+  explanation = [[
+What names no stream goes to the current one: at the start the default stream.
+`s` is another stream. Entering it with s:run changes where work goes. It waits
+for nothing.
+
+CUDA's legacy default stream waits for blocking streams, and they for it (R3).
+But streams of mr.stream() are non-blocking, as PyTorch's are, and those do not
+take part. So `s` has to be told: s:wait_stream(mr.current_stream()).
+]],
+  exercise = {
+    task = [[
+Return y: x plus 1, made on the default stream, then doubled on `s`. Doubling
+may come too early now. The host must not wait.]],
+    start = [[
+return function(s, x)
+  mr.spin{ms = 1}
+  local y = x + 1
+  s:run(function() y:mul_(2) end)
+  return y
+end
+]],
+    given = function(v) return mr.stream { name = "s" }, mr.full({ 1 }, v, { name = "x" }) end,
+    answer = function(v) return { 2 * (v + 1) } end,
+    host_ms = 0.5,
+  },
+  hints = {
+    "Which stream makes y, and which stream changes it?",
+    "`s` has to wait for what the current stream has been given so far.",
+    "mr.current_stream() returns the stream that work goes to now.",
+  },
+  take_home = "Entering a stream waits for nothing: your stream must wait for its inputs.",
+  right = {
+    [[return function(s, x)
+  mr.spin{ms = 1}
+  local y = x + 1
+  s:wait_stream(mr.current_stream())
+  s:run(function() y:mul_(2) end)
+  return y
+end]],
+    [[return function(s, x)
+  mr.spin{ms = 1}
+  local y = x + 1
+  local made = mr.event()
+  made:record()
+  made:wait(s)
+  s:run(function() y:mul_(2) end)
+  return y
+end]],
+    [[return function(s, x)
+  return s:run(function() return (x + 1) * 2 end)
+end]],
+  },
+  wrong = {
+    { "schedule", [[return function(s, x)
+  s:wait_stream(mr.current_stream())
+  local y = x + 1
+  s:run(function() y:mul_(2) end)
+  return y
+end]] },
+    { "host", [[return function(s, x)
+  mr.spin{ms = 1}
+  local y = x + 1
+  mr.synchronize()
+  s:run(function() y:mul_(2) end)
+  return y
+end]] },
+    { "wait", [[return function(s, x)
+  local y = x + 1
+  s:wait_stream(mr.current_stream())
+  s:run(function() y:mul_(2) end)
+  mr.current_stream():wait_stream(s)
+  return y
+end]] },
+    { "input", [[return function(s, x)
+  x:add_(1)
+  s:wait_stream(mr.current_stream())
+  s:run(function() x:mul_(2) end)
+  return x
+end]] },
+    { "error", "return function(s, x) mr.launch_blocking(true) return (x + 1) * 2 end" },
+    { "prints", "return function(s, x) print((x + 1) * 2) end" },
+    { "constant", "return function(s, x) return {4} end" },
+    { "memory", "return function(s, x) local y = mr.zeros(1e9) return (x + 1) * 2 end" },
+    { "catches", "return function(s, x) return select(2, pcall(function() return (x + 1) * 2 end)) end" },
+    { "syntax", "return function(s, x) s->run() end" },
+  },
+}

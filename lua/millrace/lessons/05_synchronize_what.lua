@@ -1,0 +1,149 @@
+return {
+  title = "synchronize: of what?",
+  part = "Part 1: Streams",
+  rule = "R10",
+  question = {
+    program = [[
+local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+local one = mr.ones(1)
+local here = mr.zeros(1, {device = "cpu", pinned = true})
+mr.synchronize()
+b:run(function() here:copy_(one, {non_blocking = true}) end)
+a:synchronize()
+print(here:item())
+]],
+    ask = "The copy is under way when the host waits. What can it print?",
+    outcomes = { "0.0", "1.0" },
+    usual = "always 1.0",
+  },
+  explanation = [[
+s:synchronize() waits for the work that `s` has been given so far, and for no
+other stream. Here `a` has nothing to do, so the host goes on at once, while
+the copy on `b` may not have begun.
+
+  s:synchronize()    all work of one stream so far
+  e:synchronize()    what the event's record has captured
+  mr.synchronize()   all streams of the current device
+
+Wait for the smallest that gives what you need. More is safe, but slow.
+]],
+  exercise = {
+    task = [[
+`a` and `b` copy into pinned memory. Return the sum of both numbers, read on
+the host. `c` is busy for 5 ms with something else: do not wait for it.]],
+    start = [[
+return function(a, b, c, x, y)
+  mr.spin{ms = 5, stream = c}          -- leave this line as it is
+  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
+  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
+  a:run(function() p:copy_(x, {non_blocking = true}) end)
+  b:run(function() q:copy_(y, {non_blocking = true}) end)
+  a:synchronize()
+  return p:item() + q:item()
+end
+]],
+    given = function(v)
+      return mr.stream { name = "a" }, mr.stream { name = "b" }, mr.stream { name = "c" },
+        mr.full({ 1 }, v, { name = "x" }), mr.full({ 1 }, 10 * v, { name = "y" })
+    end,
+    answer = function(v) return 11 * v end,
+    host_ms = 3,
+  },
+  hints = {
+    "Which streams write what the host reads?",
+    "The host has to wait for two streams.",
+    "The wait for `a` is right. Another one like it is missing.",
+  },
+  take_home = "A wait covers what it names: one stream, one event, or one device.",
+  right = {
+    [[return function(a, b, c, x, y)
+  mr.spin{ms = 5, stream = c}
+  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
+  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
+  a:run(function() p:copy_(x, {non_blocking = true}) end)
+  b:run(function() q:copy_(y, {non_blocking = true}) end)
+  a:synchronize()
+  b:synchronize()
+  return p:item() + q:item()
+end]],
+    [[return function(a, b, c, x, y)
+  mr.spin{ms = 5, stream = c}
+  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
+  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
+  a:run(function() p:copy_(x, {non_blocking = true}) end)
+  b:run(function() q:copy_(y, {non_blocking = true}) end)
+  local done = a:record_event()
+  local also = b:record_event()
+  done:synchronize()
+  also:synchronize()
+  return p:item() + q:item()
+end]],
+    [[return function(a, b, c, x, y)
+  mr.spin{ms = 5, stream = c}
+  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
+  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
+  a:run(function() p:copy_(x, {non_blocking = true}) end)
+  a:run(function() q:copy_(y, {non_blocking = true}) end)
+  a:synchronize()
+  return p:item() + q:item()
+end]],
+  },
+  wrong = {
+    { "schedule", [[return function(a, b, c, x, y)
+  mr.spin{ms = 5, stream = c}
+  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
+  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
+  a:run(function() p:copy_(x, {non_blocking = true}) end)
+  b:run(function() q:copy_(y, {non_blocking = true}) end)
+  b:synchronize()
+  return p:item() + q:item()
+end]] },
+    { "schedule", [[return function(a, b, c, x, y)
+  mr.spin{ms = 5, stream = c}
+  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
+  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
+  a:run(function() p:copy_(x, {non_blocking = true}) end)
+  b:run(function() q:copy_(y, {non_blocking = true}) end)
+  b:wait_stream(a)
+  a:synchronize()
+  return p:item() + q:item()
+end]] },
+    { "host", [[return function(a, b, c, x, y)
+  mr.spin{ms = 5, stream = c}
+  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
+  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
+  a:run(function() p:copy_(x, {non_blocking = true}) end)
+  b:run(function() q:copy_(y, {non_blocking = true}) end)
+  mr.synchronize()
+  return p:item() + q:item()
+end]] },
+    { "wait", [[return function(a, b, c, x, y)
+  mr.spin{ms = 5, stream = c}
+  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
+  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
+  a:run(function() p:copy_(x, {non_blocking = true}) end)
+  b:run(function() q:copy_(y, {non_blocking = true}) end)
+  a:synchronize()
+  b:synchronize()
+  a:synchronize()
+  return p:item() + q:item()
+end]] },
+    { "input", [[return function(a, b, c, x, y)
+  x:add_(y)
+  return x:item()
+end]] },
+    { "constant", "return function() return 11 end" },
+    { "prints", "return function(a, b, c, x, y) print(11) end" },
+    { "endless", [[return function(a, b, c, x, y)
+  mr.spin{ms = 5, stream = c}
+  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
+  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
+  a:run(function() p:copy_(x, {non_blocking = true}) end)
+  b:run(function() q:copy_(y, {non_blocking = true}) end)
+  while q:item() == 0 do end
+  return p:item() + q:item()
+end]] },
+    { "catches", "return function(a, b, c, x, y) return select(2, pcall(function() return x:item() end)) end" },
+    { "syntax", "return function(a, b, c, x, y) return p:item() + end" },
+  },
+}

@@ -1,0 +1,119 @@
+return {
+  title = "Two streams: in which order?",
+  part = "Part 1: Streams",
+  rule = "R2",
+  question = {
+    program = [[
+local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+local x, y = mr.zeros(1), mr.zeros(1)
+mr.synchronize()
+a:run(function() x:fill_(1) end)
+b:run(function() y:copy_(x) end)
+a:run(function() x:fill_(2) end)
+mr.synchronize()
+print(y:item())
+]],
+    ask = "What does y get?",
+    outcomes = { "0.0", "1.0", "2.0" },
+    usual = "always 1.0",
+  },
+  explanation = [[
+Different streams have no order between them, unless something makes one: an
+event, the host, or (for blocking streams) the default stream. They may run at
+the same time, or one long before the other.
+
+The copy needs two orders. It has to come after the first fill, and before the
+second. The second one is easy to forget: it protects what is read from whoever
+writes next. A loop that uses a buffer again has it as the way back.
+]],
+  exercise = {
+    task = [[
+Return y with x + 1 in it: `b` has to copy x after the addition on `a`, and
+before `a` multiplies x. No host waits.]],
+    start = [[
+return function(a, b, x, y)
+  a:run(function() x:add_(1) end)
+  b:run(function() y:copy_(x) end)
+  a:run(function() x:mul_(100) end)
+  return y
+end
+]],
+    given = function(v)
+      return mr.stream { name = "a" }, mr.stream { name = "b" }, mr.full({ 1 }, v, { name = "x" }),
+        mr.zeros(1, { dtype = "i64", name = "y" })
+    end,
+    changes = { 3, 4 },
+    answer = function(v) return { v + 1 } end,
+    host_ms = 0.5,
+  },
+  hints = {
+    "Two pairs of lines have no order now. Which ones?",
+    "`b` has to wait for `a`, and later `a` for `b`.",
+    "A wait covers what the other stream has been given before the wait is called.",
+  },
+  take_home = "Order the reader after the writer, and the next writer after the reader.",
+  right = {
+    [[return function(a, b, x, y)
+  a:run(function() x:add_(1) end)
+  b:wait_stream(a)
+  b:run(function() y:copy_(x) end)
+  a:wait_stream(b)
+  a:run(function() x:mul_(100) end)
+  return y
+end]],
+    [[return function(a, b, x, y)
+  a:run(function() x:add_(1) end)
+  b:wait_event(a:record_event())
+  b:run(function() y:copy_(x) end)
+  a:wait_event(b:record_event())
+  a:run(function() x:mul_(100) end)
+  return y
+end]],
+    "return function(a, b, x, y) a:run(function() x:add_(1) y:copy_(x) x:mul_(100) end) return y end",
+  },
+  wrong = {
+    { "schedule", [[return function(a, b, x, y)
+  a:run(function() x:add_(1) end)
+  b:wait_stream(a)
+  b:run(function() y:copy_(x) end)
+  a:run(function() x:mul_(100) end)
+  return y
+end]] },
+    { "schedule", [[return function(a, b, x, y)
+  a:run(function() x:add_(1) end)
+  b:run(function() y:copy_(x) end)
+  a:wait_stream(b)
+  a:run(function() x:mul_(100) end)
+  return y
+end]] },
+    { "wrong", [[return function(a, b, x, y)
+  a:run(function() x:add_(1) end)
+  a:run(function() x:mul_(100) end)
+  b:wait_stream(a)
+  b:run(function() y:copy_(x) end)
+  return y
+end]] },
+    { "wait", [[return function(a, b, x, y)
+  a:run(function() x:add_(1) end)
+  b:wait_stream(a)
+  b:run(function() y:copy_(x) end)
+  a:wait_stream(b)
+  a:run(function() x:mul_(100) end)
+  b:wait_stream(a)
+  return y
+end]] },
+    { "host", [[return function(a, b, x, y)
+  a:run(function() mr.spin{ms = 1} x:add_(1) end)
+  a:synchronize()
+  b:run(function() y:copy_(x) end)
+  b:synchronize()
+  a:run(function() x:mul_(100) end)
+  return y
+end]] },
+    { "constant", "return function() return {2} end" },
+    { "prints", "return function() print(2) end" },
+    { "catches", "return function(a, b, x, y) pcall(y.copy_, y, x) return y end" },
+    { "endless", "return function(a, b, x, y) repeat until x == y end" },
+    { "syntax", "return function(a, b, x, y) a:wait_stream(b end" },
+  },
+}

@@ -1,0 +1,113 @@
+return {
+  title = "It worked: is it right?",
+  part = "Part 1: Streams",
+  rule = "R2",
+  question = {
+    program = [[
+local s = mr.stream{name = "s"}
+local x = mr.zeros(4)
+mr.synchronize()
+s:run(function() x:fill_(1) end)
+mr.spin{ms = 1}                     -- that is time enough for `s`
+print(x:sum():item())               -- on the default stream
+]],
+    ask = "Each of a thousand runs has printed 4.0. What can it print?",
+    outcomes = { "0.0", "4.0" },
+    usual = "always 4.0",
+  },
+  explanation = [[
+A delay is no order. With 1 ms between the two the fill is almost always done
+in time: in each test, on each machine that you have. It still may be late, on
+a busy GPU, behind other work, with a larger tensor.
+
+A print, a debugger or CUDA_LAUNCH_BLOCKING hides such a race, too, because
+they wait. So a run that went well proves nothing. Ask what orders the two
+accesses. If the answer is "it is fast enough", nothing does.
+]],
+  exercise = {
+    task = [[
+Return the sum of x times 2, computed on the current stream: the caller reads
+it from that stream and waits for no other. The delay has to go.]],
+    start = [[
+return function(s, x)
+  local y
+  s:run(function() y = x * 2 end)
+  mr.spin{ms = 1}
+  return y:sum()
+end
+]],
+    given = function(v) return mr.stream { name = "s" }, mr.full({ 4 }, v, { name = "x" }) end,
+    answer = function(v) return 8 * v end,
+    join = false,
+    host_ms = 0.5,
+  },
+  hints = {
+    "On which stream does y:sum() run?",
+    "The current stream has to wait for `s`. Leaving s:run does not do that.",
+    "mr.current_stream() has the method wait_stream.",
+  },
+  take_home = "That it worked shows one order. Only a wait, an event or one queue makes it right.",
+  right = {
+    [[return function(s, x)
+  local y
+  s:run(function() y = x * 2 end)
+  mr.current_stream():wait_stream(s)
+  return y:sum()
+end]],
+    [[return function(s, x)
+  local y
+  s:run(function() y = x * 2 end)
+  s:record_event():wait()
+  return y:sum()
+end]],
+    "return function(s, x) return (x * 2):sum() end",
+  },
+  wrong = {
+    { "schedule", [[return function(s, x)
+  local y
+  s:run(function() y = x * 2 end)
+  mr.spin{ms = 100}
+  return y:sum()
+end]] },
+    { "schedule", [[return function(s, x)
+  local y
+  s:run(function() y = x * 2 end)
+  s:wait_stream(mr.current_stream())
+  return y:sum()
+end]] },
+    { "schedule", [[return function(s, x)
+  local y
+  s:run(function() y = (x * 2):sum() end)
+  s:query()
+  return y
+end]] },
+    { "schedule", [[return function(s, x)
+  mr.set_stream(s)
+  return (x * 2):sum()
+end]] },
+    { "hazard", [[return function(s, x)
+  local y = x * 2
+  s:run(function() y:copy_(x * 2) end)
+  return y:sum()
+end]] },
+    { "wait", [[return function(s, x)
+  local y
+  s:wait_stream(mr.current_stream())
+  s:run(function() y = x * 2 end)
+  mr.current_stream():wait_stream(s)
+  return y:sum()
+end]] },
+    { "host", [[return function(s, x)
+  local y
+  s:run(function() mr.spin{ms = 1} y = x * 2 end)
+  s:synchronize()
+  return y:sum()
+end]] },
+    { "input", "return function(s, x) return x:mul_(2):sum() end" },
+    { "constant", "return function(s, x) return 8 end" },
+    { "prints", "return function(s, x) print(8.0) end" },
+    { "catches", "return function(s, x) pcall(x.mul_, x, 2) return x:sum() end" },
+    { "error", "return function(s, x) return mr.hazard.mode('off') end" },
+    { "syntax", "return function(s, x) y = end" },
+  },
+}

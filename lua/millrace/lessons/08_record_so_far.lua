@@ -1,0 +1,122 @@
+return {
+  title = "An event: of which work?",
+  part = "Part 2: Events",
+  rule = "R11",
+  question = {
+    program = [[
+local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+local x = mr.zeros(1)
+mr.synchronize()
+local ready = a:record_event()
+a:run(function() x:fill_(5) end)
+b:wait_event(ready)
+local y = b:run(function() return x * 1 end)
+mr.synchronize()
+print(y:item())
+]],
+    ask = "`b` waits for `ready` before it reads x. What can it print?",
+    outcomes = { "0.0", "5.0" },
+    usual = "always 5.0",
+  },
+  explanation = [[
+A record captures the work that its stream has been given before the call.
+What comes later is not part of it. Here `ready` was recorded in front of the
+fill, so it stands for nothing, and `b` goes on at once.
+
+The place of a record is a decision: too early, and the reader may run too
+soon; too late, and it waits for work that it does not need. The best place is
+right behind the last work that the reader needs.
+]],
+  exercise = {
+    task = [[
+`b` needs x after the addition, but not the long work behind it. Place the
+record so that both streams work at the same time. Return y.]],
+    start = [[
+return function(a, b, x)
+  local ready = a:record_event()
+  a:run(function() x:add_(1) end)
+  a:run(function() mr.op{name = "long", ms = 3} end)
+  b:wait_event(ready)
+  local y = b:run(function() return x * 10 end)
+  b:run(function() mr.op{name = "work of b", ms = 2} end)
+  return y
+end
+]],
+    given = function(v)
+      return mr.stream { name = "a" }, mr.stream { name = "b" }, mr.full({ 1 }, v, { name = "x" })
+    end,
+    changes = 3,
+    answer = function(v) return { (v + 1) * 10 } end,
+    overlap = { "a", "b", 1.5 },
+  },
+  hints = {
+    "What has `a` been given when `ready` is recorded?",
+    "The event has to stand for the addition, and not for the long work.",
+    "There is one line behind which the record belongs: move it there.",
+  },
+  take_home = "A record stands for what was submitted before it: record right behind what is needed.",
+  right = {
+    [[return function(a, b, x)
+  a:run(function() x:add_(1) end)
+  local ready = a:record_event()
+  a:run(function() mr.op{name = "long", ms = 3} end)
+  b:wait_event(ready)
+  local y = b:run(function() return x * 10 end)
+  b:run(function() mr.op{name = "work of b", ms = 2} end)
+  return y
+end]],
+    [[return function(a, b, x)
+  a:run(function() x:add_(1) end)
+  b:wait_stream(a)
+  a:run(function() mr.op{name = "long", ms = 3} end)
+  return b:run(function()
+    local y = x * 10
+    mr.op{name = "work of b", ms = 2}
+    return y
+  end)
+end]],
+  },
+  wrong = {
+    { "serial", [[return function(a, b, x)
+  a:run(function() x:add_(1) end)
+  a:run(function() mr.op{name = "long", ms = 3} end)
+  local ready = a:record_event()
+  b:wait_event(ready)
+  local y = b:run(function() return x * 10 end)
+  b:run(function() mr.op{name = "work of b", ms = 2} end)
+  return y
+end]] },
+    { "serial", [[return function(a, b, x)
+  a:run(function() x:add_(1) end)
+  a:synchronize()
+  a:run(function() mr.op{name = "long", ms = 3} end)
+  a:synchronize()
+  local y = b:run(function() return x * 10 end)
+  b:run(function() mr.op{name = "work of b", ms = 2} end)
+  b:synchronize()
+  return y
+end]] },
+    { "serial", "return function(a, b, x) return a:run(function() return x:add_(1) * 10 end) end" },
+    { "schedule", [[return function(a, b, x)
+  a:run(function() x:add_(1) end)
+  local y = b:run(function() return x * 10 end)
+  return y
+end]] },
+    { "wait", [[return function(a, b, x)
+  a:run(function() x:add_(1) end)
+  local ready = a:record_event()
+  a:run(function() mr.op{name = "long", ms = 3} end)
+  b:wait_event(ready)
+  local y = b:run(function() return x * 10 end)
+  b:wait_event(ready)
+  b:run(function() mr.op{name = "work of b", ms = 2} end)
+  return y
+end]] },
+    { "wrong", "return function(a, b, x) return a:run(function() return x * 10 + 1 end) end" },
+    { "constant", "return function() return {20} end" },
+    { "prints", "return function() print(20) end" },
+    { "catches", "return function(a, b, x) return xpcall(b.run, print, b) end" },
+    { "endless", "return function() for i = 1, math.huge do end end" },
+    { "syntax", "return function(a, b, x) local ready = end" },
+  },
+}

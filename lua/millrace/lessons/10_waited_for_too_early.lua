@@ -1,0 +1,101 @@
+return {
+  title = "A wait for an event that nobody has recorded yet",
+  part = "Part 2: Events",
+  rule = "R13",
+  question = {
+    program = [[
+local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+local x = mr.zeros(1)
+mr.synchronize()
+local filled = mr.event()
+b:wait_event(filled)
+local y = b:run(function() return x * 1 end)
+a:run(function() x:fill_(5) end)
+filled:record(a)
+mr.synchronize()
+print(y:item())
+]],
+    ask = "`b` waits for `filled`; `a` records it later. What can it print?",
+    outcomes = { "0.0", "5.0" },
+    usual = "always 5.0",
+  },
+  explanation = [[
+An event that was never recorded counts as complete. A wait for it does
+nothing, even if it is recorded later: a wait looks at the record that there is
+when it is called. It does not hang either, as waits of other libraries do.
+
+So a wait says nothing about the future. The same holds for wait_stream: it
+follows what the other stream has been given so far, not what comes.
+]],
+  exercise = {
+    task = "Return y, computed on `b` from what `a` writes to x. No host waits.",
+    start = [[
+return function(a, b, x)
+  local written = mr.event()
+  b:wait_event(written)
+  a:run(function() x:add_(5) end)
+  written:record(a)
+  return b:run(function() return x * 2 end)
+end
+]],
+    given = function(v)
+      return mr.stream { name = "a" }, mr.stream { name = "b" }, mr.full({ 1 }, v, { name = "x" })
+    end,
+    changes = 3,
+    answer = function(v) return { 2 * (v + 5) } end,
+    host_ms = 0.5,
+  },
+  hints = {
+    "Has `written` been recorded when `b` is told to wait?",
+    "Only the place of one line has to change.",
+    "The wait comes behind the record, and in front of the read.",
+  },
+  take_home = "First the work, then the record, then the wait.",
+  right = {
+    [[return function(a, b, x)
+  local written = mr.event()
+  a:run(function() x:add_(5) end)
+  written:record(a)
+  b:wait_event(written)
+  return b:run(function() return x * 2 end)
+end]],
+    [[return function(a, b, x)
+  a:run(function() x:add_(5) end)
+  b:wait_stream(a)
+  return b:run(function() return x * 2 end)
+end]],
+  },
+  wrong = {
+    { "schedule", [[return function(a, b, x)
+  b:wait_stream(a)
+  a:run(function() x:add_(5) end)
+  return b:run(function() return x * 2 end)
+end]] },
+    { "schedule", [[return function(a, b, x)
+  local written = mr.event()
+  written:record(a)
+  a:run(function() x:add_(5) end)
+  b:wait_event(written)
+  return b:run(function() return x * 2 end)
+end]] },
+    { "wait", [[return function(a, b, x)
+  local written = mr.event()
+  b:wait_event(written)
+  a:run(function() x:add_(5) end)
+  written:record(a)
+  b:wait_event(written)
+  return b:run(function() return x * 2 end)
+end]] },
+    { "host", [[return function(a, b, x)
+  a:run(function() mr.spin{ms = 1} x:add_(5) end)
+  a:record_event():synchronize()
+  return b:run(function() return x * 2 end)
+end]] },
+    { "wrong", "return function(a, b, x) return b:run(function() return x * 2 end) end" },
+    { "constant", "return function() return {12} end" },
+    { "prints", "return function() print('12') end" },
+    { "endless", "return function(a, b, x) local e = mr.event() while e:query() do end end" },
+    { "catches", "return function(a, b, x) pcall(b.wait_event, b) return x end" },
+    { "syntax", "return function(a, b, x) written.record(a end" },
+  },
+}

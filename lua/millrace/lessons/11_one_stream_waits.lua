@@ -1,0 +1,130 @@
+return {
+  title = "Who is held up by a wait?",
+  part = "Part 2: Events",
+  rule = "R15",
+  question = {
+    program = [[
+local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+local c = mr.stream{name = "c"}
+local x = mr.zeros(1)
+mr.synchronize()
+a:run(function() x:fill_(5) end)
+b:wait_stream(a)
+local y = c:run(function() return x * 1 end)
+mr.synchronize()
+print(y:item())
+]],
+    ask = "The program has waited for `a` before it reads x. What can it print?",
+    outcomes = { "0.0", "5.0" },
+    usual = "always 5.0",
+  },
+  explanation = [[
+b:wait_stream(a) is a command for `b`. It delays the later work of `b`, and
+nothing else: not `c`, not the host, which gets the call back at once, and not
+`a`. The name sounds as if the program waited. It does not.
+
+So each stream that reads needs an order of its own. It may be one over another
+stream: if `b` waits for `a`, and `c` later for `b`, then `c` is behind `a`.
+]],
+  exercise = {
+    task = [[
+`b` and `c` read what `a` writes. Both must be right, both may run at the same
+time, and the host goes on at once. Return both tensors.]],
+    start = [[
+return function(a, b, c, x)
+  a:run(function() x:add_(1) end)
+  b:wait_stream(a)
+  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
+  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
+  return {y, z}
+end
+]],
+    given = function(v)
+      return mr.stream { name = "a" }, mr.stream { name = "b" }, mr.stream { name = "c" },
+        mr.full({ 1 }, v, { name = "x" })
+    end,
+    changes = 4,
+    answer = function(v) return { { 2 * (v + 1) }, { 3 * (v + 1) } } end,
+    overlap = { "b", "c", 1.5 },
+    host_ms = 0.5,
+  },
+  hints = {
+    "Which stream reads x without having waited?",
+    "`c` needs a wait of its own. For which stream?",
+    "If `c` waits for `b`, the two no longer run at the same time.",
+  },
+  take_home = "A stream's wait holds up that stream only. Each reader needs its own.",
+  right = {
+    [[return function(a, b, c, x)
+  a:run(function() x:add_(1) end)
+  b:wait_stream(a)
+  c:wait_stream(a)
+  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
+  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
+  return {y, z}
+end]],
+    [[return function(a, b, c, x)
+  a:run(function() x:add_(1) end)
+  local done = a:record_event()
+  done:wait(b)
+  done:wait(c)
+  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
+  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
+  return {y, z}
+end]],
+    [[return function(a, b, c, x)
+  c:run(function() x:add_(1) end)
+  b:wait_stream(c)
+  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
+  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
+  return {y, z}
+end]],
+  },
+  wrong = {
+    { "schedule", [[return function(a, b, c, x)
+  a:run(function() x:add_(1) end)
+  b:wait_stream(a)
+  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
+  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
+  return {y, z}
+end]] },
+    { "serial", [[return function(a, b, c, x)
+  a:run(function() x:add_(1) end)
+  b:wait_stream(a)
+  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
+  c:wait_stream(b)
+  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
+  return {y, z}
+end]] },
+    { "host", [[return function(a, b, c, x)
+  a:run(function() mr.spin{ms = 1} x:add_(1) end)
+  a:synchronize()
+  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
+  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
+  return {y, z}
+end]] },
+    { "wait", [[return function(a, b, c, x)
+  a:run(function() x:add_(1) end)
+  b:wait_stream(a)
+  c:wait_stream(a)
+  c:wait_stream(b)
+  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
+  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
+  return {y, z}
+end]] },
+    { "schedule", [[return function(a, b, c, x)
+  b:wait_stream(a)
+  c:wait_stream(a)
+  a:run(function() x:add_(1) end)
+  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
+  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
+  return {y, z}
+end]] },
+    { "wrong", "return function(a, b, c, x) return {x, x} end" },
+    { "constant", "return function() return {{4}, {6}} end" },
+    { "prints", "return function() print(4, 6) end" },
+    { "catches", "return function(a, b, c, x) pcall(c.wait_stream, c, a) return {x, x} end" },
+    { "nothing", "return function() mr.ones(1) end" },
+    { "syntax", "return function(a, b, c, x) return {y z} end" },
+  },
+}

@@ -1,0 +1,105 @@
+return {
+  title = "Does the host wait, or the device?",
+  part = "Part 2: Events",
+  rule = "R15",
+  question = {
+    program = [[
+local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+local one = mr.ones(1)
+local here = mr.zeros(1, {device = "cpu", pinned = true})
+mr.synchronize()
+a:run(function() here:copy_(one, {non_blocking = true}) end)
+b:wait_event(a:record_event())
+print(here:item())                  -- the host reads
+]],
+    ask = "The wait stands between the copy and the read. What can it print?",
+    outcomes = { "0.0", "1.0" },
+    usual = "always 1.0",
+  },
+  explanation = [[
+There are two kinds of waits. Those of a stream (wait_event, wait_stream) are
+commands in its queue: the device waits, and the call returns at once. Those of
+the host (synchronize of an event, a stream or the device) return when the work
+is done.
+
+Choose by who uses the result. If a stream reads it, let the stream wait: the
+host can go on and fill the queues. If the host reads it, the host must wait.
+]],
+  exercise = {
+    task = [[
+`b` doubles what `a` makes, and the host needs neither: it stands still for
+2 ms without need. Let the device wait instead. Return y.]],
+    start = [[
+return function(a, b, x)
+  a:run(function() mr.spin{ms = 2} x:add_(1) end)
+  local made = a:record_event()
+  made:synchronize()
+  return b:run(function() return x * 2 end)
+end
+]],
+    given = function(v)
+      return mr.stream { name = "a" }, mr.stream { name = "b" }, mr.full({ 1 }, v, { name = "x" })
+    end,
+    changes = 3,
+    answer = function(v) return { 2 * (v + 1) } end,
+    host_ms = 0.5,
+  },
+  hints = {
+    "Who reads x: the host, or a stream?",
+    "`made` can be waited for by a stream, too.",
+    "A stream has the method wait_event, an event the method wait.",
+  },
+  take_home = "Let the one wait who uses the result: a stream, or the host.",
+  right = {
+    [[return function(a, b, x)
+  a:run(function() mr.spin{ms = 2} x:add_(1) end)
+  local made = a:record_event()
+  b:wait_event(made)
+  return b:run(function() return x * 2 end)
+end]],
+    [[return function(a, b, x)
+  a:run(function() mr.spin{ms = 2} x:add_(1) end)
+  return b:run(function()
+    a:record_event():wait()
+    return x * 2
+  end)
+end]],
+    "return function(a, b, x) return a:run(function() return x:add_(1) * 2 end) end",
+  },
+  wrong = {
+    { "schedule", [[return function(a, b, x)
+  a:run(function() mr.spin{ms = 2} x:add_(1) end)
+  return b:run(function() return x * 2 end)
+end]] },
+    { "schedule", [[return function(a, b, x)
+  a:run(function() mr.spin{ms = 2} x:add_(1) end)
+  local made = a:record_event()
+  a:wait_event(made)
+  return b:run(function() return x * 2 end)
+end]] },
+    { "host", [[return function(a, b, x)
+  a:run(function() mr.spin{ms = 2} x:add_(1) end)
+  b:wait_stream(a)
+  local y = b:run(function() return x * 2 end)
+  b:synchronize()
+  return y
+end]] },
+    { "host", [[return function(a, b, x)
+  a:run(function() mr.spin{ms = 2} x:add_(1) end)
+  local made = a:record_event()
+  while not made:query() do end
+  return b:run(function() return x * 2 end)
+end]] },
+    { "wait", [[return function(a, b, x)
+  a:run(function() mr.spin{ms = 2} x:add_(1) end)
+  b:wait_stream(a)
+  b:wait_event(a:record_event())
+  return b:run(function() return x * 2 end)
+end]] },
+    { "constant", "return function() return {4} end" },
+    { "prints", "return function() print(4) end" },
+    { "endless", "return function() repeat until false end" },
+    { "catches", "return function(a, b, x) pcall(a.synchronize, a) return x end" },
+    { "syntax", "return function(a, b, x) b:wait_event(made return x end" },
+  },
+}

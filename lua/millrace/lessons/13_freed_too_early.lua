@@ -1,0 +1,133 @@
+return {
+  title = "Freed while another stream still reads it",
+  part = "Part 3: Memory",
+  rule = "R28",
+  question = {
+    program = [[
+local s = mr.stream{name = "s"}
+local x = mr.full({4}, 3.0, {name = "x"})
+mr.synchronize()
+local y = s:run(function() return x * 1 end)
+x:free()
+local z = mr.full({4}, 7.0, {name = "z"})      -- may get the memory of x
+mr.synchronize()
+print(y:sum():item())
+]],
+    ask = "x is freed behind the line that reads it. What can it print?",
+    outcomes = { "12.0", "28.0" },
+    usual = "always 12.0",
+  },
+  explanation = [[
+Memory belongs to the stream on which it was made: here the default stream. A
+free is work of that stream. It knows nothing of `s`, which may still have to
+read. The next tensor of the default stream gets the same memory at once, and
+writes into it.
+
+The same happens without `free`: when a variable goes out of scope, the
+collector frees the tensor, in the order of its own stream. Whoever uses a
+tensor on a second stream has to order its end, too: let the first stream wait
+for the second before the free, or call x:record_stream(s) (R33).
+]],
+  exercise = {
+    task = [[
+t is made on the current stream and read on `s`. Then it is freed, and z gets
+its memory. Return {y, z}. Keep the free, and let the host not wait.]],
+    start = [[
+return function(s, x)
+  local t = x * 2
+  s:wait_stream(mr.current_stream())
+  local y = s:run(function() return t + 1 end)
+  t:free()
+  local z = x * 100
+  return {y, z}
+end
+]],
+    given = function(v) return mr.stream { name = "s" }, mr.full({ 2 }, v, { name = "x" }) end,
+    answer = function(v) return { { 2 * v + 1, 2 * v + 1 }, { 100 * v, 100 * v } } end,
+    host_ms = 0.5,
+  },
+  hints = {
+    "In the order of which stream is t freed?",
+    "The free has to come after the read on `s`.",
+    "Tell the tensor that `s` uses it, or free it in the order of `s`.",
+  },
+  take_home = "A tensor that a second stream uses needs an order at its end, too.",
+  right = {
+    [[return function(s, x)
+  local t = x * 2
+  s:wait_stream(mr.current_stream())
+  local y = s:run(function() return t + 1 end)
+  t:record_stream(s)
+  t:free()
+  local z = x * 100
+  return {y, z}
+end]],
+    [[return function(s, x)
+  local t = x * 2
+  s:wait_stream(mr.current_stream())
+  local y = s:run(function() return t + 1 end)
+  t:free{stream = s}
+  local z = x * 100
+  return {y, z}
+end]],
+    [[return function(s, x)
+  local t = x * 2
+  s:wait_stream(mr.current_stream())
+  local y = s:run(function() return t + 1 end)
+  mr.current_stream():wait_stream(s)
+  t:free()
+  local z = x * 100
+  return {y, z}
+end]],
+  },
+  wrong = {
+    { "schedule", [[return function(s, x)
+  local t = x * 2
+  s:wait_stream(mr.current_stream())
+  local y = s:run(function() return t + 1 end)
+  mr.spin{ms = 3}
+  t:free()
+  local z = x * 100
+  return {y, z}
+end]] },
+    { "schedule", [[return function(s, x)
+  local t = x * 2
+  s:wait_stream(mr.current_stream())
+  local y = s:run(function() return t + 1 end)
+  t:record_stream(mr.current_stream())
+  t:free()
+  local z = x * 100
+  return {y, z}
+end]] },
+    { "host", [[return function(s, x)
+  local t = x * 2
+  s:wait_stream(mr.current_stream())
+  local y = s:run(function() mr.spin{ms = 1} return t + 1 end)
+  s:synchronize()
+  t:free()
+  local z = x * 100
+  return {y, z}
+end]] },
+    { "wait", [[return function(s, x)
+  local t = x * 2
+  s:wait_stream(mr.current_stream())
+  local y = s:run(function() return t + 1 end)
+  t:record_stream(s)
+  mr.current_stream():wait_stream(s)
+  t:free()
+  local z = x * 100
+  return {y, z}
+end]] },
+    { "input", [[return function(s, x)
+  local y = x * 2 + 1
+  x:mul_(100)
+  return {y, x}
+end]] },
+    { "constant", "return function() return {{3, 3}, {100, 100}} end" },
+    { "prints", "return function() print(3, 100) end" },
+    { "memory", "return function(s, x) local t = mr.zeros(1000000000) return {t, x} end" },
+    { "catches", "return function(s, x) pcall(x.free, x) return {x, x} end" },
+    { "endless", "local function f(s, x) while true do local y = s end end return f" },
+    { "syntax", "return function(s, x) t:free{stream = s end" },
+  },
+}

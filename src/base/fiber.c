@@ -1,0 +1,109 @@
+#include "base/fiber.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define MR_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MR_SANITIZED 1
+#endif
+#endif
+#ifdef MR_SANITIZED
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+/* Pages are only taken when they are touched. Lua allows 200 nested C calls, and its parser as many levels. */
+#define STACK_BYTES ((size_t)8 << 20)
+
+struct mr_fiber {
+    void (*run)(void *context);
+    void *context;
+    ucontext_t inside, outside;
+    char *memory; /* a page that nobody may touch, then the stack */
+    size_t page;
+    bool has_ended;
+    void *fake; /* of the sanitizer: the stack's frames while it is left */
+    const void *outer_bottom;
+    size_t outer_size;
+};
+
+/* The sanitizer has to be told which stack the next instruction runs on, and that the last one has been left. */
+static void before_switch(void **out_fake, const void *bottom, size_t size) {
+#ifdef MR_SANITIZED
+    __sanitizer_start_switch_fiber(out_fake, bottom, size);
+#else
+    (void)out_fake, (void)bottom, (void)size;
+#endif
+}
+
+static void after_switch(void *fake, const void **out_bottom, size_t *out_size) {
+#ifdef MR_SANITIZED
+    __sanitizer_finish_switch_fiber(fake, out_bottom, out_size);
+#else
+    (void)fake, (void)out_bottom, (void)out_size;
+#endif
+}
+
+/* makecontext passes ints. */
+_Noreturn static void start(unsigned high, unsigned low) {
+    mr_fiber *fiber = (mr_fiber *)((uintptr_t)high << 32 | (uintptr_t)low);
+    after_switch(NULL, &fiber->outer_bottom, &fiber->outer_size);
+    fiber->run(fiber->context);
+    fiber->has_ended = true;
+    before_switch(NULL, fiber->outer_bottom, fiber->outer_size);
+    setcontext(&fiber->outside);
+    abort(); /* setcontext returns on a broken context only */
+}
+
+/* In a function of its own: what calls getcontext may be returned to twice, as far as the compiler knows. */
+static bool prepare(mr_fiber *fiber) {
+    if (getcontext(&fiber->inside)) return false;
+    fiber->inside.uc_stack.ss_sp = fiber->memory + fiber->page;
+    fiber->inside.uc_stack.ss_size = STACK_BYTES;
+    fiber->inside.uc_link = NULL;
+    uintptr_t self = (uintptr_t)fiber;
+    makecontext(&fiber->inside, (void (*)(void))start, 2, (unsigned)(self >> 32), (unsigned)self);
+    return true;
+}
+
+mr_fiber *mr_fiber_new(void (*run)(void *context), void *context) {
+    mr_fiber *fiber = calloc(1, sizeof *fiber);
+    if (!fiber) return NULL;
+    fiber->run = run;
+    fiber->context = context;
+    fiber->page = (size_t)sysconf(_SC_PAGESIZE);
+    fiber->memory = mmap(NULL, STACK_BYTES + fiber->page, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (fiber->memory == MAP_FAILED) {
+        free(fiber);
+        return NULL;
+    }
+    if (!mprotect(fiber->memory, fiber->page, PROT_NONE) && prepare(fiber)) return fiber;
+    mr_fiber_free(fiber);
+    return NULL;
+}
+
+void mr_fiber_free(mr_fiber *fiber) {
+    if (!fiber) return;
+    munmap(fiber->memory, STACK_BYTES + fiber->page);
+    free(fiber);
+}
+
+bool mr_fiber_enter(mr_fiber *fiber) {
+    void *fake = NULL;
+    before_switch(&fake, fiber->memory + fiber->page, STACK_BYTES);
+    swapcontext(&fiber->outside, &fiber->inside);
+    after_switch(fake, NULL, NULL);
+    return fiber->has_ended;
+}
+
+void mr_fiber_leave(mr_fiber *fiber) {
+    before_switch(&fiber->fake, fiber->outer_bottom, fiber->outer_size);
+    swapcontext(&fiber->inside, &fiber->outside);
+    after_switch(fiber->fake, &fiber->outer_bottom, &fiber->outer_size);
+}

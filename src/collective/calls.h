@@ -1,0 +1,94 @@
+/* The calls of a group, private to this folder. */
+#ifndef MR_COLLECTIVE_CALLS_H
+#define MR_COLLECTIVE_CALLS_H
+
+#include "base/buffer.h"
+#include "collective/comm.h"
+
+/* One rank's call, with a reference to all that it names. */
+typedef struct {
+    mr_collective_call ask;
+    mr_site where;
+    const char *name; /* "all_reduce", "send" */
+    uint32_t host;    /* the rank that called, from 1; 0: none (machine->rank) */
+    bool is_ready;    /* its group has ended */
+    bool submitted;
+    uint32_t round; /* of a world, in which it was made known; 0: not yet */
+} pending_call;
+
+/* Where the calls of several hosts are matched. */
+typedef struct {
+    /* What is submitted from now on is on the clock of this host (pending_call.host), until it is the turn of another.
+     * Ends with the host that runs. */
+    void (*turn)(mr_collectives *collectives, uint32_t host);
+    /* Where hosts are processes: member `own` is submitted. Waits until it has begun, and until the bytes and times of
+     * the others are there. `commands`, `hosts`: by member. */
+    mr_status (*meet)(mr_collectives *collectives, mr_meeting *meeting, mr_command *const *commands,
+                      const uint32_t *hosts, uint32_t own);
+} mr_hosts;
+
+struct mr_collectives {
+    mr_machine *machine;
+    uint32_t cliques;          /* made so far */
+    uint32_t depth;            /* of groups, of the rank that runs */
+    struct mr_ranks *ranks;    /* while there are some (ranks.h) */
+    struct mr_world *world;    /* once this process has joined one (world.h) */
+    uint32_t own_host;         /* with it: of this process, as in pending_call.host */
+    mr_comm *own_comm;         /* likewise, of all ranks; borrowed */
+    const mr_hosts *hosts;     /* with either; else NULL */
+    mr_clique *newest;         /* of the list of all; not owned */
+    struct kept_cliques *kept; /* between mr_collectives_keep and _let_go; else NULL (keep.c) */
+    MR_VEC(pending_call) calls;
+};
+
+/* Calls of other ranks may come later. */
+static inline bool mr_collectives_have_ranks(const mr_collectives *c) {
+    return c->ranks || c->world;
+}
+
+/* What a call is named, and how many elements a unit of it has (ops/collective.h). */
+const char *mr_collective_name(const mr_collective_call *call);
+int64_t mr_collective_count(const mr_collective_call *call);
+mr_dtype mr_collective_dtype(const mr_collective_call *call);
+
+/* comm.c */
+/* "communicator `ring`"; returns `out`. */
+const char *mr_clique_describe(const mr_clique *clique, char *out, size_t size);
+/* What a script calls that rank of the communicator: its number there; where ranks run, in the world. */
+uint32_t mr_clique_rank(const mr_clique *clique, uint32_t rank);
+void mr_ranks_tell(uint64_t ranks, mr_buffer *out); /* "ranks 1, 3" of a set of bits */
+void mr_collective_forget(pending_call *call);      /* gives back its references */
+mr_status mr_clique_new(mr_collectives *c, uint32_t size, const char *name, mr_clique **out_clique);
+void mr_clique_unlink(mr_clique *clique); /* from its owner's list */
+/* Opens the backend's part, once all ranks have their handles. */
+mr_status mr_clique_connect(mr_clique *clique);
+void mr_clique_release(mr_clique *clique);                                 /* accepts NULL */
+mr_comm *mr_comm_new(mr_clique *clique, uint32_t rank, mr_device *device); /* NULL: no memory */
+
+/* check.c: whether a rank may ask for it at all. */
+mr_status mr_collective_check(const mr_collective_call *call);
+/* check.c: what only the end of the group of the host that runs can tell. */
+mr_status mr_collectives_check_group(const mr_collectives *collectives);
+
+/* match.c: makes a meeting of each set of calls that belong together and submits it; forgets those calls. Where ranks
+ * run, the peers of a call may come later, and it stays; else that is an error. An error: nothing was submitted, or
+ * memory is out. */
+mr_status mr_collectives_settle(mr_collectives *collectives);
+/* The ranks that have no call to match this one, which was not submitted; as bits. */
+uint64_t mr_collectives_missing(mr_collectives *collectives, size_t call);
+
+/* ranks.c: the group of the rank that runs has ended. Returns once all its calls are submitted. */
+mr_status mr_ranks_settle(mr_collectives *collectives);
+
+/* deadlock.c */
+/* The error of ranks none of which can go on: who waits where for whom. `ended`: as bits. */
+mr_status mr_hosts_deadlock(mr_collectives *collectives, uint32_t count, uint64_t ended);
+/* Appends where host `number` waits, from 0, if it does. */
+void mr_host_tell(mr_collectives *collectives, uint32_t number, mr_buffer *out);
+
+/* world.c: the same as mr_ranks_settle, where the ranks are processes. */
+mr_status mr_world_settle(mr_collectives *collectives);
+/* Whether this rank may call it. */
+mr_status mr_world_check(const pending_call *call);
+
+#endif

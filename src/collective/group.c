@@ -1,0 +1,89 @@
+/* Groups, and the list of calls that they collect. */
+#include "collective/calls.h"
+#include "collective/world.h"
+
+#include "model/machine.h"
+
+mr_status mr_collectives_new(mr_machine *machine, mr_collectives **out_collectives) {
+    mr_collectives *c = *out_collectives = calloc(1, sizeof *c);
+    if (!c) return mr_no_memory("for communicators");
+    c->machine = machine;
+    return MR_OK;
+}
+
+/* Its memory stays, too: the collector may take the script's handle before the group ends. */
+static void keep_tensor(mr_tensor *t) {
+    if (!t) return;
+    mr_tensor_retain(t);
+    mr_storage_add_handle(t->storage);
+}
+
+/* The calls of the host that is at it. Nothing that releases an object comes back here. */
+static void drop_from(mr_collectives *c, size_t first) {
+    size_t kept = first, count = c->calls.count;
+    for (size_t i = first; i < count; i++) {
+        pending_call *call = &c->calls.items[i];
+        if (call->host == c->machine->rank) mr_collective_forget(call);
+        else c->calls.items[kept++] = *call;
+    }
+    if (first < count) c->calls.count = kept;
+}
+
+/* Between the group's begin and this no other host has run. */
+void mr_collectives_cancel(mr_collectives *c, size_t first) {
+    c->depth--;
+    drop_from(c, first);
+}
+
+void mr_collectives_free(mr_collectives *c) {
+    if (!c) return;
+    mr_world_leave(c);
+    for (size_t i = 0; i < c->calls.count; i++) mr_collective_forget(&c->calls.items[i]);
+    mr_vec_free(&c->calls);
+    while (c->newest) mr_clique_unlink(c->newest);
+    free(c);
+}
+
+size_t mr_collectives_begin(mr_collectives *c) {
+    c->depth++;
+    return c->calls.count;
+}
+
+bool mr_collectives_in_group(const mr_collectives *c) {
+    return c->depth > 0;
+}
+
+mr_status mr_collectives_end(mr_collectives *c) {
+    if (--c->depth) return MR_OK;
+    uint32_t host = c->machine->rank;
+    for (size_t i = 0; i < c->calls.count; i++)
+        if (c->calls.items[i].host == host) c->calls.items[i].is_ready = true;
+    mr_status status = mr_collectives_check_group(c);
+    if (!status)
+        status = c->world   ? mr_world_settle(c)
+                 : c->ranks ? mr_ranks_settle(c)
+                            : mr_collectives_settle(c);
+    drop_from(c, 0);
+    return status;
+}
+
+mr_status mr_collective_ask(mr_collectives *c, const mr_caller *caller,
+                            const mr_collective_call *call) {
+    pending_call one = {.ask = *call,
+                        .where = caller->where,
+                        .name = caller->name ? caller->name : mr_collective_name(call),
+                        .host = c->machine->rank};
+    MR_TRY(mr_machine_ready(c->machine));
+    if (!one.ask.stream) one.ask.stream = call->comm->device->current;
+    MR_TRY(mr_collective_check(&one.ask));
+    if (c->world) MR_TRY(mr_world_check(&one));
+    if (!mr_vec_push(&c->calls, one))
+        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory", one.name);
+    mr_comm_retain(one.ask.comm);
+    keep_tensor(one.ask.in);
+    keep_tensor(one.ask.out);
+    mr_stream_retain(one.ask.stream);
+    if (c->depth) return MR_OK;
+    c->depth = 1;
+    return mr_collectives_end(c);
+}

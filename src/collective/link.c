@@ -1,0 +1,99 @@
+/* Messages between the processes of a world: see world.h. */
+#include "collective/world_parts.h"
+
+#include <string.h>
+#include <time.h>
+
+void mr_message_add(mr_buffer *out, uint64_t number) {
+    mr_buffer_add(out, (const char *)&number, sizeof number);
+}
+
+void mr_message_add_text(mr_buffer *out, const char *text) {
+    mr_message_add(out, text ? strlen(text) + 1 : 0);
+    if (text) mr_buffer_add(out, text, strlen(text) + 1);
+}
+
+uint64_t mr_message_number(message *in) {
+    uint64_t number = 0;
+    if (in->size - in->at < sizeof number) in->fine = false;
+    if (!in->fine) return 0;
+    memcpy(&number, in->bytes + in->at, sizeof number);
+    in->at += sizeof number;
+    return number;
+}
+
+const char *mr_message_text(message *in) {
+    uint64_t size = mr_message_number(in);
+    const char *text = in->bytes + in->at;
+    if (!size || size > in->size - in->at || text[size - 1]) {
+        in->fine = in->fine && !size;
+        return NULL;
+    }
+    in->at += size;
+    return text;
+}
+
+mr_status mr_world_send(mr_world *w, uint32_t to, mr_buffer *bytes) {
+    if (bytes->failed) {
+        mr_buffer_free(bytes);
+        return mr_no_memory("for a message to rank %u", to);
+    }
+    const char *why = w->fabric->send(w->fabric, to, bytes->data, bytes->size);
+    *bytes = (mr_buffer){0};
+    return why ? mr_fail(MR_CODE_UNKNOWN, "a message to rank %u was not sent: %s", to, why) : MR_OK;
+}
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Longer and longer, up to a millisecond: waiting ranks leave the processor to those that work. */
+static void pause_for(unsigned tries) {
+    long ns = tries < 50 ? 0 : tries < 200 ? 20000 : 1000000;
+    nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+}
+
+static mr_status timed_out(mr_world *w, uint32_t missing) {
+    mr_buffer text = {0};
+    mr_site last = w->last[missing];
+    for (uint32_t k = 0; k < w->fabric->size; k++) mr_host_tell(w->c, k, &text);
+    mr_buffer_printf(&text, "; rank %u has not come", missing);
+    if (last.file)
+        mr_buffer_printf(&text, ", and was seen last at %.100s:%d", last.file, last.line);
+    mr_status status =
+        mr_fail(MR_CODE_NO_PEER, "time-out: rank %u has waited for rank %u for %g s:%s",
+                w->fabric->rank, missing, w->timeout, text.data ? text.data : "");
+    mr_buffer_free(&text);
+    return status;
+}
+
+static mr_status read_failure(mr_world *w, message *in) {
+    mr_code code = (mr_code)mr_message_number(in);
+    const char *text = mr_message_text(in);
+    if (!w->failure) w->failure = mr_fail(code, "%s", text ? text : "another rank has failed");
+    free(in->bytes);
+    in->bytes = NULL;
+    return MR_OK;
+}
+
+mr_status mr_world_receive(mr_world *w, uint32_t from, message *out) {
+    mr_machine *machine = w->c->machine;
+    double begin = seconds();
+    *out = (message){.fine = true};
+    for (unsigned tries = 0;; tries++) {
+        void *bytes;
+        mr_arrival came = w->fabric->receive(w->fabric, from, &bytes, &out->size);
+        if (came == MR_ARRIVAL_GONE) w->ended |= (uint64_t)1 << from;
+        if (came == MR_ARRIVAL_MESSAGE) out->bytes = bytes;
+        if (came != MR_ARRIVAL_NONE) break;
+        if (machine->interrupted && machine->interrupted(machine->hook_context))
+            return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waiting for rank %u", from);
+        if (w->timeout > 0 && seconds() - begin > w->timeout) return timed_out(w, from);
+        pause_for(tries);
+    }
+    if (!out->bytes || *(uint64_t *)(void *)out->bytes != MESSAGE_FAILED) return MR_OK;
+    mr_message_number(out);
+    return read_failure(w, out);
+}

@@ -1,0 +1,299 @@
+#include "collective/ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/fiber.h"
+#include "collective/calls.h"
+#include "model/backend.h"
+
+typedef enum { NOT_STARTED, RUNS, PARKED, ENDED } rank_state;
+
+/* What a host has for itself, while another one runs. */
+typedef struct {
+    mr_device *device;
+    /* current on each device; one reference each while the host does not run */
+    mr_stream **streams;
+    uint32_t epoch; /* of these */
+    uint64_t seed, draws;
+    uint64_t clocks[2]; /* of simulators: the host's, and how far its device has got */
+    uint32_t depth;     /* of groups */
+} host;
+
+typedef struct {
+    struct mr_ranks *ranks;
+    uint32_t number;
+    rank_state state;
+    mr_fiber *fiber;
+    host host;
+    mr_status status;
+} rank;
+
+typedef struct mr_ranks {
+    mr_collectives *c;
+    const mr_rank_functions *functions;
+    uint32_t count;
+    rank *current;     /* NULL: the scheduler */
+    rank *turn;        /* whose clocks run; as a rule those of `current` */
+    mr_status failure; /* what every rank that parks is woken with */
+    rank *culprit;     /* whose error that is; NULL: a deadlock */
+    rank *first;       /* that ended by an error */
+    mr_comm *world[MR_MEETING_MOST];
+    rank ranks[MR_MEETING_MOST];
+} ranks;
+
+uint32_t mr_ranks_current(const mr_collectives *c) {
+    if (c->world) return c->own_host - 1;
+    return c->ranks && c->ranks->current ? c->ranks->current->number : MR_MEETING_MOST;
+}
+
+uint32_t mr_ranks_count(const mr_collectives *c) {
+    if (c->world) return c->own_comm->clique->size;
+    return c->ranks ? c->ranks->count : 1;
+}
+
+mr_comm *mr_ranks_world(const mr_collectives *c) {
+    if (c->world) return c->own_comm;
+    return c->ranks->world[c->ranks->current->number];
+}
+
+/* ---- hosts */
+
+static mr_status host_open(const mr_collectives *c, host *h) {
+    h->streams = calloc((size_t)c->machine->device_count, sizeof(mr_stream *));
+    return h->streams ? MR_OK : mr_no_memory("for ranks");
+}
+
+static void host_close(const mr_collectives *c, host *h) {
+    for (int i = 0; i < c->machine->device_count && h->streams; i++)
+        mr_stream_release(h->streams[i]);
+    free(h->streams);
+}
+
+static void keep_stream(host *h, int device, mr_stream *stream) {
+    mr_stream_retain(stream);
+    mr_stream_release(h->streams[device]);
+    h->streams[device] = stream;
+}
+
+static void save_host(const mr_collectives *c, host *h) {
+    const mr_machine *machine = c->machine;
+    const mr_simulator *simulator = machine->backend->simulator;
+    h->device = machine->current_device;
+    for (int i = 0; i < machine->device_count; i++) keep_stream(h, i, machine->devices[i]->current);
+    h->epoch = machine->epoch;
+    h->seed = machine->seed;
+    h->draws = machine->draws;
+    h->depth = c->depth;
+    if (simulator) simulator->clocks(c->machine, h->clocks);
+}
+
+static uint16_t rank_of(const rank *self) {
+    return self ? (uint16_t)(self->number + 1) : 0;
+}
+
+/* Where another rank has closed the stream, or reset the machine, the default stream is current, as in scopes. */
+static void load_host(mr_collectives *c, const host *h) {
+    mr_machine *machine = c->machine;
+    const mr_simulator *simulator = machine->backend->simulator;
+    for (int i = 0; i < machine->device_count && h->epoch == machine->epoch; i++) {
+        mr_stream *stream = h->streams[i];
+        mr_error_destroy(mr_stream_set_current(stream->closed ? stream->device->legacy : stream));
+    }
+    mr_machine_set_device(machine, h->device);
+    machine->seed = h->seed;
+    machine->draws = h->draws;
+    mr_observers_host_is(machine, rank_of(c->ranks ? c->ranks->current : NULL));
+    c->depth = h->depth;
+    if (simulator) simulator->set_clocks(machine, h->clocks);
+}
+
+/* A collective is submitted by the rank that came last. Each host pays for its own part. */
+static void turn(mr_collectives *c, uint32_t number) {
+    ranks *r = c->ranks;
+    const mr_simulator *simulator = c->machine->backend->simulator;
+    if (!simulator || !r->turn || rank_of(r->turn) == number) return;
+    simulator->clocks(c->machine, r->turn->host.clocks);
+    r->turn = &r->ranks[number - 1];
+    simulator->set_clocks(c->machine, r->turn->host.clocks);
+}
+
+static const mr_hosts fibers = {.turn = turn};
+
+/* ---- one rank */
+
+static void run_rank(void *context) {
+    rank *self = context;
+    self->status = self->ranks->functions->run(self->ranks->functions->context, self->number);
+}
+
+/* From the scheduler, until the rank parks or ends. */
+static void go_on(ranks *r, rank *self) {
+    self->state = RUNS;
+    r->current = r->turn = self;
+    load_host(r->c, &self->host);
+    if (r->functions->enter) r->functions->enter(r->functions->context, self->number);
+    bool has_ended = mr_fiber_enter(self->fiber);
+    save_host(r->c, &self->host);
+    r->current = NULL;
+    self->state = has_ended ? ENDED : PARKED;
+}
+
+static bool has_calls(const mr_collectives *c, const rank *self) {
+    for (size_t i = 0; i < c->calls.count; i++)
+        if (c->calls.items[i].host == rank_of(self)) return true;
+    return false;
+}
+
+mr_status mr_ranks_settle(mr_collectives *c) {
+    ranks *r = c->ranks;
+    rank *self = r->current;
+    if (r->failure) return mr_error_copy(r->failure);
+    mr_status status = mr_collectives_settle(c);
+    if (status) { /* the others were to meet this one */
+        r->failure = mr_error_copy(status);
+        r->culprit = self;
+        return status;
+    }
+    while (has_calls(c, self) && !r->failure) mr_fiber_leave(self->fiber);
+    return has_calls(c, self) ? mr_error_copy(r->failure) : MR_OK; /* else it was submitted */
+}
+
+/* ---- deadlocks */
+
+static mr_status deadlock(const ranks *r) {
+    uint64_t ended = 0;
+    for (uint32_t k = 0; k < r->count; k++)
+        if (r->ranks[k].state == ENDED) ended |= (uint64_t)1 << k;
+    return mr_hosts_deadlock(r->c, r->count, ended);
+}
+
+/* ---- all of them */
+
+static bool may_go_on(const ranks *r, const rank *self) {
+    if (self->state == NOT_STARTED) return true;
+    return self->state == PARKED && (r->failure || !has_calls(r->c, self));
+}
+
+/* A rank that ends by an error leaves the others without a peer. */
+static void note_end(ranks *r, rank *self) {
+    if (self->state != ENDED || !self->status) return;
+    if (!r->first) r->first = self;
+    if (r->failure) return;
+    r->failure = mr_fail(self->status->code, "rank %u has ended by an error: %s", self->number,
+                         self->status->message);
+    r->culprit = self;
+}
+
+static void run_all(ranks *r) {
+    for (uint32_t left = r->count; left;) {
+        bool moved = false;
+        for (uint32_t k = 0; k < r->count; k++) {
+            rank *self = &r->ranks[k];
+            if (!may_go_on(r, self)) continue;
+            moved = true;
+            go_on(r, self);
+            note_end(r, self);
+            left -= self->state == ENDED;
+        }
+        if (!moved && left) r->failure = deadlock(r);
+    }
+}
+
+/* As a new process has it, but for the time and the seed. */
+static mr_status make_host(const mr_collectives *c, const host *outer, mr_device *device, host *h) {
+    MR_TRY(host_open(c, h));
+    h->device = device;
+    for (int i = 0; i < c->machine->device_count; i++)
+        keep_stream(h, i, c->machine->devices[i]->legacy);
+    h->epoch = outer->epoch;
+    h->seed = outer->seed;
+    h->draws = outer->draws;
+    memcpy(h->clocks, outer->clocks, sizeof h->clocks);
+    return MR_OK;
+}
+
+static mr_status make_ranks(ranks *r, const host *outer) {
+    mr_device *const *devices = r->c->machine->devices;
+    MR_TRY(mr_comms_create(r->c, devices, r->count, "world", r->world));
+    for (uint32_t k = 0; k < r->count; k++) {
+        rank *self = &r->ranks[k];
+        *self = (rank){.ranks = r, .number = k};
+        MR_TRY(make_host(r->c, outer, devices[k], &self->host));
+        self->fiber = mr_fiber_new(run_rank, self);
+        if (!self->fiber)
+            return mr_fail(MR_CODE_OUT_OF_MEMORY, "spawn: no memory for the stack of rank %u", k);
+    }
+    return MR_OK;
+}
+
+/* The host goes on when the last rank has ended. */
+static void join_clocks(const ranks *r, host *outer) {
+    for (uint32_t k = 0; k < r->count; k++)
+        for (int i = 0; i < 2; i++)
+            if (outer->clocks[i] < r->ranks[k].host.clocks[i])
+                outer->clocks[i] = r->ranks[k].host.clocks[i];
+}
+
+/* The error of the rank that failed by itself, not of those that it left alone; unless it has caught its own. */
+static mr_status first_error(const ranks *r, uint32_t *out_failed) {
+    const rank *first = r->culprit && r->culprit->status ? r->culprit : r->first;
+    if (!first) return MR_OK;
+    *out_failed = first->number;
+    return mr_error_copy(first->status);
+}
+
+static mr_status check(const mr_collectives *c, const mr_rank_functions *functions) {
+    if (mr_collectives_have_ranks(c))
+        return mr_fail(MR_CODE_NOT_PERMITTED, "spawn: a rank cannot start ranks of its own");
+    if (c->depth) return mr_fail(MR_CODE_NOT_PERMITTED, "spawn: not inside mr.nccl.group");
+    if (functions->count >= 1 && (int)functions->count <= c->machine->device_count) return MR_OK;
+    return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                   "spawn: %u ranks need as many devices, and this machine has %d: start millrace "
+                   "with --device virtual:%u",
+                   functions->count, c->machine->device_count, functions->count);
+}
+
+static mr_status run_world(ranks *r, host *outer, uint32_t *out_failed) {
+    mr_collectives *c = r->c;
+    save_host(c, outer);
+    c->ranks = r;
+    c->hosts = &fibers;
+    mr_status status = make_ranks(r, outer);
+    if (!status) {
+        run_all(r);
+        join_clocks(r, outer);
+        status = first_error(r, out_failed);
+    }
+    c->ranks = NULL;
+    c->hosts = NULL;
+    load_host(c, outer);
+    if (r->functions->enter) r->functions->enter(r->functions->context, MR_MEETING_MOST);
+    return status;
+}
+
+mr_status mr_ranks_run(mr_collectives *c, const mr_rank_functions *functions,
+                       uint32_t *out_failed) {
+    MR_TRY(mr_machine_ready(c->machine));
+    MR_TRY(check(c, functions));
+    ranks *r = calloc(1, sizeof *r);
+    if (!r) return mr_no_memory("for ranks");
+    r->c = c;
+    r->functions = functions;
+    r->count = functions->count;
+    host outer = {0};
+    mr_status status = host_open(c, &outer);
+    if (!status) status = run_world(r, &outer, out_failed);
+    host_close(c, &outer);
+    for (uint32_t k = 0; k < r->count; k++) {
+        mr_fiber_free(r->ranks[k].fiber);
+        host_close(c, &r->ranks[k].host);
+        mr_error_destroy(r->ranks[k].status);
+        mr_comm_release(r->world[k]);
+    }
+    mr_error_destroy(r->failure);
+    free(r);
+    return status;
+}

@@ -1,0 +1,37 @@
+/* Ranks: several hosts in one process, each on a device of its own, as the processes of a distributed program are.
+ *
+ * A rank is a function that runs on a C stack of its own. It runs until it calls a collective whose peers have not
+ * come, parks there, and goes on when the collective was submitted. So ranks meet at their collectives and nowhere
+ * else, one rank runs at a time, and a program does the same each time. What a host has for itself each rank has for
+ * itself: its clock, its current device and streams, its random numbers.
+ *
+ * All ranks use one machine: a failure of the device is everybody's, and numbers of commands count over all of them.
+ * A tensor belongs to the rank that made it; another rank that uses it gets an error (mr_tensor_usable).
+ *
+ * If no rank can go on, that is a deadlock: every parked rank gets the error, which says who waits where for whom. */
+#ifndef MR_COLLECTIVE_RANKS_H
+#define MR_COLLECTIVE_RANKS_H
+
+#include "collective/comm.h"
+
+typedef struct {
+    uint32_t count;
+    /* Runs the function of a rank, on a stack of its own. The error that it ended with, or NULL. */
+    mr_status (*run)(void *context, uint32_t rank);
+    /* Optional: `rank` is about to go on; MR_MEETING_MOST: nobody, the ranks have ended. */
+    void (*enter)(void *context, uint32_t rank);
+    void *context;
+} mr_rank_functions;
+
+/* Runs all ranks to their ends, rank k on device k. The error of the rank that failed by itself, whose number goes to
+ * *out_failed; the others have ended by then, by errors of their own. NOT_PERMITTED: a rank has called it. */
+mr_status mr_ranks_run(mr_collectives *collectives, const mr_rank_functions *functions,
+                       uint32_t *out_failed);
+
+/* The rank that runs, from 0; MR_MEETING_MOST: none does. */
+uint32_t mr_ranks_current(const mr_collectives *collectives);
+uint32_t mr_ranks_count(const mr_collectives *collectives);
+/* The communicator of all ranks, of the rank that runs; borrowed. */
+mr_comm *mr_ranks_world(const mr_collectives *collectives);
+
+#endif

@@ -1,0 +1,21 @@
+/* Whether this process was started as one of several ranks, and the library that connects them (fabric.h). */
+#ifndef MR_COLLECTIVE_TRANSPORT_H
+#define MR_COLLECTIVE_TRANSPORT_H
+
+#include "base/status.h"
+#include "collective/fabric.h"
+
+typedef struct {
+    const char *by; /* who started it: "mpirun", "srun", "torchrun"; NULL: nobody, it is alone */
+    uint32_t rank, size;
+} mr_started;
+
+/* As the variables of the environment say. A world of one rank is none. */
+mr_started mr_started_find(void);
+
+/* Joins the ranks of `launch`. NOT_SUPPORTED: the module is not there, or MPI does not know of them. */
+mr_status mr_transport_open(const mr_started *launch, mr_fabric **out_fabric);
+/* For `doctor`: whether the module and mpirun are there. */
+void mr_transport_describe(void (*say)(const char *what, const char *text));
+
+#endif

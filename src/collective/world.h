@@ -1,0 +1,36 @@
+/* A world: this process is one rank of several, which a transport connects (fabric.h). The machine has a device for
+ * each rank of the world, and simulates that of its own rank.
+ *
+ * Ranks meet in rounds. A rank takes part in a round when it has called a collective, and parks. Each sends its calls
+ * to all others. When all ranks have parked or ended, each has all calls, and finds by the same rules the same
+ * meetings (match.c), mistakes and deadlocks. The calls of other ranks have *stand-ins*: tensors of pinned memory, and
+ * a stream for each of theirs, on their devices.
+ *
+ * A meeting of this rank is submitted in two parts. First its own member; the device goes on until that has begun, and
+ * the other members get its time and its bytes. Once theirs have come, the stand-ins are submitted, each to begin at
+ * the time of its rank. So nothing waits for another process after the call. Data that another rank changes while
+ * a collective reads them are those at the begin of its member.
+ *
+ * Whatever separates the ranks is final: a mistake, a deadlock, a time-out, the failure of a rank. All later calls
+ * fail with that error. */
+#ifndef MR_COLLECTIVE_WORLD_H
+#define MR_COLLECTIVE_WORLD_H
+
+#include "collective/comm.h"
+#include "collective/fabric.h"
+
+/* Takes the fabric, also on failure. `timeout`: seconds that a call waits for other ranks; 0: for ever. */
+mr_status mr_world_join(mr_collectives *collectives, mr_fabric *fabric, double timeout);
+bool mr_world_is_joined(const mr_collectives *collectives);
+void mr_world_set_timeout(mr_collectives *collectives, double timeout);
+uint32_t mr_world_local_rank(const mr_collectives *collectives);
+/* The script of this rank has failed, which the others are told. Nothing where none is joined. */
+void mr_world_fail(mr_collectives *collectives, const char *error);
+void mr_world_leave(mr_collectives *collectives); /* the rank has ended; likewise */
+
+/* The group `number` (from 1) of these ranks, as another rank may have made it already. *out_comm: of this rank,
+ * borrowed; NULL: it is not in the group. INVALID_ARGUMENT: another rank has made it of other ranks. */
+mr_status mr_world_group(mr_collectives *collectives, uint32_t number, const uint32_t *ranks,
+                         uint32_t count, mr_comm **out_comm);
+
+#endif

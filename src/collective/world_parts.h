@@ -1,0 +1,75 @@
+/* What the files of a world share: world.c (rounds), far.c (calls of other ranks), move.c (bytes), world_group.c,
+ * link.c (messages). */
+#ifndef MR_COLLECTIVE_WORLD_PARTS_H
+#define MR_COLLECTIVE_WORLD_PARTS_H
+
+#include "base/buffer.h"
+#include "collective/calls.h"
+#include "collective/world.h"
+
+/* The world itself is group 0. */
+typedef struct {
+    uint32_t number, size;
+    uint32_t ranks[MR_MEETING_MOST];
+    mr_comm *comms[MR_MEETING_MOST]; /* one reference each */
+} world_group;
+
+/* A stream that stands for one of another rank. */
+typedef struct {
+    uint32_t rank, id;
+    mr_stream *stream; /* one reference */
+} far_stream;
+
+typedef struct mr_world {
+    mr_collectives *c;
+    mr_fabric *fabric;
+    double timeout;
+    uint32_t round;                /* that the rank is in, or was in last */
+    uint64_t ended;                /* ranks, as bits */
+    mr_status failure;             /* what every later call fails with */
+    uint64_t clocks[2];            /* of this host, while another one submits */
+    bool failed;                   /* the script has */
+    bool is_away;                  /* it does */
+    mr_site last[MR_MEETING_MOST]; /* where ranks were seen last */
+    MR_VEC(world_group *) groups;
+    MR_VEC(far_stream) streams;
+} mr_world;
+
+typedef enum { MESSAGE_ROUND = 1, MESSAGE_DATA, MESSAGE_FAILED } message_kind;
+
+/* A message that is read: all reads beyond its end give zeros, and `fine` is false then. */
+typedef struct {
+    char *bytes; /* from malloc */
+    size_t size, at;
+    bool fine;
+} message;
+
+void mr_message_add(mr_buffer *out, uint64_t number);
+void mr_message_add_text(mr_buffer *out, const char *text); /* NULL stays NULL */
+uint64_t mr_message_number(message *in);
+const char *mr_message_text(message *in);
+
+/* link.c */
+/* Takes the buffer's contents. */
+mr_status mr_world_send(mr_world *world, uint32_t to, mr_buffer *bytes);
+/* Waits for the next message of a rank, which the caller frees. Its end or failure: *out_message has no bytes, and
+ * `ended` or `failure` is set. */
+mr_status mr_world_receive(mr_world *world, uint32_t from, message *out_message);
+
+/* world_group.c */
+void mr_world_free_group(world_group *group);
+mr_status mr_world_make_group(mr_world *world, uint32_t number, const uint32_t *ranks,
+                              uint32_t count, world_group **out_group);
+/* Makes it if it is not there. INVALID_ARGUMENT: it is there with other ranks than `asking` has. */
+mr_status mr_world_find_group(mr_world *world, uint32_t number, const uint32_t *ranks,
+                              uint32_t count, uint32_t asking, world_group **out_group);
+
+/* far.c: writes a call, and makes one of what another rank has written. */
+void mr_far_write(const mr_world *world, const pending_call *call, mr_buffer *out);
+mr_status mr_far_read(mr_world *world, uint32_t from, message *in, pending_call *out_call);
+
+/* move.c: see mr_hosts. */
+mr_status mr_world_meet(mr_collectives *collectives, mr_meeting *meeting,
+                        mr_command *const *commands, const uint32_t *hosts, uint32_t own);
+
+#endif

@@ -1,0 +1,209 @@
+/* The budget of an exploration: seconds, and bytes that it keeps beside the function's own run. Looks at the clock,
+ * tells how far the search is, and takes memory back from branches that are not at work.
+ *
+ * What is taken back is made again when it is needed: a player by carrying out the plan so far, a branch by calling the
+ * function. Easiest to break: only what nobody stands in may go. A search that waits for the search of a child has its
+ * player taken, and asks search_resume for it afterwards. */
+#include <inttypes.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "explore/search.h"
+#include "model/backend.h"
+#include "model/simulator.h"
+
+static double seconds_of(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+double budget_now(void) {
+    return seconds_of(CLOCK_MONOTONIC);
+}
+
+/* ---- time */
+
+void budget_end_at(explorer *e, double seconds_from_now) {
+    const mr_explore_subject *subject = e->subject;
+    e->deadline = seconds_from_now > 0 ? budget_now() + seconds_from_now : 0;
+    if (!subject->end_runs_after) return;
+    /* By the coarse clock it is then late. */
+    subject->end_runs_after(subject->context, e->deadline > 0 ? seconds_from_now + 0.02 : 0);
+}
+
+static bool is_late(const explorer *e) {
+    return e->deadline > 0 && seconds_of(CLOCK_MONOTONIC_COARSE) > e->deadline;
+}
+
+bool budget_interrupts(void *context) {
+    const explorer *e = context;
+    const mr_machine *machine = e->subject->machine;
+    return (machine->interrupted && machine->interrupted(machine->hook_context)) || is_late(e);
+}
+
+/* An interruption that the clock has caused is none of the user's. */
+bool budget_takes_interruption(explorer *e) {
+    if (!is_late(e)) return false;
+    explore_incomplete(e, "it stopped after time = %g s", e->options.seconds);
+    return e->stop = true;
+}
+
+/* ---- how far the search is */
+
+/* Each frame halves what is left of the tree: the half of the choice that was taken first is done when the second one
+ * is tried. The search of a child stands in what the frames of its parent have left. */
+static double part_of(const search *s) {
+    double part = s->outer ? part_of(s->outer) : 1;
+    for (size_t i = 0; s->outer && i < s->outer->frames.count; i++) part /= 2;
+    return part;
+}
+
+static double share_of(const search *s) {
+    double part = part_of(s), done = s->outer ? share_of(s->outer) : 0;
+    for (size_t i = 0; i < s->frames.count; i++) {
+        part /= 2;
+        if (s->frames.items[i].second) done += part;
+    }
+    return done;
+}
+
+static void tell(explorer *e, double now) {
+    mr_explore_progress p = {.schedules = e->result->schedules,
+                             .outcomes = e->result->outcomes.count,
+                             .runs = e->result->runs,
+                             .seconds = now - e->began,
+                             .share =
+                                 e->innermost && e->overtaking < 0 ? share_of(e->innermost) : 0,
+                             .left = e->deadline > 0 ? e->deadline - now : -1};
+    e->told = now;
+    if (e->subject->go_on(e->subject->context, &p)) return;
+    e->stop = e->result->interrupted = true;
+}
+
+/* ---- memory */
+
+static size_t bytes_of_marks(const branch *b) {
+    mr_machine *machine = b->player ? mr_player_machine(b->player) : NULL;
+    size_t bytes = machine ? machine->backend->simulator->checkpoint_bytes(machine) : 0;
+    return bytes == SIZE_MAX ? 0 : bytes;
+}
+
+static size_t bytes_of_player(const branch *b) {
+    mr_machine *machine = mr_player_machine(b->player);
+    size_t bytes = bytes_of_marks(b);
+    for (int i = 0; i < machine->device_count; i++)
+        bytes += machine->backend->memory_reserved(machine->devices[i]);
+    return bytes + b->host_bytes;
+}
+
+static size_t bytes_of(const branch *b) {
+    size_t bytes = b->fixed_bytes + (b->player ? bytes_of_player(b) : 0);
+    for (size_t i = 0; i < b->children.count; i++) bytes += bytes_of(b->children.items[i]);
+    return bytes;
+}
+
+static size_t budget_used(const explorer *e) {
+    return e->root ? bytes_of(e->root) : 0;
+}
+
+static bool is_at_work(const explorer *e, const branch *b) {
+    for (const search *s = e->innermost; s; s = s->outer)
+        if (s->b == b) return true;
+    return false;
+}
+
+/* A child that is needed again is made by another run of the function. */
+void budget_drop_children(explorer *e, branch *b) {
+    size_t kept = 0;
+    for (size_t i = 0; i < b->children.count; i++) {
+        branch *child = b->children.items[i];
+        if (is_at_work(e, child)) b->children.items[kept++] = child;
+        else branch_destroy(e, child);
+    }
+    b->children.count = kept;
+    for (size_t i = 0; i < kept; i++) budget_drop_children(e, b->children.items[i]);
+}
+
+bool budget_has_room(const explorer *e, size_t more) {
+    return !e->store_most || budget_used(e) + more <= e->store_most;
+}
+
+static void let_go_of_all(explorer *e) {
+    if (!e->innermost) return;
+    if (e->looks++ % 4) {
+        search_forget_mark(e->innermost);
+        return;
+    }
+    budget_drop_children(e, e->root);
+    for (search *s = e->innermost; s; s = s->outer) search_let_go(s);
+    e->innermost->b->without_marks ^= e->looks % 3 == 0;
+}
+
+static void make_room(explorer *e, size_t more, size_t most) {
+    budget_drop_children(e, e->root);
+    for (search *s = e->innermost->outer; s && !budget_has_room(e, more); s = s->outer)
+        search_let_go(s);
+    if (budget_has_room(e, more)) return;
+    size_t used = budget_used(e), marks = bytes_of_marks(e->innermost->b);
+    if (more) { /* for a child, and this search waits for it */
+        search_let_go(e->innermost);
+        return;
+    }
+    if (used - marks <= most) { /* what is kept to go back is more than there is room for */
+        search_let_go(e->innermost);
+        e->innermost->b->without_marks = true;
+        return;
+    }
+    e->no_room = e->stop = true;
+    explore_incomplete(e, "it stopped at memory = %g MB", (double)e->options.memory / (1 << 20));
+}
+
+void budget_make_room(explorer *e, size_t more) {
+    size_t most = e->store_most;
+    if (!e->innermost || budget_has_room(e, more)) return;
+    make_room(e, more, most);
+#ifdef __GLIBC__
+    malloc_trim(0); /* else what is free stays with the process, between blocks that are in use */
+#endif
+}
+
+/* The process has this much by now, the function's own tensors among it. A player needs as much as the function. */
+void budget_measure(explorer *e) {
+    struct rusage usage;
+    if (!e->options.memory) return;
+    getrusage(RUSAGE_SELF, &usage);
+    size_t taken = (size_t)usage.ru_maxrss << 10;
+    e->store_most = e->options.memory > taken ? e->options.memory - taken : 1;
+}
+
+size_t budget_of_player(const explorer *e, const branch *b) {
+    const mr_machine *machine = e->subject->machine;
+    size_t bytes = mr_program_host_bytes(b->program);
+    for (int i = 0; i < machine->device_count; i++)
+        bytes += machine->backend->memory_reserved(machine->devices[i]);
+    return bytes;
+}
+
+/* ---- both */
+
+static bool look_at_clock(explorer *e) {
+    double now = seconds_of(CLOCK_MONOTONIC_COARSE);
+    if (now == e->looked) return false;
+    e->looked = now;
+    /* A run that the clock has ended is no wish of the user's, of whom go_on would tell. */
+    if (budget_takes_interruption(e)) return false;
+    if (e->subject->go_on && now - e->told >= 0.1) tell(e, now);
+    return !e->stop;
+}
+
+void budget_look_at_clock(explorer *e) {
+    look_at_clock(e);
+}
+
+void budget_look(explorer *e) {
+    if (e->options.forgetful) let_go_of_all(e);
+    if (look_at_clock(e)) budget_make_room(e, 0);
+}

@@ -1,0 +1,11 @@
+/* `millrace learn`: what its Lua module (lua/millrace/learn.lua) asks of the host. */
+#ifndef MR_HOST_LEARN_H
+#define MR_HOST_LEARN_H
+
+#include <lua.h>
+
+/* Pushes the function that runs `millrace learn`: it takes the arguments behind the word, and returns the exit status.
+ * Raises. */
+void mr_learn_push(lua_State *L);
+
+#endif

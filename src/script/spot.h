@@ -1,0 +1,38 @@
+/* Places in a script's text at which a line could be put, as data: what the checker asks for and shows in its reports,
+ * and what src/script finds. */
+#ifndef MR_SCRIPT_SPOT_H
+#define MR_SCRIPT_SPOT_H
+
+#include "base/status.h"
+
+typedef enum {
+    MR_SCRIPT_BEFORE, /* the line */
+    MR_SCRIPT_AFTER,
+    /* both operations are of that line: it has to be split, and this goes between */
+    MR_SCRIPT_WITHIN,
+} mr_script_place;
+
+/* A place for a line of Lua: as a person is told, and the line in front of which it comes to stand, whose
+ * variables it can use. No text to judge by: the same line. */
+typedef struct {
+    mr_script_place place;
+    mr_site where;
+    int front;
+} mr_script_spot;
+
+/* Two accesses, and the lines of all that was submitted from the one to the other. */
+typedef struct {
+    mr_site first, second;
+    const char *first_op, *second_op;
+    int lowest, highest; /* of second's file; 0: other files, too */
+    bool is_running;     /* the script is in the middle of the second */
+} mr_script_meeting;
+
+/* A variable for an event that is recorded anew each time that the first access runs. */
+typedef struct {
+    mr_script_spot made; /* where it is declared, so that both places see it */
+    char name[16];
+    char index[40]; /* it holds an event for each value of this; "": it is one event */
+} mr_script_variable;
+
+#endif

@@ -1,0 +1,64 @@
+-- The examples as whole scripts under --explore: each ends by itself, in time, with the verdict that is known of it.
+-- Those that a search does not finish, or that compute for seconds, run in `make check-long` only.
+-- timeout: 300
+local lu = require "luaunit"
+local command = require "host.support.command"
+
+local ONE, SEVERAL = "^1 schedule, 1 outcome: deterministic", "^%d+ schedules, %d+ outcomes\n"
+local CUT = "not all schedules: "
+local SOME = "^%d+ schedules?, %d+ outcomes?" -- of a search that is cut or not
+local EXPLORES = "the function calls mr%.%a+: it calls its function again and again"
+
+local EXPECTED = {
+  compute_communicate = SEVERAL, default_streams = SEVERAL, missing_wait = SEVERAL, producer_consumer = SEVERAL,
+  record_stream = SEVERAL, two_streams = SEVERAL, fan_out = SEVERAL,
+  elementwise_by_hand = ONE, graph_fork_join = ONE, graph_mistakes = ONE, graph_small_kernels = ONE, histogram = ONE,
+  priorities = ONE, saxpy = ONE, shared_transpose = ONE, tiled_matmul = ONE, tree_reduction = ONE,
+  needed_waits = ONE, cuda_guide_loop = ONE, train_mlp = ONE,
+  explore_double_buffer = EXPLORES, explore_early_event = EXPLORES, explore_lost_update = EXPLORES,
+  explore_pipeline = EXPLORES, explore_polling = EXPLORES, explore_reuse = EXPLORES, explore_tree = EXPLORES,
+  steered_early_read = EXPLORES,
+  race_tour = "the function calls mr%.machine%.chooser%(name%): the exploration chooses",
+}
+
+local LONG = { copy_to_pinned = "^%d+ schedules, %d+ outcomes",
+               graph_training_step = ONE, two_branch_net = ONE, two_matmuls = ONE,
+               event_timing = CUT, double_buffer = CUT, graveyard = CUT, halo_stencil = CUT }
+
+TestExamples = {}
+
+-- They need several devices.
+local DEVICES = { device_placement = 3, rank_halo = 3, rank_mistakes = 2, rank_pipeline = 2, ranks_train = 2,
+                  ring_all_reduce = 4 }
+
+-- A search that ends may take long on a busy machine; one that may not end is cut soon.
+local function check(name, expected)
+  local devices = DEVICES[name] and "--device virtual:" .. DEVICES[name] .. " " or ""
+  local time = (expected == CUT or expected == SOME) and 4 or 60
+  local text = command.say{ options = ("%s--explore=time:%d"):format(devices, time),
+                            ("scripts/examples/%s.lua"):format(name) }
+  lu.assertStrContains(text, expected:gsub("^%^", ""), true)
+  if expected:sub(1, 1) == "^" then lu.assertTrue(text:find(expected) == 1, name .. ": " .. text) end
+end
+
+for name in pairs(DEVICES) do EXPECTED[name] = SOME end
+
+EXPECTED.ranks_train = "1 schedule, 1 outcome: deterministic"
+
+function TestExamples.test_all_are_listed()
+  local listing <close> = assert(io.popen("ls scripts/examples/*.lua"))
+  for path in listing:lines() do
+    local name = path:match("([^/]+)%.lua$")
+    lu.assertNotNil(EXPECTED[name] or LONG[name], name .. ": what does it come to under --explore?")
+  end
+end
+
+for name, expected in pairs(EXPECTED) do
+  TestExamples["test_" .. name] = function() check(name, expected) end
+end
+
+for name, expected in pairs(os.getenv("MILLRACE_LONG") and LONG or {}) do
+  TestExamples["test_" .. name] = function() check(name, expected) end
+end
+
+os.exit(lu.LuaUnit.run())

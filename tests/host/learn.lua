@@ -1,0 +1,212 @@
+-- timeout: 240
+-- `millrace learn`: the lessons' own tests, the grader, the dialogue at a terminal, the list, the sheet of a class.
+local lu = require "luaunit"
+local command = require "host.support.command"
+local terminal = require "host.support.terminal"
+
+local LESSONS = "lua/millrace/lessons"
+
+local function lines_of(shell)
+  local pipe <close> = io.popen(shell)
+  local lines = {}
+  for line in pipe:lines() do lines[#lines + 1] = line end
+  return lines
+end
+
+-- Calls fn with the path of a new folder, and removes it.
+local function with_folder(fn)
+  local folder = lines_of("mktemp -d")[1]
+  local ok, message = pcall(fn, folder)
+  os.execute("rm -r " .. command.quote(folder))
+  assert(ok, message)
+end
+
+local function learn(home, ...)
+  local environment = ("export HOME=%s MILLRACE_VERIFY_CLOSE=1; unset XDG_STATE_HOME\n"):format(home)
+  return command.run { "learn", environment = environment, ... }
+end
+
+local function first_lesson()
+  return dofile(LESSONS .. "/01_asynchronous.lua")
+end
+
+TestLessons = {}
+
+-- A test for each lesson of the course.
+for _, path in ipairs(lines_of("ls " .. LESSONS .. "/*.lua")) do
+  TestLessons["test_" .. path:match("(%d+_[%w_]+)%.lua$")] = function()
+    local result = command.run { "learn", "--check", path }
+    lu.assertStrContains(result.out, " tests, 0 failed")
+    lu.assertEquals(result.err, "")
+    lu.assertEquals(result.status, 0)
+  end
+end
+
+-- The lesson of the page is as good as those of the course.
+function TestLessons.test_the_page_has_a_lesson()
+  with_folder(function(folder)
+    command.write(folder .. "/01_counter.lua", command.read("docs/teaching.md"):match("```lua\n(.-)```"))
+    local result = command.run { "learn", "--check", folder .. "/01_counter.lua" }
+    lu.assertStrContains(result.out, "9 tests, 0 failed")
+  end)
+end
+
+-- The check says of a lesson what is wrong with it.
+function TestLessons.test_a_lesson_that_is_wrong_fails()
+  with_folder(function(folder)
+    local text = command.read(LESSONS .. "/01_asynchronous.lua")
+    local function said(pattern, replacement)
+      local changed, count = text:gsub(pattern, replacement)
+      lu.assertEquals(count, 1)
+      command.write(folder .. "/01_x.lua", changed)
+      return command.run { "learn", "--check", folder .. "/01_x.lua" }
+    end
+    local result = said('outcomes = { "false", "true" }', 'outcomes = { "true" }')
+    lu.assertStrContains(result.out, "FAILED question")
+    lu.assertEquals(result.status, 1)
+    lu.assertStrContains(said('usual = "always true"', 'usual = "false or true"').out, "FAILED usual guess")
+    lu.assertStrContains(said('"wait", %[%[', '"hazard", [[').out, "expected: hazard")
+    lu.assertStrContains(said("answer = function%(v%) return 6", "answer = function(v) return 5").out, "FAILED right 1")
+    lu.assertStrContains(said("take_home =", "take ="  ).err, "the field `take_home` is missing")
+  end)
+end
+
+TestSheet = {}
+
+function TestSheet.test_handed_in_files_become_csv()
+  with_folder(function(folder)
+    local lesson = first_lesson()
+    assert(os.execute(("mkdir %s/ada %s/bob"):format(folder, folder)))
+    command.write(folder .. "/ada/01_asynchronous.lua", lesson.right[1])
+    command.write(folder .. "/bob/01_asynchronous.lua", "print('passed')\nos.exit(0)")
+    command.write(folder .. "/bob/notes.txt", "no lesson")
+    command.write(folder .. "/01_asynchronous.lua", "while true do end")
+    local result = learn(folder, "--grade", folder)
+    lu.assertEquals(result.err, "")
+    lu.assertEquals(result.status, 0)
+    local rows = {}
+    for row in result.out:gmatch("[^\n]+") do rows[#rows + 1] = row end
+    lu.assertEquals(#rows, 4)
+    lu.assertEquals(rows[1], "learner,lesson,result,reason,message")
+    lu.assertStrContains(rows[2], ",01_asynchronous,failed,endless,")
+    lu.assertStrContains(rows[3], "ada,01_asynchronous,passed,passed,")
+    lu.assertStrContains(rows[4], "bob,01_asynchronous,failed,error,")
+  end)
+end
+
+-- A course of a teacher's own.
+function TestSheet.test_a_folder_of_lessons()
+  with_folder(function(folder)
+    command.write(folder .. "/07_own.lua", command.read(LESSONS .. "/01_asynchronous.lua"))
+    local result = learn(folder, "--list", folder)
+    lu.assertStrContains(result.out, "  1  " .. first_lesson().title)
+    assert(os.execute(("mkdir %s/in"):format(folder)))
+    command.write(folder .. "/in/07_own.lua", first_lesson().right[2])
+    lu.assertStrContains(learn(folder, "--grade", folder .. "/in", folder).out, ",07_own,passed,")
+  end)
+end
+
+-- What a solution could try so as to be judged by something else than its work.
+function TestSheet.test_a_solution_cannot_reach_the_judge()
+  local reach = {
+    "mr.explore = function() return {outcomes = {}, hazards = {}} end",
+    "return function() mr.hazard.mode('off') end",
+    "return function(s, flag, value) return getmetatable(mr).__index end",
+    "return function(s, flag, value) table.unpack = nil string.format = nil return arg[1] end",
+    "return require('millrace.learn.judge')",
+    "return function() return debug.getinfo(1) end",
+    "return function() return io.open('/etc/passwd') end",
+  }
+  with_folder(function(folder)
+    for i, text in ipairs(reach) do
+      assert(os.execute(("mkdir %s/s%d"):format(folder, i)))
+      command.write(("%s/s%d/01_asynchronous.lua"):format(folder, i), text)
+    end
+    local out = learn(folder, "--grade", folder).out
+    local _, count = out:gsub(",01_asynchronous,failed,error,", "")
+    lu.assertEquals(count, #reach, out)
+  end)
+end
+
+TestSession = {}
+
+local function open(text) return { "send", text .. "\r" } end
+
+-- A whole lesson, typed at a terminal of 24 x 80: a wrong guess, a hint, a wrong save, a right one.
+function TestSession.test_a_lesson_from_its_question_to_its_end()
+  with_folder(function(home)
+    local lesson, file = first_lesson(), home .. "/millrace-lessons/01_asynchronous.lua"
+    local result = terminal.run {
+      home = home, arguments = "learn", environment = "LC_ALL=C.UTF-8 XDG_STATE_HOME=",
+      { "wait", "your guess, 1 to 3>" }, { "shot" }, open "seven", { "wait", "Type a number" },
+      open ":nonsense", { "wait", "no command :nonsense" }, open "2",
+      { "wait", "In this one it prints false" }, { "wait", "query  " }, open "", { "wait", "busy" }, { "shot" },
+      open "", { "wait", "Rule R10" }, open "",
+      { "wait", "exercise>" }, open ":hint", { "wait", "Hint 1 of 3" }, open ":check",
+      { "wait", "wrong in 1 of 2 orders" }, { "shot" }, open ":reset", { "wait", "is kept as" },
+      open ":quit", { "exit" },
+    }
+    lu.assertNil(result.failed)
+    lu.assertStrContains(result.out, "exit 0\n")
+    lu.assertStrContains(result.out, "|  3  false or true\n")
+    lu.assertStrContains(result.out, "a call of the host") -- in the legend of the timeline
+    lu.assertNotStrContains(result.out, "lesson:01") -- no line of the lesson itself
+    lu.assertEquals(command.read(file), lesson.exercise.start)
+    lu.assertEquals(command.read(file .. ".1"), lesson.exercise.start)
+    lu.assertStrContains(learn(home, "--list").out, lesson.title .. "             begun")
+  end)
+end
+
+-- Saves the text to the file again and again, as soon as the file is there: one save must be enough, and it must come
+-- when the dialogue waits for it. Ends with the folder.
+local function keep_saving(home, file, text)
+  command.write(home .. "/saved", text)
+  os.execute(([[(while [ -e HOME/saved ]; do [ ! -e FILE ] || cp HOME/saved FILE; sleep 0.5; done) >/dev/null 2>&1 &]])
+    :gsub("%u%u+", { HOME = home, FILE = file }))
+end
+
+-- Saving the file grades it, and what passes is written down.
+function TestSession.test_a_saved_file_is_graded()
+  with_folder(function(home)
+    local lesson, file = first_lesson(), home .. "/millrace-lessons/01_asynchronous.lua"
+    local function session(solution, seen)
+      keep_saving(home, file, solution)
+      local result = terminal.run {
+        home = home, arguments = "learn 1", environment = "LC_ALL=C.UTF-8 XDG_STATE_HOME=", term = "dumb",
+        { "wait", "your guess" }, open "3", { "wait", "In this one" }, open "", { "wait", "busy" }, open "",
+        { "wait", "Rule R10" }, open "",
+        { "wait", seen }, open ":quit", { "exit" },
+      }
+      lu.assertNil(result.failed)
+      os.remove(home .. "/saved")
+    end
+    session(lesson.wrong[1][2], "wrong in 1 of")
+    lu.assertStrContains(learn(home, "--list").out, " begun\n")
+    session(lesson.right[1], "To take home")
+    lu.assertStrContains(learn(home, "--list").out, " passed\n")
+  end)
+end
+
+-- Without a terminal the same dialogue goes on by lines, and ends with them.
+function TestSession.test_the_end_of_the_input_ends_it()
+  with_folder(function(home)
+    local result = command.run { "learn", "1", environment = "export HOME=" .. home, input = "1\n" }
+    lu.assertEquals(result.err, "")
+    lu.assertEquals(result.status, 0)
+    lu.assertStrContains(result.out, "Look again. It prints false or true.")
+    lu.assertNotStrContains(result.out, "\27")
+  end)
+end
+
+function TestSession.test_wrong_usage()
+  for _, arguments in ipairs { { "--nonsense" }, { "--check" }, { "--grade" }, { "1", "2" } } do
+    local result = command.run { "learn", table.unpack(arguments) }
+    lu.assertStrContains(result.err, "usage: millrace learn")
+    lu.assertEquals(result.status, 2)
+  end
+  lu.assertStrContains(command.run { "learn", "99" }.err, "there is no lesson 99")
+  lu.assertStrContains(command.run { "learn", "/nonsense" }.err, "there is no folder /nonsense")
+  lu.assertStrContains(command.run { "--sandbox", "learn" }.err, "learn takes no options in front of it")
+end
+
+os.exit(lu.LuaUnit.run())

@@ -1,0 +1,414 @@
+-- mpirun -n N millrace script.lua: ranks in several processes. What they compute, report and refuse is what
+-- millrace --ranks N does in one process.
+-- virtual only: the options choose the device
+local lu = require "luaunit"
+
+local HOST = assert(os.getenv("MILLRACE"), "MILLRACE must hold the path of the host")
+local LONG = os.getenv("MILLRACE_LONG")
+
+local function read(command)
+  local pipe = io.popen(command .. " 2>&1")
+  local text = pipe:read("a")
+  local _, _, status = pipe:close()
+  return text, status
+end
+
+local doctor = read(HOST .. " doctor")
+if not doctor:find("\nMPI +%S+millrace%-mpi.so, with ") then
+  print("skipped: " .. (doctor:match("\n(MPI[^\n]*)") or "doctor does not know of MPI"))
+  os.exit(77)
+end
+
+-- Shared memory of this machine only. A test that hangs is ended.
+local MPIRUN = "MILLRACE_VERIFY_REPLAY= OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " ..
+  "timeout 60 mpirun --oversubscribe --bind-to none --mca btl vader,self"
+
+local function write(text)
+  local path = os.tmpname()
+  local file = assert(io.open(path, "w"))
+  file:write(text)
+  file:close()
+  return path
+end
+
+-- The output of the script with `options`: by processes, or by ranks of one process.
+local function run(n, text, options, in_one)
+  local path = write(text)
+  local how = in_one and ("%s --ranks %d"):format(HOST, n) or ("%s -n %d %s"):format(MPIRUN, n, HOST)
+  local output, status = read(("%s %s %s"):format(how, options or "", path))
+  os.remove(path)
+  return output:gsub(path:gsub("%p", "%%%0"), "SCRIPT"):gsub(path:match("[^/]+$"):gsub("%p", "%%%0"), "SCRIPT"), status
+end
+
+local function sorted(text)
+  local lines = {}
+  for line in text:gmatch("[^\n]+") do lines[#lines + 1] = line end
+  table.sort(lines)
+  return lines
+end
+
+-- Each rank has a file, since mpirun mixes what several processes print. Frees by the collector take time of the host's
+-- clock, and in one process all ranks have one collector.
+local OWN_FILE = [[
+  collectgarbage "stop"
+  local file = assert(io.open(%q .. mr.dist.rank(), "w"))
+  local function print(...)
+    local words = {}
+    for i = 1, select("#", ...) do words[i] = tostring((select(i, ...))) end
+    file:write(table.concat(words, "\t"), "\n")
+  end
+]]
+
+local function written(n, text, options, in_one)
+  local path = os.tmpname()
+  local lines = { (run(n, OWN_FILE:format(path) .. text .. "\nfile:close()", options, in_one)) }
+  for rank = 0, n - 1 do
+    local file = assert(io.open(path .. rank), lines[1])
+    for line in file:lines() do lines[#lines + 1] = line end
+    file:close()
+    os.remove(path .. rank)
+  end
+  os.remove(path)
+  return lines
+end
+
+-- Both ways write the same lines, which are returned.
+local function assert_same(n, text, options)
+  local lines, expected = written(n, text, options), written(n, text, options, true)
+  for i, line in ipairs(expected) do lu.assertEquals(lines[i], line) end -- the first that differs
+  lu.assertEquals(#lines, #expected)
+  lu.assertTrue(#lines > n)
+  return lines
+end
+
+TestMpirun = {}
+
+-- A clock of each rank: when its stream has got here.
+local CLOCK = [[
+  local begin = mr.event{timing = true}
+  begin:record()
+  local function time()
+    local now = mr.event{timing = true}
+    now:record()
+    now:synchronize()
+    return begin:elapsed_time(now)
+  end
+]]
+
+-- Each prints what it has, and its clock.
+local COLLECTIVES = CLOCK .. [[
+  local rank, size = mr.dist.rank(), mr.dist.world_size()
+  local function show(what, t)
+    local values = t:cpu():flatten():totable()
+    local sum = 0
+    for i, v in ipairs(values) do sum = sum + i % 7 * (v == true and 1 or v == false and 0 or v) end
+    print(rank, what, #values, sum, values[1], values[#values], time())
+  end
+  for _, dtype in ipairs(DTYPES) do
+    for _, n in ipairs(SIZES) do
+      local function make(count)
+        local t = mr.arange(count, {dtype = "f32"}):mul_(rank + 1):remainder(5):add_(1)
+        return t:to(dtype)
+      end
+      local what = dtype .. " " .. n
+      for _, op in ipairs(dtype == "bool" and {"sum", "min"} or {"sum", "prod", "min", "max", "avg"}) do
+        local t = make(n)
+        mr.dist.all_reduce(t, {op = op})
+        show("all_reduce " .. op .. what, t)
+        local r = make(n)
+        mr.dist.reduce(r, size - 1, {op = op, async = true}):wait()
+        show("reduce " .. op .. what, r)
+        local part, whole = make(n), make(n * size)
+        mr.dist.reduce_scatter(part, whole, {op = op})
+        show("reduce_scatter " .. op .. what, part)
+      end
+      local t, all = make(n), make(n * size)
+      mr.dist.broadcast(t, 1)
+      show("broadcast " .. what, t)
+      mr.dist.all_gather(all, make(n))
+      show("all_gather " .. what, all)
+      local own = all:narrow(1, rank * n + 1, n) -- in place
+      mr.dist.all_gather(all, own)
+      show("all_gather in place " .. what, all)
+      mr.dist.reduce_scatter(own, all)
+      show("reduce_scatter in place " .. what, all)
+      local to = make(n * size)
+      mr.dist.all_to_all(to, make(n * size))
+      show("all_to_all " .. what, to)
+      local got = make(n)
+      mr.nccl.group(function()
+        mr.dist.send(make(n), (rank + 1) % size)
+        mr.dist.recv(got, (rank - 1) % size)
+      end)
+      show("ring " .. what, got)
+    end
+  end]]
+
+local function collectives(dtypes, sizes)
+  return ("local DTYPES, SIZES = %s, %s\n%s"):format(dtypes, sizes, COLLECTIVES)
+end
+
+function TestMpirun.test_every_collective()
+  local lines = assert_same(2, collectives('{"f32", "f16", "bf16", "f64", "i32", "i64", "u8", "bool"}', "{1, 33}"))
+  lu.assertTrue(#lines > 500)
+  assert_same(4, collectives('{"f32", "i64"}', "{0, 1, 1000, 70001}"))
+end
+
+function TestMpirun.test_rank_numbers_and_devices()
+  local lines = sorted(run(3, [[
+    local early = mr.ones(2) -- before init
+    mr.dist.init()
+    mr.dist.all_reduce(early)
+    print(mr.dist.rank(), mr.dist.world_size(), mr.dist.local_rank(), mr.current_device().index, early:sum():item())
+    mr.dist.barrier()
+    mr.dist.destroy()]]))
+  lu.assertEquals(lines, { "0\t3\t0\t0\t6.0", "1\t3\t1\t1\t6.0", "2\t3\t2\t2\t6.0" })
+end
+
+function TestMpirun.test_works_groups_and_waits()
+  assert_same(4, CLOCK .. [[
+    local rank = mr.dist.rank()
+    local even, odd, two = mr.dist.new_group{0, 2}, mr.dist.new_group{3, 1}, mr.dist.new_group{1, 2}
+    local x, y = mr.ones(1000) * (rank + 1), mr.ones(1000) * rank
+    local first = mr.dist.all_reduce(x, {async = true})
+    mr.spin{ms = rank}                     -- the host of another rank waits for it meanwhile
+    local second = mr.dist.all_reduce(y, {async = true, op = "max", group = rank % 2 == 0 and even or odd})
+    if rank == 0 then first:synchronize() end
+    first:wait() second:wait()
+    if rank == 1 or rank == 2 then mr.dist.broadcast(x, 2, {group = two}) end
+    x:add_(y)
+    if rank == 3 then mr.dist.send(x, 0) elseif rank == 0 then mr.dist.recv(y, 3) end
+    local done = mr.dist.all_reduce(y, {async = true})
+    while not done:is_completed() do end
+    print(rank, x:sum():item(), y:sum():item(), time())]])
+end
+
+function TestMpirun.test_other_choosers()
+  for _, chooser in ipairs{ "adversarial", "random:3" } do
+    local text = [[
+      local rank, s = mr.dist.rank(), mr.stream()
+      local x = mr.ones(100) * (rank + 1)
+      for i = 1, 5 do
+        s:wait_stream(mr.current_stream())
+        mr.with(s, function() x:add_(i) mr.dist.all_reduce(x, {op = "avg"}) end)
+        mr.current_stream():wait_stream(s)
+        local work = mr.dist.all_reduce(x, {async = true, op = "max"})
+        work:wait()
+      end
+      print(rank, x:sum():item())]]
+    assert_same(2, text, "--chooser " .. chooser)
+  end
+end
+
+-- A report of the checker without its fixes: --ranks may join those of several ranks.
+local function reports(text)
+  local found, lines = {}, {}
+  for line in text:gmatch("[^\n]+") do
+    if line:find("^kind=") and not found[line] then
+      found[line] = true
+      lines[#lines + 1] = line:gsub("/tmp/", "")
+    end
+  end
+  table.sort(lines)
+  return lines
+end
+
+local HAZARDS = [[
+  mr.dist.init()
+  local rank = mr.dist.rank()
+  local x = mr.ones(8, {name = "x"})
+  local side = mr.stream{name = "side"}
+  local work = mr.dist.all_reduce(x, {async = true})
+  x:add_(1)
+  work:wait()
+  local y, z = mr.zeros(4, {name = "y"}), mr.zeros(4, {name = "z"})
+  if rank == 0 then mr.dist.send(y, 1) mr.dist.recv(z, 1, {async = true}):wait(side) side:run(function() y:add_(1) end)
+  else mr.dist.recv(y, 0) mr.with(side, function() y:add_(1) end) mr.dist.send(z, 0) end
+  mr.synchronize()]]
+
+-- On rank 0, the second message orders what comes behind it after the first: the way leads through rank 1.
+function TestMpirun.test_hazards()
+  local output, status = run(2, HAZARDS, "--check")
+  local in_one = run(2, HAZARDS, "--check", true)
+  lu.assertEquals(reports(output), reports(in_one))
+  lu.assertEquals(#reports(output), 3)
+  lu.assertStrContains(output, "add_       reads and writes x on stream default of device 1 at SCRIPT:6")
+  lu.assertStrContains(output, "add_       reads and writes x on stream default of device 0 at SCRIPT:6")
+  lu.assertEquals(status, 3)
+end
+
+-- What is said first of an error, from the word `from` on, by a rank of each way.
+local function message(text, from)
+  return (text:match(from .. "[^\n]*"))
+end
+
+function TestMpirun.test_mismatches_and_deadlocks()
+  for _, case in ipairs{
+    { "communicator", "mr.dist.all_reduce(mr.ones(mr.dist.rank() == 1 and 4 or 8))" },
+    { "communicator", "mr.dist.all_reduce(mr.ones(8, {dtype = mr.dist.rank() == 1 and 'f16' or 'f32'}))" },
+    { "communicator", "mr.dist.broadcast(mr.ones(8), mr.dist.rank())" },
+    { "communicator", "mr.dist.all_reduce(mr.ones(8), {op = mr.dist.rank() == 1 and 'max' or 'sum'})" },
+    { "deadlock", "if mr.dist.rank() == 0 then mr.dist.barrier() end" },
+    { "deadlock", "mr.dist.send(mr.ones(2), 1 - mr.dist.rank()) mr.dist.recv(mr.ones(2), 1 - mr.dist.rank())" },
+    { "deadlock", "local a, b = mr.dist.new_group{0, 1}, mr.dist.new_group{0, 1}\n" ..
+      "if mr.dist.rank() == 1 then a, b = b, a end\n" ..
+      "mr.dist.all_reduce(mr.ones(2), {group = a})\nmr.dist.all_reduce(mr.ones(2), {group = b})" },
+  } do
+    local output, status = run(2, case[2])
+    local expected = message(run(2, case[2], nil, true), case[1])
+    lu.assertNotNil(expected)
+    lu.assertEquals(message(output, case[1]), expected)
+    lu.assertEquals(status, 1)
+  end
+end
+
+function TestMpirun.test_groups_that_differ()
+  local output = run(2, [[
+    local group = mr.dist.new_group(mr.dist.rank() == 0 and {0, 1} or {1, 0})
+    mr.dist.all_reduce(mr.ones(2), {group = group})]])
+  lu.assertStrContains(output, "all ranks make the same groups in the same order")
+end
+
+-- The error can be caught, and later calls have it, too.
+function TestMpirun.test_an_error_of_a_rank_reaches_the_others()
+  local output, status = run(3, [[
+    mr.dist.barrier()
+    if mr.dist.rank() == 1 then error "stop" end
+    local fine, why = pcall(mr.dist.barrier)
+    local again, what = pcall(mr.dist.barrier)
+    print(mr.dist.rank(), fine, tostring(why):match "rank 1 has ended by an error: SCRIPT:2: stop" ~= nil,
+      tostring(why):match "rank 1 has.*" == tostring(what):match "rank 1 has.*", mr.ones(2):sum():item())]])
+  lu.assertStrContains(output, "millrace: rank 1: SCRIPT:2: stop")
+  lu.assertStrContains(output:gsub("/tmp/", ""), "0\tfalse\t")
+  lu.assertStrContains(output, "2\tfalse\t")
+  lu.assertStrContains(output, "true\t2.0")
+  lu.assertEquals(status, 1)
+end
+
+function TestMpirun.test_a_fault_of_one_device()
+  local output = run(2, [[
+    local x = mr.ones(4)
+    if mr.dist.rank() == 0 then mr.machine.fault "assert" end
+    mr.dist.all_reduce(x)
+    mr.dist.barrier()]])
+  lu.assertStrContains(output, "millrace: rank 0: ")
+  lu.assertStrContains(output, "millrace: rank 1: ")
+  lu.assertStrContains(output, "this failure was requested by mr.machine.fault")
+end
+
+-- One rank works on, in its own program, and never comes.
+function TestMpirun.test_a_rank_that_fails_ends_one_that_never_comes()
+  local begin = os.time()
+  local output, status = run(2, [[
+    mr.dist.barrier()
+    if mr.dist.rank() == 1 then error "stop" end
+    while true do end]])
+  lu.assertStrContains(output, "rank 1 has failed, and other ranks did not meet it within 5 s: all are ended")
+  lu.assertNotEquals(status, 0)
+  lu.assertTrue(os.time() - begin < 30)
+end
+
+function TestMpirun.test_time_out()
+  local output = run(3, [[
+    mr.dist.init{timeout = 0.5}
+    mr.dist.barrier()
+    if mr.dist.rank() == 2 then local stop = os.time() + 3 while os.time() < stop do end end
+    mr.dist.all_reduce(mr.ones(2))]])
+  lu.assertStrContains(output, "time-out: rank 0 has waited for rank 2 for 0.5 s: rank 0 waits in")
+  lu.assertStrContains(output, "rank 2 has not come, and was seen last at SCRIPT:2")
+end
+
+-- mpirun ends the others, and says which rank was killed.
+local KILLED = [[
+  local file = assert(io.open("/proc/self/stat"))
+  local pid = file:read("a"):match "^%d+"
+  file:close()
+  local x = mr.ones(100)
+  mr.dist.barrier()
+  if mr.dist.rank() == 1 then
+    os.execute(("(sleep %s; kill -9 %s) >/dev/null 2>&1 &"):format(DELAY, pid))
+  end
+  while true do mr.dist.all_reduce(x, {op = "avg"}) end]]
+
+function TestMpirun.test_a_rank_that_is_killed()
+  math.randomseed(1)
+  for _ = 1, LONG and 50 or 1 do
+    local begin = os.time()
+    local output, status = run(2, ("local DELAY = %q\n"):format(("%.3f"):format(0.1 * math.random())) .. KILLED)
+    lu.assertStrMatches(output, ".*process rank 1 with PID %d+ on node %S+ exited on signal 9.*")
+    lu.assertStrContains(output, "rank 0: ended by SIGTERM at ")
+    lu.assertNotEquals(status, 0)
+    lu.assertTrue(os.time() - begin < 15)
+  end
+end
+
+function TestMpirun.test_os_exit_is_an_end()
+  local output, status = run(2, "mr.dist.barrier() print(mr.dist.rank()) os.exit(true)")
+  lu.assertEquals(sorted(output), { "0", "1" })
+  lu.assertEquals(status, 0)
+end
+
+function TestMpirun.test_what_cannot_be()
+  local output = run(2, "mr.dist.init() print(mr.explore(function() mr.dist.all_reduce(mr.ones(2)) end))")
+  lu.assertStrContains(output, "mr.explore cannot carry out ranks in several processes")
+  output = run(2, "mr.dist.init() mr.dist.spawn(2, print)")
+  lu.assertStrContains(output, "spawn: a rank cannot start ranks of its own")
+  output = run(2, "mr.dist.init()", "--device virtual:1")
+  lu.assertStrContains(output, "start millrace with --device virtual:2")
+end
+
+-- Never a world of one rank without a word.
+function TestMpirun.test_launchers_that_are_not_mpi()
+  local path = write("print(mr.dist.world_size())")
+  local output, status = read(("RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 %s %s"):format(HOST, path))
+  lu.assertStrContains(output, "torchrun has started this process as rank 1 of 2")
+  lu.assertStrContains(output, "use mpirun -n N millrace script.lua")
+  lu.assertEquals(status, 1)
+  output = read(("MILLRACE_MPI=/none SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=4 %s %s"):format(HOST, path))
+  lu.assertStrContains(output, "srun has started this process as rank 0 of 4, and this build has no MPI")
+  output = read(("RANK=0 WORLD_SIZE=1 %s %s"):format(HOST, path))
+  lu.assertEquals(output, "1\n")
+  os.remove(path)
+end
+
+-- Random programs without races: the same values.
+local function random_program(seed, ranks)
+  math.randomseed(seed)
+  local lines = { "local rank, size = mr.dist.rank(), mr.dist.world_size()", "local t, w = {}, {}",
+    "for i = 1, 3 do t[i] = mr.arange(12, {dtype = 'f32'}) * (rank + i) end",
+    "local g = { mr.dist.new_group{0, 1}, mr.dist.new_group{1, 0} }" }
+  local function add(text, ...) lines[#lines + 1] = text:format(...) end
+  for _ = 1, 12 do
+    local i, what = math.random(3), math.random(8)
+    add("if w[%d] then w[%d]:wait() w[%d] = nil end", i, i, i)
+    if what <= 2 then
+      add("t[%d]:add_(rank %% 3):remainder_(11)", i)
+    elseif what == 3 then
+      add("w[%d] = mr.dist.all_reduce(t[%d], {op = 'max', async = true})", i, i)
+    elseif what == 4 then
+      add("mr.dist.all_reduce(t[%d], {op = 'avg'})", i)
+    elseif what == 5 then
+      add("mr.dist.broadcast(t[%d], %d)", i, math.random(0, ranks - 1))
+    elseif what == 6 then
+      add("if rank < 2 then mr.dist.all_reduce(t[%d], {group = g[%d]}) end", i, math.random(2))
+    elseif what == 7 then
+      local from = math.random(0, ranks - 1)
+      local to = (from + math.random(ranks - 1)) % ranks
+      add("if rank == %d then mr.dist.send(t[%d], %d) elseif rank == %d then mr.dist.recv(t[%d], %d) end",
+        from, i, to, to, i, from)
+    else
+      add("if rank == %d then mr.current_stream():synchronize() end", math.random(0, ranks - 1))
+    end
+  end
+  add("for i = 1, 3 do if w[i] then w[i]:wait() end print(rank, i, table.concat(t[i]:totable(), ' ')) end")
+  return table.concat(lines, "\n")
+end
+
+function TestMpirun.test_random_programs()
+  for seed = 1, tonumber(LONG and 100 or 4) do
+    local ranks = 2 + seed % 3
+    assert_same(ranks, random_program(seed, ranks))
+  end
+end
+
+os.exit(lu.LuaUnit.run())

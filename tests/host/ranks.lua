@@ -1,0 +1,140 @@
+-- millrace --ranks N: a whole script once for each rank.
+-- virtual only: the options choose the device
+local lu = require "luaunit"
+
+local HOST = assert(os.getenv("MILLRACE"), "MILLRACE must hold the path of the host")
+
+local function write(path, text)
+  local file = assert(io.open(path, "w"))
+  file:write(text)
+  file:close()
+end
+
+-- AddressSanitizer says it once in each process that leaves a stack.
+local WARNING = "==%d+==WARNING: ASan doesn't fully support makecontext[^\n]*\n"
+
+local function run(options, text, arguments)
+  local path = os.tmpname()
+  write(path, text)
+  local pipe = io.popen(("%s %s %s %s 2>&1"):format(HOST, options, path, arguments or ""))
+  local output = pipe:read("a"):gsub(path:gsub("%p", "%%%0"), "SCRIPT")
+  local _, _, status = pipe:close()
+  os.remove(path)
+  output = output:gsub(WARNING, "")
+  return output, status
+end
+
+TestRanks = {}
+
+function TestRanks.test_each_rank_runs_the_whole_script()
+  local output, status = run("--ranks 3", [[
+    seen = (seen or 0) + 1
+    string.mine = mr.dist.rank()
+    mr.dist.init()
+    local x = mr.ones(2) * (mr.dist.rank() + 1)
+    mr.dist.all_reduce(x)
+    assert(string.mine == mr.dist.rank() and mr.current_device().index == mr.dist.local_rank())
+    print(mr.dist.rank(), mr.dist.world_size(), seen, x:sum():item(), ...)]], "a b")
+  local lines = {}
+  for line in output:gmatch "[^\n]+" do lines[#lines + 1] = line end
+  table.sort(lines)
+  lu.assertEquals(lines, { "0\t3\t1\t12.0\ta\tb", "1\t3\t1\t12.0\ta\tb", "2\t3\t1\t12.0\ta\tb" })
+  lu.assertEquals(status, 0)
+end
+
+-- Global variables and modules belong to a rank.
+function TestRanks.test_modules_are_loaded_for_each_rank()
+  local folder = os.tmpname()
+  os.remove(folder)
+  os.execute("mkdir " .. folder)
+  write(folder .. "/counter.lua", "count = (count or 0) + 1 return { rank = mr.dist.rank() }")
+  local output = run("--ranks 2", ([[
+    package.path = %q .. "/?.lua"
+    local counter = require "counter"
+    mr.dist.barrier()
+    assert(require "counter" == counter and counter.rank == mr.dist.rank() and count == 1)
+    assert(load "return mr.dist.rank() == ...and count" (mr.dist.rank()) == 1)
+    assert(_G.count == 1 and package.loaded.counter == counter)
+    mr.dist.barrier()
+    print "fine"]]):format(folder))
+  os.execute("rm -r " .. folder)
+  lu.assertEquals(output, "fine\nfine\n")
+end
+
+function TestRanks.test_an_error_names_its_rank()
+  local output, status = run("--ranks 2", [[
+    if mr.dist.rank() == 1 then error "stop" end
+    mr.dist.barrier()]])
+  lu.assertStrContains(output, "rank 1: SCRIPT:1: stop")
+  lu.assertEquals(status, 1)
+  output, status = run("--ranks 2", "if mr.dist.rank() == 1 then mr.dist.barrier() end")
+  lu.assertStrContains(output, "rank 1 waits in `barrier` at SCRIPT:1")
+  lu.assertStrContains(output, "rank 0 has ended")
+  lu.assertEquals(status, 1)
+  output, status = run("--ranks 2", "x = = 1")
+  lu.assertStrContains(output, "SCRIPT:1:")
+  lu.assertEquals(status, 1)
+end
+
+local ASYNC = [[
+  local x = mr.ones(8, {name = "x"})
+  local w = mr.dist.all_reduce(x, {async = true})
+  %s
+  x:add_(1)
+  print(x:sum():item())]]
+
+function TestRanks.test_hazards_and_outcomes()
+  local output, status = run("--ranks 2 --check", ASYNC:format "")
+  lu.assertStrContains(output, "read-after-write on `x`")
+  lu.assertStrContains(output, "wait_event(w.event)")
+  lu.assertEquals(status, 3)
+  output, status = run("--ranks 2 --check", ASYNC:format "w:wait()")
+  lu.assertStrContains(output, "no hazards")
+  lu.assertStrContains(output, "This holds if 2 ranks share nothing but what collectives carry.")
+  lu.assertEquals(status, 0)
+  output, status = run("--ranks 2 --explore", ASYNC:format "w:wait()")
+  lu.assertStrContains(output, "1 outcome: deterministic")
+  lu.assertEquals(status, 0)
+  output, status = run("--ranks 2 --explore", ASYNC:format "")
+  lu.assertStrContains(output, "4 outcomes")
+  lu.assertEquals(status, 3)
+end
+
+-- A whole training script; the mistake is a gradient that another stream uses before the current one.
+local TRAINING = [[
+  mr.manual_seed(mr.dist.rank())
+  local net = mr.nn.Sequential(mr.nn.Linear(2, 2), mr.nn.Tanh(), mr.nn.Linear(2, 1)):to(mr.current_device())
+  local ddp = mr.nn.parallel.DistributedDataParallel(net, {bucket_mb = 0})
+  local sgd = mr.optim.SGD(net:parameters(), {lr = 0.5})
+  for step = 1, 2 do
+    sgd:zero_grad()
+    local loss = ddp(mr.full({1, 2}, mr.dist.rank() + 1.0)):sum()
+    loss:backward()
+    %s
+  end
+  mr.synchronize()
+  print(("%%.6f"):format(net[3].bias:item()))]]
+
+function TestRanks.test_training()
+  local output, status = run("--ranks 2 --check", TRAINING:format "sgd:step()")
+  lu.assertStrContains(output, "no hazards")
+  lu.assertEquals(status, 0)
+  local first, second = output:match "(%-?[%d.]+)\n(%-?[%d.]+)\n"
+  lu.assertEquals(first, second) -- both ranks have the same bias
+  output, status = run("--ranks 2 --explore", TRAINING:format "sgd:step()")
+  lu.assertStrContains(output, "1 outcome: deterministic")
+  lu.assertEquals(status, 0)
+  output, status = run("--ranks 2 --check", TRAINING:format "mr.stream():run(function() sgd:step() end)")
+  lu.assertStrContains(output, "read-after-write on `DistributedDataParallel.module.1.weight.grad`")
+  lu.assertEquals(status, 3)
+end
+
+function TestRanks.test_what_the_option_refuses()
+  lu.assertStrContains(run("--ranks 0", ""), "--ranks: expected a number from 1 to 64, got '0'")
+  lu.assertStrContains(run("--ranks x", ""), "--ranks: expected a number")
+  lu.assertStrContains(run("--ranks 2 --sandbox", ""), "--ranks and --sandbox cannot be used together")
+  lu.assertStrContains(run("--ranks 2 -e 'print(1)'", ""), "--ranks needs a script file, and no -e")
+  lu.assertStrContains(run("--ranks 3 --device virtual:2", "print(1)"), "3 ranks need as many devices")
+end
+
+os.exit(lu.LuaUnit.run())

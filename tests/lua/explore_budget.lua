@@ -1,0 +1,137 @@
+-- virtual only: mr.explore
+-- The bounds of mr.explore in seconds and megabytes, and what needs no search.
+-- not replayed: schedules are explored, by a chooser that no name tells
+-- not checked: functions that race
+local mr = require "millrace"
+local T = require "millrace.testing"
+
+local streams, x = {}, mr.zeros(1)
+for i = 1, 8 do streams[i] = mr.stream{name = "s" .. i} end
+mr.synchronize()
+
+-- 8! orders of these, each with a sum of its own.
+local function many()
+  for i = 1, 8 do streams[i]:run(function() x:mul_(2):add_(i) end) end
+  mr.synchronize()
+  return x:item()
+end
+
+-- ---------------------------------------------------------------- time
+
+local r = mr.explore(many, { time = 0.2 })
+T.check(not r.complete and r.incomplete:find("it stopped after time = 0.2 s", 1, true), "the reason")
+T.check(#r.outcomes > 1, "what was found by then")
+T.check(#r.untried > 0 and r.untried.count >= #r.untried, "what was not tried")
+T.check(r.untried[1]:find("^`%w+_` %(explore_budget.lua:%d+%) before `%w+_` %(explore_budget.lua:%d+%)$"),
+  "as a choice of order: " .. r.untried[1])
+T.check(tostring(r):find("not tried: `", 1, true), "it is shown: " .. tostring(r))
+
+local function long_way(count)
+  local sum = 0
+  for i = 1, count do sum = sum + i % 7 end
+  return sum
+end
+
+-- The first call is not cut. This one races, so it has to be called again, which takes too long.
+local calls = 0
+local function long_run()
+  calls = calls + 1
+  streams[1]:run(function() x:fill_(1) end)
+  streams[2]:run(function() x:fill_(2) end)
+  mr.synchronize()
+  local value = x:item()
+  pcall(function() for _ = 1, calls == 1 and 1 or math.huge do long_way(1e6) end end)
+  return value
+end
+r = mr.explore(long_run, { time = 0.05 })
+T.equal(calls, 2, "the second call was cut, whatever pcall there is")
+T.check(not r.complete and not r.deterministic and not r.interrupted, "so nothing is claimed")
+T.equal(#r.outcomes, 1, "the first outcome")
+T.equal(#r.hazards, 1, "and the hazard of the first call")
+T.equal(mr.replay(r.outcomes[1].schedule, function()
+  calls = 0
+  return long_run()
+end), r.outcomes[1].value, "the schedule of the first call can be replayed")
+
+-- ---------------------------------------------------------------- memory
+
+r = mr.explore(many, { memory = 1 })
+T.check(not r.complete and r.incomplete:find("it stopped at memory = 1 MB", 1, true), "no room: " .. r.incomplete)
+T.equal(#r.outcomes, 1, "the first outcome comes in any case")
+
+-- ---------------------------------------------------------------- what needs no search
+
+local function chain(count)
+  return function()
+    local t = mr.zeros(4)
+    for i = 1, count do
+      local a, b = streams[i % 8 + 1], streams[(i + 1) % 8 + 1]
+      if i == 1 then a:wait_stream(mr.current_stream()) end
+      a:run(function()
+        local part = mr.full(4, i)
+        t:add_(part)
+        part:free()
+      end)
+      b:wait_stream(a)
+    end
+    mr.synchronize()
+    return t
+  end
+end
+
+r = mr.explore(chain(300))
+T.check(r.schedules == 1 and r.deterministic and r.runs == 2, "no hazard, and memory is used again: " .. tostring(r))
+T.equal(r.outcomes[1].value[1]:item(), 300 * 301 / 2, "its value")
+T.equal(mr.replay(r.outcomes[1].schedule, chain(300))[1]:item(), 300 * 301 / 2, "its schedule")
+T.check(r.outcomes[1].steps:find("add_", 1, true), "its steps")
+local whole = mr.explore(chain(4), { full = true })
+T.check(whole.deterministic and whole.complete, "the search says the same")
+
+-- One call more than half of the time: the second one is left out, and that is a condition.
+r = mr.explore(function() return long_way(5e6) end, { time = 1e-3 })
+T.check(r.deterministic and r.runs == 1, "called once")
+T.check(r.not_followed[1]:find("when it is called again", 1, true), "which is said: " .. tostring(r))
+T.raises("invalid-argument", mr.explore, function()
+  calls = calls + 1
+  return calls
+end)
+
+-- What looks at the order is searched although there is no hazard.
+r = mr.explore(function()
+  local s = streams[1]
+  s:run(function() x:fill_(1) end)
+  local answer = s:query()
+  mr.synchronize()
+  return answer
+end)
+T.equal(#r.outcomes, 2, "a query")
+r = mr.explore(function()
+  local order = {}
+  for i = 1, 2 do streams[i]:host_func(function() order[#order + 1] = i end) end
+  mr.synchronize()
+  return order
+end)
+T.equal(#r.outcomes, 2, "host functions")
+r = mr.explore(function()
+  mr.with(streams[1], function() mr.full(4, 7):free() end)
+  local y
+  mr.with(streams[2], function()
+    y = mr.empty(4)
+    y[{ { 1, 2 } }]:fill_(0)
+  end)
+  mr.synchronize()
+  return y
+end)
+T.equal(#r.outcomes, 2, "a half that nothing has written")
+T.equal(#r.hazards, 0, "which is no hazard")
+
+-- A function may have checks of its own.
+r = mr.explore(function()
+  return #mr.hazard.check(function()
+    streams[1]:run(function() x:fill_(1) end)
+    streams[2]:run(function() x:fill_(2) end)
+    mr.synchronize()
+  end)
+end)
+T.equal(r.outcomes[1].value, 1, "a check inside")
+T.equal(mr.hazard.mode(), "off", "and the checker is as it was")

@@ -1,0 +1,289 @@
+-- Collectives of one process: choosers, splits, times; what NCCL's rules
+-- refuse (R62, R63, R65, R66); order (R61).
+-- options: --device virtual:4
+-- virtual only: four devices
+-- not replayed: choosers are switched in the middle
+local lu = require "luaunit"
+local mr = require "millrace"
+
+local CHOOSERS = { "timed", "random:3", "adversarial", "manual" }
+
+local function devices(n)
+  local list = {}
+  for k = 1, n do list[k] = k - 1 end
+  return list
+end
+
+-- Small whole numbers: every dtype holds them and their products exactly.
+local function value(rank, i, dtype)
+  local v = (rank * 7 + i * 3) % 4
+  if dtype == "bool" then return v > 1 end
+  return v
+end
+
+local function column(t)
+  local host = t:cpu():totable()
+  return type(host) == "table" and host or { host }
+end
+
+local function tensor_of(values, dtype, rank)
+  if #values == 0 then return mr.empty(0, { dtype = dtype, device = rank }) end
+  return mr.tensor(values, { dtype = dtype, device = rank })
+end
+
+local function inputs(n, size, dtype)
+  local values, tensors = {}, {}
+  for k = 1, n do
+    values[k] = {}
+    for i = 1, size do values[k][i] = value(k, i, dtype) end
+    tensors[k] = tensor_of(values[k], dtype, k - 1)
+  end
+  return values, tensors
+end
+
+local function combine(op, dtype, list)
+  local r = list[1]
+  for k = 2, #list do
+    local v = list[k]
+    if dtype == "bool" then
+      if op == "sum" or op == "max" then r = r or v else r = r and v end
+    elseif op == "sum" or op == "avg" then r = r + v
+    elseif op == "prod" then r = r * v
+    elseif op == "min" then r = math.min(r, v)
+    else r = math.max(r, v) end
+  end
+  if op ~= "avg" then return r end
+  if dtype:sub(1, 1) == "i" or dtype == "u8" then return r // #list end
+  local mean = r / #list
+  if dtype == "f32" then return string.unpack("f", string.pack("f", mean)) end
+  return mean
+end
+
+local function reduced(values, op, dtype, from, count)
+  local out = {}
+  for i = 1, count do
+    local at = {}
+    for k = 1, #values do at[k] = values[k][from + i] end
+    out[i] = combine(op, dtype, at)
+  end
+  return out
+end
+
+local function assert_values(t, expected, what)
+  local got = column(t)
+  lu.assertEquals(#got, #expected, what)
+  local margin = t.dtype:find "16" and 0.02
+  for i = 1, #expected do
+    local g, e = got[i], expected[i]
+    if g ~= e and not (margin and math.type(e) == "float" and math.abs(g - e) <= margin) then
+      lu.fail(("%s: element %d is %s, expected %s"):format(what, i, g, e))
+    end
+  end
+end
+
+local function together(comms, fn)
+  mr.nccl.group(function() for k, c in ipairs(comms) do fn(c, k) end end)
+end
+
+local function zeros(n, size, dtype)
+  local list = {}
+  for k = 1, n do list[k] = mr.zeros(size, { dtype = dtype, device = k - 1 }) end
+  return list
+end
+
+TestValues = {}
+
+function TestValues.test_a_ring_of_messages_under_every_chooser()
+  for _, chooser in ipairs(CHOOSERS) do
+    mr.machine.chooser(chooser)
+    local comms = mr.nccl.comms(devices(4))
+    local values, t = inputs(4, 9, "i32")
+    local got = zeros(4, 9, "i32")
+    together(comms, function(c, k)
+      c:send(t[k], k % 4)
+      c:recv(got[k], (k + 2) % 4)
+    end)
+    for k = 1, 4 do assert_values(got[k], values[(k + 2) % 4 + 1], chooser) end
+    for _ = 1, 5 do together(comms, function(c, k) c:all_reduce(t[k]) end) end
+    for k = 1, 4 do
+      for i, v in ipairs(column(t[k])) do lu.assertEquals(v, 256 * reduced(values, "sum", "i32", 0, 9)[i]) end
+    end
+    mr.machine.chooser "timed"
+  end
+end
+
+function TestValues.test_all_ranks_in_one_call()
+  local t = { mr.ones(3, { device = 0 }), mr.full(3, 2.0, { device = 1 }) }
+  mr.nccl.all_reduce(t)
+  lu.assertEquals(column(t[1]), { 3.0, 3.0, 3.0 })
+  lu.assertEquals(column(t[2]), { 3.0, 3.0, 3.0 })
+  t[1]:fill_(5)
+  mr.nccl.broadcast(t)
+  lu.assertEquals(column(t[2]), { 5.0, 5.0, 5.0 })
+  local out = { mr.zeros(6, { device = 0 }), mr.zeros(6, { device = 1 }) }
+  t[2]:fill_(7)
+  mr.nccl.all_gather(t, out)
+  lu.assertEquals(column(out[1]), { 5.0, 5.0, 5.0, 7.0, 7.0, 7.0 })
+  mr.nccl.reduce_scatter(out, t, { op = "max" })
+  lu.assertEquals(column(t[2]), { 7.0, 7.0, 7.0 })
+  mr.nccl.reduce(t, { root = 1 })
+  lu.assertEquals(column(t[2]), { 12.0, 12.0, 12.0 })
+  lu.assertEquals(column(t[1]), { 5.0, 5.0, 5.0 })
+  mr.nccl.all_to_all(out, { mr.zeros(6, { device = 0 }), mr.zeros(6, { device = 1 }) })
+end
+
+function TestValues.test_split()
+  local comms = mr.nccl.comms(devices(4))
+  local parts = {}
+  for k = 1, 4 do parts[k] = comms[k]:split(k == 4 and -1 or k % 2, -k) end
+  lu.assertEquals({ parts[1].size, parts[1].rank, parts[3].rank, parts[2].size }, { 2, 1, 0, 1 })
+  lu.assertEquals(parts[1].id, parts[3].id)
+  lu.assertErrorMsgContains("negative color", function() return parts[4].rank end)
+  local _, t = inputs(4, 5, "i64")
+  mr.nccl.group(function()
+    parts[1]:all_reduce(t[1])
+    parts[3]:all_reduce(t[3])
+  end)
+  parts[2]:all_reduce(t[2])
+  lu.assertEquals(column(t[1]), column(t[3]))
+  local first = comms[1]:split(0)
+  lu.assertErrorMsgContains("once all ranks have called", function() return first.rank end)
+  lu.assertErrorMsgContains("has called it already", comms[1].split, comms[1], 0)
+  for k = 2, 4 do comms[k]:split(1) end
+  lu.assertEquals(first.size, 1)
+end
+
+TestTimes = {}
+
+-- R61: ends at the same time on all ranks, after the last rank was ready.
+function TestTimes.test_members_end_together()
+  local comms = mr.nccl.comms(devices(2))
+  local t = { mr.ones(1 << 20, { device = 0 }), mr.ones(1 << 20, { device = 1 }) }
+  mr.synchronize(0)
+  mr.synchronize(1)
+  local trace = mr.timeline(function()
+    mr.spin{ ms = 10, stream = mr.current_stream(1) }
+    together(comms, function(c, k) c:all_reduce(t[k]) end)
+    mr.synchronize(0)
+    mr.synchronize(1)
+  end)
+  local finish, spin = {}, nil
+  for _, span in ipairs(trace.spans) do
+    if span.name == "all_reduce" then finish[#finish + 1] = span.finish end
+    if span.name == "spin" then spin = span.finish end
+  end
+  lu.assertEquals(#finish, 2)
+  lu.assertEquals(finish[1], finish[2])
+  lu.assertTrue(finish[1] > spin)
+end
+
+-- All operations of a communicator run one after the other, whatever streams they are on (R64a).
+function TestTimes.test_a_communicator_is_serial()
+  local comms = mr.nccl.comms(devices(2))
+  local streams, t = {}, {}
+  for k = 1, 2 do
+    streams[k] = { mr.stream{ device = k - 1 }, mr.stream{ device = k - 1 } }
+    t[k] = { mr.ones(1 << 20, { device = k - 1 }), mr.ones(1 << 20, { device = k - 1 }) }
+    mr.synchronize(k - 1)
+  end
+  local trace = mr.timeline(function()
+    for i = 1, 2 do together(comms, function(c, k) c:all_reduce(t[k][i], { stream = streams[k][i] }) end) end
+    for k = 1, 2 do mr.synchronize(k - 1) end
+  end)
+  local spans = {}
+  for _, span in ipairs(trace.spans) do
+    if span.name == "all_reduce" then spans[#spans + 1] = span end
+  end
+  table.sort(spans, function(a, b) return a.start < b.start end)
+  lu.assertEquals(#spans, 4)
+  lu.assertTrue(spans[3].start >= spans[1].finish)
+end
+
+TestErrors = {}
+
+local function refused(code, pattern, fn, ...)
+  local ok, err = pcall(fn, ...)
+  lu.assertFalse(ok)
+  if code then lu.assertEquals(err.code, code) end
+  lu.assertStrContains(tostring(err), pattern)
+end
+
+function TestErrors.test_what_does_not_match()
+  local comms = mr.nccl.comms(devices(3), { name = "ring" })
+  local t = zeros(3, 8, "f32")
+  local function with(other)
+    return function()
+      mr.nccl.group(function()
+        comms[1]:all_reduce(t[1])
+        other()
+        comms[3]:all_reduce(t[3])
+      end)
+    end
+  end
+  refused("collective-mismatch", "rank 1 one of 4", with(function() comms[2]:all_reduce(t[2]:narrow(1, 1, 4)) end))
+  refused("collective-mismatch", "rank 1 one with op=\"max\"",
+    with(function() comms[2]:all_reduce(t[2], { op = "max" }) end))
+  refused("collective-mismatch", "rank 1 broadcast", with(function() comms[2]:broadcast(t[2]) end))
+  refused("collective-mismatch", "rank 1 one of i32",
+    with(function() comms[2]:all_reduce(mr.zeros(8, { dtype = "i32", device = 1 })) end))
+  refused("deadlock", "rank 1 has no call", with(function() end))
+  refused("deadlock", "ranks 1, 2 have no call", function() comms[1]:all_reduce(t[1]) end)
+  refused("collective-mismatch", "root 0", function()
+    mr.nccl.group(function() for k, c in ipairs(comms) do c:broadcast(t[k], { root = k // 3 }) end end)
+  end)
+  -- Nothing of a refused group was submitted.
+  together(comms, function(c, k) c:all_reduce(t[k]) end)
+  mr.synchronize(2)
+end
+
+function TestErrors.test_messages_without_a_peer()
+  local comms = mr.nccl.comms(devices(2))
+  local t = zeros(2, 4, "f32")
+  refused("deadlock", "no matching recv", function() comms[1]:send(t[1], 1) end)
+  refused("deadlock", "no matching send", function() comms[2]:recv(t[2], 0) end)
+  refused("collective-mismatch", "send of 4 elements", function()
+    mr.nccl.group(function()
+      comms[1]:send(t[1], 1)
+      comms[2]:recv(t[2]:narrow(1, 1, 2), 0)
+    end)
+  end)
+end
+
+function TestErrors.test_what_a_rank_may_not_pass()
+  local comms = mr.nccl.comms(devices(2))
+  local a, b = mr.zeros(4, 4, { device = 0 }), mr.zeros(8, { device = 1 })
+  refused(nil, "is not on device 0", comms[1].all_reduce, comms[1], b)
+  refused(nil, "contiguous", comms[1].all_reduce, comms[1], a:t())
+  refused(nil, "expected 4 and 2", comms[2].all_gather, comms[2], b, b:narrow(1, 1, 2):clone())
+  refused(nil, "overlaps", comms[2].all_gather, comms[2], b, b:narrow(1, 1, 4))
+  refused(nil, "named twice", mr.nccl.comms, { 0, 0 })
+  refused(nil, "rank 5 does not exist", comms[1].send, comms[1], a, 5)
+  refused(nil, "bools have no mean", comms[1].all_reduce, comms[1], mr.zeros(2, { dtype = "bool" }), { op = "avg" })
+  refused(nil, "on device 1", comms[1].all_reduce, comms[1], a, { stream = mr.stream{ device = 1 } })
+  comms[1]:close()
+  refused(nil, "is closed", comms[1].all_reduce, comms[1], a)
+  comms[2]:abort()
+  refused(nil, "was aborted", comms[2].all_reduce, comms[2], b)
+end
+
+function TestErrors.test_a_graph_holds_no_collectives()
+  local comms = mr.nccl.comms{ 0 }
+  local x = mr.zeros(3)
+  local s = mr.stream()
+  mr.synchronize()
+  refused(nil, "a graph cannot hold collectives", mr.graph, function() comms[1]:all_reduce(x) end, { stream = s })
+  comms[1]:all_reduce(x)
+end
+
+function TestErrors.test_an_error_inside_a_group_submits_nothing()
+  local comms = mr.nccl.comms(devices(2))
+  local t = zeros(2, 4, "f32")
+  lu.assertErrorMsgContains("stop", mr.nccl.group, function()
+    comms[1]:all_reduce(t[1])
+    error "stop"
+  end)
+  lu.assertEquals(mr.nccl.group(function(x) return x + 1 end, 1), 2)
+  together(comms, function(c, k) c:all_reduce(t[k]) end)
+end
+
+os.exit(lu.LuaUnit.run())

@@ -1,0 +1,218 @@
+-- Values of collectives beside a naive reference: each operation, dtype and reduction, in place and apart, on as many
+-- devices as there are, up to 4.
+-- options: --device virtual:4
+local lu = require "luaunit"
+local mr = require "millrace"
+
+local DTYPES = { "f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool" }
+local OPS = { "sum", "prod", "min", "max", "avg" }
+local SIZES = { 0, 1, 7, 1000 }
+local MOST = math.min(4, mr.device_count())
+
+local function devices(n)
+  local list = {}
+  for k = 1, n do list[k] = k - 1 end
+  return list
+end
+
+-- Small whole numbers: every dtype holds them and their products exactly.
+local function value(rank, i, dtype)
+  local v = (rank * 7 + i * 3) % 4
+  if dtype == "bool" then return v > 1 end
+  return v
+end
+
+local function column(t)
+  local host = t:cpu():totable()
+  return type(host) == "table" and host or { host }
+end
+
+local function tensor_of(values, dtype, rank)
+  if #values == 0 then return mr.empty(0, { dtype = dtype, device = rank }) end
+  return mr.tensor(values, { dtype = dtype, device = rank })
+end
+
+local function inputs(n, size, dtype)
+  local values, tensors = {}, {}
+  for k = 1, n do
+    values[k] = {}
+    for i = 1, size do values[k][i] = value(k, i, dtype) end
+    tensors[k] = tensor_of(values[k], dtype, k - 1)
+  end
+  return values, tensors
+end
+
+local function combine(op, dtype, list)
+  local r = list[1]
+  for k = 2, #list do
+    local v = list[k]
+    if dtype == "bool" then
+      if op == "sum" or op == "max" then r = r or v else r = r and v end
+    elseif op == "sum" or op == "avg" then r = r + v
+    elseif op == "prod" then r = r * v
+    elseif op == "min" then r = math.min(r, v)
+    else r = math.max(r, v) end
+  end
+  if op ~= "avg" then return r end
+  if dtype:sub(1, 1) == "i" or dtype == "u8" then return r // #list end
+  local mean = r / #list
+  if dtype == "f32" then return string.unpack("f", string.pack("f", mean)) end
+  return mean
+end
+
+local function reduced(values, op, dtype, from, count)
+  local out = {}
+  for i = 1, count do
+    local at = {}
+    for k = 1, #values do at[k] = values[k][from + i] end
+    out[i] = combine(op, dtype, at)
+  end
+  return out
+end
+
+local function assert_values(t, expected, what)
+  local got = column(t)
+  lu.assertEquals(#got, #expected, what)
+  local margin = t.dtype:find "16" and 0.02
+  for i = 1, #expected do
+    local g, e = got[i], expected[i]
+    if g ~= e and not (margin and math.type(e) == "float" and math.abs(g - e) <= margin) then
+      lu.fail(("%s: element %d is %s, expected %s"):format(what, i, g, e))
+    end
+  end
+end
+
+local function together(comms, fn)
+  mr.nccl.group(function() for k, c in ipairs(comms) do fn(c, k) end end)
+end
+
+local function zeros(n, size, dtype)
+  local list = {}
+  for k = 1, n do list[k] = mr.zeros(size, { dtype = dtype, device = k - 1 }) end
+  return list
+end
+
+-- fn(n, dtype, size, label) for each.
+local function for_all(fn)
+  for n = 1, MOST do
+    for _, dtype in ipairs(DTYPES) do
+      for _, size in ipairs(SIZES) do fn(n, dtype, size, ("%d ranks, %s, %d"):format(n, dtype, size)) end
+    end
+  end
+end
+
+TestValues = {}
+
+function TestValues.test_all_reduce_and_reduce()
+  for_all(function(n, dtype, size, label)
+    local comms = mr.nccl.comms(devices(n))
+    for _, op in ipairs(OPS) do
+      if not (op == "avg" and dtype == "bool") then
+        local values, t = inputs(n, size, dtype)
+        local out = zeros(n, size, dtype)
+        local expected = reduced(values, op, dtype, 0, size)
+        together(comms, function(c, k) c:all_reduce(t[k], { op = op, out = out[k] }) end)
+        for k = 1, n do assert_values(out[k], expected, label .. op) end
+        for k = 1, n do assert_values(t[k], values[k], label .. op .. " input") end
+        together(comms, function(c, k) c:reduce(t[k], { op = op, root = n - 1 }) end)
+        for k = 1, n do assert_values(t[k], k == n and expected or values[k], label .. op .. " reduce") end
+        if size > 0 then
+          values, t = inputs(n, size, dtype)
+          together(comms, function(c, k) c:all_reduce(t[k], { op = op }) end)
+          for k = 1, n do assert_values(t[k], reduced(values, op, dtype, 0, size), label .. op .. " in place") end
+        end
+      end
+    end
+  end)
+end
+
+function TestValues.test_broadcast_gather_scatter_all_to_all()
+  for_all(function(n, dtype, size, label)
+    local comms = mr.nccl.comms(devices(n))
+    local values, t = inputs(n, size, dtype)
+    local whole = {}
+    for k = 1, n do table.move(values[k], 1, size, #whole + 1, whole) end
+
+    local out = zeros(n, n * size, dtype)
+    together(comms, function(c, k) c:all_gather(out[k], t[k]) end)
+    for k = 1, n do assert_values(out[k], whole, label .. " all_gather") end
+
+    if size > 0 then -- in place: the rank's own part (R65)
+      local parts = zeros(n, n * size, dtype)
+      for k = 1, n do parts[k]:narrow(1, (k - 1) * size + 1, size):copy_(t[k]) end
+      together(comms, function(c, k) c:all_gather(parts[k], parts[k]:narrow(1, (k - 1) * size + 1, size)) end)
+      for k = 1, n do assert_values(parts[k], whole, label .. " all_gather in place") end
+    end
+
+    local many, from = inputs(n, n * size, dtype)
+    local parts = zeros(n, size, dtype)
+    together(comms, function(c, k) c:reduce_scatter(parts[k], from[k], { op = "max" }) end)
+    for k = 1, n do
+      assert_values(parts[k], reduced(many, "max", dtype, (k - 1) * size, size), label .. " reduce_scatter")
+    end
+
+    together(comms, function(c, k) c:all_to_all(out[k], from[k]) end)
+    for k = 1, n do
+      local expected = {}
+      for j = 1, n do table.move(many[j], (k - 1) * size + 1, k * size, #expected + 1, expected) end
+      assert_values(out[k], expected, label .. " all_to_all")
+    end
+
+    together(comms, function(c, k) c:broadcast(t[k], { root = n - 1 }) end)
+    for k = 1, n do assert_values(t[k], values[n], label .. " broadcast") end
+  end)
+end
+
+function TestValues.test_a_ring_of_messages()
+  local n = MOST
+  local comms = mr.nccl.comms(devices(n))
+  local values, t = inputs(n, 9, "i32")
+  local got = zeros(n, 9, "i32")
+  together(comms, function(c, k)
+    c:send(t[k], k % n)
+    c:recv(got[k], (k + n - 2) % n)
+  end)
+  for k = 1, n do assert_values(got[k], values[(k + n - 2) % n + 1], "ring") end
+end
+
+-- Two messages of one pair arrive in the order of the calls.
+function TestValues.test_messages_of_one_pair()
+  local comms = mr.nccl.comms(devices(MOST))
+  local last = MOST - 1
+  local a, b = mr.full(4, 1.0, { device = 0 }), mr.full(2, 2.0, { device = 0 })
+  local x, y = mr.zeros(4, { device = last }), mr.zeros(2, { device = last })
+  mr.nccl.group(function()
+    comms[1]:send(a, last)
+    comms[1]:send(b, last)
+    comms[MOST]:recv(x, 0)
+    comms[MOST]:recv(y, 0)
+  end)
+  lu.assertEquals(column(x), { 1.0, 1.0, 1.0, 1.0 })
+  lu.assertEquals(column(y), { 2.0, 2.0 })
+end
+
+-- Streams of their own, an event behind each, many operations without a wait of the host.
+function TestValues.test_many_on_own_streams()
+  local n = MOST
+  local comms, streams = mr.nccl.comms(devices(n)), {}
+  local t = {}
+  for k = 1, n do
+    streams[k] = mr.stream{ device = k - 1 }
+    t[k] = mr.full(1000, k, { device = k - 1, dtype = "i64" })
+    streams[k]:wait(mr.current_stream(k - 1):record_event())
+  end
+  local expected = {}
+  for k = 1, n do expected[k] = k end
+  for _ = 1, 20 do
+    together(comms, function(c, k) c:all_reduce(t[k], { op = "max", stream = streams[k] }) end)
+    for k = 1, n do mr.with(streams[k], function() t[k]:add_(k) end) end
+    local most = math.max(table.unpack(expected))
+    for k = 1, n do expected[k] = most + k end
+  end
+  for k = 1, n do
+    streams[k]:synchronize()
+    lu.assertEquals(t[k]:sum():item(), 1000 * expected[k])
+  end
+end
+
+os.exit(lu.LuaUnit.run())
