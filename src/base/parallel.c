@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -92,6 +93,16 @@ static void watch_forks(void) {
     pthread_atfork(NULL, NULL, forget_helpers);
 }
 
+/* A thread inherits what its maker blocks. A signal to the process then reaches the thread that may hold it back
+ * (base/replace.c); what a thread's own instructions raise stays its own. */
+static void hold_signals(sigset_t *out_before) {
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    sigset_t held;
+    sigfillset(&held);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&held, own[i]);
+    pthread_sigmask(SIG_BLOCK, &held, out_before);
+}
+
 static void start_helpers(int wanted) {
     static pthread_once_t once = PTHREAD_ONCE_INIT; /* a child inherits the handler */
     pthread_once(&once, watch_forks);
@@ -99,11 +110,14 @@ static void start_helpers(int wanted) {
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0) return;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigset_t before;
+    hold_signals(&before);
     while (pool.helpers < wanted) {
         pthread_t thread;
         if (pthread_create(&thread, &attributes, helper, NULL) != 0) break;
         pool.helpers++;
     }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
 }
 

@@ -163,13 +163,19 @@ static bool writes_same(const mr_program *a, const item *x, const mr_program *b,
     return true;
 }
 
+/* The event to which a time is asked for, the peer; in other items `other` is no object of the caller's. */
+static bool same_second_object(const item *x, const item *y) {
+    bool has_second = x->kind == MR_COMMAND_ELAPSED || x->kind == MR_COMMAND_ENABLE_PEER;
+    return !has_second || x->other == y->other;
+}
+
 static const char *what_differs(const mr_program *a, const item *x, const mr_program *b,
                                 const item *y) {
     if (x->kind != y->kind || !same_site(x->where, y->where)) return "another call";
     if (!same_text(a, x->own_name, b, y->own_name) || x->row != y->row) return "another operation";
     if (x->stream != y->stream) return "another stream";
     if (!same_operands(a, x, b, y)) return "other tensors";
-    if (x->object != y->object) return "another object";
+    if (x->object != y->object || !same_second_object(x, y)) return "another object";
     if (!same_params(a, x, b, y)) return "other numbers";
     if (x->row && x->arguments.size != y->arguments.size) return "other arguments";
     if (!writes_same(a, x, b, y)) return "other values written by the host";

@@ -290,8 +290,8 @@ function TestFound.test_a_second_one_ends_the_script()
   end
 end
 
--- What an explored script prints is kept, so another process says that it runs. Only the first run starts one: a process
--- ignores interrupts while os.execute waits for its child, and an interrupt would meet that in a later run.
+-- What an explored script prints is kept, so another process says that it runs. Only the first run starts one: a
+-- process ignores interrupts while os.execute waits for its child, and an interrupt would meet that in a later run.
 function TestFound.test_the_command_line()
   command.with_file("", function(first)
     local say_ready = ("if os.remove(%q) then os.execute('(sleep 0.5; echo ready) &') end "):format(first)

@@ -104,6 +104,20 @@ function TestSaving.test_a_pipe_whose_reader_has_gone()
   lu.assertStrMatches(said, "false\t.*save: cannot write `p.npy`: Broken pipe\np.npy\n")
 end
 
+-- A signal that the saving thread holds back must not end the process through another of its threads: all but one of
+-- them block SIGTERM.
+function TestSaving.test_other_threads_leave_signals_to_the_one_that_saves()
+  local said = shell("MILLRACE_THREADS=3 HOST -e 'mr.ones(1 << 22, {device = \"cpu\"}):mul_(2) " ..
+    "os.execute(\"grep -h SigBlk /proc/$PPID/task/*/status\")'")
+  local TERM, threads, open_to_it = 1 << 14, 0, 0
+  for blocked in said:gmatch("SigBlk:%s*(%x+)") do
+    threads = threads + 1
+    if tonumber(blocked, 16) & TERM == 0 then open_to_it = open_to_it + 1 end
+  end
+  lu.assertTrue(threads > 1, said)
+  lu.assertEquals(open_to_it, 1, said)
+end
+
 -- A process that saves without an end is ended at some moment, many times.
 function TestSaving.test_a_signal_leaves_no_other_file_and_no_half_one()
   command.write(folder .. "/loop.lua", [[

@@ -318,6 +318,13 @@ refused("not repeatable", mr.explore, function()
   if calls % 2 == 0 then x:add_(1) end
   return x
 end)
+refused("another object", mr.explore, function() -- the second event of a time, which only the call names
+  calls = calls + 1
+  local first, second, third = mr.event{timing = true}, mr.event{timing = true}, mr.event{timing = true}
+  for _, event in ipairs{first, second, third} do event:record() end
+  mr.synchronize()
+  first:elapsed_time(calls % 2 == 0 and second or third)
+end)
 local kept = {} -- so that no address is given to the next object
 refused("the address of a table (`table: 0x...`)", mr.explore, function()
   kept[#kept + 1] = {}
