@@ -109,7 +109,8 @@ return function(tools)
   end
 
   --- mr.dist.destroy()
-  --- Closes the communicators of this rank. What was submitted is carried out.
+  --- Closes the communicators of this rank, and lets go of the element of device memory that its barriers use. What was
+  --- submitted is carried out.
   function dist.destroy()
     local s = state()
     s.world.comm:close()

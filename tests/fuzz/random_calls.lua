@@ -481,6 +481,7 @@ pool = nil -- finalizers that are still to come find nothing to work with
 wait_for_all()
 mr.hazard.mode("off")
 pcall(mr.set_stream, mr.default_stream())
+mr.dist.destroy() -- the world keeps memory for its barriers
 collectgarbage()
 collectgarbage()
 mr.synchronize()
