@@ -58,17 +58,18 @@ static uint64_t hash_place(mr_command_id kind, mr_site where) {
 static advice_place *place_at(checker *c, mr_command_id kind, mr_site where, const char *op,
                               uint64_t first) {
     uint64_t hash = hash_place(kind, where);
-    for (uint32_t *i = mr_map_find(&c->advised_at, hash); i; i = mr_map_again(&c->advised_at, i)) {
-        advice_place *p = &c->advised.items[*i];
+    for (uint32_t *i = mr_map_find(&c->advice.at, hash); i; i = mr_map_again(&c->advice.at, i)) {
+        advice_place *p = &c->advice.places.items[*i];
         if (p->kind == kind && same_site(p->where, where)) return p;
     }
-    if (c->advised.count == MOST_PLACES || !mr_vec_reserve_one(&c->advised)) return NULL;
-    uint32_t *added = mr_map_insert(&c->advised_at, hash);
+    if (c->advice.places.count == MOST_PLACES || !mr_vec_reserve_one(&c->advice.places))
+        return NULL;
+    uint32_t *added = mr_map_insert(&c->advice.at, hash);
     if (!added) return NULL;
-    *added = (uint32_t)c->advised.count;
-    mr_vec_push(&c->advised,
+    *added = (uint32_t)c->advice.places.count;
+    mr_vec_push(&c->advice.places,
                 ((advice_place){.where = where, .kind = kind, .op = op, .seq = first}));
-    return &c->advised.items[*added];
+    return &c->advice.places.items[*added];
 }
 
 static void describe(checker *c, advice_place *p, const actor *a, const mr_event *event) {
@@ -84,8 +85,8 @@ static void occurs(advice_place *p) {
 /* One occurrence that did something is enough; what has been said about the place was premature. */
 static void mark_needed(checker *c, advice_place *p) {
     p->needed = true;
-    for (size_t i = 0; i < c->reports.count && p->told; i++) {
-        mr_hazard_report *r = c->reports.items[i];
+    for (size_t i = 0; i < c->reports.listed.count && p->told; i++) {
+        mr_hazard_report *r = c->reports.listed.items[i];
         if (mr_hazard_kind_is_advice(r->kind) && strcmp(r->second.op, p->op) == 0 &&
             same_site(r->second.where, p->where))
             r->withdrawn = true;
@@ -97,7 +98,7 @@ static void mark_needed(checker *c, advice_place *p) {
 /* A command of the legacy stream is a barrier (R5): it may order what blocking streams did before it and
  * what they, or others that are made yet, do after it. */
 bool mr_hazard_advise_carries(const checker *c, const actor *t) {
-    for (const actor *a = c->actors; a; a = a->next)
+    for (const actor *a = c->order.actors; a; a = a->next)
         if (a != t && a->grouped && a->device == t->device && a->last) return true;
     return false;
 }
@@ -105,13 +106,14 @@ bool mr_hazard_advise_carries(const checker *c, const actor *t) {
 /* Only a stream that does something more needs to have waited. */
 void mr_hazard_advise_active(checker *c, actor *a) {
     if (!a->idle_wait) return;
-    if (a->idle_wait <= c->advised.count) mark_needed(c, &c->advised.items[a->idle_wait - 1]);
+    if (a->idle_wait <= c->advice.places.count)
+        mark_needed(c, &c->advice.places.items[a->idle_wait - 1]);
     a->idle_wait = 0;
 }
 
 static void wait_idly(checker *c, actor *a, advice_place *p) {
     mr_hazard_advise_active(c, a);
-    a->idle_wait = (uint32_t)(p - c->advised.items) + 1;
+    a->idle_wait = (uint32_t)(p - c->advice.places.items) + 1;
     p->idle = true;
 }
 
@@ -126,7 +128,7 @@ bool mr_hazard_advise_news(const checker *c, const actor *t, const snapshot *s) 
     if (mr_hazard_knows(c, t, s->actor, s->worked)) return false;
     if (t->grouped || t->legacy || s->actor->grouped || s->actor->legacy || s->barrier) return true;
     if (!knows_work(c, t, s->actor, s->seq)) return true;
-    for (const actor *a = c->actors; a; a = a->next)
+    for (const actor *a = c->order.actors; a; a = a->next)
         if (a != s->actor && !knows_work(c, t, a, mr_hazard_clock_get(s->clock, a->slot)))
             return true;
     return false;
@@ -152,7 +154,7 @@ void mr_hazard_advise_wait(checker *c, const mr_command *command, bool added, bo
     occurs(p);
     describe(c, p, a, command->u.event.event);
     p->recorded |= !never;
-    bool adds = !never && (added || !s || s->seq <= c->opened);
+    bool adds = !never && (added || !s || s->seq <= c->order.opened);
     if (s) mr_hazard_stream_text(c, s->actor, p->of, sizeof p->of);
     if (carries || (at_record && s->carries) || (adds && (a->grouped || !s))) mark_needed(c, p);
     else if (adds) wait_idly(c, command->stream->observed, p);
@@ -192,7 +194,7 @@ static bool sync_adds(const checker *c, const mr_command *command) {
         return s && (s->timed || host_lacks(c, s->actor, s->seq, s->worked));
     }
     case MR_AFTER_DEVICE:
-        for (const actor *a = c->actors; a; a = a->next)
+        for (const actor *a = c->order.actors; a; a = a->next)
             if (a->device == command->u.device->index && host_lacks(c, a, a->last, a->worked))
                 return true;
         return false;
@@ -206,7 +208,7 @@ static void rely_on_waits(checker *c, const mr_command *command) {
     mr_command_after after = mr_command_kinds[command->kind].after;
     if (after == MR_AFTER_STREAM && command->stream->observed)
         mr_hazard_advise_active(c, command->stream->observed);
-    for (actor *a = c->actors; a && after == MR_AFTER_DEVICE; a = a->next)
+    for (actor *a = c->order.actors; a && after == MR_AFTER_DEVICE; a = a->next)
         if (a->device == command->u.device->index) mr_hazard_advise_active(c, a);
 }
 
@@ -225,16 +227,16 @@ void mr_hazard_advise_sync(checker *c, const mr_command *command) {
 static void watch_device_sync(checker *c, const mr_command *command) {
     int device = command->u.device->index, busy = 0;
     /* What comes after it is the earlier one's: that must not be weakened, for this one may go. */
-    if (!sync_adds(c, command) && c->barriers[device].watch.before) return;
-    sync_watch *watch = &c->barriers[device].watch;
+    if (!sync_adds(c, command) && c->order.barriers[device].watch.before) return;
+    sync_watch *watch = &c->order.barriers[device].watch;
     advice_place *p =
         place_at(c, MR_COMMAND_DEVICE_SYNC, command->where, "synchronize", command->seq);
     mr_hazard_past_release(watch->before);
     watch->before = p ? mr_hazard_past_now(c) : NULL;
     if (!watch->before) return;
     watch->seq = command->seq;
-    watch->place = (uint32_t)(p - c->advised.items) + 1;
-    for (const actor *a = c->actors; a; a = a->next)
+    watch->place = (uint32_t)(p - c->advice.places.items) + 1;
+    for (const actor *a = c->order.actors; a; a = a->next)
         if (a->device == device && a->last && !mr_hazard_host_knows(c, a, a->last)) busy++;
     if (busy > p->busy) p->busy = busy;
     occurs(p);
@@ -244,16 +246,18 @@ static void watch_device_sync(checker *c, const mr_command *command) {
  * was it a device synchronise that ordered it? Between streams of two devices, one may have
  * brought the other's work with it (R10); then nothing is advised. */
 void mr_hazard_advise_needed(checker *c, const actor *a, uint64_t seq) {
-    for (int i = 0; i < c->barrier_count && a != &c->host_actor; i++) {
-        const sync_watch *watch = &c->barriers[i].watch, *own = &c->barriers[a->device].watch;
+    for (int i = 0; i < c->order.barrier_count && a != &c->order.host_actor; i++) {
+        const sync_watch *watch = &c->order.barriers[i].watch,
+                         *own = &c->order.barriers[a->device].watch;
         if (!watch->before || seq > watch->seq || mr_hazard_past_knows(c, watch->before, a, seq))
             continue;
         bool later = i != a->device && own->before && own->seq > watch->seq && seq <= own->seq &&
                      !mr_hazard_past_knows(c, own->before, a, seq);
         if (later) continue; /* the other one did not cover it */
-        advice_place *p = &c->advised.items[watch->place - 1];
+        advice_place *p = &c->advice.places.items[watch->place - 1];
         if (p->needed) continue;
-        bool same = i == a->device && (!p->producer || p->producer == a->id) && seq > c->opened;
+        bool same =
+            i == a->device && (!p->producer || p->producer == a->id) && seq > c->order.opened;
         if (!same) mark_needed(c, p);
         else if (!p->producer) mr_hazard_stream_text(c, a, p->stream, sizeof p->stream);
         p->producer = a->id;
@@ -328,34 +332,38 @@ static void give(checker *c, const advice_place *p) {
 void mr_hazard_finish(mr_hazard *c) {
     mr_hazard_publish_held(c); /* os.exit in a host function */
     mr_hazard_write_rest(c);
-    for (size_t i = 0; i < c->advised.count && c->advice; i++) {
-        advice_place *p = &c->advised.items[i];
+    for (size_t i = 0; i < c->advice.places.count && c->advice.on; i++) {
+        advice_place *p = &c->advice.places.items[i];
         if (p->needed || p->told || !p->fresh) continue;
         if (p->kind == MR_COMMAND_DEVICE_SYNC && (p->busy < 2 || !p->producer)) continue;
         give(c, p);
-        p->told = !c->checking; /* the check's own list goes */
+        p->told = !c->check.on; /* the check's own list goes */
     }
 }
 
 void mr_hazard_advice_clear(checker *c) {
-    for (size_t i = 0; i < c->advised.count; i++)
-        c->advised.items[i].fresh = c->advised.items[i].told = false;
+    for (size_t i = 0; i < c->advice.places.count; i++)
+        c->advice.places.items[i].fresh = c->advice.places.items[i].told = false;
 }
 
 void mr_hazard_advice_forget(checker *c) {
-    for (actor *a = c->actors; a; a = a->next) a->idle_wait = 0;
-    mr_vec_free(&c->advised);
-    mr_map_free(&c->advised_at);
-    for (int i = 0; i < c->barrier_count; i++) {
-        mr_hazard_past_release(c->barriers[i].watch.before);
-        c->barriers[i].watch.before = NULL;
+    for (actor *a = c->order.actors; a; a = a->next) a->idle_wait = 0;
+    mr_vec_free(&c->advice.places);
+    mr_map_free(&c->advice.at);
+    for (int i = 0; i < c->order.barrier_count; i++) {
+        mr_hazard_past_release(c->order.barriers[i].watch.before);
+        c->order.barriers[i].watch.before = NULL;
     }
 }
 
+void mr_hazard_advice_end(checker *c) {
+    c->advice.pageable.pending = false;
+}
+
 void mr_hazard_set_advice(mr_hazard *c, bool on) {
-    if (c->advice == on) return;
-    c->advice = on;
-    c->pageable.pending = false;
+    if (c->advice.on == on) return;
+    c->advice.on = on;
+    c->advice.pageable.pending = false;
     mr_hazard_advice_forget(c);
 }
 
@@ -392,25 +400,26 @@ static void advise_uncaptured(checker *c, const mr_command *command) {
 
 void mr_hazard_advise_command(checker *c, const mr_command *command) {
     if (command->machine->capturing) advise_uncaptured(c, command);
-    if (c->pageable.pending) {
+    if (c->advice.pageable.pending) {
         bool waited = command->kind == MR_COMMAND_STREAM_SYNC &&
-                      command->stream->id == c->pageable.stream &&
-                      same_site(command->where, c->pageable.where);
-        c->pageable.pending = false;
+                      command->stream->id == c->advice.pageable.stream &&
+                      same_site(command->where, c->advice.pageable.where);
+        c->advice.pageable.pending = false;
         if (!waited)
-            advise(c, MR_HAZARD_PAGEABLE_COPY, NULL, "copy", c->pageable.where, c->pageable.seq,
-                   (mr_site){0},
+            advise(c, MR_HAZARD_PAGEABLE_COPY, NULL, "copy", c->advice.pageable.where,
+                   c->advice.pageable.seq, (mr_site){0},
                    "an asynchronous copy of pageable memory: CUDA does not specify whether the "
                    "call waits (R23), and the copy does not overlap with other work. Pin the "
                    "memory (pinned=true, pin_memory()).");
     }
     if (is_pageable_copy(command)) {
-        c->pageable.pending = true;
-        c->pageable.stream = command->stream->id;
-        c->pageable.where = command->where;
-        c->pageable.seq = command->seq;
+        c->advice.pageable.pending = true;
+        c->advice.pageable.stream = command->stream->id;
+        c->advice.pageable.where = command->where;
+        c->advice.pageable.seq = command->seq;
     }
     if (command->kind == MR_COMMAND_DEVICE_SYNC) watch_device_sync(c, command);
     bool peer = mr_order_walls(command) != 0;
-    for (actor *a = c->actors; a && peer; a = a->next) mr_hazard_advise_active(c, a); /* R60 */
+    for (actor *a = c->order.actors; a && peer; a = a->next)
+        mr_hazard_advise_active(c, a); /* R60 */
 }

@@ -27,8 +27,8 @@ static void tell(checker *c, mr_hazard_report *r, mr_hazard_news news) {
 }
 
 void mr_hazard_write_rest(checker *c) {
-    for (size_t i = 0; i < c->reports.count && c->mode == MR_HAZARD_WARN; i++) {
-        mr_hazard_report *r = c->reports.items[i];
+    for (size_t i = 0; i < c->reports.listed.count && c->mode == MR_HAZARD_WARN; i++) {
+        mr_hazard_report *r = c->reports.listed.items[i];
         if (r->waits) continue;
         if (r->unwritten && c->hooks.write) c->hooks.write(c->hooks.context, r, r->unwritten);
         r->unwritten = MR_HAZARD_NEWS_REPORT;

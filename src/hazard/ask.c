@@ -7,13 +7,13 @@
 static const entry *find_race(checker *c, history *h, const actor *a, const byte_view *view) {
     const entry *race = NULL;
     mr_hazard_history_search(c, h, view);
-    for (size_t i = 0; i < c->found.count && !race; i++) {
-        const entry *e = c->found.items[i];
+    for (size_t i = 0; i < c->histories.found.count && !race; i++) {
+        const entry *e = c->histories.found.items[i];
         if (!(e->access & MR_WRITE) || e->advisory || mr_hazard_knows(c, a, e->actor, e->seq))
             continue;
         if (mr_hazard_view_overlap(&e->view, view)) race = e;
     }
-    c->found.count = 0;
+    c->histories.found.count = 0;
     return race;
 }
 
@@ -39,7 +39,7 @@ bool mr_hazard_can_read(mr_hazard *c, const mr_tensor *tensor, mr_stream *stream
     history *h = tensor->storage->observed;
     if (!h || !mr_hazard_view_of(tensor, &view)) return true;
     const entry *race =
-        stream ? race_of_stream(c, h, stream, &view) : find_race(c, h, &c->host_actor, &view);
+        stream ? race_of_stream(c, h, stream, &view) : find_race(c, h, &c->order.host_actor, &view);
     if (race) *out_writer = (mr_hazard_writer){race->op, race->where, race->seq};
     return !race;
 }

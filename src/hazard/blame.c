@@ -4,8 +4,8 @@
 #define MOST_BLAMES 256
 
 static blame *blame_between(const checker *c, uint32_t first, uint32_t second) {
-    for (size_t i = 0; i < c->blames.count; i++) {
-        blame *b = &c->blames.items[i];
+    for (size_t i = 0; i < c->reports.blames.count; i++) {
+        blame *b = &c->reports.blames.items[i];
         if (b->first == first && b->second == second) return b;
     }
     return NULL;
@@ -32,7 +32,7 @@ uint64_t mr_hazard_fix_reach(const checker *c, const found_pair *pair,
     if (report->first.seq == pair->first_seq) return report->covered;
     if (report->covered == report->first.seq) return pair->first_seq;
     int most = 256; /* in a loop with as many events some follow-ups will be reported */
-    for (const snapshot *s = c->snapshots; s && most; s = s->next, most--)
+    for (const snapshot *s = c->order.snapshots; s && most; s = s->next, most--)
         if (s->actor == pair->first && s->seq > pair->first_seq && s->seq < seq) seq = s->seq;
     return seq == UINT64_MAX ? pair->first_seq : seq;
 }
@@ -43,12 +43,13 @@ void mr_hazard_blame_pair(checker *c, const found_pair *pair, const mr_hazard_re
     if (c->mode == MR_HAZARD_ERROR) return; /* refused: there is nothing that it could explain */
     if (mr_hazard_may_withdraw(c, pair)) return; /* likewise, if it is */
     /* Only a host function that runs late can make a pair whose second came before the fix. */
-    if (b && c->functions.count && b->from < pair->second_seq) b->from = pair->second_seq;
+    if (b && mr_hazard_functions_pending(c) && b->from < pair->second_seq)
+        b->from = pair->second_seq;
     if (b) b->seq = b->seq > seq ? b->seq : seq;
-    else if (c->blames.count < MOST_BLAMES) {
+    else if (c->reports.blames.count < MOST_BLAMES) {
         blame fresh = {pair->first->id, pair->second->id, seq, pair->second_seq};
-        if (!mr_vec_push(&c->blames, fresh)) return;
+        if (!mr_vec_push(&c->reports.blames, fresh)) return;
     } else {
-        c->blames.count = 0; /* some follow-ups will be reported on their own */
+        c->reports.blames.count = 0; /* some follow-ups will be reported on their own */
     }
 }

@@ -12,7 +12,7 @@ static bool order_and_touch(checker *c, const mr_command *command, actor *a, boo
         command->kind == MR_COMMAND_COPY && mr_order_copy_guaranteed(command).reads_source;
     if (staged) mr_hazard_read_staged(c, command, a, only_look);
     bool carries = mr_hazard_order_before(c, a, command);
-    if (c->advice && a->legacy && !only_look) carries = mr_hazard_advise_carries(c, a);
+    if (c->advice.on && a->legacy && !only_look) carries = mr_hazard_advise_carries(c, a);
     mr_hazard_touch_operands(c, command, a, staged, only_look);
     return carries;
 }
@@ -36,7 +36,7 @@ static void copy_command(checker *c, const mr_command *command, actor *a, bool h
 
 /* Device memory goes; pinned memory keeps what a copy has written of it so far. */
 static bool host_memory_is_written(const checker *c) {
-    for (const history *h = c->histories; h; h = h->next)
+    for (const history *h = c->histories.all; h; h = h->next)
         for (uint32_t i = 0; h->storage->kind != MR_MEMORY_DEVICE && i < h->count; i++)
             if ((h->entries[i]->access & MR_WRITE) &&
                 !mr_hazard_all_know(c, h->entries[i]->actor, h->entries[i]->seq))
@@ -49,7 +49,7 @@ static void forget_everything(checker *c) {
     c->totals.claims.count[MR_CLAIM_UNFINISHED] += mr_hazard_kernels_left(c, -1);
     mr_hazard_drop_collected(c);
     mr_hazard_history_drop_all(c);
-    c->first_storage = c->machine->next_storage; /* host memory has kept its values */
+    mr_hazard_histories_begin(c); /* host memory has kept its values */
     mr_hazard_order_close(c);
     mr_hazard_order_open(c);
 }
@@ -57,13 +57,13 @@ static void forget_everything(checker *c) {
 /* ---- commands */
 
 static void use_record(checker *c, snapshot *s) {
-    if (c->advice && !s->used) mr_hazard_advise_used(c, s);
+    if (c->advice.on && !s->used) mr_hazard_advise_used(c, s);
     s->used = true;
 }
 
 /* R27: cudaFree is the host's, whatever stream the memory was of. */
 static actor *freeing_actor(checker *c, actor *a, const mr_command *command) {
-    return command->u.at_once && !MR_BROKEN(FREE_AT_ONCE) ? &c->host_actor : a;
+    return command->u.at_once && !MR_BROKEN(FREE_AT_ONCE) ? &c->order.host_actor : a;
 }
 
 static void memory_command(checker *c, actor *a, const mr_command *command) {
@@ -103,7 +103,7 @@ static bool tells_when_it_runs(const mr_command *command) {
 static void submitted(checker *c, const mr_command *command, bool host_waited) {
     actor *a = mr_hazard_actor_of(c, command->stream);
     if (!a) return;
-    if (c->functions_may_be_done) mr_hazard_functions_drop(c, false);
+    if (c->functions.may_be_done) mr_hazard_functions_drop(c, false);
     if (__builtin_expect(a->idle_wait != 0, 0)) mr_hazard_advise_active(c, a);
     if (mr_command_has(command, MR_PART_MEMORY)) {
         memory_command(c, a, command);
@@ -131,7 +131,7 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
         mr_hazard_order_record(c, a, command, carries);
         if (command->u.event.event->timing)
             a->worked = a->did = command->seq; /* a time is asked for */
-        if (c->advice) mr_hazard_advise_record(c, command, carries);
+        if (c->advice.on) mr_hazard_advise_record(c, command, carries);
         break;
     case MR_COMMAND_WAIT: {
         snapshot *s = mr_hazard_snapshot_of(command);
@@ -139,8 +139,8 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
         bool added = s && mr_hazard_order_wait(c, a, command->seq, s) && news;
         if (added) a->worked = command->seq;
         if (s) use_record(c, s);
-        if (c->advice) mr_hazard_advise_wait(c, command, added, carries);
-        if (c->recent_next) mr_hazard_amend(c, a, command);
+        if (c->advice.on) mr_hazard_advise_wait(c, command, added, carries);
+        if (c->reports.recent_next) mr_hazard_amend(c, a, command);
         break;
     }
     case MR_COMMAND_HOST_FUNCTION:
@@ -154,7 +154,7 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
 
 /* The host goes on behind what it has waited for. */
 static void order_host(checker *c, const mr_command *command) {
-    if (c->advice) mr_hazard_advise_sync(c, command);
+    if (c->advice.on) mr_hazard_advise_sync(c, command);
     actor *a = command->stream ? mr_hazard_actor_of(c, command->stream) : NULL;
     mr_order_facts facts = mr_order_facts_of_kind(command->kind, a ? a->lane.facts : 0);
     mr_order_set set = mr_order_find(facts, MR_AT_RETURN, MR_GUARANTEED);
@@ -186,15 +186,15 @@ static void order_host(checker *c, const mr_command *command) {
 static void host_did(checker *c, const mr_command *command) {
     bool access = command->kind == MR_COMMAND_HOST_ACCESS;
     bool query = mr_command_is(command, MR_TRAIT_QUERY);
-    if (!access) c->functions_may_be_done = c->functions.count > 0;
+    if (!access) mr_hazard_functions_waited(c);
     if (access) mr_hazard_host_access(c, command, false);
     else if (command->kind == MR_COMMAND_RESET) forget_everything(c);
     else if (!query || !MR_BROKEN(QUERY)) order_host(c, command);
 }
 
 mr_status mr_hazard_refuse(checker *c) {
-    mr_status refusal = c->refusal;
-    c->refusal = MR_OK;
+    mr_status refusal = c->reports.refusal;
+    c->reports.refusal = MR_OK;
     return refusal;
 }
 
@@ -214,7 +214,7 @@ static void check_ahead(checker *c, const mr_command *command) {
         mr_hazard_host_access(c, command, true);
     } else if (mr_command_is(command, MR_TRAIT_SUBMITTED)) {
         actor *a = mr_hazard_actor_of(c, command->stream);
-        if (a && c->functions_may_be_done) mr_hazard_functions_drop(c, false);
+        if (a && c->functions.may_be_done) mr_hazard_functions_drop(c, false);
         if (a && command->kind == MR_COMMAND_FREE)
             mr_hazard_free_memory(c, freeing_actor(c, a, command), command, true);
         else if (a && command->kind != MR_COMMAND_ALLOC) look_ahead(c, command, a);
@@ -229,9 +229,9 @@ static mr_status may(mr_observer *observer, const mr_command *command) {
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
     mr_hazard_host_is(c, c->machine->rank);
     if (mr_hazard_is_collected(command)) return MR_OK;
-    if (c->collected.count) mr_hazard_flush_collected(c);
-    if (c->mode == MR_HAZARD_ERROR && !c->refusal) check_ahead(c, command);
-    if (__builtin_expect(c->refusal != MR_OK, 0)) return mr_hazard_refuse(c);
+    if (c->reports.collected.count) mr_hazard_flush_collected(c);
+    if (c->mode == MR_HAZARD_ERROR && !c->reports.refusal) check_ahead(c, command);
+    if (__builtin_expect(c->reports.refusal != MR_OK, 0)) return mr_hazard_refuse(c);
     if (__builtin_expect(!c->out_of_memory, 1)) return MR_OK;
     c->out_of_memory = false;
     return mr_no_memory("for the hazard checker; mr.hazard.mode(\"off\") frees what it holds");
@@ -245,14 +245,16 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
     mr_hazard_host_is(c, c->machine->rank);
     mr_hazard_log_command(c, command);
-    if (c->advice) mr_hazard_advise_command(c, command);
+    if (c->advice.on) mr_hazard_advise_command(c, command);
     mr_claims_did(&c->totals.claims, command);
     if (mr_command_is(command, MR_TRAIT_SUBMITTED)) submitted(c, command, host_waited);
     else host_did(c, command);
-    if (c->functions.count && !c->machine->host_function) mr_hazard_functions_note(c, command);
-    if (__builtin_expect(c->held.count != 0, 0) && !c->machine->host_function)
+    if (mr_hazard_functions_pending(c) && !c->machine->host_function)
+        mr_hazard_functions_note(c, command);
+    if (__builtin_expect(c->reports.held.count != 0, 0) && !c->machine->host_function)
         mr_hazard_publish_held(c);
-    if (__builtin_expect(c->may_settle, 0) && !c->held.count) mr_hazard_settle(c);
+    if (__builtin_expect(c->withdrawing.may_settle, 0) && !c->reports.held.count)
+        mr_hazard_settle(c);
 }
 
 static void failed(mr_observer *observer, const mr_command *command, const mr_error *status) {
@@ -304,11 +306,7 @@ static void storage_gone(mr_observer *observer, mr_storage *storage) {
 
 static void stream_gone(mr_observer *observer, mr_stream *stream) {
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
-    actor *a = stream->observed;
-    a->stream = NULL;
-    stream->observed = NULL;
-    c->zombies++;
-    mr_hazard_actor_release(c, a);
+    mr_hazard_actor_lose(c, stream->observed);
 }
 
 static void event_gone(mr_observer *observer, mr_event *event) {

@@ -63,7 +63,7 @@ static vclock *own(checker *c, vclock **clock) {
 
 /* Writes the differences into a base of its own. */
 static bool fold(checker *c, vclock *clock) {
-    uint32_t count = c->slots;
+    uint32_t count = c->order.slots;
     clock_base *base = malloc(sizeof *base + count * sizeof *base->seq);
     if (!base) {
         c->out_of_memory = true;
@@ -92,7 +92,8 @@ static bool make_delta_room(checker *c, vclock *clock) {
     }
     for (uint32_t i = 0; i < clock->count; i++) {
         mark m = clock->delta[i];
-        if ((m.seq > c->hosts[0][m.slot] && m.seq > c->floor) || base_get(clock->base, m.slot))
+        if ((m.seq > c->hosts.of[0][m.slot] && m.seq > c->order.floor) ||
+            base_get(clock->base, m.slot))
             clock->delta[kept++] = m;
     }
     clock->count = kept;
@@ -152,11 +153,11 @@ void mr_hazard_clock_to_host(checker *c, vclock *clock) {
     if (!clock) return;
     for (uint32_t i = 0; i < clock->count; i++) {
         mark m = clock->delta[i];
-        if (m.seq > c->host[m.slot]) c->host[m.slot] = m.seq;
+        if (m.seq > c->hosts.now[m.slot]) c->hosts.now[m.slot] = m.seq;
     }
     clock_base *base = clock->base;
     if (!base || base->in_host) return;
     for (uint32_t i = 0; i < base->count; i++)
-        if (base->seq[i] > c->host[i]) c->host[i] = base->seq[i];
-    base->in_host = c->host == c->hosts[0]; /* and stays so: what hosts know only grows */
+        if (base->seq[i] > c->hosts.now[i]) c->hosts.now[i] = base->seq[i];
+    base->in_host = c->hosts.now == c->hosts.of[0]; /* and stays so: what hosts know only grows */
 }

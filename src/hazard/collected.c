@@ -38,8 +38,8 @@ static bool was_joined(const checker *c, const mr_hazard_report *kept,
  * report, so there only those of the same flush count. */
 static mr_hazard_report *report_that_orders(const checker *c, const mr_hazard_report *kept,
                                             int *searches) {
-    for (size_t i = c->reports.count; i-- > c->check_first;) {
-        mr_hazard_report *r = c->reports.items[i];
+    for (size_t i = c->reports.listed.count; i-- > c->check.first;) {
+        mr_hazard_report *r = c->reports.listed.items[i];
         if (!r->joins || r->stream_pairs != 1 || r->streams[0].second != kept->streams[0].second ||
             (c->mode == MR_HAZARD_ERROR && !mr_hazard_held(c, r->number)))
             continue;
@@ -81,14 +81,16 @@ static int by_last_access(const void *a, const void *b) {
  * program goes on: at the end of the script everything is collected, and nothing can come after. */
 void mr_hazard_flush_collected(checker *c) {
     int searches = 0;
-    if (c->collected.count)
-        qsort(c->collected.items, c->collected.count, sizeof *c->collected.items, by_last_access);
-    for (size_t i = 0; i < c->collected.count; i++) flush(c, c->collected.items[i], &searches);
-    c->collected.count = 0;
+    if (c->reports.collected.count)
+        qsort(c->reports.collected.items, c->reports.collected.count,
+              sizeof *c->reports.collected.items, by_last_access);
+    for (size_t i = 0; i < c->reports.collected.count; i++)
+        flush(c, c->reports.collected.items[i], &searches);
+    c->reports.collected.count = 0;
     mr_hazard_publish_held(c);
 }
 
 void mr_hazard_drop_collected(checker *c) {
-    for (size_t i = 0; i < c->collected.count; i++) free(c->collected.items[i]);
-    c->collected.count = 0;
+    for (size_t i = 0; i < c->reports.collected.count; i++) free(c->reports.collected.items[i]);
+    c->reports.collected.count = 0;
 }

@@ -14,7 +14,7 @@ static void fill_side(const checker *c, mr_hazard_side *side, const actor *a, ui
     side->access = access & MR_ACCESSES;
     side->assumed = (uint8_t)mr_access_assumed(access);
     side->atomic = access & MR_ATOMIC;
-    side->host = a == &c->host_actor;
+    side->host = a == &c->order.host_actor;
     const log_line *line = mr_hazard_log_find(c, seq);
     side->where = where;
     if (line) side->launched = line->launched;

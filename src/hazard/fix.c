@@ -88,7 +88,7 @@ static bool covering_event(const checker *c, const found_pair *pair, const mr_sc
     uint64_t tried = pair->first_seq;
     for (int tries = 0; tries < 8; tries++) {
         const snapshot *best = NULL;
-        for (const snapshot *s = c->snapshots; s; s = s->next) {
+        for (const snapshot *s = c->order.snapshots; s; s = s->next) {
             if (s->actor != pair->first || s->seq <= tried || (best && best->seq < s->seq))
                 continue;
             if (s->seq > pair->second_seq) continue; /* that of a host function may be long past */
@@ -135,8 +135,8 @@ static bool is_proposed(const void *context, const char *name) {
     const checker *c = context;
     char line[NAME_SIZE + 16];
     int length = snprintf(line, sizeof line, "local %s =", name);
-    for (size_t i = 0; i < c->reports.count; i++) {
-        const mr_hazard_report *report = c->reports.items[i];
+    for (size_t i = 0; i < c->reports.listed.count; i++) {
+        const mr_hazard_report *report = c->reports.listed.items[i];
         for (int k = 0; k < report->fix_count; k++)
             if (strncmp(report->fix[k].text, line, (size_t)length) == 0) return true;
     }
@@ -228,7 +228,7 @@ static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report
                       const mr_script_spot *spot, const char *second) {
     char name[NAME_SIZE], first[NAME_SIZE];
     mr_script_spot record;
-    if (!c->hooks.new_local || pair->first == &c->host_actor) return false;
+    if (!c->hooks.new_local || pair->first == &c->order.host_actor) return false;
     if (!went_on(c, pair, pair->first_seq) || !behind_first(c, pair, &record)) return false;
     if (!mr_hazard_stream_code(c, pair->first, &record, first, sizeof first)) return false;
     report->covered = pair->first_seq;
@@ -267,14 +267,14 @@ static void say_wait(const checker *c, const found_pair *pair, mr_hazard_report 
     mr_text_format(
         report->advice, sizeof report->advice,
         "make %s%s wait for %s, after the operation at %s and before the operation at %s",
-        pair->second == &c->host_actor ? "the " : "", second, first,
+        pair->second == &c->order.host_actor ? "the " : "", second, first,
         mr_hazard_place(mr_hazard_shown(c, pair->first_where), place[0], sizeof place[0]),
         mr_hazard_place(mr_hazard_shown(c, pair->second_where), place[1], sizeof place[1]));
 }
 
 static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report *report) {
     char first[NAME_SIZE], second[NAME_SIZE], event[NAME_SIZE];
-    bool host = pair->second == &c->host_actor;
+    bool host = pair->second == &c->order.host_actor;
     mr_script_spot spot;
     bool fits = mr_hazard_before_second(c, pair, &spot);
     if (!fits && !pair->submitted.file) fits = behind_first(c, pair, &spot);
@@ -383,7 +383,7 @@ void mr_hazard_find_fix(const checker *c, const found_pair *pair, mr_hazard_repo
             report->advice, sizeof report->advice,
             "write all of the tensor before %s, or make it with mr.zeros instead of mr.empty",
             mr_hazard_place(mr_hazard_shown(c, pair->second_where), place, sizeof place));
-    } else if (pair->kind == MR_HAZARD_USE_AFTER_FREE && pair->second != &c->host_actor) {
+    } else if (pair->kind == MR_HAZARD_USE_AFTER_FREE && pair->second != &c->order.host_actor) {
         keep_alive(c, pair, report);
     } else if (pair->second_where.file) {
         wait_for(c, pair, report);

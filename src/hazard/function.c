@@ -19,10 +19,10 @@ void mr_hazard_past_release(host_past *past) {
 }
 
 host_past *mr_hazard_past_now(checker *c) {
-    host_past *past = c->host_past;
-    size_t size = c->slots * sizeof *c->host;
-    bool same = past && past->slots == c->slots && past->floor == c->floor &&
-                memcmp(past->seq, c->host, size) == 0;
+    host_past *past = c->functions.past;
+    size_t size = c->order.slots * sizeof *c->hosts.now;
+    bool same = past && past->slots == c->order.slots && past->floor == c->order.floor &&
+                memcmp(past->seq, c->hosts.now, size) == 0;
     if (!same) {
         past = malloc(sizeof *past + size);
         if (!past) {
@@ -30,11 +30,11 @@ host_past *mr_hazard_past_now(checker *c) {
             return NULL;
         }
         past->refs = 1;
-        past->slots = c->slots;
-        past->floor = c->floor;
-        memcpy(past->seq, c->host, size);
-        mr_hazard_past_release(c->host_past);
-        c->host_past = past;
+        past->slots = c->order.slots;
+        past->floor = c->order.floor;
+        memcpy(past->seq, c->hosts.now, size);
+        mr_hazard_past_release(c->functions.past);
+        c->functions.past = past;
     }
     past->refs++;
     return past;
@@ -46,7 +46,7 @@ static uint64_t past_get(const host_past *past, uint32_t slot) {
 
 bool mr_hazard_past_knows(const checker *c, const host_past *past, const actor *a, uint64_t seq) {
     if (a->device < 0 || seq <= past->floor || past_get(past, a->slot) >= seq) return true;
-    const barrier *b = &c->barriers[a->device];
+    const barrier *b = &c->order.barriers[a->device];
     return past_get(past, b->all_slot) >= seq ||
            (a->grouped && past_get(past, b->group_slot) >= seq);
 }
@@ -60,8 +60,8 @@ static void function_clear(checker *c, host_function *f) {
 }
 
 static function_queue *queue_of(const checker *c, const actor *a) {
-    for (size_t i = 0; i < c->functions.count; i++)
-        if (c->functions.items[i].actor == a) return &c->functions.items[i];
+    for (size_t i = 0; i < c->functions.queues.count; i++)
+        if (c->functions.queues.items[i].actor == a) return &c->functions.queues.items[i];
     return NULL;
 }
 
@@ -69,8 +69,8 @@ static function_queue *queue_of(const checker *c, const actor *a) {
  * be. */
 void mr_hazard_function_add(checker *c, actor *t, const mr_command *command) {
     function_queue *queue = queue_of(c, t), fresh = {.actor = t};
-    if (!queue && mr_vec_push(&c->functions, fresh))
-        queue = &c->functions.items[c->functions.count - 1];
+    if (!queue && mr_vec_push(&c->functions.queues, fresh))
+        queue = &c->functions.queues.items[c->functions.queues.count - 1];
     host_function f = {.actor = t,
                        .seq = command->seq,
                        .where = command->where,
@@ -82,7 +82,7 @@ void mr_hazard_function_add(checker *c, actor *t, const mr_command *command) {
         return;
     }
     mr_hazard_past_release(f.host);
-    if (queue && !queue->items.count) c->functions.count--;
+    if (queue && !queue->items.count) c->functions.queues.count--;
     c->out_of_memory = true;
 }
 
@@ -97,8 +97,8 @@ static void queue_trim(function_queue *queue) {
 
 /* Not at the wait itself, which is announced before they run. */
 void mr_hazard_functions_drop(checker *c, bool all) {
-    for (size_t i = c->functions.count; i-- > 0;) {
-        function_queue *queue = &c->functions.items[i];
+    for (size_t i = c->functions.queues.count; i-- > 0;) {
+        function_queue *queue = &c->functions.queues.items[i];
         for (; queue->first < queue->items.count; queue->first++) {
             host_function *f = &queue->items.items[queue->first];
             if (!all && !mr_hazard_all_know(c, f->actor, f->seq)) break;
@@ -109,29 +109,29 @@ void mr_hazard_functions_drop(checker *c, bool all) {
             continue;
         }
         mr_vec_free(&queue->items);
-        c->functions.items[i] = c->functions.items[--c->functions.count];
+        c->functions.queues.items[i] = c->functions.queues.items[--c->functions.queues.count];
     }
-    c->functions_may_be_done = false;
-    if (c->unset_events.count && !all) mr_hazard_unset_apply_deferred(c);
-    if (c->functions.count) return;
-    mr_hazard_past_release(c->host_past);
-    c->host_past = NULL;
+    c->functions.may_be_done = false;
+    if (c->unset.events.count && !all) mr_hazard_unset_apply_deferred(c);
+    if (c->functions.queues.count) return;
+    mr_hazard_past_release(c->functions.past);
+    c->functions.past = NULL;
 }
 
 /* One that the host waits for at once meets no other code. */
 void mr_hazard_functions_note(checker *c, const mr_command *command) {
     bool is_function = command->kind == MR_COMMAND_HOST_FUNCTION;
     uint64_t before = is_function ? command->seq : c->machine->next_seq;
-    for (size_t i = 0; i < c->functions.count; i++) {
-        const function_queue *queue = &c->functions.items[i];
+    for (size_t i = 0; i < c->functions.queues.count; i++) {
+        const function_queue *queue = &c->functions.queues.items[i];
         for (size_t k = queue->items.count; k-- > queue->first;) {
             const host_function *f = &queue->items.items[k];
-            if (f->seq <= c->functions_noted) break;
+            if (f->seq <= c->functions.noted) break;
             if (f->seq < before && !mr_hazard_host_knows(c, f->actor, f->seq))
                 mr_claims_add(&c->totals.claims, MR_CLAIM_HOST_FUNCTIONS);
         }
     }
-    c->functions_noted = before - 1;
+    c->functions.noted = before - 1;
 }
 
 /* ---- asking */
@@ -149,8 +149,8 @@ static size_t first_after(const function_queue *queue, uint64_t seq) {
 
 /* R46: the stream, and the place in its order, that the running host function stands for. */
 const host_function *mr_hazard_function_of(const checker *c, const mr_command *command) {
-    for (size_t i = 0; i < c->functions.count; i++) {
-        const function_queue *queue = &c->functions.items[i];
+    for (size_t i = 0; i < c->functions.queues.count; i++) {
+        const function_queue *queue = &c->functions.queues.items[i];
         size_t after = first_after(queue, command->seq);
         if (after == queue->first) continue;
         const host_function *f = &queue->items.items[after - 1];
@@ -162,13 +162,13 @@ const host_function *mr_hazard_function_of(const checker *c, const mr_command *c
 void mr_hazard_function_ran(checker *c, const mr_command *command) {
     host_function *f = (host_function *)mr_hazard_function_of(c, command);
     if (f) f->ran = true;
-    if (c->unset_events.count) mr_hazard_unset_apply_deferred(c);
+    if (c->unset.events.count) mr_hazard_unset_apply_deferred(c);
     mr_hazard_publish_held(c);
 }
 
 bool mr_hazard_functions_left_before(const checker *c, uint64_t seq) {
-    for (size_t i = 0; i < c->functions.count; i++) {
-        const function_queue *queue = &c->functions.items[i];
+    for (size_t i = 0; i < c->functions.queues.count; i++) {
+        const function_queue *queue = &c->functions.queues.items[i];
         size_t before = first_after(queue, seq - 1); /* of one stream, they run in order */
         if (before > queue->first && !queue->items.items[before - 1].ran) return true;
     }
@@ -178,8 +178,8 @@ bool mr_hazard_functions_left_before(const checker *c, uint64_t seq) {
 uint64_t mr_hazard_functions_left(const checker *c, int device) {
     uint64_t left = 0;
     if (c->machine->lost) return 0; /* R46: they are not called any more */
-    for (size_t i = 0; i < c->functions.count; i++) {
-        const function_queue *queue = &c->functions.items[i];
+    for (size_t i = 0; i < c->functions.queues.count; i++) {
+        const function_queue *queue = &c->functions.queues.items[i];
         if (device >= 0 && queue->actor->device != device) continue;
         for (size_t k = queue->items.count; k-- > queue->first && !queue->items.items[k].ran;)
             left++;
@@ -191,7 +191,7 @@ uint64_t mr_hazard_functions_left(const checker *c, int device) {
 uint64_t mr_hazard_kernels_left(const checker *c, int device) {
     uint64_t left = 0;
     if (c->machine->lost) return 0; /* they do not run any more */
-    for (const actor *a = c->actors; a; a = a->next)
+    for (const actor *a = c->order.actors; a; a = a->next)
         left += a->launched && (device < 0 || a->device == device) &&
                 !mr_hazard_host_knows(c, a, a->launched);
     return left;
@@ -205,8 +205,8 @@ bool mr_hazard_function_after(const checker *c, const host_function *f, const ac
 }
 
 bool mr_hazard_function_between(const checker *c, const entry *e) {
-    for (size_t i = 0; i < c->functions.count; i++) {
-        const function_queue *queue = &c->functions.items[i];
+    for (size_t i = 0; i < c->functions.queues.count; i++) {
+        const function_queue *queue = &c->functions.queues.items[i];
         size_t after = first_after(queue, e->seq);
         if (after < queue->items.count &&
             !mr_hazard_function_after(c, &queue->items.items[after], e->actor, e->seq))
@@ -220,8 +220,8 @@ bool mr_hazard_function_between(const checker *c, const entry *e) {
 bool mr_hazard_function_needs(const checker *c, const entry *e, const actor *t,
                               const vclock *clock) {
     if (MR_BROKEN(FUNCTION_FORGOTTEN)) return false;
-    for (size_t i = 0; i < c->functions.count; i++) {
-        const function_queue *queue = &c->functions.items[i];
+    for (size_t i = 0; i < c->functions.queues.count; i++) {
+        const function_queue *queue = &c->functions.queues.items[i];
         const host_function *items = queue->items.items;
         uint64_t reach =
             !t || t == queue->actor ? UINT64_MAX : mr_hazard_clock_reach(c, clock, queue->actor);
@@ -235,4 +235,12 @@ bool mr_hazard_function_needs(const checker *c, const entry *e, const actor *t,
         if (items[before - 1].seq > mr_hazard_clock_reach(c, e->clock, queue->actor)) return true;
     }
     return false;
+}
+
+void mr_hazard_functions_waited(checker *c) {
+    c->functions.may_be_done = c->functions.queues.count > 0;
+}
+
+void mr_hazard_functions_destroy(checker *c) {
+    mr_vec_free(&c->functions.queues);
 }

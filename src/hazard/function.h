@@ -32,6 +32,13 @@ typedef struct {
     MR_VEC(host_function) items;
 } function_queue;
 
+typedef struct {
+    MR_VEC(function_queue) queues; /* pending ones; no queue is empty */
+    host_past *past;               /* the newest one; one reference */
+    bool may_be_done;              /* the host has waited since they were submitted */
+    uint64_t noted;                /* up to here they are counted, if they have to be */
+} functions_part;
+
 typedef struct entry entry;
 
 host_past *mr_hazard_past_now(checker *c); /* a reference; NULL: no memory, the checker is marked */
@@ -51,6 +58,8 @@ bool mr_hazard_function_needs(const checker *c, const entry *e, const actor *t,
 /* Whether one was submitted since and is not ordered after `e`: the two races are reported apart. */
 bool mr_hazard_function_between(const checker *c, const entry *e);
 void mr_hazard_functions_drop(checker *c, bool all); /* else those that have surely run */
+void mr_hazard_functions_destroy(checker *c);
+void mr_hazard_functions_waited(checker *c); /* the host: those that are pending may have run */
 /* The host did this. Host functions that may run before it or after it are counted, each once. */
 void mr_hazard_functions_note(checker *c, const mr_command *command);
 void mr_hazard_function_ran(checker *c, const mr_command *command);

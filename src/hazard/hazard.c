@@ -7,11 +7,9 @@
 /* ---- on and off */
 
 static void switch_on(checker *c) {
-    if (!c->log) c->log = calloc(MR_HAZARD_LOG + 1, sizeof *c->log); /* one may be taken back */
-    if (!c->log) c->out_of_memory = true;
-    c->logged = 0;
+    if (!mr_hazard_log_open(c)) c->out_of_memory = true;
     c->totals.claims.count[MR_CLAIM_CLEARED] = 0;
-    c->first_storage = c->machine->next_storage;
+    mr_hazard_histories_begin(c);
     if (c->machine->next_seq > c->off_since)
         mr_claims_add(&c->totals.claims, MR_CLAIM_SWITCHED_OFF);
     mr_hazard_order_open(c);
@@ -25,9 +23,8 @@ static void switch_off(checker *c) {
     mr_hazard_withdraw_forget(c);
     mr_hazard_history_drop_all(c);
     mr_hazard_order_close(c);
-    mr_error_destroy(c->refusal);
-    c->refusal = MR_OK;
-    c->pageable.pending = false;
+    mr_error_destroy(mr_hazard_refuse(c));
+    mr_hazard_advice_end(c);
     c->off_since = c->machine->next_seq;
 }
 
@@ -40,8 +37,8 @@ void mr_hazard_watch(mr_hazard *c, const mr_hazard_watcher *watcher) {
 }
 
 static mr_status set_mode(mr_hazard *c, mr_hazard_mode mode) {
-    if (c->checking) { /* takes effect when the check ends */
-        c->mode_before_check = mode;
+    if (c->check.on) { /* takes effect when the check ends */
+        c->check.mode_before = mode;
         return MR_OK;
     }
     if (c->mode == MR_HAZARD_OFF && mode != MR_HAZARD_OFF) {
@@ -67,7 +64,7 @@ mr_status mr_hazard_set_mode(mr_hazard *c, mr_hazard_mode mode) {
         c->apart.mode = mode;
         return MR_OK;
     }
-    if (!c->checking && mode != c->mode) mr_hazard_write_waiting(c);
+    if (!c->check.on && mode != c->mode) mr_hazard_write_waiting(c);
     MR_TRY(set_mode(c, mode));
     tell_turn(c, MR_HAZARD_TURN_MODE, mode);
     return MR_OK;
@@ -78,7 +75,7 @@ mr_hazard_mode mr_hazard_get_mode(const mr_hazard *c) {
 }
 
 mr_status mr_hazard_check_begin(mr_hazard *c) {
-    if (c->checking)
+    if (c->check.on)
         return mr_fail(
             MR_CODE_NOT_PERMITTED,
             "hazard.check: not permitted inside another check; call the function itself");
@@ -86,15 +83,15 @@ mr_status mr_hazard_check_begin(mr_hazard *c) {
     mr_hazard_flush_collected(c); /* found before the check: not its own */
     MR_TRY(mr_hazard_refuse(c));
     MR_TRY(set_mode(c, MR_HAZARD_COLLECT));
-    c->checking = true;
-    c->returned_before_check = c->returned;
-    c->returned = false;
-    c->mode_before_check = before;
-    c->check_first = c->reports.count;
-    c->totals_before_check = c->totals;
+    c->check.on = true;
+    c->check.returned_before = c->check.returned;
+    c->check.returned = false;
+    c->check.mode_before = before;
+    c->check.first = c->reports.listed.count;
+    c->check.totals_before = c->totals;
     c->totals = (mr_hazard_totals){0};
-    c->floor = c->opened = c->machine->next_seq - 1;
-    c->functions_may_be_done = c->functions.count > 0;
+    mr_hazard_order_restart(c);
+    c->order.opened = c->order.floor;
     tell_turn(c, MR_HAZARD_TURN_CHECK_BEGIN, c->mode);
     return MR_OK;
 }
@@ -102,7 +99,7 @@ mr_status mr_hazard_check_begin(mr_hazard *c) {
 /* Hazards inside belong to the check. What reaches beyond its end counts outside, too. */
 static void end_totals(checker *c, mr_hazard_totals *out_inside) {
     mr_hazard_totals inside = mr_hazard_get_totals(c, false);
-    c->totals = c->totals_before_check;
+    c->totals = c->check.totals_before;
     c->totals.checked_apart += inside.operations + inside.checked_apart;
     c->totals.explored += inside.explored;
     c->totals.stressed += inside.stressed;
@@ -117,28 +114,28 @@ static void end_totals(checker *c, mr_hazard_totals *out_inside) {
 }
 
 void mr_hazard_check_end(mr_hazard *c, size_t *out_first, mr_hazard_totals *out_inside) {
-    *out_first = c->check_first;
+    *out_first = c->check.first;
     if (out_inside) *out_inside = (mr_hazard_totals){0};
-    if (!c->checking) return;
+    if (!c->check.on) return;
     mr_hazard_flush_collected(c);
     end_totals(c, out_inside);
-    c->checking = false;
-    c->returned = c->returned_before_check;
-    c->check_first = 0;
-    mr_error_destroy(set_mode(c, c->mode_before_check)); /* to off, or on to on: no failure */
+    c->check.on = false;
+    c->check.returned = c->check.returned_before;
+    c->check.first = 0;
+    mr_error_destroy(set_mode(c, c->check.mode_before)); /* to off, or on to on: no failure */
     tell_turn(c, MR_HAZARD_TURN_CHECK_END, c->mode);
 }
 
 /* What was collected before is reported when anything comes after it: after a check the script goes on. */
 void mr_hazard_returned(mr_hazard *c) {
-    if (!c->checking) mr_hazard_drop_collected(c);
-    c->returned = true;
+    if (!c->check.on) mr_hazard_drop_collected(c);
+    c->check.returned = true;
     tell_turn(c, MR_HAZARD_TURN_RETURNED, c->mode);
 }
 
 static void abandon_check(checker *c) {
     size_t first;
-    if (!c->checking) return;
+    if (!c->check.on) return;
     mr_hazard_check_end(c, &first, NULL);
     mr_hazard_drop_from(c, first);
 }
@@ -157,19 +154,14 @@ mr_status mr_hazard_apart_begin(mr_hazard *c, mr_hazard_apart kind) {
     MR_TRY(mr_hazard_refuse(c));
     c->apart = (stretch){.on = true,
                          .kind = kind,
-                         .mode = c->checking ? c->mode_before_check : c->mode,
-                         .mode_before_check = c->mode_before_check,
-                         .advice = c->advice,
-                         .checking = c->checking,
-                         .returned = c->returned,
-                         .returned_before_check = c->returned_before_check,
-                         .first = c->reports.count,
-                         .check_first = c->check_first,
+                         .mode = c->check.on ? c->check.mode_before : c->mode,
+                         .advice = c->advice.on,
+                         .check = c->check,
+                         .first = c->reports.listed.count,
                          .last_storage = c->machine->next_storage,
-                         .totals = c->totals,
-                         .totals_before_check = c->totals_before_check};
-    c->advice = c->checking = c->returned = false;
-    c->check_first = c->reports.count;
+                         .totals = c->totals};
+    c->advice.on = c->check.on = c->check.returned = false;
+    c->check.first = c->reports.listed.count;
     c->totals = (mr_hazard_totals){0};
     if (kind == MR_HAZARD_EXPLORED) mr_hazard_unset_keep(c);
     if (c->mode != MR_HAZARD_OFF) mr_error_destroy(set_mode(c, MR_HAZARD_COLLECT)); /* on to on */
@@ -201,31 +193,25 @@ void mr_hazard_apart_end(mr_hazard *c) {
     count_apart(c, &inside);
     c->apart.on = false;
     if (c->apart.kind == MR_HAZARD_EXPLORED) mr_hazard_unset_put_back(c, c->apart.last_storage);
-    c->advice = c->apart.advice;
-    c->checking = c->apart.checking;
-    c->returned = c->apart.returned;
-    c->returned_before_check = c->apart.returned_before_check;
-    c->check_first = c->apart.check_first;
-    c->totals_before_check = c->apart.totals_before_check;
-    c->mode_before_check = c->apart.mode_before_check;
-    c->floor = c->machine->next_seq - 1;
-    c->functions_may_be_done = c->functions.count > 0;
+    c->advice.on = c->apart.advice;
+    c->check = c->apart.check;
+    mr_hazard_order_restart(c);
     mr_error_destroy(set_mode(c, c->apart.mode));
     tell_turn(c, MR_HAZARD_TURN_APART_END, c->mode);
 }
 
 mr_status mr_hazard_judge_begin(mr_hazard *c) {
-    if (!c->apart.on || c->checking)
+    if (!c->apart.on || c->check.on)
         return mr_fail(MR_CODE_NOT_PERMITTED, "hazard: only work that stands apart is judged so");
     c->apart.judging = true;
     c->apart.judged_in = c->mode;
-    c->apart.judged_first = c->reports.count;
+    c->apart.judged_first = c->reports.listed.count;
     c->apart.before_judged = c->totals;
     MR_TRY(set_mode(c, MR_HAZARD_COLLECT));
     c->totals = (mr_hazard_totals){0};
-    c->returned = false;
-    c->floor = c->opened = c->machine->next_seq - 1;
-    c->functions_may_be_done = c->functions.count > 0;
+    c->check.returned = false;
+    mr_hazard_order_restart(c);
+    c->order.opened = c->order.floor;
     tell_turn(c, MR_HAZARD_TURN_JUDGE_BEGIN, c->mode);
     return MR_OK;
 }
@@ -238,7 +224,7 @@ void mr_hazard_judge_end(mr_hazard *c, size_t *out_first, mr_hazard_totals *out_
     *out_inside = mr_hazard_get_totals(c, false);
     c->totals.operations += c->apart.before_judged.operations;
     c->totals.checked_apart += c->apart.before_judged.checked_apart;
-    c->returned = false;
+    c->check.returned = false;
     mr_error_destroy(set_mode(c, c->apart.judged_in)); /* to off, or on to on */
     tell_turn(c, MR_HAZARD_TURN_JUDGE_END, c->mode);
 }
@@ -248,8 +234,7 @@ bool mr_hazard_awaits_work(const mr_hazard *c, const mr_device *device) {
 }
 
 void mr_hazard_drained(mr_hazard *c, const mr_device *device) {
-    for (actor *a = c->actors; a; a = a->next)
-        if (a->device == device->index) a->launched = 0;
+    mr_hazard_order_drained(c, device->index);
 }
 
 void mr_hazard_script_failed(mr_hazard *c, const mr_error *status) {
@@ -265,17 +250,7 @@ void mr_hazard_script_failed(mr_hazard *c, const mr_error *status) {
 }
 
 bool mr_hazard_checking(const mr_hazard *c) {
-    return c->checking;
-}
-
-void mr_hazard_set_prompt(mr_hazard *c, const char *prefix) {
-    c->prompt = prefix;
-}
-
-void mr_hazard_set_script(mr_hazard *c, const char *path) {
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    c->script = path;
-    c->folder_size = slash ? (size_t)(slash - path) + 1 : 0;
+    return c->check.on;
 }
 
 /* ---- create, destroy */
@@ -287,19 +262,13 @@ mr_status mr_hazard_create(mr_machine *machine, const mr_hazard_hooks *hooks,
     if (!c) return mr_no_memory("for the hazard checker");
     c->machine = machine;
     c->off_since = machine->next_seq;
-    c->barrier_count = machine->device_count;
-    c->barriers = calloc((size_t)machine->device_count, sizeof *c->barriers);
-    if (!c->barriers) {
+    if (!mr_hazard_order_create(c)) {
         free(c);
         return mr_no_memory("for the hazard checker");
     }
     if (hooks) c->hooks = *hooks;
     c->observer = mr_hazard_observer;
-    mr_slab_init(&c->clocks, sizeof(vclock), 64);
-    mr_slab_init(&c->history_slab, sizeof(history), 128);
-    size_t head = offsetof(entry, view) + offsetof(byte_view, dim);
-    mr_slab_init(&c->small_entries, head + SMALL_ENTRY_DIMS * sizeof(view_dim), 128);
-    mr_slab_init(&c->large_entries, sizeof(entry), 64);
+    mr_hazard_histories_create(c);
     *out_hazard = c;
     return MR_OK;
 }
@@ -310,27 +279,13 @@ void mr_hazard_destroy(mr_hazard *c) {
     mr_error_destroy(mr_hazard_set_mode(c, MR_HAZARD_OFF));
     mr_hazard_clear(c);
     mr_hazard_clear_ignores(c);
-    mr_vec_free(&c->reports);
-    mr_vec_free(&c->held);
-    mr_vec_free(&c->ignores);
-    mr_vec_free(&c->blames);
-    mr_vec_free(&c->found);
-    mr_vec_free(&c->replaced);
-    mr_vec_free(&c->collected);
-    mr_vec_free(&c->free_slots);
-    mr_vec_free(&c->functions);
-    mr_vec_free(&c->unset_events);
-    mr_hazard_withdraw_forget(c);
-    mr_vec_free(&c->touched);
-    mr_vec_free(&c->open_pairs);
-    mr_hazard_before_forget(c);
-    mr_map_free(&c->places);
-    mr_hazard_log_free(c);
+    mr_hazard_reports_destroy(c);
+    mr_hazard_withdraw_destroy(c);
     mr_hazard_advice_forget(c);
-    mr_slab_destroy(&c->clocks);
-    mr_slab_destroy(&c->history_slab);
-    mr_slab_destroy(&c->small_entries);
-    mr_slab_destroy(&c->large_entries);
-    free(c->barriers);
+    mr_hazard_log_free(c);
+    mr_hazard_unset_destroy(c);
+    mr_hazard_functions_destroy(c);
+    mr_hazard_histories_destroy(c);
+    mr_hazard_order_destroy(c);
     free(c);
 }

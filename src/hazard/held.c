@@ -4,14 +4,15 @@
 #include <string.h>
 
 mr_hazard_report *mr_hazard_held(const checker *c, uint64_t number) {
-    for (size_t i = 0; i < c->held.count; i++)
-        if (c->held.items[i].report->number == number) return c->held.items[i].report;
+    for (size_t i = 0; i < c->reports.held.count; i++)
+        if (c->reports.held.items[i].report->number == number)
+            return c->reports.held.items[i].report;
     return NULL;
 }
 
 mr_hazard_report *mr_hazard_held_for(const checker *c, const found_pair *pair) {
-    for (size_t i = 0; i < c->held.count; i++) {
-        mr_hazard_report *r = c->held.items[i].report;
+    for (size_t i = 0; i < c->reports.held.count; i++) {
+        mr_hazard_report *r = c->reports.held.items[i].report;
         if (r->kind > MR_HAZARD_WRITE_AFTER_WRITE) continue;
         for (uint32_t k = 0; k < r->stream_pairs; k++)
             if (r->streams[k].first == pair->first->id && r->streams[k].second == pair->second->id)

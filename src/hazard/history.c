@@ -18,7 +18,7 @@
 history *mr_hazard_history_of(checker *c, mr_storage *storage) {
     history *h = storage->observed;
     if (h) return h;
-    h = mr_slab_alloc(&c->history_slab);
+    h = mr_slab_alloc(&c->histories.slab);
     if (!h) {
         c->out_of_memory = true;
         return NULL;
@@ -27,11 +27,11 @@ history *mr_hazard_history_of(checker *c, mr_storage *storage) {
     h->storage = storage;
     h->entries = h->few;
     h->capacity = sizeof h->few / sizeof *h->few;
-    h->next = c->histories;
+    h->next = c->histories.all;
     if (h->next) h->next->previous = h;
-    c->histories = h;
+    c->histories.all = h;
     storage->observed = h;
-    if (storage->blank && storage->id > c->first_storage) mr_hazard_unset_begin(h);
+    if (storage->blank && storage->id > c->histories.first_storage) mr_hazard_unset_begin(h);
     return h;
 }
 
@@ -41,8 +41,8 @@ static void entry_free(checker *c, entry *e) {
     mr_name_release(e->op_name);
     mr_name_release(e->earlier.op_name);
     mr_name_release(e->tensor_name);
-    mr_slab_free(e->large ? &c->large_entries : &c->small_entries, e);
-    c->entry_count--;
+    mr_slab_free(e->large ? &c->histories.large_entries : &c->histories.small_entries, e);
+    c->histories.entry_count--;
 }
 
 void mr_hazard_history_drop(checker *c, history *h) {
@@ -54,16 +54,16 @@ void mr_hazard_history_drop(checker *c, history *h) {
     if (h->alloc_actor) mr_hazard_actor_release(c, h->alloc_actor);
     free(h->last_name);
     if (h->previous) h->previous->next = h->next;
-    else c->histories = h->next;
+    else c->histories.all = h->next;
     if (h->next) h->next->previous = h->previous;
     h->storage->observed = NULL;
-    mr_slab_free(&c->history_slab, h);
+    mr_slab_free(&c->histories.slab, h);
 }
 
 void mr_hazard_history_drop_all(checker *c) {
     mr_hazard_unset_forget(c);
     mr_hazard_before_forget(c);
-    while (c->histories) mr_hazard_history_drop(c, c->histories);
+    while (c->histories.all) mr_hazard_history_drop(c, c->histories.all);
 }
 
 static bool grow(history *h) {
@@ -88,7 +88,7 @@ static void forget_finished(checker *c, history *h) {
                                   : mr_hazard_all_know(c, e->actor, e->seq);
         if (!known) continue;
         if (pending && mr_hazard_function_needs(c, e, NULL, NULL)) continue;
-        if (c->advice) mr_hazard_advise_needed(c, e->actor, e->seq);
+        if (c->advice.on) mr_hazard_advise_needed(c, e->actor, e->seq);
         mr_hazard_history_remove(c, h, e);
     }
 }
@@ -122,7 +122,7 @@ entry *mr_hazard_history_add(checker *c, history *h, actor *a, const byte_view *
         c->out_of_memory = true;
         return NULL;
     }
-    entry *e = mr_slab_alloc(large ? &c->large_entries : &c->small_entries);
+    entry *e = mr_slab_alloc(large ? &c->histories.large_entries : &c->histories.small_entries);
     if (!e) {
         c->out_of_memory = true;
         return NULL;
@@ -134,7 +134,7 @@ entry *mr_hazard_history_add(checker *c, history *h, actor *a, const byte_view *
     mr_hazard_actor_retain(a);
     e->at = h->count;
     h->entries[h->count++] = e;
-    c->entry_count++;
+    c->histories.entry_count++;
     if (!h->index && h->count > INDEX_FROM) {
         h->index = mr_hazard_index_create(h);
         if (!h->index) c->out_of_memory = true;
@@ -157,7 +157,7 @@ void mr_hazard_history_remove(checker *c, history *h, entry *e) {
 }
 
 void mr_hazard_history_search(checker *c, history *h, const byte_view *view) {
-    c->found.count = 0;
+    c->histories.found.count = 0;
     if (h->index) {
         mr_hazard_index_search(c, h->index, view);
         return;
@@ -165,6 +165,25 @@ void mr_hazard_history_search(checker *c, history *h, const byte_view *view) {
     for (uint32_t i = 0; i < h->count; i++) {
         entry *e = h->entries[i];
         if (e->view.first >= view->end || view->first >= e->view.end) continue;
-        if (!mr_vec_push(&c->found, e)) c->out_of_memory = true;
+        if (!mr_vec_push(&c->histories.found, e)) c->out_of_memory = true;
     }
+}
+
+void mr_hazard_histories_create(checker *c) {
+    size_t head = offsetof(entry, view) + offsetof(byte_view, dim);
+    mr_slab_init(&c->histories.slab, sizeof(history), 128);
+    mr_slab_init(&c->histories.small_entries, head + SMALL_ENTRY_DIMS * sizeof(view_dim), 128);
+    mr_slab_init(&c->histories.large_entries, sizeof(entry), 64);
+}
+
+void mr_hazard_histories_begin(checker *c) {
+    c->histories.first_storage = c->machine->next_storage;
+}
+
+void mr_hazard_histories_destroy(checker *c) {
+    mr_vec_free(&c->histories.found);
+    mr_vec_free(&c->histories.replaced);
+    mr_slab_destroy(&c->histories.slab);
+    mr_slab_destroy(&c->histories.small_entries);
+    mr_slab_destroy(&c->histories.large_entries);
 }

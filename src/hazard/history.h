@@ -2,6 +2,7 @@
 #ifndef MR_HAZARD_HISTORY_H
 #define MR_HAZARD_HISTORY_H
 
+#include "base/slab.h"
 #include "hazard/order.h"
 #include "hazard/view.h"
 
@@ -59,6 +60,16 @@ struct history {
     char *last_name;
 };
 
+typedef struct {
+    history *all; /* linked */
+    mr_slab slab, small_entries, large_entries;
+    size_t entry_count;
+    MR_VEC(entry *) found;
+    MR_VEC(entry *) replaced; /* of those found, by the access at hand */
+    uint64_t stamp;           /* of the last search in an index */
+    uint64_t first_storage;   /* made since it was switched on: those with a greater id */
+} histories_part;
+
 /* Many views of one storage, found by where they lie (index.c). */
 view_index *mr_hazard_index_create(history *h); /* of all its entries; NULL: out of memory */
 void mr_hazard_index_destroy(view_index *index);
@@ -66,11 +77,14 @@ bool mr_hazard_index_add(view_index *index, entry *e);
 void mr_hazard_index_remove(view_index *index, entry *e);
 void mr_hazard_index_search(checker *c, view_index *index, const byte_view *view);
 
+void mr_hazard_histories_create(checker *c);
+void mr_hazard_histories_destroy(checker *c);
+void mr_hazard_histories_begin(checker *c); /* storages that are there may have been written */
 history *mr_hazard_history_of(checker *c,
                               mr_storage *storage); /* made if need be; NULL: no memory */
 void mr_hazard_history_drop(checker *c, history *h);
 void mr_hazard_history_drop_all(checker *c);
-/* Puts the entries whose extent meets `view`'s into c->found. */
+/* Puts the entries whose extent meets `view`'s into c->histories.found. */
 void mr_hazard_history_search(checker *c, history *h, const byte_view *view);
 entry *mr_hazard_history_add(checker *c, history *h, actor *a, const byte_view *view);
 void mr_hazard_history_remove(checker *c, history *h, entry *e);

@@ -14,8 +14,8 @@ static bool place_matches(const ignore_rule *rule, mr_site where) {
 }
 
 bool mr_hazard_ignored(checker *c, const mr_hazard_report *draft, bool only_look) {
-    for (size_t i = 0; i < c->ignores.count; i++) {
-        ignore_rule *rule = &c->ignores.items[i];
+    for (size_t i = 0; i < c->reports.ignores.count; i++) {
+        ignore_rule *rule = &c->reports.ignores.items[i];
         if (rule->kind >= 0 && rule->kind != (int)draft->kind) continue;
         if (rule->tensor && strcmp(rule->tensor->text, draft->tensor) != 0) continue;
         if (rule->file && !place_matches(rule, draft->first.where) &&
@@ -25,13 +25,6 @@ bool mr_hazard_ignored(checker *c, const mr_hazard_report *draft, bool only_look
         return true;
     }
     return false;
-}
-
-bool mr_hazard_is_entry(const checker *c, const char *file) {
-    size_t length = c->prompt ? strlen(c->prompt) : 0;
-    if (!length || strncmp(file, c->prompt, length) != 0) return false;
-    size_t digits = strspn(file + length, "0123456789");
-    return digits && !file[length + digits];
 }
 
 mr_status mr_hazard_ignore(mr_hazard *c, const char *tensor, int kind, const char *where) {
@@ -44,7 +37,7 @@ mr_status mr_hazard_ignore(mr_hazard *c, const char *tensor, int kind, const cha
                        INT_MAX);
     if (tensor) rule.tensor = mr_name_new(tensor, strlen(tensor));
     if (where) rule.file = mr_name_new(where, file_size);
-    if ((!tensor || rule.tensor) && (!where || rule.file) && mr_vec_push(&c->ignores, rule))
+    if ((!tensor || rule.tensor) && (!where || rule.file) && mr_vec_push(&c->reports.ignores, rule))
         return MR_OK;
     mr_name_release(rule.tensor);
     mr_name_release(rule.file);
@@ -52,16 +45,16 @@ mr_status mr_hazard_ignore(mr_hazard *c, const char *tensor, int kind, const cha
 }
 
 void mr_hazard_clear_ignores(mr_hazard *c) {
-    for (size_t i = 0; i < c->ignores.count; i++) {
-        mr_name_release(c->ignores.items[i].tensor);
-        mr_name_release(c->ignores.items[i].file);
+    for (size_t i = 0; i < c->reports.ignores.count; i++) {
+        mr_name_release(c->reports.ignores.items[i].tensor);
+        mr_name_release(c->reports.ignores.items[i].file);
     }
-    c->ignores.count = 0;
+    c->reports.ignores.count = 0;
 }
 
 void mr_hazard_describe_ignores(const mr_hazard *c, mr_buffer *out) {
-    for (size_t i = 0; i < c->ignores.count; i++) {
-        const ignore_rule *rule = &c->ignores.items[i];
+    for (size_t i = 0; i < c->reports.ignores.count; i++) {
+        const ignore_rule *rule = &c->reports.ignores.items[i];
         mr_buffer_printf(out, "ignored %llu:", (unsigned long long)rule->count);
         if (rule->tensor) {
             mr_buffer_puts(out, " tensor=");

@@ -208,10 +208,11 @@ static void gather(checker *c, const entry_list *list, uint64_t from, uint64_t e
                    const byte_view *v) {
     for (size_t i = 0; i < list->count; i++) {
         entry *e = list->items[i];
-        if (e->from >= end || from >= e->from + e->length || e->stamp == c->stamp) continue;
-        e->stamp = c->stamp;
+        if (e->from >= end || from >= e->from + e->length || e->stamp == c->histories.stamp)
+            continue;
+        e->stamp = c->histories.stamp;
         if (e->view.first >= v->end || v->first >= e->view.end) continue;
-        if (!mr_vec_push(&c->found, e)) c->out_of_memory = true;
+        if (!mr_vec_push(&c->histories.found, e)) c->out_of_memory = true;
     }
 }
 
@@ -226,7 +227,7 @@ static void gather_range(checker *c, const layer *l, uint64_t from, uint64_t end
 }
 
 void mr_hazard_index_search(checker *c, view_index *index, const byte_view *v) {
-    c->stamp++;
+    c->histories.stamp++;
     for (int i = 0; i < index->count; i++) {
         const layer *l = &index->layers[i];
         if (!l->count) continue;

@@ -78,8 +78,7 @@ static void put_why(const checker *c, const mr_kernel_finding *finding, mr_hazar
     mr_buffer named = {0}, shown = {0};
     if (finding->storage && !finding->storage->name)
         mr_kernel_describe_storage(finding->storage, described, sizeof described);
-    if (c->folder_size && c->folder_size < sizeof folder)
-        mr_text_format(folder, sizeof folder, "%.*s", (int)c->folder_size, c->script);
+    mr_hazard_folder(c, folder, sizeof folder);
     bool has_name = strchr(draft->tensor, ' ') == NULL;
     snprintf(quoted, sizeof quoted, has_name ? "`%s`" : "%s", draft->tensor);
     put_replaced(&named, finding->why, described, quoted);

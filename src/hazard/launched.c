@@ -43,7 +43,7 @@ static const log_line *end_of(const checker *c, uint64_t back) {
 }
 
 static actor *actor_of(const checker *c, uint32_t stream, actor *otherwise) {
-    for (actor *a = c->actors; a; a = a->next)
+    for (actor *a = c->order.actors; a; a = a->next)
         if (a->id == stream) return a;
     return otherwise;
 }

@@ -20,7 +20,7 @@ void mr_hazard_alloc(checker *c, actor *t, const mr_command *command) {
 static bool free_waits(checker *c, const mr_storage *storage, const actor *t, const entry *e) {
     if (mr_hazard_order_before_free(c, t, e->actor, e->seq)) return true;
     const mr_stream *own = storage->stream;
-    if (t != &c->host_actor && own && own->closed && own->observed &&
+    if (t != &c->order.host_actor && own && own->closed && own->observed &&
         mr_hazard_knew(c, own->observed, e->actor, e->seq)) {
         mr_hazard_advise_active(c, own->observed);
         return true;
@@ -67,7 +67,7 @@ static void free_races(checker *c, history *h, actor *t, const mr_command *comma
  * difference. */
 static bool other_stream_used(const checker *c, const history *h, const actor *t) {
     for (uint32_t i = 0; i < h->count; i++)
-        if (h->entries[i]->actor != t && h->entries[i]->seq > c->floor) return true;
+        if (h->entries[i]->actor != t && h->entries[i]->seq > c->order.floor) return true;
     return false;
 }
 
@@ -75,13 +75,13 @@ void mr_hazard_free_memory(checker *c, actor *t, const mr_command *command, bool
     mr_storage *storage = command->u.storage;
     history *h = mr_hazard_history_of(c, storage);
     if (!h || h->freed) return;
-    bool judged = !(c->returned && mr_hazard_is_collected(command));
+    bool judged = !(c->check.returned && mr_hazard_is_collected(command));
     if (judged && !only_look && mr_hazard_is_collected(command) && other_stream_used(c, h, t))
         mr_claims_add(&c->totals.claims, MR_CLAIM_COLLECTED);
     for (uint32_t i = 0; i < h->count; i++) {
         const entry *e = h->entries[i];
         bool waits = free_waits(c, storage, t, e);
-        if (c->advice && !only_look && waits && e->actor != t)
+        if (c->advice.on && !only_look && waits && e->actor != t)
             mr_hazard_advise_needed(c, e->actor, e->seq);
         if (MR_BROKEN(FREE_CHECKED) || waits || !judged) continue;
         free_races(c, h, t, command, e, only_look);

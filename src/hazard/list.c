@@ -33,10 +33,10 @@ static bool same_place(mr_site a, mr_site b) {
 
 /* Places are looked up among the reports from check_first on: a check has a list of its own. */
 static mr_hazard_report *find(const checker *c, const place_pair *pair) {
-    uint32_t *i = mr_map_find(&c->places, hash_places(pair));
-    for (; i; i = mr_map_again(&c->places, i)) {
-        mr_hazard_report *r = c->reports.items[*i];
-        if (*i >= c->check_first && r->within_lines == pair->within_lines &&
+    uint32_t *i = mr_map_find(&c->reports.places, hash_places(pair));
+    for (; i; i = mr_map_again(&c->reports.places, i)) {
+        mr_hazard_report *r = c->reports.listed.items[*i];
+        if (*i >= c->check.first && r->within_lines == pair->within_lines &&
             r->kind == pair->kind && same_place(r->first.where, pair->first) &&
             same_place(r->second.where, pair->second))
             return r;
@@ -71,64 +71,64 @@ mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool
         mr_hazard_merge(c, known, draft);
         return known;
     }
-    bool is_listed = c->reports.count - c->check_first < MR_HAZARD_MAX_REPORTS &&
-                     mr_vec_reserve_one(&c->reports);
+    bool is_listed = c->reports.listed.count - c->check.first < MR_HAZARD_MAX_REPORTS &&
+                     mr_vec_reserve_one(&c->reports.listed);
     mr_hazard_report *report = is_listed ? malloc(sizeof *report) : NULL;
-    uint32_t *place = report ? mr_map_insert(&c->places, hash_places(&pair)) : NULL;
+    uint32_t *place = report ? mr_map_insert(&c->reports.places, hash_places(&pair)) : NULL;
     if (!place) {
         mr_claims_add(&c->totals.claims, MR_CLAIM_DROPPED);
         free(report);
         return NULL;
     }
     draft->count = 1;
-    draft->number = ++c->numbered;
+    draft->number = ++c->reports.numbered;
     if (!mr_hazard_kind_is_advice(draft->kind)) c->totals.reports++;
     *report = *draft;
-    *place = (uint32_t)c->reports.count;
-    mr_vec_push(&c->reports, report);
+    *place = (uint32_t)c->reports.listed.count;
+    mr_vec_push(&c->reports.listed, report);
     *out_new = true;
     return report;
 }
 
 size_t mr_hazard_report_count(const mr_hazard *c) {
-    return c->reports.count;
+    return c->reports.listed.count;
 }
 
 const mr_hazard_report *mr_hazard_report_at(const mr_hazard *c, size_t i) {
-    return i < c->reports.count ? c->reports.items[i] : NULL;
+    return i < c->reports.listed.count ? c->reports.listed.items[i] : NULL;
 }
 
 /* There is room: the map has held more. */
 static void enter_places(checker *c) {
-    mr_map_clear(&c->places);
-    for (size_t i = 0; i < c->reports.count; i++) {
-        const place_pair pair = pair_of(c->reports.items[i]);
-        *mr_map_insert(&c->places, hash_places(&pair)) = (uint32_t)i;
+    mr_map_clear(&c->reports.places);
+    for (size_t i = 0; i < c->reports.listed.count; i++) {
+        const place_pair pair = pair_of(c->reports.listed.items[i]);
+        *mr_map_insert(&c->reports.places, hash_places(&pair)) = (uint32_t)i;
     }
-    if (c->check_first > c->reports.count) c->check_first = c->reports.count;
+    if (c->check.first > c->reports.listed.count) c->check.first = c->reports.listed.count;
 }
 
 /* Returns its index. */
 static size_t unlist(checker *c, mr_hazard_report *report) {
-    size_t at = c->reports.count;
-    while (at-- && c->reports.items[at] != report) {}
-    for (size_t i = at + 1; i < c->reports.count; i++)
-        c->reports.items[i - 1] = c->reports.items[i];
-    c->reports.count--;
+    size_t at = c->reports.listed.count;
+    while (at-- && c->reports.listed.items[at] != report) {}
+    for (size_t i = at + 1; i < c->reports.listed.count; i++)
+        c->reports.listed.items[i - 1] = c->reports.listed.items[i];
+    c->reports.listed.count--;
     mr_hazard_close_pairs(c, report);
-    for (size_t i = 0; i < sizeof c->recent / sizeof *c->recent; i++) {
-        if (c->recent[i].report == at + 1) c->recent[i].report = 0;
-        else if (c->recent[i].report > at + 1) c->recent[i].report--;
+    for (size_t i = 0; i < sizeof c->reports.recent / sizeof *c->reports.recent; i++) {
+        if (c->reports.recent[i].report == at + 1) c->reports.recent[i].report = 0;
+        else if (c->reports.recent[i].report > at + 1) c->reports.recent[i].report--;
     }
-    if (at < c->check_first) c->check_first--;
+    if (at < c->check.first) c->check.first--;
     enter_places(c);
     return at;
 }
 
 void mr_hazard_report_remove(checker *c, mr_hazard_report *report) {
     size_t at = unlist(c, report);
-    for (size_t i = at; i < c->reports.count; i++) c->reports.items[i]->number--;
-    c->numbered--;
+    for (size_t i = at; i < c->reports.listed.count; i++) c->reports.listed.items[i]->number--;
+    c->reports.numbered--;
     c->totals.reports--;
     c->totals.hazards -= report->count;
     c->totals.follow_ups += report->count;
@@ -137,9 +137,9 @@ void mr_hazard_report_remove(checker *c, mr_hazard_report *report) {
 
 /* Others keep their numbers: they may have been written. */
 void mr_hazard_report_withdraw(checker *c, mr_hazard_report *report) {
-    size_t check_first = c->check_first;
+    size_t check_first = c->check.first;
     bool is_outside = unlist(c, report) < check_first;
-    mr_hazard_totals *totals = is_outside ? &c->totals_before_check : &c->totals;
+    mr_hazard_totals *totals = is_outside ? &c->check.totals_before : &c->totals;
     totals->reports--;
     totals->hazards -= report->count;
     totals->claims.count[MR_CLAIM_WITHDRAWN] += report->count;
@@ -147,11 +147,21 @@ void mr_hazard_report_withdraw(checker *c, mr_hazard_report *report) {
 }
 
 void mr_hazard_drop_from(mr_hazard *c, size_t first) {
-    c->held.count = 0;
-    if (first < c->reports.count) mr_hazard_close_pairs_from(c, c->reports.items[first]->number);
-    while (c->reports.count > first) free(mr_vec_pop(&c->reports));
+    c->reports.held.count = 0;
+    if (first < c->reports.listed.count)
+        mr_hazard_close_pairs_from(c, c->reports.listed.items[first]->number);
+    while (c->reports.listed.count > first) free(mr_vec_pop(&c->reports.listed));
     enter_places(c);
-    c->blames.count = 0; /* what it blamed is no longer shown */
-    memset(c->recent, 0, sizeof c->recent);
-    c->recent_next = 0;
+    c->reports.blames.count = 0; /* what it blamed is no longer shown */
+    memset(c->reports.recent, 0, sizeof c->reports.recent);
+    c->reports.recent_next = 0;
+}
+
+void mr_hazard_reports_destroy(checker *c) {
+    mr_vec_free(&c->reports.listed);
+    mr_map_free(&c->reports.places);
+    mr_vec_free(&c->reports.held);
+    mr_vec_free(&c->reports.collected);
+    mr_vec_free(&c->reports.blames);
+    mr_vec_free(&c->reports.ignores);
 }

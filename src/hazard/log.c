@@ -13,7 +13,7 @@ static void log_event(log_line *line, const mr_command *command) {
 }
 
 void mr_hazard_log_command(checker *c, const mr_command *command) {
-    log_line *line = &c->log[c->logged++ % (MR_HAZARD_LOG + 1)];
+    log_line *line = &c->log.lines[c->log.count++ % (MR_HAZARD_LOG + 1)];
     bool of_host = command->kind == MR_COMMAND_FREE && command->u.at_once;
     const mr_stream *stream = of_host ? NULL : command->stream;
     line->seq = command->seq;
@@ -38,8 +38,8 @@ void mr_hazard_log_command(checker *c, const mr_command *command) {
     line->meeting = command->meeting ? command->seq - command->member : 0;
     line->sources = command->meeting ? command->meeting->members[command->member].from : 0;
     line->member = command->member;
-    line->host = c->host_number;
-    line->world = c->worlds;
+    line->host = c->hosts.number;
+    line->world = c->hosts.worlds;
     line->inside = command->kind == MR_COMMAND_HOST_ACCESS && c->machine->host_function;
     if (line->inside) line->seq = c->machine->host_function->seq;
     if (command->kind == MR_COMMAND_COPY) {
@@ -53,22 +53,34 @@ void mr_hazard_log_command(checker *c, const mr_command *command) {
 }
 
 void mr_hazard_log_take_back(checker *c) {
-    c->logged--;
+    c->log.count--;
+}
+
+bool mr_hazard_log_open(checker *c) {
+    c->log.count = 0;
+    if (!c->log.lines) /* one more, which may be taken back */
+        c->log.lines = calloc(MR_HAZARD_LOG + 1, sizeof *c->log.lines);
+    return c->log.lines != NULL;
 }
 
 void mr_hazard_log_free(checker *c) {
-    for (size_t i = 0; c->log && i <= MR_HAZARD_LOG; i++) {
-        mr_name_release(c->log[i].op_name);
-        mr_name_release(c->log[i].stream_name);
-        mr_name_release(c->log[i].event_name);
+    for (size_t i = 0; c->log.lines && i <= MR_HAZARD_LOG; i++) {
+        mr_name_release(c->log.lines[i].op_name);
+        mr_name_release(c->log.lines[i].stream_name);
+        mr_name_release(c->log.lines[i].event_name);
     }
-    free(c->log);
-    c->log = NULL;
+    free(c->log.lines);
+    c->log.lines = NULL;
+}
+
+uint64_t mr_hazard_log_kept(const checker *c) {
+    return c->log.count < MR_HAZARD_LOG ? c->log.count : MR_HAZARD_LOG;
 }
 
 const log_line *mr_hazard_log_back(const checker *c, uint64_t back) {
-    uint64_t kept = c->logged < MR_HAZARD_LOG ? c->logged : MR_HAZARD_LOG;
-    return back < kept ? &c->log[(c->logged - 1 - back) % (MR_HAZARD_LOG + 1)] : NULL;
+    return back < mr_hazard_log_kept(c)
+               ? &c->log.lines[(c->log.count - 1 - back) % (MR_HAZARD_LOG + 1)]
+               : NULL;
 }
 
 const log_line *mr_hazard_log_find(const checker *c, uint64_t seq) {
@@ -82,7 +94,7 @@ const log_line *mr_hazard_log_find(const checker *c, uint64_t seq) {
 static uint64_t find_operation(const checker *c, const char *file, int where, bool is_whole) {
     const log_line *line;
     uint64_t other = 0;
-    for (uint64_t back = 0; c->log && (line = mr_hazard_log_back(c, back)); back++) {
+    for (uint64_t back = 0; c->log.lines && (line = mr_hazard_log_back(c, back)); back++) {
         if ((where && line->where.line != where) || !line->where.file) continue;
         if (file && is_whole && strcmp(file, line->where.file) != 0) continue;
         if (file && !mr_hazard_file_ends(line->where.file, file)) continue;

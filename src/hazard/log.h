@@ -33,6 +33,11 @@ typedef struct {
     bool inside;    /* an access in a host function: `seq` and place in the order are that one's */
 } log_line;
 
+typedef struct {
+    log_line *lines; /* ring, by order of arrival; kept when the checker is switched off */
+    uint64_t count;  /* of all that have arrived */
+} log_part;
+
 static inline bool mr_hazard_line_is(const log_line *line, uint32_t traits) {
     return (mr_command_kinds[line->kind].traits & traits) != 0;
 }
@@ -44,12 +49,11 @@ static inline bool mr_hazard_line_is_event_wait(const log_line *line) {
     return mr_hazard_line_after(line) == MR_AFTER_RECORD;
 }
 
-/* names.c: `end` is the name of the file, or all of it behind a '/': "race.lua" of "examples/race.lua". */
-bool mr_hazard_file_ends(const char *file, const char *end);
-
+bool mr_hazard_log_open(checker *c); /* empty; false: out of memory */
 void mr_hazard_log_command(checker *c, const mr_command *command);
 void mr_hazard_log_take_back(checker *c); /* the newest: it was refused */
 void mr_hazard_log_free(checker *c);
+uint64_t mr_hazard_log_kept(const checker *c); /* lines */
 const log_line *mr_hazard_log_back(const checker *c,
                                    uint64_t back); /* 0: the newest; NULL: no more */
 const log_line *mr_hazard_log_find(const checker *c, uint64_t seq);

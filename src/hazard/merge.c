@@ -15,12 +15,12 @@ static void let_go(checker *c, const held_report *held) {
 
 void mr_hazard_hold(checker *c, mr_hazard_report *report, bool own) {
     held_report held = {report, own};
-    if (!mr_vec_push(&c->held, held)) let_go(c, &held);
+    if (!mr_vec_push(&c->reports.held, held)) let_go(c, &held);
 }
 
 void mr_hazard_publish_held(checker *c) {
-    for (size_t i = 0; i < c->held.count; i++) let_go(c, &c->held.items[i]);
-    c->held.count = 0;
+    for (size_t i = 0; i < c->reports.held.count; i++) let_go(c, &c->reports.held.items[i]);
+    c->reports.held.count = 0;
 }
 
 /* ---- taking over */
@@ -43,16 +43,16 @@ static void add_tensors(mr_hazard_report *report, const mr_hazard_report *other)
 }
 
 bool mr_hazard_take_over(checker *c, mr_hazard_report *report) {
-    size_t kept = 0, count = c->held.count;
+    size_t kept = 0, count = c->reports.held.count;
     for (size_t i = 0; i < count; i++) {
-        held_report held = c->held.items[i];
+        held_report held = c->reports.held.items[i];
         if (held.own || !orders(report, held.report)) {
-            c->held.items[kept++] = held;
+            c->reports.held.items[kept++] = held;
             continue;
         }
         add_tensors(report, held.report);
         mr_hazard_report_remove(c, held.report);
     }
-    c->held.count = kept;
+    c->reports.held.count = kept;
     return kept < count;
 }

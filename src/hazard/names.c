@@ -30,9 +30,19 @@ const char *mr_hazard_place(mr_site where, char *out, size_t size) {
     return out;
 }
 
+void mr_hazard_set_prompt(mr_hazard *c, const char *prefix) {
+    c->names.prompt = prefix;
+}
+
+void mr_hazard_set_script(mr_hazard *c, const char *path) {
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    c->names.script = path;
+    c->names.folder_size = slash ? (size_t)(slash - path) + 1 : 0;
+}
+
 mr_site mr_hazard_shown(const checker *c, mr_site where) {
-    size_t size = c->folder_size;
-    if (!where.file || !size || strncmp(where.file, c->script, size) != 0) return where;
+    size_t size = c->names.folder_size;
+    if (!where.file || !size || strncmp(where.file, c->names.script, size) != 0) return where;
     if (where.file[size] && !mr_is_interned(&c->machine->files, where.file + size))
         where.file += size;
     return where;
@@ -42,9 +52,15 @@ mr_site mr_hazard_shown_by(const void *hazard, mr_site where) {
     return mr_hazard_shown(hazard, where);
 }
 
+void mr_hazard_folder(const checker *c, char *out, size_t size) {
+    *out = 0;
+    if (c->names.folder_size && c->names.folder_size < size)
+        mr_text_format(out, size, "%.*s", (int)c->names.folder_size, c->names.script);
+}
+
 void mr_hazard_whole_name(const checker *c, const char *shown, mr_buffer *out) {
-    bool is_short = c->folder_size && !mr_is_interned(&c->machine->files, shown);
-    if (is_short) mr_buffer_add(out, c->script, c->folder_size);
+    bool is_short = c->names.folder_size && !mr_is_interned(&c->machine->files, shown);
+    if (is_short) mr_buffer_add(out, c->names.script, c->names.folder_size);
     mr_buffer_puts(out, shown);
 }
 
@@ -52,6 +68,13 @@ bool mr_hazard_file_ends(const char *file, const char *end) {
     size_t have = strlen(file), want = strlen(end);
     if (have < want || strcmp(file + have - want, end) != 0) return false;
     return have == want || file[have - want - 1] == '/';
+}
+
+bool mr_hazard_is_entry(const checker *c, const char *file) {
+    size_t length = c->names.prompt ? strlen(c->names.prompt) : 0;
+    if (!length || strncmp(file, c->names.prompt, length) != 0) return false;
+    size_t digits = strspn(file + length, "0123456789");
+    return digits && !file[length + digits];
 }
 
 bool mr_hazard_place_parse(const char *text, size_t *out_file_size, int *out_line) {
@@ -70,7 +93,7 @@ bool mr_hazard_place_parse(const char *text, size_t *out_file_size, int *out_lin
 void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t size) {
     char name[NAME_SIZE];
     const char *kind = a->kind == MR_STREAM_LEGACY ? "default" : "per-thread";
-    if (a == &c->host_actor) snprintf(out, size, "host");
+    if (a == &c->order.host_actor) snprintf(out, size, "host");
     else if (a->kind != MR_STREAM_USER && c->machine->device_count > 1)
         snprintf(out, size, "%s of device %d", kind, a->device);
     else if (a->kind != MR_STREAM_USER) snprintf(out, size, "%s", kind);
@@ -102,7 +125,7 @@ const char *mr_hazard_event_text(const log_line *line, char *out, size_t size) {
 
 bool mr_hazard_event_code(const checker *c, uint32_t id, const mr_script_spot *spot, char *out,
                           size_t size) {
-    for (const snapshot *s = c->snapshots; s; s = s->next)
+    for (const snapshot *s = c->order.snapshots; s; s = s->next)
         if (s->event->id == id)
             return variable(c, (mr_hazard_object){.event = s->event}, spot, out, size);
     return false;

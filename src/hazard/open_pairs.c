@@ -26,25 +26,26 @@ static void fill_side(open_side *side, uint8_t access, uint64_t seq, const byte_
 bool mr_hazard_open_pair(checker *c, const found_pair *pair, mr_hazard_report *report) {
     open_pair open = {.report = report, .is_new = true, .storage = pair->history->storage->id};
     if (!mr_hazard_may_withdraw(c, pair) || pair->first_merged) return false;
-    if (c->open_pairs.count >= MOST_PAIRS || !pair->first_view || !pair->second_view) return false;
+    if (c->withdrawing.open.count >= MOST_PAIRS || !pair->first_view || !pair->second_view)
+        return false;
     fill_side(&open.first, pair->first_access, pair->first_seq, pair->first_view);
     fill_side(&open.second, pair->second_access, pair->second_seq, pair->second_view);
-    c->may_settle = true;
-    return mr_vec_push(&c->open_pairs, open);
+    c->withdrawing.may_settle = true;
+    return mr_vec_push(&c->withdrawing.open, open);
 }
 
 void mr_hazard_close_pairs(checker *c, const mr_hazard_report *report) {
     size_t kept = 0;
-    for (size_t i = 0; i < c->open_pairs.count; i++)
-        if (c->open_pairs.items[i].report != report)
-            c->open_pairs.items[kept++] = c->open_pairs.items[i];
-    c->open_pairs.count = kept;
+    for (size_t i = 0; i < c->withdrawing.open.count; i++)
+        if (c->withdrawing.open.items[i].report != report)
+            c->withdrawing.open.items[kept++] = c->withdrawing.open.items[i];
+    c->withdrawing.open.count = kept;
 }
 
 void mr_hazard_close_pairs_from(checker *c, uint64_t number) {
     size_t kept = 0;
-    for (size_t i = 0; i < c->open_pairs.count; i++)
-        if (c->open_pairs.items[i].report->number < number)
-            c->open_pairs.items[kept++] = c->open_pairs.items[i];
-    c->open_pairs.count = kept;
+    for (size_t i = 0; i < c->withdrawing.open.count; i++)
+        if (c->withdrawing.open.items[i].report->number < number)
+            c->withdrawing.open.items[kept++] = c->withdrawing.open.items[i];
+    c->withdrawing.open.count = kept;
 }

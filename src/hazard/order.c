@@ -17,19 +17,19 @@
 /* ---- slots */
 
 static bool grow_slots(checker *c) {
-    uint32_t capacity = c->slot_capacity ? c->slot_capacity * 2 : 16;
+    uint32_t capacity = c->order.slot_capacity ? c->order.slot_capacity * 2 : 16;
     if (!mr_hazard_hosts_grow(c, capacity)) return false;
-    c->slot_capacity = capacity;
+    c->order.slot_capacity = capacity;
     return true;
 }
 
 static bool take_slot(checker *c, uint32_t *out_slot) {
-    if (c->free_slots.count) {
-        *out_slot = mr_vec_pop(&c->free_slots);
+    if (c->order.free_slots.count) {
+        *out_slot = mr_vec_pop(&c->order.free_slots);
         return true;
     }
-    if (c->slots == c->slot_capacity && !grow_slots(c)) return false;
-    *out_slot = c->slots++;
+    if (c->order.slots == c->order.slot_capacity && !grow_slots(c)) return false;
+    *out_slot = c->order.slots++;
     return true;
 }
 
@@ -39,17 +39,17 @@ static bool take_slot(checker *c, uint32_t *out_slot) {
 static void give_slot(checker *c, actor *a) {
     if (a->slot_given) return;
     a->slot_given = true;
-    c->zombies--;
-    if (!mr_vec_push(&c->free_slots, a->slot))
+    c->order.zombies--;
+    if (!mr_vec_push(&c->order.free_slots, a->slot))
         a->slot_given = true; /* lost: costs 8 bytes a clock */
 }
 
 static void sweep_zombies(checker *c) {
-    for (actor *a = c->actors; a; a = a->next)
+    for (actor *a = c->order.actors; a; a = a->next)
         if (!a->stream && !a->slot_given &&
             (MR_BROKEN(SLOT_REUSE) || mr_hazard_all_know(c, a, a->last)))
             give_slot(c, a);
-    c->zombies_swept = c->zombies;
+    c->order.zombies_swept = c->order.zombies;
 }
 
 /* ---- the default stream's barrier (R3)
@@ -74,7 +74,8 @@ static bool is_released(const actor *a) {
 
 static actor *actor_new(checker *c, mr_stream *stream) {
     uint32_t slot;
-    if (MR_BROKEN(SLOT_REUSE) || c->zombies >= 32 + 2 * c->zombies_swept) sweep_zombies(c);
+    if (MR_BROKEN(SLOT_REUSE) || c->order.zombies >= 32 + 2 * c->order.zombies_swept)
+        sweep_zombies(c);
     actor *a = calloc(1, sizeof *a);
     if (!a || !take_slot(c, &slot)) {
         free(a);
@@ -89,12 +90,12 @@ static actor *actor_new(checker *c, mr_stream *stream) {
                  .kind = stream->kind,
                  .legacy = stream->kind == MR_STREAM_LEGACY,
                  .name = mr_name_retain(stream->name),
-                 .next = c->actors};
+                 .next = c->order.actors};
     mr_order_lane_init(&a->lane, stream->kind, stream->blocking || MR_BROKEN(NONBLOCKING),
                        MR_GUARANTEED);
     a->grouped = is_gathered(a) || gathers(a) || is_released(a) || releases(a);
-    if (c->actors) c->actors->previous = a;
-    c->actors = a;
+    if (c->order.actors) c->order.actors->previous = a;
+    c->order.actors = a;
     stream->observed = a;
     return a;
 }
@@ -109,25 +110,32 @@ void mr_hazard_actor_retain(actor *a) {
 }
 
 void mr_hazard_actor_release(checker *c, actor *a) {
-    if (--a->refs || a == &c->host_actor) return;
+    if (--a->refs || a == &c->order.host_actor) return;
     give_slot(c, a);
     mr_hazard_clock_release(c, a->clock);
     mr_hazard_clock_release(c, a->released);
     if (a->previous) a->previous->next = a->next;
-    else c->actors = a->next;
+    else c->order.actors = a->next;
     if (a->next) a->next->previous = a->previous;
     mr_name_release(a->name);
     free(a);
+}
+
+void mr_hazard_actor_lose(checker *c, actor *a) {
+    a->stream->observed = NULL;
+    a->stream = NULL;
+    c->order.zombies++;
+    mr_hazard_actor_release(c, a);
 }
 
 /* ---- who knows what */
 
 uint64_t mr_hazard_clock_reach(const checker *c, const vclock *clock, const actor *a) {
     if (!clock || a->device < 0) return 0;
-    const barrier *b = &c->barriers[a->device];
+    const barrier *b = &c->order.barriers[a->device];
     uint64_t own = mr_hazard_clock_get(clock, a->slot);
     uint64_t group = a->grouped ? mr_hazard_clock_get(clock, b->group_slot) : 0;
-    uint64_t all = c->barrier_count > 1 ? mr_hazard_clock_get(clock, b->all_slot) : 0;
+    uint64_t all = c->order.barrier_count > 1 ? mr_hazard_clock_get(clock, b->all_slot) : 0;
     if (group > own) own = group;
     return all > own ? all : own;
 }
@@ -136,30 +144,30 @@ bool mr_hazard_clock_knows(const checker *c, const vclock *clock, const actor *a
     if (!clock) return false;
     if (mr_hazard_clock_get(clock, a->slot) >= seq) return true;
     if (a->device < 0) return false;
-    const barrier *b = &c->barriers[a->device];
+    const barrier *b = &c->order.barriers[a->device];
     return (a->grouped && mr_hazard_clock_get(clock, b->group_slot) >= seq) ||
-           (c->barrier_count > 1 && mr_hazard_clock_get(clock, b->all_slot) >= seq);
+           (c->order.barrier_count > 1 && mr_hazard_clock_get(clock, b->all_slot) >= seq);
 }
 
 static bool knows(const checker *c, const uint64_t *host, const actor *a, uint64_t seq) {
-    if (a->device < 0 || seq <= c->floor || host[a->slot] >= seq) return true;
-    const barrier *b = &c->barriers[a->device];
+    if (a->device < 0 || seq <= c->order.floor || host[a->slot] >= seq) return true;
+    const barrier *b = &c->order.barriers[a->device];
     return host[b->all_slot] >= seq || (a->grouped && host[b->group_slot] >= seq);
 }
 
 bool mr_hazard_host_knows(const checker *c, const actor *a, uint64_t seq) {
-    return knows(c, c->host, a, seq);
+    return knows(c, c->hosts.now, a, seq);
 }
 
 bool mr_hazard_all_know(const checker *c, const actor *a, uint64_t seq) {
-    return knows(c, c->hosts[0], a, seq);
+    return knows(c, c->hosts.of[0], a, seq);
 }
 
 bool mr_hazard_knows_slowly(const checker *c, const actor *t, const actor *a, uint64_t seq) {
     if (mr_hazard_host_knows(c, a, seq)) return true;
-    if (t == &c->host_actor) return false;
+    if (t == &c->order.host_actor) return false;
     if (!gathers(t) && !is_released(t)) return mr_hazard_clock_knows(c, t->clock, a, seq);
-    const barrier *b = &c->barriers[t->device];
+    const barrier *b = &c->order.barriers[t->device];
     bool same_device = a->device == t->device;
     if (gathers(t)) {
         if (same_device && is_gathered(a) && !MR_BROKEN(LEGACY_ACQUIRES)) return true;
@@ -175,7 +183,7 @@ bool mr_hazard_knew(const checker *c, const actor *t, const actor *a, uint64_t s
     if (a == t && mr_order_takes(&t->lane, MR_PLACE_LANE)) return true;
     if (mr_hazard_host_knows(c, a, seq)) return true;
     if (!gathers(t) && !is_released(t)) return mr_hazard_clock_knows(c, t->clock, a, seq);
-    const barrier *b = &c->barriers[t->device];
+    const barrier *b = &c->order.barriers[t->device];
     uint64_t group = gathers(t) ? b->legacy_last : t->legacy_seen;
     if (a->grouped && a->device == t->device && seq <= group) return true;
     return mr_hazard_clock_knows(c, t->clock, a, seq) ||
@@ -184,7 +192,7 @@ bool mr_hazard_knew(const checker *c, const actor *t, const actor *a, uint64_t s
 
 bool mr_hazard_is_ordered(mr_hazard *c, mr_stream *first, uint64_t first_seq, mr_stream *second) {
     const actor *a = first->observed;
-    const actor *t = second ? mr_hazard_actor_of(c, second) : &c->host_actor;
+    const actor *t = second ? mr_hazard_actor_of(c, second) : &c->order.host_actor;
     if (!a || !t) return true; /* it has done nothing */
     return mr_hazard_knows(c, t, a, first_seq < a->last ? first_seq : a->last);
 }
@@ -199,7 +207,7 @@ static void replace(checker *c, vclock **clock, vclock *with) {
 
 /* R60: the first command after a device barrier is ordered after everything before the barrier. */
 static void meet_wall(checker *c, actor *t, uint64_t seq) {
-    barrier *b = &c->barriers[t->device];
+    barrier *b = &c->order.barriers[t->device];
     t->device_barrier_seen = b->device_barrier_seq;
     t->acquired = seq;
     replace(c, &t->clock, b->device_barrier); /* what t had waited for is in it */
@@ -208,7 +216,7 @@ static void meet_wall(checker *c, actor *t, uint64_t seq) {
 
 /* R3: a legacy command carries on what blocking streams had waited for before it. */
 static bool order_submitted(checker *c, actor *t, uint64_t seq) {
-    barrier *b = &c->barriers[t->device];
+    barrier *b = &c->order.barriers[t->device];
     bool meets =
         mr_order_takes(&t->lane, MR_PLACE_WALL) && t->device_barrier_seen != b->device_barrier_seq;
     t->last = seq;
@@ -232,7 +240,7 @@ void mr_hazard_order_alloc(checker *c, actor *t, uint64_t seq) {
     t->last = seq;
     if (MR_BROKEN(ALLOC_IS_BARRIER)) order_submitted(c, t, seq);
     else if (mr_place_in(t->lane.gives[MR_COMMAND_ALLOC], MR_PLACE_RELEASED))
-        mr_hazard_clock_raise(c, &c->barriers[t->device].released, t->slot, seq);
+        mr_hazard_clock_raise(c, &c->order.barriers[t->device].released, t->slot, seq);
 }
 
 void mr_hazard_order_free(checker *c, actor *t, uint64_t seq) {
@@ -241,8 +249,8 @@ void mr_hazard_order_free(checker *c, actor *t, uint64_t seq) {
 }
 
 bool mr_hazard_order_before_free(const checker *c, const actor *t, const actor *a, uint64_t seq) {
-    if (t == &c->host_actor) return mr_hazard_host_knows(c, a, seq);
-    const barrier *b = &c->barriers[t->device];
+    if (t == &c->order.host_actor) return mr_hazard_host_knows(c, a, seq);
+    const barrier *b = &c->order.barriers[t->device];
     return mr_hazard_knows(c, t, a, seq) || (mr_order_takes(&t->lane, MR_PLACE_WALL) &&
                                              t->device_barrier_seen != b->device_barrier_seq &&
                                              mr_hazard_clock_knows(c, b->device_barrier, a, seq));
@@ -257,7 +265,7 @@ static void snapshot_clear(checker *c, snapshot *s) {
 void mr_hazard_snapshot_free(checker *c, snapshot *s) {
     snapshot_clear(c, s);
     if (s->previous) s->previous->next = s->next;
-    else c->snapshots = s->next;
+    else c->order.snapshots = s->next;
     if (s->next) s->next->previous = s->previous;
     s->event->observed = NULL;
     free(s);
@@ -266,9 +274,9 @@ void mr_hazard_snapshot_free(checker *c, snapshot *s) {
 static snapshot *snapshot_new(checker *c, mr_event *event) {
     snapshot *s = calloc(1, sizeof *s);
     if (!s) return NULL;
-    s->next = c->snapshots;
+    s->next = c->order.snapshots;
     if (s->next) s->next->previous = s;
-    c->snapshots = s;
+    c->order.snapshots = s;
     s->event = event;
     event->observed = s;
     return s;
@@ -276,7 +284,7 @@ static snapshot *snapshot_new(checker *c, mr_event *event) {
 
 /* `s`, which is empty, stands for the actor's commands up to `seq` and for what they came after. */
 static void stand_for(checker *c, snapshot *s, actor *t, uint64_t seq) {
-    const barrier *b = &c->barriers[t->device];
+    const barrier *b = &c->order.barriers[t->device];
     s->actor = t;
     s->seq = seq;
     s->clock = s->barrier = NULL;
@@ -321,7 +329,7 @@ void mr_hazard_order_record(checker *c, actor *t, const mr_command *command, boo
 
 /* Everything that s stands for goes into *clock, which belongs to `t` (NULL: to nobody). */
 static void acquire(checker *c, vclock **clock, const actor *t, const snapshot *s) {
-    const barrier *b = &c->barriers[s->actor->device];
+    const barrier *b = &c->order.barriers[s->actor->device];
     bool dominated = MR_BROKEN(WAIT_DOMINATED) || MR_BROKEN(WAIT_FORGETS) || !*clock;
     if (!dominated && t) {
         bool in_group = t->grouped && t->device == s->actor->device && s->group >= t->acquired;
@@ -337,7 +345,7 @@ static void acquire(checker *c, vclock **clock, const actor *t, const snapshot *
     mr_hazard_clock_merge(c, clock, s->barrier);
     uint64_t seq = MR_BROKEN(WAIT_LATEST) ? s->actor->last : s->seq;
     mr_hazard_clock_raise(c, clock, s->actor->slot, seq);
-    if (s->group > c->hosts[0][b->group_slot])
+    if (s->group > c->hosts.of[0][b->group_slot])
         mr_hazard_clock_raise(c, clock, b->group_slot, s->group);
 }
 
@@ -351,7 +359,7 @@ bool mr_hazard_order_wait(checker *c, actor *t, uint64_t seq, const snapshot *s)
         t->acquired = seq;
     }
     if (!is_gathered(t) && !gathers(t)) return true;
-    barrier *b = &c->barriers[t->device];
+    barrier *b = &c->order.barriers[t->device];
     acquire(c, &b->gathered, NULL, s);
     if (releases(t)) order_submitted(c, t, seq); /* `released` is what is gathered now */
     return true;
@@ -360,12 +368,12 @@ bool mr_hazard_order_wait(checker *c, actor *t, uint64_t seq, const snapshot *s)
 /* ---- the host */
 
 static void host_raise(checker *c, uint32_t slot, uint64_t seq) {
-    if (seq > c->host[slot]) c->host[slot] = seq;
+    if (seq > c->hosts.now[slot]) c->hosts.now[slot] = seq;
 }
 
 void mr_hazard_order_stream_sync(checker *c, actor *t, uint64_t seq) {
     if (MR_BROKEN(HOST_SYNC)) return;
-    barrier *b = &c->barriers[t->device];
+    barrier *b = &c->order.barriers[t->device];
     /* Up to its last command: that it covers later work of blocking streams is only seen (R5). */
     if (gathers(t)) {
         uint64_t covered = MR_BROKEN(HOST_SYNC_GROUP) ? seq : b->legacy_last;
@@ -394,20 +402,20 @@ static bool is_first_member(const mr_command *command) {
 void mr_hazard_order_meet(checker *c, actor *t, const mr_command *command) {
     const mr_meeting *meeting = command->meeting;
     if (is_first_member(command)) {
-        free(c->entered);
-        c->entered = calloc(meeting->size, sizeof *c->entered);
-        if (!c->entered) c->out_of_memory = true;
+        free(c->order.entered);
+        c->order.entered = calloc(meeting->size, sizeof *c->order.entered);
+        if (!c->order.entered) c->out_of_memory = true;
     }
-    if (!c->entered) return;
-    stand_for(c, &c->entered[command->member], t, command->seq - 1);
+    if (!c->order.entered) return;
+    stand_for(c, &c->order.entered[command->member], t, command->seq - 1);
     if (mr_command_waits_for_others(command)) return;
     for (uint32_t k = 0; k < meeting->size; k++)
         for (uint64_t from = meeting->members[k].from; from; from &= from - 1)
-            mr_hazard_order_wait(c, c->entered[k].actor, command->seq,
-                                 &c->entered[__builtin_ctzll(from)]);
-    for (uint32_t k = 0; k < meeting->size; k++) snapshot_clear(c, &c->entered[k]);
-    free(c->entered);
-    c->entered = NULL;
+            mr_hazard_order_wait(c, c->order.entered[k].actor, command->seq,
+                                 &c->order.entered[__builtin_ctzll(from)]);
+    for (uint32_t k = 0; k < meeting->size; k++) snapshot_clear(c, &c->order.entered[k]);
+    free(c->order.entered);
+    c->order.entered = NULL;
 }
 
 void mr_hazard_order_event_sync(checker *c, const snapshot *s) {
@@ -415,30 +423,30 @@ void mr_hazard_order_event_sync(checker *c, const snapshot *s) {
     if (MR_BROKEN(EVENT_SYNC) || mr_hazard_host_knows(c, s->actor, seq)) return;
     mr_hazard_clock_to_host(c, s->clock);
     mr_hazard_clock_to_host(c, s->barrier);
-    host_raise(c, c->barriers[s->actor->device].group_slot, s->group);
+    host_raise(c, c->order.barriers[s->actor->device].group_slot, s->group);
     host_raise(c, s->actor->slot, seq);
 }
 
 /* R10: this device only, and what its streams have waited for on others. */
 void mr_hazard_order_device_sync(checker *c, mr_device *device, uint64_t seq) {
     if (c->machine->device_count == 1) {
-        c->floor = seq;
+        c->order.floor = seq;
         return;
     }
     for (int i = 0; i < c->machine->device_count; i++)
         if (i == device->index || MR_BROKEN(DEVICE_SYNC_ALL))
-            host_raise(c, c->barriers[i].all_slot, seq);
+            host_raise(c, c->order.barriers[i].all_slot, seq);
     if (MR_BROKEN(DEVICE_SYNC_CARRIES)) return;
-    for (actor *a = c->actors; a; a = a->next)
+    for (actor *a = c->order.actors; a; a = a->next)
         if (a->device == device->index) mr_hazard_clock_to_host(c, a->clock);
-    mr_hazard_clock_to_host(c, c->barriers[device->index].gathered);
+    mr_hazard_clock_to_host(c, c->order.barriers[device->index].gathered);
 }
 
 /* R60: a synchronous copy between devices comes after all work of its devices and before all later work of theirs. It
  * gathers what every stream knows; the streams learn of it when they are next used. */
 static void gather_device(checker *c, int device, uint64_t seq, vclock **clock) {
-    const barrier *b = &c->barriers[device];
-    for (actor *a = c->actors; a; a = a->next)
+    const barrier *b = &c->order.barriers[device];
+    for (actor *a = c->order.actors; a; a = a->next)
         if (a->device == device) mr_hazard_clock_merge(c, clock, a->clock);
     mr_hazard_clock_merge(c, clock, b->gathered);
     mr_hazard_clock_merge(c, clock, b->device_barrier);
@@ -454,7 +462,7 @@ static void raise_wall(checker *c, const mr_command *command, uint64_t walls) {
     for (uint64_t rest = walls; rest && takes; rest &= rest - 1)
         gather_device(c, __builtin_ctzll(rest), command->seq, &wall);
     for (uint64_t rest = walls; rest && gives; rest &= rest - 1) {
-        barrier *b = &c->barriers[__builtin_ctzll(rest)];
+        barrier *b = &c->order.barriers[__builtin_ctzll(rest)];
         replace(c, &b->device_barrier, wall);
         b->device_barrier_seq = command->seq;
     }
@@ -484,9 +492,9 @@ void mr_hazard_order_save(const checker *c, actor *t, const mr_command *command,
     out_before->barriers = 0;
     mr_hazard_clock_retain(t->clock);
     mr_hazard_clock_retain(t->released);
-    save_barrier(out_before, &c->barriers[t->device]);
+    save_barrier(out_before, &c->order.barriers[t->device]);
     for (uint64_t walls = mr_order_walls(command); walls; walls &= walls - 1)
-        save_barrier(out_before, &c->barriers[__builtin_ctzll(walls)]);
+        save_barrier(out_before, &c->order.barriers[__builtin_ctzll(walls)]);
 }
 
 static void put_back(checker *c, vclock **clock, vclock *was) {
@@ -514,7 +522,7 @@ void mr_hazard_order_restore(checker *c, order_before *before) {
 }
 
 vclock *mr_hazard_order_clock_of(checker *c, actor *t) {
-    barrier *b = &c->barriers[t->device];
+    barrier *b = &c->order.barriers[t->device];
     vclock *clock = mr_hazard_clock_retain(gathers(t) ? b->gathered : t->clock);
     if (!gathers(t) && !is_released(t)) return clock;
     if (is_released(t)) mr_hazard_clock_merge(c, &clock, b->released);
@@ -526,13 +534,14 @@ vclock *mr_hazard_order_clock_of(checker *c, actor *t) {
 
 /* Slot 0 is the host's, two a device stand for groups; streams follow. */
 void mr_hazard_order_open(checker *c) {
-    c->host_actor = (actor){.refs = 1, .device = -1};
+    c->order.host_actor = (actor){.refs = 1, .device = -1};
     if (mr_place_in(mr_order_taken(MR_FACT_BY_HOST, MR_GUARANTEED), MR_PLACE_HOST))
-        c->host_actor.lane.takes[MR_COMMAND_OP] = 1u << MR_PLACE_LANE; /* its calls, in turn */
-    if (!take_slot(c, &c->host_actor.slot)) c->out_of_memory = true;
-    c->floor = c->opened = c->machine->next_seq - 1;
-    for (int i = 0; i < c->barrier_count; i++) {
-        barrier *b = &c->barriers[i];
+        c->order.host_actor.lane.takes[MR_COMMAND_OP] = 1u
+                                                        << MR_PLACE_LANE; /* its calls, in turn */
+    if (!take_slot(c, &c->order.host_actor.slot)) c->out_of_memory = true;
+    c->order.floor = c->order.opened = c->machine->next_seq - 1;
+    for (int i = 0; i < c->order.barrier_count; i++) {
+        barrier *b = &c->order.barriers[i];
         *b = (barrier){0};
         if (!take_slot(c, &b->group_slot) || !take_slot(c, &b->all_slot)) c->out_of_memory = true;
     }
@@ -540,25 +549,44 @@ void mr_hazard_order_open(checker *c) {
 
 void mr_hazard_order_close(checker *c) {
     mr_hazard_functions_drop(c, true);
-    while (c->snapshots) mr_hazard_snapshot_free(c, c->snapshots);
-    for (int i = 0; i < c->barrier_count; i++) {
-        barrier *b = &c->barriers[i];
+    while (c->order.snapshots) mr_hazard_snapshot_free(c, c->order.snapshots);
+    for (int i = 0; i < c->order.barrier_count; i++) {
+        barrier *b = &c->order.barriers[i];
         mr_hazard_clock_release(c, b->gathered);
         mr_hazard_clock_release(c, b->released);
         mr_hazard_clock_release(c, b->device_barrier);
         mr_hazard_past_release(b->watch.before);
         *b = (barrier){0};
     }
-    for (actor *a = c->actors, *next; a; a = next) {
+    for (actor *a = c->order.actors, *next; a; a = next) {
         next = a->next;
-        if (a->stream) {
-            a->stream->observed = NULL;
-            a->stream = NULL;
-            c->zombies++;
-            mr_hazard_actor_release(c, a);
-        }
+        if (a->stream) mr_hazard_actor_lose(c, a);
     }
     mr_hazard_hosts_close(c);
-    c->slots = c->slot_capacity = c->zombies = c->zombies_swept = 0;
-    c->free_slots.count = 0;
+    c->order.slots = c->order.slot_capacity = c->order.zombies = c->order.zombies_swept = 0;
+    c->order.free_slots.count = 0;
+}
+
+void mr_hazard_order_restart(checker *c) {
+    c->order.floor = c->machine->next_seq - 1;
+    mr_hazard_functions_waited(c);
+}
+
+void mr_hazard_order_drained(checker *c, int device) {
+    for (actor *a = c->order.actors; a; a = a->next)
+        if (a->device == device) a->launched = 0;
+}
+
+bool mr_hazard_order_create(checker *c) {
+    c->order.barriers = calloc((size_t)c->machine->device_count, sizeof *c->order.barriers);
+    if (!c->order.barriers) return false;
+    c->order.barrier_count = c->machine->device_count;
+    mr_slab_init(&c->clocks, sizeof(vclock), 64);
+    return true;
+}
+
+void mr_hazard_order_destroy(checker *c) {
+    mr_vec_free(&c->order.free_slots);
+    mr_slab_destroy(&c->clocks);
+    free(c->order.barriers);
 }

@@ -2,6 +2,7 @@
 #ifndef MR_HAZARD_ORDER_H
 #define MR_HAZARD_ORDER_H
 
+#include "base/vec.h"
 #include "hazard/clock.h"
 #include "order/order.h"
 
@@ -70,21 +71,37 @@ typedef struct {
     uint64_t device_barrier_seq;
 } barrier;
 
+/* The streams, and what orders them; what the hosts know is in hosts.h. */
+typedef struct {
+    actor host_actor;
+    actor *actors;       /* all of them, linked */
+    snapshot *snapshots; /* likewise */
+    /* of the members of the meeting that is being submitted: what each came after */
+    snapshot *entered;
+    uint32_t slots, slot_capacity;
+    MR_VEC(uint32_t) free_slots;
+    uint32_t zombies, zombies_swept; /* actors without stream that still hold a slot */
+    uint64_t floor;                  /* everything up to here counts as ordered */
+    uint64_t opened;                 /* what was submitted before the check, up to here */
+    barrier *barriers;               /* by device */
+    int barrier_count;
+} order_part;
+
 actor *mr_hazard_actor_of(checker *c, mr_stream *stream); /* NULL: out of memory */
 void mr_hazard_actor_retain(actor *a);
 void mr_hazard_actor_release(checker *c, actor *a);
+void mr_hazard_actor_lose(checker *c, actor *a); /* its stream is gone, with its reference */
+bool mr_hazard_order_create(checker *c);         /* false: out of memory */
+void mr_hazard_order_destroy(checker *c);
 void mr_hazard_order_open(checker *c);
-void mr_hazard_order_close(checker *c); /* forgets all streams and snapshots */
+void mr_hazard_order_close(checker *c);   /* forgets all streams and snapshots */
+void mr_hazard_order_restart(checker *c); /* all that was submitted is before what comes now */
+void mr_hazard_order_drained(checker *c, int device); /* what launches do there has been told */
 
 bool mr_hazard_host_knows(const checker *c, const actor *a, uint64_t seq);
 bool mr_hazard_all_know(const checker *c, const actor *a, uint64_t seq); /* every host does */
-/* hosts.c. The host that runs: 0, or a rank from 1. What ranks know goes to the outer host when that goes on. */
-void mr_hazard_host_is(checker *c, uint16_t host);
-void mr_hazard_hosts_pass(checker *c, vclock **clock); /* adds what the host knows more than all */
-bool mr_hazard_hosts_grow(checker *c, uint32_t capacity);
-void mr_hazard_hosts_close(checker *c);
 bool mr_hazard_clock_knows(const checker *c, const vclock *clock, const actor *a, uint64_t seq);
-/* Whether a command of `t`, or of the host (`t` is &c->host_actor), comes after `a`'s command seq. */
+/* Whether a command of `t`, or of the host (`t` is &c->order.host_actor), comes after `a`'s command seq. */
 bool mr_hazard_knows_slowly(const checker *c, const actor *t, const actor *a, uint64_t seq);
 
 /* The same for `t`'s last command instead of its next: what waiting for `t` is worth. */

@@ -238,7 +238,7 @@ static const char *at(teller *t, int i, const log_line *line) {
 
 static const char *stream_of(const checker *c, teller *t, uint32_t id) {
     snprintf(t->other, sizeof t->other, "stream #%u", id);
-    for (const actor *a = c->actors; a; a = a->next)
+    for (const actor *a = c->order.actors; a; a = a->next)
         if (a->id == id) mr_hazard_stream_text(c, a, t->other, sizeof t->other);
     return t->other;
 }
@@ -251,7 +251,7 @@ static const char *waiter_of(const teller *t, const log_line *wait) {
 
 static bool tell_events(const checker *c, teller *t, const findings *f, const found_pair *pair) {
     bool writes = pair->first_access & MR_WRITE;
-    bool host = pair->second == &c->host_actor;
+    bool host = pair->second == &c->order.host_actor;
     const char *verb = writes ? "writes" : "reads";
     const log_line *kept = f->kept, *late = f->late;
     if (kept && (kept->bound_stream != pair->first->id || kept->bound > pair->first_seq)) {
@@ -483,14 +483,14 @@ void mr_hazard_explain(const checker *c, const found_pair *pair, mr_hazard_repor
     teller t = {.c = c, .report = report};
     mr_hazard_stream_text(c, pair->first, t.first, sizeof t.first);
     mr_hazard_stream_text(c, pair->second, t.second, sizeof t.second);
-    if (pair->second == &c->host_actor) snprintf(t.second, sizeof t.second, "the host");
-    if (pair->first == &c->host_actor) snprintf(t.first, sizeof t.first, "the host");
+    if (pair->second == &c->order.host_actor) snprintf(t.second, sizeof t.second, "the host");
+    if (pair->first == &c->order.host_actor) snprintf(t.first, sizeof t.first, "the host");
     if (pair->kind >= MR_HAZARD_USE_AFTER_FREE) {
         tell_lifetime(&t, pair);
         return;
     }
     findings f = look(c, pair);
     if (tell_events(c, &t, &f, pair)) return;
-    if (pair->second == &c->host_actor) tell_host(c, &t, &f, pair);
+    if (pair->second == &c->order.host_actor) tell_host(c, &t, &f, pair);
     else tell_streams(c, &t, &f, pair);
 }

@@ -9,11 +9,11 @@
 #include <string.h>
 
 static void remember(checker *c, const found_pair *pair) {
-    unsigned i = c->recent_next++ % (sizeof c->recent / sizeof *c->recent);
-    c->recent[i].report = c->reports.count;
-    c->recent[i].first = pair->first->id;
-    c->recent[i].second = pair->second->id;
-    c->recent[i].first_seq = pair->first_seq;
+    unsigned i = c->reports.recent_next++ % (sizeof c->reports.recent / sizeof *c->reports.recent);
+    c->reports.recent[i] = (recent_pair){.report = c->reports.listed.count,
+                                         .first = pair->first->id,
+                                         .second = pair->second->id,
+                                         .first_seq = pair->first_seq};
 }
 
 /* The command that is being looked at races on one more tensor, and the report is not out yet. */
@@ -51,7 +51,7 @@ static bool is_known(checker *c, const found_pair *pair, mr_hazard_kind kind, bo
                           ? data && is_of_held(c, pair)
                           : has_line && mr_hazard_blame_explains(mr_hazard_blame_of(c, pair),
                                                                  pair->first_seq, pair->second_seq);
-    if (known && c->ignores.count == 0 && (!refuses || held) &&
+    if (known && c->reports.ignores.count == 0 && (!refuses || held) &&
         (is_covered || !mr_hazard_may_add(known, pair))) {
         known->count++;
         count_pair(c, pair, known);
@@ -75,16 +75,16 @@ static mr_hazard_report *copy_of_report(const mr_hazard_report *draft) {
 
 /* Until the script goes on (collected.c). */
 static void keep_collected(checker *c, const mr_hazard_report *draft) {
-    bool fits = c->collected.count < MR_HAZARD_MAX_REPORTS;
+    bool fits = c->reports.collected.count < MR_HAZARD_MAX_REPORTS;
     mr_hazard_report *kept = fits ? copy_of_report(draft) : NULL;
-    if (kept && !mr_vec_push(&c->collected, kept)) free(kept);
+    if (kept && !mr_vec_push(&c->reports.collected, kept)) free(kept);
 }
 
 void mr_hazard_pair_found(checker *c, const found_pair *pair) {
     if (c->watcher.only_tell) return;
     if (pair->advisory && pair->only_look) return;
     if (pair->advisory) mr_claims_add(&c->totals.claims, MR_CLAIM_UNSPECIFIED);
-    if (pair->advisory && !c->advice) return;
+    if (pair->advisory && !c->advice.on) return;
     bool data = pair->kind <= MR_HAZARD_WRITE_AFTER_WRITE && !pair->advisory;
     bool refuses = c->mode == MR_HAZARD_ERROR && !pair->advisory;
     if (is_known(c, pair, pair->advisory ? MR_HAZARD_UNSPECIFIED_SYNCHRONY : pair->kind, data))
@@ -123,12 +123,13 @@ void mr_hazard_publish(checker *c, const mr_hazard_report *report) {
     if (report->waits) return;
     if (c->hooks.write && (c->mode == MR_HAZARD_WARN || (c->mode == MR_HAZARD_ERROR && advice)))
         c->hooks.write(c->hooks.context, report, MR_HAZARD_NEWS_REPORT);
-    if (c->mode != MR_HAZARD_ERROR || mr_hazard_kind_is_advice(report->kind) || c->refusal) return;
+    if (c->mode != MR_HAZARD_ERROR || mr_hazard_kind_is_advice(report->kind) || c->reports.refusal)
+        return;
     mr_buffer text = {0};
     mr_hazard_write_text(report, false, &text);
     while (text.size && text.data[text.size - 1] == '\n') text.data[--text.size] = '\0';
-    c->refusal = mr_fail(MR_CODE_HAZARD, "%s", text.data ? text.data : "hazard");
-    mr_error *error = mr_error_details(c->refusal);
+    c->reports.refusal = mr_fail(MR_CODE_HAZARD, "%s", text.data ? text.data : "hazard");
+    mr_error *error = mr_error_details(c->reports.refusal);
     if (error) {
         error->where = report->second.where;
         mr_text_copy(error->op, sizeof error->op, report->second.op);
@@ -142,17 +143,17 @@ void mr_hazard_publish(checker *c, const mr_hazard_report *report) {
 void mr_hazard_amend(checker *c, const actor *t, const mr_command *command) {
     const snapshot *s = mr_hazard_snapshot_of(command);
     if (!s) return;
-    for (size_t i = 0; i < sizeof c->recent / sizeof *c->recent; i++) {
-        if (!c->recent[i].report || c->recent[i].report > c->reports.count) continue;
-        if (c->recent[i].second != command->stream->id || c->recent[i].first != s->actor->id)
-            continue;
-        if (s->seq < c->recent[i].first_seq) continue;
-        mr_hazard_report *report = c->reports.items[c->recent[i].report - 1];
+    for (size_t i = 0; i < sizeof c->reports.recent / sizeof *c->reports.recent; i++) {
+        recent_pair *recent = &c->reports.recent[i];
+        if (!recent->report || recent->report > c->reports.listed.count) continue;
+        if (recent->second != command->stream->id || recent->first != s->actor->id) continue;
+        if (s->seq < recent->first_seq) continue;
+        mr_hazard_report *report = c->reports.listed.items[recent->report - 1];
         if (s->actor != t && mr_hazard_knows(c, s->actor, t, report->second.seq)) {
-            c->recent[i].report = 0; /* that is over: the wait is for something else */
+            recent->report = 0; /* that is over: the wait is for something else */
             continue;
         }
-        c->recent[i].report = 0;
+        recent->report = 0;
         if (report->reason != MR_HAZARD_BECAUSE_NO_PATH &&
             report->reason != MR_HAZARD_BECAUSE_NONBLOCKING_STREAM)
             continue;

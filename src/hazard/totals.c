@@ -33,14 +33,14 @@ mr_claim mr_hazard_claim(const mr_hazard_totals *t) {
 
 void mr_hazard_clear(mr_hazard *c) {
     if (c->apart.on) { /* what was found before is not forgotten */
-        mr_hazard_drop_from(c, c->check_first);
+        mr_hazard_drop_from(c, c->check.first);
         c->totals = (mr_hazard_totals){0};
         return;
     }
     mr_hazard_totals run = mr_hazard_get_totals(c, true);
     run.claims = c->totals.claims; /* what is pending now may still run */
     mr_claims_merge(&run.claims, &c->before_clear.claims);
-    c->check_first = 0;
+    c->check.first = 0;
     mr_hazard_drop_from(c, 0);
     mr_hazard_advice_clear(c);
     c->before_clear = run;

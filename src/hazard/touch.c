@@ -35,8 +35,8 @@ static bool replaces(uint8_t later, uint8_t earlier) {
  * assumed takes the place of no other, as it may be withdrawn. */
 static bool outdated(const checker *c, const entry *e, uint64_t seq, uint8_t access) {
     if (access & MR_ASSUMED) return false;
-    for (size_t i = 0; i < c->found.count; i++) {
-        const entry *other = c->found.items[i];
+    for (size_t i = 0; i < c->histories.found.count; i++) {
+        const entry *other = c->histories.found.items[i];
         if (!other || other->actor != e->actor || (other->access & MR_ASSUMED)) continue;
         if (e->seq < seq ? other->seq > e->seq && other->seq < seq
                          : other->seq < e->seq && other->seq > seq)
@@ -128,7 +128,7 @@ static void races_with(checker *c, history *h, const touch *t, const byte_view *
 /* Taken once a command, since all its accesses know the same. */
 static vclock *clock_of(checker *c, touch *t) {
     if (t->inside) return t->inside->clock;
-    if (t->actor == &c->host_actor) return NULL;
+    if (t->actor == &c->order.host_actor) return NULL;
     if (!t->clock_taken) t->clock = mr_hazard_order_clock_of(c, t->actor);
     t->clock_taken = true;
     return t->clock;
@@ -184,7 +184,7 @@ static void used_before_alloc(checker *c, history *h, const touch *t) {
 static bool before_alloc(checker *c, const history *h, const touch *t) {
     if (!h->alloc_actor || MR_BROKEN(ALLOC_CHECKED)) return false;
     if (!mr_hazard_knows(c, t->actor, h->alloc_actor, h->alloc_seq)) return true;
-    if (c->advice && !t->only_look && t->actor != h->alloc_actor)
+    if (c->advice.on && !t->only_look && t->actor != h->alloc_actor)
         mr_hazard_advise_needed(c, h->alloc_actor, h->alloc_seq);
     return false;
 }
@@ -233,22 +233,22 @@ static void tell_updated(const checker *c, const history *h, const touch *t, con
     c->watcher.updated(c->watcher.context, &updated);
 }
 
-/* Meets the new access with the entries in c->found. One that it replaces, with the same view, becomes its
+/* Meets the new access with the entries in c->histories.found. One that it replaces, with the same view, becomes its
  * own: the usual case needs no memory. */
 static void check_found(checker *c, history *h, touch *t, const byte_view *view) {
     entry *again = NULL;
     bool races = false, certain = false, pending = mr_hazard_functions_reach(c, h->storage);
     /* What the host does itself comes before everything that it submits later: nothing can race with
      * it from behind, except a host function that was submitted before. */
-    bool leaves_entry = (t->actor != &c->host_actor || pending) && !t->only_look;
-    for (size_t i = 0; i < c->found.count; i++) {
-        entry *e = c->found.items[i];
+    bool leaves_entry = (t->actor != &c->order.host_actor || pending) && !t->only_look;
+    for (size_t i = 0; i < c->histories.found.count; i++) {
+        entry *e = c->histories.found.items[i];
         mr_hazard_kind kind;
         bool conflicts = conflict(e->access, t->access, &kind);
         bool is_ordered = (conflicts || replaces(t->access, e->access)) && ordered(c, t, e);
-        c->found.items[i] = NULL;
+        c->histories.found.items[i] = NULL;
         if (conflicts && !is_ordered && mr_hazard_view_overlap(&e->view, view)) {
-            c->found.items[i] = e;
+            c->histories.found.items[i] = e;
             races = true;
             certain |= !((e->access | t->access) & MR_ASSUMED);
             continue;
@@ -262,7 +262,7 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         if (!t->covered_other && e->actor != t->actor && e->seq < t->seq &&
             !mr_hazard_host_knows(c, e->actor, e->seq))
             t->covered_other = conflicts || writes_there(t, e);
-        bool advise = c->advice && !t->only_look && e->actor != t->actor;
+        bool advise = c->advice.on && !t->only_look && e->actor != t->actor;
         if (advise && conflicts) mr_hazard_advise_needed(c, e->actor, e->seq);
         if (t->only_look || !replaces(t->access, e->access) || e->advisory != t->advisory) continue;
         if (pending && wanted_by_function(c, h, t, e)) continue;
@@ -272,10 +272,10 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         if (pending && is_same) keep_earlier(t, e);
         t->merged |= merges(c, t, e);
         if (is_same) again = e;
-        else if (!mr_vec_push(&c->replaced, e)) c->out_of_memory = true;
+        else if (!mr_vec_push(&c->histories.replaced, e)) c->out_of_memory = true;
     }
-    for (size_t i = 0; i < c->found.count && races; i++) {
-        entry *e = c->found.items[i];
+    for (size_t i = 0; i < c->histories.found.count && races; i++) {
+        entry *e = c->histories.found.items[i];
         mr_hazard_kind kind = MR_HAZARD_READ_AFTER_WRITE;
         if (!e) continue;
         conflict(e->access, t->access, &kind);
@@ -283,14 +283,15 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         /* The work of a stream that is gone can hardly be waited for any more. Once it has been reported
          * against what overwrites it, keeping it would only grow the history of a broken program. */
         if (!e->actor->stream && h->count > CROWDED && replaces(t->access, e->access) &&
-            !t->only_look && !pending && e->actor != &c->host_actor && !(t->access & MR_ASSUMED) &&
-            mr_hazard_view_covers(view, &e->view)) {
-            c->found.items[i] = NULL;
+            !t->only_look && !pending && e->actor != &c->order.host_actor &&
+            !(t->access & MR_ASSUMED) && mr_hazard_view_covers(view, &e->view)) {
+            c->histories.found.items[i] = NULL;
             mr_hazard_history_remove(c, h, e);
         }
     }
     /* Only now: an explanation of a race looks for them. */
-    while (c->replaced.count) mr_hazard_history_remove(c, h, mr_vec_pop(&c->replaced));
+    while (c->histories.replaced.count)
+        mr_hazard_history_remove(c, h, mr_vec_pop(&c->histories.replaced));
     if (!certain && before_alloc(c, h, t)) used_before_alloc(c, h, t);
     if (leaves_entry) note(c, h, t, view, again);
     set_earlier(&t->earlier, (earlier_access){0});
@@ -363,7 +364,7 @@ void mr_hazard_touch_operands(checker *c, const mr_command *command, actor *a, b
 void mr_hazard_read_staged(checker *c, const mr_command *command, actor *a, bool only_look) {
     touch t = {.command = command,
                .tensor = command->operands[1].tensor,
-               .actor = &c->host_actor,
+               .actor = &c->order.host_actor,
                .waited_for = a,
                .seq = command->seq,
                .access = MR_READ,
@@ -377,12 +378,12 @@ void mr_hazard_read_staged(checker *c, const mr_command *command, actor *a, bool
 void mr_hazard_host_access(checker *c, const mr_command *command, bool only_look) {
     const mr_command *function = c->machine->host_function;
     if (!function || MR_BROKEN(HOST_FUNCTION)) {
-        mr_hazard_touch_operands(c, command, &c->host_actor, false, only_look);
+        mr_hazard_touch_operands(c, command, &c->order.host_actor, false, only_look);
         return;
     }
     const host_function *f = mr_hazard_function_of(c, function);
     if (!f) return; /* submitted before the checker was on, or before the check: that is ordered */
-    if (f->seq <= c->opened) return;
+    if (f->seq <= c->order.opened) return;
     touch t = {.command = command,
                .actor = f->actor,
                .seq = f->seq,

@@ -169,7 +169,7 @@ static unset *copy_of(unset *u) {
 }
 
 void mr_hazard_unset_keep(checker *c) {
-    for (history *h = c->histories; h; h = h->next) {
+    for (history *h = c->histories.all; h; h = h->next) {
         mr_hazard_unset_drop_kept(h);
         h->kept = copy_of(h->unset);
         h->is_kept = true;
@@ -177,7 +177,7 @@ void mr_hazard_unset_keep(checker *c) {
 }
 
 void mr_hazard_unset_put_back(checker *c, uint64_t last) {
-    for (history *h = c->histories; h; h = h->next) {
+    for (history *h = c->histories.all; h; h = h->next) {
         bool was_blank = h->storage->blank && h->storage->id <= last;
         if (h->is_kept) {
             unset_destroy(h->unset);
@@ -185,7 +185,7 @@ void mr_hazard_unset_put_back(checker *c, uint64_t last) {
             h->kept = NULL;
             h->is_kept = false;
             rewatch(h);
-        } else if (was_blank && h->storage->id > c->first_storage) {
+        } else if (was_blank && h->storage->id > c->histories.first_storage) {
             mr_hazard_unset_drop(h); /* first met inside */
             mr_hazard_unset_begin(h);
         }
@@ -357,7 +357,7 @@ static void report_read(checker *c, const unset_event *e, const byte_view *view,
     found_pair pair = {.kind = MR_HAZARD_UNINITIALISED_READ,
                        .history = h,
                        .tensor = &e->tensor,
-                       .first = h->alloc_actor ? h->alloc_actor : &c->host_actor,
+                       .first = h->alloc_actor ? h->alloc_actor : &c->order.host_actor,
                        .second = e->actor,
                        .first_seq = h->alloc_seq,
                        .second_seq = e->seq,
@@ -412,16 +412,16 @@ static void event_free(checker *c, unset_event *e) {
 
 /* In the order of submission; those of one command as they come. */
 static void event_defer(checker *c, const unset_event *e) {
-    if (c->unset_events.count >= MOST_DEFERRED) {
+    if (c->unset.events.count >= MOST_DEFERRED) {
         mr_claims_add(&c->totals.claims, MR_CLAIM_FORGOTTEN);
         return;
     }
-    if (!mr_vec_push(&c->unset_events, *e)) {
+    if (!mr_vec_push(&c->unset.events, *e)) {
         c->out_of_memory = true;
         return;
     }
-    unset_event *items = c->unset_events.items;
-    size_t at = c->unset_events.count - 1;
+    unset_event *items = c->unset.events.items;
+    size_t at = c->unset.events.count - 1;
     for (; at > 0 && items[at - 1].seq > e->seq; at--) items[at] = items[at - 1];
     items[at] = *e;
     mr_hazard_actor_retain(e->actor);
@@ -440,7 +440,7 @@ static bool undecided(const history *h, bool copies) {
 }
 
 static void event_happens(checker *c, const unset_event *e) {
-    bool wait = c->functions.count &&
+    bool wait = mr_hazard_functions_pending(c) &&
                 (undecided(e->history, e->from) || (e->from && undecided(e->from, false))) &&
                 mr_hazard_functions_left_before(c, e->seq);
     if (!wait || MR_BROKEN(UNSET_HURRIED)) event_apply(c, e);
@@ -449,21 +449,21 @@ static void event_happens(checker *c, const unset_event *e) {
 
 void mr_hazard_unset_apply_deferred(checker *c) {
     size_t done = 0;
-    while (done < c->unset_events.count &&
-           !mr_hazard_functions_left_before(c, c->unset_events.items[done].seq)) {
-        unset_event e = c->unset_events.items[done++];
+    while (done < c->unset.events.count &&
+           !mr_hazard_functions_left_before(c, c->unset.events.items[done].seq)) {
+        unset_event e = c->unset.events.items[done++];
         event_apply(c, &e);
         event_free(c, &e);
     }
     if (!done) return;
-    c->unset_events.count -= done;
-    memmove(c->unset_events.items, c->unset_events.items + done,
-            c->unset_events.count * sizeof *c->unset_events.items);
+    c->unset.events.count -= done;
+    memmove(c->unset.events.items, c->unset.events.items + done,
+            c->unset.events.count * sizeof *c->unset.events.items);
 }
 
 void mr_hazard_unset_forget(checker *c) {
-    while (c->unset_events.count) {
-        unset_event e = mr_vec_pop(&c->unset_events);
+    while (c->unset.events.count) {
+        unset_event e = mr_vec_pop(&c->unset.events);
         event_free(c, &e);
     }
 }

@@ -39,6 +39,12 @@ typedef struct {
     size_t size;
 } unset_before;
 
+typedef struct {
+    MR_VEC(unset_event) events;  /* by seq */
+    MR_VEC(unset_before) before; /* of launches that have not begun */
+    size_t before_bytes;
+} unset_part;
+
 void mr_hazard_unset_begin(history *h); /* nothing has written it yet */
 void mr_hazard_unset_drop(history *h);
 /* An exploration puts the bytes of earlier memory back: what nothing had written counts as that again. `last`: the last
@@ -50,6 +56,7 @@ void mr_hazard_unset_drop_kept(history *h);
 void mr_hazard_unset_command(checker *c, const mr_command *command, const unset_use *use);
 void mr_hazard_unset_apply_deferred(checker *c); /* a host function has run */
 void mr_hazard_unset_forget(checker *c);         /* what waits for one */
+void mr_hazard_unset_destroy(checker *c);
 
 /* unset_before.c */
 bool mr_hazard_before_wanted(const checker *c, uint64_t seq, const mr_storage *storage);

@@ -165,7 +165,7 @@ static void expand(search *s, uint32_t at) {
 /* By the name that the script gave, by its variable while the stream lives, or by its number. */
 static void put_stream(const checker *c, const log_line *line, mr_buffer *out) {
     char name[NAME_SIZE] = "";
-    for (const actor *a = c->actors; a && !line->stream_name && !name[0]; a = a->next)
+    for (const actor *a = c->order.actors; a && !line->stream_name && !name[0]; a = a->next)
         if (a->id == line->stream) mr_hazard_stream_text(c, a, name, sizeof name);
     if (line->legacy || line->per_thread) {
         mr_buffer_printf(out, "the %s stream", line->legacy ? "default" : "per-thread");
@@ -265,7 +265,7 @@ static bool find(search *s, uint64_t first, uint64_t second, mr_buffer *out) {
 
 /* False: no memory. To be closed in any case. */
 static bool open_search(search *s, const checker *c) {
-    *s = (search){.c = c, .count = c->logged < MR_HAZARD_LOG ? c->logged : MR_HAZARD_LOG};
+    *s = (search){.c = c, .count = mr_hazard_log_kept(c)};
     s->from = calloc(3 * s->count + 1, sizeof *s->from);
     s->queue = calloc(3 * s->count + 1, sizeof *s->queue);
     s->gives = calloc(s->count + 1, sizeof *s->gives);
@@ -293,7 +293,7 @@ bool *mr_hazard_log_before(const checker *c, uint64_t seq) {
 }
 
 bool mr_hazard_why(mr_hazard *c, uint64_t first_seq, uint64_t second_seq, mr_buffer *out) {
-    if (!c->log) {
+    if (!c->log.lines) {
         mr_buffer_puts(
             out,
             "the checker was not on: call mr.hazard.mode(\"collect\") before the operations\n");

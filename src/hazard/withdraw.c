@@ -18,15 +18,15 @@
 /* ---- what launches have touched */
 
 static void forget_first(checker *c) {
-    touched_set *sets = c->touched.items;
-    c->touched_ranges -= sets[0].count;
+    touched_set *sets = c->withdrawing.touched.items;
+    c->withdrawing.ranges -= sets[0].count;
     free(sets[0].ranges);
-    memmove(sets, sets + 1, --c->touched.count * sizeof *sets);
+    memmove(sets, sets + 1, --c->withdrawing.touched.count * sizeof *sets);
 }
 
 static const touched_set *touched_of(const checker *c, uint64_t seq, uint64_t storage) {
-    for (size_t i = c->touched.count; i-- > 0;) {
-        const touched_set *set = &c->touched.items[i];
+    for (size_t i = c->withdrawing.touched.count; i-- > 0;) {
+        const touched_set *set = &c->withdrawing.touched.items[i];
         if (set->seq == seq && (set->storage == storage || !set->storage)) return set;
     }
     return NULL;
@@ -42,13 +42,13 @@ static void keep(checker *c, uint64_t seq, uint64_t storage, const mr_kernel_tou
         memcpy(set.ranges, touched->ranges, count * sizeof *set.ranges);
         set.count = count;
     }
-    if (!mr_vec_push(&c->touched, set)) {
+    if (!mr_vec_push(&c->withdrawing.touched, set)) {
         free(set.ranges);
         return;
     }
-    c->touched_ranges += set.count;
-    while (c->touched.count > MOST_SETS ||
-           (c->touched_ranges > MOST_TOUCHED && c->touched.count > 1))
+    c->withdrawing.ranges += set.count;
+    while (c->withdrawing.touched.count > MOST_SETS ||
+           (c->withdrawing.ranges > MOST_TOUCHED && c->withdrawing.touched.count > 1))
         forget_first(c);
 }
 
@@ -105,7 +105,7 @@ static meeting view_meets(const touched_set *set, const open_side *side, const o
 /* ---- settling */
 
 static void write_waiting(checker *c, mr_hazard_report *report) {
-    if (!report->waits || (c->checking && c->mode == MR_HAZARD_COLLECT)) return; /* later */
+    if (!report->waits || (c->check.on && c->mode == MR_HAZARD_COLLECT)) return; /* later */
     report->waits = false;
     if (c->mode == MR_HAZARD_WARN) mr_hazard_publish(c, report);
 }
@@ -136,7 +136,7 @@ static bool judge(const checker *c, const open_pair *pair, meeting *out_meeting,
 
 /* True: the pair was closed, and others may be. */
 static bool settle_one(checker *c, size_t i) {
-    open_pair *pair = &c->open_pairs.items[i];
+    open_pair *pair = &c->withdrawing.open.items[i];
     mr_hazard_report *report = pair->report;
     meeting found = ABSENT;
     bool is_known;
@@ -145,7 +145,7 @@ static bool settle_one(checker *c, size_t i) {
         make_certain(c, report);
         return true;
     }
-    memmove(pair, pair + 1, (--c->open_pairs.count - i) * sizeof *pair);
+    memmove(pair, pair + 1, (--c->withdrawing.open.count - i) * sizeof *pair);
     if (!is_known || found != ABSENT) write_waiting(c, report); /* it stays assumed */
     else if (++report->absent == report->count) mr_hazard_report_withdraw(c, report);
     return true;
@@ -153,26 +153,26 @@ static bool settle_one(checker *c, size_t i) {
 
 /* Judges the pairs that have not been judged yet and those of the launch `seq`; 0: all. */
 static void settle(checker *c, uint64_t seq) {
-    for (size_t i = 0; i < c->open_pairs.count;) {
-        open_pair *pair = &c->open_pairs.items[i];
-        size_t before = c->open_pairs.count;
+    for (size_t i = 0; i < c->withdrawing.open.count;) {
+        open_pair *pair = &c->withdrawing.open.items[i];
+        size_t before = c->withdrawing.open.count;
         bool is_due = pair->is_new || !seq || pair->first.seq == seq || pair->second.seq == seq;
         pair->is_new = false;
         if (!is_due || !settle_one(c, i)) i++;
-        else if (before - c->open_pairs.count > 1) i = 0; /* others before it are gone, too */
+        else if (before - c->withdrawing.open.count > 1) i = 0; /* others before it are gone, too */
     }
 }
 
 void mr_hazard_settle(checker *c) {
-    uint64_t seq = c->has_missed ? 0 : UINT64_MAX;
-    c->may_settle = c->has_missed = false;
+    uint64_t seq = c->withdrawing.has_missed ? 0 : UINT64_MAX;
+    c->withdrawing.may_settle = c->withdrawing.has_missed = false;
     settle(c, seq);
 }
 
 /* While reports are held, it has to wait. */
 static void settle_launch(checker *c, uint64_t seq) {
-    if (!c->held.count) settle(c, seq);
-    else c->may_settle = c->has_missed = true;
+    if (!c->reports.held.count) settle(c, seq);
+    else c->withdrawing.may_settle = c->withdrawing.has_missed = true;
 }
 
 void mr_hazard_touched(mr_observer *observer, const mr_command *command,
@@ -188,10 +188,17 @@ void mr_hazard_touched_unknown(checker *c, uint64_t seq) {
 }
 
 void mr_hazard_write_waiting(mr_hazard *c) {
-    for (size_t i = 0; i < c->reports.count; i++) write_waiting(c, c->reports.items[i]);
+    for (size_t i = 0; i < c->reports.listed.count; i++)
+        write_waiting(c, c->reports.listed.items[i]);
 }
 
 void mr_hazard_withdraw_forget(checker *c) {
-    while (c->touched.count) forget_first(c);
-    c->open_pairs.count = 0;
+    while (c->withdrawing.touched.count) forget_first(c);
+    c->withdrawing.open.count = 0;
+}
+
+void mr_hazard_withdraw_destroy(checker *c) {
+    mr_hazard_withdraw_forget(c);
+    mr_vec_free(&c->withdrawing.touched);
+    mr_vec_free(&c->withdrawing.open);
 }

@@ -1,8 +1,9 @@
-/* Assumed pairs that wait for the bytes which their launches really touch: the structures of withdraw.c. */
+/* Assumed pairs that wait for the bytes which their launches really touch. */
 #ifndef MR_HAZARD_WITHDRAW_H
 #define MR_HAZARD_WITHDRAW_H
 
-#include "hazard/hazard.h"
+#include "base/vec.h"
+#include "hazard/reports.h"
 #include "hazard/view.h"
 
 /* What one launch has touched of one storage. */
@@ -26,5 +27,31 @@ typedef struct {
     uint64_t storage;
     open_side first, second;
 } open_pair;
+
+typedef struct {
+    MR_VEC(touched_set) touched; /* oldest first */
+    size_t ranges;               /* of all of them */
+    MR_VEC(open_pair) open;
+    bool may_settle; /* there are open pairs that have not been judged */
+    bool has_missed; /* and a launch has told what it touched while reports were held */
+} withdrawing_part;
+
+/* open_pairs.c */
+/* Whether it may turn out that the two touch no byte in common: then the pair must hide nothing. */
+bool mr_hazard_may_withdraw(const checker *c, const found_pair *pair);
+/* The pair has been counted in `report`. False: nothing will be known of it. */
+bool mr_hazard_open_pair(checker *c, const found_pair *pair, mr_hazard_report *report);
+/* The report, or each from that number on, is about to go. */
+void mr_hazard_close_pairs(checker *c, const mr_hazard_report *report);
+void mr_hazard_close_pairs_from(checker *c, uint64_t number);
+/* withdraw.c */
+/* Nobody will tell what this launch touches. */
+void mr_hazard_touched_unknown(checker *c, uint64_t seq);
+void mr_hazard_touched(mr_observer *observer, const mr_command *command,
+                       const mr_kernel_touched *touched);
+/* Judges the open pairs whose launches have run. Nothing may be held. */
+void mr_hazard_settle(checker *c);
+void mr_hazard_withdraw_forget(checker *c); /* what launches touched, and the open pairs */
+void mr_hazard_withdraw_destroy(checker *c);
 
 #endif

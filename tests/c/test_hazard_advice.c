@@ -36,8 +36,8 @@ static void collect(mr_hazard *hazard, const mr_machine *machine) {
     (void)machine;
     advice_count = 0;
     mr_hazard_finish(hazard);
-    for (size_t i = 0; i < hazard->advised.count && advice_count < MOST_ADVICE; i++) {
-        const advice_place *p = &hazard->advised.items[i];
+    for (size_t i = 0; i < hazard->advice.places.count && advice_count < MOST_ADVICE; i++) {
+        const advice_place *p = &hazard->advice.places.items[i];
         /* Streams are numbered from 1 in the order of their variables; a new one goes on behind. */
         int stream = (int)p->producer - 1;
         if (!p->told) continue;

@@ -199,13 +199,13 @@ static void memory_is_bounded_without_any_host_wait(void **unused) {
             streams[gone].id = ++id;
         }
     }
-    assert_true(b.hazard->entry_count <= 8 * STREAMS);
-    assert_true(b.hazard->slots <= 8 * STREAMS);
+    assert_true(b.hazard->histories.entry_count <= 8 * STREAMS);
+    assert_true(b.hazard->order.slots <= 8 * STREAMS);
     assert_true(b.hazard->clocks.live <= 8 * STREAMS);
     assert_true(mr_hazard_report_count(b.hazard) <= 3);
     assert_int_equal(mr_hazard_get_totals(b.hazard, false).claims.count[MR_CLAIM_FORGOTTEN], 0);
-    printf("%u slots, %zu entries, %zu clocks\n", b.hazard->slots, b.hazard->entry_count,
-           b.hazard->clocks.live);
+    printf("%u slots, %zu entries, %zu clocks\n", b.hazard->order.slots,
+           b.hazard->histories.entry_count, b.hazard->clocks.live);
     close_bench(&b);
 }
 
@@ -224,7 +224,7 @@ static void the_host_s_waits_free_what_is_done(void **unused) {
         mr_command sync = {.kind = MR_COMMAND_STREAM_SYNC, .stream = &s};
         send(&b, &sync);
     }
-    assert_true(b.hazard->entry_count < 10000);
+    assert_true(b.hazard->histories.entry_count < 10000);
     close_bench(&b);
 }
 
@@ -258,7 +258,7 @@ static void memory_is_bounded_while_host_functions_are_pending(void **unused) {
                 mr_command sync = {.kind = MR_COMMAND_STREAM_SYNC, .stream = &s[1]};
                 if (n % 100 == 0) send(&b, &sync);
             }
-            assert_true(b.hazard->entry_count <= 100);
+            assert_true(b.hazard->histories.entry_count <= 100);
             assert_int_equal(mr_hazard_report_count(b.hazard), 0);
             assert_int_equal(mr_hazard_get_totals(b.hazard, false).claims.count[MR_CLAIM_FORGOTTEN],
                              0);

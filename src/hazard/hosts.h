@@ -1,0 +1,21 @@
+/* What each host knows: the one that runs the script, and the ranks. */
+#ifndef MR_HAZARD_HOSTS_H
+#define MR_HAZARD_HOSTS_H
+
+#include "hazard/clock.h"
+#include "model/meeting.h"
+
+typedef struct {
+    uint64_t *now;                     /* by slot: what the host that runs knows; one of these */
+    uint64_t *of[1 + MR_MEETING_MOST]; /* the outer host's, and by rank from 1 */
+    uint16_t number;                   /* of the host that runs */
+    uint32_t worlds;                   /* how often the outer host went on after ranks */
+} hosts_part;
+
+/* The host that runs: 0, or a rank from 1. What ranks know goes to the outer host when that goes on. */
+void mr_hazard_host_is(checker *c, uint16_t host);
+void mr_hazard_hosts_pass(checker *c, vclock **clock); /* adds what the host knows more than all */
+bool mr_hazard_hosts_grow(checker *c, uint32_t capacity);
+void mr_hazard_hosts_close(checker *c);
+
+#endif

@@ -1,0 +1,42 @@
+/* Names: what a person calls a stream, an event, memory and a place, and expressions that a script can use. */
+#ifndef MR_HAZARD_NAMES_H
+#define MR_HAZARD_NAMES_H
+
+#include "hazard/log.h"
+#include "hazard/order.h"
+#include "hazard/reports.h"
+
+typedef struct {
+    const char *prompt; /* how names of entries of a prompt begin, or NULL */
+    const char *script; /* the file that is run, or NULL; its folder has that many bytes */
+    size_t folder_size; /* with the '/' */
+} names_part;
+
+#define NAME_SIZE 64
+/* What a person calls it. */
+void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t size);
+/* An expression for it at that place; false: nothing that the script has there leads to it. */
+bool mr_hazard_stream_code(const checker *c, const actor *a, const mr_script_spot *spot, char *out,
+                           size_t size);
+/* The same of an event. */
+const char *mr_hazard_event_text(const log_line *line, char *out, size_t size);
+bool mr_hazard_event_code(const checker *c, uint32_t id, const mr_script_spot *spot, char *out,
+                          size_t size);
+/* "f32[100]": what the second accesses; "" of a free. */
+const char *mr_hazard_signature(const found_pair *pair, char *out, size_t size);
+void mr_hazard_tensor_text(const checker *c, const found_pair *pair, char *out, size_t size);
+bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, const mr_script_spot *spot,
+                           char *out, size_t size);
+/* "race.lua:3"; without the room for it, "...ce.lua:3". What has PLACE_SIZE is always whole. */
+#define PLACE_SIZE (MR_LONGEST_NAME + 16)
+const char *mr_hazard_place(mr_site where, char *out, size_t size);
+/* Whether `end` is the name of the file, or all of it behind a '/': "race.lua" of "examples/race.lua". */
+bool mr_hazard_file_ends(const char *file, const char *end);
+/* The script's, with the '/'; "": it has none, or one that is too long. */
+void mr_hazard_folder(const checker *c, char *out, size_t size);
+/* Whether it is an entry at the prompt: "mr:7", in which 7 is no line. */
+bool mr_hazard_is_entry(const checker *c, const char *file);
+/* What a person calls it: its name, a variable that holds it, or what it is. */
+void mr_hazard_storage_text(const checker *c, const mr_storage *storage, char *out, size_t size);
+
+#endif

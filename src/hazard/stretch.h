@@ -1,0 +1,31 @@
+/* Stretches of work that are judged by themselves: checks, and what stands apart (hazard.c). */
+#ifndef MR_HAZARD_STRETCH_H
+#define MR_HAZARD_STRETCH_H
+
+#include "hazard/hazard.h"
+
+typedef struct {
+    bool on;
+    bool returned, returned_before; /* the code that is judged */
+    mr_hazard_mode mode_before;
+    size_t first; /* report */
+    mr_hazard_totals totals_before;
+} check_part;
+
+/* What a stretch of work that stands apart puts back when it ends. */
+typedef struct {
+    bool on;
+    mr_hazard_apart kind;
+    mr_hazard_mode mode;
+    bool advice;
+    check_part check;
+    size_t first;          /* report */
+    uint64_t last_storage; /* that was there before */
+    mr_hazard_totals totals;
+    bool judging;
+    mr_hazard_mode judged_in; /* mr_hazard_judge_begin: the mode before it, and what there was */
+    size_t judged_first;
+    mr_hazard_totals before_judged;
+} stretch;
+
+#endif
