@@ -1,9 +1,10 @@
 -- Topics of help: what the pages of docs/ and the examples say about a rule ("R13"), an example ("fan_out"), or a word
 -- ("overlap"). The pages are in the binary.
 --
--- The module is a function of the tools that src/bind/help.c hands to it: embedded(name), a text or nil, and names(),
--- of all that is in the binary. It returns page(topic, width), the text to print or nil; known(), names that have a
--- page; and same_name(name), a line about a page that has the name of something else.
+-- The module is a function of the tools that src/bind/topics.c hands to it: embedded(name), a text or nil; names(),
+-- of all that is in the binary; and wrap (src/bind/wrap.h). It returns page(topic, width), the text to print or nil;
+-- known(), names that have a page; same_name(name), a line about a page that has the name of something else; and
+-- uses(), how often the examples have each name.
 -- In which topics are looked for.
 local PAGES = { "semantics", "hazards", "prompt", "stepping", "kernels", "graphs", "tensors", "autograd", "nn", "waits",
   "timelines", "explorer", "design" }
@@ -13,24 +14,20 @@ local MOST_PASSAGES = 4
 
 -- ---------------------------------------------------------------- text of a page as text of a terminal
 
+local break_words -- tools.wrap
+
 local function plain(text)
   return (text:gsub("%*%*(.-)%*%*", "%1"):gsub("%[([^%]]+)%]%([^%)]+%)", "%1"))
 end
 
-local function wrap(text, width, first, rest, out)
-  local line = first
-  for word in text:gmatch("%S+") do
-    local length = utf8.len(line) or #line
-    if length + 1 + (utf8.len(word) or #word) > width and line ~= first and line ~= rest then
-      out[#out + 1] = line
-      line = rest
-    end
-    line = line .. ((line == first or line == rest) and "" or " ") .. word
-  end
-  out[#out + 1] = line
-end
-
 local function length_of(text) return utf8.len(text) or #text end
+
+-- Adds the lines of a paragraph behind `first`; `rest` blanks stand in front of the further lines.
+local function wrap(text, width, first, rest, out)
+  local blanks = length_of(first)
+  local lines = break_words(text:gsub("%s+", " "):match("^ ?(.-) ?$"), width, blanks, rest)
+  for line in (first .. lines:sub(blanks + 1)):gmatch("[^\n]*") do out[#out + 1] = line end
+end
 
 -- The cells of "| a | b |"; a bar behind a backslash is text.
 local function cells_of(row)
@@ -74,7 +71,7 @@ local function add_row(row, widths, out)
   local columns, height = {}, 1
   for k, cell in ipairs(row) do
     columns[k] = {}
-    wrap(cell, widths[k], "", "", columns[k])
+    wrap(cell, widths[k], "", 0, columns[k])
     height = math.max(height, #columns[k])
   end
   for i = 1, height do
@@ -87,13 +84,29 @@ local function add_row(row, widths, out)
   end
 end
 
+-- Where there is no room for the columns, each row is a paragraph.
+local function add_paragraphs(rows, width, out)
+  for i, row in ipairs(rows) do
+    wrap(row[1], width, "", 4, out)
+    for k = 2, #row do
+      if row[k] ~= "" then wrap(row[k], width, "    ", 4, out) end
+    end
+    if i < #rows then out[#out + 1] = "" end
+  end
+end
+
 -- The rows of a table of Markdown, with a line below its head.
 local function add_table(source, width, out)
   local rows, has_head = {}, false
   for _, line in ipairs(source) do
     if line:find("^|[%s:|-]+|%s*$") then has_head = #rows == 1 else rows[#rows + 1] = cells_of(line) end
   end
-  local widths = column_widths(rows, width)
+  local widths, total = column_widths(rows, width), -2
+  for _, one in ipairs(widths) do total = total + one + 2 end
+  if total > width then
+    if has_head then table.remove(rows, 1) end
+    return add_paragraphs(rows, width, out)
+  end
   for i, row in ipairs(rows) do
     add_row(row, widths, out)
     if i == 1 and has_head then
@@ -126,11 +139,11 @@ local function laid_out(text, width)
       out[#out + 1] = line:find("^#") and line:gsub("^#+%s*", "") or is_code and "    " .. line or line
     elseif item then
       flush()
-      paragraph = { text = line:sub(#item + 1), first = item, rest = (" "):rep(#item) }
+      paragraph = { text = line:sub(#item + 1), first = item, rest = #item }
     elseif paragraph then
       paragraph.text = paragraph.text .. " " .. line
     else
-      paragraph = { text = line, first = "", rest = "" }
+      paragraph = { text = line, first = "", rest = 0 }
     end
   end
   flush()
@@ -161,6 +174,7 @@ end
 
 return function(tools)
   local topics = {}
+  break_words = tools.wrap
 
   local function first_sentence(name)
     for line in tools.embedded("examples/" .. name .. ".lua"):gmatch("%-%-%s*(.-)\n") do
@@ -183,7 +197,7 @@ return function(tools)
     for _, name in ipairs(names) do longest = math.max(longest, #name) end
     out[1] = 'The examples; help("fan_out") shows the text of one.'
     for _, name in ipairs(names) do
-      wrap(first_sentence(name), width, "  " .. name .. (" "):rep(longest + 2 - #name), (" "):rep(longest + 4), out)
+      wrap(first_sentence(name), width, "  " .. name .. (" "):rep(longest + 2 - #name), longest + 4, out)
     end
     return table.concat(out, "\n") .. "\n"
   end
@@ -277,6 +291,17 @@ return function(tools)
       if tools.embedded("docs/" .. page .. ".md") then names[#names + 1] = page end
     end
     return names
+  end
+
+  -- name = how often it stands in the examples; a name of a method has no object in front of it.
+  function topics.uses()
+    local counts = {}
+    for _, name in ipairs(example_names()) do
+      for word in tools.embedded("examples/" .. name .. ".lua"):gmatch("[%a_][%w_]*") do
+        counts[word] = (counts[word] or 0) + 1
+      end
+    end
+    return counts
   end
 
   return topics

@@ -85,13 +85,16 @@ static const char *setting(const char *name) {
     return value && *value ? value : NULL;
 }
 
-/* The variables in the order in which the C library looks at them; the program never calls setlocale. */
-bool mr_output_has_colour(FILE *file) {
-    const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    if (!isatty(fileno(file)) || (none && *none)) return false;
-    return terminal && *terminal && strcmp(terminal, "dumb") != 0;
+bool mr_output_has_codes(FILE *file) {
+    const char *terminal = setting("TERM");
+    return isatty(fileno(file)) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
+bool mr_output_has_colour(FILE *file) {
+    return mr_output_has_codes(file) && !setting("NO_COLOR");
+}
+
+/* The variables in the order in which the C library looks at them; the program never calls setlocale. */
 bool mr_output_is_ascii(void) {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
     if (setting("MILLRACE_ASCII")) return true;

@@ -24,7 +24,9 @@ void mr_output_write_message(FILE *file, const char *text, size_t size);
  * locale's variables name no UTF-8. */
 bool mr_output_is_ascii(void);
 
-/* Whether colours belong there: it is a terminal, NO_COLOR is not set, and TERM names one that can show them. */
+/* Whether escape codes belong there: it is a terminal, and TERM names one that knows them. */
+bool mr_output_has_codes(FILE *file);
+/* Whether colours do: the same, unless NO_COLOR is set. */
 bool mr_output_has_colour(FILE *file);
 
 typedef enum {

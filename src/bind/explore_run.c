@@ -5,7 +5,6 @@
  * called protected, and its error is raised again once the search has returned. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/number.h"
 #include "base/output.h"
@@ -220,7 +219,7 @@ static mr_explore_subject subject_of(caller_state *s) {
     mr_explore_keeper **keeper = lua_touserdata(s->L, 2);
     s->keeper = *keeper;
     s->machine = mr_set_context(s->L);
-    s->shows = isatty(STDERR_FILENO);
+    s->shows = mr_output_has_codes(stderr); /* each line replaces the one before */
     return (mr_explore_subject){.context = s,
                                 .machine = s->machine,
                                 .begin = begin_function,

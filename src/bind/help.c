@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/output.h"
 #include "bind/foreign.h"
@@ -14,6 +12,7 @@
 #include "bind/nearest.h"
 #include "bind/open.h"
 #include "bind/topics.h"
+#include "bind/wrap.h"
 #include "hazard/hazard.h"
 
 /* --- visiting all entries ------------------------------------------------- */
@@ -163,48 +162,24 @@ typedef struct {
     const char *name;  /* NULL: all of the owner */
     const char *table; /* "mr.memory" for "memory", should nothing have that name; or NULL */
     int found, width;
-    luaL_Buffer *page;
+    mr_buffer *page;
     const mr_class *part; /* of the entry that was shown last, in a listing */
     const mr_op *op;      /* the same */
     mr_nearest nearest;
 } search;
 
 int mr_help_width(void) {
-    struct winsize window;
     const char *columns = getenv("COLUMNS");
-    long width = columns ? strtol(columns, NULL, 10) : 0;
-    if (width <= 0 && isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0)
-        width = window.ws_col;
+    long width = mr_wrap_width(stdout);
+    if (!width && columns) width = strtol(columns, NULL, 10);
     if (width <= 0) width = 100;
     return width < 40 ? 40 : width > 1000 ? 1000 : (int)width;
 }
 
-static void add_spaces(luaL_Buffer *page, int count) {
-    while (count-- > 0) luaL_addchar(page, ' ');
-}
-
 /* Words in lines; the first is indented by `first`, the others by `rest`. */
 static void add_wrapped(const search *s, const char *text, int first, int rest) {
-    int column = first;
-    bool at_start = true;
-    add_spaces(s->page, first);
-    while (*text) {
-        size_t word = strcspn(text, " ");
-        if (!at_start && column + 1 + (int)word > s->width) {
-            luaL_addchar(s->page, '\n');
-            add_spaces(s->page, rest);
-            column = rest;
-        } else if (!at_start) {
-            luaL_addchar(s->page, ' ');
-            column++;
-        }
-        luaL_addlstring(s->page, text, word);
-        at_start = false;
-        column += (int)word;
-        text += word;
-        while (*text == ' ') text++;
-    }
-    luaL_addchar(s->page, '\n');
+    mr_wrap_words(s->page, text, strlen(text), s->width, first, rest);
+    mr_buffer_add(s->page, "\n", 1);
 }
 
 /* The usage line of one form of an operation, made from that of the method "x:add(y [, {out=}]) ->
@@ -272,7 +247,7 @@ static void show_whole(const search *s, const entry *e) {
 static void list_entry(search *s, const entry *e) {
     char line[256];
     if (s->found == 1 || e->class != s->part) {
-        if (s->found > 1) luaL_addchar(s->page, '\n');
+        if (s->found > 1) mr_buffer_add(s->page, "\n", 1);
         add_wrapped(s,
                     e->class ? e->class->text
                              : "Operations. The in-place form, if there is one, has the same name "
@@ -456,10 +431,11 @@ MR_FUNCTION(
     "a "
     "word (\"overlap\"). Without an argument, it prints the first steps. The line length is the "
     "width of the terminal, or the value of COLUMNS.") {
-    luaL_Buffer page;
     search s = {.width = mr_help_width()};
     if (lua_isnoneornil(L, 1)) {
-        lua_pushstring(L, overview);
+        s.page = mr_push_buffer(L);
+        mr_wrap_lines(s.page, overview, sizeof overview - 1, s.width);
+        mr_buffer_to_text(L);
         return write_page(L);
     }
     lua_settop(L, 1);
@@ -473,8 +449,7 @@ MR_FUNCTION(
         if (!s.owner) return mr_misuse(L, "help: there is no help about %s", mr_type_text(L, 1));
     }
     mr_nearest_begin(&s.nearest, s.name ? s.name : "");
-    luaL_buffinit(L, &page);
-    s.page = &page;
+    s.page = mr_push_buffer(L);
     bool is_word = lua_type(L, 1) == LUA_TSTRING && show_word(&s, lua_tostring(L, 1));
     visit_all(L, show_entry, &s);
     if (!s.found && s.table) {
@@ -482,7 +457,7 @@ MR_FUNCTION(
         s.name = NULL;
         visit_all(L, show_entry, &s);
     }
-    luaL_pushresult(&page);
+    mr_buffer_to_text(L);
     if (!s.found && !is_word && !mr_topics_push_page(L, 1, mr_help_width()))
         return not_found(L, &s);
     if (s.found) mr_topics_add_same_name(L, 1);

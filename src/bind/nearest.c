@@ -45,13 +45,30 @@ static bool begins_alike(const char *wanted, const char *known) {
     return wanted[0] && wanted[0] == known[1] && wanted[1] == known[0];
 }
 
-/* Ties go to the name that sorts first, so that the answer does not hang on the order of offering. */
+static char last_of(const char *name) {
+    size_t length = strlen(name);
+    return length ? name[length - 1] : '\0';
+}
+
+/* `add_` works in place and `add` does not; ReLU is a module and `relu` a function. */
+static bool is_other_kind(const char *wanted, const char *known) {
+    bool is_other_form = (last_of(wanted) == '_') != (last_of(known) == '_');
+    return is_other_form || !isupper((unsigned char)*wanted) != !isupper((unsigned char)*known);
+}
+
+/* Ties go to a name of the same kind, and then to the one that sorts first, so that the answer does not hang on the
+ * order of offering. */
 void mr_nearest_offer(mr_nearest *nearest, const char *known) {
     if (!begins_alike(nearest->wanted, known)) return;
     int d = distance(nearest->wanted, known);
+    bool is_other = is_other_kind(nearest->wanted, known);
     if (d >= LONGEST || d > nearest->distance) return;
-    if (d == nearest->distance && strcmp(known, nearest->best) >= 0) return;
+    if (d == nearest->distance) {
+        if (is_other > nearest->is_other) return;
+        if (is_other == nearest->is_other && strcmp(known, nearest->best) >= 0) return;
+    }
     nearest->distance = d;
+    nearest->is_other = is_other;
     snprintf(nearest->best, sizeof nearest->best, "%s", known);
 }
 

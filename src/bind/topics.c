@@ -5,6 +5,7 @@
 
 #include "base/embedded.h"
 #include "bind/bind.h"
+#include "bind/wrap.h"
 #include "hazard/hazard.h"
 
 static const char topics_module; /* its address is a registry key */
@@ -30,7 +31,7 @@ static int embedded_names(lua_State *L) {
 /* Pushes what the module gives. */
 static void push_topics(lua_State *L) {
     static const luaL_Reg tools[] = {
-        {"embedded", embedded}, {"names", embedded_names}, {NULL, NULL}};
+        {"embedded", embedded}, {"names", embedded_names}, {"wrap", mr_wrap_call}, {NULL, NULL}};
     mr_push_embedded(L, &topics_module, "millrace.topics", tools);
 }
 
@@ -44,6 +45,13 @@ void mr_topics_push_known(lua_State *L) {
         lua_pushstring(L, word.word);
         lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
     }
+}
+
+void mr_topics_push_uses(lua_State *L) {
+    push_topics(L);
+    lua_getfield(L, -1, "uses");
+    lua_remove(L, -2);
+    lua_call(L, 0, 1);
 }
 
 bool mr_topics_push_page(lua_State *L, int topic, int width) {

@@ -8,6 +8,9 @@
 /* Pushes a list of the names that have a page. */
 void mr_topics_push_known(lua_State *L);
 
+/* Pushes a table: how often the examples have each name. */
+void mr_topics_push_uses(lua_State *L);
+
 /* Pushes the text about the topic at that index, in lines of that width; false, and nothing: there is none, or it is no
  * text. */
 bool mr_topics_push_page(lua_State *L, int topic, int width);

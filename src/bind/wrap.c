@@ -1,69 +1,132 @@
-/* Wrapping: see wrap.h. Colours (escape sequences) and all but the first byte of a character take no room. */
+/* Wrapping: see wrap.h. */
 #include "bind/wrap.h"
 
+#include <lauxlib.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
+#include "base/columns.h"
 #include "base/output.h"
+#include "bind/bind.h"
 
-#define INDENT "    "
+enum { LEAST_WIDTH = 20, INDENT = 4, TAB = 8 };
 
-/* 0: it is no terminal, or one that does not say. */
-static size_t width_of(FILE *file) {
+int mr_wrap_width(FILE *file) {
     struct winsize window;
     if (!isatty(fileno(file))) return 0;
-    if (ioctl(fileno(file), TIOCGWINSZ, &window) != 0 || window.ws_col < 20) return 0;
+    if (ioctl(fileno(file), TIOCGWINSZ, &window) != 0 || window.ws_col < LEAST_WIDTH) return 0;
     return window.ws_col;
 }
 
-/* Up to the next blank or end of line; *out_columns is what it takes. */
-static size_t word_length(const char *text, size_t size, size_t *out_columns) {
-    bool in_escape = false;
-    size_t at = 0;
-    *out_columns = 0;
-    for (; at < size && text[at] != ' ' && text[at] != '\n'; at++) {
-        if (text[at] == '\033') in_escape = true;
-        else if (in_escape) in_escape = text[at] != 'm';
-        else if (((unsigned char)text[at] & 0xc0) != 0x80) ++*out_columns;
-    }
-    return at;
+static void add_blanks(mr_buffer *out, size_t count) {
+    while (count--) mr_buffer_add(out, " ", 1);
 }
 
-static void wrap(mr_buffer *out, const char *text, size_t size, size_t width) {
-    size_t column = 0;
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
+/* The blanks at the beginning of the text, and the column behind them. */
+static size_t blanks_of(const char *text, size_t size, size_t *column) {
+    size_t count = 0;
+    for (; count < size && is_blank(text[count]); count++)
+        *column = text[count] == '\t' ? (*column / TAB + 1) * TAB : *column + 1;
+    return count;
+}
+
+static size_t word_of(const char *text, size_t size) {
+    size_t count = 0;
+    while (count < size && !is_blank(text[count])) count++;
+    return count;
+}
+
+/* Adds words behind `column`; the first is never broken away from what is in front of it. */
+static void add_words(mr_buffer *out, const char *text, size_t size, size_t width, size_t column,
+                      size_t rest) {
+    bool is_behind_word = false;
     for (size_t at = 0; at < size;) {
-        size_t blanks = 0, columns;
-        while (at + blanks < size && text[at + blanks] == ' ') blanks++;
-        size_t length = word_length(text + at + blanks, size - at - blanks, &columns);
-        bool is_behind_word = column > strlen(INDENT);
-        if (is_behind_word && columns && column + blanks + columns > width) {
-            mr_buffer_puts(out, "\n" INDENT);
-            column = strlen(INDENT);
+        size_t after = column, blanks = blanks_of(text + at, size - at, &after);
+        size_t length = word_of(text + at + blanks, size - at - blanks);
+        size_t columns = mr_columns_of(text + at + blanks, length);
+        if (is_behind_word && columns && after + columns > width) {
+            mr_buffer_add(out, "\n", 1);
+            add_blanks(out, rest);
+            column = rest;
         } else {
             mr_buffer_add(out, text + at, blanks);
-            column += blanks;
+            column = after;
         }
-        at += blanks;
-        mr_buffer_add(out, text + at, length);
+        mr_buffer_add(out, text + at + blanks, length);
         column += columns;
+        at += blanks + length;
+        is_behind_word |= columns > 0;
+    }
+}
+
+void mr_wrap_words(mr_buffer *out, const char *text, size_t size, int width, int first, int rest) {
+    add_blanks(out, (size_t)first);
+    add_words(out, text, size, (size_t)width, (size_t)first, (size_t)rest);
+}
+
+/* Where the lines begin that continue this one, and in *out_columns what it takes. */
+static size_t continuation_of(const char *text, size_t size, size_t width, size_t *out_columns) {
+    size_t column = 0, at = blanks_of(text, size, &column),
+           rest = column > INDENT ? column : INDENT;
+    bool has_columns = false;
+    while (at < size) {
+        size_t length = word_of(text + at, size - at);
+        size_t end = column + mr_columns_of(text + at, length);
         at += length;
-        if (at == size || text[at] != '\n') continue;
-        mr_buffer_add(out, "\n", 1);
-        column = 0;
-        at++;
+        column = end;
+        at += blanks_of(text + at, size - at, &column);
+        if (at == size || column < end + 2 || column > width / 2) continue;
+        rest = column;
+        has_columns = true;
+    }
+    *out_columns = column;
+    return has_columns || rest <= width / 2 ? rest : INDENT;
+}
+
+void mr_wrap_lines(mr_buffer *out, const char *text, size_t size, int width) {
+    for (size_t at = 0; at < size;) {
+        const char *end = memchr(text + at, '\n', size - at);
+        size_t length = end ? (size_t)(end - text) - at : size - at, columns;
+        size_t rest = continuation_of(text + at, length, (size_t)width, &columns);
+        if (columns <= (size_t)width) mr_buffer_add(out, text + at, length);
+        else add_words(out, text + at, length, (size_t)width, 0, rest);
+        if (end) mr_buffer_add(out, "\n", 1);
+        at += length + (end ? 1 : 0);
     }
 }
 
 void mr_write_wrapped(FILE *file, const char *text, size_t size) {
-    size_t width = width_of(file);
+    int width = mr_wrap_width(file);
     mr_buffer out = {0};
-    if (width) wrap(&out, text, size, width);
+    if (width) mr_wrap_lines(&out, text, size, width);
     bool is_wrapped = width && !out.failed && out.data;
     if (is_wrapped) mr_output_write(file, out.data, out.size);
     else mr_output_write(file, text, size);
     mr_buffer_free(&out);
+}
+
+int mr_wrap_call(lua_State *L) {
+    size_t size;
+    const char *text = luaL_checklstring(L, 1, &size);
+    int width = (int)luaL_checkinteger(L, 2);
+    int first = (int)luaL_optinteger(L, 3, 0), rest = (int)luaL_optinteger(L, 4, 0);
+    mr_buffer *out = mr_push_buffer(L);
+    mr_wrap_words(out, text, size, width, first, rest);
+    mr_buffer_to_text(L);
+    return 1;
+}
+
+int mr_wrap_lines_call(lua_State *L) {
+    size_t size;
+    const char *text = luaL_checklstring(L, 1, &size);
+    int width = (int)luaL_checkinteger(L, 2);
+    mr_wrap_lines(mr_push_buffer(L), text, size, width);
+    mr_buffer_to_text(L);
+    return 1;
 }

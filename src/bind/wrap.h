@@ -1,11 +1,30 @@
-/* Text for a terminal: lines that end between words. */
+/* Text for a terminal: lines that end between words. All of the program's own texts are wrapped here. A word that is
+ * too long for a line is left to the terminal. Colours take no room. */
 #ifndef MR_BIND_WRAP_H
 #define MR_BIND_WRAP_H
 
+#include <lua.h>
 #include <stdio.h>
 
-/* Writes the text. On a terminal, a line that is wider than that goes on in the next one, indented by four blanks; a
- * word that is too long for a line is left to the terminal. */
+#include "base/buffer.h"
+
+/* Columns of the terminal that this is; 0: it is none, or does not say. */
+int mr_wrap_width(FILE *file);
+
+/* Adds a paragraph, without an end of line behind it: `first` blanks, and as many words as fit into `width` columns;
+ * further lines begin with `rest` blanks. The blanks between two words stay as they are. */
+void mr_wrap_words(mr_buffer *out, const char *text, size_t size, int width, int first, int rest);
+
+/* Adds the text. A line that is too wide goes on in the next one: below its last column of text, if it has columns (two
+ * blanks or more in front of each), otherwise indented by its own indent, at least by four blanks. */
+void mr_wrap_lines(mr_buffer *out, const char *text, size_t size, int width);
+
+/* Writes the text; on a terminal, with such lines. */
 void mr_write_wrapped(FILE *file, const char *text, size_t size);
+
+/* Functions for Lua: wrap(text, width [, first, rest]) -> the lines of a paragraph as one text;
+ * wrap_lines(text, width) -> text. */
+int mr_wrap_call(lua_State *L);
+int mr_wrap_lines_call(lua_State *L);
 
 #endif

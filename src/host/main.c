@@ -394,10 +394,10 @@ static void run_prompt(lua_State *L, const mr_options *options) {
     snprintf(
         banner, sizeof banner,
         "millrace " MR_VERSION ", " LUA_RELEASE
-        ", %d x %s. help() shows the first steps, Ctrl-D quits.%s",
+        ", %d x %s. help() shows the first steps, Ctrl-D quits.\n%s",
         machine->device_count, device->properties.name,
         machine->backend->simulator
-            ? "\nIts time stands still while you type: pending work goes on when you wait for it."
+            ? "Its time stands still while you type: pending work goes on when you wait for it.\n"
             : "");
     const mr_repl_host host = {.banner = banner,
                                .is_sandboxed = options->sandbox,

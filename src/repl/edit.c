@@ -215,6 +215,7 @@ void mr_edit_open(const mr_line_hooks *wanted) {
     rl_readline_name = "millrace";
     rl_catch_signals = 0;
     rl_catch_sigwinch = 0;
+    rl_change_environment = 0; /* COLUMNS is what the user has set */
 #if RL_READLINE_VERSION >= 0x0802
     rl_deprep_term_function = leave_terminal;
 #endif
@@ -267,6 +268,7 @@ mr_line_status mr_edit_read(const char *prompt, mr_buffer *out_line) {
     sigaddset(&waited_for, SIGHUP);
     sigaddset(&waited_for, SIGWINCH);
     sigprocmask(SIG_BLOCK, &waited_for, &outside);
+    rl_reset_screen_size(); /* it may have changed while an entry ran */
     rl_callback_handler_install(prompt, on_line);
     while (!is_accepted) {
         if (has_bytes() || wait_for_input()) {

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/output.h"
+
 #define NO_SUCH_PROGRAM 127 /* what the shell says then */
 
 static size_t count_lines(const char *text, size_t size) {
@@ -17,10 +19,14 @@ static size_t count_lines(const char *text, size_t size) {
     return lines;
 }
 
-static bool fits_on_screen(const char *text, size_t size) {
+int mr_pager_rows(void) {
     struct winsize window;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || !window.ws_row) return true;
-    return count_lines(text, size) < window.ws_row;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 ? window.ws_row : 0;
+}
+
+static bool fits_on_screen(const char *text, size_t size) {
+    int rows = mr_pager_rows();
+    return !rows || count_lines(text, size) < (size_t)rows;
 }
 
 /* Ctrl-C is the pager's, and one that is left before the end of the text is no failure. */
@@ -40,9 +46,8 @@ static int run(const char *command, const char *text, size_t size) {
 }
 
 bool mr_pager_show(const char *text, size_t size) {
-    const char *command = getenv("PAGER"), *terminal = getenv("TERM");
-    bool is_dumb = !terminal || strcmp(terminal, "dumb") == 0;
-    if (is_dumb || fits_on_screen(text, size)) return false;
+    const char *command = getenv("PAGER");
+    if (!mr_output_has_codes(stdout) || fits_on_screen(text, size)) return false;
     return run(command && *command ? command : "less -R 2>/dev/null", text, size) !=
            NO_SUCH_PROGRAM;
 }

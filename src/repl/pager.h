@@ -9,4 +9,6 @@
  * screen, or there is no such program; nothing was shown. */
 bool mr_pager_show(const char *text, size_t size);
 
+int mr_pager_rows(void); /* of the terminal; 0: it does not say */
+
 #endif

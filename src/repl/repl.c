@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/output.h"
+#include "bind/wrap.h"
 #include "repl/entry.h"
 #include "repl/line.h"
 #include "repl/nesting.h"
@@ -59,10 +60,14 @@ static bool call_session(prompt *p, const char *name, int argument_count, int re
     mr_repl_end end = p->host->call(L, argument_count, result_count, message);
     if (end == MR_REPL_DONE) return true;
     fflush(stdout);
-    if (message->data) {
-        mr_buffer_puts(message, "\n");
-        mr_output_write_message(stderr, message->data, message->size);
-    }
+    if (!message->data) return false;
+    mr_buffer text = {0};
+    mr_buffer_puts(message, "\n");
+    int width = mr_wrap_width(stderr);
+    if (width) mr_wrap_lines(&text, message->data, message->size, width);
+    const mr_buffer *shown = text.data && !text.failed ? &text : message;
+    mr_output_write_message(stderr, shown->data, shown->size);
+    mr_buffer_free(&text);
     return false;
 }
 
@@ -224,7 +229,7 @@ void mr_repl_run(lua_State *L, const mr_repl_host *host) {
                                  .is_incomplete = may_continue,
                                  .complete = complete,
                                  .list = list};
-    puts(host->banner);
+    mr_write_wrapped(stdout, host->banner, strlen(host->banner));
     mr_line_open(&hooks);
     call_session(&p, "open", 0, 0);
     for (bool leaves = false; !leaves && (read = read_entry(&p)) != MR_LINE_END;) {

@@ -31,8 +31,8 @@ typedef enum { MR_REPL_DONE, MR_REPL_FAILED, MR_REPL_STOPPED } mr_repl_end;
 
 /* What the prompt needs from the host program. */
 typedef struct {
-    const char *banner;
-    bool is_sandboxed; /* no files */
+    const char *banner; /* whole lines */
+    bool is_sandboxed;  /* no files */
     /* lua_pcall for code of the user; may be nested. Unless it is DONE, nothing is left on the stack, and the message
      * has been added; STOPPED: by Ctrl-C. */
     mr_repl_end (*call)(lua_State *L, int argument_count, int result_count, mr_buffer *out_message);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/columns.h"
 #include "base/embedded.h"
 #include "base/output.h"
 #include "bind/bind.h"
@@ -17,6 +18,7 @@
 #include "bind/nearest.h"
 #include "bind/source.h"
 #include "bind/topics.h"
+#include "bind/wrap.h"
 #include "model/backend.h"
 #include "model/simulator.h"
 #include "repl/line.h"
@@ -188,11 +190,11 @@ static int set_locals(lua_State *L) {
 
 /* --- output -------------------------------------------------------------------------------------------- */
 
-/* write(text) */
+/* write(text): a terminal shows whole words */
 static int write_out(lua_State *L) {
     size_t size;
     const char *text = luaL_checklstring(L, 1, &size);
-    mr_output_write(stdout, text, size);
+    mr_write_wrapped(stdout, text, size);
     mr_output_flush(stdout);
     return 0;
 }
@@ -221,7 +223,7 @@ static int complain(lua_State *L) {
     const char *text = luaL_checklstring(L, 1, &size);
     if (!size) return 0;
     mr_output_flush(stdout);
-    mr_output_write(stderr, text, size);
+    mr_write_wrapped(stderr, text, size);
     mr_output_write(stderr, "\n", 1);
     return 0;
 }
@@ -297,13 +299,42 @@ static int set_pager(lua_State *L) {
 
 /* page(text): through $PAGER, if it is longer than the terminal */
 static int page(lua_State *L) {
+    bool may_page = mr_line_is_at_terminal() && !host_of(L)->is_sandboxed;
+    int columns = mr_wrap_width(stdout);
     size_t size;
     const char *text = luaL_checklstring(L, 1, &size);
-    bool may_page = mr_line_is_at_terminal() && !host_of(L)->is_sandboxed;
+    lua_settop(L, 1);
+    if (columns) {
+        mr_wrap_lines(mr_push_buffer(L), text, size, columns);
+        mr_buffer_to_text(L);
+        text = lua_tolstring(L, 2, &size);
+    }
     if (may_page && mr_pager_show(text, size)) return 0;
     mr_output_write(stdout, text, size);
     mr_output_flush(stdout);
     return 0;
+}
+
+/* rows() -> of the terminal; nil: there is none */
+static int rows(lua_State *L) {
+    int count = mr_line_is_at_terminal() ? mr_pager_rows() : 0;
+    if (count) lua_pushinteger(L, count);
+    else lua_pushnil(L);
+    return 1;
+}
+
+/* columns(text) -> how many it takes */
+static int columns_of(lua_State *L) {
+    size_t size;
+    const char *text = luaL_checklstring(L, 1, &size);
+    lua_pushinteger(L, (lua_Integer)mr_columns_of(text, size));
+    return 1;
+}
+
+/* uses() -> name = how often the examples have it */
+static int uses(lua_State *L) {
+    mr_topics_push_uses(L);
+    return 1;
 }
 
 /* with_prefix(table, prefix) -> a table of the raw fields whose names begin so. There may be many that do not. */
@@ -417,6 +448,11 @@ static const luaL_Reg plain[] = {{"load", load},
                                  {"prefill", prefill},
                                  {"is_terminal", is_terminal},
                                  {"width", width},
+                                 {"rows", rows},
+                                 {"columns", columns_of},
+                                 {"wrap", mr_wrap_call},
+                                 {"wrap_lines", mr_wrap_lines_call},
+                                 {"uses", uses},
                                  {"usage", usage},
                                  {"style", style},
                                  {"clock", host_clock},

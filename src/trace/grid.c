@@ -1,11 +1,13 @@
 /* Cells of a terminal: see grid.h. */
 #include "trace/grid.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/columns.h"
+
 #define FIRST_ROWS 16
+#define LONGEST    4 /* bytes of a character; a NUL is part of none */
 
 void mr_grid_open(mr_grid *grid, int width, bool ascii, bool color) {
     *grid = (mr_grid){.width = width, .ascii = ascii, .color = color};
@@ -68,39 +70,19 @@ void mr_grid_put(mr_grid *grid, int row, int column, const char *glyph, const ch
 
 /* ---- text */
 
-/* Length of the character at `text`, which is valid UTF-8; sets how many columns it takes. */
-static int next_character(const char *text, int *out_columns) {
-    static const uint32_t wide[][2] = {
-        {0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},   {0xac00, 0xd7a3},
-        {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},   {0xffe0, 0xffe6},
-        {0x1f300, 0x1f64f}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd},
-    };
-    static const uint32_t narrow[][2] = {
-        {0x300, 0x36f}, {0x200b, 0x200f}, {0x202a, 0x202e}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}};
-    unsigned char first = (unsigned char)*text;
-    int length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    uint32_t code = length == 1 ? first : first & (0x7fu >> length);
-    for (int i = 1; i < length; i++) code = code << 6 | ((unsigned char)text[i] & 0x3f);
-    *out_columns = 1;
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
-        if (code >= wide[i][0] && code <= wide[i][1]) *out_columns = 2;
-    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
-        if (code >= narrow[i][0] && code <= narrow[i][1]) *out_columns = 0;
-    return length;
-}
-
 int mr_grid_text_width(const mr_grid *grid, const char *text) {
     int width = 0, columns;
     for (; *text; width += grid->ascii && columns ? 1 : columns)
-        text += next_character(text, &columns);
+        text += mr_columns_next(text, LONGEST, &columns);
     return width;
 }
 
 int mr_grid_text(mr_grid *grid, int row, int column, int end, const char *text, mr_style style) {
     while (*text) {
-        int columns, length = next_character(text, &columns);
+        int columns;
+        size_t length = mr_columns_next(text, LONGEST, &columns);
         char glyph[5] = "";
-        memcpy(glyph, text, (size_t)length);
+        memcpy(glyph, text, length);
         text += length;
         if (!columns) continue; /* combines with others, or turns the direction of the line */
         if (grid->ascii) columns = 1;

@@ -79,7 +79,7 @@ end
 TestLooking = {}
 
 function TestLooking.test_queues()
-  local out = answer(PROGRAM .. ":s p 3\n:q\n:run\n:q\n")
+  local out = answer(PROGRAM .. ":s p 3\n:qu\n:run\n:queues\n")
   lu.assertStrContains(out, "stream `p`: 2 pending\n  ▶ fill_ 3/15    mr:4:1  can go on\n  · record_event  mr:5:1\n")
   lu.assertStrContains(out, "  · wait_event    mr:5:1  waits for event `done`, recorded on stream `p` at mr:5:1 (#7)\n")
   lu.assertStrContains(out, "\nnothing is pending; the device is at ")
@@ -90,14 +90,14 @@ function TestLooking.test_lines_fit()
   local long = "s" .. ("tream"):rep(12)
   local program = PROGRAM .. ("e = mr.stream{name = %q}\ne:run(function() mr.op{name = %q, reads = {x}, ms = 1} end)\n")
     :format(long, ("op"):rep(30))
-  for _, width in ipairs{ 20, 60, 61, 80, 133 } do
+  for _, width in ipairs{ 20, 45, 60, 80, 133 } do
     for _, locale in ipairs{ "LC_ALL=C", "LC_ALL=C.UTF-8" } do
-      local out = answer(program .. "MARK = 1\nprint('begin')\n:q\n:who\n:hazards\n:help\n", VIRTUAL,
+      local out = answer(program .. "MARK = 1\nprint('begin')\n:qu\n:who\n:hazards\n:help\n", VIRTUAL,
         ("%s COLUMNS=%d"):format(locale, width))
       out = out:match("begin\n(.*)$")
       for line in out:gmatch("[^\n]+") do
         local columns = utf8.len(line)
-        if columns > math.max(60, width) then
+        if columns > math.max(40, width) then
           lu.fail(("%d columns in %d: %s"):format(columns, width, line))
         end
       end
@@ -149,7 +149,7 @@ function TestLooking.test_time()
   local out = answer("x = mr.zeros(4000)\n:time x:sum():item()\n:time error('no')\n:time\n", "--device virtual")
   lu.assertStrMatches(out, "0%.0\nhost: [%d%.]+ ms in the call %(virtual%), .*\nall done: [%d%.]+ ms after it began.*")
   lu.assertStrContains(out, ": no\n")
-  out = answer("x = mr.zeros(4000)\n:time x:fill_(2)\n:q")
+  out = answer("x = mr.zeros(4000)\n:time x:fill_(2)\n:qu")
   lu.assertStrContains(out, "not measured, since under the chooser manual")
   lu.assertStrContains(out, "fill_")
 end

@@ -14,30 +14,42 @@ local PARTS = { "stepping", "looking", "replaying" }
 
 -- ---------------------------------------------------------------- the registry
 
--- name: in full; short: a name that needs no more; usage: what follows the name; text: one sentence; run(words, rest):
+-- name: in full; short, also (a list): other names; usage: what follows the name; text: one sentence; run(words, rest):
 -- returns lines to write, or nil and a message; is_noted: it changes the device (or a function of the
--- words that says so); complete(words) -> list: of the last word.
+-- words that says so); is_paged: its lines may fill several screens; complete(words) -> list: of the last word.
 local function add(command)
   commands.list[#commands.list + 1] = command
   commands.by_name[command.name] = command
   if command.short then commands.by_name[command.short] = command end
+  for _, name in ipairs(command.also or {}) do commands.by_name[name] = command end
 end
 commands.add = add
+
+-- The names that a person may begin or mistype.
+local function long_names()
+  local names = {}
+  for _, command in ipairs(commands.list) do
+    names[#names + 1] = command.name
+    for _, name in ipairs(command.also or {}) do names[#names + 1] = name end
+  end
+  return names
+end
 
 -- The command of a word; nil and why not.
 function commands.find(word)
   if commands.by_name[word] then return commands.by_name[word] end
-  local found = {}
-  for _, command in ipairs(commands.list) do
-    if command.name:sub(1, #word) == word then found[#found + 1] = command end
+  local found, seen = {}, {}
+  for _, name in ipairs(long_names()) do
+    local command = commands.by_name[name]
+    if name:sub(1, #word) == word and not seen[command] then
+      seen[command] = true
+      found[#found + 1] = ":" .. command.name
+    end
   end
-  if #found == 1 then return found[1] end
-  local names = {}
-  for i, command in ipairs(found) do names[i] = ":" .. command.name end
-  if #found > 1 then return nil, (":%s could be %s"):format(word, table.concat(names, ", ")) end
-  for i, command in ipairs(commands.list) do names[i] = command.name end
-  local meant = tools.nearest(word, names)
-  local question = meant and (": did you mean :%s?"):format(meant) or ";"
+  if #found == 1 then return commands.by_name[found[1]:sub(2)] end
+  if #found > 1 then return nil, (":%s could be %s"):format(word, table.concat(found, ", ")) end
+  local meant = tools.nearest(word, long_names())
+  local question = meant and (": did you mean :%s?"):format(commands.by_name[meant].name) or ";"
   return nil, ("there is no command :%s%s :help lists all commands"):format(word, question)
 end
 
@@ -54,17 +66,15 @@ function commands.note(line)
   commands.noted[#commands.noted + 1] = { after = #session.entries, line = line }
 end
 
--- What is too wide for the terminal goes on in the next line.
-local function write_lines(lines)
-  local draw = tools.require("draw")
-  local style, out = draw.style(), {}
-  for _, line in ipairs(lines) do
-    local fits = draw.width(line) <= style.width or line:find("\27", 1, true)
-    for _, one in ipairs(fits and { line } or draw.wrap(line, style.width, "    ")) do
-      out[#out + 1] = fits and one or draw.cut(style, one, style.width)
-    end
+-- What is too wide goes on in the next line; a word that is too long for a line is cut.
+local function write_lines(lines, is_paged)
+  local draw, out = tools.require("draw"), {}
+  local style = draw.style()
+  for line in tools.wrap_lines(table.concat(lines, "\n"), style.width):gmatch("[^\n]*") do
+    out[#out + 1] = line:find("\27", 1, true) and line or draw.cut(style, line, style.width)
   end
-  tools.write(table.concat(out, "\n") .. "\n")
+  local text = table.concat(out, "\n") .. "\n"
+  if is_paged then tools.page(text) else tools.write(text) end
 end
 
 local function carry_out(command, words, rest)
@@ -74,7 +84,7 @@ local function carry_out(command, words, rest)
   local is_noted = command.is_noted
   if type(is_noted) == "function" then is_noted = is_noted(words) end
   if is_noted then commands.note((":%s %s"):format(command.name, rest):match("^(.-)%s*$")) end
-  if lines and #lines > 0 then write_lines(lines) end
+  if lines and #lines > 0 then write_lines(lines, command.is_paged) end
   return true
 end
 
@@ -174,19 +184,23 @@ end
 -- ---------------------------------------------------------------- help
 
 local function usage(command)
-  local short = command.short and (" (:%s)"):format(command.short) or ""
-  return (":%s%s%s"):format(command.name, command.usage and " " .. command.usage or "", short)
+  local names = { command.short and ":" .. command.short }
+  for _, name in ipairs(command.also or {}) do names[#names + 1] = ":" .. name end
+  local others = #names > 0 and (" (%s)"):format(table.concat(names, ", ")) or ""
+  return (":%s%s%s"):format(command.name, command.usage and " " .. command.usage or "", others)
 end
 
--- All commands, each with its sentence.
+-- All commands, each with its sentence: beside it, or on a narrow terminal below it.
 local function overview()
   local draw = tools.require("draw")
   local style, lines, widest = draw.style(), {}, 0
   for _, command in ipairs(commands.list) do widest = math.max(widest, #usage(command)) end
+  if draw.is_narrow() then widest = 2 end
   for _, command in ipairs(commands.list) do
-    local text = draw.wrap(command.text, style.width - widest - 2, "")
-    for i, line in ipairs(text) do
-      lines[#lines + 1] = draw.fit(style, i == 1 and usage(command) or "", widest) .. "  " .. line
+    if draw.is_narrow() then lines[#lines + 1] = usage(command) end
+    for i, line in ipairs(draw.wrap(command.text, style.width - widest - 2)) do
+      local name = i == 1 and not draw.is_narrow() and usage(command) or ""
+      lines[#lines + 1] = draw.fit(style, name, widest) .. "  " .. line
     end
   end
   lines[#lines + 1] = "A beginning of a name is enough, and TAB completes it. help() explains the rest."
@@ -194,7 +208,8 @@ local function overview()
 end
 
 local function add_quit()
-  add{ name = "quit", short = "exit", text = "Leaves, as Ctrl-D, quit and exit do.",
+  add{ name = "quit", short = "q", also = { "exit" },
+    text = "Leaves, as Ctrl-D, quit and exit do.",
     run = function()
       tools.require("session").leave()
       return {}
@@ -202,7 +217,8 @@ local function add_quit()
 end
 
 local function add_help()
-  add{ name = "help", usage = "[command|name]", text = "Explains a command, or what help(name) explains.",
+  add{ name = "help", usage = "[command|name]", is_paged = true,
+    text = "Explains a command, or what help(name) explains.",
     complete = function()
       local names = {}
       for i, command in ipairs(commands.list) do names[i] = command.name end

@@ -8,18 +8,15 @@ local draw = {}
 
 local COLOURS = { bold = "1", dim = "2" } -- both can be read on light and on dark
 
-local LEAST_WIDTH = 60
+local LEAST_FOR_COLUMNS = 60
 
--- Why columns cannot be drawn; nil: there is room.
-function draw.too_narrow()
-  if tools.width() >= LEAST_WIDTH then return nil end
-  return ("this needs a terminal of at least %d columns"):format(LEAST_WIDTH)
-end
+-- Whether the lines are too short for a timeline or for several columns.
+function draw.is_narrow() return tools.width() < LEAST_FOR_COLUMNS end
 
 -- { width =, colour =, unicode = }: what the output can show now.
 function draw.style()
   local colour, unicode = tools.terminal()
-  return { width = math.max(LEAST_WIDTH, tools.width()), colour = colour, unicode = unicode }
+  return { width = tools.width(), colour = colour, unicode = unicode }
 end
 
 function draw.paint(style, colour, text)
@@ -28,7 +25,7 @@ function draw.paint(style, colour, text)
 end
 
 -- Columns that a text takes.
-function draw.width(text) return utf8.len(text) or #text end
+draw.width = tools.columns
 
 -- The first of the two where characters beyond ASCII can be shown.
 function draw.glyph(style, unicode, ascii) return style.unicode and unicode or ascii end
@@ -48,19 +45,11 @@ function draw.fit(style, text, width)
   return text .. (" "):rep(width - draw.width(text))
 end
 
--- Lines of at most `width` columns, the second and later ones behind `indent`.
+-- Lines of at most `width` columns, the second and later ones behind `indent` blanks.
 function draw.wrap(text, width, indent)
-  local lines, line = {}, ""
-  for word in text:gmatch("%S+") do
-    local wanted = #line > 0 and draw.width(line) + 1 + draw.width(word) or draw.width(word)
-    if wanted > width and #line > 0 then
-      lines[#lines + 1] = line
-      line = indent .. word
-    else
-      line = #line > 0 and line .. " " .. word or word
-    end
-  end
-  lines[#lines + 1] = line
+  local lines = {}
+  text = text:gsub("%s+", " "):match("^ ?(.-) ?$")
+  for line in tools.wrap(text, width, 0, indent or 0):gmatch("[^\n]*") do lines[#lines + 1] = line end
   return lines
 end
 
@@ -80,8 +69,25 @@ local function fitting(widths, width)
   return widths
 end
 
+-- Each row as a paragraph: its first cell, and below it the others with their names.
+local function paragraphs(style, names, rows)
+  local lines = {}
+  for _, row in ipairs(rows) do
+    lines[#lines + 1] = draw.paint(style, "bold", row[1] or "")
+    for k = 2, #names do
+      if row[k] and row[k] ~= "" then
+        for i, line in ipairs(draw.wrap(names[k] .. ": " .. row[k], style.width - 2, 2)) do
+          lines[#lines + 1] = i == 1 and "  " .. line or line
+        end
+      end
+    end
+  end
+  return lines
+end
+
 -- Rows of cells below each other, under their names.
 function draw.columns(style, names, rows)
+  if draw.is_narrow() then return paragraphs(style, names, rows) end
   local widths = {}
   for k, name in ipairs(names) do widths[k] = draw.width(name) end
   for _, row in ipairs(rows) do

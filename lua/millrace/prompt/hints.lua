@@ -117,25 +117,40 @@ local function field_hint(text, name)
   return nil
 end
 
-local function global_hint(text, name)
+-- What a value must be, so that this can be done with it.
+local DONE_WITH = {
+  call = { ["function"] = true }, index = { table = true, userdata = true, string = true },
+  perform = { number = true, userdata = true }, concatenate = { string = true, number = true },
+}
+
+-- The variable that was probably meant: of those with which it could be done, otherwise of all.
+local function variable_like(name, action)
+  local fitting, all = {}, {}
+  local function offer(known, value)
+    all[#all + 1] = known
+    if not DONE_WITH[action] or DONE_WITH[action][type(value)] then fitting[#fitting + 1] = known end
+  end
+  for known, value in pairs(session.locals()) do offer(known, value) end
+  for known, value in next, _G do
+    if type(known) == "string" then offer(known, value) end
+  end
+  return tools.nearest(name, fitting) or tools.nearest(name, all)
+end
+
+local function global_hint(text, name, action)
   if name == "torch" then return torch_hint(text) end
   if WORDS[name] then return WORDS[name] end
   if rawget(tools.mr, name) ~= nil then return ("did you mean mr.%s?"):format(name) end
   local advice = foreign_name(name)
   if advice then return advice end
-  local names = {}
-  for known in pairs(session.locals()) do names[#names + 1] = known end
-  for known in next, _G do
-    if type(known) == "string" then names[#names + 1] = known end
-  end
-  local near = tools.nearest(name, names)
+  local near = variable_like(name, action)
   return near and ("did you mean `%s`?"):format(near) or nil
 end
 
 local function nil_hint(text, message)
   local kind, name = message:match("a nil value %((%a+) '([^']*)'%)")
   if kind == "field" or kind == "method" then return field_hint(text, name) end
-  if kind == "global" then return global_hint(text, name) end
+  if kind == "global" then return global_hint(text, name, message:match("attempt to (%a+)")) end
   return nil
 end
 

@@ -31,10 +31,10 @@ local function operation_lines(style, one, widths, is_timed, lines)
   local room = style.width - indent
   if room < 30 and why then -- what it waits for goes below
     lines[#lines + 1] = draw.paint(style, can_run and "bold" or "dim", (head:gsub("%s+$", "")))
-    for _, text in ipairs(draw.wrap(why, style.width - 6, "")) do lines[#lines + 1] = "      " .. text end
+    for _, text in ipairs(draw.wrap(why, style.width - 6)) do lines[#lines + 1] = "      " .. text end
     return
   end
-  local wrapped = draw.wrap(why or "", room, "")
+  local wrapped = draw.wrap(why or "", room)
   for i, text in ipairs(wrapped) do
     local line = ((i == 1 and head or (" "):rep(indent)) .. text):gsub("%s+$", "")
     lines[#lines + 1] = can_run and draw.paint(style, "bold", line) or line
@@ -97,7 +97,7 @@ local function entry_of(word)
 end
 
 local function timeline(words)
-  if draw.too_narrow() and words[1] ~= "save" then return nil, draw.too_narrow() end
+  if draw.is_narrow() and words[1] ~= "save" then return nil, "a timeline needs a terminal of at least 60 columns" end
   local base = tools.require("session").first_span or 0 -- what is before it belongs to the device of before a reset
   local trace = tools.timeline(base)
   if not trace then return { "the timeline begins now: run something, then :timeline shows it" } end
@@ -203,7 +203,6 @@ local function tensor_row(name, tensor, streams)
 end
 
 local function who(commands, words)
-  if draw.too_narrow() then return nil, draw.too_narrow() end
   local names = #words > 0 and words or commands.names_of("tensor")
   local rows, streams = {}, known_streams(commands)
   for _, name in ipairs(names) do
@@ -257,35 +256,53 @@ end
 
 -- ---------------------------------------------------------------- where a name is explained
 
--- Functions, properties and operations whose name, usage or text has the word; those with it in the name come first.
-local function apropos(rest)
-  if rest == "" then return nil, ":apropos needs a word" end
-  local word, found, style = rest:lower(), { {}, {} }, draw.style()
-  local seen = {}
-  for _, one in ipairs((mr.docs())) do
+-- What mentions the word: { usage =, text = }. First what has it as its name, then in its name, then elsewhere; within
+-- these, what the examples use most.
+local function mentions(word)
+  local uses, found, seen = tools.uses(), {}, {}
+  for i, one in ipairs((mr.docs())) do
     local usage = one.usage or ("%s.%s: %s"):format(one.owner, one.name, one.type)
-    local in_name = one.name:lower():find(word, 1, true)
-    if not seen[usage] and (in_name or (usage .. one.text):lower():find(word, 1, true)) then
+    local name = one.name:lower()
+    local rank = name == word and 1 or name:find(word, 1, true) and 2 or
+      (usage .. one.text):lower():find(word, 1, true) and 3
+    if rank and not seen[usage] then
       seen[usage] = true
-      table.insert(in_name and found[1] or found[2], { usage, (one.text:match("^(.-%.)%s") or one.text) })
+      found[#found + 1] = { usage = usage, text = one.text:match("^(.-%.)%s") or one.text, rank = rank,
+        uses = uses[one.name] or 0, at = i }
     end
   end
-  local lines = {}
-  for _, list in ipairs(found) do
-    for _, pair in ipairs(list) do
-      for _, line in ipairs(draw.wrap(pair[1], style.width, "    ")) do lines[#lines + 1] = line end
-      for _, line in ipairs(draw.wrap(pair[2], style.width - 2, "")) do
-        lines[#lines + 1] = draw.paint(style, "dim", "  " .. line)
-      end
+  table.sort(found, function(a, b)
+    if a.rank ~= b.rank then return a.rank < b.rank end
+    if a.uses ~= b.uses then return a.uses > b.uses end
+    return a.at < b.at
+  end)
+  return found
+end
+
+-- A terminal shows one screen of them, unless all are asked for.
+local function apropos(words)
+  local word, style, lines = (words[1] or ""):lower(), draw.style(), {}
+  if word == "" then return nil, ":apropos needs a word" end
+  local found = mentions(word)
+  if #found == 0 then return nil, ("nothing mentions `%s`; help(\"%s\") may know a similar name"):format(word, word) end
+  local most = words[2] ~= "all" and tools.rows() or math.huge
+  for i, one in ipairs(found) do
+    local next_lines = draw.wrap(one.usage, style.width, 4)
+    for _, line in ipairs(draw.wrap(one.text, style.width - 2)) do
+      next_lines[#next_lines + 1] = draw.paint(style, "dim", "  " .. line)
     end
+    if i > 1 and #lines + #next_lines > most - 3 then
+      lines[#lines + 1] = ("%d more: :apropos %s all"):format(#found - i + 1, word)
+      break
+    end
+    table.move(next_lines, 1, #next_lines, #lines + 1, lines)
   end
-  if #lines == 0 then return nil, ("nothing mentions `%s`; help(\"%s\") may know a similar name"):format(rest, rest) end
   return lines
 end
 
 return function(commands)
   local add = commands.add
-  add{ name = "queues", short = "q", text = "Draws each stream's queue: what can run, and what the rest waits for.",
+  add{ name = "queues", short = "qu", text = "Draws each stream's queue: what can run, and what the rest waits for.",
     run = function() return queues(commands) end }
   add{ name = "timeline", short = "tl", usage = "[entry|all|save file]",
     text = "Draws when the last entry ran, the entries from a number on, or all since a reset; or saves it.",
@@ -302,6 +319,7 @@ return function(commands)
   add{ name = "mem", text = "Memory of each device and of the host.", run = memory }
   add{ name = "time", usage = "expression", text = "Runs it as an entry, and says how long host and device took.",
     run = function(_, rest) return time(commands, rest) end }
-  add{ name = "apropos", usage = "word", text = "Lists the functions, methods and properties that mention the word.",
-    run = function(_, rest) return apropos(rest) end }
+  add{ name = "apropos", usage = "word [all]", is_paged = true,
+    text = "Lists the functions, methods and properties that mention the word, those that are used most first.",
+    run = apropos }
 end

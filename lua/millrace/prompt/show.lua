@@ -281,15 +281,17 @@ function show.lines(value, width)
   return out
 end
 
--- Results stand beside each other, if each of them has one line.
+-- Results stand beside each other, if each of them has one line. The many names of a table of millrace are a page.
 function show.echo(values)
+  local is_library = values.n == 1 and type(values[1]) == "table" and tools.owner(values[1])
   local texts, separator = {}, "\t"
   for i = 1, values.n do
     local lines = show.lines(values[i])
     if #lines > 1 then separator = "\n" end
     texts[i] = table.concat(lines, "\n")
   end
-  tools.write(table.concat(texts, separator) .. "\n")
+  local text = table.concat(texts, separator) .. "\n"
+  if is_library then tools.page(text) else tools.write(text) end
 end
 
 return show
