@@ -44,7 +44,7 @@ static int run(lua_State *L) {
     const char *const arguments[] = {"/proc/self/exe",
                                      "--sandbox",
                                      "--device",
-                                     "virtual",
+                                     MR_LEARN_DEVICE,
                                      "--check=off",
                                      "--memory",
                                      "64",

@@ -1,8 +1,9 @@
 -- `millrace learn --check FILE`: runs the tests of a lesson, which stand in its file. Right solutions must pass, and
--- wrong ones must fail for the reason that the lesson names.
+-- wrong ones must fail for the reason that the lesson names. So must the mistakes that lessons share (mistakes.lua).
 
 local course = require "millrace.learn.course"
 local grader = require "millrace.learn.grader"
+local mistakes = require "millrace.learn.mistakes"
 local question = require "millrace.learn.question"
 local text = require "millrace.learn.text"
 
@@ -58,6 +59,11 @@ local function check_solutions(tools, lesson, say)
     say(reason == wrong[1], ("wrong %d"):format(i), ("%s: %s"):format(reason, reason == wrong[1] and
       first_line(message) or message .. "\n  expected: " .. wrong[1]))
   end
+  for _, mistake in ipairs(mistakes.of(lesson)) do
+    reason, message = grade(mistake.text)
+    local is_good = mistake.reasons[reason]
+    say(is_good, mistake.kind, ("%s: %s"):format(reason, is_good and first_line(message) or message))
+  end
 end
 
 -- Prints a line for each test, and returns 0 if all are good.
@@ -67,6 +73,11 @@ function check.run(tools, path)
   if not ok then error("learn: " .. file, 0) end
   local lesson, message = course.read(name, file)
   if not lesson then error(message, 0) end
+  local missing = course.missing(lesson)
+  if missing then
+    print("not available: " .. missing)
+    return 0
+  end
   local failed, count = 0, 0
   local function say(is_good, what, detail)
     count = count + 1

@@ -42,6 +42,13 @@ local function read_file(path)
 end
 course.read_file = read_file
 
+-- What this machine lacks for the lesson, or nil.
+function course.missing(lesson)
+  if lesson.needs ~= "compiler" then return nil end
+  local ok, message = pcall(mr.kernel, "__global__ void nothing() {}")
+  return not ok and "this lesson needs a compiler of kernels: " .. tostring(message) or nil
+end
+
 local function add(list, name, text)
   local lesson, message = course.read(name, text)
   if not lesson then error(message, 0) end

@@ -184,6 +184,8 @@ local function sentence_of(choice)
   return only and "It always prints " .. only .. "." or "It prints " .. choice .. "."
 end
 
+local function first_line(message) return tostring(message):match("^[^\n]*") end
+
 -- Shows the order and the timeline, one screen each. Returns what the session does next; nil: it goes on.
 local function show_run(s, outcomes, schedules, choices, guess, right)
   local outcome = question.surprise(outcomes, choices[guess])
@@ -195,6 +197,7 @@ local function show_run(s, outcomes, schedules, choices, guess, right)
     local next_step = wait_for_enter(s)
     if next_step then return next_step end
   end
+  if outcome.error then say("The error: %s", first_line(outcome.error)) end
   print()
   outcome.trace:print { width = 78 }
   return wait_for_enter(s)
@@ -235,6 +238,11 @@ end
 -- Returns "next" or "quit".
 local function teach(s)
   s.hints, s.path = 0, nil
+  local missing = course_tools.missing(s.lesson)
+  if missing then
+    say("%s is left out: %s", s.lesson.title, missing)
+    return "next"
+  end
   note(s, "begun")
   local outcomes, schedules = question.outcomes(s.lesson)
   local choices, right = question.choices(s.lesson, outcomes)

@@ -89,15 +89,11 @@ end]] },
   return x
 end]] },
     { "wrong", "return function(s, x) return s:run(function() return x + 1 end) end" },
-    { "constant", "return function(s, x) return {3, 3, 3} end" },
     { "wait", [[return function(s, x)
   local y = s:run(function() return x * 2 end)
   s:wait_event(s:record_event())
   s:run(function() y:add_(1) end)
   return y
 end]] },
-    { "prints", "return function(s, x) print('{3, 3, 3}') end" },
-    { "catches", "return function(s, x) local _, y = pcall(x.mul, x, 2) return y + 1 end" },
-    { "syntax", "return function(s, x) return y ++ end" },
   },
 }

@@ -94,10 +94,5 @@ end]] },
   return x
 end]] },
     { "error", "return function(s, x) mr.launch_blocking(true) return (x + 1) * 2 end" },
-    { "prints", "return function(s, x) print((x + 1) * 2) end" },
-    { "constant", "return function(s, x) return {4} end" },
-    { "memory", "return function(s, x) local y = mr.zeros(1e9) return (x + 1) * 2 end" },
-    { "catches", "return function(s, x) return select(2, pcall(function() return (x + 1) * 2 end)) end" },
-    { "syntax", "return function(s, x) s->run() end" },
   },
 }

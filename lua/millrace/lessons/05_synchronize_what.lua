@@ -132,18 +132,5 @@ end]] },
   x:add_(y)
   return x:item()
 end]] },
-    { "constant", "return function() return 11 end" },
-    { "prints", "return function(a, b, c, x, y) print(11) end" },
-    { "endless", [[return function(a, b, c, x, y)
-  mr.spin{ms = 5, stream = c}
-  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
-  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
-  a:run(function() p:copy_(x, {non_blocking = true}) end)
-  b:run(function() q:copy_(y, {non_blocking = true}) end)
-  while q:item() == 0 do end
-  return p:item() + q:item()
-end]] },
-    { "catches", "return function(a, b, c, x, y) return select(2, pcall(function() return x:item() end)) end" },
-    { "syntax", "return function(a, b, c, x, y) return p:item() + end" },
   },
 }

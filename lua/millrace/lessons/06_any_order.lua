@@ -110,10 +110,5 @@ end]] },
   a:run(function() x:mul_(100) end)
   return y
 end]] },
-    { "constant", "return function() return {2} end" },
-    { "prints", "return function() print(2) end" },
-    { "catches", "return function(a, b, x, y) pcall(y.copy_, y, x) return y end" },
-    { "endless", "return function(a, b, x, y) repeat until x == y end" },
-    { "syntax", "return function(a, b, x, y) a:wait_stream(b end" },
   },
 }

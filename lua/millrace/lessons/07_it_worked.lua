@@ -104,10 +104,6 @@ end]] },
   return y:sum()
 end]] },
     { "input", "return function(s, x) return x:mul_(2):sum() end" },
-    { "constant", "return function(s, x) return 8 end" },
-    { "prints", "return function(s, x) print(8.0) end" },
-    { "catches", "return function(s, x) pcall(x.mul_, x, 2) return x:sum() end" },
     { "error", "return function(s, x) return mr.hazard.mode('off') end" },
-    { "syntax", "return function(s, x) y = end" },
   },
 }

@@ -122,10 +122,5 @@ end]] },
   return c:run(function() return x + y end)
 end]] },
     { "wrong", "return function(a, b, c, x, y) return c:run(function() return x + y end) end" },
-    { "constant", "return function() return {16} end" },
-    { "prints", "return function() print(16) end" },
-    { "memory", "return function() return mr.zeros(4000000000) end" },
-    { "catches", "return function(a, b, c, x, y) pcall(print) return x end" },
-    { "syntax", "return function(a, b, c, x, y) done:record(a)" },
   },
 }

@@ -92,10 +92,5 @@ end]] },
   return b:run(function() return x * 2 end)
 end]] },
     { "wrong", "return function(a, b, x) return b:run(function() return x * 2 end) end" },
-    { "constant", "return function() return {12} end" },
-    { "prints", "return function() print('12') end" },
-    { "endless", "return function(a, b, x) local e = mr.event() while e:query() do end end" },
-    { "catches", "return function(a, b, x) pcall(b.wait_event, b) return x end" },
-    { "syntax", "return function(a, b, x) written.record(a end" },
   },
 }

@@ -121,10 +121,6 @@ end]] },
   return {y, z}
 end]] },
     { "wrong", "return function(a, b, c, x) return {x, x} end" },
-    { "constant", "return function() return {{4}, {6}} end" },
-    { "prints", "return function() print(4, 6) end" },
-    { "catches", "return function(a, b, c, x) pcall(c.wait_stream, c, a) return {x, x} end" },
     { "nothing", "return function() mr.ones(1) end" },
-    { "syntax", "return function(a, b, c, x) return {y z} end" },
   },
 }

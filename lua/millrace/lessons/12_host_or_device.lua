@@ -96,10 +96,5 @@ end]] },
   b:wait_event(a:record_event())
   return b:run(function() return x * 2 end)
 end]] },
-    { "constant", "return function() return {4} end" },
-    { "prints", "return function() print(4) end" },
-    { "endless", "return function() repeat until false end" },
-    { "catches", "return function(a, b, x) pcall(a.synchronize, a) return x end" },
-    { "syntax", "return function(a, b, x) b:wait_event(made return x end" },
   },
 }

@@ -123,11 +123,5 @@ end]] },
   x:mul_(100)
   return {y, x}
 end]] },
-    { "constant", "return function() return {{3, 3}, {100, 100}} end" },
-    { "prints", "return function() print(3, 100) end" },
-    { "memory", "return function(s, x) local t = mr.zeros(1000000000) return {t, x} end" },
-    { "catches", "return function(s, x) pcall(x.free, x) return {x, x} end" },
-    { "endless", "local function f(s, x) while true do local y = s end end return f" },
-    { "syntax", "return function(s, x) t:free{stream = s end" },
   },
 }

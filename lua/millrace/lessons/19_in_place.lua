@@ -91,9 +91,5 @@ end]] },
   a:run(function() y:add_(1) end)
   return {y, b:run(function() return x * 10 end)}
 end]] },
-    { "constant", "return function() return {{2}, {10}} end" },
-    { "prints", "return function() print(2, 10) end" },
-    { "catches", "return function(a, b, x) xpcall(x.mul_, print, x, 10) return {x, x} end" },
-    { "syntax", "return function(a, b, x) return {x + 1, x * } end" },
   },
 }

@@ -95,10 +95,6 @@ end]] },
   b:wait_stream(a)
   return x
 end]] },
-    { "constant", "return function() return {2, 2, 2, 3, 3, 3} end" },
-    { "prints", "print(2)" },
     { "error", "return function(a, b, x) x:narrow(1, 4, 4):add_(1) return x end" },
-    { "catches", "return function(a, b, x) pcall(x.narrow, x, 1, 1, 9) return x end" },
-    { "syntax", "return function(a, b, x) local left, right = x[1:3], x[4:6] end" },
   },
 }

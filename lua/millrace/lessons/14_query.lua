@@ -1,0 +1,85 @@
+return {
+  title = "A query says yes. And if it says no?",
+  part = "Part 2: Events",
+  rule = "R10",
+  question = {
+    program = [[
+local s = mr.stream{name = "s"}
+local one = mr.ones(1)
+local here = mr.zeros(1, {device = "cpu", pinned = true})
+mr.synchronize()
+s:run(function() here:copy_(one, {non_blocking = true}) end)
+local copied = s:record_event()
+if copied:query() then print(here:item()) else print("not yet") end
+]],
+    ask = "The host asks once, and waits for nothing. What can it print?",
+    outcomes = { "1.0", "not yet" },
+    others = { "0.0" },
+    usual = "0.0, 1.0 or not yet",
+  },
+  explanation = [[
+A query never waits. Yes means that the work in front of the record is done,
+and that the host now sees what it wrote: 0.0 cannot be printed behind a yes.
+So a yes orders as much as a wait does.
+
+No says only that it was not done when the host asked. It may be done a moment
+later. And no orders nothing: who goes on after a no, and reads, races. CUDA
+returns cudaErrorNotReady for no. That is an answer, not a failure.
+]],
+  exercise = {
+    task = [[
+`s` copies x to `here`, pinned memory. Ask in a loop until the copy is done,
+and return the number then. The function asks once now.]],
+    start = [[
+return function(s, x, here)
+  s:run(function() here:copy_(x, {non_blocking = true}) end)
+  local copied = s:record_event()
+  if not copied:query() then copied:query() end
+  return here:item()
+end
+]],
+    given = function(v)
+      return mr.stream { name = "s" }, mr.full({ 1 }, 4 * v, { name = "x" }),
+        mr.zeros(1, { dtype = "i64", device = "cpu", pinned = true, name = "here" })
+    end,
+    changes = 3,
+    answer = function(v) return 4 * v end,
+  },
+  hints = {
+    "After which answer may the host read?",
+    "A loop ends when the query says yes.",
+    "while not copied:query() do end. An answer of the stream is as good.",
+  },
+  take_home = "Yes is as good as a wait. No says nothing, and orders nothing.",
+  right = {
+    [[return function(s, x, here)
+  s:run(function() here:copy_(x, {non_blocking = true}) end)
+  local copied = s:record_event()
+  while not copied:query() do end
+  return here:item()
+end]],
+    [[return function(s, x, here)
+  s:run(function() here:copy_(x, {non_blocking = true}) end)
+  repeat local is_done = s:query() until is_done
+  return here:item()
+end]],
+  },
+  wrong = {
+    { "schedule", [[return function(s, x, here)
+  local copied = s:record_event()
+  s:run(function() here:copy_(x, {non_blocking = true}) end)
+  while not copied:query() do end
+  return here:item()
+end]] },
+    { "schedule", [[return function(s, x, here)
+  s:run(function() here:copy_(x, {non_blocking = true}) end)
+  for i = 1, 3 do if s:query() then break end end
+  return here:item()
+end]] },
+    { "wrong", [[return function(s, x, here)
+  s:run(function() here:copy_(x, {non_blocking = true}) end)
+  while not s:query() do end
+  return here
+end]] },
+  },
+}

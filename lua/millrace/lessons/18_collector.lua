@@ -1,0 +1,126 @@
+return {
+  title = "The collector: nobody needs it any more. Who says so?",
+  part = "Part 3: Memory",
+  rule = "R28",
+  question = {
+    program = [[
+local s = mr.stream{name = "s"}
+local x = mr.full({4}, 3.0, {name = "x"})
+mr.synchronize()
+local y = s:run(function() return x * 1 end)
+x = nil                                  -- the last name of the tensor
+collectgarbage()
+local z = mr.full({4}, 7.0, {name = "z"})
+mr.synchronize()
+print(y:sum():item())
+]],
+    ask = "Nothing is freed by hand. What can it print?",
+    outcomes = { "12.0", "28.0" },
+    usual = "always 12.0",
+  },
+  explanation = [[
+The collector knows which variables are left. It knows nothing of streams: that
+`s` still has to read the memory is written nowhere. When the last variable is
+gone, it frees the tensor, in the order of the stream that made it. This is the
+same free as in a line of your own, at a moment that you do not choose.
+
+In Python the moment is the end of the last name, in Lua some later time, so
+the mistake shows up more rarely. A variable that ends with <close> is freed at
+the end of its block, always. The cure is the same for all: record_stream, or
+an order from the last reader back to the stream that made the tensor.
+]],
+  exercise = {
+    task = [[
+t ends with its block; z may get its memory. Return {y, z}. Keep <close>, and
+let the host not wait.]],
+    start = [[
+return function(s, x)
+  local y
+  do
+    local t <close> = x * 2
+    s:wait_stream(mr.current_stream())
+    y = s:run(function() return t + 1 end)
+  end
+  local z = x * 100
+  return {y, z}
+end
+]],
+    given = function(v) return mr.stream { name = "s" }, mr.full({ 2 }, v, { name = "x" }) end,
+    answer = function(v) return { { 2 * v + 1, 2 * v + 1 }, { 100 * v, 100 * v } } end,
+    host_ms = 0.5,
+  },
+  hints = {
+    "Where is t freed, and in the order of which stream?",
+    "Who still reads t when its block ends?",
+    "Say inside the block that `s` uses t, or let the current stream wait for `s`.",
+  },
+  take_home = "The end of a variable is a free: its stream must come after the last reader.",
+  right = {
+    [[return function(s, x)
+  local y
+  do
+    local t <close> = x * 2
+    s:wait_stream(mr.current_stream())
+    y = s:run(function() return t + 1 end)
+    t:record_stream(s)
+  end
+  local z = x * 100
+  return {y, z}
+end]],
+    [[return function(s, x)
+  local y
+  do
+    local t <close> = x * 2
+    s:wait_stream(mr.current_stream())
+    y = s:run(function() return t + 1 end)
+    mr.current_stream():wait_stream(s)
+  end
+  local z = x * 100
+  return {y, z}
+end]],
+    [[return function(s, x)
+  local y = s:run(function()
+    local t <close> = x * 2
+    return t + 1
+  end)
+  local z = x * 100
+  return {y, z}
+end]],
+  },
+  wrong = {
+    { "schedule", [[return function(s, x)
+  local y
+  do
+    local t <close> = x * 2
+    s:wait_stream(mr.current_stream())
+    y = s:run(function() return t + 1 end)
+  end
+  mr.spin{ms = 2}
+  local z = x * 100
+  return {y, z}
+end]] },
+    { "hazard", [[return function(s, x)
+  local y
+  do
+    local t <close> = x * 2
+    s:wait_stream(mr.current_stream())
+    y = s:run(function() return t + 1 end)
+  end
+  mr.current_stream():wait_stream(s)
+  local z = x * 100
+  return {y, z}
+end]] },
+    { "wait", [[return function(s, x)
+  local y
+  do
+    local t <close> = x * 2
+    s:wait_stream(mr.current_stream())
+    y = s:run(function() return t + 1 end)
+    t:record_stream(s)
+    mr.current_stream():wait_stream(s)
+  end
+  local z = x * 100
+  return {y, z}
+end]] },
+  },
+}

@@ -1,0 +1,84 @@
+return {
+  title = "The queue is full",
+  part = "Part 4: The host",
+  rule = "R56",
+  question = {
+    program = [[
+local s = mr.stream{name = "s"}
+local x = mr.zeros(1)
+mr.synchronize()
+local before = mr.clock()
+mr.spin{ms = 30, stream = s}
+for i = 1, 1100 do s:run(x.add_, x, 1) end
+local ms = mr.clock() - before
+print(ms < 20 and "less than 20 ms" or "more than 20 ms")
+]],
+    ask = "The calls only fill the queue. How long do they take together?",
+    once = true,
+    outcomes = { "more than 20 ms" },
+    others = { "less than 20 ms" },
+    usual = "always less than 20 ms",
+  },
+  explanation = [[
+A call returns at once as long as its stream's queue has room: about a thousand
+launches on today's GPUs. The next one waits until the device has taken one
+out. So the host stands still at a line that never waits, and other streams,
+which it could have fed meanwhile, get no work.
+
+CUDA's guide says only that the queue is finite. An order does not follow from
+it. What helps is less to submit: larger operations instead of many small ones,
+or a graph, which one call launches as a whole.
+]],
+  exercise = {
+    task = [[
+`s` is busy for 30 ms. Behind that, add 1 to x 1100 times, or what comes to the
+same. The host must not stand still for more than 10 ms. Return x.]],
+    start = [[
+return function(s, x)
+  mr.spin{ms = 30, stream = s}         -- leave this line as it is
+  for i = 1, 1100 do s:run(x.add_, x, 1) end
+  return x
+end
+]],
+    given = function(v) return mr.stream { name = "s" }, mr.full({ 1 }, v, { name = "x" }) end,
+    changes = 2,
+    answer = function(v) return { v + 1100 } end,
+    host_ms = 10,
+  },
+  hints = {
+    "How many operations fit into the queue of `s`?",
+    "Fewer operations that do more, one after the other, give the same x.",
+    "11 additions of 100, or one of 1100.",
+  },
+  take_home = "Queues end. Give the device fewer and larger pieces.",
+  right = {
+    [[return function(s, x)
+  mr.spin{ms = 30, stream = s}
+  s:run(x.add_, x, 1100)
+  return x
+end]],
+    [[return function(s, x)
+  mr.spin{ms = 30, stream = s}
+  for i = 1, 11 do
+    s:run(x.add_, x, 100)
+  end
+  return x
+end]],
+  },
+  wrong = {
+    { "host", [[return function(s, x)
+  mr.spin{ms = 30, stream = s}
+  for i = 1, 1100 do
+    s:run(x.add_, x, 1)
+    if i % 500 == 0 then s:synchronize() end
+  end
+  return x
+end]] },
+    { "hazard", [[return function(s, x)
+  mr.spin{ms = 30, stream = s}
+  s:run(x.add_, x, 1000)
+  x:add_(100)
+  return x
+end]] },
+  },
+}

@@ -1,0 +1,83 @@
+return {
+  title = "Two streams, and still one after the other",
+  part = "Part 5: Overlap",
+  rule = "R54",
+  question = {
+    program = [[
+local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+local all = mr.current_device().sm_count       -- multiprocessors
+local before = mr.clock()
+mr.op{name = "one", ms = 2, blocks = all, stream = a}
+mr.op{name = "two", ms = 2, blocks = all, stream = b}
+mr.synchronize()
+print(math.floor(mr.clock() - before) .. " ms")
+]],
+    ask = "Nothing orders the two, and each takes 2 ms. How long do both take?",
+    once = true,
+    outcomes = { "4 ms" },
+    others = { "2 ms" },
+    usual = "always 2 ms",
+  },
+  explanation = [[
+Streams allow overlap; they do not give room. A kernel is made of blocks, and
+blocks run on multiprocessors. The first kernel needs all of them here, so the
+second one finds none that is free. Most large kernels of libraries are built
+to fill the device.
+
+Kernels overlap if there is room: small ones, or the last blocks of one and the
+first of the next. CUDA never promises it: it says that work of different
+streams may run at the same time. So more streams are not more speed.
+]],
+  exercise = {
+    task = [[
+Two operations of 2 ms must run at the same time for 1.5 ms at least. You may
+choose how many multiprocessors (blocks) each one takes. Return x + 1.]],
+    start = [[
+return function(a, b, x)
+  local all = mr.current_device().sm_count
+  mr.op{name = "one", ms = 2, blocks = all, stream = a}
+  mr.op{name = "two", ms = 2, blocks = all, stream = b}
+  return a:run(function() return x + 1 end)
+end
+]],
+    given = function(v)
+      return mr.stream { name = "a" }, mr.stream { name = "b" }, mr.full({ 1 }, v, { name = "x" })
+    end,
+    answer = function(v) return { v + 1 } end,
+    overlap = { "a", "b", 1.5 },
+    host_ms = 0.5,
+  },
+  hints = {
+    "How many multiprocessors are left for the second one?",
+    "Both together must fit: the sum of their blocks is at most `all`.",
+    "Half for each: all // 2.",
+  },
+  take_home = "Streams permit overlap, free multiprocessors make it.",
+  right = {
+    [[return function(a, b, x)
+  local all = mr.current_device().sm_count
+  mr.op{name = "one", ms = 2, blocks = all // 2, stream = a}
+  mr.op{name = "two", ms = 2, blocks = all // 2, stream = b}
+  return a:run(function() return x + 1 end)
+end]],
+    [[return function(a, b, x)
+  local all = mr.current_device().sm_count
+  mr.op{name = "one", ms = 2, blocks = all - 1, stream = a}
+  mr.op{name = "two", ms = 2, stream = b}
+  return x + 1
+end]],
+  },
+  wrong = {
+    { "serial", [[return function(a, b, x)
+  local all = mr.current_device().sm_count
+  mr.op{name = "one", ms = 2, blocks = all, stream = a}
+  mr.op{name = "two", ms = 2, blocks = 1, stream = b}
+  return a:run(function() return x + 1 end)
+end]] },
+    { "serial", [[return function(a, b, x)
+  mr.op{name = "one", ms = 2, stream = a}
+  mr.op{name = "two", ms = 2, stream = a}
+  return a:run(function() return x + 1 end)
+end]] },
+  },
+}

@@ -1,0 +1,106 @@
+return {
+  title = "Which copies run side by side?",
+  part = "Part 5: Overlap",
+  rule = "R25",
+  question = {
+    program = [[
+local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+local host = {device = "cpu", pinned = true}
+local p, q = mr.zeros(300000, host), mr.zeros(300000, host)
+local x, y = mr.zeros(300000), mr.zeros(300000)
+local function time(first, second)
+  mr.synchronize()
+  local before = mr.clock()
+  a:run(first)
+  if second then b:run(second) end
+  mr.synchronize()
+  return mr.clock() - before
+end
+local function to_x() x:copy_(p, {non_blocking = true}) end
+local function to_y() y:copy_(q, {non_blocking = true}) end
+local function from_y() q:copy_(y, {non_blocking = true}) end
+local one = time(to_x)
+local function times(t) return math.floor(t / one + 0.5) end
+print(("two in: %d / one in, one out: %d"):format(
+  times(time(to_x, to_y)), times(time(to_x, from_y))))
+]],
+    ask = "How many times as long as one copy do these pairs take?",
+    once = true,
+    outcomes = { "two in: 2 / one in, one out: 1" },
+    others = { "two in: 1 / one in, one out: 1" },
+    usual = "always two in: 1 / one in, one out: 1",
+  },
+  explanation = [[
+Copies between host and device are done by copy engines, of which a large GPU
+has a few: one copy to the device, one to the host, and kernels can run at the
+same time. Two copies in one direction share the line to the host. They run one
+after the other, on however many streams.
+
+Two things are needed: pinned memory, since the others wait for the host, and
+different streams for what should run side by side. CUDA tells how many engines
+there are in asyncEngineCount; here it is device.async_engine_count.
+]],
+  exercise = {
+    task = [[
+`p` goes to x, and y, another tensor, to `q`. Let both copies run at the same
+time, for 0.005 ms at least. Return {x[1], q[1]} as numbers.]],
+    start = [[
+return function(a, b, p, q, x, y)
+  a:run(function() x:copy_(p, {non_blocking = true}) end)
+  a:run(function() q:copy_(y, {non_blocking = true}) end)
+  a:synchronize()
+  return {x[1]:item(), q[1]:item()}
+end
+]],
+    given = function(v)
+      local host = { dtype = "i64", device = "cpu", pinned = true }
+      return mr.stream { name = "a" }, mr.stream { name = "b" }, mr.full({ 100000 }, v, host),
+        mr.zeros(100000, host), mr.zeros(100000, { dtype = "i64", name = "x" }),
+        mr.full({ 100000 }, 3 * v, { name = "y" })
+    end,
+    changes = { 3, 4, 5, 6 },
+    answer = function(v) return { v, 3 * v } end,
+    overlap = { "a", "b", 0.005 },
+  },
+  hints = {
+    "What orders the two copies now?",
+    "They need no order, but a stream each.",
+    "Both have to be done before the host reads: wait for `a` and for `b`.",
+  },
+  take_home = "One copy each way and a kernel: that is what can run at once.",
+  right = {
+    [[return function(a, b, p, q, x, y)
+  a:run(function() x:copy_(p, {non_blocking = true}) end)
+  b:run(function() q:copy_(y, {non_blocking = true}) end)
+  a:synchronize()
+  b:synchronize()
+  return {x[1]:item(), q[1]:item()}
+end]],
+    [[return function(a, b, p, q, x, y)
+  b:run(function() q:copy_(y, {non_blocking = true}) end)
+  a:run(function() x:copy_(p) end)
+  b:synchronize()
+  return {x[1]:item(), q[1]:item()}
+end]],
+  },
+  wrong = {
+    { "serial", [[return function(a, b, p, q, x, y)
+  a:run(function() x:copy_(p, {non_blocking = true}) end)
+  b:wait_stream(a)
+  b:run(function() q:copy_(y, {non_blocking = true}) end)
+  b:synchronize()
+  return {x[1]:item(), q[1]:item()}
+end]] },
+    { "schedule", [[return function(a, b, p, q, x, y)
+  a:run(function() x:copy_(p, {non_blocking = true}) end)
+  b:run(function() q:copy_(y, {non_blocking = true}) end)
+  a:synchronize()
+  return {x[1]:item(), q[1]:item()}
+end]] },
+    { "serial", [[return function(a, b, p, q, x, y)
+  a:run(function() x:copy_(p) end)
+  b:run(function() q:copy_(y) end)
+  return {x[1]:item(), q[1]:item()}
+end]] },
+  },
+}

@@ -1,0 +1,86 @@
+return {
+  title = "High priority: what does it interrupt?",
+  part = "Part 5: Overlap",
+  rule = "R8",
+  question = {
+    program = [[
+local low = mr.stream{name = "low", priority = 0}
+local high = mr.stream{name = "high", priority = -1}
+local all = mr.current_device().sm_count
+local before = mr.clock()
+mr.op{name = "long", ms = 4, blocks = all, stream = low}
+mr.op{name = "short", ms = 1, stream = high}
+high:synchronize()
+print(math.floor(mr.clock() - before) .. " ms")
+]],
+    ask = "-1 is the higher priority. After how long is the short one done?",
+    once = true,
+    outcomes = { "5 ms" },
+    others = { "1 ms" },
+    usual = "always 1 ms",
+  },
+  explanation = [[
+A priority decides who is next, when blocks of several kernels wait for a free
+multiprocessor. A block that runs is not stopped. So the short one waits here
+until the long one makes room. If the long kernel had many small blocks, room
+would come sooner. Copies take no notice of priorities.
+
+And a priority is no order. It may run first, or not: on an empty device both
+start at once. A lower number is a higher priority, and numbers out of range
+are moved into it without a word, as in CUDA.
+]],
+  exercise = {
+    task = [[
+`high` writes x, `low` reads it. The program trusts in the priority. Return y,
+right in each order. The host must not wait.]],
+    start = [[
+return function(x)
+  local low = mr.stream{name = "low", priority = 0}
+  local high = mr.stream{name = "high", priority = -5}
+  high:run(function() x:add_(1) end)
+  return low:run(function() return x * 10 end)
+end
+]],
+    given = function(v) return mr.full({ 1 }, v, { name = "x" }) end,
+    changes = 1,
+    answer = function(v) return { (v + 1) * 10 } end,
+    host_ms = 0.5,
+  },
+  hints = {
+    "Does a priority make anybody wait?",
+    "`low` needs what `high` writes. What makes an order of two streams?",
+    "low:wait_stream(high), in front of the read.",
+  },
+  take_home = "A priority is a wish about time. An order needs a wait.",
+  right = {
+    [[return function(x)
+  local low = mr.stream{name = "low", priority = 0}
+  local high = mr.stream{name = "high", priority = -5}
+  high:run(function() x:add_(1) end)
+  low:wait_stream(high)
+  return low:run(function() return x * 10 end)
+end]],
+    [[return function(x)
+  local high = mr.stream{name = "high", priority = -5}
+  return high:run(function()
+    x:add_(1)
+    return x * 10
+  end)
+end]],
+  },
+  wrong = {
+    { "schedule", [[return function(x)
+  local low = mr.stream{name = "low", priority = 0}
+  local high = mr.stream{name = "high", priority = -100}
+  high:run(function() x:add_(1) end)
+  return low:run(function() return x * 10 end)
+end]] },
+    { "schedule", [[return function(x)
+  local low = mr.stream{name = "low", priority = 0}
+  local high = mr.stream{name = "high", priority = -5}
+  high:run(function() x:add_(1) end)
+  mr.spin{ms = 1, stream = low}
+  return low:run(function() return x * 10 end)
+end]] },
+  },
+}

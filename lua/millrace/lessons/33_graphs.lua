@@ -1,0 +1,116 @@
+return {
+  title = "A graph: what may be recorded?",
+  part = "Part 6: Further",
+  rule = "R36",
+  question = {
+    program = [[
+local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+local x, y = mr.zeros(1), mr.zeros(1)
+mr.synchronize()
+local g = mr.graph.capture(function()
+  x:add_(1)
+  b:wait_stream(a)                     -- `b` joins the capture
+  b:run(function() y:copy_(x) end)
+end, {stream = a})
+g:launch(a)
+a:synchronize()
+print(y:item())
+]],
+    ask = "The copy waits for the addition. What can it print?",
+    outcomes = { "an error" },
+    others = { "0.0", "1.0" },
+    usual = "always 1.0",
+  },
+  explanation = [[
+During a capture, what a stream is given is not done. It becomes a node of a
+graph, which can be launched as often as you like. `b` joined the capture when
+it waited for `a`: a fork. It has to come back before the end: `a` waits for
+`b`, a join. Without it the capture ends with error 904, unjoined work.
+
+A graph holds work of the device, with the addresses that were used. It does
+not run your lines again. So in a capture the host cannot read a value (item)
+or wait: that is error 900, since the work has not been done. New values for
+the next launch are copied into the same tensors.
+]],
+  exercise = {
+    task = [[
+Record the graph so that it can be launched: x is counted up on `a`, and y gets
+a copy of x on `b`. Launch it twice, on `a`. Return y.]],
+    start = [[
+return function(a, b, x, y)
+  local g = mr.graph.capture(function()
+    x:add_(1)
+    b:wait_stream(a)
+    b:run(function() y:copy_(x) end)
+  end, {stream = a})
+  g:launch(a)
+  g:launch(a)
+  return y
+end
+]],
+    given = function(v)
+      return mr.stream { name = "a" }, mr.stream { name = "b" }, mr.full({ 1 }, v, { name = "x" }),
+        mr.zeros(1, { dtype = "i64", name = "y" })
+    end,
+    changes = { 3, 4 },
+    answer = function(v) return { v + 2 } end,
+    host_ms = 0.5,
+  },
+  hints = {
+    "Which stream is still outside when the capture ends?",
+    "`b` was forked from `a`. It has to be joined.",
+    "Inside the capture, at its end: a:wait_stream(b).",
+  },
+  take_home = "A capture records. Each fork needs its join, and the host cannot look.",
+  serial = "error",
+  right = {
+    [[return function(a, b, x, y)
+  local g = mr.graph.capture(function()
+    x:add_(1)
+    b:wait_stream(a)
+    b:run(function() y:copy_(x) end)
+    a:wait_stream(b)
+  end, {stream = a})
+  g:launch(a)
+  g:launch(a)
+  return y
+end]],
+    [[return function(a, b, x, y)
+  local g = mr.graph.capture(function()
+    x:add_(1)
+    y:copy_(x)
+  end, {stream = a})
+  for _ = 1, 2 do g:launch(a) end
+  return y
+end]],
+  },
+  wrong = {
+    { "error", [[return function(a, b, x, y)
+  local g = mr.graph.capture(function()
+    x:add_(1)
+    a:synchronize()
+    y:copy_(x)
+  end, {stream = a})
+  g:launch(a)
+  g:launch(a)
+  return y
+end]] },
+    { "error", [[return function(a, b, x, y)
+  local g = mr.graph.capture(function()
+    x:add_(1)
+    y:fill_(x:item())
+  end, {stream = a})
+  g:launch(a)
+  g:launch(a)
+  return y
+end]] },
+    { "wrong", [[return function(a, b, x, y)
+  local g = mr.graph.capture(function()
+    x:add_(1)
+    y:copy_(x)
+  end, {stream = a})
+  g:launch(a)
+  return y
+end]] },
+  },
+}

@@ -1,0 +1,122 @@
+return {
+  title = "all_reduce has returned. Is the sum there?",
+  part = "Part 6: Further",
+  rule = "R61",
+  question = {
+    program = [[
+local c, d = mr.stream{name = "c"}, mr.stream{device = 1, name = "d"}
+local comms = mr.nccl.comms{0, 1}
+local x = mr.full({1}, 1.0)                    -- the part of rank 0
+local y = mr.full({1}, 2.0, {device = 1})      -- the part of rank 1
+mr.synchronize(0)
+mr.synchronize(1)
+mr.nccl.group(function()
+  comms[1]:all_reduce(x, {stream = c})
+  comms[2]:all_reduce(y, {stream = d})
+end)
+local z = x * 10                     -- on the default stream of device 0
+mr.synchronize(0)
+print(z:item())
+]],
+    ask = "all_reduce puts the sum, 3, into x and y. What can it print?",
+    outcomes = { "10.0", "30.0" },
+    usual = "always 30.0",
+  },
+  explanation = [[
+A collective is work of a stream on each rank. The call submits it and returns;
+whoever uses the result on another stream has to wait for that stream. The
+work:wait() of torch.distributed is such a wait: it makes the current stream
+wait, not the host, and no third stream.
+
+That is what hides its cost. DDP (PyTorch's training on several GPUs) reduces
+the gradients of the last layers on a stream of its own, while the backward
+pass still computes those of the first. The optimiser's stream waits at the
+end, once. A wait right behind each call would be right, and nothing would run
+at the same time.
+]],
+  exercise = {
+    task = [[
+`c` and `d` reduce the gradients g and h of two ranks. Meanwhile `a` has 2 ms
+of other work, on the device of g. Then `a` takes a step with the sum in g.
+`a` and `c` must work at the same time for 0.9 ms at least. Return the result.]],
+    start = [[
+return function(a, c, d, comms, g, h, w)
+  mr.spin{ms = 1, stream = c}           -- a slow network: leave it here
+  mr.nccl.group(function()
+    comms[1]:all_reduce(g, {stream = c})
+    comms[2]:all_reduce(h, {stream = d})
+  end)
+  a:run(function() mr.spin{ms = 2} end)
+  return a:run(function() return w - g end)
+end
+]],
+    given = function(v)
+      local streams = { mr.stream { name = "a" }, mr.stream { name = "c" }, mr.stream { device = 1, name = "d" } }
+      return streams[1], streams[2], streams[3], mr.nccl.comms { 0, 1 }, mr.full({ 1 }, v, { name = "g" }),
+        mr.full({ 1 }, 2 * v, { device = 1, name = "h" }), mr.full({ 1 }, 10, { name = "w" })
+    end,
+    changes = { 5, 6 },
+    answer = function(v) return { 10 - 3 * v } end,
+    overlap = { "a", "c", 0.9 },
+    host_ms = 0.5,
+  },
+  hints = {
+    "Which stream reads g, and which one writes the sum into it?",
+    "`a` has to wait for `c`. In front of which of its two lines?",
+    "In front of the last line: the 2 ms need no gradient.",
+  },
+  take_home = "A collective is work of a stream: wait for it where its result is used.",
+  right = {
+    [[return function(a, c, d, comms, g, h, w)
+  mr.spin{ms = 1, stream = c}
+  mr.nccl.group(function()
+    comms[1]:all_reduce(g, {stream = c})
+    comms[2]:all_reduce(h, {stream = d})
+  end)
+  a:run(function() mr.spin{ms = 2} end)
+  a:wait_stream(c)
+  return a:run(function() return w - g end)
+end]],
+    [[return function(a, c, d, comms, g, h, w)
+  a:run(function() mr.spin{ms = 2} end)
+  mr.spin{ms = 1, stream = c}
+  mr.nccl.group(function()
+    comms[1]:all_reduce(g, {stream = c})
+    comms[2]:all_reduce(h, {stream = d})
+  end)
+  local reduced = c:record_event()
+  return a:run(function()
+    reduced:wait()
+    return w - g
+  end)
+end]],
+  },
+  wrong = {
+    { "serial", [[return function(a, c, d, comms, g, h, w)
+  mr.spin{ms = 1, stream = c}
+  mr.nccl.group(function()
+    comms[1]:all_reduce(g, {stream = c})
+    comms[2]:all_reduce(h, {stream = d})
+  end)
+  a:wait_stream(c)
+  a:run(function() mr.spin{ms = 2} end)
+  return a:run(function() return w - g end)
+end]] },
+    { "schedule", [[return function(a, c, d, comms, g, h, w)
+  mr.spin{ms = 1, stream = c}
+  a:wait_stream(c)
+  mr.nccl.group(function()
+    comms[1]:all_reduce(g, {stream = c})
+    comms[2]:all_reduce(h, {stream = d})
+  end)
+  a:run(function() mr.spin{ms = 2} end)
+  return a:run(function() return w - g end)
+end]] },
+    { "error", [[return function(a, c, d, comms, g, h, w)
+  comms[1]:all_reduce(g, {stream = c})
+  comms[2]:all_reduce(h, {stream = d})
+  a:wait_stream(c)
+  return a:run(function() return w - g end)
+end]] },
+  },
+}

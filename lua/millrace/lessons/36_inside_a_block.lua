@@ -1,0 +1,111 @@
+return {
+  title = "A race inside a block",
+  part = "Part 6: Further",
+  needs = "compiler",
+  question = {
+    program = [[
+local reverse = mr.kernel([=[
+__global__ void reverse(float *y, const float *x) {
+  __shared__ float s[64];
+  int i = threadIdx.x;
+  s[i] = x[i];
+  y[i] = s[63 - i];         // written by another thread of the block
+}]=])
+local x, y = mr.ones(64), mr.zeros(64)
+local reports = mr.hazard.check(function()
+  reverse[{1, 64}](y, x)
+end)
+print(#reports == 0 and "no race" or "a race on " .. reports[1].tensor)
+]],
+    ask = "One stream, one launch, one block. What does the checker find?",
+    once = true,
+    outcomes = { "a race on shared memory" },
+    others = { "no race" },
+    usual = "always no race",
+  },
+  explanation = [[
+Streams order launches. Inside a launch they order nothing: the threads of a
+block run in groups of 32, the warps, and no warp waits for another. Thread 0
+reads what thread 63 writes, which is in another warp.
+
+__syncthreads() is the wait of a block: no thread goes on before all have come
+there, and then each sees what the others wrote to shared memory. All threads
+of the block have to come there. Blocks have no such wait: they run in any
+order, and work that needs all of them is a launch of its own.
+]],
+  exercise = {
+    task = [[
+The kernel turns 64 numbers round. Mend it: it may not race. Return y.]],
+    start = [[
+return function(x, y)
+  local reverse = mr.kernel([=[
+  __global__ void reverse(float *y, const float *x) {
+    __shared__ float s[64];
+    int i = threadIdx.x;
+    s[i] = x[i];
+    y[i] = s[63 - i];
+  }]=])
+  reverse[{1, 64}](y, x)
+  return y
+end
+]],
+    given = function(v) return mr.linspace(v, 64 * v, 64, { name = "x" }), mr.zeros(64, { name = "y" }) end,
+    changes = 2,
+    answer = function(v)
+      local list = {}
+      for i = 1, 64 do list[i] = (65.0 - i) * v end
+      return list
+    end,
+    host_ms = 0.5,
+  },
+  hints = {
+    "Which thread writes s[63 - i], and when?",
+    "All threads must have written before one reads.",
+    "A barrier of the block stands between the two lines.",
+  },
+  take_home = "Streams order launches. Inside a block, __syncthreads() orders the threads.",
+  right = {
+    [[return function(x, y)
+  local reverse = mr.kernel([=[
+  __global__ void reverse(float *y, const float *x) {
+    __shared__ float s[64];
+    int i = threadIdx.x;
+    s[i] = x[i];
+    __syncthreads();
+    y[i] = s[63 - i];
+  }]=])
+  reverse[{1, 64}](y, x)
+  return y
+end]],
+    [[return function(x, y)
+  local reverse = mr.kernel([=[
+  __global__ void reverse(float *y, const float *x) {
+    y[threadIdx.x] = x[63 - threadIdx.x];
+  }]=])
+  reverse[{1, 64}](y, x)
+  return y
+end]],
+  },
+  wrong = {
+    { "wrong", [[return function(x, y)
+  local reverse = mr.kernel([=[
+  __global__ void reverse(float *y, const float *x) {
+    __shared__ float s[64];
+    int i = threadIdx.x;
+    s[i] = x[i];
+    __syncwarp();
+    y[i] = s[63 - i];
+  }]=])
+  reverse[{1, 64}](y, x)
+  return y
+end]] },
+    { "error", [[return function(x, y)
+  local reverse = mr.kernel([=[
+  __global__ void reverse(float *y, const float *x) {
+    y[threadIdx.x] = x[64 + threadIdx.x];
+  }]=])
+  reverse[{1, 64}](y, x)
+  return y
+end]] },
+  },
+}
