@@ -87,10 +87,38 @@ static bool is_called_by_own_module(lua_State *L) {
     return false;
 }
 
-static bool is_judged_kind(int kind) {
-    return kind == MR_COMMAND_WAIT || kind == MR_COMMAND_STREAM_SYNC ||
-           kind == MR_COMMAND_EVENT_SYNC || kind == MR_COMMAND_DEVICE_SYNC ||
-           kind == MR_COMMAND_RECORD || kind == MR_COMMAND_RECORD_STREAM;
+static bool is_judged_kind(mr_command_id kind) {
+    switch (kind) {
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_STREAM_SYNC:
+    case MR_COMMAND_EVENT_SYNC:
+    case MR_COMMAND_DEVICE_SYNC:
+    case MR_COMMAND_RECORD_STREAM: return true;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_COPY:
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE:
+    case MR_COMMAND_FAULT:
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_EVENT_QUERY:
+    case MR_COMMAND_HOST_ACCESS:
+    case MR_COMMAND_STREAM_CREATE:
+    case MR_COMMAND_STREAM_CLOSE:
+    case MR_COMMAND_RESET:
+    case MR_COMMAND_STREAM_DROP:
+    case MR_COMMAND_EVENT_CREATE:
+    case MR_COMMAND_EVENT_CLOSE:
+    case MR_COMMAND_HOST_ALLOC:
+    case MR_COMMAND_HOST_FREE:
+    case MR_COMMAND_FREE_WAIT:
+    case MR_COMMAND_HOST_READ:
+    case MR_COMMAND_HOST_WORK:
+    case MR_COMMAND_ELAPSED:
+    case MR_COMMAND_DRAIN: MR_MACHINE_LIST(MR_COMMAND_CASE) break;
+    }
+    return false;
 }
 
 /* The recorder has been told before: the item of this command is its last one. */

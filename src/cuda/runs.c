@@ -85,21 +85,8 @@ static void collect(cuda_runs *runs, bool flush) {
 /* ---- noting */
 
 static bool is_work(const mr_command *command) {
-    if (command->kind == MR_COMMAND_OP) return true;
-    return command->kind == MR_COMMAND_COPY && command->u.copy.bytes &&
-           command->u.copy.direction != MR_COPY_H2H;
-}
-
-static mr_engine engine_of(const mr_command *command) {
-    if (command->kind == MR_COMMAND_OP) return MR_ENGINE_SM;
-    switch (command->u.copy.direction) {
-    case MR_COPY_H2D: return MR_ENGINE_COPY_IN;
-    case MR_COPY_D2H: return MR_ENGINE_COPY_OUT;
-    case MR_COPY_D2D: return MR_ENGINE_COPY_DEVICE;
-    case MR_COPY_PEER: return MR_ENGINE_COPY_PEER;
-    case MR_COPY_H2H: break;
-    }
-    return MR_ENGINE_NONE;
+    bool is_empty = command->kind == MR_COMMAND_COPY && !command->u.copy.bytes;
+    return mr_engine_of(command) != MR_ENGINE_NONE && !is_empty;
 }
 
 /* Without memory for it, a command is not told of. */
@@ -113,7 +100,7 @@ void mr_cuda_run_enter(cuda_runs *runs, const mr_command *command) {
                     .name = command->name,
                     .own_name = mr_name_retain(command->own_name),
                     .device = stream->device,
-                    .engine = engine_of(command)};
+                    .engine = mr_engine_of(command)};
     if (command->kind == MR_COMMAND_COPY) {
         run.direction = command->u.copy.direction;
         run.bytes = command->u.copy.bytes;

@@ -150,8 +150,14 @@ static bool is_break(const branch *b, size_t i) {
     case ITEM_PLAIN:
     case ITEM_WORK: return false;
     case ITEM_ALLOC: return b->order.aliases && !b->clean;
-    default: return true;
+    case ITEM_HOST:
+    case ITEM_WAIT:
+    case ITEM_QUERY:
+    case ITEM_COPY:
+    case ITEM_LOOK:
+    case ITEM_REFUSED: break;
     }
+    return true;
 }
 
 static mr_status look_at_items(branch *b) {
@@ -178,11 +184,6 @@ static void find_breaks(branch *b) {
     b->breaks_at[b->count] = b->count;
 }
 
-static bool has_own_nodes(item_class class) {
-    return class == ITEM_WORK || class == ITEM_HOST || class == ITEM_QUERY || class == ITEM_ALLOC ||
-           class == ITEM_COPY;
-}
-
 /* Without a decision: what a schedule has carried out by then tells neither the host nor a stream that a free is
  * over. And so it is seen what the rules alone order. */
 static mr_status go_by_the_rules(explorer *e, branch *b) {
@@ -193,8 +194,9 @@ static mr_status go_by_the_rules(explorer *e, branch *b) {
         bool asked;
         order_is_open(o, i, &asked);
         if (class == ITEM_QUERY) asked = mr_program_item_at(b->program, i).came_true;
-        if (has_own_nodes(class)) order_enter(o, i);
-        for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1] && has_own_nodes(class); n++) {
+        if (order_has_nodes(class)) order_enter(o, i);
+        for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1] && order_has_nodes(class);
+             n++) {
             order_place(o, n, order_scratch(o));
             o->words[order_scratch(o) + n / 64] |= (uint64_t)1 << n % 64;
         }
@@ -382,13 +384,30 @@ typedef struct {
 
 static touches touches_of(const branch *b, const order_node *n, const mr_player_item *it) {
     touches t = {it->operands, it->operand_count, false};
-    if (it->kind == MR_COMMAND_COPY) {
-        /* The host reads a source that is staged; a device which copies reads it by itself. */
+    switch (it->kind) {
+    case MR_COMMAND_COPY: /* the host reads a source that is staged, the device any other */
         if (!n->parts) t = (touches){it->operands + 1, 1, false};
         else if (order_copy_of(&b->order, n->item, true).reads_source) t.count = 1;
+        break;
+    case MR_COMMAND_FAULT: t.everything = true; break;
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_ELAPSED: t.count = 0; break;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_HOST_FUNCTION: /* it has none: see function_conflicts */
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_FREE:
+    case MR_COMMAND_STREAM_DROP:
+    case MR_COMMAND_EVENT_CREATE:
+    case MR_COMMAND_EVENT_CLOSE:
+    case MR_COMMAND_HOST_ALLOC:
+    case MR_COMMAND_HOST_FREE:
+    case MR_COMMAND_FREE_WAIT:
+    case MR_COMMAND_RECORD_STREAM:
+    case MR_COMMAND_HOST_READ:
+    case MR_COMMAND_HOST_WORK:
+    case MR_COMMAND_DRAIN: MR_HOST_LIST(MR_COMMAND_CASE) MR_MACHINE_LIST(MR_COMMAND_CASE) break;
     }
-    if (it->kind == MR_COMMAND_FAULT) t.everything = true;
-    if (it->kind == MR_COMMAND_ALLOC || it->kind == MR_COMMAND_ELAPSED) t.count = 0;
     return t;
 }
 

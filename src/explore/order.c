@@ -7,13 +7,25 @@
 
 #define NONE UINT32_MAX
 
+/* What the device's work for it can be cut into; 1: nothing. */
+static int64_t pieces_of(const mr_player_item *it) {
+    switch (it->kind) {
+    case MR_COMMAND_OP: return it->command->u.op.row->items(it->command);
+    case MR_COMMAND_COPY: return (int64_t)it->command->u.copy.bytes;
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_FAULT:
+    case MR_COMMAND_RECORD: /* no work of the device */
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
+    return 1;
+}
+
 static uint32_t parts_of(const mr_player_item *it, uint32_t grain) {
-    int64_t items;
-    if (grain < 2 || it->kind == MR_COMMAND_HOST_FUNCTION || it->kind == MR_COMMAND_FAULT) return 1;
-    if (it->kind == MR_COMMAND_OP) items = it->command->u.op.row->items(it->command);
-    else items = (int64_t)it->command->u.copy.bytes;
-    if (items < 1) return 1;
-    return items < (int64_t)grain ? (uint32_t)items : grain;
+    int64_t pieces = grain < 2 ? 1 : pieces_of(it);
+    if (pieces < 1) return 1;
+    return pieces < (int64_t)grain ? (uint32_t)pieces : grain;
 }
 
 static bool add_nodes(order *o, uint32_t item, uint32_t lane, uint32_t parts) {
@@ -36,8 +48,12 @@ static bool add_nodes_of(order *o, size_t i, uint32_t grain) {
     case ITEM_HOST:
     case ITEM_QUERY:
     case ITEM_ALLOC: return add_nodes(o, item, NONE, 0);
-    default: return true;
+    case ITEM_PLAIN:
+    case ITEM_WAIT:
+    case ITEM_LOOK:
+    case ITEM_REFUSED: break;
     }
+    return true;
 }
 
 void order_find_items(order *o, const mr_player *player) {

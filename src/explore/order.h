@@ -146,6 +146,8 @@ typedef enum {
     ITEM_REFUSED, /* cannot be explored */
 } item_class;
 item_class order_class(const order *o, size_t i);
+/* An item of the class has nodes which the search places before it looks at the item. */
+bool order_has_nodes(item_class class);
 /* How a copy behaves towards the host (R20-R24). `asked`: that it returns early, where it may. */
 mr_order_copy_rules order_copy_of(const order *o, size_t i, bool asked);
 /* Whether item i asks something that CUDA leaves open besides the order; *out_usual: what the settings say. */

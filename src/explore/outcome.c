@@ -61,8 +61,13 @@ static bool is_shown(const branch *b, uint32_t item) {
     case ITEM_QUERY: return true;
     case ITEM_ALLOC: /* what goes before it decides what memory it gets */
         return b->order.aliases && !b->clean;
-    default: return false;
+    case ITEM_PLAIN:
+    case ITEM_WORK:
+    case ITEM_COPY:
+    case ITEM_LOOK:
+    case ITEM_REFUSED: break;
     }
+    return false;
 }
 
 /* The free of the memory that an allocation found; NULL: nobody of the program had it before. */

@@ -185,9 +185,50 @@ static mr_status find_first_writes(const branch *b, bool by_order, bool *out_all
 
 /* ---- the two proofs */
 
-static bool sees_pools(mr_command_id kind) {
-    return kind == MR_COMMAND_MEMORY_LOOK || kind == MR_COMMAND_TRIM ||
-           kind == MR_COMMAND_FREE_WAIT;
+/* What an item may depend on beside the bytes of its operands, the answers and the allocations. */
+typedef enum {
+    BESIDE_NOTHING,
+    BESIDE_POOLS,    /* how much memory the pools have, or whether a free is over */
+    BESIDE_ANYTHING, /* it does what nobody knows before */
+} beside;
+
+static beside what_beside(mr_command_id kind) {
+    switch (kind) {
+    case MR_COMMAND_FREE_WAIT:
+    case MR_COMMAND_TRIM:
+    case MR_COMMAND_MEMORY_LOOK: return BESIDE_POOLS;
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_FAULT: return BESIDE_ANYTHING;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_COPY:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE: MR_HOST_LIST(MR_COMMAND_CASE)
+    case MR_COMMAND_STREAM_DROP:
+    case MR_COMMAND_EVENT_CREATE:
+    case MR_COMMAND_EVENT_CLOSE:
+    case MR_COMMAND_HOST_ALLOC:
+    case MR_COMMAND_HOST_FREE:
+    case MR_COMMAND_RECORD_STREAM:
+    case MR_COMMAND_HOST_READ:
+    case MR_COMMAND_HOST_WORK:
+    case MR_COMMAND_ELAPSED:
+    case MR_COMMAND_DRAIN:
+    case MR_COMMAND_ENABLE_PEER:
+    case MR_COMMAND_HOST_TIME:
+    case MR_COMMAND_DEVICE_TIME:
+    case MR_COMMAND_LAUNCH_BLOCKING:
+    case MR_COMMAND_CHOOSER:
+    case MR_COMMAND_MODEL:
+    case MR_COMMAND_SETTING:
+    case MR_COMMAND_STEP:
+    case MR_COMMAND_BACK:
+    case MR_COMMAND_PASS:
+    case MR_COMMAND_HISTORY:
+    case MR_COMMAND_LOOK: break;
+    }
+    return BESIDE_NOTHING;
 }
 
 mr_status proof_of_memory(const branch *b, bool *out_clean) {
@@ -195,7 +236,8 @@ mr_status proof_of_memory(const branch *b, bool *out_clean) {
     *out_clean = false;
     for (uint32_t i = 0; i < b->count; i++) {
         const mr_player_item *it = &b->order.items[i];
-        if (sees_pools(it->kind) || (it->kind == MR_COMMAND_ALLOC && it->failed)) return MR_OK;
+        if (what_beside(it->kind) == BESIDE_POOLS) return MR_OK;
+        if (it->kind == MR_COMMAND_ALLOC && it->failed) return MR_OK;
     }
     bool all = false;
     MR_TRY(find_first_writes(b, true, &all));
@@ -209,15 +251,21 @@ mr_status proof_of_memory(const branch *b, bool *out_clean) {
 static bool depends_on_order(const explorer *e, const branch *b, uint32_t i) {
     const mr_player_item *it = &b->order.items[i];
     bool asked;
-    if (it->failed || it->has_error || sees_pools(it->kind)) return true;
+    if (it->failed || it->has_error || what_beside(it->kind) != BESIDE_NOTHING) return true;
     if (it->command && it->command->meeting) return true;
     if (e->options.unspecified && order_is_open(&b->order, i, &asked)) return true;
     switch ((item_class)b->classes[i]) {
     case ITEM_QUERY:
     case ITEM_REFUSED: return true;
     case ITEM_LOOK: return it->kind != MR_COMMAND_HOST_READ;
-    default: return it->kind == MR_COMMAND_HOST_FUNCTION || it->kind == MR_COMMAND_FAULT;
+    case ITEM_PLAIN:
+    case ITEM_WORK:
+    case ITEM_HOST:
+    case ITEM_WAIT:
+    case ITEM_ALLOC:
+    case ITEM_COPY: break;
     }
+    return false;
 }
 
 mr_status proof_of_one(explorer *e, const branch *b, bool *out_proved) {

@@ -113,6 +113,21 @@ item_class order_class(const order *o, size_t i) {
     return ITEM_PLAIN;
 }
 
+bool order_has_nodes(item_class class) {
+    switch (class) {
+    case ITEM_WORK:
+    case ITEM_HOST:
+    case ITEM_QUERY:
+    case ITEM_ALLOC:
+    case ITEM_COPY: return true;
+    case ITEM_PLAIN: /* a marker's node is placed when it leaves */
+    case ITEM_WAIT:
+    case ITEM_LOOK:
+    case ITEM_REFUSED: break;
+    }
+    return false;
+}
+
 /* By kind: all that order_class calls ITEM_REFUSED. */
 static const char *const refusals[] = {
     [MR_COMMAND_STEP] = "mr.machine.step(): the exploration takes the steps",

@@ -305,14 +305,9 @@ static mr_status ask(search *s) {
 
 /* STAGE_OPEN */
 static mr_status begin_item(search *s) {
-    switch ((item_class)s->b->classes[s->at.item]) {
-    case ITEM_WORK:
-    case ITEM_HOST:
-    case ITEM_QUERY:
-    case ITEM_ALLOC:
-    case ITEM_COPY: place_nodes(s); return MR_OK;
-    default: s->at.stage = STAGE_LOOK; return MR_OK;
-    }
+    if (order_has_nodes((item_class)s->b->classes[s->at.item])) place_nodes(s);
+    else s->at.stage = STAGE_LOOK;
+    return MR_OK;
 }
 
 /* STAGE_ENTER */
@@ -335,8 +330,9 @@ static mr_status advance(search *s, progress *out_progress) {
     case STAGE_OPEN: return begin_item(s);
     case STAGE_SCAN: return scan(s);
     case STAGE_ASK: return ask(s);
-    default: return look(s, out_progress);
+    case STAGE_LOOK: break;
     }
+    return look(s, out_progress);
 }
 
 /* ---- the beginning */

@@ -56,10 +56,16 @@ static const char *objection_to_copy(const mr_command *command) {
 
 const char *mr_auto_objection(const mr_command *command) {
     if (command->launch) return "is of a graph's launch: call g:launch() outside of the function";
-    if (command->kind == MR_COMMAND_COPY) return objection_to_copy(command);
-    if (command->kind == MR_COMMAND_OP) return NULL;
-    if (command->kind == MR_COMMAND_HOST_FUNCTION)
-        return "runs a host function, which each call makes anew";
+    switch (command->kind) {
+    case MR_COMMAND_OP: return NULL;
+    case MR_COMMAND_COPY: return objection_to_copy(command);
+    case MR_COMMAND_HOST_FUNCTION: return "runs a host function, which each call makes anew";
+    case MR_COMMAND_FAULT:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
     return "is not done by graphs";
 }
 

@@ -38,11 +38,7 @@ static const char *obstacle_of_event(const mr_graph *graph, const mr_command *co
     return NULL;
 }
 
-/* NULL: nothing. What needs the host while it runs, or another device, is not for it. */
-static const char *obstacle_of(const mr_graph *graph, const mr_command *command) {
-    if (mr_command_has(command, MR_PART_MEMORY)) return NULL;
-    if (command->kind == MR_COMMAND_HOST_FUNCTION) return "is a host function";
-    if (mr_command_has(command, MR_PART_EVENT)) return obstacle_of_event(graph, command);
+static const char *obstacle_of_work(const mr_graph *graph, const mr_command *command) {
     if (command->stream->device != graph->device) return "is on another device";
     for (uint32_t k = 0; k < command->operand_count; k++) {
         const mr_storage *storage = command->operands[k].tensor->storage;
@@ -50,9 +46,22 @@ static const char *obstacle_of(const mr_graph *graph, const mr_command *command)
         if (storage->kind == MR_MEMORY_DEVICE && storage->device != graph->device)
             return "uses memory of another device";
     }
-    return command->kind == MR_COMMAND_COPY || command->kind == MR_COMMAND_OP
-               ? NULL
-               : "is for the virtual GPU";
+    return NULL;
+}
+
+/* NULL: nothing. What needs the host while it runs, or another device, is not for it. */
+static const char *obstacle_of(const mr_graph *graph, const mr_command *command) {
+    switch (command->kind) {
+    case MR_COMMAND_OP:
+    case MR_COMMAND_COPY: return obstacle_of_work(graph, command);
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT: return obstacle_of_event(graph, command);
+    case MR_COMMAND_HOST_FUNCTION: return "is a host function";
+    case MR_COMMAND_FAULT: return "is for the virtual GPU";
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
+    return NULL;
 }
 
 static bool may_build(mr_executable *x) {

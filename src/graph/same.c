@@ -14,8 +14,17 @@ static void differ(char *text, size_t size, uint32_t i, const mr_command *a, con
 
 static bool same_kind(const mr_command *a, const mr_command *b) {
     if (a->kind != b->kind) return false;
-    if (a->kind == MR_COMMAND_COPY) return a->u.copy.direction == b->u.copy.direction;
-    return a->kind != MR_COMMAND_OP || a->u.op.row == b->u.op.row;
+    switch (a->kind) {
+    case MR_COMMAND_OP: return a->u.op.row == b->u.op.row;
+    case MR_COMMAND_COPY: return a->u.copy.direction == b->u.copy.direction;
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE:
+    case MR_COMMAND_FAULT: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
+    return true;
 }
 
 /* A graph without edges has no list of them, and memcmp takes no NULL, not even for nothing. */

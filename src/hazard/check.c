@@ -95,9 +95,20 @@ static void module_loaded(checker *c, const mr_command *command) {
 
 /* Only when it runs: what it accesses, or whether it fails. */
 static bool tells_when_it_runs(const mr_command *command) {
-    return command->kind == MR_COMMAND_FAULT || mr_kernel_escapes_of(command) ||
-           (command->kind == MR_COMMAND_OP && command->u.op.row &&
-            command->u.op.row->family->may_fail);
+    switch (command->kind) {
+    case MR_COMMAND_OP: {
+        const mr_op *row = command->u.op.row;
+        return mr_kernel_escapes_of(command) || (row && row->family->may_fail);
+    }
+    case MR_COMMAND_FAULT: return true;
+    case MR_COMMAND_COPY:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
+    return false;
 }
 
 static void submitted(checker *c, const mr_command *command, bool host_waited) {

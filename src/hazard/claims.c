@@ -39,12 +39,30 @@ void mr_claims_merge(mr_claims *claims, const mr_claims *earlier) {
 /* Values reach Lua through a read by the host, or through a copy to memory that was made for that, from which they are
  * taken unseen (item()). What is copied to other memory of the host is read by a call of its own, or never. */
 static bool is_host_read(const mr_command *command) {
-    if (command->kind == MR_COMMAND_COPY)
+    switch (command->kind) {
+    case MR_COMMAND_COPY:
         return command->u.copy.direction == MR_COPY_D2H &&
                command->operands[0].tensor->storage->transient;
-    if (command->kind != MR_COMMAND_HOST_ACCESS) return false;
-    for (uint32_t i = 0; i < command->operand_count; i++)
-        if (command->operands[i].access & MR_READ) return true;
+    case MR_COMMAND_HOST_ACCESS:
+        for (uint32_t i = 0; i < command->operand_count; i++)
+            if (command->operands[i].access & MR_READ) return true;
+        return false;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE:
+    case MR_COMMAND_FAULT:
+    case MR_COMMAND_STREAM_SYNC:
+    case MR_COMMAND_EVENT_SYNC:
+    case MR_COMMAND_DEVICE_SYNC:
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_EVENT_QUERY:
+    case MR_COMMAND_STREAM_CREATE:
+    case MR_COMMAND_STREAM_CLOSE:
+    case MR_COMMAND_RESET: MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
     return false;
 }
 

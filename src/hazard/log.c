@@ -42,13 +42,19 @@ void mr_hazard_log_command(checker *c, const mr_command *command) {
     line->world = c->hosts.worlds;
     line->inside = command->kind == MR_COMMAND_HOST_ACCESS && c->machine->host_function;
     if (line->inside) line->seq = c->machine->host_function->seq;
-    if (command->kind == MR_COMMAND_COPY) {
+    switch (mr_command_kinds[command->kind].part) {
+    case MR_PART_COPY:
         line->copy = mr_order_copy_guaranteed(command);
         line->walls = mr_order_walls(command);
-    } else if (command->kind == MR_COMMAND_DEVICE_SYNC) {
-        line->device = command->u.device->index;
-    } else if (mr_command_has(command, MR_PART_EVENT)) {
-        log_event(line, command);
+        break;
+    case MR_PART_DEVICE: line->device = command->u.device->index; break;
+    case MR_PART_EVENT: log_event(line, command); break;
+    case MR_PART_NONE:
+    case MR_PART_OP:
+    case MR_PART_MEMORY:
+    case MR_PART_HOST:
+    case MR_PART_FAULT:
+    case MR_PART_ACCOUNT: break;
     }
 }
 

@@ -11,6 +11,31 @@ const char *mr_engine_text(mr_engine engine) {
     return engine_texts[engine];
 }
 
+static mr_engine engine_of_copy(mr_copy_direction direction) {
+    switch (direction) {
+    case MR_COPY_H2D: return MR_ENGINE_COPY_IN;
+    case MR_COPY_D2H: return MR_ENGINE_COPY_OUT;
+    case MR_COPY_D2D: return MR_ENGINE_COPY_DEVICE;
+    case MR_COPY_PEER: return MR_ENGINE_COPY_PEER;
+    case MR_COPY_H2H: break;
+    }
+    return MR_ENGINE_NONE;
+}
+
+mr_engine mr_engine_of(const mr_command *command) {
+    switch (command->kind) {
+    case MR_COMMAND_OP: return MR_ENGINE_SM;
+    case MR_COMMAND_COPY: return engine_of_copy(command->u.copy.direction);
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE:
+    case MR_COMMAND_FAULT: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
+    return MR_ENGINE_NONE;
+}
+
 static void count_listeners(mr_machine *machine) {
     machine->ran_listeners = machine->everything_listeners = 0;
     for (size_t i = 0; i < machine->observers.count; i++) {

@@ -29,6 +29,8 @@ typedef enum {
 } mr_engine;
 
 const char *mr_engine_text(mr_engine engine);
+/* What carries the command out, on hardware and on the virtual GPU. */
+mr_engine mr_engine_of(const mr_command *command);
 
 /* What a command waited for last before the device began it. */
 #define MR_CAUSE_LIST(X)                                                                           \

@@ -27,26 +27,14 @@ static mr_player_item look_at(const mr_player *p, const item *it) {
         .inner = it->inner,
         .inner_count = it->inner_count,
         .value = it->value};
-    switch (it->kind) {
-    case MR_COMMAND_RECORD:
-    case MR_COMMAND_WAIT:
-    case MR_COMMAND_EVENT_SYNC:
-    case MR_COMMAND_EVENT_QUERY:
-    case MR_COMMAND_EVENT_CREATE: out.event_slot = it->object; break;
-    case MR_COMMAND_ELAPSED:
+    switch ((object_kind)it->object_is) {
+    case OBJECT_EVENT:
         out.event_slot = it->object;
         out.other_event_slot = it->other;
         break;
-    case MR_COMMAND_DEVICE_SYNC:
-    case MR_COMMAND_DRAIN:
-    case MR_COMMAND_TRIM:
-    case MR_COMMAND_MEMORY_LOOK: out.device = p->machine->devices[it->object]; break;
-    case MR_COMMAND_ALLOC:
-    case MR_COMMAND_FREE:
-    case MR_COMMAND_FREE_WAIT:
-    case MR_COMMAND_HOST_ALLOC:
-    case MR_COMMAND_RECORD_STREAM: out.storage_slot = it->object; break;
-    default: break;
+    case OBJECT_DEVICE: out.device = p->machine->devices[it->object]; break;
+    case OBJECT_STORAGE: out.storage_slot = it->object; break;
+    case OBJECT_NONE: break;
     }
     if (!out.device && out.stream) out.device = out.stream->device;
     if (!out.device && out.storage_slot != NO_SLOT)

@@ -17,28 +17,7 @@ typedef struct {
 } numbering;
 
 static bool names_storage(const item *it) {
-    switch ((mr_command_id)it->kind) {
-    case MR_COMMAND_ALLOC:
-    case MR_COMMAND_FREE:
-    case MR_COMMAND_HOST_ALLOC:
-    case MR_COMMAND_FREE_WAIT:
-    case MR_COMMAND_RECORD_STREAM: return it->object != NO_SLOT;
-    case MR_COMMAND_OP:
-    case MR_COMMAND_COPY:
-    case MR_COMMAND_RECORD:
-    case MR_COMMAND_WAIT:
-    case MR_COMMAND_HOST_FUNCTION:
-    case MR_COMMAND_FAULT: MR_HOST_LIST(MR_COMMAND_CASE)
-    case MR_COMMAND_STREAM_DROP:
-    case MR_COMMAND_EVENT_CREATE:
-    case MR_COMMAND_EVENT_CLOSE:
-    case MR_COMMAND_HOST_FREE:
-    case MR_COMMAND_HOST_READ:
-    case MR_COMMAND_HOST_WORK:
-    case MR_COMMAND_ELAPSED:
-    case MR_COMMAND_DRAIN: MR_MACHINE_LIST(MR_COMMAND_CASE) break;
-    }
-    return false;
+    return it->object_is == OBJECT_STORAGE && it->object != NO_SLOT;
 }
 
 static void meet(numbering *n, uint32_t slot) {

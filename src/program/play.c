@@ -268,25 +268,19 @@ static mr_status back(mr_player *p, const item *it) {
     return MR_OK;
 }
 
-static mr_status look(mr_player *p, const item *it) {
-    mr_machine *machine = p->machine;
-    switch (it->kind) { /* the four kinds that dispatch sends here */
-    case MR_COMMAND_HOST_TIME:
-        mr_machine_time(machine);
-        check_time(p, it, it->value);
-        break;
-    case MR_COMMAND_DEVICE_TIME:
-        if (p->program->from_the_start)
-            check_answer(p, it, mr_machine_device_time(machine), it->value);
-        break;
-    case MR_COMMAND_MEMORY_LOOK: {
-        mr_memory_stats stats = mr_device_memory(machine->devices[it->object]);
-        if (p->program->from_the_start) check_answer(p, it, stats.reserved, it->value);
-        break;
-    }
-    default: mr_machine_pending(machine, see_nothing, NULL); break;
-    }
-    return MR_OK;
+static void host_time(mr_player *p, const item *it) {
+    mr_machine_time(p->machine);
+    check_time(p, it, it->value);
+}
+
+static void device_time(mr_player *p, const item *it) {
+    if (p->program->from_the_start)
+        check_answer(p, it, mr_machine_device_time(p->machine), it->value);
+}
+
+static void memory_look(mr_player *p, const item *it) {
+    mr_memory_stats stats = mr_device_memory(p->machine->devices[it->object]);
+    if (p->program->from_the_start) check_answer(p, it, stats.reserved, it->value);
 }
 
 /* ---- the machine as a whole */
@@ -310,16 +304,16 @@ static mr_status set_history(mr_machine *machine, const item *it) {
     return mr_machine_set_history(machine, &limits);
 }
 
-static mr_status configure(mr_player *p, const item *it) {
-    mr_machine *machine = p->machine;
-    const char *text = it->own_name == NO_SLOT ? "" : p->program->texts.items[it->own_name];
-    switch (it->kind) { /* the five kinds that dispatch sends here */
-    case MR_COMMAND_CHOOSER: return p->keep_chooser ? MR_OK : mr_machine_set_chooser(machine, text);
-    case MR_COMMAND_MODEL: return p->keep_model ? MR_OK : mr_machine_set_model(machine, text);
-    case MR_COMMAND_SETTING: return mr_machine_set_setting(machine, text, (int64_t)it->value);
-    case MR_COMMAND_HISTORY: return set_history(machine, it);
-    default: mr_machine_set_launch_blocking(machine, it->value != 0); return MR_OK;
-    }
+static const char *text_of(const mr_player *p, const item *it) {
+    return it->own_name == NO_SLOT ? "" : p->program->texts.items[it->own_name];
+}
+
+static mr_status set_chooser(mr_player *p, const item *it) {
+    return p->keep_chooser ? MR_OK : mr_machine_set_chooser(p->machine, text_of(p, it));
+}
+
+static mr_status set_model(mr_player *p, const item *it) {
+    return p->keep_model ? MR_OK : mr_machine_set_model(p->machine, text_of(p, it));
 }
 
 /* ---- objects come and go */
@@ -334,10 +328,21 @@ static void drop(mr_player *p, const object_drop *d) {
         if (p->stream_at[d->slot]->impl || p->stream_at[d->slot]->closed)
             mr_stream_drop_given(p->stream_at[d->slot]);
         break;
-    default:
+    case MR_COMMAND_HOST_FREE:
         p->due[++p->due[0]] = d->slot;
         free_due(p);
         break;
+    case MR_COMMAND_EVENT_CREATE: /* the rest are items */
+    case MR_COMMAND_HOST_ALLOC:
+    case MR_COMMAND_FREE_WAIT:
+    case MR_COMMAND_RECORD_STREAM:
+    case MR_COMMAND_HOST_READ:
+    case MR_COMMAND_HOST_WORK:
+    case MR_COMMAND_ELAPSED:
+    case MR_COMMAND_DRAIN:
+        MR_SUBMITTED_LIST(MR_COMMAND_CASE)
+        MR_HOST_LIST(MR_COMMAND_CASE)
+        MR_MACHINE_LIST(MR_COMMAND_CASE) break;
     }
 }
 
@@ -352,7 +357,8 @@ static void carry_out_drops(mr_player *p) {
 /* ---- one item */
 
 static mr_status dispatch(mr_player *p, const item *it) {
-    mr_device **devices = p->machine->devices;
+    mr_machine *machine = p->machine;
+    mr_device **devices = machine->devices;
     mr_caller caller = caller_of(p, it);
     switch ((mr_command_id)it->kind) {
     case MR_COMMAND_STREAM_SYNC: return mr_stream_synchronize(&caller, p->stream_at[it->stream]);
@@ -370,17 +376,20 @@ static mr_status dispatch(mr_player *p, const item *it) {
         return mr_device_enable_peer_access(devices[it->object], devices[it->other]);
     case MR_COMMAND_STEP: return step(p, it);
     case MR_COMMAND_BACK: return back(p, it);
-    case MR_COMMAND_PASS: return mr_machine_pass(p->machine, it->value);
+    case MR_COMMAND_PASS: return mr_machine_pass(machine, it->value);
     case MR_COMMAND_RESET: return reset(p, it);
-    case MR_COMMAND_HOST_TIME:
-    case MR_COMMAND_DEVICE_TIME:
-    case MR_COMMAND_MEMORY_LOOK:
-    case MR_COMMAND_LOOK: return look(p, it);
-    case MR_COMMAND_CHOOSER:
-    case MR_COMMAND_MODEL:
+    case MR_COMMAND_HOST_TIME: host_time(p, it); return MR_OK;
+    case MR_COMMAND_DEVICE_TIME: device_time(p, it); return MR_OK;
+    case MR_COMMAND_MEMORY_LOOK: memory_look(p, it); return MR_OK;
+    case MR_COMMAND_LOOK: mr_machine_pending(machine, see_nothing, NULL); return MR_OK;
+    case MR_COMMAND_CHOOSER: return set_chooser(p, it);
+    case MR_COMMAND_MODEL: return set_model(p, it);
     case MR_COMMAND_SETTING:
-    case MR_COMMAND_HISTORY:
-    case MR_COMMAND_LAUNCH_BLOCKING: return configure(p, it);
+        return mr_machine_set_setting(machine, text_of(p, it), (int64_t)it->value);
+    case MR_COMMAND_HISTORY: return set_history(machine, it);
+    case MR_COMMAND_LAUNCH_BLOCKING:
+        mr_machine_set_launch_blocking(machine, it->value != 0);
+        return MR_OK;
     case MR_COMMAND_STREAM_CREATE: return mr_stream_open_given(p->stream_at[it->stream]);
     case MR_COMMAND_STREAM_CLOSE: return mr_stream_close(&caller, p->stream_at[it->stream]);
     case MR_COMMAND_EVENT_CREATE: return mr_event_open_given(&p->events[it->object]);

@@ -58,19 +58,23 @@ static uint32_t device_index(const mr_device *device) {
     return device ? (uint32_t)device->index : NO_SLOT;
 }
 
+static void set_object(item *it, object_kind kind, uint32_t object) {
+    it->object_is = (uint8_t)kind;
+    it->object = object;
+}
+
 static void keep_account(mr_recorder *r, item *it, const mr_command *command) {
+    bool made = it->kind == MR_COMMAND_EVENT_CREATE || it->kind == MR_COMMAND_HOST_ALLOC;
     if (mr_command_has(command, MR_PART_EVENT)) {
-        it->object =
-            mr_record_event(r, command->u.event.event, it->kind == MR_COMMAND_EVENT_CREATE);
+        set_object(it, OBJECT_EVENT, mr_record_event(r, command->u.event.event, made));
         return;
     }
     it->value = command->u.account.value;
     it->number = command->u.account.number;
     if (command->u.account.storage)
-        it->object =
-            mr_record_storage(r, command->u.account.storage, it->kind == MR_COMMAND_HOST_ALLOC);
+        set_object(it, OBJECT_STORAGE, mr_record_storage(r, command->u.account.storage, made));
     if (command->u.account.from) {
-        it->object = mr_record_event(r, command->u.account.from, false);
+        set_object(it, OBJECT_EVENT, mr_record_event(r, command->u.account.from, false));
         it->other = mr_record_event(r, command->u.account.to, false);
         if (r->program->events.items[it->object].recorded ||
             r->program->events.items[it->other].recorded)
@@ -78,7 +82,7 @@ static void keep_account(mr_recorder *r, item *it, const mr_command *command) {
                               command->where);
     }
     if (command->u.account.device) {
-        it->object = device_index(command->u.account.device);
+        set_object(it, OBJECT_DEVICE, device_index(command->u.account.device));
         it->other = device_index(command->u.account.peer);
     }
     if (command->u.account.text) it->own_name = mr_record_text(r, command->u.account.text);
@@ -98,20 +102,22 @@ static void keep_kind(mr_recorder *r, item *it, const mr_command *command) {
         it->value = command->u.copy.bytes;
         return;
     case MR_COMMAND_ALLOC:
-        it->object = mr_record_storage(r, command->u.storage, true);
+        set_object(it, OBJECT_STORAGE, mr_record_storage(r, command->u.storage, true));
         it->flag = command->u.storage->impl != NULL;
         return;
     case MR_COMMAND_FREE:
-        it->object = mr_record_storage(r, command->u.storage, false);
+        set_object(it, OBJECT_STORAGE, mr_record_storage(r, command->u.storage, false));
         it->flag = command->u.at_once;
         return;
     case MR_COMMAND_FAULT: it->value = command->u.fault; return;
-    case MR_COMMAND_DEVICE_SYNC: it->object = device_index(command->u.device); return;
+    case MR_COMMAND_DEVICE_SYNC:
+        set_object(it, OBJECT_DEVICE, device_index(command->u.device));
+        return;
     case MR_COMMAND_RECORD:
     case MR_COMMAND_WAIT:
     case MR_COMMAND_EVENT_SYNC:
     case MR_COMMAND_EVENT_QUERY:
-        it->object = mr_record_event(r, command->u.event.event, false);
+        set_object(it, OBJECT_EVENT, mr_record_event(r, command->u.event.event, false));
         it->value = command->u.event.record_seq;
         return;
         MR_ACCOUNT_LIST(MR_COMMAND_CASE) keep_account(r, it, command);
@@ -277,32 +283,48 @@ static void function_ran(mr_observer *observer, const mr_command *command) {
     function->flag = true;
 }
 
-static bool is_drop(const mr_command *command) {
-    return command->kind == MR_COMMAND_EVENT_CLOSE || command->kind == MR_COMMAND_STREAM_DROP ||
-           command->kind == MR_COMMAND_HOST_FREE;
-}
-
-/* An object that no item has used is not known here, and no player has it. */
-static void keep_drop(mr_recorder *r, const mr_command *command) {
-    object_drop drop = {.kind = command->kind, .before = r->program->items.count};
+/* Whether the command is no item but a drop (state.h), and of which slot. */
+static bool is_drop(const mr_recorder *r, const mr_command *command, uint32_t *out_slot) {
     switch (command->kind) {
     case MR_COMMAND_EVENT_CLOSE:
-        drop.slot = mr_slot_find(&r->events, command->u.event.event->id);
-        break;
-    case MR_COMMAND_STREAM_DROP: drop.slot = mr_slot_find(&r->streams, command->stream->id); break;
-    default: drop.slot = mr_slot_find(&r->storages, command->u.account.storage->id); break;
+        *out_slot = mr_slot_find(&r->events, command->u.event.event->id);
+        return true;
+    case MR_COMMAND_STREAM_DROP:
+        *out_slot = mr_slot_find(&r->streams, command->stream->id);
+        return true;
+    case MR_COMMAND_HOST_FREE:
+        *out_slot = mr_slot_find(&r->storages, command->u.account.storage->id);
+        return true;
+    case MR_COMMAND_EVENT_CREATE:
+    case MR_COMMAND_HOST_ALLOC:
+    case MR_COMMAND_FREE_WAIT:
+    case MR_COMMAND_RECORD_STREAM:
+    case MR_COMMAND_HOST_READ:
+    case MR_COMMAND_HOST_WORK:
+    case MR_COMMAND_ELAPSED:
+    case MR_COMMAND_DRAIN:
+        MR_SUBMITTED_LIST(MR_COMMAND_CASE)
+        MR_HOST_LIST(MR_COMMAND_CASE)
+        MR_MACHINE_LIST(MR_COMMAND_CASE) break;
     }
-    if (drop.slot == NO_SLOT || r->full) return;
-    if (command->kind == MR_COMMAND_HOST_FREE) r->alive.items[drop.slot] = NULL;
+    return false;
+}
+
+/* An object that no item has used is not known here (NO_SLOT), and no player has it. */
+static void keep_drop(mr_recorder *r, mr_command_id kind, uint32_t slot) {
+    object_drop drop = {.kind = kind, .slot = slot, .before = r->program->items.count};
+    if (slot == NO_SLOT || r->full) return;
+    if (kind == MR_COMMAND_HOST_FREE) r->alive.items[slot] = NULL;
     if (!mr_vec_push(&r->program->drops, drop)) r->failed = true;
 }
 
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
     mr_recorder *r = recorder_of(observer);
+    uint32_t dropped;
     (void)host_waited; /* false: interrupted, which `failed` tells */
     mr_record_flush(r, command);
-    if (is_drop(command)) {
-        keep_drop(r, command);
+    if (is_drop(r, command, &dropped)) {
+        keep_drop(r, command->kind, dropped);
         return;
     }
     item *it = add_item(r, command, CAME_TRUE);

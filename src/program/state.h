@@ -110,17 +110,27 @@ typedef enum {
     FAILED,    /* tried */
 } outcome;
 
+/* What an item's `object` is. */
+typedef enum {
+    OBJECT_NONE,    /* nothing, or what the kind says */
+    OBJECT_EVENT,   /* a slot; so is `other`, where there is one */
+    OBJECT_STORAGE, /* a slot */
+    OBJECT_DEVICE,  /* an index; so is `other`, where there is one */
+} object_kind;
+
 typedef struct {
-    uint8_t kind;    /* mr_command_id */
-    uint8_t outcome; /* of above */
-    bool has_error;  /* with FAILED, or with CAME_TRUE: the call returned it all the same */
-    bool flag;       /* COPY: synchronous; FREE: at once; ALLOC: memory found; HOST_FUNCTION: ran */
-    uint8_t direction;              /* COPY */
-    uint8_t launch;                 /* MR_LAUNCH_* */
-    mr_site launched;               /* of a graph's launch: its line */
-    mr_code code;                   /* of the error; FAULT: see value */
-    uint32_t error;                 /* its text */
-    uint32_t stream, object, other; /* slots; devices by index. COPY: the device that was current */
+    uint8_t kind;      /* mr_command_id */
+    uint8_t outcome;   /* of above */
+    uint8_t object_is; /* object_kind */
+    bool has_error;    /* with FAILED, or with CAME_TRUE: the call returned it all the same */
+    bool flag; /* COPY: synchronous; FREE: at once; ALLOC: memory found; HOST_FUNCTION: ran */
+    uint8_t direction;      /* COPY */
+    uint8_t launch;         /* MR_LAUNCH_* */
+    mr_site launched;       /* of a graph's launch: its line */
+    mr_code code;           /* of the error; FAULT: see value */
+    uint32_t error;         /* its text */
+    uint32_t stream;        /* slot */
+    uint32_t object, other; /* see object_kind. COPY: the device that was current */
     uint32_t first_operand, operand_count;
     uint32_t own_name;
     uint32_t meeting, member;    /* in program->meetings; NO_SLOT: it takes part in none */

@@ -102,11 +102,19 @@ static void tell_host(mr_teller *t, const item *it) {
                           .stream = it->stream == NO_SLOT ? NULL : p->stream_at[it->stream],
                           .where = it->where,
                           .name = it->name};
-    if (it->kind == MR_COMMAND_DEVICE_SYNC) {
-        command.u.device = p->machine->devices[it->object];
-    } else if (mr_command_has(&command, MR_PART_EVENT)) {
+    switch (mr_command_kinds[it->kind].part) {
+    case MR_PART_DEVICE: command.u.device = p->machine->devices[it->object]; break;
+    case MR_PART_EVENT:
         command.u.event.event = &p->events[it->object];
         command.u.event.record_seq = it->value * t->spread;
+        break;
+    case MR_PART_NONE: /* the stream and the operands say all */
+    case MR_PART_OP:
+    case MR_PART_COPY: /* the rest have commands of their own, or are told to nobody */
+    case MR_PART_MEMORY:
+    case MR_PART_HOST:
+    case MR_PART_FAULT:
+    case MR_PART_ACCOUNT: break;
     }
     tell(t, &command);
 }

@@ -41,10 +41,17 @@ static const char *runtime_name(const mr_span *span) {
 }
 
 static const char *category(const mr_span *span) {
-    if (span->kind == MR_COMMAND_WAIT) return "cuda_sync";
-    if (span->kind == MR_COMMAND_HOST_FUNCTION) return "host_function";
-    if (span->kind == MR_COMMAND_OP && strncmp(span->name, "memset", 6) == 0) return "gpu_memset";
-    return span->kind == MR_COMMAND_COPY ? "gpu_memcpy" : "kernel";
+    switch (span->kind) {
+    case MR_COMMAND_WAIT: return "cuda_sync";
+    case MR_COMMAND_HOST_FUNCTION: return "host_function";
+    case MR_COMMAND_COPY: return "gpu_memcpy";
+    case MR_COMMAND_OP: return strncmp(span->name, "memset", 6) == 0 ? "gpu_memset" : "kernel";
+    case MR_COMMAND_FAULT:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
+    return "kernel";
 }
 
 /* What is the same in all events of a stream, made once. */

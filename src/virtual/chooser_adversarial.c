@@ -146,8 +146,17 @@ static work *way_to(work *w, bool lazy_too) {
 static bool is_candidate(const work *w, phase of) {
     const mr_command *command = w->command;
     if (of == CONFLICTING) return w->conflicting;
-    return command->kind == MR_COMMAND_HOST_FUNCTION || command->kind == MR_COMMAND_FAULT ||
-           (is_body(command) && !writes_host_memory(w));
+    switch (command->kind) {
+    case MR_COMMAND_OP:
+    case MR_COMMAND_COPY: return !writes_host_memory(w);
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_FAULT: return true;
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
+    return false;
 }
 
 /* Markers are no candidates, and are completed without being chosen: the cursor must not rest on one. */

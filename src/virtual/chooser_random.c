@@ -78,10 +78,18 @@ static bool may_go_on(random_chooser *r, const mr_moment *moment) {
 }
 
 static bool allowed(const mr_device_step *step, mr_choice_point point) {
-    mr_command_id kind = step->command->kind;
     if (point > MR_CHOICE_ACCESS) return true;
-    return kind != MR_COMMAND_HOST_FUNCTION &&
-           (kind != MR_COMMAND_FAULT || point > MR_CHOICE_SUBMIT);
+    switch (step->command->kind) {
+    case MR_COMMAND_HOST_FUNCTION: return false;
+    case MR_COMMAND_FAULT: return point > MR_CHOICE_SUBMIT;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_COPY:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
+    return true;
 }
 
 static bool take(mr_chooser *chooser, const mr_moment *moment, mr_device_step *out_step) {

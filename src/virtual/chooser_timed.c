@@ -10,8 +10,17 @@ static bool offer(mr_chooser *chooser, const mr_device_step *step) {
 /* Nothing after a command that may not be taken now is taken either: time does not leap over it. */
 static bool allowed(const mr_command *command, mr_choice_point point) {
     if (point > MR_CHOICE_ACCESS) return true;
-    if (command->kind == MR_COMMAND_HOST_FUNCTION) return false;
-    return command->kind != MR_COMMAND_FAULT || point == MR_CHOICE_ACCESS;
+    switch (command->kind) {
+    case MR_COMMAND_HOST_FUNCTION: return false;
+    case MR_COMMAND_FAULT: return point == MR_CHOICE_ACCESS;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_COPY:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
+    return true;
 }
 
 static bool take(mr_chooser *chooser, const mr_moment *moment, mr_device_step *out_step) {

@@ -190,13 +190,15 @@ static uint64_t output_bytes(const mr_command *command) {
 }
 
 engine_kind mr_virtual_engine_of(const mr_command *command) {
-    if (command->kind == MR_COMMAND_OP) return ENGINE_SM;
-    if (command->kind != MR_COMMAND_COPY) return ENGINE_NONE;
-    switch (command->u.copy.direction) {
-    case MR_COPY_D2D: return ENGINE_SM;
-    case MR_COPY_H2H: return ENGINE_NONE;
-    default: return ENGINE_COPY;
+    switch (mr_engine_of(command)) {
+    case MR_ENGINE_SM:
+    case MR_ENGINE_COPY_DEVICE: return ENGINE_SM;
+    case MR_ENGINE_COPY_IN:
+    case MR_ENGINE_COPY_OUT:
+    case MR_ENGINE_COPY_PEER: return ENGINE_COPY;
+    case MR_ENGINE_NONE: break;
     }
+    return ENGINE_NONE;
 }
 
 static uint32_t slice_count(const vgpu *gpu, const mr_command *command, const body *b) {

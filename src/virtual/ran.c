@@ -2,19 +2,6 @@
 #include "model/observer.h"
 #include "virtual/state.h"
 
-static mr_engine engine_of(const mr_command *command) {
-    if (command->kind == MR_COMMAND_OP) return MR_ENGINE_SM;
-    if (command->kind != MR_COMMAND_COPY) return MR_ENGINE_NONE;
-    switch (command->u.copy.direction) {
-    case MR_COPY_H2D: return MR_ENGINE_COPY_IN;
-    case MR_COPY_D2H: return MR_ENGINE_COPY_OUT;
-    case MR_COPY_D2D: return MR_ENGINE_COPY_DEVICE;
-    case MR_COPY_PEER: return MR_ENGINE_COPY_PEER;
-    case MR_COPY_H2H: return MR_ENGINE_NONE;
-    }
-    return MR_ENGINE_NONE;
-}
-
 /* Nothing of the order held it up any longer. */
 static void hold_by_engine(mr_run *run, const work *w, uint64_t holder) {
     run->holder = holder;
@@ -29,7 +16,7 @@ void mr_virtual_tell_ran(const work *w, uint64_t begin, uint64_t end, uint32_t p
     mr_run run = {.ready = w->time,
                   .begin = begin,
                   .end = end,
-                  .engine = engine_of(w->command),
+                  .engine = mr_engine_of(w->command),
                   .part = part,
                   .parts = parts,
                   .last = last,

@@ -1,0 +1,162 @@
+-- Whether a reader of commands is told of a new kind. A copy of command.h gets one more kind in each list, and a copy
+-- of explore/order.h one more class of items. Then the compiler must complain of each switch over kinds, unless the
+-- switch takes the kinds of that list from the list. A `default`, or a switch over a plain integer, hides the kind.
+-- Prints each offence, exits with 1 if any.
+--
+--     lua5.4 scripts/kinds.lua [SRC [BUILD]]
+local src, build = arg[1] or "src", arg[2] or "build"
+local LISTS = { "SUBMITTED", "HOST", "OBJECT", "MACHINE" }
+local HOLDERS = { SUBMITTED = { "COMMAND" }, HOST = { "COMMAND" },
+  OBJECT = { "ACCOUNT", "COMMAND" }, MACHINE = { "ACCOUNT", "COMMAND" } }
+
+local function read(path)
+  local file = assert(io.open(path, "rb"))
+  local text = file:read "a"
+  file:close()
+  return text
+end
+
+local function lines_of(command)
+  local pipe = assert(io.popen(command))
+  local text = pipe:read "a"
+  pipe:close()
+  return text:gmatch "[^\n]+"
+end
+
+local function exists(path)
+  local file = io.open(path, "rb")
+  if file then file:close() end
+  return file ~= nil
+end
+
+-- The compiler of the build, and what its preprocessor needs.
+local stamp = read(build .. "/flags.stamp")
+local CC, FLAGS = stamp:match "^%S+", {}
+for flag in stamp:gmatch "%s(%-[DI]%S+)" do
+  if flag ~= "-Isrc" then FLAGS[#FLAGS + 1] = flag end
+end
+local CUDA = (os.getenv "CUDA_HOME" or "/usr/local/cuda") .. "/include"
+FLAGS[#FLAGS + 1] = ("-isystem '%s'"):format(CUDA)
+local has_cuda = exists(CUDA .. "/cuda.h") or not stamp:find "MR_HAVE_CUDA=0"
+
+-- ---------------------------------------------------------------- the changed headers
+
+local folder = os.tmpname()
+os.remove(folder)
+
+local function change(header, edit)
+  local text = edit(read(src .. "/" .. header))
+  assert(os.execute(("mkdir -p '%s/%s'"):format(folder, header:match "(.*)/")))
+  local file = assert(io.open(folder .. "/" .. header, "wb"))
+  file:write(text)
+  file:close()
+end
+
+change("model/command.h", function(text)
+  for _, list in ipairs(LISTS) do
+    local count
+    text, count = text:gsub("(#define MR_" .. list .. "_LIST%(X%)[^\n]*\n)", function(head)
+      return ('%s    X(NEW_%s, "new", %s, NONE, NOTHING) \\\n'):format(head, list,
+        list == "SUBMITTED" and "SUBMITTED" or "NONE")
+    end)
+    assert(count == 1, "no list " .. list)
+  end
+  return text
+end)
+change("explore/order.h", function(text)
+  local changed, count = text:gsub("(    ITEM_PLAIN,)", "    ITEM_NEW,\n%1")
+  assert(count == 1, "no classes of items")
+  return changed
+end)
+
+-- ---------------------------------------------------------------- the switches
+
+-- Without comments, texts and the blocks of switches inside; as long as before.
+local function blank(text)
+  local function spaces(s) return (s:gsub("[^\n]", " ")) end
+  text = text:gsub("/%*.-%*/", spaces):gsub('"[^"\n]*"', spaces)
+  return text
+end
+
+local function switches_of(text)
+  local found = {}
+  text = blank(text)
+  for at, subject, body in text:gmatch "()switch (%b()) (%b{})" do
+    local _, line = text:sub(1, at):gsub("\n", "")
+    found[#found + 1] = { line = line + 1, subject = subject, body = body }
+  end
+  return found
+end
+
+-- The switches inside of one are found by the same search, in its body.
+local function all_switches_of(text)
+  local all = {}
+  local function add(list, first)
+    for _, s in ipairs(list) do
+      s.line = s.line + first
+      all[#all + 1] = s
+      local inner = s.body:sub(2)
+      local _, head = s.subject:gsub("\n", "")
+      add(switches_of(inner), s.line - 1 + head)
+      s.own = inner:gsub("switch %b() %b{}", "")
+    end
+  end
+  add(switches_of(text), 0)
+  return all
+end
+
+-- The kinds that the compiler must miss in it.
+local function missed_by(switch)
+  local missed = {}
+  if switch.own:find "case ITEM_" then missed[#missed + 1] = "ITEM_NEW" end
+  if not switch.own:find "case MR_COMMAND_" and not switch.own:find "_LIST%(MR_COMMAND_CASE%)" then return missed end
+  for _, list in ipairs(LISTS) do
+    local taken = switch.own:find("MR_" .. list .. "_LIST(MR_COMMAND_CASE)", 1, true)
+    for _, holder in ipairs(HOLDERS[list]) do
+      taken = taken or switch.own:find("MR_" .. holder .. "_LIST(MR_COMMAND_CASE)", 1, true)
+    end
+    if not taken then missed[#missed + 1] = "MR_COMMAND_NEW_" .. list end
+  end
+  return missed
+end
+
+-- ---------------------------------------------------------------- each file
+
+local offences, count, files = 0, 0, 0
+
+local function check(path)
+  local wanted = {}
+  for _, switch in ipairs(all_switches_of(read(path))) do
+    local missed = missed_by(switch)
+    if #missed > 0 then wanted[#wanted + 1] = { line = switch.line, missed = missed } end
+  end
+  if #wanted == 0 then return end
+  files, count = files + 1, count + #wanted
+  local told = {}
+  local command = ("%s -std=c11 -fsyntax-only -fno-diagnostics-color -Wswitch -I'%s' -I'%s' %s '%s' 2>&1")
+  for line in lines_of(command:format(CC, folder, src, table.concat(FLAGS, " "), path)) do
+    local number, rest = line:match "^[^:]+:(%d+):%d+: warning: (.*)"
+    for name in (rest or ""):gmatch "[A-Z_]+NEW[A-Z_]*" do told[number .. name] = true end
+    if line:find ": error: " or line:find ": fatal error: " then told.error = line end
+  end
+  if told.error then
+    offences = offences + 1
+    print(told.error)
+    return
+  end
+  for _, switch in ipairs(wanted) do
+    for _, name in ipairs(switch.missed) do
+      if not told[switch.line .. name] then
+        offences = offences + 1
+        print(("%s:%d: the compiler does not tell this switch of a new kind (%s)"):format(path, switch.line, name))
+      end
+    end
+  end
+end
+
+for path in lines_of(("grep -lrE 'case (MR_COMMAND|ITEM)_' '%s' --include='*.c' | LC_ALL=C sort"):format(src)) do
+  if has_cuda or not path:find("/cuda/", 1, true) then check(path) end
+end
+os.execute(("rm -rf '%s'"):format(folder))
+if offences > 0 then os.exit(false) end
+print(("%d switches over kinds in %d files name each kind"):format(count, files))
