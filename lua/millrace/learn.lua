@@ -14,6 +14,7 @@ usage: millrace learn                       go on where you stopped
        millrace learn --check FILE          run the tests of a lesson
        millrace learn --grade FOLDER [COURSE]
                                             grade handed-in files, as CSV
+       millrace learn --slides DIR [COURSE] write the timeline of each lesson as a picture
 ]]
 
 local function list(tools, folder)
@@ -51,6 +52,9 @@ local actions = {
   ["--grade"] = function(tools, folder, course)
     return folder and require("millrace.learn.sheet").run(tools, folder, course) or wrong_usage()
   end,
+  ["--slides"] = function(tools, folder, course)
+    return folder and require("millrace.learn.slides").run(tools, folder, course) or wrong_usage()
+  end,
   ["--help"] = function()
     io.write(USAGE)
     return 0
@@ -61,7 +65,7 @@ local actions = {
 function learn.main(tools, first, second, third)
   if first == nil then return begin(tools) end
   local action = actions[first]
-  if action and third == nil or first == "--grade" then return action(tools, second, third) end
+  if action and third == nil or first == "--grade" or first == "--slides" then return action(tools, second, third) end
   if first:sub(1, 1) == "-" or third ~= nil then return wrong_usage() end
   local number = math.tointeger(tonumber(first))
   if number then return second and wrong_usage() or begin(tools, nil, number) end

@@ -283,11 +283,15 @@ static const luaL_Reg tools[] = {{"run", run},
                                  {"bold", bold},
                                  {NULL, NULL}};
 
+void mr_learn_push_tools(lua_State *L) {
+    luaL_newlib(L, tools);
+}
+
 /* Upvalue: the function of the Lua module, which takes the tools first. Frees what was read and not asked for. */
 static int learn(lua_State *L) {
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
-    luaL_newlib(L, tools);
+    mr_learn_push_tools(L);
     lua_insert(L, 2);
     lua_call(L, lua_gettop(L) - 1, 1);
     mr_buffer_free(&input);

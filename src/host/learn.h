@@ -11,4 +11,7 @@
  * Raises. */
 void mr_learn_push(lua_State *L);
 
+/* Pushes the table of functions that the Lua modules of lessons take: the prompt grades with them, too. Raises. */
+void mr_learn_push_tools(lua_State *L);
+
 #endif

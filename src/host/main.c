@@ -403,7 +403,8 @@ static void run_prompt(lua_State *L, const mr_options *options) {
                                .is_sandboxed = options->sandbox,
                                .call = repl_call,
                                .interrupted = repl_interrupted,
-                               .ended = repl_ended};
+                               .ended = repl_ended,
+                               .push_lessons = options->sandbox ? NULL : mr_learn_push_tools};
     mr_bind_check_prompt(L);
     mr_repl_run(L, &host);
 }

@@ -18,7 +18,8 @@
 
 const char mr_options_help[] =
     "usage: millrace [options] [script [arguments]]\n"
-    "       millrace learn [NUMBER | FOLDER | --list | --check FILE | --grade FOLDER]\n"
+    "       millrace learn [NUMBER | FOLDER | --list | --check FILE | --grade FOLDER |\n"
+    "                       --slides DIR]\n"
     "       millrace doctor\n"
     "\n"
     "Runs a Lua script with GPU streams, events and tensors: the global `mr`. Without a script it\n"

@@ -38,6 +38,8 @@ typedef struct {
     mr_repl_end (*call)(lua_State *L, int argument_count, int result_count, mr_buffer *out_message);
     bool (*interrupted)(void); /* whether Ctrl-C came since the last call */
     bool (*ended)(void);       /* whether the process was asked to end (SIGTERM, SIGHUP) */
+    /* Pushes what lessons ask of the host (lua/millrace/learn), a table. NULL: there are none, as in a sandbox. */
+    void (*push_lessons)(lua_State *L);
 } mr_repl_host;
 
 /* Returns at the end of the input (Ctrl-D), or when the process was asked to end. Called protected; raises only when

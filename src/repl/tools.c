@@ -482,6 +482,10 @@ void mr_tools_push(lua_State *L, const mr_repl_host *host) {
     if (mr_bind_push(L)) lua_setfield(L, -2, "mr");
     mr_repl_timeline_push(L);
     lua_setfield(L, -2, "timeline");
+    if (host->push_lessons) {
+        host->push_lessons(L);
+        lua_setfield(L, -2, "lessons");
+    }
     luaopen_debug(L);
     for (const char *const *name = from_debug; *name; name++) {
         lua_getfield(L, -1, *name);

@@ -13,21 +13,39 @@
 #define PLOT        (WIDTH - LABEL - 2 * MARGIN)
 #define BAR         26 /* height of a bar, and of the space between two lanes */
 #define SPACE       18
-#define HEAD        64  /* title and axis */
-#define FOOT        40  /* legend */
+#define HEAD        64 /* title and axis */
+#define ROW         20 /* of the legend, and of the list of hazards */
+#define FOOT        (2 * ROW + 20)
+#define MOST_LISTED 8
 #define LETTER      6.7 /* width of a letter in a bar */
 #define MOST_ARROWS 1000
 
 // clang-format off
 static const char style[] =
     "text{font:12px system-ui,sans-serif;fill:#1d2330}.t{font-size:16px;font-weight:600}.d{fill:#667085}"
-    ".b{font-family:ui-monospace,monospace;font-size:11px;fill:#fff;text-anchor:middle}"
+    ".b{font-family:ui-monospace,monospace;font-size:11px;fill:#fff;text-anchor:middle;stroke:#1d2330;stroke-width:2px;"
+    "paint-order:stroke}"
     ".grid{stroke:#e4e7ec}.lane{fill:#f5f6f9}.gap{stroke:#98a2b3;stroke-dasharray:2 4;fill:none}"
     ".arrow{stroke:#475467;fill:none;marker-end:url(#tip)}"
-    ".hazard path{stroke:#d92d50;stroke-width:2;fill:none;stroke-dasharray:5 3}.hazard circle{fill:#d92d50}"
-    ".kernel{fill:#3f6fd8}.copy-in{fill:#20855a}.copy-out{fill:#b4590f}.copy-device{fill:#127c8c}"
-    ".copy-peer{fill:#8446c0}.host-function{fill:#8a6508}.host-wait{fill:#cfd4de}.host-work{fill:#a8763e}.host-call{fill:#98a2b3}"
-    ".host-wait+.b,.faint{fill:#1d2330}";
+    ".hazard path,.hazard rect{stroke:#d92d50;stroke-width:2;fill:none;stroke-dasharray:5 3}.hazard circle{fill:#d92d50}"
+    ".hazard rect{stroke-dasharray:none;stroke-width:3}"
+    ".n{font-weight:600;text-anchor:middle;stroke:#fff;stroke-width:4px;paint-order:stroke}"
+    ".kernel{fill:#3f6fd8}.host-wait{fill:#e4e7ec}.host-call{fill:#98a2b3}.copy-in{fill:url(#copy-in)}"
+    ".copy-out{fill:url(#copy-out)}.copy-device{fill:url(#copy-device)}.copy-peer{fill:url(#copy-peer)}"
+    ".host-function{fill:url(#host-function)}.host-work{fill:url(#host-work)}"
+    ".host-wait+.b,.host-call+.b,.faint{fill:#1d2330;stroke:none}";
+
+/* What tells kinds of bars apart in print, without colour: lines over the colour. Kernels, waits and calls have none. */
+static const struct {
+    const char *word, *color, *lines;
+} textures[] = {
+    {"copy-in", "#20855a", "M-2 2L2-2M0 8L8 0M6 10L10 6"},
+    {"copy-out", "#b4590f", "M-2 6L2 10M0 0L8 8M6-2L10 2"},
+    {"copy-device", "#127c8c", "M2 0V8M6 0V8"},
+    {"copy-peer", "#8446c0", "M0 8L8 0M0 0L8 8"},
+    {"host-function", "#8a6508", "M0 2H8M0 6H8"},
+    {"host-work", "#a8763e", "M1 2H3M5 6H7"},
+};
 // clang-format on
 
 typedef struct {
@@ -37,7 +55,7 @@ typedef struct {
     mr_axis axis;
     int *top; /* of each lane */
     int bottom;
-    bool looks[MR_LOOK_COUNT];
+    bool looks[MR_LOOK_COUNT], has_gap, has_arrow, has_hazard; /* what the legend explains */
 } picture;
 
 static int time_x(const picture *p, uint64_t time) {
@@ -104,6 +122,7 @@ static void draw_gap(picture *p, const mr_lane *lane, const mr_bar *bar, int y) 
     if (gap.begin == gap.end || bar->first - first < 3) return;
     mr_sink_format(p->sink, "<path class=\"gap\" d=\"M%d %dH%d\"><title>", first, y + BAR / 2,
                    bar->first);
+    p->has_gap = true;
     mr_buffer cause = {0};
     mr_trace_put_cause(&cause, p->trace, gap.span);
     if (cause.failed) p->sink->failed = true;
@@ -196,6 +215,7 @@ static void draw_arrows(picture *p) {
         int y = edge_y(p, from, down), end = edge_y(p, to, !down), bend = down ? 9 : -9;
         mr_sink_format(p->sink, "<path class=\"arrow\" d=\"M%d %dv%dL%d %dV%d\"/>\n",
                        time_x(p, record->end), y, bend, time_x(p, wait->end), y + bend, end);
+        p->has_arrow = true;
         left--;
     }
 }
@@ -210,6 +230,18 @@ static int place_of(const picture *p, uint32_t span, int *out_x) {
     return lane;
 }
 
+/* A frame around the bar of a span that races, and its name on the side where the edge is not. */
+static void draw_frame(picture *p, uint32_t span, int lane, bool name_above) {
+    const mr_span *s = &mr_trace_spans(p->trace)[span];
+    int height = (lane ? p->lanes.items[lane].row_count : 1) * BAR, top = p->top[lane];
+    int first = time_x(p, lane ? s->begin : s->call), end = time_x(p, lane ? s->end : s->returned);
+    if (end <= first) end = first + 1;
+    mr_sink_format(p->sink, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\"/>",
+                   first - 1, top - 1, end - first + 2, height + 2);
+    put_text(p, (first + end) / 2.0, name_above ? top - 5 : top + height + 13, "n", s->name);
+}
+
+/* The two accesses in frames, and between them the edge that is missing, with the number of its line in the list. */
 static void draw_hazards(picture *p) {
     for (size_t i = 0; i < mr_trace_hazard_count(p->trace) && i < MOST_ARROWS; i++) {
         const mr_trace_hazard *hazard = mr_trace_hazard_at(p->trace, i);
@@ -218,26 +250,98 @@ static void draw_hazards(picture *p) {
         if (from < 0 || to < 0) continue;
         int y = edge_y(p, from, to >= from), end_y = edge_y(p, to, to <= from);
         int bend = to >= from ? SPACE : -SPACE;
+        mr_sink_text(p->sink, "<g class=\"hazard\">");
+        draw_frame(p, hazard->first, from, to >= from);
+        draw_frame(p, hazard->second, to, to < from);
         mr_sink_format(p->sink,
-                       "<g class=\"hazard\"><circle cx=\"%d\" cy=\"%d\" r=\"3\"/><circle cx=\"%d\" "
+                       "<circle cx=\"%d\" cy=\"%d\" r=\"3\"/><circle cx=\"%d\" "
                        "cy=\"%d\" r=\"3\"/><path d=\"M%d %dC%d %d %d %d %d %d\"/><title>",
                        x, y, end_x, end_y, x, y, x, y + bend, end_x,
                        end_y + (to == from ? bend : -bend), end_x, end_y);
         mr_sink_xml(p->sink, hazard->message ? hazard->message : hazard->kind);
-        mr_sink_text(p->sink, "</title></g>\n");
+        mr_sink_text(p->sink, "</title>");
+        if (i < MOST_LISTED)
+            mr_sink_format(p->sink, "<text x=\"%d\" y=\"%d\" class=\"n\">!%zu</text>",
+                           (x + end_x) / 2, (y + end_y) / 2 + 4 + (to == from ? bend / 2 : 0),
+                           i + 1);
+        mr_sink_text(p->sink, "</g>\n");
+        p->has_hazard = true;
     }
 }
 
+/* ---- below the lanes */
+
+static void put_side(mr_buffer *text, const mr_trace *trace, uint32_t span) {
+    if (span == MR_TRACE_NONE) {
+        mr_buffer_puts(text, "work before this");
+        return;
+    }
+    const mr_span *s = &mr_trace_spans(trace)[span];
+    mr_buffer place = {0};
+    mr_trace_put_place(&place, trace, s->where);
+    mr_buffer_puts(text, s->name);
+    if (place.size) mr_buffer_printf(text, " (%s)", place.data);
+    if (place.failed) text->failed = true;
+    mr_buffer_free(&place);
+}
+
+/* The lines to which the numbers in the picture belong. */
+static void list_hazards(picture *p, int y) {
+    size_t count = mr_trace_hazard_count(p->trace);
+    for (size_t i = 0; i < count && i <= MOST_LISTED; i++, y += ROW) {
+        const mr_trace_hazard *hazard = mr_trace_hazard_at(p->trace, i);
+        mr_buffer text = {0};
+        if (i == MOST_LISTED) mr_buffer_printf(&text, "and %zu more", count - i);
+        else {
+            mr_buffer_printf(&text, "!%zu  %s: ", i + 1, hazard->kind);
+            put_side(&text, p->trace, hazard->first);
+            mr_buffer_puts(&text, " and ");
+            put_side(&text, p->trace, hazard->second);
+            if (hazard->fix) mr_buffer_printf(&text, "; missing: %s", hazard->fix);
+        }
+        if (text.failed) p->sink->failed = true;
+        else put_text(p, MARGIN, y, "l", text.data);
+        mr_buffer_free(&text);
+    }
+}
+
+typedef struct {
+    int x, y;
+} place;
+
+/* Moves to the place of the next entry, whose mark is so wide. Returns where the mark is. */
+static place next_entry(place *at, int mark, const char *text) {
+    int width = mark + 22 + (int)(LETTER * (double)strlen(text));
+    if (at->x > MARGIN && at->x + width > WIDTH - MARGIN) *at = (place){MARGIN, at->y + ROW};
+    place here = *at;
+    at->x += width;
+    return here;
+}
+
+static void explain_path(picture *p, place *at, const char *class_name, const char *text) {
+    place mark = next_entry(at, 30, text);
+    bool is_hazard = strcmp(class_name, "hazard") == 0;
+    mr_sink_format(p->sink, "<g class=\"%s\"><path class=\"%s\" d=\"M%d %dh26\"/></g>", class_name,
+                   is_hazard ? "" : class_name, mark.x, mark.y - 4);
+    put_text(p, mark.x + 34, mark.y, "d", text);
+}
+
 static void draw_legend(picture *p, int y) {
-    int x = p->axis.first;
+    place at = {MARGIN, y};
     for (int i = 0; i < MR_LOOK_COUNT; i++) {
         if (!p->looks[i]) continue;
+        place mark = next_entry(&at, 24, mr_looks[i].legend);
         mr_sink_format(p->sink,
-                       "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"12\" height=\"12\" rx=\"2\"/>",
-                       mr_looks[i].word, x, y - 10);
-        put_text(p, x + 18, y, "d", mr_looks[i].legend);
-        x += 34 + (int)(LETTER * (double)strlen(mr_looks[i].legend));
+                       "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"20\" height=\"12\" rx=\"2\"/>",
+                       mr_looks[i].word, mark.x, mark.y - 10);
+        put_text(p, mark.x + 26, mark.y, "d", mr_looks[i].legend);
     }
+    if (p->has_gap) explain_path(p, &at, "gap", "the stream waits");
+    if (p->has_arrow) explain_path(p, &at, "arrow", "from a record to the wait for it");
+    if (p->has_hazard)
+        explain_path(p, &at, "hazard",
+                     "!1 a race: nothing orders the two in frames; this edge is missing");
+    list_hazards(p, at.y + ROW);
 }
 
 /* ---- the whole */
@@ -268,6 +372,16 @@ static mr_status draw(picture *p, const char *label, int top) {
     return MR_OK;
 }
 
+static void draw_textures(mr_sink *sink) {
+    for (size_t i = 0; i < sizeof textures / sizeof *textures; i++)
+        mr_sink_format(
+            sink,
+            "<pattern id=\"%s\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\"><rect "
+            "width=\"8\" height=\"8\" fill=\"%s\"/><path d=\"%s\" stroke=\"#fff\" "
+            "stroke-width=\"1.5\" fill=\"none\"/></pattern>\n",
+            textures[i].word, textures[i].color, textures[i].lines);
+}
+
 mr_status mr_write_svg(const mr_writing *writing, mr_sink *sink) {
     const mr_trace *traces[] = {writing->before ? writing->before : writing->trace, writing->trace};
     static const char *const labels[] = {"before", "after"};
@@ -280,7 +394,10 @@ mr_status mr_write_svg(const mr_writing *writing, mr_sink *sink) {
             duration = mr_trace_facts_of(traces[i])->duration;
     for (int i = 0; i < count && !status; i++) {
         status = picture_open(&pictures[i], traces[i], sink, duration, top);
-        top = pictures[i].bottom + FOOT;
+        size_t hazards = mr_trace_hazard_count(traces[i]);
+        if (status) break;
+        top = pictures[i].bottom + FOOT +
+              ROW * (int)(hazards > MOST_LISTED ? MOST_LISTED + 1 : hazards);
     }
     if (!status) {
         mr_sink_format(
@@ -289,13 +406,14 @@ mr_status mr_write_svg(const mr_writing *writing, mr_sink *sink) {
             "height=\"%d\" role=\"img\">\n<title>Timeline</title>\n<style>",
             WIDTH, top, WIDTH, top);
         mr_sink_text(sink, style);
-        mr_sink_format(
+        mr_sink_text(
             sink,
             "</style>\n<defs><marker id=\"tip\" markerWidth=\"8\" markerHeight=\"8\" refX=\"7\" "
             "refY=\"4\" orient=\"auto\"><path d=\"M1 1L7 4L1 7z\" "
-            "fill=\"#475467\"/></marker></defs>\n"
-            "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n",
-            WIDTH, top);
+            "fill=\"#475467\"/></marker>\n");
+        draw_textures(sink);
+        mr_sink_format(sink, "</defs>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", WIDTH,
+                       top);
     }
     for (int i = 0; i < count && !status; i++)
         status = draw(&pictures[i], count > 1 ? labels[i] : NULL, pictures[i].top[0] - HEAD);

@@ -159,6 +159,60 @@ function TestSheet.test_a_solution_cannot_reach_the_judge()
   end)
 end
 
+TestSlides = {}
+
+-- A picture for each lesson: the two accesses of a race by their names, the missing edge by its number and its line.
+function TestSlides.test_each_lesson_has_a_picture()
+  with_folder(function(folder)
+    local result = learn(folder, "--slides", folder .. "/new/slides")
+    lu.assertEquals(result.err, "")
+    lu.assertEquals(result.status, 0)
+    local count = #lines_of("ls " .. folder .. "/new/slides/*.svg")
+    local _, left_out = result.out:gsub(" is left out: ", "")
+    lu.assertEquals(count + left_out, 36)
+    local picture = command.read(folder .. "/new/slides/06_any_order.svg")
+    lu.assertStrContains(picture, '>06_any_order · ')
+    for _, name in ipairs { ">fill_</text>", ">copy_</text>", ">!1</text>", ">!2</text>" } do
+      lu.assertStrContains(picture, name)
+    end
+    lu.assertStrContains(picture, "!1  read-after-write: fill_ (line 4) and copy_ (line 5); missing: b:wait_stream(a)<")
+    lu.assertStrContains(picture, "nothing orders the two in frames")
+    local ordered = command.read(folder .. "/new/slides/03_first_in_first_out.svg")
+    lu.assertNotStrContains(ordered, "nothing orders")
+    lu.assertStrContains(command.read(folder .. "/new/slides/33_graphs.svg"), "</svg>") -- it ends with an error
+  end)
+end
+
+-- The legend explains each mark that the picture has, and a kind of bar is told by lines, too.
+function TestSlides.test_the_legend_explains_every_mark()
+  with_folder(function(folder)
+    learn(folder, "--slides", folder)
+    local explained = { gap = "the stream waits<", arrow = "from a record to the wait for it<",
+      ["copy-in"] = "copy to the device<", ["copy-out"] = "copy to the host<", kernel = "kernel<",
+      ["host-wait"] = "the host waits<", ["host-call"] = "a call of the host<",
+      ["host-function"] = "host function<" }
+    local seen = {}
+    for _, path in ipairs(lines_of("ls " .. folder .. "/*.svg")) do
+      local picture = command.read(path)
+      for mark, text in pairs(explained) do
+        local has_mark = picture:find(('class="%s"'):format(mark), 1, true)
+        if has_mark and not picture:find(('class="%s" d=""'):format(mark), 1, true) then
+          lu.assertStrContains(picture, text)
+          seen[mark] = true
+        end
+      end
+      for mark in picture:gmatch("%.([%w-]+){fill:url%(#") do
+        lu.assertStrContains(picture, ('<pattern id="%s"'):format(mark))
+      end
+    end
+    for mark in pairs(explained) do lu.assertTrue(seen[mark], mark) end
+  end)
+end
+
+function TestSlides.test_a_folder_that_cannot_be_made()
+  lu.assertStrContains(command.run { "learn", "--slides", "/dev/null/slides" }.err, "cannot be made")
+end
+
 TestSession = {}
 
 local function open(text) return { "send", text .. "\r" } end
@@ -218,6 +272,78 @@ function TestSession.test_a_saved_file_is_graded()
   end)
 end
 
+-- From the question of a lesson to the next lessons, and out: all that can be typed.
+function TestSession.test_a_whole_session()
+  with_folder(function(home)
+    local lesson, file = first_lesson(), home .. "/millrace-lessons/01_asynchronous.lua"
+    local second, third = dofile(LESSONS .. "/02_where_time_goes.lua"), dofile(LESSONS .. "/03_first_in_first_out.lua")
+    keep_saving(home, file, lesson.right[2])
+    local result = terminal.run {
+      home = home, arguments = "learn", environment = "LC_ALL=C.UTF-8 XDG_STATE_HOME=",
+      { "wait", "your guess" }, open ":help", { "wait", ":reset" }, open "1",
+      { "wait", "In this one it prints true" }, open "", { "wait", "busy" }, open "",
+      { "wait", "Rule R10" }, { "shot" }, open "", { "wait", "To take home" }, { "wait", ":next goes on" }, { "shot" },
+      open ":hint", { "wait", "Hint 1 of 3" }, open ":hint", { "wait", "Hint 2 of 3" }, open ":hint",
+      { "wait", "Hint 3 of 3" }, open ":hint", { "wait", lesson.hints[3]:sub(1, 40) },
+      open ":show", { "wait", "One right solution" }, open "nonsense", { "wait", "Commands begin with a colon" },
+      open ":next", { "wait", second.title }, { "wait", "your guess" }, { "shot" }, open ":skip",
+      { "wait", third.title }, { "wait", "your guess" }, open ":list", { "wait", "36  " }, open ":quit", { "exit" },
+    }
+    os.remove(home .. "/saved")
+    lu.assertNil(result.failed)
+    lu.assertStrContains(result.out, "exit 0\n")
+    for line in result.out:gmatch("\n|([^\n]*)") do lu.assertTrue((utf8.len(line) or #line) <= 80, line) end
+    local list = learn(home, "--list").out
+    lu.assertStrContains(list, lesson.title .. "             passed\n")
+    lu.assertStrContains(list, second.title .. (" "):rep(53 - #second.title) .. "skipped\n")
+    lu.assertStrContains(list, third.title .. (" "):rep(53 - #third.title) .. "begun\n")
+    lu.assertEquals(command.read(file), lesson.right[2])
+  end)
+end
+
+TestPrompt = {}
+
+local function at_prompt(home, ...)
+  return command.run { "-i", environment = ("export HOME=%s; unset XDG_STATE_HOME"):format(home),
+    input = table.concat({ ... }, "\n") .. "\n" }
+end
+
+-- `:lesson N` opens an exercise; what is typed then is graded as a file is.
+function TestPrompt.test_a_lesson_is_solved_with_entries()
+  with_folder(function(home)
+    local lesson = dofile(LESSONS .. "/07_it_worked.lua")
+    local wrong = at_prompt(home, "return function() return 'of before' end", ":lesson 7", ":lesson hint", ":lesson",
+      lesson.exercise.start:gsub("%s+$", ""), ":lesson")
+    lu.assertStrContains(wrong.out, "Lesson 7 of 36: " .. lesson.title)
+    lu.assertStrContains(wrong.out, lesson.exercise.task:sub(1, 40))
+    lu.assertStrContains(wrong.out, "Hint 1 of 3: " .. lesson.hints[1])
+    lu.assertStrContains(wrong.err, "none of your entries returns a function")
+    lu.assertStrContains(wrong.out, "The result is wrong in 1 of")
+    lu.assertNotStrContains(wrong.out, lesson.right[1])
+    lu.assertNotStrContains(learn(home, "--list").out, "passed")
+
+    -- An entry that fails is no part of it; others are, and the last function counts.
+    local right = at_prompt(home, ":lesson 7", "local twice = 2", "local function broken(", "error('no part')",
+      "function() return 1 end",
+      "return function(s, x) local y s:run(function() y = x * twice end) s:record_event():wait() return y:sum() end",
+      ":lesson")
+    lu.assertStrContains(right.out, "To take home: " .. lesson.take_home:sub(1, 40))
+    lu.assertStrContains(learn(home, "--list").out, lesson.title .. (" "):rep(53 - #lesson.title) .. "passed\n")
+  end)
+end
+
+function TestPrompt.test_wrong_usage_of_the_command()
+  with_folder(function(home)
+    local result = at_prompt(home, ":lesson", ":lesson 99", ":lesson nonsense", ":lesson hint")
+    lu.assertStrContains(result.err, "no lesson is open")
+    lu.assertStrContains(result.err, "there is no lesson 99: the last one is 36")
+    lu.assertStrContains(result.err, "`nonsense` is no number of a lesson")
+    lu.assertEquals(result.status, 0)
+    local sandboxed = command.run { "--sandbox", "-i", input = ":lesson 1\n" }
+    lu.assertStrContains(sandboxed.err, ":lesson is not available in a sandbox")
+  end)
+end
+
 -- Without a terminal the same dialogue goes on by lines, and ends with them.
 function TestSession.test_the_end_of_the_input_ends_it()
   with_folder(function(home)
@@ -230,7 +356,7 @@ function TestSession.test_the_end_of_the_input_ends_it()
 end
 
 function TestSession.test_wrong_usage()
-  for _, arguments in ipairs { { "--nonsense" }, { "--check" }, { "--grade" }, { "1", "2" } } do
+  for _, arguments in ipairs { { "--nonsense" }, { "--check" }, { "--grade" }, { "--slides" }, { "1", "2" } } do
     local result = command.run { "learn", table.unpack(arguments) }
     lu.assertStrContains(result.err, "usage: millrace learn")
     lu.assertEquals(result.status, 2)

@@ -4,8 +4,8 @@ local question = {}
 
 local NOTHING = "nothing"
 
--- A function that runs the program and returns what it prints, in one line.
-local function runner(lesson)
+-- A function that runs the program and returns what it prints, in one line. `name`: what its places are called.
+local function runner(lesson, name)
   return function()
     local printed = {}
     local globals = setmetatable({}, { __index = _G })
@@ -14,10 +14,12 @@ local function runner(lesson)
       for i = 1, texts.n do texts[i] = tostring(texts[i]) end
       printed[#printed + 1] = table.concat(texts, " ")
     end
-    assert(load(lesson.question.program, "=program", "t", globals))()
+    assert(load(lesson.question.program, "=" .. name, "t", globals))()
     return #printed > 0 and table.concat(printed, ", ") or NOTHING
   end
 end
+
+question.runner = runner
 
 local function text_of(outcome)
   return outcome.error and "an error" or outcome.value
@@ -26,7 +28,7 @@ end
 -- Returns what the program can print: a list of {text =, trace =, steps =, count =}, sorted by text. `once` is for
 -- programs that read the clock, which have one run.
 function question.outcomes(lesson)
-  local run = runner(lesson)
+  local run = runner(lesson, "program")
   if lesson.question.once then
     local trace, text = mr.timeline(run)
     return { { text = text, trace = trace, count = 1 } }, 1

@@ -10,7 +10,7 @@ local _, tools = ...
 local commands = { list = {}, by_name = {}, noted = {} }
 
 -- The files with the larger ones, each a function that adds its commands.
-local PARTS = { "stepping", "looking", "replaying" }
+local PARTS = { "stepping", "looking", "replaying", "lessons" }
 
 -- ---------------------------------------------------------------- the registry
 

@@ -1,0 +1,111 @@
+-- `:lesson`: an exercise of `millrace learn` at the prompt. The solution is what one has typed since it was opened.
+--
+-- It is graded as a handed-in file is: in a process of its own, on virtual devices. The session is only read.
+local require = require
+local _, tools = ...
+
+local opened -- {lesson =, course =, after = (the number of entries before it), hints = (shown so far)}
+
+-- What `millrace learn` asks of the host; nil in a sandbox, which starts no process.
+local host = tools.lessons
+
+local USAGE = {
+  "Type your solution: entries, of which the last one returns the function. Then:",
+  "  :lesson        grades what you have typed",
+  "  :lesson hint   a hint; there are three",
+  "  :lesson text   the explanation",
+  "  :lesson show   one right solution",
+}
+
+local function add_text(lines, text)
+  for line in (text:gsub("%s+$", "") .. "\n"):gmatch("([^\n]*)\n") do lines[#lines + 1] = line end
+end
+
+local function open(number)
+  local course = require "millrace.learn.course".open(host)
+  local lesson = course[number]
+  if not lesson then return nil, (":lesson: there is no lesson %d: the last one is %d"):format(number, #course) end
+  opened = { lesson = lesson, course = course, after = #tools.require("session").entries, hints = 0 }
+  local lines = { ("Lesson %d of %d: %s"):format(number, #course, lesson.title), "" }
+  add_text(lines, lesson.exercise.task)
+  lines[#lines + 1] = ""
+  add_text(lines, lesson.exercise.start)
+  lines[#lines + 1] = ""
+  for _, line in ipairs(USAGE) do lines[#lines + 1] = line end
+  return lines
+end
+
+-- The text of an entry as what ends a solution: it returns a function. nil: it does not.
+local function result_of(entry)
+  if entry.text:find("^%s*return%f[%W]") then return entry.text end
+  local is_function = entry.values and type(entry.values[1]) == "function" or entry.text:find("^%s*function%s*%(")
+  return is_function and "return " .. entry.text or nil
+end
+
+-- What was typed since the lesson was opened, as one file; nil: no entry returns a function.
+local function solution()
+  local session, texts, result = tools.require("session"), {}, nil
+  for n = opened.after + 1, #session.entries do
+    local entry = session.entries[n]
+    if not entry.failed and not entry.stopped then
+      local last = result_of(entry)
+      if last then result = last
+      elseif load(entry.text) then texts[#texts + 1] = entry.text end
+    end
+  end
+  if not result then return nil end
+  texts[#texts + 1] = result
+  return table.concat(texts, "\n")
+end
+
+local function grade()
+  local text = solution()
+  if not text then
+    return nil, ":lesson: none of your entries returns a function: end with `return function(...) ... end`"
+  end
+  local lesson = opened.lesson
+  local reason, message = require "millrace.learn.grader".grade(host, lesson, text, "solution")
+  local lines = {}
+  add_text(lines, message)
+  if reason == "passed" then
+    require "millrace.learn.progress".open(host, opened.course.id).note(lesson, "passed")
+    lines[#lines + 1] = "To take home: " .. lesson.take_home
+  end
+  return lines
+end
+
+local actions = {
+  hint = function()
+    opened.hints = math.min(opened.hints + 1, #opened.lesson.hints)
+    return { ("Hint %d of %d: %s"):format(opened.hints, #opened.lesson.hints, opened.lesson.hints[opened.hints]) }
+  end,
+  text = function()
+    local lines = {}
+    add_text(lines, opened.lesson.explanation)
+    return lines
+  end,
+  show = function()
+    local lines = {}
+    add_text(lines, opened.lesson.right[1])
+    return lines
+  end,
+}
+
+local function run(words)
+  if not host then return nil, ":lesson is not available in a sandbox" end
+  local number = math.tointeger(tonumber(words[1]))
+  if number then return open(number) end
+  if words[1] and not actions[words[1]] then
+    return nil, (":lesson: `%s` is no number of a lesson, and not hint, text or show"):format(words[1])
+  end
+  if not opened then return nil, ":lesson: no lesson is open: `:lesson 1` opens the first" end
+  if words[1] then return actions[words[1]]() end
+  return grade()
+end
+
+return function(commands)
+  commands.add{ name = "lesson", usage = "[n|hint|text|show]",
+    text = "Opens an exercise of millrace learn; alone, grades what you have typed since then.",
+    complete = function() return { "hint", "show", "text" } end,
+    run = run }
+end
