@@ -90,7 +90,7 @@ static bool ran_so(const branch *b, const plan *schedule, const function_order *
     size_t next = 0;
     for (size_t i = 0; i < schedule->steps.count; i++) {
         const plan_step *step = &schedule->steps.items[i];
-        if (b->order.items[step->command].kind != MR_COMMAND_HOST_FUNCTION) continue;
+        if (b->order.items[step->command].item.kind != MR_COMMAND_HOST_FUNCTION) continue;
         if (next == ran->count || ran->items[next].at != step->at ||
             ran->items[next].command != step->command)
             return false;
@@ -163,7 +163,7 @@ static bool is_break(const branch *b, size_t i) {
 static mr_status look_at_items(branch *b) {
     for (uint32_t i = 0; i < b->count; i++) {
         b->classes[i] = (uint8_t)order_class(&b->order, i);
-        b->has_functions |= b->order.items[i].kind == MR_COMMAND_HOST_FUNCTION;
+        b->has_functions |= b->order.items[i].item.kind == MR_COMMAND_HOST_FUNCTION;
         if (b->classes[i] != ITEM_REFUSED) continue;
         mr_program_item it = mr_program_item_at(b->program, i);
         if (!it.where.file)
@@ -383,8 +383,8 @@ typedef struct {
 } touches;
 
 static touches touches_of(const branch *b, const order_node *n, const mr_player_item *it) {
-    touches t = {it->operands, it->operand_count, false};
-    switch (it->kind) {
+    touches t = {it->operands, it->item.operand_count, false};
+    switch (it->item.kind) {
     case MR_COMMAND_COPY: /* the host reads a source that is staged, the device any other */
         if (!n->parts) t = (touches){it->operands + 1, 1, false};
         else if (order_copy_of(&b->order, n->item, true).reads_source) t.count = 1;
@@ -422,9 +422,9 @@ static bool any_shared(touches a, touches b, bool clean) {
 
 /* The items of a host function tell what it did. */
 static bool function_conflicts(const branch *b, const mr_player_item *function, touches other) {
-    for (uint32_t i = 0; i < function->inner_count; i++) {
-        mr_player_item it = mr_player_inner_at(b->player, function->inner + i);
-        if (any_shared((touches){it.operands, it.operand_count, false}, other, b->clean))
+    for (uint32_t i = 0; i < function->item.inner_count; i++) {
+        mr_player_item it = mr_player_inner_at(b->player, function->item.inner + i);
+        if (any_shared((touches){it.operands, it.item.operand_count, false}, other, b->clean))
             return true;
     }
     return false;
@@ -459,8 +459,8 @@ static bool items_conflict(const branch *b, const order_node *m, const order_nod
     touches a = touches_of(b, m, &x), c = touches_of(b, n, &y);
     if (m->marker || n->marker) return false;
     if (a.everything || c.everything) return true;
-    bool function_x = x.kind == MR_COMMAND_HOST_FUNCTION,
-         function_y = y.kind == MR_COMMAND_HOST_FUNCTION;
+    bool function_x = x.item.kind == MR_COMMAND_HOST_FUNCTION,
+         function_y = y.item.kind == MR_COMMAND_HOST_FUNCTION;
     if (function_x && function_y) return true; /* both may use the same variables */
     if (function_x) return function_conflicts(b, &x, c);
     if (function_y) return function_conflicts(b, &y, a);

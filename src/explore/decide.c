@@ -61,14 +61,14 @@ static bool note_no(search *s, uint32_t look, uint32_t late) {
 }
 
 static bool note_poll(search *s, bool yes) {
-    poll p = {s->o->items[s->at.item].where, yes};
+    poll p = {s->o->items[s->at.item].item.where, yes};
     return mr_vec_push(&s->polls, p);
 }
 
 /* The host's own node of a copy stands for its reading of the source, where it does that. */
 bool search_takes_part(const search *s, uint32_t node) {
     const mr_player_item *it = &s->o->items[s->at.item];
-    return search_node(s, node)->parts || it->kind != MR_COMMAND_COPY ||
+    return search_node(s, node)->parts || it->item.kind != MR_COMMAND_COPY ||
            s->b->classes[s->at.item] != ITEM_COPY ||
            order_copy_of(s->o, s->at.item, s->at.asked).reads_source;
 }

@@ -73,9 +73,10 @@ static bool is_shown(const branch *b, uint32_t item) {
 /* The free of the memory that an allocation found; NULL: nobody of the program had it before. */
 static const mr_player_item *find_freed(const branch *b, uint32_t alloc) {
     const mr_player_item *items = b->order.items;
-    if (b->clean || items[alloc].kind != MR_COMMAND_ALLOC || items[alloc].failed) return NULL;
+    if (b->clean || items[alloc].item.kind != MR_COMMAND_ALLOC || items[alloc].item.failed)
+        return NULL;
     for (uint32_t k = alloc; k-- > 0;)
-        if (items[k].kind == MR_COMMAND_FREE && !items[k].failed &&
+        if (items[k].item.kind == MR_COMMAND_FREE && !items[k].item.failed &&
             branch_share_memory(items[k].command->u.storage, items[alloc].command->u.storage))
             return &items[k];
     return NULL;
@@ -83,7 +84,7 @@ static const mr_player_item *find_freed(const branch *b, uint32_t alloc) {
 
 static const char *name_of(const branch *b, uint32_t storage) {
     for (uint32_t i = 0; i < b->count; i++)
-        for (uint32_t k = 0; k < b->order.items[i].operand_count; k++) {
+        for (uint32_t k = 0; k < b->order.items[i].item.operand_count; k++) {
             mr_program_operand o = mr_program_operand_at(b->program, i, k);
             if (o.storage == storage && o.name) return o.name;
         }
@@ -93,7 +94,7 @@ static const char *name_of(const branch *b, uint32_t storage) {
 /* "reuses the memory of `x` (freed at a.lua:9)" */
 static void write_reuse(const explorer *e, const branch *b, const mr_player_item *freed,
                         mr_buffer *out) {
-    const char *name = name_of(b, freed->storage_slot);
+    const char *name = name_of(b, freed->item.storage);
     mr_buffer_puts(out, "reuses the memory of ");
     if (name) {
         mr_buffer_puts(out, "`");
@@ -103,8 +104,8 @@ static void write_reuse(const explorer *e, const branch *b, const mr_player_item
         mr_buffer_puts(out, "the tensor of ");
         write_place(e, freed->command->u.storage->made, out);
     }
-    mr_buffer_puts(out, freed->where.file ? " (freed at " : " (freed by the collector");
-    write_place(e, freed->where, out);
+    mr_buffer_puts(out, freed->item.where.file ? " (freed at " : " (freed by the collector");
+    write_place(e, freed->item.where, out);
     mr_buffer_puts(out, ")");
 }
 
@@ -112,16 +113,16 @@ static void write_host_step(const explorer *e, const branch *b, uint32_t item, m
     mr_player_item it = b->order.items[item];
     const mr_player_item *freed = find_freed(b, item);
     if (freed) write_reuse(e, b, freed, out);
-    else mr_buffer_printf(out, "%-24s", it.name ? it.name : "?");
+    else mr_buffer_printf(out, "%-24s", it.item.name ? it.item.name : "?");
     mr_buffer_printf(out, " %-12s ", "host");
-    write_place(e, it.where, out);
+    write_place(e, it.item.where, out);
     mr_buffer_puts(out, "\n");
 }
 
 /* A run has streams of its own; a person is told one number for the same stream of all runs. */
 static uint32_t number_of(const explorer *e, const mr_player_item *it) {
-    if (!e->first || it->stream_slot >= mr_program_stream_count(e->first)) return it->stream->id;
-    return mr_program_stream_at(e->first, it->stream_slot).id;
+    if (!e->first || it->item.stream >= mr_program_stream_count(e->first)) return it->stream->id;
+    return mr_program_stream_at(e->first, it->item.stream).id;
 }
 
 static void write_step(const explorer *e, const branch *b, const plan_step *step, mr_buffer *out) {
@@ -135,7 +136,7 @@ static void write_step(const explorer *e, const branch *b, const plan_step *step
     else if (it.stream->kind == MR_STREAM_LEGACY) snprintf(stream, sizeof stream, "default");
     else snprintf(stream, sizeof stream, "stream #%u", number_of(e, &it));
     mr_buffer_printf(out, "%-24s %-12s ", name, stream);
-    write_place(e, it.where, out);
+    write_place(e, it.item.where, out);
     mr_buffer_puts(out, "\n");
 }
 

@@ -108,9 +108,10 @@ static bool knows_accesses(const mr_claims *claims) {
 /* A kernel of the script's own may write less than its argument. */
 static bool writes_all(const mr_player_item *it, const mr_operand *o) {
     uint64_t first, end;
-    if (o->access != MR_WRITE || (it->kind != MR_COMMAND_OP && it->kind != MR_COMMAND_COPY))
+    if (o->access != MR_WRITE ||
+        (it->item.kind != MR_COMMAND_OP && it->item.kind != MR_COMMAND_COPY))
         return false;
-    if (it->kind == MR_COMMAND_OP && it->command->u.op.row->id == MR_OP_kernel) return false;
+    if (it->item.kind == MR_COMMAND_OP && it->command->u.op.row->id == MR_OP_kernel) return false;
     mr_tensor_extent(o->tensor, &first, &end);
     return !first && end == o->tensor->storage->bytes &&
            (uint64_t)o->tensor->numel * mr_dtype_size(o->tensor->dtype) == end &&
@@ -124,7 +125,7 @@ static uint32_t last_node(const order *o, uint32_t item) {
 /* By the rules alone. The host's own part of a copy reads host memory only. */
 static bool comes_after(const order *o, uint32_t item, uint32_t writer) {
     for (uint32_t n = o->first_node[item]; n < o->first_node[item + 1]; n++) {
-        if (o->items[item].kind == MR_COMMAND_COPY && !o->nodes.items[n].parts) continue;
+        if (o->items[item].item.kind == MR_COMMAND_COPY && !o->nodes.items[n].parts) continue;
         if (!order_has(o, order_before(o, n), last_node(o, writer))) return false;
     }
     return true;
@@ -140,7 +141,7 @@ static bool see_item(const branch *b, first_writes *w, uint32_t i) {
     const order *o = &b->order;
     const mr_player_item *it = &o->items[i];
     if (it->command && it->command->meeting) return false;
-    for (uint32_t k = 0; k < it->operand_count; k++) {
+    for (uint32_t k = 0; k < it->item.operand_count; k++) {
         const mr_storage *storage = it->operands[k].tensor->storage;
         if (storage->kind != MR_MEMORY_DEVICE) continue;
         uint32_t slot = mr_program_operand_at(b->program, i, k).storage, writer = w->writer[slot];
@@ -151,7 +152,7 @@ static bool see_item(const branch *b, first_writes *w, uint32_t i) {
         }
         /* Another operand of the same command may read what this one is to write. */
         if (!writes_all(it, &it->operands[k])) return false;
-        for (uint32_t other = 0; other < it->operand_count; other++)
+        for (uint32_t other = 0; other < it->item.operand_count; other++)
             if (it->operands[other].tensor->storage == storage &&
                 it->operands[other].access != MR_WRITE)
                 return false;
@@ -165,8 +166,8 @@ static bool is_written_first(const branch *b, first_writes *w) {
     const order *o = &b->order;
     for (uint32_t slot = 0; slot < o->storages; slot++) w->writer[slot] = NONE - 1;
     for (uint32_t i = 0; i < b->count; i++)
-        if (o->items[i].kind == MR_COMMAND_ALLOC && !o->items[i].failed)
-            w->writer[o->items[i].storage_slot] = NONE;
+        if (o->items[i].item.kind == MR_COMMAND_ALLOC && !o->items[i].item.failed)
+            w->writer[o->items[i].item.storage] = NONE;
     for (uint32_t i = 0; i < b->count; i++)
         if (!see_item(b, w, i)) return false;
     for (size_t i = 0; i < b->parts.count; i++)
@@ -236,8 +237,8 @@ mr_status proof_of_memory(const branch *b, bool *out_clean) {
     *out_clean = false;
     for (uint32_t i = 0; i < b->count; i++) {
         const mr_player_item *it = &b->order.items[i];
-        if (what_beside(it->kind) == BESIDE_POOLS) return MR_OK;
-        if (it->kind == MR_COMMAND_ALLOC && it->failed) return MR_OK;
+        if (what_beside(it->item.kind) == BESIDE_POOLS) return MR_OK;
+        if (it->item.kind == MR_COMMAND_ALLOC && it->item.failed) return MR_OK;
     }
     bool all = false;
     MR_TRY(find_first_writes(b, true, &all));
@@ -251,13 +252,14 @@ mr_status proof_of_memory(const branch *b, bool *out_clean) {
 static bool depends_on_order(const explorer *e, const branch *b, uint32_t i) {
     const mr_player_item *it = &b->order.items[i];
     bool asked;
-    if (it->failed || it->has_error || what_beside(it->kind) != BESIDE_NOTHING) return true;
+    if (it->item.failed || it->item.has_error || what_beside(it->item.kind) != BESIDE_NOTHING)
+        return true;
     if (it->command && it->command->meeting) return true;
     if (e->options.unspecified && order_is_open(&b->order, i, &asked)) return true;
     switch ((item_class)b->classes[i]) {
     case ITEM_QUERY:
     case ITEM_REFUSED: return true;
-    case ITEM_LOOK: return it->kind != MR_COMMAND_HOST_READ;
+    case ITEM_LOOK: return it->item.kind != MR_COMMAND_HOST_READ;
     case ITEM_PLAIN:
     case ITEM_WORK:
     case ITEM_HOST:

@@ -19,13 +19,13 @@ static mr_memory_kind memory_of(const mr_player_item *it, uint32_t operand) {
 }
 
 static mr_order_facts facts_of(const mr_player_item *it) {
-    bool at_once = it->kind == MR_COMMAND_FREE && it->command->u.at_once;
+    bool at_once = it->item.kind == MR_COMMAND_FREE && it->command->u.at_once;
     mr_order_facts stream = it->stream && !at_once
                                 ? mr_order_facts_of_stream(it->stream->kind, it->stream->blocking)
                                 : 0;
-    mr_order_facts facts = mr_order_facts_of_kind(it->kind, stream);
-    return it->kind == MR_COMMAND_COPY && mr_order_walls(it->command) ? facts | MR_FACT_WALL
-                                                                      : facts;
+    mr_order_facts facts = mr_order_facts_of_kind(it->item.kind, stream);
+    return it->item.kind == MR_COMMAND_COPY && mr_order_walls(it->command) ? facts | MR_FACT_WALL
+                                                                           : facts;
 }
 
 /* A command that may write pageable memory has been submitted and not been carried out. */
@@ -33,8 +33,8 @@ static bool has_pageable_writer(const order *o) {
     for (uint32_t n = 0; n < o->placed; n++) {
         if (order_has(o, order_done(o), n) || !order_is_operation(&o->nodes.items[n])) continue;
         const mr_player_item *it = &o->items[o->nodes.items[n].item];
-        mr_memory_kind to = it->kind == MR_COMMAND_COPY ? memory_of(it, 0) : MR_MEMORY_DEVICE;
-        if (mr_order_writes_pageable(it->kind, to)) return true;
+        mr_memory_kind to = it->item.kind == MR_COMMAND_COPY ? memory_of(it, 0) : MR_MEMORY_DEVICE;
+        if (mr_order_writes_pageable(it->item.kind, to)) return true;
     }
     return false;
 }
@@ -63,14 +63,14 @@ static item_class class_of_copy(const mr_player_item *it) {
 /* Without `default`: a new kind does not compile until somebody has said what it is. */
 item_class order_class(const order *o, size_t i) {
     const mr_player_item *it = &o->items[i];
-    if (it->failed && it->kind != MR_COMMAND_ELAPSED) return ITEM_LOOK;
-    switch (it->kind) {
+    if (it->item.failed && it->item.kind != MR_COMMAND_ELAPSED) return ITEM_LOOK;
+    switch (it->item.kind) {
     case MR_COMMAND_COPY: return class_of_copy(it);
     case MR_COMMAND_OP:
         if (mr_command_waits_for_others(it->command)) return ITEM_PLAIN;
-        return it->has_error ? ITEM_COPY : ITEM_WORK;
+        return it->item.has_error ? ITEM_COPY : ITEM_WORK;
     case MR_COMMAND_HOST_FUNCTION:
-    case MR_COMMAND_FAULT: return it->has_error ? ITEM_COPY : ITEM_WORK;
+    case MR_COMMAND_FAULT: return it->item.has_error ? ITEM_COPY : ITEM_WORK;
     case MR_COMMAND_HOST_ACCESS: return ITEM_HOST;
     case MR_COMMAND_STREAM_SYNC:
     case MR_COMMAND_EVENT_SYNC:
@@ -151,10 +151,10 @@ static bool waits_for_others(const mr_player_item *it) {
 }
 
 bool order_is_marker(const mr_player_item *it) {
-    if (it->failed) return false;
+    if (it->item.failed) return false;
     if (waits_for_others(it)) return true;
-    if (it->kind == MR_COMMAND_FREE) return !it->command->u.at_once;
-    return it->kind == MR_COMMAND_RECORD || it->kind == MR_COMMAND_WAIT;
+    if (it->item.kind == MR_COMMAND_FREE) return !it->command->u.at_once;
+    return it->item.kind == MR_COMMAND_RECORD || it->item.kind == MR_COMMAND_WAIT;
 }
 
 /* ---- places */
@@ -169,7 +169,7 @@ void order_find_rows(order *o, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const mr_player_item *it = &o->items[i];
         mr_order_facts facts = facts_of(it), itself = facts | MR_FACT_FOR_ITSELF;
-        bool copy = it->kind == MR_COMMAND_COPY;
+        bool copy = it->item.kind == MR_COMMAND_COPY;
         o->rows[i] = (order_rows){
             .in_stream = (facts & MR_FACT_SUBMITTED) != 0,
             .enter = mr_order_find(facts, MR_AT_ENTER, MR_ALLOCATOR),
@@ -197,7 +197,7 @@ static void join_device(order *o, int device) {
 static void take(order *o, const mr_player_item *it, const mr_order_row *row) {
     switch ((mr_place)row->from) {
     case MR_PLACE_HOST: order_scratch_join(o, order_host(o)); break;
-    case MR_PLACE_LANE: order_scratch_join(o, order_lane(o, it->stream_slot)); break;
+    case MR_PLACE_LANE: order_scratch_join(o, order_lane(o, it->item.stream)); break;
     case MR_PLACE_GATHERED: join_gathered(o, it->stream->device); break;
     case MR_PLACE_RELEASED:
         order_scratch_join(o, order_released(o, it->stream->device->index));
@@ -205,14 +205,14 @@ static void take(order *o, const mr_player_item *it, const mr_order_row *row) {
     case MR_PLACE_WALL: order_scratch_join(o, order_barrier(o, it->stream->device->index)); break;
     case MR_PLACE_DEVICE: {
         uint64_t walls = it->command ? mr_order_walls(it->command) : 0;
-        if (!walls) join_device(o, it->device->index);
+        if (!walls) join_device(o, (int)it->item.device);
         for (; walls; walls &= walls - 1) join_device(o, __builtin_ctzll(walls));
         break;
     }
     case MR_PLACE_RECORD:
-        order_scratch_join(o, order_record(o, it->event_slot));
-        if (it->kind == MR_COMMAND_ELAPSED)
-            order_scratch_join(o, order_record(o, it->other_event_slot));
+        order_scratch_join(o, order_record(o, it->item.event));
+        if (it->item.kind == MR_COMMAND_ELAPSED)
+            order_scratch_join(o, order_record(o, it->item.other_event));
         break;
     case MR_PLACE_FREED: /* the search decides whose memory it is: order_free_for */
     case MR_PLACE_NODE: break;
@@ -225,12 +225,12 @@ static void take_all(order *o, const mr_player_item *it, mr_order_set rows) {
 
 /* R33: a free comes after what the streams that use the memory have so far. */
 static void give_freed(order *o, size_t i) {
-    uint32_t storage = o->items[i].storage_slot;
+    uint32_t storage = o->items[i].item.storage;
     order_assign(o, order_free(o, storage), order_scratch(o));
     for (size_t k = 0; k < i; k++) {
         const mr_player_item *it = &o->items[k];
-        if (it->kind == MR_COMMAND_RECORD_STREAM && it->storage_slot == storage)
-            order_join(o, order_free(o, storage), order_lane(o, it->stream_slot));
+        if (it->item.kind == MR_COMMAND_RECORD_STREAM && it->item.storage == storage)
+            order_join(o, order_free(o, storage), order_lane(o, it->item.stream));
     }
 }
 
@@ -241,7 +241,7 @@ static void give(order *o, size_t i, const mr_order_row *row) {
     case MR_PLACE_HOST:
         if (o->first_node[i] < o->first_node[i + 1]) order_add(o, order_host(o), o->first_node[i]);
         break;
-    case MR_PLACE_LANE: order_assign(o, order_lane(o, it->stream_slot), order_scratch(o)); break;
+    case MR_PLACE_LANE: order_assign(o, order_lane(o, it->item.stream), order_scratch(o)); break;
     case MR_PLACE_RELEASED:
         order_assign(o, order_released(o, it->stream->device->index), order_scratch(o));
         break;
@@ -249,7 +249,7 @@ static void give(order *o, size_t i, const mr_order_row *row) {
         for (uint64_t walls = mr_order_walls(it->command); walls; walls &= walls - 1)
             order_join(o, order_barrier(o, __builtin_ctzll(walls)), order_scratch(o));
         break;
-    case MR_PLACE_RECORD: order_assign(o, order_record(o, it->event_slot), order_scratch(o)); break;
+    case MR_PLACE_RECORD: order_assign(o, order_record(o, it->item.event), order_scratch(o)); break;
     case MR_PLACE_FREED: give_freed(o, i); break;
     case MR_PLACE_GATHERED:
     case MR_PLACE_DEVICE:
@@ -279,11 +279,11 @@ static bool next_member(const order *o, size_t i, size_t *io_k) {
 /* Records, waits and frees have their places in order_leave. An allocation's node is the host's look for memory. */
 void order_enter(order *o, size_t i) {
     const mr_player_item *it = &o->items[i];
-    bool of_host = it->kind == MR_COMMAND_ALLOC;
+    bool of_host = it->item.kind == MR_COMMAND_ALLOC;
     order_scratch_clear(o);
     take_all(o, it, of_host ? o->host_enter : o->rows[i].enter);
     for (size_t k = i; it->command && next_member(o, i, &k);)
-        order_scratch_join(o, order_lane(o, o->items[k].stream_slot));
+        order_scratch_join(o, order_lane(o, o->items[k].item.stream));
 }
 
 /* Makes the scratch set that of the node alone. What is behind the node comes after it, and so after all before it. */
@@ -309,7 +309,7 @@ static void leave_work(order *o, size_t i, bool asked) {
     give_all(o, i);
     for (size_t k = i; next_member(o, i, &k);) give_all(o, k);
     if (!o->nodes.items[first].parts) order_add(o, order_host(o), first); /* it read the source */
-    if (o->items[i].kind != MR_COMMAND_COPY || !order_copy_of(o, i, asked).until_done) return;
+    if (o->items[i].item.kind != MR_COMMAND_COPY || !order_copy_of(o, i, asked).until_done) return;
     if (o->rows[i].known_done) order_add(o, order_host(o), last);
 }
 
@@ -319,8 +319,8 @@ static uint64_t blocks_of(uint64_t bytes) {
 
 static bool has_users(const order *o, uint32_t storage_slot, size_t until) {
     for (size_t k = 0; k < until; k++)
-        if (o->items[k].kind == MR_COMMAND_RECORD_STREAM &&
-            o->items[k].storage_slot == storage_slot)
+        if (o->items[k].item.kind == MR_COMMAND_RECORD_STREAM &&
+            o->items[k].item.storage == storage_slot)
             return true;
     return false;
 }
@@ -329,9 +329,9 @@ static bool has_users(const order *o, uint32_t storage_slot, size_t until) {
  * (R30). */
 static bool frees_for(const order *o, const mr_player_item *alloc, size_t k) {
     const mr_player_item *it = &o->items[k];
-    return it->kind == MR_COMMAND_FREE && !it->failed && !it->command->u.at_once &&
-           it->device == alloc->device &&
-           (it->stream_slot != alloc->stream_slot || has_users(o, it->storage_slot, k));
+    return it->item.kind == MR_COMMAND_FREE && !it->item.failed && !it->command->u.at_once &&
+           it->item.device == alloc->item.device &&
+           (it->item.stream != alloc->item.stream || has_users(o, it->item.storage, k));
 }
 
 bool order_free_for(order *o, size_t i, size_t k) {
@@ -341,11 +341,11 @@ bool order_free_for(order *o, size_t i, size_t k) {
         if (!frees_for(o, alloc, k) || blocks_of(o->items[k].command->u.storage->bytes) <
                                            blocks_of(alloc->command->u.storage->bytes))
             return false;
-        order_scratch_join(o, order_free(o, o->items[k].storage_slot));
+        order_scratch_join(o, order_free(o, o->items[k].item.storage));
     } else {
         for (k = 0; k < i; k++)
             if (frees_for(o, alloc, k))
-                order_scratch_join(o, order_free(o, o->items[k].storage_slot));
+                order_scratch_join(o, order_free(o, o->items[k].item.storage));
     }
     order_close_scratch(o);
     return true;
@@ -358,7 +358,7 @@ bool order_may_miss(order *o, size_t i) {
     take_all(o, alloc, o->rows[i].enter);
     order_close_scratch(o);
     for (size_t k = 0; k < i; k++) {
-        if (o->items[k].stream_slot == alloc->stream_slot || !frees_for(o, alloc, k)) continue;
+        if (o->items[k].item.stream == alloc->item.stream || !frees_for(o, alloc, k)) continue;
         uint32_t node = o->first_node[k];
         bool is_ordered = order_has(o, order_scratch(o), node);
         if (is_ordered && !order_has(o, order_host(o), node)) return false;
@@ -370,11 +370,11 @@ bool order_may_miss(order *o, size_t i) {
 bool order_is_open(const order *o, size_t i, bool *out_usual) {
     const mr_player_item *it = &o->items[i];
     *out_usual = true;
-    if (it->kind == MR_COMMAND_FREE_WAIT) {
+    if (it->item.kind == MR_COMMAND_FREE_WAIT) {
         *out_usual = setting(o, "free_waits") != 0;
         return true;
     }
-    if (it->kind != MR_COMMAND_COPY || order_class(o, i) != ITEM_COPY) return false;
+    if (it->item.kind != MR_COMMAND_COPY || order_class(o, i) != ITEM_COPY) return false;
     bool to_host = it->command->u.copy.direction == MR_COPY_D2H;
     *out_usual = setting(o, to_host ? "pageable_d2h_async" : "pageable_h2d_async") != 0;
     return order_copy_of(o, i, *out_usual).is_open;
@@ -389,16 +389,16 @@ void order_goal(order *o, size_t i) {
 
 void order_leave(order *o, size_t i, bool asked) {
     const mr_player_item *it = &o->items[i];
-    if (it->failed && it->kind != MR_COMMAND_ELAPSED) return;
+    if (it->item.failed && it->item.kind != MR_COMMAND_ELAPSED) return;
     if (o->rows[i].in_stream) {
-        if (it->kind == MR_COMMAND_ALLOC) order_add(o, order_host(o), o->first_node[i]);
+        if (it->item.kind == MR_COMMAND_ALLOC) order_add(o, order_host(o), o->first_node[i]);
         if (mr_command_is(it->command, MR_TRAIT_LAUNCH) && !waits_for_others(it))
             leave_work(o, i, asked);
         else leave_marker(o, i);
         return;
     }
     give_all(o, i);
-    bool may_be_no = order_class(o, i) == ITEM_QUERY || it->kind == MR_COMMAND_FREE_WAIT;
+    bool may_be_no = order_class(o, i) == ITEM_QUERY || it->item.kind == MR_COMMAND_FREE_WAIT;
     if (may_be_no && !asked) return;
     order_goal(o, i);
     order_join(o, order_host(o), order_scratch(o));

@@ -26,7 +26,8 @@ static branch_key key_of(const search *s, uint32_t item, const mr_difference *d)
     branch_key key = {.item = item, .kind = d->kind, .value = d->value};
     for (size_t i = 0; i < s->plan.steps.count; i++) {
         uint32_t command = s->plan.steps.items[i].command;
-        if (s->o->items[command].kind == MR_COMMAND_HOST_FUNCTION) key.functions += stir(command);
+        if (s->o->items[command].item.kind == MR_COMMAND_HOST_FUNCTION)
+            key.functions += stir(command);
     }
     return key;
 }
@@ -221,7 +222,7 @@ static void place_reading(search *s, uint32_t node) {
 static void place_nodes(search *s) {
     order *o = s->o;
     uint32_t first = o->first_node[s->at.item], end = o->first_node[s->at.item + 1], n = first;
-    bool reads = o->items[s->at.item].kind == MR_COMMAND_COPY && !search_node(s, first)->parts;
+    bool reads = o->items[s->at.item].item.kind == MR_COMMAND_COPY && !search_node(s, first)->parts;
     if (reads) place_reading(s, n++);
     order_enter(o, s->at.item);
     if (reads) o->words[order_scratch(o) + first / 64] |= (uint64_t)1 << first % 64;
@@ -272,7 +273,7 @@ static bool same_line(mr_site a, mr_site b) {
 
 /* A program that asks until it is told yes has endlessly many schedules: no is said a few times in a row. */
 static bool may_say_no(search *s) {
-    const mr_site where = s->o->items[s->at.item].where, shown = explore_shown(s->e, where);
+    const mr_site where = s->o->items[s->at.item].item.where, shown = explore_shown(s->e, where);
     unsigned noes = 0;
     for (size_t i = s->polls.count; i-- > 0;) {
         const poll *p = &s->polls.items[i];

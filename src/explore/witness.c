@@ -12,7 +12,7 @@
 #define NOT_IN_THIS_SCHEDULE (UINT32_MAX - 1) /* later than all else */
 
 static bool is_at(const branch *b, uint32_t item, mr_site where) {
-    mr_site here = b->order.items[item].where;
+    mr_site here = b->order.items[item].item.where;
     return here.line == where.line && here.file && strcmp(here.file, where.file) == 0;
 }
 
@@ -41,7 +41,7 @@ static bool is_side(const branch *b, uint32_t item, const explorer *e, int i) {
 }
 
 static bool touches_again(const mr_player_item *it, const mr_storage *freed) {
-    for (uint32_t k = 0; k < it->operand_count; k++) {
+    for (uint32_t k = 0; k < it->item.operand_count; k++) {
         const mr_storage *storage = it->operands[k].tensor->storage;
         if (storage != freed && branch_share_memory(storage, freed)) return true;
     }
@@ -63,7 +63,7 @@ static uint32_t moment_of_reuse(const branch *b, const plan *p, uint32_t freeing
  * the host's lie between. UINT32_MAX: not at all. */
 static uint32_t moment_of(const explorer *e, const branch *b, const plan *p, int side) {
     uint32_t known = b->sides[side];
-    if (known != UINT32_MAX && b->order.items[known].kind == MR_COMMAND_FREE)
+    if (known != UINT32_MAX && b->order.items[known].item.kind == MR_COMMAND_FREE)
         return moment_of_reuse(b, p, known);
     for (size_t i = 0; i < p->steps.count; i++)
         if (is_side(b, p->steps.items[i].command, e, side)) return 2 * (uint32_t)i + 1;

@@ -8,38 +8,10 @@
 /* ---- items */
 
 static mr_player_item look_at(const mr_player *p, const item *it) {
-    const mr_program *program = p->program;
-    mr_player_item out = {
-        .kind = (mr_command_id)it->kind,
-        .where = it->where,
-        .name = it->own_name == NO_SLOT || it->name ? it->name : program->texts.items[it->own_name],
-        .failed = it->outcome == FAILED,
-        .has_error = it->has_error,
-        .runs_row = it->kind == MR_COMMAND_HOST_ACCESS && it->row,
-        .command = command_at(p, it),
-        .stream_slot = it->stream,
-        .event_slot = NO_SLOT,
-        .other_event_slot = NO_SLOT,
-        .storage_slot = NO_SLOT,
-        .stream = it->stream == NO_SLOT ? NULL : p->stream_at[it->stream],
-        .operands = &p->operands[it->first_operand],
-        .operand_count = it->operand_count,
-        .inner = it->inner,
-        .inner_count = it->inner_count,
-        .value = it->value};
-    switch ((object_kind)it->object_is) {
-    case OBJECT_EVENT:
-        out.event_slot = it->object;
-        out.other_event_slot = it->other;
-        break;
-    case OBJECT_DEVICE: out.device = p->machine->devices[it->object]; break;
-    case OBJECT_STORAGE: out.storage_slot = it->object; break;
-    case OBJECT_NONE: break;
-    }
-    if (!out.device && out.stream) out.device = out.stream->device;
-    if (!out.device && out.storage_slot != NO_SLOT)
-        out.device = p->storages[out.storage_slot].device;
-    return out;
+    return (mr_player_item){.item = mr_program_item_of(p->program, it),
+                            .command = command_at(p, it),
+                            .stream = it->stream == NO_SLOT ? NULL : p->stream_at[it->stream],
+                            .operands = &p->operands[it->first_operand]};
 }
 
 mr_player_item mr_player_item_at(const mr_player *p, size_t i) {

@@ -83,33 +83,54 @@ mr_program_facts mr_program_facts_of(const mr_program *p) {
                               .first_seq = p->first_seq};
 }
 
-mr_program_item mr_program_item_at(const mr_program *program, size_t i) {
-    const item *it = &program->items.items[i];
-    mr_program_item r = {.kind = (mr_command_id)it->kind,
-                         .name = it->name,
-                         .where = it->where,
-                         .seq = it->seq,
-                         .came_true = it->outcome == CAME_TRUE,
-                         .stream = it->stream,
-                         .event = NO_SLOT,
-                         .device = NO_SLOT,
-                         .storage = NO_SLOT,
-                         .operand_count = it->operand_count};
-    if (!r.name && it->own_name != NO_SLOT) r.name = program->texts.items[it->own_name];
-    if (mr_command_kinds[it->kind].part == MR_PART_EVENT) {
-        r.event = it->object;
-        r.bound = it->value;
-    } else if (it->kind == MR_COMMAND_DEVICE_SYNC || it->kind == MR_COMMAND_DRAIN) {
-        r.device = it->object;
-    } else if (it->kind == MR_COMMAND_ALLOC || it->kind == MR_COMMAND_FREE ||
-               it->kind == MR_COMMAND_RECORD_STREAM) {
-        r.storage = it->object;
-    }
-    return r;
-}
-
 static const char *text_at(const mr_program *program, uint32_t text) {
     return text == NO_SLOT ? NULL : program->texts.items[text];
+}
+
+/* Memory of the host has none. */
+static uint32_t device_of_storage(const mr_program *program, uint32_t slot) {
+    const storage_slot *s = &program->storages.items[slot];
+    return s->kind == MR_MEMORY_DEVICE ? (uint32_t)s->device : NO_SLOT;
+}
+
+static void describe_object(const mr_program *program, const item *it, mr_program_item *out) {
+    switch ((object_kind)it->object_is) {
+    case OBJECT_EVENT:
+        out->event = it->object;
+        out->other_event = it->other;
+        break;
+    case OBJECT_STORAGE: out->storage = it->object; break;
+    case OBJECT_DEVICE: out->device = it->object; return;
+    case OBJECT_NONE: break;
+    }
+    if (out->stream != NO_SLOT) out->device = (uint32_t)program->streams.items[out->stream].device;
+    else if (out->storage != NO_SLOT) out->device = device_of_storage(program, out->storage);
+}
+
+mr_program_item mr_program_item_of(const mr_program *program, const item *it) {
+    bool is_of_event = mr_command_kinds[it->kind].part == MR_PART_EVENT;
+    mr_program_item out = {.kind = (mr_command_id)it->kind,
+                           .name = it->name ? it->name : text_at(program, it->own_name),
+                           .where = it->where,
+                           .seq = it->seq,
+                           .came_true = it->outcome == CAME_TRUE,
+                           .failed = it->outcome == FAILED,
+                           .has_error = it->has_error,
+                           .stream = it->stream,
+                           .event = NO_SLOT,
+                           .other_event = NO_SLOT,
+                           .storage = NO_SLOT,
+                           .device = NO_SLOT,
+                           .bound = is_of_event ? it->value : 0,
+                           .operand_count = it->operand_count,
+                           .inner = it->inner,
+                           .inner_count = it->inner_count};
+    describe_object(program, it, &out);
+    return out;
+}
+
+mr_program_item mr_program_item_at(const mr_program *program, size_t i) {
+    return mr_program_item_of(program, &program->items.items[i]);
 }
 
 mr_program_operand mr_program_operand_at(const mr_program *program, size_t i, uint32_t k) {
@@ -132,12 +153,6 @@ mr_program_storage mr_program_storage_at(const mr_program *program, uint32_t slo
                                 .device = s->device,
                                 .name = text_at(program, s->name),
                                 .made = s->made};
-}
-
-void mr_program_elapsed_at(const mr_program *program, size_t i, uint32_t *out_from,
-                           uint32_t *out_to) {
-    *out_from = program->items.items[i].object;
-    *out_to = program->items.items[i].other;
 }
 
 size_t mr_program_stream_count(const mr_program *program) {

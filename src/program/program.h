@@ -75,18 +75,25 @@ bool mr_program_same(const mr_program *a, const mr_program *b, size_t until, cha
 /* The slot of a storage of the recorded machine by its id; MR_PROGRAM_NONE: the program knows nothing of it. */
 uint32_t mr_program_storage_slot(const mr_program *program, uint64_t id);
 
-/* One item, as a person is told. Slots of streams and events; a device by its index. */
+/* One item: what was asked, and what came of it. Objects are slots, a device is its index; MR_PROGRAM_NONE: it names
+ * none. What a player adds is in mr_player_item. */
 typedef struct {
     mr_command_id kind;
     const char *name;
     mr_site where;
     uint64_t seq;   /* 0: of a kind that has no number */
     bool came_true; /* false: it failed, or the query said no */
-    uint32_t stream, event, device;
-    uint32_t storage; /* ALLOC, FREE, RECORD_STREAM */
+    bool failed;    /* false: it came true, or the query said no */
+    bool has_error; /* its call returned an error; also where it came true all the same */
+    uint32_t stream;
+    uint32_t event,
+        other_event;  /* other_event: of ELAPSED, whose time is that from `event` to it */
+    uint32_t storage; /* whose life, or whose use, it is about; not operands */
+    uint32_t device;  /* that it names; else that of its stream, or of its storage */
     /* RECORD: its own number; WAIT, EVENT_SYNC, EVENT_QUERY: the record's; 0: none */
     uint64_t bound;
-    uint32_t operand_count;
+    uint32_t operand_count;      /* mr_program_operand_at */
+    uint32_t inner, inner_count; /* HOST_FUNCTION: what it did, see mr_player_inner_at */
 } mr_program_item;
 mr_program_item mr_program_item_at(const mr_program *program, size_t i);
 
@@ -108,10 +115,6 @@ typedef struct {
     mr_site made;
 } mr_program_storage;
 mr_program_storage mr_program_storage_at(const mr_program *program, uint32_t slot);
-
-/* The records that a time is asked of: the slots of the events, by ELAPSED item i. */
-void mr_program_elapsed_at(const mr_program *program, size_t i, uint32_t *out_from,
-                           uint32_t *out_to);
 
 typedef struct {
     uint32_t id;
@@ -232,23 +235,12 @@ mr_status mr_player_let_move(mr_player *player, mr_difference *io_difference);
  * failure. */
 void mr_player_compare_end(const mr_player *player, mr_difference *io_difference);
 
-/* One item as a player has it, for who works out what orders it. Objects are the player's; of slots, UINT32_MAX is
- * none. */
+/* An item with the objects that the player made for it. They live as long as the player. */
 typedef struct {
-    mr_command_id kind;
-    mr_site where;
-    const char *name;
-    bool failed;    /* it was asked for and did not come true */
-    bool has_error; /* its call returned an error */
-    bool runs_row;  /* HOST_ACCESS: an operation of the host, which is carried out again */
-    const mr_command *command; /* what is submitted, else NULL */
-    uint32_t stream_slot, event_slot, other_event_slot, storage_slot;
-    const mr_stream *stream;
-    const mr_device *device;
-    const mr_operand *operands;
-    uint32_t operand_count;
-    uint32_t inner, inner_count; /* HOST_FUNCTION: what it did, see mr_player_inner_at */
-    uint64_t value;              /* RECORD_STREAM and others: as in the command's account */
+    mr_program_item item;
+    const mr_command *command;  /* what is carried out; NULL: the player makes none beforehand */
+    const mr_stream *stream;    /* of item.stream; NULL: none */
+    const mr_operand *operands; /* item.operand_count of them */
 } mr_player_item;
 mr_player_item mr_player_item_at(const mr_player *player, size_t i);
 mr_player_item mr_player_inner_at(const mr_player *player, uint32_t i);

@@ -199,6 +199,9 @@ struct mr_program {
     mr_code lost_code;
 };
 
+/* program.c: the item, as others see it. */
+mr_program_item mr_program_item_of(const mr_program *program, const item *it);
+
 #define VALUE_KEPT 64 /* bytes of a value that the host read, beyond its hash */
 
 #endif

@@ -108,9 +108,8 @@ static void read_sync(reader *r, const mr_program_item *it, size_t i) {
                .stream = MR_PROGRAM_NONE, .barrier = MR_PROGRAM_NONE, .at = i, .record = record});
 }
 
-static void read_time(reader *r, size_t i) {
-    uint32_t event[2];
-    mr_program_elapsed_at(r->rounds->program, i, &event[0], &event[1]);
+static void read_time(reader *r, const mr_program_item *it, size_t i) {
+    uint32_t event[2] = {it->event, it->other_event};
     for (int k = 0; k < 2; k++) {
         const size_t *record = mr_map_find(&r->record_of, event[k]);
         if (record && !mr_vec_push(&r->rounds->times, ((timed_record){i, *record})))
@@ -153,7 +152,7 @@ static void read_item(reader *r, size_t i) {
     case MR_COMMAND_STREAM_SYNC:
     case MR_COMMAND_EVENT_SYNC:
     case MR_COMMAND_DEVICE_SYNC: read_sync(r, &it, i); break;
-    case MR_COMMAND_ELAPSED: read_time(r, i); break;
+    case MR_COMMAND_ELAPSED: read_time(r, &it, i); break;
     case MR_COMMAND_STREAM_QUERY:
     case MR_COMMAND_EVENT_QUERY: read_query(r, &it, i); break;
     case MR_COMMAND_HOST_FUNCTION:

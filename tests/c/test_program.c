@@ -80,12 +80,106 @@ static void a_program_that_is_too_long_says_so(void **state) {
     mr_program_release(program);
 }
 
+/* The only item of this kind. */
+static mr_program_item item_of(const mr_program *program, mr_command_id kind) {
+    mr_program_item found = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < mr_program_count(program); i++) {
+        mr_program_item it = mr_program_item_at(program, i);
+        if (it.kind != kind) continue;
+        found = it;
+        count++;
+    }
+    assert_int_equal(count, 1);
+    return found;
+}
+
+/* On the second device, so that its number is not what a slot begins with. */
+static mr_program *record_one_of_each(void) {
+    mr_recorder *recorder;
+    mr_program *program;
+    double ms;
+    device = machine->devices[1];
+    OK(mr_program_record(machine, 0, &recorder));
+    mr_stream *a = free_stream(), *b = free_stream();
+    mr_tensor *pinned = tensor_of(MR_MEMORY_PINNED, NULL, 1);
+    mr_tensor *t = tensor(a, 1);
+    mr_event *first = record(a);
+    occupy(a, 1, 1);
+    assert_false(stream_done(a));
+    OK(mr_storage_record_stream(t->storage, b));
+    copy(a, pinned, t);
+    mr_event *second = record(a);
+    OK(mr_stream_wait_event(&caller, b, first));
+    FAILS(MR_CODE_NOT_READY, mr_event_elapsed(first, second, &ms));
+    OK(mr_device_synchronize(&caller, device));
+    OK(mr_recorder_finish(recorder, &program));
+    return program;
+}
+
+static void an_item_says_what_it_is_about(void **state) {
+    (void)state;
+    teardown(NULL);
+    open_machine("virtual:2", NULL);
+    mr_program *program = record_one_of_each();
+    mr_program_item alloc = item_of(program, MR_COMMAND_ALLOC);
+    mr_program_item host = item_of(program, MR_COMMAND_HOST_ALLOC);
+    mr_program_item wait = item_of(program, MR_COMMAND_WAIT);
+    mr_program_item elapsed = item_of(program, MR_COMMAND_ELAPSED);
+    mr_program_item used = item_of(program, MR_COMMAND_RECORD_STREAM);
+    mr_program_item sync = item_of(program, MR_COMMAND_DEVICE_SYNC);
+    mr_program_item query = item_of(program, MR_COMMAND_STREAM_QUERY);
+    mr_program_item copied = item_of(program, MR_COMMAND_COPY);
+    assert_true(alloc.storage != MR_PROGRAM_NONE && alloc.device == 1 && alloc.came_true);
+    assert_int_equal(mr_program_storage_at(program, alloc.storage).stream, alloc.stream);
+    assert_true(host.storage != MR_PROGRAM_NONE && host.device == MR_PROGRAM_NONE);
+    assert_true(wait.event != MR_PROGRAM_NONE && wait.bound && wait.device == 1);
+    assert_true(wait.other_event == MR_PROGRAM_NONE && wait.storage == MR_PROGRAM_NONE);
+    assert_int_equal(elapsed.event, wait.event);
+    assert_true(elapsed.other_event != MR_PROGRAM_NONE && elapsed.other_event != elapsed.event);
+    assert_true(elapsed.failed && elapsed.has_error && !elapsed.came_true && !elapsed.bound);
+    assert_true(used.storage == alloc.storage && used.stream == wait.stream);
+    assert_true(sync.device == 1 && sync.stream == MR_PROGRAM_NONE);
+    assert_true(query.stream == alloc.stream && !query.came_true && !query.failed);
+    assert_true(copied.operand_count == 2 && copied.storage == MR_PROGRAM_NONE);
+    mr_program_release(program);
+}
+
+static void a_player_shows_the_same_items_with_objects(void **state) {
+    (void)state;
+    teardown(NULL);
+    open_machine("virtual:2", NULL);
+    mr_player *player;
+    mr_program *program = record_one_of_each();
+    OK(mr_player_open(program, &as_recorded, &player));
+    assert_int_equal(mr_player_item_count(player), mr_program_count(program));
+    for (size_t i = 0; i < mr_program_count(program); i++) {
+        mr_program_item item = mr_program_item_at(program, i);
+        mr_player_item it = mr_player_item_at(player, i);
+        bool is_submitted = (mr_command_kinds[item.kind].traits & MR_TRAIT_SUBMITTED) != 0;
+        assert_int_equal(it.item.kind, item.kind);
+        assert_true(it.item.seq == item.seq && it.item.device == item.device);
+        assert_int_equal(it.command != NULL, is_submitted);
+        assert_ptr_equal(it.stream, item.stream == MR_PROGRAM_NONE
+                                        ? NULL
+                                        : mr_player_stream(player, item.stream));
+        if (it.stream) assert_int_equal(it.stream->device->index, item.device);
+        for (uint32_t k = 0; k < item.operand_count; k++)
+            assert_int_equal(it.operands[k].access, mr_program_operand_at(program, i, k).access);
+    }
+    mr_player_close(player);
+    mr_program_release(program);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_same_chooser_gives_the_same, setup, teardown),
         cmocka_unit_test_setup_teardown(another_schedule_shows_as_another_value, setup, teardown),
         cmocka_unit_test_setup_teardown(a_program_outlives_its_machine, setup, teardown),
         cmocka_unit_test_setup_teardown(a_program_that_is_too_long_says_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_item_says_what_it_is_about, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_player_shows_the_same_items_with_objects, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
