@@ -14,7 +14,8 @@ local COMMANDS = [[
   :hint   a hint; there are three      :next   the next lesson
   :show   a right solution             :skip   the next lesson, marked as skipped
   :reset  begin the exercise again     :list   all lessons, with what you have done
-  :check  grade the file now           :quit   leave; everything is kept]]
+  :check  grade the file now           :quit   leave; everything is kept
+What a name does: millrace -e 'mr.help("wait_event")' in another terminal.]]
 
 local function say(...) print(text.wrap(string.format(...))) end
 
@@ -221,6 +222,7 @@ local function exercise(s)
   print()
   say("Your file: %s", s.path)
   print("Open it in an editor. It is graded whenever you save it. :help lists commands.")
+  print("Passed is what is right in every order, has no race, and no wait too many.")
   while true do
     prompt(s, "exercise")
     local what, line = s.tools.wait(s.path)

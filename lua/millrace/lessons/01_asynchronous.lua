@@ -18,21 +18,24 @@ print(s:query())           -- has `s` done all its work?
     usual = "always true",
   },
   explanation = [[
-A line such as x:fill_(7) only puts work into the stream's queue. The call
-returns at once; the device does the work later. So `query` may find the work
-done, or not: both happen.
+The host runs this program. The device, a GPU, does the work on tensors, which
+are arrays of numbers. A stream is a queue of such work: mr.with(s, f), or
+s:run(f), calls f, and what f submits goes into the queue of `s`.
 
-A query asks and never waits. To be sure, the host has to wait: s:synchronize()
-returns when all that the stream has been given so far is done. Then the host
-sees what that work wrote. CUDA's guide says it of kernel launches: control
-returns to the host before the device has completed the task.
+A line such as x:fill_(7) only puts work there. The call returns at once; the
+device does the work later. So `query` may find it done, or not. A query asks
+and never waits. To be sure, the host has to wait: s:synchronize() returns when
+all that `s` has been given so far is done, and the host sees what it wrote.
+CUDA's guide says it of kernels, the programs that a device runs: a launch
+returns before the kernel is done.
 ]],
   exercise = {
     task = [[
-`s` fills `flag`, pinned memory that the host may read at any time. Return the
-number in it, the new one. The function reads too early now.]],
+`s` copies value into `flag`. That is pinned memory: the device can write it,
+and the host reads it directly. Return the new number in `flag`. The function
+reads too early now.]],
     start = [[
--- Pinned memory is read by the host directly: flag:item() waits for nothing.
+-- item() returns the number. For pinned memory it waits for nothing.
 -- Make the host wait for what it reads.
 return function(s, flag, value)
   mr.op{name = "other", ms = 1, stream = s}

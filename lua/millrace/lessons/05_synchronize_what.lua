@@ -22,7 +22,7 @@ other stream. Here `a` has nothing to do, so the host goes on at once, while
 the copy on `b` may not have begun.
 
   s:synchronize()    all work of one stream so far
-  e:synchronize()    what the event's record has captured
+  e:synchronize()    the work in front of an event (part 2)
   mr.synchronize()   all streams of the current device
 
 Wait for the smallest that gives what you need. More is safe, but slow.

@@ -19,9 +19,11 @@ print(y:item())
     usual = "always 5.0",
   },
   explanation = [[
-A record captures the work that its stream has been given before the call.
-What comes later is not part of it. Here `ready` was recorded in front of the
-fill, so it stands for nothing, and `b` goes on at once.
+An event is a mark in a queue. a:record_event() sets one, and b:wait_event(e)
+lets `b` wait for the work in front of it (cudaEventRecord and
+cudaStreamWaitEvent in CUDA). A record captures what its stream has been given
+before the call, and nothing later. Here `ready` was recorded in front of the
+fill, so it stands for no work, and `b` goes on at once.
 
 The place of a record is a decision: too early, and the reader may run too
 soon; too late, and it waits for work that it does not need. The best place is

@@ -20,13 +20,16 @@ print(y:sum():item())
   explanation = [[
 Memory belongs to the stream on which it was made: here the default stream. A
 free is work of that stream. It knows nothing of `s`, which may still have to
-read. The next tensor of the default stream gets the same memory at once, and
-writes into it.
+read. The next tensor of the default stream may get the same memory at once,
+and writes into it. CUDA's cudaMallocAsync and cudaFreeAsync work in this way,
+and so does PyTorch's allocator.
 
 The same happens without `free`: when a variable goes out of scope, the
 collector frees the tensor, in the order of its own stream. Whoever uses a
 tensor on a second stream has to order its end, too: let the first stream wait
-for the second before the free, or call x:record_stream(s) (R33).
+for the second before the free; free it in the order of the second,
+x:free{stream = s}; or call x:record_stream(s), which keeps the memory until
+`s` has done what it was given before the free (R33).
 ]],
   exercise = {
     task = [[

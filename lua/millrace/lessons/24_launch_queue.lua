@@ -21,9 +21,9 @@ print(ms < 20 and "less than 20 ms" or "more than 20 ms")
   },
   explanation = [[
 A call returns at once as long as its stream's queue has room: about a thousand
-launches on today's GPUs. The next one waits until the device has taken one
-out. So the host stands still at a line that never waits, and other streams,
-which it could have fed meanwhile, get no work.
+launches on an H200. The next one waits until the device has taken one out. So
+the host stands still at a line that never waits, and other streams, which it
+could have fed meanwhile, get no work.
 
 CUDA's guide says only that the queue is finite. An order does not follow from
 it. What helps is less to submit: larger operations instead of many small ones,

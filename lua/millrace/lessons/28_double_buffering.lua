@@ -29,8 +29,8 @@ twice.
 
 A ring of buffers needs both orders for each buffer: the reader after the
 writer, the next writer after the reader. With two buffers, batch i waits for
-the use of batch i - 2. A wait for batch i - 1 would be right, too, but then
-nothing overlaps any more.
+the use of batch i - 2: an event, recorded behind it, is what `c` waits for. A
+wait for batch i - 1 would be right, too, but then nothing overlaps any more.
 ]],
   exercise = {
     task = [[

@@ -23,10 +23,11 @@ print(z:item())
     usual = "always 30.0",
   },
   explanation = [[
-A collective is work of a stream on each rank. The call submits it and returns;
-whoever uses the result on another stream has to wait for that stream. The
-work:wait() of torch.distributed is such a wait: it makes the current stream
-wait, not the host, and no third stream.
+Several devices, the ranks, compute one result together: that is a collective.
+all_reduce adds up their tensors. It is work of a stream on each rank. The call
+submits it and returns; whoever uses the result on another stream has to wait
+for that stream. The work:wait() of torch.distributed is such a wait: it makes
+the current stream wait, not the host, and no third stream.
 
 That is what hides its cost. DDP (PyTorch's training on several GPUs) reduces
 the gradients of the last layers on a stream of its own, while the backward
