@@ -7,7 +7,7 @@
 -- uses(), how often the examples have each name.
 -- In which topics are looked for.
 local PAGES = { "semantics", "hazards", "prompt", "stepping", "kernels", "graphs", "tensors", "autograd", "nn", "waits",
-  "timelines", "explorer", "design" }
+  "timelines", "explorer", "tasks", "design" }
 -- Words that the pages spell in another way.
 local SPELLINGS = { optimizer = "optimiser", optimizers = "optimisers" }
 local MOST_PASSAGES = 4

@@ -43,8 +43,6 @@ static const struct {
     {"event", "enable_timing", "write mr.event{timing=true}"},
     {"event", "destroy", "write e:close()"},
     {"stream", "destroy", "write s:close()"},
-    {"mr", "sleep",
-     "write mr.spin{ms=1} for time of a stream; the host's own time does not matter here"},
     {"mr", "enable_timing", "write mr.event{timing=true}"},
     {"mr", "ExternalStream", "write mr.stream()"},
     {"mr", "stream_sync", "write s:synchronize()"},

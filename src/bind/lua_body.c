@@ -2,6 +2,12 @@
 
 #include <string.h>
 
+/* The results are all that is on the stack. */
+static int end_of_body(lua_State *L, int status, lua_KContext context) {
+    (void)status, (void)context;
+    return lua_gettop(L);
+}
+
 int mr_call_lua_named(lua_State *L, const mr_lua_module *module, const char *path,
                       const char *name) {
     mr_set_context(L);
@@ -17,8 +23,8 @@ int mr_call_lua_named(lua_State *L, const mr_lua_module *module, const char *pat
     lua_getfield(L, -1, name);
     lua_remove(L, -2);
     lua_insert(L, 1);
-    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-    return lua_gettop(L);
+    lua_callk(L, lua_gettop(L) - 1, LUA_MULTRET, 0, end_of_body); /* tasks yield in it (task.c) */
+    return end_of_body(L, LUA_OK, 0);
 }
 
 int mr_call_lua(lua_State *L) {

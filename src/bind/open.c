@@ -81,6 +81,9 @@ static const mr_class *const classes[] = {&mr_machine_class,
                                           &mr_graph_class,
                                           &mr_graph_inputs_class,
                                           &mr_stream_capture_class,
+                                          &mr_tasks_class,
+                                          &mr_event_await_class,
+                                          &mr_stream_await_class,
                                           &mr_stepping_class,
                                           &mr_pending_class,
                                           &mr_peek_class,
@@ -216,6 +219,7 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     mr_open_trace(L);
     mr_open_tracer(L);
     mr_open_sync_debug(L);
+    mr_open_tasks(L);
     if (backend->simulator) {
         mr_open_stepping(L);
         mr_open_pending(L);

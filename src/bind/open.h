@@ -14,7 +14,8 @@ extern const mr_class mr_compare_class, mr_compare_methods_class, mr_creation_cl
     mr_tensor_move_class, mr_tensor_view_class, mr_kernel_class, mr_kernels_class, mr_module_class,
     mr_modules_class, mr_module_kernels_class, mr_module_variables_class, mr_kernel_profile_class,
     mr_elementwise_class, mr_explore_class, mr_waits_class, mr_trace_class, mr_tracer_class,
-    mr_timeline_class, mr_sync_debug_class;
+    mr_timeline_class, mr_sync_debug_class, mr_tasks_class, mr_event_await_class,
+    mr_stream_await_class;
 extern const mr_class mr_gradient_class, mr_gradient_mode_class, mr_autograd_class;
 extern const mr_class mr_hazard_ask_class;
 extern const mr_class mr_op_list_class, mr_files_class;
@@ -74,6 +75,7 @@ void mr_open_peek(lua_State *L);
 void mr_open_simulator(lua_State *L);
 void mr_open_stream(lua_State *L);
 void mr_open_sync_debug(lua_State *L);
+void mr_open_tasks(lua_State *L);
 void mr_open_tensor(lua_State *L);
 void mr_open_tensor_facts(lua_State *L);
 void mr_open_tensor_index(lua_State *L);

@@ -83,15 +83,22 @@ static bool is_callable(lua_State *L, int arg) {
     return true;
 }
 
+/* The scope is at 1; the results, or the error, are behind it. */
+static int end_of_call(lua_State *L, int status, lua_KContext context) {
+    (void)context;
+    scope_leave(mr_set_context(L), mr_check(L, 1, &scope_kind));
+    if (status != LUA_OK && status != LUA_YIELD) return lua_error(L);
+    return lua_gettop(L) - 1;
+}
+
 int mr_call_with(lua_State *L) {
     if (!is_callable(L, 2)) mr_bad_argument(L, 2, "a function");
     scope *s = mr_new(L, &scope_kind, sizeof *s);
     scope_enter(L, 1, s);
     lua_replace(L, 1); /* the scope where the stream was: it lives as long as the call */
-    int status = lua_pcall(L, lua_gettop(L) - 2, LUA_MULTRET, 0);
-    scope_leave(mr_set_context(L), s);
-    if (status != LUA_OK) return lua_error(L);
-    return lua_gettop(L) - 1;
+    /* A task may yield in it. */
+    int status = lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 0, 0, end_of_call);
+    return end_of_call(L, status, 0);
 }
 
 void mr_open_scope(lua_State *L) {

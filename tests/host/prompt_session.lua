@@ -206,7 +206,7 @@ function TestHints.test_habits()
     ["x.sum(dim=1)"] = "{dim = ...}",
     ["x += 1"] = "x = x +", ["1 != 2"] = "~=", ["None"] = "nil", ["mr.ones(2).sum()"] = "colon",
     ["t[1:3]"] = "t[{ {first",
-    ["# five"] = "--", ["import torch"] = "require", ["mr.sleep(1)"] = "mr.spin",
+    ["# five"] = "--", ["import torch"] = "require", ["sleep(1)"] = "mr.spin",
     ["mr.event{enable_timing = true}"] = "timing = true", ["torch.cuda.Stream()"] = "mr.stream",
     ["torch.cuda.synchronize()"] = "mr.synchronize", ["mr.memory.summary()"] = "allocated", ["a && b"] = "and",
     ["zeros(3)"] = "mr.zeros", ["def f(x): return x"] = "function f(x)", ["'a' + 'b'"] = "..",

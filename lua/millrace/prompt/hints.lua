@@ -56,7 +56,7 @@ local WORDS = {
   torch = "mr takes the place of torch and torch.cuda", cupy = "mr takes the place of cupy",
   np = "mr makes tensors: mr.tensor{1, 2, 3}, mr.arange(5)", dir = "TAB lists names; help(x) explains x",
   str = "write tostring(x)", int = "write x // 1, or math.tointeger(x)",
-  sleep = "device time is spent by mr.spin{ms = 1}",
+  sleep = "the host sleeps by mr.sleep(1), a stream is kept busy by mr.spin{ms = 1}",
 }
 
 local function fill(hint, captures)

@@ -1,0 +1,217 @@
+-- Tasks: mr.run drives coroutines that await events and streams.
+--
+-- A task waits by asking: in each of its turns, its coroutine asks the device (query) at the script's own line, and
+-- yields if the answer is no. So the checker, the explorer and traces see ordinary calls of the script, and need not
+-- know of tasks. If no task can go on, time goes by; where that moves nothing (mr.explore, the choosers other than
+-- "timed"), the first task that waits is told to wait in earnest (synchronize), and the others with it.
+--
+-- Easiest to break: the current stream. It belongs to the machine, so each turn begins by putting that of the task in
+-- place, and mr.run ends by putting back the caller's.
+local mr = require "millrace"
+
+local create, resume, yield, close = coroutine.create, coroutine.resume, coroutine.yield, coroutine.close
+local running, status, isyieldable = coroutine.running, coroutine.status, coroutine.isyieldable
+
+local WAIT = {} -- what a task is resumed with that is to wait in earnest
+local LEAST_MS, SHARE = 0.001, 0.1 -- time goes by in steps of a share of what has gone by
+
+return function(tools)
+  local tasks = {}
+
+  -- coroutine = its task: { n =, coroutine =, place =, where = the line at which it waits, wake = when it has slept,
+  -- has_moved = in its last turn, is_over =, result = }
+  local task_of = setmetatable({}, { __mode = "k" })
+
+  -- ---------------------------------------------------------------- the current stream
+
+  local function place()
+    local now = { device = mr.current_device(), epoch = tools.epoch() }
+    for i = 0, mr.device_count() - 1 do now[i + 1] = mr.current_stream(i) end
+    return now
+  end
+
+  -- After mr.reset the default streams stay; they are also current where a stream was closed.
+  local function put_back(was)
+    if was.epoch ~= tools.epoch() then return end
+    for i, stream in ipairs(was) do
+      if stream.closed then stream = mr.default_stream(i - 1) end
+      if stream ~= mr.current_stream(i - 1) then mr.set_stream(stream) end
+    end
+    mr.set_device(was.device)
+  end
+
+  -- ---------------------------------------------------------------- in a task
+
+  local function check_yieldable(name)
+    if isyieldable() then return end
+    tools.misuse(name .. ": a task cannot wait in a function that C code calls, as that of mr.no_grad, mr.timeline " ..
+      "or table.sort: wait outside it")
+  end
+
+  -- Lets other tasks go on until is_done(); wait() makes it so.
+  local function let_others(task, is_done, wait)
+    task.where = tools.where()
+    repeat
+      if yield() == WAIT then
+        wait()
+        break
+      end
+    until is_done()
+    task.where, task.wake, task.has_moved = nil, nil, true
+  end
+
+  -- `what`: an event or a stream.
+  function tasks.await(what)
+    local task = task_of[running()]
+    if not task then return what:synchronize() end
+    check_yieldable("await")
+    if what:query() then return end
+    let_others(task, function() return what:query() end, function() what:synchronize() end)
+  end
+
+  local function pass_until(time)
+    repeat
+      local left = time - tools.clock()
+      if left > 0 then tools.pass(left) end
+    until left <= 0
+  end
+
+  function tasks.sleep(ms)
+    if type(ms) ~= "number" or not (ms >= 0 and ms <= 1e12) then
+      tools.misuse("sleep: expected milliseconds from 0 to 1e12, got " .. tostring(ms))
+    end
+    local task, is_explored = task_of[running()], tools.time_passes() == "explored"
+    if task then check_yieldable("sleep") end
+    if is_explored then
+      if task then yield() end
+      return
+    end
+    local time = tools.clock() + ms
+    if not task then return pass_until(time) end
+    task.wake = time
+    let_others(task, function() return tools.clock() >= time end, function() pass_until(time) end)
+  end
+
+  -- ---------------------------------------------------------------- driving
+
+  -- What a task that failed has raised, with its number; if nothing can go on, with the lines of the others.
+  local function named(list, task, problem)
+    local others, is_deadlock = {}, type(problem) == "table" and rawget(problem, "code") == "deadlock"
+    for _, other in ipairs(is_deadlock and list or {}) do
+      local waits = other ~= task and other.where
+      if waits then others[#others + 1] = ("task %d waits at %s"):format(other.n, other.where) end
+    end
+    local rest = #others > 0 and "; " .. table.concat(others, ", ") or ""
+    if type(problem) == "string" then return ("task %d: %s%s"):format(task.n, problem, rest) end
+    if type(problem) == "table" then
+      rawset(problem, "task", task.n)
+      local message = rawget(problem, "message")
+      if type(message) == "string" then rawset(problem, "message", message .. rest) end
+    end
+    return problem
+  end
+
+  -- A turn of a task: until it waits, yields or ends.
+  local function go_on(list, task, order)
+    task.has_moved = false
+    put_back(task.place)
+    local done, result = resume(task.coroutine, order)
+    task.place = place()
+    if not done then
+      task.is_over = true
+      error(named(list, task, result), 0)
+    end
+    if status(task.coroutine) == "dead" then task.is_over, task.result = true, result end
+    if not task.where then task.has_moved = true end
+  end
+
+  -- For how long at most time may go by, as some task sleeps; nil: none does.
+  local function least_sleep(list)
+    local first
+    for _, task in ipairs(list) do
+      if not task.is_over and task.wake and not (first and first <= task.wake) then first = task.wake end
+    end
+    return first and math.max(first - tools.clock(), 0)
+  end
+
+  -- No task can go on. `first`: the first that waits; `waited`: for how long time has gone by. Returns how long it has
+  -- now.
+  local function let_time_pass(list, first, waited)
+    local outer = task_of[running()]
+    if outer and isyieldable() then -- mr.run in a task: the tasks around it go on
+      outer.where = outer.where or first.where
+      if yield() ~= WAIT then return waited end
+    end
+    local passes = tools.time_passes()
+    local sleep = passes == "timed" and least_sleep(list)
+    if passes == "real" then
+      tools.pass(LEAST_MS)
+    elseif passes == "timed" and (sleep or tools.is_moving()) then
+      local step = math.max(LEAST_MS, SHARE * waited)
+      if sleep then step = tools.is_moving() and math.min(step, sleep) or sleep end
+      tools.pass(step)
+      return waited + step
+    else
+      go_on(list, first, WAIT)
+    end
+    return waited
+  end
+
+  -- One turn for each task. Returns the first that is not over, and whether one has moved.
+  local function round(list)
+    local first, has_moved
+    for _, task in ipairs(list) do
+      if not task.is_over then
+        go_on(list, task)
+        has_moved = has_moved or task.has_moved
+        if not task.is_over then first = first or task end
+      end
+    end
+    return first, has_moved
+  end
+
+  local function drive(list)
+    local outer, waited = task_of[running()], 0
+    while true do
+      local first, has_moved = round(list)
+      if not first then break end
+      if has_moved then waited = 0 else waited = let_time_pass(list, first, waited) end
+      if outer and has_moved then outer.has_moved = true end
+    end
+    if outer then outer.where, outer.has_moved = nil, true end
+  end
+
+  -- Ends those that another one's error has left, each with its own stream current.
+  local function finish(list, home)
+    for _, task in ipairs(list) do
+      if status(task.coroutine) == "suspended" then
+        put_back(task.place)
+        close(task.coroutine)
+      end
+    end
+    put_back(home)
+  end
+
+  function tasks.run(...)
+    local list, home = table.pack(...), place()
+    if list.n == 0 then tools.misuse("run: expected at least one function") end
+    for n = 1, list.n do
+      if type(list[n]) ~= "function" then
+        tools.misuse(("run: expected a function as argument %d, got %s"):format(n, type(list[n])))
+      end
+    end
+    for n = 1, list.n do
+      list[n] = { n = n, coroutine = create(list[n]), place = home }
+      task_of[list[n].coroutine] = list[n]
+    end
+    do
+      local _ <close> = setmetatable({}, { __close = function() finish(list, home) end })
+      drive(list)
+    end
+    local results = {}
+    for n, task in ipairs(list) do results[n] = task.result end
+    return table.unpack(results, 1, list.n)
+  end
+
+  return tasks
+end
