@@ -237,7 +237,7 @@ static int drop_result(lua_State *L) {
 }
 
 static void push_outcome(lua_State *L, const mr_explore_outcome *o) {
-    lua_createtable(L, 0, 6);
+    lua_createtable(L, 0, 8);
     lua_pushlstring(L, o->value, o->size);
     lua_setfield(L, -2, "raw");
     mr_set_integer(L, "text_size", o->text_size);
@@ -247,6 +247,8 @@ static void push_outcome(lua_State *L, const mr_explore_outcome *o) {
     lua_setfield(L, -2, "schedule");
     lua_pushstring(L, o->steps);
     lua_setfield(L, -2, "steps");
+    lua_pushstring(L, o->difference);
+    lua_setfield(L, -2, "difference_lines");
 }
 
 static void push_result(lua_State *L, const mr_explore_result *r) {

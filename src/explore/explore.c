@@ -97,7 +97,7 @@ static mr_status count_own(explorer *e) {
     e->result->schedules = 1;
     e->root->clean =
         true; /* a player has not carried it out: which memory there was is not known */
-    return outcome_count(e, e->root, &e->own.plan, &e->own.value, e->own.text_size);
+    return outcome_count(e, e->root, &e->own.plan, 0, &e->own.value, e->own.text_size);
 }
 
 /* ---- all schedules, or some */

@@ -89,6 +89,9 @@ typedef struct {
     uint64_t count; /* classes of schedules that lead to it; or samples */
     char *schedule; /* the simplest of them: what mr_explore_replay takes */
     char *steps;    /* the same for a person: a line a step */
+    /* what in it is not as submitted: a line each; "" */
+    char *difference;
+    uint32_t overtaken; /* pairs against the order of submission */
     uint32_t switches, length;
 } mr_explore_outcome;
 

@@ -17,6 +17,7 @@ static void free_outcome(const mr_explore_outcome *o) {
     free(o->value);
     free(o->schedule);
     free(o->steps);
+    free(o->difference);
 }
 
 void mr_explore_result_free(mr_explore_result *result) {

@@ -130,7 +130,7 @@ static mr_status finish(search *s) {
     s->plan.until = s->b->count;
     s->plan.grain = e->options.grain;
     MR_TRY(branch_value(e, s->b, &s->plan, &e->value, &text_size));
-    MR_TRY(outcome_count(e, s->b, &s->plan, &e->value, text_size));
+    MR_TRY(outcome_count(e, s->b, &s->plan, s->at.overtaken, &e->value, text_size));
     if (e->options.pair[0].where.file)
         MR_TRY(witness_look(e, s->b, &s->plan, s->at.overtaken, &e->value, text_size));
     if (!e->result->schedules++) e->result->pairs = s->frames.count;

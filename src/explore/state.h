@@ -146,6 +146,8 @@ static inline bool branch_share_memory(const mr_storage *a, const mr_storage *b)
 }
 /* The rows of all nodes of items [first, last], whose storages are there by now. */
 void branch_find_conflicts(branch *b, size_t first, size_t last);
+/* Whether two nodes, the earlier one first, touch the same bytes, one of them writing. Their storages are there. */
+bool branch_conflict(const branch *b, uint32_t early, uint32_t late);
 /* The bytes of the value as they are now, into `out`, after this schedule. Runs the function where its host functions
  * ran in another order than ever before. */
 mr_status branch_value(explorer *e, branch *b, const plan *schedule, mr_buffer *out,
@@ -213,17 +215,19 @@ mr_status search_branch(explorer *e, branch *b, const journey *begin, const orde
 
 /* ---- outcomes: outcome.c */
 
-/* One more schedule came to this value. */
-mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, const mr_buffer *value,
-                        size_t text_size);
+/* One more schedule came to this value, with so many pairs against the order of submission. */
+mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
+                        const mr_buffer *value, size_t text_size);
 /* As text, and as steps for a person. */
 mr_status outcome_keep_schedule(const explorer *e, mr_explore_outcome *o, const branch *b,
                                 const plan *p);
 
-/* ---- the two orders of a hazard: witness.c */
+/* ---- the two orders of a hazard: sides.c, witness.c */
 
 /* Finds the two items of the requested pair in this branch. */
-void witness_find_items(const explorer *e, branch *b);
+void sides_find(const explorer *e, branch *b);
+bool sides_is_at(const branch *b, uint32_t item, mr_site where);
+
 /* Keeps the schedule, if it shows an order of the pair with fewer `overtaken` than so far. */
 mr_status witness_look(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
                        const mr_buffer *value, size_t text_size);

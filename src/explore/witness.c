@@ -1,9 +1,6 @@
 /* The two orders of a hazard: of all schedules that are carried out, the simplest one in which its first access comes
  * before its second, and the simplest one the other way round.
- *
- * A report names its accesses by the numbers that their commands had in the run that was checked. The function asks for
- * the same in each run until it reads another value, so the same number is the same command; where it is not, the line
- * decides. Easiest to break: one line may be carried out several times, in the same stream, too. */
+ * Which commands these are is found by sides.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,33 +8,13 @@
 
 #define NOT_IN_THIS_SCHEDULE (UINT32_MAX - 1) /* later than all else */
 
-static bool is_at(const branch *b, uint32_t item, mr_site where) {
-    mr_site here = b->order.items[item].item.where;
-    return here.line == where.line && here.file && strcmp(here.file, where.file) == 0;
-}
-
-/* UINT32_MAX: this program has no such command at this line. */
-static uint32_t find_item(const branch *b, const mr_explore_side *side) {
-    uint64_t first = mr_program_facts_of(b->program).first_seq;
-    for (uint32_t i = 0; i < b->count && side->number; i++)
-        if (mr_program_item_at(b->program, i).seq == first + side->number - 1)
-            return is_at(b, i, side->where) ? i : UINT32_MAX;
-    return UINT32_MAX;
-}
-
-void witness_find_items(const explorer *e, branch *b) {
-    for (int i = 0; i < 2; i++)
-        b->sides[i] =
-            e->options.pair[i].where.file ? find_item(b, &e->options.pair[i]) : UINT32_MAX;
-}
-
 static bool is_side(const branch *b, uint32_t item, const explorer *e, int i) {
     const mr_explore_side *side = &e->options.pair[i];
     if (b->sides[i] != UINT32_MAX) return item == b->sides[i];
     const mr_stream *stream = b->order.items[item].stream;
     const mr_name *name = stream ? stream->name : NULL;
     if (name && side->stream && strcmp(name->text, side->stream) != 0) return false;
-    return is_at(b, item, side->where);
+    return sides_is_at(b, item, side->where);
 }
 
 static bool touches_again(const mr_player_item *it, const mr_storage *freed) {

@@ -48,7 +48,7 @@ const char mr_options_help[] =
     "                        as max:1000,grain:2 of the options of mr.explore: max, time "
     "(seconds,\n"
     "                        default: 10), memory (MB, default: 1024), grain, preempt, polls,\n"
-    "                        seeds, seed\n"
+    "                        seeds, seed; with json in the list, it prints one object of JSON\n"
     "  --waits               at the end, show which waits of the script are needed, and what they\n"
     "                        cost (mr.waits)\n"
     "  --ranks N             run the script N times, as ranks that meet at their collectives\n"
@@ -272,11 +272,15 @@ static void complain_of_bound(const char *text, size_t size) {
     mr_buffer_free(&all);
 }
 
-/* "max:1000,grain:2" */
+/* "max:1000,grain:2,json" */
 static bool read_explore(mr_options *out, const char *text) {
     const char *whole = out->explore = text;
     while (*text) {
         size_t name = strcspn(text, ":,");
+        if (name == 4 && text[name] != ':' && strncmp(text, "json", 4) == 0) {
+            text += text[4] ? 5 : 4;
+            continue;
+        }
         const mr_explore_bound *b = find_bound(text, name);
         const char *digits = text + name + 1;
         char *end = NULL;

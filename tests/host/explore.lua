@@ -62,7 +62,7 @@ for i = 1, 3 do s[i] = mr.stream() end
 mr.synchronize()
 for i = 1, 3 do s[i]:run(function() x:add_(1) end) end
 mr.synchronize()]]
-  lu.assertStrContains((run("--explore", code)), "3 hazards at 1 pair of places: --check instead of --explore shows it")
+  lu.assertStrContains((run("--explore", code)), "3 hazards at 1 pair of places:\n")
   lu.assertStrContains((run("--check", code)), "3 hazards at 1 pair of places in ")
 end
 
@@ -188,6 +188,144 @@ function TestExplore.test_an_exploration_inside_is_refused()
   lu.assertStrContains(text, "needs no --explore")
   lu.assertNotStrContains(text, "traceback")
   lu.assertEquals(status, 1)
+end
+
+-- ---------------------------------------------------------------- what a person reads
+
+function TestExplore.test_what_differs_from_the_order_of_submission()
+  local text = run("--explore", RACY)
+  lu.assertStrMatches((text:gsub("\n.*", "")), "2 schedules, 2 outcomes")
+  lu.assertStrContains(text, "x is 3.0\tone\ttwo\n      in the order of submission\n")
+  lu.assertStrMatches(text, ".*x is 1.0\tone\ttwo\n      `mul_` %([^\n]*:7%) before `add_` %([^\n]*:6%); "
+    .. "the rest as submitted\n.*")
+end
+
+function TestExplore.test_long_prints_are_shown_by_the_lines_that_differ()
+  local text = run("--explore", 'print("first")\n' .. RACY .. 'print("last")\nprint("very last")')
+  lu.assertStrContains(text, "\n    line 2: x is 3.0\tone\ttwo\n    ... (3 lines that all print)\n")
+  lu.assertStrContains(text, "\n    line 2: x is 1.0\tone\ttwo\n")
+  lu.assertNotStrContains(text, "very last")
+  text = run("--explore", 'print("first")\nprint("second")\nprint("last")')
+  lu.assertStrContains(text, "second") -- one outcome is shown whole
+end
+
+function TestExplore.test_the_hazard_its_fix_and_the_script_with_it()
+  local text, status = run("--explore", RACY)
+  lu.assertStrContains(text, "  1 hazard:\n    read-after-write on ")
+  lu.assertStrContains(text, "\n    fix: before line 7 add   b:wait_stream(a)\n"
+    .. "  with the fix: 1 schedule, 1 outcome: deterministic\n")
+  lu.assertNotStrContains(text, "kind=read-after-write")
+  lu.assertEquals(status, 3)
+end
+
+-- Two hazards, of which the second is seen only by the report of the first round, or of the next one.
+function TestExplore.test_several_fixes()
+  local text = run("--explore", RACY .. 'a:run(function() x:add_(1) end)\nb:run(function() x:mul_(3) end)\n'
+    .. 'mr.synchronize()\nprint(x:item())')
+  lu.assertStrContains(text, "  2 hazards:\n")
+  lu.assertStrContains(text, "  with the fixes: 1 schedule, 1 outcome: deterministic\n")
+end
+
+-- A fix between two parts of a line has no place in the text; code of the command line is no file.
+function TestExplore.test_nothing_is_claimed_of_a_fix_that_cannot_be_put_in()
+  local one_line = RACY:gsub("end%)\nb:run", "end) b:run")
+  local text = run("--explore", one_line)
+  lu.assertStrContains(text, "split line 6")
+  lu.assertNotStrContains(text, "with the fix")
+  text = command.eval(RACY, "--explore").out
+  lu.assertStrContains(text, "1 hazard:")
+  lu.assertNotStrContains(text, "with the fix")
+end
+
+-- The script with its fix is given the same answers, and its own file stays as it is.
+function TestExplore.test_the_fix_is_put_in_in_memory()
+  command.with_file(RACY, function(path)
+    command.say{ options = "--explore", path }
+    local file <close> = assert(io.open(path))
+    lu.assertEquals(file:read("a"), RACY)
+  end)
+end
+
+-- ---------------------------------------------------------------- JSON
+
+-- A reader of JSON for what is written here.
+local function read_json(text)
+  local at, read = 1, nil
+  local function skip(pattern) at = text:match("^%s*" .. pattern .. "()", at) or at end
+  local function list(close, one)
+    local out = {}
+    skip("[%[{]")
+    while not text:find("^%s*" .. close, at) do
+      one(out)
+      skip(",")
+    end
+    skip(close)
+    return out
+  end
+  local function read_text()
+    local from = at + 1
+    repeat at = assert(text:find('["\\]', at + 1)) if text:sub(at, at) == "\\" then at = at + 1 end
+    until text:sub(at, at) == '"' and text:sub(at - 1, at) ~= '\\"'
+    at = at + 1
+    return (text:sub(from, at - 2):gsub("\\(.)", { n = "\n", t = "\t", ['"'] = '"', ["\\"] = "\\" }))
+  end
+  function read()
+    skip("")
+    local c = text:sub(at, at)
+    if c == "{" then
+      return list("}", function(out)
+        local key = read_text()
+        skip(":")
+        out[key] = read()
+      end)
+    elseif c == "[" then return list("]", function(out) out[#out + 1] = read() end)
+    elseif c == '"' then return read_text() end
+    local word = assert(text:match("^[%w.+-]+", at), "no JSON at " .. at .. ": " .. text)
+    at = at + #word
+    if word == "true" or word == "false" then return word == "true" end
+    return assert(tonumber(word), word)
+  end
+  local value = read()
+  assert(text:find("^%s*$", at), "more behind the object")
+  return value
+end
+
+function TestExplore.test_json()
+  local text, status = run("--explore=json", RACY)
+  lu.assertEquals(select(2, text:gsub("\n", "")), 1) -- one line
+  local r = read_json(text)
+  lu.assertEquals({ r.schedules, r.complete, r.deterministic, #r.outcomes, r.hazard_count }, { 2, true, false, 2, 1 })
+  lu.assertEquals(r.outcomes[1].value, "x is 3.0\tone\ttwo\n")
+  lu.assertEquals(r.outcomes[1].difference, {})
+  lu.assertEquals(r.outcomes[2].count, 1)
+  lu.assertStrMatches(r.outcomes[2].difference[1], "`mul_` %(.*:7%) before `add_` %(.*:6%)")
+  lu.assertStrMatches(r.outcomes[2].schedule, "mr1 g1 .*")
+  lu.assertEquals(r.hazards[1].kind, "read-after-write")
+  lu.assertEquals(r.hazards[1].fixes[1].text, "b:wait_stream(a)")
+  lu.assertEquals({ r.with_fix.outcomes, r.with_fix.deterministic }, { 1, true })
+  lu.assertEquals(status, 3)
+end
+
+function TestExplore.test_json_of_what_is_hard_to_write()
+  local text, status = run("--explore=time:5,json",
+    'print("a\\"b\\\\\\n\\255") return {nan = 0/0, list = {1, 2.5}, t = mr.arange(3)}, nil, 1/0')
+  local r = read_json(text)
+  lu.assertStrContains(r.outcomes[1].value, 'a"b\\\n\u{fffd}')
+  local returned = r.outcomes[1].values[2]
+  lu.assertEquals(returned.nan, "nan")
+  lu.assertEquals(returned.list, { 1, 2.5 })
+  lu.assertEquals({ returned.t.dtype, returned.t.shape, returned.t.values }, { "i64", { 3 }, { 0, 1, 2 } })
+  lu.assertEquals({ r.outcomes[1].values[3], r.outcomes[1].values[4] }, { "nil", "inf" })
+  lu.assertEquals(status, 0)
+  text, status = run("--explore=json", "error('no luck')")
+  lu.assertStrContains(read_json(text).outcomes[1].error, "no luck")
+  lu.assertEquals(status, 1)
+  text, status = run("--explore=json", "print(1) os.exit(4)")
+  lu.assertEquals(read_json(text).outcomes[1].exit, 4)
+  lu.assertEquals(status, 1)
+  text, status = run("--explore=jso", "print(1)")
+  lu.assertStrContains(text, "there is no option 'jso'")
+  lu.assertEquals(status, 2)
 end
 
 function TestExplore.test_it_ends_with_what_was_found()

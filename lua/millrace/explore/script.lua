@@ -1,9 +1,13 @@
 -- millrace --explore: a whole script under every schedule. The outcome is what it prints and returns.
+local fixed = require "millrace.explore.fixed"
+local new_json = require "millrace.explore.json"
+
 local unpack = table.unpack
 
 return function(tools, explore, core)
   local misuse, is_tensor, show_value = tools.misuse, tools.is_tensor, core.show.value
-  local MOST_DEPTH = core.values.MOST_DEPTH
+  local MOST_DEPTH, differs = core.values.MOST_DEPTH, core.show.differs
+  local write_json = new_json(tools, core.values)
 
   -- io.stdout as a table: what is written goes to `write`, all other methods are the file's.
   local function fresh_io(write)
@@ -90,7 +94,7 @@ return function(tools, explore, core)
       local number = tonumber(value)
       options[name] = math.tointeger(number) or number
     end
-    return options
+    return options, ("," .. text .. ","):find(",json,", 1, true) ~= nil
   end
 
   -- For what a script returns: what can be an outcome. A script may return functions, as a module does.
@@ -136,10 +140,13 @@ return function(tools, explore, core)
     return table.pack(unpack(results, 2, results.n))
   end
 
-  -- What it printed, and what it returned beside that.
-  local function show_script(values)
+  -- What it printed, and what it returned beside that. `lines`: those that are shown of what it printed; nil: all.
+  local function show_script(values, lines, left_out)
     local text = values[1]:gsub("\n$", ""):gsub("\n", "\n    ")
     if text:find("\n") then text = "\n    " .. text end
+    if lines then
+      text = ("\n    %s\n    ... (%d lines that all print)"):format(table.concat(lines, "\n    "), left_out)
+    end
     for i = 2, values.n do
       if exit_of(values[i]) then
         text = text .. ("\n    ends with os.exit(%d)"):format(exit_of(values[i]))
@@ -148,32 +155,90 @@ return function(tools, explore, core)
     return text == "" and "nothing printed" or text
   end
 
-  local function script(chunk, bounds, ...)
-    local arguments, state = table.pack(...), {}
-    local begin_answers, names_of_answers = new_answers()
-    local r = with_exit(state, function()
-      return explore(function()
-        local printed = {}
-        local globals = fresh_globals(printed)
-        begin_answers(globals)
-        tools.set_globals(chunk, globals)
-        local results = call_chunk(state, chunk, arguments)
-        for i = 1, results.n do results[i] = comparable(results[i], 1) end
-        return table.concat(printed), unpack(results, 1, results.n)
-      end, read_bounds(bounds), true)
-    end)
-    local fed = names_of_answers()
-    if #fed > 0 then
-      r.not_followed = r.not_followed or {}
-      table.insert(r.not_followed, ("This holds for one answer of each call: %s said the same in each run."):format(
-        table.concat(fed, ", ")))
+  -- Texts of outcomes: of long ones only the lines that differ.
+  local function name_outcomes(r)
+    local texts, with_text = {}, {}
+    for _, o in ipairs(r.outcomes) do
+      if o.values then
+        texts[#texts + 1] = o.values[1]:gsub("\n$", "")
+        with_text[#with_text + 1] = o
+      end
     end
-    for _, o in ipairs(r.outcomes) do o.text = o.values and show_script(o.values) end
-    r.shows_hazards = "--check instead of --explore shows " .. (#r.hazards == 1 and "it" or "them")
-    print(r)
+    local lines, left_out = differs.lines(texts)
+    for i, o in ipairs(with_text) do
+      o.text = show_script(o.values, lines and lines[i], left_out)
+      o.exit = exit_of(o.values[2])
+    end
+  end
+
+  -- Explores the script with the fixes of its hazards, and of those that are left then. Nothing is claimed, and nil
+  -- returned, where a fix has no place in the script or there is no time left for it.
+  local MOST_ROUNDS = 4
+
+  local function with_fixes(r, chunk, run, seconds)
+    local lines, path = fixed.lines_of(chunk)
+    local began, done, found, fixes = os and os.clock(), {}, r, 0
+    if not lines or r.interrupted then return nil end
+    for _ = 1, MOST_ROUNDS do
+      local left = seconds - (os.clock() - began)
+      local count = #found.hazards > 0 and left > 2 * run.first_call and fixed.apply(lines, path, found.hazards, done)
+      if not count or count == 0 then break end
+      local again = fixed.load(lines, path)
+      local fine, next_found = pcall(run.explore, again, left)
+      if not again or not fine then return nil end
+      found, fixes = next_found, fixes + count
+      if found.interrupted then
+        r.interrupted = true
+        return nil
+      end
+    end
+    if fixes == 0 then return nil end
+    found.fixes = fixes
+    return found
+  end
+
+  -- What an exploration of the script is: one after the other of chunks that are given the same answers.
+  local function new_run(arguments, options)
+    local begin_answers, names_of_answers = new_answers()
+    local run, state = { names = names_of_answers, first_call = 0 }, {}
+    function run.explore(chunk, seconds)
+      options.time = seconds
+      return with_exit(state, function()
+        return explore(function()
+          local printed, began = {}, os and os.clock() or 0
+          local globals = fresh_globals(printed)
+          begin_answers(globals)
+          tools.set_globals(chunk, globals)
+          local results = call_chunk(state, chunk, arguments)
+          for i = 1, results.n do results[i] = comparable(results[i], 1) end
+          if run.first_call == 0 and os then run.first_call = os.clock() - began end
+          return table.concat(printed), unpack(results, 1, results.n)
+        end, options, true)
+      end)
+    end
+    return run
+  end
+
+  local function note_answers(r, names)
+    if #names == 0 then return end
+    r.not_followed = r.not_followed or {}
+    table.insert(r.not_followed, ("This holds for one answer of each call: %s said the same in each run."):format(
+      table.concat(names, ", ")))
+  end
+
+  local function script(chunk, bounds, ...)
+    local options, as_json = read_bounds(bounds)
+    local run = new_run(table.pack(...), options)
+    local seconds = options.time or 10
+    local r = run.explore(chunk, seconds)
+    note_answers(r, run.names())
+    name_outcomes(r)
+    r.shows_hazards = "--check instead of --explore shows them"
+    r.with_fix = with_fixes(r, chunk, run, seconds - r.seconds)
+    print(as_json and write_json(r) or r)
     if r.interrupted then return -1 end
     local only = #r.outcomes == 1 and r.outcomes[1]
-    if only and (only.error or (exit_of(only.values[2]) or 0) ~= 0) then return 0 end
+    if only and (only.error or (only.exit or 0) ~= 0) then return 0 end
     return #r.outcomes
   end
 

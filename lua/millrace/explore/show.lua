@@ -1,9 +1,12 @@
--- Results as a person reads them: outcomes, the steps in which they differ, and the texts of mr.explore and mr.stress.
+-- Results as a person reads them: outcomes, named by what differs between them (differs.lua), what in their schedules
+-- is not as submitted, and the hazards.
 local mr = require "millrace"
 local words = require "millrace.words"
 local plural = words.plural
+local new_differs = require "millrace.explore.differs"
 
 return function(tools, values)
+  local differs = new_differs(tools, values)
   local is_tensor, order_of_keys = tools.is_tensor, values.order_of_keys
 
   local function show_value(value)
@@ -22,54 +25,70 @@ return function(tools, values)
     return tostring(value)
   end
 
-  local function show_outcome(o)
-    if o.text then return o.text end
-    if o.error then return "error: " .. o.error end
+  local function show_values(o)
     if #o.values == 0 then return "no value" end
     local texts = {}
     for i = 1, o.values.n do texts[i] = show_value(o.values[i]) end
     return table.concat(texts, ", ")
   end
 
+  local function show_outcome(o)
+    if o.text then return o.text end
+    if o.error then return "error: " .. o.error end
+    return show_values(o)
+  end
+
   local SHOWN = 8 -- outcomes, with their steps
 
-  local function lines_of(text)
-    local lines = {}
-    for line in text:gmatch("[^\n]+") do lines[#lines + 1] = line end
-    return lines
+  -- ---------------------------------------------------------------- what differs
+
+  local SHORT = 40 -- bytes: a value that is shown whole, whatever of it differs
+
+  -- Several outcomes by what differs between them; one outcome, and short ones, as they are. Returns a list of texts
+  -- and remarks.
+  local function name_outcomes(outcomes)
+    local texts, long = {}, false
+    for i, o in ipairs(outcomes) do
+      texts[i] = show_outcome(o)
+      long = long or #texts[i] > SHORT
+    end
+    if #outcomes < 2 or outcomes[1].text then return texts, {} end
+    local names, remarks = differs.name(outcomes, show_value)
+    return long and names or texts, remarks
   end
 
-  -- How many lines all outcomes begin with, and end with.
-  local function common_ends(lists)
-    local first, front, rear = lists[1], 0, 0
-    local function all_have(from_front, i)
-      for _, list in ipairs(lists) do
-        local at = from_front and i or #list + 1 - i
-        local same = first[from_front and i or #first + 1 - i]
-        if not same or list[at] ~= same then return false end
+  -- The lines of each difference that not all of them have.
+  local function own_lines(outcomes)
+    local counts, lists = {}, {}
+    for _, o in ipairs(outcomes) do
+      for _, line in ipairs(o.difference) do counts[line] = (counts[line] or 0) + 1 end
+    end
+    for i, o in ipairs(outcomes) do
+      lists[i] = {}
+      for _, line in ipairs(o.difference) do
+        if counts[line] < #outcomes then table.insert(lists[i], line) end
       end
-      return true
     end
-    while all_have(true, front + 1) do front = front + 1 end
-    while all_have(false, rear + 1) do rear = rear + 1 end
-    for _, list in ipairs(lists) do -- of each something is shown
-      if front + rear >= #list then rear = 0 end
-      if front >= #list then front = 0 end
-    end
-    return front, rear
+    return lists
   end
 
-  -- The steps in which an outcome differs from others; steps that repeat are one line.
-  local function add_steps(out, list, front, rear)
-    local i = front + 1
-    if front > 0 then out[#out + 1] = ("      ... (%s that all have)"):format(plural(front, "step")) end
-    while i <= #list - rear do
-      local times = 1
-      while i + times <= #list - rear and list[i + times] == list[i] do times = times + 1 end
-      out[#out + 1] = "      " .. list[i]:gsub("%s+$", "") .. (times > 1 and "  (" .. times .. " times)" or "")
-      i = i + times
+  local MOST_LINES = 6
+
+  local function add_difference(out, o, own)
+    if #o.difference == 0 then
+      out[#out + 1] = "      in the order of submission"
+      return
+    end
+    local lines = #own > 0 and own or o.difference
+    for i = 1, math.min(#lines, MOST_LINES) do
+      local last = i == #lines or i == MOST_LINES
+      local rest = last and (#lines > MOST_LINES and ("; and %d more, in difference"):format(#lines - MOST_LINES)
+        or "; the rest as submitted") or ""
+      out[#out + 1] = "      " .. lines[i] .. rest
     end
   end
+
+  -- ---------------------------------------------------------------- results
 
   local function headline(r)
     local text = ("%s, %s"):format(plural(r.schedules, "schedule"), plural(#r.outcomes, "outcome"))
@@ -85,20 +104,38 @@ return function(tools, values)
     return text
   end
 
+  local SHOWN_HAZARDS = 2
+
+  -- Their reports, with the fix; without the line of keys, which is for programs.
+  local function add_hazards(out, r)
+    if #r.hazards == 0 then return end
+    local count = plural(r.hazard_count, "hazard")
+    if r.hazard_count > #r.hazards then count = ("%s at %s of places"):format(count, plural(#r.hazards, "pair")) end
+    out[#out + 1] = ("  %s:"):format(count)
+    for i = 1, math.min(SHOWN_HAZARDS, #r.hazards) do
+      for line in r.hazards[i].message:gmatch("[^\n]+") do
+        if not line:find("^kind=") then out[#out + 1] = "    " .. line:gsub("^hazard: ", "") end
+      end
+    end
+    local more = #r.hazards - SHOWN_HAZARDS
+    if more > 0 then
+      out[#out + 1] = ("    and %s: %s"):format(plural(more, "more report"), r.shows_hazards or "in hazards")
+    end
+  end
+
   local result_meta = {}
   result_meta.__index = result_meta
   result_meta.__name = "millrace.explored"
 
   function result_meta.__tostring(r)
-    local out, lists = { headline(r) }, {}
-    for i = 1, math.min(SHOWN, #r.outcomes) do lists[i] = lines_of(r.outcomes[i].steps) end
-    local front, rear = 0, 0
-    if #lists > 1 then front, rear = common_ends(lists) end
-    for i, list in ipairs(lists) do
-      local o = r.outcomes[i]
+    local out, shown = { headline(r) }, table.move(r.outcomes, 1, math.min(SHOWN, #r.outcomes), 1, {})
+    local names, remarks = name_outcomes(shown)
+    local own = own_lines(shown)
+    for _, remark in ipairs(remarks) do out[#out + 1] = "  " .. remark end
+    for i, o in ipairs(shown) do
       out[#out + 1] = ("  outcome %d, in %s: %s"):format(i, plural(o.count, r.drawn and "sample" or "schedule"),
-        show_outcome(o))
-      if #r.outcomes > 1 then add_steps(out, list, front, rear) end
+        names[i])
+      if #r.outcomes > 1 then add_difference(out, o, own[i]) end
     end
     if #r.outcomes > SHOWN then out[#out + 1] = ("  and %d more, in outcomes"):format(#r.outcomes - SHOWN) end
     if r.untried then
@@ -107,11 +144,12 @@ return function(tools, values)
         .. (rest > 0 and ("\n             and %s"):format(plural(rest, "more choice")) or "")
     end
     for _, line in ipairs(r.not_followed or {}) do out[#out + 1] = "  " .. line end
-    if #r.hazards > 0 then
-      local count = plural(r.hazard_count, "hazard")
-      if r.hazard_count > #r.hazards then count = ("%s at %s of places"):format(count, plural(#r.hazards, "pair")) end
-      out[#out + 1] = ("  %s: %s"):format(count, r.shows_hazards
-        or "print(result.hazards[1]) shows " .. (#r.hazards == 1 and "it" or "the first"))
+    add_hazards(out, r)
+    if r.with_fix then
+      local left = r.with_fix.hazard_count
+      local fixes = r.with_fix.fixes == 1 and "fix" or "fixes"
+      out[#out + 1] = ("  with the %s: %s%s"):format(fixes, headline(r.with_fix), left > 0
+        and ("; %s left"):format(plural(left, "hazard")) or "")
     end
     return table.concat(out, "\n")
   end
@@ -130,6 +168,6 @@ return function(tools, values)
     return table.concat(lines, "\n")
   end
 
-  return { value = show_value, outcome = show_outcome, result_meta = result_meta, stress_meta = stress_meta,
-           SHOWN = SHOWN }
+  return { value = show_value, outcome = show_outcome, differs = differs, result_meta = result_meta,
+           stress_meta = stress_meta, SHOWN = SHOWN }
 end

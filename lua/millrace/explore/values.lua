@@ -105,6 +105,10 @@ return function(tools)
     local r = reader(o.raw, o.text_size)
     local tag = take(r, "<c1")
     local out = { count = o.count, schedule = o.schedule, steps = o.steps, switches = o.switches }
+    if o.difference_lines then -- a delay at random (mr.stress) has none
+      out.difference = {}
+      for line in o.difference_lines:gmatch("[^\n]+") do table.insert(out.difference, line) end
+    end
     if tag == "e" then
       out.error = take(r, "<s4")
       return out

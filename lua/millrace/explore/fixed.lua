@@ -1,0 +1,57 @@
+-- A script with the fixes that the reports of hazards propose, as text in memory. A fix is put in front of what stands
+-- on its line already, so that no line gets another number.
+
+local fixed = {}
+
+local function read(path)
+  local f = io.open(path, "rb")
+  if not f then return nil end
+  local text = f:read("a")
+  f:close()
+  return text
+end
+
+local function split(text)
+  local lines = {}
+  for line in (text:gsub("\n$", "") .. "\n"):gmatch("(.-)\n") do lines[#lines + 1] = line end
+  return lines
+end
+
+-- The lines of the file that the chunk is from, and its path; nil: it is from no file that can be read.
+function fixed.lines_of(chunk)
+  local path = io and debug and debug.getinfo(chunk, "S").source:match("^@(.*)$")
+  local text = path and read(path)
+  if not text or text:sub(1, 1) == "\27" then return nil end
+  return split((text:gsub("^#[^\n]*", ""))), path
+end
+
+local function is_file(name, path)
+  return name == path or path:sub(-#name - 1) == "/" .. name
+end
+
+-- Puts the fixes of the reports into the lines, each once: `done` has those that stand there already. Returns how many
+-- were put in; nil: one of the reports has none that has a place in this file.
+function fixed.apply(lines, path, reports, done)
+  local count = 0
+  for _, report in ipairs(reports) do
+    if #report.fixes == 0 then return nil end
+    local front = {} -- of one place several lines, which keep their order
+    for _, fix in ipairs(report.fixes) do
+      local at = fix.place == "before" and fix.line or fix.place == "after" and fix.line + 1
+      if not at or not is_file(fix.file, path) or at > #lines + 1 then return nil end
+      local key = at .. ":" .. fix.text
+      if not done[key] then
+        done[key], count = true, count + 1
+        front[at] = (front[at] or "") .. fix.text .. "; "
+      end
+    end
+    for at, text in pairs(front) do lines[at] = text .. (lines[at] or "") end
+  end
+  return count
+end
+
+function fixed.load(lines, path)
+  return load(table.concat(lines, "\n"), "@" .. path, "t")
+end
+
+return fixed

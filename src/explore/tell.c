@@ -1,0 +1,257 @@
+/* A schedule in words: its steps, a line each, and what in it runs against the order of submission. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "explore/tell.h"
+
+static void write_place(const explorer *e, mr_site where, mr_buffer *out) {
+    where = explore_shown(e, where);
+    if (where.file) mr_buffer_printf(out, "%s:%d", where.file, where.line);
+}
+
+void tell_command(const explorer *e, const branch *b, uint32_t item, mr_buffer *out) {
+    mr_program_item it = mr_program_item_at(b->program, item);
+    mr_buffer_printf(out, "`%.60s`", it.name ? it.name : mr_command_kinds[it.kind].name);
+    if (!it.where.file) return;
+    mr_buffer_puts(out, " (");
+    write_place(e, it.where, out);
+    mr_buffer_puts(out, ")");
+}
+
+/* ---- steps */
+
+/* What the host does that a person wants to see between the commands. */
+static bool is_shown(const branch *b, uint32_t item) {
+    mr_program_item it = mr_program_item_at(b->program, item);
+    if (it.kind == MR_COMMAND_DRAIN || !it.where.file) return false;
+    switch ((item_class)b->classes[item]) {
+    case ITEM_HOST:
+    case ITEM_WAIT:
+    case ITEM_QUERY: return true;
+    case ITEM_ALLOC: /* what goes before it decides what memory it gets */
+        return b->order.aliases && !b->clean;
+    case ITEM_PLAIN:
+    case ITEM_WORK:
+    case ITEM_COPY:
+    case ITEM_LOOK:
+    case ITEM_REFUSED: break;
+    }
+    return false;
+}
+
+/* The free of the memory that an allocation found; NULL: nobody of the program had it before. */
+static const mr_player_item *find_freed(const branch *b, uint32_t alloc) {
+    const mr_player_item *items = b->order.items;
+    if (b->clean || items[alloc].item.kind != MR_COMMAND_ALLOC || items[alloc].item.failed)
+        return NULL;
+    for (uint32_t k = alloc; k-- > 0;)
+        if (items[k].item.kind == MR_COMMAND_FREE && !items[k].item.failed &&
+            branch_share_memory(items[k].command->u.storage, items[alloc].command->u.storage))
+            return &items[k];
+    return NULL;
+}
+
+static const char *name_of(const branch *b, uint32_t storage) {
+    for (uint32_t i = 0; i < b->count; i++)
+        for (uint32_t k = 0; k < b->order.items[i].item.operand_count; k++) {
+            mr_program_operand o = mr_program_operand_at(b->program, i, k);
+            if (o.storage == storage && o.name) return o.name;
+        }
+    return NULL;
+}
+
+/* "reuses the memory of `x` (freed at a.lua:9)" */
+static void write_reuse(const explorer *e, const branch *b, const mr_player_item *freed,
+                        mr_buffer *out) {
+    const char *name = name_of(b, freed->item.storage);
+    mr_buffer_puts(out, "reuses the memory of ");
+    if (name) {
+        mr_buffer_puts(out, "`");
+        mr_text_put(out, name);
+        mr_buffer_puts(out, "`");
+    } else {
+        mr_buffer_puts(out, "the tensor of ");
+        write_place(e, freed->command->u.storage->made, out);
+    }
+    mr_buffer_puts(out, freed->item.where.file ? " (freed at " : " (freed by the collector");
+    write_place(e, freed->item.where, out);
+    mr_buffer_puts(out, ")");
+}
+
+static void write_host_step(const explorer *e, const branch *b, uint32_t item, mr_buffer *out) {
+    mr_player_item it = b->order.items[item];
+    const mr_player_item *freed = find_freed(b, item);
+    if (freed) write_reuse(e, b, freed, out);
+    else mr_buffer_printf(out, "%-24s", it.item.name ? it.item.name : "?");
+    mr_buffer_printf(out, " %-12s ", "host");
+    write_place(e, it.item.where, out);
+    mr_buffer_puts(out, "\n");
+}
+
+/* A run has streams of its own; a person is told one number for the same stream of all runs. */
+static uint32_t number_of(const explorer *e, const mr_player_item *it) {
+    if (!e->first || it->item.stream >= mr_program_stream_count(e->first)) return it->stream->id;
+    return mr_program_stream_at(e->first, it->item.stream).id;
+}
+
+static void name_stream(const explorer *e, const mr_player_item *it, char *out, size_t size) {
+    if (it->stream->name) snprintf(out, size, "%.60s", it->stream->name->text);
+    else if (it->stream->kind == MR_STREAM_LEGACY) snprintf(out, size, "default");
+    else snprintf(out, size, "stream #%u", number_of(e, it));
+}
+
+static void write_step(const explorer *e, const branch *b, const plan_step *step, mr_buffer *out) {
+    char stream[80], name[120];
+    uint32_t item = step->command;
+    mr_player_item it = b->order.items[item];
+    const order_node *n = &b->order.nodes.items[b->order.first_node[item + 1] - 1];
+    snprintf(name, sizeof name, n->parts > 1 ? "%.100s, a part" : "%.100s",
+             it.command->name ? it.command->name : "?");
+    name_stream(e, &it, stream, sizeof stream);
+    mr_buffer_printf(out, "%-24s %-12s ", name, stream);
+    write_place(e, it.item.where, out);
+    mr_buffer_puts(out, "\n");
+}
+
+void tell_steps(const explorer *e, const branch *b, const plan *p, mr_buffer *out) {
+    size_t next = 0;
+    for (uint32_t item = 0; item <= b->count; item++) {
+        for (; next < p->steps.count && p->steps.items[next].at <= item; next++)
+            write_step(e, b, &p->steps.items[next], out);
+        if (item < b->count && is_shown(b, item)) write_host_step(e, b, item, out);
+    }
+}
+
+/* ---- what differs from the order of submission */
+
+#define MOST_LINES 16
+
+typedef struct {
+    char *text;
+    size_t count;
+} difference_line;
+
+typedef struct {
+    MR_VEC(difference_line) lines; /* each once */
+    size_t more;                   /* different ones that are not kept */
+    bool failed;
+} differences;
+
+static void add_line(differences *d, mr_buffer *line) {
+    for (size_t i = 0; i < d->lines.count && line->data; i++) {
+        if (strcmp(d->lines.items[i].text, line->data) != 0) continue;
+        d->lines.items[i].count++;
+        mr_buffer_free(line);
+        return;
+    }
+    if (d->lines.count < MOST_LINES && line->data && !line->failed &&
+        mr_vec_push(&d->lines, ((difference_line){line->data, 1})))
+        return;
+    if (d->lines.count == MOST_LINES) d->more++;
+    else d->failed = true;
+    mr_buffer_free(line);
+}
+
+/* When each node is carried out: the number of the step; the host's lie between. */
+static uint64_t *find_moments(const branch *b, const plan *p) {
+    const order *o = &b->order;
+    uint64_t *moments = calloc(o->nodes.count + 1, sizeof *moments);
+    uint32_t *parts = calloc(b->count + 1, sizeof *parts);
+    size_t before = 0;
+    for (uint32_t item = 0; item < b->count && moments && parts; item++) {
+        while (before < p->steps.count && p->steps.items[before].at <= item) before++;
+        for (uint32_t n = o->first_node[item]; n < o->first_node[item + 1]; n++)
+            moments[n] = 2 * before;
+    }
+    for (size_t i = 0; i < p->steps.count && moments && parts; i++) {
+        uint32_t item = p->steps.items[i].command, n = o->first_node[item] + parts[item]++;
+        if (n < o->first_node[item + 1]) moments[n] = 2 * i + 1;
+    }
+    free(parts);
+    return moments;
+}
+
+static void write_side(const explorer *e, const branch *b, const order_node *n, bool with_stream,
+                       mr_buffer *out) {
+    char stream[80];
+    if (n->parts > 1) mr_buffer_printf(out, "part %u of ", n->part + 1);
+    tell_command(e, b, n->item, out);
+    if (!with_stream) return;
+    if (n->parts) name_stream(e, &b->order.items[n->item], stream, sizeof stream);
+    mr_buffer_puts(out, n->parts ? " on " : " on the host");
+    if (n->parts) mr_text_put(out, stream);
+}
+
+/* "`sum` (a.lua:7) before `fill_` (a.lua:5)" */
+static void write_pair(const explorer *e, const branch *b, uint32_t late, uint32_t early,
+                       differences *d) {
+    const order_node *x = &b->order.nodes.items[late], *y = &b->order.nodes.items[early];
+    mr_site here = b->order.items[x->item].item.where, there = b->order.items[y->item].item.where;
+    bool same =
+        here.file && there.file && here.line == there.line && !strcmp(here.file, there.file);
+    mr_buffer line = {0};
+    write_side(e, b, x, same, &line);
+    mr_buffer_puts(&line, " before ");
+    write_side(e, b, y, same, &line);
+    add_line(d, &line);
+}
+
+/* The host's own node of a copy stands for its reading of the source, where it does that. */
+static bool takes_part(const branch *b, const plan *p, uint32_t node) {
+    const order_node *n = &b->order.nodes.items[node];
+    bool asked = false;
+    if (n->parts || b->classes[n->item] != ITEM_COPY) return true;
+    order_is_open(&b->order, n->item, &asked);
+    for (size_t i = 0; i < p->answers.count; i++)
+        if (p->answers.items[i].at == n->item) asked = p->answers.items[i].yes;
+    return order_copy_of(&b->order, n->item, asked).reads_source;
+}
+
+static void find_pairs(const explorer *e, const branch *b, const plan *p, const uint64_t *moments,
+                       differences *d) {
+    const order_node *nodes = b->order.nodes.items;
+    for (uint32_t late = 0; late < b->order.nodes.count; late++) {
+        if (nodes[late].marker || !takes_part(b, p, late)) continue;
+        for (uint32_t early = 0; early < late && nodes[early].item < nodes[late].item; early++)
+            if (moments[late] < moments[early] && branch_conflict(b, early, late))
+                write_pair(e, b, late, early, d);
+    }
+}
+
+/* A query that said no, and memory that was used again. */
+static void find_answers(const explorer *e, const branch *b, differences *d) {
+    for (uint32_t item = 0; item < b->count; item++) {
+        bool no = b->classes[item] == ITEM_QUERY && !mr_program_item_at(b->program, item).came_true;
+        const mr_player_item *freed = is_shown(b, item) ? find_freed(b, item) : NULL;
+        mr_buffer line = {0};
+        if (!no && !freed) continue;
+        tell_command(e, b, item, &line);
+        mr_buffer_puts(&line, no ? " says no" : " ");
+        if (freed) write_reuse(e, b, freed, &line);
+        add_line(d, &line);
+    }
+}
+
+static void write_lines(const differences *d, mr_buffer *out) {
+    for (size_t i = 0; i < d->lines.count; i++) {
+        mr_buffer_puts(out, d->lines.items[i].text);
+        if (d->lines.items[i].count > 1)
+            mr_buffer_printf(out, "  (%zu times)", d->lines.items[i].count);
+        mr_buffer_puts(out, "\n");
+    }
+    if (d->more) mr_buffer_printf(out, "and %zu more\n", d->more);
+}
+
+void tell_difference(const explorer *e, const branch *b, const plan *p, mr_buffer *out) {
+    differences d = {0};
+    uint64_t *moments = find_moments(b, p);
+    d.failed = !moments;
+    if (moments && b->player) find_pairs(e, b, p, moments, &d);
+    if (moments) find_answers(e, b, &d);
+    write_lines(&d, out);
+    out->failed |= d.failed;
+    for (size_t i = 0; i < d.lines.count; i++) free(d.lines.items[i].text);
+    mr_vec_free(&d.lines);
+    free(moments);
+}

@@ -1,0 +1,135 @@
+-- virtual only: mr.explore
+-- What the result of mr.explore tells a person: outcomes by what differs between them, and schedules by what in them is
+-- not as submitted.
+-- not replayed: schedules are explored, by a chooser that no name tells
+-- not checked: functions that race
+local mr = require "millrace"
+local T = require "millrace.testing"
+
+local function has(text, part, why)
+  T.check(tostring(text):find(part, 1, true), (why or "shown") .. ": " .. part .. "\nin " .. tostring(text))
+end
+
+local function lacks(text, part)
+  T.check(not tostring(text):find(part, 1, true), "not shown: " .. part .. "\nin " .. tostring(text))
+end
+
+-- Explores a race of an addition and a product; `result` makes the outcome of the tensor.
+local function race(result, shape)
+  return mr.explore(function()
+    local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+    local x = mr.ones(shape or { 2, 20 })
+    mr.synchronize()
+    a:run(function() x:add_(1) end)
+    b:run(function() x[2]:mul_(3) end)
+    mr.synchronize()
+    return result(x)
+  end)
+end
+
+-- ---------------------------------------------------------------- outcomes by what differs
+
+local r = race(function(x) return x end)
+has(r, ": value[2, 1] = 6.0, one of 20 of 40 elements that differ", "a tensor by its first element")
+has(r, ": value[2, 1] = 4.0, one of 20 of 40 elements that differ")
+r = race(function(x) return { loss = x:sum():item(), steps = ("a"):rep(50) } end)
+has(r, ": loss = 160.0\n", "a table by the field that differs")
+lacks(r, "aaa")
+r = race(function(x) return { name = ("a"):rep(50), part = { x[1], x[{ 2, { 3, 3 } }] } } end)
+has(r, ": part[2][1] = 6.0\n", "a tensor of one element, inside")
+r = race(function(x) return ("a"):rep(50), x:sum():item() end)
+has(r, ": value 2 = 160.0\n", "the second of two values")
+r = race(function(x) return { x:sum():item() } end)
+has(r, ": {160.0}\n", "a short value is shown whole")
+r = race(function(x) return { sum = 1000 + x:sum():item() / 1e3, text = ("a"):rep(50) } end)
+has(r, "\n  sum differs from the 6th digit\n", "numbers that are close")
+r = race(function(x) return x:sum():item() end)
+lacks(r, "digit")
+r = race(function(x) return x:sum():item() > 150 and { a = ("a"):rep(50) } or { b = 1, c = ("b"):rep(50) } end)
+has(r, "{a = ", "values that are not alike are shown whole")
+r = race(function(x) if x:sum():item() > 150 then error("too large") end return ("a"):rep(50) end)
+has(r, ": error: ", "an error beside a value")
+has(r, "aaa", "and the value")
+
+-- ---------------------------------------------------------------- what is not as submitted
+
+r = race(function(x) return x:sum():item() end)
+local first, second = r.outcomes[1], r.outcomes[2]
+T.equal(#first.difference, 0, "the order of submission")
+T.equal(#second.difference, 1, "one pair")
+T.check(second.difference[1]:find("^`mul_` %(explore_told.lua:24%) before `add_` %(explore_told.lua:23%)$"),
+  second.difference[1])
+has(r, "      in the order of submission\n")
+has(r, "; the rest as submitted\n")
+has(r, "\n  1 hazard:\n    read-after-write on ", "the hazard")
+has(r, "\n    fix: before line 24 add   b:wait_stream(a)", "and its fix")
+lacks(r, "kind=")
+
+-- Two schedules come to one value. The one with the fewest pairs against the order of submission is told, though the
+-- other changes the stream less often.
+r = mr.explore(function()
+  local a, b = mr.stream(), mr.stream()
+  local x, y = mr.ones(1), mr.ones(1)
+  mr.synchronize()
+  a:run(function() x:fill_(1) end)
+  b:run(function() x:fill_(1) y:fill_(2) end)
+  a:run(function() y:fill_(2) end)
+  mr.synchronize()
+  return x:item() + y:item()
+end)
+T.equal(#r.outcomes, 1, "one value")
+T.equal(#r.outcomes[1].difference, 0, "of the order of submission: " .. tostring(r))
+T.equal(mr.replay(r.outcomes[1].schedule, function()
+  local a, b = mr.stream(), mr.stream()
+  local x, y = mr.ones(1), mr.ones(1)
+  mr.synchronize()
+  a:run(function() x:fill_(1) end)
+  b:run(function() x:fill_(1) y:fill_(2) end)
+  a:run(function() y:fill_(2) end)
+  mr.synchronize()
+  return x:item() + y:item()
+end), 3.0, "which can be replayed")
+
+-- The same pair of a loop is one line; streams are named where the lines are the same.
+r = mr.explore(function()
+  local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+  local x = mr.ones(1)
+  mr.synchronize()
+  for i, s in ipairs{ a, b, a } do s:run(function() x:mul_(2):add_(i) end) end
+  mr.synchronize()
+  return x:item()
+end)
+local all = {}
+for _, o in ipairs(r.outcomes) do table.move(o.difference, 1, #o.difference, #all + 1, all) end
+all = table.concat(all, "\n")
+T.check(all:find("`mul_` %(explore_told.lua:%d+%) on b before `add_` %(explore_told.lua:%d+%) on a")
+  or all:find("`add_` %(explore_told.lua:%d+%) on b before `mul_` %(explore_told.lua:%d+%) on a"), all)
+
+-- A host that reads, and work that was submitted before.
+r = mr.explore(function()
+  local a, p = mr.stream{name = "a"}, mr.zeros(1, { device = "cpu", pinned = true })
+  local x = mr.ones(1)
+  mr.synchronize()
+  a:run(function() p:copy_(x, { non_blocking = true }) end)
+  local value = p[1]:item()
+  mr.synchronize()
+  return value
+end)
+T.equal(#r.outcomes, 2, "the read of the host races: " .. tostring(r))
+local told = #r.outcomes[1].difference > 0 and r.outcomes[1] or r.outcomes[2]
+T.check(told.difference[1]:find("`read` %(explore_told.lua:%d+%) before `copy_?` %(explore_told.lua:%d+%)"),
+  table.concat(told.difference, "; "))
+T.equal(told.value, 0.0, "it reads what was there before")
+
+-- A query that says no.
+r = mr.explore(function()
+  local a, x = mr.stream(), mr.ones(1)
+  mr.synchronize()
+  a:run(function() x:fill_(1) end)
+  return a:query()
+end)
+T.equal(#r.outcomes, 2, "yes and no")
+for _, o in ipairs(r.outcomes) do
+  T.equal(o.difference[1] ~= nil and o.difference[1]:find("`query` %(.*%) says no") ~= nil, o.value == false,
+    "the query: " .. tostring(o.difference[1]))
+end
