@@ -83,7 +83,7 @@ static int cut(lua_State *L, const mr_caller *caller, const mr_op *op) {
     int options, last = mr_split_options(L, 0, &options);
     mr_call call = {.in[0].tensor = mr_check_tensor(L, 1)};
     mr_no_more_arguments(L, op, last, 2);
-    if (last >= 2 && !lua_isnil(L, 2)) call.params.integer[0] = mr_check_integer(L, 2);
+    if (last >= 2 && !lua_isnil(L, 2)) call.params.move.diagonal = mr_check_integer(L, 2);
     return push_moved(L, caller, op, &call, options);
 }
 
@@ -92,14 +92,14 @@ static int cut(lua_State *L, const mr_caller *caller, const mr_op *op) {
 static void roll_along(lua_State *L, const mr_caller *caller, const mr_op *op, mr_tensor *x,
                        int dim, lua_Integer shift) {
     mr_call call = {.in[0].tensor = x, .in_count = 1, .dims[0] = dim, .dim_count = 1};
-    call.params.integer[1] = shift;
+    call.params.move.shift = shift;
     mr_push_result(L, caller, op, &call, 0);
 }
 
 /* Without dims, as if all were one. */
 static int roll_flat(lua_State *L, const mr_caller *caller, const mr_op *op, mr_tensor *x,
                      lua_Integer shift) {
-    const mr_call copy = {.in[0].tensor = x, .in_count = 1};
+    mr_call copy = {.in[0].tensor = x, .in_count = 1};
     int64_t count = x->numel;
     int base = lua_gettop(L);
     if (x->contiguous) lua_pushvalue(L, 1);

@@ -88,7 +88,7 @@ static void check_convolution(lua_State *L, mr_call *call) {
     mr_tensor *other = mr_option_tensor(L, &options, "bias");
     if (bias && other) mr_misuse(L, "conv2d: the bias is given twice");
     if (bias || other) call->in[call->in_count++].tensor = bias ? bias : other;
-    check_conv_window(L, "conv2d", &options, &call->params.window);
+    check_conv_window(L, "conv2d", &options, &call->params.conv.window);
 }
 
 static int convolve(lua_State *L) {
@@ -124,7 +124,7 @@ static int call_gradient(lua_State *L, const mr_op *op) {
     call.in[0].tensor = mr_check_tensor(L, 3);
     call.in[1].tensor = mr_check_tensor(L, 3 - shape_at);
     mr_option_slots options = mr_check_options(L, 4, known);
-    check_conv_window(L, op->name, &options, &call.params.window);
+    check_conv_window(L, op->name, &options, &call.params.conv.window);
     return mr_push_result(L, &caller, op, &call, 0);
 }
 

@@ -15,7 +15,7 @@
 
 mr_tensor *mr_push_generated(lua_State *L, const mr_caller *caller, mr_op_id row,
                              const mr_new_options *options, int ndim, const int64_t *shape,
-                             const mr_params *params) {
+                             const mr_scalar numbers[2]) {
     const mr_op *op = &mr_ops[row];
     /* Before anything is allocated: nothing has happened when this raises. */
     if (!(op->dtypes & (1 << mr_dtype_category(options->dtype))))
@@ -24,7 +24,7 @@ mr_tensor *mr_push_generated(lua_State *L, const mr_caller *caller, mr_op_id row
                   "f16 or bf16",
                   op->name, mr_dtype_text(options->dtype));
     mr_tensor *t = mr_push_empty(L, caller, options, ndim, shape);
-    mr_finish_new(L, mr_generate(caller, op, t, false, options->placement.stream, params));
+    mr_finish_new(L, mr_generate(caller, op, t, false, options->placement.stream, numbers));
     return t;
 }
 
@@ -67,9 +67,9 @@ static int filled(lua_State *L, const char *what, int64_t value) {
     mr_caller caller = mr_enter_as(L, what);
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];
-    mr_params params = {.scalar[0] = integer_scalar(value)};
+    const mr_scalar numbers[2] = {integer_scalar(value)};
     int ndim = mr_check_new(L, what, 1, MR_F32, &options, shape);
-    mr_push_generated(L, &caller, MR_OP_fill, &options, ndim, shape, &params);
+    mr_push_generated(L, &caller, MR_OP_fill, &options, ndim, shape, numbers);
     return 1;
 }
 
@@ -100,10 +100,10 @@ MR_FUNCTION(creation_full, "full",
     int64_t shape[MR_MAX_DIMS];
     int table, last = mr_split_options(L, 1, &table);
     if (last < 2) return mr_misuse(L, "full: expected sizes and a value: mr.full({3, 4}, 0.5)");
-    mr_params params = {.scalar[0] = mr_check_scalar(L, last)};
+    const mr_scalar numbers[2] = {mr_check_scalar(L, last)};
     mr_check_new_options(L, table, NULL, dtype_of_value(L, last), &options);
     int ndim = mr_check_new_shape(L, "full", 1, last - 1, shape);
-    mr_push_generated(L, &caller, MR_OP_fill, &options, ndim, shape, &params);
+    mr_push_generated(L, &caller, MR_OP_fill, &options, ndim, shape, numbers);
     return 1;
 }
 
@@ -125,9 +125,9 @@ static int filled_like(lua_State *L, const char *what, mr_scalar value, int arg)
     mr_caller caller = mr_enter_as(L, what);
     mr_new_options options;
     const mr_tensor *t = mr_check_tensor(L, 1);
-    mr_params params = {.scalar[0] = value};
+    const mr_scalar numbers[2] = {value};
     mr_check_new_options(L, arg, t, MR_F32, &options);
-    mr_push_generated(L, &caller, MR_OP_fill, &options, t->ndim, t->shape, &params);
+    mr_push_generated(L, &caller, MR_OP_fill, &options, t->ndim, t->shape, numbers);
     return 1;
 }
 
@@ -213,8 +213,8 @@ MR_FUNCTION(creation_arange, "arange",
         !(fabs(start.f) < 0x1p63 && fabs(stop.f) < 0x1p63 && fabs(step.f) < 0x1p63) && !integers)
         return mr_misuse(L, "arange: dtype %s cannot represent the numbers from %g to %g",
                          mr_dtype_text(options.dtype), start.f, stop.f);
-    mr_params params = {.scalar = {start, step}};
-    mr_push_generated(L, &caller, MR_OP_arange, &options, 1, &count, &params);
+    const mr_scalar numbers[2] = {start, step};
+    mr_push_generated(L, &caller, MR_OP_arange, &options, 1, &count, numbers);
     return 1;
 }
 
@@ -226,11 +226,11 @@ MR_FUNCTION(creation_linspace, "linspace",
     mr_new_options options;
     int table;
     mr_split_options(L, 0, &table);
-    mr_params params = {.scalar = {check_number(L, 1), check_number(L, 2)}};
+    const mr_scalar numbers[2] = {check_number(L, 1), check_number(L, 2)};
     int64_t count = mr_check_integer(L, 3);
     if (count < 0) return mr_misuse(L, "linspace: count is %" PRId64 ", expected 0 or more", count);
     mr_check_new_options(L, table, NULL, MR_F32, &options);
-    mr_push_generated(L, &caller, MR_OP_linspace, &options, 1, &count, &params);
+    mr_push_generated(L, &caller, MR_OP_linspace, &options, 1, &count, numbers);
     return 1;
 }
 
@@ -241,13 +241,13 @@ MR_FUNCTION(
     mr_caller caller = mr_enter(L);
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];
-    mr_params params = {0};
+    const mr_scalar numbers[2] = {{0}};
     int ndim = mr_check_new(L, "eye", 1, MR_F32, &options, shape);
     if (ndim < 1 || ndim > 2) return mr_misuse(L, "eye: %d sizes given, expected 1 or 2", ndim);
     if (ndim == 1) shape[1] = shape[0];
     int64_t numel;
     mr_raise(L, mr_shape_numel(2, shape, &numel));
-    mr_push_generated(L, &caller, MR_OP_eye, &options, 2, shape, &params);
+    mr_push_generated(L, &caller, MR_OP_eye, &options, 2, shape, numbers);
     return 1;
 }
 

@@ -68,6 +68,7 @@ int mr_explore_tool_keep(lua_State *L) {
     mr_explore_keeper **keeper = mr_push_owner(L, sizeof(mr_explore_keeper *), drop_keeper);
     mr_raise(L, mr_explore_keep(caller.machine, keeper));
     mr_bind_nccl_keep(L);
+    mr_module_of(L)->kept_tf32 = mr_module_of(L)->allow_tf32;
     mr_explore_guard_keep(L, *keeper);
     mr_raise(L, mr_hazard_apart_begin(mr_bind_hazard(L), kind_of(what)));
     return 1;
@@ -85,12 +86,17 @@ static mr_status end_work(const mr_caller *caller) {
     return mr_machine_drain(machine);
 }
 
+static void put_back_setting(mr_module *module) {
+    module->allow_tf32 = module->kept_tf32;
+}
+
 /* put_back(keeper): all of before */
 int mr_explore_tool_put_back(lua_State *L) {
     mr_caller caller = mr_enter(L);
     mr_explore_keeper **keeper = lua_touserdata(L, 1);
     mr_raise(L, end_work(&caller));
     mr_bind_nccl_put_back(L);
+    put_back_setting(mr_module_of(L));
     mr_raise(L, mr_explore_put_back(*keeper));
     mr_bind_waits_repeats(L, true);
     return 0;
@@ -167,6 +173,7 @@ static mr_status run_function(void *context, mr_explore_value *out_value) {
 static mr_status begin_function(void *context) {
     caller_state *s = context;
     mr_bind_nccl_put_back(s->L); /* before the collection, as it lets communicators go */
+    put_back_setting(mr_bind_module(s->L));
     lua_gc(s->L, LUA_GCCOLLECT);
     MR_TRY(mr_machine_drain(s->machine));
     return mr_explore_put_back(s->keeper);

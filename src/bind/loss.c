@@ -23,8 +23,8 @@ static void check_loss_options(lua_State *L, const char *what, const mr_option_s
                                mr_call *call) {
     mr_tensor *weight = mr_option_tensor(L, options, "weight");
     if (weight) call->in[call->in_count++].tensor = weight;
-    call->params.integer[0] = mr_option_integer(L, options, "ignore_index", -100);
-    call->params.integer[1] = check_reduction(L, what, options);
+    call->params.loss.ignored = mr_option_integer(L, options, "ignore_index", -100);
+    call->params.loss.reduction = check_reduction(L, what, options);
 }
 
 /* --- nll_loss ----------------------------------------------------------------------------------- */
@@ -41,7 +41,7 @@ static int loss_forward(lua_State *L, const mr_op *op) {
     check_loss_options(L, op->name, &options, &call);
     if (!mr_option_boolean(L, &options, "return_total_weight", false))
         return mr_push_result(L, &caller, op, &call, 0);
-    if (call.params.integer[1] == MR_LOSS_NONE)
+    if (call.params.loss.reduction == MR_LOSS_NONE)
         mr_misuse(L, "%s: without a reduction there is no total weight", op->name);
     return mr_push_results(L, &caller, op, &call);
 }
@@ -58,7 +58,7 @@ static int loss_backward(lua_State *L, const mr_op *op) {
     mr_option_slots options = mr_check_options(L, 4, known);
     check_loss_options(L, op->name, &options, &call);
     mr_tensor *total = mr_option_tensor(L, &options, "total_weight");
-    bool reduced = call.params.integer[1] != MR_LOSS_NONE;
+    bool reduced = call.params.loss.reduction != MR_LOSS_NONE;
     if (reduced && !total)
         mr_misuse(L, "%s: with a reduction, total_weight is the second result of nll_loss",
                   op->name);

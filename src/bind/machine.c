@@ -96,11 +96,12 @@ MR_FUNCTION(machine_allow_tf32, "allow_tf32", "mr.allow_tf32([on: boolean]) -> b
             "on a GPU that has it. This is faster, and the inputs are rounded to 10 bits of "
             "mantissa. The virtual GPU always computes in f32. Returns the previous value; off at "
             "the start.") {
-    mr_machine *machine = mr_set_context(L);
-    bool before = machine->allow_tf32;
+    mr_module *module = mr_module_of(L);
+    mr_set_context(L);
+    bool before = module->allow_tf32;
     if (!lua_isnoneornil(L, 1)) {
         if (!lua_isboolean(L, 1)) mr_bad_argument(L, 1, "true or false");
-        machine->allow_tf32 = lua_toboolean(L, 1);
+        module->allow_tf32 = lua_toboolean(L, 1);
     }
     lua_pushboolean(L, before);
     return 1;

@@ -181,17 +181,17 @@ static int call_along_dim(lua_State *L) {
 static int call_filling(lua_State *L) {
     mr_caller caller = mr_enter(L);
     const mr_op *op = lua_touserdata(L, UP_OP);
-    const mr_op_numbers *numbers = &op->numbers;
-    int most = numbers->required + numbers->optional;
+    const mr_op_numbers *taken = &op->numbers;
+    int most = taken->required + taken->optional;
     mr_tensor *t = mr_check_tensor(L, 1);
-    mr_params params = {0};
+    mr_scalar numbers[2] = {{0}};
     no_more_arguments(L, 1 + most);
     for (int i = 0; i < most; i++) {
-        if (i >= numbers->required && lua_isnoneornil(L, 2 + i))
-            params.scalar[i] = (mr_scalar){.f = numbers->otherwise[i - numbers->required]};
-        else params.scalar[i] = mr_check_scalar(L, 2 + i);
+        if (i >= taken->required && lua_isnoneornil(L, 2 + i))
+            numbers[i] = (mr_scalar){.f = taken->otherwise[i - taken->required]};
+        else numbers[i] = mr_check_scalar(L, 2 + i);
     }
-    mr_raise(L, mr_generate(&caller, op, t, true, NULL, &params));
+    mr_raise(L, mr_generate(&caller, op, t, true, NULL, numbers));
     lua_settop(L, 1);
     return 1;
 }

@@ -23,7 +23,7 @@ static mr_option_slots check_pool_options(lua_State *L, const mr_op *op, int arg
                                          "ceil_mode", "return_indices", NULL};
     static const char *const of_avg[] = {
         "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override", NULL};
-    mr_window *w = &call->params.window;
+    mr_window *w = &call->params.pool.window;
     mr_option_slots options = mr_check_options(L, arg, is_max(op) ? of_max : of_avg);
     mr_option_pair(L, op->name, &options, "padding", 0, w->padding);
     if (mr_option_at(L, &options, "stride"))
@@ -36,10 +36,10 @@ static mr_option_slots check_pool_options(lua_State *L, const mr_op *op, int arg
         return options;
     }
     w->dilation[0] = w->dilation[1] = 1;
-    call->params.integer[0] = mr_option_boolean(L, &options, "count_include_pad", true);
+    call->params.pool.include_padding = mr_option_boolean(L, &options, "count_include_pad", true);
     if (mr_option_at(L, &options, "divisor_override")) {
-        call->params.integer[1] = mr_option_integer(L, &options, "divisor_override", 1);
-        if (call->params.integer[1] == 0)
+        call->params.pool.divisor = mr_option_integer(L, &options, "divisor_override", 1);
+        if (call->params.pool.divisor == 0)
             mr_misuse(L, "%s: divisor_override must not be 0", op->name);
     }
     return options;
@@ -53,7 +53,7 @@ static int pool_forward(lua_State *L, const mr_op *op) {
     bool positions = false, single = x->ndim == 3;
     if (lua_isnoneornil(L, 2))
         mr_bad_argument(L, 2, "the window's size, a number or {rows, columns}");
-    mr_check_pair(L, op->name, "size", 2, call.params.window.size);
+    mr_check_pair(L, op->name, "size", 2, call.params.pool.window.size);
     if (!is_adaptive(op)) {
         mr_option_slots options = check_pool_options(L, op, 3, &call);
         positions = is_max(op) && mr_option_boolean(L, &options, "return_indices", false);
@@ -80,7 +80,7 @@ static int pool_backward(lua_State *L, const mr_op *op) {
     if (!is_adaptive(op)) {
         if (lua_isnoneornil(L, at))
             mr_bad_argument(L, at, "the window's size, a number or {rows, columns}");
-        mr_check_pair(L, op->name, "size", at, call.params.window.size);
+        mr_check_pair(L, op->name, "size", at, call.params.pool.window.size);
         check_pool_options(L, op, at + 1, &call);
     }
     return mr_push_result(L, &caller, op, &call, 0);

@@ -10,14 +10,18 @@ static mr_scalar real(double f) {
     return (mr_scalar){.f = f};
 }
 
+static mr_scalar whole(int64_t i) {
+    return (mr_scalar){.is_integer = true, .i = i, .f = (double)i};
+}
+
 static int random_floats(lua_State *L, const char *what, mr_op_id row, double first,
                          double second) {
     mr_caller caller = mr_enter_as(L, what);
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];
-    mr_params params = {.scalar = {real(first), real(second)}};
+    const mr_scalar numbers[2] = {real(first), real(second)};
     int ndim = mr_check_new(L, what, 1, MR_F32, &options, shape);
-    mr_push_generated(L, &caller, row, &options, ndim, shape, &params);
+    mr_push_generated(L, &caller, row, &options, ndim, shape, numbers);
     return 1;
 }
 
@@ -43,9 +47,9 @@ static int random_floats_like(lua_State *L, const char *what, mr_op_id row, doub
     mr_caller caller = mr_enter_as(L, what);
     mr_new_options options;
     const mr_tensor *t = mr_check_tensor(L, 1);
-    mr_params params = {.scalar = {real(first), real(second)}};
+    const mr_scalar numbers[2] = {real(first), real(second)};
     mr_check_new_options(L, 2, t, MR_F32, &options);
-    mr_push_generated(L, &caller, row, &options, t->ndim, t->shape, &params);
+    mr_push_generated(L, &caller, row, &options, t->ndim, t->shape, numbers);
     return 1;
 }
 
@@ -64,14 +68,15 @@ MR_FUNCTION(random_randn_like, "randn_like",
 }
 
 /* `first` to `last` are one or two numbers: [low,] high. */
-static mr_params check_range(lua_State *L, int first, int last) {
+static void check_range(lua_State *L, int first, int last, mr_scalar out_numbers[2]) {
     lua_Integer low = last > first ? mr_check_integer(L, first) : 0,
                 high = mr_check_integer(L, last);
     if (low >= high)
         mr_misuse(
             L, "randint: there is no integer from %" PRId64 " up to, but not including, %" PRId64,
             (int64_t)low, (int64_t)high);
-    return (mr_params){.integer = {low, high}};
+    out_numbers[0] = whole(low);
+    out_numbers[1] = whole(high);
 }
 
 /* Where the sizes begin in mr.randint's arguments: at the table, or after two numbers. */
@@ -95,10 +100,11 @@ MR_FUNCTION(
     int64_t shape[MR_MAX_DIMS];
     int table, last = mr_split_options(L, lua_type(L, 2) == LUA_TTABLE ? 2 : 3, &table);
     int sizes = check_sizes_at(L, last);
-    mr_params params = check_range(L, 1, sizes - 1);
+    mr_scalar numbers[2];
+    check_range(L, 1, sizes - 1, numbers);
     mr_check_new_options(L, table, NULL, MR_I64, &options);
     int ndim = mr_check_new_shape(L, "randint", sizes, last, shape);
-    mr_push_generated(L, &caller, MR_OP_randint, &options, ndim, shape, &params);
+    mr_push_generated(L, &caller, MR_OP_randint, &options, ndim, shape, numbers);
     return 1;
 }
 
@@ -113,9 +119,10 @@ MR_FUNCTION(random_randint_like, "randint_like",
     int table, last = mr_split_options(L, 0, &table);
     if (last < 2 || last > 3)
         return mr_misuse(L, "randint_like: expected a tensor and one or two bounds");
-    mr_params params = check_range(L, 2, last);
+    mr_scalar numbers[2];
+    check_range(L, 2, last, numbers);
     mr_check_new_options(L, table, t, MR_I64, &options);
-    mr_push_generated(L, &caller, MR_OP_randint, &options, t->ndim, t->shape, &params);
+    mr_push_generated(L, &caller, MR_OP_randint, &options, t->ndim, t->shape, numbers);
     return 1;
 }
 
@@ -139,7 +146,7 @@ MR_FUNCTION(
     mr_caller caller = mr_enter(L);
     mr_new_options options;
     int table;
-    mr_params params = {0};
+    const mr_scalar numbers[2] = {{0}};
     mr_split_options(L, 0, &table);
     int64_t n = mr_check_integer(L, 1);
     if (n < 0) return mr_misuse(L, "randperm: n is %" PRId64 ", expected 0 or more", n);
@@ -147,7 +154,7 @@ MR_FUNCTION(
     if (!has_all(options.dtype, n))
         return mr_misuse(L, "randperm: %s does not have all integers from 1 to %" PRId64,
                          mr_dtype_text(options.dtype), n);
-    mr_push_generated(L, &caller, MR_OP_randperm, &options, 1, &n, &params);
+    mr_push_generated(L, &caller, MR_OP_randperm, &options, 1, &n, numbers);
     return 1;
 }
 

@@ -24,7 +24,7 @@ static int check_reduction_options(lua_State *L, const mr_op *op, int arg, int n
     int dim = mr_option_at(L, &options, "dim");
     if (dim) check_reduced_dims(L, op, dim, ndim, call);
     call->keepdim = mr_option_boolean(L, &options, "keepdim", call->keepdim);
-    if (correction) call->params.scalar[0].f = mr_option_number(L, &options, "correction", 1);
+    if (correction) call->params.reduce.correction = mr_option_number(L, &options, "correction", 1);
     call->out = mr_option_tensor(L, &options, "out");
     return mr_option_at(L, &options, "out");
 }
@@ -35,7 +35,7 @@ static int check_reduction(lua_State *L, const mr_op *op, mr_call *call) {
     int options, last = mr_split_options(L, 0, &options);
     call->in_count = 1;
     call->in[0].tensor = mr_check_tensor(L, 1);
-    call->params.scalar[0] = (mr_scalar){true, false, 1, 1};
+    call->params.reduce.correction = 1;
     if (last > 3)
         mr_misuse(L, "%s: %d arguments are too many: expected dims, keepdim and options", op->name,
                   last - 1);

@@ -1,5 +1,6 @@
 /* Running a row of the operation table for a script. */
 #include "bind/row.h"
+#include "bind/internal.h"
 
 /* To ask for the name that the script called costs more than most operations do, so only an error asks. */
 void mr_no_more_arguments(lua_State *L, const mr_op *op, int given, int most) {
@@ -8,9 +9,10 @@ void mr_no_more_arguments(lua_State *L, const mr_op *op, int given, int most) {
     mr_misuse(L, "%s: too many arguments: expected %s", mr_called_name(L, &method), op->usage);
 }
 
-int mr_push_result(lua_State *L, const mr_caller *caller, const mr_op *op, const mr_call *call,
+int mr_push_result(lua_State *L, const mr_caller *caller, const mr_op *op, mr_call *call,
                    int out_arg) {
     bool is_new;
+    call->allow_tf32 = mr_module_of(L)->allow_tf32;
     if (out_arg) {
         mr_tensor *out;
         mr_raise(L, mr_call_run(caller, op, call, &out, &is_new));
@@ -36,8 +38,9 @@ int mr_push_results(lua_State *L, const mr_caller *caller, const mr_op *op, cons
 }
 
 mr_status mr_generate(const mr_caller *caller, const mr_op *op, mr_tensor *out, bool in_place,
-                      mr_stream *stream, const mr_params *params) {
-    mr_call call = {.out = out, .in_place = in_place, .stream = stream, .params = *params};
+                      mr_stream *stream, const mr_scalar numbers[2]) {
+    mr_call call = {.out = out, .in_place = in_place, .stream = stream};
+    for (int i = 0; i < 2; i++) call.in[i].scalar = numbers[i];
     bool is_new;
     mr_tensor *same;
     MR_TRY(mr_call_run(caller, op, &call, &same, &is_new));
@@ -46,8 +49,8 @@ mr_status mr_generate(const mr_caller *caller, const mr_op *op, mr_tensor *out, 
 }
 
 mr_status mr_fill_with(const mr_caller *caller, mr_tensor *out, mr_scalar value) {
-    mr_params params = {.scalar[0] = value};
-    return mr_generate(caller, &mr_ops[MR_OP_fill], out, true, NULL, &params);
+    const mr_scalar numbers[2] = {value};
+    return mr_generate(caller, &mr_ops[MR_OP_fill], out, true, NULL, numbers);
 }
 
 mr_value mr_check_value(lua_State *L, int arg) {

@@ -85,7 +85,7 @@ static mr_status open_handle(const mr_command *command, cuda_lane *lane) {
     if (kernels->spare_blas.count) handle = mr_vec_pop(&kernels->spare_blas);
     else BLAS_TRY(create_handle(kernels, &handle));
     lane->blas = handle;
-    return set_math(command, lane, command->u.op.params.tf32);
+    return set_math(command, lane, mr_params_of(command).matmul.tf32);
 }
 
 bool mr_cuda_uses_blas(const mr_command *command) {
@@ -119,7 +119,7 @@ static mr_status handle_of(const mr_command *command, cuda_lane *lane, cublasHan
     MR_TRY(mr_cuda_may_wait(mr_cuda_device_of(command), command->name));
     if (__builtin_expect(!lane->blas, 0)) MR_TRY(open_handle(command, lane));
     if (__builtin_expect(!lane->attached, 0)) MR_TRY(attach(command, lane));
-    bool tf32 = command->u.op.params.tf32;
+    bool tf32 = mr_params_of(command).matmul.tf32;
     if (__builtin_expect(lane->tf32 != tf32, 0)) MR_TRY(set_math(command, lane, tf32));
     *out_handle = lane->blas;
     return MR_OK;

@@ -36,7 +36,7 @@ static types types_of(const mr_elementwise *loops, mr_dtype dtype) {
  * one that is computed in. */
 static mr_dtype dtype_in_memory(const mr_command *command) {
     const mr_elementwise *loops = command->u.op.row->body;
-    mr_dtype computed = (mr_dtype)command->u.op.params.integer[1];
+    mr_dtype computed = (mr_dtype)mr_params_of(command).elementwise.dtype;
     bool by_input = loops->bool_result && command->operand_count > 1;
     mr_dtype own = (mr_dtype)command->operands[by_input ? 1 : 0].tensor->dtype;
     return computed == MR_F32 && mr_dtype_is_half(own) ? own : computed;
@@ -46,7 +46,7 @@ static mr_dtype dtype_in_memory(const mr_command *command) {
  * take them all. */
 static bool take_inputs(const mr_command *command, const types *ty, mr_cuda_dense *args,
                         const mr_tensor **in) {
-    const mr_params *params = &command->u.op.params;
+    mr_elementwise_params params = mr_params_of(command).elementwise;
     const mr_tensor *out = command->operands[0].tensor;
     CUdeviceptr address = mr_cuda_data(out);
     bool dense = out->contiguous && out->dtype == ty->result && mr_cuda_aligned(address);
@@ -58,7 +58,7 @@ static bool take_inputs(const mr_command *command, const types *ty, mr_cuda_dens
     for (int k = 0; k < count; k++) {
         mr_dtype dtype = k == 0 ? ty->first : ty->others;
         const mr_tensor *t = NULL;
-        switch ((params->integer[0] >> (2 * k)) & 3) {
+        switch (params.inputs >> (MR_INPUT_BITS * k) & MR_INPUT_MASK) {
         case MR_INPUT_OPERAND: t = command->operands[operand++].tensor; break;
         case MR_INPUT_OUTPUT: t = out; break;
         default: break;
@@ -67,7 +67,7 @@ static bool take_inputs(const mr_command *command, const types *ty, mr_cuda_dens
         if (!t) {
             args->kind[k] = MR_CUDA_NUMBER;
             args->number[k] = 0;
-            mr_dtype_store(mr_dtype_computed(dtype), &args->number[k], params->scalar[number++]);
+            mr_dtype_store(mr_dtype_computed(dtype), &args->number[k], params.number[number++]);
             continue;
         }
         address = mr_cuda_data(t);
@@ -147,7 +147,7 @@ static mr_status launch_elementwise(const mr_command *command, CUstream stream) 
 static mr_status launch_memset(const mr_command *command, CUstream stream) {
     const mr_tensor *t = command->operands[0].tensor;
     MR_CUDA_TRY(mr_cuda_device_of(command),
-                mr_cu.MemsetD8Async(mr_cuda_data(t), (unsigned char)command->u.op.params.integer[0],
+                mr_cu.MemsetD8Async(mr_cuda_data(t), mr_params_of(command).memset.byte,
                                     (size_t)t->numel * mr_dtype_size(t->dtype), stream),
                 "%s", command->name);
     return MR_OK;

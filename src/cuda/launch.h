@@ -9,6 +9,7 @@
 
 #include "cuda/state.h"
 #include "ops/kernel.h"
+#include "ops/params.h"
 
 /* Makes the state of a device whose context is current and new, and loads the kernels' modules: later, behind
  * a running kernel, that would wait for it. cuBLAS is opened at the first matrix product of floats. */

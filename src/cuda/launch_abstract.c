@@ -54,16 +54,16 @@ static mr_status find_op(const mr_command *command, CUfunction *out_function) {
 /* A block has an SM to itself, so more blocks than SMs follow each other in waves that share the duration. */
 static uint64_t block_duration(const mr_command *command, unsigned blocks) {
     uint64_t sms = (uint64_t)command->stream->device->properties.sm_count;
-    return command->u.op.params.duration_ns / ((blocks + sms - 1) / sms);
+    return mr_params_of(command).abstract.duration_ns / ((blocks + sms - 1) / sms);
 }
 
 mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream) {
-    const mr_params *params = &command->u.op.params;
+    mr_abstract_params params = mr_params_of(command).abstract;
     cuda_kernels *kernels = mr_cuda_kernels_of(command);
     cuda_device *device = mr_cuda_device_of(command);
     CUfunction function;
     if (command->u.op.row->id == MR_OP_spin) {
-        uint64_t duration = params->duration_ns;
+        uint64_t duration = params.duration_ns;
         void *list[] = {&duration};
         MR_CUDA_FIND(function, command, &kernels->spin, MODULE_ABSTRACT, "spin");
         MR_CUDA_TRY(device, mr_cu.LaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, list, NULL),
@@ -71,8 +71,8 @@ mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream) {
         return MR_OK;
     }
     MR_TRY(find_op(command, &function));
-    unsigned blocks = params->blocks > 0 ? params->blocks : 1;
-    mr_cuda_abstract args = {.mix = params->mix,
+    unsigned blocks = params.blocks > 0 ? params.blocks : 1;
+    mr_cuda_abstract args = {.mix = params.mix,
                              .duration_ns = block_duration(command, blocks),
                              .items = command->u.op.row->items(command),
                              .operand_count = command->operand_count};

@@ -93,7 +93,8 @@ static int64_t tiles_of(conv_form form, int64_t rows, int64_t columns) {
 }
 
 static bool uses_tensor_cores(const mr_command *command) {
-    return command->u.op.params.tf32 && command->stream->device->properties.compute_major >= 8;
+    return mr_params_of(command).conv.tf32 &&
+           command->stream->device->properties.compute_major >= 8;
 }
 
 /* A large tile reads less for each product; a small one makes more blocks, where large ones would be too few for two a

@@ -157,6 +157,6 @@ static mr_status fill(const mr_command *command, CUstream stream, mr_scalar valu
 
 mr_status mr_cuda_launch_fill(const mr_command *command, CUstream stream) {
     const mr_generator *generator = command->u.op.row->body;
-    if (generator->is_uniform) return fill(command, stream, command->u.op.params.scalar[0]);
+    if (generator->is_uniform) return fill(command, stream, mr_params_of(command).fill.value);
     return mr_cuda_launch_generate(command, stream);
 }

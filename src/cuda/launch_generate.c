@@ -19,10 +19,10 @@ mr_cuda_philox mr_cuda_philox_of(uint64_t seed, uint64_t offset) {
 /* In a graph the offset is counted from the first draw of a launch, which writes the rest. */
 static mr_cuda_philox drawn(const mr_command *command) {
     const cuda_graph_memory *captured = mr_cuda_kernels_of(command)->captured;
-    const mr_params *params = &command->u.op.params;
-    mr_cuda_philox philox = mr_cuda_philox_of(params->seed, params->offset);
-    if (captured && command->u.op.row->family->draws)
-        philox.launch = (const mr_cuda_philox *)captured->draws;
+    if (!command->u.op.row->family->draws) return (mr_cuda_philox){0};
+    mr_random_params random = mr_params_of(command).random;
+    mr_cuda_philox philox = mr_cuda_philox_of(random.seed, random.offset);
+    if (captured) philox.launch = (const mr_cuda_philox *)captured->draws;
     return philox;
 }
 

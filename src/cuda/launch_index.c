@@ -62,7 +62,7 @@ static mr_cuda_index arguments(const mr_command *command, const cuda_indices *in
     const mr_index_body *body = command->u.op.row->body;
     args.flat = body->flat;
     if (!plain)
-        mr_dtype_store((mr_dtype)chosen->dtype, &args.number, command->u.op.params.scalar[0]);
+        mr_dtype_store((mr_dtype)chosen->dtype, &args.number, mr_params_of(command).index.number);
     return args;
 }
 

@@ -21,21 +21,20 @@ static void lay_out(const mr_command *command, bool backward, bool each, mr_cuda
 }
 
 mr_status mr_cuda_launch_loss(const mr_command *command, CUstream stream) {
-    const mr_params *params = &command->u.op.params;
+    mr_loss_params params = mr_params_of(command).loss;
     const mr_operand *o = command->operands;
     bool backward = command->u.op.row->id == MR_OP_nll_loss_backward;
-    int64_t reduction = params->integer[1] & MR_LOSS_REDUCTION;
-    bool each = reduction == MR_LOSS_NONE;
+    bool each = params.reduction == MR_LOSS_NONE;
     mr_cuda_loss args = {.x = (void *)mr_cuda_data(o[backward ? 0 : 1].tensor),
                          .target = (const void *)mr_cuda_data(o[2].tensor),
                          .count = (uint64_t)o[2].tensor->numel,
-                         .ignored = params->integer[0],
+                         .ignored = params.ignored,
                          .wide = o[2].tensor->dtype == MR_I64,
-                         .mean = reduction == MR_LOSS_MEAN,
+                         .mean = params.reduction == MR_LOSS_MEAN,
                          .each = each};
     if (backward) args.gradient = (const void *)mr_cuda_data(o[1].tensor);
     else args.out = (void *)mr_cuda_data(o[0].tensor);
-    if (params->integer[1] & MR_LOSS_WEIGHTED) {
+    if (params.weighted) {
         args.weight = (const void *)mr_cuda_data(o[3].tensor);
         args.weight_step = o[3].tensor->stride[0];
     }

@@ -36,7 +36,7 @@ static mr_status launch_halves(const mr_command *command, CUstream stream, bool 
 
 mr_status mr_cuda_launch_pool(const mr_command *command, CUstream stream) {
     const mr_op *row = command->u.op.row;
-    const mr_params *params = &command->u.op.params;
+    mr_pool_params params = mr_params_of(command).pool;
     const mr_tensor *out = command->operands[0].tensor, *other = command->operands[1].tensor,
                     *positions = command->operand_count > 2 ? command->operands[2].tensor : NULL;
     bool is_max = row->id == MR_OP_max_pool2d || row->id == MR_OP_max_pool2d_backward;
@@ -52,8 +52,8 @@ mr_status mr_cuda_launch_pool(const mr_command *command, CUstream stream) {
                          .channels = mr_cuda_divide_by(out->shape[1]),
                          .rows_made = mr_cuda_divide_by(out->shape[2]),
                          .columns_made = mr_cuda_divide_by(out->shape[3]),
-                         .include_padding = params->integer[0] != 0,
-                         .divisor = params->integer[1]};
+                         .include_padding = params.include_padding,
+                         .divisor = params.divisor};
     mr_pool_line lines[2];
     mr_pool_lines(command, lines);
     args.rows = lines[0];

@@ -183,7 +183,7 @@ static void choose_parts(mr_cuda_reduce *p, int64_t units, int64_t cells, int64_
 mr_status mr_cuda_launch_reduce(const mr_command *command, CUstream stream) {
     const mr_op *row = command->u.op.row;
     const mr_tensor *out = command->operands[0].tensor, *in = command->operands[1].tensor;
-    int kept = in->ndim - (int)command->u.op.params.integer[0];
+    int kept = in->ndim - mr_params_of(command).reduce.dims;
     int64_t size = (int64_t)mr_dtype_size(in->dtype);
     int64_t slots = (int64_t)command->stream->device->properties.sm_count * MR_CUDA_REDUCE_BLOCKS;
     mr_cuda_reduce args = {.in = (const void *)mr_cuda_data(in),
@@ -193,7 +193,7 @@ mr_status mr_cuda_launch_reduce(const mr_command *command, CUstream stream) {
                            .inner_parts = 1,
                            .splits = 1,
                            .out_dtype = out->dtype,
-                           .correction = command->u.op.params.scalar[0].f};
+                           .correction = mr_params_of(command).reduce.correction};
     for (int d = kept; d < in->ndim; d++) args.length *= in->shape[d];
     take_shapes(&args, out, in, kept, row->result == MR_RESULT_INDEX);
     int form = choose_form(&args, size);

@@ -82,7 +82,7 @@ static bool are_vectors(const mr_cuda_scan *args) {
 }
 
 mr_status mr_cuda_launch_scan(const mr_command *command, CUstream stream) {
-    int dim = (int)command->u.op.params.integer[0];
+    int dim = mr_params_of(command).along.dim;
     const mr_tensor *out = command->operands[0].tensor,
                     *in = command->operands[command->operand_count - 1].tensor;
     mr_lines lines = mr_lines_of(out, dim);

@@ -103,7 +103,7 @@ mr_status mr_cuda_launch_softmax(const mr_command *command, CUstream stream) {
                             .in_dtype = in->dtype,
                             .out_dtype = out->dtype,
                             .own = in->dtype == dtype && out->dtype == dtype};
-    lay_out(out, in, (int)command->u.op.params.integer[0], &args);
+    lay_out(out, in, mr_params_of(command).along.dim, &args);
     bool vectors = has_vectors(&args, size);
     choose_threads(&args, size, (int64_t)mr_dtype_size(mr_dtype_computed(dtype)), vectors);
     int64_t groups = (args.rows + args.width - 1) / args.width;

@@ -23,7 +23,6 @@ struct mr_explore_keeper {
     char ended[200]; /* what of outside the function has freed or closed; "" */
     uint32_t epoch;
     bool failed;
-    bool allow_tf32;
     mr_device *device;   /* that was current */
     mr_stream **streams; /* by device: likewise; one reference each */
     MR_VEC(kept) kept;
@@ -94,10 +93,9 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
         note_end(k, "frees a tensor", command->where);
 }
 
-/* What is current, and what a setting of the machine says. */
+/* What is current. */
 static bool keep_current(mr_explore_keeper *k) {
     mr_machine *machine = k->machine;
-    k->allow_tf32 = machine->allow_tf32;
     k->device = machine->current_device;
     k->streams = calloc((size_t)machine->device_count, sizeof(mr_stream *));
     for (int i = 0; k->streams && i < machine->device_count; i++) {
@@ -110,7 +108,6 @@ static bool keep_current(mr_explore_keeper *k) {
 /* A stream of before a reset stays gone. */
 static void put_back_current(const mr_explore_keeper *k) {
     mr_machine *machine = k->machine;
-    machine->allow_tf32 = k->allow_tf32;
     for (int i = 0; i < machine->device_count && k->epoch == machine->epoch; i++)
         mr_error_destroy(mr_stream_set_current(k->streams[i]));
     mr_machine_set_device(machine, k->device);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "graph/auto_state.h"
+#include "ops/params.h"
 
 static mr_auto *held_call(const mr_machine *machine) {
     return captures_of(machine)->call;
@@ -39,8 +40,8 @@ void mr_auto_leave_hold(mr_auto *a) {
 /* A random operation that was made while the call was held has the number of a capture's. */
 static void set_draw(const mr_auto *a, mr_command *command) {
     if (command->kind != MR_COMMAND_OP || !command->u.op.row->family->draws) return;
-    command->u.op.params.seed = a->now.seed;
-    command->u.op.params.offset += a->now.first_draw;
+    uint64_t number = mr_params_of(command).random.offset;
+    mr_params_set_draw(command, a->now.seed, a->now.first_draw + number);
 }
 
 /* Versions and last writers were noted when it was held. */

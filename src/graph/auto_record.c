@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "graph/auto_state.h"
+#include "ops/params.h"
 
 void mr_auto_object(mr_auto *a, mr_site where, const char *name, const char *what) {
     if (a->reason[0]) return;
@@ -71,8 +72,9 @@ const char *mr_auto_objection(const mr_command *command) {
 
 static const char *objection_to_draw(const mr_auto *a, const mr_command *command) {
     if (command->kind != MR_COMMAND_OP || !command->u.op.row->family->draws) return NULL;
-    const mr_params *p = &command->u.op.params;
-    bool as_expected = p->seed == a->now.seed && p->offset == a->now.first_draw + a->now.draws;
+    mr_random_params drawn = mr_params_of(command).random;
+    bool as_expected =
+        drawn.seed == a->now.seed && drawn.offset == a->now.first_draw + a->now.draws;
     return as_expected ? NULL
                        : "draws after another seed was set: mr.manual_seed() belongs before "
                          "the call";

@@ -3,6 +3,7 @@
  *
  * Easiest to break: the numbers of nodes and of random draws, which count from 0 in each graph. */
 #include "graph/state.h"
+#include "ops/params.h"
 
 static mr_status check_child(const mr_graph *graph) {
     if (!graph->memory.count) return MR_OK;
@@ -56,8 +57,10 @@ mr_status mr_capture_child(const mr_caller *caller, mr_stream *stream, const mr_
         mr_command *command = NULL;
         status = ok ? copy_node(caller, x->commands[i], &command) : mr_capture_no_memory("a graph");
         if (status) break;
-        if (command->kind == MR_COMMAND_OP && command->u.op.row->family->draws)
-            command->u.op.params.offset += into->draws;
+        if (command->kind == MR_COMMAND_OP && command->u.op.row->family->draws) {
+            mr_random_params random = mr_params_of(command).random;
+            mr_params_set_draw(command, random.seed, into->draws + random.offset);
+        }
         status = mr_graph_append(into, command, &after);
         if (!status) into->nodes.items[first + i].off = !x->enabled[i];
     }

@@ -12,6 +12,7 @@
 #include "graph/state.h"
 #include "model/backend.h"
 #include "model/given.h"
+#include "ops/params.h"
 
 static const char launch_name[] = "launch";
 
@@ -312,8 +313,8 @@ static mr_status submit_node(launching *w, uint32_t i, mr_stream *stream) {
                                captured->operands[k].access);
     command->u = captured->u;
     if (captured->kind == MR_COMMAND_OP && captured->u.op.row->family->draws) {
-        command->u.op.params.seed = w->caller->machine->seed;
-        command->u.op.params.offset = w->first_draw + captured->u.op.params.offset;
+        uint64_t number = mr_params_of(captured).random.offset;
+        mr_params_set_draw(command, w->caller->machine->seed, w->first_draw + number);
     }
     w->begun = true;
     return submit(w, command);

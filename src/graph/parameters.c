@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "graph/state.h"
+#include "ops/params.h"
 
 static const char cure[] = "R43: tensors and numbers of a node may change, its operation may not. "
                            "For anything else capture "
@@ -105,8 +106,9 @@ mr_status mr_executable_set(const mr_caller *caller, mr_executable *x, uint32_t 
     MR_TRY(check_set(caller, x, i, from));
     mr_command *command = from->nodes.items[0].command;
     /* Nobody but `from` has launched or read it, and which random numbers a node draws depends on its place. */
-    if (command->kind == MR_COMMAND_OP)
-        command->u.op.params.offset = x->commands[i]->u.op.params.offset;
+    if (command->kind == MR_COMMAND_OP && command->u.op.row->family->draws)
+        mr_params_set_draw(command, mr_params_of(command).random.seed,
+                           mr_params_of(x->commands[i]).random.offset);
     mr_command_retain(command);
     for (uint32_t k = 0; k < command->operand_count; k++)
         mr_storage_add_handle(command->operands[k].tensor->storage);

@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "ops/params.h"
 #include "tensor/tensor.h"
 
 /* ---- entries */
@@ -174,39 +175,22 @@ static bool same_operands(const sequence *before, const sequence *now, const mr_
 
 /* ---- numbers */
 
-static bool same_double(double x, double y) {
-    return memcmp(&x, &y, sizeof x) == 0; /* NaN is NaN, and 0 is not -0 */
-}
-
-static bool same_scalar(const mr_scalar *x, const mr_scalar *y) {
-    return x->is_integer == y->is_integer && x->is_bool == y->is_bool && x->i == y->i &&
-           same_double(x->f, y->f);
-}
-
 static bool number(difference *d, double was, double is) {
     mr_number_format(d->was, sizeof d->was, "%.14g", was);
     mr_number_format(d->is, sizeof d->is, "%.14g", is);
     return differs(d, "a number");
 }
 
-static bool same_params(const mr_params *x, const mr_params *y, difference *d) {
-    for (int i = 0; i < 2; i++) {
-        if (!same_scalar(&x->scalar[i], &y->scalar[i]))
-            return number(d, x->scalar[i].f, y->scalar[i].f);
-        if (x->integer[i] != y->integer[i])
-            return number(d, (double)x->integer[i], (double)y->integer[i]);
-    }
-    if (x->duration_ns != y->duration_ns)
-        return number(d, (double)x->duration_ns, (double)y->duration_ns);
-    if (x->blocks != y->blocks || x->mix != y->mix || x->tf32 != y->tf32 ||
-        memcmp(&x->window, &y->window, sizeof x->window) != 0)
-        return differs(d, "an argument");
-    return true;
+static bool same_params(const mr_command *x, const mr_command *y, difference *d) {
+    mr_params was = mr_params_of(x), is = mr_params_of(y);
+    mr_params_difference found;
+    if (!mr_params_differ(x->u.op.row, &was, &is, &found)) return true;
+    return found.is_number ? number(d, found.was, found.is) : differs(d, "an argument");
 }
 
 /* Both count their random operations from the beginning, which is checked where they are added. */
 static bool same_op(const mr_command *x, const mr_command *y, difference *d) {
-    if (!same_params(&x->u.op.params, &y->u.op.params, d)) return false;
+    if (!same_params(x, y, d)) return false;
     size_t size = x->u.op.argument_bytes;
     if (size != y->u.op.argument_bytes ||
         (size && memcmp(x->u.op.arguments, y->u.op.arguments, size) != 0))

@@ -193,23 +193,9 @@ typedef struct {
  * costs, and takes its place in the launch queue. The rest costs the host nothing. */
 enum { MR_LAUNCH_NONE, MR_LAUNCH_FIRST, MR_LAUNCH_REST };
 
-/* How a window moves over the last two dims of a tensor, rows first: of convolutions and pools. */
-typedef struct {
-    int32_t size[2], stride[2], padding[2], dilation[2];
-    int32_t groups; /* of channels, which know nothing of each other */
-} mr_window;
-
-/* Arguments by value, copied at the call (R26). The operation's row says what each means. */
-struct mr_params {
-    mr_scalar scalar[2];
-    int64_t integer[2];
-    uint64_t seed, offset; /* Philox, for random operations */
-    uint64_t duration_ns;  /* > 0: takes this long on the device, whatever the cost model says */
-    uint32_t blocks;       /* with duration_ns: thread blocks, each of which occupies a whole SM */
-    uint64_t mix;          /* mr.op: hash of the operation's name, for the values that it writes */
-    bool tf32; /* sums of products of f32: whether TF32 was allowed at the call (mr.allow_tf32) */
-    mr_window window;
-};
+/* The arguments of an operation by value, copied at the call (R26): as many bytes as the largest of them takes. Only
+ * the row's family knows what they say (ops/params.h). */
+#define MR_PARAMS_BYTES 56
 
 typedef enum {
     MR_COPY_H2D,
@@ -245,7 +231,7 @@ struct mr_command {
     union {
         struct {
             const mr_op *row; /* HOST_ACCESS: NULL where the host does something else */
-            mr_params params;
+            unsigned char params[MR_PARAMS_BYTES];
             void *arguments; /* what else the row takes, by value; owned; NULL: nothing */
             size_t argument_bytes;
             void (*drop_arguments)(

@@ -16,7 +16,7 @@ mr_status mr_stream_open_default(const mr_caller *caller, mr_device *device, mr_
 void mr_stream_close_default(mr_stream *stream);
 
 /* For messages about a tensor whose values are not there yet, and for who keeps values and must know whether they are
- * still those (autograd). */
+ * still those. */
 static inline void mr_storage_wrote(mr_storage *storage, const char *operation, mr_name *name,
                                     mr_site where) {
     storage->version++;

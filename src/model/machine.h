@@ -24,7 +24,6 @@ typedef struct mr_operand mr_operand;
 typedef struct mr_backend mr_backend;
 typedef struct mr_observer mr_observer;
 typedef struct mr_op mr_op;
-typedef struct mr_params mr_params;
 typedef struct mr_history mr_history;
 typedef struct mr_captures mr_captures;
 
@@ -82,7 +81,6 @@ struct mr_machine {
     bool host_stays;
     uint64_t history_limit; /* bytes that those may take */
     mr_history *history;    /* NULL: no step has been made */
-    bool allow_tf32;        /* sums of products of f32 may be computed in TF32 */
     /* its commands were carried out before, on another: what they print or count was told then */
     bool replays;
     bool skips_bodies;     /* a simulator's: only times are of interest, so nothing is computed */

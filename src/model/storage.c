@@ -449,7 +449,7 @@ static bool device_may_use(const mr_operand *operands, uint32_t count, const mr_
 }
 
 mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_operand *operands,
-                           uint32_t count, const mr_op *row, const mr_params *params) {
+                           uint32_t count, const mr_op *row, const void *params) {
     mr_machine *machine = caller->machine;
     mr_command *command = NULL;
     mr_status status = MR_OK;
@@ -463,7 +463,7 @@ mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_o
         for (uint32_t i = 0; i < count; i++)
             mr_command_set_operand(command, i, operands[i].tensor, operands[i].access);
         command->u.op.row = row;
-        if (params) command->u.op.params = *params;
+        if (params) memcpy(command->u.op.params, params, MR_PARAMS_BYTES);
         status = mr_command_may(command);
     }
     bool allowed = !status;

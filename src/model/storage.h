@@ -125,9 +125,10 @@ bool mr_storage_is_lost(const mr_storage *storage); /* a reset took its memory *
  * have landed has (and what has not, has not). */
 mr_status mr_host_access(const mr_caller *caller, const char *name, mr_tensor *tensor,
                          uint8_t access);
-/* The same for all operands of one piece of work; `row`, `params`: of the operation that it is, or NULL. */
+/* The same for all operands of one piece of work; `row`, `params` (MR_PARAMS_BYTES of them): of the operation that it
+ * is, or NULL. */
 mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_operand *operands,
-                           uint32_t count, const mr_op *row, const mr_params *params);
+                           uint32_t count, const mr_op *row, const void *params);
 /* After such an operation: the host has computed on so many bytes, or failed to (borrows `status`). */
 void mr_host_worked(mr_machine *machine, uint64_t bytes, mr_status status);
 /* The host takes the values of a tensor that was made for that alone (storage->transient). */

@@ -71,7 +71,7 @@ int64_t mr_abstract_items(const mr_command *command) {
 }
 
 static uint64_t hash_for(const mr_command *command, const mr_tensor *to, int64_t j) {
-    uint64_t h = scramble(command->u.op.params.mix + (uint64_t)j);
+    uint64_t h = scramble(mr_params_of(command).abstract.mix + (uint64_t)j);
     for (uint32_t k = 0; k < command->operand_count; k++) {
         const mr_operand *o = &command->operands[k];
         const mr_tensor *from = o->tensor;
@@ -122,14 +122,12 @@ mr_status mr_spin_run(const mr_command *command, void *state, int64_t first, int
 }
 
 void mr_abstract_cost(const mr_command *command, mr_cost *out_cost) {
-    const mr_params *params = &command->u.op.params;
+    uint32_t blocks = mr_params_of(command).abstract.blocks;
     double bytes = 0;
     for (uint32_t k = 0; k < command->operand_count; k++) {
         const mr_tensor *t = command->operands[k].tensor;
         bytes += (double)t->numel * (double)mr_dtype_size(t->dtype);
     }
-    *out_cost = (mr_cost){.flops = 0,
-                          .bytes = bytes,
-                          .blocks = params->blocks > 0 ? params->blocks : 1,
-                          .threads = 256};
+    *out_cost =
+        (mr_cost){.flops = 0, .bytes = bytes, .blocks = blocks > 0 ? blocks : 1, .threads = 256};
 }

@@ -18,6 +18,7 @@
 #define MR_OPS_BODY_H
 
 #include "ops/op.h"
+#include "ops/params.h"
 
 /* A loop for each of these instruction sets is compiled, and the fastest that the CPU has is picked
  * when the program starts: one binary runs anywhere. Results are the same for all: a multiply-add is
@@ -131,7 +132,7 @@ typedef struct {
     mr_scalar scalar;
     const mr_tensor *tensor; /* NULL: the number */
 } mr_input;
-/* The inputs of an elementwise command, by the convention of op.h. */
+/* The inputs of an elementwise command, by the convention of params.h. */
 int mr_command_inputs(const mr_command *command, mr_input *out_inputs);
 
 int64_t mr_elementwise_items(const mr_command *command);
@@ -152,12 +153,13 @@ typedef struct {
 typedef struct {
     mr_dtype (*computed)(mr_dtype out); /* the type in which it is computed for such an output */
     void (*fill)(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n, void *block);
-    /* Optional: checks the numbers of one call for such an output, and rewrites them as `fill` and the CUDA
-     * kernels take them. */
-    mr_status (*prepare)(const char *name, mr_dtype out, mr_params *params);
-    /* Optional: what all positions share, for `fill` and the CUDA kernel; without it, the parameters as they are. */
+    /* Optional: checks the numbers of one call for such an output, and makes of them what `fill` and `constants` take.
+     * Without it, the row has no numbers. */
+    mr_status (*prepare)(const char *name, mr_dtype out, const mr_scalar numbers[2],
+                         mr_params *out_params);
+    /* Optional: what all positions share, for `fill` and the CUDA kernel; without it, zeros. */
     void (*constants)(const mr_params *params, const mr_tensor *out, mr_constants *out_constants);
-    bool is_uniform; /* every element is scalar[0] */
+    bool is_uniform; /* every element is fill.value */
 } mr_generator;
 void mr_generator_constants(const mr_command *command, mr_constants *out_constants);
 extern const mr_generator mr_gen_fill, mr_gen_zero, mr_gen_arange, mr_gen_linspace, mr_gen_eye;

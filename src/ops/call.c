@@ -168,7 +168,7 @@ static mr_status call_elementwise(mr_launch *launch, const mr_call *call, mr_ten
     if (!out) MR_TRY(mr_launch_new(launch, result, ndim, shape, &out));
 
     mr_launch_operand(launch, out, MR_WRITE);
-    int64_t where = 0;
+    uint32_t where = 0;
     int numbers = 0;
     for (int k = 0; k < call->in_count; k++) {
         mr_tensor *t = call->in[k].tensor;
@@ -177,17 +177,17 @@ static mr_status call_elementwise(mr_launch *launch, const mr_call *call, mr_ten
             kind = MR_INPUT_NUMBER;
             mr_scalar number = call->in[k].scalar;
             if (op->result == MR_RESULT_BOOL) number = comparable(common, number);
-            if (numbers < 2) launch->params.scalar[numbers++] = number;
+            if (numbers < 2) launch->params.elementwise.number[numbers++] = number;
         } else if (call->out && mr_same_view(t, out)) {
             kind = MR_INPUT_OUTPUT;
             launch->access[0] |= MR_READ;
         } else {
             mr_launch_operand(launch, t, MR_READ);
         }
-        where |= (int64_t)kind << (2 * k);
+        where |= (uint32_t)kind << (MR_INPUT_BITS * k);
     }
-    launch->params.integer[0] = where;
-    launch->params.integer[1] = mr_dtype_computed(common);
+    launch->params.elementwise.inputs = where;
+    launch->params.elementwise.dtype = mr_dtype_computed(common);
     mr_status status = mr_launch_go(launch);
     if (status) {
         if (!call->out) mr_drop_new(out);
@@ -208,16 +208,17 @@ static mr_status call_generator(mr_launch *launch, const mr_call *call, mr_tenso
     MR_TRY(mr_launch_check_out(launch, out, (mr_dtype)out->dtype, out->ndim, out->shape));
     MR_TRY(mr_launch_place(launch, call->stream));
     const mr_generator *generator = launch->op->body;
+    const mr_scalar numbers[] = {call->in[0].scalar, call->in[1].scalar};
     if (generator && generator->prepare)
-        MR_TRY(generator->prepare(launch->name, (mr_dtype)out->dtype, &launch->params));
+        MR_TRY(generator->prepare(launch->name, (mr_dtype)out->dtype, numbers, &launch->params));
     if (launch->op->family->draws) {
         mr_machine *machine = launch->caller->machine;
         const mr_stream *stream = launch->stream;
         bool captured = stream && stream->capture; /* each launch of the graph sets both */
-        launch->params.offset =
+        launch->params.random.offset =
             captured ? mr_capture_rules_of(machine)->draw(launch->stream) : machine->draws++;
         captured = stream && stream->capture; /* the draw may have ended it */
-        launch->params.seed = captured ? 0 : machine->seed;
+        launch->params.random.seed = captured ? 0 : machine->seed;
         if (machine->in_host_function) mr_observers_drew(machine);
     }
     mr_launch_operand(launch, out, MR_WRITE);

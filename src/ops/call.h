@@ -5,6 +5,7 @@
 #define MR_OPS_CALL_H
 
 #include "ops/op.h"
+#include "ops/params.h"
 
 typedef struct {
     mr_tensor *tensor; /* borrowed; NULL: a plain number */
@@ -14,13 +15,14 @@ typedef struct {
 enum { MR_CALL_INPUTS = 6 };
 
 typedef struct {
-    mr_value in[MR_CALL_INPUTS];
+    mr_value in[MR_CALL_INPUTS]; /* FILL, RANDOM: the row's numbers */
     int in_count;
     mr_tensor *out;    /* in-place forms and out=; borrowed; NULL: a new tensor */
     mr_stream *stream; /* borrowed; NULL: the current stream of the operands' device */
     bool in_place;     /* out is in[0]: shape and dtype must stay */
-    mr_params params;
-    bool dims_given; /* reductions: else over everything; softmax: one dim */
+    mr_params params;  /* what the row takes by value, as far as it is no input */
+    bool allow_tf32;   /* for sums of products of f32 */
+    bool dims_given;   /* reductions: else over everything; softmax: one dim */
     /* rows that make gradients: the shape of the result */
     int dims[MR_MAX_DIMS];
     int dim_count;

@@ -77,9 +77,10 @@ mr_status mr_abstract_op(const mr_caller *caller, const mr_abstract *op) {
         for (uint32_t k = 0; k < count; k++)
             mr_command_set_operand(command, k, operands[k].tensor, operands[k].access);
         command->u.op.row = &mr_ops[MR_OP_op];
-        command->u.op.params.duration_ns = op->duration_ns;
-        command->u.op.params.blocks = op->blocks;
-        command->u.op.params.mix = hash_name(name_of(op));
+        mr_params params = {0};
+        params.abstract = (mr_abstract_params){
+            .duration_ns = op->duration_ns, .mix = hash_name(name_of(op)), .blocks = op->blocks};
+        mr_params_set(command, &params);
         if (op->name) status = mr_command_set_name(command, op->name);
         if (!status) status = mr_command_submit(command);
         else mr_command_release(command);
@@ -95,7 +96,8 @@ mr_status mr_spin(const mr_caller *caller, mr_stream *stream, uint64_t duration_
     mr_command *command;
     MR_TRY(mr_command_create(caller, MR_COMMAND_OP, stream, "spin", 0, &command));
     command->u.op.row = &mr_ops[MR_OP_spin];
-    command->u.op.params.duration_ns = duration_ns;
-    command->u.op.params.blocks = 1;
+    mr_params params = {0};
+    params.abstract = (mr_abstract_params){.duration_ns = duration_ns, .blocks = 1};
+    mr_params_set(command, &params);
     return mr_command_submit(command);
 }

@@ -29,7 +29,7 @@ mr_status mr_call_along_dim(mr_launch *launch, const mr_call *call, mr_tensor **
     bool in_place = mr_same_view(in, out);
     mr_launch_operand(launch, out, in_place ? MR_READ | MR_WRITE : MR_WRITE);
     if (!in_place) mr_launch_operand(launch, in, MR_READ);
-    launch->params.integer[0] = dim;
+    launch->params.along.dim = dim;
     mr_status status = mr_launch_go(launch);
     if (!status) *out_tensor = out;
     else if (!call->out) mr_drop_new(out);

@@ -10,7 +10,7 @@
 /* The image, the weights and, if it is there already, the result fit together: of conv2d as of its gradients. */
 static mr_status check_channels(const mr_launch *launch, const int64_t *image,
                                 const int64_t *weights) {
-    int64_t groups = launch->params.window.groups;
+    int64_t groups = launch->params.conv.window.groups;
     char text[192], own[192];
     if (groups < 1 || weights[0] % groups != 0)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
@@ -26,7 +26,7 @@ static mr_status check_channels(const mr_launch *launch, const int64_t *image,
 
 static mr_status result_shape(const mr_launch *launch, const int64_t *image, const int64_t *weights,
                               int64_t *out_shape) {
-    const mr_window *w = &launch->params.window;
+    const mr_window *w = &launch->params.conv.window;
     out_shape[0] = image[0];
     out_shape[1] = weights[0];
     for (int d = 0; d < 2; d++) {
@@ -70,7 +70,8 @@ static mr_status check_gradient(const mr_launch *launch, const mr_tensor *gradie
 
 static void take_window_size(mr_launch *launch, const int64_t *weights) {
     for (int d = 0; d < 2; d++)
-        launch->params.window.size[d] = weights[2 + d] > INT32_MAX ? 0 : (int32_t)weights[2 + d];
+        launch->params.conv.window.size[d] =
+            weights[2 + d] > INT32_MAX ? 0 : (int32_t)weights[2 + d];
 }
 
 /* ------------------------------------------------------------------------- the rows */
@@ -79,7 +80,7 @@ static void take_window_size(mr_launch *launch, const int64_t *weights) {
 static mr_status run_row(mr_launch *launch, const mr_call *call, mr_dtype result, int ndim,
                          const int64_t *shape, mr_tensor **out_tensor) {
     MR_TRY(mr_launch_place(launch, call->stream));
-    launch->params.tf32 = launch->caller->machine->allow_tf32;
+    launch->params.conv.tf32 = call->allow_tf32;
     return mr_run_network_row(launch, call, NULL, result, ndim, shape, out_tensor);
 }
 
@@ -90,7 +91,7 @@ static mr_status call_forward(mr_launch *launch, const mr_call *call, mr_tensor 
     MR_TRY(mr_check_rank(launch, w, 4, "(outputs, channels / groups, rows, columns)"));
     MR_TRY(check_channels(launch, x->shape, w->shape));
     take_window_size(launch, w->shape);
-    MR_TRY(mr_check_window(launch->name, &launch->params.window));
+    MR_TRY(mr_check_window(launch->name, &launch->params.conv.window));
     MR_TRY(result_shape(launch, x->shape, w->shape, shape));
     if (call->in_count > 2) MR_TRY(check_bias(launch, call->in[2].tensor, w->shape[0]));
     return run_row(launch, call, (mr_dtype)x->dtype, 4, shape, out_tensor);
@@ -103,7 +104,7 @@ static mr_status call_input(mr_launch *launch, const mr_call *call, mr_tensor **
     for (int d = 0; d < 4; d++) image[d] = call->dims[d];
     MR_TRY(mr_check_rank(launch, w, 4, "(outputs, channels / groups, rows, columns)"));
     take_window_size(launch, w->shape);
-    MR_TRY(mr_check_window(launch->name, &launch->params.window));
+    MR_TRY(mr_check_window(launch->name, &launch->params.conv.window));
     MR_TRY(check_gradient(launch, gradient, image, w->shape));
     return run_row(launch, call, (mr_dtype)w->dtype, 4, image, out_tensor);
 }
@@ -126,7 +127,7 @@ static mr_status call_weight(mr_launch *launch, const mr_call *call, mr_tensor *
     for (int d = 0; d < 4; d++) weights[d] = call->dims[d];
     MR_TRY(mr_check_rank(launch, x, 4, "(images, channels, rows, columns)"));
     take_window_size(launch, weights);
-    MR_TRY(mr_check_window(launch->name, &launch->params.window));
+    MR_TRY(mr_check_window(launch->name, &launch->params.conv.window));
     MR_TRY(check_gradient(launch, gradient, x->shape, weights));
     shape[0] = mr_conv_weight_chunks(x->shape[0] * gradient->shape[2] * gradient->shape[3],
                                      weights[0] * weights[1] * weights[2] * weights[3]);

@@ -175,7 +175,7 @@ static mr_status write_to(mr_launch *launch, const mr_call *call, const operands
     mr_launch_operand(launch, t, MR_READ | MR_WRITE); /* most elements stay as they are */
     mr_launch_operand(launch, o->index, MR_READ);
     if (o->plain) mr_launch_operand(launch, o->plain, MR_READ);
-    else launch->params.scalar[0] = call->in[2].scalar;
+    else launch->params.index.number = call->in[2].scalar;
     return mr_launch_go(launch);
 }
 
@@ -183,7 +183,8 @@ static mr_status copy_of(const mr_launch *launch, const mr_call *call, mr_tensor
                          mr_tensor **out_copy) {
     mr_launch copy;
     mr_launch_init(&copy, launch->caller, &mr_ops[MR_OP_copy], call);
-    copy.params = (mr_params){.integer = {MR_INPUT_OPERAND, t->dtype}};
+    copy.params = (mr_params){0};
+    copy.params.elementwise.dtype = t->dtype; /* the input is an operand */
     MR_TRY(mr_launch_check(&copy, t));
     MR_TRY(mr_launch_place(&copy, call->stream));
     MR_TRY(mr_launch_new(&copy, (mr_dtype)t->dtype, t->ndim, t->shape, out_copy));
@@ -224,7 +225,7 @@ mr_status mr_call_index(mr_launch *launch, const mr_call *call, mr_tensor **out_
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: takes one dimension, not %d", launch->name,
                        call->dim_count);
     MR_TRY(mr_dim_resolve(o.chosen->ndim, call->dims[0], launch->name, &o.dim));
-    launch->params.integer[0] = o.dim;
+    launch->params.index.dim = o.dim;
     return body->action == MR_INDEX_PICK ? pick(launch, call, &o, out_tensor)
                                          : place(launch, call, &o, out_tensor);
 }

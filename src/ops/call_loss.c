@@ -43,10 +43,6 @@ static mr_status check_weight(mr_launch *launch, const mr_tensor *x, mr_tensor *
                        mr_shape_text(1, &classes, text, sizeof text));
 }
 
-static int reduction_of(const mr_launch *launch) {
-    return (int)(launch->params.integer[1] & MR_LOSS_REDUCTION);
-}
-
 /* in: x, target [, weight]. */
 static mr_status call_forward(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
     mr_tensor *x = call->in[0].tensor, *total = NULL;
@@ -56,11 +52,11 @@ static mr_status call_forward(mr_launch *launch, const mr_call *call, mr_tensor 
     MR_TRY(check_target(launch, call->in[1].tensor, x->ndim, x->shape, &ndim, rest));
     if (call->in_count > 2) {
         MR_TRY(check_weight(launch, x, call->in[2].tensor, x->shape[x->ndim > 1]));
-        launch->params.integer[1] |= MR_LOSS_WEIGHTED;
+        launch->params.loss.weighted = true;
     }
-    if (reduction_of(launch) != MR_LOSS_NONE) ndim = 0;
+    if (launch->params.loss.reduction != MR_LOSS_NONE) ndim = 0;
     MR_TRY(mr_launch_place(launch, call->stream));
-    if (reduction_of(launch) != MR_LOSS_NONE)
+    if (launch->params.loss.reduction != MR_LOSS_NONE)
         MR_TRY(mr_launch_new(launch, mr_dtype_computed((mr_dtype)x->dtype), 0, NULL, &total));
     mr_status status =
         mr_run_network_row(launch, call, total, (mr_dtype)x->dtype, ndim, rest, out_tensor);
@@ -80,7 +76,7 @@ static mr_status check_total(mr_launch *launch, mr_tensor *total, mr_dtype dtype
 /* in: gradient, target [, weight] [, total, where there is a reduction]; dims: the shape of the input. */
 static mr_status call_backward(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
     mr_tensor *gradient = call->in[0].tensor;
-    bool reduced = reduction_of(launch) != MR_LOSS_NONE;
+    bool reduced = launch->params.loss.reduction != MR_LOSS_NONE;
     int64_t shape[MR_MAX_DIMS], rest[MR_MAX_DIMS];
     int ndim;
     char text[192];
@@ -90,7 +86,7 @@ static mr_status call_backward(mr_launch *launch, const mr_call *call, mr_tensor
     MR_TRY(check_target(launch, call->in[1].tensor, call->dim_count, shape, &ndim, rest));
     if (call->in_count > 2 + reduced) {
         MR_TRY(check_weight(launch, gradient, call->in[2].tensor, shape[call->dim_count > 1]));
-        launch->params.integer[1] |= MR_LOSS_WEIGHTED;
+        launch->params.loss.weighted = true;
     }
     if (reduced) ndim = 0;
     if (!mr_has_shape(gradient, ndim, rest))
@@ -105,7 +101,7 @@ static mr_status call_backward(mr_launch *launch, const mr_call *call, mr_tensor
 
 mr_status mr_call_loss(mr_launch *launch, const mr_call *call, mr_tensor **out_tensor) {
     bool backward = launch->op->id == MR_OP_nll_loss_backward;
-    int least = backward && reduction_of(launch) != MR_LOSS_NONE ? 3 : 2;
+    int least = backward && launch->params.loss.reduction != MR_LOSS_NONE ? 3 : 2;
     if (call->in_count < least || call->in_count > least + 1)
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: takes %d tensors, not %d", launch->name,
                        least, call->in_count);

@@ -88,7 +88,7 @@ mr_status mr_call_matmul(mr_launch *launch, const mr_call *call, mr_tensor **out
         aside = !call->out->contiguous || call->out->dtype != dtype;
     }
     MR_TRY(mr_launch_place(launch, call->stream));
-    launch->params.tf32 = launch->caller->machine->allow_tf32;
+    launch->params.matmul.tf32 = call->allow_tf32;
     bool fresh = !call->out || aside;
     mr_tensor *out = call->out;
     if (fresh) MR_TRY(mr_launch_new(launch, dtype, ndim, shape, &out));

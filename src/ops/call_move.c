@@ -6,11 +6,11 @@ static mr_status check(mr_launch *launch, const mr_call *call, const mr_tensor *
     const mr_move_body *body = launch->op->body;
     char text[160];
     if (body->kind == MR_MOVE_FLIP) {
-        launch->params.integer[0] = 0;
+        launch->params.move.flipped = 0;
         for (int i = 0; i < call->dim_count; i++) {
             int dim = 0;
             MR_TRY(mr_dim_resolve(in->ndim, call->dims[i], launch->name, &dim));
-            launch->params.integer[0] |= in->ndim > 0 ? (int64_t)1 << dim : 0;
+            launch->params.move.flipped |= in->ndim > 0 ? 1u << dim : 0;
         }
     } else if (body->kind == MR_MOVE_ROLL) {
         int dim = 0;
@@ -18,7 +18,7 @@ static mr_status check(mr_launch *launch, const mr_call *call, const mr_tensor *
             return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: takes one dimension, not %d",
                            launch->name, call->dim_count);
         MR_TRY(mr_dim_resolve(in->ndim, call->dims[0], launch->name, &dim));
-        launch->params.integer[0] = dim;
+        launch->params.move.dim = dim;
     } else if (in->ndim < 2) {
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "%s: expected a tensor with at least 2 dims, but %s has %d", launch->name,

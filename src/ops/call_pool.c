@@ -8,7 +8,7 @@ static const char *const IMAGES = "(images, channels, rows, columns)";
 
 /* At most half of a window lies in the padding, so each has an element. */
 static mr_status check_padding(const mr_launch *launch) {
-    const mr_window *w = &launch->params.window;
+    const mr_window *w = &launch->params.pool.window;
     MR_TRY(mr_check_window(launch->name, w));
     for (int d = 0; d < 2; d++) {
         int64_t reach = (int64_t)w->dilation[d] * (w->size[d] - 1) + 1;
@@ -24,7 +24,7 @@ static mr_status check_padding(const mr_launch *launch) {
 /* With `ceil`, a last window that begins inside may go beyond the end. */
 static mr_status result_shape(const mr_launch *launch, const int64_t *in, bool ceil,
                               int64_t *out_shape) {
-    const mr_window *w = &launch->params.window;
+    const mr_window *w = &launch->params.pool.window;
     out_shape[0] = in[0];
     out_shape[1] = in[1];
     for (int d = 0; d < 2; d++) {
@@ -47,8 +47,8 @@ static mr_status result_shape(const mr_launch *launch, const int64_t *in, bool c
 
 static mr_status check_sizes(const mr_launch *launch, const int64_t *in) {
     enum { LARGEST = 1 << 29 };
-    if (in[2] <= LARGEST && in[3] <= LARGEST && launch->params.window.padding[0] <= LARGEST &&
-        launch->params.window.padding[1] <= LARGEST)
+    if (in[2] <= LARGEST && in[3] <= LARGEST && launch->params.pool.window.padding[0] <= LARGEST &&
+        launch->params.pool.window.padding[1] <= LARGEST)
         return MR_OK;
     return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: the images are too large", launch->name);
 }
@@ -79,7 +79,7 @@ static mr_status pooled_shape(const mr_launch *launch, const mr_call *call, cons
     }
     for (int d = 0; d < 2; d++) {
         out_shape[d] = in[d];
-        out_shape[2 + d] = launch->params.window.size[d];
+        out_shape[2 + d] = launch->params.pool.window.size[d];
         if (in[2 + d] == 0 && out_shape[2 + d] > 0)
             return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: the images have no elements to average",
                            launch->name);
@@ -108,7 +108,8 @@ static mr_status call_backward(mr_launch *launch, const mr_call *call, mr_tensor
     int64_t in[4], shape[4];
     for (int d = 0; d < 4; d++) in[d] = call->dims[d];
     if (is_adaptive(launch) && gradient->ndim == 4)
-        for (int d = 0; d < 2; d++) launch->params.window.size[d] = (int32_t)gradient->shape[2 + d];
+        for (int d = 0; d < 2; d++)
+            launch->params.pool.window.size[d] = (int32_t)gradient->shape[2 + d];
     MR_TRY(mr_check_rank(launch, gradient, 4, IMAGES));
     MR_TRY(pooled_shape(launch, call, in, shape));
     MR_TRY(check_shape(launch, "gradient", gradient, shape));

@@ -96,7 +96,7 @@ mr_status mr_call_reduce(mr_launch *launch, const mr_call *call, mr_tensor **out
     if (!status) {
         mr_launch_operand(launch, out, MR_WRITE);
         mr_launch_operand(launch, view, MR_READ);
-        launch->params.integer[0] = s.count;
+        launch->params.reduce.dims = s.count;
         status = mr_launch_go(launch);
         if (status && !call->out) mr_drop_new(out);
     }

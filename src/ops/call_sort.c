@@ -28,8 +28,8 @@ static mr_status go(mr_launch *launch, const mr_sort_call *call, int dim, mr_ten
     if (values) mr_launch_operand(launch, values, MR_WRITE);
     mr_launch_operand(launch, order, MR_WRITE);
     mr_launch_operand(launch, call->in, MR_READ);
-    launch->params.integer[0] = dim;
-    launch->params.integer[1] = call->descending;
+    launch->params.sort.dim = dim;
+    launch->params.sort.descending = call->descending;
     return mr_launch_go(launch);
 }
 

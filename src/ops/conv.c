@@ -220,10 +220,10 @@ mr_status mr_conv_run(const mr_command *command, void *state, int64_t first, int
 void mr_conv_cost(const mr_command *command, mr_cost *out_cost) {
     enum { TILE = 64 * 128, THREADS = 128 };
     const mr_tensor *w = command->operands[2].tensor;
-    const mr_window *window = &command->u.op.params.window;
+    mr_window window = mr_params_of(command).conv.window;
     bool forward = command->u.op.row->id == MR_OP_conv2d;
     const mr_tensor *result = command->operands[forward ? 0 : 1].tensor;
-    double taps = (double)window->size[0] * window->size[1] * (double)w->shape[1];
+    double taps = (double)window.size[0] * window.size[1] * (double)w->shape[1];
     double bytes = 0;
     for (uint32_t k = 0; k < command->operand_count; k++)
         bytes += (double)command->operands[k].tensor->numel;

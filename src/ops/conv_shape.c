@@ -75,7 +75,7 @@ static bool is_input_gradient(const mr_command *command) {
 
 /* Beyond the size there are remainders that no row has. */
 static int64_t remainders(const mr_command *command, int d) {
-    int64_t stride = command->u.op.params.window.stride[d],
+    int64_t stride = mr_params_of(command).conv.window.stride[d],
             size = command->operands[0].tensor->shape[2 + d];
     return stride < size ? stride : size;
 }
@@ -85,17 +85,17 @@ int64_t mr_conv_parts(const mr_command *command) {
 }
 
 void mr_conv_part(const mr_command *command, int64_t part, mr_conv *c) {
-    const mr_window *window = &command->u.op.params.window;
+    mr_window window = mr_params_of(command).conv.window;
     const mr_tensor *out = command->operands[0].tensor, *in = command->operands[1].tensor,
                     *w = command->operands[2].tensor;
     if (!is_input_gradient(command)) {
-        lay_out(window, in, out, w, c);
+        lay_out(&window, in, out, w, c);
         return;
     }
-    lay_out(window, out, in, w, c);
+    lay_out(&window, out, in, w, c);
     int64_t across = remainders(command, 1);
-    take_remainder(window, 0, part / across, c);
-    take_remainder(window, 1, part % across, c);
+    take_remainder(&window, 0, part / across, c);
+    take_remainder(&window, 1, part % across, c);
     /* The gradient is the source now, and the sum goes over the outputs of conv2d. */
     swap(&c->outputs, &c->channels);
     swap(&c->weight_output, &c->weight_channel);
@@ -104,7 +104,7 @@ void mr_conv_part(const mr_command *command, int64_t part, mr_conv *c) {
     swap(&c->source_channel, &c->out_output);
     swap(&c->source_group, &c->out_group);
     for (int d = 0; d < 2; d++) {
-        int64_t stride = window->stride[d] * c->source_stride[d];
+        int64_t stride = window.stride[d] * c->source_stride[d];
         c->source_stride[d] = c->out_stride[d];
         c->out_stride[d] = stride;
         c->source_size[d] = in->shape[2 + d];
@@ -112,8 +112,8 @@ void mr_conv_part(const mr_command *command, int64_t part, mr_conv *c) {
 }
 
 void mr_conv_weight(const mr_command *command, mr_conv *out_conv) {
-    lay_out(&command->u.op.params.window, command->operands[2].tensor, command->operands[1].tensor,
-            NULL, out_conv);
+    mr_window window = mr_params_of(command).conv.window;
+    lay_out(&window, command->operands[2].tensor, command->operands[1].tensor, NULL, out_conv);
 }
 
 /* Enough chunks to occupy a GPU, and no more memory for them than MOST_RESULTS. */

@@ -33,7 +33,7 @@ static int64_t positions_of(const mr_conv *c) {
 }
 
 int64_t mr_conv_weight_items(const mr_command *command) {
-    return command->operands[0].tensor->shape[0] * command->u.op.params.window.groups;
+    return command->operands[0].tensor->shape[0] * mr_params_of(command).conv.window.groups;
 }
 
 /* ------------------------------------------------------------------------- panels */

@@ -18,8 +18,7 @@ mr_status mr_launch_copy(const mr_caller *caller, const char *name, mr_tensor *d
     launch.name = name;
     launch.device = stream ? dst->storage->device : NULL;
     launch.stream = stream;
-    launch.params.integer[0] = MR_INPUT_OPERAND;
-    launch.params.integer[1] = dst->dtype;
+    launch.params.elementwise.dtype = dst->dtype; /* the input is an operand */
     mr_launch_operand(&launch, dst, MR_WRITE);
     mr_launch_operand(&launch, src, MR_READ);
     return mr_launch_go(&launch);
@@ -219,7 +218,9 @@ mr_status mr_memset(const mr_caller *caller, mr_tensor *t, uint8_t byte, mr_stre
     MR_TRY(mr_command_create(caller, MR_COMMAND_OP, on, name, 1, &command));
     mr_command_set_operand(command, 0, t, MR_WRITE);
     command->u.op.row = &mr_ops[MR_OP_memset];
-    command->u.op.params.integer[0] = byte;
+    mr_params params = {0};
+    params.memset.byte = byte;
+    mr_params_set(command, &params);
     MR_TRY(mr_command_submit(command));
     return waits ? mr_stream_synchronize_as(caller, on, name) : MR_OK;
 }

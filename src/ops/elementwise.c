@@ -12,16 +12,16 @@
 enum { LONG_ROW = 64, PANEL_ROWS = 32, PANEL_COLUMNS = 64, LEAST_PANEL = 4 };
 
 int mr_command_inputs(const mr_command *command, mr_input *out_inputs) {
-    const mr_params *params = &command->u.op.params;
+    mr_elementwise_params params = mr_params_of(command).elementwise;
     int count = command->u.op.row->inputs;
     uint32_t operand = 1;
     int number = 0;
     for (int k = 0; k < count; k++) {
         out_inputs[k].tensor = NULL;
-        switch ((params->integer[0] >> (2 * k)) & 3) {
+        switch (params.inputs >> (MR_INPUT_BITS * k) & MR_INPUT_MASK) {
         case MR_INPUT_OPERAND: out_inputs[k].tensor = command->operands[operand++].tensor; break;
         case MR_INPUT_OUTPUT: out_inputs[k].tensor = command->operands[0].tensor; break;
-        default: out_inputs[k].scalar = params->scalar[number++]; break;
+        default: out_inputs[k].scalar = params.number[number++]; break;
         }
     }
     return count;
@@ -58,7 +58,7 @@ typedef struct {
 
 static void set_sources(job *j, const mr_command *command) {
     const mr_elementwise *loops = command->u.op.row->body;
-    mr_dtype computed = (mr_dtype)command->u.op.params.integer[1];
+    mr_dtype computed = (mr_dtype)mr_params_of(command).elementwise.dtype;
     mr_input inputs[MR_MAX_INPUTS];
     j->count = mr_command_inputs(command, inputs);
     j->kernel = loops->kernel[computed];

@@ -150,9 +150,9 @@ _Static_assert(MR_LANES == 64, "the lanes are halved down to one");
         s = (A)(joined);                                                                           \
         memcpy(left, &s, sizeof s);                                                                \
     }                                                                                              \
-    static mr_scalar name##_final_##tag(const mr_cell *cell, int64_t n, const mr_params *params) { \
+    static mr_scalar name##_final_##tag(const mr_cell *cell, int64_t n, double correction) {       \
         A_ s;                                                                                      \
-        (void)n, (void)params;                                                                     \
+        (void)n, (void)correction;                                                                 \
         memcpy(&s, cell, sizeof s);                                                                \
         return SCALAR_OF(final_);                                                                  \
     }                                                                                              \
@@ -209,13 +209,13 @@ _Static_assert(MR_LANES == 64, "the lanes are halved down to one");
  * no element are left out, as joining with what a fold begins with changes nothing. */
 #define FOLD_ROWS(name, tag, T_, load, A_, begin, step, joined, final_)                            \
     MR_CLONES static void name##_rows_##tag(const void *x_, int64_t apart, int64_t n_,             \
-                                            int64_t count, const mr_params *params, void *out_) {  \
+                                            int64_t count, double correction, void *out_) {        \
         typedef T_ T;                                                                              \
         typedef A_ A;                                                                              \
         const T *p = x_;                                                                           \
         A lane[MR_SHORT][MR_SHORT_ROWS];                                                           \
         int64_t lanes = n_, n = n_;                                                                \
-        (void)params, (void)n;                                                                     \
+        (void)correction, (void)n;                                                                 \
         if (n > MR_SHORT) {                                                                        \
             name##_each_##tag(p, apart, n, count, lane[0]);                                        \
             lanes = 0; /* they are joined */                                                       \
@@ -330,11 +330,11 @@ FOLDS(X)
         if (!IS_NAN(a) && (IS_NAN(b) || IS_BETTER_##base(b, a))) *left = *right;                   \
     }                                                                                              \
     MR_CLONES static void name##_rows_##tag(const void *x, int64_t apart, int64_t n,               \
-                                            int64_t count, const mr_params *params, void *out) {   \
+                                            int64_t count, double correction, void *out) {         \
         const T *p = x;                                                                            \
         T best[MR_SHORT_ROWS] = {0};                                                               \
         int64_t *position = out;                                                                   \
-        (void)params;                                                                              \
+        (void)correction;                                                                          \
         if (n > MR_SHORT) {                                                                        \
             base##_each_##tag(p, apart, n, count, best);                                           \
             for (int64_t w = 0; w < count; w++)                                                    \
@@ -351,8 +351,8 @@ FOLDS(X)
             }                                                                                      \
     }
 
-static mr_scalar position_final(const mr_cell *cell, int64_t n, const mr_params *params) {
-    (void)n, (void)params;
+static mr_scalar position_final(const mr_cell *cell, int64_t n, double correction) {
+    (void)n, (void)correction;
     return integer_scalar(cell->i + 1);
 }
 
@@ -418,18 +418,18 @@ VAR_FOLD(i32, int32_t, LOAD)
 VAR_FOLD(i64, int64_t, LOAD)
 VAR_FOLD(b8, uint8_t, LOAD_BOOL)
 
-static double var_of(double squares, int64_t n, const mr_params *params) {
-    double freedom = (double)n - params->scalar[0].f;
+static double var_of(double squares, int64_t n, double correction) {
+    double freedom = (double)n - correction;
     return squares / (freedom > 0 ? freedom : 0);
 }
 
 /* The mean of each row, then the squares around it; a leaf's are those of all its lanes. */
 #define VAR_ROWS(tag, T, load)                                                                     \
     MR_CLONES static void var_rows_##tag(const void *x, int64_t apart, int64_t n, int64_t count,   \
-                                         const mr_params *params, void *out) {                     \
+                                         double correction, void *out) {                           \
         const T *p = x;                                                                            \
         double mean[MR_SHORT_ROWS] = {0}, squares[MR_SHORT_ROWS] = {0}, *v = out;                  \
-        mean_rows_##tag(x, apart, n, count, params, mean);                                         \
+        mean_rows_##tag(x, apart, n, count, correction, mean);                                     \
         if (n > MR_SHORT) squares_each_##tag(p, apart, n, count, mean, squares);                   \
         else                                                                                       \
             for (int64_t i = 0; i < n; i++)                                                        \
@@ -437,12 +437,12 @@ static double var_of(double squares, int64_t n, const mr_params *params) {
                     double d = (double)load(p[w * apart + i]) - mean[w];                           \
                     squares[w] += d * d;                                                           \
                 }                                                                                  \
-        for (int64_t w = 0; w < count; w++) v[w] = var_of(squares[w], n, params);                  \
+        for (int64_t w = 0; w < count; w++) v[w] = var_of(squares[w], n, correction);              \
     }                                                                                              \
     static void std_rows_##tag(const void *x, int64_t apart, int64_t n, int64_t count,             \
-                               const mr_params *params, void *out) {                               \
+                               double correction, void *out) {                                     \
         double *v = out;                                                                           \
-        var_rows_##tag(x, apart, n, count, params, out);                                           \
+        var_rows_##tag(x, apart, n, count, correction, out);                                       \
         for (int64_t w = 0; w < count; w++) v[w] = sqrt(v[w]);                                     \
     }
 VAR_ROWS(f32, float, LOAD)
@@ -460,12 +460,12 @@ static void var_join(mr_cell *left, const mr_cell *right) {
     left->i += right->i;
 }
 
-static mr_scalar var_final(const mr_cell *cell, int64_t n, const mr_params *params) {
-    return real_scalar(var_of(cell->g, n, params));
+static mr_scalar var_final(const mr_cell *cell, int64_t n, double correction) {
+    return real_scalar(var_of(cell->g, n, correction));
 }
 
-static mr_scalar std_final(const mr_cell *cell, int64_t n, const mr_params *params) {
-    return real_scalar(sqrt(var_final(cell, n, params).f));
+static mr_scalar std_final(const mr_cell *cell, int64_t n, double correction) {
+    return real_scalar(sqrt(var_final(cell, n, correction).f));
 }
 
 #define VAR_ENTRY(name, tag)                                                                       \

@@ -26,7 +26,7 @@ typedef struct {
     /* `n` (<= MR_LEAF, maybe 0) dense elements, the first at position `first` of all that are reduced. */
     void (*leaf)(const void *x, int64_t n, int64_t first, mr_cell *out);
     void (*join)(mr_cell *left, const mr_cell *right);
-    mr_scalar (*final)(const mr_cell *cell, int64_t n, const mr_params *params);
+    mr_scalar (*final)(const mr_cell *cell, int64_t n, double correction);
     /* Optional, for elements that are reduced while their neighbours in memory belong to other outputs:
      * folds `rows` (<= MR_LEAF_ROWS) rows of `width` (<= MR_COLUMNS) neighbours; row r begins at element
      * row[r] of x. Accumulators are 8 bytes each. */
@@ -37,7 +37,7 @@ typedef struct {
     /* Optional, for outputs of one leaf each: `count` (<= MR_SHORT_ROWS) outputs of `n` (1 to MR_LEAF) dense elements
      * each, from `apart` to `apart` elements. `out` gets for each what `leaf` and `final` would give, with the same
      * bits, as double or, with `rows_are_whole`, as i64. */
-    void (*rows)(const void *x, int64_t apart, int64_t n, int64_t count, const mr_params *params,
+    void (*rows)(const void *x, int64_t apart, int64_t n, int64_t count, double correction,
                  void *out);
     bool rows_are_whole;
     /* Optional: the cell's `i` is the position of a leaf, of the elements x, and becomes that of its element. Asked of

@@ -26,11 +26,10 @@ mr_status mr_generator_run(const mr_command *command, void *state, int64_t first
 
 void mr_generator_constants(const mr_command *command, mr_constants *out_constants) {
     const mr_generator *generator = command->u.op.row->body;
-    const mr_params *params = &command->u.op.params;
-    *out_constants = (mr_constants){.real = {params->scalar[0].f, params->scalar[1].f},
-                                    .integer = {params->integer[0], params->integer[1]}};
+    mr_params params = mr_params_of(command);
+    *out_constants = (mr_constants){0};
     if (generator->constants)
-        generator->constants(params, command->operands[0].tensor, out_constants);
+        generator->constants(&params, command->operands[0].tensor, out_constants);
 }
 
 static mr_dtype same(mr_dtype out) {
@@ -74,22 +73,42 @@ static void fill_value(mr_dtype dtype, mr_scalar value, int64_t n, void *block) 
 
 static void fill(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n, void *block) {
     (void)first;
-    fill_value(dtype, command->u.op.params.scalar[0], n, block);
+    fill_value(dtype, mr_params_of(command).fill.value, n, block);
 }
-const mr_generator mr_gen_fill = {.computed = same, .fill = fill, .is_uniform = true};
+
+static mr_status prepare_fill(const char *name, mr_dtype out, const mr_scalar numbers[2],
+                              mr_params *params) {
+    (void)name, (void)out;
+    params->fill.value = numbers[0];
+    return MR_OK;
+}
+const mr_generator mr_gen_fill = {
+    .computed = same, .fill = fill, .prepare = prepare_fill, .is_uniform = true};
 
 static void zero(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n, void *block) {
     (void)command, (void)first;
     memset(block, 0, (size_t)n * mr_dtype_size(dtype));
 }
-/* scalar[0] is 0 too: a call gives none. */
+/* fill.value is 0 too: a call gives none. */
 const mr_generator mr_gen_zero = {.computed = same, .fill = zero, .is_uniform = true};
 
 /* ------------------------------------------------------------------------- sequences */
 
 static void arange_constants(const mr_params *params, const mr_tensor *out, mr_constants *c) {
+    const mr_scalar numbers[] = {params->fill.arange.start, params->fill.arange.step};
     (void)out;
-    for (int i = 0; i < 2; i++) mr_dtype_store(MR_I64, &c->integer[i], params->scalar[i]);
+    for (int i = 0; i < 2; i++) {
+        c->real[i] = numbers[i].f;
+        mr_dtype_store(MR_I64, &c->integer[i], numbers[i]);
+    }
+}
+
+static mr_status prepare_arange(const char *name, mr_dtype out, const mr_scalar numbers[2],
+                                mr_params *params) {
+    (void)name, (void)out;
+    params->fill.arange.start = numbers[0];
+    params->fill.arange.step = numbers[1];
+    return MR_OK;
 }
 
 static void arange(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n,
@@ -106,7 +125,7 @@ static void arange(const mr_command *command, mr_dtype dtype, int64_t first, int
     for (int64_t i = 0; i < n; i++) out[i] = c.real[0] + (double)(first + i) * c.real[1];
 }
 const mr_generator mr_gen_arange = {
-    .computed = wide, .fill = arange, .constants = arange_constants};
+    .computed = wide, .fill = arange, .prepare = prepare_arange, .constants = arange_constants};
 
 static mr_dtype as_f64(mr_dtype out) {
     (void)out;
@@ -115,8 +134,18 @@ static mr_dtype as_f64(mr_dtype out) {
 
 /* real[2]: from one element to the next. */
 static void linspace_constants(const mr_params *params, const mr_tensor *out, mr_constants *c) {
-    double from = params->scalar[0].f, to = params->scalar[1].f;
+    double from = params->fill.linspace.first, to = params->fill.linspace.last;
+    c->real[0] = from;
+    c->real[1] = to;
     c->real[2] = out->numel > 1 ? (to - from) / (double)(out->numel - 1) : 0;
+}
+
+static mr_status prepare_linspace(const char *name, mr_dtype out, const mr_scalar numbers[2],
+                                  mr_params *params) {
+    (void)name, (void)out;
+    params->fill.linspace.first = numbers[0].f;
+    params->fill.linspace.last = numbers[1].f;
+    return MR_OK;
 }
 
 /* Counted from the nearer end, so that both ends are exact and the values symmetric. */
@@ -133,8 +162,10 @@ static void linspace(const mr_command *command, mr_dtype dtype, int64_t first, i
             k < (count + 1) / 2 ? from + step * (double)k : to - step * (double)(count - 1 - k);
     }
 }
-const mr_generator mr_gen_linspace = {
-    .computed = as_f64, .fill = linspace, .constants = linspace_constants};
+const mr_generator mr_gen_linspace = {.computed = as_f64,
+                                      .fill = linspace,
+                                      .prepare = prepare_linspace,
+                                      .constants = linspace_constants};
 
 /* integer[0]: the number of columns. */
 static void eye_constants(const mr_params *params, const mr_tensor *out, mr_constants *c) {
@@ -165,6 +196,6 @@ mr_status mr_bytes_run(const mr_command *command, void *state, int64_t first, in
     (void)state;
     if (first >= end) return MR_OK;
     memset((char *)mr_tensor_data(command->operands[0].tensor) + first,
-           (int)command->u.op.params.integer[0], (size_t)(end - first));
+           mr_params_of(command).memset.byte, (size_t)(end - first));
     return MR_OK;
 }

@@ -48,7 +48,7 @@ void mr_indexing_of(const mr_command *command, mr_indexing *out) {
     const mr_operand *operand = command->operands;
     bool picks = body->action == MR_INDEX_PICK;
     bool has_plain = picks || command->operand_count > 2;
-    out->along = (int)command->u.op.params.integer[0];
+    out->along = mr_params_of(command).index.dim;
     out->tensor[MR_SIDE_CHOSEN] = operand[picks ? 1 : 0].tensor;
     out->tensor[MR_SIDE_INDEX] = operand[picks ? 2 : 1].tensor;
     out->tensor[MR_SIDE_PLAIN] = has_plain ? operand[picks ? 0 : 2].tensor : NULL;
@@ -384,7 +384,8 @@ mr_status mr_place_run(const mr_command *command, void *state, int64_t first, in
     mr_dtype dtype = (mr_dtype)g.tensor[MR_SIDE_CHOSEN]->dtype;
     uint64_t number = 0;
     patch p = {.plain = &number, .step = g.step, .size = g.size};
-    if (!g.tensor[MR_SIDE_PLAIN]) mr_dtype_store(dtype, &number, command->u.op.params.scalar[0]);
+    if (!g.tensor[MR_SIDE_PLAIN])
+        mr_dtype_store(dtype, &number, mr_params_of(command).index.number);
     take_along(&g, &p.length, p.along);
     int last = g.ndim - 1;
     for (int side = 0; side < MR_SIDES; side++) p.across[side] = g.stride[side][last];

@@ -142,7 +142,7 @@ static mr_status run_on_host(const mr_launch *launch) {
     mr_operand operands[MR_LAUNCH_OPERANDS];
     command.operands = operands;
     command.u.op.row = launch->op;
-    command.u.op.params = launch->params;
+    mr_params_set(&command, &launch->params);
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < launch->operand_count; i++) {
         mr_tensor *t = launch->operands[i];
@@ -166,6 +166,6 @@ mr_status mr_launch_go(const mr_launch *launch) {
     for (uint32_t i = 0; i < launch->operand_count; i++)
         mr_command_set_operand(command, i, launch->operands[i], launch->access[i]);
     command->u.op.row = launch->op;
-    command->u.op.params = launch->params;
+    mr_params_set(command, &launch->params);
     return mr_command_submit(command);
 }

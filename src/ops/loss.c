@@ -31,15 +31,15 @@ typedef struct {
 } loss;
 
 static loss loss_of(const mr_command *command) {
-    const mr_params *params = &command->u.op.params;
+    mr_loss_params params = mr_params_of(command).loss;
     bool backward = command->u.op.row->id == MR_OP_nll_loss_backward;
     const mr_operand *o = command->operands;
     loss l = {.command = command,
               .target = o[2].tensor,
-              .weight = params->integer[1] & MR_LOSS_WEIGHTED ? o[3].tensor : NULL,
-              .reduction = (int)(params->integer[1] & MR_LOSS_REDUCTION),
+              .weight = params.weighted ? o[3].tensor : NULL,
+              .reduction = params.reduction,
               .backward = backward,
-              .ignored = params->integer[0]};
+              .ignored = params.ignored};
     mr_tensor rest, flat = {.ndim = 0};
     const mr_tensor *losses = o[backward ? 1 : 0].tensor;
     mr_loss_classes(o[backward ? 0 : 1].tensor, &rest, &l.classes, &l.step);
@@ -51,7 +51,7 @@ static loss loss_of(const mr_command *command) {
 
 int64_t mr_loss_items(const mr_command *command) {
     bool backward = command->u.op.row->id == MR_OP_nll_loss_backward;
-    bool one = (command->u.op.params.integer[1] & MR_LOSS_REDUCTION) != MR_LOSS_NONE;
+    bool one = mr_params_of(command).loss.reduction != MR_LOSS_NONE;
     return one && !backward ? 1 : command->operands[2].tensor->numel;
 }
 

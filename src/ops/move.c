@@ -9,21 +9,21 @@ const mr_move_body mr_move_flip = {MR_MOVE_FLIP}, mr_move_roll = {MR_MOVE_ROLL},
 
 void mr_moving_of(const mr_command *command, mr_moving *out) {
     const mr_move_body *body = command->u.op.row->body;
-    const mr_params *params = &command->u.op.params;
+    mr_move_params move = mr_params_of(command).move;
     const mr_tensor *in = command->operands[1].tensor;
     *out = (mr_moving){.out = command->operands[0].tensor, .in = in, .rolled = -1};
     for (int d = 0; d < in->ndim; d++) {
-        bool flips = body->kind == MR_MOVE_FLIP && (params->integer[0] >> d & 1);
+        bool flips = body->kind == MR_MOVE_FLIP && (move.flipped >> d & 1);
         out->stride[d] = flips ? -in->stride[d] : in->stride[d];
         if (flips) out->offset += (in->shape[d] - 1) * in->stride[d];
     }
     if (body->kind == MR_MOVE_ROLL) {
-        int64_t size = in->shape[params->integer[0]], shift = params->integer[1] % size;
-        out->rolled = (int)params->integer[0];
+        int64_t size = in->shape[move.dim], shift = move.shift % size;
+        out->rolled = move.dim;
         out->shift = shift < 0 ? shift + size : shift;
     } else if (body->kind != MR_MOVE_FLIP) {
         out->band = body->kind == MR_MOVE_LOWER ? -1 : 1;
-        int64_t k = params->integer[0], most = (int64_t)1 << 62; /* so that no sum overflows */
+        int64_t k = move.diagonal, most = (int64_t)1 << 62; /* so that no sum overflows */
         out->diagonal = k > most ? most : k < -most ? -most : k;
     }
 }

@@ -5,6 +5,7 @@
 #define MR_OPS_NETWORK_H
 
 #include "ops/op.h"
+#include "ops/params.h"
 #include "ops/pool_window.h"
 
 /* ---- convolutions */
@@ -41,7 +42,7 @@ int64_t mr_conv_weight_chunks(int64_t positions, int64_t results);
 /* Elements that a dim of the result has. */
 int64_t mr_window_positions(const mr_window *w, int dim, int64_t size);
 
-/* ---- pools: params.window; avg_pool2d: params.integer[0] whether the padding counts, [1] the divisor, or 0
+/* ---- pools
  *
  *   max_pool2d           operands: out, x [, positions: i64, in a plane, from 1]
  *   max_pool2d_backward  out, gradient, positions
@@ -54,9 +55,7 @@ void mr_pool_lines(const mr_command *command, mr_pool_line out_lines[2]);
 /* ---- losses: nll_loss (out, x, target [, weight], total), nll_loss_backward (out, gradient, target
  * [, weight], total)
  *
- * Targets count from 1. params.integer[0]: the target that does not count; [1]: MR_LOSS_*. `total` is the sum of the
- * weights of what counts; without a reduction there is none. */
-enum { MR_LOSS_NONE, MR_LOSS_MEAN, MR_LOSS_SUM, MR_LOSS_REDUCTION = 3, MR_LOSS_WEIGHTED = 4 };
+ * Targets count from 1. `total` is the sum of the weights of what counts; without a reduction there is none. */
 
 /* x, or the result of nll_loss_backward, as one of the target's shape: without its dim of classes, whose stride is
  * *out_step. `classes`: how many there are. */

@@ -12,28 +12,28 @@
 #define MR_MAX_INPUTS 3 /* tensors or numbers that an operation reads, besides its output */
 
 typedef enum {
-    MR_FAMILY_UNARY,    /* out = f(a), broadcast, any strides */
-    MR_FAMILY_BINARY,   /* out = f(a, b) */
-    MR_FAMILY_COMPARE,  /* out(bool) = a ? b */
-    MR_FAMILY_TERNARY,  /* out = f(a, b, c) */
-    MR_FAMILY_FILL,     /* out = f(position, scalars) */
-    MR_FAMILY_RANDOM,   /* out = f(position, seed, scalars) */
-    MR_FAMILY_REDUCE,   /* operand 1 permuted so that the last params.integer[0] dims are reduced */
-    MR_FAMILY_SOFTMAX,  /* out = f(a, max and sum along the dim params.integer[0]) */
-    MR_FAMILY_MATMUL,   /* out[b..., m, n] = a[b..., m, k] b[b..., k, n] */
-    MR_FAMILY_COPY,     /* out = a, broadcast, converting dtype, any strides */
-    MR_FAMILY_BYTES,    /* memset */
-    MR_FAMILY_ABSTRACT, /* mr.op, mr.spin */
-    MR_FAMILY_CONV,     /* network.h; params.window */
-    MR_FAMILY_POOL,     /* likewise */
-    MR_FAMILY_LOSS,     /* network.h */
-    MR_FAMILY_OPTIMISE, /* steps of optimisers: optimise.h */
-    MR_FAMILY_INDEX,    /* elements that an index chooses (index.h) */
-    MR_FAMILY_SCAN,     /* out = the elements up to here along a dim, combined */
-    MR_FAMILY_SORT,     /* out = the elements and their positions in order along a dim (sort.h) */
-    MR_FAMILY_MOVE,     /* out = the input's elements at other places (move.h) */
-    MR_FAMILY_COMPACT,  /* out = what a condition chooses */
-    MR_FAMILY_KERNEL,   /* a kernel of the user's (kernel.h) */
+    MR_FAMILY_UNARY,      /* out = f(a), broadcast, any strides */
+    MR_FAMILY_BINARY,     /* out = f(a, b) */
+    MR_FAMILY_COMPARE,    /* out(bool) = a ? b */
+    MR_FAMILY_TERNARY,    /* out = f(a, b, c) */
+    MR_FAMILY_FILL,       /* out = f(position, scalars) */
+    MR_FAMILY_RANDOM,     /* out = f(position, seed, scalars) */
+    MR_FAMILY_REDUCE,     /* operand 1 permuted so that its last dims are reduced */
+    MR_FAMILY_SOFTMAX,    /* out = f(a, max and sum along a dim) */
+    MR_FAMILY_MATMUL,     /* out[b..., m, n] = a[b..., m, k] b[b..., k, n] */
+    MR_FAMILY_COPY,       /* out = a, broadcast, converting dtype, any strides */
+    MR_FAMILY_BYTES,      /* memset */
+    MR_FAMILY_ABSTRACT,   /* mr.op, mr.spin */
+    MR_FAMILY_CONV,       /* network.h */
+    MR_FAMILY_POOL,       /* likewise */
+    MR_FAMILY_LOSS,       /* network.h */
+    MR_FAMILY_OPTIMISE,   /* steps of optimisers: optimise.h */
+    MR_FAMILY_INDEX,      /* elements that an index chooses (index.h) */
+    MR_FAMILY_SCAN,       /* out = the elements up to here along a dim, combined */
+    MR_FAMILY_SORT,       /* out = the elements and their positions in order along a dim (sort.h) */
+    MR_FAMILY_MOVE,       /* out = the input's elements at other places (move.h) */
+    MR_FAMILY_COMPACT,    /* out = what a condition chooses */
+    MR_FAMILY_KERNEL,     /* a kernel of the user's (kernel.h) */
     MR_FAMILY_COLLECTIVE, /* several devices at once: collective.h */
     MR_FAMILY_COUNT
 } mr_family_id;
@@ -113,31 +113,6 @@ struct mr_op {
     const void *body; /* the family's own: loops by dtype */
 };
 
-/* Where the inputs of a UNARY, BINARY, COMPARE, TERNARY or COPY command are. Operand 0 is the output;
- * an input is the next operand, the next of params.scalar, or (in place) operand 0 itself, which then
- * has MR_READ too. params.integer[0] holds two bits an input, the first in the lowest;
- * params.integer[1] is the mr_dtype in which it is computed. Shapes broadcast to the output's. */
-enum { MR_INPUT_OPERAND, MR_INPUT_NUMBER, MR_INPUT_OUTPUT };
-
-/* What params mean elsewhere:
- *   FILL     fill: scalar[0] the value; arange: scalar[0] start, scalar[1] step; linspace: scalar[0]
- *            first, scalar[1] last value
- *   RANDOM   uniform: scalar[0] low, scalar[1] high (exclusive), which mr_call_run makes numbers of the
- *            output's type; normal: mean, standard deviation; bernoulli: scalar[0] the probability,
- *            from which mr_call_run makes integer[0], how many of 2^32 words give a 1; randint:
- *            integer[0] low, integer[1] high (exclusive); seed and offset are set by mr_call_run
- *   REDUCE   integer[0]: how many of operand 1's last dims are reduced; scalar[0].f: var, std: the
- *            correction (1: sample variance)
- *   SOFTMAX  integer[0]: the dim, from 0, of operand 0 and of operand 1, which is missing in place
- *   INDEX    integer[0]: the dim, from 0; scalar[0]: what scatter_ writes where it is a number
- *   SCAN     integer[0]: the dim, from 0, of operand 0 and of operand 1, which is missing in place
- *   SORT     integer[0]: the dim, from 0; integer[1]: whether the greatest come first
- *   MOVE     flip: integer[0]: a bit for each dim; roll: integer[0] the dim, from 0, integer[1] the shift; tril, triu:
- *            integer[0]: the diagonal
- *   BYTES    integer[0]: the byte
- *   ABSTRACT duration_ns, blocks, mix
- *   KERNEL   nothing: see kernel.h */
-
 enum { MR_TAKES_BOOL = 1, MR_TAKES_INTEGER = 2, MR_TAKES_FLOAT = 4, MR_TAKES_ALL = 7 };
 enum {
     MR_RESULT_SAME,  /* the promoted dtype of the inputs */
@@ -151,7 +126,7 @@ enum { MR_FORM_METHOD = 1, MR_FORM_INPLACE = 2, MR_FORM_FUNCTION = 4 /* mr.NAME 
 enum {
     MR_RULE_NEEDS_ELEMENT = 1, /* REDUCE: of nothing it is an error (max) */
     MR_RULE_ONE_DIM = 2,       /* REDUCE: over one dim or everything (argmax) */
-    MR_RULE_CORRECTION = 4,    /* REDUCE: takes params.scalar[0] (var) */
+    MR_RULE_CORRECTION = 4,    /* REDUCE: takes a correction (var) */
     MR_RULE_MASK = 8,          /* TERNARY: scripts write the third input first (masked_fill) */
     MR_RULE_RANKS = 16,        /* MATMUL: inputs have exactly rules / 16 % 4 and rules / 64 dims */
 };

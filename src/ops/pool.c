@@ -7,7 +7,7 @@
 #include <math.h>
 
 void mr_pool_lines(const mr_command *command, mr_pool_line out_lines[2]) {
-    const mr_window *w = &command->u.op.params.window;
+    mr_window w = mr_params_of(command).pool.window;
     mr_op_id row = command->u.op.row->id;
     bool backward = row == MR_OP_max_pool2d_backward || row == MR_OP_avg_pool2d_backward ||
                     row == MR_OP_adaptive_avg_pool2d_backward;
@@ -16,10 +16,10 @@ void mr_pool_lines(const mr_command *command, mr_pool_line out_lines[2]) {
     for (int d = 0; d < 2; d++)
         out_lines[d] = (mr_pool_line){.in = (int32_t)in->shape[in->ndim - 2 + d],
                                       .out = (int32_t)out->shape[out->ndim - 2 + d],
-                                      .size = w->size[d],
-                                      .stride = w->stride[d],
-                                      .padding = w->padding[d],
-                                      .dilation = w->dilation[d],
+                                      .size = w.size[d],
+                                      .stride = w.stride[d],
+                                      .padding = w.padding[d],
+                                      .dilation = w.dilation[d],
                                       .adaptive = row == MR_OP_adaptive_avg_pool2d ||
                                                   row == MR_OP_adaptive_avg_pool2d_backward};
 }
@@ -105,7 +105,7 @@ static int64_t row_offset(const mr_tensor *t, int64_t plane, int64_t row) {
         }                                                                                          \
     }                                                                                              \
     static void avg_row_##tag(const pool *p, int64_t plane, int32_t y, T *result) {                \
-        const mr_params *params = &p->command->u.op.params;                                        \
+        mr_pool_params params = mr_params_of(p->command).pool;                                     \
         const mr_tensor *t = p->other;                                                             \
         const T *x = (const T *)mr_tensor_data(t) + row_offset(t, plane, 0);                       \
         int32_t top = mr_pool_begin(&p->rows, y), bottom = mr_pool_end(&p->rows, y);               \
@@ -120,7 +120,7 @@ static int64_t row_offset(const mr_tensor *t, int64_t plane, int64_t row) {
                 for (int32_t u = left; u < right; u++)                                             \
                     sum += (double)x[v * t->stride[2] + u * t->stride[3]];                         \
             result[o] = (T)(sum / mr_pool_divisor(&p->rows, y, &p->columns, o,                     \
-                                                  params->integer[0] != 0, params->integer[1]));   \
+                                                  params.include_padding, params.divisor));        \
         }                                                                                          \
     }                                                                                              \
     static void max_gradient_row_##tag(const pool *p, int64_t plane, int32_t y, T *result) {       \
@@ -140,7 +140,7 @@ static int64_t row_offset(const mr_tensor *t, int64_t plane, int64_t row) {
         }                                                                                          \
     }                                                                                              \
     static void avg_gradient_row_##tag(const pool *p, int64_t plane, int32_t y, T *result) {       \
-        const mr_params *params = &p->command->u.op.params;                                        \
+        mr_pool_params params = mr_params_of(p->command).pool;                                     \
         const mr_tensor *g = p->other;                                                             \
         const T *gradient = (const T *)mr_tensor_data(g) + row_offset(g, plane, 0);                \
         int32_t first = mr_pool_first(&p->rows, y), last = mr_pool_last(&p->rows, y);              \
@@ -150,8 +150,8 @@ static int64_t row_offset(const mr_tensor *t, int64_t plane, int64_t row) {
             for (int32_t v = first; v <= last; v++)                                                \
                 for (int32_t u = left; u <= right; u++)                                            \
                     sum += (double)gradient[v * g->stride[2] + u * g->stride[3]] /                 \
-                           mr_pool_divisor(&p->rows, v, &p->columns, u, params->integer[0] != 0,   \
-                                           params->integer[1]);                                    \
+                           mr_pool_divisor(&p->rows, v, &p->columns, u, params.include_padding,    \
+                                           params.divisor);                                        \
             result[x] = (T)sum;                                                                    \
         }                                                                                          \
     }                                                                                              \

@@ -26,7 +26,8 @@ typedef struct {
 } key;
 
 static key key_of(const mr_command *command) {
-    return (key){command->u.op.params.seed, command->u.op.params.offset};
+    mr_random_params random = mr_params_of(command).random;
+    return (key){random.seed, random.offset};
 }
 
 static mr_dtype as_is(mr_dtype out) {
@@ -78,7 +79,7 @@ MR_CLONES static void philox_run(key k, int64_t counter, block_run *out) {
 
 /* Calls `make(run, context, values)` for runs of blocks, which give `per` values each, and copies those of
  * positions [first, first + n) to `out`. Whole runs are made, whatever part of them is wanted. */
-typedef void (*run_maker)(const block_run *run, const mr_params *params, void *values);
+typedef void (*run_maker)(const block_run *run, const mr_random_params *params, void *values);
 
 static void for_runs(const mr_command *command, int per, size_t size, run_maker make, int64_t first,
                      int64_t n, void *out) {
@@ -88,12 +89,13 @@ static void for_runs(const mr_command *command, int per, size_t size, run_maker 
     } values;
     block_run run;
     int64_t per_run = (int64_t)per * BLOCKS;
+    mr_random_params random = mr_params_of(command).random;
     char *to = out;
     for (int64_t i = first; i < first + n;) {
         int64_t at = i % per_run, count = per_run - at;
         if (count > first + n - i) count = first + n - i;
         philox_run(key_of(command), i / per_run * BLOCKS, &run);
-        make(&run, &command->u.op.params, values.bytes);
+        make(&run, &random, values.bytes);
         memcpy(to, values.bytes + (size_t)at * size, (size_t)count * size);
         to += (size_t)count * size;
         i += count;
@@ -104,8 +106,9 @@ static void for_runs(const mr_command *command, int per, size_t size, run_maker 
 
 /* Rounding may carry a number up to `high`, which is not among those that are asked for: it becomes `low`. Both are
  * the ends of the same number of roundings, so all numbers between stay equally probable. */
-MR_CLONES static void uniform_f32(const block_run *run, const mr_params *params, void *values) {
-    float *v = values, low = (float)params->scalar[0].f, high = (float)params->scalar[1].f,
+MR_CLONES static void uniform_f32(const block_run *run, const mr_random_params *params,
+                                  void *values) {
+    float *v = values, low = (float)params->uniform.low, high = (float)params->uniform.high,
           width = high - low;
     for (int j = 0; j < BLOCKS; j++) {
         for (int w = 0; w < 4; w++) {
@@ -115,8 +118,9 @@ MR_CLONES static void uniform_f32(const block_run *run, const mr_params *params,
     }
 }
 
-MR_CLONES static void uniform_f64(const block_run *run, const mr_params *params, void *values) {
-    double *v = values, low = params->scalar[0].f, high = params->scalar[1].f, width = high - low;
+MR_CLONES static void uniform_f64(const block_run *run, const mr_random_params *params,
+                                  void *values) {
+    double *v = values, low = params->uniform.low, high = params->uniform.high, width = high - low;
     for (int j = 0; j < BLOCKS; j++) {
         for (int w = 0; w < 2; w++) {
             double x = unit_f64(run->word[2 * w][j], run->word[2 * w + 1][j]) * width + low;
@@ -128,10 +132,10 @@ MR_CLONES static void uniform_f64(const block_run *run, const mr_params *params,
 /* Halves are rounded from f32, and the bound is looked at after that. So much is rounded up to it that it cannot become
  * `low`, which would be too frequent: it becomes the number below the bound. */
 #define UNIFORM_HALF(tag)                                                                          \
-    MR_CLONES static void uniform_##tag(const block_run *run, const mr_params *params,             \
+    MR_CLONES static void uniform_##tag(const block_run *run, const mr_random_params *params,      \
                                         void *values) {                                            \
         uint16_t *v = values;                                                                      \
-        float low = (float)params->scalar[0].f, high = (float)params->scalar[1].f,                 \
+        float low = (float)params->uniform.low, high = (float)params->uniform.high,                \
               width = high - low;                                                                  \
         uint16_t most = mr_half_below(mr_##tag##_from_f32(high));                                  \
         for (int j = 0; j < BLOCKS; j++) {                                                         \
@@ -170,8 +174,9 @@ static bool holds(mr_dtype dtype, double x) {
 }
 
 /* Both bounds become numbers of the type, such that the same numbers of the type lie between them. */
-static mr_status prepare_uniform(const char *name, mr_dtype out, mr_params *params) {
-    double low = params->scalar[0].f, high = params->scalar[1].f;
+static mr_status prepare_uniform(const char *name, mr_dtype out, const mr_scalar numbers[2],
+                                 mr_params *params) {
+    double low = numbers[0].f, high = numbers[1].f;
     if (!(low < high))
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "%s: the range from %.17g up to, but not including, %.17g has no numbers",
@@ -187,15 +192,23 @@ static mr_status prepare_uniform(const char *name, mr_dtype out, mr_params *para
                        "%s: there is no %s number from %.17g up to, but not including, %.17g; "
                        "convert with x:to(\"f64\")",
                        name, mr_dtype_text(out), low, high);
-    params->scalar[0].f = first;
-    params->scalar[1].f = end;
+    params->random.uniform.low = first;
+    params->random.uniform.high = end;
     return MR_OK;
 }
-const mr_generator mr_gen_uniform = {
-    .computed = as_is, .fill = uniform, .prepare = prepare_uniform};
 
-MR_CLONES static void normal_f32(const block_run *run, const mr_params *params, void *values) {
-    float *v = values, mean = (float)params->scalar[0].f, deviation = (float)params->scalar[1].f;
+static void uniform_constants(const mr_params *params, const mr_tensor *out, mr_constants *c) {
+    (void)out;
+    c->real[0] = params->random.uniform.low;
+    c->real[1] = params->random.uniform.high;
+}
+const mr_generator mr_gen_uniform = {
+    .computed = as_is, .fill = uniform, .prepare = prepare_uniform, .constants = uniform_constants};
+
+MR_CLONES static void normal_f32(const block_run *run, const mr_random_params *params,
+                                 void *values) {
+    float *v = values, mean = (float)params->normal.mean,
+          deviation = (float)params->normal.deviation;
     float even[BLOCKS], odd[BLOCKS];
     for (int w = 0; w < 4; w += 2) {
         for (int j = 0; j < BLOCKS; j++) {
@@ -213,8 +226,9 @@ MR_CLONES static void normal_f32(const block_run *run, const mr_params *params, 
 
 /* Box-Muller as it is written in books: of two uniform numbers the first is taken from (0, 1], as its logarithm is
  * needed. */
-MR_CLONES static void normal_f64(const block_run *run, const mr_params *params, void *values) {
-    double *v = values, mean = params->scalar[0].f, deviation = params->scalar[1].f;
+MR_CLONES static void normal_f64(const block_run *run, const mr_random_params *params,
+                                 void *values) {
+    double *v = values, mean = params->normal.mean, deviation = params->normal.deviation;
     double u[BLOCKS], angle[BLOCKS];
     for (int j = 0; j < BLOCKS; j++) {
         u[j] = 1.0 - unit_f64(run->word[0][j], run->word[1][j]);
@@ -238,8 +252,9 @@ static void normal(const mr_command *command, mr_dtype dtype, int64_t first, int
     else for_runs(command, 2, sizeof(double), normal_f64, first, n, block);
 }
 
-static mr_status prepare_normal(const char *name, mr_dtype out, mr_params *params) {
-    double mean = params->scalar[0].f, deviation = params->scalar[1].f;
+static mr_status prepare_normal(const char *name, mr_dtype out, const mr_scalar numbers[2],
+                                mr_params *params) {
+    double mean = numbers[0].f, deviation = numbers[1].f;
     if (!holds(out, mean))
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: the mean is %g, expected a finite %s number",
                        name, mean, mr_dtype_text(out));
@@ -248,14 +263,24 @@ static mr_status prepare_normal(const char *name, mr_dtype out, mr_params *param
             MR_CODE_INVALID_ARGUMENT,
             "%s: the standard deviation is %g, expected 0 or more, and a finite %s number", name,
             deviation, mr_dtype_text(out));
+    params->random.normal.mean = mean;
+    params->random.normal.deviation = deviation;
     return MR_OK;
 }
-const mr_generator mr_gen_normal = {
-    .computed = as_computed, .fill = normal, .prepare = prepare_normal};
 
-static void bernoulli_run(const block_run *run, const mr_params *params, void *values) {
+static void normal_constants(const mr_params *params, const mr_tensor *out, mr_constants *c) {
+    (void)out;
+    c->real[0] = params->random.normal.mean;
+    c->real[1] = params->random.normal.deviation;
+}
+const mr_generator mr_gen_normal = {.computed = as_computed,
+                                    .fill = normal,
+                                    .prepare = prepare_normal,
+                                    .constants = normal_constants};
+
+static void bernoulli_run(const block_run *run, const mr_random_params *params, void *values) {
     uint8_t *v = values;
-    uint64_t bound = (uint64_t)params->integer[0];
+    uint64_t bound = (uint64_t)params->bernoulli.ones;
     for (int j = 0; j < BLOCKS; j++)
         for (int w = 0; w < 4; w++) v[4 * j + w] = run->word[w][j] < bound;
 }
@@ -266,28 +291,37 @@ static void bernoulli(const mr_command *command, mr_dtype dtype, int64_t first, 
     for_runs(command, 4, 1, bernoulli_run, first, n, block);
 }
 
-/* integer[0]: how many of the 2^32 words give a 1; the nearest to the probability that there is. */
-static mr_status prepare_bernoulli(const char *name, mr_dtype out, mr_params *params) {
+/* As many of the 2^32 words give a 1 as is nearest to the probability. */
+static mr_status prepare_bernoulli(const char *name, mr_dtype out, const mr_scalar numbers[2],
+                                   mr_params *params) {
     (void)out;
-    double p = params->scalar[0].f;
+    double p = numbers[0].f;
     if (!(p >= 0 && p <= 1))
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: the probability is %g, expected 0 to 1", name,
                        p);
-    params->integer[0] = (int64_t)(p * 0x1p32 + 0.5);
+    params->random.bernoulli.probability = p;
+    params->random.bernoulli.ones = (int64_t)(p * 0x1p32 + 0.5);
     return MR_OK;
 }
-const mr_generator mr_gen_bernoulli = {
-    .computed = as_bool, .fill = bernoulli, .prepare = prepare_bernoulli};
+
+static void bernoulli_constants(const mr_params *params, const mr_tensor *out, mr_constants *c) {
+    (void)out;
+    c->integer[0] = params->random.bernoulli.ones;
+}
+const mr_generator mr_gen_bernoulli = {.computed = as_bool,
+                                       .fill = bernoulli,
+                                       .prepare = prepare_bernoulli,
+                                       .constants = bernoulli_constants};
 
 /* The high half of a 64 by 64 bit product maps 64 random bits to [0, range): the probabilities of two numbers differ by
  * a factor of less than 1 + range / 2^64. For ranges above 2^32 they are made of 128 bits: 1 + range / 2^128. */
-static bool is_wide(const mr_params *params) {
-    return (uint64_t)params->integer[1] - (uint64_t)params->integer[0] > UINT32_MAX;
+static bool is_wide(const mr_random_params *params) {
+    return (uint64_t)params->randint.high - (uint64_t)params->randint.low > UINT32_MAX;
 }
 
-static void randint_wide_run(const block_run *run, const mr_params *params, void *values) {
+static void randint_wide_run(const block_run *run, const mr_random_params *params, void *values) {
     int64_t *v = values;
-    uint64_t low = (uint64_t)params->integer[0], range = (uint64_t)params->integer[1] - low;
+    uint64_t low = (uint64_t)params->randint.low, range = (uint64_t)params->randint.high - low;
     for (int j = 0; j < BLOCKS; j++) {
         uint64_t fine = (uint64_t)run->word[1][j] << 32 | run->word[0][j];
         uint64_t coarse = (uint64_t)run->word[3][j] << 32 | run->word[2][j];
@@ -296,9 +330,9 @@ static void randint_wide_run(const block_run *run, const mr_params *params, void
     }
 }
 
-static void randint_run(const block_run *run, const mr_params *params, void *values) {
+static void randint_run(const block_run *run, const mr_random_params *params, void *values) {
     int64_t *v = values;
-    uint64_t low = (uint64_t)params->integer[0], range = (uint64_t)params->integer[1] - low;
+    uint64_t low = (uint64_t)params->randint.low, range = (uint64_t)params->randint.high - low;
     for (int j = 0; j < BLOCKS; j++) {
         for (int w = 0; w < 2; w++) {
             uint64_t bits = (uint64_t)run->word[2 * w + 1][j] << 32 | run->word[2 * w][j];
@@ -310,14 +344,18 @@ static void randint_run(const block_run *run, const mr_params *params, void *val
 static void randint(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n,
                     void *block) {
     (void)dtype;
-    bool wide = is_wide(&command->u.op.params);
+    mr_random_params random = mr_params_of(command).random;
+    bool wide = is_wide(&random);
     for_runs(command, wide ? 1 : 2, sizeof(int64_t), wide ? randint_wide_run : randint_run, first,
              n, block);
 }
 
 /* A u8 would keep 44 of 300. bool takes 0 and 1, floats what is finite in them. */
-static mr_status prepare_randint(const char *name, mr_dtype out, mr_params *params) {
-    int64_t low = params->integer[0], last = params->integer[1] - 1;
+static mr_status prepare_randint(const char *name, mr_dtype out, const mr_scalar numbers[2],
+                                 mr_params *params) {
+    int64_t low = numbers[0].i, last = numbers[1].i - 1;
+    params->random.randint.low = low;
+    params->random.randint.high = numbers[1].i;
     bool finite =
         mr_dtype_category(out) < 2 || (holds(out, (double)low) && holds(out, (double)last));
     if (finite && mr_dtype_holds(out, low) && mr_dtype_holds(out, last)) return MR_OK;
@@ -325,8 +363,16 @@ static mr_status prepare_randint(const char *name, mr_dtype out, mr_params *para
                    "%s: %s cannot hold the integers from %" PRId64 " to %" PRId64, name,
                    mr_dtype_text(out), low, last);
 }
-const mr_generator mr_gen_randint = {
-    .computed = as_i64, .fill = randint, .prepare = prepare_randint};
+
+static void randint_constants(const mr_params *params, const mr_tensor *out, mr_constants *c) {
+    (void)out;
+    c->integer[0] = params->random.randint.low;
+    c->integer[1] = params->random.randint.high;
+}
+const mr_generator mr_gen_randint = {.computed = as_i64,
+                                     .fill = randint,
+                                     .prepare = prepare_randint,
+                                     .constants = randint_constants};
 
 /* ------------------------------------------------------------------------- randperm */
 

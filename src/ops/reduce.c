@@ -36,7 +36,7 @@ typedef struct {
 static void count(const mr_command *command, plan *p) {
     p->out = command->operands[0].tensor;
     p->in = command->operands[1].tensor;
-    int reduced = (int)command->u.op.params.integer[0], kept = p->in->ndim - reduced;
+    int reduced = mr_params_of(command).reduce.dims, kept = p->in->ndim - reduced;
     p->outputs = p->length = 1;
     for (int d = 0; d < p->in->ndim; d++) *(d < kept ? &p->outputs : &p->length) *= p->in->shape[d];
     p->chunks = 1;
@@ -62,7 +62,7 @@ static void make_plan(const mr_command *command, plan *p) {
     p->fold = &reduction->fold[p->folded];
     p->size = mr_dtype_size(p->in->dtype);
     p->data = mr_tensor_data(p->in);
-    int reduced = (int)command->u.op.params.integer[0], kept = p->in->ndim - reduced;
+    int reduced = mr_params_of(command).reduce.dims, kept = p->in->ndim - reduced;
     walk_part(&p->kept, p->in, 0, kept);
     walk_part(&p->reduced, p->in, kept, reduced);
     p->dense = p->reduced.ndim == 1 && p->reduced.stride[0][0] == 1;
@@ -168,7 +168,7 @@ static void store(const plan *p, const mr_command *command, int64_t output, cons
             output /= out->shape[d];
         }
     }
-    mr_scalar value = p->fold->final(cell, p->length, &command->u.op.params);
+    mr_scalar value = p->fold->final(cell, p->length, mr_params_of(command).reduce.correction);
     mr_dtype_store(out->dtype,
                    (char *)mr_tensor_data(out) + at * (int64_t)mr_dtype_size(out->dtype), value);
 }
@@ -267,13 +267,14 @@ static void reduce_rows(const plan *p, const mr_command *command, int64_t output
     mr_output out;
     mr_dtype made = p->fold->rows_are_whole ? MR_I64 : MR_F64;
     mr_output_init(&out, p->out, made);
+    double correction = mr_params_of(command).reduce.correction;
     int64_t most = p->widens ? MR_LEAF / p->length : MR_SHORT_ROWS;
     if (most > MR_SHORT_ROWS) most = MR_SHORT_ROWS;
     for (int64_t done = 0; done < width;) {
         int64_t count = width - done < most ? width - done : most;
         const void *x =
             folded(p, from + done * apart * (int64_t)p->size, count * p->length, &widened);
-        p->fold->rows(x, apart, p->length, count, &command->u.op.params, &results);
+        p->fold->rows(x, apart, p->length, count, correction, &results);
         memcpy(mr_output_begin(&out, output + done), &results, (size_t)count * sizeof(double));
         mr_output_end(&out, output + done, count);
         done += count;

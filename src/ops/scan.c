@@ -91,7 +91,7 @@ const mr_scan mr_scan_cumsum = {sum_dense_f32, sum_dense_f64, sum_f64, sum_i64, 
 
 int64_t mr_scan_items(const mr_command *command) {
     const mr_tensor *out = command->operands[0].tensor;
-    return out->numel > 0 ? mr_lines_of(out, (int)command->u.op.params.integer[0]).count : 0;
+    return out->numel > 0 ? mr_lines_of(out, mr_params_of(command).along.dim).count : 0;
 }
 
 /* One side of the lines at hand: rows of `width` elements. */
@@ -189,7 +189,7 @@ static void scan_lines(const mr_scan *scan, const side *in, const side *out, int
 mr_status mr_scan_run(const mr_command *command, void *state, int64_t first, int64_t end) {
     (void)state;
     if (first >= end) return MR_OK;
-    int dim = (int)command->u.op.params.integer[0];
+    int dim = mr_params_of(command).along.dim;
     const mr_tensor *out = command->operands[0].tensor,
                     *in = command->operands[command->operand_count - 1].tensor;
     mr_lines lines = mr_lines_of(out, dim);

@@ -120,7 +120,7 @@ typedef struct {
 static void count(const mr_command *command, plan *p) {
     p->out = command->operands[0].tensor;
     p->in = command->operands[command->operand_count - 1].tensor;
-    int dim = (int)command->u.op.params.integer[0];
+    int dim = mr_params_of(command).along.dim;
     p->length = p->in->ndim > 0 ? p->in->shape[dim] : 1;
     p->rows = p->length > 0 ? p->in->numel / p->length : 0;
     p->chunks = 1;
@@ -148,7 +148,7 @@ static void make_plan(const mr_command *command, plan *p) {
     p->dtype = p->in->dtype == MR_F64 ? MR_F64 : MR_F32;
     p->size = mr_dtype_size(p->dtype);
     p->loops = &row->loops[p->dtype];
-    int dim = (int)command->u.op.params.integer[0];
+    int dim = mr_params_of(command).along.dim;
     mr_tensor out, in;
     p->out_stride = take_dim(p->out, dim, &out);
     p->in_stride = take_dim(p->in, dim, &in);
@@ -321,10 +321,10 @@ static void run_short_rows(const plan *p, tile *t) {
     int64_t n = p->length, in_apart = loaded_apart(p, p->in_direct, 1),
             out_apart = loaded_apart(p, p->out_direct, 0);
     load(p, t, 0, n);
-    mr_reduction_max.fold[p->dtype].rows(t->x[0], in_apart, n, t->width, NULL, t->max);
+    mr_reduction_max.fold[p->dtype].rows(t->x[0], in_apart, n, t->width, 0, t->max);
     void *k = place_of(p, t, 0, 0, p->out_direct);
     p->loops->weigh_rows(t->x[0], in_apart, n, t->width, t->max, k, out_apart, &t->other);
-    mr_reduction_sum.fold[p->dtype].rows(&t->other, n, n, t->width, NULL, t->sum);
+    mr_reduction_sum.fold[p->dtype].rows(&t->other, n, n, t->width, 0, t->sum);
     for (int w = 0; w < t->width; w++) t->norm[w] = p->loops->norm(t->sum[w]);
     p->loops->result_rows(k, out_apart, n, t->width, t->norm);
     if (!p->out_direct) unload(p, t, 0, n);
@@ -340,7 +340,7 @@ static void weigh_tile(const plan *p, tile *t) {
         for (int w = 0; w < t->width; w++) {
             mr_cell cell;
             max->leaf(t->x[w], leaf_length(t, i), i, &cell);
-            double greatest = max->final(&cell, p->length, NULL).f;
+            double greatest = max->final(&cell, p->length, 0).f;
             t->max[w] = mr_maximum(t->max[w], greatest);
         }
     }

@@ -107,14 +107,14 @@ typedef struct {
 mr_sorting mr_sorting_of(const mr_command *command) {
     bool three = command->operand_count > 2;
     const mr_operand *operand = command->operands;
-    int dim = (int)command->u.op.params.integer[0];
+    mr_sort_params sort = mr_params_of(command).sort;
     const mr_tensor *order = operand[three ? 1 : 0].tensor;
     return (mr_sorting){.values = three ? operand[0].tensor : NULL,
                         .order = order,
                         .in = operand[three ? 2 : 1].tensor,
-                        .dim = dim,
-                        .taken = order->ndim > 0 ? order->shape[dim] : 1,
-                        .descending = command->u.op.params.integer[1] != 0};
+                        .dim = sort.dim,
+                        .taken = order->ndim > 0 ? order->shape[sort.dim] : 1,
+                        .descending = sort.descending};
 }
 
 int mr_sort_key_bits(mr_dtype dtype) {

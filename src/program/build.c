@@ -141,7 +141,7 @@ static void fill_kind(mr_player *p, mr_command *command, const item *it) {
     case MR_COMMAND_OP:
     case MR_COMMAND_HOST_ACCESS:
         command->u.op.row = it->row;
-        command->u.op.params = p->program->params.items[it->params];
+        mr_params_set(command, &p->program->params.items[it->params]);
         command->u.op.argument_bytes = it->arguments.size;
         if (it->arguments.size) /* nobody changes them, and they go with the program */
             command->u.op.arguments = p->program->bytes.items + it->arguments.at;

@@ -99,14 +99,8 @@ static bool same_operands(const mr_program *a, const item *x, const mr_program *
 static bool same_params(const mr_program *a, const item *x, const mr_program *b, const item *y) {
     if (!x->row) return true;
     const mr_params *p = &a->params.items[x->params], *q = &b->params.items[y->params];
-    bool same = p->integer[0] == q->integer[0] && p->integer[1] == q->integer[1] &&
-                p->seed == q->seed && p->offset == q->offset && p->duration_ns == q->duration_ns &&
-                p->blocks == q->blocks && p->mix == q->mix && p->tf32 == q->tf32 &&
-                !memcmp(&p->window, &q->window, sizeof p->window);
-    for (int i = 0; i < 2; i++)
-        same = same && !memcmp(&p->scalar[i].f, &q->scalar[i].f, sizeof(double)) &&
-               p->scalar[i].is_integer == q->scalar[i].is_integer;
-    return same;
+    mr_params_difference found;
+    return !mr_params_differ(x->row, p, q, &found) && !mr_params_draw_differently(x->row, p, q);
 }
 
 static bool same_blob(const mr_program *a, blob x, const mr_program *b, blob y) {

@@ -32,7 +32,7 @@ static void keep_op(mr_recorder *r, item *it, const mr_command *command) {
     it->row = command->u.op.row;
     if (!it->row) return;
     it->params = (uint32_t)r->program->params.count;
-    if (!mr_vec_push(&r->program->params, command->u.op.params)) r->failed = true;
+    if (!mr_vec_push(&r->program->params, mr_params_of(command))) r->failed = true;
     if (!command->u.op.argument_bytes) return;
     blob skipped;
     mr_record_bytes(r, (16 - r->program->bytes.count % 16) % 16, &skipped);

@@ -32,6 +32,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "ops/op.h"
+#include "ops/params.h"
 #include "program/program.h"
 
 #define NO_SLOT UINT32_MAX

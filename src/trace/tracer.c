@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "model/backend.h"
+#include "ops/op.h"
+#include "ops/params.h"
 #include "order/order.h"
 #include "tensor/tensor.h"
 #include "trace/kept.h"
@@ -119,6 +121,13 @@ static uint64_t bytes_of(const mr_command *command) {
     return bytes;
 }
 
+/* The blocks of an mr.op, each of which occupies a whole SM; 0: the operation says none. */
+static uint32_t blocks_of(const mr_command *command) {
+    const mr_op *row = command->u.op.row;
+    bool says = row && row->family->id == MR_FAMILY_ABSTRACT;
+    return says ? mr_params_of(command).abstract.blocks : 0;
+}
+
 static void describe(mr_tracer *t, kept_entry *entry, const mr_command *command) {
     entry->kind = (uint8_t)command->kind;
     entry->name = command->name;
@@ -129,7 +138,7 @@ static void describe(mr_tracer *t, kept_entry *entry, const mr_command *command)
     entry->host = command->machine->rank;
     entry->meeting = command->meeting ? command->seq - command->member : 0;
     switch (mr_command_kinds[command->kind].part) {
-    case MR_PART_OP: entry->blocks = command->u.op.params.blocks; break;
+    case MR_PART_OP: entry->blocks = blocks_of(command); break;
     case MR_PART_COPY:
         entry->synchronous = command->u.copy.synchronous;
         entry->walls = mr_order_walls(command);

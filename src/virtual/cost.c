@@ -9,6 +9,7 @@
 #include "ops/collective.h"
 #include "ops/kernel_time.h"
 #include "ops/op.h"
+#include "ops/params.h"
 #include "virtual/state.h"
 
 #define LONGEST_NS       ((uint64_t)1 << 56) /* two years: keeps sums of times from overflowing */
@@ -76,13 +77,14 @@ static bool touches_host_memory(const mr_command *command) {
 static void prepare_op(const vdevice *device, const mr_command *command, body *b) {
     const device_model *model = &device->gpu->model;
     const mr_op *row = command->u.op.row;
-    const mr_params *params = &command->u.op.params;
     b->items = row->items(command);
-    if (params->duration_ns) {
-        b->duration = params->duration_ns < LONGEST_NS ? params->duration_ns : LONGEST_NS;
+    mr_abstract_params op = {0};
+    if (row->family->id == MR_FAMILY_ABSTRACT) op = mr_params_of(command).abstract;
+    if (op.duration_ns) {
+        b->duration = op.duration_ns < LONGEST_NS ? op.duration_ns : LONGEST_NS;
         /* A block of an mr.op is there to be in the way of others; mr.spin's is not. */
-        bool small = !params->blocks || row->id == MR_OP_spin;
-        set_blocks(device, b, params->blocks, small ? 0 : UINT32_MAX, 0);
+        bool small = !op.blocks || row->id == MR_OP_spin;
+        set_blocks(device, b, op.blocks, small ? 0 : UINT32_MAX, 0);
         return;
     }
     mr_cost cost = {0};

@@ -56,7 +56,7 @@ static bool seen_tf32;
 static void see(mr_observer *observer, const mr_command *command, bool host_waited) {
     (void)observer, (void)host_waited;
     if (command->kind == MR_COMMAND_OP && !strcmp(command->name, "matmul"))
-        seen_tf32 = command->u.op.params.tf32;
+        seen_tf32 = mr_params_of(command).matmul.tf32;
 }
 
 static bool product_allows_tf32(bool allowed) {
@@ -66,11 +66,10 @@ static bool product_allows_tf32(bool allowed) {
     bool fresh;
     OK(mr_tensor_create(&caller, MR_MEMORY_DEVICE, s, MR_F32, 2, shape, &a));
     assert_true(mr_vec_push(&made_tensors, a));
-    machine->allow_tf32 = allowed;
-    mr_call call = {.in = {{.tensor = a}, {.tensor = a}}, .in_count = 2, .stream = s};
+    mr_call call = {
+        .in = {{.tensor = a}, {.tensor = a}}, .in_count = 2, .stream = s, .allow_tf32 = allowed};
     OK(mr_call_run(&caller, mr_op_find("matmul"), &call, &out, &fresh));
     assert_true(mr_vec_push(&made_tensors, out));
-    machine->allow_tf32 = !allowed;
     return seen_tf32;
 }
 

@@ -136,7 +136,7 @@ static void check_forward(const problem *p, mr_dtype dtype, bool has_bias) {
     fill_tame(bias);
     mr_call call = {.in = {{.tensor = x}, {.tensor = w}, {.tensor = bias}},
                     .in_count = 2 + has_bias,
-                    .params.window = *k};
+                    .params.conv.window = *k};
     mr_tensor *out = run_call("conv2d", &call);
     sums s = {values_of(x), values_of(w),
               zeros(p->images, p->outputs, positions(p, 0), positions(p, 1)),
@@ -159,8 +159,10 @@ static void check_gradients(const problem *p, mr_dtype dtype) {
                                k->size[1]);
     mr_tensor *g =
         make_filled(dtype, any_layout(), p->images, p->outputs, positions(p, 0), positions(p, 1));
-    mr_call call = {
-        .in = {{.tensor = g}, {.tensor = w}}, .in_count = 2, .params.window = *k, .dim_count = 4};
+    mr_call call = {.in = {{.tensor = g}, {.tensor = w}},
+                    .in_count = 2,
+                    .params.conv.window = *k,
+                    .dim_count = 4};
     for (int d = 0; d < 4; d++) call.dims[d] = (int)x->shape[d];
     mr_tensor *of_x = run_call("conv2d_input", &call);
     sums s = {zeros(p->images, p->channels, p->size[0], p->size[1]), values_of(w), values_of(g),
@@ -341,7 +343,8 @@ static void terms_are_added_in_order(void **state) {
             make_filled(MR_F32, DENSE, p->outputs, p->channels / k->groups, k->size[0], k->size[1]);
         mr_tensor *g =
             make_filled(MR_F32, DENSE, p->images, p->outputs, positions(p, 0), positions(p, 1));
-        mr_call call = {.in = {{.tensor = x}, {.tensor = w}}, .in_count = 2, .params.window = *k};
+        mr_call call = {
+            .in = {{.tensor = x}, {.tensor = w}}, .in_count = 2, .params.conv.window = *k};
         mr_tensor *out = run_call("conv2d", &call);
         check_order("conv2d", p, out, x, w, forward_in_order);
         drop(out);
@@ -362,7 +365,7 @@ static void terms_are_added_in_order(void **state) {
 static mr_status try_conv(mr_tensor *x, mr_tensor *w, mr_tensor *bias, mr_window window) {
     mr_call call = {.in = {{.tensor = x}, {.tensor = w}, {.tensor = bias}},
                     .in_count = bias ? 3 : 2,
-                    .params.window = window};
+                    .params.conv.window = window};
     return try_call("conv2d", &call);
 }
 
@@ -399,7 +402,7 @@ static void wrong_calls_say_why(void **state) {
     expect_error(try_conv(x, w, NULL, odd), MR_CODE_INVALID_ARGUMENT, "a padding of at least 0");
     mr_call call = {.in = {{.tensor = x}, {.tensor = w}},
                     .in_count = 2,
-                    .params.window = plain,
+                    .params.conv.window = plain,
                     .dims = {2, 3, 9, 9},
                     .dim_count = 4};
     expect_error(try_call("conv2d_input", &call), MR_CODE_INVALID_ARGUMENT,

@@ -216,8 +216,8 @@ static void elements_move(void **state) {
         if (random_below(20) == 0) diagonal = random_below(2) ? INT64_MAX : INT64_MIN;
         for (int d = 0; d < x->ndim && kind == 0; d++)
             if ((flips[d] = random_below(2))) call.dims[call.dim_count++] = d;
-        if (kind == 1) call.dims[call.dim_count++] = dim, call.params.integer[1] = shift;
-        if (kind > 1) call.params.integer[0] = diagonal;
+        if (kind == 1) call.dims[call.dim_count++] = dim, call.params.move.shift = shift;
+        if (kind > 1) call.params.move.diagonal = diagonal;
         mr_tensor *out = run_everywhere(names[kind], &call);
         for (int64_t i = 0; i < out->numel; i++) {
             coordinates c = coordinates_of(out, i), from = c;

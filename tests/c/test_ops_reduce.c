@@ -71,7 +71,7 @@ static mr_scalar reference(const char *name, mr_dtype dtype, const mr_scalar *x,
 static void check_reduction(const mr_op *op, mr_tensor *in, unsigned reduced, bool keepdim,
                             double tolerance) {
     mr_call call = {.in[0].tensor = in, .in_count = 1, .keepdim = keepdim, .dims_given = true};
-    call.params.scalar[0] = real(1);
+    call.params.reduce.correction = 1;
     int64_t length = 1, outputs = 1;
     for (int d = 0; d < in->ndim; d++) {
         if (reduced & (1u << d)) {

@@ -87,7 +87,7 @@ static void touch_host(runner *r, const sample_step *s, int step) {
         mr_tensor *out;
         bool fresh;
         mr_call call = {.out = view};
-        call.params.scalar[0] = (mr_scalar){.is_integer = true, .i = step, .f = step};
+        call.in[0].scalar = (mr_scalar){.is_integer = true, .i = step, .f = step};
         mr_status status = mr_call_run(&caller, &mr_ops[MR_OP_fill], &call, &out, &fresh);
         if (!status) mr_tensor_release(out);
         ignore(status);

@@ -170,7 +170,7 @@ static inline void fill(mr_stream *stream, mr_tensor *t, int32_t value) {
     mr_tensor *out;
     bool fresh;
     mr_call call = {.out = t, .stream = stream};
-    call.params.scalar[0] = (mr_scalar){true, false, value, value};
+    call.in[0].scalar = (mr_scalar){true, false, value, value};
     OK(mr_call_run(&caller, mr_op_find("fill"), &call, &out, &fresh));
     mr_tensor_release(out);
 }

@@ -378,6 +378,10 @@ static void compare_elementwise(const mr_op *row, tally *sum) {
     }
 }
 
+static mr_scalar whole(int64_t i) {
+    return (mr_scalar){.is_integer = true, .i = i, .f = (double)i};
+}
+
 static void compare_generator(const mr_op *row, tally *sum) {
     for (int d = 0; d < MR_DTYPE_COUNT; d++) {
         for (int how = DENSE; how <= STEPPED; how++) {
@@ -385,14 +389,12 @@ static void compare_generator(const mr_op *row, tally *sum) {
                 pair out = make((mr_dtype)d, (layout)how, is_long ? 0 : ROWS,
                                 is_long ? LONG : COLUMNS, true);
                 mr_call host = {.out = out.host, .in_place = true};
-                host.params.scalar[0] = (mr_scalar){.is_integer = true};
-                host.params.scalar[1] = (mr_scalar){.is_integer = true, .i = 1, .f = 1};
-                host.params.integer[0] = -5;
-                host.params.integer[1] = 1000;
-                if (row->id == MR_OP_bernoulli) host.params.scalar[0] = (mr_scalar){.f = 0.3};
-                if (row->id == MR_OP_fill) host.params.scalar[0] = (mr_scalar){.f = 2.75};
-                if (row->id == MR_OP_arange)
-                    host.params.scalar[1] = (mr_scalar){.is_integer = true, .i = 3, .f = 3};
+                host.in[0].scalar = whole(row->id == MR_OP_randint ? -5 : 0);
+                host.in[1].scalar = whole(row->id == MR_OP_randint  ? 1000
+                                          : row->id == MR_OP_arange ? 3
+                                                                    : 1);
+                if (row->id == MR_OP_bernoulli) host.in[0].scalar = (mr_scalar){.f = 0.3};
+                if (row->id == MR_OP_fill) host.in[0].scalar = (mr_scalar){.f = 2.75};
                 mr_call device = host;
                 device.out = out.device;
                 char what[160];
@@ -490,8 +492,7 @@ static void reduce_both(const mr_op *row, tally *sum, mr_dtype dtype, pair in, i
                     .dims_given = dim != 0,
                     .dims = {dim, other_dim},
                     .dim_count = (dim != 0) + (other_dim != 0)};
-    if (row->rules & MR_RULE_CORRECTION)
-        host.params.scalar[0] = (mr_scalar){.is_integer = true, .i = 1, .f = 1};
+    if (row->rules & MR_RULE_CORRECTION) host.params.reduce.correction = 1;
     mr_call device = host;
     device.in[0].tensor = in.device;
     run_both(row, host, device, promise_of(row, dtype), sum, dtype, what);
@@ -739,9 +740,10 @@ static void compare_abstract(const mr_op *row, tally *sum) {
                 mr_command_set_operand(command, 1, w2.host, MR_WRITE);
                 mr_command_set_operand(command, 2, r.host, MR_READ);
                 command->u.op.row = row;
-                command->u.op.params.mix = 14695981039346656037u;
-                command->u.op.params.mix =
-                    (command->u.op.params.mix ^ 'k') * 1099511628211u; /* FNV-1a of "k" */
+                mr_params params = {0};
+                params.abstract.mix =
+                    (14695981039346656037u ^ 'k') * 1099511628211u; /* FNV-1a of "k" */
+                mr_params_set(command, &params);
                 ok(mr_op_run_now(command));
                 mr_command_release(command);
                 mr_tensor *reads[] = {w.device, r.device}, *writes[] = {w.device, w2.device};
@@ -913,8 +915,8 @@ static void compare_lines(const mr_op *row, tally *sum) {
                             .dims = {l->dim},
                             .dim_count = 1};
             bool band = row->id == MR_OP_tril || row->id == MR_OP_triu;
-            if (band) host.params.integer[0] = c % 5 - 2;
-            if (row->id == MR_OP_roll) host.params.integer[1] = c * 7 - 20;
+            if (band) host.params.move.diagonal = c % 5 - 2;
+            if (row->id == MR_OP_roll) host.params.move.shift = c * 7 - 20;
             mr_call device = host;
             device.in[0].tensor = in.device;
             char what[160];

@@ -98,6 +98,51 @@ function TestAuto.test_a_number_differs()
   lu.assertStrContains(why(f), "is 3")
 end
 
+-- What an operation takes by value, for each family of operations.
+function TestAuto.test_an_argument_differs()
+  local grid = mr.arange(12, {dtype = "f32"}):reshape(3, 4)
+  local image, kernel = mr.arange(32, {dtype = "f32"}):reshape(1, 2, 4, 4), mr.ones(2, 2, 1, 1)
+  local target, index = mr.tensor({1, 2, 3}, {dtype = "i64"}), mr.tensor({1, 2}, {dtype = "i64"})
+  local bytes = mr.zeros(4, {dtype = "u8"})
+  mr.synchronize()
+  local cases = {
+    number = function(x, v) return x:pow(v + 1) end,
+    ["kind of number"] = function(x, v) return x:add(v == 1 and 1 or 1.0) end,
+    value = function(x, v) return x:clone():fill_(v) end,
+    arange = function(_, v) return mr.arange(v, v + 5) end,
+    linspace = function(_, v) return mr.linspace(0, v, 5) end,
+    uniform = function(_, v) return mr.empty(6):uniform_(0, v) end,
+    normal = function(_, v) return mr.empty(6):normal_(0, v) end,
+    bernoulli = function(_, v) return mr.empty(6):bernoulli_(v / 3) end,
+    randint = function(_, v) return mr.randint(0, 10 * v, {6}) end,
+    correction = function(x, v) return x:var{correction = v} end,
+    ["a dim of softmax"] = function(_, v) return grid:softmax(v) end,
+    ["a dim of a scan"] = function(_, v) return grid:cumsum(v) end,
+    ["a dim of an index"] = function(_, v) return grid:index_select(v, index):sum() end,
+    ["a number to scatter"] = function(x, v) return x:clone():scatter_(1, index, v) end,
+    descending = function(x, v) return (x:sort{descending = v == 1}) end,
+    flip = function(_, v) return grid:flip(v) end,
+    shift = function(x, v) return x:roll(v, 1) end,
+    diagonal = function(_, v) return grid:tril(v) end,
+    ["tf32 of a product"] = function(_, v) mr.allow_tf32(v == 2) return grid:mm(grid:t()) end,
+    ["tf32 of a convolution"] = function(_, v) mr.allow_tf32(v == 2) return mr.conv2d(image, kernel) end,
+    window = function(_, v) return mr.max_pool2d(image, 2, {stride = 2, dilation = v}):sum() end,
+    padding = function(_, v)
+      return mr.avg_pool2d(image, 2, {padding = 1, count_include_pad = v == 1})
+    end,
+    divisor = function(_, v) return mr.avg_pool2d(image, 2, {divisor_override = v}) end,
+    ["ignored target"] = function(_, v) return mr.nll_loss(grid, target, {ignore_index = v}) end,
+    reduction = function(_, v) return mr.nll_loss(grid, target, {reduction = v == 1 and "mean" or "sum"}) end,
+    byte = function(_, v) mr.memset_async(bytes, v) return bytes + 0 end,
+    duration = function(x, v) mr.op{writes = {x}, ms = v} end,
+  }
+  for name, fn in pairs(cases) do
+    local f = compare(fn, {1, 1, 1, 2, 2})
+    lu.assertEquals(counts(f).launches, 3, name) -- calls 2, 3, 5
+    mr.allow_tf32(false)
+  end
+end
+
 function TestAuto.test_an_operand_differs()
   local a, b = mr.ones(6, {name = "a"}), mr.full({6}, 2.0, {name = "b"})
   local f = compare(function(x, v) x:add_(v); return x:sum() end, {a, a, b, b, b, a})
