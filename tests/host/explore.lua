@@ -182,6 +182,25 @@ function TestExplore.test_what_comes_from_outside()
   lu.assertEquals(status, 3)
 end
 
+-- A command is carried out once, whatever the number of runs; another one, or its next call, by itself.
+function TestExplore.test_commands_and_the_environment_are_fed_again()
+  local log = os.tmpname()
+  local code = RACY:gsub("io.write.*", "") .. ([[
+for i = 1, 2 do assert(os.execute("echo again >> LOG")) end
+if x:item() > 2 then assert(os.execute("echo more >> LOG")) end
+print(x:item(), os.getenv("HOME") == os.getenv("HOME"), os.time{year = 2020, month = 1, day = 1, hour = 12})]])
+    :gsub("LOG", log)
+  local text, status = run("--explore", code)
+  local file = assert(io.open(log))
+  local written = file:read("a")
+  file:close()
+  os.remove(log)
+  lu.assertStrContains(text, "2 schedules, 2 outcomes")
+  lu.assertStrContains(text, "os.execute, os.getenv said the same in each run")
+  lu.assertEquals(written, "again\nagain\nmore\n")
+  lu.assertEquals(status, 3)
+end
+
 function TestExplore.test_an_exploration_inside_is_refused()
   local text, status = run("--explore", "local r = pcall(mr.explore, function() return 1 end)\nprint(r)")
   lu.assertStrContains(text, "the function calls mr.explore: it calls its function again and again")

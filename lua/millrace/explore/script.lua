@@ -53,28 +53,33 @@ return function(tools, explore, core)
   end
 
   -- What a script learns from outside of the machine is the same in each run: each call of these functions gets the
-  -- answer that the same call of the first run has got. `math.random` begins with the same seed.
+  -- answer that the same call with the same arguments has got in the run that made it first. So a command of os.execute
+  -- is carried out once. `math.random` begins with the same seed.
+  local FED = { "clock", "time", "date", "tmpname", "getenv", "execute" }
+
   local function new_answers()
     local kept, said = {}, {}
     local function fed(name, fn)
-      kept[name] = kept[name] or {}
-      local next, answers = 0, kept[name]
+      local counts = {}
       return function(...)
-        next = next + 1
-        local answer = answers[next]
-        if not answer then
-          answer = table.pack(fn(...))
-          answers[next] = answer
+        local key = table.pack(name, ...)
+        for i = 2, key.n do
+          if type(key[i]) == "table" then return fn(...) end -- os.time of a date, which is not now
+          key[i] = type(key[i]) .. tostring(key[i])
         end
+        key = table.concat(key, "\0", 1, key.n)
+        counts[key] = (counts[key] or 0) + 1
+        key = key .. "\0" .. counts[key]
+        kept[key] = kept[key] or table.pack(fn(...))
         said[name] = true
-        return unpack(answer, 1, answer.n)
+        return unpack(kept[key], 1, kept[key].n)
       end
     end
     local function begin(globals)
       math.randomseed(0)
       if not os then return end
       local fresh = setmetatable({}, { __index = os })
-      for _, name in ipairs { "clock", "time", "date", "tmpname" } do
+      for _, name in ipairs(FED) do
         if os[name] then fresh[name] = fed("os." .. name, os[name]) end
       end
       globals.os = fresh
