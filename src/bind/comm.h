@@ -1,0 +1,20 @@
+/* What comm.c (one communicator) and nccl.c (the table mr.nccl) share. Private to these two. */
+#ifndef MR_BIND_COMM_H
+#define MR_BIND_COMM_H
+
+#include "bind/bind.h"
+#include "collective/comm.h"
+
+/* The communicator at `arg`, borrowed. Raises where it is none, or split() has not ended on all ranks. */
+mr_comm *mr_check_comm(lua_State *L, int arg);
+void mr_push_own_comm(lua_State *L, mr_comm *comm); /* takes the reference */
+
+/* The options `op` ("sum" if it is not given) and `root` (0). */
+mr_redop mr_option_redop(lua_State *L, const mr_option_slots *given);
+uint32_t mr_option_root(lua_State *L, const mr_option_slots *given);
+
+/* A finalizer runs on the rank that collects garbage, whoever made the object, so it has no peers to wait for: raises
+ * in one. */
+void mr_check_no_finalizer(lua_State *L);
+
+#endif
