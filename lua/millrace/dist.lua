@@ -43,8 +43,9 @@ return function(tools)
   --- mr.dist.init([opts: {timeout: number}])
   --- Joins the ranks that run, as every other function of mr.dist does, too. Under mpirun those are its processes.
   --- Under mr.dist.spawn they are joined already; else the script is the only rank.
-  --- `timeout`: seconds that a call waits for ranks in other processes, 600 if it is not given. Ranks in one process
-  --- need none: they report a deadlock at once.
+  --- `timeout`: seconds that a call waits for ranks in other processes, 600 if it is not given. On real GPUs also
+  --- seconds that the host waits for a device whose last collective has not ended. Ranks in one process need none:
+  --- they report a deadlock at once.
   function dist.init(opts)
     if opts ~= nil and type(opts) ~= "table" then misuse("init: expected a table of options") end
     for key in pairs(opts or {}) do
@@ -73,9 +74,15 @@ return function(tools)
   --- Returns how many ranks there are.
   function dist.world_size() return state().count end
 
+  -- What ranks meet with where they exchange nothing else.
+  local function token_of(s)
+    s.token = s.token or mr.zeros(1, { device = s.world.comm.device }) -- the current device may be another
+    return s.token
+  end
+
   --- mr.dist.new_group(ranks: list) -> group: table
   --- Makes a group of these ranks, with a communicator and a stream of its own. All ranks call it, in the same
-  --- order, also those that are not in it.
+  --- order, also those that are not in it. In processes with real GPUs it waits for all of them.
   function dist.new_group(ranks)
     local s = state()
     if type(ranks) ~= "table" or #ranks == 0 then misuse("new_group: expected a list of ranks") end
@@ -88,6 +95,7 @@ return function(tools)
     local text = table.concat(ranks, ", ")
     -- Groups of the same ranks are told apart.
     local name = ("group %d of %s"):format(s.made, #ranks > 16 and #ranks .. " ranks" or "ranks " .. text)
+    if tools.meets_for_groups() then tools.barrier(s.world.comm, token_of(s), true) end
     if tools.local_rank() then
       return { ranks = table.move(ranks, 1, #ranks, 1, {}), name = name, comm = tools.group(s.made, ranks) }
     end
@@ -269,11 +277,8 @@ return function(tools)
   --- Waits until all ranks have called it and their devices have got to it.
   function dist.barrier(opts)
     local group = group_of("barrier", opts)
-    local s = state()
-    local device = group.comm.device -- the current one may be another
-    s.token = s.token or mr.zeros(1, { device = device })
-    tools.barrier(group.comm, s.token)
-    mr.current_stream(device):synchronize()
+    tools.barrier(group.comm, token_of(state()))
+    mr.current_stream(group.comm.device):synchronize()
   end
 
   return dist

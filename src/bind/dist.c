@@ -10,6 +10,7 @@
 #include "collective/ranks.h"
 #include "collective/transport.h"
 #include "collective/world.h"
+#include "model/backend.h"
 
 #define MOST            MR_MEETING_MOST
 #define DEFAULT_TIMEOUT 600 /* seconds */
@@ -188,6 +189,13 @@ static int tool_local_rank(lua_State *L) {
     return 1;
 }
 
+/* Whether the ranks are processes with real devices, which meet to make a group. */
+static int tool_meets_for_groups(lua_State *L) {
+    lua_pushboolean(L, mr_world_is_joined(mr_bind_collectives(L)) &&
+                           !mr_machine_of(L)->backend->simulator);
+    return 1;
+}
+
 /* group(number, ranks): the communicator of this rank, or nil. */
 static int tool_group(lua_State *L) {
     uint32_t ranks[MOST];
@@ -243,6 +251,7 @@ static const luaL_Reg tools[] = {{"misuse", tool_misuse},
                                  {"barrier", mr_comm_barrier},
                                  {"join", tool_join},
                                  {"group", tool_group},
+                                 {"meets_for_groups", tool_meets_for_groups},
                                  {"local_rank", tool_local_rank},
                                  {NULL, NULL}};
 

@@ -2,6 +2,8 @@
 #ifndef MR_COLLECTIVE_CALLS_H
 #define MR_COLLECTIVE_CALLS_H
 
+#include <string.h>
+
 #include "base/buffer.h"
 #include "collective/comm.h"
 
@@ -51,11 +53,19 @@ const char *mr_collective_name(const mr_collective_call *call);
 int64_t mr_collective_count(const mr_collective_call *call);
 mr_dtype mr_collective_dtype(const mr_collective_call *call);
 
+/* The name of the call by which processes meet to make a group. Others do not match it. */
+#define MR_COLLECTIVE_GROUP "new_group"
+static inline bool mr_collective_is_group(const pending_call *call) {
+    return strcmp(call->name, MR_COLLECTIVE_GROUP) == 0;
+}
+
 /* comm.c */
 /* "communicator `ring`"; returns `out`. */
 const char *mr_clique_describe(const mr_clique *clique, char *out, size_t size);
 /* What a script calls that rank of the communicator: its number there; where ranks run, in the world. */
 uint32_t mr_clique_rank(const mr_clique *clique, uint32_t rank);
+/* Its number among all ranks that run: rank k of one process runs on device k. */
+uint32_t mr_clique_host(const mr_clique *clique, uint32_t rank);
 void mr_ranks_tell(uint64_t ranks, mr_buffer *out); /* "ranks 1, 3" of a set of bits */
 void mr_collective_forget(pending_call *call);      /* gives back its references */
 mr_status mr_clique_new(mr_collectives *c, uint32_t size, const char *name, mr_clique **out_clique);

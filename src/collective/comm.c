@@ -123,9 +123,12 @@ const char *mr_comm_describe(const mr_comm *comm, char *out, size_t size) {
     return out;
 }
 
+uint32_t mr_clique_host(const mr_clique *clique, uint32_t rank) {
+    return clique->group ? clique->hosts[rank] : (uint32_t)clique->devices[rank]->index;
+}
+
 uint32_t mr_clique_rank(const mr_clique *clique, uint32_t rank) {
-    bool has_hosts = clique->machine->rank != 0;
-    return has_hosts ? (uint32_t)clique->devices[rank]->index : rank;
+    return clique->machine->rank ? mr_clique_host(clique, rank) : rank;
 }
 
 void mr_ranks_tell(uint64_t ranks, mr_buffer *out) {
@@ -177,6 +180,20 @@ mr_status mr_comms_create(mr_collectives *c, mr_device *const *devices, uint32_t
     mr_clique_release(clique);
     if (status) release_all(out_comms, count);
     return status;
+}
+
+mr_status mr_comms_of_processes(mr_collectives *c, mr_device *device, uint32_t count,
+                                const char *name, mr_comm **out_comms) {
+    mr_clique *clique;
+    memset(out_comms, 0, count * sizeof *out_comms);
+    MR_TRY(mr_clique_new(c, count, name, &clique));
+    bool fine = true;
+    for (uint32_t i = 0; i < count && fine; i++)
+        fine = (out_comms[i] = mr_comm_new(clique, i, device)) != NULL;
+    mr_clique_release(clique);
+    if (fine) return MR_OK;
+    release_all(out_comms, count);
+    return mr_no_memory("for a communicator");
 }
 
 static void let_go(mr_tensor *t) {

@@ -38,7 +38,8 @@ struct mr_clique {
     uint32_t id; /* of the machine's communicators, from 1 */
     uint32_t epoch;
     bool aborted;
-    uint32_t group;      /* of a world, its number + 1 (world.h); 0: it is of this process alone */
+    uint32_t group; /* of a world, its number + 1 (world.h); 0: it is of this process alone */
+    uint32_t hosts[MR_MEETING_MOST]; /* with it: the world's number of each rank */
     bool is_held;        /* for match.c: an operation of it waits for ranks that have not come */
     uint64_t operations; /* so far */
     mr_machine *machine;
@@ -72,6 +73,9 @@ mr_status mr_comm_split(mr_collectives *collectives, mr_comm *comm, int64_t colo
 /* False: not all ranks have asked. Then *out_comm is the rank's new handle, once, which the caller owns, or NULL. */
 bool mr_split_take(mr_split *split, uint32_t rank, mr_comm **out_comm);
 void mr_split_release(mr_split *split); /* accepts NULL */
+/* The same where each rank is a process, and this one has `device`. The backend's part is left to the caller. */
+mr_status mr_comms_of_processes(mr_collectives *collectives, mr_device *device, uint32_t count,
+                                const char *name, mr_comm **out_comms);
 void mr_comm_retain(mr_comm *comm);
 void mr_comm_release(mr_comm *comm); /* accepts NULL */
 void mr_comm_close(mr_comm *comm);   /* R67; what is submitted goes on; idempotent */

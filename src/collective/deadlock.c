@@ -1,11 +1,11 @@
 /* Ranks none of which can go on, and what each waits for. */
 #include "collective/calls.h"
 
-/* Ranks of a communicator, as ranks of the world: rank k of that runs on device k. */
+/* Ranks of a communicator, as ranks of the world. */
 static uint64_t ranks_of(const mr_clique *clique, uint64_t members) {
     uint64_t found = 0;
     for (; members; members &= members - 1)
-        found |= (uint64_t)1 << clique->devices[__builtin_ctzll(members)]->index;
+        found |= (uint64_t)1 << mr_clique_host(clique, (uint32_t)__builtin_ctzll(members));
     return found;
 }
 

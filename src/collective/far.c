@@ -60,18 +60,28 @@ static mr_status read_group(mr_world *w, uint32_t from, message *in, mr_comm **o
     return MR_OK;
 }
 
-static mr_status read_tensor(const mr_caller *caller, message *in, mr_dtype dtype,
+/* Real devices need no bytes of it: a view of nothing. */
+static mr_status view_of_nothing(mr_world *w, const mr_caller *caller, mr_dtype dtype,
+                                 int64_t count, mr_tensor **out_tensor) {
+    int64_t one = 1, stride = 0;
+    if (!w->nothing)
+        MR_TRY(mr_tensor_create(caller, MR_MEMORY_PAGEABLE, NULL, MR_F64, 1, &one, &w->nothing));
+    return mr_tensor_view(caller, w->nothing, dtype, 1, &count, &stride, 0, out_tensor);
+}
+
+static mr_status read_tensor(mr_world *w, const mr_caller *caller, message *in, mr_dtype dtype,
                              mr_tensor **out_tensor) {
     uint64_t count = mr_message_number(in);
     int64_t shape = (int64_t)count;
     *out_tensor = NULL;
     if (count == NO_TENSOR || !in->fine) return MR_OK;
+    if (w->device) return view_of_nothing(w, caller, dtype, shape, out_tensor);
     return mr_tensor_create(caller, MR_MEMORY_PINNED, NULL, dtype, 1, &shape, out_tensor);
 }
 
 static mr_status read_stream(mr_world *w, const mr_caller *caller, uint32_t from, message *in,
                              mr_stream **out_stream) {
-    mr_device *device = caller->machine->devices[from];
+    mr_device *device = w->device ? w->device : caller->machine->devices[from];
     uint32_t id = (uint32_t)mr_message_number(in);
     mr_stream_kind kind = (mr_stream_kind)mr_message_number(in);
     bool blocking = mr_message_number(in) != 0;
@@ -125,8 +135,8 @@ mr_status mr_far_read(mr_world *w, uint32_t from, message *in, pending_call *out
     MR_TRY(read_group(w, from, in, &ask->comm));
     read_numbers(in, ask, &dtype);
     if (!in->fine || !ask->comm || dtype >= MR_DTYPE_COUNT) return bad_message(from);
-    mr_status status = read_tensor(&caller, in, dtype, &ask->in);
-    if (!status) status = read_tensor(&caller, in, dtype, &ask->out);
+    mr_status status = read_tensor(w, &caller, in, dtype, &ask->in);
+    if (!status) status = read_tensor(w, &caller, in, dtype, &ask->out);
     call.where.line = (int)mr_message_number(in);
     const char *file = mr_message_text(in);
     if (file) call.where.file = mr_intern(&machine->files, file, strlen(file), "?");

@@ -1,6 +1,8 @@
 /* Messages between the processes of a world: see world.h. */
 #include "collective/world_parts.h"
 
+#include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -49,13 +51,15 @@ static double seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Longer and longer, up to a millisecond: waiting ranks leave the processor to those that work. */
+/* Longer and longer, up to a millisecond: waiting ranks leave the processor to those that work. At first no pause at
+ * all, as ranks with devices of their own come within microseconds. */
 static void pause_for(unsigned tries) {
-    long ns = tries < 50 ? 0 : tries < 200 ? 20000 : 1000000;
-    nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+    long ns = tries < 400 ? 20000 : 1000000;
+    if (tries < 200) sched_yield();
+    else nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
-static mr_status timed_out(mr_world *w, uint32_t missing) {
+mr_status mr_world_timed_out(mr_world *w, uint32_t missing) {
     mr_buffer text = {0};
     mr_site last = w->last[missing];
     for (uint32_t k = 0; k < w->fabric->size; k++) mr_host_tell(w->c, k, &text);
@@ -78,19 +82,51 @@ static mr_status read_failure(mr_world *w, message *in) {
     return MR_OK;
 }
 
+static void set_failure(mr_world *w, void *bytes, size_t size) {
+    message in = {.bytes = bytes, .size = size, .fine = true};
+    mr_message_number(&in);
+    mr_error_destroy(read_failure(w, &in));
+}
+
+void mr_world_look(mr_world *w) {
+    for (uint32_t k = 0; k < w->fabric->size; k++) {
+        early_message one;
+        if (k == w->fabric->rank || (w->ended >> k & 1)) continue;
+        while (w->fabric->receive(w->fabric, k, &one.bytes, &one.size) == MR_ARRIVAL_MESSAGE) {
+            if (*(uint64_t *)one.bytes == MESSAGE_FAILED) {
+                set_failure(w, one.bytes, one.size);
+            } else if (!mr_vec_push(&w->early[k], one)) {
+                free(one.bytes);
+                if (!w->failure) w->failure = mr_no_memory("for a message of rank %u", k);
+            }
+        }
+    }
+}
+
+/* What has come while the host waited for its device is the first. */
+static mr_arrival take_next(mr_world *w, uint32_t from, void **out_bytes, size_t *out_size) {
+    if (!w->early[from].count) return w->fabric->receive(w->fabric, from, out_bytes, out_size);
+    early_message *all = w->early[from].items;
+    *out_bytes = all[0].bytes;
+    *out_size = all[0].size;
+    w->early[from].count--;
+    memmove(all, all + 1, w->early[from].count * sizeof *all);
+    return MR_ARRIVAL_MESSAGE;
+}
+
 mr_status mr_world_receive(mr_world *w, uint32_t from, message *out) {
     mr_machine *machine = w->c->machine;
     double begin = seconds();
     *out = (message){.fine = true};
     for (unsigned tries = 0;; tries++) {
         void *bytes;
-        mr_arrival came = w->fabric->receive(w->fabric, from, &bytes, &out->size);
+        mr_arrival came = take_next(w, from, &bytes, &out->size);
         if (came == MR_ARRIVAL_GONE) w->ended |= (uint64_t)1 << from;
         if (came == MR_ARRIVAL_MESSAGE) out->bytes = bytes;
         if (came != MR_ARRIVAL_NONE) break;
         if (machine->interrupted && machine->interrupted(machine->hook_context))
             return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waiting for rank %u", from);
-        if (w->timeout > 0 && seconds() - begin > w->timeout) return timed_out(w, from);
+        if (w->timeout > 0 && seconds() - begin > w->timeout) return mr_world_timed_out(w, from);
         pause_for(tries);
     }
     if (!out->bytes || *(uint64_t *)(void *)out->bytes != MESSAGE_FAILED) return MR_OK;

@@ -1,39 +1,14 @@
-/* Matching: which calls belong together (R62, R63, R66), and their meetings.
+/* Matching: which calls belong together (R62, R63, R66). meet.c makes meetings of them.
  *
  * All meetings of a settlement are found before the first is submitted. */
 #include "base/text.h"
-#include "collective/calls.h"
-#include "model/event.h"
+#include "collective/match.h"
 #include "model/observer.h"
 #include "ops/collective.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#define NOBODY UINT32_MAX
-
-/* The calls of one meeting, as indices into the list: by rank of the clique; NOBODY: none. A settlement has a list of
- * these. */
-typedef struct {
-    mr_clique *clique;
-    bool exchange;
-    uint32_t calls[MR_MEETING_MOST]; /* exchange: the first of each rank that it connects */
-    size_t first;                    /* the call that came first */
-} round_of_calls;
-
-typedef MR_VEC(round_of_calls) round_list;
-
-typedef struct {
-    mr_collectives *c;
-    round_list rounds;
-    uint32_t *peer; /* by call: of a send or recv, the matching one */
-    uint64_t *late; /* by call: ranks that may still come, as bits */
-} matching;
-
-static pending_call *call_at(const matching *m, size_t i) {
-    return &m->c->calls.items[i];
-}
 
 static const char *place_of(const pending_call *call, char *out, size_t size) {
     if (call->where.file) snprintf(out, size, "%.120s:%d", call->where.file, call->where.line);
@@ -52,7 +27,7 @@ static bool find_difference(const pending_call *a, const pending_call *b, char *
                             size_t size) {
     const mr_collective_call *x = &a->ask, *y = &b->ask;
     *in_a = *in_b = 0;
-    if (x->what != y->what) {
+    if (x->what != y->what || mr_collective_is_group(a) != mr_collective_is_group(b)) {
         snprintf(in_a, size, "%s", a->name);
         snprintf(in_b, size, "%s", b->name);
     } else if (mr_collective_count(x) != mr_collective_count(y)) {
@@ -176,10 +151,6 @@ static mr_status check_pair(const pending_call *send, const pending_call *recv) 
     return mismatch(send, recv, a, b);
 }
 
-static bool is_message(const pending_call *call) {
-    return call->ask.way && call->is_ready;
-}
-
 /* NCCL carries out all messages of a rank in a group at once: where one of them has no peer yet, all are late. */
 static bool spread_lateness(matching *m) {
     bool changed = false;
@@ -267,7 +238,7 @@ static mr_status connect(matching *m, size_t i) {
     return mr_vec_push(&m->rounds, joined) ? MR_OK : mr_no_memory("for a collective");
 }
 
-/* ---- meetings */
+/* ---- all of them */
 
 static void sort_rounds(round_list *rounds) {
     for (size_t i = 1; i < rounds->count; i++) {
@@ -277,243 +248,6 @@ static void sort_rounds(round_list *rounds) {
             rounds->items[at] = rounds->items[at - 1];
         rounds->items[at] = moved;
     }
-}
-
-/* All operations of a communicator run one after the other, whatever streams they are on. */
-static mr_status follow_last(const pending_call *call) {
-    const mr_comm *comm = call->ask.comm;
-    mr_stream *stream = call->ask.stream;
-    mr_caller caller = {.machine = comm->clique->machine, .where = call->where};
-    if (!comm->last || comm->last == stream) return MR_OK;
-    mr_observers_host_is(caller.machine, (uint16_t)call->host);
-    return mr_stream_wait_event_as(&caller, stream, comm->done, MR_MEETING_ORDER);
-}
-
-/* A record right behind each operation. One that were made when the next operation comes would also stand for what the
- * script has submitted to the stream meanwhile, and would hide that nothing orders that. */
-static mr_status note_last(const pending_call *call) {
-    mr_comm *comm = call->ask.comm;
-    mr_stream *stream = call->ask.stream;
-    mr_caller caller = {.machine = comm->clique->machine, .where = call->where};
-    mr_event_options options = {0};
-    mr_observers_host_is(caller.machine, (uint16_t)call->host);
-    if (!comm->done) MR_TRY(mr_event_create(&caller, &options, &comm->done));
-    mr_stream_retain(stream);
-    mr_stream_release(comm->last);
-    comm->last = stream;
-    return mr_event_record_as(&caller, comm->done, stream, MR_MEETING_ORDER);
-}
-
-static mr_status new_command(const pending_call *call, mr_meeting *meeting, uint32_t member,
-                             uint32_t operands, const char *name, mr_command **out_command) {
-    const mr_collective_call *ask = &call->ask;
-    mr_caller caller = {.machine = ask->comm->clique->machine, .where = call->where};
-    MR_TRY(mr_command_create(&caller, MR_COMMAND_OP, ask->stream, name, operands, out_command));
-    mr_command *command = *out_command;
-    command->u.op.row = &mr_collective_op;
-    command->meeting = meeting;
-    command->member = member;
-    meeting->refs++;
-    meeting->members[member] = (mr_meeting_member){.rank = ask->comm->rank,
-                                                   .host = (uint16_t)call->host,
-                                                   .out = MR_MEETING_NONE,
-                                                   .in = MR_MEETING_NONE};
-    return MR_OK;
-}
-
-/* The result first, as in every operation. */
-static mr_status make_member(const pending_call *call, mr_meeting *meeting, uint32_t member,
-                             mr_command **out_command) {
-    const mr_collective_call *ask = &call->ask;
-    uint32_t used = 0;
-    MR_TRY(new_command(call, meeting, member, (ask->in != NULL) + (ask->out != NULL), call->name,
-                       out_command));
-    mr_meeting_member *place = &meeting->members[member];
-    if (ask->out) {
-        place->out = (int16_t)used;
-        mr_command_set_operand(*out_command, used++, ask->out, MR_WRITE);
-    }
-    if (ask->in) {
-        place->in = (int16_t)used;
-        mr_command_set_operand(*out_command, used++, ask->in, MR_READ);
-    }
-    return MR_OK;
-}
-
-static bool is_of(const matching *m, const round_of_calls *round, size_t i, uint32_t rank) {
-    const mr_collective_call *ask = &call_at(m, i)->ask;
-    return is_message(call_at(m, i)) && ask->comm->clique == round->clique &&
-           ask->comm->rank == rank;
-}
-
-/* One command for all messages of a rank. */
-static mr_status make_messenger(const matching *m, const round_of_calls *round, uint32_t rank,
-                                mr_meeting *meeting, uint32_t member, int16_t *operand_of,
-                                mr_command **out_command) {
-    uint32_t count = 0, used = 0;
-    bool sends = false, receives = false;
-    for (size_t i = 0; i < m->c->calls.count; i++) {
-        if (!is_of(m, round, i, rank)) continue;
-        count++;
-        if (call_at(m, i)->ask.way == MR_PEER_SEND) sends = true;
-        else receives = true;
-    }
-    const char *name = !receives ? "send" : !sends ? "recv" : "send and recv";
-    MR_TRY(new_command(call_at(m, round->calls[rank]), meeting, member, count, name, out_command));
-    for (size_t i = 0; i < m->c->calls.count; i++) {
-        if (!is_of(m, round, i, rank)) continue;
-        const mr_collective_call *ask = &call_at(m, i)->ask;
-        operand_of[i] = (int16_t)used;
-        mr_command_set_operand(*out_command, used++, ask->in ? ask->in : ask->out,
-                               ask->in ? MR_READ : MR_WRITE);
-    }
-    return MR_OK;
-}
-
-static void fill_messages(const matching *m, const round_of_calls *round, const uint32_t *member_of,
-                          const int16_t *operand_of, mr_meeting *meeting) {
-    meeting->message_count = 0;
-    for (size_t i = 0; i < m->c->calls.count; i++) {
-        const mr_collective_call *ask = &call_at(m, i)->ask;
-        uint32_t rank = ask->comm->rank;
-        if (ask->way != MR_PEER_SEND || !is_of(m, round, i, rank) || round->calls[rank] == NOBODY)
-            continue;
-        meeting->messages[meeting->message_count++] = (mr_message){.from = member_of[rank],
-                                                                   .to = member_of[ask->root],
-                                                                   .in = operand_of[i],
-                                                                   .out = operand_of[m->peer[i]]};
-    }
-}
-
-static mr_status make_exchange(const matching *m, const round_of_calls *round, mr_meeting *meeting,
-                               mr_command **commands) {
-    uint32_t member_of[MR_MEETING_MOST], member = 0;
-    int16_t *operand_of = malloc((m->c->calls.count + 1) * sizeof *operand_of);
-    mr_status status = operand_of ? MR_OK : mr_no_memory("for a collective");
-    for (uint32_t rank = 0; rank < round->clique->size && !status; rank++) {
-        if (round->calls[rank] == NOBODY) continue;
-        member_of[rank] = member;
-        status = make_messenger(m, round, rank, meeting, member, operand_of, &commands[member]);
-        member++;
-    }
-    if (!status) fill_messages(m, round, member_of, operand_of, meeting);
-    free(operand_of);
-    return status;
-}
-
-static mr_status make_collective(const matching *m, const round_of_calls *round,
-                                 mr_meeting *meeting, mr_command **commands) {
-    const mr_collective_call *ask = &call_at(m, round->first)->ask;
-    meeting->what = ask->what;
-    meeting->redop = ask->redop;
-    meeting->root = ask->root;
-    for (uint32_t k = 0; k < meeting->size; k++)
-        MR_TRY(make_member(call_at(m, round->calls[k]), meeting, k, &commands[k]));
-    return MR_OK;
-}
-
-/* Each host pays for its own calls. */
-static void take_turn(mr_collectives *c, uint32_t host) {
-    if (c->hosts) c->hosts->turn(c, host);
-}
-
-/* A rank in another process does that for its own calls. */
-static bool is_far(const matching *m, const pending_call *call) {
-    return m->c->world && call->host != m->c->own_host;
-}
-
-static mr_status follow_all(const matching *m, const round_of_calls *round) {
-    mr_status status = MR_OK;
-    for (uint32_t k = 0; k < round->clique->size && !status; k++) {
-        if (round->calls[k] == NOBODY || is_far(m, call_at(m, round->calls[k]))) continue;
-        take_turn(m->c, call_at(m, round->calls[k])->host);
-        status = follow_last(call_at(m, round->calls[k]));
-    }
-    return status;
-}
-
-static mr_status note_all(const matching *m, const round_of_calls *round) {
-    mr_status status = MR_OK;
-    for (uint32_t k = 0; k < round->clique->size; k++) {
-        if (round->calls[k] == NOBODY || is_far(m, call_at(m, round->calls[k]))) continue;
-        take_turn(m->c, call_at(m, round->calls[k])->host);
-        status = mr_error_first(status, note_last(call_at(m, round->calls[k])));
-    }
-    return status;
-}
-
-/* The commands of one meeting on their way. */
-typedef struct {
-    mr_collectives *c;
-    mr_meeting *meeting;
-    uint32_t size, own;                    /* `own`: NOBODY in one process */
-    mr_command *commands[MR_MEETING_MOST]; /* by member */
-    uint32_t hosts[MR_MEETING_MOST];
-    uint32_t order[MR_MEETING_MOST]; /* members in the order of their submission */
-} submission;
-
-static mr_status before_member(void *context, uint32_t i) {
-    submission *s = context;
-    if (i == 1 && s->own != NOBODY) {
-        take_turn(s->c, s->hosts[s->own]);
-        MR_TRY(s->c->hosts->meet(s->c, s->meeting, s->commands, s->hosts, s->own));
-    }
-    take_turn(s->c, s->hosts[s->order[i]]);
-    return MR_OK;
-}
-
-/* The member of this process goes first: when it begins, its bytes are known. */
-static void find_order(const matching *m, const round_of_calls *round, submission *s) {
-    s->own = NOBODY;
-    for (uint32_t k = 0; k < round->clique->size; k++) {
-        if (round->calls[k] == NOBODY) continue;
-        const pending_call *call = call_at(m, round->calls[k]);
-        s->hosts[s->size] = call->host;
-        if (m->c->world && !is_far(m, call)) s->own = s->size;
-        s->size++;
-    }
-    uint32_t used = 0;
-    if (s->own != NOBODY) s->order[used++] = s->own;
-    for (uint32_t k = 0; k < s->size; k++)
-        if (k != s->own) s->order[used++] = k;
-}
-
-static mr_status submit_all(const matching *m, const round_of_calls *round, submission *s) {
-    mr_command *commands[MR_MEETING_MOST];
-    mr_meeting *meeting = s->meeting;
-    uint32_t own = s->own;
-    mr_meeting_find_sources(meeting);
-    meeting->last = s->order[s->size - 1];
-    for (uint32_t i = 0; i < s->size; i++) {
-        commands[i] = s->commands[s->order[i]];
-        meeting->members[i].far = own != NOBODY && i != own;
-    }
-    mr_status status = mr_command_submit_together(commands, s->size, before_member, s);
-    bool is_submitted = meeting->members[s->order[0]].command && !round->clique->machine->lost;
-    if (is_submitted) status = mr_error_first(status, note_all(m, round));
-    return status;
-}
-
-static mr_status submit_round(const matching *m, const round_of_calls *round) {
-    mr_clique *clique = round->clique;
-    submission s = {.c = m->c};
-    uint64_t number = ++clique->operations;
-    find_order(m, round, &s);
-    if (m->c->world && s.own == NOBODY) return MR_OK; /* other ranks meet */
-    MR_TRY(follow_all(m, round));
-    s.meeting = mr_meeting_new(s.size, round->exchange ? (uint32_t)m->c->calls.count : 0);
-    if (!s.meeting) return mr_no_memory("for a collective");
-    s.meeting->what = MR_COLLECTIVE_EXCHANGE;
-    mr_clique_describe(clique, s.meeting->title, sizeof s.meeting->title);
-    s.meeting->number = number;
-    s.meeting->link = clique->link;
-    mr_status status = round->exchange ? make_exchange(m, round, s.meeting, s.commands)
-                                       : make_collective(m, round, s.meeting, s.commands);
-    if (!status) status = submit_all(m, round, &s);
-    else
-        for (uint32_t k = 0; k < s.size; k++) mr_command_release(s.commands[k]);
-    mr_meeting_release(s.meeting);
-    return status;
 }
 
 static mr_status match(matching *m) {
@@ -571,9 +305,9 @@ mr_status mr_collectives_settle(mr_collectives *c) {
     /* The last rank that came submits the calls of all, each as its own host's. */
     uint16_t host = c->machine->rank;
     for (size_t i = 0; i < m.rounds.count && !status; i++)
-        status = submit_round(&m, &m.rounds.items[i]);
+        status = mr_collective_meet(&m, &m.rounds.items[i]);
     mr_observers_host_is(c->machine, host);
-    take_turn(c, host);
+    mr_collective_take_turn(c, host);
     close_matching(&m);
     forget_submitted(c);
     return status;

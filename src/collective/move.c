@@ -99,14 +99,7 @@ mr_status mr_world_meet(mr_collectives *c, mr_meeting *meeting, mr_command *cons
         if (k != own) status = take_from(w, meeting, commands, hosts[k], k, own);
     if (status && !w->failure) {
         w->failure = mr_error_copy(status);
-        for (uint32_t k = 0; k < w->fabric->size; k++) {
-            mr_buffer out = {0};
-            if (k == w->fabric->rank || (w->ended >> k & 1)) continue;
-            mr_message_add(&out, MESSAGE_FAILED);
-            mr_message_add(&out, (uint64_t)status->code);
-            mr_message_add_text(&out, status->message);
-            mr_error_destroy(mr_world_send(w, k, &out));
-        }
+        mr_world_tell_failure(w, status->code, status->message);
     }
     mr_error_destroy(status);
     return MR_OK;

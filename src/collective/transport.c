@@ -25,15 +25,17 @@ static bool read_number(const char *name, uint32_t *out) {
 /* mpirun first: it may run inside of what another one started. */
 mr_started mr_started_find(void) {
     static const struct {
-        const char *by, *rank, *size;
-    } known[] = {{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                 {"mpirun", "PMI_RANK", "PMI_SIZE"},
-                 {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
-                 {"torchrun", "RANK", "WORLD_SIZE"}};
+        const char *by, *rank, *size, *local_rank;
+    } known[] = {
+        {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+        {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+        {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
+        {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         mr_started launch = {.by = known[i].by};
         if (!read_number(known[i].rank, &launch.rank)) continue;
         if (!read_number(known[i].size, &launch.size) || launch.rank >= launch.size) continue;
+        read_number(known[i].local_rank, &launch.local_rank);
         return launch.size > 1 ? launch : (mr_started){0};
     }
     return (mr_started){0};

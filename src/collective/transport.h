@@ -8,6 +8,7 @@
 typedef struct {
     const char *by; /* who started it: "mpirun", "srun", "torchrun"; NULL: nobody, it is alone */
     uint32_t rank, size;
+    uint32_t local_rank; /* on its computer; 0: also if nobody tells it */
 } mr_started;
 
 /* As the variables of the environment say. A world of one rank is none. */

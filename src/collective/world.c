@@ -15,16 +15,6 @@ static uint64_t bit(uint32_t rank) {
     return (uint64_t)1 << rank;
 }
 
-mr_status mr_world_group(mr_collectives *c, uint32_t number, const uint32_t *ranks, uint32_t count,
-                         mr_comm **out_comm) {
-    world_group *group;
-    MR_TRY(mr_world_find_group(c->world, number, ranks, count, c->world->fabric->rank, &group));
-    *out_comm = NULL;
-    for (uint32_t i = 0; i < count; i++)
-        if (ranks[i] == c->world->fabric->rank) *out_comm = group->comms[i];
-    return MR_OK;
-}
-
 /* ---- rounds */
 
 static bool is_own(const mr_world *w, const pending_call *call) {
@@ -66,7 +56,8 @@ static mr_status begin_round(mr_world *w) {
 }
 
 static mr_status read_round(mr_world *w, uint32_t from, message *in) {
-    mr_message_number(in); /* its kind */
+    if (mr_message_number(in) != MESSAGE_ROUND)
+        return mr_fail(MR_CODE_UNKNOWN, "a message of rank %u came out of order", from);
     mr_status status = MR_OK;
     for (uint64_t left = mr_message_number(in); left && !status; left--) {
         pending_call call;
@@ -98,7 +89,7 @@ static void sort_calls(mr_collectives *c) {
 static mr_status end_round(mr_world *w) {
     uint64_t clocks[2];
     const mr_simulator *simulator = w->c->machine->backend->simulator;
-    simulator->clocks(w->c->machine, clocks);
+    if (simulator) simulator->clocks(w->c->machine, clocks);
     mr_status status = MR_OK;
     for (uint32_t k = 0; k < w->fabric->size && !status; k++) {
         message in;
@@ -108,7 +99,8 @@ static mr_status end_round(mr_world *w) {
         free(in.bytes);
         if (!status && w->failure) status = mr_error_copy(w->failure);
     }
-    simulator->set_clocks(w->c->machine, clocks); /* stand-ins cost this host nothing */
+    if (simulator)
+        simulator->set_clocks(w->c->machine, clocks); /* stand-ins cost this host nothing */
     sort_calls(w->c);
     return status;
 }
@@ -134,7 +126,7 @@ static void drop_far_calls(mr_world *w) {
     c->calls.count = kept;
 }
 
-static void tell_failure(mr_world *w, mr_code code, const char *text) {
+void mr_world_tell_failure(mr_world *w, mr_code code, const char *text) {
     for (uint32_t k = 0; k < w->fabric->size; k++) {
         mr_buffer out = {0};
         if (k == w->fabric->rank || w->ended & bit(k)) continue;
@@ -149,9 +141,10 @@ static void tell_failure(mr_world *w, mr_code code, const char *text) {
 static void fail(mr_world *w, mr_status status) {
     bool is_known = w->failure || status->code == MR_CODE_COLLECTIVE_MISMATCH;
     if (!is_known && strncmp(status->message, "deadlock", 8) != 0)
-        tell_failure(w, status->code, status->message);
+        mr_world_tell_failure(w, status->code, status->message);
     if (!w->failure) w->failure = mr_error_copy(status);
     drop_far_calls(w);
+    mr_world_abort(w);
 }
 
 mr_status mr_world_settle(mr_collectives *c) {
@@ -163,17 +156,36 @@ mr_status mr_world_settle(mr_collectives *c) {
     return status;
 }
 
+mr_status mr_world_group(mr_collectives *c, uint32_t number, const uint32_t *ranks, uint32_t count,
+                         mr_comm **out_comm) {
+    world_group *group;
+    mr_world *w = c->world;
+    if (w->failure) return mr_error_copy(w->failure);
+    MR_TRY(mr_world_find_group(w, number, ranks, count, w->fabric->rank, &group));
+    mr_status status = w->device ? mr_world_connect(w, group) : MR_OK;
+    if (status) {
+        fail(w, status);
+        return status;
+    }
+    *out_comm = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (ranks[i] == c->world->fabric->rank) *out_comm = group->comms[i];
+    return MR_OK;
+}
+
 /* The explorer carries out one call many times, each in another order, which other processes do not know of. */
 mr_status mr_world_check(const pending_call *call) {
     mr_machine *machine = call->ask.comm->clique->machine;
     char text[120];
     if (!call->ask.comm->clique->group || call->ask.comm->rank >= MR_MEETING_MOST ||
-        call->ask.comm->device->index + 1 != (int)call->host)
+        mr_clique_host(call->ask.comm->clique, call->ask.comm->rank) + 1 != call->host)
         return mr_fail(MR_CODE_NOT_SUPPORTED,
                        "%s: %s is not of this rank and of a group of ranks: a process that is a "
                        "rank uses mr.dist",
                        call->name, mr_comm_describe(call->ask.comm, text, sizeof text));
-    if (strcmp(machine->backend->simulator->chooser(machine), "explorer") != 0) return MR_OK;
+    if (!machine->backend->simulator ||
+        strcmp(machine->backend->simulator->chooser(machine), "explorer") != 0)
+        return MR_OK;
     return mr_fail(MR_CODE_NOT_SUPPORTED,
                    "%s: mr.explore cannot carry out ranks in several processes: use "
                    "millrace --ranks N",
@@ -187,7 +199,8 @@ static void turn(mr_collectives *c, uint32_t host) {
     mr_world *w = c->world;
     const mr_simulator *simulator = c->machine->backend->simulator;
     bool is_away = host != c->own_host;
-    if (is_away == w->is_away || strcmp(simulator->chooser(c->machine), "timed") != 0) return;
+    if (!simulator || is_away == w->is_away) return;
+    if (strcmp(simulator->chooser(c->machine), "timed") != 0) return;
     if (is_away) simulator->clocks(c->machine, w->clocks);
     simulator->set_clocks(c->machine, is_away ? (const uint64_t[2]){0, 0} : w->clocks);
     w->is_away = is_away;
@@ -202,9 +215,10 @@ static mr_status check(const mr_collectives *c, const mr_fabric *fabric) {
     if (fabric->size > MR_MEETING_MOST)
         return mr_fail(MR_CODE_NOT_SUPPORTED, "init: %u ranks were started, and %d is the most",
                        fabric->size, MR_MEETING_MOST);
+    if (machine->backend->communicator_join) return MR_OK;
     if (!machine->backend->simulator)
         return mr_fail(MR_CODE_NOT_SUPPORTED,
-                       "init: ranks in several processes run on virtual GPUs only: start "
+                       "init: ranks in several processes run on virtual GPUs and on CUDA: start "
                        "millrace with --device virtual:%u",
                        fabric->size);
     if (machine->device_count >= (int)fabric->size) return MR_OK;
@@ -220,13 +234,14 @@ static mr_status open_world(mr_world *w) {
     mr_machine *machine = w->c->machine;
     MR_TRY(mr_machine_ready(machine));
     MR_TRY(check(w->c, w->fabric));
+    if (machine->backend->communicator_join) w->device = machine->current_device;
     for (uint32_t k = 0; k < w->fabric->size; k++) ranks[k] = k;
     MR_TRY(mr_world_make_group(w, 0, ranks, w->fabric->size, &group));
-    machine->first_device = machine->devices[w->fabric->rank];
+    machine->first_device = w->device ? w->device : machine->devices[w->fabric->rank];
     mr_machine_set_device(machine, machine->first_device);
     w->c->own_comm = group->comms[w->fabric->rank];
     mr_observers_host_is(machine, (uint16_t)w->c->own_host);
-    return MR_OK;
+    return w->device ? mr_world_connect(w, group) : MR_OK;
 }
 
 mr_status mr_world_join(mr_collectives *c, mr_fabric *fabric, double timeout) {
@@ -261,9 +276,10 @@ void mr_world_fail(mr_collectives *c, const char *error) {
     char text[2000];
     if (!w) return;
     w->failed = true;
+    mr_world_abort(w);
     if (w->failure) return;
     mr_text_format(text, sizeof text, "rank %u has ended by an error: %s", w->fabric->rank, error);
-    tell_failure(w, MR_CODE_NO_PEER, text);
+    mr_world_tell_failure(w, MR_CODE_NO_PEER, text);
     w->failure = mr_fail(MR_CODE_NO_PEER, "%s", text);
 }
 
@@ -271,11 +287,18 @@ void mr_world_leave(mr_collectives *c) {
     mr_world *w = c->world;
     if (!w) return;
     drop_far_calls(w);
+    mr_world_disconnect(w);
     w->fabric->close(w->fabric, w->failed);
     for (size_t i = 0; i < w->groups.count; i++) mr_world_free_group(w->groups.items[i]);
     for (size_t i = 0; i < w->streams.count; i++) mr_stream_release(w->streams.items[i].stream);
     mr_vec_free(&w->groups);
     mr_vec_free(&w->streams);
+    for (uint32_t k = 0; k < MR_MEETING_MOST; k++) {
+        for (size_t i = 0; i < w->early[k].count; i++) free(w->early[k].items[i].bytes);
+        mr_vec_free(&w->early[k]);
+    }
+    if (w->nothing) mr_storage_drop_handle(w->nothing->storage);
+    mr_tensor_release(w->nothing);
     mr_error_destroy(w->failure);
     free(w);
     c->world = NULL;

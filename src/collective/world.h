@@ -1,5 +1,5 @@
-/* A world: this process is one rank of several, which a transport connects (fabric.h). The machine has a device for
- * each rank of the world, and simulates that of its own rank.
+/* A world: this process is one rank of several, which a transport connects (fabric.h). On virtual GPUs the machine has
+ * a device for each rank of the world, and simulates that of its own rank.
  *
  * Ranks meet in rounds. A rank takes part in a round when it has called a collective, and parks. Each sends its calls
  * to all others. When all ranks have parked or ended, each has all calls, and finds by the same rules the same
@@ -10,6 +10,10 @@
  * the other members get its time and its bytes. Once theirs have come, the stand-ins are submitted, each to begin at
  * the time of its rank. So nothing waits for another process after the call. Data that another rank changes while
  * a collective reads them are those at the begin of its member.
+ *
+ * On real devices a process has one, and NCCL connects them (watch.c). Rounds are the same. The process submits its own
+ * member of a meeting only; stand-ins have no memory, and the meeting orders nothing behind other ranks. While the host
+ * waits for the device it looks at messages of others, since a rank that fails leaves a collective without a peer.
  *
  * Whatever separates the ranks is final: a mistake, a deadlock, a time-out, the failure of a rank. All later calls
  * fail with that error. */
@@ -28,8 +32,9 @@ uint32_t mr_world_local_rank(const mr_collectives *collectives);
 void mr_world_fail(mr_collectives *collectives, const char *error);
 void mr_world_leave(mr_collectives *collectives); /* the rank has ended; likewise */
 
-/* The group `number` (from 1) of these ranks, as another rank may have made it already. *out_comm: of this rank,
- * borrowed; NULL: it is not in the group. INVALID_ARGUMENT: another rank has made it of other ranks. */
+/* The group `number` (from 1) of these ranks, as another rank may have made it already. On real devices all ranks call
+ * it at the same time, and it waits for all. *out_comm: of this rank, borrowed; NULL: it is not in the group.
+ * INVALID_ARGUMENT: another rank has made it of other ranks. */
 mr_status mr_world_group(mr_collectives *collectives, uint32_t number, const uint32_t *ranks,
                          uint32_t count, mr_comm **out_comm);
 

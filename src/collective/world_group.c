@@ -38,10 +38,12 @@ mr_status mr_world_make_group(mr_world *w, uint32_t number, const uint32_t *rank
     group->size = count;
     for (uint32_t i = 0; i < count; i++) {
         group->ranks[i] = ranks[i];
-        devices[i] = w->c->machine->devices[ranks[i]];
+        if (!w->device) devices[i] = w->c->machine->devices[ranks[i]];
     }
     name_group(group, &name);
-    mr_status status = mr_comms_create(w->c, devices, count, name.data, group->comms);
+    mr_status status = w->device
+                           ? mr_comms_of_processes(w->c, w->device, count, name.data, group->comms)
+                           : mr_comms_create(w->c, devices, count, name.data, group->comms);
     mr_buffer_free(&name);
     if (!status && !mr_vec_push(&w->groups, group)) status = mr_no_memory("for a group");
     if (status) {
@@ -49,6 +51,7 @@ mr_status mr_world_make_group(mr_world *w, uint32_t number, const uint32_t *rank
         return status;
     }
     group->comms[0]->clique->group = number + 1;
+    memcpy(group->comms[0]->clique->hosts, ranks, count * sizeof *ranks);
     return MR_OK;
 }
 

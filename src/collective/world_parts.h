@@ -20,6 +20,11 @@ typedef struct {
     mr_stream *stream; /* one reference */
 } far_stream;
 
+typedef struct {
+    void *bytes; /* from malloc */
+    size_t size;
+} early_message;
+
 typedef struct mr_world {
     mr_collectives *c;
     mr_fabric *fabric;
@@ -33,9 +38,14 @@ typedef struct mr_world {
     mr_site last[MR_MEETING_MOST]; /* where ranks were seen last */
     MR_VEC(world_group *) groups;
     MR_VEC(far_stream) streams;
+    /* On real devices only. */
+    mr_device *device;  /* of this process; NULL: devices are simulated */
+    mr_tensor *nothing; /* whose views stand for the tensors of other ranks */
+    MR_VEC(early_message)
+    early[MR_MEETING_MOST]; /* by rank: came while the host waited for its device */
 } mr_world;
 
-typedef enum { MESSAGE_ROUND = 1, MESSAGE_DATA, MESSAGE_FAILED } message_kind;
+typedef enum { MESSAGE_ROUND = 1, MESSAGE_DATA, MESSAGE_FAILED, MESSAGE_GROUP } message_kind;
 
 /* A message that is read: all reads beyond its end give zeros, and `fine` is false then. */
 typedef struct {
@@ -55,6 +65,19 @@ mr_status mr_world_send(mr_world *world, uint32_t to, mr_buffer *bytes);
 /* Waits for the next message of a rank, which the caller frees. Its end or failure: *out_message has no bytes, and
  * `ended` or `failure` is set. */
 mr_status mr_world_receive(mr_world *world, uint32_t from, message *out_message);
+
+/* Whether a rank has failed: looks at what has come, without waiting. */
+void mr_world_look(mr_world *world);
+/* Where calls of this world wait, that rank `missing` does not come to. */
+mr_status mr_world_timed_out(mr_world *world, uint32_t missing);
+void mr_world_tell_failure(mr_world *world, mr_code code, const char *text); /* all other ranks */
+
+/* watch.c: real devices. */
+/* Connects the processes of a group, which all ranks of the world make now: see mr_world_group. */
+mr_status mr_world_connect(mr_world *world, world_group *group);
+/* Ends all work of communicators, since some rank will not do its part. Idempotent. */
+void mr_world_abort(mr_world *world);
+void mr_world_disconnect(mr_world *world); /* closes the backend's part of all groups */
 
 /* world_group.c */
 void mr_world_free_group(world_group *group);

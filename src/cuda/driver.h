@@ -236,6 +236,9 @@ typedef struct {
 /* ---- libnccl, whose header the toolkit does not have: NCCL's documentation gives these types and values. */
 
 typedef struct ncclComm *mr_nccl_comm;
+typedef struct {
+    char bytes[128];
+} mr_nccl_id;
 
 typedef enum {
     MR_NCCL_SUCCESS = 0,
@@ -251,6 +254,8 @@ typedef enum {
 #define MR_CUDA_NCCL_LIST(X)                                                                       \
     X(GetVersion, "ncclGetVersion", (int *version))                                                \
     X(CommInitAll, "ncclCommInitAll", (mr_nccl_comm * comms, int count, const int *devices))       \
+    X(GetUniqueId, "ncclGetUniqueId", (mr_nccl_id * id))                                           \
+    X(CommInitRank, "ncclCommInitRank", (mr_nccl_comm * comm, int count, mr_nccl_id id, int rank)) \
     X(CommDestroy, "ncclCommDestroy", (mr_nccl_comm comm))                                         \
     X(CommAbort, "ncclCommAbort", (mr_nccl_comm comm))                                             \
     X(GroupStart, "ncclGroupStart", (void))                                                        \

@@ -1,9 +1,10 @@
 /* Collectives (model/meeting.h), carried out by NCCL.
  *
- * All ranks are devices of this process. So the members' calls stand in one NCCL group, which is made when the last
- * member is submitted. NCCL has either the work of all ranks or of none. Before that, collective/match.c has checked
- * that the ranks agree, and events make the operations of a communicator serial. So NCCL never waits for a rank that
- * does not come.
+ * Where all ranks are devices of this process, the members' calls stand in one NCCL group, which is made when the last
+ * member is submitted. NCCL has either the work of all ranks or of none. Where ranks are processes, each submits its
+ * own member, and the others are far. Before that, collective/match.c has checked that the ranks agree, and events make
+ * the operations of a communicator serial. So NCCL never waits for a rank that does not come, unless that rank's
+ * process or device fails in between: then the watch of the communicator ends the wait (wait.c), and aborts it.
  *
  * NCCL may wait for a device in its calls: when it connects ranks at their first operation, and when a communicator is
  * destroyed. So host functions are run before each call (mr_cuda_may_wait), and a communicator that was closed is kept
@@ -15,14 +16,17 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/meeting.h"
 
 struct cuda_link {
     cuda_link *next;
     bool is_closed;
+    mr_status (*watch)(void *context, double waited); /* NULL: all ranks are in this process */
+    void *context;
     uint32_t size;
-    mr_nccl_comm comms[]; /* by rank */
+    mr_nccl_comm comms[]; /* by rank; NULL: in another process, or aborted */
 };
 
 static const int dtypes[] = {
@@ -79,22 +83,35 @@ void mr_cuda_links_leave(cuda_machine *cuda) {
     }
 }
 
-static mr_status open_nccl(void) {
+static mr_status open_nccl(const char *what) {
     setenv("NCCL_P2P_DIRECT_DISABLE", "1", 0);
     mr_status status = mr_cuda_library_open(MR_CUDA_LIBRARY_NCCL);
     if (!status) return MR_OK;
     mr_status told = mr_fail(status->code,
-                             "comms: %s: install NCCL, name its file in MILLRACE_LIBNCCL, or use "
+                             "%s: %s: install NCCL, name its file in MILLRACE_LIBNCCL, or use "
                              "virtual GPUs (--device virtual)",
-                             status->message);
+                             what, status->message);
     mr_error_destroy(status);
     return told;
+}
+
+static mr_status new_link(uint32_t size, cuda_link **out_link) {
+    cuda_link *link = *out_link = calloc(1, sizeof *link + size * sizeof *link->comms);
+    if (!link) return mr_no_memory("for a communicator");
+    link->size = size;
+    return MR_OK;
+}
+
+static void keep_link(cuda_machine *cuda, cuda_link *link, void **out_link) {
+    link->next = cuda->links;
+    cuda->links = link;
+    *out_link = link;
 }
 
 mr_status mr_cuda_communicator_open(mr_device *const *devices, uint32_t count, void **out_link) {
     cuda_machine *cuda = mr_cuda_of(devices[0]->machine);
     int ordinals[MR_MEETING_MOST];
-    MR_TRY(open_nccl());
+    MR_TRY(open_nccl("comms"));
     MR_TRY(mr_cuda_waits_for_all(cuda, "comms"));
     for (uint32_t k = 0; k < count; k++) {
         cuda_device *device = devices[k]->impl;
@@ -102,18 +119,79 @@ mr_status mr_cuda_communicator_open(mr_device *const *devices, uint32_t count, v
         ordinals[k] = device->handle;
     }
     free_closed(cuda);
-    cuda_link *link = calloc(1, sizeof *link + count * sizeof *link->comms);
-    if (!link) return mr_no_memory("for a communicator");
-    link->size = count;
+    cuda_link *link;
+    MR_TRY(new_link(count, &link));
     mr_nccl_result result = mr_nccl.CommInitAll(link->comms, (int)count, ordinals);
     come_back();
     if (result) {
         free(link);
         return failed("comms", result);
     }
-    link->next = cuda->links;
-    cuda->links = link;
-    *out_link = link;
+    keep_link(cuda, link, out_link);
+    return MR_OK;
+}
+
+mr_status mr_cuda_communicator_id(mr_machine *machine, char out_id[MR_COMMUNICATOR_ID]) {
+    mr_nccl_id id;
+    (void)machine;
+    MR_TRY(open_nccl("init"));
+    mr_nccl_result result = mr_nccl.GetUniqueId(&id);
+    if (result) return failed("init", result);
+    memcpy(out_id, id.bytes, sizeof id.bytes);
+    return MR_OK;
+}
+
+/* NCCL finds two ranks on one GPU by itself, as it alone knows what NCCL_HOSTID does. */
+static mr_status join_failed(const cuda_device *device, mr_nccl_result result) {
+    const char *more = mr_nccl.GetLastError(NULL);
+    if (result != MR_NCCL_INVALID_USAGE || !more || !strstr(more, "Duplicate GPU"))
+        return failed("init", result);
+    return mr_fail(MR_CODE_INVALID_DEVICE,
+                   "init: two ranks have one GPU, and NCCL takes one rank a GPU (R67): this rank "
+                   "has device %d. Start as many ranks as there are GPUs, or give the ranks of a "
+                   "computer different GPUs with --device cuda:I; NCCL's words: %s",
+                   device->device->index, more);
+}
+
+mr_status mr_cuda_communicator_join(mr_device *on, const mr_membership *membership,
+                                    void **out_link) {
+    cuda_machine *cuda = mr_cuda_of(on->machine);
+    cuda_device *device = on->impl;
+    cuda_link *link;
+    mr_nccl_id id;
+    MR_TRY(open_nccl("init"));
+    MR_TRY(mr_cuda_waits_for_all(cuda, "init"));
+    free_closed(cuda);
+    MR_TRY(mr_cuda_use(device));
+    MR_TRY(new_link(membership->size, &link));
+    link->watch = membership->watch;
+    link->context = membership->context;
+    memcpy(id.bytes, membership->id, sizeof id.bytes);
+    mr_nccl_result result = mr_nccl.CommInitRank(&link->comms[membership->rank],
+                                                 (int)membership->size, id, (int)membership->rank);
+    come_back();
+    if (result) {
+        free(link);
+        return join_failed(device, result);
+    }
+    keep_link(cuda, link, out_link);
+    return MR_OK;
+}
+
+void mr_cuda_communicator_abort(mr_machine *machine, void *which) {
+    cuda_link *link = which;
+    (void)machine;
+    for (uint32_t k = 0; k < link->size; k++) {
+        if (link->comms[k]) mr_nccl.CommAbort(link->comms[k]);
+        link->comms[k] = NULL;
+    }
+    come_back();
+}
+
+mr_status mr_cuda_links_watch(cuda_machine *cuda, uint64_t waited_ns) {
+    for (cuda_link *link = cuda->links; link; link = link->next)
+        if (link->watch && !link->is_closed)
+            MR_TRY(link->watch(link->context, (double)waited_ns * 1e-9));
     return MR_OK;
 }
 
@@ -223,7 +301,8 @@ static mr_nccl_result call(const part *p) {
 static mr_nccl_result call_all(part *p) {
     mr_nccl_result result = mr_nccl.GroupStart();
     if (result) return result;
-    for (p->member = 0; p->member < p->meeting->size && !result; p->member++) result = call(p);
+    for (p->member = 0; p->member < p->meeting->size && !result; p->member++)
+        if (!p->meeting->members[p->member].far) result = call(p);
     mr_nccl_result ended = mr_nccl.GroupEnd();
     return result ? result : ended;
 }

@@ -477,6 +477,12 @@ mr_status mr_cuda_latch_is_open(mr_device *device, uint32_t latch, bool *out_ope
 
 mr_status mr_cuda_communicator_open(mr_device *const *devices, uint32_t count, void **out_link);
 void mr_cuda_communicator_close(mr_machine *machine, void *link);
+mr_status mr_cuda_communicator_id(mr_machine *machine, char out_id[MR_COMMUNICATOR_ID]);
+mr_status mr_cuda_communicator_join(mr_device *device, const mr_membership *membership,
+                                    void **out_link);
+void mr_cuda_communicator_abort(mr_machine *machine, void *link);
+/* What the watches of open communicators say of a wait that has lasted so long. */
+mr_status mr_cuda_links_watch(cuda_machine *cuda, uint64_t waited_ns);
 void mr_cuda_links_leave(cuda_machine *cuda); /* the contexts are about to go */
 /* A member of a meeting. With the one that is submitted last, NCCL gets the work of all. */
 mr_status mr_cuda_meet(const mr_command *command);

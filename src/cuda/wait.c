@@ -72,7 +72,9 @@ static mr_status wait_for(const goal *g, const char *what) {
         if ((!spinning || asked % POLL_QUESTIONS == 0) && machine->interrupted &&
             machine->interrupted(machine->hook_context))
             return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waiting for the device");
-        if (!spinning) pause_for(now - begin);
+        if (spinning) continue;
+        if (g->device->machine->links) MR_TRY(mr_cuda_links_watch(g->device->machine, now - begin));
+        pause_for(now - begin);
     }
 }
 

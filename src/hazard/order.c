@@ -413,7 +413,9 @@ void mr_hazard_order_meet(checker *c, actor *t, const mr_command *command) {
         for (uint64_t from = meeting->members[k].from; from; from &= from - 1)
             mr_hazard_order_wait(c, c->order.entered[k].actor, command->seq,
                                  &c->order.entered[__builtin_ctzll(from)]);
-    for (uint32_t k = 0; k < meeting->size; k++) snapshot_clear(c, &c->order.entered[k]);
+    for (uint32_t k = 0; k < meeting->size; k++)
+        if (c->order.entered[k].actor)
+            snapshot_clear(c, &c->order.entered[k]); /* else it is in another process */
     free(c->order.entered);
     c->order.entered = NULL;
 }

@@ -404,6 +404,15 @@ static bool apply_learn(mr_options *out) {
     return true;
 }
 
+/* How many GPUs this process may use, as far as the environment says: a launcher may show each rank its own only. */
+static uint32_t visible_devices(void) {
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    uint32_t count = 1;
+    if (!visible || !*visible) return UINT32_MAX;
+    for (; *visible; visible++) count += *visible == ',';
+    return count;
+}
+
 bool mr_options_parse(int argc, char **argv, mr_options *out) {
     *out = (mr_options){.job = MR_JOB_RUN, .limits = mr_limits_default};
     if (!parse_options(argc, argv, out)) return false;
@@ -417,9 +426,14 @@ bool mr_options_parse(int argc, char **argv, mr_options *out) {
     bool any = !out->machine.device || strcmp(out->machine.device, "auto") == 0;
     if (out->ranks && !check_ranks(out, argc, argv)) return false;
     if (out->explore && any) out->machine.device = "virtual";
-    int ranks = out->ranks ? out->ranks : (int)mr_started_find().size;
+    mr_started launch = mr_started_find();
+    int ranks = out->ranks ? out->ranks : (int)launch.size;
     if (ranks && any && !out->sandbox) {
         snprintf(out->virtual_devices, sizeof out->virtual_devices, "virtual:%d", ranks);
+        out->machine.device = out->virtual_devices;
+    } else if (launch.by && !any && strcmp(out->machine.device, "cuda") == 0) {
+        snprintf(out->virtual_devices, sizeof out->virtual_devices, "cuda:%d",
+                 (int)(launch.local_rank % visible_devices()));
         out->machine.device = out->virtual_devices;
     }
     if (!out->check) out->check = getenv("MILLRACE_CHECK");

@@ -35,6 +35,18 @@ typedef struct {
     uint64_t seed, offset; /* Philox: commands that draw add their own offset to this one */
 } mr_graph_launch;
 
+#define MR_COMMUNICATOR_ID 128 /* bytes */
+
+/* What a rank that is a process joins a communicator with. */
+typedef struct {
+    const char *id; /* MR_COMMUNICATOR_ID bytes */
+    uint32_t rank, size;
+    /* Asked again and again while the host waits for a device, until the link is closed: an error ends the wait. It may
+     * abort the link. `waited`: seconds so far. */
+    mr_status (*watch)(void *context, double waited);
+    void *context;
+} mr_membership;
+
 struct mr_backend {
     const char *name; /* "virtual", "cuda": what mr.backend shows */
 
@@ -159,6 +171,13 @@ struct mr_backend {
      * a meeting says all that the backend must know. */
     mr_status (*communicator_open)(mr_device *const *devices, uint32_t count, void **out_link);
     void (*communicator_close)(mr_machine *machine, void *link);
+    /* The same where each rank is a process; NULL: it is not there. One rank makes the id, and all join by it:
+     * communicator_join blocks until all have. communicator_abort ends what is submitted, at once; then the link can
+     * only be closed. */
+    mr_status (*communicator_id)(mr_machine *machine, char out_id[MR_COMMUNICATOR_ID]);
+    mr_status (*communicator_join)(mr_device *device, const mr_membership *membership,
+                                   void **out_link);
+    void (*communicator_abort)(mr_machine *machine, void *link);
 
     bool (*can_access_peer)(mr_device *device, mr_device *peer);
     mr_status (*enable_peer_access)(mr_device *device, mr_device *peer); /* second time: 704 */

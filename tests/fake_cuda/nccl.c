@@ -2,10 +2,14 @@
  *
  * The k-th collectives of all ranks of a communicator are one operation, and so are all sends and receives of a group.
  * Each rank's part is a task of its stream. Tasks wait until those of all ranks have come; then one computes naively, in long
- * double, for all. Ranks that differ in what they ask for would hang or corrupt data with the real NCCL: here the process aborts. */
+ * double, for all. Ranks that differ in what they ask for would hang or corrupt data with the real NCCL: here the process aborts.
+ *
+ * Where ranks are processes (ncclCommInitRank), each writes what it gives to a file when its task is the first of its stream.
+ * The unique id is the path of the folder. The task goes on when the files of all peers are there. Files stay: tests remove TMPDIR. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/half.h"
 #include "fake.h"
@@ -35,6 +39,13 @@ typedef struct {
     CUstream stream;
 } call;
 
+struct ncclComm {
+    clique *clique;
+    int rank, device;
+    uint64_t operations;
+    uint64_t *sent, *received; /* by peer; processes only */
+};
+
 struct fake_meet {
     fake_meet *next; /* of the clique, while parts are missing */
     clique *clique;
@@ -43,18 +54,20 @@ struct fake_meet {
     bool is_done;
     int count;
     call *calls;
+    /* processes only */
+    struct ncclComm self; /* the calls' comm, which may go before they are carried out */
+    uint64_t *numbers;    /* by call: of its message among those of the pair */
 };
 
 struct clique {
     int size, open;
     fake_meet *meets;
+    char *folder;    /* of processes; NULL: all ranks are here */
+    bool is_aborted; /* what waits is over */
+    clique *next;    /* of those of processes, which stay: tasks point to them */
 };
-
-struct ncclComm {
-    clique *clique;
-    int rank, device;
-    uint64_t operations;
-};
+static clique *of_processes;
+static char last_error[200];
 
 static int depth;
 static call *calls; /* of the group */
@@ -196,7 +209,116 @@ static void collect(const fake_meet *meet) {
     free(bytes);
 }
 
+/* ---- between processes */
+
+typedef struct {
+    int what, dtype, redop, root;
+    size_t count;
+} what_of_call;
+
+static size_t bytes_given(const call *c, int size) {
+    return c->count * size_of(c->dtype) * (c->what == REDUCE_SCATTER ? (size_t)size : 1);
+}
+
+static const char *path_of_part(const fake_meet *meet, int i, int rank, char *out, size_t size) {
+    const call *c = &meet->calls[i];
+    int own = meet->self.rank, from = c->what == SEND ? own : c->root, to = c->what == SEND ? c->root : own;
+    if (c->what < SEND)
+        snprintf(out, size, "%s/%llu.%d", meet->clique->folder, (unsigned long long)meet->number, rank);
+    else
+        snprintf(out, size, "%s/m%d.%d.%llu", meet->clique->folder, from, to,
+                 (unsigned long long)meet->numbers[i]);
+    return out;
+}
+
+/* A file appears whole. */
+static void write_file(const char *path, const void *head, size_t head_size, const void *bytes, size_t size) {
+    char draft[400];
+    snprintf(draft, sizeof draft, "%s.draft", path);
+    FILE *file = fopen(draft, "wb");
+    if (!file || fwrite(head, 1, head_size, file) != head_size || fwrite(bytes, 1, size, file) != size || fclose(file) ||
+        rename(draft, path))
+        abort();
+}
+
+static void write_part(const fake_meet *meet, int i) {
+    const call *c = &meet->calls[i];
+    what_of_call head = {c->what, c->dtype, c->redop, c->root, c->count};
+    char path[300];
+    if (c->what == RECV) return;
+    write_file(path_of_part(meet, i, meet->self.rank, path, sizeof path), &head, sizeof head, c->in ? c->in : "",
+               c->in ? bytes_given(c, meet->clique->size) : 0);
+}
+
+static bool parts_are_there(const fake_meet *meet) {
+    char path[300];
+    for (int i = 0; i < meet->count; i++) {
+        int first = meet->calls[i].what < SEND ? 0 : meet->self.rank;
+        int end = meet->calls[i].what < SEND ? meet->clique->size : first + 1;
+        if (meet->calls[i].what == SEND) continue; /* as a small message, that needs no receiver to end */
+        for (int rank = first; rank < end; rank++)
+            if (access(path_of_part(meet, i, rank, path, sizeof path), R_OK)) return false;
+    }
+    return true;
+}
+
+/* What that rank gave to call `i`. */
+static void *read_part(const fake_meet *meet, int i, int rank, call *out) {
+    char path[300];
+    what_of_call head;
+    FILE *file = fopen(path_of_part(meet, i, rank, path, sizeof path), "rb");
+    if (!file || fread(&head, 1, sizeof head, file) != sizeof head) abort();
+    *out = (call){.what = (what)head.what, .count = head.count, .dtype = head.dtype, .redop = head.redop, .root = head.root};
+    size_t size = bytes_given(out, meet->clique->size);
+    char *bytes = malloc(size + 1);
+    if (fread(bytes, 1, size, file) != size) size = 0; /* of a rank that gives nothing */
+    fclose(file);
+    out->in = bytes;
+    return bytes;
+}
+
+static void collect_from_processes(const fake_meet *meet) {
+    int size = meet->clique->size;
+    fake_meet all = {.clique = meet->clique, .count = size, .calls = calloc((size_t)size, sizeof *all.calls)};
+    struct ncclComm *comms = calloc((size_t)size, sizeof *comms);
+    size_t bytes;
+    for (int rank = 0; rank < size; rank++) {
+        read_part(meet, 0, rank, &all.calls[rank]);
+        comms[rank].rank = rank;
+        all.calls[rank].comm = &comms[rank];
+    }
+    check_agreement(&all);
+    void *result = result_for(&all, &all.calls[meet->self.rank], &bytes);
+    if (result) memcpy(meet->calls[0].out, result, bytes);
+    free(result);
+    for (int rank = 0; rank < size; rank++) free((void *)all.calls[rank].in);
+    free(all.calls);
+    free(comms);
+}
+
+static void carry_out_process(const fake_meet *meet) {
+    if (meet->clique->is_aborted) return;
+    if (meet->calls[0].what < SEND) {
+        collect_from_processes(meet);
+        return;
+    }
+    for (int i = 0; i < meet->count; i++) {
+        call from;
+        if (meet->calls[i].what != RECV) continue;
+        void *bytes = read_part(meet, i, meet->calls[i].root, &from);
+        if (from.count != meet->calls[i].count || from.dtype != meet->calls[i].dtype) abort();
+        memcpy(meet->calls[i].out, bytes, from.count * size_of(from.dtype));
+        free(bytes);
+    }
+}
+
 bool fake_meet_come(task *t) {
+    if (t->meet->clique->folder) {
+        if (!t->has_come && !t->meet->clique->is_aborted)
+            for (int i = 0; i < t->meet->count; i++) write_part(t->meet, i);
+        t->has_come = true;
+        return t->meet->clique->is_aborted || parts_are_there(t->meet);
+    }
     if (!t->has_come) t->meet->missing--;
     t->has_come = true;
     return t->meet->missing == 0;
@@ -206,13 +328,15 @@ void fake_meet_carry_out(task *t) {
     fake_meet *meet = t->meet;
     if (meet->is_done) return;
     meet->is_done = true;
-    if (meet->calls[0].what >= SEND) exchange(meet);
+    if (meet->clique->folder) carry_out_process(meet);
+    else if (meet->calls[0].what >= SEND) exchange(meet);
     else collect(meet);
 }
 
 void fake_meet_release(fake_meet *meet) {
     if (!meet || --meet->refs) return;
     free(meet->calls);
+    free(meet->numbers);
     free(meet);
 }
 
@@ -249,6 +373,27 @@ static void submit_collective(const call *c) {
 
 static bool is_message(const call *c) {
     return c->what >= SEND;
+}
+
+/* One collective, or all messages of the group from call `first` on. */
+static void submit_process(int first) {
+    fake_meet *meet = calloc(1, sizeof *meet);
+    mr_nccl_comm comm = calls[first].comm;
+    meet->clique = comm->clique;
+    for (int i = first; i < call_count; i++) {
+        if (calls[i].comm != comm || (i > first && !(is_message(&calls[first]) && is_message(&calls[i])))) continue;
+        add_call(meet, &calls[i]);
+        calls[i].comm = NULL;
+    }
+    meet->self = *comm;
+    meet->numbers = calloc((size_t)meet->count, sizeof *meet->numbers);
+    if (!is_message(&meet->calls[0])) meet->number = ++comm->operations;
+    for (int i = 0; i < meet->count; i++) {
+        if (meet->calls[i].what == SEND) meet->numbers[i] = ++comm->sent[meet->calls[i].root];
+        if (meet->calls[i].what == RECV) meet->numbers[i] = ++comm->received[meet->calls[i].root];
+        meet->calls[i].comm = &meet->self;
+    }
+    add_task(meet, &meet->calls[0]);
 }
 
 /* All messages of the group in one clique, from call `first` on. */
@@ -289,7 +434,8 @@ mr_nccl_result fake_nccl_GroupEnd(void) {
     pthread_mutex_lock(&fake_lock);
     for (int i = 0; i < call_count; i++) {
         if (!calls[i].comm) continue;
-        if (is_message(&calls[i])) submit_messages(i);
+        if (calls[i].comm->clique->folder) submit_process(i);
+        else if (is_message(&calls[i])) submit_messages(i);
         else submit_collective(&calls[i]);
     }
     call_count = 0;
@@ -353,17 +499,74 @@ mr_nccl_result fake_nccl_CommInitAll(mr_nccl_comm *comms, int count, const int *
     return MR_NCCL_SUCCESS;
 }
 
+mr_nccl_result fake_nccl_GetUniqueId(mr_nccl_id *id) {
+    const char *folder = getenv("TMPDIR");
+    *id = (mr_nccl_id){{0}};
+    snprintf(id->bytes, sizeof id->bytes, "%s/fake_nccl_XXXXXX", folder ? folder : "/tmp");
+    return mkdtemp(id->bytes) ? MR_NCCL_SUCCESS : MR_NCCL_INVALID_USAGE;
+}
+
+/* NCCL tells computers apart by a hash, which NCCL_HOSTID replaces. */
+static void describe_place(char *out, size_t size) {
+    const char *host = getenv("NCCL_HOSTID");
+    snprintf(out, size, "%s device %d", host ? host : "here", fake_current);
+}
+
+static bool read_place(const char *folder, int rank, char *out, size_t size) {
+    char path[300];
+    snprintf(path, sizeof path, "%s/join.%d", folder, rank);
+    FILE *file = fopen(path, "rb");
+    if (!file) return false;
+    size_t got = fread(out, 1, size - 1, file);
+    out[got] = 0;
+    fclose(file);
+    return true;
+}
+
+mr_nccl_result fake_nccl_CommInitRank(mr_nccl_comm *out, int count, mr_nccl_id id, int rank) {
+    char path[300], own[200], other[200];
+    describe_place(own, sizeof own);
+    snprintf(path, sizeof path, "%s/join.%d", id.bytes, rank);
+    write_file(path, own, strlen(own), "", 0);
+    for (int k = 0; k < count; k++) {
+        while (!read_place(id.bytes, k, other, sizeof other)) usleep(200);
+        if (k == rank || strcmp(own, other) != 0) continue;
+        snprintf(last_error, sizeof last_error, "Duplicate GPU detected : rank %d and rank %d both on CUDA device %d", rank,
+                 k, fake_current);
+        return MR_NCCL_INVALID_USAGE;
+    }
+    clique *q = calloc(1, sizeof *q);
+    *q = (clique){.size = count, .open = 1, .folder = strdup(id.bytes), .next = of_processes};
+    of_processes = q;
+    *out = calloc(1, sizeof **out);
+    **out = (struct ncclComm){.clique = q,
+                              .rank = rank,
+                              .device = fake_current,
+                              .sent = calloc((size_t)count, sizeof(uint64_t)),
+                              .received = calloc((size_t)count, sizeof(uint64_t))};
+    fake_CtxSetCurrent(NULL);
+    return MR_NCCL_SUCCESS;
+}
+
 /* Tasks that are pending point to it, so it waits for them, as the real one does. */
 mr_nccl_result fake_nccl_CommDestroy(mr_nccl_comm comm) {
     fake_CtxSetCurrent(&fake_devices[comm->device].context);
     if (fake_devices[comm->device].retained) fake_CtxSynchronize();
-    if (--comm->clique->open == 0) free(comm->clique);
+    if (--comm->clique->open == 0 && !comm->clique->folder) free(comm->clique);
+    free(comm->sent);
+    free(comm->received);
     free(comm);
     return MR_NCCL_SUCCESS;
 }
 
 mr_nccl_result fake_nccl_CommAbort(mr_nccl_comm comm) {
-    return fake_nccl_CommDestroy(comm);
+    if (!comm->clique->folder) return fake_nccl_CommDestroy(comm);
+    comm->clique->is_aborted = true;
+    free(comm->sent);
+    free(comm->received);
+    free(comm);
+    fake_CtxSetCurrent(NULL);
+    return MR_NCCL_SUCCESS;
 }
 
 const char *fake_nccl_GetErrorString(mr_nccl_result result) {
@@ -372,5 +575,5 @@ const char *fake_nccl_GetErrorString(mr_nccl_result result) {
 
 const char *fake_nccl_GetLastError(mr_nccl_comm comm) {
     (void)comm;
-    return "";
+    return last_error;
 }

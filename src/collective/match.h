@@ -1,0 +1,41 @@
+/* What match.c finds and meet.c submits: the calls that belong together. Private to these two. */
+#ifndef MR_COLLECTIVE_MATCH_H
+#define MR_COLLECTIVE_MATCH_H
+
+#include "collective/calls.h"
+
+#define NOBODY UINT32_MAX
+
+/* The calls of one meeting, as indices into the list: by rank of the clique; NOBODY: none. A settlement has a list of
+ * these. */
+typedef struct {
+    mr_clique *clique;
+    bool exchange;
+    uint32_t calls[MR_MEETING_MOST]; /* exchange: the first of each rank that it connects */
+    size_t first;                    /* the call that came first */
+} round_of_calls;
+
+typedef MR_VEC(round_of_calls) round_list;
+
+typedef struct {
+    mr_collectives *c;
+    round_list rounds;
+    uint32_t *peer; /* by call: of a send or recv, the matching one */
+    uint64_t *late; /* by call: ranks that may still come, as bits */
+} matching;
+
+static inline pending_call *call_at(const matching *m, size_t i) {
+    return &m->c->calls.items[i];
+}
+
+static inline bool is_message(const pending_call *call) {
+    return call->ask.way && call->is_ready;
+}
+
+/* meet.c */
+/* Makes the meeting of these calls, and submits what of it is this process's. */
+mr_status mr_collective_meet(const matching *m, const round_of_calls *round);
+/* The host whose clock runs, for what is submitted now (mr_hosts). */
+void mr_collective_take_turn(mr_collectives *c, uint32_t host);
+
+#endif
