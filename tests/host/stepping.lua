@@ -282,6 +282,20 @@ function TestSession.test_an_edited_entry()
   lu.assertStrContains(out, "2\nmr:1| x = 41\nmr:2| y = x + 1\nmr:3| y\n42\n42\nthere is no entry `9`\n")
 end
 
+-- The same numbers come in a replay, and in the saved script.
+function TestSession.test_the_seed_is_part_of_it()
+  local path = os.tmpname()
+  local out = answer(":seed 5\nmr.rand(1):item()\n:seed 5\nmr.rand(1):item()\n:replay\n:save " .. path ..
+    "\n:seed\n:seed 1.5\n:seed 1 2\n")
+  local saved = command.run{ path }
+  os.remove(path)
+  local numbers = {}
+  for number in (out .. saved.out):gmatch("0%.%d+") do numbers[#numbers + 1] = number end
+  lu.assertEquals(#numbers, 6)
+  for _, number in ipairs(numbers) do lu.assertEquals(number, numbers[1]) end
+  lu.assertEquals(select(2, out:gsub(":seed needs an integer", "")), 3)
+end
+
 -- The saved script is run by itself, and shows what the session showed.
 function TestSession.test_a_saved_session_is_a_script()
   local path = os.tmpname()

@@ -265,6 +265,7 @@ local function command_as_script(line)
   elseif name == "back" then return ("mr.machine.back(%s)"):format(number or "1")
   elseif name == "wait" then return "for i = 0, mr.device_count() - 1 do mr.synchronize(i) end"
   elseif name == "pass" then return ("mr.machine.pass(%s)"):format(rest)
+  elseif name == "seed" then return ("mr.manual_seed(%s)"):format(rest)
   elseif name == "device" and rest ~= "" then return ("mr.set_device(%s)"):format(rest)
   elseif (name == "chooser" or name == "model") and rest ~= "" then return ("mr.machine.%s(%q)"):format(name, rest) end
   return nil

@@ -96,6 +96,13 @@ local function setting(commands, name, words)
   return { name .. ": " .. machine[name]() }
 end
 
+local function seed(words)
+  local number = math.tointeger(tonumber(words[1]))
+  if not number or words[2] then return nil, ":seed needs an integer, as in :seed 7" end
+  tools.mr.manual_seed(number)
+  return { ("random numbers begin anew, from the seed %d"):format(number) }
+end
+
 local function device_text(device, current)
   local mark, memory = device == current and "*" or " ", tools.require("draw").bytes(device.total_memory)
   return ("%s device %d: %s, %d multiprocessors, %s"):format(mark, device.index, device.name, device.sm_count, memory)
@@ -134,6 +141,8 @@ return function(commands)
     run = function(words) return setting(commands, "model", words) end }
   add{ name = "device", usage = "[ordinal]", is_noted = is_set, text = "Lists the devices, or makes one current.",
     run = device }
+  add{ name = "seed", usage = "n", is_noted = true, text = "Sets the seed of the random numbers (mr.manual_seed).",
+    run = seed }
   add{ name = "wait", is_noted = true,
     text = "The host waits for all devices; under \"manual\" this runs all that is pending.",
     run = function()
