@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <lauxlib.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,8 +23,8 @@
 #include "compile/child.h"
 #include "host/interrupt.h"
 
-#define LOOK_MS     150 /* between two looks at the watched file */
-#define GRADE_MS    10000
+#define LOOK_MS     150  /* between two looks at the watched file */
+#define SLACK_MS    5000 /* of a child behind its own limit */
 #define MOST_OUTPUT ((size_t)1 << 20)
 
 /* --- children --------------------------------------------------------------------------------------- */
@@ -38,9 +39,12 @@ static int drop_buffer(lua_State *L) {
     return 0;
 }
 
-/* run(code) -> what the code printed, whether it was too late. Runs in a child under --sandbox, with limits that are
- * small: an exercise is small. The count of instructions ends a loop, and is the same on a slow machine. */
+/* run(code, seconds) -> what the code printed, whether it was too late. Runs in a child under --sandbox, with limits
+ * that are small: an exercise is small. The count of instructions ends a loop, and is the same on a slow machine. */
 static int run(lua_State *L) {
+    char seconds[24];
+    int most = (int)luaL_checkinteger(L, 2);
+    snprintf(seconds, sizeof seconds, "%d", most);
     const char *const arguments[] = {"/proc/self/exe",
                                      "--sandbox",
                                      "--device",
@@ -53,7 +57,7 @@ static int run(lua_State *L) {
                                      "--instructions",
                                      "5000000",
                                      "--time",
-                                     "5",
+                                     seconds,
                                      "--output",
                                      "65536",
                                      "-e",
@@ -61,7 +65,7 @@ static int run(lua_State *L) {
                                      NULL};
     mr_child_end end;
     mr_child child = {.arguments = arguments,
-                      .time_limit_ms = GRADE_MS,
+                      .time_limit_ms = most * 1000 + SLACK_MS,
                       .most_output = MOST_OUTPUT,
                       .interrupted = is_interrupted};
     mr_buffer *output = mr_push_owner(L, sizeof *output, drop_buffer);

@@ -159,6 +159,15 @@ function TestSheet.test_a_solution_cannot_reach_the_judge()
   end)
 end
 
+-- What has few instructions and takes long is ended by the time, and the learner is told so.
+function TestSheet.test_a_solution_that_takes_too_long()
+  with_folder(function(folder)
+    command.write(folder .. "/01_asynchronous.lua",
+      "return function() local x = ('x'):rep(100000) x:find(('.-'):rep(30) .. 'y') return 6 end")
+    lu.assertStrContains(learn(folder, "--grade", folder).out, "failed,endless,Your program takes too long")
+  end)
+end
+
 TestSlides = {}
 
 -- A picture for each lesson: the two accesses of a race by their names, the missing edge by its number and its line.

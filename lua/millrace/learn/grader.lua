@@ -4,12 +4,15 @@ local grader = {}
 
 local MOST_TEXT = 100000 -- of the lesson and the solution together: they travel as an argument of a program
 
+-- Wall time, which is for a busy machine: a loop is ended by the count of instructions. A compiler is a large program.
+local MOST_SECONDS, WITH_COMPILER = 10, 30
+
 local CODE = [[require(%q).judge(%q, %q, %q, %q, %q)]]
 
 -- What the program says of itself when a limit ends it: {what it says, the reason, the text for the learner}.
 local ENDINGS = {
   { "instructions", "endless", "Your program does not come to an end: it has been stopped in a loop." },
-  { "seconds", "endless", "Your program does not come to an end: it has been stopped." },
+  { "(--time SECONDS", "endless", "Your program takes too long: it has been stopped." },
   { "all the time", "endless", "Your program does not come to an end: it has been stopped." },
   { "memory", "memory", "Your program needs too much memory. A few small tensors are enough here." },
   { "output", "output", "Your program prints too much. What it prints is not looked at." },
@@ -28,7 +31,7 @@ function grader.grade(tools, lesson, text, name)
   local line = mark()
   local code = CODE:format("millrace.learn", lesson.text, lesson.name, text, name, line)
   if #code > MOST_TEXT then return "size", "Your file is too long for an exercise." end
-  local said, was_late = tools.run(code)
+  local said, was_late = tools.run(code, lesson.needs == "compiler" and WITH_COMPILER or MOST_SECONDS)
   local at, after = said:find("\n" .. line .. "\n", 1, true)
   if at then return said:match("^(%S+)\n(.*)\n$", after + 1) end
   for _, ending in ipairs(ENDINGS) do

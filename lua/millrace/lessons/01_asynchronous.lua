@@ -93,6 +93,6 @@ end]] },
   return flag:item()
 end]] },
     { "error", [[return require("millrace.testing")]] },
-    { "memory", [[local t = {} for i = 1, 1e9 do t[i] = ("x"):rep(100000) .. i end]] },
+    { "memory", [[local t = {} for i = 1, 1e9 do t[i] = ("x"):rep(10000000) .. i end]] },
   },
 }
