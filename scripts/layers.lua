@@ -66,7 +66,8 @@ local circles = {
   -- A wait is where work is taken back: it runs host functions, collects what was held, and lets streams and events go,
   -- which may need a wait; a device opens the parts that ask which device is current; the driver's failures are told by
   -- error.c, which calls the driver for the text. The three of runs: one starts one of two ways of measuring.
-  cuda = { "blas", "device", "driver", "error", "event", "hold", "host", "kernels", "memory", "pinned", "stream",
+  -- A wait looks after the ranks in other processes, and NCCL's calls ask whether something waits.
+  cuda = { "blas", "device", "driver", "error", "event", "hold", "host", "kernels", "memory", "nccl", "pinned", "stream",
            "runs", "runs_cupti", "runs_events", "turn", "wait" },
   -- Objects that refer to each other: a clique holds a split that is under way, which holds the communicators it made.
   collective = { "comm", "split" },
@@ -98,6 +99,9 @@ local may_declare = {
 local may_require = {
   ["derivatives > autograd.helpers"] = "A row of a derivative is a program over the helpers; autograd runs it.",
   ["derivatives > autograd.network"] = "The rows of networks are a part of the table, in a file of their own.",
+  ["prompt.lessons > learn.course"] = "`:lesson` opens the course of `millrace learn`, without its session.",
+  ["prompt.lessons > learn.grader"] = "It grades what was typed as `millrace learn` grades a file.",
+  ["prompt.lessons > learn.progress"] = "It notes what was passed where `millrace learn` notes it.",
   ["elementwise > autograd.helpers"] = "It sums a gradient to a broadcast shape, as the derivatives do.",
 }
 

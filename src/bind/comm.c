@@ -40,6 +40,13 @@ mr_redop mr_option_redop(lua_State *L, const mr_option_slots *given) {
     return MR_REDOP_SUM;
 }
 
+mr_collectives *mr_bind_collectives(lua_State *L) {
+    mr_module *module = mr_module_of(L);
+    if (!module->collectives)
+        mr_raise(L, mr_collectives_new(module->machine, &module->collectives));
+    return module->collectives;
+}
+
 static uint32_t as_rank(lua_State *L, lua_Integer rank, const char *what) {
     if (rank < 0 || rank >= MR_MEETING_MOST)
         mr_misuse(L, "%s: expected a rank from 0 to %d, got %lld", what, MR_MEETING_MOST - 1,

@@ -32,7 +32,8 @@ void mr_bind_nccl_put_back(lua_State *L);
 void mr_bind_nccl_let_go(lua_State *L); /* also without a keep */
 struct mr_comm;
 void mr_push_comm(lua_State *L, struct mr_comm *comm);
-int mr_comm_barrier(lua_State *L); /* barrier(comm, token): token has one element, a zero */
+/* barrier(comm, token [, to make a group]): token has one element, a zero */
+int mr_comm_barrier(lua_State *L);
 
 static inline mr_module *mr_module_of(lua_State *L) { /* of the running function of ours */
     return lua_touserdata(L, lua_upvalueindex(1));

@@ -8,13 +8,6 @@
 #include "bind/internal.h"
 #include "bind/open.h"
 
-mr_collectives *mr_bind_collectives(lua_State *L) {
-    mr_module *module = mr_module_of(L);
-    if (!module->collectives)
-        mr_raise(L, mr_collectives_new(module->machine, &module->collectives));
-    return module->collectives;
-}
-
 /* Pushes a list of `count` communicators, in the order of their ranks. */
 static void push_comms(lua_State *L, mr_comm **comms, uint32_t count) {
     lua_createtable(L, (int)count, 0);

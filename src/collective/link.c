@@ -45,6 +45,17 @@ mr_status mr_world_send(mr_world *w, uint32_t to, mr_buffer *bytes) {
     return why ? mr_fail(MR_CODE_UNKNOWN, "a message to rank %u was not sent: %s", to, why) : MR_OK;
 }
 
+void mr_world_tell_failure(mr_world *w, mr_code code, const char *text) {
+    for (uint32_t k = 0; k < w->fabric->size; k++) {
+        mr_buffer out = {0};
+        if (k == w->fabric->rank || w->ended & (uint64_t)1 << k) continue;
+        mr_message_add(&out, MESSAGE_FAILED);
+        mr_message_add(&out, (uint64_t)code);
+        mr_message_add_text(&out, text);
+        mr_error_destroy(mr_world_send(w, k, &out));
+    }
+}
+
 static double seconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -126,17 +126,6 @@ static void drop_far_calls(mr_world *w) {
     c->calls.count = kept;
 }
 
-void mr_world_tell_failure(mr_world *w, mr_code code, const char *text) {
-    for (uint32_t k = 0; k < w->fabric->size; k++) {
-        mr_buffer out = {0};
-        if (k == w->fabric->rank || w->ended & bit(k)) continue;
-        mr_message_add(&out, MESSAGE_FAILED);
-        mr_message_add(&out, (uint64_t)code);
-        mr_message_add_text(&out, text);
-        mr_error_destroy(mr_world_send(w, k, &out));
-    }
-}
-
 /* What other ranks find by themselves, or have told, they need not be told. */
 static void fail(mr_world *w, mr_status status) {
     bool is_known = w->failure || status->code == MR_CODE_COLLECTIVE_MISMATCH;

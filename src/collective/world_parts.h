@@ -70,7 +70,8 @@ mr_status mr_world_receive(mr_world *world, uint32_t from, message *out_message)
 void mr_world_look(mr_world *world);
 /* Where calls of this world wait, that rank `missing` does not come to. */
 mr_status mr_world_timed_out(mr_world *world, uint32_t missing);
-void mr_world_tell_failure(mr_world *world, mr_code code, const char *text); /* all other ranks */
+/* Tells all other ranks that have not ended. */
+void mr_world_tell_failure(mr_world *world, mr_code code, const char *text);
 
 /* watch.c: real devices. */
 /* Connects the processes of a group, which all ranks of the world make now: see mr_world_group. */
