@@ -70,7 +70,8 @@ static void pause_for(unsigned tries) {
     else nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
-mr_status mr_world_timed_out(mr_world *w, uint32_t missing) {
+/* Where calls of this world wait, that rank `missing` does not come to. */
+static mr_status timed_out(mr_world *w, uint32_t missing) {
     mr_buffer text = {0};
     mr_site last = w->last[missing];
     for (uint32_t k = 0; k < w->fabric->size; k++) mr_host_tell(w->c, k, &text);
@@ -137,7 +138,7 @@ mr_status mr_world_receive(mr_world *w, uint32_t from, message *out) {
         if (came != MR_ARRIVAL_NONE) break;
         if (machine->interrupted && machine->interrupted(machine->hook_context))
             return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waiting for rank %u", from);
-        if (w->timeout > 0 && seconds() - begin > w->timeout) return mr_world_timed_out(w, from);
+        if (w->timeout > 0 && seconds() - begin > w->timeout) return timed_out(w, from);
         pause_for(tries);
     }
     if (!out->bytes || *(uint64_t *)(void *)out->bytes != MESSAGE_FAILED) return MR_OK;

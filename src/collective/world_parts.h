@@ -68,8 +68,6 @@ mr_status mr_world_receive(mr_world *world, uint32_t from, message *out_message)
 
 /* Whether a rank has failed: looks at what has come, without waiting. */
 void mr_world_look(mr_world *world);
-/* Where calls of this world wait, that rank `missing` does not come to. */
-mr_status mr_world_timed_out(mr_world *world, uint32_t missing);
 /* Tells all other ranks that have not ended. */
 void mr_world_tell_failure(mr_world *world, mr_code code, const char *text);
 
