@@ -101,6 +101,9 @@ local CALLS = {
     held, here = mr.stream{name = "held"}, mr.stream{name = "here"}
   end,
   ["mr.set_stream"] = function() mr.set_stream(mr.default_stream()) end,
+  ["mr.run"] = function() mr.run(small, function() mr.sleep(0.01) end) end,
+  ["stream.await"] = function() mr.run(function() held:await() end) end,
+  ["event.await"] = function() mr.run(function() held:record_event():await() end) end,
   ["mr.barrier"] = function() mr.barrier{ held, here } end,
   ["mr.full"] = function() mr.full({ 4 }, 1) end,
   ["mr.tensor"] = function() mr.tensor({ 1, 2, 3 }) end,

@@ -21,7 +21,7 @@ function TestTasks.test_one_goes_on_while_another_waits()
   local slow, quick = mr.stream{ name = "slow" }, mr.stream{ name = "quick" }
   local words, say = log()
   mr.run(function()
-    mr.spin{ ms = 5, stream = slow }
+    mr.spin{ ms = 100, stream = slow } -- long enough for a GPU with other work
     slow:await()
     say "slow"
   end, function()
