@@ -67,8 +67,8 @@ local circles = {
   -- which may need a wait; a device opens the parts that ask which device is current; the driver's failures are told by
   -- error.c, which calls the driver for the text. The three of runs: one starts one of two ways of measuring.
   -- A wait looks after the ranks in other processes, and NCCL's calls ask whether something waits.
-  cuda = { "blas", "device", "driver", "error", "event", "hold", "host", "kernels", "memory", "nccl", "pinned", "stream",
-           "runs", "runs_cupti", "runs_events", "turn", "wait" },
+  cuda = { "blas", "device", "driver", "error", "event", "hold", "host", "kernels", "memory", "nccl", "pinned",
+           "stream", "runs", "runs_cupti", "runs_events", "turn", "wait" },
   -- Objects that refer to each other: a clique holds a split that is under way, which holds the communicators it made.
   collective = { "comm", "split" },
   -- A search goes on with a child in the middle of itself, and makes a player that the budget has taken back again.
