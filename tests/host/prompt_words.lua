@@ -181,7 +181,7 @@ local function hint(input)
   return (select(2, said(input .. "\n")))
 end
 
--- Of two names that are as near, the one of the same kind is meant.
+-- Two names may be equally near: the one of the same kind is meant.
 function TestNearlyRight.test_names_of_the_same_kind()
   lu.assertStrContains(hint("mr.zeros(3):ad_(1)"), "did you mean `add_`?")
   lu.assertStrContains(hint("mr.zeros(3):ad(1)"), "did you mean `add`?")
