@@ -12,9 +12,11 @@ local function lines_of(text)
   return lines
 end
 
--- Places are those of the entries, and their width moves what follows.
+-- Places are those of the entries, and their width moves what follows. An entry that has run cannot be changed: there a
+-- fix is for the next time.
 local function without_places(line)
   line = line:gsub("[%w_/]+%.lua:%d+", "PLACE"):gsub("mr:%d+:%d+", "PLACE")
+  line = line:gsub("fix: next time, (%a+) PLACE enter", "fix: %1 line N add")
   return (line:gsub("line %d+", "line N"):gsub("%s+", " "):gsub(" $", ""))
 end
 
