@@ -68,6 +68,11 @@ function TestReset.test_tensors_of_before_are_shown_as_lost()
   lu.assertStrContains(out, "\nx                    lost in mr.reset()\n")
 end
 
+function TestReset.test_streams_of_before_read_nothing()
+  local out = shown("a = mr.stream()\nmr.reset()\nx = mr.ones(4)\n:who\n")
+  lu.assertStrContains(out, "ones at mr:3:1  default; not host\n")
+end
+
 function TestReset.test_time_says_what_it_does_not_measure()
   local out = shown("mr.machine.chooser 'manual'\nx = mr.ones(4)\n:time x:sum();\n")
   lu.assertStrContains(out, "device: not measured, since under the chooser manual :time does not run it; :run does")

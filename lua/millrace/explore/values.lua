@@ -59,7 +59,7 @@ return function(tools)
   -- The text of an error, without the numbers and addresses of objects, which differ between two runs. A tensor without
   -- a name is known by the line that made it.
   local function pack_error(err)
-    local text = tostring(err):gsub("(tensor) #%d+", "%1"):gsub("#%d+", "#"):gsub("0x%x%x%x%x+", "0x")
+    local text = tostring(err):gsub("(tensor) #%d+", "%1"):gsub("#%d+", "#"):gsub("0x%x%x%x%x+", "0x...")
     return "e" .. string.pack("<s4", text)
   end
 

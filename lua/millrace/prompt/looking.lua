@@ -185,7 +185,9 @@ local function readers(tensor, streams)
   table.insert(mr.hazard.readable(tensor) and may or may_not, "host")
   for _, one in ipairs(streams) do
     local of_device = tensor.device == "cpu" or one.stream.device == tensor.device
-    if of_device then table.insert(mr.hazard.readable(tensor, one.stream) and may or may_not, one.name) end
+    -- A stream of before mr.reset() is an error, and reads nothing any more.
+    local is_there, is_readable = pcall(mr.hazard.readable, tensor, one.stream)
+    if of_device and is_there then table.insert(is_readable and may or may_not, one.name) end
   end
   if #may_not == 0 then return "all" end
   return (#may > 0 and table.concat(may, ", ") or "none") .. "; not " .. table.concat(may_not, ", ")
