@@ -121,7 +121,9 @@ return function(tools)
       w.outcomes[i] = read_outcome(o)
       if i <= SHOWN then lines[#lines + 1] = "    " .. show_outcome(w.outcomes[i]) end
     end
-    if #raw.outcomes > SHOWN then lines[#lines + 1] = ("    and %d more (field `outcomes`)"):format(#raw.outcomes - SHOWN) end
+    if #raw.outcomes > SHOWN then
+      lines[#lines + 1] = ("    and %d more (field `outcomes`)"):format(#raw.outcomes - SHOWN)
+    end
     if not raw.complete then lines[#lines + 1] = "  not all schedules: " .. (raw.incomplete or "?") end
     w.text = table.concat(lines, "\n")
     return text_meta

@@ -137,7 +137,9 @@ return function(tools, values)
         names[i])
       if #r.outcomes > 1 then add_difference(out, o, own[i]) end
     end
-    if #r.outcomes > SHOWN then out[#out + 1] = ("  and %d more (field `outcomes`; json lists all)"):format(#r.outcomes - SHOWN) end
+    if #r.outcomes > SHOWN then
+      out[#out + 1] = ("  and %d more (field `outcomes`; json lists all)"):format(#r.outcomes - SHOWN)
+    end
     if r.untried then
       local rest = r.untried.count - #r.untried
       out[#out + 1] = "  not tried: " .. table.concat(r.untried, "\n             ")
