@@ -5,6 +5,7 @@
 -- The module is a function of the tools that src/bind/explore.c hands to it.
 local mr = require "millrace"
 local plural = require "millrace.words".plural
+local unexplored = require "millrace.unexplored"
 local new_values = require "millrace.explore.values"
 local new_show = require "millrace.explore.show"
 local new_options = require "millrace.explore.options"
@@ -211,6 +212,13 @@ return function(tools)
     result.incomplete = result.incomplete or "the hosts of the ranks ran in one order"
   end
 
+  local function note_tasks(result)
+    local reason = unexplored.reason()
+    if not reason then return end
+    result.complete, result.deterministic = false, false
+    result.incomplete = result.incomplete or reason
+  end
+
   -- `is_script`: who calls prints the result.
   function parts.explore(fn, given, is_script)
     check_function("explore", fn)
@@ -221,6 +229,7 @@ return function(tools)
     local o = options.read(given)
     return guarded("explore", function(keeper)
       local found = {}
+      unexplored.clear()
       local raw = tools.explore(runner(fn, {}, checker(found)), keeper, nil, o.max, o.time, o.preempt, o.grain, o.polls,
         o.unspecified, o.seeds, o.seed, o.memory, o.full)
       local result = read_result(raw, fn)
@@ -229,6 +238,7 @@ return function(tools)
       result.hazards, totals = hazards_of(fn, found)
       result.hazard_count = totals and math.max(totals.hazards, #result.hazards) or 0
       note_ranks(result, totals)
+      note_tasks(result)
       if totals and #totals.unexplored > 0 then
         result.not_followed = totals.unexplored
         result.deterministic = result.deterministic and totals.unexplored.claim ~= "none"

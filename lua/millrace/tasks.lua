@@ -8,12 +8,19 @@
 -- Easiest to break: the current stream. It belongs to the machine, so each turn begins by putting that of the task in
 -- place, and mr.run ends by putting back the caller's.
 local mr = require "millrace"
+local unexplored = require "millrace.unexplored"
 
 local create, resume, yield, close = coroutine.create, coroutine.resume, coroutine.yield, coroutine.close
 local running, status, isyieldable = coroutine.running, coroutine.status, coroutine.isyieldable
 
 local WAIT = {} -- what a task is resumed with that is to wait in earnest
 local LEAST_MS, SHARE = 0.001, 0.1 -- time goes by in steps of a share of what has gone by
+
+local errors = io and io.stderr -- a sandbox may have none
+
+local function tell(text)
+  if errors then errors:write("millrace: ", text, "\n") end
+end
 
 return function(tools)
   local tasks = {}
@@ -83,6 +90,7 @@ return function(tools)
     local task, is_explored = task_of[running()], tools.time_passes() == "explored"
     if task then check_yieldable("sleep") end
     if is_explored then
+      if task and ms > 0 then unexplored.note "sleep" end
       if task then yield() end
       return
     end
@@ -111,18 +119,19 @@ return function(tools)
     return problem
   end
 
-  -- A turn of a task: until it waits, yields or ends.
+  -- A turn of a task: until it waits, yields or ends. One that fails is closed with its own stream current; an error of
+  -- its __close takes the place of the first.
   local function go_on(list, task, order)
     task.has_moved = false
     put_back(task.place)
     local done, result = resume(task.coroutine, order)
+    if not done then result = select(2, close(task.coroutine)) end
     task.place = place()
     if not done then
       task.is_over = true
       error(named(list, task, result), 0)
     end
-    if status(task.coroutine) == "dead" then task.is_over, task.result = true, result end
-    if not task.where then task.has_moved = true end
+    if status(task.coroutine) == "dead" then task.is_over, task.result, task.has_moved = true, result, true end
   end
 
   -- For how long at most time may go by, as some task sleeps; nil: none does.
@@ -134,8 +143,18 @@ return function(tools)
     return first and math.max(first - tools.clock(), 0)
   end
 
-  -- No task can go on. `first`: the first that waits; `waited`: for how long time has gone by. Returns how long it has
-  -- now.
+  -- The first task that waits is to wait in earnest.
+  local function let_first_wait(list, first, passes)
+    local others = 0
+    for _, task in ipairs(list) do
+      if task ~= first and not task.is_over then others = others + 1 end
+    end
+    if passes == "explored" and others > 0 then unexplored.note "first" end
+    go_on(list, first, WAIT)
+  end
+
+  -- No task that waits can go on. `first`: the first of them; `waited`: for how long time has gone by. Returns how long it
+  -- has now.
   local function let_time_pass(list, first, waited)
     local outer = task_of[running()]
     if outer and isyieldable() then -- mr.run in a task: the tasks around it go on
@@ -152,41 +171,50 @@ return function(tools)
       tools.pass(step)
       return waited + step
     else
-      go_on(list, first, WAIT)
+      let_first_wait(list, first, passes)
     end
     return waited
   end
 
-  -- One turn for each task. Returns the first that is not over, and whether one has moved.
+  -- One turn for each task. Returns whether some are not over, the first that waits, whether one has ended or waited to
+  -- the end, and whether one has only yielded.
   local function round(list)
-    local first, has_moved
+    local goes_on, first, has_moved, has_yielded
     for _, task in ipairs(list) do
       if not task.is_over then
         go_on(list, task)
         has_moved = has_moved or task.has_moved
-        if not task.is_over then first = first or task end
+        goes_on = goes_on or not task.is_over
+        if not task.is_over then
+          if task.where then first = first or task else has_yielded = true end
+        end
       end
     end
-    return first, has_moved
+    return goes_on, first, has_moved, has_yielded
   end
 
   local function drive(list)
-    local outer, waited = task_of[running()], 0
+    local outer, waited, yielded_before = task_of[running()], 0, false
     while true do
-      local first, has_moved = round(list)
-      if not first then break end
-      if has_moved then waited = 0 else waited = let_time_pass(list, first, waited) end
+      local goes_on, first, has_moved, has_yielded = round(list)
+      if not goes_on then break end
+      -- Who yields has another turn before time goes by, but no third one: it may yield until another task has waited.
+      local is_stuck = first and not has_moved and (yielded_before or not has_yielded)
+      yielded_before = has_yielded and not has_moved
+      if is_stuck then waited = let_time_pass(list, first, waited) else waited = 0 end
       if outer and has_moved then outer.has_moved = true end
     end
     if outer then outer.where, outer.has_moved = nil, true end
   end
 
-  -- Ends those that another one's error has left, each with its own stream current.
+  -- Ends those that another one's error has left, each with its own stream current. That error is the one to raise, so
+  -- what fails here, as a __close that waits, is only told.
   local function finish(list, home)
     for _, task in ipairs(list) do
       if status(task.coroutine) == "suspended" then
         put_back(task.place)
-        close(task.coroutine)
+        local is_fine, problem = close(task.coroutine)
+        if not is_fine then tell(("task %d was closed, and then: %s"):format(task.n, problem)) end
       end
     end
     put_back(home)

@@ -34,6 +34,39 @@ function TestTasks.test_one_goes_on_while_another_waits()
   lu.assertEquals(words, { "quick 1", "quick 2", "quick 3", "slow" })
 end
 
+-- The others would never go on if the one that yields counted as progress.
+function TestTasks.test_one_yields_until_another_has_slept()
+  local is_done
+  lu.assertEquals({ mr.run(function()
+    while not is_done do coroutine.yield() end
+    return "seen"
+  end, function()
+    mr.sleep(5)
+    is_done = true
+    return "slept"
+  end) }, { "seen", "slept" })
+end
+
+function TestTasks.test_a_task_that_fails_is_closed()
+  local words, say = log()
+  local function closing(word)
+    return setmetatable({}, { __close = function() say(word .. " on " .. mr.current_stream().name) end })
+  end
+  local a, b = mr.stream{ name = "a" }, mr.stream{ name = "b" }
+  local ok, problem = pcall(mr.run, function()
+    mr.set_stream(a)
+    local _ <close> = closing "first"
+    mr.sleep(1)
+  end, function()
+    mr.set_stream(b)
+    local _ <close> = closing "second"
+    error("broken", 0)
+  end)
+  lu.assertFalse(ok)
+  lu.assertEquals(problem, "task 2: broken")
+  lu.assertEquals(words, { "second on b", "first on a" })
+end
+
 function TestTasks.test_await_has_waited()
   local s, x, value = mr.stream(), mr.zeros(4, { pinned = true, device = "cpu" }), nil
   mr.run(function()

@@ -60,6 +60,26 @@ function TestExplored.test_sleep()
     return order
   end)
   lu.assertEquals({ outcomes(result) }, { "ab" })
+  lu.assertFalse(result.complete)
+  lu.assertFalse(result.deterministic)
+  lu.assertStrContains(result.incomplete, "mr.sleep took no time")
+end
+
+-- `c` may be done before `a` while `late` is set already. No answers of queries lead there.
+function TestExplored.test_only_the_first_of_those_that_wait_goes_on()
+  local result = mr.explore(function()
+    local a, b, c = mr.stream{ name = "a" }, mr.stream{ name = "b" }, mr.stream{ name = "c" }
+    local a_is_done, late, is_bad
+    a:run(mr.spin, { ms = 5 })
+    b:run(mr.spin, { ms = 1 })
+    c:wait_stream(a)
+    mr.run(function() a:await() a_is_done = true end, function() b:await() is_bad = late and not a_is_done end,
+      function() late = true c:await() end)
+    return is_bad or false
+  end, { polls = 5 })
+  lu.assertFalse(result.complete)
+  lu.assertFalse(result.deterministic)
+  lu.assertStrContains(result.incomplete, "the first one went on")
 end
 
 -- The same schedule leads to the same turns.
