@@ -153,8 +153,8 @@ return function(tools)
     go_on(list, first, WAIT)
   end
 
-  -- No task that waits can go on. `first`: the first of them; `waited`: for how long time has gone by. Returns how long it
-  -- has now.
+  -- No task that waits can go on. `first`: the first of them; `waited`: for how long time has gone by. Returns how long
+  -- it has now.
   local function let_time_pass(list, first, waited)
     local outer = task_of[running()]
     if outer and isyieldable() then -- mr.run in a task: the tasks around it go on
