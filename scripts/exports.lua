@@ -20,10 +20,13 @@ end
 
 -- The files of this build: without CUDA those of src/cuda are not among them, and their objects may be old ones.
 local stamp = assert(io.open(build .. "/files.stamp"), "build first")
-local objects = {}
+local objects, is_built = {}, {}
 for path in stamp:read("a"):gmatch("%S+") do
   local name = path:match("^src/(.+)%.c$")
-  if name then objects[#objects + 1] = ("'%s/obj/src/%s.o'"):format(build, name) end
+  if name then
+    is_built[path] = true
+    objects[#objects + 1] = ("'%s/obj/src/%s.o'"):format(build, name)
+  end
 end
 stamp:close()
 
@@ -42,13 +45,18 @@ for line in lines_of("nm -A -g " .. table.concat(objects, " ")) do
   end
 end
 
--- Words of what is linked with the library, or made for it: tests, benchmarks, the worker, generated tables.
+-- Words of what is linked with the library, or made for it: tests, benchmarks, the worker, generated tables, and the
+-- files of src/ that this build leaves out.
 local words = {}
-local others = ("find tests scripts '%s/gen' -name '*.[ch]' -o -name '*.lua'"):format(build)
-for path in lines_of(others .. " | LC_ALL=C sort") do
+local function take_words(path)
   for line in io.lines(path) do
     for word in line:gmatch("[%a_][%w_]+") do words[word] = true end
   end
+end
+local others = ("find tests scripts '%s/gen' -name '*.[ch]' -o -name '*.lua'"):format(build)
+for path in lines_of(others .. " | LC_ALL=C sort") do take_words(path) end
+for path in lines_of(("find '%s' -name '*.c' | LC_ALL=C sort"):format(src)) do
+  if not is_built["src" .. path:sub(#src + 1)] then take_words(path) end
 end
 
 local offences = {}

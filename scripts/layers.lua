@@ -238,25 +238,28 @@ local built = {}
 for path in (stamp and stamp:read("a") or ""):gmatch("%S+") do built[path] = true end
 if stamp then stamp:close() else offend(build, "no files.stamp: build first") end
 
--- Sets source.defined and source.taken, lists of symbols; false: this build has no object of it.
-local function read_object(source)
+local of_object, objects = {}, {} -- object: its source; what nm reads
+for _, source in ipairs(sources) do
   local object = ("%s/obj/src/%s/%s.o"):format(build, source.folder, source.name)
-  if not built[("src/%s/%s.c"):format(source.folder, source.name)] then return false end
-  source.defined, source.taken = {}, {}
-  for _, line in lines_of(("nm '%s'"):format(object)) do
-    local kind, symbol = line:match("^[%x%s]+ (%a) (%S+)$")
-    local symbols = kind == "U" and source.taken or kind and kind:find("[TDBRVW]") and source.defined
-    if symbols then table.insert(symbols, symbol) end
+  source.is_built = built[("src/%s/%s.c"):format(source.folder, source.name)]
+  if source.is_built then
+    source.taken = {}
+    of_object[object] = source
+    objects[#objects + 1] = "'" .. object .. "'"
   end
-  return true
 end
 
 local of_symbol, complete = {}, {} -- symbol: the source that defines it; folder: all its objects are there
 for _, source in ipairs(sources) do
-  local there = read_object(source)
-  if complete[source.folder] == nil then complete[source.folder] = true end
-  complete[source.folder] = complete[source.folder] and there
-  for _, symbol in ipairs(source.defined or {}) do of_symbol[symbol] = source end
+  complete[source.folder] = complete[source.folder] ~= false and source.is_built or false
+end
+for _, line in lines_of("nm -A " .. table.concat(objects, " ")) do
+  local object, kind, symbol = line:match("^(.-):[%x%s]* (%a) (%S+)$")
+  if kind == "U" then
+    table.insert(of_object[object].taken, symbol)
+  elseif kind and kind:find("[TDBRVW]") then
+    of_symbol[symbol] = of_object[object]
+  end
 end
 
 for _, source in ipairs(sources) do

@@ -50,17 +50,19 @@ local function is_writable(section)
     and not section:find("^%.data%.rel%.ro")
 end
 
--- {name = true} of one object file; a static of a function is called NAME.NUMBER.
-local function variables_of(object)
-  local names = {}
-  for _, line in ipairs(lines_of("LC_ALL=C objdump -t '" .. object .. "'")) do
+-- For each object file {name = true}; a static of a function is called NAME.NUMBER.
+local function variables_of(objects)
+  local all, object = {}, nil
+  for _, line in ipairs(lines_of("LC_ALL=C objdump -t '" .. table.concat(objects, "' '") .. "'")) do
+    object = line:match("^(.*):%s+file format ") or object
+    if object then all[object] = all[object] or {} end
     local flags, section, name = line:match("^%x+ (.......) (%S+)\t%x+%s+(.*)$")
     local is_object = flags and (flags:find("O", 1, true) or section:find("^%.t[bd]"))
     if is_object and is_writable(section) and not flags:find("[dF]") then
-      names[name:gsub("^%.hidden ", ""):gsub("%.%d+$", "")] = true
+      all[object][name:gsub("^%.hidden ", ""):gsub("%.%d+$", "")] = true
     end
   end
-  return names
+  return all
 end
 
 -- ---------------------------------------------------------------- the objects against the list
@@ -74,20 +76,25 @@ local up_to_date = ([[
   for source in src/*/*.c src/ptx/*/*.c; do
     if [ 'BUILD/obj/'"${source%c}o" -nt "$source" ]; then echo "$source"; fi
   done]]):gsub("BUILD", build)
+local compiled, objects = {}, {}
 for _, source in ipairs(lines_of(up_to_date)) do
-  local object, file = build .. "/obj/" .. source:gsub("c$", "o"), source:match("^src/(.*)$")
-  if not FOLDERS[file:match("^%w+")] then
-    is_compiled[file] = true
-    local found = variables_of(object)
-    for name in pairs(found) do
-      if not (expected[file] or {})[name] then
-        offend("%s: `%s` is a variable of the whole process: keep it in the machine, or list it here and in " ..
-          "docs/contributing.md", source, name)
-      end
+  if not FOLDERS[source:match("^src/(%w+)")] then
+    compiled[#compiled + 1] = source
+    objects[#objects + 1] = build .. "/obj/" .. source:gsub("c$", "o")
+  end
+end
+local variables = #objects > 0 and variables_of(objects)
+for i, source in ipairs(compiled) do
+  local file, found = source:match("^src/(.*)$"), variables[objects[i]]
+  is_compiled[file] = true
+  for name in pairs(found) do
+    if not (expected[file] or {})[name] then
+      offend("%s: `%s` is a variable of the whole process: keep it in the machine, or list it here and in " ..
+        "docs/contributing.md", source, name)
     end
-    for name in pairs(expected[file] or {}) do
-      if not found[name] then offend("scripts/variables.lua: %s has no variable `%s`", source, name) end
-    end
+  end
+  for name in pairs(expected[file] or {}) do
+    if not found[name] then offend("scripts/variables.lua: %s has no variable `%s`", source, name) end
   end
 end
 if not is_compiled["base/status.c"] then offend("%s: no object files", build) end
