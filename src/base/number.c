@@ -3,6 +3,7 @@
 #include "base/number.h"
 
 #include <locale.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ int mr_number_format(char *out, size_t size, const char *format, ...) {
 }
 
 const char *mr_number_text(double value, char out[MR_NUMBER_TEXT]) {
-    mr_number_format(out, MR_NUMBER_TEXT, "%.14g", value);
+    mr_number_format(out, MR_NUMBER_TEXT, "%.14g", isnan(value) ? fabs(value) : value);
     return out;
 }
 

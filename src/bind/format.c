@@ -3,6 +3,7 @@
  *
  * Lua's print uses tostring only, so the module replaces it by mr.print when it is loaded. For everything
  * except tensors, mr.print does the same. */
+#include <math.h>
 #include <stdio.h>
 
 #include "base/output.h"
@@ -34,6 +35,10 @@ MR_FUNCTION(format_tensor, "format", "mr.format(t: tensor) -> string",
     return 1;
 }
 
+static bool is_nan(lua_State *L, int index) {
+    return lua_type(L, index) == LUA_TNUMBER && isnan(lua_tonumber(L, index));
+}
+
 MR_FUNCTION(format_print, "print", "mr.print(...)",
             "Like Lua's print, but shows the values of tensors. It copies them to the host in the "
             "current stream and waits for it. A freed tensor raises an error. Loading the module "
@@ -42,6 +47,7 @@ MR_FUNCTION(format_print, "print", "mr.print(...)",
     for (int i = 1; i <= count; i++) {
         size_t size;
         if (mr_test_tensor(L, i)) push_values_text(L, "print", i);
+        else if (is_nan(L, i)) lua_pushliteral(L, "nan"); /* Lua shows its sign, too */
         else luaL_tolstring(L, i, NULL);
         const char *text = lua_tolstring(L, -1, &size);
         if (i > 1) mr_output_write(stdout, "\t", 1);

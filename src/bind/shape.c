@@ -1,6 +1,7 @@
 /* Shapes, dims and indices as scripts write them: counted from 1, negative ones from the end, spread
  * over arguments or in a table. Below bind/ everything counts from 0. */
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/number.h"
 #include "bind/shape.h"
@@ -149,6 +150,6 @@ void mr_push_scalar(lua_State *L, mr_dtype dtype, mr_scalar value) {
     switch (mr_dtype_category(dtype)) {
     case 0: lua_pushboolean(L, value.f != 0); break;
     case 1: lua_pushinteger(L, value.i); break;
-    default: lua_pushnumber(L, value.f); break;
+    default: lua_pushnumber(L, isnan(value.f) ? fabs(value.f) : value.f); break; /* no "-nan" */
     }
 }

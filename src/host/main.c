@@ -31,6 +31,7 @@
 #include "host/output.h"
 #include "host/sandbox.h"
 #include "host/stack.h"
+#include "host/unfinished.h"
 #include "host/verify.h"
 #include "host/threads.h"
 #include "model/backend.h"
@@ -106,12 +107,21 @@ static void note_captures(lua_State *L) {
     mr_error_destroy(status);
 }
 
+/* A kernel that failed, and that nothing has waited for. */
+static void ask_machine(lua_State *L) {
+    mr_machine *machine = mr_bind_machine(L);
+    if (exit_status != MR_EXIT_OK || !machine || machine->in_host_function) return;
+    lua_pushcfunction(L, mr_unfinished_ask);
+    note_status(mr_host_call(L, 0, 0, prefix));
+}
+
 /* The script is over. Under the checker, host functions that it has not waited for run now, for a verdict must
  * know what they touch. Not after a failure: the script has been stopped. The verdict comes when the state is closed,
  * after the script's last finalizer. */
 static void end_script(lua_State *L) {
     note_captures(L);
     give_waits(L);
+    ask_machine(L);
     if (!checked) return;
     mr_bind_check_returned(L, give_verdict);
     if (exit_status != MR_EXIT_OK) {

@@ -4,6 +4,8 @@
 #include <lauxlib.h>
 #include <string.h>
 
+#include "repl/nesting.h"
+
 /* Lua's message for a text that ends too early ends so. */
 static bool is_too_short(lua_State *L, int status) {
     static const char mark[] = "<eof>";
@@ -39,7 +41,7 @@ static mr_entry_verdict try_with(lua_State *L, const char *before, const char *t
     return found;
 }
 
-mr_entry_verdict mr_entry_judge(lua_State *L, const char *text, size_t size) {
+static mr_entry_verdict judge_one(lua_State *L, const char *text, size_t size) {
     size_t blank = 0;
     while (blank < size && (text[blank] == ' ' || text[blank] == '\t')) blank++;
     char mark = blank < size ? text[blank] : '\0', next = blank + 1 < size ? text[blank + 1] : '\0';
@@ -58,27 +60,44 @@ static size_t line_size(const char *text, size_t size) {
     return end ? (size_t)(end - text) + 1 : size;
 }
 
-/* Lines are added until Lua takes them. */
+/* Lines are added until Lua takes them. Within a block or brackets it is not asked. */
 static size_t shortest(lua_State *L, const char *text, size_t size) {
-    size_t used = line_size(text, size);
-    mr_entry_verdict verdict;
-    while ((verdict = mr_entry_judge(L, text, used - (text[used - 1] == '\n'))) ==
-               MR_ENTRY_TOO_SHORT &&
-           used < size)
-        used += line_size(text + used, size - used);
+    mr_nesting nesting = {0};
+    mr_entry_verdict verdict = MR_ENTRY_TOO_SHORT;
+    size_t used = 0;
+    while (used < size && verdict == MR_ENTRY_TOO_SHORT) {
+        size_t length = line_size(text + used, size - used), end = text[used + length - 1] == '\n';
+        mr_nesting_add(&nesting, text + used, length - end);
+        used += length;
+        if (used == size || !mr_nesting_is_open(&nesting)) verdict = judge_one(L, text, used - end);
+    }
     return verdict == MR_ENTRY_WHOLE ? used : 0;
 }
 
-size_t mr_entry_first(lua_State *L, const char *text, size_t size) {
-    if (!memchr(text, '\n', size) || mr_entry_judge(L, text, size) == MR_ENTRY_WHOLE) return size;
+/* The first entry of a row of entries; 0: it is none. */
+static size_t first_of_row(lua_State *L, const char *text, size_t size) {
     size_t first = 0;
     for (size_t at = 0; at < size;) {
         size_t length = shortest(L, text + at, size - at);
-        if (!length) return size;
+        if (!length) return 0;
         if (!first) first = length;
         at += length;
     }
     return first;
+}
+
+/* `x = 5` and below it `x` is no chunk of Lua, as it could go on; it is two entries. */
+mr_entry_verdict mr_entry_judge(lua_State *L, const char *text, size_t size) {
+    mr_entry_verdict verdict = judge_one(L, text, size);
+    if (verdict != MR_ENTRY_TOO_SHORT || !memchr(text, '\n', size)) return verdict;
+    size_t first = first_of_row(L, text, size);
+    return first && first < size ? MR_ENTRY_WHOLE : verdict;
+}
+
+size_t mr_entry_first(lua_State *L, const char *text, size_t size) {
+    if (!memchr(text, '\n', size) || judge_one(L, text, size) == MR_ENTRY_WHOLE) return size;
+    size_t first = first_of_row(L, text, size);
+    return first ? first : size;
 }
 
 /* ---- copied sessions */
@@ -118,21 +137,46 @@ size_t mr_entry_more_length(const char *line, size_t size) {
     return left > 3 && line[from + 3] == ' ' ? from + 4 : from + 3;
 }
 
+static bool begins_with_prompt(const char *text, size_t size) {
+    size_t at = 0;
+    while (at < size && strchr(" \t\n", text[at])) at++;
+    at -= at && text[at - 1] != '\n' ? 1 : 0;
+    return prompt_length(text + at, size - at) || mr_entry_more_length(text + at, size - at);
+}
+
+static bool has_prompt(const char *text, size_t size) {
+    for (size_t at = 0; at < size; at += line_size(text + at, size - at))
+        if (prompt_length(text + at, line_size(text + at, size - at))) return true;
+    return false;
+}
+
+/* What stands in front of the first prompt is what was there before, such as the banner. */
+bool mr_entry_is_session(lua_State *L, const char *text, size_t size) {
+    if (begins_with_prompt(text, size)) return true;
+    return has_prompt(text, size) && judge_one(L, text, size) != MR_ENTRY_WHOLE;
+}
+
+/* Ends the entry that begins at `from`; one without a text is dropped. */
+static size_t end_entry(mr_buffer *out, size_t from) {
+    while (out->size > from && out->data[out->size - 1] == '\n') out->size--;
+    if (out->size > from) mr_buffer_add(out, "", 1);
+    return out->size;
+}
+
 /* The lines behind a prompt belong to the entry until that is whole; what follows is its answer. */
-bool mr_entry_from_session(lua_State *L, const char *text, size_t size, mr_buffer *out) {
+void mr_entry_from_session(lua_State *L, const char *text, size_t size, mr_buffer *out) {
     size_t entry = out->size; /* the beginning of the entry that is read */
     bool is_open = false;
-    if (!prompt_length(text, size) && !mr_entry_more_length(text, size)) return false;
     for (size_t at = 0, length; at < size; at += length) {
         length = line_size(text + at, size - at);
         size_t mark = prompt_length(text + at, length);
         size_t more = mark ? 0 : mr_entry_more_length(text + at, length);
-        if (mark) entry = out->size;
+        if (mark) entry = end_entry(out, entry);
         else if (!is_open && !more) continue;
         mr_buffer_add(out, text + at + mark + more, length - mark - more);
         if (out->failed) luaL_error(L, "not enough memory");
-        is_open = mr_entry_judge(L, out->data + entry, out->size - entry) == MR_ENTRY_TOO_SHORT;
+        is_open = judge_one(L, out->data + entry, out->size - entry) == MR_ENTRY_TOO_SHORT;
     }
-    while (out->size && out->data[out->size - 1] == '\n') out->data[--out->size] = '\0';
-    return true;
+    end_entry(out, entry);
+    if (out->failed) luaL_error(L, "not enough memory");
 }

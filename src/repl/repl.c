@@ -17,8 +17,9 @@
  * state: an error of Lua's must not leak them. */
 typedef struct {
     mr_buffer entry, line, message;
-    mr_buffer rest; /* of a pasted text, the entries that follow */
-    size_t judged;  /* bytes of the entry, when Lua's parser saw it last */
+    mr_buffer rest;  /* of a pasted text, the entries that follow, each with a 0 byte behind it */
+    bool is_session; /* it was copied from one: each entry of it is remembered */
+    size_t judged;   /* bytes of the entry, when Lua's parser saw it last */
     mr_nesting nesting;
 } input;
 
@@ -144,18 +145,30 @@ static bool is_incomplete(prompt *p) {
 
 /* A pasted text may be several entries: all but the first wait. */
 static void set_aside(prompt *p) {
-    mr_buffer *entry = &p->in->entry;
+    mr_buffer *entry = &p->in->entry, rest = {0};
     size_t first = mr_entry_first(p->L, entry->data, entry->size);
-    if (first < entry->size) add(p, &p->in->rest, entry->data + first, entry->size - first);
+    if (first < entry->size) {
+        mr_buffer_add(&rest, entry->data + first, entry->size - first);
+        mr_buffer_add(&rest, "", 1);
+        mr_buffer_add(&rest, p->in->rest.data, p->in->rest.size);
+        mr_buffer_free(&p->in->rest);
+        p->in->rest = rest;
+        if (rest.failed) luaL_error(p->L, "not enough memory");
+    }
     while (first && entry->data[first - 1] == '\n') first--;
     entry->size = first;
     entry->data[first] = '\0';
 }
 
+/* The next of the texts that wait. */
 static void take_rest(prompt *p) {
+    mr_buffer *rest = &p->in->rest;
+    size_t size = strlen(rest->data), taken = size + 1;
     p->in->entry.size = 0;
-    add(p, &p->in->entry, p->in->rest.data, p->in->rest.size);
-    p->in->rest.size = 0;
+    add(p, &p->in->entry, rest->data, size);
+    memmove(rest->data, rest->data + taken, rest->size - taken);
+    rest->size -= taken;
+    if (p->in->is_session) mr_line_remember(p->in->entry.data);
     set_aside(p);
 }
 
@@ -165,14 +178,20 @@ static void drop_rest(prompt *p) {
     p->in->rest.size = 0;
 }
 
-/* For a text that was copied from a session, with its prompts. */
-static void drop_prompts(prompt *p) {
+/* For a text that was copied from a session: its entries wait, and the first one takes the place of the text. */
+static void split_session(prompt *p) {
     input *in = p->in;
-    if (in->line.failed || !mr_entry_from_session(p->L, in->line.data, in->line.size, &in->entry))
-        return;
+    in->is_session = !in->line.failed && mr_entry_is_session(p->L, in->line.data, in->line.size);
+    if (!in->is_session) return;
+    mr_entry_from_session(p->L, in->line.data, in->line.size, &in->rest);
     in->line.size = 0;
-    add(p, &in->line, in->entry.data ? in->entry.data : "", in->entry.size);
-    in->entry.size = 0;
+    add(p, &in->line, "", 0);
+    in->line.data[0] = '\0';
+    if (!in->rest.size) return;
+    size_t size = strlen(in->rest.data);
+    add(p, &in->line, in->rest.data, size);
+    memmove(in->rest.data, in->rest.data + size + 1, in->rest.size - size - 1);
+    in->rest.size -= size + 1;
 }
 
 /* The same for a further line that comes alone, as in a text that is pasted line by line. No Lua begins with "..>"; a
@@ -195,7 +214,7 @@ static mr_line_status read_entry(prompt *p) {
     lua_pop(p->L, 1);
     in->entry.size = 0;
     in->nesting = (mr_nesting){0};
-    if (read == MR_LINE_READ) drop_prompts(p);
+    if (read == MR_LINE_READ) split_session(p);
     while (read == MR_LINE_READ) {
         if (in->line.failed) luaL_error(p->L, "not enough memory");
         add(p, &in->entry, in->line.data, in->line.size);

@@ -29,6 +29,42 @@ function TestPrompt.test_tables_are_shown()
   lu.assertEquals(shown("setmetatable({}, {__tostring = function() return 'mine' end})\n"), "mine\n")
 end
 
+function TestPrompt.test_one_that_is_no_number_has_no_sign()
+  lu.assertEquals(shown("0/0, -(0/0)\n"), "nan\tnan\n")
+  lu.assertEquals(shown("{0/0, -(0/0)}\n"), "{nan, nan}\n")
+  lu.assertEquals(shown("print(0/0, -(0/0))\n"), "nan\tnan\n")
+  lu.assertEquals(shown("t = mr.tensor({0/0, -(0/0)}, {device = 'cpu'})\nt[1]:item(), t[2]:item()\n"), "nan\tnan\n")
+end
+
+function TestPrompt.test_modules_and_optimisers_show_what_they_are()
+  lu.assertEquals(shown("mr.nn.Linear(2, 3)\n"), "Linear(in_features=2, out_features=3, bias=true)\n")
+  lu.assertStrContains(shown("mr.optim.SGD({mr.zeros(1)})\n"), "SGD (1 group")
+  lu.assertStrContains(shown("mr.nn\n"), "mr.nn: ")
+end
+
+function TestPrompt.test_a_graph_is_printed_once()
+  local text = shown("g = mr.graph(function() mr.ones(4) end)\ng:print()\n")
+  local _, count = text:gsub("2 nodes", "")
+  lu.assertEquals(count, 1)
+end
+
+local FAILS = 'k = mr.kernel([[extern "C" __global__ void f(int *y) { y[100000000] = 1; }]])\n' ..
+  'y = mr.zeros(4, {dtype="i32"})\n'
+
+-- Nothing waits for it: it is told at the end.
+function TestPrompt.test_a_failed_kernel_is_told_at_the_end()
+  local result = command.run{ "-i", input = FAILS .. "k[{1, 1}](y)\n" }
+  lu.assertEquals(result.status, 1)
+  lu.assertStrContains(result.err, "illegal-address")
+  result = command.run{ "-e", FAILS .. "k[{1, 1}](y)" }
+  lu.assertEquals(result.status, 1)
+  lu.assertStrContains(result.err, "illegal-address")
+  result = command.run{ "-e", FAILS .. "k[{1, 1}](y) pcall(mr.synchronize)" }
+  lu.assertEquals({ result.status, result.err }, { 0, "" }) -- the script was told
+  result = command.run{ "-e", FAILS .. "k[{1, 1}](y) mr.reset()" }
+  lu.assertEquals({ result.status, result.err }, { 0, "" })
+end
+
 function TestPrompt.test_help_alone_says_how_it_is_called()
   lu.assertStrContains(shown("help\n"), "help()")
 end

@@ -156,6 +156,24 @@ function TestPasting.test_a_session_with_its_prompts()
   lu.assertStrContains(text, "\n20\n21\nmr:4>")
 end
 
+-- Each is an entry of its own, with a number and a place in the history; what was answered is left out.
+function TestPasting.test_entries_of_a_session_run_one_by_one()
+  local text = pasted("millrace 0.1\n\nmr:1> x = 5\nmr:2> y = 6\nmr:3> f32 foo\nmr> x + y\n11\nsome answer\nmr> ",
+    { { "wait", "mr:4>" }, { "send", "1\r" }, { "wait", "mr:5>" },
+      { "send", UP .. UP .. UP }, { "wait", "mr:5> y = 6" },
+      { "send", CTRL_U } })
+  lu.assertStrContains(text, "syntax error near 'foo'\nthe rest of the pasted text was not run\nmr:4> 1")
+  text = pasted("mr> x = 5\nmr> y = 6\nmr> x + y\n11\nsome answer\nmr> ", { { "wait", "mr:4>" } })
+  lu.assertStrContains(text, "\n11\nmr:4>")
+end
+
+-- `x = 5` and `x` below it are no chunk of Lua, since it could go on.
+function TestPasting.test_a_program_that_ends_in_a_name()
+  lu.assertStrContains(pasted("x = 5\nx", { { "wait", "mr:3>" } }), "x = 5\nx\n5\nmr:3>")
+  local text = pasted("function f()\n  return 7\nend\ny = f()\n\ny", { { "wait", "mr:4>" } })
+  lu.assertStrContains(text, "y\n7\nmr:4>")
+end
+
 function TestPasting.test_what_stands_behind_a_failure_is_not_run()
   local text = pasted("1\nerror('x')\nprint('not', 'run')\n2", { { "wait", "mr:3>" } })
   lu.assertStrContains(text, "mr:2:1: x\nthe rest of the pasted text was not run\nmr:3>")

@@ -57,7 +57,7 @@ function TestWords.test_are_whole()
     local text = after_race({
       { "send", "x\r" }, { "wait", "last written" }, { "send", "mr.zeros(3):ad_(1)\r" }, { "wait", "`add_`?" },
       { "send", ":who\r" }, { "wait", "who can read" }, { "send", ":hazards\r" }, { "wait", "shows one in full" },
-      { "send", ":queues\r" }, { "wait", "chooser timed" }, { "send", "help()\r" }, { "wait", "programs to read" },
+      { "send", ":queues\r" }, { "wait", "chooser timed" }, { "send", "help()\r" }, { "wait", "mr:6" },
       { "send", "help('no-path')\r" }, { "wait", "explains all of" }, { "send", "1\r" }, { "wait", "mr:8" },
     }, { columns = columns, rows = 150 })
     lu.assertNil(torn(text, columns))

@@ -317,6 +317,11 @@ end
 
 -- ---------------------------------------------------------------- entries
 
+-- g:print() returns the text that it has printed.
+local function has_printed(entry)
+  return entry.values.n == 1 and type(entry.values[1]) == "string" and entry.text:find(":print%s*%b()%s*$") ~= nil
+end
+
 -- Runs the text as a new entry, and returns it. echo: what it returns is shown, and why it failed.
 function session.run(text, options)
   local echo = options and options.echo
@@ -326,7 +331,7 @@ function session.run(text, options)
   local done, problem, stopped = carry_out(entry)
   forget_old_values()
   if done then
-    if echo and entry.values and not problem then session.show(entry.values) end
+    if echo and entry.values and not problem and not has_printed(entry) then session.show(entry.values) end
   else
     entry.failed, entry.stopped = true, stopped or nil
     entry.message = stopped and problem or describe(entry, problem)

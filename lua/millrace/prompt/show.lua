@@ -51,11 +51,14 @@ local function opens(value)
   return not (meta and (rawget(meta, "__tostring") or rawget(meta, "__name")))
 end
 
+-- Lua writes the sign of one that is not a number, too.
+local function text_of(value) return value ~= value and type(value) == "number" and "nan" or tostring(value) end
+
 local function plain_text(value)
   local kind = type(value)
   if kind == "string" then return quoted(value) end
   if kind == "function" then return function_text(value) end
-  return (tostring(value):gsub("\n", " "))
+  return (text_of(value):gsub("\n", " "))
 end
 
 -- ---------------------------------------------------------------- elements in order
@@ -267,14 +270,21 @@ end
 
 -- ---------------------------------------------------------------- at the prompt
 
+-- "mr", "mr.hazard": of a table of millrace's functions. A module or an optimiser, which are tables, too, has a text.
+local function library_name(value)
+  local meta = type(value) == "table" and tools.getmetatable(value)
+  if type(value) ~= "table" or meta and rawget(meta, "__tostring") then return nil end
+  return tools.owner(value)
+end
+
 -- The lines that show a value.
 function show.lines(value, width)
   width = width or tools.width()
-  local name = type(value) == "table" and tools.owner(value)
+  local name = library_name(value)
   if name then return library(value, name, width) end
   if value == tools.mr.help then return { HELP } end
   if type(value) == "function" then return { function_text(value) } end
-  if not opens(value) then return { tostring(value) } end
+  if not opens(value) then return { text_of(value) } end
   if is_reports(value) then return reports(value) end
   local out = {}
   lines_of(value, "", "", width, out, {}, 1)
@@ -283,7 +293,7 @@ end
 
 -- Results stand beside each other, if each of them has one line. The many names of a table of millrace are a page.
 function show.echo(values)
-  local is_library = values.n == 1 and type(values[1]) == "table" and tools.owner(values[1])
+  local is_library = values.n == 1 and library_name(values[1])
   local texts, separator = {}, "\t"
   for i = 1, values.n do
     local lines = show.lines(values[i])

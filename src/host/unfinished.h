@@ -1,0 +1,12 @@
+/* What a script has not waited for, when it is over. */
+#ifndef MR_HOST_UNFINISHED_H
+#define MR_HOST_UNFINISHED_H
+
+#include <lua.h>
+
+/* A Lua function without arguments: raises what a kernel of the script fails with that is still pending. On the virtual
+ * GPU the devices go on only if there is such a kernel; on hardware they run in any case, and are waited for. The
+ * machine must have been opened, and be in no host function. */
+int mr_unfinished_ask(lua_State *L);
+
+#endif
