@@ -106,6 +106,69 @@ static int list(lua_State *L) {
     return 1;
 }
 
+static const char *kind_of(mode_t mode) {
+    if (S_ISDIR(mode)) return "is a folder, not a file";
+    if (S_ISFIFO(mode)) return "is a pipe, not a file";
+    if (S_ISSOCK(mode)) return "is a socket, not a file";
+    if (S_ISLNK(mode)) return "is a link, which is not followed";
+    return "is a device, not a file";
+}
+
+/* Why `path` cannot be opened. */
+static const char *why_closed(const char *path) {
+    int error = errno;
+    struct stat facts;
+    if (lstat(path, &facts) != 0) return "is not there";
+    if (error == ELOOP || S_ISSOCK(facts.st_mode)) return kind_of(facts.st_mode);
+    if (error == ENOENT) return "is a link to a file that is not there";
+    return error == EACCES ? "may not be read" : "cannot be read";
+}
+
+static int refuse(lua_State *L, int file, const char *why) {
+    if (file >= 0) close(file);
+    lua_pushnil(L);
+    lua_pushstring(L, why);
+    return 2;
+}
+
+/* The size, at most `most`; -1: an error. */
+static ssize_t read_whole(int file, char *bytes, size_t most) {
+    size_t size = 0;
+    while (size < most) {
+        ssize_t more = read(file, bytes + size, most - size);
+        if (more < 0 && errno == EINTR) continue;
+        if (more < 0) return -1;
+        if (more == 0) break;
+        size += (size_t)more;
+    }
+    return (ssize_t)size;
+}
+
+/* read(path, most [, follows]) -> the text of a regular file; or nil and why not, as the end of a sentence. Opening a
+ * pipe does not wait for its writer. Without `follows` a link is no file. */
+static int read_regular(lua_State *L) {
+    const char *path = luaL_checkstring(L, 1);
+    size_t most = (size_t)luaL_checkinteger(L, 2);
+    struct stat facts = {0};
+    int mode = O_RDONLY | O_NONBLOCK | O_CLOEXEC | (lua_toboolean(L, 3) ? 0 : O_NOFOLLOW);
+    int file = open(path, mode);
+    if (file < 0 || fstat(file, &facts) != 0) return refuse(L, file, why_closed(path));
+    if (!S_ISREG(facts.st_mode)) return refuse(L, file, kind_of(facts.st_mode));
+    if (facts.st_size < 0 || (size_t)facts.st_size > most) {
+        lua_pushnil(L);
+        lua_pushfstring(L, "is too long: it has more than %d bytes", (int)most);
+        close(file);
+        return 2;
+    }
+    luaL_Buffer text;
+    size_t there = (size_t)facts.st_size;
+    ssize_t size = read_whole(file, luaL_buffinitsize(L, &text, there + 1), there);
+    if (size < 0) return refuse(L, file, "cannot be read");
+    close(file);
+    luaL_pushresultsize(&text, (size_t)size);
+    return 1;
+}
+
 /* make_folders(path) -> whether the folder is there now, with those above it */
 static int make_folders(lua_State *L) {
     luaL_Buffer text;
@@ -276,6 +339,7 @@ static int bold(lua_State *L) {
 
 static const luaL_Reg tools[] = {{"run", run},
                                  {"list", list},
+                                 {"read", read_regular},
                                  {"make_folders", make_folders},
                                  {"absolute", absolute},
                                  {"append", append},

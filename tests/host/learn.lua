@@ -26,9 +26,13 @@ local function learn(home, ...)
   return command.run { "learn", environment = environment, ... }
 end
 
-local function first_lesson()
-  return dofile(LESSONS .. "/01_asynchronous.lua")
+local course = dofile("lua/millrace/learn/course.lua")
+
+local function lesson_of(name)
+  return assert(course.read(name, command.read(LESSONS .. "/" .. name)))
 end
+
+local function first_lesson() return lesson_of("01_asynchronous.lua") end
 
 TestLessons = {}
 
@@ -70,6 +74,27 @@ function TestLessons.test_a_lesson_that_is_wrong_fails()
     lu.assertStrContains(said("answer = function%(v%) return 6", "answer = function(v) return 5").out, "FAILED right 1")
     lu.assertStrContains(said("take_home =", "take ="  ).err, "the field `take_home` is missing")
   end)
+end
+
+-- A solution may be written as changes of the start; a change that fits nowhere, or twice, is an error.
+function TestLessons.test_solutions_as_changes()
+  local function read(right, wrong)
+    return course.read("x.lua", ([[return { title = "t", part = "p", explanation = "e", take_home = "t",
+      question = { program = "print(1)", ask = "?" }, hints = { "1", "2", "3" },
+      exercise = { task = "t", start = "one() -- first\n  two()\n  two()\nthree()\n",
+        given = function() end, answer = function() end },
+      right = { "own", %s }, wrong = { { "wrong", %s } } }]]):format(right, wrong))
+  end
+  local lesson = assert(read('{ "three()", "", "one()", "three()\\n  four()" }', '"two()\\ntwo()", "2()"'))
+  lu.assertEquals(lesson.right, { "own", "three()\n  four()\n  two()\n  two()" })
+  lu.assertEquals(lesson.wrong, { { "wrong", "one() -- first\n  2()\nthree()" } })
+  for right, message in pairs { ['{ "two()", "2()" }'] = "right 2: `two()` is not once in the start",
+                                ['{ "nine()", "" }'] = "right 2: `nine()` is not once in the start",
+                                ['{ "one()" }'] = "right 2: nothing stands for `one()`",
+                                ["{}, 7"] = "right 3: it is no text" } do
+    local _, said = read(right, '"whole"')
+    lu.assertStrContains(said, message)
+  end
 end
 
 -- The mistakes that are made of the right solution are looked at as those of the lesson are.
@@ -122,6 +147,37 @@ function TestSheet.test_handed_in_files_become_csv()
     lu.assertStrContains(rows[2], ",01_asynchronous,failed,endless,")
     lu.assertStrContains(rows[3], "ada,01_asynchronous,passed,passed,")
     lu.assertStrContains(rows[4], "bob,01_asynchronous,failed,error,")
+  end)
+end
+
+-- What is no regular file is named in one sentence, and nobody waits for it. What is a formula for a spreadsheet, at
+-- the beginning of a cell or behind what separates cells elsewhere, gets an apostrophe.
+function TestSheet.test_what_is_no_file()
+  with_folder(function(folder)
+    local name = "01_asynchronous.lua"
+    assert(os.execute((
+      [[cd %s && mkdir -p a/N b c d e f g '=x' '@y;+z' && mkfifo b/N && ln -s /dev/zero c/N && ln -s nowhere d/N &&
+        truncate -s 200000 e/N && touch f/N && mkdir '02_where_time_goes.lua']]):format(folder):gsub("N", name)))
+    command.write(folder .. "/g/" .. name, "error('x;=1+1', 0)")
+    command.write(folder .. "/=x/" .. name, "x x")
+    command.write(folder .. "/@y;+z/" .. name, "x x")
+    local result = learn(folder, "--grade", folder)
+    lu.assertEquals(result.err, "")
+    for _, row in ipairs {
+      '\na,01_asynchronous,failed,unreadable,"01_asynchronous.lua is a folder, not a file."\n',
+      '\nb,01_asynchronous,failed,unreadable,"01_asynchronous.lua is a pipe, not a file."\n',
+      '\nc,01_asynchronous,failed,unreadable,"01_asynchronous.lua is a link, which is not followed."\n',
+      '\nd,01_asynchronous,failed,unreadable,"01_asynchronous.lua is a link, which is not followed."\n',
+      "\ne,01_asynchronous,failed,unreadable,01_asynchronous.lua is too long: it has more than 100000 bytes.\n",
+      "\nf,01_asynchronous,failed,nothing,", "x;'=1+1\"\n", "\n\"'=x\",01_", "\n\"'@y;'+z\",01_",
+      '\n,02_where_time_goes,failed,unreadable,"02_where_time_goes.lua is a folder, not a file."\n' } do
+      lu.assertStrContains(result.out, row)
+    end
+    assert(os.execute("mkfifo " .. folder .. "/01_pipe.lua"))
+    lu.assertStrContains(learn(folder, "--list", folder).err, "01_pipe.lua is a pipe, not a file.")
+    lu.assertStrContains(learn(folder, "--check", folder .. "/01_pipe.lua").err, "01_pipe.lua is a pipe, not a file.")
+    lu.assertStrContains(learn(folder, "--check", folder .. "/none").err, "none is not there.")
+    lu.assertStrContains(learn(folder, "--check", folder .. "/d/" .. name).err, "is a link to a file that is not there")
   end)
 end
 
@@ -218,6 +274,27 @@ function TestSlides.test_the_legend_explains_every_mark()
   end)
 end
 
+-- Earlier pictures are replaced, which is said; another file is not, and then nothing is written.
+function TestSlides.test_other_files_are_not_replaced()
+  with_folder(function(folder)
+    local course_folder = folder .. "/course"
+    assert(os.execute(("mkdir %s %s/slides"):format(course_folder, folder)))
+    for _, name in ipairs { "01_a", "02_b" } do
+      command.write(("%s/%s.lua"):format(course_folder, name), command.read(LESSONS .. "/01_asynchronous.lua"))
+    end
+    local function run() return learn(folder, "--slides", folder .. "/slides", course_folder) end
+    command.write(folder .. "/slides/02_b.svg", "<svg>mine</svg>\n")
+    local result = run()
+    lu.assertStrContains(result.err, "02_b.svg is no picture that millrace learn has made: move it away")
+    lu.assertEquals(result.status, 1)
+    lu.assertEquals(lines_of("ls " .. folder .. "/slides"), { "02_b.svg" })
+    os.remove(folder .. "/slides/02_b.svg")
+    lu.assertNotStrContains(run().out, "replaced")
+    lu.assertStrContains(run().out, "02_b.svg (replaced)")
+    lu.assertEquals(run().err, "")
+  end)
+end
+
 function TestSlides.test_a_folder_that_cannot_be_made()
   lu.assertStrContains(command.run { "learn", "--slides", "/dev/null/slides" }.err, "cannot be made")
 end
@@ -235,6 +312,7 @@ function TestSession.test_a_lesson_from_its_question_to_its_end()
       { "wait", "your guess, 1 to 3>" }, { "shot" }, open "seven", { "wait", "Type a number" },
       open ":nonsense", { "wait", "no command :nonsense" }, open "2",
       { "wait", "In this one it prints false" }, { "wait", "query  " }, open "", { "wait", "busy" }, { "shot" },
+      open ":check", { "wait", ":check is for the exercise" }, open ":show", { "wait", ":show is for the exercise" },
       open "", { "wait", "Rule R10" }, open "",
       { "wait", "exercise>" }, open ":hint", { "wait", "Hint 1 of 3" }, open ":check",
       { "wait", "wrong in 1 of 2 orders" }, { "shot" }, open ":reset", { "wait", "is kept as" },
@@ -244,6 +322,7 @@ function TestSession.test_a_lesson_from_its_question_to_its_end()
     lu.assertStrContains(result.out, "exit 0\n")
     lu.assertStrContains(result.out, "|  3  false or true\n")
     lu.assertStrContains(result.out, "a call of the host") -- in the legend of the timeline
+    lu.assertNotStrContains(result.out, "One right solution")
     lu.assertNotStrContains(result.out, "lesson:01") -- no line of the lesson itself
     lu.assertEquals(command.read(file), lesson.exercise.start)
     lu.assertEquals(command.read(file .. ".1"), lesson.exercise.start)
@@ -285,7 +364,7 @@ end
 function TestSession.test_a_whole_session()
   with_folder(function(home)
     local lesson, file = first_lesson(), home .. "/millrace-lessons/01_asynchronous.lua"
-    local second, third = dofile(LESSONS .. "/02_where_time_goes.lua"), dofile(LESSONS .. "/03_first_in_first_out.lua")
+    local second, third = lesson_of("02_where_time_goes.lua"), lesson_of("03_first_in_first_out.lua")
     keep_saving(home, file, lesson.right[2])
     local result = terminal.run {
       home = home, arguments = "learn", environment = "LC_ALL=C.UTF-8 XDG_STATE_HOME=",
@@ -320,7 +399,7 @@ end
 -- `:lesson N` opens an exercise; what is typed then is graded as a file is.
 function TestPrompt.test_a_lesson_is_solved_with_entries()
   with_folder(function(home)
-    local lesson = dofile(LESSONS .. "/07_it_worked.lua")
+    local lesson = lesson_of("07_it_worked.lua")
     local wrong = at_prompt(home, "return function() return 'of before' end", ":lesson 7", ":lesson hint", ":lesson",
       lesson.exercise.start:gsub("%s+$", ""), ":lesson")
     lu.assertStrContains(wrong.out, "Lesson 7 of 36: " .. lesson.title)
@@ -338,6 +417,19 @@ function TestPrompt.test_a_lesson_is_solved_with_entries()
       ":lesson")
     lu.assertStrContains(right.out, "To take home: " .. lesson.take_home:sub(1, 40))
     lu.assertStrContains(learn(home, "--list").out, lesson.title .. (" "):rep(53 - #lesson.title) .. "passed\n")
+  end)
+end
+
+-- A wait too many is explained with the places of the prompt, and with none of the lesson.
+function TestPrompt.test_a_needless_wait()
+  with_folder(function(home)
+    local said = at_prompt(home, ":lesson 7", "local two = 2", "return function(s, x)", "local y", "mr.synchronize()",
+      "s:run(function() y = x * two end)", "s:record_event():wait()", "return y:sum() end", ":lesson").out
+    said = said:gsub("%s+", " ")
+    lu.assertStrContains(said, "mr:2:3 waits without need (synchronize): what it waits for is ordered before already.")
+    lu.assertStrContains(said, "Your arguments are ready when your function begins.")
+    lu.assertNotStrContains(said, "lesson:")
+    lu.assertNotStrContains(said, "at solution:")
   end)
 end
 

@@ -69,8 +69,8 @@ end
 -- Prints a line for each test, and returns 0 if all are good.
 function check.run(tools, path)
   local name = path:match("[^/]*$")
-  local ok, file = pcall(course.read_file, path)
-  if not ok then error("learn: " .. file, 0) end
+  local file, why = course.read_file(tools, path)
+  if not file then error("learn: " .. why, 0) end
   local lesson, message = course.read(name, file)
   if not lesson then error(message, 0) end
   local missing = course.missing(lesson)

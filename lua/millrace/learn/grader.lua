@@ -2,7 +2,7 @@
 
 local grader = {}
 
-local MOST_TEXT = 100000 -- of the lesson and the solution together: they travel as an argument of a program
+grader.MOST_TEXT = 100000 -- of the lesson and the solution together: they travel as an argument of a program
 
 -- Wall time, which is for a busy machine: a loop is ended by the count of instructions. A compiler is a large program.
 local MOST_SECONDS, WITH_COMPILER = 10, 30
@@ -30,7 +30,7 @@ end
 function grader.grade(tools, lesson, text, name)
   local line = mark()
   local code = CODE:format("millrace.learn", lesson.text, lesson.name, text, name, line)
-  if #code > MOST_TEXT then return "size", "Your file is too long for an exercise." end
+  if #code > grader.MOST_TEXT then return "size", "Your file is too long for an exercise." end
   local said, was_late = tools.run(code, lesson.needs == "compiler" and WITH_COMPILER or MOST_SECONDS)
   local at, after = said:find("\n" .. line .. "\n", 1, true)
   if at then return said:match("^(%S+)\n(.*)\n$", after + 1) end

@@ -234,13 +234,23 @@ local function judge_speed(exercise, run, seen)
     "same time for %.1f ms. At least %.1f ms are possible."):format(overlap[1], overlap[2], got, overlap[3])
 end
 
+-- Why a wait is not needed, in places of the solution only. What happened before it was called is the lesson's.
+local function because_of(wait, name)
+  local text = wait.because:gsub(" %(#%d+%)", "")
+  local own = text:gsub(name:gsub("%p", "%%%0") .. ":%d+", "")
+  if not own:find("[^%s]:%d+") then return text .. "." end
+  local short = text:match("^(.-); without it, too, ")
+  return short and short .. ". Your arguments are ready when your function begins." or
+    "the result stays right in each order without it."
+end
+
 local function judge_waits(run, name)
   local result = waits(run)
   for _, list in ipairs { result.waits, result.record_streams or {} } do
     for _, wait in ipairs(list) do
       if not wait.kept and wait.where:find(name .. ":", 1, true) == 1 then
-        return "wait", ("The result is right, but line %s waits without need (%s): %s."):format(
-          wait.where:match(":(%d+)$"), wait.kind or "record_stream", wait.because)
+        return "wait", ("The result is right, but line %s waits without need (%s): %s"):format(
+          wait.where:match(":(%d+)$"), wait.kind or "record_stream", because_of(wait, name))
       end
     end
   end

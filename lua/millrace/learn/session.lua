@@ -11,11 +11,15 @@ local text = require "millrace.learn.text"
 local session = {}
 
 local COMMANDS = [[
-  :hint   a hint; there are three      :next   the next lesson
-  :show   a right solution             :skip   the next lesson, marked as skipped
-  :reset  begin the exercise again     :list   all lessons, with what you have done
-  :check  grade the file now           :quit   leave; everything is kept
-What a name does: millrace -e 'mr.help("wait_event")' in another terminal.]]
+  :next   the next lesson              :list   all lessons, with what you have done
+  :skip   the next lesson, marked as skipped
+  :quit   leave; everything is kept]]
+
+local OF_EXERCISE = [[
+  :hint   a hint; there are three      :show   a right solution
+  :check  grade the file now           :reset  begin the exercise again]]
+
+local ABOUT_NAMES = "What a name does: millrace -e 'mr.help(\"wait_event\")' in another terminal."
 
 local function say(...) print(text.wrap(string.format(...))) end
 
@@ -70,8 +74,8 @@ local function note(s, state)
 end
 
 local function grade(s)
-  local ok, solution = pcall(course_tools.read_file, s.path)
-  if not ok then return say("%s", solution) end
+  local solution, why = course_tools.read_file(s.tools, s.path)
+  if not solution then return say("%s", why) end
   local reason, message = grader.grade(s.tools, s.lesson, solution, s.lesson.name)
   print()
   say("%s", message)
@@ -99,28 +103,42 @@ end
 
 -- A command returns what the session does next: "next" or "quit"; nil: it goes on.
 local commands = {
-  hint = hint,
   list = show_list,
-  show = function(s)
-    say("One right solution. Your file is as it was.")
-    print(text.numbered(s.lesson.right[1]))
-  end,
   skip = function(s)
     note(s, "skipped")
     return "next"
   end,
   next = function() return "next" end,
   quit = function() return "quit" end,
-  help = function() print(COMMANDS) end,
+  help = function(s)
+    print(COMMANDS)
+    if not s.path then print("Later, in the exercise:") end
+    print(OF_EXERCISE)
+    print(ABOUT_NAMES)
+  end,
 }
 commands.q = commands.quit
+
+-- What needs the exercise. Before it is set, a hint or a solution would only spoil it.
+local of_exercise = {
+  hint = hint,
+  check = grade,
+  reset = reset,
+  show = function(s)
+    say("One right solution. Your file is as it was.")
+    print(text.numbered(s.lesson.right[1]))
+  end,
+}
 
 local function obey(s, line)
   local name = line:match("^%s*:(%a+)%s*$")
   if not name then return nil, false end
-  if s.path and name == "check" then return grade(s), true end
-  if s.path and name == "reset" then return reset(s), true end
   local command = commands[name]
+  if of_exercise[name] then
+    if s.path then return of_exercise[name](s), true end
+    say(":%s is for the exercise, which comes after the explanation.", name)
+    return nil, true
+  end
   if not command then
     say("There is no command :%s here. These are:", name)
     command = commands.help

@@ -6,11 +6,14 @@ local grader = require "millrace.learn.grader"
 
 local sheet = {}
 
+-- A spreadsheet takes a cell that begins with one of these for a formula, unless an apostrophe is in front. Cells are
+-- separated by a semicolon or a tab in some countries, and there one may begin in the middle of a field.
+local FORMULA = "[=+@%-\t\r]"
+
 local function quoted(field)
-  -- A spreadsheet takes a field that begins so for a formula.
-  if field:find("^[=+@-]") then field = "'" .. field end
-  if field:find('[",\r\n]') or field:find("^%s") then field = '"' .. field:gsub('"', '""') .. '"' end
-  return field
+  if not field:find("^" .. FORMULA) and not field:find('[",;\t\r\n]') and not field:find("^%s") then return field end
+  field = field:gsub("^%s*" .. FORMULA, "'%0"):gsub("([;\t]%s*)([=+@-])", "%1'%2")
+  return '"' .. field:gsub('"', '""') .. '"'
 end
 
 local function row(...)
@@ -25,9 +28,9 @@ local function grade_folder(tools, lessons, folder, learner)
   for _, name in ipairs(names) do
     local lesson = lessons[name]
     if lesson then
-      local ok, solution = pcall(course.read_file, folder .. "/" .. name)
-      local reason, message = "unreadable", solution
-      if ok then reason, message = grader.grade(tools, lesson, solution, name) end
+      local solution, why = tools.read(folder .. "/" .. name, grader.MOST_TEXT)
+      local reason, message = "unreadable", ("%s %s."):format(name, why)
+      if solution then reason, message = grader.grade(tools, lesson, solution, name) end
       row(learner, lesson.stem, reason == "passed" and "passed" or "failed", reason, (message:gsub("%s+", " ")))
     end
   end
@@ -43,7 +46,8 @@ function sheet.run(tools, folder, course_folder)
   row("learner", "lesson", "result", "reason", "message")
   grade_folder(tools, lessons, folder, "")
   for _, name in ipairs(names) do
-    if tools.list(folder .. "/" .. name) then grade_folder(tools, lessons, folder .. "/" .. name, name) end
+    local inside = folder .. "/" .. name
+    if not lessons[name] and tools.list(inside) then grade_folder(tools, lessons, inside, name) end
   end
   return 0
 end

@@ -16,17 +16,35 @@ local function timeline_of(lesson)
   return ok and trace or question.outcomes(lesson)[1].trace
 end
 
--- Writes DIR/01_name.svg and so on, over files of these names. Returns the exit status.
+-- The end of each file that is written here. Other files are not replaced.
+local MARK = "<!-- a picture of millrace learn -->\n"
+local MOST_TEXT = 100000000
+
+-- Whether an earlier picture is at `path`. Another file there is an error.
+local function is_replaced(tools, path)
+  local text, why = tools.read(path, MOST_TEXT, true)
+  if text and text:sub(-#MARK) == MARK then return true end
+  if why == "is not there" then return false end
+  error(("learn: %s %s: move it away, or choose another folder. Nothing was written"):format(path,
+    why or "is no picture that millrace learn has made"), 0)
+end
+
+-- Writes DIR/01_name.svg and so on, over earlier pictures of these names. Returns the exit status.
 function slides.run(tools, folder, course_folder)
   local course = course_tools.open(tools, course_folder)
   if not tools.make_folders(folder) then error(("learn: the folder %s cannot be made"):format(folder), 0) end
-  for _, lesson in ipairs(course) do
+  local pictures = {}
+  for i, lesson in ipairs(course) do
     local path = ("%s/%s.svg"):format(folder, lesson.stem)
-    local missing = course_tools.missing(lesson)
-    if missing then print(path .. " is left out: " .. missing)
+    pictures[i] = { path = path, lesson = lesson, is_replaced = is_replaced(tools, path) }
+  end
+  for _, picture in ipairs(pictures) do
+    local missing = course_tools.missing(picture.lesson)
+    if missing then print(picture.path .. " is left out: " .. missing)
     else
-      timeline_of(lesson):save(path)
-      print(path)
+      timeline_of(picture.lesson):save(picture.path)
+      if not tools.append(picture.path, MARK) then error(("learn: %s cannot be written"):format(picture.path), 0) end
+      print(picture.path .. (picture.is_replaced and " (replaced)" or ""))
     end
   end
   return 0

@@ -92,7 +92,7 @@ end]] },
   while flag:item() == 0 do end
   return flag:item()
 end]] },
-    { "error", [[return require("millrace.testing")]] },
-    { "memory", [[local t = {} for i = 1, 1e9 do t[i] = ("x"):rep(10000000) .. i end]] },
+    { "error", 'return require("millrace.testing")' },
+    { "memory", 'local t = {} for i = 1, 1e9 do t[i] = ("x"):rep(10000000) .. i end' },
   },
 }

@@ -53,37 +53,22 @@ end
   },
   take_home = "The call is cheap, the wait is expensive: the time shows up where you wait.",
   right = {
-    [[return function(s, x)
-  local y
-  s:run(function() mr.spin{ms = 2} y = x * 2 end)
-  s:run(function() mr.spin{ms = 2} y:add_(1) end)
-  return y
-end]],
+    { "s:run(function() mr.spin{ms = 2} y = x * 2 end)\ns:synchronize()",
+      "s:run(function() mr.spin{ms = 2} y = x * 2 end)",
+      "s:run(function() mr.spin{ms = 2} y:add_(1) end)\ns:synchronize()",
+      "s:run(function() mr.spin{ms = 2} y:add_(1) end)" },
     [[return function(s, x)
   return s:run(function() return x:mul(2):add(1) end)
 end]],
   },
   wrong = {
-    { "host", [[return function(s, x)
-  local y
-  s:run(function() mr.spin{ms = 2} y = x * 2 end)
-  s:run(function() mr.spin{ms = 2} y:add_(1) end)
-  mr.synchronize()
-  return y
-end]] },
-    { "host", [[return function(s, x)
-  local y
-  s:run(function() mr.spin{ms = 2} y = x * 2 end)
-  while not s:query() do end
-  s:run(function() y:add_(1) end)
-  return y
-end]] },
-    { "schedule", [[return function(s, x)
-  local y
-  s:run(function() mr.spin{ms = 2} y = x * 2 end)
-  y:add_(1)
-  return y
-end]] },
+    { "host", "s:run(function() mr.spin{ms = 2} y = x * 2 end)\ns:synchronize()",
+      "s:run(function() mr.spin{ms = 2} y = x * 2 end)",
+      "s:run(function() mr.spin{ms = 2} y:add_(1) end)\ns:synchronize()",
+      "s:run(function() mr.spin{ms = 2} y:add_(1) end)\nmr.synchronize()" },
+    { "host", "s:synchronize()\ns:run(function() mr.spin{ms = 2} y:add_(1) end)\ns:synchronize()",
+      "while not s:query() do end\ns:run(function() y:add_(1) end)" },
+    { "schedule", "s:synchronize()\ns:run(function() mr.spin{ms = 2} y:add_(1) end)\ns:synchronize()", "y:add_(1)" },
     { "input", [[return function(s, x)
   s:run(function() x:mul_(2) x:add_(1) end)
   return x

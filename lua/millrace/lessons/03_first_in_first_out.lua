@@ -52,28 +52,12 @@ end
   },
   take_home = "One stream is a queue: it keeps the order, and needs no wait.",
   right = {
-    [[return function(s, x)
-  s:run(function() x:add_(1) end)
-  s:run(function() x:mul_(2) end)
-  s:run(function() x:sub_(3) end)
-  return x
-end]],
+    { "s:wait_event(s:record_event())", "", "s:synchronize()", "" },
     "return function(s, x) return s:run(function() return x:add(1):mul(2):sub(3) end) end",
   },
   wrong = {
-    { "wait", [[return function(s, x)
-  s:run(function() x:add_(1) end)
-  s:run(function() x:mul_(2) end)
-  s:synchronize()
-  s:run(function() x:sub_(3) end)
-  return x
-end]] },
-    { "schedule", [[return function(s, x)
-  s:run(function() x:add_(1) end)
-  x:mul_(2)
-  s:run(function() x:sub_(3) end)
-  return x
-end]] },
+    { "wait", "s:wait_event(s:record_event())", "" },
+    { "schedule", "s:wait_event(s:record_event())\ns:run(function() x:mul_(2) end)\ns:synchronize()", "x:mul_(2)" },
     { "wrong", "return function(s, x) s:run(function() x:mul_(2):add_(1):sub_(3) end) return x end" },
     { "wrong", "return function(s, x) return 1 end" },
     { "nothing", "return function(s, x) s:run(function() x:add_(1):mul_(2):sub_(3) end) end" },

@@ -46,53 +46,18 @@ end
   },
   take_home = "Entering a stream waits for nothing: your stream must wait for its inputs.",
   right = {
-    [[return function(s, x)
-  mr.spin{ms = 1}
-  local y = x + 1
-  s:wait_stream(mr.current_stream())
-  s:run(function() y:mul_(2) end)
-  return y
-end]],
-    [[return function(s, x)
-  mr.spin{ms = 1}
-  local y = x + 1
-  local made = mr.event()
-  made:record()
-  made:wait(s)
-  s:run(function() y:mul_(2) end)
-  return y
-end]],
-    [[return function(s, x)
-  return s:run(function() return (x + 1) * 2 end)
-end]],
+    { "local y = x + 1", "local y = x + 1\ns:wait_stream(mr.current_stream())" },
+    { "local y = x + 1", "local y = x + 1\nlocal made = mr.event()\nmade:record()\nmade:wait(s)" },
+    { "mr.spin{ms = 1}\nlocal y = x + 1\ns:run(function() y:mul_(2) end)\nreturn y",
+      "return s:run(function() return (x + 1) * 2 end)" },
   },
   wrong = {
-    { "schedule", [[return function(s, x)
-  s:wait_stream(mr.current_stream())
-  local y = x + 1
-  s:run(function() y:mul_(2) end)
-  return y
-end]] },
-    { "host", [[return function(s, x)
-  mr.spin{ms = 1}
-  local y = x + 1
-  mr.synchronize()
-  s:run(function() y:mul_(2) end)
-  return y
-end]] },
-    { "wait", [[return function(s, x)
-  local y = x + 1
-  s:wait_stream(mr.current_stream())
-  s:run(function() y:mul_(2) end)
-  mr.current_stream():wait_stream(s)
-  return y
-end]] },
-    { "input", [[return function(s, x)
-  x:add_(1)
-  s:wait_stream(mr.current_stream())
-  s:run(function() x:mul_(2) end)
-  return x
-end]] },
+    { "schedule", "mr.spin{ms = 1}", "s:wait_stream(mr.current_stream())" },
+    { "host", "local y = x + 1", "local y = x + 1\nmr.synchronize()" },
+    { "wait", "mr.spin{ms = 1}", "", "local y = x + 1", "local y = x + 1\ns:wait_stream(mr.current_stream())",
+      "s:run(function() y:mul_(2) end)", "s:run(function() y:mul_(2) end)\nmr.current_stream():wait_stream(s)" },
+    { "input", "mr.spin{ms = 1}\nlocal y = x + 1\ns:run(function() y:mul_(2) end)\nreturn y",
+      "x:add_(1)\ns:wait_stream(mr.current_stream())\ns:run(function() x:mul_(2) end)\nreturn x" },
     { "error", "return function(s, x) mr.launch_blocking(true) return (x + 1) * 2 end" },
   },
 }

@@ -56,78 +56,18 @@ end
   },
   take_home = "A wait covers what it names: one stream, one event, or one device.",
   right = {
-    [[return function(a, b, c, x, y)
-  mr.spin{ms = 5, stream = c}
-  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
-  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
-  a:run(function() p:copy_(x, {non_blocking = true}) end)
-  b:run(function() q:copy_(y, {non_blocking = true}) end)
-  a:synchronize()
-  b:synchronize()
-  return p:item() + q:item()
-end]],
-    [[return function(a, b, c, x, y)
-  mr.spin{ms = 5, stream = c}
-  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
-  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
-  a:run(function() p:copy_(x, {non_blocking = true}) end)
-  b:run(function() q:copy_(y, {non_blocking = true}) end)
-  local done = a:record_event()
-  local also = b:record_event()
-  done:synchronize()
-  also:synchronize()
-  return p:item() + q:item()
-end]],
-    [[return function(a, b, c, x, y)
-  mr.spin{ms = 5, stream = c}
-  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
-  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
-  a:run(function() p:copy_(x, {non_blocking = true}) end)
-  a:run(function() q:copy_(y, {non_blocking = true}) end)
-  a:synchronize()
-  return p:item() + q:item()
-end]],
+    { "a:synchronize()", "a:synchronize()\nb:synchronize()" },
+    { "a:synchronize()",
+      "local done = a:record_event()\nlocal also = b:record_event()\ndone:synchronize()\nalso:synchronize()" },
+    { "b:run(function() q:copy_(y, {non_blocking = true}) end)",
+      "a:run(function() q:copy_(y, {non_blocking = true}) end)" },
   },
   wrong = {
-    { "schedule", [[return function(a, b, c, x, y)
-  mr.spin{ms = 5, stream = c}
-  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
-  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
-  a:run(function() p:copy_(x, {non_blocking = true}) end)
-  b:run(function() q:copy_(y, {non_blocking = true}) end)
-  b:synchronize()
-  return p:item() + q:item()
-end]] },
-    { "schedule", [[return function(a, b, c, x, y)
-  mr.spin{ms = 5, stream = c}
-  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
-  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
-  a:run(function() p:copy_(x, {non_blocking = true}) end)
-  b:run(function() q:copy_(y, {non_blocking = true}) end)
-  b:wait_stream(a)
-  a:synchronize()
-  return p:item() + q:item()
-end]] },
-    { "host", [[return function(a, b, c, x, y)
-  mr.spin{ms = 5, stream = c}
-  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
-  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
-  a:run(function() p:copy_(x, {non_blocking = true}) end)
-  b:run(function() q:copy_(y, {non_blocking = true}) end)
-  mr.synchronize()
-  return p:item() + q:item()
-end]] },
-    { "wait", [[return function(a, b, c, x, y)
-  mr.spin{ms = 5, stream = c}
-  local p = mr.zeros(1, {device = "cpu", pinned = true, name = "p"})
-  local q = mr.zeros(1, {device = "cpu", pinned = true, name = "q"})
-  a:run(function() p:copy_(x, {non_blocking = true}) end)
-  b:run(function() q:copy_(y, {non_blocking = true}) end)
-  a:synchronize()
-  b:synchronize()
-  a:synchronize()
-  return p:item() + q:item()
-end]] },
+    { "schedule", "a:synchronize()", "b:synchronize()" },
+    { "schedule", "b:run(function() q:copy_(y, {non_blocking = true}) end)",
+      "b:run(function() q:copy_(y, {non_blocking = true}) end)\nb:wait_stream(a)" },
+    { "host", "a:synchronize()", "mr.synchronize()" },
+    { "wait", "a:synchronize()", "a:synchronize()\nb:synchronize()\na:synchronize()" },
     { "input", [[return function(a, b, c, x, y)
   x:add_(y)
   return x:item()

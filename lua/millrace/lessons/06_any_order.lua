@@ -53,62 +53,22 @@ end
   },
   take_home = "Order the reader after the writer, and the next writer after the reader.",
   right = {
-    [[return function(a, b, x, y)
-  a:run(function() x:add_(1) end)
-  b:wait_stream(a)
-  b:run(function() y:copy_(x) end)
-  a:wait_stream(b)
-  a:run(function() x:mul_(100) end)
-  return y
-end]],
-    [[return function(a, b, x, y)
-  a:run(function() x:add_(1) end)
-  b:wait_event(a:record_event())
-  b:run(function() y:copy_(x) end)
-  a:wait_event(b:record_event())
-  a:run(function() x:mul_(100) end)
-  return y
-end]],
+    { "a:run(function() x:add_(1) end)", "a:run(function() x:add_(1) end)\nb:wait_stream(a)",
+      "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\na:wait_stream(b)" },
+    { "a:run(function() x:add_(1) end)", "a:run(function() x:add_(1) end)\nb:wait_event(a:record_event())",
+      "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\na:wait_event(b:record_event())" },
     "return function(a, b, x, y) a:run(function() x:add_(1) y:copy_(x) x:mul_(100) end) return y end",
   },
   wrong = {
-    { "schedule", [[return function(a, b, x, y)
-  a:run(function() x:add_(1) end)
-  b:wait_stream(a)
-  b:run(function() y:copy_(x) end)
-  a:run(function() x:mul_(100) end)
-  return y
-end]] },
-    { "schedule", [[return function(a, b, x, y)
-  a:run(function() x:add_(1) end)
-  b:run(function() y:copy_(x) end)
-  a:wait_stream(b)
-  a:run(function() x:mul_(100) end)
-  return y
-end]] },
-    { "wrong", [[return function(a, b, x, y)
-  a:run(function() x:add_(1) end)
-  a:run(function() x:mul_(100) end)
-  b:wait_stream(a)
-  b:run(function() y:copy_(x) end)
-  return y
-end]] },
-    { "wait", [[return function(a, b, x, y)
-  a:run(function() x:add_(1) end)
-  b:wait_stream(a)
-  b:run(function() y:copy_(x) end)
-  a:wait_stream(b)
-  a:run(function() x:mul_(100) end)
-  b:wait_stream(a)
-  return y
-end]] },
-    { "host", [[return function(a, b, x, y)
-  a:run(function() mr.spin{ms = 1} x:add_(1) end)
-  a:synchronize()
-  b:run(function() y:copy_(x) end)
-  b:synchronize()
-  a:run(function() x:mul_(100) end)
-  return y
-end]] },
+    { "schedule", "a:run(function() x:add_(1) end)", "a:run(function() x:add_(1) end)\nb:wait_stream(a)" },
+    { "schedule", "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\na:wait_stream(b)" },
+    { "wrong", "a:run(function() x:add_(1) end)",
+      "a:run(function() x:add_(1) end)\na:run(function() x:mul_(100) end)\nb:wait_stream(a)",
+      "a:run(function() x:mul_(100) end)", "" },
+    { "wait", "a:run(function() x:add_(1) end)", "a:run(function() x:add_(1) end)\nb:wait_stream(a)",
+      "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\na:wait_stream(b)",
+      "a:run(function() x:mul_(100) end)", "a:run(function() x:mul_(100) end)\nb:wait_stream(a)" },
+    { "host", "a:run(function() x:add_(1) end)", "a:run(function() mr.spin{ms = 1} x:add_(1) end)\na:synchronize()",
+      "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\nb:synchronize()" },
   },
 }

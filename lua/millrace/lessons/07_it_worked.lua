@@ -48,61 +48,23 @@ end
   },
   take_home = "That it worked shows one order. Only a wait, an event or one queue makes it right.",
   right = {
-    [[return function(s, x)
-  local y
-  s:run(function() y = x * 2 end)
-  mr.current_stream():wait_stream(s)
-  return y:sum()
-end]],
-    [[return function(s, x)
-  local y
-  s:run(function() y = x * 2 end)
-  s:record_event():wait()
-  return y:sum()
-end]],
+    { "mr.spin{ms = 1}", "mr.current_stream():wait_stream(s)" },
+    { "mr.spin{ms = 1}", "s:record_event():wait()" },
     "return function(s, x) return (x * 2):sum() end",
   },
   wrong = {
-    { "schedule", [[return function(s, x)
-  local y
-  s:run(function() y = x * 2 end)
-  mr.spin{ms = 100}
-  return y:sum()
-end]] },
-    { "schedule", [[return function(s, x)
-  local y
-  s:run(function() y = x * 2 end)
-  s:wait_stream(mr.current_stream())
-  return y:sum()
-end]] },
-    { "schedule", [[return function(s, x)
-  local y
-  s:run(function() y = (x * 2):sum() end)
-  s:query()
-  return y
-end]] },
-    { "schedule", [[return function(s, x)
-  mr.set_stream(s)
-  return (x * 2):sum()
-end]] },
-    { "hazard", [[return function(s, x)
-  local y = x * 2
-  s:run(function() y:copy_(x * 2) end)
-  return y:sum()
-end]] },
-    { "wait", [[return function(s, x)
-  local y
-  s:wait_stream(mr.current_stream())
-  s:run(function() y = x * 2 end)
-  mr.current_stream():wait_stream(s)
-  return y:sum()
-end]] },
-    { "host", [[return function(s, x)
-  local y
-  s:run(function() mr.spin{ms = 1} y = x * 2 end)
-  s:synchronize()
-  return y:sum()
-end]] },
+    { "schedule", "mr.spin{ms = 1}", "mr.spin{ms = 100}" },
+    { "schedule", "mr.spin{ms = 1}", "s:wait_stream(mr.current_stream())" },
+    { "schedule", "s:run(function() y = x * 2 end)\nmr.spin{ms = 1}\nreturn y:sum()",
+      "s:run(function() y = (x * 2):sum() end)\ns:query()\nreturn y" },
+    { "schedule", "local y\ns:run(function() y = x * 2 end)\nmr.spin{ms = 1}\nreturn y:sum()",
+      "mr.set_stream(s)\nreturn (x * 2):sum()" },
+    { "hazard", "local y\ns:run(function() y = x * 2 end)\nmr.spin{ms = 1}",
+      "local y = x * 2\ns:run(function() y:copy_(x * 2) end)" },
+    { "wait", "local y", "local y\ns:wait_stream(mr.current_stream())", "mr.spin{ms = 1}",
+      "mr.current_stream():wait_stream(s)" },
+    { "host", "s:run(function() y = x * 2 end)\nmr.spin{ms = 1}",
+      "s:run(function() mr.spin{ms = 1} y = x * 2 end)\ns:synchronize()" },
     { "input", "return function(s, x) return x:mul_(2):sum() end" },
     { "error", "return function(s, x) return mr.hazard.mode('off') end" },
   },

@@ -58,15 +58,8 @@ end
   },
   take_home = "A record stands for what was submitted before it: record right behind what is needed.",
   right = {
-    [[return function(a, b, x)
-  a:run(function() x:add_(1) end)
-  local ready = a:record_event()
-  a:run(function() mr.op{name = "long", ms = 3} end)
-  b:wait_event(ready)
-  local y = b:run(function() return x * 10 end)
-  b:run(function() mr.op{name = "work of b", ms = 2} end)
-  return y
-end]],
+    { "return function(a, b, x)", "return function(a, b, x)\n  a:run(function() x:add_(1) end)",
+      "a:run(function() x:add_(1) end)", "" },
     [[return function(a, b, x)
   a:run(function() x:add_(1) end)
   b:wait_stream(a)
@@ -79,41 +72,19 @@ end]],
 end]],
   },
   wrong = {
-    { "serial", [[return function(a, b, x)
-  a:run(function() x:add_(1) end)
-  a:run(function() mr.op{name = "long", ms = 3} end)
-  local ready = a:record_event()
-  b:wait_event(ready)
-  local y = b:run(function() return x * 10 end)
-  b:run(function() mr.op{name = "work of b", ms = 2} end)
-  return y
-end]] },
-    { "serial", [[return function(a, b, x)
-  a:run(function() x:add_(1) end)
-  a:synchronize()
-  a:run(function() mr.op{name = "long", ms = 3} end)
-  a:synchronize()
-  local y = b:run(function() return x * 10 end)
-  b:run(function() mr.op{name = "work of b", ms = 2} end)
-  b:synchronize()
-  return y
-end]] },
+    { "serial", "local ready = a:record_event()", "", 'a:run(function() mr.op{name = "long", ms = 3} end)',
+      "a:run(function() mr.op{name = \"long\", ms = 3} end)\nlocal ready = a:record_event()" },
+    { "serial", "local ready = a:record_event()", "", "a:run(function() x:add_(1) end)",
+      "a:run(function() x:add_(1) end)\na:synchronize()", "b:wait_event(ready)", "a:synchronize()",
+      'b:run(function() mr.op{name = "work of b", ms = 2} end)',
+      "b:run(function() mr.op{name = \"work of b\", ms = 2} end)\nb:synchronize()" },
     { "serial", "return function(a, b, x) return a:run(function() return x:add_(1) * 10 end) end" },
-    { "schedule", [[return function(a, b, x)
-  a:run(function() x:add_(1) end)
-  local y = b:run(function() return x * 10 end)
-  return y
-end]] },
-    { "wait", [[return function(a, b, x)
-  a:run(function() x:add_(1) end)
-  local ready = a:record_event()
-  a:run(function() mr.op{name = "long", ms = 3} end)
-  b:wait_event(ready)
-  local y = b:run(function() return x * 10 end)
-  b:wait_event(ready)
-  b:run(function() mr.op{name = "work of b", ms = 2} end)
-  return y
-end]] },
+    { "schedule", "local ready = a:record_event()", "",
+      "a:run(function() mr.op{name = \"long\", ms = 3} end)\nb:wait_event(ready)", "",
+      'b:run(function() mr.op{name = "work of b", ms = 2} end)', "" },
+    { "wait", "return function(a, b, x)", "return function(a, b, x)\n  a:run(function() x:add_(1) end)",
+      "a:run(function() x:add_(1) end)", "", "local y = b:run(function() return x * 10 end)",
+      "local y = b:run(function() return x * 10 end)\nb:wait_event(ready)" },
     { "wrong", "return function(a, b, x) return a:run(function() return x * 10 + 1 end) end" },
   },
 }

@@ -58,69 +58,22 @@ end
   },
   take_home = "An event keeps its latest record only: one event for each stream.",
   right = {
-    [[return function(a, b, c, x, y)
-  local done, also = mr.event(), mr.event()
-  a:run(function() x:mul_(2) end)
-  done:record(a)
-  b:run(function() y:mul_(2) end)
-  also:record(b)
-  c:wait_event(done)
-  c:wait_event(also)
-  return c:run(function() return x + y end)
-end]],
-    [[return function(a, b, c, x, y)
-  local done = mr.event()
-  a:run(function() x:mul_(2) end)
-  done:record(a)
-  c:wait_event(done)
-  b:run(function() y:mul_(2) end)
-  done:record(b)
-  c:wait_event(done)
-  return c:run(function() return x + y end)
-end]],
-    [[return function(a, b, c, x, y)
-  a:run(function() x:mul_(2) end)
-  b:wait_stream(a)
-  b:run(function() y:mul_(2) end)
-  c:wait_stream(b)
-  return c:run(function() return x + y end)
-end]],
+    { "local done = mr.event()", "local done, also = mr.event(), mr.event()", "done:record(b)", "also:record(b)",
+      "c:wait_event(done)", "c:wait_event(done)\nc:wait_event(also)" },
+    { "done:record(a)", "done:record(a)\nc:wait_event(done)" },
+    { "local done = mr.event()", "", "done:record(a)", "b:wait_stream(a)", "done:record(b)\nc:wait_event(done)",
+      "c:wait_stream(b)" },
   },
   wrong = {
-    { "schedule", [[return function(a, b, c, x, y)
-  local done = mr.event()
-  b:run(function() y:mul_(2) end)
-  done:record(b)
-  a:run(function() x:mul_(2) end)
-  done:record(a)
-  c:wait_event(done)
-  return c:run(function() return x + y end)
-end]] },
-    { "schedule", [[return function(a, b, c, x, y)
-  local done = mr.event()
-  a:run(function() x:mul_(2) end)
-  done:record(a)
-  b:run(function() y:mul_(2) end)
-  done:record(b)
-  c:wait_event(done)
-  c:wait_event(done)
-  return c:run(function() return x + y end)
-end]] },
-    { "wait", [[return function(a, b, c, x, y)
-  a:run(function() x:mul_(2) end)
-  b:run(function() y:mul_(2) end)
-  c:wait_stream(a)
-  c:wait_stream(b)
-  a:wait_stream(c)
-  return c:run(function() return x + y end)
-end]] },
-    { "host", [[return function(a, b, c, x, y)
-  a:run(function() mr.spin{ms = 1} x:mul_(2) end)
-  b:run(function() y:mul_(2) end)
-  a:synchronize()
-  b:synchronize()
-  return c:run(function() return x + y end)
-end]] },
+    { "schedule", "local done = mr.event()",
+      "local done = mr.event()\nb:run(function() y:mul_(2) end)\ndone:record(b)",
+      "b:run(function() y:mul_(2) end)\ndone:record(b)", "" },
+    { "schedule", "c:wait_event(done)", "c:wait_event(done)\nc:wait_event(done)" },
+    { "wait", "local done = mr.event()", "", "done:record(a)", "", "done:record(b)\nc:wait_event(done)",
+      "c:wait_stream(a)\nc:wait_stream(b)\na:wait_stream(c)" },
+    { "host", "local done = mr.event()\na:run(function() x:mul_(2) end)\ndone:record(a)",
+      "a:run(function() mr.spin{ms = 1} x:mul_(2) end)", "done:record(b)\nc:wait_event(done)",
+      "a:synchronize()\nb:synchronize()" },
     { "wrong", "return function(a, b, c, x, y) return c:run(function() return x + y end) end" },
   },
 }

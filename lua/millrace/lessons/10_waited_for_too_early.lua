@@ -52,45 +52,18 @@ end
   },
   take_home = "First the work, then the record, then the wait.",
   right = {
-    [[return function(a, b, x)
-  local written = mr.event()
-  a:run(function() x:add_(5) end)
-  written:record(a)
-  b:wait_event(written)
-  return b:run(function() return x * 2 end)
-end]],
-    [[return function(a, b, x)
-  a:run(function() x:add_(5) end)
-  b:wait_stream(a)
-  return b:run(function() return x * 2 end)
-end]],
+    { "b:wait_event(written)", "", "written:record(a)", "written:record(a)\nb:wait_event(written)" },
+    { "local written = mr.event()\nb:wait_event(written)", "", "written:record(a)", "b:wait_stream(a)" },
   },
   wrong = {
-    { "schedule", [[return function(a, b, x)
-  b:wait_stream(a)
-  a:run(function() x:add_(5) end)
-  return b:run(function() return x * 2 end)
-end]] },
-    { "schedule", [[return function(a, b, x)
-  local written = mr.event()
-  written:record(a)
-  a:run(function() x:add_(5) end)
-  b:wait_event(written)
-  return b:run(function() return x * 2 end)
-end]] },
-    { "wait", [[return function(a, b, x)
-  local written = mr.event()
-  b:wait_event(written)
-  a:run(function() x:add_(5) end)
-  written:record(a)
-  b:wait_event(written)
-  return b:run(function() return x * 2 end)
-end]] },
-    { "host", [[return function(a, b, x)
-  a:run(function() mr.spin{ms = 1} x:add_(5) end)
-  a:record_event():synchronize()
-  return b:run(function() return x * 2 end)
-end]] },
+    { "schedule", "local written = mr.event()\nb:wait_event(written)", "b:wait_stream(a)", "written:record(a)", "" },
+    { "schedule", "local written = mr.event()",
+      "local written = mr.event()\nwritten:record(a)\na:run(function() x:add_(5) end)",
+      "a:run(function() x:add_(5) end)\nwritten:record(a)", "" },
+    { "wait", "written:record(a)", "written:record(a)\nb:wait_event(written)" },
+    { "host",
+      "local written = mr.event()\nb:wait_event(written)\na:run(function() x:add_(5) end)\nwritten:record(a)",
+      "a:run(function() mr.spin{ms = 1} x:add_(5) end)\na:record_event():synchronize()" },
     { "wrong", "return function(a, b, x) return b:run(function() return x * 2 end) end" },
   },
 }

@@ -55,71 +55,21 @@ end
   },
   take_home = "A stream's wait holds up that stream only. Each reader needs its own.",
   right = {
-    [[return function(a, b, c, x)
-  a:run(function() x:add_(1) end)
-  b:wait_stream(a)
-  c:wait_stream(a)
-  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
-  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
-  return {y, z}
-end]],
-    [[return function(a, b, c, x)
-  a:run(function() x:add_(1) end)
-  local done = a:record_event()
-  done:wait(b)
-  done:wait(c)
-  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
-  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
-  return {y, z}
-end]],
-    [[return function(a, b, c, x)
-  c:run(function() x:add_(1) end)
-  b:wait_stream(c)
-  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
-  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
-  return {y, z}
-end]],
+    { "b:wait_stream(a)", "b:wait_stream(a)\nc:wait_stream(a)" },
+    { "b:wait_stream(a)", "local done = a:record_event()\ndone:wait(b)\ndone:wait(c)" },
+    { "a:run(function() x:add_(1) end)\nb:wait_stream(a)", "c:run(function() x:add_(1) end)\nb:wait_stream(c)" },
   },
   wrong = {
-    { "schedule", [[return function(a, b, c, x)
-  a:run(function() x:add_(1) end)
-  b:wait_stream(a)
-  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
-  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
-  return {y, z}
-end]] },
-    { "serial", [[return function(a, b, c, x)
-  a:run(function() x:add_(1) end)
-  b:wait_stream(a)
-  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
-  c:wait_stream(b)
-  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
-  return {y, z}
-end]] },
-    { "host", [[return function(a, b, c, x)
-  a:run(function() mr.spin{ms = 1} x:add_(1) end)
-  a:synchronize()
-  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
-  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
-  return {y, z}
-end]] },
-    { "wait", [[return function(a, b, c, x)
-  a:run(function() x:add_(1) end)
-  b:wait_stream(a)
-  c:wait_stream(a)
-  c:wait_stream(b)
-  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
-  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
-  return {y, z}
-end]] },
-    { "schedule", [[return function(a, b, c, x)
-  b:wait_stream(a)
-  c:wait_stream(a)
-  a:run(function() x:add_(1) end)
-  local y = b:run(function() mr.spin{ms = 2} return x * 2 end)
-  local z = c:run(function() mr.spin{ms = 2} return x * 3 end)
-  return {y, z}
-end]] },
+    { "schedule", "b:wait_stream(a)",
+      "b:wait_stream(a)\nlocal z = c:run(function() mr.spin{ms = 2} return x * 3 end)",
+      "local z = c:run(function() mr.spin{ms = 2} return x * 3 end)", "" },
+    { "serial", "local y = b:run(function() mr.spin{ms = 2} return x * 2 end)",
+      "local y = b:run(function() mr.spin{ms = 2} return x * 2 end)\nc:wait_stream(b)" },
+    { "host", "a:run(function() x:add_(1) end)\nb:wait_stream(a)",
+      "a:run(function() mr.spin{ms = 1} x:add_(1) end)\na:synchronize()" },
+    { "wait", "b:wait_stream(a)", "b:wait_stream(a)\nc:wait_stream(a)\nc:wait_stream(b)" },
+    { "schedule", "return function(a, b, c, x)",
+      "return function(a, b, c, x)\n  b:wait_stream(a)\n  c:wait_stream(a)", "b:wait_stream(a)", "" },
     { "wrong", "return function(a, b, c, x) return {x, x} end" },
     { "nothing", "return function() mr.ones(1) end" },
   },

@@ -51,50 +51,18 @@ end
   },
   take_home = "Let the one wait who uses the result: a stream, or the host.",
   right = {
-    [[return function(a, b, x)
-  a:run(function() mr.spin{ms = 2} x:add_(1) end)
-  local made = a:record_event()
-  b:wait_event(made)
-  return b:run(function() return x * 2 end)
-end]],
-    [[return function(a, b, x)
-  a:run(function() mr.spin{ms = 2} x:add_(1) end)
-  return b:run(function()
-    a:record_event():wait()
-    return x * 2
-  end)
-end]],
+    { "made:synchronize()", "b:wait_event(made)" },
+    { "local made = a:record_event()\nmade:synchronize()\nreturn b:run(function() return x * 2 end)",
+      "return b:run(function()\n  a:record_event():wait()\n  return x * 2\nend)" },
     "return function(a, b, x) return a:run(function() return x:add_(1) * 2 end) end",
   },
   wrong = {
-    { "schedule", [[return function(a, b, x)
-  a:run(function() mr.spin{ms = 2} x:add_(1) end)
-  return b:run(function() return x * 2 end)
-end]] },
-    { "schedule", [[return function(a, b, x)
-  a:run(function() mr.spin{ms = 2} x:add_(1) end)
-  local made = a:record_event()
-  a:wait_event(made)
-  return b:run(function() return x * 2 end)
-end]] },
-    { "host", [[return function(a, b, x)
-  a:run(function() mr.spin{ms = 2} x:add_(1) end)
-  b:wait_stream(a)
-  local y = b:run(function() return x * 2 end)
-  b:synchronize()
-  return y
-end]] },
-    { "host", [[return function(a, b, x)
-  a:run(function() mr.spin{ms = 2} x:add_(1) end)
-  local made = a:record_event()
-  while not made:query() do end
-  return b:run(function() return x * 2 end)
-end]] },
-    { "wait", [[return function(a, b, x)
-  a:run(function() mr.spin{ms = 2} x:add_(1) end)
-  b:wait_stream(a)
-  b:wait_event(a:record_event())
-  return b:run(function() return x * 2 end)
-end]] },
+    { "schedule", "local made = a:record_event()\nmade:synchronize()", "" },
+    { "schedule", "made:synchronize()", "a:wait_event(made)" },
+    { "host", "local made = a:record_event()\nmade:synchronize()\nreturn b:run(function() return x * 2 end)",
+      "b:wait_stream(a)\nlocal y = b:run(function() return x * 2 end)\nb:synchronize()\nreturn y" },
+    { "host", "made:synchronize()", "while not made:query() do end" },
+    { "wait", "local made = a:record_event()\nmade:synchronize()",
+      "b:wait_stream(a)\nb:wait_event(a:record_event())" },
   },
 }

@@ -32,22 +32,25 @@ waits for the second one before it asks. CUDA has the same three.
 ]],
   exercise = {
     task = [[
-Return the time that the work of `b` takes, without the wait in front of it:
-in whole milliseconds, rounded by math.floor(ms + 0.5). `b` still has to come
-after `a`.]],
+Return x, and in front of it the time that the work of `b` takes, without the
+wait: in whole milliseconds, rounded by math.floor(ms + 0.5). `b` still has to
+come after `a`.]],
     start = [[
-return function(a, b, ms)
+return function(a, b, ms, x)
   local first, last = mr.event{timing = true}, mr.event{timing = true}
-  mr.spin{ms = 4, stream = a}
+  a:run(function() mr.spin{ms = 4} x:add_(1) end)
   first:record(b)
   b:wait_stream(a)
-  mr.spin{ms = ms, stream = b}
+  b:run(function() mr.spin{ms = ms} x:mul_(2) end)
   last:record(b)
-  return math.floor(first:elapsed_time(last) + 0.5)
+  return {math.floor(first:elapsed_time(last) + 0.5), x}
 end
 ]],
-    given = function(v) return mr.stream { name = "a" }, mr.stream { name = "b" }, v end,
-    answer = function(v) return v end,
+    given = function(v)
+      return mr.stream { name = "a" }, mr.stream { name = "b" }, v, mr.full({ 1 }, v, { name = "x" })
+    end,
+    changes = 4,
+    answer = function(v) return { v, { (v + 1) * 2 } } end,
     once = true,
     minimal = false,
   },
@@ -58,50 +61,24 @@ end
   },
   take_home = "Events measure what lies between two records of a stream, waits included.",
   right = {
-    [[return function(a, b, ms)
-  local first, last = mr.event{timing = true}, mr.event{timing = true}
-  mr.spin{ms = 4, stream = a}
-  b:wait_stream(a)
-  first:record(b)
-  mr.spin{ms = ms, stream = b}
-  last:record(b)
-  last:synchronize()
-  return math.floor(first:elapsed_time(last) + 0.5)
-end]],
-    [[return function(a, b, ms)
-  local first, last = mr.event{timing = true}, mr.event{timing = true}
-  mr.spin{ms = 4, stream = a}
-  first:record(a)
-  b:wait_event(first)
-  mr.spin{ms = ms, stream = b}
-  last:record(b)
-  mr.synchronize()
-  return math.floor(last - first + 0.5)
-end]],
+    { "first:record(b)\nb:wait_stream(a)", "b:wait_stream(a)\nfirst:record(b)", "last:record(b)",
+      "last:record(b)\nlast:synchronize()" },
+    { "first:record(b)\nb:wait_stream(a)", "first:record(a)\nb:wait_event(first)",
+      "return {math.floor(first:elapsed_time(last) + 0.5), x}",
+      "mr.synchronize()\nreturn {math.floor(last - first + 0.5), x}" },
   },
   wrong = {
-    { "wrong", [[return function(a, b, ms)
-  local first, last = mr.event{timing = true}, mr.event{timing = true}
-  mr.spin{ms = 4, stream = a}
-  first:record(b)
-  b:wait_stream(a)
-  mr.spin{ms = ms, stream = b}
-  last:record(b)
-  mr.synchronize()
-  return math.floor(first:elapsed_time(last) + 0.5)
-end]] },
-    { "error", [[return function(a, b, ms)
-  local first, last = mr.event(), mr.event()
-  first:record(b)
-  mr.spin{ms = ms, stream = b}
-  last:record(b)
-  mr.synchronize()
-  return math.floor(first:elapsed_time(last) + 0.5)
-end]] },
-    { "wrong", [[return function(a, b, ms)
+    { "hazard", "first:record(b)\nb:wait_stream(a)", "mr.spin{ms = 6, stream = b}\nfirst:record(b)",
+      "last:record(b)", "last:record(b)\nlast:synchronize()" },
+    { "wrong", "last:record(b)", "last:record(b)\nmr.synchronize()" },
+    { "error", "local first, last = mr.event{timing = true}, mr.event{timing = true}",
+      "local first, last = mr.event(), mr.event()", "last:record(b)", "last:record(b)\nmr.synchronize()" },
+    { "wrong", [[return function(a, b, ms, x)
   local before = mr.clock()
-  mr.spin{ms = ms, stream = b}
-  return math.floor(mr.clock() - before + 0.5)
+  a:run(x.add_, x, 1)
+  b:wait_stream(a)
+  b:run(function() mr.spin{ms = ms} x:mul_(2) end)
+  return {math.floor(mr.clock() - before + 0.5), x}
 end]] },
   },
 }

@@ -52,34 +52,17 @@ end
   },
   take_home = "Yes is as good as a wait. No says nothing, and orders nothing.",
   right = {
-    [[return function(s, x, here)
-  s:run(function() here:copy_(x, {non_blocking = true}) end)
-  local copied = s:record_event()
-  while not copied:query() do end
-  return here:item()
-end]],
-    [[return function(s, x, here)
-  s:run(function() here:copy_(x, {non_blocking = true}) end)
-  repeat local is_done = s:query() until is_done
-  return here:item()
-end]],
+    { "if not copied:query() then copied:query() end", "while not copied:query() do end" },
+    { "local copied = s:record_event()\nif not copied:query() then copied:query() end",
+      "repeat local is_done = s:query() until is_done" },
   },
   wrong = {
-    { "schedule", [[return function(s, x, here)
-  local copied = s:record_event()
-  s:run(function() here:copy_(x, {non_blocking = true}) end)
-  while not copied:query() do end
-  return here:item()
-end]] },
-    { "schedule", [[return function(s, x, here)
-  s:run(function() here:copy_(x, {non_blocking = true}) end)
-  for i = 1, 3 do if s:query() then break end end
-  return here:item()
-end]] },
-    { "wrong", [[return function(s, x, here)
-  s:run(function() here:copy_(x, {non_blocking = true}) end)
-  while not s:query() do end
-  return here
-end]] },
+    { "schedule", "return function(s, x, here)", "return function(s, x, here)\n  local copied = s:record_event()",
+      "local copied = s:record_event()\nif not copied:query() then copied:query() end",
+      "while not copied:query() do end" },
+    { "schedule", "local copied = s:record_event()\nif not copied:query() then copied:query() end",
+      "for i = 1, 3 do if s:query() then break end end" },
+    { "wrong", "local copied = s:record_event()\nif not copied:query() then copied:query() end\nreturn here:item()",
+      "while not s:query() do end\nreturn here" },
   },
 }

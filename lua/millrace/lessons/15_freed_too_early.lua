@@ -56,71 +56,21 @@ end
   },
   take_home = "A tensor that a second stream uses needs an order at its end, too.",
   right = {
-    [[return function(s, x)
-  local t = x * 2
-  s:wait_stream(mr.current_stream())
-  local y = s:run(function() return t + 1 end)
-  t:record_stream(s)
-  t:free()
-  local z = x * 100
-  return {y, z}
-end]],
-    [[return function(s, x)
-  local t = x * 2
-  s:wait_stream(mr.current_stream())
-  local y = s:run(function() return t + 1 end)
-  t:free{stream = s}
-  local z = x * 100
-  return {y, z}
-end]],
-    [[return function(s, x)
-  local t = x * 2
-  s:wait_stream(mr.current_stream())
-  local y = s:run(function() return t + 1 end)
-  mr.current_stream():wait_stream(s)
-  t:free()
-  local z = x * 100
-  return {y, z}
-end]],
+    { "local y = s:run(function() return t + 1 end)",
+      "local y = s:run(function() return t + 1 end)\nt:record_stream(s)" },
+    { "t:free()", "t:free{stream = s}" },
+    { "local y = s:run(function() return t + 1 end)",
+      "local y = s:run(function() return t + 1 end)\nmr.current_stream():wait_stream(s)" },
   },
   wrong = {
-    { "schedule", [[return function(s, x)
-  local t = x * 2
-  s:wait_stream(mr.current_stream())
-  local y = s:run(function() return t + 1 end)
-  mr.spin{ms = 3}
-  t:free()
-  local z = x * 100
-  return {y, z}
-end]] },
-    { "schedule", [[return function(s, x)
-  local t = x * 2
-  s:wait_stream(mr.current_stream())
-  local y = s:run(function() return t + 1 end)
-  t:record_stream(mr.current_stream())
-  t:free()
-  local z = x * 100
-  return {y, z}
-end]] },
-    { "host", [[return function(s, x)
-  local t = x * 2
-  s:wait_stream(mr.current_stream())
-  local y = s:run(function() mr.spin{ms = 1} return t + 1 end)
-  s:synchronize()
-  t:free()
-  local z = x * 100
-  return {y, z}
-end]] },
-    { "wait", [[return function(s, x)
-  local t = x * 2
-  s:wait_stream(mr.current_stream())
-  local y = s:run(function() return t + 1 end)
-  t:record_stream(s)
-  mr.current_stream():wait_stream(s)
-  t:free()
-  local z = x * 100
-  return {y, z}
-end]] },
+    { "schedule", "local y = s:run(function() return t + 1 end)",
+      "local y = s:run(function() return t + 1 end)\nmr.spin{ms = 3}" },
+    { "schedule", "local y = s:run(function() return t + 1 end)",
+      "local y = s:run(function() return t + 1 end)\nt:record_stream(mr.current_stream())" },
+    { "host", "local y = s:run(function() return t + 1 end)",
+      "local y = s:run(function() mr.spin{ms = 1} return t + 1 end)\ns:synchronize()" },
+    { "wait", "local y = s:run(function() return t + 1 end)",
+      "local y = s:run(function() return t + 1 end)\nt:record_stream(s)\nmr.current_stream():wait_stream(s)" },
     { "input", [[return function(s, x)
   local y = x * 2 + 1
   x:mul_(100)

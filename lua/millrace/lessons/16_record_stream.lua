@@ -52,52 +52,18 @@ end
   },
   take_home = "record_stream protects the memory after the free, and not the values before.",
   right = {
-    [[return function(s, x)
-  local t = x * 2
-  t:record_stream(s)
-  s:wait_stream(mr.current_stream())
-  local y = s:run(function() return t + 1 end)
-  t:free()
-  local z = x * 100
-  return {y, z}
-end]],
-    [[return function(s, x)
-  local y = s:run(function()
-    local t = x * 2
-    local sum = t + 1
-    t:free()
-    return sum
-  end)
-  return {y, x * 100}
-end]],
+    { "t:record_stream(s)", "t:record_stream(s)\ns:wait_stream(mr.current_stream())" },
+    { "return function(s, x)", "return function(s, x)\n  local y = s:run(function()",
+      "t:record_stream(s)\nlocal y = s:run(function() return t + 1 end)", "  local sum = t + 1",
+      "local z = x * 100\nreturn {y, z}", "  return sum\nend)\nreturn {y, x * 100}" },
   },
   wrong = {
-    { "schedule", [[return function(s, x)
-  local t = x * 2
-  s:wait_stream(mr.current_stream())
-  local y = s:run(function() return t + 1 end)
-  t:free()
-  local z = x * 100
-  return {y, z}
-end]] },
-    { "schedule", [[return function(s, x)
-  local t = x * 2
-  s:wait_stream(mr.current_stream())
-  local y = s:run(function() return t + 1 end)
-  x:record_stream(s)
-  t:free()
-  local z = x * 100
-  return {y, z}
-end]] },
-    { "wait", [[return function(s, x)
-  local t = x * 2
-  t:record_stream(s)
-  s:wait_stream(mr.current_stream())
-  local y = s:run(function() return t + 1 end)
-  x:record_stream(s)
-  t:free()
-  local z = x * 100
-  return {y, z}
-end]] },
+    { "schedule", "t:record_stream(s)", "s:wait_stream(mr.current_stream())" },
+    { "schedule", "t:record_stream(s)", "s:wait_stream(mr.current_stream())",
+      "local y = s:run(function() return t + 1 end)",
+      "local y = s:run(function() return t + 1 end)\nx:record_stream(s)" },
+    { "wait", "t:record_stream(s)", "t:record_stream(s)\ns:wait_stream(mr.current_stream())",
+      "local y = s:run(function() return t + 1 end)",
+      "local y = s:run(function() return t + 1 end)\nx:record_stream(s)" },
   },
 }

@@ -54,34 +54,13 @@ end
   },
   take_home = "A tensor that is made on one stream and used on another needs an order.",
   right = {
-    [[return function(s, x)
-  local t = x * 2
-  local sum = t:sum()
-  t:free()
-  local new = mr.empty(2, {dtype = "i64", name = "new"})
-  s:wait_stream(mr.current_stream())
-  s:run(function() new:fill_(7) end)
-  return {sum, new}
-end]],
-    [[return function(s, x)
-  local t = x * 2
-  local sum = t:sum()
-  t:free()
-  local new
-  s:run(function() new = mr.empty(2, {dtype = "i64"}):fill_(7) end)
-  return {sum, new}
-end]],
+    { 'local new = mr.empty(2, {dtype = "i64", name = "new"})',
+      "local new = mr.empty(2, {dtype = \"i64\", name = \"new\"})\ns:wait_stream(mr.current_stream())" },
+    { "local new = mr.empty(2, {dtype = \"i64\", name = \"new\"})\ns:run(function() new:fill_(7) end)",
+      "local new\ns:run(function() new = mr.empty(2, {dtype = \"i64\"}):fill_(7) end)" },
   },
   wrong = {
-    { "schedule", [[return function(s, x)
-  local t = x * 2
-  s:wait_stream(mr.current_stream())
-  local sum = t:sum()
-  t:free()
-  local new = mr.empty(2, {dtype = "i64", name = "new"})
-  s:run(function() new:fill_(7) end)
-  return {sum, new}
-end]] },
+    { "schedule", "local t = x * 2", "local t = x * 2\ns:wait_stream(mr.current_stream())" },
     { "wait", [[return function(s, x)
   local t = x * 2
   local sum = t:sum()
@@ -89,14 +68,7 @@ end]] },
   s:wait_stream(mr.current_stream())
   return {sum, s:run(function() return mr.empty(2, {dtype = "i64"}):fill_(7) end)}
 end]] },
-    { "schedule", [[return function(s, x)
-  local t = x * 2
-  local sum = t:sum()
-  t:free()
-  local new = mr.empty(2, {dtype = "i64", name = "new"})
-  mr.current_stream():wait_stream(s)
-  s:run(function() new:fill_(7) end)
-  return {sum, new}
-end]] },
+    { "schedule", 'local new = mr.empty(2, {dtype = "i64", name = "new"})',
+      "local new = mr.empty(2, {dtype = \"i64\", name = \"new\"})\nmr.current_stream():wait_stream(s)" },
   },
 }

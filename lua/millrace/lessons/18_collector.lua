@@ -56,28 +56,9 @@ end
   },
   take_home = "The end of a variable is a free: its stream must come after the last reader.",
   right = {
-    [[return function(s, x)
-  local y
-  do
-    local t <close> = x * 2
-    s:wait_stream(mr.current_stream())
-    y = s:run(function() return t + 1 end)
-    t:record_stream(s)
-  end
-  local z = x * 100
-  return {y, z}
-end]],
-    [[return function(s, x)
-  local y
-  do
-    local t <close> = x * 2
-    s:wait_stream(mr.current_stream())
-    y = s:run(function() return t + 1 end)
-    mr.current_stream():wait_stream(s)
-  end
-  local z = x * 100
-  return {y, z}
-end]],
+    { "y = s:run(function() return t + 1 end)", "y = s:run(function() return t + 1 end)\nt:record_stream(s)" },
+    { "y = s:run(function() return t + 1 end)",
+      "y = s:run(function() return t + 1 end)\nmr.current_stream():wait_stream(s)" },
     [[return function(s, x)
   local y = s:run(function()
     local t <close> = x * 2
@@ -110,17 +91,7 @@ end]] },
   local z = x * 100
   return {y, z}
 end]] },
-    { "wait", [[return function(s, x)
-  local y
-  do
-    local t <close> = x * 2
-    s:wait_stream(mr.current_stream())
-    y = s:run(function() return t + 1 end)
-    t:record_stream(s)
-    mr.current_stream():wait_stream(s)
-  end
-  local z = x * 100
-  return {y, z}
-end]] },
+    { "wait", "y = s:run(function() return t + 1 end)",
+      "y = s:run(function() return t + 1 end)\nt:record_stream(s)\nmr.current_stream():wait_stream(s)" },
   },
 }

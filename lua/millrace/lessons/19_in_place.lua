@@ -50,11 +50,8 @@ end
   },
   take_home = "An in-place operation is a write: it has to wait for every reader.",
   right = {
-    [[return function(a, b, x)
-  local y = a:run(function() mr.spin{ms = 2} return x + 1 end)
-  local z = b:run(function() mr.spin{ms = 2} return x * 10 end)
-  return {y, z}
-end]],
+    { "local z = b:run(function() mr.spin{ms = 2} return x:mul_(10) end)",
+      "local z = b:run(function() mr.spin{ms = 2} return x * 10 end)" },
     [[return function(a, b, x)
   local y = a:run(function() mr.spin{ms = 2} return x:clone():add_(1) end)
   local z = b:run(function() mr.spin{ms = 2} return x:clone():mul_(10) end)
@@ -62,30 +59,14 @@ end]],
 end]],
   },
   wrong = {
-    { "input", [[return function(a, b, x)
-  local y = a:run(function() mr.spin{ms = 2} return x + 1 end)
-  b:wait_stream(a)
-  local z = b:run(function() mr.spin{ms = 2} return x:mul_(10) end)
-  return {y, z}
-end]] },
-    { "serial", [[return function(a, b, x)
-  local y = a:run(function() mr.spin{ms = 2} return x + 1 end)
-  b:wait_stream(a)
-  local z = b:run(function() mr.spin{ms = 2} return x * 10 end)
-  return {y, z}
-end]] },
-    { "host", [[return function(a, b, x)
-  local y = a:run(function() mr.spin{ms = 2} return x + 1 end)
-  a:synchronize()
-  local z = b:run(function() mr.spin{ms = 2} return x * 10 end)
-  return {y, z}
-end]] },
-    { "wait", [[return function(a, b, x)
-  local y = a:run(function() mr.spin{ms = 2} return x + 1 end)
-  local z = b:run(function() mr.spin{ms = 2} return x * 10 end)
-  b:wait_stream(a)
-  return {y, z}
-end]] },
+    { "input", "local y = a:run(function() mr.spin{ms = 2} return x + 1 end)",
+      "local y = a:run(function() mr.spin{ms = 2} return x + 1 end)\nb:wait_stream(a)" },
+    { "serial", "local z = b:run(function() mr.spin{ms = 2} return x:mul_(10) end)",
+      "b:wait_stream(a)\nlocal z = b:run(function() mr.spin{ms = 2} return x * 10 end)" },
+    { "host", "local z = b:run(function() mr.spin{ms = 2} return x:mul_(10) end)",
+      "a:synchronize()\nlocal z = b:run(function() mr.spin{ms = 2} return x * 10 end)" },
+    { "wait", "local z = b:run(function() mr.spin{ms = 2} return x:mul_(10) end)",
+      "local z = b:run(function() mr.spin{ms = 2} return x * 10 end)\nb:wait_stream(a)" },
     { "schedule", [[return function(a, b, x)
   local y = x:clone()
   a:run(function() y:add_(1) end)

@@ -53,12 +53,8 @@ end
   },
   take_home = "Races are about bytes: a view is another name for the same ones.",
   right = {
-    [[return function(a, b, x)
-  local left, right = x:narrow(1, 1, 3), x:narrow(1, 4, 3)
-  a:run(function() left:add_(1) mr.op{name = "work of a", ms = 2} end)
-  b:run(function() right:add_(2) mr.op{name = "work of b", ms = 2} end)
-  return x
-end]],
+    { "local left, right = x:narrow(1, 1, 4), x:narrow(1, 3, 4)",
+      "local left, right = x:narrow(1, 1, 3), x:narrow(1, 4, 3)" },
     [[return function(a, b, x)
   local halves = x:view(2, 3)
   a:run(function() halves[1]:add_(1) mr.op{name = "work of a", ms = 2} end)
@@ -80,21 +76,16 @@ end]] },
   b:run(function() x:copy_(mr.cat({x:narrow(1, 1, 3), x:narrow(1, 4, 3) + 2})) end)
   return x
 end]] },
-    { "serial", [[return function(a, b, x)
-  local left, right = x:narrow(1, 1, 3), x:narrow(1, 4, 3)
-  a:run(function() left:add_(1) mr.op{name = "work of a", ms = 2} end)
-  a:synchronize()
-  b:run(function() right:add_(2) mr.op{name = "work of b", ms = 2} end)
-  b:synchronize()
-  return x
-end]] },
-    { "wait", [[return function(a, b, x)
-  local left, right = x:narrow(1, 1, 3), x:narrow(1, 4, 3)
-  a:run(function() left:add_(1) mr.op{name = "work of a", ms = 2} end)
-  b:run(function() right:add_(2) mr.op{name = "work of b", ms = 2} end)
-  b:wait_stream(a)
-  return x
-end]] },
+    { "serial", "local left, right = x:narrow(1, 1, 4), x:narrow(1, 3, 4)",
+      "local left, right = x:narrow(1, 1, 3), x:narrow(1, 4, 3)",
+      'a:run(function() left:add_(1) mr.op{name = "work of a", ms = 2} end)',
+      "a:run(function() left:add_(1) mr.op{name = \"work of a\", ms = 2} end)\na:synchronize()",
+      'b:run(function() right:add_(2) mr.op{name = "work of b", ms = 2} end)',
+      "b:run(function() right:add_(2) mr.op{name = \"work of b\", ms = 2} end)\nb:synchronize()" },
+    { "wait", "local left, right = x:narrow(1, 1, 4), x:narrow(1, 3, 4)",
+      "local left, right = x:narrow(1, 1, 3), x:narrow(1, 4, 3)",
+      'b:run(function() right:add_(2) mr.op{name = "work of b", ms = 2} end)',
+      "b:run(function() right:add_(2) mr.op{name = \"work of b\", ms = 2} end)\nb:wait_stream(a)" },
     { "error", "return function(a, b, x) x:narrow(1, 4, 4):add_(1) return x end" },
   },
 }

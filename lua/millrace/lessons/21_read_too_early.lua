@@ -51,37 +51,16 @@ end
   },
   take_home = "A non-blocking copy to the host is a promise: wait for it before you read.",
   right = {
-    [[return function(s, x, here)
-  s:run(function() here:copy_(x, {non_blocking = true}) end)
-  local copied = s:record_event()
-  mr.spin{ms = 5, stream = s}
-  copied:synchronize()
-  return here:item()
-end]],
-    [[return function(s, x, here)
-  s:run(function() here:copy_(x, {non_blocking = true}) end)
-  s:synchronize()
-  mr.spin{ms = 5, stream = s}
-  return here:item()
-end]],
-    [[return function(s, x, here)
-  s:run(function() here:copy_(x) end)
-  mr.spin{ms = 5, stream = s}
-  return here:item()
-end]],
+    { "s:run(function() here:copy_(x, {non_blocking = true}) end)",
+      "s:run(function() here:copy_(x, {non_blocking = true}) end)\nlocal copied = s:record_event()",
+      "mr.spin{ms = 5, stream = s}", "mr.spin{ms = 5, stream = s}\ncopied:synchronize()" },
+    { "s:run(function() here:copy_(x, {non_blocking = true}) end)",
+      "s:run(function() here:copy_(x, {non_blocking = true}) end)\ns:synchronize()" },
+    { "s:run(function() here:copy_(x, {non_blocking = true}) end)", "s:run(function() here:copy_(x) end)" },
   },
   wrong = {
-    { "host", [[return function(s, x, here)
-  s:run(function() here:copy_(x, {non_blocking = true}) end)
-  mr.spin{ms = 5, stream = s}
-  s:synchronize()
-  return here:item()
-end]] },
-    { "schedule", [[return function(s, x, here)
-  s:run(function() here:copy_(x, {non_blocking = true}) end)
-  mr.current_stream():wait_stream(s)
-  mr.spin{ms = 5, stream = s}
-  return here:item()
-end]] },
+    { "host", "mr.spin{ms = 5, stream = s}", "mr.spin{ms = 5, stream = s}\ns:synchronize()" },
+    { "schedule", "s:run(function() here:copy_(x, {non_blocking = true}) end)",
+      "s:run(function() here:copy_(x, {non_blocking = true}) end)\nmr.current_stream():wait_stream(s)" },
   },
 }

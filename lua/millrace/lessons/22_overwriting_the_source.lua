@@ -57,14 +57,8 @@ end
   },
   take_home = "A pinned source belongs to the copy until the copy is done.",
   right = {
-    [[return function(s, stage, x, y, first, second)
-  stage:fill_(first)
-  s:run(function() x:copy_(stage, {non_blocking = true}) end)
-  s:synchronize()
-  stage:fill_(second)
-  s:run(function() y:copy_(stage, {non_blocking = true}) end)
-  return {x, y}
-end]],
+    { "s:run(function() x:copy_(stage, {non_blocking = true}) end)",
+      "s:run(function() x:copy_(stage, {non_blocking = true}) end)\ns:synchronize()" },
     [[return function(s, stage, x, y, first, second)
   local other = mr.full({1}, second, {device = "cpu", pinned = true})
   stage:fill_(first)
@@ -74,28 +68,12 @@ end]],
 end]],
   },
   wrong = {
-    { "schedule", [[return function(s, stage, x, y, first, second)
-  stage:fill_(first)
-  s:run(function() x:copy_(stage, {non_blocking = true}) end)
-  s:wait_event(s:record_event())
-  stage:fill_(second)
-  s:run(function() y:copy_(stage, {non_blocking = true}) end)
-  return {x, y}
-end]] },
-    { "wrong", [[return function(s, stage, x, y, first, second)
-  stage:fill_(second)
-  s:run(function() x:copy_(stage, {non_blocking = true}) end)
-  s:run(function() y:copy_(stage, {non_blocking = true}) end)
-  return {x, y}
-end]] },
-    { "wait", [[return function(s, stage, x, y, first, second)
-  stage:fill_(first)
-  s:run(function() x:copy_(stage, {non_blocking = true}) end)
-  s:synchronize()
-  stage:fill_(second)
-  s:run(function() y:copy_(stage, {non_blocking = true}) end)
-  s:synchronize()
-  return {x, y}
-end]] },
+    { "schedule", "s:run(function() x:copy_(stage, {non_blocking = true}) end)",
+      "s:run(function() x:copy_(stage, {non_blocking = true}) end)\ns:wait_event(s:record_event())" },
+    { "wrong", "stage:fill_(first)", "stage:fill_(second)", "stage:fill_(second)", "" },
+    { "wait", "s:run(function() x:copy_(stage, {non_blocking = true}) end)",
+      "s:run(function() x:copy_(stage, {non_blocking = true}) end)\ns:synchronize()",
+      "s:run(function() y:copy_(stage, {non_blocking = true}) end)",
+      "s:run(function() y:copy_(stage, {non_blocking = true}) end)\ns:synchronize()" },
   },
 }

@@ -54,36 +54,17 @@ end
   },
   take_home = "A host function is work of its stream: others have to wait for it.",
   right = {
-    [[return function(a, b, h, x, value)
-  a:host_func(function() h:fill_(value) end)
-  b:wait_stream(a)
-  b:run(function() x:copy_(h, {non_blocking = true}) end)
-  return x
-end]],
-    [[return function(a, b, h, x, value)
-  a:host_func(function() h:fill_(value) end)
-  a:run(function() x:copy_(h, {non_blocking = true}) end)
-  return x
-end]],
+    { "a:host_func(function() h:fill_(value) end)", "a:host_func(function() h:fill_(value) end)\nb:wait_stream(a)" },
+    { "b:run(function() x:copy_(h, {non_blocking = true}) end)",
+      "a:run(function() x:copy_(h, {non_blocking = true}) end)" },
   },
   wrong = {
-    { "error", [[return function(a, b, h, x, value)
-  a:host_func(function()
-    h:fill_(value)
-    x:copy_(h)
-  end)
-  return x
-end]] },
-    { "schedule", [[return function(a, b, h, x, value)
-  b:wait_stream(a)
-  a:host_func(function() h:fill_(value) end)
-  b:run(function() x:copy_(h, {non_blocking = true}) end)
-  return x
-end]] },
-    { "wrong", [[return function(a, b, h, x, value)
-  a:run(function() x:copy_(h, {non_blocking = true}) end)
-  a:host_func(function() h:fill_(value) end)
-  return x
-end]] },
+    { "error",
+      "a:host_func(function() h:fill_(value) end)\nb:run(function() x:copy_(h, {non_blocking = true}) end)",
+      "a:host_func(function()\n  h:fill_(value)\n  x:copy_(h)\nend)" },
+    { "schedule", "return function(a, b, h, x, value)", "return function(a, b, h, x, value)\n  b:wait_stream(a)" },
+    { "wrong", "return function(a, b, h, x, value)",
+      "return function(a, b, h, x, value)\n  a:run(function() x:copy_(h, {non_blocking = true}) end)",
+      "b:run(function() x:copy_(h, {non_blocking = true}) end)", "" },
   },
 }

@@ -52,33 +52,12 @@ end
   },
   take_home = "Queues end. Give the device fewer and larger pieces.",
   right = {
-    [[return function(s, x)
-  mr.spin{ms = 30, stream = s}
-  s:run(x.add_, x, 1100)
-  return x
-end]],
-    [[return function(s, x)
-  mr.spin{ms = 30, stream = s}
-  for i = 1, 11 do
-    s:run(x.add_, x, 100)
-  end
-  return x
-end]],
+    { "for i = 1, 1100 do s:run(x.add_, x, 1) end", "s:run(x.add_, x, 1100)" },
+    { "for i = 1, 1100 do s:run(x.add_, x, 1) end", "for i = 1, 11 do\n  s:run(x.add_, x, 100)\nend" },
   },
   wrong = {
-    { "host", [[return function(s, x)
-  mr.spin{ms = 30, stream = s}
-  for i = 1, 1100 do
-    s:run(x.add_, x, 1)
-    if i % 500 == 0 then s:synchronize() end
-  end
-  return x
-end]] },
-    { "hazard", [[return function(s, x)
-  mr.spin{ms = 30, stream = s}
-  s:run(x.add_, x, 1000)
-  x:add_(100)
-  return x
-end]] },
+    { "host", "for i = 1, 1100 do s:run(x.add_, x, 1) end",
+      "for i = 1, 1100 do\n  s:run(x.add_, x, 1)\n  if i % 500 == 0 then s:synchronize() end\nend" },
+    { "hazard", "for i = 1, 1100 do s:run(x.add_, x, 1) end", "s:run(x.add_, x, 1000)\nx:add_(100)" },
   },
 }

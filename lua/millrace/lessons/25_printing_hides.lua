@@ -52,33 +52,14 @@ end
   },
   take_home = "Looking waits. What works only while you look is not right.",
   right = {
-    [[return function(s, x)
-  s:run(function() mr.spin{ms = 1} x:add_(4) end)
-  mr.current_stream():wait_stream(s)
-  local y = x * 2
-  return y
-end]],
-    [[return function(s, x)
-  s:run(function() mr.spin{ms = 1} x:add_(4) end)
-  local y = s:run(function() return x * 2 end)
-  return y
-end]],
+    { "s:run(function() print(x:item()) end)", "mr.current_stream():wait_stream(s)" },
+    { "s:run(function() print(x:item()) end)\nlocal y = x * 2", "local y = s:run(function() return x * 2 end)" },
   },
   wrong = {
-    { "schedule", [[return function(s, x)
-  s:run(function() mr.spin{ms = 1} x:add_(4) end)
-  local y = x * 2
-  return y
-end]] },
-    { "host", [[return function(s, x)
-  s:run(function() mr.spin{ms = 1} x:add_(4) end)
-  local seen = s:run(function() return x:totable() end)
-  return x * 2
-end]] },
-    { "schedule", [[return function(s, x)
-  s:run(function() mr.spin{ms = 1} x:add_(4) end)
-  print(x:item())
-  return x * 2
-end]] },
+    { "schedule", "s:run(function() print(x:item()) end)", "" },
+    { "host", "s:run(function() print(x:item()) end)\nlocal y = x * 2\nreturn y",
+      "local seen = s:run(function() return x:totable() end)\nreturn x * 2" },
+    { "schedule", "s:run(function() print(x:item()) end)\nlocal y = x * 2\nreturn y",
+      "print(x:item())\nreturn x * 2" },
   },
 }

@@ -68,12 +68,11 @@ end]],
 end]],
   },
   wrong = {
-    { "serial", [[return function(a, b, x)
-  local all = mr.current_device().sm_count
-  mr.op{name = "one", ms = 2, blocks = all, stream = a}
-  mr.op{name = "two", ms = 2, blocks = 1, stream = b}
-  return a:run(function() return x + 1 end)
-end]] },
+    { "schedule", "local all = mr.current_device().sm_count", "local all = mr.current_device().sm_count // 2",
+      "return a:run(function() return x + 1 end)",
+      "local y = a:run(function() return x + 1 end)\nreturn b:run(function() return y:clone() end)" },
+    { "serial", 'mr.op{name = "two", ms = 2, blocks = all, stream = b}',
+      'mr.op{name = "two", ms = 2, blocks = 1, stream = b}' },
     { "serial", [[return function(a, b, x)
   mr.op{name = "one", ms = 2, stream = a}
   mr.op{name = "two", ms = 2, stream = a}

@@ -69,13 +69,9 @@ end
   },
   take_home = "One copy each way and a kernel: that is what can run at once.",
   right = {
-    [[return function(a, b, p, q, x, y)
-  a:run(function() x:copy_(p, {non_blocking = true}) end)
-  b:run(function() q:copy_(y, {non_blocking = true}) end)
-  a:synchronize()
-  b:synchronize()
-  return {x[1]:item(), q[1]:item()}
-end]],
+    { "a:run(function() q:copy_(y, {non_blocking = true}) end)",
+      "b:run(function() q:copy_(y, {non_blocking = true}) end)", "a:synchronize()",
+      "a:synchronize()\nb:synchronize()" },
     [[return function(a, b, p, q, x, y)
   b:run(function() q:copy_(y, {non_blocking = true}) end)
   a:run(function() x:copy_(p) end)
@@ -84,19 +80,10 @@ end]],
 end]],
   },
   wrong = {
-    { "serial", [[return function(a, b, p, q, x, y)
-  a:run(function() x:copy_(p, {non_blocking = true}) end)
-  b:wait_stream(a)
-  b:run(function() q:copy_(y, {non_blocking = true}) end)
-  b:synchronize()
-  return {x[1]:item(), q[1]:item()}
-end]] },
-    { "schedule", [[return function(a, b, p, q, x, y)
-  a:run(function() x:copy_(p, {non_blocking = true}) end)
-  b:run(function() q:copy_(y, {non_blocking = true}) end)
-  a:synchronize()
-  return {x[1]:item(), q[1]:item()}
-end]] },
+    { "serial", "a:run(function() q:copy_(y, {non_blocking = true}) end)\na:synchronize()",
+      "b:wait_stream(a)\nb:run(function() q:copy_(y, {non_blocking = true}) end)\nb:synchronize()" },
+    { "schedule", "a:run(function() q:copy_(y, {non_blocking = true}) end)",
+      "b:run(function() q:copy_(y, {non_blocking = true}) end)" },
     { "serial", [[return function(a, b, p, q, x, y)
   a:run(function() x:copy_(p) end)
   b:run(function() q:copy_(y) end)

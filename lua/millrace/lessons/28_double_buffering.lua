@@ -64,57 +64,27 @@ end
   },
   take_home = "A buffer that is used again needs the way back: the writer waits for the reader.",
   right = {
-    [[return function(c, k, batches, sum)
-  local buffers, used = {mr.empty_like(sum), mr.empty_like(sum)}, {}
-  c:wait_stream(mr.current_stream())
-  for i = 1, #batches do
-    local buffer = buffers[(i - 1) % 2 + 1]
-    if i > 2 then c:wait_event(used[i - 2]) end
-    c:run(function() mr.spin{ms = 1} buffer:fill_(batches[i]) end)
-    k:wait_stream(c)
-    k:run(function() mr.spin{ms = 1} sum:add_(buffer) end)
-    used[i] = k:record_event()
-  end
-  return sum
-end]],
-    [[return function(c, k, batches, sum)
-  for i = 1, #batches do
-    local buffer
-    c:run(function() mr.spin{ms = 1} buffer = mr.full({1}, batches[i]) end)
-    k:wait_stream(c)
-    k:run(function() mr.spin{ms = 1} sum:add_(buffer) end)
-    buffer:record_stream(k)
-    buffer:free()
-  end
-  return sum
-end]],
+    { "local buffers = {mr.empty_like(sum), mr.empty_like(sum)}",
+      "local buffers, used = {mr.empty_like(sum), mr.empty_like(sum)}, {}",
+      "local buffer = buffers[(i - 1) % 2 + 1]",
+      "local buffer = buffers[(i - 1) % 2 + 1]\nif i > 2 then c:wait_event(used[i - 2]) end",
+      "k:run(function() mr.spin{ms = 1} sum:add_(buffer) end)",
+      "k:run(function() mr.spin{ms = 1} sum:add_(buffer) end)\nused[i] = k:record_event()" },
+    { "local buffers = {mr.empty_like(sum), mr.empty_like(sum)}\nc:wait_stream(mr.current_stream())", "",
+      "local buffer = buffers[(i - 1) % 2 + 1]\nc:run(function() mr.spin{ms = 1} buffer:fill_(batches[i]) end)",
+      "local buffer\nc:run(function() mr.spin{ms = 1} buffer = mr.full({1}, batches[i]) end)",
+      "k:run(function() mr.spin{ms = 1} sum:add_(buffer) end)",
+      "k:run(function() mr.spin{ms = 1} sum:add_(buffer) end)\nbuffer:record_stream(k)\nbuffer:free()" },
   },
   wrong = {
-    { "serial", [[return function(c, k, batches, sum)
-  local buffers = {mr.empty_like(sum), mr.empty_like(sum)}
-  c:wait_stream(mr.current_stream())
-  for i = 1, #batches do
-    local buffer = buffers[(i - 1) % 2 + 1]
-    c:wait_stream(k)
-    c:run(function() mr.spin{ms = 1} buffer:fill_(batches[i]) end)
-    k:wait_stream(c)
-    k:run(function() mr.spin{ms = 1} sum:add_(buffer) end)
-  end
-  return sum
-end]] },
-    { "schedule", [[return function(c, k, batches, sum)
-  local buffers, used = {mr.empty_like(sum), mr.empty_like(sum)}, {}
-  c:wait_stream(mr.current_stream())
-  for i = 1, #batches do
-    local buffer = buffers[(i - 1) % 2 + 1]
-    if i > 3 then c:wait_event(used[i - 3]) end
-    c:run(function() mr.spin{ms = 1} buffer:fill_(batches[i]) end)
-    k:wait_stream(c)
-    k:run(function() mr.spin{ms = 1} sum:add_(buffer) end)
-    used[i] = k:record_event()
-  end
-  return sum
-end]] },
+    { "serial", "local buffer = buffers[(i - 1) % 2 + 1]",
+      "local buffer = buffers[(i - 1) % 2 + 1]\nc:wait_stream(k)" },
+    { "schedule", "local buffers = {mr.empty_like(sum), mr.empty_like(sum)}",
+      "local buffers, used = {mr.empty_like(sum), mr.empty_like(sum)}, {}",
+      "local buffer = buffers[(i - 1) % 2 + 1]",
+      "local buffer = buffers[(i - 1) % 2 + 1]\nif i > 3 then c:wait_event(used[i - 3]) end",
+      "k:run(function() mr.spin{ms = 1} sum:add_(buffer) end)",
+      "k:run(function() mr.spin{ms = 1} sum:add_(buffer) end)\nused[i] = k:record_event()" },
     { "serial", [[return function(c, k, batches, sum)
   for i = 1, #batches do
     mr.spin{ms = 2, stream = k}

@@ -65,14 +65,10 @@ end
   },
   take_home = "A wait costs what it holds up. Keep those that protect something.",
   right = {
-    [[return function(a, b, x, y)
-  a:run(function() mr.spin{ms = 2} x:add_(1) end)
-  b:run(function() mr.spin{ms = 1} y:add_(2) end)
-  a:run(function() mr.spin{ms = 2} x:mul_(2) end)
-  b:run(function() mr.spin{ms = 3} y:mul_(3) end)
-  b:wait_stream(a)
-  return b:run(function() return x + y end)
-end]],
+    { "b:run(function() mr.spin{ms = 1} y:add_(2) end)\nmr.barrier{a, b}",
+      "b:run(function() mr.spin{ms = 1} y:add_(2) end)",
+      "b:run(function() mr.spin{ms = 3} y:mul_(3) end)\nmr.barrier{a, b}",
+      "b:run(function() mr.spin{ms = 3} y:mul_(3) end)\nb:wait_stream(a)" },
     [[return function(a, b, x, y)
   a:run(function() mr.spin{ms = 4} x:add_(1):mul_(2) end)
   local done = a:record_event()
@@ -85,14 +81,8 @@ end]],
 end]],
   },
   wrong = {
-    { "schedule", [[return function(a, b, x, y)
-  a:run(function() mr.spin{ms = 2} x:add_(1) end)
-  b:run(function() mr.spin{ms = 1} y:add_(2) end)
-  mr.barrier{a, b}
-  a:run(function() mr.spin{ms = 2} x:mul_(2) end)
-  b:run(function() mr.spin{ms = 3} y:mul_(3) end)
-  return b:run(function() return x + y end)
-end]] },
+    { "schedule", "b:run(function() mr.spin{ms = 3} y:mul_(3) end)\nmr.barrier{a, b}",
+      "b:run(function() mr.spin{ms = 3} y:mul_(3) end)" },
     { "serial", [[return function(a, b, x, y)
   a:run(function() mr.spin{ms = 4} x:add_(1):mul_(2) end)
   b:wait_stream(a)

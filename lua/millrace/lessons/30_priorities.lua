@@ -53,34 +53,15 @@ end
   },
   take_home = "A priority is a wish about time. An order needs a wait.",
   right = {
-    [[return function(x)
-  local low = mr.stream{name = "low", priority = 0}
-  local high = mr.stream{name = "high", priority = -5}
-  high:run(function() x:add_(1) end)
-  low:wait_stream(high)
-  return low:run(function() return x * 10 end)
-end]],
-    [[return function(x)
-  local high = mr.stream{name = "high", priority = -5}
-  return high:run(function()
-    x:add_(1)
-    return x * 10
-  end)
-end]],
+    { "high:run(function() x:add_(1) end)", "high:run(function() x:add_(1) end)\nlow:wait_stream(high)" },
+    { 'local low = mr.stream{name = "low", priority = 0}', "",
+      "high:run(function() x:add_(1) end)\nreturn low:run(function() return x * 10 end)",
+      "return high:run(function()\n  x:add_(1)\n  return x * 10\nend)" },
   },
   wrong = {
-    { "schedule", [[return function(x)
-  local low = mr.stream{name = "low", priority = 0}
-  local high = mr.stream{name = "high", priority = -100}
-  high:run(function() x:add_(1) end)
-  return low:run(function() return x * 10 end)
-end]] },
-    { "schedule", [[return function(x)
-  local low = mr.stream{name = "low", priority = 0}
-  local high = mr.stream{name = "high", priority = -5}
-  high:run(function() x:add_(1) end)
-  mr.spin{ms = 1, stream = low}
-  return low:run(function() return x * 10 end)
-end]] },
+    { "schedule", 'local high = mr.stream{name = "high", priority = -5}',
+      'local high = mr.stream{name = "high", priority = -100}' },
+    { "schedule", "high:run(function() x:add_(1) end)",
+      "high:run(function() x:add_(1) end)\nmr.spin{ms = 1, stream = low}" },
   },
 }

@@ -59,12 +59,8 @@ end
   },
   take_home = "Only the critical path counts: shorten it, and leave the rest.",
   right = {
-    [[return function(a, b, x)
-  local t = a:run(function() mr.spin{ms = 2} return x + 1 end)
-  local z = b:run(function() mr.spin{ms = 2} return x * 3 end)
-  local y = a:run(function() mr.spin{ms = 2} return t * 2 end)
-  return {y, z}
-end]],
+    { "local z = a:run(function() mr.spin{ms = 2} return x * 3 end)",
+      "local z = b:run(function() mr.spin{ms = 2} return x * 3 end)" },
     [[return function(a, b, x)
   local t = a:run(function() mr.spin{ms = 2} return x + 1 end)
   b:wait_stream(a)
@@ -74,25 +70,11 @@ end]],
 end]],
   },
   wrong = {
-    { "schedule", [[return function(a, b, x)
-  local t = a:run(function() mr.spin{ms = 2} return x + 1 end)
-  local z = a:run(function() mr.spin{ms = 2} return x * 3 end)
-  local y = b:run(function() mr.spin{ms = 2} return t * 2 end)
-  return {y, z}
-end]] },
-    { "serial", [[return function(a, b, x)
-  local t = a:run(function() mr.spin{ms = 2} return x + 1 end)
-  local z = a:run(function() mr.spin{ms = 2} return x * 3 end)
-  b:wait_stream(a)
-  local y = b:run(function() mr.spin{ms = 2} return t * 2 end)
-  return {y, z}
-end]] },
-    { "serial", [[return function(a, b, x)
-  local t = a:run(function() mr.spin{ms = 2} return x + 1 end)
-  b:wait_stream(a)
-  local z = b:run(function() return x * 3 end)
-  local y = a:run(function() mr.spin{ms = 2} return t * 2 end)
-  return {y, z}
-end]] },
+    { "schedule", "local y = a:run(function() mr.spin{ms = 2} return t * 2 end)",
+      "local y = b:run(function() mr.spin{ms = 2} return t * 2 end)" },
+    { "serial", "local y = a:run(function() mr.spin{ms = 2} return t * 2 end)",
+      "b:wait_stream(a)\nlocal y = b:run(function() mr.spin{ms = 2} return t * 2 end)" },
+    { "serial", "local z = a:run(function() mr.spin{ms = 2} return x * 3 end)",
+      "b:wait_stream(a)\nlocal z = b:run(function() return x * 3 end)" },
   },
 }

@@ -54,39 +54,15 @@ end
   },
   take_home = "The legacy default stream orders blocking streams, and only those.",
   right = {
-    [[return function(x)
-  local s = mr.stream{name = "s", nonblocking = false}
-  s:run(function() x:add_(1) end)
-  x:mul_(10)
-  s:run(function() x:add_(2) end)
-  return x
-end]],
-    [[return function(x)
-  local s, default = mr.stream{name = "s"}, mr.current_stream()
-  s:run(function() x:add_(1) end)
-  default:wait_stream(s)
-  x:mul_(10)
-  s:wait_stream(default)
-  s:run(function() x:add_(2) end)
-  return x
-end]],
-    [[return function(x)
-  local s = mr.per_thread_stream()
-  s:run(function() x:add_(1) end)
-  x:mul_(10)
-  s:run(function() x:add_(2) end)
-  return x
-end]],
+    { 'local s = mr.stream{name = "s"}', 'local s = mr.stream{name = "s", nonblocking = false}' },
+    { 'local s = mr.stream{name = "s"}', 'local s, default = mr.stream{name = "s"}, mr.current_stream()',
+      "s:run(function() x:add_(1) end)", "s:run(function() x:add_(1) end)\ndefault:wait_stream(s)", "x:mul_(10)",
+      "x:mul_(10)\ns:wait_stream(default)" },
+    { 'local s = mr.stream{name = "s"}', "local s = mr.per_thread_stream()" },
   },
   wrong = {
-    { "schedule", [[return function(x)
-  local s = mr.stream{name = "s"}
-  s:run(function() x:add_(1) end)
-  mr.current_stream():wait_stream(s)
-  x:mul_(10)
-  s:run(function() x:add_(2) end)
-  return x
-end]] },
+    { "schedule", "s:run(function() x:add_(1) end)",
+      "s:run(function() x:add_(1) end)\nmr.current_stream():wait_stream(s)" },
     { "schedule", [[return function(x)
   local s = mr.stream{name = "s", nonblocking = false}
   local t = mr.stream{name = "t", nonblocking = false}
@@ -95,13 +71,7 @@ end]] },
   s:run(function() x:add_(2) end)
   return x
 end]] },
-    { "wait", [[return function(x)
-  local s = mr.stream{name = "s", nonblocking = false}
-  s:run(function() x:add_(1) end)
-  mr.current_stream():wait_stream(s)
-  x:mul_(10)
-  s:run(function() x:add_(2) end)
-  return x
-end]] },
+    { "wait", 'local s = mr.stream{name = "s"}', 'local s = mr.stream{name = "s", nonblocking = false}',
+      "s:run(function() x:add_(1) end)", "s:run(function() x:add_(1) end)\nmr.current_stream():wait_stream(s)" },
   },
 }

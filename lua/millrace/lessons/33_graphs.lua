@@ -64,53 +64,21 @@ end
   take_home = "A capture records. Each fork needs its join, and the host cannot look.",
   serial = "error",
   right = {
-    [[return function(a, b, x, y)
-  local g = mr.graph.capture(function()
-    x:add_(1)
-    b:wait_stream(a)
-    b:run(function() y:copy_(x) end)
-    a:wait_stream(b)
-  end, {stream = a})
-  g:launch(a)
-  g:launch(a)
-  return y
-end]],
-    [[return function(a, b, x, y)
-  local g = mr.graph.capture(function()
-    x:add_(1)
-    y:copy_(x)
-  end, {stream = a})
-  for _ = 1, 2 do g:launch(a) end
-  return y
-end]],
+    { "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\na:wait_stream(b)" },
+    { "b:wait_stream(a)\nb:run(function() y:copy_(x) end)", "y:copy_(x)", "g:launch(a)\ng:launch(a)",
+      "for _ = 1, 2 do g:launch(a) end" },
   },
   wrong = {
-    { "error", [[return function(a, b, x, y)
-  local g = mr.graph.capture(function()
-    x:add_(1)
-    a:synchronize()
-    y:copy_(x)
-  end, {stream = a})
+    { "schedule", [[return function(a, b, x, y)
+  local g = mr.graph.capture(function() x:add_(1) end, {stream = a})
   g:launch(a)
   g:launch(a)
+  b:run(function() y:copy_(x) end)
   return y
 end]] },
-    { "error", [[return function(a, b, x, y)
-  local g = mr.graph.capture(function()
-    x:add_(1)
-    y:fill_(x:item())
-  end, {stream = a})
-  g:launch(a)
-  g:launch(a)
-  return y
-end]] },
-    { "wrong", [[return function(a, b, x, y)
-  local g = mr.graph.capture(function()
-    x:add_(1)
-    y:copy_(x)
-  end, {stream = a})
-  g:launch(a)
-  return y
-end]] },
+    { "error", "b:wait_stream(a)\nb:run(function() y:copy_(x) end)", "a:synchronize()\ny:copy_(x)" },
+    { "error", "b:wait_stream(a)\nb:run(function() y:copy_(x) end)", "y:fill_(x:item())" },
+    { "wrong", "b:wait_stream(a)\nb:run(function() y:copy_(x) end)", "y:copy_(x)", "g:launch(a)\ng:launch(a)",
+      "g:launch(a)" },
   },
 }

@@ -54,38 +54,16 @@ end
   },
   take_home = "Devices know nothing of each other: events and waits connect them.",
   right = {
-    [[return function(s, t, x, y)
-  t:run(function() mr.spin{ms = 1} x:mul_(2) end)
-  s:wait_stream(t)
-  mr.memcpy_async(y, x, {stream = s})
-  return y
-end]],
-    [[return function(s, t, x, y)
-  t:run(function() mr.spin{ms = 1} x:mul_(2) end)
-  local doubled = t:record_event()
-  s:wait_event(doubled)
-  mr.memcpy_async(y, x, {stream = s})
-  return y
-end]],
+    { "t:run(function() mr.spin{ms = 1} x:mul_(2) end)",
+      "t:run(function() mr.spin{ms = 1} x:mul_(2) end)\ns:wait_stream(t)" },
+    { "t:run(function() mr.spin{ms = 1} x:mul_(2) end)",
+      "t:run(function() mr.spin{ms = 1} x:mul_(2) end)\nlocal doubled = t:record_event()\ns:wait_event(doubled)" },
   },
   wrong = {
-    { "host", [[return function(s, t, x, y)
-  t:run(function() mr.spin{ms = 1} x:mul_(2) end)
-  mr.synchronize(1)
-  mr.memcpy_async(y, x, {stream = s})
-  return y
-end]] },
-    { "schedule", [[return function(s, t, x, y)
-  t:run(function() mr.spin{ms = 1} x:mul_(2) end)
-  mr.synchronize(0)
-  mr.memcpy_async(y, x, {stream = s})
-  return y
-end]] },
-    { "schedule", [[return function(s, t, x, y)
-  t:wait_stream(s)
-  t:run(function() mr.spin{ms = 1} x:mul_(2) end)
-  mr.memcpy_async(y, x, {stream = s})
-  return y
-end]] },
+    { "host", "t:run(function() mr.spin{ms = 1} x:mul_(2) end)",
+      "t:run(function() mr.spin{ms = 1} x:mul_(2) end)\nmr.synchronize(1)" },
+    { "schedule", "t:run(function() mr.spin{ms = 1} x:mul_(2) end)",
+      "t:run(function() mr.spin{ms = 1} x:mul_(2) end)\nmr.synchronize(0)" },
+    { "schedule", "return function(s, t, x, y)", "return function(s, t, x, y)\n  t:wait_stream(s)" },
   },
 }

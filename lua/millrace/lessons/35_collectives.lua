@@ -68,56 +68,16 @@ end
   },
   take_home = "A collective is work of a stream: wait for it where its result is used.",
   right = {
-    [[return function(a, c, d, comms, g, h, w)
-  mr.spin{ms = 1, stream = c}
-  mr.nccl.group(function()
-    comms[1]:all_reduce(g, {stream = c})
-    comms[2]:all_reduce(h, {stream = d})
-  end)
-  a:run(function() mr.spin{ms = 2} end)
-  a:wait_stream(c)
-  return a:run(function() return w - g end)
-end]],
-    [[return function(a, c, d, comms, g, h, w)
-  a:run(function() mr.spin{ms = 2} end)
-  mr.spin{ms = 1, stream = c}
-  mr.nccl.group(function()
-    comms[1]:all_reduce(g, {stream = c})
-    comms[2]:all_reduce(h, {stream = d})
-  end)
-  local reduced = c:record_event()
-  return a:run(function()
-    reduced:wait()
-    return w - g
-  end)
-end]],
+    { "a:run(function() mr.spin{ms = 2} end)", "a:run(function() mr.spin{ms = 2} end)\na:wait_stream(c)" },
+    { "return function(a, c, d, comms, g, h, w)",
+      "return function(a, c, d, comms, g, h, w)\n  a:run(function() mr.spin{ms = 2} end)",
+      "a:run(function() mr.spin{ms = 2} end)\nreturn a:run(function() return w - g end)",
+      "local reduced = c:record_event()\nreturn a:run(function()\n  reduced:wait()\n  return w - g\nend)" },
   },
   wrong = {
-    { "serial", [[return function(a, c, d, comms, g, h, w)
-  mr.spin{ms = 1, stream = c}
-  mr.nccl.group(function()
-    comms[1]:all_reduce(g, {stream = c})
-    comms[2]:all_reduce(h, {stream = d})
-  end)
-  a:wait_stream(c)
-  a:run(function() mr.spin{ms = 2} end)
-  return a:run(function() return w - g end)
-end]] },
-    { "schedule", [[return function(a, c, d, comms, g, h, w)
-  mr.spin{ms = 1, stream = c}
-  a:wait_stream(c)
-  mr.nccl.group(function()
-    comms[1]:all_reduce(g, {stream = c})
-    comms[2]:all_reduce(h, {stream = d})
-  end)
-  a:run(function() mr.spin{ms = 2} end)
-  return a:run(function() return w - g end)
-end]] },
-    { "error", [[return function(a, c, d, comms, g, h, w)
-  comms[1]:all_reduce(g, {stream = c})
-  comms[2]:all_reduce(h, {stream = d})
-  a:wait_stream(c)
-  return a:run(function() return w - g end)
-end]] },
+    { "serial", "end)", "end)\na:wait_stream(c)" },
+    { "schedule", "mr.spin{ms = 1, stream = c}", "mr.spin{ms = 1, stream = c}\na:wait_stream(c)" },
+    { "error", "mr.spin{ms = 1, stream = c}\nmr.nccl.group(function()", "",
+      "end)\na:run(function() mr.spin{ms = 2} end)", "a:wait_stream(c)" },
   },
 }

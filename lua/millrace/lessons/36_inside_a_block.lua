@@ -65,47 +65,16 @@ end
   },
   take_home = "Streams order launches. Inside a block, __syncthreads() orders the threads.",
   right = {
-    [[return function(x, y)
-  local reverse = mr.kernel([=[
-  __global__ void reverse(float *y, const float *x) {
-    __shared__ float s[64];
-    int i = threadIdx.x;
-    s[i] = x[i];
-    __syncthreads();
-    y[i] = s[63 - i];
-  }]=])
-  reverse[{1, 64}](y, x)
-  return y
-end]],
-    [[return function(x, y)
-  local reverse = mr.kernel([=[
-  __global__ void reverse(float *y, const float *x) {
-    y[threadIdx.x] = x[63 - threadIdx.x];
-  }]=])
-  reverse[{1, 64}](y, x)
-  return y
-end]],
+    { "s[i] = x[i];", "s[i] = x[i];\n__syncthreads();" },
+    { "__shared__ float s[64];\nint i = threadIdx.x;\ns[i] = x[i];\ny[i] = s[63 - i];",
+      "y[threadIdx.x] = x[63 - threadIdx.x];" },
   },
   wrong = {
-    { "wrong", [[return function(x, y)
-  local reverse = mr.kernel([=[
-  __global__ void reverse(float *y, const float *x) {
-    __shared__ float s[64];
-    int i = threadIdx.x;
-    s[i] = x[i];
-    __syncwarp();
-    y[i] = s[63 - i];
-  }]=])
-  reverse[{1, 64}](y, x)
-  return y
-end]] },
-    { "error", [[return function(x, y)
-  local reverse = mr.kernel([=[
-  __global__ void reverse(float *y, const float *x) {
-    y[threadIdx.x] = x[64 + threadIdx.x];
-  }]=])
-  reverse[{1, 64}](y, x)
-  return y
-end]] },
+    { "hazard", "y[i] = s[63 - i];", "y[i] = i < 32 ? x[63 - i] : s[63 - i];" },
+    { "schedule", "s[i] = x[i];", "s[i] = x[i];\n__syncthreads();", "reverse[{1, 64}](y, x)",
+      "local s = mr.stream()\nlocal copy = s:run(function() return x:clone() end)\nreverse[{1, 64}](y, copy)" },
+    { "wrong", "s[i] = x[i];", "s[i] = x[i];\n__syncwarp();" },
+    { "error", "__shared__ float s[64];\nint i = threadIdx.x;\ns[i] = x[i];\ny[i] = s[63 - i];",
+      "y[threadIdx.x] = x[64 + threadIdx.x];" },
   },
 }

@@ -42,31 +42,47 @@ local function result_of(entry)
   return is_function and "return " .. entry.text or nil
 end
 
--- What was typed since the lesson was opened, as one file; nil: no entry returns a function.
+-- What was typed since the lesson was opened, as one file, and the place of each of its lines at the prompt; nil: no
+-- entry returns a function.
 local function solution()
-  local session, texts, result = tools.require("session"), {}, nil
+  local session, parts, result = tools.require("session"), {}, nil
   for n = opened.after + 1, #session.entries do
     local entry = session.entries[n]
     if not entry.failed and not entry.stopped then
       local last = result_of(entry)
-      if last then result = last
-      elseif load(entry.text) then texts[#texts + 1] = entry.text end
+      if last then result = { n = n, text = last }
+      elseif load(entry.text) then parts[#parts + 1] = { n = n, text = entry.text } end
     end
   end
   if not result then return nil end
-  texts[#texts + 1] = result
-  return table.concat(texts, "\n")
+  parts[#parts + 1] = result
+  local texts, places = {}, {}
+  for i, part in ipairs(parts) do
+    texts[i] = part.text
+    local line = 0
+    for _ in (part.text .. "\n"):gmatch("\n") do
+      line = line + 1
+      places[#places + 1] = ("mr:%d:%d"):format(part.n, line)
+    end
+  end
+  return table.concat(texts, "\n"), places
+end
+
+-- The grader's text with the places as they are at the prompt.
+local function at_prompt(message, places)
+  local function place(line) return places[tonumber(line)] end
+  return (message:gsub("%f[%w]solution:(%d+)", place):gsub("%f[%w]line (%d+)", place))
 end
 
 local function grade()
-  local text = solution()
+  local text, places = solution()
   if not text then
     return nil, ":lesson: none of your entries returns a function: end with `return function(...) ... end`"
   end
   local lesson = opened.lesson
   local reason, message = require "millrace.learn.grader".grade(host, lesson, text, "solution")
   local lines = {}
-  add_text(lines, message)
+  add_text(lines, at_prompt(message, places))
   if reason == "passed" then
     require "millrace.learn.progress".open(host, opened.course.id).note(lesson, "passed")
     lines[#lines + 1] = "To take home: " .. lesson.take_home
