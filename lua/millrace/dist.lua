@@ -28,7 +28,7 @@ return function(tools)
     local key = rank or "alone"
     local s, epoch = states[key], tools.epoch()
     if s and (rank and s.world.comm.id == tools.world().id or not rank and s.epoch == epoch) then return s end
-    s = { rank = rank or 0, count = count or 1, made = 0, epoch = epoch }
+    s = { rank = rank or 0, count = count or 1, made = 0, epoch = epoch, groups = setmetatable({}, { __mode = "k" }) }
     if rank then
       s.world = { comm = tools.world(), ranks = {}, name = "world" }
       for k = 1, count do s.world.ranks[k] = k - 1 end
@@ -40,9 +40,37 @@ return function(tools)
     return s
   end
 
+  -- Raises for a rank that has left the others.
+  local function own_state(name)
+    local s = state()
+    if s.left then
+      misuse(("%s: this rank has left the others by mr.dist.destroy (%s): call mr.dist.init() first"):format(name,
+        s.left))
+    end
+    return s
+  end
+
+  -- What ranks meet with where they exchange nothing else.
+  local function token_of(s)
+    s.token = s.token or mr.zeros(1, { device = s.world.comm.device }) -- the current device may be another
+    return s.token
+  end
+
+  -- The ranks begin again together: one that goes on without it does not match.
+  local function rejoin(s)
+    if tools.rank() then
+      tools.reopen(s.world.comm)
+      tools.barrier(s.world.comm, token_of(s), "init")
+    else
+      s.world.comm = mr.nccl.comms({ mr.current_device() }, { name = "world" })[1]
+    end
+    s.left = nil
+  end
+
   --- mr.dist.init([opts: {timeout: number}])
   --- Joins the ranks that run, as every other function of mr.dist does, too. Under mpirun those are its processes.
-  --- Under mr.dist.spawn they are joined already; else the script is the only rank.
+  --- Under mr.dist.spawn they are joined already; else the script is the only rank. After mr.dist.destroy the ranks
+  --- begin again: all call it.
   --- `timeout`: seconds that a call waits for ranks in other processes, 600 if it is not given. On real GPUs also
   --- seconds that the host waits for a device whose last collective has not ended. Ranks in one process need none:
   --- they report a deadlock at once.
@@ -56,7 +84,8 @@ return function(tools)
       misuse("init: `timeout` is a number of seconds above 0")
     end
     tools.join(timeout)
-    state()
+    local s = state()
+    if s.left then rejoin(s) end
   end
 
   --- mr.dist.rank() -> rank: integer
@@ -74,17 +103,11 @@ return function(tools)
   --- Returns how many ranks there are.
   function dist.world_size() return state().count end
 
-  -- What ranks meet with where they exchange nothing else.
-  local function token_of(s)
-    s.token = s.token or mr.zeros(1, { device = s.world.comm.device }) -- the current device may be another
-    return s.token
-  end
-
   --- mr.dist.new_group(ranks: list) -> group: table
   --- Makes a group of these ranks, with a communicator and a stream of its own. All ranks call it, in the same
   --- order, also those that are not in it. In processes with real GPUs it waits for all of them.
   function dist.new_group(ranks)
-    local s = state()
+    local s = own_state("new_group")
     if type(ranks) ~= "table" or #ranks == 0 then misuse("new_group: expected a list of ranks") end
     for _, rank in ipairs(ranks) do
       if math.type(rank) ~= "integer" or rank < 0 or rank >= s.count then
@@ -95,9 +118,12 @@ return function(tools)
     local text = table.concat(ranks, ", ")
     -- Groups of the same ranks are told apart.
     local name = ("group %d of %s"):format(s.made, #ranks > 16 and #ranks .. " ranks" or "ranks " .. text)
-    if tools.meets_for_groups() then tools.barrier(s.world.comm, token_of(s), true) end
+    local group = { ranks = table.move(ranks, 1, #ranks, 1, {}), name = name }
+    if tools.meets_for_groups() then tools.barrier(s.world.comm, token_of(s), "new_group") end
     if tools.local_rank() then
-      return { ranks = table.move(ranks, 1, #ranks, 1, {}), name = name, comm = tools.group(s.made, ranks) }
+      group.comm = tools.group(s.made, ranks)
+      s.groups[group] = true
+      return group
     end
     local all = shared[s.made]
     if not all then
@@ -109,20 +135,26 @@ return function(tools)
       misuse(("new_group: rank %d asks for a group of ranks %s, and another rank for one of %s: " ..
         "all ranks make the same groups in the same order"):format(s.rank, text, all.text))
     end
-    local group = { ranks = table.move(ranks, 1, #ranks, 1, {}), name = all.name }
     for i, rank in ipairs(ranks) do
       if rank == s.rank then group.comm = all.comms[i] end
     end
+    s.groups[group] = true
     return group
   end
 
   --- mr.dist.destroy()
-  --- Closes the communicators of this rank, and lets go of the element of device memory that its barriers use. What was
-  --- submitted is carried out.
+  --- Closes the communicators of this rank, also those of its groups, and lets go of the element of device memory that
+  --- its barriers use. What was submitted is carried out. After it the rank calls no collectives before mr.dist.init().
   function dist.destroy()
     local s = state()
+    if s.left then return end
+    s.left, s.token = tools.place(), nil
     s.world.comm:close()
-    states[tools.rank() or "alone"] = nil
+    for group in pairs(s.groups) do
+      group.left = s.left
+      if group.comm then group.comm:close() end
+    end
+    s.groups = setmetatable({}, { __mode = "k" })
   end
 
   -- ---------------------------------------------------------------- collectives
@@ -136,13 +168,17 @@ return function(tools)
         misuse(("%s: there is no option `%s`; there are `op`, `group` and `async`"):format(name, tostring(key)))
       end
     end
-    local s = state()
+    local s = own_state(name)
     local group = opts and opts.group or s.world
     if type(group) ~= "table" or not group.ranks then
       misuse(name .. ": `group` is no group: make one with mr.dist.new_group")
     end
     if not group.comm then
       misuse(("%s: rank %d is not in %s"):format(name, s.rank, group.name))
+    end
+    if group.left then
+      misuse(("%s: mr.dist.destroy (%s) has closed %s: make it again with mr.dist.new_group"):format(name, group.left,
+        group.name))
     end
     return group
   end

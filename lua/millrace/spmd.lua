@@ -3,6 +3,7 @@
 -- The ranks share one Lua state. Each has global variables, modules and libraries' tables of its own; strings'
 -- methods and millrace itself are shared.
 local mr = require "millrace"
+local fixed = require "millrace.fixed"
 
 local function copy(table_)
   local result = {}
@@ -65,14 +66,20 @@ local function environment(globals)
   return env
 end
 
--- The chunk that runs `path` on `count` ranks, with the arguments of the script.
-return function(path, count)
-  return function(...)
+-- The chunk that runs `path`, or this text instead, on `count` ranks, with the arguments of the script.
+local function new_chunk(path, count, text)
+  local function run(...)
     local globals = _ENV -- first: mr.explore looks for the globals of a chunk in its first upvalue
     mr.dist.spawn(count, function(_, ...)
-      local chunk, why = loadfile(path, nil, environment(globals))
+      local chunk, why
+      if text then chunk, why = load(text, "@" .. path, "t", environment(globals))
+      else chunk, why = loadfile(path, nil, environment(globals)) end
       if not chunk then error(why, 0) end
       return chunk(...)
     end, ...)
   end
+  fixed.runs[run] = { path = path, with = function(with) return new_chunk(path, count, with) end }
+  return run
 end
+
+return function(path, count) return new_chunk(path, count) end

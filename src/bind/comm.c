@@ -4,9 +4,11 @@
 
 #include <string.h>
 
+#include "bind/explore.h"
 #include "bind/internal.h"
 #include "bind/open.h"
 #include "collective/ranks.h"
+#include "collective/world.h"
 
 static const mr_kind comm_kind = {.text = "a communicator"};
 
@@ -68,20 +70,23 @@ void mr_check_no_finalizer(lua_State *L) {
 
 static void ask_as(lua_State *L, const char *name, const mr_collective_call *call) {
     mr_caller caller = mr_enter(L);
+    mr_collectives *c = mr_bind_collectives(L);
     caller.name = name;
     mr_check_no_finalizer(L);
-    mr_raise(L, mr_collective_ask(mr_bind_collectives(L), &caller, call));
+    if (mr_world_is_joined(c)) mr_bind_explore_refuse(L, MR_RANKS_NOT_EXPLORED);
+    mr_raise(L, mr_collective_ask(c, &caller, call));
 }
 
 static void ask(lua_State *L, const mr_collective_call *call) {
     ask_as(L, NULL, call);
 }
 
-/* An all_reduce, as in NCCL, which has no barrier of its own. With a third argument: all are to make a group. */
+/* An all_reduce, as in NCCL, which has no barrier of its own. */
 int mr_comm_barrier(lua_State *L) {
+    static const char *const names[] = {"barrier", MR_COLLECTIVE_GROUP, MR_COLLECTIVE_INIT, NULL};
     mr_comm *comm = mr_check_comm(L, 1);
     mr_tensor *token = mr_check_tensor(L, 2);
-    ask_as(L, lua_toboolean(L, 3) ? "new_group" : "barrier",
+    ask_as(L, names[luaL_checkoption(L, 3, names[0], names)],
            &(mr_collective_call){
                .comm = comm, .what = MR_COLLECTIVE_ALL_REDUCE, .in = token, .out = token});
     return 0;
@@ -243,6 +248,11 @@ MR_FUNCTION(
 MR_FUNCTION(comm_abort, "abort", "c:abort()",
             "Later calls of all ranks of the communicator fail (ncclCommAbort).") {
     mr_comm_abort(mr_check_comm(L, 1));
+    return 0;
+}
+
+int mr_comm_reopen_own(lua_State *L) {
+    mr_comm_reopen(mr_check_comm(L, 1));
     return 0;
 }
 

@@ -3,6 +3,7 @@
  * thread of Lua, and on a C stack, of its own. */
 #include <string.h>
 
+#include "bind/explore.h"
 #include "bind/foreign.h"
 #include "bind/internal.h"
 #include "bind/lua_body.h"
@@ -158,19 +159,23 @@ static int tool_misuse(lua_State *L) {
     return mr_misuse(L, "%s", luaL_checkstring(L, 1));
 }
 
-/* join([timeout]): if this process was started as one of several ranks, and no ranks of its own run. */
+/* join([timeout]): if this process was started as one of several ranks, and no ranks of its own run. Raises if an error
+ * has separated the ranks. */
 static int tool_join(lua_State *L) {
     mr_collectives *c = mr_bind_collectives(L);
     double timeout = luaL_optnumber(L, 1, DEFAULT_TIMEOUT);
     mr_started launch = mr_started_find();
     mr_fabric *fabric;
+    mr_raise(L, mr_ranks_separated(c));
     if (mr_world_is_joined(c)) {
         if (!lua_isnoneornil(L, 1)) mr_world_set_timeout(c, timeout);
         return 0;
     }
     if (!launch.by || mr_ranks_current(c) != MOST) return 0;
+    mr_bind_explore_refuse(L, MR_RANKS_NOT_EXPLORED);
+    mr_raise(L, mr_world_not_joined(c));
     mr_raise(L, mr_transport_open(&launch, &fabric));
-    mr_raise(L, mr_world_join(c, fabric, timeout));
+    mr_raise(L, mr_world_join(c, fabric, timeout, mr_enter(L).where));
     const mr_thread_hooks *hooks = mr_module_of(L)->threads;
     if (hooks) hooks->joined(launch.rank);
     return 0;
@@ -238,6 +243,13 @@ static int tool_epoch(lua_State *L) {
     return 1;
 }
 
+/* The line of the script that calls, as text. */
+static int tool_place(lua_State *L) {
+    mr_site where = mr_enter(L).where;
+    lua_pushfstring(L, "%s:%d", where.file ? where.file : "?", where.line);
+    return 1;
+}
+
 static int tool_in_group(lua_State *L) {
     lua_pushboolean(L, mr_collectives_in_group(mr_bind_collectives(L)));
     return 1;
@@ -249,6 +261,8 @@ static const luaL_Reg tools[] = {{"misuse", tool_misuse},
                                  {"epoch", tool_epoch},
                                  {"in_group", tool_in_group},
                                  {"barrier", mr_comm_barrier},
+                                 {"reopen", mr_comm_reopen_own},
+                                 {"place", tool_place},
                                  {"join", tool_join},
                                  {"group", tool_group},
                                  {"meets_for_groups", tool_meets_for_groups},

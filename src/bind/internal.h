@@ -32,8 +32,13 @@ void mr_bind_nccl_put_back(lua_State *L);
 void mr_bind_nccl_let_go(lua_State *L); /* also without a keep */
 struct mr_comm;
 void mr_push_comm(lua_State *L, struct mr_comm *comm);
-/* barrier(comm, token [, to make a group]): token has one element, a zero */
+/* barrier(comm, token [, name]): token has one element, a zero; "new_group", "init": what the ranks meet for */
 int mr_comm_barrier(lua_State *L);
+int mr_comm_reopen_own(lua_State *L); /* reopen(comm): the rank that closed it has it again */
+/* What mr.explore says of them (mr_bind_explore_refuse). */
+#define MR_RANKS_NOT_EXPLORED                                                                      \
+    "mr.dist: other processes do not know in which order this one is carried out. Use "            \
+    "millrace --ranks N instead of mpirun"
 
 static inline mr_module *mr_module_of(lua_State *L) { /* of the running function of ours */
     return lua_touserdata(L, lua_upvalueindex(1));

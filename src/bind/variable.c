@@ -21,17 +21,35 @@ typedef struct {
     bool only_constant; /* variables that the text assigns to once */
 } wanted;
 
+static bool is_event(lua_State *L, int at, const mr_event *event) {
+    void **box = mr_test(L, at, &mr_kind_event);
+    return box && *box == event;
+}
+
+/* A table of lua/millrace/dist.lua. Runs no code of the script. */
+static bool is_work(lua_State *L, int at, const mr_event *event) {
+    at = lua_absindex(L, at);
+    if (lua_type(L, at) != LUA_TTABLE || !lua_getmetatable(L, at)) return false;
+    lua_pushliteral(L, "__name");
+    bool is_one = lua_rawget(L, -2) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "work") == 0;
+    lua_pushliteral(L, "event");
+    lua_rawget(L, at);
+    is_one = is_one && is_event(L, -1, event);
+    lua_pop(L, 3);
+    return is_one;
+}
+
 static bool is_wanted(const wanted *w, int at) {
     const mr_hazard_object *o = &w->object;
+    if (o->work) return is_work(w->L, at, o->work);
     if (lua_type(w->L, at) != LUA_TUSERDATA) return false;
     if (o->tensor || o->storage) {
         const mr_tensor *t = mr_test_tensor(w->L, at);
         return t && (o->tensor ? t == o->tensor : t->storage == o->storage);
     }
-    const mr_kind *kind = o->stream ? &mr_kind_stream : &mr_kind_event;
-    const void *object = o->stream ? (const void *)o->stream : (const void *)o->event;
-    void **box = mr_test(w->L, at, kind);
-    return box && *box == object;
+    if (o->event) return is_event(w->L, at, o->event);
+    void **box = mr_test(w->L, at, &mr_kind_stream);
+    return box && *box == o->stream;
 }
 
 static bool is_name(const char *name) {
@@ -114,6 +132,14 @@ static bool local_keeps_value(const wanted *w, const lua_Debug *frame, const cha
 
 /* ---- steps */
 
+/* Whether the value at the top, which it pops, is this one, and the place sees the variable. */
+static bool pop_index(const wanted *w, const lua_Debug *frame, const char *name,
+                      lua_Integer value) {
+    bool same = is_name(name) && lua_isinteger(w->L, -1) && lua_tointeger(w->L, -1) == value;
+    lua_pop(w->L, 1);
+    return same && sees(w, frame, name, frame->currentline);
+}
+
 /* The one local integer with this value where the line is to go, in a loop or a function, if it is an index there:
  * that will be another next time. Not where the entry is written with its number, too: that may be the one meant. */
 static bool index_name(const wanted *w, const char *table, lua_Integer value, char *out,
@@ -125,14 +151,18 @@ static bool index_name(const wanted *w, const char *table, lua_Integer value, ch
     if (!w->script || !(function || mr_script_in_loop(w->script, w->front.line))) return false;
     for (int level = 0; mr_bind_frame(L, &level, &frame); level++) {
         if (!is_of_file(w, &frame) || mr_source_function(w->script, &frame) != function) continue;
-        for (int i = 1; (name = lua_getlocal(L, &frame, i)) != NULL; i++) {
-            bool same = is_name(name) && lua_isinteger(L, -1) && lua_tointeger(L, -1) == value;
-            lua_pop(L, 1);
-            if (!same || is_shadowed(L, &frame, i, name)) continue;
-            if (!sees(w, &frame, name, frame.currentline)) continue;
-            snprintf(out, size, "%s", name);
-            count++;
-        }
+        for (int i = 1; (name = lua_getlocal(L, &frame, i)) != NULL; i++)
+            if (pop_index(w, &frame, name, value) && !is_shadowed(L, &frame, i, name)) {
+                snprintf(out, size, "%s", name);
+                count++;
+            }
+        lua_getinfo(L, "f", &frame);
+        for (int i = 1; (name = lua_getupvalue(L, -1, i)) != NULL; i++)
+            if (pop_index(w, &frame, name, value)) {
+                snprintf(out, size, "%s", name);
+                count++;
+            }
+        lua_pop(L, 1);
         break;
     }
     return count == 1 && mr_script_indexes(w->script, w->front.line, out) &&

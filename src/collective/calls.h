@@ -31,14 +31,15 @@ typedef struct {
 
 struct mr_collectives {
     mr_machine *machine;
-    uint32_t cliques;          /* made so far */
-    uint32_t depth;            /* of groups, of the rank that runs */
-    struct mr_ranks *ranks;    /* while there are some (ranks.h) */
-    struct mr_world *world;    /* once this process has joined one (world.h) */
-    uint32_t own_host;         /* with it: of this process, as in pending_call.host */
-    mr_comm *own_comm;         /* likewise, of all ranks; borrowed */
-    const mr_hosts *hosts;     /* with either; else NULL */
-    mr_clique *newest;         /* of the list of all; not owned */
+    uint32_t cliques;       /* made so far */
+    uint32_t depth;         /* of groups, of the rank that runs */
+    struct mr_ranks *ranks; /* while there are some (ranks.h) */
+    struct mr_world *world; /* once this process has joined one (world.h) */
+    uint32_t own_host;      /* with it: of this process, as in pending_call.host */
+    mr_comm *own_comm;      /* likewise, of all ranks; borrowed */
+    const mr_hosts *hosts;  /* with either; else NULL */
+    mr_status not_joined;   /* why this process could not join a world; NULL: it never failed to */
+    mr_clique *newest;      /* of the list of all; not owned */
     struct kept_cliques *kept; /* between mr_collectives_keep and _let_go; else NULL (keep.c) */
     MR_VEC(pending_call) calls;
 };
@@ -53,10 +54,9 @@ const char *mr_collective_name(const mr_collective_call *call);
 int64_t mr_collective_count(const mr_collective_call *call);
 mr_dtype mr_collective_dtype(const mr_collective_call *call);
 
-/* The name of the call by which processes meet to make a group. Others do not match it. */
-#define MR_COLLECTIVE_GROUP "new_group"
-static inline bool mr_collective_is_group(const pending_call *call) {
-    return strcmp(call->name, MR_COLLECTIVE_GROUP) == 0;
+/* Calls by which ranks meet to make a group, or to begin again, match only each other (comm.h). */
+static inline bool mr_collective_is_named(const pending_call *call, const char *name) {
+    return strcmp(call->name, name) == 0;
 }
 
 /* comm.c */
@@ -96,7 +96,8 @@ mr_status mr_hosts_deadlock(mr_collectives *collectives, uint32_t count, uint64_
 /* Appends where host `number` waits, from 0, if it does. */
 void mr_host_tell(mr_collectives *collectives, uint32_t number, mr_buffer *out);
 
-/* world.c: the same as mr_ranks_settle, where the ranks are processes. */
+/* world.c: the same as mr_ranks_separated and mr_ranks_settle, where the ranks are processes. */
+mr_status mr_world_separated(const mr_collectives *collectives);
 mr_status mr_world_settle(mr_collectives *collectives);
 /* Whether this rank may call it. */
 mr_status mr_world_check(const pending_call *call);

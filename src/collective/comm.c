@@ -94,6 +94,10 @@ void mr_comm_close(mr_comm *comm) {
     comm->closed = true;
 }
 
+void mr_comm_reopen(mr_comm *comm) {
+    comm->closed = false;
+}
+
 void mr_comm_abort(mr_comm *comm) {
     comm->clique->aborted = true;
 }

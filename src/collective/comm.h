@@ -79,6 +79,7 @@ mr_status mr_comms_of_processes(mr_collectives *collectives, mr_device *device, 
 void mr_comm_retain(mr_comm *comm);
 void mr_comm_release(mr_comm *comm); /* accepts NULL */
 void mr_comm_close(mr_comm *comm);   /* R67; what is submitted goes on; idempotent */
+void mr_comm_reopen(mr_comm *comm);  /* the rank that closed it uses it again */
 void mr_comm_abort(mr_comm *comm);   /* the whole clique: later calls fail */
 /* NULL, or why it cannot be used: closed, aborted, of before a reset. */
 mr_status mr_comm_usable(const mr_comm *comm, const char *operation);
@@ -99,6 +100,10 @@ typedef struct {
     mr_tensor *out;    /* NULL: it gets nothing (send; reduce, but for the root); may be `in` */
     mr_stream *stream; /* NULL: the current one of its device */
 } mr_collective_call;
+
+/* The names of calls (mr_caller) by which ranks meet to make a group, or to begin again. */
+#define MR_COLLECTIVE_GROUP "new_group"
+#define MR_COLLECTIVE_INIT  "init"
 
 /* Checks the call and collects it; outside of groups also mr_collectives_settle. */
 mr_status mr_collective_ask(mr_collectives *collectives, const mr_caller *caller,

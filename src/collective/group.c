@@ -41,6 +41,7 @@ void mr_collectives_free(mr_collectives *c) {
     for (size_t i = 0; i < c->calls.count; i++) mr_collective_forget(&c->calls.items[i]);
     mr_vec_free(&c->calls);
     while (c->newest) mr_clique_unlink(c->newest);
+    mr_error_destroy(c->not_joined);
     free(c);
 }
 

@@ -22,12 +22,19 @@ static uint64_t bit(uint32_t rank) {
 
 /* ---- collectives */
 
+static bool makes_other(const pending_call *a, const pending_call *b) {
+    return mr_collective_is_named(a, MR_COLLECTIVE_GROUP) !=
+               mr_collective_is_named(b, MR_COLLECTIVE_GROUP) ||
+           mr_collective_is_named(a, MR_COLLECTIVE_INIT) !=
+               mr_collective_is_named(b, MR_COLLECTIVE_INIT);
+}
+
 /* What two ranks' calls of one round differ in; false: nothing. */
 static bool find_difference(const pending_call *a, const pending_call *b, char *in_a, char *in_b,
                             size_t size) {
     const mr_collective_call *x = &a->ask, *y = &b->ask;
     *in_a = *in_b = 0;
-    if (x->what != y->what || mr_collective_is_group(a) != mr_collective_is_group(b)) {
+    if (x->what != y->what || makes_other(a, b)) {
         snprintf(in_a, size, "%s", a->name);
         snprintf(in_b, size, "%s", b->name);
     } else if (mr_collective_count(x) != mr_collective_count(y)) {

@@ -54,6 +54,11 @@ uint32_t mr_ranks_count(const mr_collectives *c) {
     return c->ranks ? c->ranks->count : 1;
 }
 
+mr_status mr_ranks_separated(const mr_collectives *c) {
+    if (c->world) return mr_world_separated(c);
+    return c->ranks && c->ranks->failure ? mr_error_copy(c->ranks->failure) : MR_OK;
+}
+
 mr_comm *mr_ranks_world(const mr_collectives *c) {
     if (c->world) return c->own_comm;
     return c->ranks->world[c->ranks->current->number];

@@ -31,6 +31,8 @@ mr_status mr_ranks_run(mr_collectives *collectives, const mr_rank_functions *fun
 /* The rank that runs, from 0; MR_MEETING_MOST: none does. */
 uint32_t mr_ranks_current(const mr_collectives *collectives);
 uint32_t mr_ranks_count(const mr_collectives *collectives);
+/* NULL, or the error that has separated the ranks: all later collectives fail with it. */
+mr_status mr_ranks_separated(const mr_collectives *collectives);
 /* The communicator of all ranks, of the rank that runs; borrowed. */
 mr_comm *mr_ranks_world(const mr_collectives *collectives);
 

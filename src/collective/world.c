@@ -233,7 +233,30 @@ static mr_status open_world(mr_world *w) {
     return w->device ? mr_world_connect(w, group) : MR_OK;
 }
 
-mr_status mr_world_join(mr_collectives *c, mr_fabric *fabric, double timeout) {
+/* Tells all ranks, and this one's later calls. */
+static void fail_as(mr_world *w, const char *what, const char *error) {
+    char text[2000];
+    w->failed = true;
+    mr_world_abort(w);
+    if (w->failure) return;
+    mr_text_format(text, sizeof text, "rank %u %s: %s", w->fabric->rank, what, error);
+    mr_world_tell_failure(w, MR_CODE_NO_PEER, text);
+    w->failure = mr_fail(MR_CODE_NO_PEER, "%s", text);
+}
+
+mr_status mr_world_not_joined(const mr_collectives *c) {
+    return c->not_joined ? mr_error_copy(c->not_joined) : MR_OK;
+}
+
+static void note_not_joined(mr_collectives *c, mr_status status, mr_site where) {
+    c->not_joined =
+        mr_fail(status->code,
+                "mr.dist: this process could not join the other ranks (%s:%d), and MPI joins it "
+                "once: correct this and start all ranks again. The error was: %s",
+                where.file ? where.file : "?", where.line, status->message);
+}
+
+mr_status mr_world_join(mr_collectives *c, mr_fabric *fabric, double timeout, mr_site where) {
     mr_world *w = c->world = calloc(1, sizeof *w);
     if (!w) {
         fabric->close(fabric, true);
@@ -243,9 +266,15 @@ mr_status mr_world_join(mr_collectives *c, mr_fabric *fabric, double timeout) {
     c->own_host = fabric->rank + 1;
     c->hosts = &processes;
     mr_status status = open_world(w);
-    if (status) mr_world_fail(c, status->message);
-    if (status) mr_world_leave(c);
+    if (!status) return MR_OK;
+    note_not_joined(c, status, where);
+    fail_as(w, "could not join", status->message);
+    mr_world_leave(c);
     return status;
+}
+
+mr_status mr_world_separated(const mr_collectives *c) {
+    return c->world->failure ? mr_error_copy(c->world->failure) : MR_OK;
 }
 
 bool mr_world_is_joined(const mr_collectives *c) {
@@ -261,15 +290,7 @@ uint32_t mr_world_local_rank(const mr_collectives *c) {
 }
 
 void mr_world_fail(mr_collectives *c, const char *error) {
-    mr_world *w = c->world;
-    char text[2000];
-    if (!w) return;
-    w->failed = true;
-    mr_world_abort(w);
-    if (w->failure) return;
-    mr_text_format(text, sizeof text, "rank %u has ended by an error: %s", w->fabric->rank, error);
-    mr_world_tell_failure(w, MR_CODE_NO_PEER, text);
-    w->failure = mr_fail(MR_CODE_NO_PEER, "%s", text);
+    if (c->world) fail_as(c->world, "has ended by an error", error);
 }
 
 void mr_world_leave(mr_collectives *c) {

@@ -23,8 +23,12 @@
 #include "collective/comm.h"
 #include "collective/fabric.h"
 
-/* Takes the fabric, also on failure. `timeout`: seconds that a call waits for other ranks; 0: for ever. */
-mr_status mr_world_join(mr_collectives *collectives, mr_fabric *fabric, double timeout);
+/* Takes the fabric, also on failure. `timeout`: seconds that a call waits for other ranks; 0: for ever. It can be tried
+ * once. `where`: the script's line, for mr_world_not_joined. */
+mr_status mr_world_join(mr_collectives *collectives, mr_fabric *fabric, double timeout,
+                        mr_site where);
+/* NULL, or why it cannot be joined: that has failed before. */
+mr_status mr_world_not_joined(const mr_collectives *collectives);
 bool mr_world_is_joined(const mr_collectives *collectives);
 void mr_world_set_timeout(mr_collectives *collectives, double timeout);
 uint32_t mr_world_local_rank(const mr_collectives *collectives);

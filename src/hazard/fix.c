@@ -82,9 +82,10 @@ static bool comes_before(const checker *c, const found_pair *pair, const mr_scri
     return c->hooks.comes_before && c->hooks.comes_before(c->hooks.context, spot, record);
 }
 
-/* An event that a script variable holds and whose record in force covers the access: the earliest. */
+/* An event that a script variable holds and whose record in force covers the access: the earliest. The event of
+ * a collective's work is that work. */
 static bool covering_event(const checker *c, const found_pair *pair, const mr_script_spot *spot,
-                           char *out, size_t size, uint64_t *out_covered) {
+                           char *out, size_t size, bool *out_is_work, uint64_t *out_covered) {
     uint64_t tried = pair->first_seq;
     for (int tries = 0; tries < 8; tries++) {
         const snapshot *best = NULL;
@@ -97,7 +98,8 @@ static bool covering_event(const checker *c, const found_pair *pair, const mr_sc
         }
         if (!best) break;
         *out_covered = tried = best->seq;
-        if (mr_hazard_event_code(c, best->event->id, spot, out, size)) return true;
+        *out_is_work = mr_hazard_work_code(c, best->event, spot, out, size);
+        if (*out_is_work || mr_hazard_event_code(c, best->event->id, spot, out, size)) return true;
     }
     *out_covered = 0;
     return false;
@@ -155,6 +157,22 @@ static void put_wait_if_set(mr_hazard_report *report, const mr_script_spot *spot
                             const char *second, const char *event) {
     if (second) put_line(report, spot, "if %s then %s:wait_event(%s) end", event, second, event);
     else put_line(report, spot, "if %s then %s:synchronize() end", event, event);
+}
+
+/* What `work:wait()` waits with, where no stream is named. */
+static bool is_current(const checker *c, const actor *a) {
+    return a->kind == MR_STREAM_LEGACY && a->stream &&
+           c->machine->current_device == a->stream->device &&
+           a->stream->device->current == a->stream;
+}
+
+static void put_work_wait(mr_hazard_report *report, const mr_script_spot *spot, const char *second,
+                          const char *work, bool is_set_later) {
+    char call[NAME_SIZE * 2];
+    if (second) mr_text_format(call, sizeof call, "%s:wait(%s)", work, second);
+    else mr_text_format(call, sizeof call, "%s:synchronize()", work);
+    if (is_set_later) put_line(report, spot, "if %s then %s end", work, call);
+    else put_line(report, spot, "%s", call);
 }
 
 /* `done`, or `done[k]`. */
@@ -251,7 +269,9 @@ static void wait_on_host(const checker *c, const actor *first, const actor *lost
     mr_buffer shown = {0}; /* a name with a newline would end the comment */
     mr_hazard_stream_text(c, lost, name, sizeof name);
     mr_text_put(&shown, name);
-    if (c->machine->device_count > 1) snprintf(device, sizeof device, "%d", first->device);
+    bool is_own = c->machine->rank && c->machine->current_device->index == first->device;
+    if (c->machine->device_count > 1 && !is_own)
+        snprintf(device, sizeof device, "%d", first->device); /* else the line serves all ranks */
     mr_site front = {spot->where.file, spot->front};
     bool is_known = !c->hooks.is_running || c->hooks.is_running(c->hooks.context, front);
     const char *form = is_known ? "mr.synchronize(%s) -- no variable in scope here leads to %s"
@@ -274,7 +294,7 @@ static void say_wait(const checker *c, const found_pair *pair, mr_hazard_report 
 
 static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report *report) {
     char first[NAME_SIZE], second[NAME_SIZE], event[NAME_SIZE];
-    bool host = pair->second == &c->order.host_actor;
+    bool host = pair->second == &c->order.host_actor, is_work;
     mr_script_spot spot;
     bool fits = mr_hazard_before_second(c, pair, &spot);
     if (!fits && !pair->submitted.file) fits = behind_first(c, pair, &spot);
@@ -282,10 +302,12 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
         say_wait(c, pair, report);
     } else if (!host && !mr_hazard_stream_code(c, pair->second, &spot, second, sizeof second)) {
         wait_on_host(c, pair->first, pair->second, report, &spot);
-    } else if (covering_event(c, pair, &spot, event, sizeof event, &report->covered)) {
+    } else if (covering_event(c, pair, &spot, event, sizeof event, &is_work, &report->covered)) {
         bool is_set_later =
             c->hooks.is_set_later && c->hooks.is_set_later(c->hooks.context, &spot, event);
-        (is_set_later ? put_wait_if_set : put_wait)(report, &spot, host ? NULL : second, event);
+        const char *waits = host ? NULL : is_work && is_current(c, pair->second) ? "" : second;
+        if (is_work) put_work_wait(report, &spot, waits, event, is_set_later);
+        else (is_set_later ? put_wait_if_set : put_wait)(report, &spot, waits, event);
     } else if (new_event(c, pair, report, &spot, host ? NULL : second)) {
         return;
     } else if (!mr_hazard_stream_code(c, pair->first, &spot, first, sizeof first)) {

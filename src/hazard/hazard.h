@@ -253,6 +253,7 @@ static inline bool mr_hazard_is_assumed(const mr_hazard_report *report) {
 typedef struct {
     const mr_stream *stream;
     const mr_event *event;
+    const mr_event *work; /* what a collective has returned that has this event (mr.dist.Work) */
     const mr_tensor *tensor;
     const mr_storage *storage;
 } mr_hazard_object;

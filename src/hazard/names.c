@@ -131,6 +131,11 @@ bool mr_hazard_event_code(const checker *c, uint32_t id, const mr_script_spot *s
     return false;
 }
 
+bool mr_hazard_work_code(const checker *c, const mr_event *event, const mr_script_spot *spot,
+                         char *out, size_t size) {
+    return variable(c, (mr_hazard_object){.work = event}, spot, out, size);
+}
+
 static mr_hazard_object tensor_of(const found_pair *pair) {
     if (pair->tensor) return (mr_hazard_object){.tensor = pair->tensor};
     return (mr_hazard_object){.storage = pair->history->storage};

@@ -22,6 +22,9 @@ bool mr_hazard_stream_code(const checker *c, const actor *a, const mr_script_spo
 const char *mr_hazard_event_text(const log_line *line, char *out, size_t size);
 bool mr_hazard_event_code(const checker *c, uint32_t id, const mr_script_spot *spot, char *out,
                           size_t size);
+/* The work of a collective whose event it is. */
+bool mr_hazard_work_code(const checker *c, const mr_event *event, const mr_script_spot *spot,
+                         char *out, size_t size);
 /* "f32[100]": what the second accesses; "" of a free. */
 const char *mr_hazard_signature(const found_pair *pair, char *out, size_t size);
 void mr_hazard_tensor_text(const checker *c, const found_pair *pair, char *out, size_t size);

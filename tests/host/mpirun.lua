@@ -349,12 +349,65 @@ function TestMpirun.test_os_exit_is_an_end()
 end
 
 function TestMpirun.test_what_cannot_be()
-  local output = run(2, "mr.dist.init() print(mr.explore(function() mr.dist.all_reduce(mr.ones(2)) end))")
-  lu.assertStrContains(output, "mr.explore cannot carry out ranks in several processes")
-  output = run(2, "mr.dist.init() mr.dist.spawn(2, print)")
+  local output = run(2, "mr.dist.init() mr.dist.spawn(2, print)")
   lu.assertStrContains(output, "spawn: a rank cannot start ranks of its own")
   output = run(2, "mr.dist.init()", "--device virtual:1")
   lu.assertStrContains(output, "start millrace with --device virtual:2")
+end
+
+-- Also where the script catches the refusal: it says nothing of other orders.
+function TestMpirun.test_no_search_of_processes()
+  local REFUSED = "other processes do not know in which order this one is carried out. Use millrace --ranks N"
+  for _, case in ipairs{
+    { "mr.dist.init()\nprint(mr.explore(function() mr.dist.all_reduce(mr.ones(2)) end))", "" },
+    { "mr.dist.init()\nprint(mr.explore(function() pcall(mr.dist.all_reduce, mr.ones(2)) return 1 end))", "" },
+    { "print(mr.explore(function() pcall(mr.dist.init) return 1 end))", "" },
+    { "pcall(mr.dist.all_reduce, mr.ones(2))\nprint(1)", "--explore" },
+    { "print((pcall(mr.dist.rank)))", "--explore" },
+  } do
+    local output, status = run(2, case[1], case[2])
+    lu.assertStrContains(output, REFUSED)
+    lu.assertStrContains(output, "SCRIPT:")
+    lu.assertNil(output:find "deterministic", output)
+    lu.assertEquals(status, 1)
+  end
+end
+
+-- What is said later is so.
+function TestMpirun.test_ranks_that_could_not_join()
+  local output = run(2, [[
+    print(pcall(mr.dist.init))
+    for _, name in ipairs{"init", "rank", "barrier", "destroy"} do print(name, pcall(mr.dist[name])) end]],
+    "--device virtual:1")
+  local said = "\tfalse\tSCRIPT:2: mr.dist: this process could not join the other ranks (SCRIPT:1), and MPI joins " ..
+    "it once: correct this and start all ranks again. The error was: init: 2 ranks need as many devices, and this " ..
+    "machine has 1"
+  for _, name in ipairs{ "init", "rank", "barrier", "destroy" } do
+    lu.assertStrContains(output:gsub("/tmp/", ""), name .. said)
+  end
+  -- One has joined, and gets to know it; its own init says so, too.
+  output = run(2, [[
+    mr.dist.init()
+    if mr.dist.rank() == 1 then error "stop" end
+    print(pcall(mr.dist.barrier))
+    print("again", pcall(mr.dist.init))]])
+  lu.assertStrContains(output, "again\tfalse\tSCRIPT:4: rank 1 has ended by an error: SCRIPT:2: stop")
+end
+
+function TestMpirun.test_ranks_that_leave_and_begin_again()
+  assert_same(2, [[
+    local rank = mr.dist.rank()
+    local x = mr.ones(2) * (rank + 1)
+    local group = mr.dist.new_group{1, 0}
+    mr.dist.destroy()
+    mr.dist.destroy()
+    local function why(...) return (select(2, pcall(...)):gsub("%S*:%d+", "LINE")) end
+    print(why(mr.dist.all_reduce, x))
+    mr.dist.init()
+    print(why(mr.dist.all_reduce, x, {group = group}))
+    mr.dist.all_reduce(x)
+    mr.dist.all_reduce(x, {group = mr.dist.new_group{1, 0}})
+    print(rank, mr.dist.world_size(), x:sum():item())]])
 end
 
 -- Never a world of one rank without a word.

@@ -86,7 +86,8 @@ local ASYNC = [[
 function TestRanks.test_hazards_and_outcomes()
   local output, status = run("--ranks 2 --check", ASYNC:format "")
   lu.assertStrContains(output, "read-after-write on `x`")
-  lu.assertStrContains(output, "wait_event(w.event)")
+  lu.assertStrContains(output, "add   w:wait()")
+  lu.assertStrContains(output, "no other line is needed")
   lu.assertEquals(status, 3)
   output, status = run("--ranks 2 --check", ASYNC:format "w:wait()")
   lu.assertStrContains(output, "no hazards")
@@ -97,7 +98,43 @@ function TestRanks.test_hazards_and_outcomes()
   lu.assertEquals(status, 0)
   output, status = run("--ranks 2 --explore", ASYNC:format "")
   lu.assertStrContains(output, "4 outcomes")
+  lu.assertStrContains(output, "with the fix: 1 schedule, 1 outcome: deterministic")
   lu.assertEquals(status, 3)
+end
+
+-- Each is explored again with the fix that is proposed. {the fix, what is missing it}
+local WORKS = {
+  { "works[i]:wait()", [[
+    for i = 1, 2 do
+      x[i]:mul_(2)
+    end]] },
+  { "works[i]:wait(s)", [[
+    for i = 1, 2 do
+      s:run(function()
+        x[i]:mul_(2)
+      end)
+    end
+    s:synchronize()]] },
+  { "works[2]:wait()", "x[2]:mul_(2)" },
+  -- Nothing leads to the work. The line serves all ranks.
+  { "mr.synchronize() --", "works = nil\n    x[1]:mul_(2)" },
+}
+
+function TestRanks.test_fixes_of_works_are_right_when_they_are_put_in()
+  for _, case in ipairs(WORKS) do
+    local output, status = run("--ranks 2 --explore", [[
+      local x, works, s = {}, {}, mr.stream{name = "s"}
+      for i = 1, 2 do
+        x[i] = mr.ones(4)
+        works[i] = mr.dist.all_reduce(x[i], {async = true})
+      end
+      mr.synchronize()
+      for i = 1, 2 do works[i] = mr.dist.all_reduce(x[i], {async = true}) end
+      ]] .. case[2])
+    lu.assertStrContains(output, "add   " .. case[1])
+    lu.assertStrContains(output, "with the fix: 1 schedule, 1 outcome: deterministic")
+    lu.assertEquals(status, 0) -- it prints nothing, so there is one outcome
+  end
 end
 
 -- A whole training script; the mistake is a gradient that another stream uses before the current one.

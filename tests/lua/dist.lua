@@ -701,6 +701,48 @@ function TestScripts.test_a_reset_is_everybodys()
   end)
 end
 
+function TestScripts.test_ranks_that_leave_and_begin_again()
+  local came = dist.spawn(2, function(rank)
+    local x, group = mr.full(3, rank + 1.0), dist.new_group{ 0, 1 }
+    dist.destroy()
+    refused(nil, "all_reduce: this rank has left the others by mr.dist.destroy (", dist.all_reduce, x)
+    refused(nil, "call mr.dist.init() first", dist.new_group, { 0, 1 })
+    lu.assertEquals({ dist.rank(), dist.world_size() }, { rank, 2 })
+    dist.init()
+    refused(nil, "has closed group 1 of ranks 0, 1: make it again with mr.dist.new_group", dist.all_reduce, x,
+      { group = group })
+    dist.all_reduce(x)
+    dist.all_reduce(x, { group = dist.new_group{ 0, 1 } })
+    return x:sum():item()
+  end)
+  lu.assertEquals(came, { 18.0, 18.0 })
+end
+
+function TestScripts.test_one_rank_that_begins_again_alone()
+  local err = fails("collective-mismatch", "submits init", 2, function(rank)
+    if rank == 0 then
+      dist.destroy()
+      dist.init()
+    end
+    dist.barrier()
+  end)
+  lu.assertStrContains(tostring(err), "barrier")
+  fails("deadlock", "rank 0 waits in `init`", 2, function(rank)
+    dist.destroy()
+    if rank == 0 then dist.init() end
+  end)
+end
+
+function TestScripts.test_ranks_that_an_error_has_separated_do_not_begin_again()
+  dist.spawn(2, function(rank)
+    if rank == 1 then return end
+    refused("deadlock", "deadlock of the ranks", dist.barrier)
+    refused("deadlock", "deadlock of the ranks", dist.init)
+    dist.destroy()
+    refused("deadlock", "rank 0 waits in `barrier`", dist.init)
+  end)
+end
+
 function TestScripts.test_the_script_alone()
   local t = mr.full(3, 2.0)
   dist.init()

@@ -47,7 +47,14 @@ function TestAlone.test_works_and_groups()
   lu.assertTrue(dist.Work.is_completed(work))
   lu.assertErrorMsgContains("rank 1", dist.new_group, { 1 })
   dist.destroy()
+  dist.destroy()
+  lu.assertEquals({ dist.rank(), dist.world_size() }, { 0, 1 })
+  lu.assertErrorMsgContains("barrier: this rank has left the others by mr.dist.destroy", dist.barrier)
+  lu.assertErrorMsgContains("dist_alone.lua:", dist.new_group, { 0 })
+  dist.init()
+  lu.assertErrorMsgContains("has closed group 1 of ranks 0: make it again", dist.all_reduce, x, { group = group })
   dist.barrier() -- a new world
+  dist.all_reduce(x, { group = dist.new_group{ 0 } })
 end
 
 os.exit(lu.LuaUnit.run())

@@ -1,5 +1,5 @@
 -- millrace --explore: a whole script under every schedule. The outcome is what it prints and returns.
-local fixed = require "millrace.explore.fixed"
+local fixed = require "millrace.fixed"
 local new_json = require "millrace.explore.json"
 
 local unpack = table.unpack
@@ -188,7 +188,7 @@ return function(tools, explore, core)
       local left = seconds - (os.clock() - began)
       local count = #found.hazards > 0 and left > 2 * run.first_call and fixed.apply(lines, path, found.hazards, done)
       if not count or count == 0 then break end
-      local again = fixed.load(lines, path)
+      local again = fixed.load(lines, path, chunk)
       local fine, next_found = pcall(run.explore, again, left)
       if not again or not fine then return nil end
       found, fixes = next_found, fixes + count

@@ -3,6 +3,9 @@
 
 local fixed = {}
 
+-- By chunk, of one that runs the text of a file by itself: {path=, with=function(text) -> such a chunk of this text}.
+fixed.runs = setmetatable({}, { __mode = "k" })
+
 local function read(path)
   local f = io.open(path, "rb")
   if not f then return nil end
@@ -19,7 +22,8 @@ end
 
 -- The lines of the file that the chunk is from, and its path; nil: it is from no file that can be read.
 function fixed.lines_of(chunk)
-  local path = io and debug and debug.getinfo(chunk, "S").source:match("^@(.*)$")
+  local runs = fixed.runs[chunk]
+  local path = io and debug and (runs and runs.path or debug.getinfo(chunk, "S").source:match("^@(.*)$"))
   local text = path and read(path)
   if not text or text:sub(1, 1) == "\27" then return nil end
   return split((text:gsub("^#[^\n]*", ""))), path
@@ -50,8 +54,11 @@ function fixed.apply(lines, path, reports, done)
   return count
 end
 
-function fixed.load(lines, path)
-  return load(table.concat(lines, "\n"), "@" .. path, "t")
+-- `chunk`: that of the file as it is.
+function fixed.load(lines, path, chunk)
+  local text, runs = table.concat(lines, "\n"), fixed.runs[chunk]
+  if runs then return runs.with(text) end
+  return load(text, "@" .. path, "t")
 end
 
 return fixed
