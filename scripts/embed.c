@@ -17,8 +17,17 @@ static void die(const char *what, const char *name) {
     exit(1);
 }
 
-/* Returns the size; sets *hash to the FNV-1a hash of the bytes. */
-static size_t write_bytes(FILE *out, const char *path, unsigned long long *hash) {
+/* One byte in a string. Octal numbers have three digits, so that none takes in what follows; `?` begins trigraphs. */
+static void write_byte(FILE *out, int c) {
+    if (c == '\n') fputs("\\n\"\n\"", out);
+    else if (c == '"' || c == '\\' || c == '?') fprintf(out, "\\%c", c);
+    else if (c >= ' ' && c < 127) putc(c, out);
+    else fprintf(out, "\\%03o", c);
+}
+
+/* Returns the size; sets *hash to the FNV-1a hash of the bytes. A string a line: a compiler takes ten times as long for
+ * a list of numbers. */
+static size_t write_string(FILE *out, const char *path, unsigned long long *hash) {
     FILE *in = fopen(path, "rb");
     size_t size = 0;
     int c;
@@ -26,10 +35,12 @@ static size_t write_bytes(FILE *out, const char *path, unsigned long long *hash)
     *hash = 0xcbf29ce484222325ull;
 
     if (!in) die("cannot open", path);
-    while ((c = getc(in)) != EOF) {
-        fprintf(out, "%d,%s", c, ++size % 24 ? "" : "\n");
+    putc('"', out);
+    for (; (c = getc(in)) != EOF; size++) {
+        write_byte(out, c);
         *hash = (*hash ^ (unsigned char)c) * 0x100000001b3ull;
     }
+    putc('"', out);
     if (ferror(in)) die("cannot read", path);
     fclose(in);
     return size;
@@ -52,9 +63,9 @@ int main(int argc, char **argv) {
             fprintf(stderr, "embed: '%s': expected NAME=PATH\n", argv[i]);
             return 2;
         }
-        fprintf(out, "static const unsigned char file_%d[] = {\n", i);
-        size[i] = write_bytes(out, eq + 1, &hash[i]);
-        fputs("0};\n\n", out);
+        fprintf(out, "static const unsigned char file_%d[] =\n", i);
+        size[i] = write_string(out, eq + 1, &hash[i]);
+        fputs(";\n\n", out);
     }
     fputs("const mr_embedded mr_embedded_files[] = {\n", out);
     for (int i = 2; i < argc; i++) {
