@@ -226,52 +226,57 @@ end
 
 TestSlides = {}
 
+-- The pictures of all lessons, which take seconds to draw, for both tests.
+local slides = lines_of("mktemp -d")[1]
+local drawn
+
+local function draw()
+  drawn = drawn or learn(slides, "--slides", slides .. "/new/slides")
+  return slides .. "/new/slides", drawn
+end
+
 -- A picture for each lesson: the two accesses of a race by their names, the missing edge by its number and its line.
 function TestSlides.test_each_lesson_has_a_picture()
-  with_folder(function(folder)
-    local result = learn(folder, "--slides", folder .. "/new/slides")
-    lu.assertEquals(result.err, "")
-    lu.assertEquals(result.status, 0)
-    local count = #lines_of("ls " .. folder .. "/new/slides/*.svg")
-    local _, left_out = result.out:gsub(" is left out: ", "")
-    lu.assertEquals(count + left_out, 36)
-    local picture = command.read(folder .. "/new/slides/06_any_order.svg")
-    lu.assertStrContains(picture, '>06_any_order · ')
-    for _, name in ipairs { ">fill_</text>", ">copy_</text>", ">!1</text>", ">!2</text>" } do
-      lu.assertStrContains(picture, name)
-    end
-    lu.assertStrContains(picture, "!1  read-after-write: fill_ (line 4) and copy_ (line 5); missing: b:wait_stream(a)<")
-    lu.assertStrContains(picture, "nothing orders the two in frames")
-    local ordered = command.read(folder .. "/new/slides/03_first_in_first_out.svg")
-    lu.assertNotStrContains(ordered, "nothing orders")
-    lu.assertStrContains(command.read(folder .. "/new/slides/33_graphs.svg"), "</svg>") -- it ends with an error
-  end)
+  local folder, result = draw()
+  lu.assertEquals(result.err, "")
+  lu.assertEquals(result.status, 0)
+  local count = #lines_of("ls " .. folder .. "/*.svg")
+  local _, left_out = result.out:gsub(" is left out: ", "")
+  lu.assertEquals(count + left_out, 36)
+  local picture = command.read(folder .. "/06_any_order.svg")
+  lu.assertStrContains(picture, '>06_any_order · ')
+  for _, name in ipairs { ">fill_</text>", ">copy_</text>", ">!1</text>", ">!2</text>" } do
+    lu.assertStrContains(picture, name)
+  end
+  lu.assertStrContains(picture, "!1  read-after-write: fill_ (line 4) and copy_ (line 5); missing: b:wait_stream(a)<")
+  lu.assertStrContains(picture, "nothing orders the two in frames")
+  local ordered = command.read(folder .. "/03_first_in_first_out.svg")
+  lu.assertNotStrContains(ordered, "nothing orders")
+  lu.assertStrContains(command.read(folder .. "/33_graphs.svg"), "</svg>") -- it ends with an error
 end
 
 -- The legend explains each mark that the picture has, and a kind of bar is told by lines, too.
 function TestSlides.test_the_legend_explains_every_mark()
-  with_folder(function(folder)
-    learn(folder, "--slides", folder)
-    local explained = { gap = "the stream waits<", arrow = "from a record to the wait for it<",
-      ["copy-in"] = "copy to the device<", ["copy-out"] = "copy to the host<", kernel = "kernel<",
-      ["host-wait"] = "the host waits<", ["host-call"] = "a call of the host<",
-      ["host-function"] = "host function<" }
-    local seen = {}
-    for _, path in ipairs(lines_of("ls " .. folder .. "/*.svg")) do
-      local picture = command.read(path)
-      for mark, text in pairs(explained) do
-        local has_mark = picture:find(('class="%s"'):format(mark), 1, true)
-        if has_mark and not picture:find(('class="%s" d=""'):format(mark), 1, true) then
-          lu.assertStrContains(picture, text)
-          seen[mark] = true
-        end
-      end
-      for mark in picture:gmatch("%.([%w-]+){fill:url%(#") do
-        lu.assertStrContains(picture, ('<pattern id="%s"'):format(mark))
+  local folder = draw()
+  local explained = { gap = "the stream waits<", arrow = "from a record to the wait for it<",
+    ["copy-in"] = "copy to the device<", ["copy-out"] = "copy to the host<", kernel = "kernel<",
+    ["host-wait"] = "the host waits<", ["host-call"] = "a call of the host<",
+    ["host-function"] = "host function<" }
+  local seen = {}
+  for _, path in ipairs(lines_of("ls " .. folder .. "/*.svg")) do
+    local picture = command.read(path)
+    for mark, text in pairs(explained) do
+      local has_mark = picture:find(('class="%s"'):format(mark), 1, true)
+      if has_mark and not picture:find(('class="%s" d=""'):format(mark), 1, true) then
+        lu.assertStrContains(picture, text)
+        seen[mark] = true
       end
     end
-    for mark in pairs(explained) do lu.assertTrue(seen[mark], mark) end
-  end)
+    for mark in picture:gmatch("%.([%w-]+){fill:url%(#") do
+      lu.assertStrContains(picture, ('<pattern id="%s"'):format(mark))
+    end
+  end
+  for mark in pairs(explained) do lu.assertTrue(seen[mark], mark) end
 end
 
 -- Earlier pictures are replaced, which is said; another file is not, and then nothing is written.
@@ -467,4 +472,6 @@ function TestSession.test_wrong_usage()
   lu.assertStrContains(command.run { "--sandbox", "learn" }.err, "learn takes no options in front of it")
 end
 
-os.exit(lu.LuaUnit.run())
+local status = lu.LuaUnit.run()
+os.execute("rm -r " .. slides)
+os.exit(status)

@@ -79,19 +79,17 @@ function TestCalibrate.test_a_model_that_nobody_ships()
   end)
 end
 
-function TestCalibrate.test_what_cannot_be_measured_says_so()
-  local values, comments = parse(calibrate("--device", "virtual", "--model", "h200", SCRIPT))
-  lu.assertEquals(comments.peer_gbs, "[a] as NVIDIA H200: there is one device")
-  lu.assertEquals(values.peer_gbs, parse(shipped("h200")).peer_gbs)
-end
-
-function TestCalibrate.test_the_file_can_be_loaded()
+-- One measurement, which takes seconds, for both.
+function TestCalibrate.test_what_cannot_be_measured_says_so_and_the_file_can_be_loaded()
   command.with_file("", function(path)
     local file = path .. ".model"
-    local out = calibrate("--device", "virtual", "--model", "t4", SCRIPT, file)
-    lu.assertStrContains(out, file .. ": NVIDIA T4 (virtual)")
+    local out = calibrate("--device", "virtual", "--model", "h200", SCRIPT, file)
+    lu.assertStrContains(out, file .. ": NVIDIA H200 (virtual)")
+    local values, comments = parse(command.read(file))
+    lu.assertEquals(comments.peer_gbs, "[a] as NVIDIA H200: there is one device")
+    lu.assertEquals(values.peer_gbs, parse(shipped("h200")).peer_gbs)
     local name = calibrate("--device", "virtual", "--model", file, "-e", "print(mr.device(0).name)")
-    lu.assertEquals(name, "NVIDIA T4 (virtual)\n")
+    lu.assertEquals(name, "NVIDIA H200 (virtual)\n")
     os.remove(file)
   end)
 end
