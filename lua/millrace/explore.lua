@@ -11,6 +11,7 @@ local new_show = require "millrace.explore.show"
 local new_options = require "millrace.explore.options"
 local new_stress = require "millrace.explore.stress"
 local new_script = require "millrace.explore.script"
+local watch = require "millrace.explore.repeatable"
 
 local unpack = table.unpack
 
@@ -179,14 +180,16 @@ return function(tools)
   -- Makes calls of the search, and keeps what the checker says of the first one that has hazards: after another answer
   -- of a query the function may do what it has not done before. Also keeps the number of the function's first command:
   -- by the numbers of commands a search finds the accesses of a report again.
-  local function checker(found)
+  -- The first call is watched: see explore/repeatable.lua.
+  local function checker(found, fn, is_script)
     return function(work)
       if found.reports and #found.reports > 0 then return pcall(work) end
-      local has_run = false
+      local has_run, watched = false, not found.reports and watch.begin(fn, is_script)
       local fine, reports, totals = tools.uncollected(tools.check, function()
         found.first_number, has_run = tools.next_number(), true
         work()
       end)
+      if watched and watch.finish(watched) then tools.seems_repeatable() end
       if not has_run then return work() end
       if fine then found.reports, found.totals = reports, totals end
     end
@@ -230,7 +233,7 @@ return function(tools)
     return guarded("explore", function(keeper)
       local found = {}
       unexplored.clear()
-      local raw = tools.explore(runner(fn, {}, checker(found)), keeper, nil, o.max, o.time, o.preempt, o.grain, o.polls,
+      local raw = tools.explore(runner(fn, {}, checker(found, fn, is_script)), keeper, nil, o.max, o.time, o.preempt, o.grain, o.polls,
         o.unspecified, o.seeds, o.seed, o.memory, o.full)
       local result = read_result(raw, fn)
       tools.put_back(keeper)

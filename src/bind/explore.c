@@ -51,6 +51,7 @@ static const luaL_Reg tools[] = {{"explore", mr_explore_tool_explore},
                                  {"next_number", mr_explore_tool_next_number},
                                  {"uncollected", mr_explore_tool_uncollected},
                                  {"shown", mr_explore_tool_shown},
+                                 {"seems_repeatable", mr_explore_tool_seems_repeatable},
                                  {NULL, NULL}};
 
 /* Pushes the table of functions that the Lua module makes of the tools. */

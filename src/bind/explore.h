@@ -5,6 +5,7 @@
 #include <lua.h>
 #include <stdbool.h>
 
+#include "hazard/hazard.h"
 #include "model/command.h"
 
 /* The options of mr.explore that are numbers, which --explore takes, too. The last row has no name. */
@@ -44,5 +45,8 @@ void mr_bind_explore_refuse_kind(lua_State *L, mr_command_id kind);
 void mr_bind_explore_frees(lua_State *L, const mr_storage *storage);
 void mr_bind_explore_closes_stream(lua_State *L, const mr_stream *stream);
 void mr_bind_explore_closes_event(lua_State *L, const mr_event *event);
+
+/* The checker has judged a call of the function. */
+void mr_bind_explore_judged(lua_State *L, const mr_hazard_totals *totals);
 
 #endif

@@ -12,6 +12,7 @@
 /* the mr_explore_keeper while a function is explored, replayed or stressed */
 static const char busy;
 static const char search; /* the mr_explore_refused while all schedules of it are searched */
+static const char calls;  /* the mr_explore_call */
 
 static void put(lua_State *L, const char *key, void *value) {
     if (value) lua_pushlightuserdata(L, value);
@@ -36,6 +37,24 @@ bool mr_explore_guard_is_busy(lua_State *L) {
 
 void mr_explore_guard_search(lua_State *L, mr_explore_refused *refused) {
     put(L, &search, refused);
+}
+
+void mr_explore_guard_calls(lua_State *L, mr_explore_call *call) {
+    put(L, &calls, call);
+}
+
+void mr_bind_explore_judged(lua_State *L, const mr_hazard_totals *totals) {
+    mr_explore_call *call = get(L, &calls);
+    if (!call) return;
+    call->judged = true;
+    call->totals = *totals;
+}
+
+/* seems_repeatable(): nothing was seen by which another call of the function could differ from the last one */
+int mr_explore_tool_seems_repeatable(lua_State *L) {
+    mr_explore_call *call = get(L, &calls);
+    if (call) call->seems_repeatable = true;
+    return 0;
 }
 
 void mr_bind_explore_refuse(lua_State *L, const char *what) {

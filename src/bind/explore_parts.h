@@ -5,6 +5,7 @@
 
 #include "bind/bind.h"
 #include "explore/keep.h"
+#include "hazard/hazard.h"
 
 /* ---- explore_run.c */
 
@@ -29,10 +30,18 @@ typedef struct {
     char text[240];
 } mr_explore_refused;
 
+/* What is known of the last call of the function. */
+typedef struct {
+    bool judged, seems_repeatable;
+    mr_hazard_totals totals; /* of the checker, where it was judged */
+} mr_explore_call;
+
 void mr_explore_guard_keep(lua_State *L, mr_explore_keeper *keeper); /* NULL: none */
 bool mr_explore_guard_is_busy(lua_State *L);                         /* there is a keeper */
 /* All schedules of a function are searched, and what is refused to it is noted here; NULL: not any more. */
 void mr_explore_guard_search(lua_State *L, mr_explore_refused *refused);
+void mr_explore_guard_calls(lua_State *L, mr_explore_call *call); /* its calls are noted there; NULL: not any more */
+int mr_explore_tool_seems_repeatable(lua_State *L);
 
 /* ---- explore_tools.c */
 

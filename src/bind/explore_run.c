@@ -115,6 +115,7 @@ typedef struct {
     mr_explore_keeper *keeper;
     mr_explore_value *value;
     mr_explore_refused refused;
+    mr_explore_call call;
 } caller_state;
 
 /* The Lua module has made text and tensors of the values that the function returned. */
@@ -172,6 +173,7 @@ static mr_status run_function(void *context, mr_explore_value *out_value) {
  * that a function can repeat. */
 static mr_status begin_function(void *context) {
     caller_state *s = context;
+    s->call.judged = s->call.seems_repeatable = false;
     mr_bind_nccl_put_back(s->L); /* before the collection, as it lets communicators go */
     put_back_setting(mr_bind_module(s->L));
     lua_gc(s->L, LUA_GCCOLLECT);
@@ -222,6 +224,15 @@ static mr_site shown(void *context, mr_site where) {
     return mr_hazard_shown(mr_bind_hazard(s->L), where);
 }
 
+static const mr_hazard_totals *verdict(void *context) {
+    const caller_state *s = context;
+    return s->call.judged ? &s->call.totals : NULL;
+}
+
+static bool seems_repeatable(void *context) {
+    return ((const caller_state *)context)->call.seems_repeatable;
+}
+
 static mr_explore_subject subject_of(caller_state *s) {
     mr_explore_keeper **keeper = lua_touserdata(s->L, 2);
     s->keeper = *keeper;
@@ -233,7 +244,9 @@ static mr_explore_subject subject_of(caller_state *s) {
                                 .run = run_function,
                                 .go_on = go_on,
                                 .end_runs_after = end_runs_after,
-                                .shown = shown};
+                                .shown = shown,
+                                .verdict = verdict,
+                                .seems_repeatable = seems_repeatable};
 }
 
 /* --- the result ---------------------------------------------------------------------------------- */
@@ -345,8 +358,10 @@ int mr_explore_tool_explore(lua_State *L) {
     mr_explore_result *result = mr_push_owner(L, sizeof *result, drop_result);
     bool runs = mr_explore_stop_collector(L);
     mr_explore_guard_search(L, &s.refused);
+    mr_explore_guard_calls(L, &s.call);
     mr_status status = mr_explore(&subject, &options, result);
     mr_explore_guard_search(L, NULL);
+    mr_explore_guard_calls(L, NULL);
     mr_explore_start_collector(L, runs);
     if (s.shown) mr_output_write(stderr, "\r\033[K", 4);
     if (status) raise_failure(&s, status);

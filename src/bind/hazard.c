@@ -390,6 +390,7 @@ int mr_bind_check_judge(lua_State *L) {
     copy_reports(hazard, first, false, copies);
     mr_hazard_drop_from(hazard, first);
     if (status != LUA_OK) return lua_error(L);
+    mr_bind_explore_judged(L, &inside);
     lua_pushvalue(L, 2);
     push_reports(L);
     push_totals(L, &inside);

@@ -71,15 +71,16 @@ static mr_status compare_runs(const branch *first, const branch *again) {
 }
 
 /* A run of the function that is recorded, and what can be said of its program at once. The clock begins to count
- * against it afterwards: there is an outcome in any case. */
+ * against it afterwards: there is an outcome in any case. A program that is proved is carried out by nobody, so it
+ * needs no player; but with a grain its steps are parts, which only the order tells. */
 static mr_status first_branch(explorer *e) {
     plan none = {.grain = e->options.grain};
     MR_TRY(branch_record(e, &none, &e->own, &e->root));
     e->own.plan.grain = e->options.grain;
     e->first = e->root->program;
     budget_measure(e);
-    MR_TRY(branch_open(e, e->root));
-    return proof_of_one(e, e->root, &e->result->proved);
+    MR_TRY(proof_of_one(e, e->root, &e->result->proved));
+    return e->result->proved && e->options.grain < 2 ? MR_OK : branch_open(e, e->root);
 }
 
 /* Nothing tells a function that is not repeatable from one that is but its second run. */
@@ -203,9 +204,12 @@ static void begin_budget(explorer *e) {
 }
 
 static mr_status search_once_repeated(explorer *e) {
-    bool twice = !e->options.seconds || budget_now() - e->began < e->options.seconds / 2;
-    mr_status status = twice || !e->result->proved ? repeat(e) : MR_OK;
-    e->result->called_once = e->result->proved && !twice;
+    const mr_explore_subject *subject = e->subject;
+    bool proved = e->result->proved;
+    bool needed = !proved || !subject->seems_repeatable || !subject->seems_repeatable(subject->context);
+    bool has_time = !e->options.seconds || budget_now() - e->began < e->options.seconds / 2;
+    mr_status status = needed && (has_time || !proved) ? repeat(e) : MR_OK;
+    e->result->called_once = proved && needed && !has_time;
     if (!status && e->result->proved) return count_own(e);
     e->result->proved = false;
     if (!status) status = branch_order(e, e->root);

@@ -18,6 +18,7 @@
 
 #include "base/buffer.h"
 #include "base/vec.h"
+#include "hazard/hazard.h"
 #include "model/command.h"
 #include "model/tensor.h"
 
@@ -53,6 +54,11 @@ typedef struct {
     void (*end_runs_after)(void *context, double seconds);
     /* Optional: a place as texts for a person name it. */
     mr_site (*shown)(void *context, mr_site where);
+    /* Optional, after the first run: what the hazard checker said of it; NULL: it did not look. */
+    const mr_hazard_totals *(*verdict)(void *context);
+    /* Optional, after the first run: whether nothing was seen by which a second one could differ, such as a clock.
+     * If one schedule stands for all, the function is then called once. */
+    bool (*seems_repeatable)(void *context);
 } mr_explore_subject;
 
 /* An access of a hazard: the command of this number, if a run has it at this line; else the first one at the line, in a
@@ -105,7 +111,7 @@ typedef struct {
     /* The choices that were next when it stopped, one a line: "`sum` (a.lua:7) before `fill_` (a.lua:5)". */
     mr_buffer untried;
     uint64_t untried_count; /* also of those that are not in the text */
-    bool called_once;       /* proved, and there was no time for a second call of the function */
+    bool called_once; /* proved, and there was no time for a second call, which seemed to be needed */
     bool proved;     /* its one schedule stands for all: nothing in it depends on the order */
     double estimate; /* of the number of classes; 0: not estimated */
     double seconds;

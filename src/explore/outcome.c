@@ -34,15 +34,13 @@ static mr_explore_outcome *find(const explorer *e, uint64_t hash, const mr_buffe
 
 /* ---- the schedule */
 
-static uint32_t lane_of(const branch *b, uint32_t item) {
-    return b->order.nodes.items[b->order.first_node[item + 1] - 1].lane;
-}
-
 static uint32_t count_switches(const branch *b, const plan *p) {
-    uint32_t switches = 0;
-    for (size_t i = 1; i < p->steps.count; i++)
-        switches +=
-            lane_of(b, p->steps.items[i].command) != lane_of(b, p->steps.items[i - 1].command);
+    uint32_t switches = 0, lane = 0;
+    for (size_t i = 0; i < p->steps.count; i++) {
+        uint32_t next = mr_program_item_at(b->program, p->steps.items[i].command).stream;
+        switches += i && next != lane;
+        lane = next;
+    }
     return switches;
 }
 

@@ -21,6 +21,16 @@ bool plan_copy(plan *to, const plan *from) {
     return true;
 }
 
+/* A space, the sign (0: none) and the number: many of them. */
+static void write_word(mr_buffer *out, char sign, uint32_t number) {
+    char text[16], *end = text + sizeof text, *at = end;
+    do *--at = (char)('0' + number % 10);
+    while (number /= 10);
+    if (sign) *--at = sign;
+    *--at = ' ';
+    mr_buffer_add(out, at, (size_t)(end - at));
+}
+
 /* Words: "@N" the host is at item N; "N" a part of the command of item N; "+N", "-N" an answer at item N; "^N" the item
  * that comes behind the query of the answer before; "gN" the grain; ".N" the end. */
 void plan_write(const plan *p, mr_buffer *out) {
@@ -33,10 +43,10 @@ void plan_write(const plan *p, mr_buffer *out) {
     }
     for (size_t i = 0; i < p->steps.count; i++) {
         const plan_step *s = &p->steps.items[i];
-        if (s->at != at) mr_buffer_printf(out, " @%" PRIu32, at = s->at);
-        mr_buffer_printf(out, " %" PRIu32, s->command);
+        if (s->at != at) write_word(out, '@', at = s->at);
+        write_word(out, 0, s->command);
     }
-    mr_buffer_printf(out, " .%" PRIu32, p->until);
+    write_word(out, '.', p->until);
 }
 
 static bool read_number(const char *text, uint32_t *out) {

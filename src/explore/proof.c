@@ -106,16 +106,14 @@ static bool knows_accesses(const mr_claims *claims) {
 /* ---- memory that is written as a whole before anything else touches it */
 
 /* A kernel of the script's own may write less than its argument. */
-static bool writes_all(const mr_player_item *it, const mr_operand *o) {
+static bool writes_all(const branch *b, const mr_program_item *it, const mr_program_operand *o) {
     uint64_t first, end;
-    if (o->access != MR_WRITE ||
-        (it->item.kind != MR_COMMAND_OP && it->item.kind != MR_COMMAND_COPY))
+    if (o->access != MR_WRITE || (it->kind != MR_COMMAND_OP && it->kind != MR_COMMAND_COPY))
         return false;
-    if (it->item.kind == MR_COMMAND_OP && it->command->u.op.row->id == MR_OP_kernel) return false;
-    mr_tensor_extent(o->tensor, &first, &end);
-    return !first && end == o->tensor->storage->bytes &&
-           (uint64_t)o->tensor->numel * mr_dtype_size(o->tensor->dtype) == end &&
-           o->tensor->contiguous;
+    if (it->kind == MR_COMMAND_OP && it->row->id == MR_OP_kernel) return false;
+    mr_tensor_extent(o->view, &first, &end);
+    return !first && end == mr_program_storage_at(b->program, o->storage).bytes &&
+           (uint64_t)o->view->numel * mr_dtype_size(o->view->dtype) == end && o->view->contiguous;
 }
 
 static uint32_t last_node(const order *o, uint32_t item) {
@@ -133,41 +131,46 @@ static bool comes_after(const order *o, uint32_t item, uint32_t writer) {
 
 /* By storage: the item that writes it first, as a whole. */
 typedef struct {
-    uint32_t *writer; /* NONE: nothing has touched it yet */
+    uint32_t *writer; /* NONE: nothing has touched it yet; OF_BEFORE: it has its bytes */
     bool by_order;    /* all others must come after it by the rules; else the checker has said so */
 } first_writes;
 
+#define OF_BEFORE (NONE - 1)
+
+/* Another operand of the same command reads what this one is to write. */
+static bool is_read_beside(const branch *b, uint32_t i, const mr_program_item *it, uint32_t slot) {
+    for (uint32_t k = 0; k < it->operand_count; k++) {
+        mr_program_operand o = mr_program_operand_at(b->program, i, k);
+        if (o.storage == slot && o.access != MR_WRITE) return true;
+    }
+    return false;
+}
+
 static bool see_item(const branch *b, first_writes *w, uint32_t i) {
-    const order *o = &b->order;
-    const mr_player_item *it = &o->items[i];
-    if (it->command && it->command->meeting) return false;
-    for (uint32_t k = 0; k < it->item.operand_count; k++) {
-        const mr_storage *storage = it->operands[k].tensor->storage;
-        if (storage->kind != MR_MEMORY_DEVICE) continue;
-        uint32_t slot = mr_program_operand_at(b->program, i, k).storage, writer = w->writer[slot];
-        if (writer == i || writer == NONE - 1) continue;
+    mr_program_item it = mr_program_item_at(b->program, i);
+    if (it.meets) return false;
+    for (uint32_t k = 0; k < it.operand_count; k++) {
+        mr_program_operand o = mr_program_operand_at(b->program, i, k);
+        uint32_t writer = w->writer[o.storage];
+        if (writer == i || writer == OF_BEFORE) continue;
         if (writer != NONE) {
-            if (w->by_order && !comes_after(o, i, writer)) return false;
+            if (w->by_order && !comes_after(&b->order, i, writer)) return false;
             continue;
         }
-        /* Another operand of the same command may read what this one is to write. */
-        if (!writes_all(it, &it->operands[k])) return false;
-        for (uint32_t other = 0; other < it->item.operand_count; other++)
-            if (it->operands[other].tensor->storage == storage &&
-                it->operands[other].access != MR_WRITE)
-                return false;
-        w->writer[slot] = i;
+        if (!writes_all(b, &it, &o) || is_read_beside(b, i, &it, o.storage)) return false;
+        w->writer[o.storage] = i;
     }
     return true;
 }
 
-/* Memory of before the program has its bytes. */
+/* Memory of before the program has its bytes; so has memory of the host. */
 static bool is_written_first(const branch *b, first_writes *w) {
-    const order *o = &b->order;
-    for (uint32_t slot = 0; slot < o->storages; slot++) w->writer[slot] = NONE - 1;
-    for (uint32_t i = 0; i < b->count; i++)
-        if (o->items[i].item.kind == MR_COMMAND_ALLOC && !o->items[i].item.failed)
-            w->writer[o->items[i].item.storage] = NONE;
+    size_t storages = mr_program_storage_count(b->program);
+    for (size_t slot = 0; slot < storages; slot++) w->writer[slot] = OF_BEFORE;
+    for (uint32_t i = 0; i < b->count; i++) {
+        mr_program_item it = mr_program_item_at(b->program, i);
+        if (it.kind == MR_COMMAND_ALLOC && !it.failed) w->writer[it.storage] = NONE;
+    }
     for (uint32_t i = 0; i < b->count; i++)
         if (!see_item(b, w, i)) return false;
     for (size_t i = 0; i < b->parts.count; i++)
@@ -177,7 +180,8 @@ static bool is_written_first(const branch *b, first_writes *w) {
 }
 
 static mr_status find_first_writes(const branch *b, bool by_order, bool *out_all) {
-    first_writes w = {malloc((b->order.storages + 1) * sizeof *w.writer), by_order};
+    first_writes w = {malloc((mr_program_storage_count(b->program) + 1) * sizeof *w.writer),
+                      by_order};
     if (!w.writer) return mr_no_memory("to explore a program");
     *out_all = is_written_first(b, &w);
     free(w.writer);
@@ -190,7 +194,9 @@ static mr_status find_first_writes(const branch *b, bool by_order, bool *out_all
 typedef enum {
     BESIDE_NOTHING,
     BESIDE_POOLS,    /* how much memory the pools have, or whether a free is over */
-    BESIDE_ANYTHING, /* it does what nobody knows before */
+    BESIDE_PROGRESS, /* how far the device is */
+    BESIDE_OPEN,     /* what CUDA leaves open besides the order */
+    BESIDE_ANYTHING, /* it does what nobody knows before, or the exploration refuses it */
 } beside;
 
 static beside what_beside(mr_command_id kind) {
@@ -198,27 +204,15 @@ static beside what_beside(mr_command_id kind) {
     case MR_COMMAND_FREE_WAIT:
     case MR_COMMAND_TRIM:
     case MR_COMMAND_MEMORY_LOOK: return BESIDE_POOLS;
-    case MR_COMMAND_HOST_FUNCTION:
-    case MR_COMMAND_FAULT: return BESIDE_ANYTHING;
-    case MR_COMMAND_OP:
-    case MR_COMMAND_COPY:
-    case MR_COMMAND_RECORD:
-    case MR_COMMAND_WAIT:
-    case MR_COMMAND_ALLOC:
-    case MR_COMMAND_FREE: MR_HOST_LIST(MR_COMMAND_CASE)
-    case MR_COMMAND_STREAM_DROP:
-    case MR_COMMAND_EVENT_CREATE:
-    case MR_COMMAND_EVENT_CLOSE:
-    case MR_COMMAND_HOST_ALLOC:
-    case MR_COMMAND_HOST_FREE:
-    case MR_COMMAND_RECORD_STREAM:
-    case MR_COMMAND_HOST_READ:
-    case MR_COMMAND_HOST_WORK:
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_EVENT_QUERY:
     case MR_COMMAND_ELAPSED:
-    case MR_COMMAND_DRAIN:
-    case MR_COMMAND_ENABLE_PEER:
-    case MR_COMMAND_HOST_TIME:
-    case MR_COMMAND_DEVICE_TIME:
+    case MR_COMMAND_DEVICE_TIME: return BESIDE_PROGRESS;
+    case MR_COMMAND_COPY:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE: return BESIDE_OPEN;
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_FAULT:
     case MR_COMMAND_LAUNCH_BLOCKING:
     case MR_COMMAND_CHOOSER:
     case MR_COMMAND_MODEL:
@@ -227,6 +221,27 @@ static beside what_beside(mr_command_id kind) {
     case MR_COMMAND_BACK:
     case MR_COMMAND_PASS:
     case MR_COMMAND_HISTORY:
+    case MR_COMMAND_RESET: return BESIDE_ANYTHING;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_HOST_ACCESS:
+    case MR_COMMAND_STREAM_SYNC:
+    case MR_COMMAND_EVENT_SYNC:
+    case MR_COMMAND_DEVICE_SYNC:
+    case MR_COMMAND_STREAM_CREATE:
+    case MR_COMMAND_STREAM_CLOSE:
+    case MR_COMMAND_STREAM_DROP:
+    case MR_COMMAND_EVENT_CREATE:
+    case MR_COMMAND_EVENT_CLOSE:
+    case MR_COMMAND_HOST_ALLOC:
+    case MR_COMMAND_HOST_FREE:
+    case MR_COMMAND_RECORD_STREAM:
+    case MR_COMMAND_HOST_READ:
+    case MR_COMMAND_HOST_WORK:
+    case MR_COMMAND_DRAIN:
+    case MR_COMMAND_ENABLE_PEER:
+    case MR_COMMAND_HOST_TIME:
     case MR_COMMAND_LOOK: break;
     }
     return BESIDE_NOTHING;
@@ -236,9 +251,9 @@ mr_status proof_of_memory(const branch *b, bool *out_clean) {
     verdict v;
     *out_clean = false;
     for (uint32_t i = 0; i < b->count; i++) {
-        const mr_player_item *it = &b->order.items[i];
-        if (what_beside(it->item.kind) == BESIDE_POOLS) return MR_OK;
-        if (it->item.kind == MR_COMMAND_ALLOC && it->item.failed) return MR_OK;
+        mr_program_item it = mr_program_item_at(b->program, i);
+        if (what_beside(it.kind) == BESIDE_POOLS) return MR_OK;
+        if (it.kind == MR_COMMAND_ALLOC && it.failed) return MR_OK;
     }
     bool all = false;
     MR_TRY(find_first_writes(b, true, &all));
@@ -249,37 +264,40 @@ mr_status proof_of_memory(const branch *b, bool *out_clean) {
 }
 
 /* What depends on the order although no two accesses race. */
-static bool depends_on_order(const explorer *e, const branch *b, uint32_t i) {
-    const mr_player_item *it = &b->order.items[i];
-    bool asked;
-    if (it->item.failed || it->item.has_error || what_beside(it->item.kind) != BESIDE_NOTHING)
-        return true;
-    if (it->command && it->command->meeting) return true;
-    if (e->options.unspecified && order_is_open(&b->order, i, &asked)) return true;
-    switch ((item_class)b->classes[i]) {
-    case ITEM_QUERY:
-    case ITEM_REFUSED: return true;
-    case ITEM_LOOK: return it->item.kind != MR_COMMAND_HOST_READ;
-    case ITEM_PLAIN:
-    case ITEM_WORK:
-    case ITEM_HOST:
-    case ITEM_WAIT:
-    case ITEM_ALLOC:
-    case ITEM_COPY: break;
+static bool depends_on_order(const explorer *e, const mr_program_item *it) {
+    if (it->failed || it->has_error || it->meets) return true;
+    switch (what_beside(it->kind)) {
+    case BESIDE_NOTHING: return false;
+    case BESIDE_OPEN: return e->options.unspecified;
+    case BESIDE_POOLS:
+    case BESIDE_PROGRESS:
+    case BESIDE_ANYTHING: break;
     }
-    return false;
+    return true;
 }
 
-mr_status proof_of_one(explorer *e, const branch *b, bool *out_proved) {
+/* What the checker has said of the run itself, if it has followed all of it; else what it says of the program. */
+static mr_status find_verdict(const explorer *e, const branch *b, verdict *out) {
+    const mr_explore_subject *subject = e->subject;
+    const mr_hazard_totals *totals = subject->verdict ? subject->verdict(subject->context) : NULL;
+    if (!totals || totals->hazards || !is_followed(&totals->claims)) return judge(b->program, out);
+    *out = (verdict){.claims = totals->claims};
+    return MR_OK;
+}
+
+mr_status proof_of_one(const explorer *e, const branch *b, bool *out_proved) {
     verdict v;
-    bool all = true;
+    bool all = true, frees = false;
     *out_proved = false;
     if (e->options.full || e->options.samples || e->options.pair[0].where.file) return MR_OK;
-    for (uint32_t i = 0; i < b->count; i++)
-        if (depends_on_order(e, b, i)) return MR_OK;
-    MR_TRY(judge(b->program, &v));
+    for (uint32_t i = 0; i < b->count; i++) {
+        mr_program_item it = mr_program_item_at(b->program, i);
+        if (depends_on_order(e, &it)) return MR_OK;
+        frees |= it.kind == MR_COMMAND_FREE;
+    }
+    MR_TRY(find_verdict(e, b, &v));
     if (v.pair || !is_followed(&v.claims)) return MR_OK;
-    if (b->order.aliases) MR_TRY(find_first_writes(b, false, &all));
+    if (frees) MR_TRY(find_first_writes(b, false, &all));
     *out_proved = all;
     return MR_OK;
 }

@@ -156,8 +156,8 @@ mr_status branch_value(explorer *e, branch *b, const plan *schedule, mr_buffer *
 /* ---- what needs no search: proof.c */
 
 /* Whether one schedule of the program stands for all: the hazard checker finds nothing in it, everything in it was
- * followed, and nothing looks at what depends on the order. */
-mr_status proof_of_one(explorer *e, const branch *b, bool *out_proved);
+ * followed, and nothing looks at what depends on the order. Asks only the program: the branch needs no player. */
+mr_status proof_of_one(const explorer *e, const branch *b, bool *out_proved);
 /* Whether no value of it depends on which memory an allocation gets. The order is that of the rules alone, and all
  * nodes are placed. */
 mr_status proof_of_memory(const branch *b, bool *out_clean);

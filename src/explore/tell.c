@@ -1,13 +1,21 @@
 /* A schedule in words: its steps, a line each, and what in it runs against the order of submission. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "explore/tell.h"
 
 static void write_place(const explorer *e, mr_site where, mr_buffer *out) {
+    char line[16], *end = line + sizeof line, *digit = end;
     where = explore_shown(e, where);
-    if (where.file) mr_buffer_printf(out, "%s:%d", where.file, where.line);
+    if (!where.file) return;
+    unsigned rest = where.line > 0 ? (unsigned)where.line : 0;
+    do *--digit = (char)('0' + rest % 10);
+    while (rest /= 10);
+    mr_buffer_puts(out, where.file);
+    mr_buffer_puts(out, ":");
+    mr_buffer_add(out, digit, (size_t)(end - digit));
 }
 
 void tell_command(const explorer *e, const branch *b, uint32_t item, mr_buffer *out) {
@@ -25,6 +33,9 @@ void tell_command(const explorer *e, const branch *b, uint32_t item, mr_buffer *
 static bool is_shown(const branch *b, uint32_t item) {
     mr_program_item it = mr_program_item_at(b->program, item);
     if (it.kind == MR_COMMAND_DRAIN || !it.where.file) return false;
+    if (!b->classes) /* proved: no call failed, and nothing asks how far the device is */
+        return it.kind == MR_COMMAND_HOST_ACCESS || it.kind == MR_COMMAND_STREAM_SYNC ||
+               it.kind == MR_COMMAND_EVENT_SYNC || it.kind == MR_COMMAND_DEVICE_SYNC;
     switch ((item_class)b->classes[item]) {
     case ITEM_HOST:
     case ITEM_WAIT:
@@ -43,7 +54,7 @@ static bool is_shown(const branch *b, uint32_t item) {
 /* The free of the memory that an allocation found; NULL: nobody of the program had it before. */
 static const mr_player_item *find_freed(const branch *b, uint32_t alloc) {
     const mr_player_item *items = b->order.items;
-    if (b->clean || items[alloc].item.kind != MR_COMMAND_ALLOC || items[alloc].item.failed)
+    if (b->clean || !items || items[alloc].item.kind != MR_COMMAND_ALLOC || items[alloc].item.failed)
         return NULL;
     for (uint32_t k = alloc; k-- > 0;)
         if (items[k].item.kind == MR_COMMAND_FREE && !items[k].item.failed &&
@@ -79,38 +90,61 @@ static void write_reuse(const explorer *e, const branch *b, const mr_player_item
     mr_buffer_puts(out, ")");
 }
 
+/* `name`, and spaces up to a column. */
+static void write_column(mr_buffer *out, const char *name, size_t column) {
+    static const char spaces[] = "                        ";
+    size_t size = strnlen(name, 100);
+    mr_buffer_add(out, name, size);
+    if (size < column) mr_buffer_add(out, spaces, column - size);
+    mr_buffer_puts(out, " ");
+}
+
+#define NAME_COLUMN   24
+#define STREAM_COLUMN 12
+
 static void write_host_step(const explorer *e, const branch *b, uint32_t item, mr_buffer *out) {
-    mr_player_item it = b->order.items[item];
+    mr_program_item it = mr_program_item_at(b->program, item);
     const mr_player_item *freed = find_freed(b, item);
-    if (freed) write_reuse(e, b, freed, out);
-    else mr_buffer_printf(out, "%-24s", it.item.name ? it.item.name : "?");
-    mr_buffer_printf(out, " %-12s ", "host");
-    write_place(e, it.item.where, out);
+    if (freed) {
+        write_reuse(e, b, freed, out);
+        mr_buffer_puts(out, " ");
+    } else {
+        write_column(out, it.name ? it.name : "?", NAME_COLUMN);
+    }
+    write_column(out, "host", STREAM_COLUMN);
+    write_place(e, it.where, out);
     mr_buffer_puts(out, "\n");
 }
 
 /* A run has streams of its own; a person is told one number for the same stream of all runs. */
-static uint32_t number_of(const explorer *e, const mr_player_item *it) {
-    if (!e->first || it->item.stream >= mr_program_stream_count(e->first)) return it->stream->id;
-    return mr_program_stream_at(e->first, it->item.stream).id;
+static void name_stream(const explorer *e, const branch *b, uint32_t stream, char *out,
+                        size_t size) {
+    mr_program_stream s = mr_program_stream_at(b->program, stream);
+    bool is_own = !e->first || stream >= mr_program_stream_count(e->first);
+    if (s.name) snprintf(out, size, "%.60s", s.name);
+    else if (s.kind == MR_STREAM_LEGACY) snprintf(out, size, "default");
+    else
+        snprintf(out, size, "stream #%u",
+                 is_own ? s.id : mr_program_stream_at(e->first, stream).id);
 }
 
-static void name_stream(const explorer *e, const mr_player_item *it, char *out, size_t size) {
-    if (it->stream->name) snprintf(out, size, "%.60s", it->stream->name->text);
-    else if (it->stream->kind == MR_STREAM_LEGACY) snprintf(out, size, "default");
-    else snprintf(out, size, "stream #%u", number_of(e, it));
+static bool is_part(const branch *b, uint32_t item) {
+    return b->order.first_node &&
+           b->order.nodes.items[b->order.first_node[item + 1] - 1].parts > 1;
 }
 
 static void write_step(const explorer *e, const branch *b, const plan_step *step, mr_buffer *out) {
     char stream[80], name[120];
-    uint32_t item = step->command;
-    mr_player_item it = b->order.items[item];
-    const order_node *n = &b->order.nodes.items[b->order.first_node[item + 1] - 1];
-    snprintf(name, sizeof name, n->parts > 1 ? "%.100s, a part" : "%.100s",
-             it.command->name ? it.command->name : "?");
-    name_stream(e, &it, stream, sizeof stream);
-    mr_buffer_printf(out, "%-24s %-12s ", name, stream);
-    write_place(e, it.item.where, out);
+    mr_program_item it = mr_program_item_at(b->program, step->command);
+    const char *shown = it.name ? it.name : "?";
+    if (is_part(b, step->command)) {
+        snprintf(name, sizeof name, "%.100s, a part", shown);
+        shown = name;
+    }
+    name_stream(e, b, it.stream, stream, sizeof stream);
+    write_column(out, shown, NAME_COLUMN);
+    write_column(out, stream, STREAM_COLUMN);
+    write_place(e, it.where, out);
     mr_buffer_puts(out, "\n");
 }
 
@@ -178,7 +212,8 @@ static void write_side(const explorer *e, const branch *b, const order_node *n, 
     if (n->parts > 1) mr_buffer_printf(out, "part %u of ", n->part + 1);
     tell_command(e, b, n->item, out);
     if (!with_stream) return;
-    if (n->parts) name_stream(e, &b->order.items[n->item], stream, sizeof stream);
+    if (n->parts)
+        name_stream(e, b, b->order.items[n->item].item.stream, stream, sizeof stream);
     mr_buffer_puts(out, n->parts ? " on " : " on the host");
     if (n->parts) mr_text_put(out, stream);
 }
@@ -245,6 +280,7 @@ static void write_lines(const differences *d, mr_buffer *out) {
 
 void tell_difference(const explorer *e, const branch *b, const plan *p, mr_buffer *out) {
     differences d = {0};
+    if (!b->order.first_node) return; /* proved: as submitted */
     uint64_t *moments = find_moments(b, p);
     d.failed = !moments;
     if (moments && b->player) find_pairs(e, b, p, moments, &d);

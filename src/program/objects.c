@@ -31,8 +31,12 @@ uint32_t mr_record_name(mr_recorder *r, const mr_name *name) {
 }
 
 mr_site mr_record_site(mr_recorder *r, mr_site where) {
-    if (where.file)
-        where.file = mr_intern(&r->program->files, where.file, strlen(where.file), "[script]");
+    if (!where.file) return where;
+    if (where.file != r->file) { /* places refer to texts that the machine keeps */
+        r->file = where.file;
+        r->own_file = mr_intern(&r->program->files, where.file, strlen(where.file), "[script]");
+    }
+    where.file = r->own_file;
     return where;
 }
 

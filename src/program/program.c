@@ -123,6 +123,8 @@ mr_program_item mr_program_item_of(const mr_program *program, const item *it) {
                            .device = NO_SLOT,
                            .bound = is_of_event ? it->value : 0,
                            .operand_count = it->operand_count,
+                           .row = it->row,
+                           .meets = it->meeting != NO_SLOT,
                            .inner = it->inner,
                            .inner_count = it->inner_count};
     describe_object(program, it, &out);
@@ -143,6 +145,10 @@ mr_program_operand mr_program_operand_at(const mr_program *program, size_t i, ui
                                 .storage_id = storage->id,
                                 .name = name ? name : text_at(program, storage->name),
                                 .access = o->access};
+}
+
+size_t mr_program_storage_count(const mr_program *program) {
+    return program->storages.count;
 }
 
 mr_program_storage mr_program_storage_at(const mr_program *program, uint32_t slot) {

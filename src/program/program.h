@@ -93,6 +93,8 @@ typedef struct {
     /* RECORD: its own number; WAIT, EVENT_SYNC, EVENT_QUERY: the record's; 0: none */
     uint64_t bound;
     uint32_t operand_count;      /* mr_program_operand_at */
+    const mr_op *row;            /* OP; NULL: it has none */
+    bool meets;                  /* it is one of a meeting of several ranks or devices (R61) */
     uint32_t inner, inner_count; /* HOST_FUNCTION: what it did, see mr_player_inner_at */
 } mr_program_item;
 mr_program_item mr_program_item_at(const mr_program *program, size_t i);
@@ -114,6 +116,7 @@ typedef struct {
     const char *name; /* NULL: it has none */
     mr_site made;
 } mr_program_storage;
+size_t mr_program_storage_count(const mr_program *program);
 mr_program_storage mr_program_storage_at(const mr_program *program, uint32_t slot);
 
 typedef struct {

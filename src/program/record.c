@@ -156,8 +156,7 @@ static item *add_item(mr_recorder *r, const mr_command *command, outcome came) {
     }
     if (r->full) return NULL;
     /* An exploration has no times, and says by itself what ranks may share (MR_CLAIM_RANKS). */
-    bool is_explored = p->chooser && strcmp(p->chooser, "explorer") == 0;
-    if (r->machine->rank && !is_explored)
+    if (r->machine->rank && !r->is_explored)
         mr_record_inexact(r, "ranks ran, each with a host and a clock of its own", command->where);
     item it = {.kind = (uint8_t)command->kind,
                .outcome = (uint8_t)came,
@@ -411,6 +410,7 @@ static void note_machine(mr_recorder *r) {
     }
     p->model = mr_record_copy_text(r, simulator->model(machine));
     p->chooser = mr_record_copy_text(r, simulator->chooser(machine));
+    r->is_explored = p->chooser && strcmp(p->chooser, "explorer") == 0;
     note_settings(r, simulator);
     if (!p->from_the_start && p->chooser && strncmp(p->chooser, "random", 6) == 0)
         mr_record_inexact(r, "the recording began after the chooser had drawn random numbers",

@@ -23,6 +23,8 @@ struct mr_recorder {
     MR_VEC(mr_storage *) alive; /* by slot; NULL: gone */
     MR_VEC(capture) captures;
     size_t most_items;
+    const char *file, *own_file; /* of the last place, and the program's text for it */
+    bool is_explored;            /* by its chooser */
     bool failed; /* memory was out */
     bool full;   /* no more items */
 };
