@@ -233,7 +233,8 @@ return function(tools)
     return guarded("explore", function(keeper)
       local found = {}
       unexplored.clear()
-      local raw = tools.explore(runner(fn, {}, checker(found, fn, is_script)), keeper, nil, o.max, o.time, o.preempt, o.grain, o.polls,
+      local run = runner(fn, {}, checker(found, fn, is_script))
+      local raw = tools.explore(run, keeper, nil, o.max, o.time, o.preempt, o.grain, o.polls,
         o.unspecified, o.seeds, o.seed, o.memory, o.full)
       local result = read_result(raw, fn)
       tools.put_back(keeper)

@@ -206,7 +206,8 @@ static void begin_budget(explorer *e) {
 static mr_status search_once_repeated(explorer *e) {
     const mr_explore_subject *subject = e->subject;
     bool proved = e->result->proved;
-    bool needed = !proved || !subject->seems_repeatable || !subject->seems_repeatable(subject->context);
+    bool needed =
+        !proved || !subject->seems_repeatable || !subject->seems_repeatable(subject->context);
     bool has_time = !e->options.seconds || budget_now() - e->began < e->options.seconds / 2;
     mr_status status = needed && (has_time || !proved) ? repeat(e) : MR_OK;
     e->result->called_once = proved && needed && !has_time;

@@ -111,7 +111,8 @@ typedef struct {
     /* The choices that were next when it stopped, one a line: "`sum` (a.lua:7) before `fill_` (a.lua:5)". */
     mr_buffer untried;
     uint64_t untried_count; /* also of those that are not in the text */
-    bool called_once; /* proved, and there was no time for a second call, which seemed to be needed */
+    /* Proved, and there was no time for a second call, which seemed to be needed. */
+    bool called_once;
     bool proved;     /* its one schedule stands for all: nothing in it depends on the order */
     double estimate; /* of the number of classes; 0: not estimated */
     double seconds;

@@ -54,7 +54,8 @@ static bool is_shown(const branch *b, uint32_t item) {
 /* The free of the memory that an allocation found; NULL: nobody of the program had it before. */
 static const mr_player_item *find_freed(const branch *b, uint32_t alloc) {
     const mr_player_item *items = b->order.items;
-    if (b->clean || !items || items[alloc].item.kind != MR_COMMAND_ALLOC || items[alloc].item.failed)
+    if (b->clean || !items || items[alloc].item.kind != MR_COMMAND_ALLOC ||
+        items[alloc].item.failed)
         return NULL;
     for (uint32_t k = alloc; k-- > 0;)
         if (items[k].item.kind == MR_COMMAND_FREE && !items[k].item.failed &&
@@ -129,8 +130,7 @@ static void name_stream(const explorer *e, const branch *b, uint32_t stream, cha
 }
 
 static bool is_part(const branch *b, uint32_t item) {
-    return b->order.first_node &&
-           b->order.nodes.items[b->order.first_node[item + 1] - 1].parts > 1;
+    return b->order.first_node && b->order.nodes.items[b->order.first_node[item + 1] - 1].parts > 1;
 }
 
 static void write_step(const explorer *e, const branch *b, const plan_step *step, mr_buffer *out) {
@@ -212,8 +212,7 @@ static void write_side(const explorer *e, const branch *b, const order_node *n, 
     if (n->parts > 1) mr_buffer_printf(out, "part %u of ", n->part + 1);
     tell_command(e, b, n->item, out);
     if (!with_stream) return;
-    if (n->parts)
-        name_stream(e, b, b->order.items[n->item].item.stream, stream, sizeof stream);
+    if (n->parts) name_stream(e, b, b->order.items[n->item].item.stream, stream, sizeof stream);
     mr_buffer_puts(out, n->parts ? " on " : " on the host");
     if (n->parts) mr_text_put(out, stream);
 }

@@ -25,8 +25,8 @@ struct mr_recorder {
     size_t most_items;
     const char *file, *own_file; /* of the last place, and the program's text for it */
     bool is_explored;            /* by its chooser */
-    bool failed; /* memory was out */
-    bool full;   /* no more items */
+    bool failed;                 /* memory was out */
+    bool full;                   /* no more items */
 };
 
 /* objects.c. Each notes in `failed` that memory was out, and then returns NO_SLOT, NULL or NO_BLOB. */

@@ -1,5 +1,5 @@
--- Whether anything is seen by which another call of a function could differ from its first one: it changed a variable of
--- its own or a global one, or it asked for a time, a random number or what somebody typed.
+-- Whether anything is seen by which another call of a function could differ from its first one: it changed a variable
+-- of its own or a global one, or it asked for a time, a random number or what somebody typed.
 --
 -- A function in which one schedule stands for all is called once if nothing is seen. This is no proof that it does the
 -- same again: a variable of a variable of a variable is not looked at.
