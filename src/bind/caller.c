@@ -13,14 +13,14 @@ mr_machine *mr_machine_of(lua_State *L) {
 
 mr_machine *mr_set_context(lua_State *L) {
     mr_machine *machine = mr_machine_of(L);
-    machine->hook_context = L;
+    machine->hooks.context = L;
     return machine;
 }
 
 mr_caller mr_enter_as(lua_State *L, const char *name) {
     mr_module *module = mr_module_of(L);
     mr_machine *machine = machine_in(L, module);
-    machine->hook_context = L;
+    machine->hooks.context = L;
     return (mr_caller){.machine = machine, .where = mr_bind_site(L, module), .name = name};
 }
 

@@ -42,12 +42,12 @@ static void enter(void *context, uint32_t rank) {
     spawner *s = context;
     host *was = &s->hosts[s->active], *now = &s->hosts[rank];
     const mr_thread_hooks *hooks = s->module->threads;
-    was->hook_context = s->machine->hook_context;
+    was->hook_context = s->machine->hooks.context;
     was->gradients_off = s->module->gradients_off;
     if (hooks && s->active < MOST) hooks->swap(&was->place);
     s->active = rank;
     if (hooks && rank < MOST) hooks->swap(&now->place);
-    s->machine->hook_context = now->hook_context;
+    s->machine->hooks.context = now->hook_context;
     s->module->gradients_off = now->gradients_off;
 }
 

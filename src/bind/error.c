@@ -192,7 +192,8 @@ void mr_raise(lua_State *L, mr_status status) {
 }
 
 void mr_check_stop(lua_State *L, const mr_machine *machine, int64_t step, const char *doing) {
-    if (step % 1024 != 0 || !machine->interrupted || !machine->interrupted(machine->hook_context))
+    if (step % 1024 != 0 || !machine->hooks.interrupted ||
+        !machine->hooks.interrupted(machine->hooks.context))
         return;
     mr_raise(L, mr_fail(MR_CODE_INTERRUPTED, "interrupted while %s", doing));
 }

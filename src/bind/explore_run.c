@@ -135,12 +135,12 @@ static int call_function(lua_State *L) {
 }
 
 bool mr_explore_is_stopped(const mr_machine *machine) {
-    return machine->interrupted && machine->interrupted(machine->hook_context);
+    return machine->hooks.interrupted && machine->hooks.interrupted(machine->hooks.context);
 }
 
 /* What has been found by then is returned to the script. */
 bool mr_explore_takes_interrupt(const mr_machine *machine) {
-    return machine->take_interrupt && machine->take_interrupt(machine->hook_context);
+    return machine->hooks.take_interrupt && machine->hooks.take_interrupt(machine->hooks.context);
 }
 
 static mr_status call_protected(caller_state *s, int argument_count) {

@@ -116,7 +116,7 @@ int mr_explore_tool_misuse(lua_State *L) {
 
 /* next_number() -> what the next command is counted by */
 int mr_explore_tool_next_number(lua_State *L) {
-    lua_pushinteger(L, (lua_Integer)mr_set_context(L)->next_seq);
+    lua_pushinteger(L, (lua_Integer)mr_set_context(L)->counts.next_seq);
     return 1;
 }
 

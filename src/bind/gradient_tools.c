@@ -89,7 +89,7 @@ static int describe(lua_State *L) {
 static int number(lua_State *L) {
     const mr_tensor *t = mr_check_facts(L, 1, NULL);
     lua_pushinteger(L, (lua_Integer)t->id);
-    lua_pushinteger(L, (lua_Integer)t->storage->machine->next_tensor);
+    lua_pushinteger(L, (lua_Integer)t->storage->machine->counts.next_tensor);
     return 2;
 }
 

@@ -17,7 +17,7 @@ static mr_graph *graph_at(lua_State *L, int arg) {
 
 static int drop_executable(lua_State *L) {
     mr_executable **box = lua_touserdata(L, 1);
-    if (*box) mr_graph_device(mr_executable_graph(*box))->machine->hook_context = L;
+    if (*box) mr_graph_device(mr_executable_graph(*box))->machine->hooks.context = L;
     mr_executable_release(*box);
     *box = NULL;
     return 0;

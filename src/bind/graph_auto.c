@@ -15,7 +15,7 @@ static int drop_auto(lua_State *L) {
     mr_auto **box = lua_touserdata(L, 1);
     mr_auto *a = *box;
     *box = NULL;
-    if (a) mr_auto_machine(a)->hook_context = L;
+    if (a) mr_auto_machine(a)->hooks.context = L;
     mr_auto_free(a);
     return 0;
 }

@@ -13,7 +13,7 @@
 
 static int drop_graph(lua_State *L) {
     mr_graph **box = lua_touserdata(L, 1);
-    if (*box) mr_graph_device(*box)->machine->hook_context = L;
+    if (*box) mr_graph_device(*box)->machine->hooks.context = L;
     mr_graph_release(*box);
     *box = NULL;
     return 0;

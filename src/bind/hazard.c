@@ -43,34 +43,34 @@ mr_hazard *mr_bind_hazard(lua_State *L) {
 static bool variable(void *context, const mr_hazard_object *object, mr_site front, char *out,
                      size_t size) {
     const state *s = context;
-    return mr_bind_variable(s->machine->hook_context, object, front, out, size);
+    return mr_bind_variable(s->machine->hooks.context, object, front, out, size);
 }
 
 static bool is_running(void *context, mr_site front) {
     const state *s = context;
-    return mr_bind_is_running(s->machine->hook_context, front);
+    return mr_bind_is_running(s->machine->hooks.context, front);
 }
 
 static bool before(void *context, const mr_script_meeting *meeting, mr_script_spot *out_spot) {
     const state *s = context;
-    return mr_bind_before(s->machine->hook_context, meeting, out_spot);
+    return mr_bind_before(s->machine->hooks.context, meeting, out_spot);
 }
 
 static bool behind(void *context, mr_site where, mr_script_spot *out_spot) {
     const state *s = context;
-    return mr_bind_behind(s->machine->hook_context, where, out_spot);
+    return mr_bind_behind(s->machine->hooks.context, where, out_spot);
 }
 
 static bool comes_before(void *context, const mr_script_spot *spot, mr_site where) {
     const state *s = context;
-    return mr_bind_comes_before(s->machine->hook_context, spot, where);
+    return mr_bind_comes_before(s->machine->hooks.context, spot, where);
 }
 
 static bool new_local(void *context, const mr_script_spot *from, const mr_script_spot *to,
                       bool (*is_taken)(const void *asker, const char *name), const void *asker,
                       char *name, size_t size) {
     const state *s = context;
-    return mr_bind_new_local(s->machine->hook_context, from, to, is_taken, asker, name, size);
+    return mr_bind_new_local(s->machine->hooks.context, from, to, is_taken, asker, name, size);
 }
 
 static bool ahead(void *context, const mr_script_spot *record, const mr_script_spot *wait,
@@ -78,13 +78,13 @@ static bool ahead(void *context, const mr_script_spot *record, const mr_script_s
                   bool (*is_taken)(const void *asker, const char *name), const void *asker,
                   mr_script_variable *out_ahead) {
     const state *s = context;
-    return mr_bind_ahead(s->machine->hook_context, record, wait, meeting, tensor, stream, is_taken,
+    return mr_bind_ahead(s->machine->hooks.context, record, wait, meeting, tensor, stream, is_taken,
                          asker, out_ahead);
 }
 
 static bool is_set_later(void *context, const mr_script_spot *spot, const char *expression) {
     const state *s = context;
-    return mr_bind_is_set_later(s->machine->hook_context, spot, expression);
+    return mr_bind_is_set_later(s->machine->hooks.context, spot, expression);
 }
 
 /* --- reports to standard error ------------------------------------------------------------------ */
@@ -108,8 +108,8 @@ static void write_report(void *context, const mr_hazard_report *report, mr_hazar
         bool is_one_line = report->first.where.file == report->second.where.file &&
                            report->first.where.line == report->second.where.line;
         mr_hazard_write_text(report, s->colour, &text);
-        if (!is_one_line) quote(s->machine->hook_context, report->first.where, &text);
-        quote(s->machine->hook_context, report->second.where, &text);
+        if (!is_one_line) quote(s->machine->hooks.context, report->first.where, &text);
+        quote(s->machine->hooks.context, report->second.where, &text);
     } else mr_hazard_write_amended(report, news, s->colour, &text);
     if (text.data && s->json) mr_output_write(stderr, text.data, text.size);
     else if (text.data) mr_write_wrapped(stderr, text.data, text.size);
@@ -230,7 +230,7 @@ static void push_reports(lua_State *L) {
  * accesses are judged whether or not the script waits for them. No order follows: the script did not ask for it. */
 static mr_status run_functions(const state *s) {
     mr_machine *machine = s->machine;
-    for (int i = 0; i < machine->device_count && !machine->in_host_function; i++) {
+    for (int i = 0; i < machine->device_count && !machine->host_function.running; i++) {
         if (!mr_hazard_awaits_work(s->hazard, machine->devices[i])) continue;
         mr_status status = mr_device_drain(machine->devices[i]);
         if (status) mr_hazard_script_failed(s->hazard, status);
@@ -242,7 +242,7 @@ static mr_status run_functions(const state *s) {
 
 /* In one, those cannot run of which the checker must know what they touch. */
 static void refuse_in_function(lua_State *L, const char *what) {
-    if (state_of(L)->machine->in_host_function)
+    if (state_of(L)->machine->host_function.running)
         mr_raise(L,
                  mr_fail(MR_CODE_NOT_PERMITTED, "%s: not permitted inside a host function", what));
 }
@@ -529,14 +529,14 @@ mr_status mr_bind_check(lua_State *L, const char *text, bool json) {
 
 void mr_bind_check_returned(lua_State *L, void (*at_close)(lua_State *L)) {
     state *s = state_of(L);
-    s->machine->hook_context = L;
+    s->machine->hooks.context = L;
     mr_hazard_returned(s->hazard);
     s->at_close = at_close;
 }
 
 int mr_bind_check_run_pending(lua_State *L) {
     state *s = state_of(L);
-    s->machine->hook_context = L;
+    s->machine->hooks.context = L;
     mr_raise(L, run_functions(s));
     return 0;
 }
@@ -547,7 +547,7 @@ void mr_bind_check_stopped(lua_State *L) {
 
 mr_check_end mr_bind_check_end(lua_State *L, bool summary) {
     state *s = state_of(L);
-    s->machine->hook_context = L;
+    s->machine->hooks.context = L;
     mr_hazard_check_abandon(s->hazard);
     mr_hazard_finish(s->hazard);
     mr_hazard_write_waiting(s->hazard);
@@ -583,7 +583,7 @@ void mr_bind_check_script(lua_State *L, const char *path) {
 
 static int state_gc(lua_State *L) {
     state *s = lua_touserdata(L, 1);
-    s->machine->hook_context = L;
+    s->machine->hooks.context = L;
     if (s->at_close) s->at_close(L);
     mr_hazard_destroy(s->hazard);
     s->hazard = NULL;

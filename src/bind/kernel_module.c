@@ -27,7 +27,7 @@ typedef struct {
 #define NO_FILE "<kernel text>"
 
 static bool in_sandbox(const mr_machine *machine) {
-    return machine->memory_limit != 0;
+    return machine->memory.limit != 0;
 }
 
 static bool ends_in(const char *text, size_t size, const char *end) {
@@ -175,8 +175,8 @@ static void compile(lua_State *L, const mr_caller *caller, const source *s,
         .names = names->items,
         .name_count = names->count,
         .is_confined = in_sandbox(caller->machine),
-        .interrupted = caller->machine->interrupted,
-        .context = caller->machine->hook_context,
+        .interrupted = caller->machine->hooks.interrupted,
+        .context = caller->machine->hooks.context,
     };
     mr_status status = mr_compile(&what, out);
     if (status && status->code == MR_CODE_INVALID_ARGUMENT && has_place(status->message)) {

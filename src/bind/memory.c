@@ -51,9 +51,9 @@ MR_FUNCTION(
     mr_memory_stats *each = lua_newuserdatauv(L, (size_t)count * sizeof *each + 1, 0);
     mr_memory_stats stats = sum_stats(machine, device);
     mr_observers_learned(machine);
-    mr_memory_stats host = {.live = machine->host_live_bytes,
-                            .peak = machine->host_peak_bytes,
-                            .allocations = machine->host_allocations};
+    mr_memory_stats host = {.live = machine->host_memory.live_bytes,
+                            .peak = machine->host_memory.peak_bytes,
+                            .allocations = machine->host_memory.allocations};
     for (int i = 0; i < count; i++) each[i] = mr_device_memory(machine->devices[i]);
     push_stats(L, &stats);
     if (device) return 1;
@@ -107,7 +107,7 @@ MR_FUNCTION(
         mr_memory_stats *memory = &machine->devices[i]->memory;
         if (!device || device == machine->devices[i]) memory->peak = memory->live;
     }
-    if (!device) machine->host_peak_bytes = machine->host_live_bytes;
+    if (!device) machine->host_memory.peak_bytes = machine->host_memory.live_bytes;
     return 0;
 }
 

@@ -102,7 +102,7 @@ static int close_module(lua_State *L) {
     mr_module *module = lua_touserdata(L, 1);
     mr_machine *machine = module->machine;
     if (!machine) return 0;
-    machine->hook_context = L;
+    machine->hooks.context = L;
     mr_finalise_late(L);
     mr_collectives_free(module->collectives);
     mr_scripts_free(&module->scripts);
@@ -168,8 +168,8 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
         lua_pop(L, 1);
         return status;
     }
-    module->machine->hook_context = L;
-    module->machine->collect = collect_garbage;
+    module->machine->hooks.context = L;
+    module->machine->hooks.collect = collect_garbage;
     mr_keep_module(L);
     module->classes = classes;
     mr_open_error(L);

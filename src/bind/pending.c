@@ -112,7 +112,7 @@ static int drop_rows(lua_State *L) {
     mr_buffer *rows = lua_touserdata(L, 1);
     for (size_t i = 0; i < rows->size / sizeof(row); i++) {
         mr_stream *stream = ((row *)(void *)rows->data)[i].stream;
-        stream->device->machine->hook_context = L;
+        stream->device->machine->hooks.context = L;
         mr_stream_release(stream);
     }
     mr_buffer_free(rows);

@@ -206,7 +206,7 @@ static bool was_refused(lua_State *L) {
 
 static mr_status host_call_run(void *context) {
     host_call *call = context;
-    lua_State *L = call->machine->hook_context; /* of the call that waits or asks */
+    lua_State *L = call->machine->hooks.context; /* of the call that waits or asks */
     if (!lua_checkstack(L, 8))
         return mr_fail(MR_CODE_HOST_FUNCTION, "no stack for a host function");
     lua_rawgeti(L, LUA_REGISTRYINDEX, call->function);

@@ -117,7 +117,7 @@ bool mr_is_tracked(lua_State *L, int index) {
 /* --- memory ------------------------------------------------------------------------------------- */
 
 static uint64_t live_bytes(const mr_machine *machine) {
-    uint64_t live = machine->host_live_bytes;
+    uint64_t live = machine->host_memory.live_bytes;
     for (int i = 0; i < machine->device_count; i++) live += machine->devices[i]->memory.live;
     return live;
 }
@@ -128,10 +128,10 @@ static uint64_t live_bytes(const mr_machine *machine) {
  * for what is little beside the device's memory. */
 void mr_made_tensor(lua_State *L, mr_tensor *tensor) {
     mr_machine *machine = tensor->storage->machine;
-    if (machine->bytes_since_collect < machine->collect_after) return;
-    if (machine->bytes_since_collect < live_bytes(machine) / 2) return;
+    if (machine->host_memory.since_collect < machine->memory.collect_after) return;
+    if (machine->host_memory.since_collect < live_bytes(machine) / 2) return;
     if (!lua_gc(L, LUA_GCISRUNNING)) return; /* somebody has stopped it, as mr.explore does */
-    machine->bytes_since_collect = 0;
+    machine->host_memory.since_collect = 0;
     lua_gc(L, LUA_GCCOLLECT);
 }
 

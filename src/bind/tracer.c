@@ -110,12 +110,12 @@ MR_FUNCTION(trace_start, "start", "mr.trace.start([options: {max: integer=100000
     mr_machine *machine = mr_set_context(L);
     mr_option_slots options = mr_check_options(L, 1, known);
     lua_Integer most = mr_option_integer(L, &options, "max", MOST_SPANS);
-    if (machine->memory_limit && most > MOST_IN_SANDBOX) most = MOST_IN_SANDBOX;
+    if (machine->memory.limit && most > MOST_IN_SANDBOX) most = MOST_IN_SANDBOX;
     if (most < 1) return mr_misuse(L, "trace.start: max: expected at least 1, got %lld", most);
     state *s = state_of(L);
     if (s->started)
         return mr_misuse(L, "trace.start: a trace is under way: mr.trace.stop() ends it");
-    s->first_seq = machine->next_seq;
+    s->first_seq = machine->counts.next_seq;
     mr_raise(L, start(L, machine, (size_t)most, &s->started));
     return 0;
 }
@@ -152,7 +152,7 @@ static void end_call(call_owner *owner) {
 
 static int drop_call(lua_State *L) {
     call_owner *owner = lua_touserdata(L, 1);
-    if (owner->tracer) owner->machine->hook_context = L;
+    if (owner->tracer) owner->machine->hooks.context = L;
     end_call(owner);
     return 0;
 }
@@ -167,14 +167,14 @@ MR_FUNCTION(trace_timeline, "timeline", "mr.timeline(fn: function, ...) -> trace
             "what `fn` returned. An error in `fn` is raised.") {
     mr_machine *machine = mr_set_context(L);
     luaL_checktype(L, 1, LUA_TFUNCTION);
-    uint64_t first_seq = machine->next_seq;
+    uint64_t first_seq = machine->counts.next_seq;
     const mr_trace **box = mr_new_trace(L);
     lua_insert(L, 1);
     call_owner *owner = mr_push_owner(L, sizeof *owner, drop_call);
     lua_insert(L, 2);
     owner->machine = machine;
     mr_raise(
-        L, start(L, machine, machine->memory_limit ? MOST_IN_SANDBOX : MOST_SPANS, &owner->tracer));
+        L, start(L, machine, machine->memory.limit ? MOST_IN_SANDBOX : MOST_SPANS, &owner->tracer));
     int status = lua_pcall(L, lua_gettop(L) - 3, LUA_MULTRET, 0);
     if (status == LUA_OK) {
         mr_push_module(L);
@@ -206,7 +206,7 @@ mr_status mr_bind_trace_end(lua_State *L, bool wait) {
     const mr_trace *trace = NULL;
     if (!tracer) return MR_OK;
     s->whole = NULL;
-    s->machine->hook_context = L;
+    s->machine->hooks.context = L;
     if (wait)
         mr_error_destroy(
             mr_machine_drain(s->machine)); /* the script has not asked, so it is not told */

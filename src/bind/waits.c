@@ -69,7 +69,7 @@ static named *find_name(name_list *list, uint64_t id) {
 static void look_up(recording *r, name_list *list, uint64_t id, mr_hazard_object object) {
     named *n = find_name(list, id);
     if (!n || n->text[0] || n->tries++ >= MOST_TRIES) return;
-    mr_bind_variable(r->machine->hook_context, &object, (mr_site){0}, n->text, sizeof n->text);
+    mr_bind_variable(r->machine->hooks.context, &object, (mr_site){0}, n->text, sizeof n->text);
 }
 
 static void note_stream(recording *r, const mr_stream *stream) {
@@ -125,7 +125,7 @@ static bool is_judged_kind(mr_command_id kind) {
 static void note_not_judged(recording *r, const mr_command *command) {
     size_t count = mr_recorder_count(r->recorder);
     if (!count || !is_judged_kind(command->kind)) return;
-    if (!r->repeats && !is_called_by_own_module(r->machine->hook_context)) return;
+    if (!r->repeats && !is_called_by_own_module(r->machine->hooks.context)) return;
     if (!mr_vec_push(&r->not_judged, count - 1)) r->failed = true;
 }
 
@@ -180,7 +180,7 @@ static mr_status begin(mr_machine *machine, recording *r) {
 }
 
 static bool is_interrupted(const mr_machine *machine) {
-    return machine->interrupted && machine->interrupted(machine->hook_context);
+    return machine->hooks.interrupted && machine->hooks.interrupted(machine->hooks.context);
 }
 
 static bool interrupted(void *context) {
@@ -189,7 +189,7 @@ static bool interrupted(void *context) {
 
 /* What has been found by then is returned to the script. */
 static bool takes_interrupt(const mr_machine *machine) {
-    return machine->take_interrupt && machine->take_interrupt(machine->hook_context);
+    return machine->hooks.take_interrupt && machine->hooks.take_interrupt(machine->hooks.context);
 }
 
 static mr_status was_interrupted(void) {
@@ -338,7 +338,7 @@ static int run_functions(lua_State *L) {
 }
 
 static void refuse(lua_State *L, const state *s) {
-    if (s->machine->in_host_function)
+    if (s->machine->host_function.running)
         mr_raise(L, mr_fail(MR_CODE_NOT_PERMITTED, "waits: not permitted inside a host function"));
     if (s->running)
         mr_raise(L, mr_fail(MR_CODE_NOT_PERMITTED,
@@ -428,7 +428,7 @@ mr_status mr_bind_waits_end(lua_State *L, mr_buffer *out, bool *out_hazards) {
     mr_waits *waits = NULL;
     *out_hazards = false;
     if (!s->script.recorder) return MR_OK;
-    s->machine->hook_context = L;
+    s->machine->hooks.context = L;
     s->script.returned = mr_recorder_count(s->script.recorder);
     mr_status status = mr_machine_drain(s->machine);
     if (!status) status = judge(L, &s->script, false, &waits);

@@ -122,7 +122,7 @@ static mr_status check_stream(const mr_collective_call *call) {
 }
 
 static mr_status check_capture(const mr_collective_call *call) {
-    if (!call->comm->clique->machine->capturing) return MR_OK;
+    if (!call->comm->clique->machine->captures.open) return MR_OK;
     return mr_fail(MR_CODE_CAPTURE_UNSUPPORTED,
                    "%s: a graph cannot hold collectives: end the capture, or call it between two "
                    "graphs",

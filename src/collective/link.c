@@ -136,7 +136,7 @@ mr_status mr_world_receive(mr_world *w, uint32_t from, message *out) {
         if (came == MR_ARRIVAL_GONE) w->ended |= (uint64_t)1 << from;
         if (came == MR_ARRIVAL_MESSAGE) out->bytes = bytes;
         if (came != MR_ARRIVAL_NONE) break;
-        if (machine->interrupted && machine->interrupted(machine->hook_context))
+        if (machine->hooks.interrupted && machine->hooks.interrupted(machine->hooks.context))
             return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waiting for rank %u", from);
         if (w->timeout > 0 && seconds() - begin > w->timeout) return timed_out(w, from);
         pause_for(tries);

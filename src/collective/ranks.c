@@ -89,8 +89,8 @@ static void save_host(const mr_collectives *c, host *h) {
     h->device = machine->current_device;
     for (int i = 0; i < machine->device_count; i++) keep_stream(h, i, machine->devices[i]->current);
     h->epoch = machine->epoch;
-    h->seed = machine->seed;
-    h->draws = machine->draws;
+    h->seed = machine->random.seed;
+    h->draws = machine->random.draws;
     h->depth = c->depth;
     if (simulator) simulator->clocks(c->machine, h->clocks);
 }
@@ -108,8 +108,8 @@ static void load_host(mr_collectives *c, const host *h) {
         mr_error_destroy(mr_stream_set_current(stream->closed ? stream->device->legacy : stream));
     }
     mr_machine_set_device(machine, h->device);
-    machine->seed = h->seed;
-    machine->draws = h->draws;
+    machine->random.seed = h->seed;
+    machine->random.draws = h->draws;
     mr_observers_host_is(machine, rank_of(c->ranks ? c->ranks->current : NULL));
     c->depth = h->depth;
     if (simulator) simulator->set_clocks(machine, h->clocks);

@@ -86,8 +86,8 @@ static void let_garbage_grow(mr_machine *machine) {
         uint64_t total = machine->devices[i]->properties.total_memory;
         if (total < least) least = total;
     }
-    if (machine->collect_after < least / PART_OF_MEMORY)
-        machine->collect_after = least / PART_OF_MEMORY;
+    if (machine->memory.collect_after < least / PART_OF_MEMORY)
+        machine->memory.collect_after = least / PART_OF_MEMORY;
 }
 
 static mr_status open_devices(cuda_machine *cuda, int home) {

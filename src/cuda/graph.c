@@ -72,8 +72,8 @@ static mr_status take_commands(cuda_graph *g, const mr_graph_plan *plan) {
         mr_command_retain(command);
     }
     mr_machine *machine = g->device->machine->machine;
-    g->nodes.first = machine->next_seq;
-    machine->next_seq += g->nodes.commands.count;
+    g->nodes.first = machine->counts.next_seq;
+    machine->counts.next_seq += g->nodes.commands.count;
     return MR_OK;
 }
 

@@ -70,7 +70,7 @@ static cuda_call **first_that_has_come(cuda_machine *cuda) {
 
 void mr_cuda_host_run(cuda_machine *cuda) {
     mr_machine *machine = cuda->machine;
-    if (machine->in_host_function) return;
+    if (machine->host_function.running) return;
     for (cuda_call **link; *(link = first_that_has_come(cuda));) {
         cuda_call call = take(cuda, link);
         mr_machine_run_host_function(machine, call.command);

@@ -130,7 +130,7 @@ static mr_status out_of_memory(const cuda_machine *cuda, uint64_t bytes) {
     return mr_fail(MR_CODE_OUT_OF_MEMORY,
                    "out of pinned host memory: %" PRIu64 " bytes wanted, %" PRIu64
                    " live in host tensors",
-                   bytes, cuda->machine->host_live_bytes);
+                   bytes, cuda->machine->host_memory.live_bytes);
 }
 
 bool mr_cuda_pinned_has(const cuda_machine *cuda, uint64_t wanted) {

@@ -12,7 +12,7 @@
 #define PAUSE_SHARE    64 /* a pause is this part of the time spent so far, within bounds */
 #define SHORT_PAUSE    20000
 #define LONG_PAUSE     500000
-#define POLL_QUESTIONS 32 /* while spinning, between two looks at machine->interrupted */
+#define POLL_QUESTIONS 32 /* while spinning, between two looks at machine->hooks.interrupted */
 
 typedef struct {
     cuda_device *device;
@@ -69,8 +69,8 @@ static mr_status wait_for(const goal *g, const char *what) {
         uint64_t now = mr_cuda_now();
         if (!begin) begin = now;
         bool spinning = now - begin < SPIN_NS && !g->yielding;
-        if ((!spinning || asked % POLL_QUESTIONS == 0) && machine->interrupted &&
-            machine->interrupted(machine->hook_context))
+        if ((!spinning || asked % POLL_QUESTIONS == 0) && machine->hooks.interrupted &&
+            machine->hooks.interrupted(machine->hooks.context))
             return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waiting for the device");
         if (spinning) continue;
         if (g->device->machine->links) MR_TRY(mr_cuda_links_watch(g->device->machine, now - begin));
@@ -145,7 +145,7 @@ mr_status mr_cuda_device_synchronize(mr_device *device) {
  * returns. */
 mr_status mr_cuda_may_wait(cuda_device *device, const char *what) {
     cuda_machine *cuda = device->machine;
-    if (cuda->machine->in_host_function)
+    if (cuda->machine->host_function.running)
         return mr_fail(MR_CODE_NOT_PERMITTED,
                        "not permitted inside a host function: %s may wait for the device, which "
                        "waits for this function; do it before",
@@ -180,7 +180,7 @@ static bool device_is_idle(cuda_device *device) {
 }
 
 bool mr_cuda_is_idle(cuda_machine *cuda) {
-    if (cuda->calls || cuda->machine->in_host_function) return false;
+    if (cuda->calls || cuda->machine->host_function.running) return false;
     for (int i = 0; i < cuda->device_count; i++)
         if (cuda->devices[i].context && !device_is_idle(&cuda->devices[i])) return false;
     return true;

@@ -220,11 +220,11 @@ static mr_status make_tables(branch *b) {
 mr_status branch_open_player(explorer *e, branch *b) {
     mr_machine *machine = e->subject->machine;
     mr_player_options options = {
-        .backend = machine->backend, .chooser = "manual", .memory_limit = machine->memory_limit};
+        .backend = machine->backend, .chooser = "manual", .memory_limit = machine->memory.limit};
     MR_TRY(mr_player_open(b->program, &options, &b->player));
     mr_machine *own = mr_player_machine(b->player);
-    own->interrupted = budget_interrupts;
-    own->hook_context = e;
+    own->hooks.interrupted = budget_interrupts;
+    own->hooks.context = e;
     /* How many launches may be pending (R56) is nothing that a program can rely on; without the limit, only what the
      * rules say makes the host wait. */
     MR_TRY(own->backend->simulator->set_setting(own, "launch_queue_depth", INT64_MAX));
@@ -296,8 +296,8 @@ mr_status branch_record(explorer *e, const plan *forced, own_schedule *out_own,
     branch *b = *out_branch = calloc(1, sizeof *b);
     if (!b) return mr_no_memory("to explore a program");
     e->branches++;
-    e->subject->machine->seed = e->seed;
-    e->subject->machine->draws = e->draws;
+    e->subject->machine->random.seed = e->seed;
+    e->subject->machine->random.draws = e->draws;
     e->result->runs++;
     mr_status status =
         mr_vec_push(&b->variants, (variant){0}) ? MR_OK : mr_no_memory("to explore a program");

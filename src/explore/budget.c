@@ -41,7 +41,8 @@ static bool is_late(const explorer *e) {
 bool budget_interrupts(void *context) {
     const explorer *e = context;
     const mr_machine *machine = e->subject->machine;
-    return (machine->interrupted && machine->interrupted(machine->hook_context)) || is_late(e);
+    return (machine->hooks.interrupted && machine->hooks.interrupted(machine->hooks.context)) ||
+           is_late(e);
 }
 
 /* An interruption that the clock has caused is none of the user's. */

@@ -19,11 +19,11 @@ static mr_status check_machine(const mr_machine *machine) {
             MR_CODE_NOT_SUPPORTED,
             "schedules are explored on the virtual GPU only, which can run all of them. Use "
             "mr.stress(fn) on a real GPU, or run with --device virtual");
-    if (machine->in_host_function)
+    if (machine->host_function.running)
         return mr_fail(MR_CODE_NOT_PERMITTED, "not permitted inside a host function");
     MR_TRY(mr_capture_ask_host(&(mr_caller){.machine = (mr_machine *)machine}, MR_ASK_ACCESS,
                                "explore", NULL, NULL, NULL));
-    if (machine->capturing)
+    if (machine->captures.open)
         return mr_fail(MR_CODE_NOT_PERMITTED,
                        "not permitted while a stream is captured: the runs would become a part of "
                        "the graph. Call it after the capture");
@@ -271,16 +271,16 @@ mr_status mr_explore(const mr_explore_subject *subject, const mr_explore_options
     explorer e = {.subject = subject,
                   .options = *options,
                   .result = out_result,
-                  .seed = machine->seed,
-                  .draws = machine->draws,
+                  .seed = machine->random.seed,
+                  .draws = machine->random.draws,
                   .random = options->seed,
                   .began = budget_now()};
     normalise(&e.options);
     e.overtaking = e.options.overtaking;
     mr_status status = take_interruption(&e, explore(&e));
     status = mr_error_first(status, put_back(machine, chooser));
-    machine->seed = e.seed;
-    machine->draws = e.draws;
+    machine->random.seed = e.seed;
+    machine->random.draws = e.draws;
     out_result->seconds = budget_now() - e.began;
     forget(&e);
     return status;

@@ -83,7 +83,8 @@ static bool is_over(follower *f, size_t step) {
     bool open = false;
     mr_device *device = f->streams[step]->device;
     stray_by(f, f->backend->latch_is_open(device, (uint32_t)step, &open));
-    if (!open && f->machine->interrupted && f->machine->interrupted(f->machine->hook_context))
+    if (!open && f->machine->hooks.interrupted &&
+        f->machine->hooks.interrupted(f->machine->hooks.context))
         stray(f, "it was interrupted");
     return open || f->strayed;
 }
@@ -205,7 +206,7 @@ static follower *follower_of(mr_observer *observer) {
 }
 
 static bool is_quiet(const follower *f) {
-    return f->strayed || f->machine->in_host_function || f->machine->lost;
+    return f->strayed || f->machine->host_function.running || f->machine->lost;
 }
 
 static mr_status follow_may(mr_observer *observer, const mr_command *command) {

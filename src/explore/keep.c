@@ -124,9 +124,9 @@ mr_status mr_explore_keep(mr_machine *machine, mr_explore_keeper **out_keeper) {
     if (!k) return mr_no_memory("to keep what a function changes");
     k->observer = (mr_observer){.name = "keeper", .may = may, .did = did};
     k->machine = machine;
-    k->newest = machine->next_storage;
-    k->newest_stream = machine->next_stream;
-    k->newest_event = machine->next_event;
+    k->newest = machine->counts.next_storage;
+    k->newest_stream = machine->counts.next_stream;
+    k->newest_event = machine->counts.next_event;
     k->epoch = machine->epoch;
     mr_status status = keep_current(k) ? mr_observer_add(machine, &k->observer)
                                        : mr_no_memory("to keep what a function changes");

@@ -239,7 +239,7 @@ static void let_move(steer_script *s) {
     while (s->next_answer < s->plan->answers.count &&
            s->plan->answers.items[s->next_answer].at < present(s))
         s->next_answer++;
-    if (!is_planned(s) || s->strayed || machine->in_host_function || machine->lost) return;
+    if (!is_planned(s) || s->strayed || machine->host_function.running || machine->lost) return;
     mr_error_destroy(machine->backend->host_access(machine)); /* R49: a later call finds it */
 }
 
@@ -250,7 +250,7 @@ static steer_script *steer_of(mr_observer *observer) {
 static mr_status script_may(mr_observer *observer, const mr_command *command) {
     steer_script *s = steer_of(observer);
     let_move(s);
-    if (mr_command_is(command, MR_TRAIT_LAUNCH) && !s->machine->in_host_function) {
+    if (mr_command_is(command, MR_TRAIT_LAUNCH) && !s->machine->host_function.running) {
         /* The members of a meeting are asked about together, before the first is submitted. */
         struct submitted one = {command->seq, present(s) + command->member};
         if (!mr_vec_push(&s->submitted, one)) return mr_no_memory("to explore schedules");

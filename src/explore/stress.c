@@ -106,7 +106,7 @@ static mr_status may(mr_observer *observer, const mr_command *command) {
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
     mr_stress *s = (mr_stress *)((char *)observer - offsetof(mr_stress, observer));
     (void)host_waited;
-    if (s->busy || s->machine->in_host_function || s->machine->lost) return;
+    if (s->busy || s->machine->host_function.running || s->machine->lost) return;
     if (command->kind == MR_COMMAND_STREAM_CREATE) { /* its first work may be late, too */
         meet(s, command->stream);
         met_stream *fresh = find(s, command->stream);

@@ -41,7 +41,7 @@ void mr_auto_free(mr_auto *a) {
     if (!a) return;
     if (a->phase == CALL_HELD) mr_auto_leave_hold(a); /* the state closes in the middle of a call */
     if (a->phase == CALL_RECORDED) mr_auto_stop_recording(a);
-    if (a->machine->captures && captures_of(a->machine)->call == a)
+    if (a->machine->captures.all && captures_of(a->machine)->call == a)
         captures_of(a->machine)->call = NULL;
     forget_calls(a);
     mr_sequence_clear(&a->now);
@@ -60,10 +60,10 @@ static const char *obstacle(const mr_auto *a, const mr_stream *stream) {
     const captures *all = captures_of(a->machine);
     if (all->call)
         return "it was called inside of another function of mr.graph.auto, which it is a part of";
-    if (a->machine->capturing || stream->capture)
+    if (a->machine->captures.open || stream->capture)
         return "it was called while a stream captures: it is a part of that capture, if it is on "
                "its streams";
-    if (a->machine->in_host_function) return "it was called inside of a host function";
+    if (a->machine->host_function.running) return "it was called inside of a host function";
     return NULL;
 }
 
@@ -71,8 +71,8 @@ static mr_status begin(mr_auto *a, mr_stream *stream) {
     a->origin = stream;
     a->reason[0] = a->why[0] = 0;
     a->shortened = false;
-    a->now.seed = a->machine->seed;
-    a->now.first_draw = a->machine->draws;
+    a->now.seed = a->machine->random.seed;
+    a->now.first_draw = a->machine->random.draws;
     const char *objection = mr_auto_join(a, stream);
     if (objection) return mr_no_memory("for a call");
     return a->has_last && !a->last_reason[0] ? mr_auto_hold(a) : mr_auto_record(a);

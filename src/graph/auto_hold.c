@@ -33,7 +33,7 @@ void mr_auto_leave_hold(mr_auto *a) {
     for (size_t i = 0; i < a->streams.count; i++) a->streams.items[i]->capture = NULL;
     all->stop_holding = NULL;
     all->base.rules = mr_capture_rules_usual();
-    a->machine->capturing--;
+    a->machine->captures.open--;
     a->phase = CALL_NONE;
 }
 
@@ -47,7 +47,7 @@ static void set_draw(const mr_auto *a, mr_command *command) {
 /* Versions and last writers were noted when it was held. */
 static mr_status submit_work(const mr_auto *a, const submitted *entry) {
     mr_command *command = entry->command;
-    command->seq = a->machine->next_seq++;
+    command->seq = a->machine->counts.next_seq++;
     set_draw(a, command);
     mr_command_retain(command);
     mr_status status = mr_command_submit(command);
@@ -83,7 +83,7 @@ static mr_status submit_entry(mr_auto *a, submitted *entry) {
 
 mr_status mr_auto_submit_held(mr_auto *a) {
     mr_status status = MR_OK;
-    a->machine->draws += a->now.draws;
+    a->machine->random.draws += a->now.draws;
     for (size_t i = 0; i < a->now.list.count && !status; i++)
         status = submit_entry(a, &a->now.list.items[i]);
     for (size_t i = 0; i < a->now.list.count; i++) mr_sequence_let_go(&a->now.list.items[i]);
@@ -145,7 +145,7 @@ static mr_status submit(mr_command *command, bool *out_taken) {
         mr_command_release(command); /* the sequence has it */
         return MR_OK;
     }
-    command->seq = command->machine->next_seq++;
+    command->seq = command->machine->counts.next_seq++;
     set_draw(a, command);
     if (command->kind == MR_COMMAND_OP && command->u.op.row->family->draws)
         a->now.draws--; /* it is counted where it is recorded */
@@ -337,7 +337,7 @@ mr_status mr_auto_hold(mr_auto *a) {
     all->base.rules = &rules;
     all->stop_holding = stop_for;
     a->origin->capture = a;
-    a->machine->capturing++;
+    a->machine->captures.open++;
     a->phase = CALL_HELD;
     return MR_OK;
 }

@@ -14,7 +14,7 @@ static mr_status tell(mr_command *command) {
 }
 
 static mr_status tell_work(const mr_auto *a, mr_command *command) {
-    command->seq = a->machine->next_seq++; /* it was made when the call was held */
+    command->seq = a->machine->counts.next_seq++; /* it was made when the call was held */
     mr_command_retain(command);
     return tell(command);
 }
@@ -35,7 +35,7 @@ static mr_status tell_event(const mr_auto *a, submitted *entry, submitted *recor
 mr_status mr_auto_tell(mr_auto *a) {
     mr_status status = MR_OK;
     if (!mr_observers_as_written(a->machine)) return MR_OK;
-    a->told_first = a->machine->next_seq;
+    a->told_first = a->machine->counts.next_seq;
     for (size_t i = 0; i < a->now.list.count && !status; i++) {
         submitted *entry = &a->now.list.items[i];
         switch (entry->kind) {
@@ -45,7 +45,7 @@ mr_status mr_auto_tell(mr_auto *a) {
         case SUBMITTED_WAIT: status = tell_event(a, entry, &a->now.list.items[entry->of]); break;
         }
     }
-    a->told_last = a->machine->next_seq - 1;
+    a->told_last = a->machine->counts.next_seq - 1;
     return status;
 }
 

@@ -42,8 +42,8 @@ static void abandon_all(mr_machine *machine) {
 
 static void close_captures(mr_machine *machine) {
     abandon_all(machine);
-    free(machine->captures);
-    machine->captures = NULL;
+    free(machine->captures.all);
+    machine->captures.all = NULL;
 }
 
 static const mr_capture_rules rules = {
@@ -69,11 +69,11 @@ const mr_capture_rules *mr_capture_rules_usual(void) {
 /* ---- begin and end */
 
 mr_status mr_captures_prepare(mr_machine *machine) {
-    if (machine->captures) return MR_OK;
+    if (machine->captures.all) return MR_OK;
     captures *all = calloc(1, sizeof *all);
     if (!all) return mr_capture_no_memory("the state");
     all->base.rules = &rules;
-    machine->captures = &all->base;
+    machine->captures.all = &all->base;
     return MR_OK;
 }
 
@@ -113,7 +113,7 @@ static mr_status begin(const mr_caller *caller, mr_stream *stream,
     capture->graph->id = ++all->last_id;
     capture->next = all->first;
     all->first = capture;
-    machine->capturing++;
+    machine->captures.open++;
     status = mr_capture_join(capture, stream, &(index_list){0});
     if (status) mr_capture_end(capture);
     return status;
@@ -121,10 +121,10 @@ static mr_status begin(const mr_caller *caller, mr_stream *stream,
 
 /* What only garbage of the script refers to can be used again. A finalizer may close the stream. */
 static mr_status drop_garbage(mr_machine *machine, const mr_stream *stream) {
-    if (!machine->collect || machine->collecting) return MR_OK;
-    machine->collecting = true;
-    machine->collect(machine->hook_context);
-    machine->collecting = false;
+    if (!machine->hooks.collect || machine->memory.collecting) return MR_OK;
+    machine->memory.collecting = true;
+    machine->hooks.collect(machine->hooks.context);
+    machine->memory.collecting = false;
     return mr_stream_usable(stream);
 }
 
@@ -248,7 +248,7 @@ void mr_capture_abandon(mr_stream *stream) {
 
 mr_status mr_capture_end_all(mr_machine *machine) {
     char on[100], what[200];
-    if (!machine->capturing || is_holding(machine)) return MR_OK;
+    if (!machine->captures.open || is_holding(machine)) return MR_OK;
     const mr_capture *first = captures_of(machine)->first;
     while (first->next) first = first->next;
     mr_text_format(what, sizeof what, "the capture on %s was not ended, so there is no graph of it",

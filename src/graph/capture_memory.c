@@ -110,7 +110,7 @@ static mr_status check_uses(const captured_stream *s, const mr_storage *storage)
 mr_status mr_capture_free(const mr_caller *caller, mr_storage *storage, mr_stream *stream,
                           bool at_once, bool *out_taken) {
     mr_graph *graph = storage->graph;
-    if (at_once && caller->machine->capturing)
+    if (at_once && caller->machine->captures.open)
         MR_TRY(mr_capture_check_host(caller, MR_ASK_UNSAFE, "free", NULL, NULL, NULL));
     mr_stream *on = stream ? stream : storage->stream;
     if (!graph) return on->capture ? not_of_the_graph(storage, on) : MR_OK;

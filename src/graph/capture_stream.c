@@ -42,7 +42,7 @@ void mr_capture_end(mr_capture *capture) {
     mr_capture **at = &captures_of(machine)->first;
     while (*at != capture) at = &(*at)->next;
     *at = capture->next;
-    machine->capturing--;
+    machine->captures.open--;
     while (capture->streams.count) free_stream(mr_vec_pop(&capture->streams));
     mr_vec_free(&capture->streams);
     mr_graph *graph = capture->graph;

@@ -314,7 +314,7 @@ static mr_status submit_node(launching *w, uint32_t i, mr_stream *stream) {
     command->u = captured->u;
     if (captured->kind == MR_COMMAND_OP && captured->u.op.row->family->draws) {
         uint64_t number = mr_params_of(captured).random.offset;
-        mr_params_set_draw(command, w->caller->machine->seed, w->first_draw + number);
+        mr_params_set_draw(command, w->caller->machine->random.seed, w->first_draw + number);
     }
     w->begun = true;
     return submit(w, command);
@@ -353,7 +353,7 @@ static mr_status submit_external(const launching *w, const mr_command *captured,
 
 /* The backend has all of it; without observers only events of outside have anybody to tell. */
 static bool is_told(const launching *w) {
-    return !w->native || w->caller->machine->observers.count;
+    return !w->native || w->caller->machine->observing.observers.count;
 }
 
 static mr_status submit_step(launching *w, const step *s) {
@@ -403,12 +403,12 @@ static mr_status submit_steps(launching *w) {
 static mr_status launch_native(launching *w) {
     mr_machine *machine = w->caller->machine;
     w->native = true;
-    bool told = machine->observers.count || w->x->has_events;
+    bool told = machine->observing.observers.count || w->x->has_events;
     mr_status status = told ? submit_steps(w) : MR_OK;
     w->native = false;
     if (status) return status;
     mr_graph_launch launch = {
-        .seq = machine->next_seq++, .seed = machine->seed, .offset = w->first_draw};
+        .seq = machine->counts.next_seq++, .seed = machine->random.seed, .offset = w->first_draw};
     return machine->backend->graph_launch(w->x->built, w->stream, &launch);
 }
 
@@ -426,8 +426,8 @@ mr_status mr_executable_launch(const mr_caller *caller, mr_executable *x, mr_str
     if (stream->capture) return mr_capture_child(caller, stream, x);
     MR_TRY(make_objects(caller, x, stream->priority));
     MR_TRY(mr_stream_usable(stream)); /* making them may have run a finalizer */
-    launching w = {.caller = caller, .x = x, .stream = stream, .first_draw = machine->draws};
-    machine->draws += x->graph->draws;
+    launching w = {.caller = caller, .x = x, .stream = stream, .first_draw = machine->random.draws};
+    machine->random.draws += x->graph->draws;
     mr_executable_retain(x); /* a host function that runs meanwhile may drop it */
     mr_status status = submit_all(&w);
     note_launch(&w);

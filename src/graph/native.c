@@ -113,7 +113,7 @@ static void build(mr_executable *x, mr_stream *stream) {
 bool mr_executable_is_native(mr_executable *x, mr_stream *stream) {
     const mr_machine *machine = x->graph->machine;
     if (!machine->backend->graph_build) return false;
-    if (machine->ran_listeners) {
+    if (machine->observing.ran_listeners) {
         if (!x->unbuilt) expand(x, NULL, "a trace is recorded");
         return false;
     }

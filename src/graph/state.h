@@ -159,13 +159,13 @@ typedef struct {
 } captures;
 
 static inline captures *captures_of(const mr_machine *machine) {
-    return (captures *)machine->captures;
+    return (captures *)machine->captures.all;
 }
 static inline mr_capture *capture_of(const mr_stream *stream) {
     return ((captured_stream *)stream->capture)->capture;
 }
 static inline bool is_holding(const mr_machine *machine) {
-    return machine->captures && captures_of(machine)->stop_holding;
+    return machine->captures.all && captures_of(machine)->stop_holding;
 }
 static inline mr_status stop_holding(const mr_caller *caller, const char *name) {
     if (!is_holding(caller->machine)) return MR_OK;
@@ -229,7 +229,7 @@ mr_status mr_capture_child(const mr_caller *caller, mr_stream *stream, const mr_
 /* ---- capture.c */
 
 const mr_capture_rules *mr_capture_rules_usual(void); /* those of this file */
-mr_status mr_captures_prepare(mr_machine *machine);   /* machine->captures is there afterwards */
+mr_status mr_captures_prepare(mr_machine *machine); /* machine->captures.all is there afterwards */
 /* As mr_capture_begin, also on the legacy stream: for what was held back, which uses it as its origin. */
 mr_status mr_capture_begin_held(const mr_caller *caller, mr_stream *stream);
 

@@ -399,7 +399,7 @@ static void advise_uncaptured(checker *c, const mr_command *command) {
 }
 
 void mr_hazard_advise_command(checker *c, const mr_command *command) {
-    if (command->machine->capturing) advise_uncaptured(c, command);
+    if (command->machine->captures.open) advise_uncaptured(c, command);
     if (c->advice.pageable.pending) {
         bool waited = command->kind == MR_COMMAND_STREAM_SYNC &&
                       command->stream->id == c->advice.pageable.stream &&

@@ -22,7 +22,7 @@ static const entry *race_of_stream(checker *c, history *h, mr_stream *stream,
     order_before before;
     actor *a = mr_hazard_actor_of(c, stream);
     const mr_command next = {.kind = MR_COMMAND_OP,
-                             .seq = c->machine->next_seq,
+                             .seq = c->machine->counts.next_seq,
                              .machine = c->machine,
                              .stream = stream};
     if (!a) return NULL;

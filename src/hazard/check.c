@@ -260,9 +260,9 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
     mr_claims_did(&c->totals.claims, command);
     if (mr_command_is(command, MR_TRAIT_SUBMITTED)) submitted(c, command, host_waited);
     else host_did(c, command);
-    if (mr_hazard_functions_pending(c) && !c->machine->host_function)
+    if (mr_hazard_functions_pending(c) && !c->machine->host_function.command)
         mr_hazard_functions_note(c, command);
-    if (__builtin_expect(c->reports.held.count != 0, 0) && !c->machine->host_function)
+    if (__builtin_expect(c->reports.held.count != 0, 0) && !c->machine->host_function.command)
         mr_hazard_publish_held(c);
     if (__builtin_expect(c->withdrawing.may_settle, 0) && !c->reports.held.count)
         mr_hazard_settle(c);
@@ -297,7 +297,7 @@ static void function_ran(mr_observer *observer, const mr_command *command) {
 static void reused(mr_observer *observer, mr_storage *storage, uint64_t first, uint64_t last) {
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
     history *h = storage->observed;
-    h->reused = c->machine->next_seq;
+    h->reused = c->machine->counts.next_seq;
     for (uint32_t i = h->count; i-- > 0;)
         if (h->entries[i]->seq >= first && h->entries[i]->seq <= last)
             mr_hazard_history_remove(c, h, h->entries[i]);

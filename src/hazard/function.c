@@ -121,7 +121,7 @@ void mr_hazard_functions_drop(checker *c, bool all) {
 /* One that the host waits for at once meets no other code. */
 void mr_hazard_functions_note(checker *c, const mr_command *command) {
     bool is_function = command->kind == MR_COMMAND_HOST_FUNCTION;
-    uint64_t before = is_function ? command->seq : c->machine->next_seq;
+    uint64_t before = is_function ? command->seq : c->machine->counts.next_seq;
     for (size_t i = 0; i < c->functions.queues.count; i++) {
         const function_queue *queue = &c->functions.queues.items[i];
         for (size_t k = queue->items.count; k-- > queue->first;) {

@@ -10,7 +10,7 @@ static void switch_on(checker *c) {
     if (!mr_hazard_log_open(c)) c->out_of_memory = true;
     c->totals.claims.count[MR_CLAIM_CLEARED] = 0;
     mr_hazard_histories_begin(c);
-    if (c->machine->next_seq > c->off_since)
+    if (c->machine->counts.next_seq > c->off_since)
         mr_claims_add(&c->totals.claims, MR_CLAIM_SWITCHED_OFF);
     mr_hazard_order_open(c);
 }
@@ -25,7 +25,7 @@ static void switch_off(checker *c) {
     mr_hazard_order_close(c);
     mr_error_destroy(mr_hazard_refuse(c));
     mr_hazard_advice_end(c);
-    c->off_since = c->machine->next_seq;
+    c->off_since = c->machine->counts.next_seq;
 }
 
 static void tell_turn(const checker *c, mr_hazard_turn turn, mr_hazard_mode mode) {
@@ -158,7 +158,7 @@ mr_status mr_hazard_apart_begin(mr_hazard *c, mr_hazard_apart kind) {
                          .advice = c->advice.on,
                          .check = c->check,
                          .first = c->reports.listed.count,
-                         .last_storage = c->machine->next_storage,
+                         .last_storage = c->machine->counts.next_storage,
                          .totals = c->totals};
     c->advice.on = c->check.on = c->check.returned = false;
     c->check.first = c->reports.listed.count;
@@ -261,7 +261,7 @@ mr_status mr_hazard_create(mr_machine *machine, const mr_hazard_hooks *hooks,
     *out_hazard = NULL;
     if (!c) return mr_no_memory("for the hazard checker");
     c->machine = machine;
-    c->off_since = machine->next_seq;
+    c->off_since = machine->counts.next_seq;
     if (!mr_hazard_order_create(c)) {
         free(c);
         return mr_no_memory("for the hazard checker");

@@ -177,7 +177,7 @@ void mr_hazard_histories_create(checker *c) {
 }
 
 void mr_hazard_histories_begin(checker *c) {
-    c->histories.first_storage = c->machine->next_storage;
+    c->histories.first_storage = c->machine->counts.next_storage;
 }
 
 void mr_hazard_histories_destroy(checker *c) {

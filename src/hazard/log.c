@@ -40,8 +40,8 @@ void mr_hazard_log_command(checker *c, const mr_command *command) {
     line->member = command->member;
     line->host = c->hosts.number;
     line->world = c->hosts.worlds;
-    line->inside = command->kind == MR_COMMAND_HOST_ACCESS && c->machine->host_function;
-    if (line->inside) line->seq = c->machine->host_function->seq;
+    line->inside = command->kind == MR_COMMAND_HOST_ACCESS && c->machine->host_function.command;
+    if (line->inside) line->seq = c->machine->host_function.command->seq;
     switch (mr_command_kinds[command->kind].part) {
     case MR_PART_COPY:
         line->copy = mr_order_copy_guaranteed(command);

@@ -11,7 +11,8 @@ bool mr_hazard_may_withdraw(const checker *c, const found_pair *pair) {
     bool is_told = c->mode == MR_HAZARD_WARN || c->mode == MR_HAZARD_COLLECT;
     return is_told && ((pair->first_access | pair->second_access) & MR_ASSUMED) &&
            pair->kind <= MR_HAZARD_WRITE_AFTER_WRITE && !pair->advisory && !pair->only_look &&
-           c->machine->backend && c->machine->backend->simulator && !c->machine->host_function;
+           c->machine->backend && c->machine->backend->simulator &&
+           !c->machine->host_function.command;
 }
 
 static void fill_side(open_side *side, uint8_t access, uint64_t seq, const byte_view *view) {

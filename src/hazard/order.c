@@ -541,7 +541,7 @@ void mr_hazard_order_open(checker *c) {
         c->order.host_actor.lane.takes[MR_COMMAND_OP] = 1u
                                                         << MR_PLACE_LANE; /* its calls, in turn */
     if (!take_slot(c, &c->order.host_actor.slot)) c->out_of_memory = true;
-    c->order.floor = c->order.opened = c->machine->next_seq - 1;
+    c->order.floor = c->order.opened = c->machine->counts.next_seq - 1;
     for (int i = 0; i < c->order.barrier_count; i++) {
         barrier *b = &c->order.barriers[i];
         *b = (barrier){0};
@@ -570,7 +570,7 @@ void mr_hazard_order_close(checker *c) {
 }
 
 void mr_hazard_order_restart(checker *c) {
-    c->order.floor = c->machine->next_seq - 1;
+    c->order.floor = c->machine->counts.next_seq - 1;
     mr_hazard_functions_waited(c);
 }
 

@@ -4,7 +4,7 @@
 /* What is so now, and may change. */
 static void add_present(const checker *c, mr_claims *claims) {
     bool off = c->mode == MR_HAZARD_OFF;
-    if (off && c->machine->next_seq > c->off_since) claims->count[MR_CLAIM_SWITCHED_OFF]++;
+    if (off && c->machine->counts.next_seq > c->off_since) claims->count[MR_CLAIM_SWITCHED_OFF]++;
     if (off) return;
     claims->count[MR_CLAIM_NOT_RUN] += mr_hazard_functions_left(c, -1);
     claims->count[MR_CLAIM_UNFINISHED] += mr_hazard_kernels_left(c, -1);

@@ -376,7 +376,7 @@ void mr_hazard_read_staged(checker *c, const mr_command *command, actor *a, bool
 }
 
 void mr_hazard_host_access(checker *c, const mr_command *command, bool only_look) {
-    const mr_command *function = c->machine->host_function;
+    const mr_command *function = c->machine->host_function.command;
     if (!function || MR_BROKEN(HOST_FUNCTION)) {
         mr_hazard_touch_operands(c, command, &c->order.host_actor, false, only_look);
         return;

@@ -1,6 +1,6 @@
 /* What a stranger's script may use up: memory of Lua, instructions, time.
  *
- * (Tensors are counted by the model: mr_machine.memory_limit.) Each limit ends a script with one
+ * (Tensors are counted by the model: mr_machine_memory.limit.) Each limit ends a script with one
  * sentence, whatever pcalls it is in. A script that sits in a C function and cannot
  * be stopped ends with the process. There is one set of limits a process. */
 #ifndef MR_HOST_LIMITS_H

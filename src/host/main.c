@@ -88,7 +88,7 @@ static void give_waits(lua_State *L) {
     mr_buffer text = {0};
     waits_asked = false;
     mr_machine *machine = mr_bind_machine(L);
-    if (!asked || exit_status != MR_EXIT_OK || !machine || machine->in_host_function) return;
+    if (!asked || exit_status != MR_EXIT_OK || !machine || machine->host_function.running) return;
     mr_status status = mr_bind_waits_end(L, &text, &hazards);
     if (text.data) mr_output_write(stdout, text.data, text.size);
     mr_buffer_free(&text);
@@ -101,7 +101,7 @@ static void give_waits(lua_State *L) {
 /* What the script gave a capture that it has not ended is lost, and nothing else would say so. */
 static void note_captures(lua_State *L) {
     mr_machine *machine = mr_bind_machine(L);
-    if (exit_status != MR_EXIT_OK || !machine || machine->in_host_function) return;
+    if (exit_status != MR_EXIT_OK || !machine || machine->host_function.running) return;
     mr_status status = mr_capture_end_all(machine);
     if (status) mr_host_complain("%s", status->message);
     mr_error_destroy(status);
@@ -174,7 +174,7 @@ static int os_exit(lua_State *L) {
     if (!closing) end_script(L);
     /* In a finalizer the state is being closed already. In a host function the machine is at work below us: it
      * cannot be closed under its own feet. */
-    if (closing || (machine && machine->in_host_function)) {
+    if (closing || (machine && machine->host_function.running)) {
         save_trace(L);
         give_verdict(L);
     } else {
@@ -241,8 +241,8 @@ static bool open_module(lua_State *L, mr_session *session) {
     mr_verify_begin(machine, &options->machine, mr_bind_hazard(L));
     mr_threads_open(L);
     select_device(machine);
-    machine->interrupted = mr_stop_pending;
-    machine->take_interrupt = mr_stop_take_interrupt;
+    machine->hooks.interrupted = mr_stop_pending;
+    machine->hooks.take_interrupt = mr_stop_take_interrupt;
     if (options->waits) {
         status = mr_bind_waits_begin(L);
         waits_asked = !status;
@@ -251,10 +251,10 @@ static bool open_module(lua_State *L, mr_session *session) {
             return false;
         }
     }
-    if (getenv("MILLRACE_VERIFY_CLOSE")) machine->left_over = note_left_over;
+    if (getenv("MILLRACE_VERIFY_CLOSE")) machine->hooks.left_over = note_left_over;
     if (options->launch_blocking) mr_machine_set_launch_blocking(machine, true);
     if (options->sandbox) {
-        machine->memory_limit = options->limits.device_memory;
+        machine->memory.limit = options->limits.device_memory;
         mr_sandbox_close_module(L);
     } else {
         mr_source_watch(L);

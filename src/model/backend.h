@@ -2,7 +2,7 @@
  *
  * The model has validated everything before it calls (open handles, right devices, sizes, views in
  * range), has counted references, and has told the observers. A backend only does the work. All
- * slots are called on the Lua thread. Slots that wait poll machine->interrupted and return
+ * slots are called on the Lua thread. Slots that wait poll machine->hooks.interrupted and return
  * INTERRUPTED promptly, with the device's state as consistent as if the wait had not been tried.
  * A device failure is returned by the first slot that notices it, filled in with op, stream and
  * line of the failing command, after mr_machine_lose(). Slots may be NULL only where that is said. */
@@ -102,7 +102,7 @@ struct mr_backend {
     /* The host is about to touch its own memory, which copies may still be reading or writing:
      * brings the device to the host's present. Called often; quick when nothing is pending. */
     mr_status (*host_access)(mr_machine *machine);
-    /* The host is about to write these bytes of its own memory; only called while machine->watches_writes. */
+    /* The host is about to write these bytes of its own memory; only called while machine->steps.watches_writes. */
     void (*host_writes)(mr_machine *machine, const mr_operand *operands, uint32_t count);
     /* The host computed for a while on `bytes` of its own memory; may be NULL. */
     void (*host_work)(mr_machine *machine, uint64_t bytes);

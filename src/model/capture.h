@@ -1,5 +1,5 @@
 /* The interface of capture (R35-R41), as backend.h is that of a backend: what the model asks while a stream captures.
- * src/graph has the implementation, and sets machine->captures when the first capture begins; before that it is NULL.
+ * src/graph has the implementation, and sets machine->captures.all when the first capture begins; before that it is NULL.
  *
  * A capturing stream gives its commands to the capture instead of the backend. So a backend never sees them, and the
  * rules and errors of capture are the same on all backends.
@@ -56,13 +56,13 @@ typedef struct {
     void (*close)(mr_machine *machine);
 } mr_capture_rules;
 
-/* The beginning of what machine->captures points to. */
+/* The beginning of what machine->captures.all points to. */
 typedef struct mr_captures {
     const mr_capture_rules *rules;
 } mr_captures;
 
 static inline const mr_capture_rules *mr_capture_rules_of(const mr_machine *machine) {
-    return machine->captures->rules;
+    return machine->captures.all->rules;
 }
 
 /* To be called before the host queries or waits. Costs two comparisons where nothing captures. */
@@ -70,7 +70,7 @@ static inline mr_status mr_capture_ask_host(const mr_caller *caller, mr_capture_
                                             const char *name, mr_stream *stream, mr_event *event,
                                             mr_device *device) {
     bool captured = event && event->captured;
-    if (__builtin_expect(!caller->machine->capturing && !captured, 1)) return MR_OK;
+    if (__builtin_expect(!caller->machine->captures.open && !captured, 1)) return MR_OK;
     return mr_capture_rules_of(caller->machine)->host(caller, ask, name, stream, event, device);
 }
 

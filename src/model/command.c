@@ -109,7 +109,7 @@ mr_status mr_command_create(const mr_caller *caller, mr_command_id kind, mr_stre
                             const char *name, uint32_t operand_count, mr_command **out_command) {
     mr_machine *machine = caller->machine;
     *out_command = NULL;
-    mr_command *command = mr_slab_alloc(&machine->commands);
+    mr_command *command = mr_slab_alloc(&machine->objects.commands);
     if (!command) return mr_no_memory("for one more pending operation");
     memset(command, 0, sizeof *command);
     command->refs = 1;
@@ -117,14 +117,14 @@ mr_status mr_command_create(const mr_caller *caller, mr_command_id kind, mr_stre
     if (operand_count > MR_INLINE_OPERANDS) {
         command->operands = calloc(operand_count, sizeof *command->operands);
         if (!command->operands) {
-            mr_slab_free(&machine->commands, command);
+            mr_slab_free(&machine->objects.commands, command);
             return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory for %u operands", name,
                            operand_count);
         }
     }
     command->kind = kind;
     command->operand_count = operand_count;
-    command->seq = machine->next_seq++;
+    command->seq = machine->counts.next_seq++;
     command->machine = machine;
     command->where = caller->where;
     command->in_place = caller->in_place;
@@ -170,8 +170,8 @@ void mr_command_set_operand(mr_command *command, uint32_t i, mr_tensor *tensor, 
 
 mr_status mr_command_may(const mr_command *command) {
     mr_machine *machine = command->machine;
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         bool sees = !command->in_place || !observer->as_written;
         if (observer->may && sees) MR_TRY(observer->may(observer, command));
     }
@@ -180,8 +180,8 @@ mr_status mr_command_may(const mr_command *command) {
 
 static void tell(const mr_command *command, bool host_waited) {
     mr_machine *machine = command->machine;
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (command->in_place && observer->as_written) continue;
         observer->did(observer, command, host_waited);
     }
@@ -194,16 +194,16 @@ void mr_command_did(const mr_command *command) {
 void mr_command_failed(const mr_command *command, mr_status status) {
     mr_machine *machine = command->machine;
     bool is_account = mr_command_is(command, MR_TRAIT_ACCOUNT);
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (!observer->failed || (is_account && !observer->everything)) continue;
         observer->failed(observer, command, status);
     }
 }
 
 void mr_command_account_may(mr_machine *machine) {
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (observer->everything && observer->before) observer->before(observer);
     }
 }
@@ -217,8 +217,8 @@ void mr_command_account(mr_machine *machine, mr_command *command, mr_status stat
         mr_command_failed(command, status);
         return;
     }
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (observer->everything) observer->did(observer, command, true);
     }
 }
@@ -248,7 +248,7 @@ static mr_status submit(mr_command *command, bool asked, bool *out_taken) {
     bool taken = false, allowed = false;
     mr_status status = MR_OK;
     *out_taken = false;
-    if (__builtin_expect(machine->capturing != 0, 0)) {
+    if (__builtin_expect(machine->captures.open != 0, 0)) {
         status = give_to_capture(command, &taken);
         if (taken) return status;
     }
@@ -356,7 +356,7 @@ static void destroy(mr_command *command) {
     mr_stream_release(command->stream);
     mr_command_release(command->node);
     mr_meeting_release(command->meeting);
-    mr_slab_free(&machine->commands, command);
+    mr_slab_free(&machine->objects.commands, command);
 }
 
 void mr_command_release(const mr_command *command) {
@@ -370,7 +370,7 @@ mr_status mr_host_begin(const mr_caller *caller, mr_command_id kind, mr_stream *
     *out_command = NULL;
     if (!(mr_command_kinds[kind].traits & MR_TRAIT_QUERY) && kind != MR_COMMAND_STREAM_CLOSE)
         mr_history_end(caller->machine, name, caller->where);
-    if (!caller->machine->observers.count) return MR_OK;
+    if (!caller->machine->observing.observers.count) return MR_OK;
     mr_command *command;
     MR_TRY(mr_command_create(caller, kind, stream, name, 0, &command));
     if (event) {

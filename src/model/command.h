@@ -317,12 +317,12 @@ void mr_command_account_may(mr_machine *machine);
  * look now. */
 #define MR_ACCOUNT_BEFORE(machine)                                                                 \
     do {                                                                                           \
-        if (__builtin_expect((machine)->everything_listeners != 0, 0))                             \
+        if (__builtin_expect((machine)->observing.everything_listeners != 0, 0))                   \
             mr_command_account_may(machine);                                                       \
     } while (0)
 #define MR_ACCOUNT(machine, status, ...)                                                           \
     do {                                                                                           \
-        if (__builtin_expect((machine)->everything_listeners != 0, 0)) {                           \
+        if (__builtin_expect((machine)->observing.everything_listeners != 0, 0)) {                 \
             mr_command account_ = {__VA_ARGS__};                                                   \
             mr_command_account(machine, &account_, status);                                        \
         }                                                                                          \

@@ -20,7 +20,7 @@ mr_status mr_event_create(const mr_caller *caller, const mr_event_options *optio
     mr_name *name;
     mr_status status = mr_name_given(options->name, &name);
     *event = (mr_event){.refs = 1,
-                        .id = ++machine->next_event,
+                        .id = ++machine->counts.next_event,
                         .epoch = machine->epoch,
                         .timing = options->timing,
                         .blocking = options->blocking,
@@ -41,14 +41,14 @@ mr_status mr_event_open_given(mr_event *event) {
     mr_machine *machine = event->machine;
     MR_TRY(machine->backend->event_open(event));
     event->closed = false;
-    machine->open_events++;
+    machine->counts.open_events++;
     MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_EVENT_CREATE, .u.event.event = event);
     return MR_OK;
 }
 
 static void event_shut(mr_event *event) {
     event->closed = true;
-    event->machine->open_events--;
+    event->machine->counts.open_events--;
     event->machine->backend->event_close(event);
     event->impl = NULL;
     MR_ACCOUNT(event->machine, MR_OK, .kind = MR_COMMAND_EVENT_CLOSE, .u.event.event = event);
@@ -62,8 +62,8 @@ void mr_event_drop_given(mr_event *event) {
     if (event->captured) mr_capture_rules_of(event->machine)->forget_event(event);
     if (!event->closed) event_shut(event);
     if (event->observed) {
-        for (size_t i = 0; i < event->machine->observers.count; i++) {
-            mr_observer *observer = event->machine->observers.items[i];
+        for (size_t i = 0; i < event->machine->observing.observers.count; i++) {
+            mr_observer *observer = event->machine->observing.observers.items[i];
             if (observer->event_gone) observer->event_gone(observer, event);
         }
         event->observed = NULL;
@@ -79,7 +79,7 @@ void mr_event_release(mr_event *event) {
 
 mr_status mr_event_close(mr_event *event) {
     if (event->closed) return MR_OK;
-    if (event->machine->in_host_function) return mr_machine_refuse(event->machine);
+    if (event->machine->host_function.running) return mr_machine_refuse(event->machine);
     event_shut(event);
     return MR_OK;
 }

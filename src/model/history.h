@@ -5,7 +5,7 @@
  * model knows more of the device than before: a submission, a wait that ended, a query that said yes, a new stream, a
  * write to host memory that the device may use, a setting. That call ends it, and the next step begins a new one. What
  * the host does with memory of its own, closes, or lets the collector drop does not end it, and is not taken back
- * (machine->host_stays). Device memory that the collector drops meanwhile is freed with the next submission.
+ * (machine->steps.host_stays). Device memory that the collector drops meanwhile is freed with the next submission.
  *
  * Easiest to break: a function of the model that changes the device by another way than a step and does not call
  * mr_history_end first.
@@ -40,7 +40,7 @@ uint32_t mr_history_count(const mr_machine *machine, const char **out_why);
  * "add_". */
 void mr_history_end_now(mr_machine *machine, const char *what, mr_site where);
 static inline void mr_history_end(mr_machine *machine, const char *what, mr_site where) {
-    if (__builtin_expect(machine->host_stays, 0)) mr_history_end_now(machine, what, where);
+    if (__builtin_expect(machine->steps.host_stays, 0)) mr_history_end_now(machine, what, where);
 }
 /* The same where the host writes to its own memory: nothing happens if no checkpoint knows that memory. */
 void mr_history_host_writes(mr_machine *machine, const char *what, mr_site where,

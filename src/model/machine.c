@@ -49,14 +49,14 @@ mr_status mr_machine_open(const mr_backend *backend, const mr_machine_options *o
     if (!machine) return mr_no_memory("for a machine");
     machine->backend = backend;
     machine->epoch = 1;
-    machine->next_seq = 1;
-    machine->collect_after = COLLECT_AFTER_BYTES;
-    mr_slab_init(&machine->commands, sizeof(mr_command), COMMANDS_PER_CHUNK);
-    mr_slab_init(&machine->storages, sizeof(mr_storage), STORAGES_PER_CHUNK);
-    mr_slab_init(&machine->tensors, sizeof(mr_tensor), TENSORS_PER_CHUNK);
+    machine->counts.next_seq = 1;
+    machine->memory.collect_after = COLLECT_AFTER_BYTES;
+    mr_slab_init(&machine->objects.commands, sizeof(mr_command), COMMANDS_PER_CHUNK);
+    mr_slab_init(&machine->objects.storages, sizeof(mr_storage), STORAGES_PER_CHUNK);
+    mr_slab_init(&machine->objects.tensors, sizeof(mr_tensor), TENSORS_PER_CHUNK);
     mr_status status = backend->open(machine, options ? options : &defaults);
     if (status) {
-        mr_slab_destroy(&machine->commands);
+        mr_slab_destroy(&machine->objects.commands);
         mr_error_destroy(machine->lost);
         free(machine);
         return status;
@@ -77,39 +77,39 @@ static void tell_left_over(const mr_machine *machine) {
         const char *kind;
         size_t count;
     } kinds[] = {
-        {"tensors", machine->tensors.live},   {"storages", machine->storages.live},
-        {"streams", machine->open_streams},   {"events", machine->open_events},
-        {"commands", machine->commands.live},
+        {"tensors", machine->objects.tensors.live},   {"storages", machine->objects.storages.live},
+        {"streams", machine->counts.open_streams},    {"events", machine->counts.open_events},
+        {"commands", machine->objects.commands.live},
     };
-    for (size_t i = 0; machine->left_over && i < sizeof kinds / sizeof *kinds; i++)
-        if (kinds[i].count) machine->left_over(kinds[i].kind, kinds[i].count);
+    for (size_t i = 0; machine->hooks.left_over && i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].count) machine->hooks.left_over(kinds[i].kind, kinds[i].count);
 }
 
 void mr_machine_drop_body_notes(mr_machine *machine) {
-    for (size_t i = 0; i < machine->body_notes.count; i++)
-        machine->body_notes.items[i].destroy(machine->body_notes.items[i].data);
-    machine->body_notes.count = 0;
+    for (size_t i = 0; i < machine->bodies.notes.count; i++)
+        machine->bodies.notes.items[i].destroy(machine->bodies.notes.items[i].data);
+    machine->bodies.notes.count = 0;
 }
 
 void mr_machine_close(mr_machine *machine) {
     if (!machine) return;
     mr_history_free(machine);
-    if (machine->captures) mr_capture_rules_of(machine)->close(machine);
-    for (size_t i = 0; i < machine->deferred_frees.count; i++)
+    if (machine->captures.all) mr_capture_rules_of(machine)->close(machine);
+    for (size_t i = 0; i < machine->memory.deferred_frees.count; i++)
         mr_storage_release(
-            machine->deferred_frees.items[i]); /* may close a stream of the backend */
-    mr_vec_free(&machine->deferred_frees);
+            machine->memory.deferred_frees.items[i]); /* may close a stream of the backend */
+    mr_vec_free(&machine->memory.deferred_frees);
     close_default_streams(machine);
     machine->backend->close(machine);
     machine->devices = NULL;
     machine->device_count = 0;
-    mr_vec_free(&machine->observers);
+    mr_vec_free(&machine->observing.observers);
     mr_machine_drop_body_notes(machine);
-    mr_vec_free(&machine->body_notes);
+    mr_vec_free(&machine->bodies.notes);
     tell_left_over(machine);
-    mr_slab_destroy(&machine->commands);
-    mr_slab_destroy(&machine->storages);
-    mr_slab_destroy(&machine->tensors);
+    mr_slab_destroy(&machine->objects.commands);
+    mr_slab_destroy(&machine->objects.storages);
+    mr_slab_destroy(&machine->objects.tensors);
     mr_error_destroy(machine->lost);
     mr_error_destroy(machine->deferred_error);
     mr_interned_free(&machine->files); /* last: sites are in all of these */
@@ -118,13 +118,13 @@ void mr_machine_close(mr_machine *machine) {
 
 mr_status mr_machine_reset(const mr_caller *caller) {
     mr_machine *machine = caller->machine;
-    if (machine->in_host_function)
+    if (machine->host_function.running)
         return mr_fail(MR_CODE_NOT_PERMITTED, "mr.reset: not permitted inside a host function");
-    if (machine->collecting)
+    if (machine->memory.collecting)
         return mr_fail(
             MR_CODE_NOT_PERMITTED,
             "mr.reset: not permitted in a finalizer that runs to make room for an allocation");
-    if (machine->capturing) mr_capture_rules_of(machine)->abandon(machine);
+    if (machine->captures.open) mr_capture_rules_of(machine)->abandon(machine);
     mr_command *command;
     MR_TRY(mr_host_begin(caller, MR_COMMAND_RESET, NULL, NULL, NULL, "reset", &command));
     mr_status status = machine->backend->reset(machine);
@@ -148,17 +148,22 @@ mr_status mr_machine_reset(const mr_caller *caller) {
 
 /* ---- counts (given.h) */
 
-#define FIRST_COUNT offsetof(mr_machine, next_seq)
-#define COUNTS_SIZE (offsetof(mr_machine, memory_limit) - FIRST_COUNT)
-
 typedef struct {
     uint32_t legacy_refs, per_thread_refs;
     uint64_t peers;
     mr_memory_stats memory;
 } device_counts;
 
+typedef struct {
+    mr_machine_counts counts;
+    mr_machine_random random;
+    mr_host_memory host_memory;
+    uint16_t rank;
+    bool launch_blocking;
+} machine_counts;
+
 size_t mr_machine_counts_bytes(const mr_machine *machine) {
-    return (size_t)machine->device_count * sizeof(device_counts) + COUNTS_SIZE;
+    return (size_t)machine->device_count * sizeof(device_counts) + sizeof(machine_counts);
 }
 
 void mr_machine_counts_save(const mr_machine *machine, void *out) {
@@ -171,7 +176,12 @@ void mr_machine_counts_save(const mr_machine *machine, void *out) {
                                 .memory = device->memory};
         memcpy(to, &counts, sizeof counts);
     }
-    memcpy(to, (const char *)machine + FIRST_COUNT, COUNTS_SIZE);
+    machine_counts counts = {.counts = machine->counts,
+                             .random = machine->random,
+                             .host_memory = machine->host_memory,
+                             .rank = machine->rank,
+                             .launch_blocking = machine->launch_blocking};
+    memcpy(to, &counts, sizeof counts);
 }
 
 void mr_machine_counts_load(mr_machine *machine, const void *in) {
@@ -185,7 +195,13 @@ void mr_machine_counts_load(mr_machine *machine, const void *in) {
         device->peers = counts.peers;
         device->memory = counts.memory;
     }
-    memcpy((char *)machine + FIRST_COUNT, from, COUNTS_SIZE);
+    machine_counts counts;
+    memcpy(&counts, from, sizeof counts);
+    machine->counts = counts.counts;
+    machine->random = counts.random;
+    machine->host_memory = counts.host_memory;
+    machine->rank = counts.rank;
+    machine->launch_blocking = counts.launch_blocking;
 }
 
 mr_status mr_machine_refuse(mr_machine *machine) {
@@ -214,10 +230,10 @@ void mr_machine_defer_error(mr_machine *machine, const mr_command *command, mr_s
 /* See mr_storage_drop_handle. A free is a submission, which would end a history of steps; a later call frees then. A
  * free may come back here: it must find the list empty. */
 void mr_machine_free_dropped(mr_machine *machine) {
-    mr_storage **storages = machine->deferred_frees.items;
-    size_t count = machine->deferred_frees.count;
-    if (!count || machine->host_stays || machine->lost) return;
-    memset(&machine->deferred_frees, 0, sizeof machine->deferred_frees);
+    mr_storage **storages = machine->memory.deferred_frees.items;
+    size_t count = machine->memory.deferred_frees.count;
+    if (!count || machine->steps.host_stays || machine->lost) return;
+    memset(&machine->memory.deferred_frees, 0, sizeof machine->memory.deferred_frees);
     for (size_t i = 0; i < count; i++) {
         if (storages[i]->epoch == machine->epoch) mr_storage_free_dropped(storages[i]);
         mr_storage_release(storages[i]);
@@ -253,24 +269,24 @@ void mr_machine_set_launch_blocking(mr_machine *machine, bool on) {
 }
 
 void mr_machine_seed(mr_machine *machine, uint64_t seed) {
-    machine->seed = seed;
-    machine->draws = 0;
-    if (machine->in_host_function) mr_observers_drew(machine);
+    machine->random.seed = seed;
+    machine->random.draws = 0;
+    if (machine->host_function.running) mr_observers_drew(machine);
 }
 
 void mr_machine_run_host_function(mr_machine *machine, const mr_command *command) {
     if (machine->lost) return; /* R46: not called when the context is in error */
     /* What it calls sets this, perhaps to a coroutine that will not outlive it. */
-    void *context = machine->hook_context;
-    machine->in_host_function = true;
-    machine->host_function = command;
+    void *context = machine->hooks.context;
+    machine->host_function.running = true;
+    machine->host_function.command = command;
     mr_status status = command->u.host.call(command->u.host.context);
     if (status) mr_command_failed(command, status);
-    machine->in_host_function = false;
-    machine->host_function = NULL;
-    machine->hook_context = context;
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    machine->host_function.running = false;
+    machine->host_function.command = NULL;
+    machine->hooks.context = context;
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (observer->function_ran) observer->function_ran(observer, command);
     }
     if (status) mr_machine_defer_error(machine, command, status);

@@ -9,36 +9,17 @@
 
 #include "base/intern.h"
 #include "base/name.h"
-#include "base/slab.h"
 #include "base/status.h"
-#include "base/vec.h"
+#include "model/machine_parts.h"
 
 typedef struct mr_machine mr_machine;
 typedef struct mr_device mr_device;
 typedef struct mr_stream mr_stream;
 typedef struct mr_event mr_event;
-typedef struct mr_storage mr_storage;
 typedef struct mr_tensor mr_tensor;
-typedef struct mr_command mr_command;
 typedef struct mr_operand mr_operand;
 typedef struct mr_backend mr_backend;
-typedef struct mr_observer mr_observer;
 typedef struct mr_op mr_op;
-typedef struct mr_history mr_history;
-typedef struct mr_captures mr_captures;
-
-/* What a body keeps from its first slice to its last and cannot keep in its state, since it is no plain bytes. */
-typedef struct {
-    const mr_command *command;
-    void *data;
-    void (*destroy)(void *data);
-} mr_body_note;
-
-/* What the host did inside of calls, added up: it stood and waited for a device, or it worked with memory. */
-typedef struct {
-    uint64_t total;      /* nanoseconds so far */
-    uint64_t begin, end; /* the last one */
-} mr_host_times;
 
 struct mr_machine {
     const mr_backend *backend;
@@ -51,73 +32,24 @@ struct mr_machine {
 
     /* mr.reset() adds one; an object of an earlier epoch answers every use with invalid-handle. */
     uint32_t epoch;
-    mr_status lost; /* the sticky error (R50) since when every call fails, or NULL; owned */
-
-    mr_interned files; /* that sites name */
-
-    /* bytes: bind/ does not run the collector for fewer; the backend may raise it */
-    uint64_t collect_after;
-
-    /* What the model counts, up to `memory_limit`: mr_machine_counts_save copies it. */
-    uint64_t next_seq;    /* of the next command; starts at 1 */
     uint16_t rank;        /* that runs, from 1 (collective/ranks.h); 0: none */
-    uint32_t next_stream; /* ids count from 1 over all devices, in order of creation */
-    uint32_t next_event;
-    uint64_t next_storage;
-    uint64_t next_tensor;
-    uint64_t seed;  /* mr.manual_seed */
-    uint64_t draws; /* random operations since then: the Philox offset of the next one */
-    uint32_t open_streams, open_events; /* that the backend holds, the default streams among them */
-    uint64_t host_live_bytes;           /* pinned and pageable storages */
-    uint64_t host_peak_bytes;
-    uint64_t host_allocations;    /* live ones */
-    uint64_t bytes_since_collect; /* allocated since bind/ last ran the collector for it */
-    bool launch_blocking;         /* R52 */
+    bool launch_blocking; /* R52 */
+    mr_status lost;       /* the sticky error (R50) since when every call fails, or NULL; owned */
+    mr_status deferred_error; /* see mr_machine_defer_error; owned, or NULL */
+    mr_interned files;        /* that sites name */
 
-    uint64_t memory_limit; /* --sandbox: device + host bytes that may be live at once; 0: none */
-    bool collecting;     /* the collect hook runs, in the middle of an allocation: no reset then */
-    bool watches_writes; /* of the host, too: a simulator has checkpoints */
-    /* they are those of a history of steps, which leave what is the host's as it is (history.h) */
-    bool host_stays;
-    uint64_t history_limit; /* bytes that those may take */
-    mr_history *history;    /* NULL: no step has been made */
-    /* its commands were carried out before, on another: what they print or count was told then */
-    bool replays;
-    bool skips_bodies;     /* a simulator's: only times are of interest, so nothing is computed */
-    bool in_host_function; /* R46: a host function runs; what would touch the device is refused */
-    const mr_command *host_function; /* which one: its accesses count as its stream's */
-    mr_status deferred_error;        /* see mr_machine_defer_error; owned, or NULL */
-    uint32_t capturing;              /* captures that have begun and not ended (capture.h) */
-    mr_captures *captures;           /* NULL: none ever began */
-
-    mr_slab commands;
-    mr_slab storages;
-    mr_storage *newest_storage; /* and by it all others; see mr_storage_at */
-    mr_slab tensors;
-    MR_VEC(mr_observer *) observers;
-    unsigned ran_listeners;              /* observers that have a `ran` */
-    unsigned everything_listeners;       /* observers that ask for everything */
-    uint64_t runs_told;                  /* to observers; less again after a restored checkpoint */
-    MR_VEC(mr_storage *) deferred_frees; /* dropped by the collector in a host function */
-
-    mr_host_times host_waits;
-    mr_host_times host_works;    /* copied, filled or computed; only while there are observers */
-    mr_host_times host_makes;    /* likewise: made memory of the host, which may be pinned */
-    uint64_t host_access_end;    /* likewise: when the host began its last work of that kind */
-    const mr_storage *host_made; /* by the last of those; only its address counts */
-    MR_VEC(mr_body_note) body_notes;
-
-    /* Hooks of the program that embeds the machine; each may be NULL. */
-    void *hook_context;
-    bool (*interrupted)(
-        void *context); /* polled while waiting: true ends the wait with INTERRUPTED */
-    /* Work that has found something by then returns that instead: true, and what `interrupted` said is over. False: it
-     * was no single Ctrl-C, and all that runs is to end. */
-    bool (*take_interrupt)(void *context);
-    void (*collect)(void *context); /* memory is short: drop what is garbage, then we try again */
-    /* At the end of mr_machine_close, for each kind of object ("tensors") of which some were not released: a
-     * reference was lost. No tool for leaks sees it, since they lie in slabs that are freed as a whole. */
-    void (*left_over)(const char *kind, size_t count);
+    mr_machine_counts counts;
+    mr_machine_random random;
+    mr_machine_memory memory;
+    mr_host_memory host_memory;
+    mr_machine_objects objects;
+    mr_machine_bodies bodies;
+    mr_machine_function host_function;
+    mr_machine_captures captures;
+    mr_machine_steps steps;
+    mr_machine_observing observing;
+    mr_machine_host host;
+    mr_machine_hooks hooks;
 };
 
 static inline void mr_host_times_add(mr_host_times *times, uint64_t begin, uint64_t end) {
@@ -128,11 +60,11 @@ static inline void mr_host_times_add(mr_host_times *times, uint64_t begin, uint6
 }
 /* For backends: the host stood from `begin` to `end` (of mr_machine_time) and waited for a device. */
 static inline void mr_machine_host_stood(mr_machine *machine, uint64_t begin, uint64_t end) {
-    mr_host_times_add(&machine->host_waits, begin, end);
+    mr_host_times_add(&machine->host.waits, begin, end);
 }
 /* Likewise, it worked. */
 static inline void mr_machine_host_worked(mr_machine *machine, uint64_t begin, uint64_t end) {
-    mr_host_times_add(&machine->host_works, begin, end);
+    mr_host_times_add(&machine->host.works, begin, end);
 }
 
 /* Who asks. Every function that makes a command, or an object that remembers the line that made it, takes
@@ -170,7 +102,7 @@ mr_status mr_machine_reset(const mr_caller *caller);
  * with mr_machine_ready. */
 mr_status mr_machine_refuse(mr_machine *machine);
 static inline mr_status mr_machine_ready(mr_machine *machine) {
-    bool ready = !machine->lost && !machine->in_host_function;
+    bool ready = !machine->lost && !machine->host_function.running;
     return __builtin_expect(ready, 1) ? MR_OK : mr_machine_refuse(machine);
 }
 

@@ -37,26 +37,27 @@ mr_engine mr_engine_of(const mr_command *command) {
 }
 
 static void count_listeners(mr_machine *machine) {
-    machine->ran_listeners = machine->everything_listeners = 0;
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        const mr_observer *observer = machine->observers.items[i];
-        if (observer->ran) machine->ran_listeners++;
-        if (observer->everything) machine->everything_listeners++;
+    machine->observing.ran_listeners = machine->observing.everything_listeners = 0;
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        const mr_observer *observer = machine->observing.observers.items[i];
+        if (observer->ran) machine->observing.ran_listeners++;
+        if (observer->everything) machine->observing.everything_listeners++;
     }
 }
 
 mr_status mr_observer_add(mr_machine *machine, mr_observer *observer) {
-    if (!mr_vec_push(&machine->observers, observer)) return mr_no_memory("for one more observer");
+    if (!mr_vec_push(&machine->observing.observers, observer))
+        return mr_no_memory("for one more observer");
     count_listeners(machine);
     return MR_OK;
 }
 
 void mr_observer_remove(mr_machine *machine, mr_observer *observer) {
     size_t kept = 0;
-    for (size_t i = 0; i < machine->observers.count; i++)
-        if (machine->observers.items[i] != observer)
-            machine->observers.items[kept++] = machine->observers.items[i];
-    machine->observers.count = kept;
+    for (size_t i = 0; i < machine->observing.observers.count; i++)
+        if (machine->observing.observers.items[i] != observer)
+            machine->observing.observers.items[kept++] = machine->observing.observers.items[i];
+    machine->observing.observers.count = kept;
     count_listeners(machine);
 }
 
@@ -71,45 +72,45 @@ const char *mr_cause_text(mr_cause cause) {
 }
 
 void mr_observers_ran(mr_machine *machine, const mr_command *command, const mr_run *run) {
-    machine->runs_told++;
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    machine->observing.runs_told++;
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (observer->ran) observer->ran(observer, command, run);
     }
 }
 
 void mr_observers_went_back(mr_machine *machine, uint64_t runs_told) {
-    machine->runs_told = runs_told;
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    machine->observing.runs_told = runs_told;
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (observer->went_back) observer->went_back(observer, runs_told);
     }
 }
 
 bool mr_observers_want_findings(const mr_machine *machine) {
-    for (size_t i = 0; i < machine->observers.count; i++)
-        if (machine->observers.items[i]->found) return true;
+    for (size_t i = 0; i < machine->observing.observers.count; i++)
+        if (machine->observing.observers.items[i]->found) return true;
     return false;
 }
 
 void mr_observers_tell_finding(mr_machine *machine, const mr_command *command,
                                const mr_kernel_finding *finding) {
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (observer->found) observer->found(observer, command, finding);
     }
 }
 
 bool mr_observers_want_touched(const mr_machine *machine) {
-    for (size_t i = 0; i < machine->observers.count; i++)
-        if (machine->observers.items[i]->touched) return true;
+    for (size_t i = 0; i < machine->observing.observers.count; i++)
+        if (machine->observing.observers.items[i]->touched) return true;
     return false;
 }
 
 void mr_observers_tell_touched(mr_machine *machine, const mr_command *command,
                                const mr_kernel_touched *touched) {
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (observer->touched) observer->touched(observer, command, touched);
     }
 }
@@ -117,22 +118,22 @@ void mr_observers_tell_touched(mr_machine *machine, const mr_command *command,
 uint8_t *mr_observers_unset(const mr_machine *machine, const mr_command *command,
                             const mr_storage *storage) {
     uint8_t *unset = NULL;
-    for (size_t i = 0; i < machine->observers.count && !unset; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    for (size_t i = 0; i < machine->observing.observers.count && !unset; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (observer->unset) unset = observer->unset(observer, command, storage);
     }
     return unset;
 }
 
 bool mr_observers_as_written(const mr_machine *machine) {
-    for (size_t i = 0; i < machine->observers.count; i++)
-        if (machine->observers.items[i]->as_written) return true;
+    for (size_t i = 0; i < machine->observing.observers.count; i++)
+        if (machine->observing.observers.items[i]->as_written) return true;
     return false;
 }
 
 mr_status mr_observers_written(mr_machine *machine, const mr_command *command) {
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (!observer->as_written) continue;
         if (observer->may) MR_TRY(observer->may(observer, command));
         observer->did(observer, command, true);
@@ -141,44 +142,44 @@ mr_status mr_observers_written(mr_machine *machine, const mr_command *command) {
 }
 
 void mr_observers_reused(mr_machine *machine, mr_storage *storage, uint64_t first, uint64_t last) {
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (observer->reused && storage->observed) observer->reused(observer, storage, first, last);
     }
 }
 
 void mr_observers_renumbered(mr_machine *machine, mr_event *event) {
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (observer->renumbered && event->observed) observer->renumbered(observer, event);
     }
 }
 
 void mr_observers_drew(mr_machine *machine) {
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (observer->drew) observer->drew(observer);
     }
 }
 
 void mr_observers_learned(mr_machine *machine) {
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (observer->learned) observer->learned(observer);
     }
 }
 
 void mr_observers_host_is(mr_machine *machine, uint16_t rank) {
     machine->rank = rank;
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (observer->host_is) observer->host_is(observer, rank);
     }
 }
 
 void mr_observers_lost(mr_machine *machine) {
-    for (size_t i = 0; i < machine->observers.count; i++) {
-        mr_observer *observer = machine->observers.items[i];
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
         if (observer->lost) observer->lost(observer, machine->lost);
     }
 }

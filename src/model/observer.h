@@ -135,7 +135,7 @@ struct mr_observer {
      * (runs_start in backend.h), and gives an abridged command. */
     void (*ran)(mr_observer *observer, const mr_command *command, const mr_run *run);
     /* Optional: the machine has returned to an earlier state (simulator.h, restore). Among the runs that were told, the
-     * first `runs_told` (machine->runs_told then) hold; those after them have not happened. */
+     * first `runs_told` (machine->observing.runs_told then) hold; those after them have not happened. */
     void (*went_back)(mr_observer *observer, uint64_t runs_told);
     /* Optional: seen while a user's kernel ran (virtual GPU only), once for each pair of instructions, when the launch
      * is done. Called while the device moves. */
@@ -199,7 +199,7 @@ void mr_observers_tell_touched(mr_machine *machine, const mr_command *command,
 uint8_t *mr_observers_unset(const mr_machine *machine, const mr_command *command,
                             const mr_storage *storage);
 
-/* For backends, where machine->ran_listeners is not 0: tells the observers that want to know. */
+/* For backends, where machine->observing.ran_listeners is not 0: tells the observers that want to know. */
 void mr_observers_ran(mr_machine *machine, const mr_command *command, const mr_run *run);
 /* And once a checkpoint was restored: `runs_told` is what the machine's was when it was made. */
 void mr_observers_went_back(mr_machine *machine, uint64_t runs_told);

@@ -121,7 +121,7 @@ typedef struct mr_simulator {
     bool (*is_new)(mr_machine *machine, const mr_storage *storage);
     /* What lies between a call or an end and what it lets begin, under a chooser that keeps to times. */
     void (*lags)(mr_machine *machine, mr_lags *out_lags);
-    /* What all of them take of the host's memory. SIZE_MAX: that was more than there is, or machine->history_limit, and
+    /* What all of them take of the host's memory. SIZE_MAX: that was more than there is, or machine->steps.limit, and
      * none can be restored any more. */
     size_t (*checkpoint_bytes)(mr_machine *machine);
 } mr_simulator;

@@ -14,20 +14,20 @@
 #include "model/internal.h"
 
 uint64_t mr_machine_live_bytes(const mr_machine *machine) {
-    uint64_t live = machine->host_live_bytes;
+    uint64_t live = machine->host_memory.live_bytes;
     for (int i = 0; i < machine->device_count; i++) live += machine->devices[i]->memory.live;
     return live;
 }
 
 /* The sandbox's bound on what may be live at once, host and device together. */
 static mr_status check_limit(mr_machine *machine, uint64_t bytes) {
-    if (!machine->memory_limit) return MR_OK;
+    if (!machine->memory.limit) return MR_OK;
     uint64_t live = mr_machine_live_bytes(machine);
-    if (bytes <= machine->memory_limit && live <= machine->memory_limit - bytes) return MR_OK;
+    if (bytes <= machine->memory.limit && live <= machine->memory.limit - bytes) return MR_OK;
     return mr_fail(MR_CODE_OUT_OF_MEMORY,
                    "out of memory: %" PRIu64 " bytes wanted, %" PRIu64 " live, the limit of this "
                    "sandbox is %" PRIu64,
-                   bytes, live, machine->memory_limit);
+                   bytes, live, machine->memory.limit);
 }
 
 /* What the records of a tensor and its storage take of the host's memory, roughly: garbage that the
@@ -36,7 +36,7 @@ static mr_status check_limit(mr_machine *machine, uint64_t bytes) {
 
 static void account(mr_storage *storage) {
     mr_machine *machine = storage->machine;
-    machine->bytes_since_collect += storage->bytes + RECORD_BYTES;
+    machine->host_memory.since_collect += storage->bytes + RECORD_BYTES;
     if (storage->kind == MR_MEMORY_DEVICE) {
         mr_memory_stats *memory = &storage->device->memory;
         memory->live += storage->bytes;
@@ -44,23 +44,23 @@ static void account(mr_storage *storage) {
         memory->total_allocations++;
         if (memory->live > memory->peak) memory->peak = memory->live;
     } else {
-        machine->host_live_bytes += storage->bytes;
-        machine->host_allocations++;
-        if (machine->host_live_bytes > machine->host_peak_bytes)
-            machine->host_peak_bytes = machine->host_live_bytes;
+        machine->host_memory.live_bytes += storage->bytes;
+        machine->host_memory.allocations++;
+        if (machine->host_memory.live_bytes > machine->host_memory.peak_bytes)
+            machine->host_memory.peak_bytes = machine->host_memory.live_bytes;
     }
 }
 
 /* A try that failed may have cost time, so observers of everything hear of it. `alloc`: for device memory. */
 static mr_status ask_backend(mr_storage *storage, const mr_command *alloc) {
     mr_machine *machine = storage->machine;
-    bool timed = !alloc && machine->observers.count;
+    bool timed = !alloc && machine->observing.observers.count;
     uint64_t begin = timed ? machine->backend->host_time(machine) : 0;
     MR_ACCOUNT_BEFORE(machine);
     mr_status status = machine->backend->memory_alloc(storage);
     if (timed) {
-        mr_host_times_add(&machine->host_makes, begin, machine->backend->host_time(machine));
-        machine->host_made = storage;
+        mr_host_times_add(&machine->host.makes, begin, machine->backend->host_time(machine));
+        machine->host.made = storage;
     }
     if (status && alloc) mr_command_failed(alloc, status);
     else if (!alloc)
@@ -74,12 +74,12 @@ static mr_status find_memory(mr_storage *storage, const mr_command *alloc) {
     for (int tries = 0;; tries++) {
         mr_status status = check_limit(machine, storage->bytes);
         if (!status) status = ask_backend(storage, alloc);
-        if (!status || status->code != MR_CODE_OUT_OF_MEMORY || tries || !machine->collect)
+        if (!status || status->code != MR_CODE_OUT_OF_MEMORY || tries || !machine->hooks.collect)
             return status;
         mr_error_destroy(status);
-        machine->collecting = true;
-        machine->collect(machine->hook_context);
-        machine->collecting = false;
+        machine->memory.collecting = true;
+        machine->hooks.collect(machine->hooks.context);
+        machine->memory.collecting = false;
         /* A finalizer may have closed the stream. */
         if (storage->stream) MR_TRY(mr_stream_usable(storage->stream));
     }
@@ -94,19 +94,19 @@ mr_status mr_storage_place(mr_storage *storage, const mr_command *alloc) {
 
 static void link_record(mr_storage *storage) {
     mr_machine *machine = storage->machine;
-    storage->older = machine->newest_storage;
+    storage->older = machine->objects.newest_storage;
     if (storage->older) storage->older->newer = storage;
-    machine->newest_storage = storage;
+    machine->objects.newest_storage = storage;
 }
 
 static void unlink_record(mr_storage *storage) {
     if (storage->older) storage->older->newer = storage->newer;
     if (storage->newer) storage->newer->older = storage->older;
-    else storage->machine->newest_storage = storage->older;
+    else storage->machine->objects.newest_storage = storage->older;
 }
 
 mr_storage *mr_storage_at(const mr_machine *machine, uint64_t address) {
-    for (mr_storage *s = machine->newest_storage; s; s = s->older)
+    for (mr_storage *s = machine->objects.newest_storage; s; s = s->older)
         if (!s->freed && s->epoch == machine->epoch && s->address && address >= s->address &&
             address - s->address < s->bytes)
             return s;
@@ -128,7 +128,7 @@ static void discard(mr_storage *storage) {
     mr_name_release(storage->name);
     mr_name_release(storage->writer_name);
     if (storage->release_kept) storage->release_kept(storage->kept);
-    mr_slab_free(&storage->machine->storages, storage);
+    mr_slab_free(&storage->machine->objects.storages, storage);
 }
 
 static mr_status create_on_device(const mr_caller *caller, mr_storage *storage) {
@@ -158,14 +158,14 @@ static mr_status create(const mr_caller *caller, mr_memory_kind kind, uint64_t b
         MR_TRY(mr_machine_ready(machine));
         MR_TRY(mr_stream_usable(stream));
     }
-    mr_storage *storage = mr_slab_alloc(&machine->storages);
+    mr_storage *storage = mr_slab_alloc(&machine->objects.storages);
     if (!storage) return mr_no_memory("for a tensor's record");
     *storage = (mr_storage){.refs = 1,
                             .handles = 1,
                             .epoch = machine->epoch,
                             .rank = machine->rank,
                             .kind = kind,
-                            .id = ++machine->next_storage,
+                            .id = ++machine->counts.next_storage,
                             .bytes = bytes,
                             .fixed_address = fixed_address,
                             .machine = machine,
@@ -180,7 +180,7 @@ static mr_status create(const mr_caller *caller, mr_memory_kind kind, uint64_t b
     } else {
         status = mr_storage_place(storage, NULL);
         /* A stranger's script must not find in new memory what this process had there before. */
-        if (!status && machine->memory_limit) memset(storage->host, 0, bytes);
+        if (!status && machine->memory.limit) memset(storage->host, 0, bytes);
     }
     if (status) {
         /* Commands may hold it: an allocation that was refused late is freed again in stream order. */
@@ -238,14 +238,14 @@ void mr_storage_retain(mr_storage *storage) {
 void mr_storage_drop_given(mr_storage *storage) {
     mr_machine *machine = storage->machine;
     if (storage->kind != MR_MEMORY_DEVICE) {
-        machine->host_live_bytes -= storage->bytes;
-        machine->host_allocations--;
+        machine->host_memory.live_bytes -= storage->bytes;
+        machine->host_memory.allocations--;
         MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_HOST_FREE, .u.account.storage = storage);
         machine->backend->memory_release(storage);
     }
     if (storage->observed) {
-        for (size_t i = 0; i < machine->observers.count; i++) {
-            mr_observer *observer = machine->observers.items[i];
+        for (size_t i = 0; i < machine->observing.observers.count; i++) {
+            mr_observer *observer = machine->observing.observers.items[i];
             if (observer->storage_gone) observer->storage_gone(observer, storage);
         }
         storage->observed = NULL;
@@ -274,9 +274,10 @@ static bool drop_last_handle(mr_storage *storage, bool by_script) {
     if (--storage->handles || storage->kind != MR_MEMORY_DEVICE || storage->freed) return false;
     if (storage->epoch != machine->epoch) return false; /* a reset took it */
     /* The moment of a collection must not end a history of steps. A lost machine may be revived, and frees it then. */
-    if (!machine->lost && !machine->in_host_function && (by_script || !machine->host_stays))
+    if (!machine->lost && !machine->host_function.running &&
+        (by_script || !machine->steps.host_stays))
         return true;
-    if (mr_vec_push(&machine->deferred_frees, storage)) storage->refs++;
+    if (mr_vec_push(&machine->memory.deferred_frees, storage)) storage->refs++;
     return false; /* out of memory here leaks the block until the reset or the end: never more */
 }
 
@@ -376,7 +377,7 @@ mr_status mr_storage_free(const mr_caller *caller, mr_storage *storage, mr_free_
     } else {
         stream = stream_to_free_in(storage);
     }
-    if (storage->graph || machine->capturing) {
+    if (storage->graph || machine->captures.open) {
         bool taken = false;
         mr_stream *on = mode == MR_FREE_ON_STREAM ? stream : NULL;
         MR_TRY(
@@ -437,7 +438,7 @@ mr_status mr_storage_usable(const mr_storage *storage, const char *what) {
 
 /* Before the host writes what is announced to nobody; mr_host_accesses does it by itself. */
 static void before_host_writes(mr_machine *machine, const mr_operand *operands, uint32_t count) {
-    if (machine->watches_writes) machine->backend->host_writes(machine, operands, count);
+    if (machine->steps.watches_writes) machine->backend->host_writes(machine, operands, count);
 }
 
 /* The device may be at it. What only the host reaches, its own operations use without a look at the device. */
@@ -458,7 +459,7 @@ mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_o
     for (uint32_t i = 0; i < count; i++)
         if (operands[i].access & MR_WRITE)
             mr_history_host_writes(machine, name, caller->where, operands[i].tensor->storage);
-    if (machine->observers.count) {
+    if (machine->observing.observers.count) {
         MR_TRY(mr_command_create(caller, MR_COMMAND_HOST_ACCESS, NULL, name, count, &command));
         for (uint32_t i = 0; i < count; i++)
             mr_command_set_operand(command, i, operands[i].tensor, operands[i].access);
@@ -467,7 +468,7 @@ mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_o
         status = mr_command_may(command);
     }
     bool allowed = !status;
-    if (!status && look && !machine->in_host_function && !machine->lost)
+    if (!status && look && !machine->host_function.running && !machine->lost)
         status = mr_machine_waited(machine, machine->backend->host_access(machine));
     for (uint32_t i = 0; i < count && !status; i++)
         if (operands[i].access & MR_WRITE)
@@ -476,8 +477,8 @@ mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_o
     if (command && !status) mr_command_did(command);
     else if (command && allowed) mr_command_failed(command, status);
     mr_command_release(command);
-    if (command) machine->host_access_end = machine->backend->host_time(machine);
-    if (!machine->in_host_function) mr_machine_free_dropped(machine);
+    if (command) machine->host.access_end = machine->backend->host_time(machine);
+    if (!machine->host_function.running) mr_machine_free_dropped(machine);
     return status;
 }
 
@@ -490,8 +491,8 @@ mr_status mr_host_access(const mr_caller *caller, const char *name, mr_tensor *t
 void mr_host_worked(mr_machine *machine, uint64_t bytes, mr_status status) {
     const mr_backend *backend = machine->backend;
     if (!status && backend && backend->host_work) backend->host_work(machine, bytes);
-    if (!status && backend && machine->observers.count)
-        mr_machine_host_worked(machine, machine->host_access_end, backend->host_time(machine));
+    if (!status && backend && machine->observing.observers.count)
+        mr_machine_host_worked(machine, machine->host.access_end, backend->host_time(machine));
     MR_ACCOUNT(machine, status, .kind = MR_COMMAND_HOST_WORK, .u.account.value = bytes);
 }
 

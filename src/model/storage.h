@@ -98,7 +98,7 @@ void mr_storage_drop_handle(mr_storage *storage);
 /* The same where the script says so: an observer may refuse, and the handle remains. */
 mr_status mr_storage_close_handle(const mr_caller *caller, mr_storage *storage);
 
-/* Bytes of all tensors, of host and devices: what mr_machine.memory_limit bounds. */
+/* Bytes of all tensors, of host and devices: what mr_machine_memory.limit bounds. */
 uint64_t mr_machine_live_bytes(const mr_machine *machine);
 
 typedef enum {

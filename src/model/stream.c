@@ -20,7 +20,7 @@ static mr_status stream_make(const mr_caller *caller, mr_device *device, mr_stre
     mr_name *name;
     mr_status status = mr_name_given(options->name, &name);
     *stream = (mr_stream){.refs = 1,
-                          .id = ++machine->next_stream,
+                          .id = ++machine->counts.next_stream,
                           .epoch = machine->epoch,
                           .kind = kind,
                           .blocking = !options->nonblocking,
@@ -34,7 +34,7 @@ static mr_status stream_make(const mr_caller *caller, mr_device *device, mr_stre
         free(stream);
         return status;
     }
-    machine->open_streams++;
+    machine->counts.open_streams++;
     *out_stream = stream;
     return MR_OK;
 }
@@ -67,7 +67,7 @@ mr_status mr_stream_open_default(const mr_caller *caller, mr_device *device, mr_
 static void stream_shut(mr_stream *stream) {
     if (stream->closed) return;
     stream->closed = true;
-    stream->device->machine->open_streams--;
+    stream->device->machine->counts.open_streams--;
     stream->device->machine->backend->stream_close(stream);
     stream->impl = NULL;
 }
@@ -89,8 +89,8 @@ void mr_stream_drop_given(mr_stream *stream) {
         MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_STREAM_DROP, .stream = stream);
     }
     if (stream->observed) {
-        for (size_t i = 0; i < machine->observers.count; i++) {
-            mr_observer *observer = machine->observers.items[i];
+        for (size_t i = 0; i < machine->observing.observers.count; i++) {
+            mr_observer *observer = machine->observing.observers.items[i];
             if (observer->stream_gone) observer->stream_gone(observer, stream);
         }
     }
@@ -100,7 +100,7 @@ mr_status mr_stream_open_given(mr_stream *stream) {
     const mr_caller caller = {.machine = stream->device->machine, .where = stream->where};
     mr_history_end(caller.machine, "stream", caller.where);
     MR_TRY(caller.machine->backend->stream_open(stream));
-    caller.machine->open_streams++;
+    caller.machine->counts.open_streams++;
     return tell_created(&caller, stream);
 }
 
@@ -118,7 +118,7 @@ mr_status mr_stream_close(const mr_caller *caller, mr_stream *stream) {
     if (stream->kind != MR_STREAM_USER)
         return mr_fail(MR_CODE_INVALID_ARGUMENT, "close: %s belongs to its device and stays open",
                        mr_stream_describe(stream, text, sizeof text));
-    if (machine->in_host_function) return mr_machine_refuse(machine);
+    if (machine->host_function.running) return mr_machine_refuse(machine);
     MR_TRY(mr_capture_ask_host(caller, MR_ASK_CLOSE, "close", stream, NULL, NULL));
     mr_command *command;
     MR_TRY(mr_host_begin(caller, MR_COMMAND_STREAM_CLOSE, stream, NULL, stream->device, "close",
@@ -239,7 +239,7 @@ mr_status mr_stream_host_function(const mr_caller *caller, mr_stream *stream,
     mr_machine *machine = caller->machine;
     mr_command *command = NULL;
     mr_status status = MR_OK;
-    if (machine->lost || machine->in_host_function) status = mr_machine_refuse(machine);
+    if (machine->lost || machine->host_function.running) status = mr_machine_refuse(machine);
     if (!status) status = mr_stream_usable(stream);
     if (!status)
         status =

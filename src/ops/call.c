@@ -216,10 +216,10 @@ static mr_status call_generator(mr_launch *launch, const mr_call *call, mr_tenso
         const mr_stream *stream = launch->stream;
         bool captured = stream && stream->capture; /* each launch of the graph sets both */
         launch->params.random.offset =
-            captured ? mr_capture_rules_of(machine)->draw(launch->stream) : machine->draws++;
+            captured ? mr_capture_rules_of(machine)->draw(launch->stream) : machine->random.draws++;
         captured = stream && stream->capture; /* the draw may have ended it */
-        launch->params.random.seed = captured ? 0 : machine->seed;
-        if (machine->in_host_function) mr_observers_drew(machine);
+        launch->params.random.seed = captured ? 0 : machine->random.seed;
+        if (machine->host_function.running) mr_observers_drew(machine);
     }
     mr_launch_operand(launch, out, MR_WRITE);
     MR_TRY(mr_launch_go(launch));

@@ -35,8 +35,9 @@ typedef struct {
 
 static mr_body_note *note_of(const mr_command *command) {
     mr_machine *machine = command->machine;
-    for (size_t i = 0; i < machine->body_notes.count; i++)
-        if (machine->body_notes.items[i].command == command) return &machine->body_notes.items[i];
+    for (size_t i = 0; i < machine->bodies.notes.count; i++)
+        if (machine->bodies.notes.items[i].command == command)
+            return &machine->bodies.notes.items[i];
     return NULL;
 }
 
@@ -50,7 +51,7 @@ static void drop_note(const mr_command *command) {
     mr_body_note *note = note_of(command);
     if (!note) return;
     note->destroy(note->data);
-    *note = machine->body_notes.items[--machine->body_notes.count];
+    *note = machine->bodies.notes.items[--machine->bodies.notes.count];
 }
 
 static void destroy_findings(void *data) {
@@ -104,7 +105,7 @@ void mr_kernel_findings_begin(const mr_command *command, bool looks) {
     drop_note(command); /* of a run that was given up */
     if (!mr_observers_want_findings(command->machine)) return;
     mr_body_note note = {command, looks ? make_findings(command) : NULL, destroy_findings};
-    if (note.data && mr_vec_push(&command->machine->body_notes, note)) return;
+    if (note.data && mr_vec_push(&command->machine->bodies.notes, note)) return;
     if (note.data) destroy_findings(note.data);
     tell_kind(command, MR_FINDING_NOT_LOOKED);
 }

@@ -72,7 +72,7 @@ static bool find_range(void *context, uint64_t address, mr_ptx_range *out_range)
 static void will_write(void *context, const mr_ptx_range *range) {
     const mr_command *command = context;
     const mr_simulator *simulator = command->machine->backend->simulator;
-    if (simulator && command->machine->watches_writes)
+    if (simulator && command->machine->steps.watches_writes)
         simulator->will_write(command->machine,
                               &(mr_memory_block){range->first, range->end, range->host});
 }

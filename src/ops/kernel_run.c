@@ -39,7 +39,7 @@ static int64_t setting(mr_machine *machine, const char *name) {
 /* ---- counts */
 
 static bool is_counting(mr_machine *machine) {
-    return !machine->replays && setting(machine, "kernel_profile");
+    return !machine->bodies.replayed && setting(machine, "kernel_profile");
 }
 
 static mr_kernel_counting *counting_of(mr_kernel_count *count, const mr_command *command) {
@@ -106,11 +106,11 @@ static void print(void *context, const char *text, size_t size) {
 
 static bool interrupted(void *context) {
     const mr_machine *machine = ((const mr_command *)context)->machine;
-    return machine->interrupted && machine->interrupted(machine->hook_context);
+    return machine->hooks.interrupted && machine->hooks.interrupted(machine->hooks.context);
 }
 
 bool mr_kernel_runs_alone(const mr_command *command) {
-    return command->machine->watches_writes || mr_kernel_time_samples(command);
+    return command->machine->steps.watches_writes || mr_kernel_time_samples(command);
 }
 
 static uint64_t resident_blocks(const mr_command *command) {
@@ -124,8 +124,8 @@ static uint64_t resident_blocks(const mr_command *command) {
 /* What a thread of the host may take for the local memory of the blocks that it runs. */
 static uint64_t local_limit(const mr_command *command) {
     const mr_machine *machine = command->machine;
-    if (!machine->memory_limit) return 0;
-    uint64_t live = mr_machine_live_bytes(machine), limit = machine->memory_limit;
+    if (!machine->memory.limit) return 0;
+    uint64_t live = mr_machine_live_bytes(machine), limit = machine->memory.limit;
     uint64_t threads = (uint64_t)mr_parallel_threads(), blocks = (uint64_t)mr_kernel_items(command);
     uint64_t share = (live < limit ? limit - live : 0) / (threads < blocks ? threads : blocks);
     return share ? share : 1;
@@ -152,7 +152,7 @@ static mr_ptx_launch launch_of(const mr_command *command) {
         .check = setting(machine, "kernel_checks") > 0,
         .check_sources = setting(machine, "kernel_checks") > 0,
         .may_stray = setting(machine, "packed_memory") > 0,
-        .print = machine->replays ? NULL : print,
+        .print = machine->bodies.replayed ? NULL : print,
         .count_every = (uint32_t)setting(machine, "kernel_profile_every"),
         .interrupted = interrupted,
         .context = (void *)(uintptr_t)command,

@@ -69,7 +69,7 @@ static uint64_t threads_of(const mr_kernel_arguments *a) {
 static bool is_sampled(const mr_command *command, mr_kernel_timing *t, uint64_t key,
                        uint64_t *out_counted) {
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
-    if (command->machine->replays || find(t, key) || (t->sample && t->sampled != key) ||
+    if (command->machine->bodies.replayed || find(t, key) || (t->sample && t->sampled != key) ||
         !has_place(t))
         return false;
     *out_counted = t->sample ? mr_ptx_profile_blocks(t->sample) * threads_of(a) : 0;
@@ -125,7 +125,7 @@ double mr_kernel_time_ns(const mr_command *command) {
     uint64_t key = key_of(command, a);
     const double *known = find(t, key);
     if (known) return *known;
-    if (command->machine->replays || !t->sample || t->sampled != key ||
+    if (command->machine->bodies.replayed || !t->sample || t->sampled != key ||
         !mr_ptx_profile_blocks(t->sample))
         return 0;
     double ns = sampled_ns(command, a, t);

@@ -85,8 +85,8 @@ mr_status mr_op_run_items(const mr_command *command, void *state, int64_t *io_fi
         int64_t stop = end - *io_first <= portion ? end : *io_first + portion;
         MR_TRY(run_portion(command, state, *io_first, stop, item));
         *io_first = stop;
-        if (stop < end && may_stop && machine->interrupted &&
-            machine->interrupted(machine->hook_context))
+        if (stop < end && may_stop && machine->hooks.interrupted &&
+            machine->hooks.interrupted(machine->hooks.context))
             return mr_fail(MR_CODE_INTERRUPTED, "interrupted while computing %s", command->name);
     }
     return MR_OK;

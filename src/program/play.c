@@ -57,7 +57,7 @@ static void check_time(mr_player *p, const item *it, uint64_t recorded) {
 }
 
 static void check_values(mr_player *p, const item *it) {
-    if (p->machine->skips_bodies) return;
+    if (p->machine->bodies.skipped) return;
     const mr_operand *operands = &p->operands[it->first_operand];
     uint64_t hash = 0;
     for (uint32_t i = 0; i < it->operand_count; i++) {
@@ -137,7 +137,7 @@ static mr_status host_access(mr_player *p, const item *it) {
         write_as_recorded(p, it);
         return MR_OK;
     }
-    if (p->machine->skips_bodies) return MR_OK;
+    if (p->machine->bodies.skipped) return MR_OK;
     mr_error_destroy(p->host_work);
     p->host_work = mr_op_run_now(command_at(p, it));
     return MR_OK;
@@ -152,7 +152,8 @@ static mr_status host_work(mr_player *p, const item *it) {
 
 /* Observers tell by it what was there before. */
 static void count_storage(mr_player *p, const mr_storage *storage) {
-    if (p->machine->next_storage < storage->id) p->machine->next_storage = storage->id;
+    if (p->machine->counts.next_storage < storage->id)
+        p->machine->counts.next_storage = storage->id;
 }
 
 static mr_status host_alloc(mr_player *p, const item *it) {
@@ -290,8 +291,8 @@ static mr_status reset(mr_player *p, const item *it) {
     mr_machine *machine = p->machine;
     const mr_program *program = p->program;
     for (size_t i = 0; i < program->streams.count; i++) /* ids stay different */
-        if (machine->next_stream < program->streams.items[i].id)
-            machine->next_stream = program->streams.items[i].id;
+        if (machine->counts.next_stream < program->streams.items[i].id)
+            machine->counts.next_stream = program->streams.items[i].id;
     MR_TRY(mr_machine_reset(&caller));
     mr_player_find_default_streams(p, machine->epoch);
     return MR_OK;
@@ -428,12 +429,13 @@ static mr_status carry_out(mr_player *p, const item *it) {
     if (command && command->stream) {
         status = submit(p, it, command);
     } else {
-        if (it->seq) machine->next_seq = it->seq * p->spread;
+        if (it->seq) machine->counts.next_seq = it->seq * p->spread;
         status = dispatch(p, it);
         if (it->time && !status) check_time(p, it, it->time);
         if (p->due[0]) free_due(p);
     }
-    if (it->seq * p->spread >= machine->next_seq) machine->next_seq = it->seq * p->spread + 1;
+    if (it->seq * p->spread >= machine->counts.next_seq)
+        machine->counts.next_seq = it->seq * p->spread + 1;
     if (__builtin_expect(!status && !it->has_error, 1)) return MR_OK;
     return check_error(p, it, status);
 }

@@ -20,8 +20,8 @@ static mr_status open_machine(mr_player *p, const mr_player_options *options) {
         .memory_limit = options->memory_limit,
     };
     MR_TRY(mr_machine_open(options->backend, &machine, &p->machine));
-    p->machine->replays = true;
-    p->machine->skips_bodies = options->without_bodies;
+    p->machine->bodies.replayed = true;
+    p->machine->bodies.skipped = options->without_bodies;
     const mr_simulator *simulator = options->backend->simulator;
     for (size_t i = 0; i < program->settings.count; i++) {
         const setting_value *s = &program->settings.items[i];
@@ -105,8 +105,9 @@ static mr_status set_up(mr_player *p) {
         MR_TRY(mr_device_drain(p->machine->devices[i]));
     fill_memory(p);
     p->machine->launch_blocking = program->launch_blocking;
-    p->machine->next_seq = program->first_seq * p->spread;
-    p->machine->next_storage = program->first_storage; /* observers tell by it what was there */
+    p->machine->counts.next_seq = program->first_seq * p->spread;
+    p->machine->counts.next_storage =
+        program->first_storage; /* observers tell by it what was there */
     p->start_time = p->machine->backend->host_time(p->machine);
     return MR_OK;
 }

@@ -132,13 +132,13 @@ static void keep_kind(mr_recorder *r, item *it, const mr_command *command) {
 }
 
 static item_list *list_of(const mr_recorder *r) {
-    return r->machine->host_function ? &r->program->inner : &r->program->items;
+    return r->machine->host_function.command ? &r->program->inner : &r->program->items;
 }
 
 /* Inside a host function: counts the item as its. */
 static void count_inner(mr_recorder *r) {
     mr_program *p = r->program;
-    uint32_t at = mr_slot_find(&r->functions, r->machine->host_function->seq);
+    uint32_t at = mr_slot_find(&r->functions, r->machine->host_function.command->seq);
     if (at == NO_SLOT) {
         mr_record_inexact(r, "a host function of before the recording ran", (mr_site){0});
         return;
@@ -179,7 +179,7 @@ static item *add_item(mr_recorder *r, const mr_command *command, outcome came) {
     if (command->meeting) keep_meeting(r, &it, command->meeting);
     if (mr_command_kinds[command->kind].after != MR_AFTER_NOTHING)
         it.time = r->machine->backend->host_time(r->machine);
-    if (r->machine->host_function) count_inner(r);
+    if (r->machine->host_function.command) count_inner(r);
     item_list *list = list_of(r);
     if (!mr_vec_push(list, it)) {
         r->failed = true;
@@ -216,7 +216,7 @@ static void keep_access(mr_recorder *r, item *it, const mr_command *command) {
             mr_record_capture(r, (capture){.storage = o->tensor->storage,
                                            .slot = NO_SLOT,
                                            .view = *o->tensor,
-                                           .inner = r->machine->host_function != NULL,
+                                           .inner = r->machine->host_function.command != NULL,
                                            .at = list_of(r)->count - 1});
         }
     }
@@ -360,7 +360,7 @@ static void failed(mr_observer *observer, const mr_command *command, const mr_er
     mr_recorder *r = recorder_of(observer);
     mr_record_flush(r, command);
     if (r->full) return;
-    if (status && r->machine->host_function == command) {
+    if (status && r->machine->host_function.command == command) {
         function_failed(r, command, status);
         return;
     }
@@ -372,7 +372,7 @@ static void failed(mr_observer *observer, const mr_command *command, const mr_er
 /* ---- beginning */
 
 static mr_status wait_for_devices(mr_machine *machine) {
-    return machine->next_seq == 1 ? MR_OK : mr_machine_drain(machine);
+    return machine->counts.next_seq == 1 ? MR_OK : mr_machine_drain(machine);
 }
 
 static void note_settings(mr_recorder *r, const mr_simulator *simulator) {
@@ -397,12 +397,13 @@ static void note_machine(mr_recorder *r) {
     p->launch_blocking = machine->launch_blocking;
     for (int i = 0; i < machine->device_count; i++)
         if (!mr_vec_push(&p->peers, machine->devices[i]->peers)) r->failed = true;
-    p->first_seq = machine->next_seq;
-    p->first_storage = machine->next_storage;
+    p->first_seq = machine->counts.next_seq;
+    p->first_storage = machine->counts.next_storage;
     p->first_epoch = machine->epoch;
     p->start_time = machine->backend->host_time(machine);
-    p->from_the_start = machine->next_seq == 1 && !machine->next_storage && !machine->next_event &&
-                        machine->next_stream == 2 * (uint32_t)machine->device_count;
+    p->from_the_start = machine->counts.next_seq == 1 && !machine->counts.next_storage &&
+                        !machine->counts.next_event &&
+                        machine->counts.next_stream == 2 * (uint32_t)machine->device_count;
     if (!simulator) {
         mr_record_inexact(r, "it was recorded on a real GPU, whose order and values may differ",
                           (mr_site){0});

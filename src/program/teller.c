@@ -71,10 +71,10 @@ void mr_teller_rewind(mr_teller *t, uint64_t spread) {
     mr_player *p = &t->player;
     const mr_program *program = p->program;
     t->spread = spread;
-    p->machine->next_seq = program->first_seq * spread;
-    p->machine->next_storage = program->first_storage;
-    p->machine->host_function = NULL;
-    t->told = p->machine->next_seq - 1;
+    p->machine->counts.next_seq = program->first_seq * spread;
+    p->machine->counts.next_storage = program->first_storage;
+    p->machine->host_function.command = NULL;
+    t->told = p->machine->counts.next_seq - 1;
     for (size_t i = 0; i < program->storages.count; i++) p->storages[i].used_by.count = 0;
     for (size_t i = 0; i < program->streams.count; i++)
         if (program->streams.items[i].kind == MR_STREAM_USER) p->stream_at[i]->closed = false;
@@ -84,9 +84,9 @@ void mr_teller_rewind(mr_teller *t, uint64_t spread) {
 
 static void tell(mr_teller *t, const mr_command *command) {
     t->told = command->seq;
-    t->player.machine->next_seq = command->seq + 1;
-    for (size_t i = 0; i < t->player.machine->observers.count; i++) {
-        mr_observer *observer = t->player.machine->observers.items[i];
+    t->player.machine->counts.next_seq = command->seq + 1;
+    for (size_t i = 0; i < t->player.machine->observing.observers.count; i++) {
+        mr_observer *observer = t->player.machine->observing.observers.items[i];
         observer->did(observer, command, true);
     }
 }
@@ -126,7 +126,7 @@ static bool is_told(const item *it) {
 static void count_storage(mr_teller *t, const item *it) {
     const mr_storage *storage = &t->player.storages[it->object];
     mr_machine *machine = t->player.machine;
-    if (machine->next_storage < storage->id) machine->next_storage = storage->id;
+    if (machine->counts.next_storage < storage->id) machine->counts.next_storage = storage->id;
 }
 
 /* What an item changes that is no command of its own. */
@@ -175,8 +175,8 @@ static void tell_command(mr_teller *t, const item *it, mr_command *command) {
 }
 
 static void tell_ran(const mr_teller *t, const mr_command *function) {
-    for (size_t i = 0; i < t->player.machine->observers.count; i++) {
-        mr_observer *observer = t->player.machine->observers.items[i];
+    for (size_t i = 0; i < t->player.machine->observing.observers.count; i++) {
+        mr_observer *observer = t->player.machine->observing.observers.items[i];
         if (observer->function_ran) observer->function_ran(observer, function);
     }
 }
@@ -189,11 +189,11 @@ static mr_status tell_item(mr_teller *t, const item *it) {
     if (command) tell_command(t, it, command);
     else tell_host(t, it);
     if (it->kind != MR_COMMAND_HOST_FUNCTION) return MR_OK;
-    p->machine->host_function = command;
+    p->machine->host_function.command = command;
     mr_status status = MR_OK;
     for (uint32_t i = 0; i < it->inner_count && !status; i++)
         status = tell_item(t, &p->program->inner.items[it->inner + i]);
-    p->machine->host_function = NULL;
+    p->machine->host_function.command = NULL;
     tell_ran(t, command);
     return status;
 }

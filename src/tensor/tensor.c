@@ -166,7 +166,7 @@ mr_status mr_tensor_usable(const mr_tensor *t) {
     char text[160];
     /* What is captured is carried out after other launches, which check it (graph/pool.c). */
     bool is_of_pool = !current && storage->pool;
-    if (is_of_pool && !storage->machine->capturing) return overwritten_by_pool(t);
+    if (is_of_pool && !storage->machine->captures.open) return overwritten_by_pool(t);
     if (!current && !storage->freed && !storage->pool) return made_in_an_earlier_call(t);
     return mr_storage_usable(storage, mr_tensor_describe(t, text, sizeof text));
 }

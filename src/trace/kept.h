@@ -13,7 +13,7 @@
  * waited for is. What the host did meanwhile is added afterwards (`cause.c`). On hardware nothing tells causes. There
  * they follow from the order and the times; a test compares that with what the virtual GPU knows.
  *
- * Undone runs. Runs are a log in the order of being told, and `machine->runs_told` counts them. A checkpoint keeps
+ * Undone runs. Runs are a log in the order of being told, and `machine->observing.runs_told` counts them. A checkpoint keeps
  * the count, and a restored one tells it to the observers (`went_back`), which cut their logs. While nobody has a
  * checkpoint, runs are folded into their entries. */
 #ifndef MR_TRACE_KEPT_H
@@ -81,7 +81,7 @@ typedef struct {
     size_t mask;                /* of the ring; all ones: no bound */
     MR_VEC(kept_entry) earlier; /* of before the trace, that ran during it; by seq */
     MR_VEC(kept_run) log;       /* runs not yet folded in */
-    uint64_t log_first;         /* machine->runs_told of the first of them */
+    uint64_t log_first;         /* machine->observing.runs_told of the first of them */
     MR_VEC(kept_stream) streams;
     MR_VEC(uint32_t) stream_of_id; /* index + 1, by mr_stream.id; 0: not met yet */
     bool out_of_memory;

@@ -22,7 +22,7 @@ struct mr_sync_debug {
     void (*tell)(void *context, const mr_hidden_wait *wait);
     void *context;
     MR_VEC(place) told;
-    uint64_t seen; /* machine->host_waits.total at the last command */
+    uint64_t seen; /* machine->host.waits.total at the last command */
 };
 
 static mr_sync_debug *debug_of(mr_observer *observer) {
@@ -125,7 +125,7 @@ static void tell(mr_sync_debug *d, const mr_command *command, mr_hidden_kind kin
 static mr_status may(mr_observer *observer, const mr_command *command) {
     mr_sync_debug *d = debug_of(observer);
     mr_hidden_kind kind;
-    if (command->kind != MR_COMMAND_FREE) d->seen = d->machine->host_waits.total;
+    if (command->kind != MR_COMMAND_FREE) d->seen = d->machine->host.waits.total;
     if (d->mode != MR_SYNC_ERROR || !command->where.file || !waits(command, &kind)) return MR_OK;
     mr_hidden_wait wait = describe(command, kind, 0);
     return mr_fail(MR_CODE_NOT_PERMITTED,
@@ -137,9 +137,9 @@ static mr_status may(mr_observer *observer, const mr_command *command) {
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
     (void)host_waited; /* also true of calls that found nothing to wait for */
     mr_sync_debug *d = debug_of(observer);
-    uint64_t waited = d->machine->host_waits.total - d->seen;
+    uint64_t waited = d->machine->host.waits.total - d->seen;
     mr_hidden_kind kind;
-    d->seen = d->machine->host_waits.total;
+    d->seen = d->machine->host.waits.total;
     if (d->mode != MR_SYNC_WARN) return;
     if (waits(command, &kind) || (waited && has_waited(command, &kind)))
         tell(d, command, kind, waited);
@@ -165,7 +165,7 @@ mr_status mr_sync_debug_set(mr_sync_debug *d, mr_sync_mode mode) {
     if (mode == MR_SYNC_OFF && d->mode != MR_SYNC_OFF) mr_observer_remove(d->machine, &d->observer);
     if (mode == MR_SYNC_OFF) d->told.count = 0;
     d->mode = mode;
-    d->seen = d->machine->host_waits.total;
+    d->seen = d->machine->host.waits.total;
     return MR_OK;
 }
 

@@ -30,7 +30,7 @@ struct mr_tracer {
     uint64_t began, first_seq;
     asked calls[CALLS_UNDER_WAY];
     unsigned newest_call;
-    uint64_t waited, worked, made; /* machine->host_waits.total and its like at the last `did` */
+    uint64_t waited, worked, made; /* machine->host.waits.total and its like at the last `did` */
     uint64_t last_returned;        /* the host's clock then */
     uint64_t last_seq;             /* of it */
     const char *how;               /* what runs_start said; NULL: the backend tells by itself */
@@ -56,7 +56,7 @@ static kept_entry *last_call(mr_tracer *t, const mr_host_times *times) {
 /* With launch-blocking (R52) the host waits for a command after it was told, and its own work on memory it does
  * then. */
 static void end_last_call_later(mr_tracer *t) {
-    const mr_host_times *waits = &t->machine->host_waits, *works = &t->machine->host_works;
+    const mr_host_times *waits = &t->machine->host.waits, *works = &t->machine->host.works;
     kept_entry *last;
     if (t->machine->launch_blocking && waits->total != t->waited && (last = last_call(t, waits))) {
         last->waited += waits->total - t->waited;
@@ -73,9 +73,9 @@ static void end_last_call_later(mr_tracer *t) {
 
 /* Memory of the host is made before the command that first writes it. */
 static void begin_with_memory(const mr_tracer *t, const mr_command *command, asked *call) {
-    const mr_host_times *makes = &t->machine->host_makes;
+    const mr_host_times *makes = &t->machine->host.makes;
     if (makes->total == t->made || makes->begin < t->last_returned || !command->operand_count ||
-        command->operands[0].tensor->storage != t->machine->host_made)
+        command->operands[0].tensor->storage != t->machine->host.made)
         return;
     call->time = makes->begin;
     call->worked -= makes->end - makes->begin;
@@ -83,9 +83,9 @@ static void begin_with_memory(const mr_tracer *t, const mr_command *command, ask
 
 static mr_status may(mr_observer *observer, const mr_command *command) {
     mr_tracer *t = tracer_of(observer);
-    const mr_host_times *waits = &t->machine->host_waits;
+    const mr_host_times *waits = &t->machine->host.waits;
     end_last_call_later(t);
-    asked call = {command->seq, host_time(t), waits->total, t->machine->host_works.total};
+    asked call = {command->seq, host_time(t), waits->total, t->machine->host.works.total};
     /* R27: cudaFree waits before its command is made. */
     if (command->kind == MR_COMMAND_FREE && command->u.at_once && waits->total != t->waited &&
         waits->begin >= t->last_returned) {
@@ -108,7 +108,7 @@ static asked take_call(mr_tracer *t, uint64_t seq, uint64_t now) {
         t->newest_call = (at + CALLS_UNDER_WAY - 1) % CALLS_UNDER_WAY;
         return t->calls[at];
     }
-    return (asked){seq, now, t->machine->host_waits.total, t->machine->host_works.total};
+    return (asked){seq, now, t->machine->host.waits.total, t->machine->host.works.total};
 }
 
 static uint64_t bytes_of(const mr_command *command) {
@@ -161,8 +161,8 @@ static void describe(mr_tracer *t, kept_entry *entry, const mr_command *command)
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
     (void)host_waited; /* also true of calls that found nothing to wait for */
     mr_tracer *t = tracer_of(observer);
-    uint64_t now = host_time(t), waited = t->machine->host_waits.total;
-    uint64_t worked = t->machine->host_works.total;
+    uint64_t now = host_time(t), waited = t->machine->host.waits.total;
+    uint64_t worked = t->machine->host.works.total;
     kept_entry *entry = mr_kept_add(&t->kept, command->seq);
     if (!entry) return;
     asked call = take_call(t, command->seq, now);
@@ -174,12 +174,12 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
     entry->worked = worked - call.worked;
     t->waited = waited;
     t->worked = worked;
-    t->made = t->machine->host_makes.total;
+    t->made = t->machine->host.makes.total;
     t->last_returned = now;
     t->last_seq = command->seq;
     /* In a host function, the call that runs it has no entry yet, but may have run. */
-    if (t->kept.log.count < SETTLE_AT || t->machine->in_host_function) return;
-    if (!t->machine->watches_writes) mr_kept_settle(&t->kept, t->kept.log.count);
+    if (t->kept.log.count < SETTLE_AT || t->machine->host_function.running) return;
+    if (!t->machine->steps.watches_writes) mr_kept_settle(&t->kept, t->kept.log.count);
     else if (t->kept.log.count >= MOST_UNDOABLE) mr_kept_settle(&t->kept, MOST_UNDOABLE / 2);
 }
 
@@ -218,13 +218,13 @@ mr_status mr_tracer_start(mr_machine *machine, size_t most_spans, mr_tracer **ou
     *t = (mr_tracer){
         .observer = {.name = "tracer", .may = may, .did = did, .ran = ran, .went_back = went_back},
         .machine = machine,
-        .kept = {.most = most_spans, .log_first = machine->runs_told},
+        .kept = {.most = most_spans, .log_first = machine->observing.runs_told},
         .began = machine->backend->host_time(machine),
-        .first_seq = machine->next_seq,
-        .waited = machine->host_waits.total,
-        .worked = machine->host_works.total,
-        .made = machine->host_makes.total};
-    mr_kept_open(&t->kept, most_spans, machine->runs_told);
+        .first_seq = machine->counts.next_seq,
+        .waited = machine->host.waits.total,
+        .worked = machine->host.works.total,
+        .made = machine->host.makes.total};
+    mr_kept_open(&t->kept, most_spans, machine->observing.runs_told);
     t->tells_runs = machine->backend->runs_start != NULL;
     mr_status status = mr_observer_add(machine, &t->observer);
     if (!status && t->tells_runs) {
@@ -257,7 +257,7 @@ static void see_nothing(void *context, const mr_pending *pending) {
 /* What is over is told of. */
 static void catch_up(mr_tracer *t) {
     const mr_backend *backend = t->machine->backend;
-    if (t->machine->in_host_function || t->machine->lost) return;
+    if (t->machine->host_function.running || t->machine->lost) return;
     if (t->tells_runs) backend->runs_flush(t->machine);
     if (backend->simulator) backend->simulator->pending(t->machine, see_nothing, NULL);
 }

@@ -140,7 +140,7 @@ static bool save_state(mr_checkpoint *c) {
     return true;
 }
 
-/* The host's allocations are not taken back with it (machine->host_stays): their account remains as it is. */
+/* The host's allocations are not taken back with it (machine->steps.host_stays): their account remains as it is. */
 static void keep_host_account(vgpu *gpu, uint64_t of_host, uint64_t next_address) {
     gpu->backing.used += of_host - gpu->backing.of_host;
     gpu->backing.of_host = of_host;
@@ -320,7 +320,7 @@ static void pop(vgpu *gpu) {
     mr_checkpoint *c = gpu->newest_checkpoint;
     gpu->newest_checkpoint = c->below;
     mr_undo_pop(&gpu->undo, c->below ? c->below->generation : 0);
-    gpu->machine->watches_writes = gpu->newest_checkpoint != NULL;
+    gpu->machine->steps.watches_writes = gpu->newest_checkpoint != NULL;
     retire(gpu, c);
     if (!gpu->newest_checkpoint) let_go(gpu);
 }
@@ -334,14 +334,14 @@ void mr_virtual_checkpoints_void(vgpu *gpu) {
     }
     mr_undo_pop(&gpu->undo, 0);
     gpu->checkpoint_bytes = 0;
-    gpu->machine->watches_writes = false;
+    gpu->machine->steps.watches_writes = false;
     let_go(gpu);
     if (gpu->spare_checkpoint) release(gpu->spare_checkpoint);
     gpu->spare_checkpoint = NULL;
 }
 
 static mr_status refuse(const mr_machine *machine, const char *what) {
-    if (machine->in_host_function)
+    if (machine->host_function.running)
         return mr_fail(MR_CODE_NOT_PERMITTED, "%s: not permitted inside a host function", what);
     return MR_OK;
 }
@@ -368,12 +368,12 @@ static mr_status make(mr_machine *machine, bool host_stays, mr_checkpoint **out_
     c->below = gpu->newest_checkpoint;
     c->undo_mark = mr_undo_mark(&gpu->undo);
     gpu->undo.host_stays = host_stays;
-    gpu->undo.limit = host_stays ? machine->history_limit : 0;
+    gpu->undo.limit = host_stays ? machine->steps.limit : 0;
     gpu->checkpoint_bytes += bytes_of(c);
     c->generation = gpu->undo.generation;
-    c->runs_told = machine->runs_told;
+    c->runs_told = machine->observing.runs_told;
     gpu->newest_checkpoint = c;
-    machine->watches_writes = true;
+    machine->steps.watches_writes = true;
     *out_checkpoint = c;
     return MR_OK;
 }

@@ -104,7 +104,7 @@ static void free_scratch(body *b) {
 
 mr_status mr_virtual_body_run(work *w, int64_t *io_first, int64_t end) {
     body *b = w->body;
-    bool skip = b->failed || w->command->machine->skips_bodies;
+    bool skip = b->failed || w->command->machine->bodies.skipped;
     mr_status status = skip ? MR_OK : run_items(w, io_first, end);
     if (status && status->code == MR_CODE_INTERRUPTED) return status;
     *io_first = end;
@@ -118,7 +118,7 @@ mr_status mr_virtual_body_run(work *w, int64_t *io_first, int64_t end) {
 
 void mr_virtual_body_finish(work *w) {
     body *b = w->body;
-    if (w->command->kind == MR_COMMAND_OP && !b->failed && !w->command->machine->skips_bodies)
+    if (w->command->kind == MR_COMMAND_OP && !b->failed && !w->command->machine->bodies.skipped)
         mr_op_finish(w->command, b->scratch);
     free_scratch(b);
 }

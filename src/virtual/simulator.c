@@ -7,7 +7,7 @@
 /* ---- choosers */
 
 static mr_status refuse_in_host_function(const mr_machine *machine, const char *what) {
-    if (!machine->in_host_function) return MR_OK;
+    if (!machine->host_function.running) return MR_OK;
     return mr_fail(MR_CODE_NOT_PERMITTED, "%s: not permitted inside a host function", what);
 }
 
@@ -166,7 +166,7 @@ static mr_pending look_at(const vgpu *gpu, const work *w) {
 static void pending(mr_machine *machine, void (*see)(void *context, const mr_pending *pending),
                     void *context) {
     vgpu *gpu = vgpu_of(machine);
-    if (!machine->in_host_function && !machine->lost) /* what is done by now is not pending */
+    if (!machine->host_function.running && !machine->lost) /* what is done by now is not pending */
         mr_error_destroy(mr_virtual_advance(gpu, MR_CHOICE_LOOK, NULL));
     for (int i = 0; i < gpu->device_count; i++)
         for (const queue *q = gpu->devices[i].first; q; q = q->next)

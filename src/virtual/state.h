@@ -363,7 +363,7 @@ void mr_virtual_tell_ran(const work *w, uint64_t begin, uint64_t end, uint32_t p
                          bool last, uint64_t holder);
 static inline void mr_virtual_ran(const work *w, uint64_t begin, uint64_t end, uint32_t part,
                                   uint32_t parts, bool last, uint64_t holder) {
-    if (__builtin_expect(w->command->machine->ran_listeners, 0))
+    if (__builtin_expect(w->command->machine->observing.ran_listeners, 0))
         mr_virtual_tell_ran(w, begin, end, part, parts, last, holder);
 }
 

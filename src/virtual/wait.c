@@ -69,7 +69,7 @@ static mr_status check_memory(vgpu *gpu) {
 
 static bool interrupted(const vgpu *gpu) {
     const mr_machine *machine = gpu->machine;
-    return machine->interrupted && machine->interrupted(machine->hook_context);
+    return machine->hooks.interrupted && machine->hooks.interrupted(machine->hooks.context);
 }
 
 static void catch_up(vgpu *gpu) {

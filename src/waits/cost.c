@@ -47,8 +47,8 @@ static mr_status open_player(const wait_costs *c, const mr_program_edit *edit, m
         .backend = c->options->simulated, .chooser = "timed", .edit = edit, .without_bodies = true};
     MR_TRY(mr_player_open(c->judge->rounds->program, &options, out));
     mr_machine *machine = mr_player_machine(*out);
-    machine->interrupted = c->options->interrupted;
-    machine->hook_context = c->options->context;
+    machine->hooks.interrupted = c->options->interrupted;
+    machine->hooks.context = c->options->context;
     return MR_OK;
 }
 

@@ -101,7 +101,7 @@ static inline int teardown(void **state) {
     fake->hold = fake->no_memory_operations = false;
     fake->hardware_queues = 0;
     left_over = 0;
-    if (machine) machine->left_over = note_left_over;
+    if (machine) machine->hooks.left_over = note_left_over;
     mr_machine_close(machine);
     machine = NULL;
     assert_int_equal(left_over, 0);

@@ -193,7 +193,7 @@ static int close_machine(void **state) {
     (void)state;
     int live = fake.live;
     left_over = 0;
-    machine->left_over = note_left_over;
+    machine->hooks.left_over = note_left_over;
     mr_machine_close(machine);
     if (live) print_error("%d memory blocks are still live\n", live);
     return live || left_over ? -1 : 0;

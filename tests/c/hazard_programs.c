@@ -279,13 +279,13 @@ typedef struct {
 } fake;
 
 static mr_observer *observer_of(fake *f) {
-    return f->machine.observers.items[0];
+    return f->machine.observing.observers.items[0];
 }
 
 static mr_stream *new_stream(fake *f, const sample_program *p, int i) {
     mr_stream *s = calloc(1, sizeof *s);
     *s = (mr_stream){.refs = 1,
-                     .id = ++f->machine.next_stream,
+                     .id = ++f->machine.counts.next_stream,
                      .kind = p->stream[i].legacy       ? MR_STREAM_LEGACY
                              : p->stream[i].per_thread ? MR_STREAM_PER_THREAD
                                                        : MR_STREAM_USER,
@@ -385,11 +385,11 @@ static bool run_function(fake *f, const sample_program *p, int function, uint64_
                             .seq = f->record_seq[function],
                             .stream = f->stream[p->step[function].stream]};
     mr_command command = {.kind = MR_COMMAND_HOST_ACCESS};
-    f->machine.host_function = &submitted;
-    f->machine.in_host_function = true;
+    f->machine.host_function.command = &submitted;
+    f->machine.host_function.running = true;
     bool taken = send(f, &command, p, function, seq);
-    f->machine.host_function = NULL;
-    f->machine.in_host_function = false;
+    f->machine.host_function.command = NULL;
+    f->machine.host_function.running = false;
     observer_of(f)->function_ran(observer_of(f), &submitted);
     return taken;
 }
@@ -406,7 +406,7 @@ static void run_other_functions(fake *f, const sample_program *p) {
 /* False: it was refused. */
 static bool step(fake *f, const sample_program *p, int i) {
     const sample_step *s = &p->step[i];
-    uint64_t seq = f->machine.next_seq++;
+    uint64_t seq = f->machine.counts.next_seq++;
     step_of_seq[seq] = i;
     mr_command command = {0};
     if (s->kind <= STEP_FREE) command.kind = command_kinds[s->kind];
@@ -470,7 +470,7 @@ static void run_program(const sample_program *p) {
     memset(&f, 0, sizeof f);
     f.machine.device_count = p->device_count;
     f.machine.devices = f.devices;
-    f.machine.next_seq = 1;
+    f.machine.counts.next_seq = 1;
     for (int d = 0; d < p->device_count; d++) {
         f.devices[d] = &f.device[d];
         f.device[d].machine = &f.machine;
@@ -508,7 +508,7 @@ static void run_program(const sample_program *p) {
     mr_hazard_destroy(hazard);
     for (int i = 0; i < p->stream_count; i++) free(f.stream[i]);
     for (int t = 0; t < p->tensor_count; t++) mr_vec_free(&f.storage[t].used_by);
-    mr_vec_free(&f.machine.observers);
+    mr_vec_free(&f.machine.observing.observers);
 }
 
 /* ---- both verdicts */

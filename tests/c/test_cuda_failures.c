@@ -179,7 +179,7 @@ static void a_reset_of_a_healthy_machine_forgets_what_is_pending(void **state) {
     drop(t);
     drop(pinned);
     mr_stream_release(s);
-    assert_int_equal(machine->host_allocations, 0);
+    assert_int_equal(machine->host_memory.allocations, 0);
 }
 
 static void a_device_that_stays_lost_is_said_to_be(void **state) {
@@ -318,7 +318,7 @@ static void an_interrupt_ends_a_wait_and_nothing_else(void **state) {
     (void)state;
     mr_stream *s = free_stream();
     mr_tensor *t = tensor(MR_MEMORY_DEVICE, s, 10), *page = tensor(MR_MEMORY_PAGEABLE, NULL, 10);
-    machine->interrupted = at_the_tenth;
+    machine->hooks.interrupted = at_the_tenth;
     fake->hold = true;
     launch(s);
     questions = 0;
@@ -346,10 +346,10 @@ static void a_fault_on_demand_is_the_virtual_gpus(void **state) {
 
 /* The copy is behind a kernel that outlasts ten questions. Nothing is interrupted afterwards. */
 static void copy_interrupted(mr_tensor *to, mr_tensor *from, mr_stream *stream, bool synchronous) {
-    machine->interrupted = at_the_tenth;
+    machine->hooks.interrupted = at_the_tenth;
     questions = 0;
     FAILS(MR_CODE_INTERRUPTED, "interrupted", mr_memcpy(&caller, to, from, stream, synchronous));
-    machine->interrupted = NULL;
+    machine->hooks.interrupted = NULL;
 }
 
 /* The copy still comes, into memory that nobody else has. */

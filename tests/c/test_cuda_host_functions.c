@@ -157,7 +157,7 @@ static void a_full_queue_can_be_interrupted(void **state) {
         mr_stream *s = free_stream();
         mr_status status = MR_OK;
         begin(form, 0);
-        machine->interrupted = at_once;
+        machine->hooks.interrupted = at_once;
         fake->hold = true;
         launch(s);
         int submitted = 0;
@@ -171,7 +171,7 @@ static void a_full_queue_can_be_interrupted(void **state) {
         assert_true(fake->hold);
         assert_int_equal(c.called, 0);
         fake->hold = false;
-        machine->interrupted = NULL;
+        machine->hooks.interrupted = NULL;
         OK(mr_stream_synchronize(&caller, s));
         assert_int_equal(c.called, (submitted - 1 + 19) / 20);
         nothing_blocked();

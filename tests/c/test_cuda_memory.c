@@ -42,7 +42,7 @@ static void memory_short_is_looked_for_in_garbage_and_pending_frees(void **state
     (void)state;
     int64_t size = 180 << 20;
     collected = 0;
-    machine->collect = collect;
+    machine->hooks.collect = collect;
     garbage = tensor(MR_MEMORY_DEVICE, device->legacy, size);
     mr_tensor *t = tensor(MR_MEMORY_DEVICE, device->legacy, size);
     assert_int_equal(collected, 1);
@@ -162,7 +162,7 @@ static void pinned_memory_stays_while_a_copy_uses_it(void **state) {
     fake->hold = false;
     OK(mr_stream_synchronize(&caller, s));
     assert_int_equal(values(to)[99], 99);
-    assert_int_equal(machine->host_allocations, 1);
+    assert_int_equal(machine->host_memory.allocations, 1);
     mr_tensor *again = tensor(MR_MEMORY_PINNED, NULL, 100);
     assert_ptr_equal(again->storage->host, address);
     drop(again);
@@ -180,7 +180,7 @@ static void pinned_memory_comes_back_without_any_synchronize(void **state) {
         mr_tensor *from = tensor(MR_MEMORY_PINNED, NULL, 100);
         copy(s, to, from);
         drop(from);
-        assert_true(machine->host_allocations < 70);
+        assert_true(machine->host_memory.allocations < 70);
     }
     assert_int_equal(fake->registered, own_registered + 1);
     drop(to);

@@ -121,22 +121,22 @@ static void open_bench(bench *b) {
     b->device.machine = &b->machine;
     b->machine.device_count = 1;
     b->machine.devices = b->devices;
-    b->machine.next_seq = 1;
+    b->machine.counts.next_seq = 1;
     assert_null(mr_hazard_create(&b->machine, NULL, &b->hazard));
     assert_null(mr_hazard_set_mode(b->hazard, MR_HAZARD_COLLECT));
 }
 
 static void close_bench(bench *b) {
     mr_hazard_destroy(b->hazard);
-    mr_vec_free(&b->machine.observers);
+    mr_vec_free(&b->machine.observing.observers);
 }
 
 static mr_observer *observer_of(bench *b) {
-    return b->machine.observers.items[0];
+    return b->machine.observing.observers.items[0];
 }
 
 static uint64_t send(bench *b, mr_command *command) {
-    command->seq = b->machine.next_seq++;
+    command->seq = b->machine.counts.next_seq++;
     command->machine = &b->machine;
     command->operands = command->inline_operands;
     command->name = "w";

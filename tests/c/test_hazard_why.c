@@ -21,7 +21,7 @@ static bool is_operation(const sample_step *s) {
 }
 
 static void compare(mr_hazard *hazard, const mr_machine *machine) {
-    for (uint64_t second = 1; second < machine->next_seq; second++) {
+    for (uint64_t second = 1; second < machine->counts.next_seq; second++) {
         for (uint64_t first = 1; first <= second; first++) {
             int i = step_of_seq[first], j = step_of_seq[second];
             const sample_step *a = &program.step[i], *b = &program.step[j];

@@ -118,9 +118,9 @@ static void halves_are_rounded_random_numbers(void **state) {
         mr_tensor *t = make_laid_out(MR_MEMORY_PAGEABLE, dtype, SHAPE(COUNT), DENSE),
                   *single = make(MR_F32, SHAPE(COUNT));
         numbers params = {real(low), real(high)};
-        uint64_t draws = machine->draws;
+        uint64_t draws = machine->random.draws;
         generate("uniform", t, params);
-        machine->draws = draws; /* the same numbers again */
+        machine->random.draws = draws; /* the same numbers again */
         generate("uniform", single, params);
         for (int64_t i = 0; i < COUNT; i++) {
             double rounded = naive_rounded(dtype, get(single, i).f), got = get(t, i).f;
@@ -135,10 +135,10 @@ static void halves_are_rounded_random_numbers(void **state) {
         double share = fmax(fabs(low), fabs(high)) * 2 * unit / (high - low);
         assert_true(most < 1.5 * share * COUNT + 5 * sqrt(share * COUNT));
         free(count);
-        draws = machine->draws;
+        draws = machine->random.draws;
         params = (numbers){real(1), real(0.5)};
         generate("normal", t, params);
-        machine->draws = draws;
+        machine->random.draws = draws;
         generate("normal", single, params);
         for (int64_t i = 0; i < COUNT; i++)
             assert_true(get(t, i).f == naive_rounded(dtype, get(single, i).f));

@@ -317,7 +317,7 @@ static unsigned differs(uint64_t seed) {
     OK(mr_observer_add(machine, &observer));
     bool failed = false; /* a broken row may make works that wait for each other */
     for (int i = 0; i < STEPS && !failed; i++) {
-        steps[i].seq = machine->next_seq;
+        steps[i].seq = machine->counts.next_seq;
         failed = did_fail(one_step(&steps[i]));
     }
     OK(mr_tracer_snapshot(tracer, 0, NULL, 0, &trace));

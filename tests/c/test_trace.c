@@ -353,7 +353,7 @@ static void hazards_name_spans(void **state) {
     mr_stream *a = free_stream();
     spin(a, 1);
     start(0);
-    uint64_t seq = machine->next_seq;
+    uint64_t seq = machine->counts.next_seq;
     spin(a, 1);
     sync(a);
     mr_tracer_hazard hazards[] = {{seq, seq + 1, "read-after-write", "a message", "a fix"},

@@ -162,13 +162,13 @@ static void an_interrupted_copy_has_not_happened(void **state) {
     fill(b, d, 7);
     OK(mr_spin(&caller, b, ns(10)));
     polls = 0;
-    machine->interrupted = interrupt;
+    machine->hooks.interrupted = interrupt;
     FAILS(MR_CODE_INTERRUPTED, mr_memcpy(&caller, page, d, b, false));
     FAILS(MR_CODE_INTERRUPTED, mr_memcpy(&caller, page, d, NULL, true));
     FAILS(MR_CODE_INTERRUPTED, mr_memcpy(&caller, d, page, NULL, true));
     FAILS(MR_CODE_INTERRUPTED, mr_device_synchronize(&caller, device));
     assert_int_equal(polls, 4);
-    machine->interrupted = NULL;
+    machine->hooks.interrupted = NULL;
     OK(mr_device_synchronize(&caller, device));
     assert_int_equal(values(page)[0], 1);
     assert_int_equal(values(d)[0], 7);
@@ -187,14 +187,14 @@ static void a_copy_in_line_can_be_interrupted(void **state) {
     fill(b, small, 7);
     OK(mr_device_synchronize(&caller, device));
     set("slices", 1024); /* many steps, so that the wait polls while the copy is in line */
-    machine->interrupted = interrupt;
+    machine->hooks.interrupted = interrupt;
     for (int first = 0; first < 9; first += 3) {
         polls = -first;
         copy(a, pin, d);
         FAILS(MR_CODE_INTERRUPTED, mr_memcpy(&caller, page, small, b, false));
         assert_int_equal(values(page)[0], 1);
     }
-    machine->interrupted = NULL;
+    machine->hooks.interrupted = NULL;
     OK(mr_device_synchronize(&caller, device));
     assert_int_equal(values(page)[0], 1);
     copy(b, page, small);

@@ -255,7 +255,7 @@ static void what_is_not_released_is_told_at_the_end(void **state) {
     mr_machine *own;
     mr_command *first, *second;
     OK(mr_machine_open(&mr_virtual_backend, NULL, &own));
-    own->left_over = note_lost;
+    own->hooks.left_over = note_lost;
     mr_caller its_caller = {.machine = own};
     OK(mr_command_create(&its_caller, MR_COMMAND_RECORD, NULL, "first", 0, &first));
     OK(mr_command_create(&its_caller, MR_COMMAND_RECORD, NULL, "second", 0, &second));

@@ -121,13 +121,13 @@ static void an_interrupted_wait_is_not_told(void **state) {
     OK(mr_spin(&caller, a, ns(10)));
     mr_event *e = record(a);
     listener *l = listen();
-    machine->interrupted = always;
+    machine->hooks.interrupted = always;
     FAILS(MR_CODE_INTERRUPTED, mr_stream_synchronize(&caller, a));
     FAILS(MR_CODE_INTERRUPTED, mr_event_synchronize(&caller, e));
     FAILS(MR_CODE_INTERRUPTED, mr_device_synchronize(&caller, device));
     FAILS(MR_CODE_INTERRUPTED, mr_memcpy(&caller, host, t, a, true));
     assert_int_equal(l->count, 0);
-    machine->interrupted = NULL;
+    machine->hooks.interrupted = NULL;
     OK(mr_stream_synchronize(&caller, a));
     OK(mr_event_synchronize(&caller, e));
     OK(mr_device_synchronize(&caller, device));

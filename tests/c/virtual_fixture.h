@@ -52,7 +52,7 @@ static inline void open_machine(const char *devices, const char *chooser) {
     OK(mr_machine_open(&mr_virtual_backend, &options, &machine));
     caller = (mr_caller){.machine = machine};
     device = machine->devices[0];
-    machine->left_over = note_left_over;
+    machine->hooks.left_over = note_left_over;
 }
 
 static inline int setup(void **state) {

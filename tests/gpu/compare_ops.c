@@ -259,13 +259,13 @@ static void run_both(const mr_op *row, mr_call host, mr_call device, promise all
                      mr_dtype dtype, const char *what) {
     mr_tensor *on_host, *on_device;
     bool fresh;
-    uint64_t draws = machine->draws;
+    uint64_t draws = machine->random.draws;
     mr_status refused = mr_call_run(&caller, row, &host, &on_host, &fresh);
     if (refused) {
         mr_error_destroy(refused);
         return;
     }
-    machine->draws = draws; /* the same random numbers */
+    machine->random.draws = draws; /* the same random numbers */
     mr_status failed = mr_call_run(&caller, row, &device, &on_device, &fresh);
     if (failed) {
         sum->cases++;

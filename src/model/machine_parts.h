@@ -1,0 +1,134 @@
+/* What a machine consists of. Each part belongs to one file, which its comment names: that file changes the part, others
+ * read it. Those that a checkpoint copies say so. */
+#ifndef MR_MODEL_MACHINE_PARTS_H
+#define MR_MODEL_MACHINE_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slab.h"
+#include "base/status.h"
+#include "base/vec.h"
+
+typedef struct mr_storage mr_storage;
+typedef struct mr_command mr_command;
+typedef struct mr_observer mr_observer;
+typedef struct mr_history mr_history;
+typedef struct mr_captures mr_captures;
+
+/* Numbers given out so far, and what exists (command.c, stream.c, event.c, storage.c, tensor.c). In a checkpoint. */
+typedef struct {
+    uint64_t next_seq;    /* of the next command; starts at 1 */
+    uint32_t next_stream; /* ids count from 1 over all devices, in order of creation */
+    uint32_t next_event;
+    uint64_t next_storage;
+    uint64_t next_tensor;
+    uint32_t open_streams, open_events; /* that the backend holds, the default streams among them */
+} mr_machine_counts;
+
+/* mr.manual_seed (machine.c, command.c). In a checkpoint. */
+typedef struct {
+    uint64_t seed;
+    uint64_t draws; /* random operations since then: the Philox offset of the next one */
+} mr_machine_random;
+
+/* Pinned and pageable storages (storage.c). In a checkpoint. */
+typedef struct {
+    uint64_t live_bytes;
+    uint64_t peak_bytes;
+    uint64_t allocations;   /* live ones */
+    uint64_t since_collect; /* bytes allocated since bind/ last ran the collector for them */
+} mr_host_memory;
+
+/* When memory is short (storage.c). */
+typedef struct {
+    uint64_t limit; /* --sandbox: device + host bytes that may be live at once; 0: none */
+    uint64_t
+        collect_after; /* bytes: bind/ does not run the collector for fewer; the backend may raise it */
+    bool collecting; /* the collect hook runs, in the middle of an allocation: no reset then */
+    MR_VEC(mr_storage *) deferred_frees; /* dropped by the collector in a host function */
+} mr_machine_memory;
+
+/* Steps back and forward (history.c). */
+typedef struct {
+    mr_history *history; /* NULL: no step has been made */
+    uint64_t limit;      /* bytes that checkpoints may take */
+    bool watches_writes; /* of the host, too: a simulator has checkpoints */
+    /* The checkpoints are those of a history of steps, which leave what is the host's as it is (history.h). */
+    bool host_stays;
+} mr_machine_steps;
+
+/* What a body keeps from its first slice to its last and cannot keep in its state, since it is no plain bytes. */
+typedef struct {
+    const mr_command *command;
+    void *data;
+    void (*destroy)(void *data);
+} mr_body_note;
+
+/* How the bodies of commands run (command.c). */
+typedef struct {
+    bool skipped; /* a simulator's: only times are of interest, so nothing is computed */
+    bool
+        replayed; /* they were carried out before, on another machine: what they print or count was told then */
+    MR_VEC(mr_body_note) notes;
+} mr_machine_bodies;
+
+/* The host function that runs (machine.c, R46); what would touch the device is refused meanwhile. */
+typedef struct {
+    bool running;
+    const mr_command *command; /* its accesses count as its stream's */
+} mr_machine_function;
+
+/* Captures that have begun (capture.h). */
+typedef struct {
+    uint32_t open;    /* begun and not ended */
+    mr_captures *all; /* NULL: none ever began */
+} mr_machine_captures;
+
+/* Memory of the objects (command.c, storage.c, tensor.c). */
+typedef struct {
+    mr_slab commands;
+    mr_slab storages;
+    mr_slab tensors;
+    mr_storage *newest_storage; /* and by it all others; see mr_storage_at */
+} mr_machine_objects;
+
+/* Who is told (observer.c). */
+typedef struct {
+    MR_VEC(mr_observer *) observers;
+    unsigned ran_listeners;        /* observers that have a `ran` */
+    unsigned everything_listeners; /* observers that ask for everything */
+    uint64_t runs_told;            /* to observers; less again after a restored checkpoint */
+} mr_machine_observing;
+
+/* What the host did inside of calls, added up: it stood and waited for a device, or it worked with memory. */
+typedef struct {
+    uint64_t total;      /* nanoseconds so far */
+    uint64_t begin, end; /* the last one */
+} mr_host_times;
+
+/* What the host does (storage.c, and backends by mr_machine_host_stood and _worked). */
+typedef struct {
+    mr_host_times waits;
+    mr_host_times works;    /* copied, filled or computed; only while there are observers */
+    mr_host_times makes;    /* likewise: made memory of the host, which may be pinned */
+    uint64_t access_end;    /* likewise: when the host began its last work of that kind */
+    const mr_storage *made; /* by the last of those; only its address counts */
+} mr_machine_host;
+
+/* Of the program that embeds the machine, which sets them; each may be NULL. */
+typedef struct {
+    void *context;
+    bool (*interrupted)(
+        void *context); /* polled while waiting: true ends the wait with INTERRUPTED */
+    /* Work that has found something by then returns that instead: true, and what `interrupted` said is over. False: it
+     * was no single Ctrl-C, and all that runs is to end. */
+    bool (*take_interrupt)(void *context);
+    void (*collect)(void *context); /* memory is short: drop what is garbage, then we try again */
+    /* At the end of mr_machine_close, for each kind of object ("tensors") of which some were not released: a
+     * reference was lost. No tool for leaks sees it, since they lie in slabs that are freed as a whole. */
+    void (*left_over)(const char *kind, size_t count);
+} mr_machine_hooks;
+
+#endif
