@@ -107,21 +107,12 @@ static void note_captures(lua_State *L) {
     mr_error_destroy(status);
 }
 
-/* A kernel that failed, and that nothing has waited for. */
-static void ask_machine(lua_State *L) {
-    mr_machine *machine = mr_bind_machine(L);
-    if (exit_status != MR_EXIT_OK || !machine || machine->in_host_function) return;
-    lua_pushcfunction(L, mr_unfinished_ask);
-    note_status(mr_host_call(L, 0, 0, prefix));
-}
-
 /* The script is over. Under the checker, host functions that it has not waited for run now, for a verdict must
  * know what they touch. Not after a failure: the script has been stopped. The verdict comes when the state is closed,
  * after the script's last finalizer. */
 static void end_script(lua_State *L) {
     note_captures(L);
     give_waits(L);
-    ask_machine(L);
     if (!checked) return;
     mr_bind_check_returned(L, give_verdict);
     if (exit_status != MR_EXIT_OK) {
@@ -129,8 +120,7 @@ static void end_script(lua_State *L) {
         return;
     }
     lua_pushcfunction(L, mr_bind_check_run_pending);
-    int settled = mr_host_call(L, 0, 0, prefix);
-    if (checked->check) note_status(settled);
+    note_status(mr_host_call(L, 0, 0, prefix));
 }
 
 /* With MILLRACE_VERIFY_CLOSE in the environment, which the tests set: whatever a script does, all objects are gone once
@@ -149,13 +139,23 @@ static void save_trace(lua_State *L) {
     mr_error_destroy(status);
 }
 
+/* A kernel that failed, and that nothing has waited for. Asked when the program's record is closed: the script itself
+ * has not waited. */
+static void ask_machine(lua_State *L) {
+    mr_machine *machine = mr_bind_machine(L);
+    if (exit_status != MR_EXIT_OK || !machine || machine->host_function.running) return;
+    lua_pushcfunction(L, mr_unfinished_ask);
+    note_status(mr_host_call(L, 0, 0, prefix));
+}
+
 static bool closing;
 
 static void close_state(lua_State *L) {
     closing = true;
     save_trace(L);
-    mr_interrupt_uninstall();
     replay_differs = mr_verify_end();
+    ask_machine(L);
+    mr_interrupt_uninstall();
     lua_close(L);
 }
 

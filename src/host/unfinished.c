@@ -17,7 +17,7 @@ int mr_unfinished_ask(lua_State *L) {
     mr_machine *machine = mr_bind_machine(L);
     bool may_fail = !machine->backend->simulator;
     if (machine->lost) return 0; /* some call has said so */
-    machine->hook_context = L;
+    machine->hooks.context = L;
     if (!may_fail) machine->backend->simulator->pending(machine, see, &may_fail);
     if (may_fail) mr_raise(L, mr_machine_drain(machine));
     return 0;
