@@ -13,8 +13,8 @@
  * waited for is. What the host did meanwhile is added afterwards (`cause.c`). On hardware nothing tells causes. There
  * they follow from the order and the times; a test compares that with what the virtual GPU knows.
  *
- * Undone runs. Runs are a log in the order of being told, and `machine->observing.runs_told` counts them. A checkpoint keeps
- * the count, and a restored one tells it to the observers (`went_back`), which cut their logs. While nobody has a
+ * Undone runs. Runs are a log in the order of being told, and `machine->observing.runs_told` counts them. A checkpoint
+ * keeps the count, and a restored one tells it to the observers (`went_back`), which cut their logs. While nobody has a
  * checkpoint, runs are folded into their entries. */
 #ifndef MR_TRACE_KEPT_H
 #define MR_TRACE_KEPT_H
@@ -36,8 +36,9 @@ typedef struct {
     mr_name *name;          /* one reference, or NULL */
 } kept_access;
 
-/* No mr_span: one is filled in at each call, and a span has members that only a finished trace knows (indices of spans,
- * texts of the trace). With a span as its first member it would take 216 bytes for each call in place of 176. */
+/* No mr_span: an entry changes while its command runs, owns its texts, and names other commands by their numbers. A
+ * span is a part of a finished trace: it has the trace's texts, and indices of other spans. A span with what an entry
+ * needs beside it would take 232 bytes for each call in place of 192. */
 typedef struct {
     uint64_t seq;
     uint64_t call, returned, waited, worked;
