@@ -156,6 +156,78 @@ bool mr_bind_push(lua_State *L) {
     return false;
 }
 
+typedef void part(lua_State *L); /* adds its functions to the table on the top of the stack */
+
+static void open_each(lua_State *L, part *const *parts, size_t count) {
+    for (size_t i = 0; i < count; i++) parts[i](L);
+}
+#define OPEN_EACH(L, parts) open_each(L, parts, sizeof(parts) / sizeof *(parts))
+
+static void open_parts(lua_State *L, bool simulates) {
+    static part *const first[] = {mr_open_machine,
+                                  mr_open_device,
+                                  mr_open_stream,
+                                  mr_open_event,
+                                  mr_open_tensor,
+                                  mr_open_tensor_facts,
+                                  mr_open_tensor_index,
+                                  mr_open_tensor_view,
+                                  mr_open_tensor_move,
+                                  mr_open_peek,
+                                  mr_open_literal,
+                                  mr_open_joining,
+                                  mr_open_compare,
+                                  mr_open_format,
+                                  mr_open_creation,
+                                  mr_open_random,
+                                  mr_open_ops,
+                                  mr_open_op_list,
+                                  mr_open_files,
+                                  mr_open_operators,
+                                  mr_open_functional,
+                                  mr_open_indexing,
+                                  mr_open_linear,
+                                  mr_open_gradient,
+                                  mr_open_nn,
+                                  mr_open_cuda_forms,
+                                  mr_open_kernel_module,
+                                  mr_open_kernel,
+                                  mr_open_kernel_profile,
+                                  mr_open_kernel_variable,
+                                  mr_open_elementwise,
+                                  mr_open_memory,
+                                  mr_open_nccl,
+                                  mr_open_dist,
+                                  mr_open_hazard,
+                                  mr_open_hazard_ask,
+                                  mr_open_graph,
+                                  mr_open_graph_capture,
+                                  mr_open_graph_pool,
+                                  mr_open_trace,
+                                  mr_open_tracer,
+                                  mr_open_sync_debug,
+                                  mr_open_tasks};
+    static part *const of_simulator[] = {mr_open_stepping, mr_open_pending, mr_open_simulator};
+    static part *const last[] = {mr_open_explore, mr_open_waits, mr_open_help, mr_open_foreign};
+    OPEN_EACH(L, first);
+    if (simulates) OPEN_EACH(L, of_simulator);
+    OPEN_EACH(L, last);
+}
+
+/* `require` finds the module's table, which is on the top of the stack, and so does mr_bind_push. */
+static void register_module(lua_State *L) {
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_pushvalue(L, -2);
+    lua_setfield(L, -2, "millrace");
+    lua_pop(L, 1);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    lua_pushcfunction(L, load_again);
+    lua_setfield(L, -2, "millrace");
+    lua_pop(L, 1);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &module_table);
+}
+
 mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine_options *options) {
     mr_module *module = lua_newuserdatauv(L, sizeof *module, 0);
     *module = (mr_module){0};
@@ -177,68 +249,8 @@ mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine
     lua_createtable(L, 0, 128);
     lua_pushstring(L, backend->name);
     lua_setfield(L, -2, "backend");
-    mr_open_machine(L);
-    mr_open_device(L);
-    mr_open_stream(L);
-    mr_open_event(L);
-    mr_open_tensor(L);
-    mr_open_tensor_facts(L);
-    mr_open_tensor_index(L);
-    mr_open_tensor_view(L);
-    mr_open_tensor_move(L);
-    mr_open_peek(L);
-    mr_open_literal(L);
-    mr_open_joining(L);
-    mr_open_compare(L);
-    mr_open_format(L);
-    mr_open_creation(L);
-    mr_open_random(L);
-    mr_open_ops(L);
-    mr_open_op_list(L);
-    mr_open_files(L);
-    mr_open_operators(L);
-    mr_open_functional(L);
-    mr_open_indexing(L);
-    mr_open_linear(L);
-    mr_open_gradient(L);
-    mr_open_nn(L);
-    mr_open_cuda_forms(L);
-    mr_open_kernel_module(L);
-    mr_open_kernel(L);
-    mr_open_kernel_profile(L);
-    mr_open_kernel_variable(L);
-    mr_open_elementwise(L);
-    mr_open_memory(L);
-    mr_open_nccl(L);
-    mr_open_dist(L);
-    mr_open_hazard(L);
-    mr_open_hazard_ask(L);
-    mr_open_graph(L);
-    mr_open_graph_capture(L);
-    mr_open_graph_pool(L);
-    mr_open_trace(L);
-    mr_open_tracer(L);
-    mr_open_sync_debug(L);
-    mr_open_tasks(L);
-    if (backend->simulator) {
-        mr_open_stepping(L);
-        mr_open_pending(L);
-        mr_open_simulator(L);
-    }
-    mr_open_explore(L);
-    mr_open_waits(L);
-    mr_open_help(L);
-    mr_open_foreign(L);
+    open_parts(L, backend->simulator != NULL);
     preload_embedded(L);
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_pushvalue(L, -2);
-    lua_setfield(L, -2, "millrace");
-    lua_pop(L, 1);
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    lua_pushcfunction(L, load_again);
-    lua_setfield(L, -2, "millrace");
-    lua_pop(L, 1);
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &module_table);
+    register_module(L);
     return MR_OK;
 }

@@ -292,31 +292,67 @@ static bool proposes(const question *q) {
     return !q->need.access && q->is_known && (!timed || q->saved >= NOTHING_SAVED_NS);
 }
 
+static void say_stream(const question *q, char *out, size_t size) {
+    bool proposed = proposes(q);
+    mr_text_format(out, size,
+                   "%s comes after %s on stream `%s`: the operations of one stream run one after "
+                   "the other%s%s%s",
+                   name_of(&q->spans[q->late]).text, name_of(&q->spans[q->early]).text,
+                   stream_of(q, q->removal.span), proposed ? ". Give " : "",
+                   proposed ? name_of(&q->spans[q->removal.span]).text : "",
+                   proposed ? " another stream" : "");
+}
+
+static void say_default_stream(const question *q, const char *holder, char *out, size_t size) {
+    mr_text_format(out, size,
+                   "the default stream waits for all blocking streams, and they wait for it (R3): "
+                   "`%s` on stream `%s` comes after %s on stream `%s`%s",
+                   q->spans[q->removal.span].name, stream_of(q, q->removal.span), holder,
+                   q->removal.holder == MR_TRACE_NONE ? "?" : stream_of(q, q->removal.holder),
+                   proposes(q) ? ". Make the other stream non-blocking" : "");
+}
+
+/* The operation was ready, and something else had what it needed. */
+static void say_engine(const question *q, const char *holder, char *out, size_t size) {
+    const mr_span *held = &q->spans[q->removal.span];
+    if (q->removal.rule == MR_CAUSE_MULTIPROCESSORS)
+        mr_text_format(
+            out, size,
+            "%s was ready at %.3f ms, but had to wait for multiprocessors until %s ended: "
+            "they were full",
+            name_of(held).text, ms(held->ready), holder);
+    else
+        mr_text_format(
+            out, size,
+            "%s was ready at %.3f ms, but the copy engine of that direction was busy with %s",
+            name_of(held).text, ms(held->ready), holder);
+}
+
+/* The host stood in a call. */
+static void say_call(const question *q, const char *holder, char *out, size_t size) {
+    name later = name_of(&q->spans[q->late]), earlier = name_of(&q->spans[q->early]);
+    double returned = ms(q->spans[q->removal.holder].returned);
+    bool same = q->removal.holder == q->early;
+    if (q->removal.rule == MR_CAUSE_SYNCHRONIZE)
+        mr_text_format(out, size,
+                       "the host waited in %s until %.3f ms%s%s%s, and submitted %s only then",
+                       holder, returned, same ? "" : ", after ", same ? "" : earlier.text,
+                       same ? "" : " had ended", later.text);
+    else
+        mr_text_format(
+            out, size,
+            "the host stood in %s until %.3f ms, because a copy of pageable memory waits "
+            "(R23), and submitted %s only then%s",
+            holder, returned, later.text, proposes(q) ? ". Use pinned memory (pinned=true)" : "");
+}
+
 static void say_cause(const question *q, char *out, size_t size) {
-    const mr_span *late = &q->spans[q->late], *early = &q->spans[q->early];
-    name later = name_of(late), earlier = name_of(early);
-    name holder = {"other work"};
+    name later = name_of(&q->spans[q->late]), holder = {"other work"};
     if (q->removal.holder != MR_TRACE_NONE) holder = name_of(&q->spans[q->removal.holder]);
     switch (q->removal.rule) {
-    case MR_CAUSE_STREAM:
-        mr_text_format(
-            out, size,
-            "%s comes after %s on stream `%s`: the operations of one stream run one after "
-            "the other%s%s%s",
-            later.text, earlier.text, stream_of(q, q->removal.span), proposes(q) ? ". Give " : "",
-            proposes(q) ? name_of(&q->spans[q->removal.span]).text : "",
-            proposes(q) ? " another stream" : "");
-        break;
+    case MR_CAUSE_STREAM: say_stream(q, out, size); break;
     case MR_CAUSE_EVENT: say_event(q, out, size); break;
-    case MR_CAUSE_DEFAULT_STREAM:
-        mr_text_format(
-            out, size,
-            "the default stream waits for all blocking streams, and they wait for it (R3): "
-            "`%s` on stream `%s` comes after %s on stream `%s`%s",
-            q->spans[q->removal.span].name, stream_of(q, q->removal.span), holder.text,
-            q->removal.holder == MR_TRACE_NONE ? "?" : stream_of(q, q->removal.holder),
-            proposes(q) ? ". Make the other stream non-blocking" : "");
-        break;
+    case MR_CAUSE_DEFAULT_STREAM: say_default_stream(q, holder.text, out, size); break;
     case MR_CAUSE_PEER_COPY:
         mr_text_format(
             out, size, "a synchronous copy between devices orders all streams of both (R60): %s%s",
@@ -329,36 +365,9 @@ static void say_cause(const question *q, char *out, size_t size) {
                        name_of(&q->spans[q->removal.span]).text, holder.text);
         break;
     case MR_CAUSE_MULTIPROCESSORS:
-        mr_text_format(
-            out, size,
-            "%s was ready at %.3f ms, but had to wait for multiprocessors until %s ended: "
-            "they were full",
-            name_of(&q->spans[q->removal.span]).text, ms(q->spans[q->removal.span].ready),
-            holder.text);
-        break;
-    case MR_CAUSE_COPY_ENGINE:
-        mr_text_format(
-            out, size,
-            "%s was ready at %.3f ms, but the copy engine of that direction was busy with %s",
-            name_of(&q->spans[q->removal.span]).text, ms(q->spans[q->removal.span].ready),
-            holder.text);
-        break;
+    case MR_CAUSE_COPY_ENGINE: say_engine(q, holder.text, out, size); break;
     case MR_CAUSE_SYNCHRONIZE:
-        mr_text_format(out, size,
-                       "the host waited in %s until %.3f ms%s%s%s, and submitted %s only then",
-                       holder.text, ms(q->spans[q->removal.holder].returned),
-                       q->removal.holder == q->early ? "" : ", after ",
-                       q->removal.holder == q->early ? "" : earlier.text,
-                       q->removal.holder == q->early ? "" : " had ended", later.text);
-        break;
-    case MR_CAUSE_PAGEABLE:
-        mr_text_format(
-            out, size,
-            "the host stood in %s until %.3f ms, because a copy of pageable memory waits "
-            "(R23), and submitted %s only then%s",
-            holder.text, ms(q->spans[q->removal.holder].returned), later.text,
-            proposes(q) ? ". Use pinned memory (pinned=true)" : "");
-        break;
+    case MR_CAUSE_PAGEABLE: say_call(q, holder.text, out, size); break;
     case MR_CAUSE_MEMORY:
         mr_text_format(
             out, size,
