@@ -316,12 +316,16 @@ mr_status branch_record(explorer *e, const plan *forced, own_schedule *out_own,
     return status;
 }
 
+mr_status branch_prepare(explorer *e, branch *b) {
+    mr_status status = branch_open(e, b);
+    if (!status) status = branch_order(e, b);
+    return status ? mr_player_error_outlives(e->subject->machine, status) : MR_OK;
+}
+
 mr_status branch_run(explorer *e, const plan *forced, branch **out_branch) {
     MR_TRY(branch_record(e, forced, NULL, out_branch));
-    mr_status status = branch_open(e, *out_branch);
-    if (!status) status = branch_order(e, *out_branch);
+    mr_status status = branch_prepare(e, *out_branch);
     if (!status) return MR_OK;
-    status = mr_player_error_outlives(e->subject->machine, status);
     branch_destroy(e, *out_branch);
     *out_branch = NULL;
     return status;
@@ -350,6 +354,8 @@ void branch_destroy(explorer *e, branch *b) {
         mr_vec_free(&b->variants.items[i].order);
     }
     mr_vec_free(&b->variants);
+    plan_free(&b->own.plan);
+    mr_buffer_free(&b->own.value);
     mr_program_release(b->program);
     free(b->classes);
     free(b->may_miss);

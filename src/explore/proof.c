@@ -301,3 +301,34 @@ mr_status proof_of_one(const explorer *e, const branch *b, bool *out_proved) {
     *out_proved = all;
     return MR_OK;
 }
+
+/* ---- what is left of a run */
+
+/* All work is that of one stream, and the host touches memory only where none of it is pending. */
+bool proof_of_rest(const explorer *e, const branch *b, uint32_t last) {
+    uint32_t lane = NONE;
+    bool pending = false, frees = false;
+    for (uint32_t i = 0; i < b->count; i++) {
+        mr_program_item it = mr_program_item_at(b->program, i);
+        bool works = it.kind == MR_COMMAND_OP || it.kind == MR_COMMAND_COPY;
+        frees |= it.kind == MR_COMMAND_FREE;
+        if (it.kind == MR_COMMAND_HOST_FUNCTION) return false;
+        if (i <= last) continue;
+        if (depends_on_order(e, &it) || (it.kind == MR_COMMAND_ALLOC && frees)) return false;
+        if (it.kind == MR_COMMAND_HOST_ACCESS && pending) return false;
+        if (!works) continue;
+        if (lane != NONE && lane != it.stream) return false;
+        lane = it.stream;
+        pending = !it.is_read_back;
+    }
+    return true;
+}
+
+bool proof_reads_more(const branch *b, uint32_t last) {
+    for (uint32_t i = last + 1; i < b->count; i++) {
+        mr_program_item it = mr_program_item_at(b->program, i);
+        if (it.kind == MR_COMMAND_HOST_READ || it.kind == MR_COMMAND_HOST_ACCESS) return true;
+        if (it.kind == MR_COMMAND_OP || it.kind == MR_COMMAND_COPY) return true;
+    }
+    return false;
+}

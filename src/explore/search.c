@@ -15,6 +15,54 @@
 
 #define MOST_DEPTH 400
 
+/* ---- a schedule that has come to its end */
+
+/* In an earlier pass, whose bound was lower. What comes at the end makes no difference to what the function asks
+ * for. */
+static bool was_counted(const search *s) {
+    return s->e->overtaking >= 0 && s->at.overtaken < (uint32_t)s->e->overtaking && !s->random;
+}
+
+static void count_schedule(search *s) {
+    explorer *e = s->e;
+    if (!e->result->schedules++) e->result->pairs = s->frames.count;
+    if (s->random || e->result->schedules < e->options.most) return;
+    explore_incomplete(e, "it stopped after max = %llu schedules",
+                       (unsigned long long)e->options.most);
+    e->stop = true;
+}
+
+static mr_status finish(search *s) {
+    explorer *e = s->e;
+    size_t text_size;
+    if (e->estimating) return MR_OK;
+    s->plan.until = s->b->count;
+    s->plan.grain = e->options.grain;
+    MR_TRY(branch_value(e, s->b, &s->plan, &e->value, &text_size));
+    MR_TRY(outcome_count(e, s->b, &s->plan, s->at.overtaken, &e->value, text_size));
+    if (e->options.pair[0].where.file)
+        MR_TRY(witness_look(e, s->b, &s->plan, s->at.overtaken, &e->value, text_size));
+    count_schedule(s);
+    return MR_OK;
+}
+
+/* The schedule so far, and then what the leaf's own run did. */
+static mr_status finish_leaf(search *s, const branch *leaf) {
+    plan p = {0};
+    if (s->e->estimating || was_counted(s)) return MR_OK;
+    bool fine = plan_copy(&p, &s->plan);
+    for (size_t i = leaf->forced; i < leaf->own.plan.steps.count && fine; i++)
+        fine = mr_vec_push(&p.steps, leaf->own.plan.steps.items[i]);
+    p.until = leaf->count;
+    p.grain = s->e->options.grain;
+    mr_status status =
+        fine ? outcome_count(s->e, leaf, &p, s->at.overtaken, &leaf->own.value, leaf->own.text_size)
+             : mr_no_memory("to explore schedules");
+    plan_free(&p);
+    if (!status) count_schedule(s);
+    return status;
+}
+
 /* ---- where an item comes out in another way */
 
 static uint64_t stir(uint64_t value) {
@@ -53,33 +101,75 @@ static mr_status not_repeatable(const branch *b, const branch *child, size_t unt
                    text);
 }
 
+/* All that the device had to do before the look is over, and the host has waited for it. */
+static bool is_all_over(search *s, uint32_t item) {
+    order *o = s->o;
+    order_scratch_clear(o);
+    order_scratch_join(o, order_host(o));
+    for (uint32_t n = o->first_node[item]; n < o->first_node[item + 1]; n++)
+        order_scratch_join(o, order_before(o, n));
+    order_close_scratch(o);
+    for (uint32_t n = 0; n < o->first_node[item]; n++)
+        if (order_is_operation(search_node(s, n)) &&
+            (!order_has(o, order_scratch(o), n) || !order_has(o, order_done(o), n)))
+            return false;
+    return true;
+}
+
+/* What the function does in another way it does behind a look, and the schedule is decided by then. */
+static bool is_leaf(search *s, const branch *child, uint32_t item) {
+    const mr_explore_options *o = &s->e->options;
+    return s->b->player && !o->full && !child->parts.count && !child->strayed && o->grain < 2 &&
+           !o->pair[0].where.file && is_all_over(s, item) && proof_of_rest(s->e, child, item);
+}
+
+/* The child has been recorded. */
+static mr_status settle(search *s, branch *child, uint32_t item) {
+    MR_TRY(not_repeatable(s->b, child, item));
+    if (child->strayed)
+        explore_incomplete(s->e, "a run of the function did not follow a schedule, and what comes "
+                                 "after that was not tried");
+    child->leaf = is_leaf(s, child, item);
+    child->reads_more = child->leaf && proof_reads_more(child, item);
+    child->before = s->b;
+    if (child->leaf) return MR_OK;
+    budget_make_room(s->e, budget_of_player(s->e, s->b));
+    return s->e->stop ? MR_OK : branch_prepare(s->e, child);
+}
+
 static mr_status make_child(search *s, uint32_t until, uint32_t item, const branch_key *key,
                             branch **out_child) {
     plan forced = {0};
+    own_schedule own = {0};
+    branch *child = NULL;
     if (!plan_copy(&forced, &s->plan)) {
         plan_free(&forced);
         return mr_no_memory("to explore schedules");
     }
     forced.until = item + (until > item);
     forced.grain = s->e->options.grain;
-    mr_status status = branch_run(s->e, &forced, out_child);
+    mr_status status = branch_record(s->e, &forced, &own, &child);
     plan_free(&forced);
-    MR_TRY(status);
-    branch *child = *out_child;
-    child->key = *key;
-    status = not_repeatable(s->b, child, item);
-    if (!status && child->strayed)
-        explore_incomplete(s->e, "a run of the function did not follow a schedule, and what comes "
-                                 "after that was not tried");
-    if (!status && mr_vec_push(&s->b->children, child)) return MR_OK;
-    branch_destroy(s->e, child);
-    return status ? status : mr_no_memory("to explore schedules");
+    if (!status) {
+        child->key = *key;
+        child->own = own;
+        child->forced = s->plan.steps.count;
+        status = settle(s, child, item);
+        if (!status && !mr_vec_push(&s->b->children, child))
+            status = mr_no_memory("to explore schedules");
+    } else {
+        plan_free(&own.plan);
+        mr_buffer_free(&own.value);
+    }
+    if (status) branch_destroy(s->e, child);
+    else *out_child = child;
+    return status;
 }
 
 #define MOST_BRANCHES 64 /* players that are open at a time */
 
 static void forget_child(search *s, branch *child) {
-    if (s->e->branches <= MOST_BRANCHES) return;
+    if (s->e->branches <= MOST_BRANCHES && !child->reads_more) return;
     size_t i = 0;
     while (s->b->children.items[i] != child) i++;
     s->b->children.items[i] = mr_vec_pop(&s->b->children);
@@ -105,9 +195,15 @@ static mr_status diverge(search *s, const frame *undo, uint32_t item, uint32_t u
                        "comes to another result (%s)",
                        d->text);
     branch *child = child_for(s->b, &key);
-    budget_make_room(s->e, child ? 0 : budget_of_player(s->e, s->b));
+    budget_make_room(s->e, 0);
     if (s->e->stop) return MR_OK;
     if (!child) MR_TRY(make_child(s, until, item, &key, &child));
+    if (s->e->stop) return MR_OK;
+    if (child->leaf) {
+        mr_status counted = finish_leaf(s, child);
+        forget_child(s, child);
+        return counted;
+    }
     order_undo(s->o, undo->changes, undo->placed);
     s->plan.steps.count = undo->steps;
     journey j = {.at = undo->at, .plan = s->plan};
@@ -123,32 +219,7 @@ static mr_status diverge(search *s, const frame *undo, uint32_t item, uint32_t u
 
 /* ---- going through the items */
 
-static mr_status finish(search *s) {
-    explorer *e = s->e;
-    size_t text_size;
-    if (e->estimating) return MR_OK;
-    s->plan.until = s->b->count;
-    s->plan.grain = e->options.grain;
-    MR_TRY(branch_value(e, s->b, &s->plan, &e->value, &text_size));
-    MR_TRY(outcome_count(e, s->b, &s->plan, s->at.overtaken, &e->value, text_size));
-    if (e->options.pair[0].where.file)
-        MR_TRY(witness_look(e, s->b, &s->plan, s->at.overtaken, &e->value, text_size));
-    if (!e->result->schedules++) e->result->pairs = s->frames.count;
-    if (!s->random && e->result->schedules >= e->options.most) {
-        explore_incomplete(e, "it stopped after max = %llu schedules",
-                           (unsigned long long)e->options.most);
-        e->stop = true;
-    }
-    return MR_OK;
-}
-
 static mr_status open_segment(search *s, uint32_t begin, progress *out_progress);
-
-/* In an earlier pass, whose bound was lower. What comes at the end makes no difference to what the function asks
- * for. */
-static bool was_counted(const search *s) {
-    return s->e->overtaking >= 0 && s->at.overtaken < (uint32_t)s->e->overtaking && !s->random;
-}
 
 /* STAGE_LOOK: the host gets here. */
 static mr_status look(search *s, progress *out_progress) {

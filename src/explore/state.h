@@ -81,6 +81,13 @@ typedef struct {
     uint64_t functions;
 } branch_key;
 
+/* A schedule that a run of the function took by itself, and the bytes of its value. */
+typedef struct {
+    plan plan;
+    mr_buffer value;
+    size_t text_size;
+} own_schedule;
+
 typedef struct branch branch;
 struct branch {
     mr_program *program;
@@ -108,16 +115,19 @@ struct branch {
 
     branch_key key; /* how its parent's items come out here */
     MR_VEC(branch *) children;
+
+    /* Of a leaf: behind item key.item nothing depends on the order, so its own run is all that can come of it. It has
+     * neither player nor order. */
+    bool leaf;
+    /* Of a leaf: the host reads more behind that item, which another schedule with the same key may have changed. So it
+     * stands for one schedule only. */
+    bool reads_more;
+    own_schedule own;
+    size_t forced;        /* steps of `own` that were its parent's */
+    const branch *before; /* the parent, which has the order of what was decided */
 };
 
 typedef struct explorer explorer;
-
-/* A schedule that a run of the function took by itself, and the bytes of its value. */
-typedef struct {
-    plan plan;
-    mr_buffer value;
-    size_t text_size;
-} own_schedule;
 
 /* Runs the function, forced into the plan. It is recorded and cannot be searched yet. `out_own` may be NULL. */
 mr_status branch_record(explorer *e, const plan *forced, own_schedule *out_own,
@@ -125,6 +135,7 @@ mr_status branch_record(explorer *e, const plan *forced, own_schedule *out_own,
 /* What carries the program out, and what is said of its items. Then branch_order, before it is searched. */
 mr_status branch_open(explorer *e, branch *b);
 mr_status branch_order(explorer *e, branch *b);
+mr_status branch_prepare(explorer *e, branch *b); /* both */
 /* All three. */
 mr_status branch_run(explorer *e, const plan *forced, branch **out_branch);
 /* Its player is taken back, or there again, at the beginning of the program. */
@@ -158,6 +169,10 @@ mr_status branch_value(explorer *e, branch *b, const plan *schedule, mr_buffer *
 /* Whether one schedule of the program stands for all: the hazard checker finds nothing in it, everything in it was
  * followed, and nothing looks at what depends on the order. Asks only the program: the branch needs no player. */
 mr_status proof_of_one(const explorer *e, const branch *b, bool *out_proved);
+/* Whether nothing behind item `last` depends on the order, if all before it is over and the host has waited for it:
+ * there is one way to go on. */
+bool proof_of_rest(const explorer *e, const branch *b, uint32_t last);
+bool proof_reads_more(const branch *b, uint32_t last); /* the host reads memory behind item `last` */
 /* Whether no value of it depends on which memory an allocation gets. The order is that of the rules alone, and all
  * nodes are placed. */
 mr_status proof_of_memory(const branch *b, bool *out_clean);

@@ -188,18 +188,20 @@ static void add_line(differences *d, mr_buffer *line) {
 }
 
 /* When each node is carried out: the number of the step; the host's lie between. */
-static uint64_t *find_moments(const branch *b, const plan *p) {
+static uint64_t *find_moments(const branch *b, const plan *p, uint32_t until) {
     const order *o = &b->order;
     uint64_t *moments = calloc(o->nodes.count + 1, sizeof *moments);
     uint32_t *parts = calloc(b->count + 1, sizeof *parts);
     size_t before = 0;
-    for (uint32_t item = 0; item < b->count && moments && parts; item++) {
+    for (uint32_t item = 0; item < until && moments && parts; item++) {
         while (before < p->steps.count && p->steps.items[before].at <= item) before++;
         for (uint32_t n = o->first_node[item]; n < o->first_node[item + 1]; n++)
             moments[n] = 2 * before;
     }
     for (size_t i = 0; i < p->steps.count && moments && parts; i++) {
-        uint32_t item = p->steps.items[i].command, n = o->first_node[item] + parts[item]++;
+        uint32_t item = p->steps.items[i].command;
+        if (item >= until) continue;
+        uint32_t n = o->first_node[item] + parts[item]++;
         if (n < o->first_node[item + 1]) moments[n] = 2 * i + 1;
     }
     free(parts);
@@ -242,10 +244,10 @@ static bool takes_part(const branch *b, const plan *p, uint32_t node) {
     return order_copy_of(&b->order, n->item, asked).reads_source;
 }
 
-static void find_pairs(const explorer *e, const branch *b, const plan *p, const uint64_t *moments,
-                       differences *d) {
+static void find_pairs(const explorer *e, const branch *b, const plan *p, uint32_t until,
+                       const uint64_t *moments, differences *d) {
     const order_node *nodes = b->order.nodes.items;
-    for (uint32_t late = 0; late < b->order.nodes.count; late++) {
+    for (uint32_t late = 0; late < b->order.first_node[until]; late++) {
         if (nodes[late].marker || !takes_part(b, p, late)) continue;
         for (uint32_t early = 0; early < late && nodes[early].item < nodes[late].item; early++)
             if (moments[late] < moments[early] && branch_conflict(b, early, late))
@@ -254,8 +256,8 @@ static void find_pairs(const explorer *e, const branch *b, const plan *p, const 
 }
 
 /* A query that said no, and memory that was used again. */
-static void find_answers(const explorer *e, const branch *b, differences *d) {
-    for (uint32_t item = 0; item < b->count; item++) {
+static void find_answers(const explorer *e, const branch *b, uint32_t until, differences *d) {
+    for (uint32_t item = 0; item < until; item++) {
         bool no = b->classes[item] == ITEM_QUERY && !mr_program_item_at(b->program, item).came_true;
         const mr_player_item *freed = is_shown(b, item) ? find_freed(b, item) : NULL;
         mr_buffer line = {0};
@@ -279,11 +281,13 @@ static void write_lines(const differences *d, mr_buffer *out) {
 
 void tell_difference(const explorer *e, const branch *b, const plan *p, mr_buffer *out) {
     differences d = {0};
+    uint32_t until = b->leaf ? b->key.item + 1 : b->count;
+    if (b->leaf) b = b->before;
     if (!b->order.first_node) return; /* proved: as submitted */
-    uint64_t *moments = find_moments(b, p);
+    uint64_t *moments = find_moments(b, p, until);
     d.failed = !moments;
-    if (moments && b->player) find_pairs(e, b, p, moments, &d);
-    if (moments) find_answers(e, b, &d);
+    if (moments && b->player) find_pairs(e, b, p, until, moments, &d);
+    if (moments) find_answers(e, b, until, &d);
     write_lines(&d, out);
     out->failed |= d.failed;
     for (size_t i = 0; i < d.lines.count; i++) free(d.lines.items[i].text);

@@ -124,6 +124,8 @@ mr_program_item mr_program_item_of(const mr_program *program, const item *it) {
                            .bound = is_of_event ? it->value : 0,
                            .operand_count = it->operand_count,
                            .row = it->row,
+                           .is_read_back = it->kind == MR_COMMAND_COPY && it->flag &&
+                                           it->direction == MR_COPY_D2H,
                            .meets = it->meeting != NO_SLOT,
                            .inner = it->inner,
                            .inner_count = it->inner_count};
