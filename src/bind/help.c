@@ -386,6 +386,15 @@ const char *mr_help_owner(lua_State *L, int index) {
     return NULL;
 }
 
+void mr_help_push_class(lua_State *L, const char *name) {
+    for (const mr_class *const *class = mr_bind_module(L)->classes; *class; class ++) {
+        if (!(*class)->kind || strcmp((*class)->name, name) != 0) continue;
+        lua_rawgetp(L, LUA_REGISTRYINDEX, (*class)->kind);
+        return;
+    }
+    lua_pushnil(L);
+}
+
 typedef struct {
     lua_State *L;
     const char *owner, *name;

@@ -12,6 +12,8 @@ void mr_help_push_usage(lua_State *L, int index);
 
 /* "mr.hazard" for that table; "stream" for a stream; NULL: the value at `index` is of another kind. */
 const char *mr_help_owner(lua_State *L, int index);
+/* Pushes the metatable of the objects of a class ("stream"), or nil. */
+void mr_help_push_class(lua_State *L, const char *name);
 
 /* Pops a function that shows the text of a page from now on. */
 void mr_help_set_pager(lua_State *L);

@@ -9,6 +9,7 @@
 
 #include <readline/readline.h>
 
+#include "repl/frame.h"
 #include "repl/lines.h"
 
 static const mr_line_hooks *hooks;
@@ -74,10 +75,13 @@ static char **complete(const char *text, int start, int end) {
 }
 
 static void list_matches(void) {
-    rl_crlf();
+    bool is_ours = rl_redisplay_function != rl_redisplay;
+    if (is_ours) mr_frame_leave();
+    else rl_crlf();
     fflush(rl_outstream);
     hooks->list(hooks->context);
-    rl_forced_update_display();
+    if (is_ours) (*rl_redisplay_function)();
+    else rl_forced_update_display();
 }
 
 static void list_instead(char **matches, int count, int longest) {

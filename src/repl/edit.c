@@ -3,8 +3,8 @@
  * Readline's own signal handling would hide Ctrl-C from ours, and a handler may not jump out of it. So its callback
  * interface is used: we wait for input ourselves, and Ctrl-C ends the wait.
  *
- * An entry of several lines is one text with ends of lines in it, which readline shows one below the other where the
- * terminal can move its cursor up. Where it cannot (TERM=dumb), each line is read alone. */
+ * An entry of several lines is one text with ends of lines in it. Where the terminal can move its cursor up, we draw it
+ * by ourselves (frame.h), in place of readline's own display. Where it cannot (TERM=dumb), each line is read alone. */
 #include "repl/edit.h"
 
 #if MR_HAVE_READLINE
@@ -20,16 +20,104 @@
 #include <readline/history.h>
 #include <readline/readline.h>
 
+#include "base/output.h"
+#include "repl/colour.h"
 #include "repl/complete.h"
+#include "repl/frame.h"
 #include "repl/lines.h"
 
-#define HISTORY_ENTRIES    1000
+#define HISTORY_ENTRIES    10000
 #define LONGEST_REMEMBERED (1 << 16)
 
 static const mr_line_hooks *hooks;
 static char *typed, *prefilled;
 static char *instead; /* of what is shown, this was typed */
 static bool is_accepted, shows_lines;
+
+/* --- showing ---------------------------------------------------------------------------------------------- */
+
+#define LONGEST_HINTED                                                                             \
+    2000 /* of the text; what is further in front of the cursor says little of a call */
+
+static bool is_showing;   /* from the prompt until the text is finished */
+static int shown_columns; /* of the terminal, when the text was shown last */
+
+static bool has_bytes(void);
+
+static bool more_is_typed(void) {
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    return has_bytes() || poll(&input, 1, 0) > 0;
+}
+
+static char *find_hint(void) {
+    size_t size = (size_t)rl_end, skipped = size > LONGEST_HINTED ? size - LONGEST_HINTED : 0;
+    if (rl_point < rl_end || RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH | RL_STATE_NUMERICARG))
+        return NULL;
+    return hooks->hint(hooks->context, rl_line_buffer + skipped, size - skipped);
+}
+
+static void mark_brackets(unsigned char *colours) {
+    size_t size = (size_t)rl_end, at = (size_t)rl_point;
+    size_t other = mr_colour_partner(rl_line_buffer, size, colours, at);
+    if (other == size && at) other = mr_colour_partner(rl_line_buffer, size, colours, --at);
+    if (other == size) return;
+    colours[at] = colours[other] = MR_COLOUR_BRACKET;
+}
+
+static mr_frame frame_of_line(void) {
+    mr_frame frame = {.prompt = rl_display_prompt ? rl_display_prompt : "",
+                      .text = rl_line_buffer,
+                      .size = (size_t)rl_end,
+                      .point = (size_t)rl_point};
+    rl_reset_screen_size(); /* a key may come before the signal of a new size */
+    rl_get_screen_size(&frame.rows, &frame.columns);
+    if (frame.columns != shown_columns) mr_frame_resized(frame.columns);
+    shown_columns = frame.columns;
+    return frame;
+}
+
+/* Without memory the line has no colours. */
+static unsigned char *find_colours(void) {
+    unsigned char *colours = mr_output_has_colour(stdout) ? calloc(1, (size_t)rl_end + 1) : NULL;
+    if (colours && mr_line_shows(MR_LINE_COLOURS))
+        mr_colour_find(rl_line_buffer, (size_t)rl_end, colours);
+    return colours;
+}
+
+static void draw(void) {
+    mr_frame frame = frame_of_line();
+    unsigned char *colours = find_colours();
+    char *hint = colours && mr_line_shows(MR_LINE_HINTS) ? find_hint() : NULL;
+    if (colours && mr_line_shows(MR_LINE_COLOURS)) mark_brackets(colours);
+    frame.colours = colours;
+    frame.hint = hint;
+    mr_frame_draw(&frame);
+    free(colours);
+    free(hint);
+}
+
+/* In place of rl_redisplay. What is typed ahead is shown with what comes behind it. */
+static void redisplay(void) {
+    if (is_showing && !more_is_typed()) draw();
+}
+
+/* The whole text stays, and the cursor is below it. */
+static void finish_display(void) {
+    mr_frame frame = frame_of_line();
+    unsigned char *colours = find_colours();
+    frame.colours = colours;
+    if (shows_lines) mr_frame_finish(&frame);
+    is_showing = false;
+    free(colours);
+}
+
+static int clear_screen(int count, int key) {
+    (void)count, (void)key;
+    mr_frame_erase();
+    fputs("\033[H\033[2J", stdout);
+    (*rl_redisplay_function)();
+    return 0;
+}
 
 /* --- waiting --------------------------------------------------------------------------------------------- */
 
@@ -40,6 +128,11 @@ static void on_resize(int signal_number) {
     is_resized = 1;
 }
 
+static void resize(void) {
+    if (!shows_lines) rl_resize_terminal();
+    else if (is_showing) draw();
+}
+
 static sigset_t outside; /* the signals that come while the editor waits, and at no other time */
 
 /* True: there is some. */
@@ -48,7 +141,7 @@ static bool wait_for_input(void) {
     int ready = ppoll(&input, 1, NULL, &outside);
     if (is_resized) {
         is_resized = 0;
-        rl_resize_terminal();
+        resize();
     }
     return ready > 0;
 }
@@ -116,7 +209,7 @@ static void accept_pasted(const char *text, size_t size) {
     rl_replace_line(shown, 1);
     rl_point = rl_end;
     instead = whole.data; /* NULL without memory: then Lua finds the text that is shown */
-    rl_redisplay();
+    (*rl_redisplay_function)();
     rl_newline(1, '\n');
 }
 
@@ -176,6 +269,8 @@ static int bind_keys(void) {
     rl_getc_function = next_byte;
 #endif
     if (!shows_lines) return 0;
+    rl_redisplay_function = redisplay;
+    bind_unless_changed("\014", rl_clear_screen, clear_screen);      /* Ctrl-L */
     bind_unless_changed("\033\r", rl_vi_editing_mode, mr_lines_new); /* Alt-Enter */
     bind_unless_changed("\033\n", rl_vi_editing_mode, mr_lines_new);
     bind_unless_changed("\033[A", rl_get_previous_history, mr_lines_up);
@@ -194,7 +289,7 @@ static int bind_keys(void) {
 static int insert_prefilled(void) {
     if (prefilled) {
         rl_insert_text(prefilled);
-        rl_redisplay(); /* the prompt is there already */
+        (*rl_redisplay_function)(); /* the prompt is there already */
     }
     free(prefilled);
     prefilled = NULL;
@@ -234,16 +329,16 @@ static void on_line(char *line) {
     typed = instead ? instead : line;
     instead = NULL;
     is_accepted = true;
+    finish_display();
     rl_callback_handler_remove();
 }
 
 static void abandon_line(void) {
-    rl_point = rl_end; /* below all lines of the entry */
-    rl_redisplay();
+    finish_display();
     rl_free_line_state();
     rl_callback_sigcleanup();
     rl_callback_handler_remove();
-    putchar('\n');
+    if (!shows_lines) putchar('\n');
     fflush(stdout);
 }
 
@@ -269,6 +364,8 @@ mr_line_status mr_edit_read(const char *prompt, mr_buffer *out_line) {
     sigaddset(&waited_for, SIGWINCH);
     sigprocmask(SIG_BLOCK, &waited_for, &outside);
     rl_reset_screen_size(); /* it may have changed while an entry ran */
+    mr_frame_begin();
+    is_showing = true;
     rl_callback_handler_install(prompt, on_line);
     while (!is_accepted) {
         if (has_bytes() || wait_for_input()) {
@@ -283,7 +380,7 @@ mr_line_status mr_edit_read(const char *prompt, mr_buffer *out_line) {
     sigaction(SIGWINCH, &old_resize, NULL);
     if (status != MR_LINE_READ) return status;
     if (!typed) { /* Ctrl-D */
-        putchar('\n');
+        if (!shows_lines) putchar('\n');
         return MR_LINE_END;
     }
     mr_buffer_puts(out_line, typed);

@@ -124,7 +124,6 @@ void mr_lines_finish(void) {
     int start = mr_lines_start(rl_end);
     if (!start || is_in_string()) return;
     outdent(start);
-    rl_redisplay();
 }
 
 #endif

@@ -120,6 +120,17 @@ static char **complete(void *context, const char *text, int point, int *out_from
     return found;
 }
 
+static char *hint(void *context, const char *text, size_t size) {
+    prompt *p = context;
+    lua_State *L = p->L;
+    int top = lua_gettop(L);
+    char *found = NULL;
+    lua_pushlstring(L, text, size);
+    if (call_session(p, "hint", 1, 1) && lua_isstring(L, -1)) found = strdup(lua_tostring(L, -1));
+    lua_settop(L, top);
+    return found;
+}
+
 static void list(void *context) {
     call_session(context, "list", 0, 0);
 }
@@ -247,6 +258,7 @@ void mr_repl_run(lua_State *L, const mr_repl_host *host) {
                                  .ended = host->ended,
                                  .is_incomplete = may_continue,
                                  .complete = complete,
+                                 .hint = hint,
                                  .list = list};
     mr_write_wrapped(stdout, host->banner, strlen(host->banner));
     mr_line_open(&hooks);

@@ -205,6 +205,13 @@ static int prefill(lua_State *L) {
     return 0;
 }
 
+/* set_shown("colours" or "hints" or "live", boolean): what is shown while an entry is typed */
+static int set_shown(lua_State *L) {
+    static const char *const names[] = {"colours", "hints", "live", NULL};
+    mr_line_set_shown((mr_line_part)luaL_checkoption(L, 1, NULL, names), lua_toboolean(L, 2));
+    return 0;
+}
+
 /* is_terminal() -> whether a person reads and types at a terminal */
 static int is_terminal(lua_State *L) {
     lua_pushboolean(L, mr_line_is_at_terminal());
@@ -379,6 +386,25 @@ static int owner(lua_State *L) {
     return 1;
 }
 
+/* class_of("stream") -> the metatable of its objects; nil: there are none of that name */
+static int class_of(lua_State *L) {
+    mr_help_push_class(L, luaL_checkstring(L, 1));
+    return 1;
+}
+
+/* is_class(value) -> whether it is such a metatable */
+static int is_class(lua_State *L) {
+    static const char before[] = "millrace.";
+    const char *name = NULL;
+    lua_settop(L, 1);
+    lua_pushliteral(L, "__name");
+    if (lua_istable(L, 1) && lua_rawget(L, 1) == LUA_TSTRING) name = lua_tostring(L, 2);
+    bool is_ours = name && strncmp(name, before, sizeof before - 1) == 0;
+    if (is_ours) mr_help_push_class(L, name + sizeof before - 1);
+    lua_pushboolean(L, is_ours && lua_rawequal(L, 1, -1));
+    return 1;
+}
+
 /* getmetatable(value): without asking __metatable */
 static int metatable_of(lua_State *L) {
     luaL_checkany(L, 1);
@@ -446,6 +472,7 @@ static const luaL_Reg plain[] = {{"load", load},
                                  {"write", write_out},
                                  {"getenv", get_environment},
                                  {"prefill", prefill},
+                                 {"set_shown", set_shown},
                                  {"is_terminal", is_terminal},
                                  {"width", width},
                                  {"rows", rows},
@@ -463,6 +490,8 @@ static const luaL_Reg plain[] = {{"load", load},
                                  {"set_pager", set_pager},
                                  {"owner", owner},
                                  {"getmetatable", metatable_of},
+                                 {"class_of", class_of},
+                                 {"is_class", is_class},
                                  {"complain", complain},
                                  {"state", state},
                                  {"terminal", mr_repl_terminal},

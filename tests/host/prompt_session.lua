@@ -38,7 +38,7 @@ end
 function TestTimeline.test_narrow_terminals_are_told()
   local result = command.run{ "-i", input = "x = mr.ones(4)\n:tl\n:who\n", environment = "export COLUMNS=50" }
   lu.assertStrContains(result.err, "a timeline needs a terminal of at least 60 columns")
-  lu.assertStrContains(result.out, "x\n  type: f32[4]\n  where: dev 0\n  last writer: ones at mr:1:1\n" ..
+  lu.assertStrContains(result.out, "x\n  type: f32[4]\n  size: 16 B\n  where: dev 0\n  last writer: ones at mr:1:1\n" ..
     "  who can read it now: default; not host\n")
 end
 
@@ -63,9 +63,9 @@ TestReset = {}
 
 function TestReset.test_tensors_of_before_are_shown_as_lost()
   local out = shown("x = mr.ones(4)\nlocal y = mr.ones(2, {device = 'cpu'})\nmr.reset()\nx\ny\n:who\n")
-  lu.assertStrContains(out, "tensor f32[4] device 0, the default stream (lost in mr.reset())\n" ..
+  lu.assertStrContains(out, "tensor f32[4] device 0, the default stream (lost in mr.reset())\n[1., 1.]\n" ..
     "tensor f32[2] cpu, last written by fill")
-  lu.assertStrContains(out, "\nx                    lost in mr.reset()\n")
+  lu.assertStrContains(out, "\nx                          lost in mr.reset()\n")
 end
 
 function TestReset.test_streams_of_before_read_nothing()
@@ -260,6 +260,89 @@ function TestStart.test_a_sandbox_keeps_the_tools_of_the_prompt()
   lu.assertStrContains(result.out, "false")
   lu.assertStrContains(result.out, "nil\tnil\tnil\n")
   lu.assertStrContains(result.out, "> 4\n")
+end
+
+TestValues = {}
+
+function TestValues.test_earlier_values_have_names()
+  assert_shows("1 + 1\n'b'\n__, _\n_1 + 5\n", "2\nb\n2\tb\n7\n")
+  assert_shows("_2 = 'mine'\n3\n_2\n", "3\nmine\n") -- what the user calls so is the user's
+  local out = shown("7\n" .. ("x = 1\n"):rep(60) .. "_1\n")
+  lu.assertEquals(out, "7\nnil\n")
+  assert_shows("7\n:reset\n_1\n__\n_\n", "7\na fresh device; the session begins anew\nnil\nnil\nnil\n")
+end
+
+function TestValues.test_the_values_of_host_tensors_are_shown()
+  assert_shows("mr.tensor({1, 2}, {device = 'cpu'})\n", "[1, 2]\ntensor i64[2] cpu\n")
+  assert_shows("x = mr.ones(2)\nmr.synchronize()\nx:peek()\n", "[1., 1.]\ntensor f32[2] cpu\n")
+  lu.assertStrContains(shown("mr.zeros(2000000, {device = 'cpu'})\n"), "tensor f32[2000000] cpu")
+end
+
+-- Nothing is waited for, and nothing is read: no hazard comes of it.
+function TestValues.test_an_echo_says_who_may_read_it()
+  local out, err = shown("s = mr.stream{name = 's'}\nx = mr.ones(2)\nx\ns:wait_stream(mr.default_stream())\nx\n" ..
+    "mr.synchronize()\nx\nmr.current_stream():query()\n")
+  lu.assertEquals(err, "")
+  lu.assertStrContains(out, "1 pending, last written by ones at mr:2:1\n  safe to read now: default; not host, s\n")
+  lu.assertStrContains(out, "ones at mr:2:1\n  safe to read now: default, s; not host\n")
+  lu.assertStrContains(out, "the default stream, last written by ones at mr:2:1\ntrue\n")
+  out, err = shown("h = mr.zeros(2, {device = 'cpu', pinned = true})\nx = mr.ones(2)\n" ..
+    "h:copy_(x, {non_blocking = true})\nh\n")
+  lu.assertEquals(err, "")
+  lu.assertStrContains(out, "a read by the host now races with copy_ at mr:3:1\n")
+end
+
+function TestValues.test_sizes()
+  lu.assertStrContains(shown("x = mr.zeros(1024)\n:who\n"), "f32[1024]  4 KiB")
+end
+
+function TestValues.test_time_without_a_wait()
+  local out = shown(":time --no-wait mr.spin{ms = 50}\nmr.current_stream():query()\n")
+  lu.assertStrContains(out, "device: not waited for\n")
+  lu.assertStrContains(out, "false\n")
+  lu.assertStrContains(shown(":time mr.spin{ms = 50}\n"), "all done: 50")
+end
+
+function TestValues.test_what_is_watched_is_shown_behind_each_entry()
+  local out, err = shown("local x = mr.zeros(2)\n:watch x:peek()[1]:item()\n:watch 1 +\n:watch nothing.at\n" ..
+    "x:fill_(3)\n:watch\n:watch off 2\nmr.synchronize()\n:watch off\n1\n:watch off 9\n")
+  lu.assertStrContains(err, ":watch: ")
+  lu.assertStrContains(err, "there is no number `9`")
+  lu.assertStrContains(out, "x:peek()[1]:item(): 0.0\nnothing.at: attempt to index a nil value (global 'nothing')\n")
+  lu.assertStrContains(out, "1: x:peek()[1]:item()\n2: nothing.at\n")
+  lu.assertStrContains(out, "x:peek()[1]:item(): 3.0\n1\n")
+end
+
+function TestValues.test_a_timeline_has_what_is_pending()
+  local out = shown("s = mr.stream{name = 's'}\ns:run(function() mr.spin{ms = 1} end)\n:tl\n")
+  lu.assertStrContains(out, "pending on stream `s`: spin (mr:2:1)\n")
+end
+
+function TestValues.test_dot()
+  local out, err = shown("x = mr.ones(2)\nmr.synchronize()\n:dot\n:dot x.txt\n")
+  lu.assertStrContains(out, "digraph")
+  lu.assertStrContains(out, "ones")
+  lu.assertStrContains(err, "does not end in .dot")
+end
+
+function TestValues.test_settings_last()
+  local home = os.tmpname()
+  os.remove(home)
+  os.execute("mkdir " .. home)
+  local function run(input)
+    return command.run{ "-i", input = input, environment = "export HOME=" .. home .. "; unset XDG_CONFIG_HOME" }
+  end
+  local result = run(":set times 5\n:set hints off\n:set hints maybe\n:set nothing on\n:set times nan\n")
+  lu.assertStrContains(result.err, ":set hints: expected on or off, got `maybe`")
+  lu.assertStrContains(result.err, "there is no setting `nothing`")
+  lu.assertStrContains(result.err, ":set times: expected a number of milliseconds, or off, got `nan`")
+  lu.assertEquals(command.read(home .. "/.config/millrace/settings"), "times 5\nhints off\n")
+  lu.assertStrContains(run(":set\n").out, "times    5      an entry")
+  command.write(home .. "/.config/millrace/settings", "times soon\n\0\n")
+  result = run("1\n")
+  lu.assertStrContains(result.err, "settings times: expected a number")
+  lu.assertEquals(result.status, 0)
+  os.execute("rm -rf " .. home)
 end
 
 os.exit(lu.LuaUnit.run())

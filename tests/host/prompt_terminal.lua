@@ -214,6 +214,32 @@ function TestHistory.test_whole_entries_also_after_a_restart()
   os.execute("rm -rf " .. home)
 end
 
+-- Entries of a session that is open at the same time as one that shortens the file.
+function TestHistory.test_10000_entries_are_kept_and_none_is_lost()
+  local home = os.tmpname()
+  os.remove(home)
+  os.execute("mkdir -p " .. home .. "/.local/state/millrace")
+  local path, lines = home .. "/.local/state/millrace/history", {}
+  for i = 1, 9000 do lines[i] = "x = " .. i .. "\n" end
+  command.write(path, table.concat(lines))
+  local grow = "f = io.open('" .. path .. "', 'a') for i = 9001, 20001 do f:write('x = ' .. i .. '\\n') end f:close()"
+  local program = command.host:match("^(.*)/[^/]*$") .. "/terminal"
+  command.write(home .. "/steps", "wait mr:1>\nsend \\x04\nexit\n")
+  screen_after{ home = home, columns = 200,
+    { "send", grow .. "\r" }, { "wait", "mr:2>" },
+    -- another terminal opens and closes a prompt, which shortens the file
+    { "send", ("os.execute('%s 24 80 %s/steps %s')\r"):format(program, home, command.host) },
+    { "wait", "mr:3>" }, { "send", "'af' .. 'ter'\r" }, { "wait", "mr:4>" },
+  }
+  local text, count = command.read(path), 0
+  for _ in text:gmatch("\n") do count = count + 1 end
+  lu.assertNotStrContains(text, "x = 9000\n")
+  lu.assertStrContains(text, "x = 20001\n")
+  lu.assertStrContains(text, "\n'af' .. 'ter'\n")
+  lu.assertTrue(count <= 10010)
+  os.execute("rm -rf " .. home)
+end
+
 TestCompletion = {}
 
 local function completed(typed, shown)
@@ -256,6 +282,26 @@ function TestCompletion.test_objects_options_and_arguments()
   lu.assertStrContains(text, "mr.zeros(3, {dtype = 'f64', stream = side}).dtype\nf64\nmr:4")
 end
 
+function TestCompletion.test_values_of_options_and_arguments()
+  lu.assertEquals(completed('mr.zeros(3, {dtype = "bf', "bf16"), 'mr:1> mr.zeros(3, {dtype = "bf16')
+  lu.assertEquals(completed("mr.machine.chooser('adv", "adversarial"), "mr:1> mr.machine.chooser('adversarial")
+  lu.assertEquals(completed("mr.hazard.mode('col", "collect"), "mr:1> mr.hazard.mode('collect")
+  lu.assertEquals(completed("mr.zeros(3, {device = 'cp", "'cpu"), "mr:1> mr.zeros(3, {device = 'cpu")
+end
+
+-- Nothing is called for it.
+function TestCompletion.test_what_a_call_returns()
+  lu.assertEquals(completed("mr.stream():wait_ev", "wait_event"), "mr:1> mr.stream():wait_event")
+  lu.assertEquals(completed("mr.stream{name = 's'}:wait_ev", "wait_event"), "mr:1> mr.stream{name = 's'}:wait_event")
+  lu.assertEquals(completed("mr.zeros(3, {dtype = 'f32'}):sum():record_str", "record_stream"),
+    "mr:1> mr.zeros(3, {dtype = 'f32'}):sum():record_stream")
+  lu.assertEquals(completed("mr.zeros(2):size(1):x", "x"), "mr:1> mr.zeros(2):size(1):x")
+end
+
+function TestCompletion.test_files_of_commands()
+  lu.assertEquals(completed(":load scripts/examples/fan_", "fan_out.lua"), "mr:1> :load scripts/examples/fan_out.lua")
+end
+
 function TestCompletion.test_names_of_files()
   local text = completed("dofile('scripts/examples/fan_", "fan_out.lua")
   lu.assertEquals(text, "mr:1> dofile('scripts/examples/fan_out.lua")
@@ -267,8 +313,8 @@ function TestInterrupting.test_a_line_and_what_runs()
   local text = screen_after{
     { "send", "print('go' .. 'ing') while true do pcall(function() while true do end end) end\r" },
     { "wait", "going" }, { "send", CTRL_C }, { "wait", "mr:2>" },
-    { "send", "print('not run')" }, { "wait", "mr:2> print" }, { "send", CTRL_C }, { "count", "mr:2", 2 },
-    { "send", "x = {\r1,\r2" }, { "wait", "  2" }, { "send", CTRL_C }, { "count", "mr:2", 3 },
+    { "send", "print('not run')" }, { "wait", "mr:2> print" }, { "send", CTRL_C }, { "rows", "mr:2", 2 },
+    { "send", "x = {\r1,\r2" }, { "wait", "  2" }, { "send", CTRL_C }, { "rows", "mr:2", 3 },
     { "send", "'al' .. 'ive'\r" }, { "wait", "mr:3>" },
   }
   lu.assertStrContains(text, "interrupted at mr:1:1\n")

@@ -30,7 +30,8 @@ end
 local function torn(text, columns)
   local above = ""
   for row in (text .. "\n"):gmatch("(.-)\n") do
-    if #above == columns and above:find("%w$") and row:find("^%w") and not above:find("^mr:%d") then
+    if #above == columns and above:find("%w$") and row:find("^%w")
+      and not (above .. "\n" .. row):find("%f[^\n\0]mr:%d") then
       return above .. "\n" .. row
     end
     above = row
@@ -55,7 +56,7 @@ TestWords = {}
 function TestWords.test_are_whole()
   for _, columns in ipairs{ 40, 80 } do
     local text = after_race({
-      { "send", "x\r" }, { "wait", "last written" }, { "send", "mr.zeros(3):ad_(1)\r" }, { "wait", "`add_`?" },
+      { "send", "x\r" }, { "wait", "mr:4" }, { "send", "mr.zeros(3):ad_(1)\r" }, { "wait", "`add_`?" },
       { "send", ":who\r" }, { "wait", "who can read" }, { "send", ":hazards\r" }, { "wait", "shows one in full" },
       { "send", ":queues\r" }, { "wait", "chooser timed" }, { "send", "help()\r" }, { "wait", "mr:6" },
       { "send", "help('no-path')\r" }, { "wait", "explains all of" }, { "send", "1\r" }, { "wait", "mr:8" },
@@ -72,7 +73,7 @@ function TestWords.test_tables_of_pages_fit()
       { "send", "help('prompt')\r" }, { "wait", "mr:2>" } }
     local history = "\n`~/.local/state/millrace/history`"
     lu.assertNotStrContains(text, "|")
-    lu.assertStrContains(text, columns == 40 and history .. "\n    the entries of earlier sessions;\n" or
+    lu.assertStrContains(text, columns == 40 and history .. "\n    the last 10000 entries of all\n" or
       history .. "  the entries of earlier")
     lu.assertStrContains(text, "\nUp, Down  ")
   end

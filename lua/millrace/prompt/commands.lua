@@ -110,7 +110,8 @@ end
 function commands.variables()
   local names = {}
   for name, value in next, _G do
-    if type(name) == "string" and name ~= "_" then names[name] = value end
+    local is_ours = type(name) == "string" and (name:find("^_+$") or name:find("^_%d+$"))
+    if type(name) == "string" and not is_ours then names[name] = value end
   end
   for name, value in next, tools.require("session").locals() do names[name] = value end
   return names
@@ -216,6 +217,15 @@ local function add_quit()
     end }
 end
 
+local function add_choices()
+  add{ name = "set", usage = "[name value]",
+    text = "Shows the settings of the prompt, or changes one for all sessions.",
+    complete = function(words, last) return tools.require("settings").complete(words, last) end,
+    run = function(words) return tools.require("settings").run(words) end }
+  add{ name = "watch", usage = "[expression|off [n]]", text = "Shows an expression behind each entry.",
+    run = function(words, rest) return tools.require("watching").run(words, rest) end }
+end
+
 local function add_help()
   add{ name = "help", usage = "[command|name]", is_paged = true,
     text = "Explains a command, or what help(name) explains.",
@@ -249,6 +259,7 @@ local function publish()
 end
 
 for _, part in ipairs(PARTS) do tools.require(part)(commands) end
+add_choices()
 add_help()
 add_quit()
 publish()

@@ -43,6 +43,7 @@ end
 -- The field of a value, without a call of the script's.
 local function field(value, name)
   if type(value) == "table" then
+    if tools.is_class(value) then return value.methods and value.methods[name] end
     local raw = rawget(value, name)
     if raw ~= nil then return raw end
     local _, fields = parts_of(value)
@@ -63,21 +64,34 @@ local function variable(name)
   return rawget(_G, name)
 end
 
--- The value of "mr.memory", `x.device`, `t[2]`, "f"; nil: it is not known.
+-- What stands for an object that a call would return: the class in its usage line, "-> s: stream".
+local function returned_by(fn)
+  local usage = tools.usage(fn)
+  local result = usage and usage:match("%->%s*([^,]+)")
+  local kind = result and (result:match("^[%w_]+:%s*([%a_]+)") or result:match("^[%a_]+"))
+  return kind and tools.class_of(kind)
+end
+
+-- The value of "mr.memory", `x.device`, `t[2]`, "f"; nil: it is not known. Behind a call, `mr.stream()`, it is the
+-- class of what the call returns.
 local function value_of(chain)
   local name, rest = chain:match("^([%a_][%w_]*)(.*)$")
   if not name then return nil end
   local value = variable(name)
   while value ~= nil and rest ~= "" do
+    local call = rest:match("^%b()")
     local key, after = rest:match("^[%.:]([%a_][%w_]*)(.*)$")
-    if not key then
+    if call then
+      key, after = "__call", rest:sub(#call + 1)
+    elseif not key then
       local index
       index, after = rest:match("^%[(%d+)%](.*)$")
       key = tonumber(index)
       if not key then key, after = rest:match("^%[[\"']([^\"'%]]*)[\"']%](.*)$") end
     end
     if not key then return nil end
-    value, rest = field(value, key), after
+    if call then value = returned_by(value) else value = field(value, key) end
+    rest = after
   end
   return value
 end
@@ -99,7 +113,10 @@ local function collect(into, name, prefix, value)
 end
 
 local function add_fields(into, value, prefix, only_methods)
-  if type(value) == "table" then
+  if type(value) == "table" and tools.is_class(value) then
+    for name, method in next, value.methods or {} do collect(into, name, prefix, method) end
+    for name in next, not only_methods and value.getters or {} do collect(into, name, prefix) end
+  elseif type(value) == "table" then
     for name, inner in next, tools.with_prefix(value, prefix) do
       if not only_methods or type(inner) == "function" then collect(into, name, prefix, inner) end
     end
@@ -232,16 +249,22 @@ local function set_found(names, from)
   return texts, from
 end
 
-local function files(text, from)
+-- The names of files that begin so, with their folder.
+function complete.files_of(text)
   local folder, prefix = text:match("^(.*/)([^/]*)$")
   folder, prefix = folder or "", prefix or text
-  local names = {}
+  local list = {}
   for _, name in ipairs(tools.list_files(folder ~= "" and folder or ".")) do
-    local plain = name:gsub("/$", "")
-    if begins(plain, prefix) and (plain:byte(1) ~= 46 or prefix ~= "") or prefix == "" and plain:byte(1) ~= 46 then
-      names[folder .. name] = true
-    end
+    local is_hidden = name:byte(1) == 46
+    if prefix == "" and not is_hidden or prefix ~= "" and begins(name, prefix) then list[#list + 1] = folder .. name end
   end
+  table.sort(list)
+  return list
+end
+
+local function files(text, from)
+  local names = {}
+  for _, name in ipairs(complete.files_of(text)) do names[name] = true end
   return set_found(names, from)
 end
 
@@ -256,8 +279,21 @@ local function topics(prefix, from)
   return set_found(names, from)
 end
 
+-- Finds the texts of the list that begin with the prefix.
+local function values(list, prefix, from)
+  local names = {}
+  for _, name in ipairs(list) do
+    if prefix == "" or begins(name, prefix) then names[name] = true end
+  end
+  return set_found(names, from)
+end
+
 local function in_string(text, stack, at)
   local innermost = stack[#stack]
+  local option = text:sub(1, at - 1):match("([%a_][%w_]*)%s*=%s*$")
+  local known = tools.require("values").of(option or innermost and innermost.open == "(" and
+    chain_before(text, innermost.at))
+  if known then return values(known, text:sub(at + 1), at) end
   local called = innermost and innermost.open == "(" and chain_before(text, innermost.at) or chain_before(text, at)
   if called == "help" or called == "mr.help" then return topics(text:sub(at + 1), at) end
   return files(text:sub(at + 1), at)
@@ -291,6 +327,31 @@ local function names_in_call(text, stack, prefix, from)
   return next(names) and names or nil
 end
 
+-- The same behind a call: "mr.stream{name = 's'}:", "x:sum():".
+local function behind_call(text)
+  local before, mark, prefix = text:match("^(.*[%)%}])([%.:])([%w_]*)$")
+  if not before then return nil end
+  local at, calls = #before, ""
+  while at > 0 do
+    local open = before:sub(at, at) == ")" and "(" or before:sub(at, at) == "}" and "{"
+    local name = not open and before:sub(1, at):match("([%w_%.:%[%]]+)$")
+    if not open and not name then break end
+    if open then
+      local depth, close = 0, before:sub(at, at)
+      repeat
+        local c = before:sub(at, at)
+        depth = depth + (c == close and 1 or c == open and -1 or 0)
+        at = at - 1
+      until depth == 0 or at == 0
+      if depth > 0 then return nil end
+      if calls:sub(1, 2) ~= "()" or open == "(" then calls = "()" .. calls end
+    else
+      calls, at = name .. calls, at - #name
+    end
+  end
+  return calls, mark, prefix
+end
+
 -- What can stand instead of the end of the text, and from which byte on (0: all of it).
 function complete.find(text)
   local mark = text:match("^%s*([:?]+)")
@@ -300,6 +361,7 @@ function complete.find(text)
   if is_comment then return {}, 0 end
   if string_at then return in_string(text, stack, string_at) end
   local chain, mark_of_field, prefix = text:match("([%a_][%w_%.:%[%]\"']*)([%.:])([%w_]*)$")
+  if not chain then chain, mark_of_field, prefix = behind_call(text) end
   local names = {}
   if chain and not text:find("%.%.[%w_]*$") then
     add_fields(names, value_of(chain), prefix, mark_of_field == ":")
@@ -319,6 +381,19 @@ function complete.find(text)
     if begins(word, prefix) then names[word] = true end
   end
   return set_found(names, from)
+end
+
+-- "a: tensor [, b: tensor])" behind `mr.zeros(`; nil: no function of millrace is called there.
+function complete.hint(text)
+  local stack, string_at, is_comment = open_brackets(text)
+  local bracket = stack[#stack]
+  if is_comment or string_at or not bracket then return nil end
+  if bracket.open == "{" and #stack > 1 then bracket = stack[#stack - 1] end
+  local chain = bracket.open == "(" and chain_before(text, bracket.at)
+  local usage = chain and tools.usage(value_of(chain))
+  local arguments = usage and usage:match("%((.*)$")
+  if not arguments then return nil end
+  return bracket.at == #text and arguments or "  " .. usage
 end
 
 -- What was found last, as a text: in columns, or each with what it is if there are few.

@@ -4,6 +4,7 @@ local format = require "millrace.words".format
 local _, tools = ...
 
 local draw = tools.require("draw")
+local tensors = tools.require("tensors")
 local mr = tools.mr
 
 local has_files = io ~= nil and io.open ~= nil -- not in a sandbox
@@ -96,6 +97,42 @@ local function entry_of(word)
   return nil, ("there is no entry `%s`; :timeline shows the last one, :timeline 3 those from 3 on"):format(word)
 end
 
+-- What has no time yet: for each stream, the operations in their order.
+local function pending_lines()
+  local lines, style = {}, draw.style()
+  for _, queue in ipairs(mr.machine and mr.machine.queues() or {}) do
+    local texts = {}
+    for i, one in ipairs(queue.pending) do
+      if i > MOST_IN_QUEUE then
+        texts[i] = ("... %d more"):format(#queue.pending - MOST_IN_QUEUE)
+        break
+      end
+      texts[i] = one.op .. (one.where and (" (%s)"):format(one.where) or "")
+    end
+    local arrow = draw.glyph(style, " → ", " > ")
+    local text = ("pending on %s: %s"):format(queue_name(queue.stream), table.concat(texts, arrow))
+    for _, line in ipairs(draw.wrap(text, style.width, 4)) do lines[#lines + 1] = draw.paint(style, "dim", line) end
+  end
+  return lines
+end
+
+-- The file of a picture for Graphviz, or its text.
+local function dot(words)
+  local base = tools.require("session").first_span or 0
+  local trace = tools.timeline(base)
+  if not trace then return { "the timeline begins now: run something, then :dot shows it" } end
+  if not has_files then return nil, "there are no files in a sandbox" end
+  local path = words[1] or os.tmpname() .. ".dot"
+  if not path:find("%.dot$") then return nil, (":dot: `%s` does not end in .dot"):format(path) end
+  trace:save(path)
+  if words[1] then return { "wrote " .. path .. "; dot -Tsvg draws it" } end
+  local text = tools.read_file(path)
+  os.remove(path)
+  os.remove((path:gsub("%.dot$", "")))
+  tools.write(text)
+  return {}
+end
+
 local function timeline(words)
   if draw.is_narrow() and words[1] ~= "save" then return nil, "a timeline needs a terminal of at least 60 columns" end
   local base = tools.require("session").first_span or 0 -- what is before it belongs to the device of before a reset
@@ -114,9 +151,10 @@ local function timeline(words)
     if not first then return { ("entry %d has asked the device for nothing; :tl all shows all"):format(entry) } end
     trace = tools.timeline(first)
   end
-  if #trace == 0 then return { "the device has been asked for nothing" } end
-  trace:print()
-  return {}
+  local lines = pending_lines()
+  if #trace == 0 and #lines == 0 then return { "the device has been asked for nothing" } end
+  if #trace > 0 then trace:print() end
+  return lines
 end
 
 -- ---------------------------------------------------------------- hazards
@@ -165,67 +203,39 @@ end
 
 -- ---------------------------------------------------------------- tensors
 
--- The streams of the variables, each once.
-local function known_streams(commands)
-  local streams, seen = { { name = "default", stream = mr.default_stream() } }, { [mr.default_stream()] = true }
-  for _, name in ipairs(commands.names_of("stream")) do
-    local stream = commands.value_of(name)
-    if not seen[stream] and not tostring(stream):find("closed", 1, true) then
-      seen[stream] = true
-      streams[#streams + 1] = { name = name, stream = stream }
-    end
-  end
-  return streams
-end
-
--- "host, p; not c": who may read it now.
-local function readers(tensor, streams)
-  if mr.hazard.readable(tensor) == nil then return "the checker is off" end
-  local may, may_not = {}, {}
-  table.insert(mr.hazard.readable(tensor) and may or may_not, "host")
-  for _, one in ipairs(streams) do
-    local of_device = tensor.device == "cpu" or one.stream.device == tensor.device
-    -- A stream of before mr.reset() is an error, and reads nothing any more.
-    local is_there, is_readable = pcall(mr.hazard.readable, tensor, one.stream)
-    if of_device and is_there then table.insert(is_readable and may or may_not, one.name) end
-  end
-  if #may_not == 0 then return "all" end
-  return (#may > 0 and table.concat(may, ", ") or "none") .. "; not " .. table.concat(may_not, ", ")
-end
-
 -- What is known of a tensor that can be used; nil: it was freed or closed.
 local function tensor_row(name, tensor, streams)
   local text = tostring(tensor)
-  local gone = text:match("%((%l+)%)$") or text:match("%((lost in mr%.reset%(%))%)$")
-  if gone then return { name, "", "", gone == "closed" and "freed" or gone, "" } end
+  local gone = tensors.gone(text)
+  if gone then return { name, "", "", "", gone, "" } end
   local device = tensor.device
   local place = device == "cpu" and (tensor.pinned and "pinned" or "cpu") or "dev " .. device.index
-  return { name, ("%s[%s]"):format(tensor.dtype, table.concat(tensor:size(), ", ")), place,
-    text:match("last written by (.+)$") or "", readers(tensor, streams) }
+  return { name, ("%s[%s]"):format(tensor.dtype, table.concat(tensor:size(), ", ")), draw.bytes(tensor.nbytes), place,
+    text:match("last written by (.+)$") or "", tensors.readers(tensor, streams) }
 end
 
 local function who(commands, words)
   local names = #words > 0 and words or commands.names_of("tensor")
-  local rows, streams = {}, known_streams(commands)
+  local rows, streams = {}, tensors.streams()
   for _, name in ipairs(names) do
     local value = commands.value_of(name)
     if commands.kind_of(value) ~= "tensor" then return nil, ("`%s` is no tensor"):format(name) end
     rows[#rows + 1] = tensor_row(name, value, streams)
   end
   if #rows == 0 then return { "no variable holds a tensor" } end
-  return draw.columns(draw.style(), { "name", "type", "where", "last writer", "who can read it now" }, rows)
+  return draw.columns(draw.style(), { "name", "type", "size", "where", "last writer", "who can read it now" }, rows)
 end
 
-local function tensors(count) return count == 1 and "1 tensor" or count .. " tensors" end
+local function count_text(count) return count == 1 and "1 tensor" or count .. " tensors" end
 
 local function memory()
   local stats, lines = mr.memory.stats(), {}
   for i, one in ipairs(stats.devices) do
     lines[i] = ("device %d: %s in %s, at most %s; the pool holds %s"):format(i - 1, draw.bytes(one.live),
-      tensors(one.allocations), draw.bytes(one.peak), draw.bytes(one.reserved))
+      count_text(one.allocations), draw.bytes(one.peak), draw.bytes(one.reserved))
   end
   local host = stats.host
-  lines[#lines + 1] = ("host: %s in %s, at most %s"):format(draw.bytes(host.live), tensors(host.allocations),
+  lines[#lines + 1] = ("host: %s in %s, at most %s"):format(draw.bytes(host.live), count_text(host.allocations),
     draw.bytes(host.peak))
   return lines
 end
@@ -234,8 +244,10 @@ end
 
 -- Under "manual" a wait would run everything: only the host's part is measured then.
 local function time(commands, rest)
+  local alone = rest:match("^%-%-no%-wait%s+(.*)$")
+  rest = alone or rest
   if rest == "" then return nil, ":time needs an expression or a statement, as in :time x:sum()" end
-  local waits = not mr.machine or mr.machine.chooser() ~= "manual"
+  local waits = not alone and (not mr.machine or mr.machine.chooser() ~= "manual")
   local function wait()
     if waits then return commands.run(":wait") end
     return true
@@ -252,6 +264,7 @@ local function time(commands, rest)
   local lines = { format("host: %.6g ms in the call%s, %.3g ms of this computer", called - start, kind,
     (os.clock() - cpu) * 1000) }
   if waits then lines[#lines + 1] = format("all done: %.6g ms after it began%s", mr.clock() - start, kind)
+  elseif alone then lines[#lines + 1] = "device: not waited for"
   else lines[#lines + 1] = "device: not measured, since under the chooser manual :time does not run it; :run does" end
   return lines
 end
@@ -302,6 +315,8 @@ local function apropos(words)
   return lines
 end
 
+local function files(_, last) return tools.require("complete").files_of(last) end
+
 return function(commands)
   local add = commands.add
   add{ name = "queues", short = "qu", text = "Draws each stream's queue: what can run, and what the rest waits for.",
@@ -310,6 +325,9 @@ return function(commands)
     text = "Draws when the last entry ran, the entries from a number on, or all since a reset; or saves it.",
     complete = function() return { "all", "save" } end,
     run = timeline }
+  add{ name = "dot", usage = "[file.dot]",
+    text = "Shows the order of the session's operations as a graph for Graphviz.",
+    complete = files, run = dot }
   add{ name = "hazards", usage = "[n|clear]", text = "Lists the hazards found so far, or shows one in full.",
     complete = function() return { "clear" } end, run = hazards }
   add{ name = "why", usage = "a b", text = "What orders two operations (mr:4 mr:7, or numbers), or that nothing does.",
@@ -319,7 +337,8 @@ return function(commands)
     complete = function() return commands.names_of("tensor") end,
     run = function(words) return who(commands, words) end }
   add{ name = "mem", text = "Memory of each device and of the host.", run = memory }
-  add{ name = "time", usage = "expression", text = "Runs it as an entry, and says how long host and device took.",
+  add{ name = "time", usage = "[--no-wait] expression",
+    text = "Runs it as an entry, and says how long host and device took; --no-wait: the host's call only.",
     run = function(_, rest) return time(commands, rest) end }
   add{ name = "apropos", usage = "word [all]", is_paged = true,
     text = "Lists the functions, methods and properties that mention the word, those that are used most first.",

@@ -238,10 +238,19 @@ local function with_values(text, used)
   return text
 end
 
+local function mentions(script, what)
+  for _, one in ipairs(script) do
+    if (one.text or one.line):find(what, 1, true) then return true end
+  end
+  return false
+end
+
 -- An entry as statements that do the same, and show the same values.
-local function as_script(entry, text, is_used)
+local function as_script(entry, text, is_used, script)
   local expression = text:gsub("^%s*=", " ")
   local keeps = is_used and ("\nentry_%d = _"):format(entry.n) or ""
+  if mentions(script, "_" .. entry.n) then keeps = keeps .. ("\n_%d = _"):format(entry.n) end
+  if mentions(script, "__") then keeps = keeps .. "\n__ = _before _before = _" end
   if tools.load("return " .. expression, "entry") then
     if not entry.shows and keeps == "" and tools.load(expression, "entry") then return expression end
     local outline = tools.outline("return " .. expression)
@@ -279,13 +288,6 @@ local function used_entries(script)
   return used
 end
 
-local function mentions(script, what)
-  for _, one in ipairs(script) do
-    if (one.text or one.line):find(what, 1, true) then return true end
-  end
-  return false
-end
-
 -- The settings that the prompt had, and a script would not have.
 local function preamble(script, out)
   local device = mr.machine and "--device virtual " or ""
@@ -311,7 +313,7 @@ local function text_of(commands)
       out[#out + 1] = comment(one.text)
       out[#out + 1] = comment("failed: " .. (one.message or ""))
     else
-      out[#out + 1] = as_script(one, one.script, used[one.n])
+      out[#out + 1] = as_script(one, one.script, used[one.n], script)
     end
   end
   return table.concat(out, "\n") .. "\n"
@@ -343,6 +345,8 @@ local function reset(commands)
   return { "a fresh device; the session begins anew" }
 end
 
+local function files(_, last) return tools.require("complete").files_of(last) end
+
 return function(commands)
   local add = commands.add
   add{ name = "session", text = "Lists the entries, and the commands that changed the device.",
@@ -353,9 +357,10 @@ return function(commands)
     run = function(words) return replay_from(commands, words) end }
   add{ name = "fix", usage = "[n]", text = "Replays the session with the lines that report n says to add.",
     run = function(words) return fix(commands, words) end }
-  add{ name = "save", usage = "file", text = "Writes the session as a script that does the same by itself.",
+  add{ name = "save", usage = "file", complete = files,
+    text = "Writes the session as a script that does the same by itself.",
     run = function(_, rest) return save(commands, rest) end }
-  add{ name = "load", usage = "file", text = "Runs a file as an entry; its locals live on.",
+  add{ name = "load", usage = "file", complete = files, text = "Runs a file as an entry; its locals live on.",
     run = function(_, rest) return load_file(rest) end }
   add{ name = "reset", text = "A fresh device (mr.reset) and an empty session.",
     run = function() return reset(commands) end }

@@ -252,9 +252,28 @@ local function new_calls(new)
   return calls
 end
 
+-- `_`, `__` and `_7` are globals, as long as the user has no variables of these names.
+local function publish(entry)
+  local value = entry.values[1]
+  if value == nil then return end
+  if not kept.__ and not kept._ then rawset(_G, "__", rawget(_G, "_")) end
+  if not kept._ then rawset(_G, "_", value) end
+  local name = "_" .. entry.n
+  if rawget(_G, name) == nil and not kept[name] then
+    rawset(_G, name, value)
+    entry.published = value
+  end
+end
+
+local function forget(entry)
+  local name = "_" .. entry.n
+  if entry.published ~= nil and rawequal(rawget(_G, name), entry.published) then rawset(_G, name, nil) end
+  entry.values, entry.published = nil, nil
+end
+
 local function forget_old_values()
   local old = session.entries[#session.entries - MOST_VALUES]
-  if old then old.values = nil end
+  if old then forget(old) end
 end
 
 -- Runs the entry: its values and its locals, or why it failed.
@@ -270,9 +289,16 @@ local function carry_out(entry)
   for _, variable in ipairs(new) do keep(variable[1], variable[2], variable[3], calls.closer) end
   if results.n > 1 then
     entry.values = pack(unpack(results, 2, results.n))
-    if entry.values[1] ~= nil and not kept._ then rawset(_G, "_", entry.values[1]) end
+    publish(entry)
   end
   return true, outline.quiet_at ~= nil
+end
+
+-- The values of an expression of the session's variables, which becomes no entry: true and they, or false and why not.
+function session.evaluate(text)
+  local main, problem = compile(text, "watch", new_calls{})
+  if not main then return false, problem end
+  return tools.call(main)
 end
 
 -- ---------------------------------------------------------------- messages
@@ -408,7 +434,10 @@ function session.leave() is_over = true end
 -- What was typed: an entry, or a command. Returns whether it went well, and whether the session ends with it.
 function session.submit(text)
   if asks_to_leave(text) then return true, true end
+  local clocks = tools.require("times").now()
   local done = session.enter(text)
+  tools.require("times").say(clocks)
+  tools.require("watching").show()
   return done, is_over
 end
 
@@ -432,6 +461,9 @@ end
 -- What can stand instead of the end of the text from byte `from` on: a list, and `from`.
 function session.complete(text) return tools.require("complete").find(text) end
 
+-- What is shown behind the text: how the function is called that an open bracket at its end belongs to; or nil.
+function session.hint(text) return tools.require("complete").hint(text) end
+
 -- Shows what was found last.
 function session.list() tools.write(tools.require("complete").listing()) end
 
@@ -453,9 +485,8 @@ end
 
 -- The user's own file, which runs before the first entry.
 local function run_init()
-  local home = tools.getenv("HOME")
-  local folder = tools.getenv("XDG_CONFIG_HOME") or home and home .. "/.config"
-  local path = folder and folder .. "/millrace/init.lua"
+  local folder = tools.require("settings").folder()
+  local path = folder and folder .. "/init.lua"
   if not (path and loadfile and tools.read_file(path)) then return end
   local chunk, problem = loadfile(path)
   local done, message = nil, problem
@@ -471,6 +502,7 @@ function session.open()
   end }))
   _G.print = with_waits(tools.mr.print)
   tools.set_pager(tools.page)
+  tools.require("settings").read()
   run_init()
 end
 
@@ -483,8 +515,12 @@ end
 function session.reset()
   session.close()
   for name in pairs(kept) do kept[name], holders[name] = nil, nil end
-  for n in pairs(session.entries) do session.entries[n] = nil end
+  for n, entry in pairs(session.entries) do
+    forget(entry)
+    session.entries[n] = nil
+  end
   rawset(_G, "_", nil)
+  rawset(_G, "__", nil)
 end
 
 return session

@@ -13,6 +13,7 @@
  *     shot            prints the screen, each line behind "|", and where the cursor is
  *     key TEXT SHOWN  types TEXT and prints after how many milliseconds the screen shows SHOWN ("key 1.25")
  *     count TEXT N    prints how often the program has written TEXT so far ("count 3"), once it is N times
+ *     rows TEXT N     until N rows of the screen show TEXT
  *     signal NUMBER   sends a signal to the program
  *     exit            waits for the end of the program and prints its status ("exit 0")
  * Ends with 1, the step, and the screen, if something is not shown within the time of MILLRACE_TERMINAL_SECONDS (20).
@@ -70,15 +71,38 @@ static void line_feed(void) {
     else s.row++;
 }
 
+static unsigned code_of(const char *character) {
+    const unsigned char *c = (const unsigned char *)character;
+    if (*c < 0xC0) return *c;
+    unsigned code = *c & (*c >= 0xF0 ? 7 : *c >= 0xE0 ? 15 : 31);
+    while (*++c) code = code << 6 | (*c & 63);
+    return code;
+}
+
+/* The ranges that the tests use. */
+static int columns_of(unsigned code) {
+    if ((code >= 0x300 && code < 0x370) || (code >= 0x200B && code < 0x2010)) return 0;
+    return (code >= 0x1100 && code < 0x1160) || (code >= 0x2E80 && code < 0xA4D0) ||
+                   (code >= 0xAC00 && code < 0xD7A4) || (code >= 0xFF00 && code < 0xFF61) ||
+                   (code >= 0x1F300 && code < 0x1FB00)
+               ? 2
+               : 1;
+}
+
 static void put(const char *character) {
-    if (s.must_wrap) {
+    int columns = columns_of(code_of(character));
+    if (!columns) return;
+    if (s.must_wrap || s.column + columns > s.columns) {
         s.column = 0;
         line_feed();
         s.must_wrap = false;
     }
     snprintf(s.cells[s.row][s.column], CELL, "%s", character);
-    if (s.column == s.columns - 1) s.must_wrap = true;
-    else s.column++;
+    if (columns == 2) s.cells[s.row][s.column + 1][0] = '\0';
+    s.column += columns;
+    if (s.column < s.columns) return;
+    s.column = s.columns - 1;
+    s.must_wrap = true;
 }
 
 static int parameter(int index, int otherwise) {
@@ -379,6 +403,28 @@ static void count_text(char *arguments, const char *step) {
     printf("count %d\n", occurrences(text));
 }
 
+static int rows_with(const char *text) {
+    char line[MOST_COLUMNS * CELL];
+    int count = 0;
+    for (int i = 0; i < s.rows; i++) {
+        line_text(i, line);
+        count += strstr(line, text) != NULL;
+    }
+    return count;
+}
+
+static void wait_for_rows(char *arguments, const char *step) {
+    char text[256], *space = strrchr(arguments, ' ');
+    if (!space) fail(step);
+    *space = '\0';
+    unescape(arguments, text);
+    double until = now() + limit();
+    while (rows_with(text) != atoi(space + 1)) {
+        if (now() > until || is_closed) fail(step);
+        listen_for(20);
+    }
+}
+
 static void wait_for_exit(const char *step) {
     int status;
     double until = now() + limit();
@@ -406,6 +452,7 @@ static void carry_out(char *step) {
     else if (strcmp(step, "shot") == 0) listen_for(100), shot();
     else if (strcmp(step, "key") == 0) time_key(argument, copy);
     else if (strcmp(step, "count") == 0) count_text(argument, copy);
+    else if (strcmp(step, "rows") == 0) wait_for_rows(argument, copy);
     else if (strcmp(step, "signal") == 0) kill(child, atoi(argument));
     else if (strcmp(step, "exit") == 0) wait_for_exit(copy);
     else fail(copy);
