@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <readline/history.h>
@@ -39,6 +40,7 @@ static bool is_accepted, shows_lines;
 #define LONGEST_HINTED                                                                             \
     2000 /* of the text; what is further in front of the cursor says little of a call */
 
+static char *above;       /* the line above the prompt; NULL: none */
 static bool is_showing;   /* from the prompt until the text is finished */
 static int shown_columns; /* of the terminal, when the text was shown last */
 
@@ -65,7 +67,8 @@ static void mark_brackets(unsigned char *colours) {
 }
 
 static mr_frame frame_of_line(void) {
-    mr_frame frame = {.prompt = rl_display_prompt ? rl_display_prompt : "",
+    mr_frame frame = {.above = above,
+                      .prompt = rl_display_prompt ? rl_display_prompt : "",
                       .text = rl_line_buffer,
                       .size = (size_t)rl_end,
                       .point = (size_t)rl_point};
@@ -94,6 +97,22 @@ static void draw(void) {
     mr_frame_draw(&frame);
     free(colours);
     free(hint);
+}
+
+/* Asks for the line above. What is to be said meanwhile goes above all that is shown. */
+static void ask_above(void) {
+    char *message = NULL, *before = above;
+    if (!shows_lines) return;
+    above = hooks->above(hooks->context, &message);
+    if (message) {
+        mr_frame_erase();
+        fprintf(stderr, "%s\n", message);
+    }
+    bool is_same =
+        mr_frame_is_shown() && (!above == !before) && (!above || strcmp(above, before) == 0);
+    if (is_showing && !is_same) draw();
+    free(message);
+    free(before);
 }
 
 /* In place of rl_redisplay. What is typed ahead is shown with what comes behind it. */
@@ -135,10 +154,14 @@ static void resize(void) {
 
 static sigset_t outside; /* the signals that come while the editor waits, and at no other time */
 
+#define POLL_NS 200000000 /* how often hardware is asked what it does */
+
 /* True: there is some. */
 static bool wait_for_input(void) {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-    int ready = ppoll(&input, 1, NULL, &outside);
+    const struct timespec limit = {.tv_nsec = POLL_NS};
+    int ready = ppoll(&input, 1, hooks->polls ? &limit : NULL, &outside);
+    if (ready == 0) ask_above();
     if (is_resized) {
         is_resized = 0;
         resize();
@@ -365,6 +388,7 @@ mr_line_status mr_edit_read(const char *prompt, mr_buffer *out_line) {
     sigprocmask(SIG_BLOCK, &waited_for, &outside);
     rl_reset_screen_size(); /* it may have changed while an entry ran */
     mr_frame_begin();
+    ask_above();
     is_showing = true;
     rl_callback_handler_install(prompt, on_line);
     while (!is_accepted) {

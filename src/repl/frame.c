@@ -281,6 +281,10 @@ void mr_frame_leave(void) {
     now->count = 0;
 }
 
+bool mr_frame_is_shown(void) {
+    return now->count > 0;
+}
+
 void mr_frame_erase(void) {
     if (!now->count) return;
     move_rows(cursor_of(now), 0);

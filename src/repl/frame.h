@@ -7,6 +7,7 @@
 #ifndef MR_REPL_FRAME_H
 #define MR_REPL_FRAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct {
@@ -28,6 +29,7 @@ void mr_frame_finish(const mr_frame *frame);
 void mr_frame_leave(void);
 /* All goes, and the cursor is where it began. */
 void mr_frame_erase(void);
+bool mr_frame_is_shown(void);
 /* The terminal has another width: what is shown goes with the next picture, also where the terminal has
  * wrapped it anew. */
 void mr_frame_resized(int columns);

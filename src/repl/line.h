@@ -21,6 +21,10 @@ typedef struct {
     char **(*complete)(void *context, const char *text, int point, int *out_from);
     /* What is shown behind the text, whose end the cursor is at: NULL, or to be freed by the caller. */
     char *(*hint)(void *context, const char *text, size_t size);
+    /* What stands above the prompt, a line: NULL, or to be freed by the caller. It is asked for at the beginning, and
+     * where `polls` is set again while nothing is typed. *out_message: what is to be said above it, likewise. */
+    char *(*above)(void *context, char **out_message);
+    bool polls;
     /* Shows what `complete` found last, if it was more than one. */
     void (*list)(void *context);
 } mr_line_hooks;

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/output.h"
+#include "bind/bind.h"
 #include "bind/wrap.h"
+#include "model/backend.h"
 #include "repl/entry.h"
 #include "repl/line.h"
 #include "repl/nesting.h"
@@ -129,6 +131,19 @@ static char *hint(void *context, const char *text, size_t size) {
     if (call_session(p, "hint", 1, 1) && lua_isstring(L, -1)) found = strdup(lua_tostring(L, -1));
     lua_settop(L, top);
     return found;
+}
+
+static char *above(void *context, char **out_message) {
+    prompt *p = context;
+    lua_State *L = p->L;
+    int top = lua_gettop(L);
+    char *line = NULL;
+    if (call_session(p, "above", 0, 2)) {
+        if (lua_isstring(L, -2)) line = strdup(lua_tostring(L, -2));
+        if (lua_isstring(L, -1)) *out_message = strdup(lua_tostring(L, -1));
+    }
+    lua_settop(L, top);
+    return line;
 }
 
 static void list(void *context) {
@@ -259,6 +274,8 @@ void mr_repl_run(lua_State *L, const mr_repl_host *host) {
                                  .is_incomplete = may_continue,
                                  .complete = complete,
                                  .hint = hint,
+                                 .above = above,
+                                 .polls = !mr_bind_machine(L)->backend->simulator,
                                  .list = list};
     mr_write_wrapped(stdout, host->banner, strlen(host->banner));
     mr_line_open(&hooks);

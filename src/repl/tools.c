@@ -21,6 +21,7 @@
 #include "bind/wrap.h"
 #include "model/backend.h"
 #include "model/simulator.h"
+#include "repl/frame.h"
 #include "repl/line.h"
 #include "repl/pager.h"
 #include "repl/terminal.h"
@@ -209,6 +210,13 @@ static int prefill(lua_State *L) {
 static int set_shown(lua_State *L) {
     static const char *const names[] = {"colours", "hints", "live", NULL};
     mr_line_set_shown((mr_line_part)luaL_checkoption(L, 1, NULL, names), lua_toboolean(L, 2));
+    return 0;
+}
+
+/* make_room(): what is typed goes from the screen, since something else is to be written; it is drawn again later */
+static int make_room(lua_State *L) {
+    (void)L;
+    mr_frame_erase();
     return 0;
 }
 
@@ -450,6 +458,27 @@ static int state(lua_State *L) {
     return 4;
 }
 
+/* is_busy(stream) -> whether something is pending in it, on hardware; nil and why not: the device has failed. No
+ * observer is told, so the checker takes it for no query. */
+static int is_busy(lua_State *L) {
+    mr_machine *machine = mr_bind_machine(L);
+    mr_stream *stream = mr_check_stream(L, 1);
+    bool is_done = true;
+    machine->hooks.context = L;
+    mr_status status = mr_stream_usable(stream);
+    bool is_there = !status && !machine->lost;
+    mr_error_destroy(status); /* it is of before a reset */
+    status = is_there ? machine->backend->stream_query(stream, &is_done) : MR_OK;
+    if (!status) {
+        lua_pushboolean(L, !is_done);
+        return 1;
+    }
+    lua_pushnil(L);
+    lua_pushstring(L, status->message);
+    mr_error_destroy(status);
+    return 2;
+}
+
 /* clock() -> the host's clock in ms */
 static int host_clock(lua_State *L) {
     lua_pushnumber(L, (lua_Number)mr_machine_time(mr_bind_machine(L)) * 1e-6);
@@ -473,6 +502,7 @@ static const luaL_Reg plain[] = {{"load", load},
                                  {"getenv", get_environment},
                                  {"prefill", prefill},
                                  {"set_shown", set_shown},
+                                 {"make_room", make_room},
                                  {"is_terminal", is_terminal},
                                  {"width", width},
                                  {"rows", rows},
@@ -494,6 +524,7 @@ static const luaL_Reg plain[] = {{"load", load},
                                  {"is_class", is_class},
                                  {"complain", complain},
                                  {"state", state},
+                                 {"is_busy", is_busy},
                                  {"terminal", mr_repl_terminal},
                                  {NULL, NULL}};
 static const char *const from_debug[] = {"getupvalue", "setupvalue", "upvaluejoin",

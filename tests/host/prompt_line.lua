@@ -188,4 +188,30 @@ function TestTimes.test_a_long_entry_says_how_long()
   lu.assertEquals(select(2, text:gsub("%-%- host", "")), 1)
 end
 
+TestAbove = {}
+
+local PENDING = "p, c = mr.stream{name = 'prod'}, mr.stream{name = 'cons'} x = mr.zeros(9) mr.synchronize() " ..
+  "p:run(function() x:fill_(1) x:add_(1) end) c:wait_stream(p)\r"
+
+-- It stands above the prompt while something is pending, in one row, and nothing of it stays.
+function TestAbove.test_what_is_pending()
+  for _, columns in ipairs{ 40, 80, 200 } do
+    local text = screen_after{ columns = columns, arguments = "--chooser manual", { "send", PENDING },
+      { "wait", "mr:2 [" } }
+    local row = text:match("\n([^\n]*)\nmr:2 %[")
+    lu.assertStrContains(row, "prod: fill_ can run")
+    lu.assertTrue(#row <= columns)
+    if columns == 200 then lu.assertStrContains(row, "; cons: wait_stream waits for ") end
+  end
+  local text = screen_after{ columns = 120, { "send", PENDING }, { "wait", "mr:2 [" }, { "send", "mr.synchronize()\r" },
+    { "wait", "mr:3>" } }
+  lu.assertNotStrContains(text, "prod: ")
+  text = screen_after{ columns = 120, { "send", ":set live off\r" }, { "send", PENDING }, { "wait", "mr:2 [" } }
+  lu.assertNotStrContains(text, "prod: ")
+end
+
+function TestAbove.test_none_where_the_cursor_cannot_go_up()
+  lu.assertNotStrContains(screen_after{ term = "dumb", { "send", PENDING }, { "wait", "mr:2 [" } }, "prod: ")
+end
+
 os.exit(lu.LuaUnit.run())

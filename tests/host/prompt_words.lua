@@ -74,7 +74,7 @@ function TestWords.test_tables_of_pages_fit()
     local history = "\n`~/.local/state/millrace/history`"
     lu.assertNotStrContains(text, "|")
     lu.assertStrContains(text, columns == 40 and history .. "\n    the last 10000 entries of all\n" or
-      history .. "  the entries of earlier")
+      history .. "  the last 10000")
     lu.assertStrContains(text, "\nUp, Down  ")
   end
 end

@@ -464,12 +464,16 @@ function session.complete(text) return tools.require("complete").find(text) end
 -- What is shown behind the text: how the function is called that an open bracket at its end belongs to; or nil.
 function session.hint(text) return tools.require("complete").hint(text) end
 
+-- The line above the prompt, and what is to be said above it; each may be nil.
+function session.above() return tools.require("live").text() end
+
 -- Shows what was found last.
 function session.list() tools.write(tools.require("complete").listing()) end
 
 -- print at the prompt says how long the host waited for the values of a tensor.
 local function with_waits(print_values)
   return function(...)
+    if tools.require("live").is_asking then tools.make_room() end
     local began = tools.clock()
     print_values(...)
     local waited = tools.clock() - began
