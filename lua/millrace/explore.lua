@@ -12,6 +12,7 @@ local new_options = require "millrace.explore.options"
 local new_stress = require "millrace.explore.stress"
 local new_script = require "millrace.explore.script"
 local watch = require "millrace.explore.repeatable"
+local lanes = require "millrace.explore.lanes"
 
 local unpack = table.unpack
 
@@ -63,25 +64,36 @@ return function(tools)
 
   -- ---------------------------------------------------------------- results
 
-  -- o.trace: a timeline of its schedule, which is made when it is first asked for.
-  local function with_trace(outcome, fn)
+  -- o.trace: a timeline of its schedule, which is made when it is first asked for. `race`: of the function's
+  -- commands the numbers of two, and the report of their race, which is marked in it, and no other.
+  local function with_trace(outcome, fn, race)
     return setmetatable(outcome, { __index = function(o, key)
       if key ~= "trace" then return nil end
+      local first_number
+      local function run(...)
+        first_number = tools.next_number()
+        return fn(...)
+      end
       local trace = guarded("trace", function(keeper)
-        return mr.timeline(function()
-          pcall(tools.replay, runner(fn, {}), keeper, nil, o.schedule)
+        return (mr.timeline(function()
+          pcall(tools.replay, runner(run, {}), keeper, nil, o.schedule)
           tools.put_back(keeper) -- a timeline of a lost device cannot be made
-        end)
+        end))
       end)
+      local report = race and race.report
+      if report and first_number then
+        tools.keep_race(trace, first_number + race[1] - 1, first_number + race[2] - 1, report.kind, report.message,
+          report.fix)
+      end
       rawset(o, "trace", trace)
       return trace
     end })
   end
 
   -- The most common first.
-  local function read_result(r, fn)
+  local function read_result(r, fn, race)
     for i, o in ipairs(r.outcomes) do
-      r.outcomes[i] = with_trace(read_outcome(o), fn)
+      r.outcomes[i] = with_trace(read_outcome(o), fn, race)
       r.outcomes[i].met = i
     end
     table.sort(r.outcomes, function(a, b)
@@ -95,6 +107,18 @@ return function(tools)
       r.untried.count, r.untried_lines, r.untried_count = r.untried_count, nil, nil
     end
     return setmetatable(r, show.result_meta)
+  end
+
+  -- r:save("t.html"): a page with the timelines of the outcomes, of which it shows one at a time.
+  function show.result_meta.save(r, path)
+    local list = {}
+    for i = 1, math.min(#r.outcomes, SHOWN) do
+      local o = r.outcomes[i]
+      list[2 * i - 1] = ("outcome %d: %s"):format(i, show_outcome(o))
+      list[2 * i] = o.trace
+    end
+    if #list == 0 then misuse("save: the result has no outcome") end
+    tools.save_outcomes(path, unpack(list))
   end
 
   -- ---------------------------------------------------------------- what scripts call
@@ -153,6 +177,24 @@ return function(tools)
     return text_meta
   end
 
+  -- The two schedules as lanes, in which the pair is marked. Timelines are made when they are first asked for.
+  local witness_meta = { __tostring = text_meta.__tostring, __index = {} }
+
+  local function add_pictures(w, fn, report, numbers, titles)
+    local race = { numbers[1], numbers[2], report = report }
+    for _, o in ipairs { w.in_order, w.reversed } do with_trace(o, fn, race) end
+    w.titles = titles
+    local text = lanes.draw(titles, { w.in_order, w.reversed },
+      { op = report.first.op, where = shown(report.first) }, { op = report.second.op, where = shown(report.second) })
+    w.text = text and text .. (w.benign and "\n" .. BENIGN or "") or w.text
+    return w
+  end
+
+  function witness_meta.__index.save(w, path)
+    tools.save_outcomes(path, (w.titles[1]:gsub("^%s+", "")), w.in_order.trace, (w.titles[2]:gsub("^%s+", "")),
+      w.reversed.trace)
+  end
+
   -- report:witness(): two schedules that show the two orders of a hazard, and what they come to.
   local function witness(fn, report, numbers)
     local file, line = place_of(report.first)
@@ -170,9 +212,10 @@ return function(tools)
     if report.kind == "use-after-free" then return setmetatable(w, tell_reuse(w, report)) end
     local a, b = shown(report.first), shown(report.second)
     if a == b then a, b = told_apart(report.first), told_apart(report.second) end
-    w.text = table.concat({ told(a .. " before " .. b, first), told(b .. " before " .. a, second),
-      w.benign and BENIGN or nil }, "\n")
-    return setmetatable(w, text_meta)
+    local titles = { told(a .. " before " .. b, first), told(b .. " before " .. a, second) }
+    w.text = table.concat({ titles[1], titles[2], w.benign and BENIGN or nil }, "\n")
+    if not first or not second then return setmetatable(w, text_meta) end
+    return setmetatable(add_pictures(w, fn, report, numbers, titles), witness_meta)
   end
 
   local report_meta = { __tostring = function(self) return (self.message:gsub("\n+$", "")) end }
@@ -195,12 +238,13 @@ return function(tools)
     end
   end
 
-  local function hazards_of(fn, found)
+  local function hazards_of(fn, found, race)
     local first_number, reports, totals = found.first_number, found.reports, found.totals
     if not reports then return {} end
     for _, report in ipairs(reports) do
       local numbers = { report.first.seq - first_number + 1, report.second.seq - first_number + 1 }
       function report.witness(self) return witness(fn, self, numbers) end
+      if not race.report then race[1], race[2], race.report = numbers[1], numbers[2], report end
       setmetatable(report, report_meta)
     end
     return reports, totals
@@ -236,10 +280,11 @@ return function(tools)
       local run = runner(fn, {}, checker(found, fn, is_script))
       local raw = tools.explore(run, keeper, nil, o.max, o.time, o.preempt, o.grain, o.polls,
         o.unspecified, o.seeds, o.seed, o.memory, o.full)
-      local result = read_result(raw, fn)
+      local race = {} -- of the first hazard: marked in the timelines of outcomes
+      local result = read_result(raw, fn, race)
       tools.put_back(keeper)
       local totals
-      result.hazards, totals = hazards_of(fn, found)
+      result.hazards, totals = hazards_of(fn, found, race)
       result.hazard_count = totals and math.max(totals.hazards, #result.hazards) or 0
       note_ranks(result, totals)
       note_tasks(result)

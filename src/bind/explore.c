@@ -6,6 +6,7 @@
 #include "bind/hazard.h"
 #include "bind/internal.h"
 #include "bind/open.h"
+#include "bind/trace.h"
 
 static const char maker; /* its address is the registry key of what the Lua module gives */
 
@@ -52,6 +53,8 @@ static const luaL_Reg tools[] = {{"explore", mr_explore_tool_explore},
                                  {"uncollected", mr_explore_tool_uncollected},
                                  {"shown", mr_explore_tool_shown},
                                  {"seems_repeatable", mr_explore_tool_seems_repeatable},
+                                 {"keep_race", mr_trace_tool_keep_race},
+                                 {"save_outcomes", mr_trace_tool_save_outcomes},
                                  {NULL, NULL}};
 
 /* Pushes the table of functions that the Lua module makes of the tools. */

@@ -10,6 +10,10 @@ extern const mr_kind mr_kind_trace;
 /* Pushes an empty trace userdata; what is put there belongs to it. */
 const mr_trace **mr_new_trace(lua_State *L);
 
+/* For mr.explore: trace_outcomes.c. */
+int mr_trace_tool_keep_race(lua_State *L);
+int mr_trace_tool_save_outcomes(lua_State *L);
+
 /* For --trace, by the host program. To be called after mr_bind_open: begins to trace. */
 mr_status mr_bind_trace_begin(lua_State *L, const char *path);
 /* Saves the trace, once; nothing where none was begun. `wait`: first for all that is pending. Must be called before the

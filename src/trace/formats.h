@@ -10,6 +10,9 @@ typedef struct {
     const mr_trace *trace, *before;
     mr_trace_source source; /* NULL: no text of any script is known */
     void *context;
+    /* NULL, or what a page shows instead of `before` and `trace`. */
+    const mr_trace_outcome *outcomes;
+    size_t outcome_count;
 } mr_writing;
 
 /* Errors are only those of memory: whether all of it could be written is the sink's to know. */

@@ -321,6 +321,75 @@ static void draw_arrows(mr_terminal_view *v, bool that_held) {
     }
 }
 
+/* ---- races: a mark on both bars, and the edge that is missing */
+
+/* Where a span's bar is: the lane, the row, and the columns of its begin and its end. */
+typedef struct {
+    int lane, row, first, end;
+} bar_place;
+
+static bool find_bar(const mr_terminal_view *v, uint32_t span, bar_place *out) {
+    if (span == MR_TRACE_NONE) return false;
+    const mr_span *s = &mr_trace_spans(v->trace)[span];
+    int lane = s->ran && s->stream != MR_TRACE_NONE ? lane_of_stream(v, s->stream) : 0;
+    if (lane < 0 || (!lane && !s->called)) return false;
+    const mr_lane *l = &v->lanes.items[lane];
+    int last = v->axis.first + v->axis.width - 1;
+    *out = (bar_place){lane, v->lane_row[lane], column_of(v, lane ? s->begin : s->call),
+                       column_of(v, lane ? s->end : s->returned)};
+    for (size_t i = 0; i < l->count; i++)
+        for (int row = 0; lane && l->spans[i] == span && row < l->row_count; row++)
+            if (mr_lane_row_has(v->trace, l, i, row, &v->axis)) out->row = v->lane_row[lane] + row;
+    if (out->first > last) out->first = last;
+    if (out->end > last) out->end = last;
+    return true;
+}
+
+/* From a bar to one of another lane, in broken lines; nothing where something is in the way. The order is missing, so
+ * the second bar may be left of the first one. */
+static void draw_missing(mr_terminal_view *v, size_t number, const bar_place *a,
+                         const bar_place *b) {
+    bool is_down = b->lane > a->lane;
+    int step = is_down ? 1 : -1, x = a->end, y = b->first;
+    int rows = a->lane ? v->lanes.items[a->lane].row_count : 1;
+    int beside = v->lane_row[a->lane] + (is_down ? rows : -1);
+    int to_row =
+        v->lane_row[b->lane] + (!is_down && b->lane ? v->lanes.items[b->lane].row_count - 1 : 0);
+    int left = x < y ? x : y, right = (x < y ? y : x) + 1;
+    if (right - left < 4) right = left + 4;
+    if (a->lane == b->lane || right > v->grid.width || number >= MR_MOST_LISTED ||
+        !mr_grid_is_free(&v->grid, beside, left, right) ||
+        !can_pass(v, beside + step, step, to_row, y))
+        return;
+    mr_style style = mr_terminal_color(v, 203);
+    for (int i = left + 1; i < (x < y ? y : x); i++)
+        mr_grid_put(&v->grid, beside, i, "╌", ".", style);
+    mr_grid_put(&v->grid, beside, x, x == y ? "╎" : "╌", x == y ? ":" : ".", style);
+    for (int row = beside; row != to_row; row += step)
+        if (row == beside || !is_lane_row(v, row)) mr_grid_put(&v->grid, row, y, "╎", ":", style);
+    mr_grid_put(&v->grid, to_row - step, y, is_down ? "▽" : "△", is_down ? "v" : "^", style);
+    char text[] = {'!', (char)('1' + number), '\0'};
+    int distance = x < y ? y - x : x - y;
+    mr_grid_text(&v->grid, beside, distance > 3 ? (x + y) / 2 : (x < y ? y : x) + 1, right, text,
+                 style);
+    v->has_missing = true;
+}
+
+static void draw_races(mr_terminal_view *v) {
+    mr_style style = mr_terminal_color(v, 203);
+    style.is_bold = true;
+    for (size_t i = 0; i < mr_trace_hazard_count(v->trace); i++) {
+        const mr_trace_hazard *hazard = mr_trace_hazard_at(v->trace, i);
+        bar_place sides[2];
+        bool is_there[] = {find_bar(v, hazard->first, &sides[0]),
+                           find_bar(v, hazard->second, &sides[1])};
+        for (int k = 0; k < 2; k++)
+            if (is_there[k]) mr_grid_put(&v->grid, sides[k].row, sides[k].first, "!", "!", style);
+        v->has_race |= is_there[0] || is_there[1];
+        if (is_there[0] && is_there[1]) draw_missing(v, i, &sides[0], &sides[1]);
+    }
+}
+
 /* ---- the axis */
 
 static void draw_axis(mr_terminal_view *v) {
@@ -351,6 +420,7 @@ mr_status mr_terminal_draw(mr_terminal_view *v) {
         MR_TRY(draw_lane(v, &v->lanes.items[i]));
         if (i + 1 < v->lanes.count) mr_grid_row(&v->grid);
     }
+    draw_races(v); /* the first to get room: they are what one looks for */
     draw_arrows(v, true);
     draw_arrows(v, false);
     if (v->grid.failed) return mr_no_memory("to draw a trace");

@@ -28,7 +28,7 @@ typedef struct {
     mr_grid grid;
     int *lane_row; /* the grid's row of each lane */
     mr_axis axis;  /* columns */
-    bool looks[MR_LOOK_COUNT], has_gap, has_arrow, has_merged;
+    bool looks[MR_LOOK_COUNT], has_gap, has_arrow, has_merged, has_race, has_missing;
     mr_terminal_entries names, gaps; /* what did not fit */
 } mr_terminal_view;
 

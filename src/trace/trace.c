@@ -116,6 +116,16 @@ mr_status mr_trace_builder_finish(mr_trace_builder *builder, const mr_trace_fact
     return MR_OK;
 }
 
+mr_status mr_trace_keep_hazard(mr_trace *trace, const mr_trace_hazard *hazard) {
+    mr_trace_builder builder = {trace};
+    trace->hazards.count = 0;
+    return mr_trace_builder_hazard(
+        &builder, &(mr_trace_hazard){hazard->first, hazard->second,
+                                     mr_trace_builder_text(&builder, hazard->kind),
+                                     mr_trace_builder_text(&builder, hazard->message),
+                                     mr_trace_builder_text(&builder, hazard->fix)});
+}
+
 /* ---- reading */
 
 void mr_trace_release(const mr_trace *trace) {

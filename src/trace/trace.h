@@ -119,6 +119,9 @@ typedef struct {
 
 size_t mr_trace_hazard_count(const mr_trace *trace);
 const mr_trace_hazard *mr_trace_hazard_at(const mr_trace *trace, size_t i);
+/* This one instead of all that were reported; its texts are copied. For the maker of the trace, before anybody has read
+ * it. */
+mr_status mr_trace_keep_hazard(mr_trace *trace, const mr_trace_hazard *hazard);
 
 typedef struct {
     const char *backend, *device, *model,

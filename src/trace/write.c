@@ -68,8 +68,24 @@ mr_status mr_trace_can_save(const char *path) {
 
 mr_status mr_trace_save(const mr_trace *trace, const mr_trace *before, const char *path,
                         mr_trace_source source, void *context) {
-    job j = {{trace, before, source, context}, find_format(path)};
+    job j = {{.trace = trace, .before = before, .source = source, .context = context},
+             find_format(path)};
     if (j.format < 0) return wrong_ending(path, "a trace", false);
     if (before && !formats[j.format].compares) return wrong_ending(path, "two traces", true);
+    return mr_replace_file(path, write_format, &j);
+}
+
+mr_status mr_trace_save_outcomes(const mr_trace_outcome *outcomes, size_t count, const char *path,
+                                 mr_trace_source source, void *context) {
+    job j = {{.trace = outcomes[0].trace,
+              .source = source,
+              .context = context,
+              .outcomes = outcomes,
+              .outcome_count = count},
+             find_format(path)};
+    if (j.format < 0 || formats[j.format].write != mr_write_html)
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "outcomes cannot be saved as `%.300s`: expected a name that ends with .html",
+                       path);
     return mr_replace_file(path, write_format, &j);
 }

@@ -20,8 +20,9 @@ enum { FLAG_CALLED = 1, FLAG_RAN = 2, FLAG_HOST_WAITED = 4, FLAG_HOST_WORKED = 8
 typedef struct {
     const mr_writing *writing;
     mr_sink *sink;
-    const mr_trace *traces[2];
-    mr_sorts sorts[2];
+    const mr_trace *traces[MR_MOST_OUTCOMES];
+    const char *labels[MR_MOST_OUTCOMES]; /* NULL: a single trace */
+    mr_sorts sorts[MR_MOST_OUTCOMES];
     int count;
     MR_VEC(const char *) files; /* that spans name */
     bool failed;                /* memory ran out */
@@ -82,7 +83,8 @@ static void put_trace(page *p, int number) {
     const mr_trace *trace = p->traces[number];
     const mr_trace_facts *facts = mr_trace_facts_of(trace);
     mr_sink *sink = p->sink;
-    put_text(sink, "{\"script\":", facts->script);
+    put_text(sink, "{\"label\":", p->labels[number]);
+    put_text(sink, ",\"script\":", facts->script);
     put_text(sink, ",\"backend\":", facts->backend);
     put_text(sink, ",\"device\":", facts->device);
     put_text(sink, ",\"how\":", facts->how);
@@ -157,6 +159,7 @@ static void put_source(page *p, const char *file) {
 static void put_texts(page *p) {
     mr_sink_text(p->sink, "<script type=\"application/json\" id=\"texts\">\n{");
     put_words(p->sink);
+    mr_sink_format(p->sink, "\"switches\":%s,", p->writing->outcomes ? "true" : "false");
     mr_sink_text(p->sink, "\"traces\":[");
     for (int i = 0; i < p->count; i++) {
         if (i) mr_sink_text(p->sink, ",\n");
@@ -289,11 +292,24 @@ static mr_status put_page(page *p) {
     return p->failed ? mr_no_memory("to write a trace") : MR_OK;
 }
 
+static void add_trace(page *p, const mr_trace *trace, const char *label) {
+    p->traces[p->count] = trace;
+    p->labels[p->count++] = label;
+}
+
+static void add_traces(page *p) {
+    const mr_writing *w = p->writing;
+    for (size_t i = 0; i < w->outcome_count && i < MR_MOST_OUTCOMES; i++)
+        add_trace(p, w->outcomes[i].trace, w->outcomes[i].label);
+    if (p->count) return;
+    if (w->before) add_trace(p, w->before, "before");
+    add_trace(p, w->trace, w->before ? "after" : NULL);
+}
+
 mr_status mr_write_html(const mr_writing *writing, mr_sink *sink) {
     page p = {.writing = writing, .sink = sink};
     mr_status status = MR_OK;
-    if (writing->before) p.traces[p.count++] = writing->before;
-    p.traces[p.count++] = writing->trace;
+    add_traces(&p);
     for (int i = 0; i < p.count && !status; i++) status = mr_sorts_create(p.traces[i], &p.sorts[i]);
     if (!status) status = put_page(&p);
     for (int i = 0; i < p.count; i++) mr_sorts_destroy(&p.sorts[i]);

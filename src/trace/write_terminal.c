@@ -119,7 +119,12 @@ static void write_legend(const mr_terminal_view *v, FILE *out) {
                             ascii ? "several short ones" : "several, as high as they are busy");
     if (v->has_gap) column = put_legend(&page, column, ascii ? ".." : "┄┄", MR_STYLE_DIM, "waits");
     if (v->has_arrow)
-        put_legend(&page, column, ascii ? "|v" : "│▼", MR_STYLE_DIM, "record to wait");
+        column = put_legend(&page, column, ascii ? "|v" : "│▼", MR_STYLE_DIM, "record to wait");
+    if (v->has_race)
+        column = put_legend(&page, column, "!", mr_terminal_color(v, 203), "takes part in a race");
+    if (v->has_missing)
+        put_legend(&page, column, ascii ? ":v" : "╎▽", mr_terminal_color(v, 203),
+                   "the edge that is missing");
     for (int i = 0; i < page.rows; i++) mr_grid_write_row(&page, i, out);
     mr_grid_close(&page);
 }
@@ -195,14 +200,14 @@ static void write_hazards(const mr_terminal_view *v, FILE *out) {
         }
         const mr_trace_hazard *hazard = mr_trace_hazard_at(v->trace, i);
         mr_buffer text = {0};
-        mr_buffer_puts(&text, " !  ");
+        mr_buffer_printf(&text, " !%zu ", i + 1);
         mr_text_put(&text, hazard->kind);
         mr_buffer_puts(&text, ": ");
         put_side(&text, v, hazard->first);
         mr_buffer_puts(&text, " and ");
         put_side(&text, v, hazard->second);
         if (hazard->fix) {
-            mr_buffer_puts(&text, "; fix: ");
+            mr_buffer_puts(&text, "; missing: ");
             mr_text_put(&text, hazard->fix);
         }
         write_line(v, &text, mr_terminal_color(v, 203), out);

@@ -20,6 +20,14 @@ mr_status mr_trace_print(const mr_trace *trace, const mr_trace_terminal *options
 mr_status mr_trace_print_both(const mr_trace *before, const mr_trace *after,
                               const mr_trace_terminal *options, FILE *out);
 
+/* One of several outcomes of the same program, and what it is called: "outcome 2: 0.0". */
+typedef struct {
+    const mr_trace *trace;
+    const char *label;
+} mr_trace_outcome;
+
+#define MR_MOST_OUTCOMES 8
+
 /* The text of a script, for the page: NULL: not known. Owned by the callee, valid until the next call. */
 typedef const char *(*mr_trace_source)(void *context, const char *file, size_t *out_size);
 
@@ -31,5 +39,9 @@ mr_status mr_trace_can_save(const char *path);
  * (HTML, SVG). */
 mr_status mr_trace_save(const mr_trace *trace, const mr_trace *before, const char *path,
                         mr_trace_source source, void *context);
+
+/* A page that shows one of 1 to MR_MOST_OUTCOMES outcomes at a time; `path` ends with .html. */
+mr_status mr_trace_save_outcomes(const mr_trace_outcome *outcomes, size_t count, const char *path,
+                                 mr_trace_source source, void *context);
 
 #endif

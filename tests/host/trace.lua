@@ -108,4 +108,31 @@ function TestHostLane.test_calls_and_work()
   lu.assertStrMatches(lanes[2], "host +%%+ copy_ %%+.* +1?[09]%d %%")
 end
 
+TestRaces = {}
+
+local RACE = [[local a, b, x = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.zeros(1024)
+  mr.synchronize() mr.hazard.mode("collect")
+  local function run(waits) return function()
+    a:run(function() mr.spin{ms = 1} x:fill_(1) end)
+    if waits then b:wait_stream(a) end
+    b:run(function() mr.spin{ms = %g} x:sum() end)
+    mr.synchronize()
+  end end
+  mr.timeline(run(%s)):print{width = 90, ascii = %s, color = %s}]]
+
+-- Both accesses are marked, and the edge that is missing has its number; also where the second one begins earlier.
+function TestRaces.test_a_race_on_a_terminal()
+  for _, case in ipairs { { 0.001, "v%.+!1%.+\nb +" }, { 3, "%.+!1%.+v\nb +" } } do
+    local out = command.run { "-e", RACE:format(case[1], "false", "true", "false") }.out
+    lu.assertStrMatches(out, ".*\na [^\n]*!.*")
+    lu.assertStrMatches(out, ".*" .. case[2] .. "[^\n]*!.*")
+    lu.assertStrContains(out, "! takes part in a race")
+    lu.assertStrContains(out, ":v the edge that is missing")
+    lu.assertStrContains(out, " !1 read-after-write: fill_ (line 4) and sum (line 6); missing: b:wait_stream(a)")
+  end
+  lu.assertStrContains(command.run { "-e", RACE:format(3, "false", "false", "false") }.out, "╌!1╌")
+  lu.assertStrContains(command.run { "-e", RACE:format(3, "false", "false", "true") }.out, "\27[")
+  lu.assertNotStrContains(command.run { "-e", RACE:format(3, "true", "true", "false") }.out, "!")
+end
+
 os.exit(lu.LuaUnit.run())

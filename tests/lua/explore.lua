@@ -378,6 +378,37 @@ local w = mr.explore(lost_update).hazards[1]:witness()
 T.equal(w.in_order.value, 3.0, "the order of submission")
 T.equal(w.reversed.value, 1.0, "and the other one")
 T.check(not w.benign and tostring(w):find("before", 1, true), "differ")
+do -- both schedules are drawn, and the pair is marked: the marks change places
+  local columns = {}
+  for line in tostring(w):gmatch("[^\n]+") do columns[#columns + 1] = line:match("^    .-()!") end
+  T.check(#columns == 4 and columns[1] < columns[2] and columns[3] > columns[4],
+    "two lanes of each schedule with a mark: " .. tostring(w))
+  local first, path = w.in_order.trace.hazards, os.tmpname()
+  T.equal(#first, 1, "the pair alone is marked in the timeline")
+  T.equal(first[1].kind, "read-after-write", "with what the report says")
+  for _, saved in ipairs { w, mr.explore(lost_update) } do
+    saved:save(path .. ".html")
+    local file <close> = assert(io.open(path .. ".html"))
+    local page = file:read("a")
+    T.check(page:find('"switches":true', 1, true), "a page of outcomes")
+    local _, labels = page:gsub('"label":"[^"]*3%.0"', "")
+    local _, others = page:gsub('"label":"[^"]*1%.0"', "")
+    T.check(labels == 1 and others == 1, "which names both")
+    local fine, err = pcall(saved.save, saved, path .. ".svg")
+    T.check(not fine and tostring(err):find("ends with .html", 1, true), "no picture: " .. tostring(err))
+  end
+  os.remove(path)
+  os.remove(path .. ".html")
+end
+local function long_names() -- the steps between the two have no room in a line
+  local a, b, x = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.zeros(1)
+  mr.synchronize()
+  mr.op{name = ("x"):rep(60), writes = {x}, stream = a}
+  mr.op{name = ("y"):rep(60), writes = {x}, stream = b}
+  mr.synchronize()
+  return x:item()
+end
+T.check(not tostring(mr.explore(long_names).hazards[1]:witness()):find("!", 1, true), "then both sentences stay")
 w = mr.explore(two(function(a, b, x)
   a:run(function() x:fill_(2) end)
   b:run(function() x:fill_(2) end)

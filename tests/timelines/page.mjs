@@ -24,7 +24,7 @@ const near = (a, b, slack, text) => check(Math.abs(a - b) <= slack, `${text}: ${
 
 function write(name) {
   const base = join(folder, name.replace(/\W/g, "_"));
-  execFileSync(program, [name, base + ".html", base + ".svg"]);
+  execFileSync(program, name === "outcomes" ? [name, base + ".html"] : [name, base + ".html", base + ".svg"]);
   return base;
 }
 function spansOf(name) {
@@ -82,6 +82,75 @@ async function checkLayout(page, { width, dark }) {
 
 for (const width of [400, 1000, 2000])
   for (const dark of [false, true]) await withPage("race", { width, dark }, (page) => checkLayout(page, { width, dark }));
+
+// ---- outcomes: one at a time, by the arrow keys, by a digit, by a click
+
+await withPage("outcomes", { width: 1000 }, async (page) => {
+  const shown = () => page.evaluate(`timeline.lanes.filter((lane) => lane.y > -1e6).map((lane) => lane.trace.number)`);
+  const isOnly = async (number, text) => check((await shown()).every((n) => n === number) && (await shown()).length > 0, text);
+  const chosen = () => page.evaluate(`document.querySelector('[role="tab"][aria-selected="true"]').textContent`);
+  const hazards = () => page.evaluate(`!document.getElementById("hazards").hidden`);
+  equal(await page.evaluate(`[...document.getElementById("outcomes").children].map((e) => e.textContent)`),
+    ["outcome 1: 1.0", "outcome 2: </script>"], "their names");
+  await isOnly(0, "the first is shown");
+  check(await hazards(), "its hazard is listed");
+  const facts = await page.text("facts");
+  await page.key("ArrowRight");
+  await isOnly(1, "the arrow to the right shows the second");
+  equal(await chosen(), "outcome 2: </script>", "it is chosen");
+  check(!(await hazards()), "it has no hazard");
+  check(await page.text("facts") !== facts, "its facts are shown");
+  check(await page.text("difference") === "", "no comparison");
+  await page.key("ArrowRight");
+  await isOnly(1, "there is no third one");
+  await page.key("ArrowLeft");
+  await isOnly(0, "and back");
+  await page.key("2");
+  await isOnly(1, "by its number");
+  await page.evaluate(`document.getElementById("outcomes").children[0].click()`);
+  await isOnly(0, "by a click");
+  await page.key("2");
+  await page.key("h");
+  await isOnly(0, "the next hazard is in the first one");
+});
+
+// ---- what a person looks for first
+
+for (const width of [400, 1280])
+  await withPage("race", { width, height: 800 }, async (page) => {
+    const seen = await page.evaluate(`({
+      facts: document.getElementById("facts").textContent,
+      bars: timeline.lanes.filter((lane) => lane.stream >= 0).reduce((sum, lane) => sum + lane.spans.length, 0),
+      calls: timeline.lanes.filter((lane) => lane.stream < 0).reduce((sum, lane) => sum + lane.spans.length, 0),
+      hazards: document.getElementById("hazards").getBoundingClientRect().top, height: innerHeight,
+      legend: document.getElementById("legend").textContent,
+      cut: [...document.querySelectorAll(".row .text, #details td")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1).length,
+      scrolls: document.getElementById("code").scrollWidth - document.getElementById("code").clientWidth,
+    })`);
+    check(seen.facts.includes(`${seen.bars} operation`) && seen.facts.includes(`${seen.calls} call`), "operations and calls: " + seen.facts);
+    check(seen.hazards + 60 < seen.height, "hazards are in sight: " + seen.hazards);
+    check(seen.legend.includes("this edge is missing"), "the legend explains the edge: " + seen.legend);
+    equal(seen.cut, 0, "lines and columns that are cut");
+    check(seen.scrolls <= 0, "no line of the script is cut: " + seen.scrolls);
+  });
+
+// As much of a lane is filled as it is busy, however short its operations are.
+await withPage("dense:2000", { width: 1000 }, async (page) => {
+  const lanes = await page.evaluate(`(() => {
+    const canvas = document.getElementById("canvas"), copy = document.createElement("canvas"), { ratio, gutter, width } = timeline.view;
+    [copy.width, copy.height] = [canvas.width, canvas.height];
+    const g = copy.getContext("2d", { willReadFrequently: true });
+    g.drawImage(canvas, 0, 0);
+    const ground = getComputedStyle(document.documentElement).getPropertyValue("--lane").trim(), duration = timeline.traces[0].texts.duration;
+    return timeline.lanes.filter((lane) => lane.stream >= 0 && lane.rows === 1).map((lane) => {
+      const data = g.getImageData(gutter * ratio, (26 + lane.y) * ratio, (width - gutter) * ratio, lane.height * ratio).data;
+      let filled = 0;
+      for (let i = 0; i < data.length; i += 4) filled += data[i + 2] - data[i] > 60;
+      return [lane.busy / duration, filled / (data.length / 4)];
+    });
+  })()`);
+  for (const [busy, filled] of lanes) check(filled < busy + 0.2, `busy ${busy.toFixed(2)}, filled ${filled.toFixed(2)}`);
+});
 
 // ---- the spans of the page are those of the trace
 

@@ -1,6 +1,7 @@
 /* Writes one of the traces of tests/c/trace_samples.h, for tests that look at files and pages, and for measuring.
  *
  *     sample pipeline|before|race|hostile|empty|dense:COUNT|random:SEED|both FILE...      by the endings of the files
+ *     sample outcomes FILE.html
  *     sample NAME --print WIDTH [ascii] [color]
  */
 #include <time.h>
@@ -44,11 +45,21 @@ static double seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+static int save_outcomes(const char *path) {
+    mr_trace *traces[] = {sample_race(), sample_pipeline(false, 4)};
+    const mr_trace_outcome outcomes[] = {{traces[0], "outcome 1: 1.0"},
+                                         {traces[1], "outcome 2: </script>"}};
+    must(mr_trace_save_outcomes(outcomes, 2, path, source, NULL));
+    for (int i = 0; i < 2; i++) mr_trace_release(traces[i]);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     if (argc < 3) {
         fputs("usage: sample NAME FILE... | sample NAME --print WIDTH [ascii] [color]\n", stderr);
         return 2;
     }
+    if (strcmp(argv[1], "outcomes") == 0) return save_outcomes(argv[2]);
     bool both = strcmp(argv[1], "both") == 0;
     mr_trace *trace = make(argv[1]), *before = both ? make("before") : NULL;
     if (strcmp(argv[2], "--print") == 0) {

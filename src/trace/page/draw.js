@@ -6,6 +6,7 @@ const viewport = document.getElementById("view");
 const CHARACTER = 6.7, BAR_FONT = "11px ui-monospace, Menlo, Consolas, monospace";
 const TEXT_FONT = "12px system-ui, sans-serif", BOLD_FONT = "600 12px system-ui, sans-serif";
 const MOST_BEHIND = 1000, LEAST_BAR = 1.5;
+const LEAST_ALONE = 0.5; // of a pixel: what takes less of it is no line of full height
 
 const view = { t0: 0, t1: duration, width: 0, height: 0, gutter: 150, ratio: 1, scroll: 0 };
 let colors = {};
@@ -156,14 +157,15 @@ function mainLook(lane, i, j) {
   return page.looks[best];
 }
 
-// Bars i to j share the pixel at x.
+// Bars i to j share the pixel at x: a line that is as high as they are busy, and can always be seen.
+const LEAST_HEIGHT = 3;
+
 function drawMerged(g, lane, i, j, x) {
   const look = mainLook(lane, i, j), isCall = look === page.looks[page.hostCall];
   const covered = (lane.sum[j] - lane.sum[i]) / (timeOf(x + 1) - timeOf(x));
-  g.globalAlpha *= 0.4 + 0.6 * Math.min(1, covered);
+  const most = isCall ? ROW - 10 : lane.height, height = Math.max(LEAST_HEIGHT, Math.min(1, covered) * most);
   g.fillStyle = colors[look.word];
-  g.fillRect(x, topOf(lane) + (isCall ? 5 : 0), 1, isCall ? ROW - 10 : lane.height);
-  g.globalAlpha = faded;
+  g.fillRect(x, topOf(lane) + (isCall ? 5 : 0) + most - height, 1, height);
 }
 
 let faded = 1; // less while something else is marked
@@ -179,7 +181,7 @@ function drawLane(g, lane) {
     }
     let j = firstBehind(lane, i, timeOf(pixel + 1));
     if (j - i > 1 && xOf(lane.end[j - 1]) - pixel >= LEAST_BAR + 1) j--; // the last one is no short one
-    if (j - i > 1) drawMerged(g, lane, i, j, pixel);
+    if (j - i > 1 || x1 - x0 < LEAST_ALONE) drawMerged(g, lane, i, j, pixel);
     else {
       drawGap(g, lane, i);
       drawBar(g, lane, i, x0, Math.max(x1, x0 + 1));
@@ -277,7 +279,7 @@ function link(g, a, b) {
 }
 
 function drawHazards(g) {
-  for (const trace of traces)
+  for (const trace of traces.filter(isShown))
     for (const hazard of trace.texts.hazards) {
       const a = hazard.first !== NONE && boxOf(trace, hazard.first), b = hazard.second !== NONE && boxOf(trace, hazard.second);
       g.strokeStyle = g.fillStyle = colors.hazard;
@@ -325,7 +327,7 @@ function drawLabels(g) {
     if (lane.heading !== undefined) {
       g.font = BOLD_FONT;
       g.fillStyle = colors.text;
-      g.fillText(lane.trace.number ? "after" : "before", 10, AXIS + lane.heading - view.scroll + SECTION / 2);
+      g.fillText(lane.trace.texts.label, 10, AXIS + lane.heading - view.scroll + SECTION / 2);
     }
     g.font = TEXT_FONT;
     g.fillStyle = isOnHost(lane) ? colors.dim : colors.text;
@@ -363,8 +365,8 @@ function drawTimeline(selected, showsArrows) {
 let shape = null; // of the widths that it was made for
 
 function overviewShape(width) {
-  if (shape && shape.width === width) return shape;
-  const sums = new Float64Array(width), perPixel = duration / width, streams = lanes.filter((lane) => !isOnHost(lane));
+  if (shape && shape.width === width && shape.outcome === shownOutcome) return shape;
+  const sums = new Float64Array(width), perPixel = duration / width, streams = lanes.filter((lane) => !isOnHost(lane) && isShown(lane.trace));
   for (const lane of streams)
     for (let x = 0; x < width; x++) {
       const from = firstWhere(lane.spans.length, (i) => lane.latest[i] > x * perPixel);
@@ -373,7 +375,7 @@ function overviewShape(width) {
       const cut = Math.max(0, x * perPixel - lane.begin[from]) + Math.max(0, lane.end[to - 1] - (x + 1) * perPixel);
       sums[x] += Math.max(0, Math.min(perPixel, lane.sum[to] - lane.sum[from] - cut));
     }
-  shape = { width, sums, most: Math.max(1, streams.length) * perPixel };
+  shape = { width, outcome: shownOutcome, sums, most: Math.max(1, streams.length) * perPixel };
   return shape;
 }
 
@@ -381,7 +383,7 @@ const backdrop = document.createElement("canvas"); // the shape in the colours o
 let backdropIs = ""; // of which width, theme, ...
 
 function drawBackdrop(width, height) {
-  const wanted = [width, view.gutter, view.ratio, colors.panel, colors.kernel].join();
+  const wanted = [width, shownOutcome, view.gutter, view.ratio, colors.panel, colors.kernel].join();
   if (backdropIs === wanted) return;
   backdropIs = wanted;
   const g = fit(backdrop, width, height), { sums, most } = overviewShape(Math.floor(width - view.gutter));

@@ -112,10 +112,25 @@ const KEYS_ANYWHERE = {
   "?": () => $("help").showModal(), h: () => hazards.length && goToHazard((currentHazard + 1) % hazards.length),
 };
 
+// Outcomes: a digit anywhere, arrows in their list.
+function switchByKey(event, name, typing) {
+  if (!page.switches || typing) return false;
+  const inList = $("outcomes").contains(event.target), last = traces.length - 1;
+  const to = name >= "1" && name <= "9" ? Number(name) - 1 : !inList ? -1
+    : { ArrowLeft: Math.max(0, shownOutcome - 1), ArrowUp: Math.max(0, shownOutcome - 1), Home: 0, End: last,
+      ArrowRight: Math.min(last, shownOutcome + 1), ArrowDown: Math.min(last, shownOutcome + 1) }[name] ?? -1;
+  if (to < 0 || to > last) return false;
+  event.preventDefault();
+  showOutcome(to);
+  if (inList) $("outcomes").children[to].focus();
+  return true;
+}
+
 function keyDown(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
   const typing = event.target.closest("input, select");
   const name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  if (switchByKey(event, name, typing)) return;
   const inView = event.target === viewport && KEYS[name];
   const action = inView || (!typing && KEYS_ANYWHERE[name]);
   if (!action) return;

@@ -83,18 +83,31 @@ const laneOfStream = traces.map((trace) => {
   return map;
 });
 
-// Positions below the axis; of two traces each has a heading.
+// Of outcomes one is shown at a time, of other traces all.
+let shownOutcome = 0;
+const isShown = (trace) => !page.switches || trace.number === shownOutcome;
+
+// Positions below the axis; of two traces each has a heading. Lanes that are not shown are far away.
+const FAR = -1e7;
 let contentHeight = 0;
-for (let i = 0, y = 8; i < lanes.length; i++) {
-  if (traces.length > 1 && (i === 0 || lanes[i].trace !== lanes[i - 1].trace)) {
-    lanes[i].heading = y;
-    y += SECTION;
+function placeLanes() {
+  let y = 8, last = null;
+  for (const lane of lanes) {
+    lane.height = lane.rows * (ROW + ROW_SPACE) - ROW_SPACE;
+    lane.heading = undefined;
+    lane.y = FAR;
+    if (!isShown(lane.trace)) continue;
+    if (lane.trace !== last && lane.trace.texts.label !== null && !page.switches) {
+      lane.heading = y;
+      y += SECTION;
+    }
+    last = lane.trace;
+    lane.y = y;
+    y += lane.height + LANE_SPACE;
   }
-  lanes[i].y = y;
-  lanes[i].height = lanes[i].rows * (ROW + ROW_SPACE) - ROW_SPACE;
-  y += lanes[i].height + LANE_SPACE;
   contentHeight = y;
 }
+placeLanes();
 
 const duration = Math.max(1, ...traces.map((trace) => trace.texts.duration));
 

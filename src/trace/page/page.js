@@ -176,7 +176,7 @@ function step(dx, dy, toEnd) {
   let { lane, index } = found;
   if (dy) {
     const time = (lanes[lane].begin[index] + lanes[lane].end[index]) / 2;
-    do lane += dy; while (lanes[lane] && !lanes[lane].spans.length);
+    do lane += dy; while (lanes[lane] && (!lanes[lane].spans.length || !isShown(lanes[lane].trace)));
     if (!lanes[lane]) return;
     index = nearest(lanes[lane], time);
   }
@@ -249,8 +249,8 @@ function laneRows(trace) {
 function summary() {
   const box = make("div", {}, make("p", { className: "none", textContent:
     "Select an operation with a click, or with the arrow keys: here is what it did and what it waited for." }));
-  for (const trace of traces) {
-    const which = traces.length > 1 ? (trace.number ? " after" : " before") : "";
+  for (const trace of traces.filter(isShown)) {
+    const which = trace.texts.label !== null && !page.switches ? " " + trace.texts.label : "";
     const rows = busiest(trace);
     if (!rows.length) continue;
     box.append(make("h3", { textContent: "Where the time went" + which }),
@@ -259,7 +259,7 @@ function summary() {
   }
   return box;
 }
-const summaryBox = summary();
+let summaryBox = summary();
 
 function showDetails() {
   const box = $("details");
@@ -271,7 +271,7 @@ function showDetails() {
   for (const [name, value] of detailRows(trace, span))
     list.append(make("dt", { textContent: name }), make("dd", {}, ...value));
   const title = make("h2", { textContent: nameOf(trace, span) +
-    (traces.length > 1 ? (trace.number ? " (after)" : " (before)") : "") });
+    (trace.texts.label === null ? "" : " (" + trace.texts.label + ")") });
   box.replaceChildren(title, list);
   for (const hazard of trace.texts.hazards)
     if (hazard.first === span || hazard.second === span) box.append(hazardText(hazard));
@@ -293,20 +293,21 @@ let currentHazard = -1;
 
 function goToHazard(i) {
   const { trace, hazard } = hazards[currentHazard = i];
+  if (!isShown(trace)) showOutcome(trace.number);
   const span = hazard.second === NONE ? hazard.first : hazard.second;
   if (span !== NONE) select(trace, span, false, true);
 }
 
 function showHazards() {
-  if (!hazards.length) return;
-  const list = make("ol");
-  hazards.forEach(({ hazard }, i) => {
+  const count = hazards.filter(({ trace }) => isShown(trace)).length, list = make("ol");
+  $("hazards").hidden = !count;
+  hazards.forEach(({ trace, hazard }, i) => {
+    if (!isShown(trace)) return;
     const button = make("button", { type: "button" }, hazardText(hazard));
     button.addEventListener("click", () => goToHazard(i));
     list.append(make("li", {}, button));
   });
-  $("hazards").append(make("h2", { textContent: countText(hazards.length, "hazard", "hazards") }), list);
-  $("hazards").hidden = false;
+  $("hazards").replaceChildren(make("h2", { textContent: countText(count, "hazard", "hazards") }), list);
 }
 
 // ---- search
@@ -341,17 +342,25 @@ function nextFound(direction) {
 
 // ---- words around the timeline
 
-function factsText(texts) {
-  return [texts.device, countText(texts.count, "operation", "operations"), timeText(texts.duration), texts.how,
+// Operations are what the streams carried out, the bars of their lanes. Calls are what the host asked for.
+function countsText(trace) {
+  let operations = 0, calls = 0;
+  for (const lane of lanes) if (lane.trace === trace) isOnHost(lane) ? calls = lane.spans.length : operations += lane.spans.length;
+  return countText(operations, "operation", "operations") + (calls ? ", " + countText(calls, "call of the host", "calls of the host") : "");
+}
+
+function factsText(trace) {
+  const { texts } = trace;
+  return [texts.device, countsText(trace), timeText(texts.duration), texts.how,
     texts.forgotten ? countText(texts.forgotten, "earlier operation is", "earlier operations are") + " not kept" : null]
     .filter(Boolean).join(" \u00b7 ");
 }
 
 function showWords() {
-  const last = traces[traces.length - 1].texts;
+  const shown = traces[page.switches ? shownOutcome : traces.length - 1], last = shown.texts;
   $("title").textContent = last.script || "Timeline";
-  $("facts").textContent = factsText(last);
-  if (traces.length > 1) {
+  $("facts").textContent = factsText(shown);
+  if (traces.length > 1 && !page.switches) {
     const was = traces[0].texts.duration, is = last.duration, change = Math.abs(was - is);
     $("difference").textContent = was === is ? "Both take equally long: " + timeText(is) + "."
       : "Before: " + timeText(was) + ". After: " + timeText(is) + ". That is " + timeText(change) + (is < was ? " less" : " more") +
@@ -360,12 +369,58 @@ function showWords() {
   }
   const used = new Set(lanes.flatMap((lane) => isOnHost(lane) ? [] : lane.trace.texts.sorts.map((sort) => sort.look)));
   used.add(page.hostWait).add(page.hostWork).add(page.hostCall);
+  $("legend").replaceChildren();
   page.looks.forEach((look, i) => {
     if (!used.has(i)) return;
     const swatch = make("i");
     swatch.style.background = "var(--" + look.word + ")";
     $("legend").append(make("span", {}, swatch, look.legend));
   });
+  if (hazards.some(({ trace }) => isShown(trace)))
+    $("legend").append(make("span", {}, make("i", { className: "missing" }), "a race: nothing orders the two in frames; this edge is missing"));
+}
+
+// ---- outcomes: one at a time
+
+function showOutcome(number) {
+  shownOutcome = number;
+  [...$("outcomes").children].forEach((tab, i) => {
+    tab.setAttribute("aria-selected", String(i === number));
+    tab.tabIndex = i === number ? 0 : -1;
+  });
+  placeLanes();
+  summaryBox = summary();
+  selected = null;
+  $("current").textContent = "no operation is selected";
+  markLine(NONE, NONE);
+  unmark();
+  showWords();
+  showHazards();
+  showDetails();
+  resize();
+}
+
+// The part of the axis in which the two of the race are: they may be short, and what differs is their order.
+function showPair(trace) {
+  const hazard = trace.texts.hazards[0], spans = hazard ? [hazard.first, hazard.second].filter((span) => span !== NONE && ran(trace, span)) : [];
+  if (spans.length < 2) return;
+  const begin = Math.min(...spans.map((span) => trace.spans.begin[span])), end = Math.max(...spans.map((span) => trace.spans.end[span]));
+  show(begin - 2 * (end - begin), end + 2 * (end - begin));
+}
+
+function openOutcomes() {
+  document.querySelectorAll(".switch").forEach((element) => { element.hidden = !page.switches; });
+  if (!page.switches) return;
+  traces.forEach((trace, i) => {
+    const tab = make("button", { type: "button", role: "tab", textContent: trace.texts.label });
+    tab.setAttribute("aria-controls", "view");
+    tab.addEventListener("click", () => showOutcome(i));
+    $("outcomes").append(tab);
+  });
+  $("outcomes").hidden = false;
+  showOutcome(0);
+  showPair(traces[0]);
+  $("outcomes").firstChild.focus();
 }
 
 // ---- beginning
@@ -421,8 +476,9 @@ openSource(onLine);
 listen();
 applyTheme();
 fitAll();
+openOutcomes();
 resize();
 
 // For programs that look at the page.
 paint();
-window.timeline = { painted: performance.now(), view, traces, lanes, boxOf, select, show, get selected() { return selected; } };
+window.timeline = { painted: performance.now(), view, traces, lanes, boxOf, select, show, showOutcome, get selected() { return selected; } };

@@ -21,6 +21,7 @@ for (const trace of traces) {
     cost.time += ran(trace, i) ? trace.spans.end[i] - trace.spans.begin[i] : 0;
   }
   trace.texts.sorts.forEach((sort, i) => {
+    if (page.switches && trace.number) return; // all outcomes ask for much the same
     const key = sort.file + ":" + sort.line, cost = costs.get(key) || { count: 0, time: 0 };
     cost.count += perSort[i].count;
     cost.time += perSort[i].time;
