@@ -68,13 +68,17 @@ void mr_check_no_finalizer(lua_State *L) {
         mr_misuse(L, "a finalizer of a rank cannot call collectives: it runs on any of the ranks");
 }
 
+void mr_check_may_meet(lua_State *L) {
+    mr_check_no_finalizer(L);
+    if (mr_world_is_joined(mr_bind_collectives(L)))
+        mr_bind_explore_refuse(L, MR_RANKS_NOT_EXPLORED);
+}
+
 static void ask_as(lua_State *L, const char *name, const mr_collective_call *call) {
     mr_caller caller = mr_enter(L);
-    mr_collectives *c = mr_bind_collectives(L);
     caller.name = name;
-    mr_check_no_finalizer(L);
-    if (mr_world_is_joined(c)) mr_bind_explore_refuse(L, MR_RANKS_NOT_EXPLORED);
-    mr_raise(L, mr_collective_ask(c, &caller, call));
+    mr_check_may_meet(L);
+    mr_raise(L, mr_collective_ask(mr_bind_collectives(L), &caller, call));
 }
 
 static void ask(lua_State *L, const mr_collective_call *call) {

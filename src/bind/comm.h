@@ -13,6 +13,8 @@ void mr_push_own_comm(lua_State *L, mr_comm *comm); /* takes the reference */
 mr_redop mr_option_redop(lua_State *L, const mr_option_slots *given);
 uint32_t mr_option_root(lua_State *L, const mr_option_slots *given);
 
+/* Before a call, or a launch of a graph with calls: raises where mr.explore cannot follow it, and in finalizers. */
+void mr_check_may_meet(lua_State *L);
 /* A finalizer runs on the rank that collects garbage, whoever made the object, so it has no peers to wait for: raises
  * in one. */
 void mr_check_no_finalizer(lua_State *L);

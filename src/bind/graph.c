@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/output.h"
+#include "bind/comm.h"
 #include "bind/field.h"
 #include "bind/graph.h"
 #include "bind/internal.h"
@@ -39,13 +40,15 @@ MR_FUNCTION(
     "Launches the graph on the stream, or on the current one (cudaGraphLaunch): after the "
     "earlier work of the stream, after earlier launches of `g` on any stream, and before the "
     "later work of the stream (R42). The host does not wait. On a capturing stream, the graph "
-    "becomes a part of what is captured.") {
+    "becomes a part of what is captured. Collectives of the graph are called again by each launch, "
+    "and may wait for other ranks to call them, or to launch theirs.") {
     mr_caller caller = mr_enter(L);
     mr_executable *x = mr_check_graph(L, 1);
     mr_stream *stream =
         lua_isnoneornil(L, 2) ? mr_graph_device(graph_at(L, 1))->current : mr_check_stream(L, 2);
     mr_graph_copy_inputs(L, stream);
     x = mr_check_graph(L, 1); /* copies run hooks */
+    if (mr_graph_has_calls(mr_executable_graph(x))) mr_check_may_meet(L);
     mr_raise(L, mr_executable_launch(&caller, x, stream));
     return 0;
 }

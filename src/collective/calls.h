@@ -11,9 +11,12 @@
 typedef struct {
     mr_collective_call ask;
     mr_site where;
-    const char *name; /* "all_reduce", "send" */
-    uint32_t host;    /* the rank that called, from 1; 0: none (machine->rank) */
-    bool is_ready;    /* its group has ended */
+    const char *name;       /* "all_reduce", "send" */
+    const mr_command *node; /* of a graph, whose launch makes the call; one reference; NULL: none */
+    mr_site launched;       /* with it: where; in another process without it */
+    uint8_t launch;         /* with it: MR_LAUNCH_FIRST or _REST */
+    uint32_t host;          /* the rank that called, from 1; 0: none (machine->rank) */
+    bool is_ready;          /* its group has ended */
     bool submitted;
     uint32_t round; /* of a world, in which it was made known; 0: not yet */
 } pending_call;
@@ -42,6 +45,9 @@ struct mr_collectives {
     mr_clique *newest;      /* of the list of all; not owned */
     struct kept_cliques *kept; /* between mr_collectives_keep and _let_go; else NULL (keep.c) */
     MR_VEC(pending_call) calls;
+    /* What graphs make the calls of a group with (mr_captured_call). */
+    mr_status (*launch)(const mr_caller *caller, const mr_launched_call *calls, uint32_t count,
+                        bool begun);
 };
 
 /* Calls of other ranks may come later. */
@@ -58,6 +64,15 @@ mr_dtype mr_collective_dtype(const mr_collective_call *call);
 static inline bool mr_collective_is_named(const pending_call *call, const char *name) {
     return strcmp(call->name, name) == 0;
 }
+
+/* group.c: checks the call and collects it, as mr_collective_ask does. Takes no reference of `call`. */
+mr_status mr_collective_collect(mr_collectives *collectives, const pending_call *call);
+
+/* captured.c: calls on streams that capture become nodes of a graph */
+/* Whether those of the host that runs are; an error where only some are. */
+mr_status mr_collectives_are_captured(const mr_collectives *collectives, bool *out_are);
+/* At the end of a group. What only the ranks of one process tell is checked now, the rest at each launch. */
+mr_status mr_collectives_capture(mr_collectives *collectives);
 
 /* comm.c */
 /* "communicator `ring`"; returns `out`. */
@@ -80,7 +95,13 @@ mr_status mr_collective_check(const mr_collective_call *call);
 /* check.c: what only the end of the group of the host that runs can tell. */
 mr_status mr_collectives_check_group(const mr_collectives *collectives);
 
-/* match.c: makes a meeting of each set of calls that belong together and submits it; forgets those calls. Where ranks
+/* match.c */
+/* "train.lua:12", ", launched at train.lua:30" where it is of a graph; returns `out`. */
+#define MR_COLLECTIVE_PLACE 320
+const char *mr_collective_place(const pending_call *call, char *out, size_t size);
+/* Whether they belong together; submits nothing. */
+mr_status mr_collectives_match(mr_collectives *collectives);
+/* Makes a meeting of each set of calls that belong together and submits it; forgets those calls. Where ranks
  * run, the peers of a call may come later, and it stays; else that is an error. An error: nothing was submitted, or
  * memory is out. */
 mr_status mr_collectives_settle(mr_collectives *collectives);

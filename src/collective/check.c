@@ -121,12 +121,14 @@ static mr_status check_stream(const mr_collective_call *call) {
                    stream->device->index, call->comm->rank, call->comm->device->index);
 }
 
+/* The other ranks of a call that is no node could come here, and would wait for the end of the capture. */
 static mr_status check_capture(const mr_collective_call *call) {
-    if (!call->comm->clique->machine->captures.open) return MR_OK;
+    char text[100];
+    if (!call->comm->clique->machine->captures.open || call->stream->capture) return MR_OK;
     return mr_fail(MR_CODE_CAPTURE_UNSUPPORTED,
-                   "%s: a graph cannot hold collectives: end the capture, or call it between two "
-                   "graphs",
-                   mr_collective_name(call));
+                   "%s: %s does not capture, while another stream does: let it wait for an event "
+                   "of the capture first, or call it after the capture",
+                   mr_collective_name(call), mr_stream_describe(call->stream, text, sizeof text));
 }
 
 mr_status mr_collective_check(const mr_collective_call *call) {

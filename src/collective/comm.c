@@ -207,6 +207,7 @@ static void let_go(mr_tensor *t) {
 }
 
 void mr_collective_forget(pending_call *call) {
+    mr_command_release(call->node);
     mr_comm_release(call->ask.comm);
     let_go(call->ask.in);
     let_go(call->ask.out);

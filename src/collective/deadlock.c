@@ -14,10 +14,10 @@ void mr_host_tell(mr_collectives *c, uint32_t number, mr_buffer *out) {
         const pending_call *call = &c->calls.items[i];
         if (call->host != number + 1) continue;
         uint64_t missing = mr_collectives_missing(c, i);
-        char title[120];
+        char title[120], place[MR_COLLECTIVE_PLACE];
         mr_buffer_printf(out, "%s rank %u waits in `%s`", out->size ? ";" : "", number, call->name);
         if (call->where.file)
-            mr_buffer_printf(out, " at %.100s:%d", call->where.file, call->where.line);
+            mr_buffer_printf(out, " at %s", mr_collective_place(call, place, sizeof place));
         const mr_clique *clique = call->ask.comm->clique;
         mr_buffer_printf(out, ", in %s, for ", mr_clique_describe(clique, title, sizeof title));
         if (missing) mr_ranks_tell(ranks_of(clique, missing), out);

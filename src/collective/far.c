@@ -42,6 +42,8 @@ void mr_far_write(const mr_world *w, const pending_call *call, mr_buffer *out) {
     mr_message_add(out, (uint64_t)call->where.line);
     mr_message_add_text(out, call->where.file);
     mr_message_add_text(out, call->name);
+    mr_message_add(out, (uint64_t)call->launched.line);
+    mr_message_add_text(out, call->launched.file);
     write_stream(ask->stream, out);
 }
 
@@ -143,6 +145,9 @@ mr_status mr_far_read(mr_world *w, uint32_t from, message *in, pending_call *out
     const char *name = mr_message_text(in);
     call.name = mr_intern(&machine->files, name ? name : "", name ? strlen(name) : 0, "?");
     caller.where = call.where;
+    call.launched.line = (int)mr_message_number(in);
+    file = mr_message_text(in);
+    if (file) call.launched.file = mr_intern(&machine->files, file, strlen(file), "?");
     if (!status) status = read_stream(w, &caller, from, in, &ask->stream);
     if (!status && !in->fine) status = bad_message(from);
     if (status) {

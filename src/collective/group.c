@@ -2,14 +2,8 @@
 #include "collective/calls.h"
 #include "collective/world.h"
 
+#include "model/capture.h"
 #include "model/machine.h"
-
-mr_status mr_collectives_new(mr_machine *machine, mr_collectives **out_collectives) {
-    mr_collectives *c = *out_collectives = calloc(1, sizeof *c);
-    if (!c) return mr_no_memory("for communicators");
-    c->machine = machine;
-    return MR_OK;
-}
 
 /* Its memory stays, too: the collector may take the script's handle before the group ends. */
 static void keep_tensor(mr_tensor *t) {
@@ -60,22 +54,21 @@ mr_status mr_collectives_end(mr_collectives *c) {
     for (size_t i = 0; i < c->calls.count; i++)
         if (c->calls.items[i].host == host) c->calls.items[i].is_ready = true;
     mr_status status = mr_collectives_check_group(c);
+    bool are_captured = false;
+    if (!status) status = mr_collectives_are_captured(c, &are_captured);
     if (!status)
-        status = c->world   ? mr_world_settle(c)
-                 : c->ranks ? mr_ranks_settle(c)
-                            : mr_collectives_settle(c);
+        status = are_captured ? mr_collectives_capture(c)
+                 : c->world   ? mr_world_settle(c)
+                 : c->ranks   ? mr_ranks_settle(c)
+                              : mr_collectives_settle(c);
     drop_from(c, 0);
     return status;
 }
 
-mr_status mr_collective_ask(mr_collectives *c, const mr_caller *caller,
-                            const mr_collective_call *call) {
-    pending_call one = {.ask = *call,
-                        .where = caller->where,
-                        .name = caller->name ? caller->name : mr_collective_name(call),
-                        .host = c->machine->rank};
+mr_status mr_collective_collect(mr_collectives *c, const pending_call *call) {
+    pending_call one = *call;
     MR_TRY(mr_machine_ready(c->machine));
-    if (!one.ask.stream) one.ask.stream = call->comm->device->current;
+    if (!one.ask.stream) one.ask.stream = one.ask.comm->device->current;
     MR_TRY(mr_collective_check(&one.ask));
     if (c->world) MR_TRY(mr_world_check(&one));
     if (!mr_vec_push(&c->calls, one))
@@ -84,6 +77,19 @@ mr_status mr_collective_ask(mr_collectives *c, const mr_caller *caller,
     keep_tensor(one.ask.in);
     keep_tensor(one.ask.out);
     mr_stream_retain(one.ask.stream);
+    if (one.node) mr_command_retain(one.node);
+    return MR_OK;
+}
+
+mr_status mr_collective_ask(mr_collectives *c, const mr_caller *caller,
+                            const mr_collective_call *call) {
+    pending_call one = {.ask = *call,
+                        .where = caller->where,
+                        .name = caller->name ? caller->name : mr_collective_name(call),
+                        .host = c->machine->rank};
+    /* What a function of mr.graph.auto holds back comes before. */
+    MR_TRY(mr_capture_ask_host(caller, MR_ASK_COLLECTIVE, one.name, NULL, NULL, NULL));
+    MR_TRY(mr_collective_collect(c, &one));
     if (c->depth) return MR_OK;
     c->depth = 1;
     return mr_collectives_end(c);

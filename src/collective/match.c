@@ -10,9 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *place_of(const pending_call *call, char *out, size_t size) {
-    if (call->where.file) snprintf(out, size, "%.120s:%d", call->where.file, call->where.line);
-    else snprintf(out, size, "?");
+const char *mr_collective_place(const pending_call *call, char *out, size_t size) {
+    char launched[170] = "";
+    if (call->launched.file)
+        snprintf(launched, sizeof launched, ", launched at %.120s:%d", call->launched.file,
+                 call->launched.line);
+    if (call->where.file)
+        snprintf(out, size, "%.120s:%d%s", call->where.file, call->where.line, launched);
+    else snprintf(out, size, "?%s", launched);
     return out;
 }
 
@@ -56,15 +61,15 @@ static bool find_difference(const pending_call *a, const pending_call *b, char *
 
 static mr_status mismatch(const pending_call *a, const pending_call *b, const char *in_a,
                           const char *in_b) {
-    char title[100], place_a[160], place_b[160];
+    char title[100], place_a[MR_COLLECTIVE_PLACE], place_b[MR_COLLECTIVE_PLACE];
     const mr_comm *x = a->ask.comm, *y = b->ask.comm;
     return mr_fail(
         MR_CODE_COLLECTIVE_MISMATCH,
         "%s: the ranks do not match (R62): rank %u submits %s (%s), and rank %u %s (%s). "
         "All ranks must submit the same operations in the same order",
         mr_clique_describe(x->clique, title, sizeof title), mr_clique_rank(x->clique, x->rank),
-        in_a, place_of(a, place_a, sizeof place_a), mr_clique_rank(y->clique, y->rank), in_b,
-        place_of(b, place_b, sizeof place_b));
+        in_a, mr_collective_place(a, place_a, sizeof place_a), mr_clique_rank(y->clique, y->rank),
+        in_b, mr_collective_place(b, place_b, sizeof place_b));
 }
 
 static mr_status check_round(const matching *m, const round_of_calls *round) {
@@ -91,7 +96,7 @@ static uint32_t next_of(const matching *m, const mr_clique *clique, uint32_t ran
 }
 
 static mr_status nobody_else(const pending_call *first, uint64_t late) {
-    char comm[120], place[160];
+    char comm[120], place[MR_COLLECTIVE_PLACE];
     mr_buffer who = {0};
     mr_ranks_tell(late, &who);
     mr_status status =
@@ -99,7 +104,7 @@ static mr_status nobody_else(const pending_call *first, uint64_t late) {
                 "%s: `%s` by %s (%s) would wait for ever: %s %s no call in this group (R63). "
                 "Submit the calls of all ranks in one mr.nccl.group(function() ... end)",
                 first->name, first->name, mr_comm_describe(first->ask.comm, comm, sizeof comm),
-                place_of(first, place, sizeof place), who.data ? who.data : "others",
+                mr_collective_place(first, place, sizeof place), who.data ? who.data : "others",
                 late & (late - 1) ? "have" : "has");
     mr_buffer_free(&who);
     return status;
@@ -135,13 +140,14 @@ static bool is_for(const mr_collective_call *send, const mr_collective_call *rec
 }
 
 static mr_status alone(const pending_call *call) {
-    char comm[120], place[160];
+    char comm[120], place[MR_COLLECTIVE_PLACE];
     bool sends = call->ask.way == MR_PEER_SEND;
     return mr_fail(MR_CODE_NO_PEER,
                    "%s: `%s` by %s (%s) would wait for ever: rank %u has no matching %s in this "
                    "group (R66). Put both into one mr.nccl.group(function() ... end)",
                    call->name, call->name, mr_comm_describe(call->ask.comm, comm, sizeof comm),
-                   place_of(call, place, sizeof place), call->ask.root, sends ? "recv" : "send");
+                   mr_collective_place(call, place, sizeof place), call->ask.root,
+                   sends ? "recv" : "send");
 }
 
 static mr_status check_pair(const pending_call *send, const pending_call *recv) {
@@ -204,12 +210,12 @@ static mr_status check_streams(const matching *m, size_t i) {
         const pending_call *other = call_at(m, j);
         if (!is_message(other) || other->ask.comm != call->ask.comm) continue;
         if (other->ask.stream == call->ask.stream) continue;
-        char place[160], comm[120];
+        char place[MR_COLLECTIVE_PLACE], comm[120];
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "%s: %s has a %s on another stream in this group (%s): use one stream, or "
                        "another group",
                        call->name, mr_comm_describe(call->ask.comm, comm, sizeof comm), other->name,
-                       place_of(other, place, sizeof place));
+                       mr_collective_place(other, place, sizeof place));
     }
     return MR_OK;
 }
@@ -317,6 +323,14 @@ mr_status mr_collectives_settle(mr_collectives *c) {
     mr_collective_take_turn(c, host);
     close_matching(&m);
     forget_submitted(c);
+    return status;
+}
+
+mr_status mr_collectives_match(mr_collectives *c) {
+    matching m;
+    mr_status status = open_matching(&m, c);
+    if (!status) status = match(&m);
+    close_matching(&m);
     return status;
 }
 

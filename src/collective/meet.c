@@ -60,6 +60,10 @@ static mr_status new_command(const pending_call *call, mr_meeting *meeting, uint
     MR_TRY(mr_command_create(&caller, MR_COMMAND_OP, ask->stream, name, operands, out_command));
     mr_command *command = *out_command;
     command->u.op.row = &mr_collective_op;
+    command->node = call->node;
+    if (call->node) mr_command_retain(call->node);
+    command->launched = call->launched;
+    command->launch = call->launch;
     command->meeting = meeting;
     command->member = member;
     meeting->refs++;

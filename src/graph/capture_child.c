@@ -24,6 +24,8 @@ static mr_status copy_node(const mr_caller *caller, const mr_command *from,
     command->own_name = from->own_name ? mr_name_retain(from->own_name) : NULL;
     command->name = from->name;
     command->u = from->u;
+    command->meeting = from->meeting;
+    if (from->meeting) from->meeting->refs++;
     if (mr_command_has(command, MR_PART_EVENT)) mr_event_retain(command->u.event.event);
     command->node = from;
     mr_command_retain(from);

@@ -108,6 +108,8 @@ mr_status mr_graph_instantiate(const mr_caller *caller, mr_graph *graph,
                                mr_executable **out_executable);
 void mr_executable_retain(mr_executable *executable);
 void mr_executable_release(mr_executable *executable); /* accepts NULL; waits for nothing */
+/* Whether it holds calls of collectives: other ranks may have to come to each launch. */
+bool mr_graph_has_calls(const mr_graph *graph);
 mr_graph *mr_executable_graph(const mr_executable *executable);
 const bool *mr_executable_enabled(const mr_executable *executable); /* by node */
 /* With the parameters that later launches use. */

@@ -278,7 +278,8 @@ typedef struct {
     mr_executable *x;
     mr_stream *stream;
     uint64_t first_draw;
-    bool begun;  /* an operation was submitted */
+    bool begun;                     /* an operation was submitted */
+    MR_VEC(mr_launched_call) calls; /* of a group of collectives, which its last call submits */
     bool native; /* the backend carries out all of them at once: observers are only told */
 } launching;
 
@@ -356,6 +357,21 @@ static bool is_told(const launching *w) {
     return !w->native || w->caller->machine->observing.observers.count;
 }
 
+/* A call that is disabled is none of its group. */
+static mr_status submit_call(launching *w, uint32_t i, mr_stream *stream) {
+    const mr_command *node = w->x->commands[i];
+    const mr_captured_call *call = captured_call_of(node);
+    bool is_made = mr_executable_carries_out(w->x, i);
+    if (is_made && !mr_vec_push(&w->calls, ((mr_launched_call){node, stream})))
+        return mr_no_memory("to launch a graph");
+    if (call->place + 1 < call->count || !w->calls.count) return MR_OK;
+    uint32_t count = (uint32_t)w->calls.count;
+    w->calls.count = 0;
+    MR_TRY(call->launch(w->caller, w->calls.items, count, w->begun));
+    w->begun = true;
+    return MR_OK;
+}
+
 static mr_status submit_step(launching *w, const step *s) {
     mr_executable *x = w->x;
     mr_stream *stream = s->lane ? x->lanes[s->lane] : w->stream;
@@ -363,6 +379,7 @@ static mr_status submit_step(launching *w, const step *s) {
     if (s->kind == STEP_RECORD) return submit_order(w, MR_COMMAND_RECORD, x->events[s->at], stream);
     if (s->kind == STEP_WAIT) return submit_order(w, MR_COMMAND_WAIT, x->events[s->at], stream);
     const mr_command *captured = x->commands[s->at];
+    if (captured_call_of(captured)) return submit_call(w, s->at, stream);
     if (!mr_executable_carries_out(x, s->at)) return MR_OK;
     if (mr_command_has(captured, MR_PART_EVENT)) return submit_external(w, captured, stream);
     if (!is_told(w)) return MR_OK;
@@ -430,6 +447,7 @@ mr_status mr_executable_launch(const mr_caller *caller, mr_executable *x, mr_str
     machine->random.draws += x->graph->draws;
     mr_executable_retain(x); /* a host function that runs meanwhile may drop it */
     mr_status status = submit_all(&w);
+    mr_vec_free(&w.calls);
     note_launch(&w);
     if (!status && machine->launch_blocking)
         status = mr_stream_synchronize_as(caller, stream, launch_name);

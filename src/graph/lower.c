@@ -113,20 +113,40 @@ static void record(lowering *w, uint32_t i) {
     add(w, STEP_RECORD, lane, event);
 }
 
+/* Nodes from i on that are launched as one: the calls of a group of collectives. */
+static uint32_t size_of_unit(const mr_graph *graph, uint32_t i) {
+    const mr_captured_call *call = captured_call_of(graph->nodes.items[i].command);
+    uint32_t size = call ? call->count - call->place : 1, left = (uint32_t)graph->nodes.count - i;
+    return size < left ? size : left;
+}
+
+static void add_waits(lowering *w, uint32_t i) {
+    const graph_node *n = &w->graph->nodes.items[i];
+    uint32_t lane = w->lane_of[i];
+    if (!n->count && lane) add(w, STEP_WAIT, lane, 0);
+    for (uint32_t k = 0; k < n->count; k++) wait_for(w, lane, w->graph->edges.items[n->first + k]);
+}
+
+/* Their calls are submitted with the last of them: all waits come before, and all records after. */
+static void add_unit(lowering *w, uint32_t first, uint32_t size) {
+    for (uint32_t i = first; i < first + size; i++) add_waits(w, i);
+    for (uint32_t i = first; i < first + size; i++) add(w, STEP_NODE, w->lane_of[i], i);
+    for (uint32_t i = first; i < first + size && !w->failed; i++) {
+        uint32_t lane = w->lane_of[i];
+        row(w, lane)[lane] = w->place[i];
+        if (w->event_of[i] != NONE) record(w, i);
+    }
+}
+
 static void add_steps(lowering *w) {
     const mr_graph *graph = w->graph;
     bool forks = false;
     for (uint32_t i = 0; i < graph->nodes.count; i++)
         forks |= w->lane_of[i] != 0 && !graph->nodes.items[i].count;
     if (forks) add(w, STEP_RECORD, 0, 0);
-    for (uint32_t i = 0; i < graph->nodes.count && !w->failed; i++) {
-        const graph_node *n = &graph->nodes.items[i];
-        uint32_t lane = w->lane_of[i];
-        if (!n->count && lane) add(w, STEP_WAIT, lane, 0);
-        for (uint32_t k = 0; k < n->count; k++) wait_for(w, lane, graph->edges.items[n->first + k]);
-        add(w, STEP_NODE, lane, i);
-        row(w, lane)[lane] = w->place[i];
-        if (w->event_of[i] != NONE) record(w, i);
+    for (uint32_t i = 0, size; i < graph->nodes.count && !w->failed; i += size) {
+        size = size_of_unit(graph, i);
+        add_unit(w, i, size);
     }
     for (uint32_t lane = 1; lane < w->tails.count && !w->failed; lane++)
         wait_for(w, 0, w->tails.items[lane]);

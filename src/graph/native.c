@@ -39,6 +39,7 @@ static const char *obstacle_of_event(const mr_graph *graph, const mr_command *co
 }
 
 static const char *obstacle_of_work(const mr_graph *graph, const mr_command *command) {
+    if (captured_call_of(command)) return "is a collective, whose ranks meet at each launch";
     if (command->stream->device != graph->device) return "is on another device";
     for (uint32_t k = 0; k < command->operand_count; k++) {
         const mr_storage *storage = command->operands[k].tensor->storage;

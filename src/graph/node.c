@@ -51,6 +51,7 @@ mr_status mr_graph_append(mr_graph *graph, mr_command *command, const index_list
         mr_command_release(command);
         return status;
     }
+    graph->has_calls |= captured_call_of(command) != NULL;
     for (uint32_t i = 0; i < command->operand_count; i++) {
         mr_storage_add_handle(command->operands[i].tensor->storage);
         mr_graph_pool_hold(graph, command->operands[i].tensor->storage);
@@ -143,6 +144,10 @@ void mr_graph_release(mr_graph *graph) {
     mr_vec_free(&graph->used_by);
     mr_graph_pool_release(graph->pool);
     free(graph);
+}
+
+bool mr_graph_has_calls(const mr_graph *graph) {
+    return graph->has_calls;
 }
 
 uint32_t mr_graph_count(const mr_graph *graph) {

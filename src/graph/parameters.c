@@ -32,6 +32,8 @@ static const char *what_differs(const mr_command *a, const mr_command *b) {
         return "a copy in another direction";
     if (a->kind == MR_COMMAND_OP && a->u.op.row != b->u.op.row) return "another operation";
     if (a->stream->device != b->stream->device) return "on another device";
+    const mr_captured_call *call = captured_call_of(a);
+    if (call && !call->same(a, b)) return "another call of a collective";
     return NULL;
 }
 

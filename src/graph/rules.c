@@ -134,7 +134,7 @@ static mr_status unsafe(const mr_caller *caller, const char *name, const mr_devi
 
 mr_status mr_capture_check_host(const mr_caller *caller, mr_capture_ask ask, const char *name,
                                 mr_stream *stream, mr_event *event, mr_device *device) {
-    if (ask == MR_ASK_ACCESS) return MR_OK;
+    if (ask == MR_ASK_ACCESS || ask == MR_ASK_COLLECTIVE) return MR_OK;
     if (event && event->captured) return captured_event(caller, name, event);
     if (ask == MR_ASK_CLOSE) return stream->capture ? close_stream(caller, name, stream) : MR_OK;
     if (stream && stream->capture) return capturing_stream(caller, name, stream);

@@ -15,7 +15,9 @@ static void differ(char *text, size_t size, uint32_t i, const mr_command *a, con
 static bool same_kind(const mr_command *a, const mr_command *b) {
     if (a->kind != b->kind) return false;
     switch (a->kind) {
-    case MR_COMMAND_OP: return a->u.op.row == b->u.op.row;
+    case MR_COMMAND_OP:
+        if (a->u.op.row != b->u.op.row) return false;
+        return !captured_call_of(a) || captured_call_of(a)->same(a, b);
     case MR_COMMAND_COPY: return a->u.copy.direction == b->u.copy.direction;
     case MR_COMMAND_RECORD:
     case MR_COMMAND_WAIT:

@@ -72,6 +72,7 @@ struct mr_graph {
     mr_site begun;
     bool keeps_memory;
     uint32_t draws;
+    bool has_calls;       /* of collectives */
     uint32_t executables; /* that exist */
     uint64_t memory_bytes;
     MR_VEC(graph_node) nodes;
@@ -232,6 +233,13 @@ const mr_capture_rules *mr_capture_rules_usual(void); /* those of this file */
 mr_status mr_captures_prepare(mr_machine *machine); /* machine->captures.all is there afterwards */
 /* As mr_capture_begin, also on the legacy stream: for what was held back, which uses it as its origin. */
 mr_status mr_capture_begin_held(const mr_caller *caller, mr_stream *stream);
+
+/* ---- node.c */
+
+/* A call of a collective; NULL: it is something else. */
+static inline const mr_captured_call *captured_call_of(const mr_command *node) {
+    return node->meeting ? node->meeting->captured : NULL;
+}
 
 /* ---- lower.c: which commands a launch consists of */
 

@@ -19,6 +19,7 @@ typedef enum {
     MR_ASK_CLOSE,  /* of a stream; refused where a capture began on it, as only it can end that */
     MR_ASK_UNSAFE, /* it may wait for other streams: cudaFree */
     MR_ASK_ACCESS, /* of host memory, which CUDA permits during captures */
+    MR_ASK_COLLECTIVE, /* a graph may hold its call, and no function of mr.graph.auto */
 } mr_capture_ask;
 
 typedef struct {

@@ -53,12 +53,15 @@ mr_meeting *mr_meeting_copy(const mr_meeting *meeting) {
     copy->refs = 1;
     copy->messages = messages;
     copy->link = NULL;
+    copy->captured = NULL;
     for (uint32_t k = 0; k < copy->size; k++) copy->members[k].command = NULL;
     return copy;
 }
 
 void mr_meeting_release(mr_meeting *meeting) {
-    if (meeting && --meeting->refs == 0) free(meeting);
+    if (!meeting || --meeting->refs) return;
+    if (meeting->captured) meeting->captured->drop(meeting->captured);
+    free(meeting);
 }
 
 void mr_meeting_find_sources(mr_meeting *meeting) {

@@ -67,6 +67,29 @@ typedef struct {
     int16_t in, out;   /* their operands */
 } mr_message;
 
+/* A node of a graph that is one rank's call of a collective. It is no member of a meeting yet: each launch makes the
+ * call again, so the instances meet. The node's meeting says what this rank does, as its only member, and has this.
+ * src/collective makes it, src/graph launches it. */
+typedef struct mr_captured_call mr_captured_call;
+
+/* A call of a launch: its node, and the stream that it goes to. */
+typedef struct {
+    const struct mr_command *node;
+    mr_stream *stream;
+} mr_launched_call;
+
+struct mr_captured_call {
+    /* Among the calls that one group has captured: nodes one behind the other, which a launch makes as one group. */
+    uint32_t place, count;
+    /* Makes the calls of one group. `caller`: of the launch. Returns once they are submitted: where ranks run, others
+     * may come later. `begun`: the launch has submitted something, so these calls cost the host nothing (R42). */
+    mr_status (*launch)(const mr_caller *caller, const mr_launched_call *calls, uint32_t count,
+                        bool begun);
+    /* Whether an executable may have one in the place of the other (R43). */
+    bool (*same)(const struct mr_command *a, const struct mr_command *b);
+    void (*drop)(mr_captured_call *captured);
+};
+
 typedef struct mr_meeting {
     uint32_t refs;
     uint32_t size;
@@ -79,6 +102,7 @@ typedef struct mr_meeting {
     uint64_t number; /* counts the operations of its communicator, from 1 */
     char title[48];  /* of the communicator, for messages */
     void *link;      /* the backend's part of the communicator; NULL: none, as in copies */
+    mr_captured_call *captured; /* owned; NULL: it is a meeting */
     mr_meeting_member members[];
 } mr_meeting;
 

@@ -104,8 +104,12 @@ static void tell_members(const mr_meeting *meeting, uint64_t members, mr_buffer 
         const mr_meeting_member *member = &meeting->members[__builtin_ctzll(members)];
         mr_buffer_printf(out, "%s%u", between, member->rank);
         const mr_command *command = member->command;
-        if (command && command->where.file)
-            mr_buffer_printf(out, " (%.100s:%d)", command->where.file, command->where.line);
+        if (!command || !command->where.file) continue;
+        mr_buffer_printf(out, " (%.100s:%d", command->where.file, command->where.line);
+        if (command->launched.file)
+            mr_buffer_printf(out, ", launched at %.100s:%d", command->launched.file,
+                             command->launched.line);
+        mr_buffer_puts(out, ")");
     }
 }
 

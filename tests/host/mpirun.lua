@@ -183,6 +183,40 @@ function TestMpirun.test_works_groups_and_waits()
     print(rank, x:sum():item(), y:sum():item(), time())]])
 end
 
+-- Each captures its own, and the launches meet. One meets a call.
+function TestMpirun.test_graphs()
+  assert_same(3, CLOCK .. [[
+    local rank = mr.dist.rank()
+    local x, y, s = mr.full(4, rank + 1.0), mr.zeros(4), mr.stream()
+    mr.synchronize()
+    local function step()
+      x:mul_(2)
+      local work = mr.dist.all_reduce(x, {async = true})
+      y:add_(1)
+      work:wait()
+      y:add_(x)
+    end
+    local g = mr.graph(step, {stream = s})
+    for _ = 1, 3 do g:launch(s) end
+    if rank == 1 then s:run(step) else g:launch(s) end
+    s:synchronize()
+    print(rank, x:sum():item(), y:sum():item(), time())]])
+  local output = run(2, [[
+    local x, s = mr.ones(4), mr.stream()
+    mr.synchronize()
+    local g = mr.graph(function() mr.dist.all_reduce(x) end, {stream = s})
+    if mr.dist.rank() == 0 then g:launch(s) end]])
+  lu.assertStrContains(output:gsub("/tmp/", ""), "rank 0 waits in `all_reduce` at SCRIPT:3, launched at SCRIPT:4, " ..
+    "in communicator `world`, for rank 1")
+  output = run(2, [[
+    local x, s = mr.ones(4), mr.stream()
+    mr.synchronize()
+    local g = mr.graph(function() mr.dist.all_reduce(x) end, {stream = s})
+    print(mr.explore(function() pcall(g.launch, g, s) return 1 end))]])
+  lu.assertStrContains(output, "other processes do not know in which order this one is carried out")
+  lu.assertNil(output:find "deterministic")
+end
+
 function TestMpirun.test_other_choosers()
   for _, chooser in ipairs{ "adversarial", "random:3" } do
     local text = [[

@@ -266,15 +266,6 @@ function TestErrors.test_what_a_rank_may_not_pass()
   refused(nil, "was aborted", comms[2].all_reduce, comms[2], b)
 end
 
-function TestErrors.test_a_graph_holds_no_collectives()
-  local comms = mr.nccl.comms{ 0 }
-  local x = mr.zeros(3)
-  local s = mr.stream()
-  mr.synchronize()
-  refused(nil, "a graph cannot hold collectives", mr.graph, function() comms[1]:all_reduce(x) end, { stream = s })
-  comms[1]:all_reduce(x)
-end
-
 function TestErrors.test_an_error_inside_a_group_submits_nothing()
   local comms = mr.nccl.comms(devices(2))
   local t = zeros(2, 4, "f32")
