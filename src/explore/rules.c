@@ -214,7 +214,9 @@ static void take(order *o, const mr_player_item *it, const mr_order_row *row) {
         if (it->item.kind == MR_COMMAND_ELAPSED)
             order_scratch_join(o, order_record(o, it->item.other_event));
         break;
-    case MR_PLACE_FREED: /* the search decides whose memory it is: order_free_for */
+    case MR_PLACE_FREED:   /* the search decides whose memory it is: order_free_for */
+    case MR_PLACE_SOURCES: /* the virtual GPU does more: MEETING */
+    case MR_PLACE_MEETING: /* join_members */
     case MR_PLACE_NODE: break;
     }
 }
@@ -253,6 +255,8 @@ static void give(order *o, size_t i, const mr_order_row *row) {
     case MR_PLACE_FREED: give_freed(o, i); break;
     case MR_PLACE_GATHERED:
     case MR_PLACE_DEVICE:
+    case MR_PLACE_SOURCES:
+    case MR_PLACE_MEETING:
     case MR_PLACE_NODE: break;
     }
 }
@@ -276,14 +280,22 @@ static bool next_member(const order *o, size_t i, size_t *io_k) {
     return false;
 }
 
+/* With the last member, the others have entered. */
+static void join_members(order *o, size_t i) {
+    for (mr_order_set rows = mr_order_of_meeting(MR_ALLOCATOR); rows; rows &= rows - 1) {
+        if (mr_order_first(rows)->from != MR_PLACE_MEETING) continue;
+        for (size_t k = i; next_member(o, i, &k);)
+            order_scratch_join(o, order_lane(o, o->items[k].item.stream));
+    }
+}
+
 /* Records, waits and frees have their places in order_leave. An allocation's node is the host's look for memory. */
 void order_enter(order *o, size_t i) {
     const mr_player_item *it = &o->items[i];
     bool of_host = it->item.kind == MR_COMMAND_ALLOC;
     order_scratch_clear(o);
     take_all(o, it, of_host ? o->host_enter : o->rows[i].enter);
-    for (size_t k = i; it->command && next_member(o, i, &k);)
-        order_scratch_join(o, order_lane(o, o->items[k].item.stream));
+    if (it->command && it->command->meeting) join_members(o, i);
 }
 
 /* Makes the scratch set that of the node alone. What is behind the node comes after it, and so after all before it. */

@@ -111,6 +111,13 @@ static bool tells_when_it_runs(const mr_command *command) {
     return false;
 }
 
+/* R61. What devices do beyond the way of the data is no guarantee. */
+static void meet(checker *c, actor *a, const mr_command *command) {
+    mr_order_set rows = mr_order_of_meeting(MR_GUARANTEED);
+    for (; rows; rows &= rows - 1)
+        if (mr_order_first(rows)->from == MR_PLACE_SOURCES) mr_hazard_order_meet(c, a, command);
+}
+
 static void submitted(checker *c, const mr_command *command, bool host_waited) {
     actor *a = mr_hazard_actor_of(c, command->stream);
     if (!a) return;
@@ -127,7 +134,7 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
     }
     if (tells_when_it_runs(command)) a->launched = command->seq;
     bool carries = order_and_touch(c, command, a, false);
-    if (__builtin_expect(command->meeting != NULL, 0)) mr_hazard_order_meet(c, a, command);
+    if (__builtin_expect(command->meeting != NULL, 0)) meet(c, a, command);
     bool marks =
         !carries && (command->kind == MR_COMMAND_WAIT || command->kind == MR_COMMAND_RECORD);
     if (!marks) a->worked = a->did = command->seq;
@@ -189,6 +196,8 @@ static void order_host(checker *c, const mr_command *command) {
         case MR_PLACE_HOST:
         case MR_PLACE_RELEASED:
         case MR_PLACE_WALL:
+        case MR_PLACE_SOURCES:
+        case MR_PLACE_MEETING:
         case MR_PLACE_FREED: break;
         }
     }

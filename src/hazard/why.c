@@ -60,6 +60,7 @@ static mr_order_facts facts_of(const log_line *line) {
     }
     mr_order_facts facts = mr_order_facts_of_kind(line->kind, stream);
     if (line->walls) facts |= MR_FACT_WALL;
+    if (line->meeting) facts |= MR_FACT_MEETS;
     if (line->copy.until_done) facts |= MR_FACT_FOR_ITSELF;
     return line->copy.reads_source ? facts | MR_FACT_FOR_EARLIER : facts;
 }
@@ -155,8 +156,8 @@ static void expand(search *s, uint32_t at) {
     mr_place_set takes = !is_staged ? mr_order_taken(facts, strength)
                                     : mr_order_called(facts, MR_GUARANTEED) | 1u << MR_PLACE_HOST;
     if (mr_place_in(takes, MR_PLACE_RECORD)) reach_record(s, at, line, EDGE_EVENT);
-    if (line->meeting && at < s->count && s->from[at].kind != EDGE_START)
-        reach_members(s, at, line);
+    bool is_passed = at < s->count && s->from[at].kind != EDGE_START;
+    if (mr_place_in(takes, MR_PLACE_SOURCES) && is_passed) reach_members(s, at, line);
     if (is_on_stream(line)) reach_back_from_stream(s, at, line, takes);
     else reach_back_from_host(s, at, line);
     if (mr_place_in(takes, MR_PLACE_HOST)) reach_back_to_host(s, at);

@@ -31,6 +31,11 @@ mr_order_set mr_order_find(mr_order_facts facts, mr_order_when when, mr_strength
     return set;
 }
 
+mr_order_set mr_order_of_meeting(mr_strength strength) {
+    return mr_order_find(SUBMITTED | MEETS, MR_AT_ENTER, strength) &
+           ~mr_order_find(SUBMITTED, MR_AT_ENTER, strength);
+}
+
 /* What the rows, all of that moment, are about. */
 static mr_place_set places_in(mr_order_set rows, mr_order_when when) {
     mr_place_set set = 0;

@@ -9,9 +9,8 @@
  * of the log for its explanations (hazard/why.c). The explorer has sets of bits (explore/rules.c). They differ in
  * what they take: the checker only what CUDA guarantees, the others also what a device does.
  *
- * Not here: collectives (R61), whose members each reader joins by what model/meeting.h says of them; which block of
- * memory an allocation gets (R29-R33), the record that a wait is bound to (R12), engines and multiprocessors
- * (R53-R56). An answer that CUDA leaves open is a fact that the reader decides before it asks. */
+ * Not here: which block of memory an allocation gets (R29-R33), the record that a wait is bound to (R12), engines and
+ * multiprocessors (R53-R56). An answer that CUDA leaves open is a fact that the reader decides before it asks. */
 #ifndef MR_ORDER_ORDER_H
 #define MR_ORDER_ORDER_H
 
@@ -29,6 +28,8 @@ typedef enum {
     MR_PLACE_WALL,     /* a device's last synchronous copy between devices */
     MR_PLACE_RECORD,   /* what the event's record has captured */
     MR_PLACE_FREED,    /* the free whose memory an allocation gets */
+    MR_PLACE_SOURCES, /* what those members of its meeting come after whose data it gets (model/meeting.h) */
+    MR_PLACE_MEETING, /* what any member of its meeting comes after */
 } mr_place;
 
 typedef enum {
@@ -61,7 +62,8 @@ typedef enum {
     X(FOR_DEVICE)  /* for all that a device has; */                                                \
     X(FOR_MEMORY)  /* likewise, as calls that give memory back may (R27); */                       \
     X(FOR_ITSELF)  /* until this very command is done; */                                          \
-    X(FOR_EARLIER) /* before the command enters: for what its stream has by then */
+    X(FOR_EARLIER) /* before the command enters: for what its stream has by then */                \
+    X(MEETS)       /* it takes part in a meeting, whose members enter one behind the other */
 
 enum {
 #define X(id) MR_FACT_BIT_##id,
@@ -90,6 +92,8 @@ typedef uint32_t mr_order_facts;
     X(EVENT,            ENTER,  NODE,     RECORD,   GUARANTEED, 11, SUBMITTED | WAIT,                 NONE)  \
     X(REUSE,            ENTER,  NODE,     FREED,    ALLOCATOR,  30, SUBMITTED | ALLOC,                NONE)  \
     X(MEET_WALL,        ENTER,  NODE,     DEVICE,   GUARANTEED, 60, SUBMITTED | WALL,                 NONE)  \
+    X(MEET,             ENTER,  NODE,     SOURCES,  GUARANTEED, 61, SUBMITTED | MEETS,                NONE)  \
+    X(MEET_ALL,         ENTER,  NODE,     MEETING,  SEEN,       61, SUBMITTED | MEETS,                NONE)  \
     X(TO_HOST,          LEAVE,  HOST,     NODE,     GUARANTEED, 10, BY_HOST,                          NONE)  \
     X(TO_STREAM,        LEAVE,  LANE,     NODE,     GUARANTEED, 1,  SUBMITTED,                        FREE)  \
     X(TO_GATHERED,      LEAVE,  GATHERED, NODE,     GUARANTEED, 3,  SUBMITTED | BLOCKING,             FREE)  \
@@ -137,6 +141,10 @@ static inline const mr_order_row *mr_order_first(mr_order_set set) {
     return &mr_order_rows[__builtin_ctz(set)];
 }
 
+/* The rows that a command of a stream has since it takes part in a meeting. Their places hold all members of the meeting
+ * once the last one has entered. */
+mr_order_set mr_order_of_meeting(mr_strength strength);
+
 /* Places as a set, bit i for mr_place i: what a command with these facts comes after, and who comes after it. */
 typedef uint32_t mr_place_set;
 mr_place_set mr_order_taken(mr_order_facts facts, mr_strength strength); /* `from` at ENTER */
@@ -156,7 +164,7 @@ static inline bool mr_place_in(mr_place_set set, mr_place place) {
 
 typedef struct {
     mr_order_facts facts;
-    /* By kind, without what a WALL adds. */
+    /* By kind, without what WALL and MEETS add. */
     mr_order_set enter[MR_ORDER_KINDS], leave[MR_ORDER_KINDS];
     mr_place_set takes[MR_ORDER_KINDS], gives[MR_ORDER_KINDS]; /* the places in these */
 } mr_order_lane;
@@ -175,7 +183,7 @@ static inline bool mr_order_gives(const mr_order_lane *lane, mr_place place) {
 
 mr_order_facts mr_order_facts_of_stream(mr_stream_kind kind, bool blocking);
 /* What follows from the kind and the facts of its stream (0: the host's). The caller adds what a copy and a wait
- * are. */
+ * are, and whether it MEETS. */
 mr_order_facts mr_order_facts_of_kind(mr_command_id kind, mr_order_facts stream);
 
 /* The devices, as bits, that a synchronous copy between devices is a wall for (R60): those of both operands and the one

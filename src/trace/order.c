@@ -54,6 +54,7 @@ static mr_order_facts facts_of(const maker *m, const mr_span *span) {
     }
     mr_order_facts facts = mr_order_facts_of_kind(span->kind, stream);
     if (span->walls && span->synchronous) facts |= MR_FACT_WALL;
+    if (span->meeting) facts |= MR_FACT_MEETS;
     if (!(facts & MR_FACT_SUBMITTED) || !span->host_waited) return facts;
     /* It waited for itself, or (a copy that is staged) for what its stream had before. */
     if (span->ran && span->end <= span->returned) return facts | MR_FACT_FOR_ITSELF;
@@ -80,7 +81,24 @@ static void join_new(maker *m, uint32_t *seen, uint32_t now, mr_cause rule) {
     *seen = now;
 }
 
-static void enter(maker *m, const mr_span *span, const mr_order_row *row) {
+/* R61: all members begin together, so each comes after the last spans of all their streams. They are told one behind
+ * the other: the streams of those that are still to come have nothing of the meeting yet. */
+static void meet(maker *m, uint32_t i) {
+    const mr_span *span = &m->spans[i];
+    uint32_t first = i;
+    while (first && m->spans[first - 1].meeting == span->meeting) first--;
+    if (first == i) mr_vec_free(&m->before_meeting);
+    for (uint32_t k = first; k < m->count && m->spans[k].meeting == span->meeting; k++) {
+        if (m->spans[k].stream == MR_TRACE_NONE) continue;
+        uint32_t tail = m->states[m->spans[k].stream].tail;
+        if (first == i && !mr_vec_push(&m->before_meeting, tail)) m->failed = true;
+        if (k != i && k - first < m->before_meeting.count)
+            add(m, m->before_meeting.items[k - first], MR_CAUSE_COLLECTIVE);
+    }
+}
+
+static void enter(maker *m, uint32_t i, const mr_order_row *row) {
+    const mr_span *span = &m->spans[i];
     stream_state *state = &m->states[span->stream];
     device_state *device = &m->devices[m->streams[span->stream].device];
     switch ((mr_place)row->from) {
@@ -98,7 +116,9 @@ static void enter(maker *m, const mr_span *span, const mr_order_row *row) {
         for (uint64_t rest = span->walls; rest; rest &= rest - 1)
             join_device(m, __builtin_ctzll(rest), span->stream);
         break;
-    case MR_PLACE_HOST: /* call_before */
+    case MR_PLACE_MEETING: meet(m, i); break;
+    case MR_PLACE_SOURCES: /* devices do more: MEETING */
+    case MR_PLACE_HOST:    /* call_before */
     case MR_PLACE_NODE: break;
     }
 }
@@ -122,6 +142,8 @@ static void leave(maker *m, uint32_t i, const mr_order_row *row) {
     case MR_PLACE_RECORD: /* a span names its record */
     case MR_PLACE_FREED:  /* and its holder */
     case MR_PLACE_DEVICE: /* all its streams */
+    case MR_PLACE_SOURCES:
+    case MR_PLACE_MEETING:
     case MR_PLACE_HOST:
     case MR_PLACE_NODE: break;
     }
@@ -150,23 +172,9 @@ static void wait_for(maker *m, uint32_t i, const mr_order_row *row, uint32_t bef
     case MR_PLACE_RELEASED:
     case MR_PLACE_WALL:
     case MR_PLACE_FREED:
+    case MR_PLACE_SOURCES:
+    case MR_PLACE_MEETING:
     case MR_PLACE_HOST: break;
-    }
-}
-
-/* R61: all members begin together, so each comes after the last spans of all their streams. They are told one behind
- * the other: the streams of those that are still to come have nothing of the meeting yet. */
-static void meet(maker *m, uint32_t i) {
-    const mr_span *span = &m->spans[i];
-    uint32_t first = i;
-    while (first && m->spans[first - 1].meeting == span->meeting) first--;
-    if (first == i) mr_vec_free(&m->before_meeting);
-    for (uint32_t k = first; k < m->count && m->spans[k].meeting == span->meeting; k++) {
-        if (m->spans[k].stream == MR_TRACE_NONE) continue;
-        uint32_t tail = m->states[m->spans[k].stream].tail;
-        if (first == i && !mr_vec_push(&m->before_meeting, tail)) m->failed = true;
-        if (k != i && k - first < m->before_meeting.count)
-            add(m, m->before_meeting.items[k - first], MR_CAUSE_COLLECTIVE);
     }
 }
 
@@ -177,8 +185,7 @@ static void carry_out(maker *m, uint32_t i) {
     uint32_t before = in_stream ? m->states[span->stream].tail : MR_TRACE_NONE;
     mr_order_set set;
     for (set = mr_order_find(facts, MR_AT_ENTER, MR_ALLOCATOR); in_stream && set; set &= set - 1)
-        enter(m, span, mr_order_first(set));
-    if (in_stream && span->meeting) meet(m, i);
+        enter(m, i, mr_order_first(set));
     for (set = mr_order_find(facts, MR_AT_LEAVE, MR_ALLOCATOR); in_stream && set; set &= set - 1)
         leave(m, i, mr_order_first(set));
     set = mr_order_find(facts, MR_AT_CALL, MR_ALLOCATOR) |

@@ -176,8 +176,10 @@ static bool enter(vgpu *gpu, work *w, const mr_order_row *row) {
     case MR_PLACE_RECORD: return join_record(gpu, q, w);
     case MR_PLACE_FREED: return join_freed(gpu, w);
     case MR_PLACE_DEVICE: return join_walled_devices(gpu, w);
-    case MR_PLACE_LANE: /* the queue is a list: mr_virtual_enqueue */
-    case MR_PLACE_HOST: /* it is submitted now */
+    case MR_PLACE_LANE:    /* the queue is a list: mr_virtual_enqueue */
+    case MR_PLACE_HOST:    /* it is submitted now */
+    case MR_PLACE_SOURCES: /* the works of a meeting end together: meet.c */
+    case MR_PLACE_MEETING:
     case MR_PLACE_NODE: break;
     }
     return true;
@@ -198,6 +200,8 @@ static void leave(vgpu *gpu, work *w, const mr_order_row *row) {
     case MR_PLACE_RECORD: /* make_mark, which may fail */
     case MR_PLACE_FREED:  /* mr_pool_free, once it is linked */
     case MR_PLACE_DEVICE: /* all its queues */
+    case MR_PLACE_SOURCES:
+    case MR_PLACE_MEETING:
     case MR_PLACE_HOST:
     case MR_PLACE_NODE: break;
     }

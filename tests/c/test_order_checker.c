@@ -29,6 +29,7 @@ static void every_row_counts(void **unused) {
         {MR_ORDER_TO_STREAM, "an actor's commands are numbered"},
         {MR_ORDER_TO_DEVICE, "likewise"},
         {MR_ORDER_EARLIER, "a staged source is read by the host, behind the stream: touch.c"},
+        {MR_ORDER_MEET, "the programs have one device: test_order_meetings.c"},
         {MR_ORDER_ROWS, NULL}};
     assert_int_equal(order_unnoticed(MR_GUARANTEED, inherent, notices), 0);
 }

@@ -30,6 +30,8 @@ static void every_row_counts(void **unused) {
         {MR_ORDER_EARLIER_BLOCKING, "likewise"},
         {MR_ORDER_SYNC_BLOCKING, "likewise"},
         {MR_ORDER_GIVE_BACK, "likewise"},
+        {MR_ORDER_MEET, "the virtual GPU does more: MEET_ALL"},
+        {MR_ORDER_MEET_ALL, "the programs have one device: tests/lua/nccl_explore.lua"},
         {MR_ORDER_ROWS, NULL}};
     assert_int_equal(order_unnoticed(MR_ALLOCATOR, inherent, notices), 0);
 }

@@ -368,6 +368,8 @@ static void every_row_counts_in_the_queue(void **unused) {
         {MR_ORDER_SYNC_DEVICE, "until nothing is pending"},
         {MR_ORDER_TO_RECORD, "the event holds its record"},
         {MR_ORDER_GIVE_BACK, "a setting decides"},
+        {MR_ORDER_MEET, "the works of a meeting end together: meet.c"},
+        {MR_ORDER_MEET_ALL, "likewise"},
         {MR_ORDER_ROWS, NULL}};
     asked = QUEUE;
     assert_int_equal(order_unnoticed(MR_ALLOCATOR, inherent, notices), 0);
@@ -382,6 +384,8 @@ static void every_row_counts_in_a_trace(void **unused) {
                                               {MR_ORDER_REUSE, "a span names its holder"},
                                               {MR_ORDER_TO_FREED, "likewise"},
                                               {MR_ORDER_GIVE_BACK, "the programs free nothing"},
+                                              {MR_ORDER_MEET, "MEET_ALL is more"},
+                                              {MR_ORDER_MEET_ALL, "test_order_meetings.c"},
                                               {MR_ORDER_ROWS, NULL}};
     asked = TRACE;
     assert_int_equal(order_unnoticed(MR_ALLOCATOR, inherent, notices), 0);

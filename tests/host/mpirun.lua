@@ -21,7 +21,7 @@ end
 
 -- Shared memory of this machine only. A test that hangs is ended.
 local MPIRUN = "MILLRACE_VERIFY_REPLAY= OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " ..
-  "timeout 60 mpirun --oversubscribe --bind-to none --mca btl vader,self"
+  "timeout " .. (LONG and 600 or 60) .. " mpirun --oversubscribe --bind-to none --mca btl vader,self"
 
 local function write(text)
   local path = os.tmpname()
@@ -366,7 +366,7 @@ local KILLED = [[
 
 function TestMpirun.test_a_rank_that_is_killed()
   math.randomseed(1)
-  for _ = 1, LONG and 50 or 1 do
+  for _ = 1, tonumber(os.getenv("MR_DIST_KILLED")) or (LONG and 50 or 1) do
     local begin = os.time()
     local output, status = run(2, ("local DELAY = %q\n"):format(("%.3f"):format(0.1 * math.random())) .. KILLED)
     lu.assertStrMatches(output, ".*process rank 1 with PID %d+ on node %S+ exited on signal 9.*")
@@ -495,6 +495,41 @@ function TestMpirun.test_random_programs()
   for seed = 1, tonumber(LONG and 100 or 4) do
     local ranks = 2 + seed % 3
     assert_same(ranks, random_program(seed, ranks))
+  end
+end
+
+-- Those of lua/dist_random.lua, many in one world: each process compares its rank's bytes with those of a script that has
+-- the tensors of all ranks.
+local MANY = [[
+  local spmd = require "lua.support.random_spmd"
+  local rank, size = mr.dist.rank(), mr.dist.world_size()
+  local count = 0
+  for seed = 1, COUNT do
+    local p = spmd.make(seed)
+    if p.ranks == size then
+      local came = assert(load(p.text, "=spmd.lua"))(rank)
+      local expected = assert(load(p.alone, "=alone.lua"))()[rank + 1]
+      if came ~= expected then
+        error(("seed %d, rank %d:\n%s\nexpected\n%s"):format(seed, rank, came, expected))
+      end
+      count = count + 1
+    end
+  end
+  print(rank, count)]]
+
+function TestMpirun.test_many_random_programs_in_one_world()
+  local COUNT = tonumber(os.getenv("MR_DIST_PROGRAMS")) or (LONG and 1000 or 30)
+  local spmd, sizes = require "lua.support.random_spmd", {}
+  for seed = 1, COUNT do
+    local ranks = spmd.make(seed).ranks
+    sizes[ranks] = (sizes[ranks] or 0) + 1
+  end
+  for ranks, count in pairs(sizes) do
+    local output, status = run(ranks, ("local COUNT = %d\n"):format(COUNT) .. MANY)
+    local expected = {}
+    for rank = 0, ranks - 1 do expected[rank + 1] = ("%d\t%d"):format(rank, count) end
+    lu.assertEquals(sorted(output), expected)
+    lu.assertEquals(status, 0)
   end
 end
 

@@ -277,10 +277,10 @@ local function big()
 end
 
 -- How much of the time of the reductions lies under the work of backward, and how many there are.
-local function overlap(options)
+local function overlap(options, network)
   local trace = mr.timeline(function()
     dist.spawn(2, function()
-      local ddp, x = DDP(big(), options), mr.randn(256, 256)
+      local ddp, x = DDP((network or big)(), options), mr.randn(256, 256)
       local loss = ddp(x):square():mean()
       loss:backward()
       mr.synchronize()
@@ -304,6 +304,23 @@ function TestOrder.test_reductions_run_beside_backward()
   lu.assertTrue(part > 0.3, part)
   part, count = overlap { bucket_mb = 25, first_bucket_mb = 25 }
   lu.assertEquals({ part, count }, { 0, 2 })
+end
+
+-- What is reduced last has nothing to run beside, so it is little: one large layer more is not in it.
+function TestOrder.test_the_last_reduction_is_small()
+  local function wide()
+    return nn.Sequential(nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 2048),
+      nn.Tanh(), nn.Linear(2048, 256)):to(mr.current_device())
+  end
+  local part, count = overlap({}, wide)
+  lu.assertEquals(count, 6)
+  lu.assertTrue(part > 0.5, part)
+  dist.spawn(2, function()
+    local buckets = DDP(wide(), {}).reducer.buckets
+    lu.assertEquals(#buckets, 3)
+    lu.assertEquals(#buckets[3].parameters, 4)
+    lu.assertEquals(#DDP(wide(), { first_bucket_mb = 0.1 }).reducer.buckets, 2)
+  end)
 end
 
 -- The host waits for nothing, and the current stream for everything: a use right behind backward is ordered.

@@ -90,10 +90,22 @@ return function(tools, module)
 
   -- ---------------------------------------------------------------- buckets
 
-  -- Lists of parameters: `order` cut at the limits, each of one dtype, in the order in which they are complete.
+  -- Where the last parameters begin that are of so many bytes together.
+  local function begin_of_last(order, bytes)
+    local i = #order + 1
+    while i > 1 and order[i - 1].nbytes <= bytes do
+      i = i - 1
+      bytes = bytes - order[i].nbytes
+    end
+    return i
+  end
+
+  -- Lists of parameters: `order` cut at the limits, each of one dtype, in the order in which they are complete. The
+  -- last bucket is small like the first: it is reduced when backward has nothing left to do meanwhile.
   local function cut(order, first_bytes, bytes)
-    local buckets, open, closed = {}, {}, 0
+    local buckets, open, closed, last = {}, {}, 0, begin_of_last(order, first_bytes)
     for i, p in ipairs(order) do
+      if i == last then open = {} end
       local bucket = open[p.dtype]
       if not bucket then
         bucket = { parameters = {}, bytes = 0 }
@@ -296,10 +308,11 @@ return function(tools, module)
   --- mr.nn.parallel.DistributedDataParallel(net: table [, {bucket_mb: number=25, first_bucket_mb: number=1, group:
   ---   table, broadcast_buffers: boolean=true}]) -> module: table
   --- A module whose call runs net, and whose gradients are the means over the ranks of the group. All ranks make it,
-  --- of equal modules; they get the values of the first rank. Gradients are views of buckets of this size; a bucket is
-  --- reduced on the group's stream as soon as it is complete, while backward goes on, and the current stream waits for
-  --- all at the end of backward. A parameter without a gradient is an error. ddp:no_sync(fn, ...) calls fn, and the
-  --- gradients of forward passes in it stay the rank's own. Buffers are those of the first rank in each training step.
+  --- of equal modules; they get the values of the first rank. Gradients are views of buckets of this size, the first
+  --- and the last one of about first_bucket_mb. A bucket is reduced on the group's stream as soon as it is complete,
+  --- while backward goes on, and the current stream waits for all at the end of backward. A parameter without a
+  --- gradient is an error. ddp:no_sync(fn, ...) calls fn, and the gradients of forward passes in it stay the rank's
+  --- own. Buffers are those of the first rank in each training step.
   --- net is the field `module`.
   local DistributedDataParallel = module.class(WHO)
 
