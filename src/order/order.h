@@ -28,7 +28,8 @@ typedef enum {
     MR_PLACE_WALL,     /* a device's last synchronous copy between devices */
     MR_PLACE_RECORD,   /* what the event's record has captured */
     MR_PLACE_FREED,    /* the free whose memory an allocation gets */
-    MR_PLACE_SOURCES, /* what those members of its meeting come after whose data it gets (model/meeting.h) */
+    /* what the members of its meeting come after whose data it gets */
+    MR_PLACE_SOURCES,
     MR_PLACE_MEETING, /* what any member of its meeting comes after */
 } mr_place;
 
@@ -141,8 +142,8 @@ static inline const mr_order_row *mr_order_first(mr_order_set set) {
     return &mr_order_rows[__builtin_ctz(set)];
 }
 
-/* The rows that a command of a stream has since it takes part in a meeting. Their places hold all members of the meeting
- * once the last one has entered. */
+/* The rows that a command of a stream has since it takes part in a meeting. Their places hold all members of the
+ * meeting once the last one has entered. */
 mr_order_set mr_order_of_meeting(mr_strength strength);
 
 /* Places as a set, bit i for mr_place i: what a command with these facts comes after, and who comes after it. */

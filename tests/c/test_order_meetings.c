@@ -14,8 +14,9 @@ typedef enum { DO_OUT, DO_IN, DO_ALL, DO_FROM_ROOT, DO_TO_ROOT, DO_KINDS } do_ki
 
 typedef struct {
     do_kind kind;
-    int rank, shared; /* of a copy: which memory. Of a collective, `rank` is the root. */
-    uint64_t seq;     /* of the copy */
+    int rank;     /* of a collective: its root */
+    int shared;   /* of a copy: which memory */
+    uint64_t seq; /* of the copy */
 } program_step;
 
 static program_step steps[STEPS];
