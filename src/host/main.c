@@ -397,7 +397,8 @@ static bool repl_ended(void) {
     return mr_interrupt_ended_by() != 0;
 }
 
-static void run_prompt(lua_State *L, const mr_options *options) {
+/* `script` NULL: none is to be stepped through. */
+static void run_prompt(lua_State *L, const mr_options *options, const char *script) {
     mr_machine *machine = mr_bind_machine(L);
     mr_device *device = machine->first_device;
     char banner[512];
@@ -414,7 +415,8 @@ static void run_prompt(lua_State *L, const mr_options *options) {
                                .call = repl_call,
                                .interrupted = repl_interrupted,
                                .ended = repl_ended,
-                               .push_lessons = options->sandbox ? NULL : mr_learn_push_tools};
+                               .push_lessons = options->sandbox ? NULL : mr_learn_push_tools,
+                               .script = script};
     mr_bind_check_prompt(L);
     mr_repl_run(L, &host);
 }
@@ -439,7 +441,7 @@ static int run(lua_State *L) {
     int status = run_code(L, session);
     if (options->learn) {
         status = run_learn(L, session);
-    } else if (status == MR_EXIT_OK && has_script) {
+    } else if (status == MR_EXIT_OK && has_script && !options->step) {
         const char *path = session->argv[options->script];
         status = run_file(L, session, strcmp(path, "-") == 0 ? NULL : path);
     } else if (status == MR_EXIT_OK && !options->has_code && !only_prompt) {
@@ -447,7 +449,7 @@ static int run(lua_State *L) {
     }
     if (options->interactive || (!has_script && only_prompt)) {
         if (!options->check) mr_error_destroy(open_check(L, options, "warn"));
-        run_prompt(L, options);
+        run_prompt(L, options, options->step ? session->argv[options->script] : NULL);
         status = MR_EXIT_OK;
     }
     note_status(status);

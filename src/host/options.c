@@ -51,6 +51,9 @@ const char mr_options_help[] =
     "                        seeds, seed; with json in the list, it prints one object of JSON\n"
     "  --waits               at the end, show which waits of the script are needed, and what they\n"
     "                        cost (mr.waits)\n"
+    "  --step                run the script step by step at the prompt, with the chooser manual: "
+    "it\n"
+    "                        stops at its first line, and before it waits for the device\n"
     "  --ranks N             run the script N times, as ranks that meet at their collectives\n"
     "                        (mr.dist), each on a device of its own; without --device on N\n"
     "                        virtual ones\n"
@@ -112,6 +115,7 @@ typedef enum {
     OPTION_INSTRUCTIONS,
     OPTION_TIME,
     OPTION_OUTPUT,
+    OPTION_STEP,
     OPTION_VERSION,
     OPTION_HELP,
 } option_id;
@@ -134,6 +138,7 @@ static const option_row options[] = {
     {"--report", OPTION_REPORT, true, false, NULL},
     {"--explore", OPTION_EXPLORE, true, false, ""},
     {"--waits", OPTION_WAITS, false, false, NULL},
+    {"--step", OPTION_STEP, false, false, NULL},
     {"--ranks", OPTION_RANKS, true, false, NULL},
     {"--launch-blocking", OPTION_LAUNCH_BLOCKING, false, false, NULL},
     {"--trace", OPTION_TRACE, true, false, NULL},
@@ -321,6 +326,18 @@ static bool check_ranks(mr_options *out, int argc, char **argv) {
     return !why && !out->sandbox;
 }
 
+/* The prompt reads the file, and takes the steps of a virtual device. */
+static bool check_step(mr_options *out, int argc, char **argv) {
+    const char *why = NULL;
+    if (out->script >= argc || strcmp(argv[out->script], "-") == 0) why = "needs a script file";
+    else if (out->sandbox) why = "and --sandbox cannot be used together";
+    else if (out->explore || out->waits || out->ranks) why = "runs the script once, by itself";
+    if (why) mr_host_complain("--step %s", why);
+    if (!out->machine.chooser) out->machine.chooser = "manual";
+    out->interactive = true;
+    return !why;
+}
+
 static bool apply(mr_options *out, const option_row *option, const char *value) {
     double number;
     switch (option->id) {
@@ -333,6 +350,7 @@ static bool apply(mr_options *out, const option_row *option, const char *value) 
     case OPTION_REPORT: out->report = true; return read_report(value, &out->report_json);
     case OPTION_EXPLORE: return read_explore(out, value);
     case OPTION_WAITS: out->waits = true; return true;
+    case OPTION_STEP: out->step = true; return true;
     case OPTION_RANKS: return read_ranks(value, &out->ranks);
     case OPTION_LAUNCH_BLOCKING: out->launch_blocking = true; return true;
     case OPTION_TRACE: out->trace = value; return check_trace(value);
@@ -425,7 +443,8 @@ bool mr_options_parse(int argc, char **argv, mr_options *out) {
     /* Only the virtual GPU can be steered. */
     bool any = !out->machine.device || strcmp(out->machine.device, "auto") == 0;
     if (out->ranks && !check_ranks(out, argc, argv)) return false;
-    if (out->explore && any) out->machine.device = "virtual";
+    if (out->step && !check_step(out, argc, argv)) return false;
+    if ((out->explore || out->step) && any) out->machine.device = "virtual";
     mr_started launch = mr_started_find();
     int ranks = out->ranks ? out->ranks : (int)launch.size;
     if (ranks && any && !out->sandbox) {

@@ -24,6 +24,7 @@ typedef struct {
     bool report, report_json; /* --report, and whether it is json */
     const char *trace;        /* --trace: the file; NULL: none */
     bool waits;               /* --waits */
+    bool step;                /* --step: then there is a script file, and `interactive` */
     int ranks;                /* --ranks; 0: not asked for */
     char virtual_devices[16]; /* what --ranks, or a launcher, makes of the device */
     int options_end;          /* argv[1 .. options_end) are options; -e among them, in order */

@@ -280,6 +280,10 @@ void mr_repl_run(lua_State *L, const mr_repl_host *host) {
     mr_write_wrapped(stdout, host->banner, strlen(host->banner));
     mr_line_open(&hooks);
     call_session(&p, "open", 0, 0);
+    if (host->script) {
+        lua_pushstring(L, host->script);
+        call_session(&p, "step", 1, 0);
+    }
     for (bool leaves = false; !leaves && (read = read_entry(&p)) != MR_LINE_END;) {
         bool done = read == MR_LINE_READ && submit(&p, &leaves);
         if (!done) drop_rest(&p);

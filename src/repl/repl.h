@@ -40,6 +40,7 @@ typedef struct {
     bool (*ended)(void);       /* whether the process was asked to end (SIGTERM, SIGHUP) */
     /* Pushes what lessons ask of the host (lua/millrace/learn), a table. NULL: there are none, as in a sandbox. */
     void (*push_lessons)(lua_State *L);
+    const char *script; /* a file to be stepped through first; NULL: none */
 } mr_repl_host;
 
 /* Returns at the end of the input (Ctrl-D), or when the process was asked to end. Called protected; raises only when

@@ -213,6 +213,19 @@ static int set_shown(lua_State *L) {
     return 0;
 }
 
+/* read(prompt) -> text: an entry; false: Ctrl-C came; nil: the input has ended */
+static int read_entry(lua_State *L) {
+    const char *prompt = luaL_checkstring(L, 1);
+    mr_buffer *line = mr_push_buffer(L);
+    switch (mr_line_read(prompt, line)) {
+    case MR_LINE_READ: mr_buffer_to_text(L); return 1;
+    case MR_LINE_INTERRUPTED: lua_pushboolean(L, false); return 1;
+    case MR_LINE_END: break;
+    }
+    lua_pushnil(L);
+    return 1;
+}
+
 /* make_room(): what is typed goes from the screen, since something else is to be written; it is drawn again later */
 static int make_room(lua_State *L) {
     (void)L;
@@ -503,6 +516,7 @@ static const luaL_Reg plain[] = {{"load", load},
                                  {"prefill", prefill},
                                  {"set_shown", set_shown},
                                  {"make_room", make_room},
+                                 {"read", read_entry},
                                  {"is_terminal", is_terminal},
                                  {"width", width},
                                  {"rows", rows},
@@ -527,8 +541,8 @@ static const luaL_Reg plain[] = {{"load", load},
                                  {"is_busy", is_busy},
                                  {"terminal", mr_repl_terminal},
                                  {NULL, NULL}};
-static const char *const from_debug[] = {"getupvalue", "setupvalue", "upvaluejoin",
-                                         "getinfo",    "getlocal",   NULL};
+static const char *const from_debug[] = {"getupvalue", "setupvalue", "upvaluejoin", "getinfo",
+                                         "getlocal",   "sethook",    NULL};
 
 void mr_tools_push(lua_State *L, const mr_repl_host *host) {
     lua_newtable(L);

@@ -109,8 +109,8 @@ end
 
 function TestLooking.test_tensors_and_who_may_read_them()
   local out = answer(PROGRAM .. ":who\n:who x\n:who p\nx:free()\n:who x\n:mem\n")
-  lu.assertStrMatches(out, ".*\nsum +f32%[%] +dev 0 +sum at mr:6:1 +c; not host, default, p\n.*")
-  lu.assertStrMatches(out, ".*\nx +f32%[4000%] +dev 0 +fill_ at mr:4:1 +c, p; not host, default\n.*")
+  lu.assertStrMatches(out, ".*\nsum +f32%[%] +4 B +dev 0 +sum at mr:6:1 +c; not host, default, p\n.*")
+  lu.assertStrMatches(out, ".*\nx +f32%[4000%] +15.62 KiB +dev 0 +fill_ at mr:4:1 +c, p; not host, default\n.*")
   lu.assertStrContains(out, "`p` is no tensor\n")
   lu.assertStrMatches(out, ".*\nx +freed\n.*")
   lu.assertStrMatches(out, ".*\ndevice 0: .* in %d tensors?.*\nhost: .*")
@@ -308,7 +308,7 @@ function TestSession.test_a_saved_session_is_a_script()
   local result = command.run{ "--device", "virtual", path }
   lu.assertEquals(result.err, "")
   lu.assertEquals(result.out, "3\n800.0\n266.0\n4003.0\n")
-  out = answer(":load " .. path .. "\na\n:load /no/file\n")
+  out = answer(":chooser timed\n:load " .. path .. "\na\n:load /no/file\n")
   lu.assertStrContains(out, "4003.0\n2\n/no/file cannot be read\n")
   os.remove(path)
 end

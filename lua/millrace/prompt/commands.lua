@@ -260,6 +260,7 @@ end
 
 for _, part in ipairs(PARTS) do tools.require(part)(commands) end
 add_choices()
+tools.require("script").add(commands)
 add_help()
 add_quit()
 publish()

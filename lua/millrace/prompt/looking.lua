@@ -56,10 +56,11 @@ local function column_widths(style, queues)
   return widths
 end
 
-local function queues(commands)
+local function queues(commands, width)
   local machine, message = commands.machine("queues")
   if not machine then return nil, message end
   local list, style, lines = machine.queues(), draw.style(), {}
+  style.width = width or style.width
   if #list == 0 then return { format("nothing is pending; the device is at %.6g ms", machine.time()) } end
   local widths = column_widths(style, list)
   for _, queue in ipairs(list) do
@@ -73,7 +74,9 @@ local function queues(commands)
     end
   end
   local clocks = format("host at %.6g ms, device at %.6g ms", mr.clock(), machine.time())
-  lines[#lines + 1] = draw.paint(style, "dim", ("chooser %s; %s"):format(machine.chooser(), clocks))
+  clocks = ("chooser %s; %s"):format(machine.chooser(), clocks)
+  if width then clocks = draw.cut(style, clocks, width) end
+  lines[#lines + 1] = draw.paint(style, "dim", clocks)
   return lines
 end
 
@@ -319,6 +322,7 @@ local function files(_, last) return tools.require("complete").files_of(last) en
 
 return function(commands)
   local add = commands.add
+  function commands.queue_lines(width) return queues(commands, width) end
   add{ name = "queues", short = "qu", text = "Draws each stream's queue: what can run, and what the rest waits for.",
     run = function() return queues(commands) end }
   add{ name = "timeline", short = "tl", usage = "[entry|all|save file]",

@@ -330,11 +330,18 @@ local function save(commands, rest)
   return { "wrote " .. rest }
 end
 
-local function load_file(rest)
+local function load_file(rest, is_step)
   if rest == "" then return nil, ":load needs the name of a file" end
   local text = tools.read_file(rest)
   if not text then return nil, ("%s cannot be read"):format(rest) end
-  tools.require("session").run((text:gsub("^#[^\n]*", ""):gsub("\n+$", "")), { echo = true })
+  local script = tools.require("script")
+  text = text:gsub("^#[^\n]*", ""):gsub("\n+$", "")
+  if script.is_wanted() then
+    local _, message = script.run(text, rest, is_step)
+    if message then return nil, message end
+  else
+    tools.require("session").run(text, { echo = true })
+  end
   return {}
 end
 
@@ -349,6 +356,7 @@ local function files(_, last) return tools.require("complete").files_of(last) en
 
 return function(commands)
   local add = commands.add
+  commands.load_file = load_file
   add{ name = "session", text = "Lists the entries, and the commands that changed the device.",
     run = function() return list(commands) end }
   add{ name = "edit", usage = "[n]", text = "Opens an entry in $EDITOR, and replays the session with the new text.",
@@ -360,7 +368,8 @@ return function(commands)
   add{ name = "save", usage = "file", complete = files,
     text = "Writes the session as a script that does the same by itself.",
     run = function(_, rest) return save(commands, rest) end }
-  add{ name = "load", usage = "file", complete = files, text = "Runs a file as an entry; its locals live on.",
+  add{ name = "load", usage = "file", complete = files,
+    text = "Runs a file as an entry; its locals live on. Under the chooser manual it stops before waits.",
     run = function(_, rest) return load_file(rest) end }
   add{ name = "reset", text = "A fresh device (mr.reset) and an empty session.",
     run = function() return reset(commands) end }

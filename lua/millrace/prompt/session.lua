@@ -42,16 +42,27 @@ local function value_of(name)
   return variable.value
 end
 
+-- The variables of a script that has stopped come first.
+local function local_of_stop(name)
+  local values = tools.require("script").locals()
+  return values and values[name]
+end
+
 -- name = value of all that are not nil
 function session.locals()
   local values = {}
   for name in pairs(kept) do values[name] = value_of(name) end
+  for name, value in pairs(tools.require("script").locals() or {}) do values[name] = value end
   return values
 end
 
-function session.has_local(name) return kept[name] ~= nil end
+function session.has_local(name) return kept[name] ~= nil or local_of_stop(name) ~= nil end
 
-session.get_local = value_of
+function session.get_local(name)
+  local value = local_of_stop(name)
+  if value ~= nil then return value end
+  return value_of(name)
+end
 
 local function keep(name, holder, is_const, closer)
   local variable = { is_const = is_const, closer = closer }
@@ -222,6 +233,7 @@ end
 -- The function of an entry with <close> variables runs in a coroutine, which stays suspended at its end.
 local function run_closing(entry, calls)
   local closer = create(entry)
+  if session.hook then tools.sethook(closer, session.hook, "l") end
   local ended = pack(tools.call(function()
     local results = pack(resume(closer))
     if not results[1] then error(results[2], 0) end
@@ -508,6 +520,12 @@ function session.open()
   tools.set_pager(tools.page)
   tools.require("settings").read()
   run_init()
+end
+
+-- `millrace --step file.lua`: stops at the first line of the script.
+function session.step(path)
+  local done, message = tools.require("commands").load_file(path, true)
+  if not done then tools.complain(message) end
 end
 
 -- Ends what waits for its end, the last one first.

@@ -1,0 +1,271 @@
+-- Steps through a script: `:load file.lua` under the chooser "manual" stops before the host waits for pending work, and
+-- at what `:break` says. There the device can be stepped forward and back, and values looked at.
+--
+-- The script runs as an entry. A hook of Lua sees each of its lines; the functions that wait have others in front of
+-- them as long as it runs. A stop is a loop of its own that reads commands, inside of the call that the script has
+-- made: so it may stop in functions that C has called, too. Easiest to break: all of that is put back at the end.
+local _, tools = ...
+
+local create, resume = coroutine.create, coroutine.resume
+local mr = tools.mr
+local draw = tools.require("draw")
+
+local script = { lines = {}, ops = {} } -- the breakpoints: line = true, name of an operation = true
+
+local BEFORE, AFTER = 4, 6 -- lines that are shown around the present one
+local LEAST_FOR_PANES = 100
+
+local running -- { n = number of the entry, lines = its text, goes_to = "next" or nil, seen = the last operation's seq }
+local stopped -- { line =, locals = } while the script stands
+
+function script.locals() return stopped and stopped.locals end
+
+-- ---------------------------------------------------------------- showing
+
+local function source_lines(style, width)
+  local lines, at = {}, stopped.line
+  for n = math.max(1, at - BEFORE), math.min(#running.lines, at + AFTER) do
+    local mark = n == at and draw.glyph(style, "▶", ">") or " "
+    local stop = script.lines[n] and "*" or " "
+    lines[#lines + 1] = draw.cut(style, ("%s%s%4d  %s"):format(mark, stop, n, running.lines[n]), width)
+  end
+  return lines
+end
+
+-- The source and the queues: beside each other, or one below the other.
+local function panes()
+  local style, out = draw.style(), {}
+  local commands = tools.require("commands")
+  if style.width < LEAST_FOR_PANES then
+    table.move(source_lines(style, style.width), 1, 1000, 1, out)
+    table.move(commands.queue_lines(style.width), 1, 1000, #out + 1, out)
+    return out
+  end
+  local half = style.width // 2 - 2
+  local left, right = source_lines(style, half), commands.queue_lines(style.width - half - 3)
+  local bar = draw.glyph(style, " │ ", " | ")
+  for i = 1, math.max(#left, #right) do
+    out[i] = (draw.fit(style, left[i] or "", half) .. bar .. (right[i] or "")):gsub("%s+$", "")
+  end
+  return out
+end
+
+-- ---------------------------------------------------------------- where it stands
+
+-- The variables that the function at `level` sees: parameters and locals in force, and upvalues.
+local function variables_at(level)
+  local values, info = {}, tools.getinfo(level + 1, "f")
+  for i = 1, 255 do
+    local name, value = tools.getupvalue(info.func, i)
+    if not name then break end
+    if name:find("^[%a_][%w_]*$") and name ~= "_ENV" and not name:find("^__mr_") then values[name] = value end
+  end
+  for i = 1, 255 do
+    local name, value = tools.getlocal(level + 1, i)
+    if not name then break end
+    if name:find("^[%a_][%w_]*$") then values[name] = value end
+  end
+  return values
+end
+
+-- Levels count from the caller. The innermost function of the script.
+local function level_of_script()
+  for level = 2, 200 do
+    local info = tools.getinfo(level, "Sl")
+    if not info then return nil end
+    if info.source == running.source then return level - 1, info.currentline end
+  end
+  return nil
+end
+
+-- Calls it as tools.call does. Ctrl-C is a hook, and within a hook there is none: but there is in another coroutine.
+local function apart(fn, ...)
+  return select(2, resume(create(tools.call), fn, ...))
+end
+
+local function complain(message)
+  tools.complain((message:gsub("\nstack traceback:.*$", ""):gsub("^stop:1: ", "")))
+end
+
+local function evaluate(text)
+  local chunk = tools.load("return " .. text, "stop")
+  local message
+  if not chunk then chunk, message = tools.load(text, "stop") end
+  if not chunk then return complain(message) end
+  tools.setupvalue(chunk, 1, setmetatable({}, {
+    __index = function(_, name)
+      local value = stopped.locals[name]
+      if value ~= nil then return value end
+      return _G[name]
+    end,
+    __newindex = _G,
+  }))
+  local results = table.pack(apart(chunk))
+  if not results[1] then return complain(results[2]) end
+  if results.n > 1 then tools.require("session").show(table.pack(table.unpack(results, 2, results.n))) end
+end
+
+-- ---------------------------------------------------------------- stopping
+
+local LEAVES = { next = "next", n = "next", continue = "continue", c = "continue" }
+
+-- Reads commands until one of them lets the script go on.
+local function stop(why)
+  local level, line = level_of_script()
+  if not level then return end
+  stopped = { line = line, locals = variables_at(level) }
+  tools.write(("%s:%d: %s\n"):format(running.name, line, why))
+  tools.write(table.concat(panes(), "\n") .. "\n")
+  while true do
+    local text = tools.read(("%s:%d> "):format(running.name, line))
+    local word = text and text:match("^%s*:%s*(%l+)%s*$")
+    if text == nil or word == "quit" or word == "q" then
+      stopped = nil
+      error("the script was left", 0)
+    elseif text == false then
+      tools.write("") -- Ctrl-C: what was typed is gone
+    elseif text:find("^%s*$") or LEAVES[word] then
+      running.goes_to = LEAVES[word] or running.goes_to
+      stopped = nil
+      return tools.sethook(running.hook, "l") -- Ctrl-C has taken its place
+    elseif text:find("^%s*:") then
+      local called, done, message = apart(tools.require("commands").run, text:match("^%s*(.-)%s*$"))
+      if not called then done, message = false, done end
+      if not done then complain(message) end
+    else
+      evaluate(text)
+    end
+  end
+end
+
+-- The operation that a breakpoint names, if one was submitted since the last look.
+local function new_operation()
+  local found, last = nil, running.seen
+  for _, queue in ipairs(mr.machine.queues()) do
+    for _, one in ipairs(queue.pending) do
+      if one.seq > running.seen and script.ops[one.op] then found = one.op end
+      last = math.max(last, one.seq)
+    end
+  end
+  running.seen = last
+  return found
+end
+
+local function on_line(_, line)
+  if not running or stopped or line > #running.lines then return end
+  local info = tools.getinfo(2, "S")
+  if info.source ~= running.source or info.what == "main" then return end -- the main chunk is ours, with the text in it
+  local op = next(script.ops) and new_operation()
+  if op then return stop(("`%s` was submitted"):format(op)) end
+  if script.lines[line] then return stop("a breakpoint") end
+  if running.goes_to == "next" then return stop("the next line") end
+end
+
+-- ---------------------------------------------------------------- waits
+
+-- What makes the host wait: methods by class, functions of mr.
+local WAITS = { stream = { "synchronize" }, event = { "synchronize" }, tensor = { "item", "totable", "has_nan" },
+  mr = { "synchronize", "format", "print" } }
+
+local function pending() return next(mr.machine.queues()) ~= nil end
+
+local function with_stop(name, original)
+  return function(...)
+    if running and not stopped and pending() then stop(("`%s` waits for the device"):format(name)) end
+    return original(...)
+  end
+end
+
+-- Puts the others in front; returns what puts the functions back.
+local function watch_waits()
+  local before = {}
+  for class, names in pairs(WAITS) do
+    local holder = class == "mr" and mr or tools.class_of(class).methods
+    for _, name in ipairs(names) do
+      local original = rawget(holder, name)
+      if original then
+        before[#before + 1] = { holder, name, original }
+        rawset(holder, name, with_stop(name, original))
+      end
+    end
+  end
+  local print_before = print
+  _G.print = function(...)
+    for i = 1, select("#", ...) do
+      local is_tensor = getmetatable((select(i, ...))) == "millrace.tensor"
+      if is_tensor and running and not stopped and pending() then stop("`print` waits for the device") break end
+    end
+    return print_before(...)
+  end
+  return function()
+    for _, one in ipairs(before) do rawset(one[1], one[2], one[3]) end
+    _G.print = print_before
+  end
+end
+
+-- ---------------------------------------------------------------- commands
+
+-- Runs the text as an entry. is_step: it stops at its first line.
+function script.run(text, name, is_step)
+  if running then return nil, "a script has stopped; it is to end first: :continue" end
+  local session = tools.require("session")
+  local n = #session.entries + 1
+  running = { n = n, source = "=mr:" .. n, name = name:match("[^/]*$"), lines = {}, seen = 0,
+    goes_to = is_step and "next" or "continue", hook = on_line }
+  for line in (text .. "\n"):gmatch("(.-)\r?\n") do running.lines[#running.lines + 1] = line end
+  local restore = watch_waits()
+  session.hook = on_line
+  tools.sethook(on_line, "l")
+  local entry = session.run(text, { echo = true })
+  tools.sethook()
+  session.hook = nil
+  restore()
+  running, stopped = nil, nil
+  return entry
+end
+
+-- Whether `:load` should do so.
+function script.is_wanted() return mr.machine and mr.machine.chooser() == "manual" end
+
+local function list()
+  local words = {}
+  for line in pairs(script.lines) do words[#words + 1] = line end
+  table.sort(words)
+  local ops = {}
+  for op in pairs(script.ops) do ops[#ops + 1] = op end
+  table.sort(ops)
+  table.move(ops, 1, #ops, #words + 1, words)
+  return #words > 0 and { "breakpoints: " .. table.concat(words, ", ") } or
+    { "no breakpoints: :break 12 stops at line 12, :break fill_ behind the line that submits fill_" }
+end
+
+local function set_break(words)
+  if not words[1] then return list() end
+  if words[1] == "off" then
+    script.lines, script.ops = {}, {}
+    return { "no breakpoints" }
+  end
+  local line = math.tointeger(tonumber(words[1]))
+  if line and line < 1 or words[2] then
+    return nil, ":break needs a line from 1 on, the name of an operation, or off"
+  end
+  if line then script.lines[line] = true else script.ops[words[1]] = true end
+  return list()
+end
+
+local function only_at_a_stop(name)
+  local text = (":%s: no script has stopped; :load file.lua under :chooser manual runs one"):format(name)
+  return function() return nil, text end
+end
+
+function script.add(commands)
+  commands.add{ name = "break", usage = "[line|operation|off]",
+    text = "Where a script stops that :load runs under the chooser manual; it stops before waits, too.",
+    complete = function() return { "off" } end, run = set_break }
+  commands.add{ name = "next", text = "In a script that has stopped: goes to its next line.",
+    run = only_at_a_stop("next") }
+  commands.add{ name = "continue", text = "In a script that has stopped: goes on to the next wait or breakpoint.",
+    run = only_at_a_stop("continue") }
+end
+
+return script
