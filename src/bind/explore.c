@@ -53,6 +53,7 @@ static const luaL_Reg tools[] = {{"explore", mr_explore_tool_explore},
                                  {"uncollected", mr_explore_tool_uncollected},
                                  {"shown", mr_explore_tool_shown},
                                  {"seems_repeatable", mr_explore_tool_seems_repeatable},
+                                 {"refuse", mr_explore_tool_refuse},
                                  {"keep_race", mr_trace_tool_keep_race},
                                  {"save_outcomes", mr_trace_tool_save_outcomes},
                                  {NULL, NULL}};

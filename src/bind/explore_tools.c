@@ -1,6 +1,7 @@
 /* What the Lua module of mr.explore needs beside the search: values of outcomes, delays, captures, Lua's collector. */
 #include <string.h>
 
+#include "bind/explore.h"
 #include "bind/explore_parts.h"
 #include "bind/field.h"
 #include "bind/hazard.h"
@@ -137,4 +138,10 @@ int mr_explore_tool_shown(lua_State *L) {
     mr_site where = {luaL_checkstring(L, 1), (int)luaL_checkinteger(L, 2)};
     mr_push_site(L, mr_hazard_shown(mr_bind_hazard(L), where));
     return 1;
+}
+
+/* refuse(what): ends the exploration with the script's line, also if the script catches the error */
+int mr_explore_tool_refuse(lua_State *L) {
+    mr_bind_explore_refuse(L, luaL_checkstring(L, 1));
+    return mr_misuse(L, "not permitted inside mr.explore: %s", lua_tostring(L, 1));
 }

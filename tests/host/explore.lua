@@ -361,4 +361,105 @@ print(x:item())]]
   lu.assertEquals(status, 3)
 end
 
+-- ---------------------------------------------------------------- what a script does outside of the machine
+
+local OUTSIDE = RACY:gsub("io.write.*", "")
+
+-- Calls fn with the path of a new folder, and removes it.
+local function with_folder(fn)
+  local pipe <close> = io.popen("mktemp -d")
+  local folder = pipe:read("l")
+  local ok, message = pcall(fn, folder)
+  os.execute("rm -r " .. command.quote(folder))
+  assert(ok, message)
+end
+
+local function read(path)
+  local file = io.open(path, "rb")
+  local text = file and file:read("a")
+  if file then file:close() end
+  return text
+end
+
+-- What is written is compared, and nothing is written. A run reads what it has written itself, and nothing of another.
+function TestExplore.test_files_are_shadows()
+  with_folder(function(folder)
+    command.write(folder .. "/old", "before\n")
+    command.write(folder .. "/gone", "")
+    local text, status = run("--explore", "local folder = " .. ("%q"):format(folder) .. [[
+
+      ]] .. OUTSIDE .. [[
+
+      local file = assert(io.open(folder .. "/old", "a"))
+      file:write("x is ", x:item())
+      file:close()
+      for line in io.lines(folder .. "//old") do print(line) end
+      assert(not io.open(folder .. "/new") and not io.open(folder .. "/none/new", "w") and not io.open(folder, "w"))
+      local new = assert(io.open(folder .. "/new", "w"))
+      new:write("never closed")
+      assert(os.rename(folder .. "/gone", folder .. "/moved") and not io.open(folder .. "/gone"))
+      assert(io.open(folder .. "/moved"):close())
+      assert(os.remove(folder .. "/moved") and not os.remove(folder .. "/moved"))
+      assert(io.type(io.open(folder .. "/new")) == "file")
+      io.output(folder .. "/output")
+      io.write("by output")]])
+    lu.assertStrContains(text, "2 schedules, 2 outcomes")
+    lu.assertStrContains(text, "    x is 3")
+    for _, line in ipairs { '/old: "before\\nx is 1"', '/new: "never closed"', '/output: "by output"',
+                            "/gone: removed", "/moved: removed" } do
+      lu.assertStrContains(text, line)
+    end
+    lu.assertStrContains(text, "No file was written")
+    lu.assertEquals(status, 3)
+    lu.assertEquals(read(folder .. "/old"), "before\n")
+    lu.assertEquals(read(folder .. "/gone"), "")
+    for _, name in ipairs { "/new", "/output", "/moved" } do lu.assertNil(read(folder .. name)) end
+  end)
+end
+
+-- Standard input is the same in each run, by all formats.
+function TestExplore.test_standard_input_is_read_once()
+  local code = [[local x = mr.full({1}, 3)
+    local name, number = io.read("l", "n")
+    print(name, number, io.read(0), #io.read("L"), io.read(3), io.stdin:read("*n"), io.read("l"))
+    for line in io.lines() do print(line) end
+    print(x:item(), io.read(), io.read("a"), io.read("n"))]]
+  local out = command.with_file(code, function(path)
+    return command.run { "--explore", path, input = "ada\n 0x10 \nabc-2.5e1 rest\nlast\nend" }.out
+  end)
+  lu.assertStrContains(out, "    ada\t16\t\t2\tabc\t-25.0\t rest\n    last\n    end\n    3\tnil\t\tnil\n")
+  lu.assertStrContains(out, "io.read said the same in each run")
+end
+
+-- A program is run once; one that would be written to is refused at its line, also if the script catches that.
+function TestExplore.test_programs()
+  with_folder(function(folder)
+    local count = folder .. "/count"
+    local text = run("--explore", OUTSIDE .. ([[local p = io.popen("echo run >> %s; echo hello; exit 3")
+      print(x:item(), p:read("l"), p:read("l"), p:close())]]):format(count))
+    lu.assertStrContains(text, "3.0\thello\tnil\tnil\texit\t3")
+    lu.assertStrContains(text, "2 outcomes")
+    lu.assertEquals(read(count), "run\n")
+    local message, status = run("--explore", ([[local x = mr.zeros(1)
+      pcall(io.popen, "cat >> %s", "w")]]):format(count))
+    lu.assertStrContains(message, "io.popen to write: the program would read it in each schedule")
+    lu.assertStrMatches(message, ".*:2%).*")
+    lu.assertEquals(status, 1)
+    lu.assertEquals(read(count), "run\n")
+  end)
+end
+
+-- The clock of the machine goes on from run to run: a printed time is shown, and not compared.
+function TestExplore.test_printed_times()
+  local text, status = run("--explore", [[local x = mr.zeros(1) mr.synchronize()
+    print(mr.clock() .. " ms", x:item(), "5 msgs")]])
+  lu.assertStrContains(text, "1 schedule, 1 outcome: ")
+  lu.assertStrMatches(text, ".*outcome 1, in 1 schedule: %d[%d.]* ms\t0%.0\t5 msgs\n.*")
+  lu.assertStrContains(text, "Printed times (a number and ms, us, ns or s) are not compared")
+  lu.assertEquals(status, 0)
+  text = run("--explore", OUTSIDE .. "print(x:item() .. 'x', '7 ms')")
+  lu.assertStrContains(text, "2 outcomes")
+  lu.assertNotStrContains(text, "Printed times")
+end
+
 os.exit(lu.LuaUnit.run())

@@ -1,6 +1,8 @@
 -- millrace --explore: a whole script under every schedule. The outcome is what it prints and returns.
 local fixed = require "millrace.fixed"
 local new_json = require "millrace.explore.json"
+local new_outside = require "millrace.explore.outside"
+local times = require "millrace.explore.times"
 
 local unpack = table.unpack
 
@@ -58,7 +60,8 @@ return function(tools, explore, core)
   local FED = { "clock", "time", "date", "tmpname", "getenv", "execute" }
 
   local function new_answers()
-    local kept, said = {}, {}
+    local outside = new_outside(tools)
+    local kept, said = outside.kept, outside.said
     local function fed(name, fn)
       local counts = {}
       return function(...)
@@ -77,12 +80,13 @@ return function(tools, explore, core)
     end
     local function begin(globals)
       math.randomseed(0)
-      if not os then return end
+      if not os then return function() end end
       local fresh = setmetatable({}, { __index = os })
       for _, name in ipairs(FED) do
         if os[name] then fresh[name] = fed("os." .. name, os[name]) end
       end
       globals.os = fresh
+      return outside.begin(globals)
     end
     local function names()
       local list = {}
@@ -113,6 +117,8 @@ return function(tools, explore, core)
     end
     return next(copy) ~= nil and copy or nil
   end
+
+  local WRITTEN = "files" -- { [WRITTEN] = what the script has written }, behind what it returns
 
   local EXIT = "os.exit" -- in place of what a script returns: { [EXIT] = the status }
 
@@ -155,6 +161,8 @@ return function(tools, explore, core)
     for i = 2, values.n do
       if exit_of(values[i]) then
         text = text .. ("\n    ends with os.exit(%d)"):format(exit_of(values[i]))
+      elseif type(values[i]) == "table" and values[i][WRITTEN] then
+        text = text .. "\n    writes " .. values[i][WRITTEN]:gsub("\n", "\n    writes ")
       elseif values[i] ~= nil then text = text .. "\n    returns " .. show_value(values[i]) end
     end
     return text == "" and "nothing printed" or text
@@ -205,30 +213,55 @@ return function(tools, explore, core)
   -- What an exploration of the script is: one after the other of chunks that are given the same answers.
   local function new_run(arguments, options)
     local begin_answers, names_of_answers = new_answers()
-    local run, state = { names = names_of_answers, first_call = 0 }, {}
+    local run, state = { names = names_of_answers, first_call = 0, times = times.new() }, {}
     function run.explore(chunk, seconds)
       options.time = seconds
       return with_exit(state, function()
         return explore(function()
           local printed, began = {}, os and os.clock() or 0
           local globals = fresh_globals(printed)
-          begin_answers(globals)
+          local finish = begin_answers(globals)
           tools.set_globals(chunk, globals)
-          local results = call_chunk(state, chunk, arguments)
+          local fine, results = pcall(call_chunk, state, chunk, arguments)
+          local written = finish()
+          if not fine then error(results, 0) end
+          if written then results[results.n + 1], results.n = { [WRITTEN] = written }, results.n + 1 end
           for i = 1, results.n do results[i] = comparable(results[i], 1) end
           if run.first_call == 0 and os then run.first_call = os.clock() - began end
-          return table.concat(printed), unpack(results, 1, results.n)
+          return run.times.masked(table.concat(printed)), unpack(results, 1, results.n)
         end, options, true)
       end)
     end
     return run
   end
 
-  local function note_answers(r, names)
-    if #names == 0 then return end
+  local function note(r, text)
     r.not_followed = r.not_followed or {}
-    table.insert(r.not_followed, ("This holds for one answer of each call: %s said the same in each run."):format(
-      table.concat(names, ", ")))
+    table.insert(r.not_followed, text)
+  end
+
+  local function note_answers(r, names)
+    local asked = {}
+    for _, name in ipairs(names) do
+      if name == "files" then
+        note(r, "No file was written: what the script writes to files is compared as a part of the outcome.")
+      else asked[#asked + 1] = name end
+    end
+    if #asked == 0 then return end
+    note(r, ("This holds for one answer of each call: %s said the same in each run."):format(table.concat(asked, ", ")))
+  end
+
+  -- What the runs printed, with its times.
+  local function show_times(r, printed_times)
+    for _, o in ipairs(r.outcomes) do
+      if o.values then
+        o.values[1] = printed_times.shown(o.values[1])
+        o.value = o.values[1]
+      end
+    end
+    if printed_times.differ() then
+      note(r, "Printed times (a number and ms, us, ns or s) are not compared: they differ from run to run.")
+    end
   end
 
   local function script(chunk, bounds, ...)
@@ -237,6 +270,7 @@ return function(tools, explore, core)
     local seconds = options.time or 10
     local r = run.explore(chunk, seconds)
     note_answers(r, run.names())
+    show_times(r, run.times)
     name_outcomes(r)
     r.shows_hazards = "--check instead of --explore shows them"
     r.with_fix = with_fixes(r, chunk, run, seconds - r.seconds)

@@ -1,0 +1,258 @@
+-- What a script reads and writes outside of the machine while all its schedules are explored.
+--
+-- Nothing outside changes. A file that the script opens to write is a shadow: a copy of the run's own. Its bytes are a
+-- part of the outcome. Standard input is read once, and each run gets it from its beginning. A program that io.popen
+-- reads from runs once. What cannot be fed again is refused at its line, before anything is done.
+local unpack = table.unpack
+
+return function(tools)
+  local misuse = tools.misuse
+  local outside = { kept = {}, said = {} } -- of all runs: answers by what was asked, and the names of what was asked
+
+  -- ---------------------------------------------------------------- standard input
+
+  local spool, spool_has_ended = "", false
+
+  local function read_more()
+    local line = not spool_has_ended and io.stdin:read("L")
+    if line then spool = spool .. line else spool_has_ended = true end
+    return not spool_has_ended
+  end
+
+  local function line_end(at)
+    local found = spool:find("\n", at, true)
+    while not found and read_more() do found = spool:find("\n", at, true) end
+    return found
+  end
+
+  local NUMERALS = { "^%s*[+-]?0[xX][%x.]+[pP]?[+-]?%d*()", "^%s*[+-]?[%d.]+[eE]?[+-]?%d*()" }
+
+  -- Reads one thing at `at`, by a format of file:read. Returns it and what is behind it; nil at the end.
+  local function read_one(at, format)
+    if type(format) == "string" then format = format:gsub("^%*", "") end
+    if type(format) == "number" then
+      while #spool - at + 1 < math.max(format, 1) and read_more() do end
+      if at > #spool then return nil, at end
+      return spool:sub(at, at + format - 1), at + format
+    elseif format == "a" then
+      while read_more() do end
+      return spool:sub(at), #spool + 1
+    elseif format == "n" then
+      while not spool:find("%S.*\n", at) and read_more() do end
+      for _, pattern in ipairs(NUMERALS) do
+        local behind = spool:match(pattern, at)
+        local number = behind and tonumber(spool:sub(at, behind - 1))
+        if number then return number, behind end
+      end
+      return nil, at
+    end
+    local stop = line_end(at)
+    if at > #spool then return nil, at end
+    return spool:sub(at, (stop or #spool + 1) - (format == "l" and 1 or 0)), (stop or #spool) + 1
+  end
+
+  -- Standard input from its beginning.
+  local function new_stdin()
+    local at, stdin = 1, { is_open = true }
+    local methods = {}
+    function methods.read(_, ...)
+      local formats, results = select("#", ...) > 0 and { ... } or { "l" }, {}
+      outside.said["io.read"] = true
+      for i, format in ipairs(formats) do
+        results[i], at = read_one(at, format)
+        if results[i] == nil then return unpack(results, 1, i) end
+      end
+      return unpack(results, 1, #formats)
+    end
+    function methods.lines(self, ...)
+      local formats = table.pack(...)
+      return function() return self:read(unpack(formats, 1, formats.n)) end
+    end
+    function methods.close() return true end
+    function methods.setvbuf() return true end
+    function methods.seek() return nil, "Illegal seek", 29 end
+    local function text() return "file (stdin)" end
+    return setmetatable(stdin, { __index = methods, __name = "FILE*", __tostring = text })
+  end
+
+  -- ---------------------------------------------------------------- files
+
+  local NO_ENTRY = 2 -- the number of that error
+
+  local function plain(path) return (path:gsub("/+", "/"):gsub("^%./", "")) end
+
+  local function copy(from, to)
+    local source <close> = assert(io.open(from, "rb"))
+    local target <close> = assert(io.open(to, "wb"))
+    target:write(source:read("a"))
+  end
+
+  -- A file that cannot be read is one, too.
+  local function exists(path)
+    local file, _, code = io.open(path, "rb")
+    if file then file:close() end
+    return file ~= nil or code ~= NO_ENTRY
+  end
+
+  -- Whether the file may be written, as io.open says it: true, or nil and so on. Nothing is left behind.
+  local function may_write(path)
+    local is_new = not exists(path)
+    local file, message, code = io.open(path, is_new and "ab" or "r+b")
+    if not file then return nil, message, code end
+    file:close()
+    if is_new then os.remove(path) end
+    return true
+  end
+
+  -- Files of one run. `shadows[path]` is where its bytes are; false: the run has removed it.
+  local function new_files()
+    local files, shadows, open = {}, {}, {}
+
+    local function shadow_of(path, keeps)
+      if not shadows[path] then
+        local was_removed = shadows[path] == false
+        shadows[path] = os.tmpname()
+        if keeps and not was_removed and exists(path) then copy(path, shadows[path]) end
+      end
+      return shadows[path]
+    end
+
+    local function is_there(path)
+      if shadows[path] ~= nil then return shadows[path] ~= false end
+      return exists(path)
+    end
+
+    local function missing(path) return nil, path .. ": No such file or directory", NO_ENTRY end
+
+    function files.open(path, mode)
+      local name = plain(path)
+      mode = mode or "r"
+      if not mode:find("^[rwa]%+?b?$") or name:find("^/dev/") then return io.open(path, mode) end
+      local writes = mode:find("[wa+]") ~= nil
+      if not writes and shadows[name] == nil then return io.open(path, mode) end
+      if mode:find("^r") and not is_there(name) then return missing(path) end
+      if writes and shadows[name] == nil then
+        local fine, problem, number = may_write(path)
+        if not fine then return fine, problem, number end
+      end
+      local file, message, code = io.open(shadow_of(name, not mode:find("^w")), mode)
+      if file then open[#open + 1] = file end
+      return file, message, code
+    end
+
+    function files.remove(path)
+      local name = plain(path)
+      if not is_there(name) then return missing(path) end
+      if shadows[name] then os.remove(shadows[name]) end
+      shadows[name] = false
+      return true
+    end
+
+    function files.rename(from, to)
+      local old, new = plain(from), plain(to)
+      if not is_there(old) then return missing(from) end
+      if old == new then return true end
+      local path = shadow_of(old, true)
+      if shadows[new] then os.remove(shadows[new]) end
+      shadows[new], shadows[old] = path, false
+      return true
+    end
+
+    -- The text of what is written, for the outcome: nil, or a line for each file with its bytes. Ends the run.
+    function files.finish()
+      local names, texts = {}, {}
+      for _, file in ipairs(open) do
+        if io.type(file) == "file" then file:close() end
+      end
+      for name in next, shadows do names[#names + 1] = name end
+      table.sort(names)
+      for i, name in ipairs(names) do
+        texts[i] = name .. ": removed"
+        if shadows[name] then
+          local file <close> = assert(io.open(shadows[name], "rb"))
+          texts[i] = name .. ": " .. ("%q"):format(file:read("a")):gsub("\\\n", "\\n")
+          os.remove(shadows[name])
+        end
+        outside.said["files"] = true
+      end
+      return #names > 0 and table.concat(texts, "\n") or nil
+    end
+
+    return files
+  end
+
+  -- ---------------------------------------------------------------- programs
+
+  -- io.popen(command): the program runs once, and each run reads what it has printed.
+  local function read_program(command)
+    local key = "io.popen\0" .. command
+    if not outside.kept[key] then
+      local pipe, message, code = io.popen(command, "r")
+      if not pipe then return pipe, message, code end
+      outside.kept[key] = { text = pipe:read("a"), ends = table.pack(pipe:close()) }
+    end
+    outside.said["io.popen"] = true
+    local kept, file = outside.kept[key], assert(io.tmpfile())
+    file:write(kept.text)
+    file:seek("set")
+    return setmetatable({}, { __name = "FILE*", __index = function(_, name)
+      if name == "close" then
+        return function()
+          file:close()
+          return unpack(kept.ends, 1, kept.ends.n)
+        end
+      end
+      local method = file[name]
+      return type(method) == "function" and function(_, ...) return method(file, ...) end or method
+    end })
+  end
+
+  -- ---------------------------------------------------------------- one run
+
+  -- Changes `io` and `os` of a run's globals. Returns a function that ends the run: what it has written, or nil.
+  function outside.begin(globals)
+    if not io or not io.open or not os or not os.tmpname then return function() end end
+    local fresh, files, stdin = globals.io, new_files(), new_stdin()
+    local input = stdin
+    fresh.stdin = stdin
+    fresh.open = files.open
+    function fresh.popen(command, mode)
+      if mode ~= nil and mode ~= "r" then
+        tools.refuse("io.popen to write: the program would read it in each schedule")
+      end
+      return read_program(command)
+    end
+    function fresh.input(file)
+      if type(file) == "string" then
+        local opened, message = files.open(file, "r")
+        input = opened or misuse(message)
+      elseif file ~= nil then input = file end
+      return input
+    end
+    function fresh.read(...) return input:read(...) end
+    function fresh.lines(path, ...)
+      if path == nil then return input:lines(...) end
+      local file, message = files.open(path, "r")
+      if not file then misuse(message) end
+      return file:lines(...)
+    end
+    local output = fresh.output
+    function fresh.output(...)
+      if type((...)) ~= "string" then return output(...) end
+      local opened, message = files.open((...), "w")
+      return output(opened or misuse(message))
+    end
+    local type_of = fresh.type
+    function fresh.type(value)
+      local meta = type(value) == "table" and getmetatable(value)
+      return type_of(value) or meta and meta.__name == "FILE*" and "file" or nil
+    end
+    globals.os.remove, globals.os.rename = files.remove, files.rename
+    return function()
+      if io.output() ~= io.stdout then io.output(io.stdout) end -- a shadow is none of the next run's
+      return files.finish()
+    end
+  end
+
+  return outside
+end

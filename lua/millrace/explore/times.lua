@@ -1,0 +1,31 @@
+-- Times that a script prints. The virtual GPU's clock goes on from run to run, and its times depend on the schedule. So
+-- texts that differ only in times count as the same, and the first of them is shown.
+local times = {}
+
+local UNITS = { "ns", "us", "µs", "ms", "s", "seconds", "milliseconds" }
+
+-- The text with `#` in place of each number in front of a unit of time.
+local function mask(text)
+  for _, unit in ipairs(UNITS) do
+    text = text:gsub("%f[%w.]%d[%d.]*[eE]?[+-]?%d*( ?)" .. unit .. "%f[^%w_]", "#%1" .. unit)
+  end
+  return text
+end
+
+-- Returns an object: `m.masked(text)` is what is compared, `m.shown(masked)` the first text that came to it, and
+-- `m.differ()` says whether another one did, too.
+function times.new()
+  local first, has_others = {}, false
+  local m = {}
+  function m.masked(text)
+    local masked = mask(text)
+    has_others = has_others or first[masked] ~= nil and first[masked] ~= text
+    first[masked] = first[masked] or text
+    return masked
+  end
+  function m.shown(masked) return first[masked] or masked end
+  function m.differ() return has_others end
+  return m
+end
+
+return times
