@@ -110,8 +110,13 @@ mr_status mr_comm_usable(const mr_comm *comm, const char *operation) {
                       : clique->epoch != clique->machine->epoch ? "is of before mr.reset()"
                                                                 : NULL;
     if (!why) return MR_OK;
-    return mr_fail(MR_CODE_INVALID_HANDLE, "%s: %s %s: make new ones with mr.nccl.comms", operation,
-                   mr_comm_describe(comm, text, sizeof text), why);
+    bool have_ranks = clique->owner && mr_collectives_have_ranks(clique->owner);
+    bool is_final = have_ranks && !comm->closed && !clique->aborted;
+    return mr_fail(MR_CODE_INVALID_HANDLE, "%s: %s %s: %s", operation,
+                   mr_comm_describe(comm, text, sizeof text), why,
+                   is_final     ? "the ranks cannot go on, so start them again"
+                   : have_ranks ? "make new ones with mr.dist.init and mr.dist.new_group"
+                                : "make new ones with mr.nccl.comms or mr.dist.init");
 }
 
 const char *mr_clique_describe(const mr_clique *clique, char *out, size_t size) {

@@ -498,8 +498,8 @@ function TestMpirun.test_random_programs()
   end
 end
 
--- Those of lua/dist_random.lua, many in one world: each process compares its rank's bytes with those of a script that has
--- the tensors of all ranks.
+-- Those of lua/dist_random.lua, many in one world: each process compares its rank's bytes with those of a script that
+-- has the tensors of all ranks.
 local MANY = [[
   local spmd = require "lua.support.random_spmd"
   local rank, size = mr.dist.rank(), mr.dist.world_size()

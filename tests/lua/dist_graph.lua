@@ -104,6 +104,56 @@ function TestRanks.test_a_call_beside_a_capture()
   end)
 end
 
+-- A whole step of data-parallel training, as a graph: the same losses.
+function TestRanks.test_a_training_step()
+  local function train(rank, in_graph)
+    mr.manual_seed(3)
+    local net = mr.nn.Sequential(mr.nn.Linear(8, 16), mr.nn.Tanh(), mr.nn.Linear(16, 1)):to(mr.current_device())
+    local ddp = mr.nn.parallel.DistributedDataParallel(net, { bucket_mb = 0.0001 })
+    local sgd = mr.optim.SGD(ddp:parameters(), { lr = 0.1 })
+    local x, y, s, loss = mr.randn(4, 8) * (rank + 1), mr.randn(4, 1), mr.stream(), nil
+    local function step()
+      sgd:zero_grad()
+      loss = ddp(x):mse_loss(y)
+      loss:backward()
+      sgd:step()
+    end
+    s:wait_stream(mr.current_stream())
+    s:run(function()
+      step()
+      step() -- buckets have their order now
+    end)
+    s:synchronize()
+    local g = in_graph and mr.graph(step, { stream = s })
+    for _ = 1, 5 do
+      if g then g:launch(s) else s:run(step) end
+    end
+    s:synchronize()
+    return loss:item()
+  end
+  local came
+  local reports = mr.hazard.check(function()
+    came = dist.spawn(2, function(rank) return { train(rank, false), train(rank, true) } end)
+  end)
+  lu.assertEquals(#reports, 0)
+  for _, losses in ipairs(came) do lu.assertEquals(losses[1], losses[2]) end
+end
+
+function TestRanks.test_a_launch_after_the_ranks_have_left()
+  local came = dist.spawn(2, function()
+    local x, s = mr.ones(4), mr.stream()
+    mr.synchronize()
+    local g = mr.graph(function() dist.all_reduce(x) end, { stream = s })
+    dist.destroy()
+    refused("invalid-handle", "make new ones with mr.dist.init", g.launch, g, s)
+    dist.init()
+    g:launch(s)
+    s:synchronize()
+    return x:sum():item()
+  end)
+  lu.assertEquals(came, { 8.0, 8.0 })
+end
+
 function TestRanks.test_other_operands()
   local came = dist.spawn(2, function(rank)
     local x, y, s = mr.full(4, rank + 1.0), mr.full(4, rank + 10.0), mr.stream()

@@ -2,7 +2,7 @@
 -- --ranks, and in a script that has the tensors of all ranks and no streams. The checker finds nothing in them. In
 -- programs that lack waits it finds what a simple judge finds, which follows each rank's host by itself.
 --
--- MR_DIST_PROGRAMS sets how many (60; 600 in `make check-long`), MR_DIST_SEED the first seed.
+-- MR_DIST_PROGRAMS sets how many (60; 1000 in `make check-long`), MR_DIST_SEED the first seed.
 -- options: --device virtual:4
 -- virtual only: four devices
 -- not checked: half of its programs race
@@ -14,7 +14,7 @@ local spmd = require "lua.support.random_spmd"
 T.rule("dist_random")
 
 local HOST = assert(os.getenv("MILLRACE"), "MILLRACE must hold the path of the host")
-local COUNT = tonumber(os.getenv("MR_DIST_PROGRAMS")) or (os.getenv("MILLRACE_LONG") and 600 or 60)
+local COUNT = tonumber(os.getenv("MR_DIST_PROGRAMS")) or (os.getenv("MILLRACE_LONG") and 1000 or 60)
 local FIRST = tonumber(os.getenv("MR_DIST_SEED")) or 1
 local CHOOSERS = { "timed", "random:1", "random:2", "adversarial", "manual" }
 

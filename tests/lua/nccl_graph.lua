@@ -158,6 +158,43 @@ function TestOneProcess.test_a_graph_in_a_graph()
   lu.assertEquals({ values(x[1])[1], values(x[2])[1] }, { 4.0, 4.0 })
 end
 
+-- R64a: half of the communicators have all multiprocessors of one device, the others those of the other device.
+function TestOneProcess.test_members_that_wait_for_multiprocessors()
+  local half, comms, streams, x = 40, {}, { {}, {} }, { {}, {} }
+  for i = 1, 2 * half do
+    comms[i] = mr.nccl.comms({ 0, 1 }, { name = "c" .. i })
+    for k = 1, 2 do streams[k][i], x[k][i] = mr.stream{ device = k - 1 }, mr.ones(4, { device = k - 1 }) end
+  end
+  synchronize(2)
+  local first = streams[1][1]
+  local g = mr.graph(function()
+    for i = 1, 2 * half do
+      for k = 1, 2 do
+        if streams[k][i] ~= first then streams[k][i]:wait_stream(first) end
+      end
+    end
+    for i = 1, half do
+      mr.spin{ ms = 50, stream = streams[2][i] }
+      mr.spin{ ms = 50, stream = streams[1][half + i] }
+    end
+    for i = 1, 2 * half do
+      mr.nccl.group(function()
+        for k = 1, 2 do comms[i][k]:all_reduce(x[k][i], { stream = streams[k][i] }) end
+      end)
+    end
+    for i = 1, 2 * half do
+      for k = 1, 2 do
+        if streams[k][i] ~= first then first:wait_stream(streams[k][i]) end
+      end
+    end
+  end, { stream = first })
+  g:launch(first)
+  local err = refused("deadlock", "wait for each other's multiprocessors (R64a)", mr.synchronize, 0)
+  lu.assertStrMatches(tostring(err), ".*communicator `c1`: rank 0 %(%S*nccl_graph.lua:%d+, launched at " ..
+    "%S*nccl_graph.lua:%d+%) holds its multiprocessors and waits for rank 1 %(.*")
+  mr.reset()
+end
+
 -- R61: the use behind the launch waits for its stream only, and the other device's for nothing.
 function TestOneProcess.test_hazards_name_both_lines()
   local comms, x = mr.nccl.comms{ 0, 1 }, { mr.ones(4, { device = 0 }), mr.ones(4, { device = 1 }) }
