@@ -1,5 +1,5 @@
-/* What a machine consists of. Each part belongs to one file, which its comment names: that file changes the part, others
- * read it. Those that a checkpoint copies say so. */
+/* The parts of a machine. The comment of each part names the file that owns it: that file changes the part, others read
+ * it. It also says whether a checkpoint copies the part. */
 #ifndef MR_MODEL_MACHINE_PARTS_H
 #define MR_MODEL_MACHINE_PARTS_H
 
@@ -44,8 +44,7 @@ typedef struct {
 /* When memory is short (storage.c). */
 typedef struct {
     uint64_t limit; /* --sandbox: device + host bytes that may be live at once; 0: none */
-    uint64_t
-        collect_after; /* bytes: bind/ does not run the collector for fewer; the backend may raise it */
+    uint64_t collect_after; /* bytes for which bind/ runs the collector; the backend may raise it */
     bool collecting; /* the collect hook runs, in the middle of an allocation: no reset then */
     MR_VEC(mr_storage *) deferred_frees; /* dropped by the collector in a host function */
 } mr_machine_memory;
@@ -69,8 +68,7 @@ typedef struct {
 /* How the bodies of commands run (command.c). */
 typedef struct {
     bool skipped; /* a simulator's: only times are of interest, so nothing is computed */
-    bool
-        replayed; /* they were carried out before, on another machine: what they print or count was told then */
+    bool replayed; /* carried out before, on another machine, which told what they print or count */
     MR_VEC(mr_body_note) notes;
 } mr_machine_bodies;
 
@@ -117,7 +115,7 @@ typedef struct {
     const mr_storage *made; /* by the last of those; only its address counts */
 } mr_machine_host;
 
-/* Of the program that embeds the machine, which sets them; each may be NULL. */
+/* The program that embeds the machine sets these functions; each may be NULL. */
 typedef struct {
     void *context;
     bool (*interrupted)(
