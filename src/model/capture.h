@@ -1,5 +1,5 @@
 /* The interface of capture (R35-R41), as backend.h is that of a backend: what the model asks while a stream captures.
- * src/graph has the implementation. It sets machine->captures.all when the first capture begins; until then that is NULL.
+ * src/graph has the implementation. It sets machine->captures.all when the first capture begins.
  *
  * A capturing stream gives its commands to the capture instead of the backend. So a backend never sees them, and the
  * rules and errors of capture are the same on all backends.

@@ -43,7 +43,7 @@ typedef struct {
 
 /* When memory is short (storage.c). */
 typedef struct {
-    uint64_t limit; /* --sandbox: device + host bytes that may be live at once; 0: none */
+    uint64_t limit;         /* --sandbox: device + host bytes that may be live at once; 0: none */
     uint64_t collect_after; /* bytes for which bind/ runs the collector; the backend may raise it */
     bool collecting; /* the collect hook runs, in the middle of an allocation: no reset then */
     MR_VEC(mr_storage *) deferred_frees; /* dropped by the collector in a host function */
@@ -67,7 +67,7 @@ typedef struct {
 
 /* How the bodies of commands run (command.c). */
 typedef struct {
-    bool skipped; /* a simulator's: only times are of interest, so nothing is computed */
+    bool skipped;  /* a simulator's: only times are of interest, so nothing is computed */
     bool replayed; /* carried out before, on another machine, which told what they print or count */
     MR_VEC(mr_body_note) notes;
 } mr_machine_bodies;
