@@ -63,12 +63,6 @@ local circles = {
   -- A function that runs is judged by the clocks, and the clocks let its past go; a report that is found holds back an
   -- earlier one, and what is held back is published as a report; memory that nothing has written is reported, too.
   hazard = { "advice", "function", "history", "merge", "order", "report", "unset" },
-  -- A wait is where work is taken back: it runs host functions, collects what was held, and lets streams and events go,
-  -- which may need a wait; a device opens the parts that ask which device is current; the driver's failures are told by
-  -- error.c, which calls the driver for the text. The three of runs: one starts one of two ways of measuring.
-  -- A wait looks after the ranks in other processes, and NCCL's calls ask whether something waits.
-  cuda = { "blas", "device", "driver", "error", "event", "hold", "host", "kernels", "memory", "nccl", "pinned",
-           "stream", "runs", "runs_cupti", "runs_events", "turn", "wait" },
   -- Objects that refer to each other: a clique holds a split that is under way, which holds the communicators it made.
   collective = { "comm", "split" },
   -- A search goes on with a child in the middle of itself, and makes a player that the budget has taken back again.

@@ -17,11 +17,13 @@ local KNOWN = {
   ["hazard/unset.c"] = { ["hazard/unset.c"] = "whole nothing" },
   ["ops/blas.c"] = { ["ops/blas.c"] = "turn is_bounded found blas missing once" },
   ["bind/explore_run.c"] = { ["bind/explore_run.c"] = "mr_bind_explore_host" },
-  ["cuda/device.c"] = { ["cuda/device.c"] = "mr_cuda_current is_kept kept" },
-  ["cuda/driver.c"] = { ["cuda/driver.c"] = "mr_cu mr_cublas mr_nccl mr_cupti lock forked found version once eager" },
+  ["cuda/context.c"] = { ["cuda/context.c"] = "mr_cuda_current forked" },
+  ["cuda/device.c"] = { ["cuda/device.c"] = "is_kept kept" },
+  ["cuda/library.c"] = { ["cuda/library.c"] = "mr_cu mr_cublas mr_nccl mr_cupti lock found version once" },
+  ["cuda/driver.c"] = { ["cuda/driver.c"] = "once eager" },
   ["cuda/runs_cupti.c"] = { ["cuda/runs_cupti.c"] = "lock shared calling" },
   ["cuda/nvtx.c"] = { ["cuda/nvtx.c"] = "nvtxGlobals_v3 InitializeInjectionNvtx2_fnptr" },
-  ["cuda/turn.c"] = { ["cuda/turn.c"] = "lock passed ended" },
+  ["cuda/turn.c"] = { ["cuda/turn.c"] = "lock passed ended once" },
 }
 local FOLDERS = { host = true, repl = true }
 

@@ -27,18 +27,6 @@ static size_t workspace_bytes(const mr_command *command) {
     return command->stream->device->properties.compute_major >= 9 ? WORKSPACE_OF_HOPPER : WORKSPACE;
 }
 
-void mr_cuda_lane_close_blas(cuda_lane *lane) {
-    if (lane->blas) mr_cublas.Destroy(lane->blas);
-    lane->blas = NULL;
-}
-
-/* Destroying a handle waits for the device, so a handle is kept until that closes. */
-void mr_cuda_lane_spare_blas(cuda_kernels *kernels, cuda_lane *lane) {
-    if (lane->blas) kernels->spare_blas.items[kernels->spare_blas.count++] = lane->blas;
-    lane->blas = NULL;
-    lane->attached = false;
-}
-
 static cublasStatus_t create_handle(cuda_kernels *kernels, cublasHandle_t *out_handle) {
     size_t others = kernels->blas_count - kernels->spare_blas.count; /* one place for each handle */
     if (!mr_vec_reserve(&kernels->spare_blas, others + 1)) return CUBLAS_STATUS_ALLOC_FAILED;

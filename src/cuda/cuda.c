@@ -32,6 +32,25 @@ static mr_status parse_ordinal(const char *text, int *out_ordinal) {
     return MR_OK;
 }
 
+/* The values of turns have the size that copies take, so that these have memory while host functions are pending.
+ * Without pinned memory there are callbacks only. */
+static mr_status open_turns(cuda_machine *cuda) {
+    cuda_pinned_block block;
+    mr_status status = mr_cuda_pinned_take(cuda, BOUNCED_BYTES, &block);
+    if (status) {
+        mr_error_destroy(status);
+        return MR_OK;
+    }
+    status = mr_cuda_turns_open(cuda, &block);
+    if (status) mr_cuda_pinned_give(cuda, block.block);
+    return status;
+}
+
+static void close_turns(cuda_machine *cuda) {
+    void *block = mr_cuda_turns_close(cuda);
+    if (block) mr_cuda_pinned_give(cuda, block);
+}
+
 /* Nothing of ours is in any context afterwards; host memory has its values still. */
 static void leave_contexts(cuda_machine *cuda) {
     mr_cuda_host_abandon(cuda);
@@ -39,7 +58,7 @@ static void leave_contexts(cuda_machine *cuda) {
     for (int i = 0; i < cuda->device_count; i++) mr_cuda_device_finish(&cuda->devices[i]);
     mr_cuda_links_leave(cuda);
     mr_cuda_runs_forget(cuda);
-    mr_cuda_turns_close(cuda);
+    close_turns(cuda);
     if (cuda->home && cuda->home->context) mr_error_destroy(mr_cuda_use(cuda->home));
     if (cuda->pinned) mr_cuda_pinned_suspend(cuda);
     for (int i = 0; i < cuda->device_count; i++) mr_cuda_device_close(&cuda->devices[i]);
@@ -123,6 +142,8 @@ static mr_status open_backend(mr_machine *machine, const mr_machine_options *opt
         machine->backend_state = cuda;
         cuda->machine = machine;
         cuda->calls_end = &cuda->calls;
+        cuda->make_context = mr_cuda_device_make_context;
+        cuda->abandon_calls = mr_cuda_host_abandon;
         cuda->opened_ns = mr_cuda_now();
         cuda->ranges = mr_cuda_nvtx_open();
         mr_slab_init(&cuda->streams, sizeof(cuda_stream), 32);
@@ -131,7 +152,7 @@ static mr_status open_backend(mr_machine *machine, const mr_machine_options *opt
         mr_slab_init(&cuda->holds, sizeof(cuda_hold), 16);
         status = mr_cuda_pinned_open(cuda);
         if (!status) status = open_devices(cuda, home);
-        if (!status) status = mr_cuda_turns_open(cuda);
+        if (!status) status = open_turns(cuda);
         if (status) close_backend(machine);
     } else {
         status = mr_no_memory("for the CUDA backend");
@@ -189,7 +210,7 @@ static mr_status reset(mr_machine *machine) {
         if (had_context >> i & 1) mr_cu.DevicePrimaryCtxReset(cuda->devices[i].handle);
     mr_status status = mr_cuda_use(cuda->home);
     if (!status) status = mr_cuda_pinned_resume(cuda);
-    if (!status) status = mr_cuda_turns_open(cuda);
+    if (!status) status = open_turns(cuda);
     return status ? stay_lost(machine, status) : MR_OK;
 }
 

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cuda/launch.h"
 #include "cuda/state.h"
@@ -13,14 +12,6 @@
 
 /* R53: since compute capability 7.5 every GPU takes so many grids. */
 #define RESIDENT_GRIDS 128
-
-_Thread_local CUcontext mr_cuda_current;
-
-uint64_t mr_cuda_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- properties */
 
@@ -104,14 +95,10 @@ static mr_status retain(CUdevice handle, int ordinal, CUcontext *out_context) {
     return MR_OK;
 }
 
-static void make_current(CUcontext context) {
-    mr_cuda_current = mr_cu.CtxSetCurrent(context) == CUDA_SUCCESS ? context : NULL;
-}
-
 /* Everything that lives in a context and is ours. */
 static mr_status set_up(cuda_device *device) {
     mr_device_properties *properties = &device->device->properties;
-    make_current(device->context);
+    mr_cuda_make_current(device->context);
     MR_CUDA_TRY(device,
                 mr_cu.CtxGetStreamPriorityRange(&properties->priority_least,
                                                 &properties->priority_greatest),
@@ -120,23 +107,14 @@ static mr_status set_up(cuda_device *device) {
     return mr_cuda_kernels_open(device);
 }
 
-mr_status mr_cuda_use_slowly(cuda_device *device) {
-    if (mr_cuda_is_forked()) return mr_cuda_forked();
-    if (!device->context) {
-        CUcontext context;
-        MR_TRY(mr_cuda_may_wait(device, "the first use of a device"));
-        MR_TRY(retain(device->handle, device->device->index, &context));
-        device->context = context;
-        mr_status status = set_up(device);
-        if (status) {
-            mr_cuda_device_close(device);
-            return status;
-        }
-    }
-    make_current(device->context);
-    if (mr_cuda_current) return MR_OK;
-    return mr_fail(MR_CODE_INVALID_DEVICE, "device %d cannot be made current",
-                   device->device->index);
+mr_status mr_cuda_device_make_context(cuda_device *device) {
+    CUcontext context;
+    MR_TRY(mr_cuda_may_wait(device, "the first use of a device"));
+    MR_TRY(retain(device->handle, device->device->index, &context));
+    device->context = context;
+    mr_status status = set_up(device);
+    if (status) mr_cuda_device_close(device);
+    return status;
 }
 
 /* One by one, since the context stays if others in this process hold it as well. */
@@ -153,7 +131,7 @@ static void destroy_handles(cuda_device *device) {
 
 void mr_cuda_device_finish(cuda_device *device) {
     if (!device->context) return;
-    make_current(device->context);
+    mr_cuda_make_current(device->context);
     mr_cu.CtxSynchronize();
 }
 
@@ -165,7 +143,7 @@ void mr_cuda_device_close(cuda_device *device) {
     mr_cuda_kernels_close(device);
     mr_cuda_pool_close(device);
     destroy_handles(device);
-    make_current(NULL);
+    mr_cuda_make_current(NULL);
     mr_cu.DevicePrimaryCtxRelease(device->handle);
     mr_cuda_trail_clear(device);
     device->context = NULL;

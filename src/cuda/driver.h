@@ -327,7 +327,7 @@ extern mr_cuda_nccl_table mr_nccl __attribute__((visibility("hidden")));
 extern mr_cuda_cupti_table mr_cupti __attribute__((visibility("hidden")));
 #endif
 
-/* Opens a library and finds all its functions. Idempotent, for any thread; what failed once fails in
+/* Opens a library and finds all its functions (library.c). Idempotent, for any thread; what failed once fails in
  * the same way again. NOT_SUPPORTED in a sentence that says where was looked and what is missing. */
 mr_status mr_cuda_library_open(mr_cuda_library library);
 

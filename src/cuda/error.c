@@ -246,6 +246,6 @@ mr_status mr_cuda_fail(cuda_device *device, CUresult result, const char *format,
     status = result == CUDA_ERROR_ASSERT && told ? explain_index(device, status)
                                                  : with_cause(device, status);
     status = mr_machine_lose(machine, status);
-    mr_cuda_host_abandon(device->machine);
+    device->machine->abandon_calls(device->machine);
     return status;
 }

@@ -4,11 +4,6 @@
  * HOLDS_A_FENCE uses, so a copy costs little more than the driver's call. */
 #include "cuda/state.h"
 
-static void let_go(cuda_machine *cuda, cuda_hold *hold) {
-    for (uint32_t i = 0; i < hold->count; i++) mr_storage_release(hold->storages[i]);
-    mr_slab_free(&cuda->holds, hold);
-}
-
 void mr_cuda_hold(cuda_stream *stream, mr_storage *storage) {
     cuda_hold *hold = stream->holds;
     if (hold && hold->storages[hold->count - 1] == storage) return;
@@ -35,17 +30,6 @@ void mr_cuda_hold_block(cuda_stream *stream, void *block) {
     if (!mr_vec_push(&device->left, left) && left.fence) mr_cuda_event_give(device, left.fence);
 }
 
-/* With `all`, nothing is under way any more. */
-static void take_back(cuda_device *device, bool all) {
-    for (size_t i = device->left.count; i-- > 0;) {
-        cuda_left *left = &device->left.items[i];
-        if (!all && (!left->fence || mr_cu.EventQuery(left->fence) != CUDA_SUCCESS)) continue;
-        if (left->fence) mr_cuda_event_give(device, left->fence);
-        mr_cuda_pinned_give(device->machine, left->block);
-        *left = device->left.items[--device->left.count];
-    }
-}
-
 void mr_cuda_hold_fence(cuda_stream *stream) {
     cuda_device *device = stream->device;
     cuda_hold *hold = stream->holds;
@@ -64,27 +48,6 @@ void mr_cuda_hold_fence(cuda_stream *stream) {
     mr_cuda_hold_poll(device);
 }
 
-void mr_cuda_hold_release(cuda_stream *stream) {
-    cuda_hold *hold = stream->holds;
-    stream->holds = NULL;
-    if (hold) let_go(stream->device->machine, hold);
-}
-
-void mr_cuda_hold_poll(cuda_device *device) {
-    if (!device->machine->machine->lost) take_back(device, false);
-    for (cuda_hold **link = &device->fenced; *link;) {
-        cuda_hold *hold = *link;
-        if (device->machine->machine->lost || mr_cu.EventQuery(hold->fence) != CUDA_SUCCESS) {
-            link = &hold->next;
-            continue;
-        }
-        *link = hold->next;
-        if (!hold->next) device->fenced_end = link;
-        mr_cuda_event_give(device, hold->fence);
-        let_go(device->machine, hold);
-    }
-}
-
 void mr_cuda_hold_collect(cuda_machine *cuda) {
     if (cuda->machine->lost) return;
     for (int i = 0; i < cuda->device_count; i++) {
@@ -95,17 +58,4 @@ void mr_cuda_hold_collect(cuda_machine *cuda) {
         mr_error_destroy(status);
         mr_cuda_hold_poll(device);
     }
-}
-
-void mr_cuda_hold_drop(cuda_device *device) {
-    for (cuda_stream *s = device->first; s; s = s->next) mr_cuda_hold_release(s);
-    while (device->fenced) {
-        cuda_hold *hold = device->fenced;
-        device->fenced = hold->next;
-        mr_cuda_event_give(device, hold->fence);
-        let_go(device->machine, hold);
-    }
-    device->fenced_end = &device->fenced;
-    take_back(device, true);
-    mr_vec_free(&device->left);
 }

@@ -1,11 +1,6 @@
 /* Host functions (R46): only the Lua thread may run Lua. So a stream that reaches a host function signals
- * this and stops until the Lua thread has run the function, at its next wait or query (turn.c).
- *
- * The Lua thread must never block inside the driver meanwhile. So the submissions behind a pending host
- * function are counted, over all streams. Before there are more than the driver accepts without blocking,
- * the backend waits for the oldest host function; this wait runs host functions and can be interrupted.
- * All work before the oldest function was submitted earlier and waits for no host function, so the stream
- * does reach it. */
+ * this and stops until the Lua thread has run the function, at its next wait or query (turn.c). Nothing here waits:
+ * room.c sees to it that there is room for one more. */
 #include <stdlib.h>
 
 #include "cuda/state.h"
@@ -20,15 +15,8 @@ struct cuda_call {
 
 /* ---- submission */
 
-static mr_status wait_for_room(cuda_machine *cuda, const cuda_stream *stream) {
-    while (cuda->calls && !mr_cuda_turn_is_free(stream)) MR_TRY(mr_cuda_wait_call(cuda));
-    return mr_cuda_use(stream->device);
-}
-
-mr_status mr_cuda_host_submit(const mr_command *command) {
-    cuda_stream *stream = command->stream->impl;
+mr_status mr_cuda_host_add(cuda_stream *stream, const mr_command *command) {
     cuda_machine *cuda = stream->device->machine;
-    MR_TRY(wait_for_room(cuda, stream));
     cuda_call *call = malloc(sizeof *call);
     if (!call) return mr_no_memory("for a host function");
     *call = (cuda_call){.command = command, .stream = stream, .mark = cuda->submissions};
@@ -42,6 +30,10 @@ mr_status mr_cuda_host_submit(const mr_command *command) {
     *cuda->calls_end = call;
     cuda->calls_end = &call->next;
     return MR_OK;
+}
+
+uint64_t mr_cuda_host_behind(const cuda_machine *cuda) {
+    return cuda->submissions - cuda->calls->mark;
 }
 
 /* ---- running */
@@ -92,13 +84,4 @@ uint64_t mr_cuda_host_number(const cuda_call *call) {
 
 cuda_stream *mr_cuda_host_stream(const cuda_call *call) {
     return call->stream;
-}
-
-/* ---- keeping out of the driver's way */
-
-mr_status mr_cuda_host_limit(cuda_machine *cuda) {
-    cuda->submissions++;
-    while (cuda->calls && cuda->submissions - cuda->calls->mark > MOST_BEHIND)
-        MR_TRY(mr_cuda_wait_call(cuda));
-    return MR_OK;
 }

@@ -41,10 +41,22 @@ mr_status mr_cuda_kernels_open(cuda_device *device) {
     return MR_OK;
 }
 
+static void close_blas(cuda_lane *lane) {
+    if (lane->blas) mr_cublas.Destroy(lane->blas);
+    lane->blas = NULL;
+}
+
+/* Destroying a handle waits for the device, so a handle is kept until that closes. */
+static void spare_blas(cuda_kernels *kernels, cuda_lane *lane) {
+    if (lane->blas) kernels->spare_blas.items[kernels->spare_blas.count++] = lane->blas;
+    lane->blas = NULL;
+    lane->attached = false;
+}
+
 static void close_lanes(cuda_lane *lane) {
     while (lane) {
         cuda_lane *next = lane->next;
-        mr_cuda_lane_close_blas(lane);
+        close_blas(lane);
         if (lane->left) mr_cu.EventDestroy(lane->left);
         if (lane->workspace) mr_cu.MemFreeAsync(lane->workspace, NULL);
         if (lane->scratch) mr_cu.MemFreeAsync(lane->scratch, NULL);
@@ -164,7 +176,7 @@ void mr_cuda_lane_drop_captured(cuda_device *device, CUstream stream) {
     cuda_lane *lane = *at;
     if (!lane) return;
     *at = lane->next;
-    mr_cuda_lane_spare_blas(kernels, lane);
+    spare_blas(kernels, lane);
     free(lane);
 }
 
@@ -183,7 +195,7 @@ void mr_cuda_kernels_forget_stream(cuda_device *device, CUstream stream) {
     }
     /* The driver is out of events, or lost: give the memory back behind the stream's own work. */
     if (lane->left) mr_cuda_event_give(device, lane->left);
-    mr_cuda_lane_spare_blas(kernels, lane);
+    spare_blas(kernels, lane);
     if (lane->workspace) mr_cu.MemFreeAsync(lane->workspace, stream);
     if (lane->scratch) mr_cu.MemFreeAsync(lane->scratch, stream);
     free(lane);

@@ -244,9 +244,6 @@ mr_status mr_cuda_launch_compact(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_index(const mr_command *command, CUstream stream);
 mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream);
 
-/* blas.c: drops a lane's handle. */
-void mr_cuda_lane_close_blas(cuda_lane *lane);
-void mr_cuda_lane_spare_blas(cuda_kernels *kernels, cuda_lane *lane);
 /* Opens so many handles for graphs, unless cuBLAS cannot be used: a handle that is opened in a capture may fail it. */
 mr_status mr_cuda_blas_prepare(cuda_device *device, size_t count);
 bool mr_cuda_uses_blas(const mr_command *command);

@@ -102,9 +102,18 @@ static mr_status new_link(uint32_t size, cuda_link **out_link) {
     return MR_OK;
 }
 
+/* What the watches of open communicators say of a wait that has lasted so long. */
+static mr_status watch_links(cuda_machine *cuda, uint64_t waited_ns) {
+    for (cuda_link *link = cuda->links; link; link = link->next)
+        if (link->watch && !link->is_closed)
+            MR_TRY(link->watch(link->context, (double)waited_ns * 1e-9));
+    return MR_OK;
+}
+
 static void keep_link(cuda_machine *cuda, cuda_link *link, void **out_link) {
     link->next = cuda->links;
     cuda->links = link;
+    cuda->watch_links = watch_links;
     *out_link = link;
 }
 
@@ -186,13 +195,6 @@ void mr_cuda_communicator_abort(mr_machine *machine, void *which) {
         link->comms[k] = NULL;
     }
     come_back();
-}
-
-mr_status mr_cuda_links_watch(cuda_machine *cuda, uint64_t waited_ns) {
-    for (cuda_link *link = cuda->links; link; link = link->next)
-        if (link->watch && !link->is_closed)
-            MR_TRY(link->watch(link->context, (double)waited_ns * 1e-9));
-    return MR_OK;
 }
 
 void mr_cuda_communicator_close(mr_machine *machine, void *link) {

@@ -1,7 +1,8 @@
 /* Pinned host memory (R22): pages of our own that the driver registers, so that their values outlive the
  * context (mr.reset keeps host tensors). Registering costs as much as some hundred launches, so what is
  * released stays registered and serves later requests of its size class: eight classes for each doubling,
- * which wastes an eighth at most. Small ones share a slab of SLAB_BYTES. */
+ * which wastes an eighth at most. Small ones share a slab of SLAB_BYTES. Nothing here waits, so that a wait may give
+ * blocks back: pinning.c waits where there is none. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -113,8 +114,11 @@ static region *create_region(cuda_pinned *pinned, uint64_t block_bytes, CUresult
     return NULL;
 }
 
-static CUresult refill(cuda_pinned *pinned, unsigned class, uint64_t block_bytes) {
+CUresult mr_cuda_pinned_refill(cuda_machine *cuda, uint64_t wanted) {
+    cuda_pinned *pinned = cuda->pinned;
     CUresult result;
+    uint64_t block_bytes;
+    unsigned class = class_of(wanted, &block_bytes);
     region *r = create_region(pinned, block_bytes, &result);
     if (!r) return result;
     for (uint32_t i = r->block_count; i-- > 0;) {
@@ -126,11 +130,9 @@ static CUresult refill(cuda_pinned *pinned, unsigned class, uint64_t block_bytes
 
 /* ---- blocks */
 
-static mr_status out_of_memory(const cuda_machine *cuda, uint64_t bytes) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY,
-                   "out of pinned host memory: %" PRIu64 " bytes wanted, %" PRIu64
-                   " live in host tensors",
-                   bytes, cuda->machine->host_memory.live_bytes);
+bool mr_cuda_pinned_is_possible(uint64_t bytes) {
+    uint64_t size;
+    return class_of(bytes, &size) < CLASSES;
 }
 
 bool mr_cuda_pinned_has(const cuda_machine *cuda, uint64_t wanted) {
@@ -139,30 +141,17 @@ bool mr_cuda_pinned_has(const cuda_machine *cuda, uint64_t wanted) {
     return class < CLASSES && cuda->pinned->free[class];
 }
 
-mr_status mr_cuda_pinned_take(cuda_machine *cuda, uint64_t wanted, cuda_pinned_block *out_block) {
-    cuda_pinned *pinned = cuda->pinned;
-    uint64_t bytes = 0;
+bool mr_cuda_pinned_find(cuda_machine *cuda, uint64_t wanted, cuda_pinned_block *out_block) {
+    uint64_t bytes;
+    if (!mr_cuda_pinned_has(cuda, wanted)) return false;
     unsigned class = class_of(wanted, &bytes);
-    if (class == CLASSES) return out_of_memory(cuda, wanted);
-    if (!pinned->free[class]) mr_cuda_hold_collect(cuda);
-    if (!pinned->free[class]) {
-        MR_TRY(mr_cuda_may_wait(cuda->home, "pinning more memory"));
-        MR_TRY(mr_cuda_use(cuda->home));
-        CUresult result = refill(pinned, class, bytes);
-        if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-            MR_TRY(mr_cuda_pinned_trim(cuda));
-            result = refill(pinned, class, bytes);
-        }
-        if (result == CUDA_ERROR_OUT_OF_MEMORY) return out_of_memory(cuda, wanted);
-        MR_CUDA_TRY(cuda->home, result, "pinned host memory of %" PRIu64 " bytes", wanted);
-    }
-    block *b = pinned->free[class];
+    block *b = cuda->pinned->free[class];
     region *r = b->region;
     uint64_t offset = (uint64_t)(b - r->blocks) * r->block_bytes;
-    pinned->free[class] = b->next;
+    cuda->pinned->free[class] = b->next;
     r->used++;
     *out_block = (cuda_pinned_block){b, r->host + offset, r->device + offset};
-    return MR_OK;
+    return true;
 }
 
 void mr_cuda_pinned_give(cuda_machine *cuda, void *taken) {
@@ -174,29 +163,18 @@ void mr_cuda_pinned_give(cuda_machine *cuda, void *taken) {
     b->region->used--;
 }
 
-mr_status mr_cuda_pinned_alloc(mr_storage *storage) {
-    cuda_pinned_block taken;
-    MR_TRY(mr_cuda_pinned_take(mr_cuda_of(storage->machine), storage->bytes, &taken));
-    storage->impl = taken.block;
-    storage->host = taken.host;
-    storage->address = taken.device;
-    return MR_OK;
-}
-
 void mr_cuda_pinned_release(mr_storage *storage) {
     mr_cuda_pinned_give(mr_cuda_of(storage->machine), storage->impl);
 }
 
-static bool has_unused(const cuda_pinned *pinned) {
-    for (const region *r = pinned->regions; r; r = r->next)
+bool mr_cuda_pinned_has_unused(const cuda_machine *cuda) {
+    for (const region *r = cuda->pinned->regions; r; r = r->next)
         if (!r->used) return true;
     return false;
 }
 
-mr_status mr_cuda_pinned_trim(cuda_machine *cuda) {
+void mr_cuda_pinned_drop_unused(cuda_machine *cuda) {
     cuda_pinned *pinned = cuda->pinned;
-    if (cuda->machine->lost || !has_unused(pinned)) return MR_OK;
-    MR_TRY(mr_cuda_waits_for_all(cuda, "giving back pinned memory"));
     for (unsigned i = 0; i < CLASSES; i++) {
         for (block **link = &pinned->free[i]; *link;) {
             if ((*link)->region->used) link = &(*link)->next;
@@ -207,7 +185,6 @@ mr_status mr_cuda_pinned_trim(cuda_machine *cuda) {
         next = r->next;
         if (!r->used) destroy_region(pinned, r);
     }
-    return MR_OK;
 }
 
 /* ---- the pool's life */

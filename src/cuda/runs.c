@@ -5,7 +5,7 @@
  * several calls of the driver (a reduction in two kernels): it is told of when all of them are over, as one run.
  *
  * Starting and ending CUPTI waits for the devices. A start waits for them before, as a call of a script may; an end may
- * be a finalizer's, so it is put off until they are idle (cuda->unused_runs).
+ * be a finalizer's, so it is put off until they are idle (cuda->give_up_runs).
  *
  * Easiest to break: nothing here may cost anything, or call the driver, while cuda->runs is NULL. */
 #include "cuda/runs.h"
@@ -160,8 +160,8 @@ mr_status mr_cuda_runs_start(mr_machine *machine, const char **out_how) {
             return status;
         }
         cuda->runs = runs;
-    } else if (cuda->unused_runs) {
-        cuda->unused_runs = false;
+    } else if (cuda->give_up_runs) {
+        cuda->give_up_runs = NULL;
         cuda->runs->source->rest(cuda->runs, false);
     }
     cuda->runs->users++;
@@ -181,6 +181,14 @@ static void drop_all(cuda_runs *runs) {
     runs->calls.count = 0;
 }
 
+/* Gives up what nobody uses any more, if the devices are idle. */
+static void give_up(cuda_machine *cuda) {
+    if (!mr_cuda_is_idle(cuda)) return;
+    destroy(cuda->runs);
+    cuda->runs = NULL;
+    cuda->give_up_runs = NULL;
+}
+
 /* It is called by finalizers, too, so it waits for nothing: a source that would wait rests until the devices are
  * idle. */
 void mr_cuda_runs_stop(mr_machine *machine) {
@@ -192,18 +200,11 @@ void mr_cuda_runs_stop(mr_machine *machine) {
     if (runs->source->rest && !mr_cuda_is_idle(cuda)) {
         drop_all(runs);
         runs->source->rest(runs, true);
-        cuda->unused_runs = true;
+        cuda->give_up_runs = give_up;
         return;
     }
     destroy(runs);
     cuda->runs = NULL;
-}
-
-void mr_cuda_runs_leave(cuda_machine *cuda) {
-    if (!mr_cuda_is_idle(cuda)) return;
-    destroy(cuda->runs);
-    cuda->runs = NULL;
-    cuda->unused_runs = false;
 }
 
 /* The contexts are about to go, and with them what is pending. Whoever has asked goes on being told in the next
@@ -211,7 +212,7 @@ void mr_cuda_runs_leave(cuda_machine *cuda) {
 void mr_cuda_runs_forget(cuda_machine *cuda) {
     cuda_runs *runs = cuda->runs;
     if (!runs) return;
-    if (cuda->unused_runs) {
+    if (cuda->give_up_runs) {
         mr_cuda_runs_close(cuda);
         return;
     }
@@ -223,5 +224,5 @@ void mr_cuda_runs_forget(cuda_machine *cuda) {
 void mr_cuda_runs_close(cuda_machine *cuda) {
     if (cuda->runs) destroy(cuda->runs);
     cuda->runs = NULL;
-    cuda->unused_runs = false;
+    cuda->give_up_runs = NULL;
 }

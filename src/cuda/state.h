@@ -25,6 +25,12 @@
  * that load waits for the device, and then two streams would not overlap. `tests/gpu/compare_ops.c` compares every
  * row, dtype and layout with the CPU.
  *
+ * What a wait takes back calls no wait. A wait runs host functions (`host.c`), lets go of host memory (`held.c`), and
+ * notes what streams have done (`progress.c`). Whatever may have to wait first (`room.c`, `hold.c`, `pinning.c`,
+ * `memory.c`, `stream.c`, ...) calls `wait.c`, and none of these calls it. Only the model leads back: with the last
+ * reference to a stream it closes the stream, and `stream.c` waits where the driver has no event. Four more calls go
+ * the other way, through pointers in `cuda_machine`.
+ *
  * No blocking call that Ctrl-C cannot interrupt. The driver's own synchronize functions do not return on Ctrl-C, and
  * they block the thread that runs host functions. So `wait.c` polls: without a pause at first, then with increasing
  * pauses. Some driver calls would block by themselves: a full launch queue, a copy of pageable memory. Then the backend
@@ -162,6 +168,13 @@ struct cuda_hold {
     mr_storage *storages[HOLDS_A_FENCE]; /* one reference owned each */
 };
 
+/* Pinned memory for our own use, which no account shows. */
+typedef struct {
+    void *block; /* what to give back */
+    void *host;
+    CUdeviceptr device;
+} cuda_pinned_block;
+
 /* A block of pinned memory that a copy may be using whose wait was interrupted. */
 typedef struct {
     void *block;
@@ -248,18 +261,27 @@ struct cuda_machine {
 
     cuda_latches *latches; /* NULL: nobody steers the order (latch.c) */
 
-    cuda_runs *runs;  /* NULL: nobody wants to know when commands ran (runs.c) */
-    bool unused_runs; /* nobody does any more, and `runs` is there until the devices are idle */
-    void *ranges;     /* NULL: no tool wants the names of operations (nvtx.c) */
+    cuda_runs *runs; /* NULL: nobody wants to know when commands ran (runs.c) */
+    void *ranges;    /* NULL: no tool wants the names of operations (nvtx.c) */
 
     cuda_link *links; /* NCCL's communicators, also closed ones that may have work (nccl.c) */
+
+    /* What lower files ask for and higher ones do. A context is made with all that lives in one (device.c). */
+    mr_status (*make_context)(cuda_device *device);
+    /* mr_cuda_host_abandon, for the machine that error.c finds lost. */
+    void (*abandon_calls)(cuda_machine *cuda);
+    /* For waits. NULL: no process of other ranks is to be looked after (nccl.c). */
+    mr_status (*watch_links)(cuda_machine *cuda, uint64_t waited_ns);
+    /* NULL: nothing. Nobody wants to know when commands ran any more; `runs` is there until the devices are idle, and
+     * this gives it up if they are (runs.c). */
+    void (*give_up_runs)(cuda_machine *cuda);
 };
 
 static inline cuda_machine *mr_cuda_of(const mr_machine *machine) {
     return machine->backend_state;
 }
 
-/* ---- device.c: devices and their contexts */
+/* ---- context.c: the current context */
 
 /* What is current on this thread. The driver keeps it by thread, so we do too, whatever machines the
  * thread has. */
@@ -269,7 +291,9 @@ extern _Thread_local CUcontext mr_cuda_current
 /* The process is a child of one that had started the driver: nothing of CUDA works in it. */
 bool mr_cuda_is_forked(void);
 mr_status mr_cuda_forked(void); /* the error that says so */
+void mr_cuda_watch_forks(void); /* once in a process: its children will know */
 
+void mr_cuda_make_current(CUcontext context); /* NULL: none; mr_cuda_current says whether it is */
 mr_status mr_cuda_use_slowly(cuda_device *device);
 /* Makes the device's context current, and makes it at the first call: a context costs a third of a
  * second and half a gigabyte, which a device that nobody uses should not. */
@@ -277,7 +301,13 @@ static inline mr_status mr_cuda_use(cuda_device *device) {
     if (__builtin_expect(device->context == mr_cuda_current && device->context, 1)) return MR_OK;
     return mr_cuda_use_slowly(device);
 }
+
+uint64_t mr_cuda_now(void); /* the host's monotonic clock, in nanoseconds */
+
+/* ---- device.c: devices and their contexts */
+
 mr_status mr_cuda_device_open(cuda_device *device); /* fills in the properties; makes no context */
+mr_status mr_cuda_device_make_context(cuda_device *device);
 /* What is under way cannot be taken back, so it is waited for; a lost device answers at once. */
 void mr_cuda_device_finish(cuda_device *device);
 void mr_cuda_device_close(
@@ -313,18 +343,24 @@ static inline void mr_cuda_trail_add(cuda_device *device, const mr_command *comm
                           command->where, command->stream->impl};
 }
 
-/* ---- stream.c, event.c */
+/* ---- progress.c: what is known of a stream's progress */
 
-/* What is known of a stream's progress: all its work up to seq is done; all that it was given is (for
- * the legacy stream: and all that the blocking ones were). */
+/* All its work up to seq is done; all that it was given is (for the legacy stream: and all that the blocking ones
+ * were). */
 void mr_cuda_stream_done(cuda_stream *stream, uint64_t seq);
 void mr_cuda_stream_idle(cuda_stream *stream);
 void mr_cuda_stream_release(cuda_stream *stream);
 void mr_cuda_stream_forget(
     cuda_stream *stream); /* its context goes; the model's close call is to come */
-/* A plain event of the device, whose context is current; NULL when the driver has none. */
+void mr_cuda_stream_shut(cuda_stream *stream); /* takes it out of the device's list */
+
+/* ---- spare.c: a plain event of the device, whose context is current; NULL when the driver has none */
+
 CUevent mr_cuda_event_take(cuda_device *device);
 void mr_cuda_event_give(cuda_device *device, CUevent event);
+
+/* ---- event.c */
+
 mr_status mr_cuda_event_record(const mr_command *command);
 mr_status mr_cuda_event_wait(const mr_command *command);
 /* R45: a record or a wait becomes a node of the graph that the driver captures on `lane`. */
@@ -368,24 +404,30 @@ typedef struct {
 enum { MOST_CALLBACKS = 16 };
 
 bool mr_cuda_turns_by_values(CUdevice device); /* as far as the device and the environment say */
-mr_status mr_cuda_turns_open(cuda_machine *cuda);
-void mr_cuda_turns_close(cuda_machine *cuda); /* before the contexts go; all turns have ended */
+/* Values lie in `block`, of BOUNCED_BYTES. Without it there are callbacks only. */
+mr_status mr_cuda_turns_open(cuda_machine *cuda, const cuda_pinned_block *block);
+/* Before the contexts go; all turns have ended. Returns what is to be given back, or NULL. */
+void *mr_cuda_turns_close(cuda_machine *cuda);
 bool mr_cuda_turn_is_free(const cuda_stream *stream); /* one more blocks nobody */
 mr_status mr_cuda_turn_enqueue(cuda_stream *stream, cuda_turn *out_turn);
 bool mr_cuda_turn_has_come(const cuda_turn *turn);
 void mr_cuda_turn_end(cuda_stream *stream, const cuda_turn *turn); /* the stream may go on */
-void mr_cuda_turn_forget(void); /* in the child of a fork: no thread of the driver is there */
 
 /* ---- host.c: host functions (R46) */
 
-/* Keeps a reference until the function has run. */
-mr_status mr_cuda_host_submit(const mr_command *command);
-void mr_cuda_host_run(cuda_machine *cuda); /* those that their streams have reached */
+/* Keeps a reference until the function has run. There is room for one more turn. */
+mr_status mr_cuda_host_add(cuda_stream *stream, const mr_command *command);
+uint64_t mr_cuda_host_behind(const cuda_machine *cuda); /* submissions behind the oldest one */
+void mr_cuda_host_run(cuda_machine *cuda);              /* those that their streams have reached */
 /* Drops all functions that have not run, without running them. No stream is held after that. */
 void mr_cuda_host_abandon(cuda_machine *cuda);
 uint64_t mr_cuda_host_number(const cuda_call *call); /* no other call ever has the same */
 cuda_stream *mr_cuda_host_stream(const cuda_call *call);
-mr_status mr_cuda_host_limit(cuda_machine *cuda); /* the slow path of mr_cuda_unblock */
+
+/* ---- room.c: the driver never blocks the thread that must run host functions */
+
+mr_status mr_cuda_host_submit(const mr_command *command); /* waits until there is room */
+mr_status mr_cuda_host_limit(cuda_machine *cuda);         /* the slow path of mr_cuda_unblock */
 
 /* Submissions to all streams behind a pending host function. Each takes up to three places in the launch queue,
  * which has some 1,000 and may be shared (R55, R56). */
@@ -401,7 +443,7 @@ static inline void mr_cuda_host_run_ready(cuda_machine *cuda) {
     if (cuda->calls) mr_cuda_host_run(cuda);
 }
 
-/* ---- memory.c, pinned.c, hold.c */
+/* ---- memory.c */
 
 mr_status mr_cuda_pool_open(cuda_device *device); /* with the context current and new */
 void mr_cuda_pool_close(cuda_device *device);     /* frees all blocks */
@@ -409,37 +451,47 @@ void mr_cuda_memory_free(const mr_command *command);
 /* Later frees of the device wait for what the stream, of this or another device, has so far. */
 mr_status mr_cuda_reclaim_after(cuda_device *device, cuda_device *owner, CUstream stream);
 
+/* ---- pinned.c: the pool of pinned memory, which waits for nothing */
+
 mr_status mr_cuda_pinned_open(cuda_machine *cuda);
-void mr_cuda_pinned_close(cuda_machine *cuda); /* host tensors that outlive it are dead handles */
-mr_status mr_cuda_pinned_alloc(mr_storage *storage);
-void mr_cuda_pinned_release(mr_storage *storage);
-/* Memory of the same pool for our own use, which no account shows. */
-typedef struct {
-    void *block; /* what to give back */
-    void *host;
-    CUdeviceptr device;
-} cuda_pinned_block;
-mr_status mr_cuda_pinned_take(cuda_machine *cuda, uint64_t bytes, cuda_pinned_block *out_block);
+void mr_cuda_pinned_close(cuda_machine *cuda);   /* host tensors that outlive it are dead handles */
+bool mr_cuda_pinned_is_possible(uint64_t bytes); /* false: more than any computer has */
+bool mr_cuda_pinned_has(const cuda_machine *cuda, uint64_t bytes); /* free, and pinned already */
+/* Takes a block that is free; false: there is none. */
+bool mr_cuda_pinned_find(cuda_machine *cuda, uint64_t bytes, cuda_pinned_block *out_block);
 void mr_cuda_pinned_give(cuda_machine *cuda, void *block);
+CUresult mr_cuda_pinned_refill(cuda_machine *cuda, uint64_t bytes); /* then one can be found */
+void mr_cuda_pinned_release(mr_storage *storage);
+bool mr_cuda_pinned_has_unused(const cuda_machine *cuda); /* regions of which nothing is in use */
+void mr_cuda_pinned_drop_unused(cuda_machine *cuda);      /* the devices are idle */
+void mr_cuda_pinned_suspend(cuda_machine *cuda);          /* before the context goes: values stay */
+mr_status
+mr_cuda_pinned_resume(cuda_machine *cuda); /* in the new one; after a failure, values stay too */
+
+/* ---- pinning.c: the same with waits, where memory must be pinned or given back first */
+
+mr_status mr_cuda_pinned_alloc(mr_storage *storage);
+mr_status mr_cuda_pinned_take(cuda_machine *cuda, uint64_t bytes, cuda_pinned_block *out_block);
 /* Values for pageable memory up to this size come by pinned memory of ours: the copy is then behind the stream's
  * work before that has ended, which takes a quarter off an item() that has to wait. Beyond, copying once more
  * costs more than that. */
 #define BOUNCED_BYTES ((uint64_t)64 << 10)
-bool mr_cuda_pinned_has(const cuda_machine *cuda, uint64_t bytes); /* free, and pinned already */
 /* Regions of which nothing is in use go back to the system, once the devices are idle: the driver waits for them. */
 mr_status mr_cuda_pinned_trim(cuda_machine *cuda);
-void mr_cuda_pinned_suspend(cuda_machine *cuda); /* before the context goes: values stay */
-mr_status
-mr_cuda_pinned_resume(cuda_machine *cuda); /* in the new one; after a failure, values stay too */
+
+/* ---- hold.c: host memory that the device may be using is kept; where the driver has no event for it, these wait */
 
 void mr_cuda_hold(cuda_stream *stream,
                   mr_storage *storage); /* until the stream's work so far is done */
 void mr_cuda_hold_block(cuda_stream *stream, void *block); /* likewise, of mr_cuda_pinned_take */
-void mr_cuda_hold_fence(cuda_stream *stream);   /* later holds wait for something later */
+void mr_cuda_hold_fence(cuda_stream *stream);  /* later holds wait for something later */
+void mr_cuda_hold_collect(cuda_machine *cuda); /* host memory is short */
+
+/* ---- held.c: what is held is let go */
+
 void mr_cuda_hold_release(cuda_stream *stream); /* the stream is idle */
 void mr_cuda_hold_poll(cuda_device *device);
-void mr_cuda_hold_collect(cuda_machine *cuda); /* host memory is short */
-void mr_cuda_hold_drop(cuda_device *device);   /* nothing is under way there any more */
+void mr_cuda_hold_drop(cuda_device *device); /* nothing is under way there any more */
 
 /* ---- barrier.c: all that the device has been given comes before the stream's next work; all that it is given later,
  * also in streams that are yet to be made, after the stream's last (R60) */
@@ -453,12 +505,6 @@ mr_status mr_cuda_barrier_after(cuda_stream *copy, cuda_device *device);
 void mr_cuda_run_enter(cuda_runs *runs, const mr_command *command);
 void mr_cuda_run_leave(cuda_runs *runs, const mr_command *command, bool taken);
 void mr_cuda_runs_forget(cuda_machine *cuda); /* the contexts are about to go, and are idle */
-void mr_cuda_runs_leave(
-    cuda_machine *cuda); /* gives up what nobody uses any more, if the devices are idle */
-/* Interest in times that is over, but could not be given up yet, since that waits for the devices. */
-static inline void mr_cuda_runs_settle(cuda_machine *cuda) {
-    if (__builtin_expect(cuda->unused_runs, 0)) mr_cuda_runs_leave(cuda);
-}
 void mr_cuda_runs_close(cuda_machine *cuda);
 mr_status mr_cuda_runs_start(mr_machine *machine, const char **out_how);
 void mr_cuda_runs_flush(mr_machine *machine);
@@ -481,8 +527,6 @@ mr_status mr_cuda_communicator_id(mr_machine *machine, char out_id[MR_COMMUNICAT
 mr_status mr_cuda_communicator_join(mr_device *device, const mr_membership *membership,
                                     void **out_link);
 void mr_cuda_communicator_abort(mr_machine *machine, void *link);
-/* What the watches of open communicators say of a wait that has lasted so long. */
-mr_status mr_cuda_links_watch(cuda_machine *cuda, uint64_t waited_ns);
 void mr_cuda_links_leave(cuda_machine *cuda); /* the contexts are about to go */
 /* A member of a meeting. With the one that is submitted last, NCCL gets the work of all. */
 mr_status mr_cuda_meet(const mr_command *command);
@@ -510,7 +554,5 @@ mr_status mr_cuda_memory_trim(mr_device *device);
 mr_status mr_cuda_memory_free_wait(mr_storage *storage);
 bool mr_cuda_can_access_peer(mr_device *device, mr_device *peer);
 mr_status mr_cuda_enable_peer_access(mr_device *device, mr_device *peer);
-
-uint64_t mr_cuda_now(void); /* the host's monotonic clock, in nanoseconds */
 
 #endif

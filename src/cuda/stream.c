@@ -47,36 +47,12 @@ mr_status mr_cuda_stream_open(mr_stream *stream) {
     return MR_OK;
 }
 
-void mr_cuda_stream_release(cuda_stream *stream) {
-    if (--stream->refs) return;
-    mr_cuda_trail_forget(stream);
-    mr_slab_free(&stream->device->machine->streams, stream);
-}
-
-/* Takes it out of the device's list. */
-static void shut(cuda_stream *s) {
-    if (s->closed) return;
-    if (s->previous) s->previous->next = s->next;
-    else s->device->first = s->next;
-    if (s->next) s->next->previous = s->previous;
-    else s->device->last = s->previous;
-    s->closed = true;
-}
-
-/* The default streams are there in every context. */
-void mr_cuda_stream_forget(cuda_stream *stream) {
-    stream->done_seq = stream->last_seq;
-    if (stream->handle == CU_STREAM_LEGACY || stream->handle == CU_STREAM_PER_THREAD) return;
-    shut(stream);
-    mr_cu.StreamDestroy(stream->handle);
-}
-
 /* R9: what is pending goes on. Whatever waits for this stream by its name from now on (a free, a
  * synchronise of the device) finds it through the reclaim stream. */
 void mr_cuda_stream_close(mr_stream *stream) {
     cuda_stream *s = stream->impl;
     cuda_device *device = s->device;
-    shut(s);
+    mr_cuda_stream_shut(s);
     if (s->generation == device->generation && device->context) {
         mr_status status = mr_cuda_use(device);
         if (!status) mr_cuda_hold_fence(s);
@@ -90,26 +66,6 @@ void mr_cuda_stream_close(mr_stream *stream) {
     }
     mr_cuda_hold_release(s); /* only what a lost device will not touch again */
     mr_cuda_stream_release(s);
-}
-
-static void mark_done(cuda_stream *s, uint64_t seq) {
-    if (seq > s->done_seq) s->done_seq = seq;
-    if (s->holds && s->done_seq >= s->last_seq) mr_cuda_hold_release(s);
-}
-
-/* The legacy stream has waited for all that was in blocking streams before (R3). */
-void mr_cuda_stream_done(cuda_stream *stream, uint64_t seq) {
-    mark_done(stream, seq);
-    if (!stream->legacy || stream->closed) return;
-    for (cuda_stream *s = stream->device->first; s; s = s->next)
-        if (s->blocking) mark_done(s, seq);
-}
-
-void mr_cuda_stream_idle(cuda_stream *stream) {
-    mark_done(stream, stream->last_seq);
-    if (!stream->legacy) return;
-    for (cuda_stream *s = stream->device->first; s; s = s->next)
-        if (s->blocking) mark_done(s, s->last_seq);
 }
 
 mr_status mr_cuda_stream_query(mr_stream *stream, bool *out_done) {

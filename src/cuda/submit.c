@@ -56,7 +56,7 @@ static mr_status carry_out(const mr_command *command, bool *out_taken) {
 /* A host function that runs in a wait of the call may end the interest in times. */
 static mr_status carry_out_watched(cuda_machine *cuda, const mr_command *command, bool *out_taken) {
     bool has_time = !mr_command_waits_for_others(command); /* the last member's call launches all */
-    cuda_runs *runs = cuda->unused_runs || !has_time ? NULL : cuda->runs;
+    cuda_runs *runs = cuda->give_up_runs || !has_time ? NULL : cuda->runs;
     MR_TRY(mr_cuda_use(((cuda_stream *)command->stream->impl)->device));
     if (cuda->ranges) mr_cuda_nvtx_push(cuda->ranges, command);
     if (runs) mr_cuda_run_enter(runs, command);

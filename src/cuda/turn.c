@@ -58,17 +58,10 @@ bool mr_cuda_turns_by_values(CUdevice device) {
            can;
 }
 
-/* Without pinned memory there are callbacks only. */
-mr_status mr_cuda_turns_open(cuda_machine *cuda) {
+mr_status mr_cuda_turns_open(cuda_machine *cuda, const cuda_pinned_block *block) {
     cuda_slots *slots = calloc(1, sizeof *slots);
     if (!slots) return mr_no_memory("for host functions");
-    /* They have the size that copies take, so that these have memory while host functions are pending. */
-    mr_status status = mr_cuda_pinned_take(cuda, BOUNCED_BYTES, &slots->block);
-    if (status) {
-        mr_error_destroy(status);
-        free(slots);
-        return MR_OK;
-    }
+    slots->block = *block;
     memset(slots->block.host, 0, SLOTS * sizeof(values));
     for (int i = SLOTS; i-- > 0;) {
         slots->slots[i] = (cuda_slot){.next = slots->free,
@@ -80,11 +73,12 @@ mr_status mr_cuda_turns_open(cuda_machine *cuda) {
     return MR_OK;
 }
 
-void mr_cuda_turns_close(cuda_machine *cuda) {
-    if (!cuda->slots) return;
-    mr_cuda_pinned_give(cuda, cuda->slots->block.block);
+void *mr_cuda_turns_close(cuda_machine *cuda) {
+    if (!cuda->slots) return NULL;
+    void *block = cuda->slots->block.block;
     free(cuda->slots);
     cuda->slots = NULL;
+    return block;
 }
 
 static CUresult enqueue_values(cuda_stream *stream, cuda_turn *turn) {
@@ -142,9 +136,14 @@ static void CUDA_CB turn_has_come(void *context) {
     pthread_mutex_unlock(&lock);
 }
 
-void mr_cuda_turn_forget(void) {
+/* In the child of a fork: no thread of the driver is there, and one of the parent's may have held the lock. */
+static void renew_lock(void) {
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&passed, NULL);
+}
+
+static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, renew_lock);
 }
 
 /* Frees what nobody needs any more. */
@@ -163,6 +162,8 @@ static void sweep(void) {
 }
 
 static mr_status enqueue_callback(cuda_stream *stream, cuda_turn *turn) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
     sweep();
     cuda_callback *callback = calloc(1, sizeof *callback);
     if (!callback) return mr_no_memory("for a host function");

@@ -73,9 +73,15 @@ static mr_status wait_for(const goal *g, const char *what) {
             machine->hooks.interrupted(machine->hooks.context))
             return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waiting for the device");
         if (spinning) continue;
-        if (g->device->machine->links) MR_TRY(mr_cuda_links_watch(g->device->machine, now - begin));
+        cuda_machine *cuda = g->device->machine;
+        if (cuda->watch_links) MR_TRY(cuda->watch_links(cuda, now - begin));
         pause_for(now - begin);
     }
+}
+
+/* Interest in times that is over, but could not be given up yet, since that waits for the devices. */
+static void settle(cuda_machine *cuda) {
+    if (__builtin_expect(cuda->give_up_runs != NULL, 0)) cuda->give_up_runs(cuda);
 }
 
 mr_status mr_cuda_wait_stream(cuda_stream *stream) {
@@ -87,7 +93,7 @@ mr_status mr_cuda_wait_stream(cuda_stream *stream) {
     mr_cuda_stream_release(stream);
     MR_TRY(status);
     mr_cuda_hold_poll(device);
-    mr_cuda_runs_settle(device->machine);
+    settle(device->machine);
     return mr_cuda_use(device);
 }
 
@@ -117,7 +123,7 @@ mr_status mr_cuda_wait_device(cuda_device *device) {
     MR_TRY(wait_for(&g, "synchronize"));
     MR_CUDA_TRY(device, mr_cu.CtxSynchronize(), "synchronize of device %d", device->device->index);
     device->prints = false;
-    mr_cuda_runs_settle(device->machine);
+    settle(device->machine);
     return MR_OK;
 }
 
