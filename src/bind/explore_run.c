@@ -278,6 +278,10 @@ static void push_result(lua_State *L, const mr_explore_result *r) {
     mr_set_integer(L, "pairs", r->pairs);
     mr_set_number(L, "seconds", r->seconds);
     if (r->estimate > 0) mr_set_number(L, "estimate", r->estimate);
+    if (r->by_priority) {
+        mr_set_integer(L, "by_priority", r->by_priority);
+        mr_set_number(L, "chance", r->chance);
+    }
     lua_pushboolean(L, r->complete);
     lua_setfield(L, -2, "complete");
     lua_pushboolean(L, r->called_once);

@@ -99,10 +99,12 @@ static bool ran_so(const branch *b, const plan *schedule, const function_order *
     return next == ran->count;
 }
 
+static mr_status run_whole(explorer *e, const plan *forced, branch **out_branch);
+
 static mr_status add_variant(explorer *e, branch *b, const plan *schedule) {
     branch *other;
     char text[400];
-    MR_TRY(branch_run(e, schedule, &other));
+    MR_TRY(run_whole(e, schedule, &other));
     mr_status status = MR_OK;
     if (!mr_program_same(b->program, other->program, SIZE_MAX, text, sizeof text) ||
         other->parts.count != b->parts.count)
@@ -190,18 +192,7 @@ static mr_status go_by_the_rules(explorer *e, branch *b) {
     order *o = &b->order;
     mr_status status = MR_OK;
     for (uint32_t i = 0; i < b->count && o->aliases && !e->stop; i++) {
-        item_class class = (item_class)b->classes[i];
-        bool asked;
-        order_is_open(o, i, &asked);
-        if (class == ITEM_QUERY) asked = mr_program_item_at(b->program, i).came_true;
-        if (order_has_nodes(class)) order_enter(o, i);
-        for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1] && order_has_nodes(class);
-             n++) {
-            order_place(o, n, order_scratch(o));
-            o->words[order_scratch(o) + n / 64] |= (uint64_t)1 << n % 64;
-        }
-        if (class == ITEM_ALLOC) b->may_miss[i] = order_may_miss(o, i);
-        order_leave(o, i, asked);
+        rules_place(b, i, mr_program_item_at(b->program, i).came_true);
         if (i % 64 == 0) budget_look_at_clock(e);
     }
     if (o->aliases && !e->stop && !e->options.full) status = proof_of_memory(b, &b->clean);
@@ -322,7 +313,7 @@ mr_status branch_prepare(explorer *e, branch *b) {
     return status ? mr_player_error_outlives(e->subject->machine, status) : MR_OK;
 }
 
-mr_status branch_run(explorer *e, const plan *forced, branch **out_branch) {
+static mr_status run_whole(explorer *e, const plan *forced, branch **out_branch) {
     MR_TRY(branch_record(e, forced, NULL, out_branch));
     mr_status status = branch_prepare(e, *out_branch);
     if (!status) return MR_OK;
@@ -362,6 +353,8 @@ void branch_destroy(explorer *e, branch *b) {
     free(b->breaks_at);
     free(b->conflicts);
     free(b->known);
+    free(b->ruled);
+    free(b->moments);
     free(b);
     e->branches--;
 }

@@ -31,15 +31,24 @@ void budget_end_at(explorer *e, double seconds_from_now) {
     e->deadline = seconds_from_now > 0 ? budget_now() + seconds_from_now : 0;
     if (!subject->end_runs_after) return;
     /* By the coarse clock it is then late. */
-    subject->end_runs_after(subject->context, e->deadline > 0 ? seconds_from_now + 0.02 : 0);
+    double until = seconds_from_now + e->reserved + 0.02;
+    subject->end_runs_after(subject->context, e->deadline > 0 ? until : 0);
 }
 
-static bool is_late(const explorer *e) {
-    return e->deadline > 0 && seconds_of(CLOCK_MONOTONIC_COARSE) > e->deadline;
+static double share_of(const search *s);
+
+/* A search that is more than half done may take what is reserved, too: it is likely to come to its end. */
+static bool is_late(explorer *e) {
+    if (!(e->deadline > 0) || seconds_of(CLOCK_MONOTONIC_COARSE) <= e->deadline) return false;
+    if (!(e->reserved > 0) || !e->innermost || e->overtaking >= 0 || share_of(e->innermost) < 0.5)
+        return true;
+    e->deadline += e->reserved;
+    e->reserved = 0;
+    return seconds_of(CLOCK_MONOTONIC_COARSE) > e->deadline;
 }
 
 bool budget_interrupts(void *context) {
-    const explorer *e = context;
+    explorer *e = context;
     const mr_machine *machine = e->subject->machine;
     return (machine->hooks.interrupted && machine->hooks.interrupted(machine->hooks.context)) ||
            is_late(e);

@@ -136,6 +136,27 @@ static uint64_t draw(explorer *e) {
     return z ^ z >> 31;
 }
 
+/* Whether a query says no in the run that was drawn: part of what it asks for goes later. */
+static bool says_no(const search *s) {
+    order *o = s->o;
+    uint32_t look = search_look_node(s);
+    order_goal(o, s->at.item);
+    order_close_scratch(o);
+    for (uint32_t n = 0; n < look; n++)
+        if (order_has(o, order_scratch(o), n) && !order_has(o, order_before(o, look), n) &&
+            priority_goes_first(s->b, look, n))
+            return true;
+    return false;
+}
+
+static bool draw_second(const search *s, decision kind) {
+    if (s->e->by_priority && s->b->moments) {
+        if (kind == DECIDE_PAIR) return priority_goes_first(s->b, s->at.node, s->at.other);
+        if (kind == DECIDE_QUERY) return says_no(s);
+    }
+    return draw(s->e) & 1;
+}
+
 /* The other order of a pair belongs to other schedules, which only the bound of this pass excludes. */
 static bool is_excluded(const search *s) {
     if (s->e->overtaking < 0 || s->at.overtaken <= (uint32_t)s->e->overtaking) return false;
@@ -156,8 +177,9 @@ static mr_status draw_choice(search *s, decision kind) {
         s->at = at;
     }
     if (!excluded) s->e->weight *= 2;
-    return choose(s, kind, !excluded && draw(s->e) & 1) ? MR_OK
-                                                        : mr_no_memory("to explore schedules");
+    return choose(s, kind, !excluded && draw_second(s, kind))
+               ? MR_OK
+               : mr_no_memory("to explore schedules");
 }
 
 mr_status search_decide(search *s, decision kind) {

@@ -135,12 +135,18 @@ static mr_status search_samples(explorer *e, branch *b, uint64_t samples) {
 }
 
 #define WALKS         64
-#define WALKS_SECONDS 0.3
+#define WALKS_SECONDS 0.3 /* or a part of the budget: */
+#define WALKS_PART    0.03
+
+static double walks_seconds(const explorer *e) {
+    double part = WALKS_PART * e->options.seconds;
+    return part > 0 && part < WALKS_SECONDS ? part : WALKS_SECONDS;
+}
 
 /* How many there would have been. Each way is drawn, and not counted. */
 static mr_status walk(explorer *e, branch *b, double *io_sum, unsigned *io_walks) {
     double began = budget_now();
-    while (*io_walks < WALKS && budget_now() - began < WALKS_SECONDS) {
+    while (*io_walks < WALKS && budget_now() - began < walks_seconds(e)) {
         e->weight = 1;
         MR_TRY(search_branch(e, b, NULL, NULL, 0));
         if (e->stop) break;
@@ -157,7 +163,7 @@ static mr_status estimate(explorer *e, branch *b) {
     e->estimating = true;
     e->overtaking = e->options.overtaking;
     e->options.samples = 1;
-    budget_end_at(e, 2 * WALKS_SECONDS);
+    budget_end_at(e, 2 * walks_seconds(e));
     mr_status status = b->player ? MR_OK : branch_open_player(e, b);
     if (!status) status = walk(e, b, &sum, &walks);
     if (status && mr_code_is_interruption(status->code) && budget_takes_interruption(e)) {
@@ -169,6 +175,40 @@ static mr_status estimate(explorer *e, branch *b) {
     return status;
 }
 
+static void take_late(explorer *e, mr_status *io_status) {
+    if (!*io_status || !mr_code_is_interruption((*io_status)->code)) return;
+    if (!budget_takes_interruption(e)) return;
+    mr_error_destroy(*io_status);
+    *io_status = MR_OK;
+}
+
+/* ---- by priorities, for what is left of the time */
+
+#define RESERVED 0.25 /* of the seconds */
+
+/* The memory of a run may be what ended the search. */
+static bool may_draw(const explorer *e, const branch *b) {
+    return e->stop && !e->result->interrupted && !e->no_room && e->reserved > 0 &&
+           e->result->schedules < e->options.most && priority_can(b);
+}
+
+static mr_status draw_schedules(explorer *e, branch *b) {
+    double left = e->ends - budget_now();
+    if (left <= 0) return MR_OK;
+    e->stop = e->estimating = false;
+    e->by_priority = true;
+    budget_end_at(e, left);
+    mr_status status = b->player ? MR_OK : branch_open_player(e, b);
+    while (!status && !e->stop) {
+        e->priority_run++;
+        status = search_branch(e, b, NULL, NULL, 0);
+    }
+    if (!e->result->by_priority_inexact) e->result->chance = priority_chance(e->result);
+    e->by_priority = false;
+    take_late(e, &status);
+    return status;
+}
+
 /* Not where one schedule takes as long as all walks may. */
 static bool may_estimate(const explorer *e) {
     double each = (budget_now() - e->began) / (double)(e->result->schedules + 1);
@@ -177,8 +217,13 @@ static bool may_estimate(const explorer *e) {
 
 static mr_status search_as_asked(explorer *e, branch *b) {
     if (!e->options.samples) {
-        MR_TRY(search_all(e, b));
-        return may_estimate(e) ? estimate(e, b) : MR_OK;
+        mr_status status = search_all(e, b);
+        take_late(e, &status);
+        MR_TRY(status);
+        bool draws = may_draw(e, b);
+        e->reserved = 0;
+        if (may_estimate(e)) MR_TRY(estimate(e, b));
+        return draws ? draw_schedules(e, b) : MR_OK;
     }
     explore_incomplete(e, "%llu schedules were drawn at random",
                        (unsigned long long)e->options.samples);
@@ -191,16 +236,12 @@ static void normalise(mr_explore_options *o) {
     if (!o->grain) o->grain = 1;
 }
 
-static void take_late(explorer *e, mr_status *io_status) {
-    if (!*io_status || !mr_code_is_interruption((*io_status)->code)) return;
-    if (!budget_takes_interruption(e)) return;
-    mr_error_destroy(*io_status);
-    *io_status = MR_OK;
-}
-
 static void begin_budget(explorer *e) {
     double left = e->options.seconds - (budget_now() - e->began);
-    if (e->options.seconds > 0) budget_end_at(e, left > 0 ? left : 1e-6);
+    bool reserves = e->options.overtaking < 0 && !e->options.samples && left > 0;
+    e->reserved = reserves ? RESERVED * left : 0;
+    e->ends = budget_now() + left;
+    if (e->options.seconds > 0) budget_end_at(e, left > 0 ? left - e->reserved : 1e-6);
 }
 
 static mr_status search_once_repeated(explorer *e) {

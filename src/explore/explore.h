@@ -115,6 +115,12 @@ typedef struct {
     bool called_once;
     bool proved;     /* its one schedule stands for all: nothing in it depends on the order */
     double estimate; /* of the number of classes; 0: not estimated */
+    /* Where the time was over: so many more schedules were drawn by priorities (priority.c), of which `schedules` has
+     * those that came to a new outcome. */
+    uint64_t by_priority;
+    uint32_t threads, steps;  /* of the largest program among them */
+    bool by_priority_inexact; /* a program was too large for them */
+    double chance; /* that they would have met what takes two orders; 0: nothing is known */
     double seconds;
     /* For `pair`: the outcome of a schedule in which the first goes before the second, and the
      * other way round. Each has the fewest pairs against the order of submission. `schedule`

@@ -113,8 +113,10 @@ mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, uint
             return MR_OK;
         }
         MR_TRY(add_outcome(e, hash, value, text_size, &o));
+        result->schedules += e->by_priority;
+        o->count += e->by_priority;
     }
-    o->count++;
+    o->count += !e->by_priority; /* a run may be of a class that was counted */
     mr_explore_outcome is = {.overtaken = overtaken,
                              .switches = count_switches(b, schedule),
                              .length = (uint32_t)schedule->steps.count};

@@ -25,6 +25,10 @@ static bool was_counted(const search *s) {
 
 static void count_schedule(search *s) {
     explorer *e = s->e;
+    if (e->by_priority) {
+        e->result->by_priority++;
+        return;
+    }
     if (!e->result->schedules++) e->result->pairs = s->frames.count;
     if (s->random || e->result->schedules < e->options.most) return;
     explore_incomplete(e, "it stopped after max = %llu schedules",
@@ -535,9 +539,10 @@ mr_status search_branch(explorer *e, branch *b, const journey *begin, const orde
                 .o = &b->order,
                 .outer = e->innermost,
                 .depth = depth,
-                .random = e->options.samples > 0};
+                .random = e->options.samples > 0 || e->by_priority};
     e->innermost = &s;
-    mr_status status = prepare(&s, begin, from);
+    mr_status status = e->by_priority ? priority_draw(e, b) : MR_OK;
+    if (!status) status = prepare(&s, begin, from);
     if (!status) status = go_through(&s);
     bool is_cut = e->stop || (status && mr_code_is_interruption(status->code));
     if (is_cut && !e->estimating && !s.random) search_note_untried(&s);

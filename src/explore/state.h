@@ -99,9 +99,12 @@ struct branch {
     bool *may_miss;   /* by item: as order_may_miss says, by the rules alone */
     /* by item: the first one from there on at which the host looks; count: none */
     uint32_t *breaks_at;
-    uint64_t *conflicts;      /* by node: the earlier nodes that touch the same bytes */
-    bool *known;              /* by node: that row is filled in */
-    uint32_t count;           /* items */
+    uint64_t *conflicts; /* by node: the earlier nodes that touch the same bytes */
+    bool *known;         /* by node: that row is filled in */
+    uint32_t count;      /* items */
+    /* Of priority.c, NULL before it has asked. By node: what comes before it by the rules; when it goes in a run. */
+    uint64_t *ruled;
+    uint32_t *moments;
     MR_VEC(variant) variants; /* of the text of the value; the first one is that of the own run */
     MR_VEC(value_part) parts;
     bool has_functions;
@@ -136,8 +139,6 @@ mr_status branch_record(explorer *e, const plan *forced, own_schedule *out_own,
 mr_status branch_open(explorer *e, branch *b);
 mr_status branch_order(explorer *e, branch *b);
 mr_status branch_prepare(explorer *e, branch *b); /* both */
-/* All three. */
-mr_status branch_run(explorer *e, const plan *forced, branch **out_branch);
 /* Its player is taken back, or there again, at the beginning of the program. */
 void branch_close_player(branch *b);
 mr_status branch_open_player(explorer *e, branch *b);
@@ -172,10 +173,28 @@ mr_status proof_of_one(const explorer *e, const branch *b, bool *out_proved);
 /* Whether nothing behind item `last` depends on the order, if all before it is over and the host has waited for it:
  * there is one way to go on. */
 bool proof_of_rest(const explorer *e, const branch *b, uint32_t last);
-bool proof_reads_more(const branch *b, uint32_t last); /* the host reads memory behind item `last` */
+/* The host reads memory behind item `last`. */
+bool proof_reads_more(const branch *b, uint32_t last);
 /* Whether no value of it depends on which memory an allocation gets. The order is that of the rules alone, and all
  * nodes are placed. */
 mr_status proof_of_memory(const branch *b, bool *out_clean);
+
+/* ---- by_rules.c */
+
+/* The item's nodes enter the order, and leave it, without a decision. `said_yes`: of a query. All items one after the
+ * other, from an empty order on. */
+void rules_place(branch *b, uint32_t i, bool said_yes);
+
+/* ---- schedules by priorities: priority.c */
+
+/* Draws the run e->priority_run of this branch. Forgets the order. */
+mr_status priority_draw(explorer *e, branch *b);
+bool priority_can(const branch *b); /* it is not too large */
+static inline bool priority_goes_first(const branch *b, uint32_t node, uint32_t other) {
+    return b->moments[node] < b->moments[other];
+}
+/* That at least one of the runs had a schedule in which two given orders hold. */
+double priority_chance(const mr_explore_result *r);
 
 /* ---- the budget: budget.c */
 
@@ -267,8 +286,12 @@ struct explorer {
     /* of this pass: only schedules with so many pairs against the order of submission count; -1:
      * all */
     int overtaking;
-    bool excluded;   /* by that: there are schedules with more */
-    bool estimating; /* only the number of schedules is of interest */
+    bool excluded;    /* by that: there are schedules with more */
+    bool estimating;  /* only the number of schedules is of interest */
+    bool by_priority; /* schedules are drawn by priority.c: run priority_run, from 1 on */
+    uint64_t priority_run;
+    double ends;     /* of the whole budget */
+    double reserved; /* seconds behind the deadline, which are for that */
     double began, told;
     uint64_t random; /* state of the generator, for samples */
     double weight;   /* of the sample: the product of the numbers of choices */

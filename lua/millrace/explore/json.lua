@@ -83,7 +83,7 @@ return function(tools, values)
   end
 
   local FIELDS = { "schedules", "runs", "complete", "incomplete", "deterministic", "interrupted", "estimate",
-                   "not_followed", "untried", "hazards", "hazard_count" }
+                   "not_followed", "untried", "hazards", "hazard_count", "by_priority", "chance" }
 
   local function of_result(r)
     local out = { outcomes = {} }

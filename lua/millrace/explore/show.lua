@@ -104,6 +104,13 @@ return function(tools, values)
     return text
   end
 
+  -- "A bug of depth 2" is one that shows where two given orders hold.
+  local function by_priority(r)
+    local text = ("  and %s at random, by priorities"):format(plural(r.by_priority, "schedule"))
+    if r.chance < 0.005 then return text end
+    return text .. (": a bug of depth 2 would have been found with >= %d %%"):format(math.floor(100 * r.chance))
+  end
+
   local SHOWN_HAZARDS = 2
 
   -- Their reports, with the fix; without the line of keys, which is for programs.
@@ -145,6 +152,7 @@ return function(tools, values)
       out[#out + 1] = "  not tried: " .. table.concat(r.untried, "\n             ")
         .. (rest > 0 and ("\n             and %s"):format(plural(rest, "more choice")) or "")
     end
+    if r.by_priority then out[#out + 1] = by_priority(r) end
     for _, line in ipairs(r.not_followed or {}) do out[#out + 1] = "  " .. line end
     add_hazards(out, r)
     if r.with_fix then
