@@ -58,6 +58,10 @@ static void pending_explain(const mr_pending *pending, char out[MR_PENDING_TEXT]
     case MR_CAUSE_COPY_ENGINE:
         snprintf(out, MR_PENDING_TEXT, "waits for the copy engine: %s uses it", what);
         return;
+    case MR_CAUSE_CONNECTION:
+        snprintf(out, MR_PENDING_TEXT,
+                 "waits for its turn in a hardware queue, which its stream shares (R55)");
+        return;
     case MR_CAUSE_HOST:
         mr_number_format(out, MR_PENDING_TEXT, "starts at %.6g ms of the clock",
                          (double)pending->start * 1e-6);

@@ -7,16 +7,26 @@
 #include "graph/graph.h"
 #include "bind/open.h"
 #include "bind/registry.h"
+#include "bind/stream_pool.h"
 
 /* --- state, check, constructor ------------------------------------------------------------------ */
 
+/* As R8 does: streams that come to the same share a pool. */
+static int clamp_priority(const mr_device *device, int priority) {
+    int least = device->properties.priority_least, greatest = device->properties.priority_greatest;
+    return priority > least ? least : priority < greatest ? greatest : priority;
+}
+
 MR_FUNCTION(mr_stream_new, "stream",
             "mr.stream([opts: {priority: integer=0, nonblocking: boolean=true, device: "
-            "device|integer, name: string}]) -> stream: stream",
+            "device|integer, name: string, pool: boolean=false}]) -> stream: stream",
             "Makes a stream on the current device or on `device`. It is non-blocking by default, "
             "as in PyTorch: the default stream's barrier does not include it (R4). A lower number "
-            "is a higher priority; values out of range are clamped (R8).") {
-    static const char *const known[] = {"priority", "nonblocking", "device", "name", NULL};
+            "is a higher priority; values out of range are clamped (R8). `pool`: one of the 32 "
+            "streams that each device has for a priority, in turn, as torch.cuda.Stream() "
+            "returns them. So the 33rd is the first one again, and waits for its work. It has no "
+            "name of its own.") {
+    static const char *const known[] = {"priority", "nonblocking", "device", "name", "pool", NULL};
     mr_caller caller = mr_enter(L);
     mr_option_slots given = mr_check_options(L, 1, known);
     lua_Integer priority = mr_option_integer(L, &given, "priority", 0);
@@ -28,10 +38,19 @@ MR_FUNCTION(mr_stream_new, "stream",
                                        : (int)priority,
         .name = mr_option_name(L, &given, "name"),
     };
+    bool pooled = mr_option_boolean(L, &given, "pool", false);
+    int place = 0;
+    if (!device) device = caller.machine->current_device;
+    if (pooled && options.name) return mr_misuse(L, "stream: a stream of the pool has no name");
+    if (pooled) options.priority = clamp_priority(device, options.priority);
+    if (pooled && mr_stream_pool_push(L, device, &options, &place)) return 1;
     mr_stream **box = mr_new(L, &mr_kind_stream, sizeof *box);
-    mr_raise(L, mr_stream_create(&caller, device ? device : caller.machine->current_device,
-                                 &options, box));
+    mr_raise(L, mr_stream_create(&caller, device, &options, box));
     mr_registry_add(L, *box);
+    if (pooled) {
+        lua_pushvalue(L, -1);
+        lua_rawseti(L, -3, place);
+    }
     return 1;
 }
 

@@ -114,6 +114,30 @@ static void member_begins(work *w, uint64_t now) {
     offer(last, begin + last->body->duration, last->body->chunks);
 }
 
+/* ---- hardware queues: a kernel begins behind those that were submitted before it to the same queue (R55). Only the
+ * beginning counts, and only kernels; members of meetings are left out, since they begin together. */
+
+static bool is_queued(const work *w) {
+    return w->command->kind == MR_COMMAND_OP && !w->command->meeting;
+}
+
+/* The next older kernel of another stream in the same hardware queue that has not begun; NULL: there is none. */
+static const work *in_front(const work *w) {
+    uint32_t queues = (uint32_t)w->queue->device->gpu->set.connections;
+    if (!queues || !is_queued(w)) return NULL;
+    for (const work *o = w->older; o; o = o->older) {
+        bool shares = o->queue->device == w->queue->device && o->queue != w->queue &&
+                      o->queue->stream_id % queues == w->queue->stream_id % queues;
+        if (shares && is_queued(o) && o->state != WORK_STARTED) return o;
+    }
+    return NULL;
+}
+
+static void open_gate(work *w) {
+    w->gated = false;
+    w->queue->device->gated--;
+}
+
 /* ---- the block scheduler */
 
 static void start_waiting(vdevice *device, uint64_t now) {
@@ -139,9 +163,32 @@ static void start_waiting(vdevice *device, uint64_t now) {
     }
 }
 
+static bool waiting_admit(work *w) {
+    vdevice *device = w->queue->device;
+    w->body->turn = device->gpu->turns++;
+    device->dispatch = true;
+    return waiting_push(device, w);
+}
+
+/* Works whose turn it is in their hardware queue. */
+static void open_gates(vdevice *device, uint64_t now) {
+    for (work *w = device->gpu->oldest; w && device->gated; w = w->newer) {
+        if (!w->gated || w->queue->device != device || in_front(w)) continue;
+        open_gate(w);
+        w->time = now;
+        if (!waiting_admit(w)) device->gpu->out_of_memory = true;
+    }
+}
+
 static void dispatch(vgpu *gpu, uint64_t now) {
-    for (int i = 0; i < gpu->device_count; i++)
-        if (gpu->devices[i].dispatch) start_waiting(&gpu->devices[i], now);
+    for (int i = 0; i < gpu->device_count; i++) {
+        vdevice *device = &gpu->devices[i];
+        if (device->gated) open_gates(device, now);
+        while (device->dispatch) {
+            start_waiting(device, now);
+            if (device->gated) open_gates(device, now);
+        }
+    }
 }
 
 /* ---- copy engines: each first come, first served (R25); a peer copy needs two at once, and takes
@@ -204,6 +251,7 @@ void mr_virtual_engines_reset(vdevice *device) {
     device->free_threads = device->capacity;
     device->resident = 0;
     device->waiting_count = 0;
+    device->gated = 0;
     device->dispatch = false;
     for (int i = 0; i < COPY_ENGINES; i++) device->copy_engine[i] = (copy_engine){0};
 }
@@ -215,6 +263,7 @@ void mr_virtual_drop_pending(vgpu *gpu) {
 
 void mr_virtual_cancel(work *w) {
     unadmit(w);
+    if (w->gated) open_gate(w);
     mr_virtual_unlink(w);
 }
 
@@ -260,6 +309,14 @@ static void admit(work *w, uint64_t now) {
         return;
     }
     body *b = w->body;
+    const work *front = b->engine == ENGINE_SM ? in_front(w) : NULL;
+    if (front) {
+        w->gated = true;
+        w->held_by = MR_CAUSE_CONNECTION;
+        w->holder = front->command->seq;
+        device->gated++;
+        return;
+    }
     b->turn = gpu->turns++;
     switch (b->engine) {
     case ENGINE_SM:
@@ -508,6 +565,7 @@ mr_status mr_virtual_finish_started(vgpu *gpu) {
     gpu->interruptible = false;
     for (work *w = gpu->oldest, *next; w; w = next) {
         next = w->newer;
+        w->gated = false;
         if (w->command->meeting && w->state == WORK_STARTED) {
             MR_TRY(finish_meeting(gpu, w));
         } else if (w->state == WORK_STARTED) {

@@ -9,6 +9,10 @@
 #define MR_SETTING_LIST(X)                                                                         \
     X(launch_queue_depth, "integer", 1022, 1, INT64_MAX,                                           \
       "launches that may be pending on one stream before the next one blocks the host (R56)")      \
+    X(connections, "integer", 0, 0, 32,                                                            \
+      "hardware queues that the streams of a device share, as CUDA_DEVICE_MAX_CONNECTIONS says: "    \
+      "a kernel begins behind those that other streams of its queue submitted before it; "           \
+      "0: each stream has a queue of its own (R55)")                                               \
     X(slices, "integer", 16, 1, 4096,                                                              \
       "pieces in which the work of one long operation is done over its duration")                  \
     X(pageable_h2d_async, "boolean", 1, 0, 1,                                                      \

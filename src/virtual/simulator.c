@@ -126,6 +126,10 @@ static void find_predecessor(const work *w, mr_pending *out) {
 static void find_holder(const vgpu *gpu, const work *w, mr_pending *out) {
     const body *b = w->body;
     if (b->engine == ENGINE_NONE) return;
+    if (w->gated) {
+        out->held_by = MR_CAUSE_CONNECTION;
+        return;
+    }
     for (const work *other = gpu->oldest; other; other = other->newer) {
         const body *running = other->state == WORK_STARTED ? other->body : NULL;
         if (!running || running->engine != b->engine) continue;

@@ -111,6 +111,7 @@ struct work {
     uint32_t unfinished; /* predecessors */
     uint8_t state;
     uint8_t engine;   /* of that body: engine_kind */
+    bool gated;       /* ready, but not the first of its hardware queue (R55) */
     bool barrier;     /* R60: all streams of its devices wait for it */
     bool conflicting; /* the adversarial chooser's: touches what something older does, unordered */
     uint8_t held_by;  /* mr_cause: what `time` comes from */
@@ -208,6 +209,7 @@ struct vdevice {
     uint32_t resident;               /* grids with blocks running (R53) */
     work **waiting; /* kernels with blocks not yet started: a heap by priority and turn */
     size_t waiting_count, waiting_bytes;
+    uint32_t gated;    /* works of the device that are so */
     bool dispatch;     /* free_threads or `waiting` changed: the block scheduler must look */
     uint64_t last_seq; /* of the kernel that gave multiprocessors back last */
     copy_engine copy_engine[COPY_ENGINES];

@@ -40,6 +40,7 @@ local refused = {
   { function() mr.hazard.mode("error") end, "mr.hazard.mode(\"error\")",
     function() return mr.hazard.mode() == "off" end },
   { function() tensor:peek() end, "t:peek()" },
+  { function() mr.stream{ pool = true } end, "mr.stream{pool=true}" },
   { function() mr.explore(function() end) end, "mr.explore" },
   { function() mr.stress(function() end) end, "mr.stress" },
 }

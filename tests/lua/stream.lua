@@ -33,6 +33,51 @@ function TestStream:test_properties()
   lu.assertNotEquals(mr.stream().id, s.id)
 end
 
+-- In turn, as torch.cuda.Stream() returns them.
+function TestStream:test_a_pool_of_32()
+  local streams, seen = {}, {}
+  for i = 1, 32 do
+    streams[i] = mr.stream{pool = true}
+    lu.assertNil(seen[streams[i]])
+    seen[streams[i]] = true
+  end
+  for i = 1, 40 do lu.assertTrue(rawequal(mr.stream{pool = true}, streams[(i - 1) % 32 + 1])) end
+  lu.assertNil(seen[mr.stream()])
+  local _, greatest = mr.priority_range()
+  local high = mr.stream{pool = true, priority = greatest}
+  lu.assertNil(seen[high]) -- a pool of its own
+  lu.assertEquals(high.priority, greatest)
+  for _ = 1, 31 do lu.assertFalse(rawequal(mr.stream{pool = true, priority = -1000}, high)) end
+  lu.assertTrue(rawequal(mr.stream{pool = true, priority = -1000}, high)) -- clamped to the same
+  lu.assertNil(seen[mr.stream{pool = true, nonblocking = false}])
+  lu.assertErrorMsgContains("a stream of the pool has no name", mr.stream, { pool = true, name = "s" })
+  lu.assertErrorMsgContains("pool", mr.stream, { pool = 1 })
+end
+
+-- Two streams of the pool are one in the 33rd call: work that nothing orders is in order then.
+function TestStream:test_streams_of_a_pool_wait_for_their_own_work()
+  local first = mr.stream{pool = true, nonblocking = false, priority = -1}
+  mr.spin{ms = 5, stream = first}
+  local other
+  for _ = 1, 32 do other = mr.stream{pool = true, nonblocking = false, priority = -1} end
+  lu.assertTrue(rawequal(other, first))
+  lu.assertFalse(other:query())
+  other:synchronize()
+end
+
+function TestStream:test_a_closed_stream_of_a_pool_is_made_anew()
+  local kind = { pool = true, nonblocking = false }
+  local first = mr.stream(kind)
+  first:close()
+  for _ = 1, 31 do mr.stream(kind) end
+  local again = mr.stream(kind)
+  lu.assertTrue(again:query())
+  mr.reset()
+  lu.assertTrue(mr.stream(kind):query())
+  collectgarbage()
+  lu.assertTrue(mr.stream{pool = true}:query())
+end
+
 function TestStream:test_query_and_synchronize()
   local s = mr.stream()
   lu.assertTrue(s:query())
