@@ -28,8 +28,8 @@ local LONG = { copy_to_pinned = "^%d+ schedules, %d+ outcomes",
 TestExamples = {}
 
 -- They need several devices.
-local DEVICES = { device_placement = 3, rank_halo = 3, rank_mistakes = 2, rank_pipeline = 2, ranks_train = 2,
-                  ring_all_reduce = 4 }
+local DEVICES = { device_placement = 3, rank_graph = 2, rank_halo = 3, rank_mistakes = 2, rank_pipeline = 2,
+                  ranks_train = 2, ring_all_reduce = 4 }
 
 -- A search that ends may take long on a busy machine; one that may not end is cut soon.
 local function check(name, expected)
