@@ -11,14 +11,13 @@ VERSION := 0.1.0
 
 # ---------------------------------------------------------------- what a user may set
 
-BUILD    ?= build$(if $(filter-out 0,$(GCSTRESS)),/gcstress)$(if $(SAN),/san)
+BUILD    ?= build$(if $(SAN),/san)
 PREFIX   ?= /usr/local
-CFLAGS   ?= $(if $(SAN),-O1,-O2) -g
+# Sanitizers report lines, which the smaller kind of debug information has.
+CFLAGS   ?= $(if $(SAN),-O1 -g1,-O2 -g)
 WERROR   ?= 0
 # 1: the linker optimises across files, a tenth off the host's time a call. `make dist` does.
 LTO      ?= 0
-# 1: for tests, Lua's collector runs in full before each call of ours that could run it (src/bind/gcstress.h).
-GCSTRESS ?= 0
 READLINE ?= $(call have,readline/readline.h)
 # The CUDA backend is in where there is a toolkit to compile its kernels; a build without it (CUDA=0) is complete.
 # The same binary runs with and without a GPU.
@@ -89,7 +88,9 @@ endif
 # Flags of one folder: CFLAGS_<folder>. The operation bodies are loops for the vectoriser; a value must
 # not depend on whether the compiler fused a multiply with an add.
 # without where each variable is at each instruction: for those loops the compiler needs a sixth of its time to find out.
-CFLAGS_ops := -O3 -fno-var-tracking -fno-math-errno -fno-trapping-math -ffp-contract=off
+# Where speed does not count, the loops are compiled like everything else: with sanitizers -O3 takes three times as long.
+VECTORISE  := $(if $(SAN)$(filter -O0,$(CFLAGS)),,1)
+CFLAGS_ops := $(if $(VECTORISE),-O3) -fno-var-tracking -fno-math-errno -fno-trapping-math -ffp-contract=off
 # With it gcc makes vectors at -O2 wherever they cost less than they save, as at -O3.
 VECTORS := $(if $(shell echo | $(CC) -fvect-cost-model=dynamic -E - 2>&1 >/dev/null),,-fvect-cost-model=dynamic)
 # The interpreter's loops over lanes, too; lanes.h is compiled a second time, for processors with AVX2 and FMA.
@@ -97,7 +98,8 @@ CFLAGS_ptx := -fno-math-errno -fno-trapping-math -ffp-contract=off
 ifneq ($(filter x86_64-%,$(shell $(CC) -dumpmachine)),)
 CFLAGS_ptx_v3 := -march=x86-64-v3
 endif
-ifneq ($(GCSTRESS),0)
+# For make check-san: Lua's collector can be asked to run in full before each call of ours that could run it.
+ifneq ($(filter address%,$(SAN)),)
 CFLAGS_bind := -include bind/gcstress.h
 CFLAGS_repl := $(CFLAGS_bind)
 CFLAGS_host := $(CFLAGS_bind)
@@ -151,11 +153,9 @@ MPI   := $(if $(SAN),,$(if $(MPICC),$(BUILD)/millrace-mpi.so))
 TEST_SRC := $(sort $(wildcard tests/c/test_*.c))
 TEST_BIN := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 ALL_TESTS := --all $(TEST_BIN)
-ifneq ($(filter-out 0,$(GCSTRESS)),)
-# What is below Lua has no collector. docs_coverage.lua reads what a run of --all has recorded. Recorded timelines have
-# other times, since freeing a tensor takes the host time.
-TEST_BIN :=
-ALL_TESTS := $(filter-out tests/lua/docs_coverage.lua tests/timelines/examples.lua scripts/examples/two_branch_net.lua,$(wildcard tests/*/*.lua scripts/examples/*.lua))
+ifneq ($(MILLRACE_GCSTRESS),)
+# docs_coverage.lua reads what a run of --all records, and each of the many collections would walk over that.
+ALL_TESTS := $(filter-out tests/lua/docs_coverage.lua,$(wildcard tests/*/*.lua scripts/examples/*.lua)) $(TEST_BIN)
 endif
 
 # Files carried inside the binary, as name=path.
@@ -214,9 +214,10 @@ $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags.stamp
 
 # Loops with nothing but an expression in them: all that -O3 adds to the vectors takes a third of the time to compile them, and
 # makes none quicker. Clang makes such vectors at -O2, and does not know how to be asked for more.
-$(patsubst %,$(BUILD)/obj/src/ops/%.o,binary unary): CFLAGS_ops += -O2 -ftree-vectorize $(VECTORS)
+$(patsubst %,$(BUILD)/obj/src/ops/%.o,binary unary): CFLAGS_ops += $(if $(VECTORISE),-O2 -ftree-vectorize $(VECTORS))
 
-$(patsubst %,$(BUILD)/obj/src/ptx/run/%.o,global lanes lanes_v3 load local memory shared): CFLAGS_ptx += -O3 -fno-var-tracking
+$(patsubst %,$(BUILD)/obj/src/ptx/run/%.o,global lanes lanes_v3 load local memory shared): \
+    CFLAGS_ptx += $(if $(VECTORISE),-O3 -fno-var-tracking)
 $(BUILD)/obj/src/ptx/run/lanes_v3.o: CFLAGS_ptx += $(CFLAGS_ptx_v3)
 
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/flags.stamp
@@ -393,7 +394,9 @@ check: all $(TESTS_BIN) $(TERMINAL) $(FAKE_CUDA) $(PTX) $(BUILD)/sample_trace  #
 	@$(RUN_TESTS) $(or $(TESTS),$(ALL_TESTS))
 
 # What make check runs for some seconds, with the counts that take minutes (docs/performance.md has both).
-LONG_TESTS := tests/host/explore_examples.lua tests/fuzz/random_calls.lua tests/host/mpirun.lua tests/lua/waits_random.lua tests/lua/explore_memory.lua tests/lua/examples_seeds.lua \
+LONG_TESTS := $(patsubst %,tests/%.lua,fuzz/random_calls host/explore_examples host/mpirun) \
+              $(patsubst %,tests/lua/%.lua,calibrate dist_explore dist_mismatches dist_random examples_seeds explore_memory \
+                waits_random) \
               $(addprefix $(BUILD)/tests/test_,compile explore_differential hazard_mutation model_history program_random script)
 .PHONY: check-long
 check-long:  ## random tests of make check with many more programs, calls and seeds
@@ -404,13 +407,9 @@ check-recipes: all $(TERMINAL) $(FAKE_CUDA) $(PTX)  ## follow the recipes of doc
 	+@$(LUA) tests/recipes.lua $(BUILD)
 
 .PHONY: check-san
-check-san:  ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
-	@FUZZ_CALLS=$${FUZZ_CALLS:-20000} $(MAKE) --no-print-directory SAN=address,undefined BUILD=$(BUILD)/san check
-
-.PHONY: check-gcstress
-check-gcstress:  ## the Lua tests and examples under both, with garbage collected before each call that could collect it
-	@FUZZ_CALLS=$${FUZZ_CALLS:-20000} $(MAKE) --no-print-directory GCSTRESS=1 SAN=address,undefined \
-	    BUILD=$(BUILD)/gcstress check
+check-san:  ## the same under AddressSanitizer and UndefinedBehaviorSanitizer, with garbage collected before each call that could collect it
+	@FUZZ_CALLS=$${FUZZ_CALLS:-20000} MILLRACE_GCSTRESS=1 $(MAKE) --no-print-directory SAN=address,undefined \
+	    BUILD=$(BUILD)/san check
 
 # What several threads do at a time, and a host whose loops use its helpers.
 THREAD_TESTS := test_base_parallel test_lua_states test_op_failures

@@ -80,7 +80,7 @@ reason_to_skip() { # file
 
 # An example that prints figures of the device says so in its header.
 as_expected() { # file, output
-    ! is_example "$1" || grep -q '^-- prints figures of the device' "$1" ||
+    ! is_example "$1" || grep -qE '^-- (own pace: )?prints figures of the device' "$1" ||
         diff "tests/examples/$(basename "$1" .lua).out" "$2" > "$2.diff"
 }
 

@@ -21,7 +21,8 @@
 -- Lua files call (lua/coverage/record.lua), except those that are about the host itself.
 --
 -- --cache keeps compiled kernels in DIR, for the next run with the same DIR. Otherwise they last for this run alone.
--- MILLRACE_LONG in the environment asks random tests for the counts of `make check-long`.
+-- MILLRACE_LONG in the environment asks random tests for the counts of `make check-long`. MILLRACE_GCSTRESS asks the
+-- host of a build with AddressSanitizer to collect garbage at each call that could (src/bind/gcstress.h), in Lua files.
 --
 -- The first lines of a Lua file may say, each in a comment of its own:
 --     -- timeout: 120                  seconds of processor time on each of two cores, in place of 60 (180 for C);
@@ -33,6 +34,7 @@
 --     -- not recorded: WHY             --calls leaves it out
 --     -- not replayed: WHY             it is not carried out again
 --     -- not checked: WHY              the checker is not on; for tests of races and of the checker
+--     -- own pace: WHY                 garbage is collected as always, whatever MILLRACE_GCSTRESS says
 --
 -- A test that waits for something forever uses no processor time: it is stopped after five times its limit. On a
 -- machine with other work to do, a test that is well may take several times as long as on an idle one.
@@ -139,6 +141,7 @@ local function make_test(path, options)
     test.replays = not path:find("^tests/host/") and not path:find("^tests/fuzz/") and not test.last
       and not settings["not replayed"]
     test.is_checked = not path:find("^tests/host/") and not path:find("^tests/hazard/") and not settings["not checked"]
+    test.is_stressed = not settings["own pace"]
     test.compares_verdicts = path:find("^tests/hazard/") ~= nil
     test.command = ("%s %s %s %s %s"):format(quote(options.host), test.is_checked and "--check=error" or "",
       settings.options or "",
@@ -196,7 +199,8 @@ local function write_job(dir, number, test, options)
   local merge = test.expected and ("2>%s.err"):format(base) or "2>&1"
   local calls = options.calls or ""
   if test.records then calls = calls .. "/" .. number end
-  local verify = test.replays and "export MILLRACE_VERIFY_REPLAY=say\n" or ""
+  local verify = (test.replays and "export MILLRACE_VERIFY_REPLAY=say\n" or "")
+    .. (test.is_stressed and "" or "unset MILLRACE_GCSTRESS\n")
   local environment = ENVIRONMENT:format(quote(options.host), quote(options.calls and calls or ""), options.times,
     quote(options.cache or dir .. "/cache"))
   write(base .. ".sh", environment .. verify .. ([[

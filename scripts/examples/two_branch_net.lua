@@ -8,7 +8,7 @@
 --     millrace scripts/examples/two_branch_net.lua [STEPS [BATCH]]
 --
 -- With batches of 64 a virtual GPU has the sizes that are usual on a real one; computing their values takes seconds.
--- prints figures of the device
+-- own pace: prints figures of the device
 local mr = require "millrace"
 local nn = mr.nn
 

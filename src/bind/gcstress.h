@@ -1,6 +1,7 @@
-/* For tests (make GCSTRESS=1): before each call of a function of Lua's that may run the collector, all garbage is
- * collected, and finalizers run. The Makefile includes this in front of every file that includes lua.h; no file
- * names it. So what such a file uses after such a call must be held by something, or is gone.
+/* For tests (make check-san): before each call of a function of Lua's that may run the collector, all garbage is
+ * collected, and finalizers run. With AddressSanitizer the Makefile includes this in front of every file that includes
+ * lua.h; no file names it. It does nothing unless the environment has MILLRACE_GCSTRESS, so one build serves both.
+ * What such a file uses after such a call must be held by something, or is gone.
  *
  * At first a place in the code collects each time, later less and less often, or a test would take hours: what a
  * place does wrong it mostly does wrong from the start. */
@@ -9,11 +10,15 @@
 
 #include <lauxlib.h>
 #include <lua.h>
+#include <stdlib.h>
 
 #define MR_GC_ALWAYS 64 /* times, at each line; then half as often in each range twice as long */
 
 __attribute__((unused)) static void mr_gc_stress(lua_State *L, unsigned line) {
     static unsigned passed[1024];
+    static signed char is_on = -1; /* not known yet */
+    if (is_on < 0) is_on = getenv("MILLRACE_GCSTRESS") != NULL;
+    if (!is_on) return;
     unsigned times = passed[line & 1023]++;
     if (times % (times / MR_GC_ALWAYS + 1)) return;
     /* Not while a script has stopped it, nor inside a finalizer. */

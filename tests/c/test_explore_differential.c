@@ -23,7 +23,7 @@ static void shrink(sample_program *p) {
 
 static void schedules_are_classes(void **unused) {
     (void)unused;
-    uint64_t count = setting("MR_EXPLORE_PROGRAMS", getenv("MILLRACE_LONG") ? 20000 : 4000),
+    uint64_t count = setting("MR_EXPLORE_PROGRAMS", getenv("MILLRACE_LONG") ? 20000 : 1500),
              first = setting("MR_EXPLORE_SEED", 1);
     for (uint64_t seed = first; seed < first + count; seed++) {
         static sample_program p;

@@ -61,7 +61,7 @@ end
 TestCalibrate = {}
 
 function TestCalibrate.test_shipped_models()
-  for _, name in ipairs{ "h200", "t4" } do
+  for _, name in ipairs(os.getenv("MILLRACE_LONG") and { "h200", "t4" } or { "h200" }) do
     local values, comments = parse(calibrate("--device", "virtual:2", "--model", name, SCRIPT))
     local expected = parse(shipped(name))
     assert_same(values, expected)

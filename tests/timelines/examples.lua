@@ -2,10 +2,10 @@
 -- not depend on the run or the machine. MILLRACE_UPDATE=1 records them anew; read the difference before you keep it.
 -- not replayed: it starts other programs
 -- not recorded: it starts other programs
+-- own pace: each tensor that is freed takes the host time
 -- timeout: 180
 local lu = require "luaunit"
 local command = require "host.support.command"
-
 
 -- The collector runs only where an example says so: when it would run by itself depends on how much memory the modules
 -- of millrace take, and each tensor that it frees takes the host time.
