@@ -1,4 +1,5 @@
-/* Colours of Lua: see colour.h. The text is read from its beginning each time, as a quote may change all that follows. */
+/* Colours of Lua: see colour.h. The text is read from its beginning each time, as a quote may change all that
+ * follows. */
 #include "repl/colour.h"
 
 #include <stdbool.h>

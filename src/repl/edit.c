@@ -1,10 +1,11 @@
 /* The editor: see edit.h.
  *
- * Readline's own signal handling would hide Ctrl-C from ours, and a handler may not jump out of it. So its callback
- * interface is used: we wait for input ourselves, and Ctrl-C ends the wait.
+ * Readline's own signal handling would hide Ctrl-C from ours, and a handler may not jump out of it. So its
+ * callback interface is used: we wait for input ourselves, and Ctrl-C ends the wait.
  *
- * An entry of several lines is one text with ends of lines in it. Where the terminal can move its cursor up, we draw it
- * by ourselves (frame.h), in place of readline's own display. Where it cannot (TERM=dumb), each line is read alone. */
+ * An entry of several lines is one text with ends of lines in it. Where the terminal can move its cursor up, we
+ * draw it by ourselves (frame.h), in place of readline's own display. Where it cannot (TERM=dumb), each line is
+ * read alone. */
 #include "repl/edit.h"
 
 #if MR_HAVE_READLINE

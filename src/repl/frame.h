@@ -1,6 +1,6 @@
-/* What stands on the screen while an entry is typed: lines above it, the prompt, the text in its colours, a hint. Rows
- * that have not changed are not written again. A text that is taller than the screen is shown in part, around the
- * cursor.
+/* What stands on the screen while an entry is typed: lines above it, the prompt, the text in its colours, a hint.
+ * Rows that have not changed are not written again. A text that is taller than the screen is shown in part, around
+ * the cursor.
  *
  * Easiest to break: where the cursor is. Nobody else may write to the terminal between mr_frame_begin and
  * mr_frame_finish or mr_frame_leave. */
@@ -23,7 +23,8 @@ typedef struct {
 /* The cursor is at the beginning of an empty line. */
 void mr_frame_begin(void);
 void mr_frame_draw(const mr_frame *frame);
-/* The text stays as a whole, without what is above it and the hint. The cursor is at the beginning of the line below. */
+/* The text stays as a whole, without what is above it and the hint. The cursor is at the beginning of the line
+ * below. */
 void mr_frame_finish(const mr_frame *frame);
 /* All stays; the cursor goes to the line below. mr_frame_begin and mr_frame_draw show it again. */
 void mr_frame_leave(void);

@@ -6,7 +6,8 @@
 
 #include <stdbool.h>
 
-/* Calls `add` for each entry of the file, the oldest first; the last 10000 are kept. Without a home there is no file. */
+/* Calls `add` for each entry of the file, the oldest first; the last 10000 are kept. Without a home there is no
+ * file. */
 void mr_history_open(bool (*add)(const char *entry));
 void mr_history_add(const char *entry); /* written at once */
 void mr_history_close(void);

@@ -229,7 +229,8 @@ static void drop_more_prompt(input *in) {
     in->line.size -= mark;
 }
 
-/* Reads lines until they make an entry, or cannot. MR_LINE_READ: it is there, whole or with an error that Lua names. */
+/* Reads lines until they make an entry, or cannot. MR_LINE_READ: it is there, whole or with an error that Lua
+ * names. */
 static mr_line_status read_entry(prompt *p) {
     input *in = p->in;
     if (in->rest.size) {
