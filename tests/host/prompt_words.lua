@@ -110,7 +110,7 @@ function TestPages.test_the_names_of_a_table_and_commands_are_paged()
 end
 
 function TestPages.test_apropos_shows_one_screen()
-  local text = screen_after{ { "send", ":apropos wait\r" }, { "count", "mr:1", 2 }, { "wait", "more:" } }
+  local text = screen_after{ { "send", ":apropos wait\r" }, { "wait", "more:" }, { "rows", "mr:1>", 2 } }
   local shown, more = text:match("mr:1> :apropos wait\n(.*\n)(%d+ more: :apropos wait all)\n")
   lu.assertNotNil(more)
   local _, lines = shown:gsub("\n", "")
