@@ -95,8 +95,11 @@ static size_t piece_end(const char *text, size_t size, size_t at, mr_colour *out
 
 /* `:step`, `?` at the beginning; returns where the rest begins. */
 static size_t command_end(const char *text, size_t size) {
-    size_t at = strspn(text, " \t");
-    if (at < size && text[at] == '?') return at + strspn(text + at, "?");
+    size_t at = 0;
+    while (at < size && (text[at] == ' ' || text[at] == '\t')) at++;
+    size_t mark = at;
+    while (at < size && text[at] == '?') at++;
+    if (at > mark) return at;
     if (at + 1 < size && text[at] == ':' && is_word(text[at + 1]))
         return word_end(text, size, at + 1);
     return 0;
