@@ -452,8 +452,10 @@ $(ANNOTATIONS): $(HOST) scripts/gen_docs.lua
 	$(Q)$(HOST) scripts/gen_docs.lua --editor $@ && touch $@
 
 .PHONY: docs
-docs: $(HOST) $(ANNOTATIONS)  ## write docs/api.md and $(BUILD)/editor/millrace.lua from the documentation in the binary
+docs: $(HOST) $(ANNOTATIONS)  ## write docs/api.md and $(BUILD)/editor/millrace.lua from the documentation in the binary, and README's pictures
 	$(Q)$(HOST) scripts/gen_docs.lua
+	$(Q)mkdir -p docs/pictures
+	$(Q)$(HOST) --device virtual scripts/gen_pictures.lua
 
 .PHONY: try
 try: $(HOST)  ## build, then run the tour: a race and its fix

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/number.h"
@@ -81,15 +82,20 @@ const char *mr_bind_trace_source(void *context, const char *file, size_t *out_si
 
 MR_FUNCTION(trace_save, "save", "tr:save(path: string [, options: {before: trace}])",
             "Writes the trace to a file. The ending of its name says how: .html (a page to look "
-            "at), .json (for "
-            "Chrome and Perfetto), .svg, .dot (the order as a graph), .csv and .spans.json (the "
-            "spans). `before`: another trace to compare with (.html, .svg). The file appears "
+            "at), .json (for Chrome and Perfetto), .svg, .png, .dot (the order as a graph), .csv "
+            "and .spans.json (the spans). A .png needs one of rsvg-convert, inkscape and magick in "
+            "PATH. `before`: another trace to compare with (.html, .svg, .png). The file appears "
             "complete or not at all.") {
     static const char *const known[] = {"before", NULL};
     mr_set_context(L);
     const mr_trace *trace = mr_check_trace(L, 1);
     const char *path = luaL_checkstring(L, 2);
     mr_option_slots options = mr_check_options(L, 3, known);
+    size_t length = strlen(path);
+    if (length > 4 && strcasecmp(path + length - 4, ".png") == 0) {
+        mr_raise(L, mr_trace_save_png(trace, option_trace(L, &options), path));
+        return 0;
+    }
     mr_raise(L, mr_trace_save(trace, option_trace(L, &options), path, mr_bind_trace_source, L));
     return 0;
 }

@@ -10,6 +10,8 @@ extern const mr_function trace_overlap_function, trace_idle_function, trace_crit
     trace_why_function, trace_compare_function;
 
 const mr_trace *mr_check_trace(lua_State *L, int arg);
+/* Makes `path` of the .svg, by a converter of the system; NOT_SUPPORTED where none is there. trace_png.c */
+mr_status mr_trace_save_png(const mr_trace *trace, const mr_trace *before, const char *path);
 /* Sets a new table with weak keys in the registry. */
 void mr_open_weak(lua_State *L, const void *key);
 

@@ -163,6 +163,7 @@ void tell_steps(const explorer *e, const branch *b, const plan *p, mr_buffer *ou
 
 typedef struct {
     char *text;
+    char *alone; /* what it says if there is no other one of this text; NULL: the same */
     size_t count;
 } difference_line;
 
@@ -172,19 +173,21 @@ typedef struct {
     bool failed;
 } differences;
 
-static void add_line(differences *d, mr_buffer *line) {
+/* The line, if it is the first one of its text. Takes the buffer. */
+static difference_line *add_line(differences *d, mr_buffer *line) {
     for (size_t i = 0; i < d->lines.count && line->data; i++) {
         if (strcmp(d->lines.items[i].text, line->data) != 0) continue;
         d->lines.items[i].count++;
         mr_buffer_free(line);
-        return;
+        return NULL;
     }
     if (d->lines.count < MOST_LINES && line->data && !line->failed &&
-        mr_vec_push(&d->lines, ((difference_line){line->data, 1})))
-        return;
+        mr_vec_push(&d->lines, ((difference_line){line->data, NULL, 1})))
+        return &d->lines.items[d->lines.count - 1];
     if (d->lines.count == MOST_LINES) d->more++;
     else d->failed = true;
     mr_buffer_free(line);
+    return NULL;
 }
 
 /* When each node is carried out: the number of the step; the host's lie between. */
@@ -208,12 +211,43 @@ static uint64_t *find_moments(const branch *b, const plan *p, uint32_t until) {
     return moments;
 }
 
-static void write_side(const explorer *e, const branch *b, const order_node *n, bool with_stream,
+/* Which of the calls of this operation at this line it is, from 1; 0: it is the only one. */
+static uint32_t find_time(const branch *b, uint32_t item) {
+    mr_program_item it = mr_program_item_at(b->program, item);
+    uint32_t time = 0, count = 0;
+    for (uint32_t i = 0; i < b->count && it.where.file; i++) {
+        mr_program_item other = mr_program_item_at(b->program, i);
+        bool is_same =
+            other.kind == it.kind && other.where.line == it.where.line && other.where.file &&
+            !strcmp(other.where.file, it.where.file) &&
+            (other.name == it.name || (other.name && it.name && !strcmp(other.name, it.name)));
+        count += is_same;
+        if (i == item) time = count;
+    }
+    return count > 1 ? time : 0;
+}
+
+/* "`fill_` (a.lua:7, the 2nd time)": in a loop the line alone does not tell which one is meant. */
+static void write_time(uint32_t time, mr_buffer *out) {
+    static const char *const endings[] = {"th", "st", "nd", "rd"};
+    if (!time || !out->size || out->data[out->size - 1] != ')') return;
+    bool is_teen = time % 100 > 10 && time % 100 < 14;
+    out->size--;
+    mr_buffer_printf(out, ", the %u%s time)", time,
+                     endings[!is_teen && time % 10 < 4 ? time % 10 : 0]);
+}
+
+typedef struct {
+    bool stream, time;
+} side_words;
+
+static void write_side(const explorer *e, const branch *b, const order_node *n, side_words words,
                        mr_buffer *out) {
     char stream[80];
     if (n->parts > 1) mr_buffer_printf(out, "part %u of ", n->part + 1);
     tell_command(e, b, n->item, out);
-    if (!with_stream) return;
+    if (words.time) write_time(find_time(b, n->item), out);
+    if (!words.stream) return;
     if (n->parts) name_stream(e, b, b->order.items[n->item].item.stream, stream, sizeof stream);
     mr_buffer_puts(out, n->parts ? " on " : " on the host");
     if (n->parts) mr_text_put(out, stream);
@@ -224,13 +258,18 @@ static void write_pair(const explorer *e, const branch *b, uint32_t late, uint32
                        differences *d) {
     const order_node *x = &b->order.nodes.items[late], *y = &b->order.nodes.items[early];
     mr_site here = b->order.items[x->item].item.where, there = b->order.items[y->item].item.where;
-    bool same =
-        here.file && there.file && here.line == there.line && !strcmp(here.file, there.file);
-    mr_buffer line = {0};
-    write_side(e, b, x, same, &line);
-    mr_buffer_puts(&line, " before ");
-    write_side(e, b, y, same, &line);
-    add_line(d, &line);
+    side_words words = {.stream = here.file && there.file && here.line == there.line &&
+                                  !strcmp(here.file, there.file)};
+    difference_line *added = NULL;
+    for (int i = 0; i < 2; i++, words.time = true) {
+        mr_buffer line = {0};
+        write_side(e, b, x, words, &line);
+        mr_buffer_puts(&line, " before ");
+        write_side(e, b, y, words, &line);
+        if (!words.time && !(added = add_line(d, &line))) return;
+        if (words.time) added->alone = line.failed ? NULL : line.data;
+        if (words.time && line.failed) mr_buffer_free(&line);
+    }
 }
 
 /* The host's own node of a copy stands for its reading of the source, where it does that. */
@@ -271,9 +310,9 @@ static void find_answers(const explorer *e, const branch *b, uint32_t until, dif
 
 static void write_lines(const differences *d, mr_buffer *out) {
     for (size_t i = 0; i < d->lines.count; i++) {
-        mr_buffer_puts(out, d->lines.items[i].text);
-        if (d->lines.items[i].count > 1)
-            mr_buffer_printf(out, "  (%zu times)", d->lines.items[i].count);
+        const difference_line *line = &d->lines.items[i];
+        mr_buffer_puts(out, line->count == 1 && line->alone ? line->alone : line->text);
+        if (line->count > 1) mr_buffer_printf(out, "  (%zu times)", line->count);
         mr_buffer_puts(out, "\n");
     }
     if (d->more) mr_buffer_printf(out, "and %zu more\n", d->more);
@@ -290,7 +329,10 @@ void tell_difference(const explorer *e, const branch *b, const plan *p, mr_buffe
     if (moments) find_answers(e, b, until, &d);
     write_lines(&d, out);
     out->failed |= d.failed;
-    for (size_t i = 0; i < d.lines.count; i++) free(d.lines.items[i].text);
+    for (size_t i = 0; i < d.lines.count; i++) {
+        free(d.lines.items[i].text);
+        free(d.lines.items[i].alone);
+    }
     mr_vec_free(&d.lines);
     free(moments);
 }

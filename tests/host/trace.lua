@@ -135,4 +135,43 @@ function TestRaces.test_a_race_on_a_terminal()
   lu.assertNotStrContains(command.run { "-e", RACE:format(3, "true", "true", "false") }.out, "!")
 end
 
+TestPng = {}
+
+-- `rsvg-convert` as a script: what it is called with, and what it does.
+local function with_converter(script, fn)
+  local pipe <close> = io.popen("mktemp -d")
+  local folder = pipe:read("l")
+  command.write(folder .. "/rsvg-convert", "#!/bin/sh\n" .. script)
+  os.execute("chmod +x " .. folder .. "/rsvg-convert")
+  local ok, message = pcall(fn, folder, function(picture)
+    return command.run { "-e", ("mr.timeline(function() mr.spin{ms = 1} end):save(%q)"):format(picture),
+                         environment = "export PATH=" .. folder .. ":/usr/bin:/bin" }
+  end)
+  os.execute("rm -r " .. command.quote(folder))
+  assert(ok, message)
+end
+
+-- The converter gets the .svg, and what it makes becomes the file. Its failure is told, and the old file stays.
+function TestPng.test_a_converter_makes_it()
+  with_converter([[test "$1" = -o && { echo PNG; cat "$3"; } > "$2"]], function(folder, save)
+    local picture = folder .. "/a picture.PNG"
+    lu.assertEquals(save(picture), { status = 0, out = "", err = "" })
+    local file <close> = assert(io.open(picture, "rb"))
+    local text = file:read("a")
+    lu.assertStrContains(text, "PNG\n<svg ")
+    lu.assertStrContains(text, "spin</text>")
+    lu.assertStrContains(save(folder .. "/none/x.png").err, "none/x.png")
+  end)
+  with_converter("echo no room for it; exit 1", function(folder, save)
+    command.write(folder .. "/old.png", "old")
+    lu.assertStrContains(save(folder .. "/old.png").err, "rsvg-convert could not make a picture: no room for it")
+    local file <close> = assert(io.open(folder .. "/old.png", "rb"))
+    lu.assertEquals(file:read("a"), "old")
+  end)
+  local none = command.run { "-e", "mr.timeline(function() end):save('x.png')",
+                             environment = "export PATH=/nonexistent" }
+  lu.assertStrContains(none.err, "needs one of rsvg-convert, inkscape and magick, and none is in PATH")
+  lu.assertEquals(none.status, 1)
+end
+
 os.exit(lu.LuaUnit.run())

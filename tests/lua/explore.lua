@@ -494,6 +494,8 @@ local function late_round()
 end
 r = mr.explore(late_round)
 T.equal(r.schedules, 2, "the last round races")
+T.check(r.outcomes[2].difference[1]:find("^`%S+` %(%S+, the 3rd time%) before `%S+` %(%S+, the 3rd time%)$"),
+  "which round it is: " .. r.outcomes[2].difference[1])
 w = r.hazards[1]:witness()
 T.equal(w.in_order.value, (1 * 2 + 2) * 2 + 3.0, "the third round of both lines: " .. tostring(w))
 T.equal(w.reversed.value, ((1 * 2 + 2) + 3) * 2.0, "and the other way round")
