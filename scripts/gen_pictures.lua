@@ -1,8 +1,8 @@
 -- Makes the pictures of README.md with millrace itself:
 -- build/millrace --device virtual scripts/gen_pictures.lua [--check]
 --
--- With --check it writes nothing, and fails if a picture is out of date. Each has a ground of its own, so it is right on
--- a light and on a dark page.
+-- With --check it writes nothing, and fails if a picture is out of date. Each has a ground of its own, so it is right
+-- on a light and on a dark page.
 local mr = require "millrace"
 
 local FOLDER = "docs/pictures/"

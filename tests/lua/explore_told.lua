@@ -105,7 +105,8 @@ for _, o in ipairs(r.outcomes) do table.move(o.difference, 1, #o.difference, #al
 all = table.concat(all, "\n")
 T.check(all:find("`mul_` %(explore_told.lua:%d+, the 2nd time%) on b before `add_` %(explore_told.lua:%d+, the 1st"),
   all)
-T.check(all:find("`add_` %(explore_told.lua:%d+, the 3rd time%) on a before `mul_` %(explore_told.lua:%d+, the 2nd"), all)
+T.check(all:find(
+  "`add_` %(explore_told.lua:%d+, the 3rd time%) on a before `mul_` %(explore_told.lua:%d+, the 2nd"), all)
 
 -- A host that reads, and work that was submitted before.
 r = mr.explore(function()
