@@ -38,6 +38,7 @@ return function(tools)
     return function()
       local left
       local function work()
+        last.before = last.results
         last.results = call(fn)
         left = tools.drained()
       end
@@ -266,6 +267,32 @@ return function(tools)
     result.incomplete = result.incomplete or reason
   end
 
+  -- What a call returned, a line each; nil: it cannot be shown.
+  local function lines_of(results)
+    local lines = {}
+    for i = 2, results and results.n or 0 do
+      local fine, text = pcall(show.value, results[i])
+      if not fine then return nil end
+      for line in (type(results[i]) == "string" and results[i] or text):gmatch("[^\n]+") do
+        lines[#lines + 1] = line
+      end
+    end
+    return lines
+  end
+
+  -- The error of a function that returned two values under one schedule, with the first line in which they differ.
+  local function with_values(err, last)
+    local text = tostring(err)
+    local before, now = lines_of(last.before), lines_of(last.results)
+    if not text:find("it returns another value", 1, true) or not before or not now then return err end
+    for i = 1, math.max(#before, #now) do
+      if before[i] ~= now[i] then
+        return ("%s: first `%.80s`, then `%.80s`"):format(text, before[i] or "nothing", now[i] or "nothing")
+      end
+    end
+    return err
+  end
+
   -- `is_script`: who calls prints the result.
   function parts.explore(fn, given, is_script)
     check_function("explore", fn)
@@ -277,9 +304,11 @@ return function(tools)
     return guarded("explore", function(keeper)
       local found = {}
       unexplored.clear()
-      local run = runner(fn, {}, checker(found, fn, is_script))
-      local raw = tools.explore(run, keeper, nil, o.max, o.time, o.preempt, o.grain, o.polls,
+      local last = {}
+      local run = runner(fn, last, checker(found, fn, is_script))
+      local fine, raw = pcall(tools.explore, run, keeper, nil, o.max, o.time, o.preempt, o.grain, o.polls,
         o.unspecified, o.seeds, o.seed, o.memory, o.full)
+      if not fine then error(with_values(raw, last), 0) end
       local race = {} -- of the first hazard: marked in the timelines of outcomes
       local result = read_result(raw, fn, race)
       tools.put_back(keeper)

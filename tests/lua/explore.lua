@@ -312,6 +312,8 @@ end
 
 local calls = 0
 refused("not repeatable", mr.explore, function() calls = calls + 1; return calls end)
+calls = 0
+refused("first `1`, then `2`", mr.explore, function() calls = calls + 1; return "the same", calls end)
 refused("not repeatable", mr.explore, function()
   calls = calls + 1
   local x = mr.zeros(1)
