@@ -105,11 +105,20 @@ mr_status search_plan_own(search *s) {
     return MR_OK;
 }
 
+#define LARGE ((size_t)32 << 20)
+
+/* A mark keeps what is overwritten behind it, which the budget sees when that is there: of a large program all of it is
+ * asked for beforehand. */
+static bool may_mark(const search *s) {
+    size_t most = budget_of_player(s->e, s->b);
+    return most < LARGE || budget_has_room(s->e, most);
+}
+
 mr_status search_go_back(search *s, bool returns) {
     segment *g = &s->segments.items[s->segments.count - 1];
     if (g->dirty && g->mark) MR_TRY(mr_player_go_back(s->b->player, g->mark));
     else if (g->dirty) MR_TRY(search_remake(s));
-    if (!g->mark && (g->frames || returns) && !s->b->without_marks)
+    if (!g->mark && (g->frames || returns) && !s->b->without_marks && may_mark(s))
         MR_TRY(mr_player_mark_make(s->b->player, &g->mark));
     g->dirty = true;
     return MR_OK;

@@ -199,7 +199,7 @@ static mr_status diverge(search *s, const frame *undo, uint32_t item, uint32_t u
                        "comes to another result (%s)",
                        d->text);
     branch *child = child_for(s->b, &key);
-    budget_make_room(s->e, 0);
+    budget_make_room(s->e, child ? 0 : budget_of_player(s->e, s->b));
     if (s->e->stop) return MR_OK;
     if (!child) MR_TRY(make_child(s, until, item, &key, &child));
     if (s->e->stop) return MR_OK;
