@@ -276,11 +276,14 @@ static bool depends_on_order(const explorer *e, const mr_program_item *it) {
     return true;
 }
 
-/* What the checker has said of the run itself, if it has followed all of it; else what it says of the program. */
+/* What the checker has said of the run itself, if it has followed all of it; else what it says of the program. Hazards
+ * of a check inside the function are not among its totals. */
 static mr_status find_verdict(const explorer *e, const branch *b, verdict *out) {
     const mr_explore_subject *subject = e->subject;
     const mr_hazard_totals *totals = subject->verdict ? subject->verdict(subject->context) : NULL;
-    if (!totals || totals->hazards || !is_followed(&totals->claims)) return judge(b->program, out);
+    if (!totals || totals->hazards || totals->follow_ups || totals->checked_apart ||
+        !is_followed(&totals->claims))
+        return judge(b->program, out);
     *out = (verdict){.claims = totals->claims};
     return MR_OK;
 }

@@ -101,3 +101,38 @@ local r = mr.explore(function() return meets(mr.stream(), mr.stream()) end)
 T.check(r.complete and r.schedules == 4 and #r.outcomes == 2, "met in the host: " .. tostring(r))
 T.equal(r.outcomes[2].value, "only one way", "the rare one")
 T.equal(r.runs, 5, "one run of the function for each schedule, and one for the comparison")
+
+-- A race inside of a check that the function makes itself counts like any other, although its report is that check's.
+local function checked_inside()
+  local a, b, x = mr.stream(), mr.stream(), mr.zeros(1)
+  mr.synchronize()
+  mr.hazard.check(function()
+    a:run(function() x:add_(1) end)
+    b:run(function() x:mul_(3) end)
+    mr.synchronize()
+  end)
+  return x:item()
+end
+r = mr.explore(checked_inside)
+T.check(r.complete and r.schedules == 2 and #r.outcomes == 2, "inside of a check: " .. tostring(r))
+
+-- Nor does it matter what the checker has reported before, or is told to ignore.
+local function races()
+  local a, b, x = mr.stream(), mr.stream(), mr.zeros(1, {name = "raced"})
+  mr.synchronize()
+  a:run(function() x:add_(1); x:mul_(2) end)
+  b:run(function() x:mul_(3); x:add_(5) end)
+  mr.synchronize()
+  return x:item()
+end
+local schedules = mr.explore(races).schedules
+T.check(schedules > 1, "races: " .. schedules)
+local mode = mr.hazard.mode("collect")
+races()
+T.equal(mr.explore(races).schedules, schedules, "reported before")
+mr.hazard.ignore{tensor = "raced"}
+T.equal(mr.explore(races).schedules, schedules, "ignored")
+mr.hazard.ignore()
+mr.hazard.mode(mode)
+mr.hazard.clear()
+T.equal(mr.explore(races).schedules, schedules, "forgotten")
