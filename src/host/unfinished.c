@@ -15,10 +15,10 @@ static void see(void *context, const mr_pending *pending) {
 
 int mr_unfinished_ask(lua_State *L) {
     mr_machine *machine = mr_bind_machine(L);
-    bool may_fail = !machine->backend->simulator;
-    if (machine->lost) return 0; /* some call has said so */
+    bool may_fail = false;
+    if (machine->lost || !machine->backend->simulator) return 0; /* some call has said so */
     machine->hooks.context = L;
-    if (!may_fail) machine->backend->simulator->pending(machine, see, &may_fail);
+    machine->backend->simulator->pending(machine, see, &may_fail);
     if (may_fail) mr_raise(L, mr_machine_drain(machine));
     return 0;
 }

@@ -4,9 +4,9 @@
 
 #include <lua.h>
 
-/* A Lua function without arguments: raises what a kernel of the script fails with that is still pending. On the
- * virtual GPU the devices go on only if there is such a kernel; on hardware they run in any case, and are waited
- * for. The machine must have been opened, and be in no host function. */
+/* A Lua function without arguments: raises what a kernel of the script fails with that is still pending. The devices
+ * go on only if there is such a kernel. Nothing is done on hardware: a wait there would run the pending host functions,
+ * which the end of a program drops. The machine must have been opened, and be in no host function. */
 int mr_unfinished_ask(lua_State *L);
 
 #endif

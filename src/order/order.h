@@ -123,7 +123,7 @@ typedef enum {
 typedef struct {
     uint8_t when, to, from, strength;
     uint8_t rule;                  /* 60: R60 */
-    uint16_t needs, allocator_for; /* facts */
+    uint32_t needs, allocator_for; /* facts */
 } mr_order_row;
 
 #ifdef MR_ORDER_MUTATE /* a test that breaks rows one at a time */
