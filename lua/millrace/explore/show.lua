@@ -107,7 +107,7 @@ return function(tools, values)
   -- "A bug of depth 2" is one that shows where two given orders hold.
   local function by_priority(r)
     local text = ("  and %s at random, by priorities"):format(plural(r.by_priority, "schedule"))
-    if r.chance < 0.005 then return text end
+    if r.chance < 0.01 then return text end
     return text .. (": a bug of depth 2 would have been found with >= %d %%"):format(math.floor(100 * r.chance))
   end
 
