@@ -2,8 +2,8 @@
  * ASPLOS 2010). The host and each stream are a thread with a priority of its own, drawn at random. The thread of the
  * highest priority that can go on does. At one step, drawn at random too, the thread that goes falls behind all others.
  *
- * With n threads and k steps, a schedule in which two given orders hold (a mistake of depth 2) comes about with a
- * chance of at least 1 / (n k) in each run.
+ * A mistake of depth 2 needs two given orders. With n threads and k steps, each run has them with a chance of at least
+ * 1 / (n k).
  *
  * The threads are followed here on the order of the rules alone. That tells which of two commands goes first. The
  * search takes its decisions by that, carries the schedule out and looks at its value as always. Where the function

@@ -102,7 +102,7 @@ struct branch {
     uint64_t *conflicts; /* by node: the earlier nodes that touch the same bytes */
     bool *known;         /* by node: that row is filled in */
     uint32_t count;      /* items */
-    /* Of priority.c, NULL before it has asked. By node: what comes before it by the rules; when it goes in a run. */
+    /* For priority.c; NULL before it has asked. By node: what comes before it by the rules; when it goes in a run. */
     uint64_t *ruled;
     uint32_t *moments;
     MR_VEC(variant) variants; /* of the text of the value; the first one is that of the own run */
@@ -119,10 +119,10 @@ struct branch {
     branch_key key; /* how its parent's items come out here */
     MR_VEC(branch *) children;
 
-    /* Of a leaf: behind item key.item nothing depends on the order, so its own run is all that can come of it. It has
+    /* It is a leaf: behind item key.item nothing depends on the order, so its own run is all that can come of it. It has
      * neither player nor order. */
     bool leaf;
-    /* Of a leaf: the host reads more behind that item, which another schedule with the same key may have changed. So it
+    /* It is a leaf, and the host reads more behind that item, which another schedule with the same key may have changed. So it
      * stands for one schedule only. */
     bool reads_more;
     own_schedule own;

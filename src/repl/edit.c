@@ -27,6 +27,7 @@
 #include "repl/complete.h"
 #include "repl/frame.h"
 #include "repl/lines.h"
+#include "repl/shown.h"
 
 #define HISTORY_ENTRIES    10000
 #define LONGEST_REMEMBERED (1 << 16)

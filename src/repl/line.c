@@ -61,16 +61,6 @@ void mr_line_remember(const char *entry) {
     if (mr_edit_remember(entry)) mr_history_add(entry);
 }
 
-static bool is_hidden[MR_LINE_PARTS];
-
-void mr_line_set_shown(mr_line_part part, bool is_shown) {
-    is_hidden[part] = !is_shown;
-}
-
-bool mr_line_shows(mr_line_part part) {
-    return !is_hidden[part];
-}
-
 bool mr_line_is_at_terminal(void) {
     return at_terminal;
 }

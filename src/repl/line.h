@@ -41,11 +41,6 @@ mr_line_status mr_line_read(const char *prompt, mr_buffer *out_line);
 /* The next read begins with this text, at a terminal. */
 void mr_line_prefill(const char *text);
 
-/* What is shown while an entry is typed; all of it is at first. */
-typedef enum { MR_LINE_COLOURS, MR_LINE_HINTS, MR_LINE_LIVE, MR_LINE_PARTS } mr_line_part;
-void mr_line_set_shown(mr_line_part part, bool is_shown);
-bool mr_line_shows(mr_line_part part);
-
 /* Adds an entry to the history, and writes it to the history file at once. */
 void mr_line_remember(const char *entry);
 

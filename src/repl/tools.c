@@ -24,6 +24,7 @@
 #include "repl/frame.h"
 #include "repl/line.h"
 #include "repl/pager.h"
+#include "repl/shown.h"
 #include "repl/terminal.h"
 #include "repl/timeline.h"
 #include "script/script.h"

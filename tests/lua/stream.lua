@@ -26,7 +26,7 @@ function TestStream:test_properties()
   lu.assertTrue(rawequal(s.device, mr.current_device()))
   lu.assertEquals(tostring(s), "stream `copy`")
   lu.assertStrContains(tostring(mr.stream()), "stream #")
-  lu.assertEquals(tostring(mr.default_stream()), "the default stream")
+  lu.assertStrContains(tostring(mr.default_stream()), "the default stream") -- of several devices: with a number
   lu.assertNil(mr.stream().name)
   lu.assertEquals(mr.default_stream().name, "default")
   lu.assertEquals(mr.per_thread_stream().name, "per-thread")
@@ -57,7 +57,7 @@ end
 -- Two streams of the pool are one in the 33rd call: work that nothing orders is in order then.
 function TestStream:test_streams_of_a_pool_wait_for_their_own_work()
   local first = mr.stream{pool = true, nonblocking = false, priority = -1}
-  mr.spin{ms = 5, stream = first}
+  mr.spin{ms = 500, stream = first} -- hardware makes the streams meanwhile
   local other
   for _ = 1, 32 do other = mr.stream{pool = true, nonblocking = false, priority = -1} end
   lu.assertTrue(rawequal(other, first))
