@@ -32,8 +32,14 @@ return function(tools)
     return left_open and results[1] and table.pack(false, left_open) or results
   end
 
+  -- An address, which another process has otherwise, or a time that explore/times.lua has masked.
+  local function differs_by_nature(text)
+    return text:find "0x%x%x%x%x" or text:find "# ?[%a\xC2]"
+  end
+
   -- What the search calls: `fn`, as text and tensors. Keeps what it returned last in `last`. An error of work that the
-  -- function has not waited for is the outcome, too. Calls are made by `checked`, if there is one.
+  -- function has not waited for is the outcome, too. Calls are made by `checked`, if there is one. It returns whether
+  -- nothing was seen by which another call could differ.
   local function runner(fn, last, checked)
     return function()
       local left
@@ -42,8 +48,9 @@ return function(tools)
         last.results = call(fn)
         left = tools.drained()
       end
-      (checked or pcall)(work)
+      local seems_repeatable = (checked or pcall)(work)
       local text, tensors = values.pack_results(left and { false, left } or last.results)
+      if checked and seems_repeatable and not differs_by_nature(text) then tools.seems_repeatable() end
       return text, unpack(tensors)
     end
   end
@@ -227,15 +234,19 @@ return function(tools)
   -- The first call is watched: see explore/repeatable.lua.
   local function checker(found, fn, is_script)
     return function(work)
-      if found.reports and #found.reports > 0 then return pcall(work) end
+      if found.reports and #found.reports > 0 then
+        pcall(work)
+        return false
+      end
       local has_run, watched = false, not found.reports and watch.begin(fn, is_script)
       local fine, reports, totals = tools.uncollected(tools.check, function()
         found.first_number, has_run = tools.next_number(), true
         work()
       end)
-      if watched and watch.finish(watched) then tools.seems_repeatable() end
-      if not has_run then return work() end
-      if fine then found.reports, found.totals = reports, totals end
+      local seems_repeatable = watched and watch.finish(watched)
+      if not has_run then work() end
+      if fine and has_run then found.reports, found.totals = reports, totals end
+      return seems_repeatable and has_run
     end
   end
 

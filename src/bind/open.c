@@ -231,9 +231,11 @@ static void register_module(lua_State *L) {
 mr_status mr_bind_open(lua_State *L, const mr_backend *backend, const mr_machine_options *options) {
     mr_module *module = lua_newuserdatauv(L, sizeof *module, 0);
     *module = (mr_module){0};
-    lua_createtable(L, 0, 1);
+    lua_createtable(L, 0, 2);
     lua_pushcfunction(L, close_module);
     lua_setfield(L, -2, "__gc");
+    lua_pushliteral(L, "millrace");
+    lua_setfield(L, -2, "__name"); /* explore/repeatable.lua meets it in functions */
     lua_setmetatable(L, -2);
     mr_status status = mr_machine_open(backend, options, &module->machine);
     if (status) {

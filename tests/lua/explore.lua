@@ -327,6 +327,35 @@ refused("another object", mr.explore, function() -- the second event of a time, 
   mr.synchronize()
   first:elapsed_time(calls % 2 == 0 and second or third)
 end)
+-- What decides is hidden from the function's own variables: no hazard, and still not called once.
+local function fills(next_value)
+  return function()
+    local x = mr.zeros(1)
+    x:fill_(next_value())
+    return x
+  end
+end
+local asked = 0
+local random, deep, hidden = math.random, { { { { { { n = 0 } } } } } }, setmetatable({}, {
+  __index = function()
+    asked = asked + 1
+    return asked
+  end })
+local draws = coroutine.wrap(function() while true do coroutine.yield(random(1e9)) end end)
+_G.explored = { n = 0 } -- luacheck: ignore
+refused("not repeatable", mr.explore, fills(function() return random(1e9) end))
+refused("not repeatable", mr.explore, fills(draws))
+refused("not repeatable", mr.explore, fills(function() return hidden.n end))
+refused("not repeatable", mr.explore, fills(function()
+  local last = deep[1][1][1][1][1]
+  last.n = last.n + 1
+  return last.n
+end))
+refused("not repeatable", mr.explore, fills(function()
+  _G.explored.n = _G.explored.n + 1
+  return _G.explored.n
+end))
+_G.explored = nil -- luacheck: ignore
 local kept = {} -- so that no address is given to the next object
 refused("the address of a table (`table: 0x...`)", mr.explore, function()
   kept[#kept + 1] = {}
