@@ -119,11 +119,11 @@ struct branch {
     branch_key key; /* how its parent's items come out here */
     MR_VEC(branch *) children;
 
-    /* It is a leaf: behind item key.item nothing depends on the order, so its own run is all that can come of it. It has
-     * neither player nor order. */
+    /* It is a leaf: behind item key.item nothing depends on the order, so its own run is all that can come of it. It
+     * has neither player nor order. */
     bool leaf;
-    /* It is a leaf, and the host reads more behind that item, which another schedule with the same key may have changed. So it
-     * stands for one schedule only. */
+    /* It is a leaf, and the host reads more behind that item, which another schedule with the same key may have
+     * changed. So it stands for one schedule only. */
     bool reads_more;
     own_schedule own;
     size_t forced;        /* steps of `own` that were its parent's */

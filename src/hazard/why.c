@@ -92,8 +92,8 @@ static void reach_back_to_host(search *s, uint32_t at) {
 }
 
 /* The place by which `later`, which takes these, comes after `earlier`, which gives these. */
-static edge_kind meet(const log_line *earlier, mr_place_set gives, const log_line *later,
-                      mr_place_set takes) {
+static edge_kind edge_of_meeting(const log_line *earlier, mr_place_set gives, const log_line *later,
+                                 mr_place_set takes) {
     mr_place_set both = gives & takes;
     bool same_device = earlier->device == later->device;
     if (mr_place_in(both, MR_PLACE_LANE) && earlier->stream == later->stream) return EDGE_STREAM;
@@ -112,7 +112,7 @@ static void reach_back_from_stream(search *s, uint32_t at, const log_line *line,
     for (uint64_t i = at % s->count + 1; i < s->count; i++) {
         const log_line *e = line_at(s, i);
         if (!is_on_stream(e)) continue;
-        edge_kind kind = meet(e, s->gives[i], line, takes);
+        edge_kind kind = edge_of_meeting(e, s->gives[i], line, takes);
         if (kind == EDGE_NONE || (kind == EDGE_STREAM && in_stream)) continue;
         if (kind == EDGE_STREAM)
             in_stream = e->kind != MR_COMMAND_ALLOC; /* nothing is found behind it */
