@@ -127,7 +127,9 @@ function TestRows.test_up_through_a_tall_entry_leaves_nothing_behind()
       "mr:3>" },
       { "send", "'sh' .. 'ort'\r" }, { "wait", "mr:4>" }, { "send", UP .. UP }, { "wait", "}" },
       { "send", UP:rep(62) }, { "wait", "mr:4> 'fir'" }, { "send", "\r" }, { "wait", "mr:5>" } }
-    lu.assertStrContains(text, "short\nmr:4> 'fir' .. 'st'\nfirst\nmr:5>")
+    -- If the tall entry was drawn meanwhile, it took the whole screen, and what was above has left it.
+    local last = "mr:4> 'fir' .. 'st'\nfirst\nmr:5>"
+    if text ~= last then lu.assertEquals(text:sub(-#last - 6), "short\n" .. last) end
   end)
 end
 
