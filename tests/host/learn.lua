@@ -1,4 +1,5 @@
 -- timeout: 240
+-- own pace: what is graded has limits of time, and each lesson runs as whole programs
 -- `millrace learn`: the lessons' own tests, the grader, the dialogue at a terminal, the list, the sheet of a class.
 local lu = require "luaunit"
 local command = require "host.support.command"
