@@ -40,8 +40,8 @@ void mr_explore_guard_keep(lua_State *L, mr_explore_keeper *keeper); /* NULL: no
 bool mr_explore_guard_is_busy(lua_State *L);                         /* there is a keeper */
 /* All schedules of a function are searched, and what is refused to it is noted here; NULL: not any more. */
 void mr_explore_guard_search(lua_State *L, mr_explore_refused *refused);
-void mr_explore_guard_calls(
-    lua_State *L, mr_explore_call *call); /* its calls are noted there; NULL: not any more */
+/* What is known of its calls is noted there; NULL: not any more. */
+void mr_explore_guard_calls(lua_State *L, mr_explore_call *call);
 int mr_explore_tool_seems_repeatable(lua_State *L);
 
 /* ---- explore_tools.c */

@@ -6,8 +6,8 @@
  *     capture              each call of the group becomes a node: a command with the call's operands, and a
  *        |                 captured call (model/meeting.h). Nothing is matched between ranks, which capture apart.
  *        v
- *     g:launch()           src/graph submits the steps of the launch in order, and gives the nodes of a group to
- *        |  launch.c       mr_captured_call.launch, with the streams that their lanes have
+ *     g:launch()           src/graph submits the steps of the launch in order.
+ *        |  launch.c       mr_captured_call.launch gets the nodes of a group, with the streams of their lanes
  *        v
  *     group.c              the calls are made again, in a group of their own: they are checked, matched, and wait for
  *                          other ranks, as if the script called them here. So a communicator's operations are serial

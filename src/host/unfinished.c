@@ -16,7 +16,8 @@ static void see(void *context, const mr_pending *pending) {
 int mr_unfinished_ask(lua_State *L) {
     mr_machine *machine = mr_bind_machine(L);
     bool may_fail = false;
-    if (machine->lost || !machine->backend->simulator) return 0; /* some call has said so */
+    if (machine->lost) return 0; /* some call has said so */
+    if (!machine->backend->simulator) return 0;
     machine->hooks.context = L;
     machine->backend->simulator->pending(machine, see, &may_fail);
     if (may_fail) mr_raise(L, mr_machine_drain(machine));

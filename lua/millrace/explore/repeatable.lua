@@ -72,9 +72,8 @@ end
 -- Keeps what the value refers to: seen[table or function] = its entries or upvalues. Sets `lost` where it cannot.
 function note(watched, value)
   local kind = type(value)
-  if kind == "thread" or (kind == "userdata" and is_foreign_object(value)) or watched.values > MOST_VALUES then
-    watched.lost = true
-  elseif watched.asks[value] then watched.lost = true
+  local is_closed = kind == "thread" or kind == "userdata" and is_foreign_object(value)
+  if is_closed or watched.asks[value] or watched.values > MOST_VALUES then watched.lost = true
   elseif watched.lost or watched.seen[value] or watched.libraries[value] then return
   elseif kind == "table" then note_table(watched, value)
   elseif kind == "function" and not is_of_millrace(value) then note_upvalues(watched, value) end
