@@ -156,9 +156,10 @@ end
 function TestSheet.test_what_is_no_file()
   with_folder(function(folder)
     local name = "01_asynchronous.lua"
-    assert(os.execute((
-      [[cd %s && mkdir -p a/N b c d e f g '=x' '@y;+z' && mkfifo b/N && ln -s /dev/zero c/N && ln -s nowhere d/N &&
-        truncate -s 200000 e/N && touch f/N && mkdir '02_where_time_goes.lua']]):format(folder):gsub("N", name)))
+    local make =
+      [[mkdir -p a/N b c d e f g '=x' '@y;+z' && mkfifo b/N && ln -s /dev/zero c/N && ln -s nowhere d/N &&
+        truncate -s 200000 e/N && touch f/N && mkdir '02_where_time_goes.lua']]
+    assert(os.execute(("cd %s && %s"):format(folder, make:gsub("N", name))))
     command.write(folder .. "/g/" .. name, "error('x;=1+1', 0)")
     command.write(folder .. "/=x/" .. name, "x x")
     command.write(folder .. "/@y;+z/" .. name, "x x")
