@@ -188,7 +188,7 @@ static int get_name(lua_State *L) {
 }
 
 static int get_id(lua_State *L) {
-    lua_pushinteger(L, mr_event_at(L, 1)->id);
+    lua_pushinteger(L, mr_event_number(mr_event_at(L, 1)));
     return 1;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bind/open.h"
+#include "bind/path.h"
 #include "bind/placement.h"
 #include "bind/tensor.h"
 #include "files/files.h"
@@ -17,15 +18,9 @@ static void raise_as(lua_State *L, const char *what, mr_status status) {
     mr_raise(L, named);
 }
 
-/* Lua's string, which ends at its NUL. */
-static const char *check_path(lua_State *L, const char *what, int arg) {
-    size_t size;
-    if (lua_type(L, arg) != LUA_TSTRING) mr_bad_argument(L, arg, "the path of a file");
-    const char *path = lua_tolstring(L, arg, &size);
-    if (strlen(path) != size || size == 0)
-        mr_misuse(L, "%s: the path of a file is %s", what, size ? "cut by a NUL" : "empty");
-    raise_as(L, what, mr_tensor_file_check_path(path));
-    return path;
+static const char *check_path(lua_State *L, const char *what, mr_path_use use) {
+    raise_as(L, what, mr_tensor_file_check_path(mr_check_path(L, what, 1)));
+    return mr_path_of(L, 1, use);
 }
 
 /* ------------------------------------------------------------------------- load */
@@ -117,7 +112,7 @@ MR_FUNCTION(
     "under --sandbox.") {
     static const char *const known[] = {"device", "pinned", "stream", NULL};
     mr_caller caller = mr_enter_as(L, "load");
-    const char *path = check_path(L, "load", 1);
+    const char *path = check_path(L, "load", MR_PATH_READ);
     mr_option_slots options = mr_check_options(L, 2, known);
     mr_placement placement = {.kind = MR_MEMORY_PAGEABLE};
     mr_check_placement(L, &options, &placement);
@@ -245,7 +240,7 @@ MR_FUNCTION(
     "at all: if something fails, an old file remains as it was. Not available under --sandbox.") {
     static const char *const known[] = {"metadata", NULL};
     mr_caller caller = mr_enter_as(L, "save");
-    const char *path = check_path(L, "save", 1);
+    const char *path = check_path(L, "save", MR_PATH_WRITE);
     mr_option_slots options = mr_check_options(L, 3, known);
     int metadata = mr_option_at(L, &options, "metadata");
     saving s = {0};

@@ -1,14 +1,15 @@
 /* The userdata of a graph: it owns one executable, and with it the graph that this launches. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/output.h"
+#include "base/replace.h"
 #include "bind/comm.h"
 #include "bind/field.h"
 #include "bind/graph.h"
 #include "bind/internal.h"
 #include "bind/open.h"
+#include "bind/path.h"
 
 /* --- state, check, constructor ------------------------------------------------------------------- */
 
@@ -210,25 +211,23 @@ static writer writer_for(lua_State *L, const char *path) {
     return NULL;
 }
 
-static mr_status write_file(const char *path, const mr_buffer *text) {
-    if (text->failed) return mr_fail(MR_CODE_OUT_OF_MEMORY, "save: no memory for the text");
-    FILE *file = fopen(path, "wb");
-    bool ok = file && fwrite(text->data, 1, text->size, file) == text->size;
-    if (file && fclose(file) != 0) ok = false;
-    if (ok) return MR_OK;
-    return mr_fail(MR_CODE_INVALID_ARGUMENT, "save: cannot write %s: %s", path, strerror(errno));
+static mr_status write_text(void *context, FILE *file) {
+    const mr_buffer *text = context;
+    if (text->failed) return mr_no_memory("for the text of the graph");
+    fwrite(text->data, 1, text->size, file);
+    return MR_OK;
 }
 
 MR_FUNCTION(graph_save, "save", "g:save(path: string)",
             "Writes the graph to a file. The ending of its name says how: .dot (Graphviz), .svg (a "
-            "picture), .json, .txt (what print shows).") {
+            "picture), .json, .txt (what print shows). The file appears complete or not at all.") {
     mr_set_context(L);
-    const char *path = luaL_checkstring(L, 2);
-    writer write = writer_for(L, path);
+    writer write = writer_for(L, mr_check_path(L, "save", 2));
+    const char *path = mr_path_of(L, 2, MR_PATH_WRITE);
     mr_buffer *text = mr_push_buffer(L);
     const mr_executable *x = mr_check_graph(L, 1);
     write(x, text);
-    mr_raise(L, write_file(path, text));
+    mr_raise(L, mr_replace_file(path, write_text, text));
     return 0;
 }
 
@@ -265,7 +264,7 @@ MR_FUNCTION(graph_tostring, "__tostring", "", "\"graph #1 (3 nodes)\".") {
     mr_executable **box = mr_check(L, 1, &mr_kind_graph);
     if (*box) {
         const mr_graph *graph = mr_executable_graph(*box);
-        lua_pushfstring(L, "graph #%I (%d nodes)", (lua_Integer)mr_graph_id(graph),
+        lua_pushfstring(L, "graph #%I (%d nodes)", (lua_Integer)mr_graph_number(graph),
                         (int)mr_graph_count(graph));
     } else {
         lua_pushliteral(L, "graph (closed)");
@@ -274,7 +273,7 @@ MR_FUNCTION(graph_tostring, "__tostring", "", "\"graph #1 (3 nodes)\".") {
 }
 
 static int get_id(lua_State *L) {
-    lua_pushinteger(L, (lua_Integer)mr_graph_id(graph_at(L, 1)));
+    lua_pushinteger(L, (lua_Integer)mr_graph_number(graph_at(L, 1)));
     return 1;
 }
 

@@ -340,7 +340,7 @@ static int get_name(lua_State *L) {
 }
 
 static int get_id(lua_State *L) {
-    lua_pushinteger(L, mr_stream_at(L, 1)->id);
+    lua_pushinteger(L, mr_stream_number(mr_stream_at(L, 1)));
     return 1;
 }
 

@@ -12,6 +12,7 @@
 #include "bind/hazard.h"
 #include "bind/help.h"
 #include "bind/open.h"
+#include "bind/path.h"
 #include "bind/source.h"
 #include "bind/trace_parts.h"
 #include "trace/writers.h"
@@ -89,7 +90,8 @@ MR_FUNCTION(trace_save, "save", "tr:save(path: string [, options: {before: trace
     static const char *const known[] = {"before", NULL};
     mr_set_context(L);
     const mr_trace *trace = mr_check_trace(L, 1);
-    const char *path = luaL_checkstring(L, 2);
+    mr_check_path(L, "save", 2);
+    const char *path = mr_path_of(L, 2, MR_PATH_WRITE_TIMES);
     mr_option_slots options = mr_check_options(L, 3, known);
     size_t length = strlen(path);
     if (length > 4 && strcasecmp(path + length - 4, ".png") == 0) {

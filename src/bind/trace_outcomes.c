@@ -1,5 +1,6 @@
 /* Several outcomes of one program as timelines, for lua/millrace/explore.lua: the pair that they differ in is
  * marked, and a page shows them. */
+#include "bind/path.h"
 #include "bind/trace_parts.h"
 #include "trace/writers.h"
 
@@ -37,7 +38,8 @@ int mr_trace_tool_save_outcomes(lua_State *L) {
     mr_trace_outcome list[MR_MOST_OUTCOMES];
     mr_set_context(L);
     size_t count = check_outcomes(L, 2, list);
-    mr_raise(L,
-             mr_trace_save_outcomes(list, count, luaL_checkstring(L, 1), mr_bind_trace_source, L));
+    mr_check_path(L, "save", 1);
+    mr_raise(L, mr_trace_save_outcomes(list, count, mr_path_of(L, 1, MR_PATH_WRITE_TIMES),
+                                       mr_bind_trace_source, L));
     return 0;
 }

@@ -20,7 +20,8 @@ struct mr_explore_keeper {
     uint64_t newest;        /* id of a storage */
     uint32_t newest_stream; /* ids of a stream and of an event */
     uint32_t newest_event;
-    char ended[200]; /* what of outside the function has freed or closed; "" */
+    mr_machine_numbers numbers; /* before it */
+    char ended[200];            /* what of outside the function has freed or closed; "" */
     uint32_t epoch;
     bool failed;
     mr_device *device;   /* that was current */
@@ -119,6 +120,18 @@ static void forget_current(mr_explore_keeper *k) {
     free(k->streams);
 }
 
+static void number_from_here(mr_machine *machine) {
+    machine->numbers = (mr_machine_numbers){
+        .streams = {.older = machine->counts.next_stream},
+        .events = {.older = machine->counts.next_event},
+        .graphs = {.older = machine->captures.next_id},
+    };
+}
+
+static void number_again(mr_earlier_calls *calls, uint64_t last_id) {
+    calls->earlier = last_id - calls->older;
+}
+
 mr_status mr_explore_keep(mr_machine *machine, mr_explore_keeper **out_keeper) {
     mr_explore_keeper *k = *out_keeper = calloc(1, sizeof *k);
     if (!k) return mr_no_memory("to keep what a function changes");
@@ -127,6 +140,8 @@ mr_status mr_explore_keep(mr_machine *machine, mr_explore_keeper **out_keeper) {
     k->newest = machine->counts.next_storage;
     k->newest_stream = machine->counts.next_stream;
     k->newest_event = machine->counts.next_event;
+    k->numbers = machine->numbers;
+    number_from_here(machine);
     k->epoch = machine->epoch;
     mr_status status = keep_current(k) ? mr_observer_add(machine, &k->observer)
                                        : mr_no_memory("to keep what a function changes");
@@ -144,6 +159,9 @@ static bool is_there(const mr_explore_keeper *k, const mr_storage *storage) {
 
 mr_status mr_explore_put_back(mr_explore_keeper *k) {
     put_back_current(k);
+    number_again(&k->machine->numbers.streams, k->machine->counts.next_stream);
+    number_again(&k->machine->numbers.events, k->machine->counts.next_event);
+    number_again(&k->machine->numbers.graphs, k->machine->captures.next_id);
     for (size_t i = 0; i < k->kept.count; i++) {
         const kept *one = &k->kept.items[i];
         if (is_there(k, one->storage)) memcpy(one->storage->host, one->bytes, one->storage->bytes);
@@ -159,6 +177,7 @@ mr_status mr_explore_put_back(mr_explore_keeper *k) {
 void mr_explore_let_go(mr_explore_keeper *k) {
     if (!k) return;
     mr_observer_remove(k->machine, &k->observer);
+    k->machine->numbers = k->numbers;
     for (size_t i = 0; i < k->kept.count; i++) {
         mr_storage_release(k->kept.items[i].storage);
         free(k->kept.items[i].bytes);

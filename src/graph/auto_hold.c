@@ -334,7 +334,7 @@ static const mr_capture_rules rules = {
 
 mr_status mr_auto_hold(mr_auto *a) {
     captures *all = captures_of(a->machine);
-    a->id = ++all->last_id;
+    a->id = ++a->machine->captures.next_id;
     all->base.rules = &rules;
     all->stop_holding = stop_for;
     a->origin->capture = a;

@@ -110,7 +110,7 @@ static mr_status begin(const mr_caller *caller, mr_stream *stream,
     }
     capture->graph->keeps_memory = options->keeps_memory;
     captures *all = captures_of(machine);
-    capture->graph->id = ++all->last_id;
+    capture->graph->id = ++machine->captures.next_id;
     capture->next = all->first;
     all->first = capture;
     machine->captures.open++;

@@ -89,9 +89,9 @@ typedef struct {
 uint32_t mr_graph_count(const mr_graph *graph);
 mr_graph_node mr_graph_node_at(const mr_graph *graph, uint32_t i);
 uint32_t mr_graph_edge_count(const mr_graph *graph);
-uint64_t mr_graph_id(const mr_graph *graph);    /* of its capture */
-mr_site mr_graph_begun(const mr_graph *graph);  /* the line that began the capture */
-uint64_t mr_graph_bytes(const mr_graph *graph); /* of memory that was allocated in the capture */
+uint64_t mr_graph_number(const mr_graph *graph); /* of its capture */
+mr_site mr_graph_begun(const mr_graph *graph);   /* the line that began the capture */
+uint64_t mr_graph_bytes(const mr_graph *graph);  /* of memory that was allocated in the capture */
 mr_device *mr_graph_device(const mr_graph *graph);
 
 /* "kernel", "copy", "host function", "alloc", "free", "record", "wait" */

@@ -163,8 +163,8 @@ mr_graph_node mr_graph_node_at(const mr_graph *graph, uint32_t i) {
     return (mr_graph_node){n->command, graph->edges.items + n->first, n->count};
 }
 
-uint64_t mr_graph_id(const mr_graph *graph) {
-    return graph->id;
+uint64_t mr_graph_number(const mr_graph *graph) {
+    return mr_shown_number(&graph->machine->numbers.graphs, graph->id);
 }
 
 mr_site mr_graph_begun(const mr_graph *graph) {

@@ -29,7 +29,7 @@ void mr_graph_write_dot(const mr_executable *x, mr_buffer *out) {
     const mr_graph *graph = x->graph;
     mr_buffer place = {0};
     mr_buffer_printf(
-        out, "digraph graph_%" PRIu64 " {\n    node [shape=box, fontname=monospace];\n", graph->id);
+        out, "digraph graph_%" PRIu64 " {\n    node [shape=box, fontname=monospace];\n", mr_graph_number(graph));
     for (uint32_t i = 0; i < graph->nodes.count; i++) {
         const mr_command *command = x->commands[i];
         mr_buffer_printf(out, "    n%u [label=\"%u %s: ", i + 1, i + 1,
@@ -94,7 +94,7 @@ static void put_json_node(const mr_executable *x, uint32_t i, mr_buffer *out) {
 
 void mr_graph_write_json(const mr_executable *x, mr_buffer *out) {
     const mr_graph *graph = x->graph;
-    mr_buffer_printf(out, "{\n  \"graph\": %" PRIu64 ",\n  \"nodes\": [\n", graph->id);
+    mr_buffer_printf(out, "{\n  \"graph\": %" PRIu64 ",\n  \"nodes\": [\n", mr_graph_number(graph));
     for (uint32_t i = 0; i < graph->nodes.count; i++) {
         put_json_node(x, i, out);
         mr_buffer_puts(out, i + 1 < graph->nodes.count ? ",\n" : "\n");

@@ -150,7 +150,6 @@ typedef struct {
 
 typedef struct {
     mr_captures base; /* first */
-    uint64_t last_id;
     mr_capture *first;    /* that are under way */
     mr_site ended;        /* the line of the last finish */
     uint32_t ended_on;    /* id of the stream that it ended */

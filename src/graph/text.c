@@ -50,7 +50,7 @@ static void put_count(mr_buffer *out, size_t count, const char *what) {
 
 void mr_graph_write_text(const mr_executable *x, mr_buffer *out) {
     const mr_graph *graph = x->graph;
-    mr_buffer_printf(out, "graph %" PRIu64 ": ", graph->id);
+    mr_buffer_printf(out, "graph %" PRIu64 ": ", mr_graph_number(graph));
     put_count(out, graph->nodes.count, "node");
     mr_buffer_puts(out, ", ");
     put_count(out, graph->edges.count, "edge");

@@ -199,8 +199,12 @@ mr_status mr_event_elapsed(mr_event *from, mr_event *to, double *out_millisecond
     return status;
 }
 
+uint32_t mr_event_number(const mr_event *event) {
+    return (uint32_t)mr_shown_number(&event->machine->numbers.events, event->id);
+}
+
 const char *mr_event_describe(const mr_event *event, char *out, size_t size) {
     if (event->name) mr_text_format(out, size, "event `%s`", event->name->text);
-    else snprintf(out, size, "event #%u", event->id);
+    else snprintf(out, size, "event #%u", mr_event_number(event));
     return out;
 }

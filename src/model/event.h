@@ -49,6 +49,7 @@ mr_status mr_event_synchronize(const mr_caller *caller,
 mr_status mr_event_elapsed(mr_event *from, mr_event *to, double *out_milliseconds);
 
 mr_status mr_event_usable(const mr_event *event);
+uint32_t mr_event_number(const mr_event *event); /* its id, as people read it */
 const char *mr_event_describe(const mr_event *event, char *out, size_t size);
 
 #endif

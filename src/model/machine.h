@@ -46,6 +46,7 @@ struct mr_machine {
     mr_machine_bodies bodies;
     mr_machine_function host_function;
     mr_machine_captures captures;
+    mr_machine_numbers numbers;
     mr_machine_steps steps;
     mr_machine_observing observing;
     mr_machine_host host;

@@ -81,8 +81,25 @@ typedef struct {
 /* Captures that have begun (capture.h). */
 typedef struct {
     uint32_t open;    /* begun and not ended */
+    uint64_t next_id; /* ids count from 1 */
     mr_captures *all; /* NULL: none ever began */
 } mr_machine_captures;
+
+/* Objects of one kind that an earlier call of a function has made, between its beginning and its end. */
+typedef struct {
+    uint64_t older;   /* than the first call: the ids up to this one */
+    uint64_t earlier; /* so many ids after them are those of earlier calls */
+} mr_earlier_calls;
+
+/* Numbers as people read them (explore/keep.c): of a function that is called again and again, each call counts its
+ * objects from the same number on. Ids stay unique. */
+typedef struct {
+    mr_earlier_calls streams, events, graphs;
+} mr_machine_numbers;
+
+static inline uint64_t mr_shown_number(const mr_earlier_calls *calls, uint64_t id) {
+    return id > calls->older + calls->earlier ? id - calls->earlier : id;
+}
 
 /* Memory of the objects (command.c, storage.c, tensor.c). */
 typedef struct {

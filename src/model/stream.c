@@ -273,6 +273,10 @@ mr_status mr_stream_set_current(mr_stream *stream) {
     return MR_OK;
 }
 
+uint32_t mr_stream_number(const mr_stream *stream) {
+    return (uint32_t)mr_shown_number(&stream->device->machine->numbers.streams, stream->id);
+}
+
 const char *mr_stream_describe(const mr_stream *stream, char *out, size_t size) {
     bool several = stream->device->machine->device_count > 1;
     const char *kind =
@@ -281,7 +285,7 @@ const char *mr_stream_describe(const mr_stream *stream, char *out, size_t size) 
         snprintf(out, size, "%s of device %d", kind, stream->device->index);
     else if (stream->kind != MR_STREAM_USER) snprintf(out, size, "%s", kind);
     else if (stream->name) snprintf(out, size, "stream `%s`", stream->name->text);
-    else snprintf(out, size, "stream #%u", stream->id);
+    else snprintf(out, size, "stream #%u", mr_stream_number(stream));
     return out;
 }
 
@@ -292,7 +296,7 @@ const char *mr_stream_title(const mr_stream *stream, char *out, size_t size) {
         snprintf(out, size, "%s of device %d", kind, stream->device->index);
     else if (stream->kind != MR_STREAM_USER) snprintf(out, size, "%s", kind);
     else if (stream->name) mr_text_copy(out, size, stream->name->text);
-    else snprintf(out, size, "stream #%u", stream->id);
+    else snprintf(out, size, "stream #%u", mr_stream_number(stream));
     return out;
 }
 

@@ -80,6 +80,8 @@ mr_status mr_stream_set_current(mr_stream *stream);
 /* NULL, or why it cannot be used: closed, of before a reset. Looks at nothing else. */
 mr_status mr_stream_usable(const mr_stream *stream);
 
+/* Its id, as people read it. */
+uint32_t mr_stream_number(const mr_stream *stream);
 /* "stream `copy`", "stream #3", "the default stream of device 1"; returns `out`. */
 const char *mr_stream_describe(const mr_stream *stream, char *out, size_t size);
 /* As the checker's reports call it: "copy", "stream #3", "default of device 1"; returns `out`. */

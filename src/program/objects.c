@@ -90,7 +90,7 @@ uint32_t mr_record_stream(mr_recorder *r, const mr_stream *stream, bool created)
     if (!stream) return NO_SLOT;
     uint32_t found = mr_slot_find(&r->streams, stream->id);
     if (found != NO_SLOT) return found;
-    stream_slot slot = {.id = stream->id,
+    stream_slot slot = {.id = mr_stream_number(stream),
                         .epoch = epoch_of(r, stream->epoch),
                         .kind = stream->kind,
                         .blocking = stream->blocking,
@@ -105,7 +105,7 @@ uint32_t mr_record_stream(mr_recorder *r, const mr_stream *stream, bool created)
 uint32_t mr_record_event(mr_recorder *r, const mr_event *event, bool created) {
     uint32_t found = mr_slot_find(&r->events, event->id);
     if (found != NO_SLOT) return found;
-    event_slot slot = {.id = event->id,
+    event_slot slot = {.id = mr_event_number(event),
                        .epoch = epoch_of(r, event->epoch),
                        .timing = event->timing,
                        .blocking = event->blocking,

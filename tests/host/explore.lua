@@ -417,6 +417,52 @@ function TestExplore.test_files_are_shadows()
   end)
 end
 
+-- So is what the machine's own calls write. A run loads what it has saved, also under another name; a timeline is not
+-- compared, and what nobody may write is an error at its line.
+function TestExplore.test_saved_files_are_shadows()
+  with_folder(function(folder)
+    command.write(folder .. "/old.npy", "no tensor")
+    local text, status = run("--explore", "local folder = " .. ("%q"):format(folder) .. [[
+
+      ]] .. OUTSIDE .. [[
+
+      mr.synchronize()
+      mr.save(folder .. "/old.npy", x)
+      mr.save(folder .. "/two.npy.tmp.npy", x:add(1))
+      assert(os.rename(folder .. "/two.npy.tmp.npy", folder .. "/two.npy"))
+      assert(mr.load(folder .. "/two.npy"):item() == mr.load(folder .. "/old.npy"):item() + 1)
+      assert(not pcall(mr.load, folder .. "/two.npy.tmp.npy"))
+      local tr = mr.timeline(function() mr.ones(1) end)
+      tr:save(folder .. "/time.svg")
+      mr.graph(function() mr.ones(1) end):save(folder .. "/graph.dot")
+      print(select(2, pcall(mr.save, folder .. "/none/x.npy", x)))]])
+    lu.assertStrContains(text, "2 schedules, 2 outcomes")
+    for _, line in ipairs { '/old.npy: "\\147NUMPY', '/two.npy: "\\147NUMPY', "/two.npy.tmp.npy: removed",
+                            "/time.svg: a timeline, not compared", '/graph.dot: "digraph',
+                            "save: " .. folder .. "/none/x.npy: No such file or directory" } do
+      lu.assertStrContains(text, line)
+    end
+    lu.assertEquals(status, 3)
+    lu.assertEquals(read(folder .. "/old.npy"), "no tensor")
+    for _, name in ipairs { "/two.npy", "/two.npy.tmp.npy", "/time.svg", "/graph.dot" } do
+      lu.assertNil(read(folder .. name))
+    end
+  end)
+end
+
+-- Each run counts its streams, events and graphs from the same number on.
+function TestExplore.test_numbers_of_objects()
+  local text = run("--explore", OUTSIDE .. [[
+
+    local g = mr.graph(function() mr.ones(1) end)
+    print(mr.stream(), mr.event(), mr.stream().id, mr.event().id, g, x:item(), g.id)]])
+  lu.assertStrContains(text, "2 schedules, 2 outcomes")
+  local shown = {}
+  for line in text:gmatch("stream #[^\n]*") do shown[#shown + 1] = line end
+  lu.assertEquals(#shown, 2)
+  lu.assertEquals(shown[1]:gsub("1%.0", "3.0"), shown[2]:gsub("1%.0", "3.0"))
+end
+
 -- Standard input is the same in each run, by all formats.
 function TestExplore.test_standard_input_is_read_once()
   local code = [[local x = mr.full({1}, 3)

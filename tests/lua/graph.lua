@@ -61,7 +61,7 @@ function TestGraph.test_print_and_save()
     os.remove(path)
   end
   lu.assertErrorMsgContains(".dot, .svg, .json", g.save, g, "graph.png")
-  lu.assertErrorMsgContains("cannot write", g.save, g, "/no/such/folder/graph.dot")
+  lu.assertErrorMsgContains("cannot create", g.save, g, "/no/such/folder/graph.dot")
 end
 
 function TestGraph.test_capture_is_the_same_as_calling_mr_graph()

@@ -1,8 +1,8 @@
 -- What a script reads and writes outside of the machine while all its schedules are explored.
 --
--- Nothing outside changes. A file that the script opens to write is a shadow: a copy of the run's own. Its bytes are a
--- part of the outcome. Standard input is read once, and each run gets it from its beginning. A program that io.popen
--- reads from runs once. What cannot be fed again is refused at its line, before anything is done.
+-- Nothing outside changes. A file that the script writes, by io.open or by mr.save, is a shadow: a copy of the run's own.
+-- Its bytes are a part of the outcome. Standard input is read once, and each run gets it from its beginning. A program
+-- that io.popen reads from runs once. What cannot be fed again is refused at its line, before anything is done.
 local unpack = table.unpack
 
 return function(tools)
@@ -104,14 +104,28 @@ return function(tools)
     return true
   end
 
-  -- Files of one run. `shadows[path]` is where its bytes are; false: the run has removed it.
+  -- Bytes as a text of one line.
+  local function quoted(bytes)
+    local text = ("%q"):format(bytes):gsub("\\\n", "\\n")
+    if utf8.len(text) then return text end
+    return (text:gsub("[\128-\255]", function(byte) return ("\\%d"):format(byte:byte()) end))
+  end
+
+  -- Files of one run. `shadows[path]` is where its bytes are; false: the run has removed it. `hold_times[path]`: they are
+  -- a timeline's, which no two schedules have in common.
   local function new_files()
-    local files, shadows, open = {}, {}, {}
+    local files, shadows, hold_times, open, reserved = {}, {}, {}, {}, {}
+
+    -- Ends as the file's own name, by which mr.save and tr:save know what to write.
+    local function new_name(path)
+      reserved[#reserved + 1] = os.tmpname()
+      return reserved[#reserved] .. (path:match("[^/]*$"):match("%..*$") or "")
+    end
 
     local function shadow_of(path, keeps)
       if not shadows[path] then
         local was_removed = shadows[path] == false
-        shadows[path] = os.tmpname()
+        shadows[path] = new_name(path)
         if keeps and not was_removed and exists(path) then copy(path, shadows[path]) end
       end
       return shadows[path]
@@ -135,9 +149,26 @@ return function(tools)
         local fine, problem, number = may_write(path)
         if not fine then return fine, problem, number end
       end
+      if mode:find("^w") then hold_times[name] = nil end
       local file, message, code = io.open(shadow_of(name, not mode:find("^w")), mode)
       if file then open[#open + 1] = file end
       return file, message, code
+    end
+
+    -- Where the bytes of a file are that mr.load, mr.save or tr:save asks for (bind/path.h).
+    function files.redirect(path, use)
+      local name = plain(path)
+      if name:find("^/dev/") then return path end
+      if use == "read" then
+        if not is_there(name) then misuse("load: " .. select(2, missing(path))) end
+        return shadows[name] or path
+      end
+      if shadows[name] == nil then
+        local fine, problem = may_write(path)
+        if not fine then misuse("save: " .. problem) end
+      end
+      hold_times[name] = use == "write times" or nil
+      return shadow_of(name, false)
     end
 
     function files.remove(path)
@@ -152,9 +183,11 @@ return function(tools)
       local old, new = plain(from), plain(to)
       if not is_there(old) then return missing(from) end
       if old == new then return true end
-      local path = shadow_of(old, true)
+      local path = new_name(new)
+      assert(os.rename(shadow_of(old, true), path))
       if shadows[new] then os.remove(shadows[new]) end
       shadows[new], shadows[old] = path, false
+      hold_times[new], hold_times[old] = hold_times[old], nil
       return true
     end
 
@@ -169,12 +202,15 @@ return function(tools)
       for i, name in ipairs(names) do
         texts[i] = name .. ": removed"
         if shadows[name] then
-          local file <close> = assert(io.open(shadows[name], "rb"))
-          texts[i] = name .. ": " .. ("%q"):format(file:read("a")):gsub("\\\n", "\\n")
+          local file = io.open(shadows[name], "rb") -- nil: what was to write it has failed
+          texts[i] = name .. ": " .. (not file and "not written" or hold_times[name] and "a timeline, not compared" or
+            quoted(file:read("a")))
+          if file then file:close() end
           os.remove(shadows[name])
         end
         outside.said["files"] = true
       end
+      for _, name in ipairs(reserved) do os.remove(name) end
       return #names > 0 and table.concat(texts, "\n") or nil
     end
 
@@ -248,7 +284,9 @@ return function(tools)
       return type_of(value) or meta and meta.__name == "FILE*" and "file" or nil
     end
     globals.os.remove, globals.os.rename = files.remove, files.rename
+    tools.redirect(files.redirect)
     return function()
+      tools.redirect(nil)
       if io.output() ~= io.stdout then io.output(io.stdout) end -- a shadow is none of the next run's
       return files.finish()
     end

@@ -151,6 +151,17 @@ return function(tools, explore, core)
     return table.pack(unpack(results, 2, results.n))
   end
 
+  -- What the script has written, a line a file: of long lines the beginning.
+  local MOST_SHOWN = 300
+
+  local function show_written(text)
+    return (("\n" .. text):gsub("\n([^\n]*)", function(line)
+      local rest = #line - MOST_SHOWN
+      if rest > 0 then line = ("%s ... (%d more characters)"):format(line:sub(1, MOST_SHOWN), rest) end
+      return "\n    writes " .. line
+    end))
+  end
+
   -- What it printed, and what it returned beside that. `lines`: those that are shown of what it printed; nil: all.
   local function show_script(values, lines, left_out)
     local text = values[1]:gsub("\n$", ""):gsub("\n", "\n    ")
@@ -162,7 +173,7 @@ return function(tools, explore, core)
       if exit_of(values[i]) then
         text = text .. ("\n    ends with os.exit(%d)"):format(exit_of(values[i]))
       elseif type(values[i]) == "table" and values[i][WRITTEN] then
-        text = text .. "\n    writes " .. values[i][WRITTEN]:gsub("\n", "\n    writes ")
+        text = text .. show_written(values[i][WRITTEN])
       elseif values[i] ~= nil then text = text .. "\n    returns " .. show_value(values[i]) end
     end
     return text == "" and "nothing printed" or text
