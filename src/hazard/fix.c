@@ -260,6 +260,17 @@ static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report
     return true;
 }
 
+/* Why a fix names no variable of the stream. Between two parts of a line, what the first part declares is in scope, too;
+ * the text of the line does not tell the parts apart. */
+static const char *form_without_variable(const checker *c, const mr_script_spot *spot) {
+    mr_site front = {spot->where.file, spot->front};
+    if (c->hooks.is_running && !c->hooks.is_running(c->hooks.context, front))
+        return "mr.synchronize(%s) -- %s has no name here; use its variable";
+    if (spot->place == MR_SCRIPT_WITHIN)
+        return "mr.synchronize(%s) -- or a wait for %s, if a variable of the line holds it";
+    return "mr.synchronize(%s) -- no variable in scope here leads to %s";
+}
+
 /* If no expression leads to one of the streams, the host can still wait for the whole device of the first
  * one. The variables of a function that is not running are not known, for example when a host function
  * runs after the script. */
@@ -272,11 +283,7 @@ static void wait_on_host(const checker *c, const actor *first, const actor *lost
     bool is_own = c->machine->rank && c->machine->current_device->index == first->device;
     if (c->machine->device_count > 1 && !is_own)
         snprintf(device, sizeof device, "%d", first->device); /* else the line serves all ranks */
-    mr_site front = {spot->where.file, spot->front};
-    bool is_known = !c->hooks.is_running || c->hooks.is_running(c->hooks.context, front);
-    const char *form = is_known ? "mr.synchronize(%s) -- no variable in scope here leads to %s"
-                                : "mr.synchronize(%s) -- %s has no name here; use its variable";
-    put_line(report, spot, form, device, shown.data ? shown.data : "it");
+    put_line(report, spot, form_without_variable(c, spot), device, shown.data ? shown.data : "it");
     mr_buffer_free(&shown);
 }
 

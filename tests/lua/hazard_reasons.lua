@@ -242,6 +242,16 @@ function TestCures.test_of_one_line_it_stands_within()
   lu.assertStrContains(r.message, "fix: split line " .. r.fixes[1].line)
 end
 
+-- What the first part of such a line declares is in scope between the parts: nothing else is said of it.
+function TestCures.test_of_one_line_that_declares_the_stream()
+  local r = only(function()
+    local a, b = mr.stream{name = "a"}, mr.zeros(3) mr.synchronize() b:add_(1) a:run(function() b:mul_(2) end)
+    mr.synchronize()
+  end)
+  lu.assertEquals(r.fixes[1].place, "within")
+  lu.assertEquals(r.fixes[1].text, "mr.synchronize() -- or a wait for a, if a variable of the line holds it")
+end
+
 function TestCures.test_a_close_in_error_mode_raises_at_the_end_of_the_block()
   local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
   mr.synchronize()

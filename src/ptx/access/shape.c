@@ -114,7 +114,6 @@ static bool add_loop(shape *s, const access_link *link) {
 }
 
 static mr_ptx_reason add_links(shape *s) {
-    // cppcheck-suppress ctuuninitvar
     const access_program *p = s->run->program;
     const access_link *links = &p->links[s->site->links];
     uint32_t count = s->site->link_count;
