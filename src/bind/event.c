@@ -2,6 +2,7 @@
 #include "bind/explore.h"
 #include "bind/internal.h"
 #include "bind/open.h"
+#include "bind/outside.h"
 #include "bind/registry.h"
 #include "graph/graph.h"
 #include "model/capture.h"
@@ -110,7 +111,7 @@ static int push_elapsed(lua_State *L, const mr_caller *caller, mr_event *from, m
     ask_capture(L, caller, from);
     ask_capture(L, caller, to);
     mr_raise(L, mr_event_elapsed(from, to, &milliseconds));
-    lua_pushnumber(L, milliseconds);
+    mr_push_time(L, "elapsed_time", milliseconds);
     return 1;
 }
 

@@ -6,7 +6,7 @@
 #include "bind/hazard.h"
 #include "bind/internal.h"
 #include "bind/open.h"
-#include "bind/path.h"
+#include "bind/outside.h"
 #include "bind/trace.h"
 
 static const char maker; /* its address is the registry key of what the Lua module gives */
@@ -55,7 +55,7 @@ static const luaL_Reg tools[] = {{"explore", mr_explore_tool_explore},
                                  {"shown", mr_explore_tool_shown},
                                  {"seems_repeatable", mr_explore_tool_seems_repeatable},
                                  {"refuse", mr_explore_tool_refuse},
-                                 {"redirect", mr_path_tool_redirect},
+                                 {"outside", mr_outside_tool_set},
                                  {"keep_race", mr_trace_tool_keep_race},
                                  {"save_outcomes", mr_trace_tool_save_outcomes},
                                  {NULL, NULL}};

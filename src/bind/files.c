@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "bind/open.h"
-#include "bind/path.h"
+#include "bind/outside.h"
 #include "bind/placement.h"
 #include "bind/tensor.h"
 #include "files/files.h"

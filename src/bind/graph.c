@@ -9,7 +9,7 @@
 #include "bind/graph.h"
 #include "bind/internal.h"
 #include "bind/open.h"
-#include "bind/path.h"
+#include "bind/outside.h"
 
 /* --- state, check, constructor ------------------------------------------------------------------- */
 

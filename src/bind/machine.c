@@ -4,6 +4,7 @@
 #include "bind/explore.h"
 #include "bind/internal.h"
 #include "bind/open.h"
+#include "bind/outside.h"
 #include "model/capture.h"
 #include "model/observer.h"
 
@@ -59,7 +60,7 @@ MR_FUNCTION(machine_clock, "clock", "mr.clock() -> ms: number",
             "which the host's own computations take no time.") {
     mr_machine *machine = mr_machine_of(L);
     mr_observers_learned(machine);
-    lua_pushnumber(L, (lua_Number)mr_machine_time(machine) * 1e-6);
+    mr_push_time(L, "mr.clock", (double)mr_machine_time(machine) * 1e-6);
     return 1;
 }
 

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "bind/field.h"
 #include "bind/open.h"
+#include "bind/outside.h"
 
 /* --- what holds it up ------------------------------------------------------------------------------ */
 
@@ -188,6 +189,7 @@ MR_FUNCTION(
     mr_machine *machine = mr_set_context(L);
     mr_buffer *copy = mr_push_owner(L, sizeof *copy, drop_rows);
     mr_machine_pending(machine, copy_pending, copy);
+    mr_note_times(L);
     mr_observers_learned(machine);
     if (copy->failed) mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "queues: no memory"));
     const row *rows = (const row *)(const void *)copy->data;

@@ -5,6 +5,7 @@
 
 #include "bind/explore.h"
 #include "bind/open.h"
+#include "bind/outside.h"
 #include "bind/pending.h"
 #include "model/backend.h"
 #include "model/history.h"
@@ -157,7 +158,7 @@ MR_FUNCTION(machine_time, "time", "mr.machine.time() -> ms: number",
             "not advance.") {
     mr_machine *machine = mr_set_context(L);
     mr_observers_learned(machine);
-    lua_pushnumber(L, (lua_Number)mr_machine_device_time(machine) * 1e-6);
+    mr_push_time(L, "mr.machine.time", (double)mr_machine_device_time(machine) * 1e-6);
     return 1;
 }
 

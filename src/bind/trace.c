@@ -12,7 +12,7 @@
 #include "bind/hazard.h"
 #include "bind/help.h"
 #include "bind/open.h"
-#include "bind/path.h"
+#include "bind/outside.h"
 #include "bind/source.h"
 #include "bind/trace_parts.h"
 #include "trace/writers.h"

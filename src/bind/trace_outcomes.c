@@ -1,6 +1,6 @@
 /* Several outcomes of one program as timelines, for lua/millrace/explore.lua: the pair that they differ in is
  * marked, and a page shows them. */
-#include "bind/path.h"
+#include "bind/outside.h"
 #include "bind/trace_parts.h"
 #include "trace/writers.h"
 

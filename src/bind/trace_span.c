@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "bind/outside.h"
 #include "bind/trace_parts.h"
 
 const mr_kind mr_kind_trace = {.text = "a trace"};
@@ -11,6 +12,7 @@ const mr_trace **mr_new_trace(lua_State *L) {
 }
 
 const mr_trace *mr_check_trace(lua_State *L, int arg) {
+    mr_note_times(L);
     const mr_trace *trace = *(const mr_trace **)mr_check(L, arg, &mr_kind_trace);
     if (!trace) mr_misuse(L, "the trace was already collected");
     return trace;

@@ -495,10 +495,25 @@ function TestExplore.test_programs()
   end)
 end
 
--- The clock of the machine goes on from run to run: a printed time is shown, and not compared.
+-- The clock of the machine goes on from run to run: each run gets the times of the first one.
+function TestExplore.test_times()
+  local text, status = run("--explore", OUTSIDE .. [[
+
+    local a, b = mr.event{timing = true}, mr.event{timing = true}
+    a:record() mr.spin{ms = 2} b:record() b:synchronize()
+    print(mr.clock(), a:elapsed_time(b) > 1, b - a, mr.machine.time(), x:item())]])
+  lu.assertStrContains(text, "2 outcomes")
+  lu.assertStrContains(text, "one answer of each call: elapsed_time, mr.clock, mr.machine.time said the same in each run")
+  lu.assertEquals(status, 3)
+  text = run("--explore", OUTSIDE .. "print(x:item() .. ' s')") -- no time, though it looks like one
+  lu.assertStrContains(text, "2 outcomes")
+end
+
+-- Times of a timeline are those of each run: what is printed of them is shown, and not compared.
 function TestExplore.test_printed_times()
   local text, status = run("--explore", [[local x = mr.zeros(1) mr.synchronize()
-    print(mr.clock() .. " ms", x:item(), "5 msgs")]])
+    local tr = mr.timeline(function() x:add(1) end)
+    print(tr.facts.began .. " ms", x:item(), "5 msgs")]])
   lu.assertStrContains(text, "1 schedule, 1 outcome: ")
   lu.assertStrMatches(text, ".*outcome 1, in 1 schedule: %d[%d.]* ms\t0%.0\t5 msgs\n.*")
   lu.assertStrContains(text, "Printed times (a number and ms, us, ns or s) are not compared")

@@ -7,7 +7,8 @@ local unpack = table.unpack
 
 return function(tools)
   local misuse = tools.misuse
-  local outside = { kept = {}, said = {} } -- of all runs: answers by what was asked, and the names of what was asked
+  -- Of all runs: answers by what was asked, the names of what was asked, whether a run has read times that differ.
+  local outside = { kept = {}, said = {}, reads_times = false }
 
   -- ---------------------------------------------------------------- standard input
 
@@ -155,7 +156,7 @@ return function(tools)
       return file, message, code
     end
 
-    -- Where the bytes of a file are that mr.load, mr.save or tr:save asks for (bind/path.h).
+    -- Where the bytes of a file are that mr.load, mr.save or tr:save asks for (bind/outside.h).
     function files.redirect(path, use)
       local name = plain(path)
       if name:find("^/dev/") then return path end
@@ -243,11 +244,28 @@ return function(tools)
     end })
   end
 
+  -- ---------------------------------------------------------------- times
+
+  -- Of the virtual GPU: the n-th call of a function gets in each run what it got in the run that made it first.
+  local function new_times()
+    local counts = {}
+    return function(name, ms)
+      counts[name] = (counts[name] or 0) + 1
+      local key = name .. "\0" .. counts[name]
+      outside.said[name] = true
+      outside.kept[key] = outside.kept[key] or ms
+      return outside.kept[key]
+    end
+  end
+
   -- ---------------------------------------------------------------- one run
 
   -- Changes `io` and `os` of a run's globals. Returns a function that ends the run: what it has written, or nil.
   function outside.begin(globals)
-    if not io or not io.open or not os or not os.tmpname then return function() end end
+    local handlers = { time = new_times(), times = function() outside.reads_times = true end }
+    local function finish() tools.outside(nil) end
+    tools.outside(handlers)
+    if not io or not io.open or not os or not os.tmpname then return finish end
     local fresh, files, stdin = globals.io, new_files(), new_stdin()
     local input = stdin
     fresh.stdin = stdin
@@ -284,9 +302,9 @@ return function(tools)
       return type_of(value) or meta and meta.__name == "FILE*" and "file" or nil
     end
     globals.os.remove, globals.os.rename = files.remove, files.rename
-    tools.redirect(files.redirect)
+    handlers.file = files.redirect
     return function()
-      tools.redirect(nil)
+      finish()
       if io.output() ~= io.stdout then io.output(io.stdout) end -- a shadow is none of the next run's
       return files.finish()
     end

@@ -94,7 +94,7 @@ return function(tools, explore, core)
       table.sort(list)
       return list
     end
-    return begin, names
+    return begin, names, function() return outside.reads_times end
   end
 
   local function read_bounds(text)
@@ -223,7 +223,7 @@ return function(tools, explore, core)
 
   -- What an exploration of the script is: one after the other of chunks that are given the same answers.
   local function new_run(arguments, options)
-    local begin_answers, names_of_answers = new_answers()
+    local begin_answers, names_of_answers, reads_times = new_answers()
     local run, state = { names = names_of_answers, first_call = 0, times = times.new() }, {}
     function run.explore(chunk, seconds)
       options.time = seconds
@@ -239,7 +239,8 @@ return function(tools, explore, core)
           if written then results[results.n + 1], results.n = { [WRITTEN] = written }, results.n + 1 end
           for i = 1, results.n do results[i] = comparable(results[i], 1) end
           if run.first_call == 0 and os then run.first_call = os.clock() - began end
-          return run.times.masked(table.concat(printed)), unpack(results, 1, results.n)
+          local text = table.concat(printed)
+          return reads_times() and run.times.masked(text) or text, unpack(results, 1, results.n)
         end, options, true)
       end)
     end

@@ -1,5 +1,5 @@
--- Times that a script prints. The virtual GPU's clock goes on from run to run, and its times depend on the schedule. So
--- texts that differ only in times count as the same, and the first of them is shown.
+-- Times that a script prints. Those of timelines and queues are times of each run, and they depend on the schedule. So
+-- texts of a script that reads them and that differ only in times count as the same, and the first of them is shown.
 local times = {}
 
 local UNITS = { "ns", "us", "µs", "ms", "s", "seconds", "milliseconds" }

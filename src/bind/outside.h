@@ -1,0 +1,33 @@
+/* What the calls of a script read from outside of the machine and write there: files and times.
+ *
+ * While all schedules of a script are explored, nothing outside may change, and each run is to get the same answers.
+ * lua/millrace/explore/outside.lua then says where a file is, and what an answer is. */
+#ifndef MR_BIND_OUTSIDE_H
+#define MR_BIND_OUTSIDE_H
+
+#include "bind/bind.h"
+
+typedef enum {
+    MR_PATH_READ,
+    MR_PATH_WRITE,
+    MR_PATH_WRITE_TIMES, /* the bytes hold times, which no two schedules have in common */
+} mr_path_use;
+
+/* Argument `arg`, a path as the user wrote it. Raises if it is none: no string, empty, or with a NUL. */
+const char *mr_check_path(lua_State *L, const char *what, int arg);
+
+/* Where that file is: in a file of this run, or where the user says. The argument becomes this path, which the stack
+ * keeps. The ending stays the same. Raises what is wrong with it, as that nobody may write it. */
+const char *mr_path_of(lua_State *L, int arg, mr_path_use use);
+
+/* Pushes a time in milliseconds that a call of this name returns: this one, or that of an earlier run. */
+void mr_push_time(lua_State *L, const char *name, double milliseconds);
+
+/* The script reads times that are those of each run, as a timeline's. */
+void mr_note_times(lua_State *L);
+
+/* outside{file=, time=, times=}, or nil: from now on file(path, use) says where a file is, where use is "read", "write"
+ * or "write times", and time(name, ms) what a call returns; times() is told that the script reads others. */
+int mr_outside_tool_set(lua_State *L);
+
+#endif
