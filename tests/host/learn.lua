@@ -430,10 +430,11 @@ end
 -- A wait too many is explained with the places of the prompt, and with none of the lesson.
 function TestPrompt.test_a_needless_wait()
   with_folder(function(home)
-    local said = at_prompt(home, ":lesson 7", "local two = 2", "return function(s, x)", "local y", "mr.synchronize()",
-      "s:run(function() y = x * two end)", "s:record_event():wait()", "return y:sum() end", ":lesson").out
+    local said = at_prompt(home, ":lesson 7", "local two = 2", "return function(s, x)", "local y",
+      "s:wait_stream(mr.current_stream())", "s:run(function() y = x * two end)", "s:record_event():wait()",
+      "return y:sum() end", ":lesson").out
     said = said:gsub("%s+", " ")
-    lu.assertStrContains(said, "mr:2:3 waits without need (synchronize): what it waits for is ordered before already.")
+    lu.assertStrContains(said, "mr:2:3 waits without need (wait_stream): ")
     lu.assertStrContains(said, "Your arguments are ready when your function begins.")
     lu.assertNotStrContains(said, "lesson:")
     lu.assertNotStrContains(said, "at solution:")

@@ -218,13 +218,35 @@ local function judge_orders(lesson, result, variant, seen, name)
   return "schedule", text .. race
 end
 
-local function judge_speed(exercise, run, seen)
-  local trace = timeline(run)
-  local most = exercise.host_ms
-  if most and seen.host_ms > most then
-    return "host", ("The host stands still for %.1f ms in your function. It could go on at once: let a stream wait, " ..
-      "not the host."):format(seen.host_ms)
+-- The host waits of the solution: at which line, in which call. nil: none.
+local function host_wait_of(trace, name)
+  for _, span in ipairs(trace.spans) do
+    if span.engine == "host" and span.kind:find("synchronize", 1, true) and span.where:find(name .. ":", 1, true) == 1 then
+      return span.where:match(":(%d+)$"), span.name
+    end
   end
+  return nil
+end
+
+-- Where the host must not wait, it must not ask until it is told yes either: that is allowed for so long.
+local POLLED_MS = 0.5
+
+local function judge_host(exercise, trace, seen, name)
+  local line, call = host_wait_of(trace, name)
+  if exercise.host_waits == false and line then
+    return "host", ("In line %s the host waits (%s). It must not wait in your function: let a stream wait, not the " ..
+      "host."):format(line, call)
+  end
+  local most = exercise.host_ms or exercise.host_waits == false and POLLED_MS
+  if not most or seen.host_ms <= most then return nil end
+  return "host", ("The host stands still for %.1f ms in your function. At most %g ms are allowed."):format(seen.host_ms,
+    most)
+end
+
+local function judge_speed(exercise, run, seen, name)
+  local trace = timeline(run)
+  local reason, message = judge_host(exercise, trace, seen, name)
+  if reason then return reason, message end
   local overlap = exercise.overlap
   if not overlap then return nil end
   local is_there, got = pcall(trace.overlap, trace, overlap[1], overlap[2])
@@ -322,7 +344,7 @@ local function judge_all(lesson, text, name, seen)
   local found, text_or_praise = judge_results(lesson, solve, name, seen)
   if found then return found, text_or_praise end
   local run = program(exercise, solve, 1, seen)
-  reason, message = judge_speed(exercise, run, seen)
+  reason, message = judge_speed(exercise, run, seen, name)
   if not reason and exercise.minimal ~= false then reason, message = judge_waits(run, name) end
   if reason then return reason, message end
   return "passed", text_or_praise

@@ -44,7 +44,7 @@ end
 ]],
     given = function(v) return mr.stream { name = "s" }, mr.full({ 3 }, v, { name = "x" }) end,
     answer = function(v) return { 2 * v + 1, 2 * v + 1, 2 * v + 1 } end,
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "Which of the two waits does the result need?",

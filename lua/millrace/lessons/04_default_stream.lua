@@ -37,7 +37,7 @@ end
 ]],
     given = function(v) return mr.stream { name = "s" }, mr.full({ 1 }, v, { name = "x" }) end,
     answer = function(v) return { 2 * (v + 1) } end,
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "Which stream makes y, and which stream changes it?",

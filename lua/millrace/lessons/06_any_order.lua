@@ -44,7 +44,7 @@ end
     end,
     changes = { 3, 4 },
     answer = function(v) return { v + 1 } end,
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "Two pairs of lines have no order now. Which ones?",

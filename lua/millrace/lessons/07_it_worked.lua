@@ -39,7 +39,7 @@ end
     given = function(v) return mr.stream { name = "s" }, mr.full({ 4 }, v, { name = "x" }) end,
     answer = function(v) return 8 * v end,
     join = false,
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "On which stream does y:sum() run?",

@@ -49,7 +49,7 @@ end
     end,
     changes = { 4, 5 },
     answer = function(v) return { 16 * v } end,
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "Which record does `done` hold when `c` waits?",

@@ -43,7 +43,7 @@ end
     end,
     changes = 3,
     answer = function(v) return { 2 * (v + 5) } end,
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "Has `written` been recorded when `b` is told to wait?",

@@ -46,7 +46,7 @@ end
     changes = 4,
     answer = function(v) return { { 2 * (v + 1) }, { 3 * (v + 1) } } end,
     overlap = { "b", "c", 1.5 },
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "Which stream reads x without having waited?",

@@ -42,7 +42,7 @@ end
     end,
     changes = 3,
     answer = function(v) return { 2 * (v + 1) } end,
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "Who reads x: the host, or a stream?",

@@ -43,7 +43,7 @@ end
 ]],
     given = function(v) return mr.stream { name = "s" }, mr.full({ 2 }, v, { name = "x" }) end,
     answer = function(v) return { { 2 * v + 1, 2 * v + 1 }, { 100 * v, 100 * v } } end,
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "The end of t is in order. What about its beginning?",

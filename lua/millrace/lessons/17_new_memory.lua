@@ -45,7 +45,7 @@ end
 ]],
     given = function(v) return mr.stream { name = "s" }, mr.full({ 2 }, v, { name = "x" }) end,
     answer = function(v) return { 4 * v, { 7, 7 } } end,
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "On which stream is `new` allocated, and which stream writes it?",

@@ -41,7 +41,7 @@ end
     end,
     answer = function(v) return { { v + 1 }, { 10 * v } } end,
     overlap = { "a", "b", 1.5 },
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "Which line writes into memory that another one reads?",

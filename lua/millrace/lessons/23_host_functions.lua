@@ -45,7 +45,7 @@ end
     end,
     changes = { 3, 4 },
     answer = function(v) return { 6 * v } end,
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "When does the function run, and what is `b` told of that?",

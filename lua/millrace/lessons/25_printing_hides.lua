@@ -43,7 +43,7 @@ end
     given = function(v) return mr.stream { name = "s" }, mr.full({ 1 }, v, { name = "x" }) end,
     changes = 2,
     answer = function(v) return { 2 * (v + 4) } end,
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "What does the print wait for, besides printing?",

@@ -45,7 +45,7 @@ end
     end,
     answer = function(v) return { v + 1 } end,
     overlap = { "a", "b", 1.5 },
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "How many multiprocessors are left for the second one?",

@@ -56,7 +56,7 @@ end
     changes = { 3, 4 },
     answer = function(v) return { (v + 1) * 2 + (v + 2) * 3 } end,
     overlap = { "a", "b", 3 },
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "Which line reads something that the other stream has written?",

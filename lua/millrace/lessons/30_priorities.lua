@@ -44,7 +44,7 @@ end
     given = function(v) return mr.full({ 1 }, v, { name = "x" }) end,
     changes = 1,
     answer = function(v) return { (v + 1) * 10 } end,
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "Does a priority make anybody wait?",

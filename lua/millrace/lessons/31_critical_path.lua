@@ -50,7 +50,7 @@ end
     end,
     answer = function(v) return { { (v + 1) * 2 }, { 3 * v } } end,
     overlap = { "a", "b", 1.5 },
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "Which step needs the result of which?",

@@ -45,7 +45,7 @@ end
     given = function(v) return mr.full({ 1 }, v, { name = "x" }) end,
     changes = 1,
     answer = function(v) return { (v + 1) * 10 + 2 } end,
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "Which streams does the default stream wait for?",

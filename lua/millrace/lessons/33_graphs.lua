@@ -54,7 +54,7 @@ end
     end,
     changes = { 3, 4 },
     answer = function(v) return { v + 2 } end,
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "Which stream is still outside when the capture ends?",

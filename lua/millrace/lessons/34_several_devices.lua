@@ -45,7 +45,7 @@ end
     end,
     changes = { 3, 4 },
     answer = function(v) return { 2 * v } end,
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "Does a copy between devices wait for work of other streams?",

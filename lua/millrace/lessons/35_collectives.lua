@@ -59,7 +59,7 @@ end
     changes = { 5, 6 },
     answer = function(v) return { 10 - 3 * v } end,
     overlap = { "a", "c", 0.9 },
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "Which stream reads g, and which one writes the sum into it?",

@@ -56,7 +56,7 @@ end
       for i = 1, 64 do list[i] = (65.0 - i) * v end
       return list
     end,
-    host_ms = 0.5,
+    host_waits = false,
   },
   hints = {
     "Which thread writes s[63 - i], and when?",
