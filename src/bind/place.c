@@ -14,7 +14,7 @@ static bool put_into_frame(lua_State *L, const mr_script_meeting *m, mr_script_s
     for (int level = 0; mr_bind_frame(L, &level, &frame); level++) {
         const char *file = mr_bind_file(module, &frame);
         mr_script *s = mr_source_read(L, file);
-        mr_script_call call = {file, frame.currentline, mr_source_function(s, &frame), called};
+        mr_script_call call = {file, frame.currentline, mr_source_function(L, s, &frame), called};
         bool is_inside, found = mr_script_place_in_call(s, m, &call, out_spot, &is_inside);
         mr_script_free(s);
         if (is_inside) return found;

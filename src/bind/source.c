@@ -8,14 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-void mr_source_add(lua_State *L, const char *path) {
-    mr_module *module = mr_bind_module(L);
-    if (module && module->machine) mr_intern(&module->sources, path, strlen(path), NULL);
-}
-
 /* ---- entries of the prompt */
 
-static const char entries, locals; /* their addresses are registry keys */
+/* Their addresses are registry keys. `entries`: number = text of the entry. `loaded`: name of a file = the text that
+ * became an entry, number = that name. */
+static const char entries, loaded, locals;
 
 int mr_source_entry(const char *file) {
     const char *digits = file + sizeof MR_SOURCE_ENTRY - 1;
@@ -24,16 +21,57 @@ int mr_source_entry(const char *file) {
     return length && length < 10 && !digits[length] ? atoi(digits) : 0;
 }
 
-void mr_source_set_entry(lua_State *L, int number) {
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &entries) != LUA_TTABLE) {
-        lua_pop(L, 1);
-        lua_newtable(L);
-        lua_pushvalue(L, -1);
-        lua_rawsetp(L, LUA_REGISTRYINDEX, &entries);
+static void push_table(lua_State *L, const void *key) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, key) == LUA_TTABLE) return;
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, key);
+}
+
+void mr_source_set_entry(lua_State *L, int number, const char *file) {
+    push_table(L, &loaded);
+    lua_pushstring(L, file);
+    lua_rawseti(L, -2, number);
+    if (file) {
+        lua_pushvalue(L, -2);
+        lua_setfield(L, -2, file);
     }
+    lua_pop(L, 1);
+    push_table(L, &entries);
     lua_insert(L, -2);
     lua_rawseti(L, -2, number);
     lua_pop(L, 1);
+}
+
+/* The file is read again from now on. */
+static void forget_loaded(lua_State *L, const char *file) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &loaded) == LUA_TTABLE) {
+        lua_pushnil(L);
+        lua_setfield(L, -2, file);
+    }
+    lua_pop(L, 1);
+}
+
+/* Pushes the text of the entry of that name; false, and pushes something else: there is none. A report is written
+ * while the machine is at work, so nothing is allocated in Lua here, such as a string of the name. */
+static bool push_entry(lua_State *L, const char *file) {
+    int number = mr_source_entry(file);
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, number ? &entries : &loaded) != LUA_TTABLE) return false;
+    if (number) return lua_rawgeti(L, -1, number) == LUA_TSTRING;
+    lua_pushnil(L);
+    while (lua_next(L, -2)) {
+        if (lua_type(L, -2) == LUA_TSTRING && strcmp(lua_tostring(L, -2), file) == 0) return true;
+        lua_pop(L, 1);
+    }
+    return false;
+}
+
+bool mr_source_is_entry(lua_State *L, const char *file) {
+    int top = lua_gettop(L);
+    bool known = push_entry(L, file);
+    lua_settop(L, top);
+    return known;
 }
 
 void mr_source_set_locals(lua_State *L) {
@@ -46,28 +84,31 @@ bool mr_source_push_locals(lua_State *L) {
     return false;
 }
 
-/* A report is written while the machine is at work, so nothing is allocated in Lua here. */
 static mr_script *read_entry(lua_State *L, mr_module *module, const char *file) {
     mr_script *script = NULL;
     int top = lua_gettop(L);
-    bool known = lua_rawgetp(L, LUA_REGISTRYINDEX, &entries) == LUA_TTABLE &&
-                 lua_rawgeti(L, -1, mr_source_entry(file)) == LUA_TSTRING;
-    if (known) script = mr_script_of(&module->scripts, file, lua_tostring(L, -1));
+    if (push_entry(L, file)) script = mr_script_of(&module->scripts, file, lua_tostring(L, -1));
     lua_settop(L, top);
     return script;
 }
 
 /* The main chunk of an entry is a function around its text, for its variables; that ends on a line behind the text. */
-int mr_source_function(const mr_script *s, const lua_Debug *frame) {
-    bool is_entry = s && frame->source[0] == '=' && mr_source_entry(frame->source + 1);
+int mr_source_function(lua_State *L, const mr_script *s, const lua_Debug *frame) {
+    bool is_entry = s && frame->source[0] && mr_source_is_entry(L, frame->source + 1);
     return is_entry && frame->lastlinedefined > mr_script_line_count(s) ? 0 : frame->linedefined;
 }
 
 /* ---- files */
 
+void mr_source_add(lua_State *L, const char *path) {
+    mr_module *module = mr_bind_module(L);
+    forget_loaded(L, path);
+    if (module && module->machine) mr_intern(&module->sources, path, strlen(path), NULL);
+}
+
 mr_script *mr_source_read(lua_State *L, const char *file) {
     mr_module *module = mr_bind_module(L);
-    if (file && mr_source_entry(file)) return read_entry(L, module, file);
+    if (file && mr_source_is_entry(L, file)) return read_entry(L, module, file);
     if (!file || !mr_is_interned(&module->sources, file)) return NULL;
     return mr_script_read(&module->scripts, file);
 }
@@ -86,23 +127,40 @@ static void note(search *s, const char *file, int line) {
     if (line > 0) s->where = (mr_site){.file = file, .line = line};
 }
 
+/* In the text at the top, which it pops. */
+static void search_entry(lua_State *L, mr_module *module, search *s, const char *name) {
+    int line = mr_script_line_in(lua_tostring(L, -1), s->text, s->size);
+    if (line) note(s, mr_intern(&module->machine->files, name, strlen(name), "mr"), line);
+    lua_pop(L, 1);
+}
+
+/* If a file was loaded twice, the text of the second time counts. */
 static void search_entries(lua_State *L, mr_module *module, search *s) {
     int top = lua_gettop(L);
-    bool is_prompt = lua_rawgetp(L, LUA_REGISTRYINDEX, &entries) == LUA_TTABLE;
-    for (int i = 1; is_prompt && lua_rawgeti(L, top + 1, i) == LUA_TSTRING; i++) {
-        int line = mr_script_line_in(lua_tostring(L, -1), s->text, s->size);
-        char name[32];
-        snprintf(name, sizeof name, MR_SOURCE_ENTRY "%d", i);
-        if (line) note(s, mr_intern(&module->machine->files, name, strlen(name), "mr"), line);
-        lua_pop(L, 1);
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &entries) == LUA_TTABLE) {
+        lua_rawgetp(L, LUA_REGISTRYINDEX, &loaded);
+        for (int i = 1; lua_rawgeti(L, top + 1, i) == LUA_TSTRING; i++) {
+            char name[32];
+            bool is_file = lua_rawgeti(L, top + 2, i) != LUA_TNIL;
+            snprintf(name, sizeof name, MR_SOURCE_ENTRY "%d", i);
+            lua_pop(L, 1);
+            if (is_file) lua_pop(L, 1);
+            else search_entry(L, module, s, name);
+        }
+        lua_settop(L, top + 2);
+        lua_pushnil(L);
+        while (lua_next(L, top + 2))
+            if (lua_type(L, -2) == LUA_TSTRING) search_entry(L, module, s, lua_tostring(L, -2));
+            else lua_pop(L, 1);
     }
     lua_settop(L, top);
 }
 
-static void search_files(const mr_interned *files, search *s) {
+static void search_files(lua_State *L, const mr_interned *files, search *s) {
     mr_map_each(&files->texts, at) {
         const char *path = files->texts.slots[at].value;
-        note(s, path, mr_script_line_in_file(path, s->text, s->size));
+        if (!mr_source_is_entry(L, path))
+            note(s, path, mr_script_line_in_file(path, s->text, s->size));
     }
 }
 
@@ -111,7 +169,7 @@ bool mr_source_locate(lua_State *L, const char *text, size_t size, mr_site *out)
     search s = {.text = text, .size = size};
     if (!module || !module->machine) return false;
     search_entries(L, module, &s);
-    search_files(&module->sources, &s);
+    search_files(L, &module->sources, &s);
     *out = s.where;
     return s.places == 1;
 }

@@ -16,8 +16,11 @@ void mr_source_add(lua_State *L, const char *path);
 /* Entries of a prompt are chunks called "mr:1", "mr:2", ...: their texts are read as files are, and the variables that
  * they leave to later entries are variables of the script to a report. */
 #define MR_SOURCE_ENTRY "mr:"
-int mr_source_entry(const char *file);              /* 7 for "mr:7"; 0: it is no entry */
-void mr_source_set_entry(lua_State *L, int number); /* pops the text */
+int mr_source_entry(const char *file); /* 7 for "mr:7"; 0: it is no entry */
+/* Pops the text. An entry that was loaded from a file keeps the name of the file; else `file` is NULL. */
+void mr_source_set_entry(lua_State *L, int number, const char *file);
+/* "mr:7", or a file that became an entry */
+bool mr_source_is_entry(lua_State *L, const char *file);
 /* Pops the table of these variables, which the prompt keeps up to date: each name leads to a function whose first
  * upvalue is the variable. */
 void mr_source_set_locals(lua_State *L);
@@ -25,7 +28,7 @@ bool mr_source_push_locals(lua_State *L); /* false, and pushes nothing: there is
 
 /* The line on which the function of that frame begins; 0 for the main chunk, also that of an entry. `s`: the script
  * that the frame is of, or NULL. */
-int mr_source_function(const mr_script *s, const lua_Debug *frame);
+int mr_source_function(lua_State *L, const mr_script *s, const lua_Debug *frame);
 
 /* Lines of the chunk of that name are told by it, however many other names the script makes up (base/intern.h). */
 void mr_source_keep_name(lua_State *L, const char *name);

@@ -80,7 +80,7 @@ static bool is_of_file(const wanted *w, const lua_Debug *frame) {
 /* The frame's line is in its body: not so where a function is written and called on one line. */
 static bool has_own_lines(const wanted *w, const lua_Debug *frame) {
     return !w->script || mr_script_function(w->script, frame->currentline) ==
-                             mr_source_function(w->script, frame);
+                             mr_source_function(w->L, w->script, frame);
 }
 
 static bool sees(const wanted *w, const lua_Debug *frame, const char *name, int line) {
@@ -102,7 +102,7 @@ static int line_that_runs(const wanted *w) {
     int function = mr_script_function(w->script, w->front.line);
     for (int level = 0; mr_bind_frame(w->L, &level, &frame); level++)
         if (mr_bind_file(mr_bind_module(w->L), &frame) == w->front.file &&
-            mr_source_function(w->script, &frame) == function)
+            mr_source_function(w->L, w->script, &frame) == function)
             return frame.currentline;
     return 0;
 }
@@ -150,7 +150,8 @@ static bool index_name(const wanted *w, const char *table, lua_Integer value, ch
     int count = 0, function = w->script ? mr_script_function(w->script, w->front.line) : 0;
     if (!w->script || !(function || mr_script_in_loop(w->script, w->front.line))) return false;
     for (int level = 0; mr_bind_frame(L, &level, &frame); level++) {
-        if (!is_of_file(w, &frame) || mr_source_function(w->script, &frame) != function) continue;
+        if (!is_of_file(w, &frame) || mr_source_function(L, w->script, &frame) != function)
+            continue;
         for (int i = 1; (name = lua_getlocal(L, &frame, i)) != NULL; i++)
             if (pop_index(w, &frame, name, value) && !is_shadowed(L, &frame, i, name)) {
                 snprintf(out, size, "%s", name);
@@ -265,7 +266,7 @@ static bool in_named(const wanted *w, bool are_locals, bool tables) {
 
 /* A line of a file does not see the locals of the prompt. */
 static bool in_prompt(const wanted *w, bool tables) {
-    if (w->front.file && !mr_source_entry(w->front.file)) return false;
+    if (w->front.file && !mr_source_is_entry(w->L, w->front.file)) return false;
     return mr_source_push_locals(w->L) && in_named(w, true, tables);
 }
 
@@ -314,7 +315,7 @@ bool mr_bind_is_running(lua_State *L, mr_site front) {
     int function = script ? mr_script_function(script, front.line) : 0;
     for (int level = 0; !found && mr_bind_frame(L, &level, &frame); level++)
         found = mr_bind_file(mr_bind_module(L), &frame) == front.file &&
-                mr_source_function(script, &frame) == function;
+                mr_source_function(L, script, &frame) == function;
     mr_script_free(script);
     return found;
 }

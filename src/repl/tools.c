@@ -65,11 +65,12 @@ void mr_tools_require(lua_State *L, int tools, const char *name) {
 
 /* --- running ------------------------------------------------------------------------------------------- */
 
-/* load(text, name) -> function, or nil and a message. Text only: the virtual machine trusts bytecode. */
+/* load(text, name) -> function, or nil and a message; "@x.lua": it is the text of that file. Text only: the virtual
+ * machine trusts bytecode. */
 static int load(lua_State *L) {
     size_t size;
-    const char *text = luaL_checklstring(L, 1, &size);
-    lua_pushfstring(L, "=%s", luaL_checkstring(L, 2));
+    const char *text = luaL_checklstring(L, 1, &size), *name = luaL_checkstring(L, 2);
+    lua_pushfstring(L, "%s%s", name[0] == '@' ? "" : "=", name);
     if (luaL_loadbufferx(L, text, size, lua_tostring(L, -1), "t") == LUA_OK) return 1;
     lua_pushnil(L);
     lua_insert(L, -2);
@@ -173,12 +174,13 @@ static int outline(lua_State *L) {
     return 1;
 }
 
-/* set_entry(number, text): reports read the lines of that entry there */
+/* set_entry(number, text [, file]): reports read the lines of that entry there */
 static int set_entry(lua_State *L) {
     int number = (int)luaL_checkinteger(L, 1);
+    const char *file = luaL_optstring(L, 3, NULL);
     luaL_checkstring(L, 2);
-    lua_settop(L, 2);
-    mr_source_set_entry(L, number);
+    lua_pushvalue(L, 2);
+    mr_source_set_entry(L, number, file);
     return 0;
 }
 

@@ -25,7 +25,7 @@ local function stepped(text, input, options)
     arguments.environment = "export LC_ALL=C.UTF-8; export COLUMNS=" .. (options.columns or 80)
     local result = command.run(arguments)
     lu.assertEquals(result.status, options.status or 0)
-    return result.out, result.err, path:match("[^/]*$")
+    return result.out, result.err, path:match("[^/]*$"), path
   end)
 end
 
@@ -41,9 +41,9 @@ end
 
 -- Both outcomes of the race, by steps taken where the script stands.
 function TestSteps.test_the_device_is_stepped_forward_and_back_at_a_stop()
-  local out = stepped(RACE, ":load FILE\n:continue\n:step c\nsum:peek():item()\n:back\n:run p\n:step c\n" ..
+  local out, _, _, path = stepped(RACE, ":load FILE\n:continue\n:step c\nsum:peek():item()\n:back\n:run p\n:step c\n" ..
     "sum:peek():item()\nx:peek()\n:continue\n")
-  lu.assertStrContains(out, "sum on stream `consumer` at mr:1:8")
+  lu.assertStrContains(out, "sum on stream `consumer` at " .. path .. ":8")
   lu.assertStrContains(out, "> 0.0\n")
   lu.assertStrContains(out, "1 step undone")
   lu.assertStrContains(out, "> 4.0\n")
@@ -59,6 +59,82 @@ function TestSteps.test_breakpoints()
   out = stepped(RACE, ":break 6\n:load FILE\n:c\nx.shape\n:c\n:c\n:c\n")
   lu.assertStrContains(out, ":6: a breakpoint\n") -- in a function that C has called
   lu.assertStrContains(out, "▶*   6    x:fill_(1)\n")
+end
+
+function TestSteps.test_a_line_that_cannot_be_stopped_at()
+  local text = [[
+#!/usr/bin/env millrace
+local function f()
+  -- a comment
+
+  return 1,
+    { 2 }
+end
+print(f())
+]]
+  local input = ":break 99999\n:break 1\n:break 3\n:break 4\n:break 6\n:break 7\n:c\n:c\n"
+  local out, err, name = stepped(text, input, { step = true })
+  lu.assertStrContains(err, (":break 99999: %s ends at line 8, before line 99999; the nearest line that it can stop " ..
+    "at is 8\n"):format(name))
+  for _, line in ipairs{ 1, 3, 4 } do
+    lu.assertStrContains(err, (":break %d: line %d of %s has no code; the nearest line that it can stop at is 5\n"):
+      format(line, line, name))
+  end
+  lu.assertStrContains(out, "breakpoints: 6\n")
+  lu.assertStrContains(out, "breakpoints: 6, 7\n")
+  lu.assertStrContains(out, ":6: a breakpoint\n") -- a function's lines
+  -- before the script is there, nothing is known
+  out, err, name = stepped("print(1)\n", ":break 7\n:load FILE\n")
+  lu.assertStrContains(out, "breakpoints: 7\n")
+  lu.assertStrContains(err, (":break 7: %s ends at line 1, before line 7; the nearest line that it can stop at is 1"):
+    format(name))
+end
+
+function TestSteps.test_a_name_that_no_operation_has()
+  local input = ":break fil_\n:break frobnicate\n:break off\n:break zeros\n:break sum\n:break spin\n"
+  local out = stepped("", input, { columns = 110 })
+  lu.assertStrContains(out, "millrace has no operation `fil_` (did you mean `fill_`?): it stops behind a kernel")
+  lu.assertStrContains(out, "millrace has no operation `frobnicate`: it stops behind a kernel or an mr.op")
+  lu.assertStrContains(out, "> breakpoints: spin, sum, zeros\n")
+  lu.assertEquals(select(2, out:gsub("has no operation", "")), 2)
+end
+
+-- A script's places are those of its file, as if it was run by itself.
+function TestSteps.test_places_have_the_name_of_the_file()
+  local text = RACE .. "local function inner() error('broken') end\nlocal function outer() inner() end\nouter()\n"
+  for _, chooser in ipairs{ "manual", "timed" } do
+    local out, err, _, path = stepped(text, (":chooser %s\n:load FILE\n:c\n:queues\n:c\n:c\n??outer\n:hazards 1\n" ..
+      ":tl 1\n:fix\n:c\n:c\n:c\n"):format(chooser))
+    lu.assertStrContains(err, "fill_ writes x on stream producer at " .. path .. ":6\n")
+    lu.assertStrContains(err, "fix: before line 8 add   c:wait_stream(p)\n")
+    lu.assertStrContains(err, path .. ":11: broken\n    local function inner() error('broken') end\n")
+    lu.assertStrContains(err, "\t" .. path .. ":12: in local 'outer'\n")
+    lu.assertStrContains(err, "\t" .. path .. ":13: in main chunk\n")
+    lu.assertNotStrContains(err, "mr:1:")
+    lu.assertStrContains(out, "first=" .. path .. ":6")
+    lu.assertStrContains(out, path .. " · ") -- the timeline's title, and its entry is found
+    lu.assertStrContains(out, "the session has the fix; " .. path .. " is as it was\n")
+    lu.assertStrContains(out, "      c:wait_stream(p)\n      local sum")
+  end
+  local _, err, _, path = stepped("local x =\n", ":load FILE\n")
+  lu.assertStrContains(err, path .. ":1: unexpected symbol near <eof>")
+end
+
+-- What an entry finds in a file that became one: variables that it left, and the place of a kernel's text.
+function TestSteps.test_the_file_is_an_entry_to_the_others()
+  local text = [==[
+local source = [[
+  extern "C" __global__ void one(float *x) {
+    nonsense;
+  }]]
+local s, x = mr.stream(), mr.zeros(4)
+mr.synchronize()
+]==]
+  local _, err, _, path = stepped(text, ":chooser timed\n:load FILE\n:load FILE\ns:run(function() x:fill_(1) end)\n" ..
+    "x:sum():item()\nmr.kernel(source)\n")
+  lu.assertStrContains(err, "x:fill_(1)")
+  lu.assertStrContains(err, "wait_stream(s)")
+  lu.assertStrContains(err, path .. ":3")
 end
 
 function TestSteps.test_next_goes_from_line_to_line()

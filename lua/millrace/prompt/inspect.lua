@@ -6,10 +6,9 @@ local session = tools.require "session"
 
 -- The lines of a Lua function: of an entry, of a file that can be read, of a module of the program; nil.
 local function source_of(info)
-  local text
-  local n = info.source:match("^=mr:(%d+)$")
-  if n then text = session.entries[tonumber(n)] and session.entries[tonumber(n)].text end
-  if info.source:find("^@") then text = tools.read_file(info.source:sub(2)) end
+  local entry = session.entry_of(info.source:sub(2))
+  local text = entry and entry.text
+  if not text and info.source:find("^@") then text = tools.read_file(info.source:sub(2)) end
   if not text then return nil end
   local lines, at = {}, 0
   for line in (text .. "\n"):gmatch("(.-)\r?\n") do

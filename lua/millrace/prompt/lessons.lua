@@ -50,8 +50,8 @@ local function solution()
     local entry = session.entries[n]
     if not entry.failed and not entry.stopped then
       local last = result_of(entry)
-      if last then result = { n = n, text = last }
-      elseif load(entry.text) then parts[#parts + 1] = { n = n, text = entry.text } end
+      if last then result = { name = entry.name, text = last }
+      elseif load(entry.text) then parts[#parts + 1] = { name = entry.name, text = entry.text } end
     end
   end
   if not result then return nil end
@@ -62,7 +62,7 @@ local function solution()
     local line = 0
     for _ in (part.text .. "\n"):gmatch("\n") do
       line = line + 1
-      places[#places + 1] = ("mr:%d:%d"):format(part.n, line)
+      places[#places + 1] = ("%s:%d"):format(part.name, line)
     end
   end
   return table.concat(texts, "\n"), places

@@ -84,9 +84,10 @@ end
 
 -- The number of the first span of an entry. `base`: of the first one of the trace.
 local function first_span(trace, entry, base)
+  local session = tools.require("session")
   for i, span in ipairs(trace.spans) do
-    local of = (span.where or ""):match("^mr:(%d+)")
-    if of and tonumber(of) >= entry then return base + i - 1 end
+    local of = session.entry_at(span.where or "")
+    if of and of.n >= entry then return base + i - 1 end
   end
   return nil
 end

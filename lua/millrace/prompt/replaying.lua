@@ -25,7 +25,7 @@ local function script_of(commands)
   end
   add_commands(0)
   for n, entry in ipairs(session.entries) do
-    script[#script + 1] = { text = entry.text, n = n, failed = entry.failed, stopped = entry.stopped,
+    script[#script + 1] = { text = entry.text, n = n, file = entry.file, failed = entry.failed, stopped = entry.stopped,
       message = entry.message,
       shows = entry.values ~= nil }
     add_commands(n)
@@ -101,7 +101,7 @@ local function replay(commands, script, from, command)
       if one.stopped then
         session.skip(one)
         if shown then say{ "      -- it was stopped, so it is not run again" } end
-      elseif session.run(one.text, { echo = shown }).stopped then
+      elseif session.run(one.text, { echo = shown, file = one.file }).stopped then
         return nil, "the replay was stopped"
       end
     end
@@ -140,8 +140,8 @@ end
 
 -- Entries of one line get an entry of its own in front or behind, as somebody would type it.
 local function apply(script, fix)
-  local n = math.tointeger(tonumber(tostring(fix.file or ""):match("^mr:(%d+)")))
-  local entry, i = nil, nil
+  local of = fix.file and tools.require("session").entry_of(fix.file)
+  local n, entry, i = of and of.n, nil, nil
   if n then entry, i = entry_at(script, n) end
   if not entry then return nil, ("the fix belongs to %s, which is no entry"):format(fix.file or "no line") end
   if fix.place == "within" then
@@ -152,6 +152,7 @@ local function apply(script, fix)
   else
     table.insert(script, fix.place == "after" and i + 1 or i, { text = fix.text })
   end
+  if entry.file then tools.write(("the session has the fix; %s is as it was\n"):format(entry.file)) end
   return true
 end
 
@@ -340,7 +341,7 @@ local function load_file(rest, is_step)
     local _, message = script.run(text, rest, is_step)
     if message then return nil, message end
   else
-    tools.require("session").run(text, { echo = true })
+    tools.require("session").run(text, { echo = true, file = rest })
   end
   return {}
 end

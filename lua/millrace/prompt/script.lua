@@ -15,7 +15,16 @@ local script = { lines = {}, ops = {} } -- the breakpoints: line = true, name of
 local BEFORE, AFTER = 4, 6 -- lines that are shown around the present one
 local LEAST_FOR_PANES = 100
 
-local running -- { n = number of the entry, lines = its text, goes_to = "next" or nil, seen = the last operation's seq }
+local function sorted(set)
+  local list = {}
+  for one in pairs(set) do list[#list + 1] = one end
+  table.sort(list)
+  return list
+end
+
+-- source = of its chunk, name =, lines = its text, has_code = the lines that have some, goes_to = "next" or nil,
+-- seen = the last operation's seq
+local running
 local stopped -- { line =, locals = } while the script stands
 
 function script.locals() return stopped and stopped.locals end
@@ -205,18 +214,45 @@ end
 
 -- ---------------------------------------------------------------- commands
 
+-- Why the script cannot stop at that line, with the nearest one where it can; nil: it can, or nothing is known.
+local function why_not(line)
+  local has_code, nearest = running.has_code, nil
+  if not has_code or has_code[line] then return nil end
+  for other in pairs(has_code) do
+    local distance = math.abs(other - line)
+    local best = nearest and math.abs(nearest - line)
+    if other <= #running.lines and (not best or distance < best or distance == best and other > nearest) then
+      nearest = other
+    end
+  end
+  local what = ("line %d of %s has no code"):format(line, running.name)
+  local last = #running.lines
+  if line > last then what = ("%s ends at line %d, before line %d"):format(running.name, last, line) end
+  return what .. (nearest and ("; the nearest line that it can stop at is %d"):format(nearest) or "")
+end
+
+-- Says so of what was set before the script was there. They stay: they may be for another script.
+local function check_breaks()
+  for _, line in ipairs(sorted(script.lines)) do
+    local message = why_not(line)
+    if message then tools.complain((":break %d: %s"):format(line, message)) end
+  end
+end
+
 -- Runs the text as an entry. is_step: it stops at its first line.
 function script.run(text, name, is_step)
   if running then return nil, "a script has stopped; it is to end first: :continue" end
   local session = tools.require("session")
-  local n = #session.entries + 1
-  running = { n = n, source = "=mr:" .. n, name = name:match("[^/]*$"), lines = {}, seen = 0,
+  running = { source = "@" .. name, name = name:match("[^/]*$"), lines = {}, seen = 0,
     goes_to = is_step and "next" or "continue", hook = on_line }
   for line in (text .. "\n"):gmatch("(.-)\r?\n") do running.lines[#running.lines + 1] = line end
+  local chunk = tools.load(text, running.source)
+  running.has_code = chunk and tools.require("code_lines")(chunk)
+  check_breaks()
   local restore = watch_waits()
   session.hook = on_line
   tools.sethook(on_line, "l")
-  local entry = session.run(text, { echo = true })
+  local entry = session.run(text, { echo = true, file = name })
   tools.sethook()
   session.hook = nil
   restore()
@@ -227,13 +263,36 @@ end
 -- Whether `:load` should do so.
 function script.is_wanted() return mr.machine and mr.machine.chooser() == "manual" end
 
+-- An operation has the name of what the script calls: a function of mr or a method.
+local function known_operations()
+  local known = { "copy", "alloc", "free" }
+  local holders = { mr }
+  for _, class in ipairs{ "tensor", "stream", "event", "graph" } do
+    local meta = tools.class_of(class)
+    holders[#holders + 1] = meta and meta.methods or {}
+  end
+  for _, holder in ipairs(holders) do
+    for name, value in next, holder do
+      if type(name) == "string" and type(value) == "function" then known[#known + 1] = name end
+    end
+  end
+  return known
+end
+
+-- A kernel may have any name, and the script may still have to make it. So the name is taken in any case.
+local function doubt(name)
+  local known = known_operations()
+  table.sort(known)
+  for _, one in ipairs(known) do
+    if one == name then return nil end
+  end
+  local meant = tools.nearest(name, known)
+  local question = meant and (" (did you mean `%s`?)"):format(meant) or ""
+  return ("millrace has no operation `%s`%s: it stops behind a kernel or an mr.op of that name"):format(name, question)
+end
+
 local function list()
-  local words = {}
-  for line in pairs(script.lines) do words[#words + 1] = line end
-  table.sort(words)
-  local ops = {}
-  for op in pairs(script.ops) do ops[#ops + 1] = op end
-  table.sort(ops)
+  local words, ops = sorted(script.lines), sorted(script.ops)
   table.move(ops, 1, #ops, #words + 1, words)
   return #words > 0 and { "breakpoints: " .. table.concat(words, ", ") } or
     { "no breakpoints: :break 12 stops at line 12, :break fill_ behind the line that submits fill_" }
@@ -249,8 +308,12 @@ local function set_break(words)
   if line and line < 1 or words[2] then
     return nil, ":break needs a line from 1 on, the name of an operation, or off"
   end
+  local message = line and running and why_not(line)
+  if message then return nil, (":break %d: %s"):format(line, message) end
   if line then script.lines[line] = true else script.ops[words[1]] = true end
-  return list()
+  local lines = list()
+  lines[#lines + 1] = not line and doubt(words[1]) or nil
+  return lines
 end
 
 local function only_at_a_stop(name)

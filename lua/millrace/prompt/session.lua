@@ -15,8 +15,10 @@ local concat, pack, unpack = table.concat, table.pack, table.unpack
 local create, resume, status, close = coroutine.create, coroutine.resume, coroutine.status, coroutine.close
 local yield = coroutine.yield
 
--- entries[7] = { n = 7, text =, values = the packed results, or nil, failed = true or nil, message = }
+-- entries[7] = { n = 7, text =, values = the packed results, or nil, failed = true or nil, message =, file =, name = }.
+-- `file` is the path that it was loaded from, or nil; `name` is that path or "mr:7".
 local session = { entries = {} }
+local by_name = {} -- the entry of a name; of a file that was loaded twice, the last one
 
 -- Only so many values of entries are kept: they keep tensors, and so memory of the device, in use.
 local MOST_VALUES = 50
@@ -292,7 +294,7 @@ end
 local function carry_out(entry)
   local new = {}
   local calls = new_calls(new)
-  local main, problem, outline = compile(entry.text, "mr:" .. entry.n, calls)
+  local main, problem, outline = compile(entry.text, entry.file and "@" .. entry.file or entry.name, calls)
   if not main then return false, problem end
   close_declared(outline)
   local results
@@ -315,24 +317,37 @@ end
 
 -- ---------------------------------------------------------------- messages
 
+-- The entry whose chunk has that name: "mr:7", or the path of a file that was loaded.
+function session.entry_of(name) return by_name[name] end
+
+-- The entry that a place such as "mr:7:2" is in, and the line.
+local function entry_at(place)
+  local name, line = place:match("^(.*):(%d+)$")
+  return by_name[name], tonumber(line)
+end
+
+function session.entry_at(place) return (entry_at(place)) end
+
 -- "mr:7:2" -> the text of that line
 function session.line_at(place)
-  local n, line = place:match("^mr:(%d+):(%d+)$")
-  local entry = n and session.entries[tonumber(n)]
+  local entry, line = entry_at(place)
   if not entry then return nil end
   local at = 0
   for text in (entry.text .. "\n"):gmatch("(.-)\n") do
     at = at + 1
-    if at == tonumber(line) then return text, entry end
+    if at == line then return text, entry end
   end
   return nil
 end
 
 -- A traceback that has nothing but the entry itself says no more than the place in front of the message.
-local function tidy_trace(trace)
+local function tidy_trace(entry, trace)
   local frames, lines = 0, {}
   for line in trace:gmatch("[^\n]+") do
-    lines[#lines + 1] = line:gsub("in function <mr:(%d+):1>$", "in entry %1")
+    line = line:gsub("in function <mr:(%d+):1>$", "in entry %1")
+    local main = entry.file and ("in function <%s:1>"):format(entry.file)
+    if main and line:sub(-#main) == main then line = line:sub(1, -1 - #main) .. "in main chunk" end
+    lines[#lines + 1] = line
     if not line:find("[C]: in", 1, true) then frames = frames + 1 end
   end
   return frames > 1 and "\nstack traceback:\n" .. concat(lines, "\n") or ""
@@ -345,12 +360,12 @@ local function tidy(message) return (message:gsub("\nstack traceback:.*$", "")) 
 local function describe(entry, message)
   local text, trace = message:match("^(.-)\nstack traceback:(.*)$")
   text = text or message
-  local line, of = session.line_at(text:match("mr:%d+:%d+") or "")
+  local line, of = session.line_at(text:match("mr:%d+:%d+") or text:match("^(.-:%d+): ") or "")
   local was_typed_now = of == entry and not entry.text:find("\n", 1, true)
   if line and not was_typed_now then text = text .. "\n    " .. line:match("^%s*(.-)%s*$") end
   local hint = tools.require("hints").of(entry.text, text)
   if hint then text = text .. "\nhint: " .. hint end
-  return text .. (trace and tidy_trace(trace) or "")
+  return text .. (trace and tidy_trace(entry, trace) or "")
 end
 
 -- ---------------------------------------------------------------- entries
@@ -360,12 +375,19 @@ local function has_printed(entry)
   return entry.values.n == 1 and type(entry.values[1]) == "string" and entry.text:find(":print%s*%b()%s*$") ~= nil
 end
 
--- Runs the text as a new entry, and returns it. echo: what it returns is shown, and why it failed.
+local function new_entry(entry)
+  entry.n = #session.entries + 1
+  entry.name = entry.file or "mr:" .. entry.n
+  session.entries[entry.n], by_name[entry.name] = entry, entry
+  tools.set_entry(entry.n, entry.text, entry.file)
+  return entry
+end
+
+-- Runs the text as a new entry, and returns it. echo: what it returns is shown, and why it failed; file: what the text
+-- was read from, whose name the chunk then has.
 function session.run(text, options)
   local echo = options and options.echo
-  local entry = { n = #session.entries + 1, text = text }
-  session.entries[entry.n] = entry
-  tools.set_entry(entry.n, text)
+  local entry = new_entry{ text = text, file = options and options.file }
   local done, problem, stopped = carry_out(entry)
   forget_old_values()
   if done then
@@ -380,9 +402,7 @@ end
 
 -- Adds an entry that a replay does not run, so that those behind it keep their numbers.
 function session.skip(one)
-  local n = #session.entries + 1
-  session.entries[n] = { n = n, text = one.text, failed = true, stopped = true, message = one.message }
-  tools.set_entry(n, one.text)
+  new_entry{ text = one.text, file = one.file, failed = true, stopped = true, message = one.message }
 end
 
 -- The values come from the script, and so do their __tostring.
@@ -490,7 +510,7 @@ local function with_waits(print_values)
     print_values(...)
     local waited = tools.clock() - began
     local caller = tools.getinfo(2, "S")
-    if waited <= 0 or not (caller and caller.source:find("^=mr:%d")) then return end
+    if waited <= 0 or not (caller and by_name[caller.source:sub(2)]) then return end
     for i = 1, select("#", ...) do
       if getmetatable((select(i, ...))) == "millrace.tensor" then
         return tools.write(tools.style("dim", format("-- waited %.3f ms\n", waited)))
@@ -539,7 +559,7 @@ function session.reset()
   for name in pairs(kept) do kept[name], holders[name] = nil, nil end
   for n, entry in pairs(session.entries) do
     forget(entry)
-    session.entries[n] = nil
+    session.entries[n], by_name[entry.name] = nil, nil
   end
   rawset(_G, "_", nil)
   rawset(_G, "__", nil)
