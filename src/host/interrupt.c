@@ -62,17 +62,20 @@ void mr_stop_note_place(lua_State *L) {
     }
 }
 
+void mr_stop_check(lua_State *L) {
+    if (!reason) return;
+    is_answered = true;
+    mr_stop_note_place(L);
+    /* Lua raises this text as an out-of-memory error, which goes past the message handler of an
+     * xpcall. A handler called from here would run with hooks disabled, and could loop for ever. */
+    lua_pushliteral(L, "not enough memory");
+    lua_error(L);
+}
+
 static void on_hook(lua_State *L, lua_Debug *frame) {
     (void)frame;
     if (lua_gethookcount(L) == every_count && every && !reason) every();
-    if (reason) {
-        is_answered = true;
-        mr_stop_note_place(L);
-        /* Lua raises this text as an out-of-memory error, which goes past the message handler of an
-         * xpcall. A handler called from here would run with hooks disabled, and could loop for ever. */
-        lua_pushliteral(L, "not enough memory");
-        lua_error(L);
-    }
+    mr_stop_check(L);
     if (lua_gethookcount(L) != every_count) set_idle_hook(L); /* armed for a stop that is over */
 }
 
@@ -227,13 +230,15 @@ static double seconds_since(const struct timespec *then) {
     return (double)(now.tv_sec - then->tv_sec) + 1e-9 * (double)(now.tv_nsec - then->tv_nsec);
 }
 
-/* A C function that takes long (a pattern on a long string), or a finalizer, which Lua runs without
+/* A C function that takes long (a sort of a long table), or a finalizer, which Lua runs without
  * hooks, does not answer; the user then has a way out. Signals in quick succession are one press. */
 static void count_press(void) {
     if (presses > 0 && seconds_since(&last_press) < 0.2) return;
     presses = presses + 1;
     clock_gettime(CLOCK_MONOTONIC, &last_press);
-    if (presses == 2) say("millrace: stopping; Ctrl-C again ends the program at once\n");
+    if (presses == 2)
+        say("millrace: stopping when the call at hand returns; Ctrl-C again ends the program at "
+            "once\n");
     if (presses < 3) return;
     say("millrace: interrupted in a call that cannot be stopped; ended\n");
     _exit(EXIT_BY_SIGNAL + SIGINT);

@@ -79,6 +79,9 @@ void mr_stop_note_place(lua_State *L);
 /* mr_machine.interrupted: a stop ends the wait for a device. */
 bool mr_stop_pending(void *context);
 
+/* For C functions that take long, every millisecond or so: raises the error of the hook if there is a stop. */
+void mr_stop_check(lua_State *L);
+
 /* Calls `tick` after every `count` instructions of L and of the coroutines that it makes from now on;
  * it may request a stop. NULL: no more. */
 void mr_interrupt_every(lua_State *L, int count, void (*tick)(void));

@@ -26,6 +26,7 @@
 #include "host/doctor.h"
 #include "host/interrupt.h"
 #include "host/learn.h"
+#include "host/library.h"
 #include "host/module.h"
 #include "host/options.h"
 #include "host/output.h"
@@ -203,6 +204,8 @@ static void open_libraries(lua_State *L, const mr_options *options) {
         lua_pop(L, 1);
     }
     mr_coroutine_open(L);
+    mr_strings_open(L);
+    mr_tables_open(L);
     mr_host_output_open(options->sandbox ? options->limits.output : 0);
 }
 

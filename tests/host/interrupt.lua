@@ -181,15 +181,37 @@ print(mr.current_stream() == mr.default_stream())
   lu.assertStrContains(result.err, "interrupted at mr:2:1\n")
 end
 
--- Hooks do not reach a C function or a finalizer: the third Ctrl-C ends the process.
+-- Functions of Lua's libraries: no hook reaches them, so they ask by themselves.
+function TestInterrupt.test_patterns()
+  for _, code in ipairs{
+    "local s = ('a'):rep(30000) pcall(string.find, s, ('.-'):rep(3) .. 'b')",
+    "local s = ('a'):rep(100000) pcall(string.match, s, ('a*'):rep(4) .. 'b')",
+    "local s = ('('):rep(1000000) pcall(string.find, s, '%b()')",
+    "local s = ('a'):rep(30000) for _ in s:gmatch(('.-'):rep(3) .. 'b') do end",
+    "local s = ('a'):rep(30000) while true do pcall(string.gsub, s, ('.-'):rep(3) .. 'b', '') end",
+    "local s = ('a'):rep(100000) pcall(string.find, s, '(a-)(a-)%1%1%2b')",
+    "local s = ('a'):rep(30000) coroutine.wrap(function() s:find(('.-'):rep(3) .. 'b') end)()",
+  } do assert_stopped(code) end
+end
+
+function TestInterrupt.test_functions_on_tables()
+  for _, code in ipairs{
+    "table.move({}, 1, 1 << 62, 2)",
+    "pcall(table.move, {}, 1, 1 << 62, 2, {})",
+    "table.move({}, -(1 << 62), -1, -(1 << 62) - 5)",
+    "table.insert(setmetatable({}, {__len = rawlen and function() return 1 << 62 end}), 1, 0)",
+    "table.remove(setmetatable({}, {__len = function() return 1 << 62 end}), 1)",
+    "table.concat(setmetatable({}, {__index = type, __len = function() return 1 << 62 end}), '', 1 << 60)",
+  } do assert_stopped(code) end
+end
+
+-- Hooks do not reach a finalizer: the third Ctrl-C ends the process.
 function TestInterrupt.test_the_third_one_ends_what_cannot_be_stopped()
-  for _, code in ipairs{ "table.move({}, 1, 1 << 62, 2)",
-                         "setmetatable({}, {__gc = function() while true do end end}) collectgarbage()" } do
-    local result = command.run{ "-e", "print('ready') " .. code, interrupts = 5 }
-    lu.assertStrContains(result.err, "Ctrl-C again ends the program at once\n")
-    lu.assertStrContains(result.err, "interrupted in a call that cannot be stopped; ended\n")
-    lu.assertEquals(result.status, 130)
-  end
+  local code = "setmetatable({}, {__gc = function() while true do end end}) collectgarbage()"
+  local result = command.run{ "-e", "print('ready') " .. code, interrupts = 5 }
+  lu.assertStrContains(result.err, "stopping when the call at hand returns; Ctrl-C again ends the program at once\n")
+  lu.assertStrContains(result.err, "interrupted in a call that cannot be stopped; ended\n")
+  lu.assertEquals(result.status, 130)
 end
 
 -- A global keeps the object: what nothing holds may be finalized before, where hooks do not reach.
