@@ -93,8 +93,7 @@ MR_FUNCTION(trace_save, "save", "tr:save(path: string [, options: {before: trace
     mr_check_path(L, "save", 2);
     const char *path = mr_path_of(L, 2, MR_PATH_WRITE_TIMES);
     mr_option_slots options = mr_check_options(L, 3, known);
-    size_t length = strlen(path);
-    if (length > 4 && strcasecmp(path + length - 4, ".png") == 0) {
+    if (mr_trace_is_png(path)) {
         mr_raise(L, mr_trace_save_png(trace, option_trace(L, &options), path));
         return 0;
     }

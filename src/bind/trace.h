@@ -14,6 +14,9 @@ const mr_trace **mr_new_trace(lua_State *L);
 int mr_trace_tool_keep_race(lua_State *L);
 int mr_trace_tool_save_outcomes(lua_State *L);
 
+/* Whether a path has one of the endings of a trace, and what its picture needs is there: NULL, or its error. */
+mr_status mr_bind_trace_can_save(const char *path);
+
 /* For --trace, by the host program. To be called after mr_bind_open: begins to trace. */
 mr_status mr_bind_trace_begin(lua_State *L, const char *path);
 /* Saves the trace, once; nothing where none was begun. `wait`: first for all that is pending. Must be called before the

@@ -11,6 +11,7 @@ extern const mr_function trace_overlap_function, trace_idle_function, trace_crit
 
 const mr_trace *mr_check_trace(lua_State *L, int arg);
 /* Makes `path` of the .svg, by a converter of the system; NOT_SUPPORTED where none is there. trace_png.c */
+bool mr_trace_is_png(const char *path);
 mr_status mr_trace_save_png(const mr_trace *trace, const mr_trace *before, const char *path);
 /* Sets a new table with weak keys in the registry. */
 void mr_open_weak(lua_State *L, const void *key);

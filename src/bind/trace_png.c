@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/replace.h"
+#include "bind/trace.h"
 #include "bind/trace_parts.h"
 #include "compile/child.h"
 #include "trace/writers.h"
@@ -82,14 +84,28 @@ static mr_status copy_picture(void *context, FILE *file) {
     return MR_OK;
 }
 
+bool mr_trace_is_png(const char *path) {
+    size_t length = strlen(path);
+    return length > 4 && strcasecmp(path + length - 4, ".png") == 0;
+}
+
+static mr_status no_converter(const char *path) {
+    return mr_fail(MR_CODE_NOT_SUPPORTED,
+                   "`%.300s` needs one of rsvg-convert, inkscape and magick, and none is in "
+                   "PATH; a name that ends with .svg needs none",
+                   path);
+}
+
+mr_status mr_bind_trace_can_save(const char *path) {
+    char program[PLACE];
+    if (!mr_trace_is_png(path)) return mr_trace_can_save(path);
+    return find_converter(program, sizeof program) ? MR_OK : no_converter(path);
+}
+
 mr_status mr_trace_save_png(const mr_trace *trace, const mr_trace *before, const char *path) {
     char program[PLACE], folder[] = "/tmp/millrace-XXXXXX", svg[40], png[40];
     const converter *c = find_converter(program, sizeof program);
-    if (!c)
-        return mr_fail(MR_CODE_NOT_SUPPORTED,
-                       "`%.300s` needs one of rsvg-convert, inkscape and magick, and none is in "
-                       "PATH; a name that ends with .svg needs none",
-                       path);
+    if (!c) return no_converter(path);
     if (!mkdtemp(folder))
         return mr_fail(MR_CODE_UNKNOWN, "no folder for a picture can be made in /tmp");
     snprintf(svg, sizeof svg, "%s/t.svg", folder);

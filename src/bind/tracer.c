@@ -7,6 +7,7 @@
 #include "bind/hazard.h"
 #include "bind/open.h"
 #include "bind/trace.h"
+#include "bind/trace_parts.h"
 #include "trace/writers.h"
 
 #define MOST_SPANS      1000000 /* some 150 bytes each */
@@ -212,7 +213,10 @@ mr_status mr_bind_trace_end(lua_State *L, bool wait) {
             mr_machine_drain(s->machine)); /* the script has not asked, so it is not told */
     mr_status status = snapshot(L, tracer, 0, &trace);
     mr_tracer_stop(tracer);
-    if (!status) status = mr_trace_save(trace, NULL, s->path, mr_bind_trace_source, L);
+    if (!status)
+        status = mr_trace_is_png(s->path)
+                     ? mr_trace_save_png(trace, NULL, s->path)
+                     : mr_trace_save(trace, NULL, s->path, mr_bind_trace_source, L);
     mr_trace_release(trace);
     return status;
 }

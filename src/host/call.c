@@ -129,15 +129,24 @@ static size_t length_of_line(const char *line, const char *end) {
     return stop ? (size_t)(stop - line) : (size_t)(end - line);
 }
 
+/* Whether there is nothing but nameless C functions from `line` on: what the program itself calls at the end. */
+static bool is_bottom(const char *line, const char *end) {
+    for (size_t length; line < end; line += length + 1) {
+        length = length_of_line(line, end);
+        if (!is_line(line, length, "\t[C]: in ?")) return false;
+    }
+    return true;
+}
+
 /* Frames of our own are those of embedded modules, and what raises an error for them. So are nameless ones between them
- * and their caller, and the C function below all others. */
+ * and their caller, and the C functions below all others. */
 static bool is_own_frame(const char *line, const char *end, bool behind_own) {
     size_t length = length_of_line(line, end);
     const char *next = line + length + 1;
     if (is_embedded_frame(line, length)) return true;
     if (is_line(line, length, "\t[C]: in function 'error'"))
         return next < end && is_embedded_frame(next, length_of_line(next, end));
-    if (is_line(line, length, "\t[C]: in ?")) return behind_own || next >= end;
+    if (is_line(line, length, "\t[C]: in ?")) return behind_own || is_bottom(next, end);
     return behind_own && is_line(line, length, "\t(...tail calls...)");
 }
 

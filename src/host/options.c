@@ -9,10 +9,10 @@
 #include "base/number.h"
 #include "bind/explore.h"
 #include "bind/nearest.h"
+#include "bind/trace.h"
 #include "collective/transport.h"
 #include "host/call.h"
 #include "host/learn.h"
-#include "trace/writers.h"
 
 #define MOST_RANKS 64 /* collective/comm.h */
 
@@ -60,7 +60,7 @@ const char mr_options_help[] =
     "  --launch-blocking     wait after every operation, like CUDA_LAUNCH_BLOCKING\n"
     "  --trace FILE          save a timeline of the whole script: .html (a page), .json (Chrome, "
     "Perfetto),\n"
-    "                        .svg, .dot, .csv, .spans.json. Also when the script fails or is "
+    "                        .svg, .png, .dot, .csv, .spans.json. Also when the script fails or is "
     "stopped\n"
     "  --ascii               draw with ASCII characters only (MILLRACE_ASCII=1 does the same)\n"
     "  --sandbox             run a script that you do not trust: no files, no processes, no "
@@ -240,7 +240,7 @@ static bool read_report(const char *text, bool *out_json) {
 
 /* Checks the path before the script runs. */
 static bool check_trace(const char *path) {
-    mr_status status = mr_trace_can_save(path);
+    mr_status status = mr_bind_trace_can_save(path);
     if (!status) return true;
     mr_host_complain("--trace: %s", status->message);
     mr_error_destroy(status);

@@ -632,4 +632,24 @@ function TestForm.test_json_in_error_mode_comes_beside_the_error()
   lu.assertEquals({ #objects, objects[1].type, objects[2].type }, { 2, "hazard", "summary" })
 end
 
+-- A failure for which the script has not waited is told at the end, where no line of it runs.
+TestFailureAtTheEnd = {}
+
+function TestFailureAtTheEnd.test_it_has_no_empty_traceback()
+  local code = [==[
+local k = mr.kernel([[extern "C" __global__ void far(float *y) { y[100000] = 1; }]])
+local y = mr.zeros(4)
+k[{1, 1}](y)
+]==]
+  for _, check in ipairs{ "off", "warn" } do
+    local result, path = run(code, "--device", "virtual", "--check=" .. check)
+    lu.assertEquals(result.status, 1)
+    lu.assertStrContains(result.err, "millrace: " .. path .. ":3: kernel `far` at ")
+    lu.assertNotStrContains(result.err, "stack traceback")
+    result = run(code .. "y:item()\n", "--device", "virtual", "--check=" .. check) -- a line that waits is named
+    lu.assertStrContains(result.err, "stack traceback:\n\t[C]: in ")
+    lu.assertStrContains(result.err, ":4: in main chunk")
+  end
+end
+
 os.exit(lu.LuaUnit.run())

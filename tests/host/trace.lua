@@ -174,4 +174,20 @@ function TestPng.test_a_converter_makes_it()
   lu.assertEquals(none.status, 1)
 end
 
+-- The absence of a converter is said before the script runs.
+function TestPng.test_of_a_whole_script()
+  local code = "mr.zeros(4):add_(1) print('ran')"
+  with_converter([[cat "$3" > "$2"]], function(folder)
+    local picture, environment = folder .. "/whole.png", "export PATH=" .. folder .. ":/usr/bin:/bin"
+    local found = command.run { "--trace", picture, "-e", code, environment = environment }
+    lu.assertEquals(found, { status = 0, out = "ran\n", err = "" })
+    lu.assertStrContains(command.read(picture), "add_</text>")
+    environment = "export PATH=/nonexistent"
+    local none = command.run { "--trace", folder .. "/none.png", "-e", code, environment = environment }
+    lu.assertEquals({ none.status, none.out }, { 2, "" })
+    lu.assertStrContains(none.err, "--trace: `" .. folder .. "/none.png` needs one of rsvg-convert, inkscape")
+    lu.assertNil(io.open(folder .. "/none.png"))
+  end)
+end
+
 os.exit(lu.LuaUnit.run())
