@@ -5,6 +5,7 @@
  * decided by nobody. */
 #include <stdio.h>
 
+#include "explore/apart.h"
 #include "explore/search.h"
 #include "model/backend.h"
 
@@ -144,6 +145,7 @@ static void has_gone(void *context, const mr_command *command) {
     search *s = context;
     uint32_t n = next_part(s, command);
     if (n == NONE) return;
+    apart_fails(s->e);
     plan_step step = {s->at.item, search_node(s, n)->item};
     order_add(s->o, order_done(s->o), n);
     order_add(s->o, order_host(s->o), n);
@@ -175,6 +177,7 @@ bool search_answer_for(const plan *p, uint32_t item, bool *out_yes) {
 
 static void note_stricter(search *s) {
     mr_site where = s->at.item < s->b->count ? s->o->items[s->at.item].item.where : (mr_site){0};
+    if (apart_fails(s->e)) return;
     char place[MR_LONGEST_NAME + 32] = "the end";
     where = explore_shown(s->e, where);
     if (where.file) snprintf(place, sizeof place, "%s:%d", where.file, where.line);

@@ -100,6 +100,10 @@ static void decide_pair(search *s, bool second) {
     s->at.other++;
 }
 
+void search_keep_submitted(search *s) {
+    decide_pair(s, false);
+}
+
 static bool choose(search *s, decision kind, bool second) {
     order *o = s->o;
     uint32_t look, late = 0;

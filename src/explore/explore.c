@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explore/apart.h"
 #include "explore/state.h"
 #include "model/backend.h"
 #include "model/capture.h"
@@ -217,7 +218,9 @@ static bool may_estimate(const explorer *e) {
 
 static mr_status search_as_asked(explorer *e, branch *b) {
     if (!e->options.samples) {
-        mr_status status = search_all(e, b);
+        bool is_done;
+        mr_status status = apart_explore(e, b, &is_done);
+        if (!status && !is_done && !e->stop) status = search_all(e, b);
         take_late(e, &status);
         MR_TRY(status);
         bool draws = may_draw(e, b);

@@ -101,6 +101,11 @@ typedef struct {
     uint32_t switches, length;
 } mr_explore_outcome;
 
+/* Races that are free of all others: see `combined`. */
+typedef struct {
+    uint64_t races, schedules, outcomes; /* pairs; carried out, and met, while all others ran as submitted */
+} mr_explore_group;
+
 typedef struct {
     uint64_t schedules; /* carried out: one of each class */
     uint64_t runs;      /* of the function */
@@ -120,6 +125,11 @@ typedef struct {
     uint64_t by_priority;
     uint32_t threads, steps;  /* of the largest program among them */
     bool by_priority_inexact; /* a program was too large for them */
+    /* Where independent races were explored apart: their groups. Each combination of what they come to is an outcome:
+     * so many, from so many classes. Where these are too many to be listed, `outcomes` has those in which at most one
+     * group is not as submitted. Else no group, and 0. */
+    MR_VEC(mr_explore_group) groups;
+    double combined, classes;
     double chance; /* that they would have met what takes two orders; 0: nothing is known */
     double seconds;
     /* For `pair`: the outcome of a schedule in which the first goes before the second, and the

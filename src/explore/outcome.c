@@ -99,8 +99,21 @@ static bool is_simpler(const mr_explore_outcome *a, const mr_explore_outcome *b)
     return a->length < b->length;
 }
 
+void outcome_forget_all(explorer *e) {
+    mr_explore_result *result = e->result;
+    for (size_t i = 0; i < result->outcomes.count; i++) outcome_free(&result->outcomes.items[i]);
+    result->outcomes.count = 0;
+    mr_map_free(&e->places);
+}
+
 mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
                         const mr_buffer *value, size_t text_size) {
+    outcome_met met;
+    return outcome_meet(e, b, schedule, overtaken, value, text_size, &met);
+}
+
+mr_status outcome_meet(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
+                       const mr_buffer *value, size_t text_size, outcome_met *out_met) {
     mr_explore_result *result = e->result;
     uint64_t hash = hash_of(value);
     mr_explore_outcome *o = find(e, hash, value);
@@ -117,10 +130,12 @@ mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, uint
         o->count += e->by_priority;
     }
     o->count += !e->by_priority; /* a run may be of a class that was counted */
+    *out_met = (outcome_met){.index = (size_t)(o - result->outcomes.items)};
     mr_explore_outcome is = {.overtaken = overtaken,
                              .switches = count_switches(b, schedule),
                              .length = (uint32_t)schedule->steps.count};
-    if (!is_simpler(&is, o)) return MR_OK;
+    out_met->is_simplest = is_simpler(&is, o);
+    if (!out_met->is_simplest) return MR_OK;
     o->overtaken = overtaken;
     o->switches = is.switches;
     o->length = is.length;

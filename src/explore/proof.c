@@ -276,6 +276,22 @@ static bool depends_on_order(const explorer *e, const mr_program_item *it) {
     return true;
 }
 
+bool proof_of_items(const explorer *e, const branch *b) {
+    for (uint32_t i = 0; i < b->count; i++) {
+        mr_program_item it = mr_program_item_at(b->program, i);
+        if (depends_on_order(e, &it)) return false;
+    }
+    return true;
+}
+
+mr_status proof_of_accesses(const branch *b, bool *out_known) {
+    verdict v;
+    *out_known = false;
+    MR_TRY(judge(b->program, &v));
+    *out_known = knows_accesses(&v.claims);
+    return MR_OK;
+}
+
 /* What the checker has said of the run itself, if it has followed all of it; else what it says of the program. Hazards
  * of a check inside the function are not among its totals. */
 static mr_status find_verdict(const explorer *e, const branch *b, verdict *out) {
@@ -293,11 +309,9 @@ mr_status proof_of_one(const explorer *e, const branch *b, bool *out_proved) {
     bool all = true, frees = false;
     *out_proved = false;
     if (e->options.full || e->options.samples || e->options.pair[0].where.file) return MR_OK;
-    for (uint32_t i = 0; i < b->count; i++) {
-        mr_program_item it = mr_program_item_at(b->program, i);
-        if (depends_on_order(e, &it)) return MR_OK;
-        frees |= it.kind == MR_COMMAND_FREE;
-    }
+    if (!proof_of_items(e, b)) return MR_OK;
+    for (uint32_t i = 0; i < b->count; i++)
+        frees |= mr_program_item_at(b->program, i).kind == MR_COMMAND_FREE;
     MR_TRY(find_verdict(e, b, &v));
     if (v.pair || !is_followed(&v.claims)) return MR_OK;
     if (frees) MR_TRY(find_first_writes(b, false, &all));

@@ -13,7 +13,7 @@ void mr_explore_value_free(mr_explore_value *value) {
     *value = (mr_explore_value){0};
 }
 
-static void free_outcome(const mr_explore_outcome *o) {
+void outcome_free(const mr_explore_outcome *o) {
     free(o->value);
     free(o->schedule);
     free(o->steps);
@@ -21,9 +21,10 @@ static void free_outcome(const mr_explore_outcome *o) {
 }
 
 void mr_explore_result_free(mr_explore_result *result) {
-    for (size_t i = 0; i < result->outcomes.count; i++) free_outcome(&result->outcomes.items[i]);
-    for (int i = 0; i < 2; i++) free_outcome(&result->witness[i]);
+    for (size_t i = 0; i < result->outcomes.count; i++) outcome_free(&result->outcomes.items[i]);
+    for (int i = 0; i < 2; i++) outcome_free(&result->witness[i]);
     mr_vec_free(&result->outcomes);
+    mr_vec_free(&result->groups);
     mr_buffer_free(&result->untried);
     *result = (mr_explore_result){0};
 }

@@ -10,6 +10,7 @@
  * that decide.c puts back. */
 #include <string.h>
 
+#include "explore/apart.h"
 #include "explore/search.h"
 #include "model/backend.h"
 
@@ -29,7 +30,7 @@ static void count_schedule(search *s) {
         e->result->by_priority++;
         return;
     }
-    if (!e->result->schedules++) e->result->pairs = s->frames.count;
+    if (!e->result->schedules++ && !e->apart) e->result->pairs = s->frames.count;
     if (s->random || e->result->schedules < e->options.most) return;
     explore_incomplete(e, "it stopped after max = %llu schedules",
                        (unsigned long long)e->options.most);
@@ -43,6 +44,12 @@ static mr_status finish(search *s) {
     s->plan.until = s->b->count;
     s->plan.grain = e->options.grain;
     MR_TRY(branch_value(e, s->b, &s->plan, &e->value, &text_size));
+    if (e->apart) {
+        MR_TRY(apart_count(e, s->b, &s->plan, s->at.overtaken, s->frames.count, &e->value,
+                           text_size));
+        if (!e->stop) count_schedule(s);
+        return MR_OK;
+    }
     MR_TRY(outcome_count(e, s->b, &s->plan, s->at.overtaken, &e->value, text_size));
     if (e->options.pair[0].where.file)
         MR_TRY(witness_look(e, s->b, &s->plan, s->at.overtaken, &e->value, text_size));
@@ -187,6 +194,7 @@ static mr_status resume(search *s) {
 /* Explores what the function does then, from the same state. `undo`: the state before the item was carried out. */
 static mr_status diverge(search *s, const frame *undo, uint32_t item, uint32_t until,
                          const mr_difference *d) {
+    if (apart_fails(s->e)) return MR_OK;
     if (s->depth == MOST_DEPTH)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "the function is not repeatable, or reads more than %d values that differ "
@@ -294,7 +302,7 @@ static void place_reading(search *s, uint32_t node) {
 }
 
 /* Nodes of the item enter: what is cut into parts, one part behind the other. */
-static void place_nodes(search *s) {
+void search_place_nodes(search *s) {
     order *o = s->o;
     uint32_t first = o->first_node[s->at.item], end = o->first_node[s->at.item + 1], n = first;
     bool reads = o->items[s->at.item].item.kind == MR_COMMAND_COPY && !search_node(s, first)->parts;
@@ -326,7 +334,10 @@ static mr_status scan(search *s) {
         if (!search_takes_part(s, at->node)) continue;
         for (; at->other < at->node; at->other++) {
             if (!(row[at->other / 64] >> at->other % 64 & 1)) continue;
-            if (is_open_pair(s, at->node, at->other)) return search_decide(s, DECIDE_PAIR);
+            if (!is_open_pair(s, at->node, at->other)) continue;
+            if (apart_decides(s->e, at->node, at->other)) return search_decide(s, DECIDE_PAIR);
+            search_keep_submitted(s);
+            return MR_OK;
         }
     }
     bool passes = s->b->breaks_at[at->item] != at->item;
@@ -381,7 +392,7 @@ static mr_status ask(search *s) {
 
 /* STAGE_OPEN */
 static mr_status begin_item(search *s) {
-    if (order_has_nodes((item_class)s->b->classes[s->at.item])) place_nodes(s);
+    if (order_has_nodes((item_class)s->b->classes[s->at.item])) search_place_nodes(s);
     else s->at.stage = STAGE_LOOK;
     return MR_OK;
 }

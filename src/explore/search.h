@@ -57,11 +57,16 @@ mr_status search_remake(search *s);
 /* The search is stopped: notes the choices that it has not taken. */
 void search_note_untried(const search *s);
 
+/* The nodes of the item at hand enter, before any decision: those of an item that order_has_nodes. */
+void search_place_nodes(search *s);
+
 /* ---- decide.c */
 
 /* Takes the first choice, and keeps a frame for the other one; or, in a sample, draws one. The cursor goes on behind
  * it. */
 mr_status search_decide(search *s, decision kind);
+/* Takes the first choice of the pair at hand, and there is no other one. */
+void search_keep_submitted(search *s);
 /* Whether a node of the item at hand touches memory, and so is one of pairs. */
 bool search_takes_part(const search *s, uint32_t node);
 /* The node of a query or an allocation; and all of the scratch set, which it asks for, comes before it. */

@@ -170,6 +170,10 @@ mr_status branch_value(explorer *e, branch *b, const plan *schedule, mr_buffer *
 /* Whether one schedule of the program stands for all: the hazard checker finds nothing in it, everything in it was
  * followed, and nothing looks at what depends on the order. Asks only the program: the branch needs no player. */
 mr_status proof_of_one(const explorer *e, const branch *b, bool *out_proved);
+/* Whether no item depends on the order by anything but the bytes that it touches. */
+bool proof_of_items(const explorer *e, const branch *b);
+/* Whether it is known what each command touches. */
+mr_status proof_of_accesses(const branch *b, bool *out_known);
 /* Whether nothing behind item `last` depends on the order, if all before it is over and the host has waited for it:
  * there is one way to go on. */
 bool proof_of_rest(const explorer *e, const branch *b, uint32_t last);
@@ -252,6 +256,14 @@ mr_status search_branch(explorer *e, branch *b, const journey *begin, const orde
 /* One more schedule came to this value, with so many pairs against the order of submission. */
 mr_status outcome_count(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
                         const mr_buffer *value, size_t text_size);
+typedef struct {
+    size_t index;     /* of the result's outcomes */
+    bool is_simplest; /* of the schedules so far that lead there */
+} outcome_met;
+/* The same, and says which outcome it is. Not where it stops the search. */
+mr_status outcome_meet(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
+                       const mr_buffer *value, size_t text_size, outcome_met *out_met);
+void outcome_forget_all(explorer *e);
 /* As text, and as steps for a person. */
 mr_status outcome_keep_schedule(const explorer *e, mr_explore_outcome *o, const branch *b,
                                 const plan *p);
@@ -283,6 +295,7 @@ struct explorer {
     own_schedule own;  /* of the first run */
     branch *root;
     struct search *innermost;
+    struct apart *apart; /* independent races are explored apart, now (apart.h); else NULL */
     /* of this pass: only schedules with so many pairs against the order of submission count; -1:
      * all */
     int overtaking;
@@ -299,6 +312,7 @@ struct explorer {
     MR_VEC(const mr_command *) wanted;
 };
 
+void outcome_free(const mr_explore_outcome *o); /* what it owns */
 /* The first reason counts. */
 void explore_incomplete(explorer *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -604,15 +604,19 @@ static mr_status run_sample(void *context, mr_explore_value *out) {
 
 /* ---- comparing */
 
+static uint64_t classes_in(const mr_explore_result *r) {
+    return r->groups.count ? (uint64_t)r->classes : r->schedules;
+}
+
 static const char *compare(const judgement *expected, const mr_explore_result *r) {
     static char text[300];
     uint64_t most = 0;
     for (size_t i = 0; i < r->outcomes.count; i++)
         if (r->outcomes.items[i].count > most) most = r->outcomes.items[i].count;
     if (!r->complete) snprintf(text, sizeof text, "not complete: %s", r->incomplete);
-    else if (r->schedules != expected->classes)
-        snprintf(text, sizeof text, "%llu schedules, %llu classes",
-                 (unsigned long long)r->schedules, (unsigned long long)expected->classes);
+    else if (classes_in(r) != expected->classes)
+        snprintf(text, sizeof text, "schedules of %llu classes, %llu classes",
+                 (unsigned long long)classes_in(r), (unsigned long long)expected->classes);
     else if (r->outcomes.count != expected->outcomes)
         snprintf(text, sizeof text, "%zu outcomes, expected %llu", r->outcomes.count,
                  (unsigned long long)expected->outcomes);
@@ -657,7 +661,7 @@ static const char *explore_sample(const sample_program *p, int overtaking, bool 
     return text;
 }
 
-static uint64_t compared, with_race, schedules_of_all, proved;
+static uint64_t compared, with_race, schedules_of_all, proved, combined;
 
 /* Searched without proofs, and with nothing kept to go back to. */
 static const char *explore_thoroughly(const sample_program *p, const judgement *expected) {
@@ -679,6 +683,7 @@ const char *explore_differs(const sample_program *p) {
     with_race += expected.has_race;
     schedules_of_all += r.schedules;
     proved += r.proved;
+    combined += r.groups.count > 0;
     mr_explore_result_free(&r);
     if (!differs && compared % 4 == 0) differs = explore_thoroughly(p, &expected);
     if (differs) return differs;

@@ -37,9 +37,9 @@ static void schedules_are_classes(void **unused) {
         explore_print(&p);
         fail_msg("the exploration differs from all interleavings");
     }
-    printf("%llu programs, %llu with a hazard, %llu proved, %llu schedules\n",
+    printf("%llu programs, %llu with a hazard, %llu proved, %llu combined, %llu schedules\n",
            (unsigned long long)compared, (unsigned long long)with_race, (unsigned long long)proved,
-           (unsigned long long)schedules_of_all);
+           (unsigned long long)combined, (unsigned long long)schedules_of_all);
     assert_true(count < 100 || proved > count / 50);
     assert_true(count < 100 || (with_race > count / 20 && compared - with_race > count / 20));
 }
