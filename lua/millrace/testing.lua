@@ -216,7 +216,12 @@ local function texts_of(r)
   local texts = {}
   for _, o in ipairs(r.outcomes) do
     local text = o.error and "error: " .. o.error or tostring(o.value)
-    texts[#texts + 1] = ("%s (in %d of %d schedules)"):format(text, o.count, r.schedules)
+    texts[#texts + 1] = ("%s (in %d of %.0f schedules)"):format(text, o.count,
+      r.combined and r.combined.classes or r.schedules)
+  end
+  local count = r.combined and r.combined.outcomes or #r.outcomes
+  if count > #r.outcomes then
+    texts[#texts + 1] = words.format("and combinations of these: %.15g outcomes in all", count)
   end
   return table.concat(texts, ", ")
 end
@@ -239,6 +244,9 @@ end
 function T.expect_outcomes(fn, expected, options)
   checks = checks + 1
   local r = explore(fn, options)
+  if r.combined and r.combined.outcomes > #r.outcomes then
+    fail("expected %s, there are %s", plural(#expected, "outcome"), texts_of(r))
+  end
   for _, value in ipairs(expected) do
     local met = false
     for _, o in ipairs(r.outcomes) do met = met or (not o.error and same(o.value, value)) end

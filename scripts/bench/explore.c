@@ -13,13 +13,14 @@
 #include "support.h"
 #include "virtual/virtual.h"
 
-enum { STREAMS = 3, MOST_TENSORS = 8 };
+enum { STREAMS = 3, MOST_TENSORS = 20 };
 
 typedef struct {
     const char *name;
     int ops, tensors;
     bool waits; /* each operation comes after the one before in another stream */
     uint64_t most;
+    bool apart; /* each tensor has a race of its own */
 } program;
 
 static mr_caller caller;
@@ -29,7 +30,8 @@ static mr_tensor *tensors[MOST_TENSORS];
 /* Operation i reads one tensor and writes another. */
 static void submit(const program *p, int i) {
     static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
-    mr_tensor *write = tensors[i % p->tensors], *read = tensors[(i + 1) % p->tensors];
+    mr_tensor *write = tensors[i % p->tensors],
+              *read = tensors[(i + (p->apart ? 0 : 1)) % p->tensors];
     mr_abstract op = {.name = names[i % 8],
                       .writes = &write,
                       .write_count = 1,
@@ -87,10 +89,14 @@ static void measure(const program *p) {
 
 int main(void) {
     static const program programs[] = {
-        {"10 ops, 2 tensors", 10, 2, false, 300000}, {"10 ops, 3 tensors", 10, 3, false, 300000},
-        {"10 ops, 8 tensors", 10, 8, false, 0},      {"6 ops, 2 tensors", 6, 2, false, 0},
-        {"10 ops in a chain", 10, 2, true, 0},       {"16 ops, 8 tensors", 16, 8, false, 300000},
+        {"10 ops, 2 tensors", 10, 2, false, 300000},
+        {"10 ops, 3 tensors", 10, 3, false, 300000},
+        {"10 ops, 8 tensors", 10, 8, false, 0},
+        {"6 ops, 2 tensors", 6, 2, false, 0},
+        {"10 ops in a chain", 10, 2, true, 0},
+        {"16 ops, 8 tensors", 16, 8, false, 300000},
         {"60 ops in a chain", 60, 2, true, 0},
+        {"20 races, 20 tensors", 40, 20, false, 0, true},
     };
     mr_machine *machine;
     check(mr_machine_open(&mr_virtual_backend, NULL, &machine));

@@ -271,6 +271,28 @@ static void push_outcome(lua_State *L, const mr_explore_outcome *o) {
     lua_setfield(L, -2, "difference_lines");
 }
 
+/* An integer, where the number is exact as one. */
+static void set_count(lua_State *L, const char *key, double count) {
+    if (count <= 9007199254740992.0) mr_set_integer(L, key, (uint64_t)count);
+    else mr_set_number(L, key, count);
+}
+
+static void push_combined(lua_State *L, const mr_explore_result *r) {
+    lua_createtable(L, 0, 3);
+    set_count(L, "outcomes", r->combined);
+    set_count(L, "classes", r->classes);
+    lua_createtable(L, (int)r->groups.count, 0);
+    for (size_t i = 0; i < r->groups.count; i++) {
+        const mr_explore_group *group = &r->groups.items[i];
+        lua_createtable(L, 0, 3);
+        mr_set_integer(L, "races", group->races);
+        mr_set_integer(L, "schedules", group->schedules);
+        mr_set_integer(L, "outcomes", group->outcomes);
+        lua_rawseti(L, -2, (int)i + 1);
+    }
+    lua_setfield(L, -2, "groups");
+}
+
 static void push_result(lua_State *L, const mr_explore_result *r) {
     lua_createtable(L, 0, 9);
     mr_set_integer(L, "schedules", r->schedules);
@@ -298,6 +320,19 @@ static void push_result(lua_State *L, const mr_explore_result *r) {
         lua_pushlstring(L, r->untried.data, r->untried.size);
         lua_setfield(L, -2, "untried_lines");
         mr_set_integer(L, "untried_count", r->untried_count);
+    }
+    if (r->groups.count) {
+        push_combined(L, r);
+        lua_setfield(L, -2, "combined");
+    }
+    if (r->alone.groups) {
+        lua_createtable(L, 0, 4);
+        lua_pushboolean(L, r->alone.reads);
+        lua_setfield(L, -2, "reads");
+        mr_set_integer(L, "groups", r->alone.groups);
+        mr_set_integer(L, "tried", r->alone.tried);
+        mr_set_integer(L, "races", r->alone.races);
+        lua_setfield(L, -2, "alone");
     }
     for (int i = 0; i < 2; i++) {
         if (!r->witness[i].schedule) continue;

@@ -14,16 +14,28 @@
 /* ---- what a search asks and tells */
 
 bool apart_fails(explorer *e) {
-    if (!e->apart) return false;
+    if (!e->apart || e->apart->alone) return false;
     return e->apart->failed = e->stop = true;
 }
 
-bool apart_decides(explorer *e, uint32_t late, uint32_t early) {
+/* The nodes of another branch are those of the root if the function asks for the same, although it reads other
+ * values. */
+static bool has_nodes_of_root(const explorer *e, branch *b) {
+    char text[400];
+    if (b == e->root) return true;
+    if (b->likeness == NOT_COMPARED) {
+        bool same = mr_program_same(e->root->program, b->program, SIZE_MAX, text, sizeof text);
+        b->likeness = same ? LIKE_ROOT : UNLIKE_ROOT;
+    }
+    return b->likeness == LIKE_ROOT;
+}
+
+bool apart_decides(explorer *e, branch *b, uint32_t late, uint32_t early) {
     const apart *a = e->apart;
-    if (!a) return true;
+    if (!a || !has_nodes_of_root(e, b)) return true;
     /* A pair that the groups know nothing of: something else orders less than the rules said. */
     if (a->groups.of[late] == NO_GROUP || a->groups.of[late] != a->groups.of[early])
-        e->apart->failed = e->stop = true;
+        return !apart_fails(e);
     return a->groups.of[late] == a->now;
 }
 
@@ -36,14 +48,11 @@ static apart_outcome *outcome_of(apart *a, size_t index) {
         return a->failed ? NULL : &group->outcomes.items[a->places.items[index].place];
     }
     struct apart_place place = {a->now, group->outcomes.count};
-    apart_outcome o = {.outcome = index};
-    o.reversed = calloc(a->pairs.count / 64 + 1, sizeof *o.reversed);
-    if (!o.reversed || (index == a->places.count && !mr_vec_push(&a->places, place)) ||
-        !mr_vec_push(&group->outcomes, o)) {
-        free(o.reversed);
-        return NULL;
-    }
-    return &group->outcomes.items[place.place];
+    if (index == a->places.count && !mr_vec_push(&a->places, place)) return NULL;
+    if (!mr_vec_push(&group->outcomes, ((apart_outcome){.outcome = index}))) return NULL;
+    apart_outcome *o = &group->outcomes.items[place.place];
+    o->reversed = calloc(a->pairs.count / 64 + 1, sizeof *o->reversed);
+    return o->reversed ? o : NULL;
 }
 
 static void keep_orders(const apart *a, const order *o, apart_outcome *out) {
@@ -204,15 +213,31 @@ static bool may_try(const explorer *e, const branch *b) {
            (b->clean || !b->order.aliases) && proof_of_items(e, b);
 }
 
+/* The smallest one that has not been searched: what time there is reaches as many as it can. */
+static uint32_t next_group(const apart *a) {
+    uint32_t next = NO_GROUP;
+    for (uint32_t g = 0; g < a->count; g++)
+        if (!a->group[g].begun && (next == NO_GROUP || a->group[g].races < a->group[next].races))
+            next = g;
+    return next;
+}
+
 static mr_status search_groups(explorer *e, branch *b) {
     apart *a = e->apart;
-    for (a->now = 0; a->now < a->count; a->now++) {
+    for (; a->tried < a->count; a->tried++) {
+        a->now = next_group(a);
+        a->group[a->now].begun = true;
         MR_TRY(search_branch(e, b, NULL, NULL, 0));
         if (e->stop) break;
     }
-    for (uint32_t g = a->now + 1; g < a->count && !a->failed; g++)
-        e->result->untried_count += a->group[g].races;
     return MR_OK;
+}
+
+/* The time was over. */
+static void tell_tried(mr_explore_result *r, const apart *a) {
+    r->alone = (mr_explore_alone){a->count, a->tried, a->pairs.count, a->looks};
+    for (uint32_t g = 0; g < a->count && !a->alone; g++)
+        if (!a->group[g].begun) r->untried_count += a->group[g].races;
 }
 
 /* What the groups change lies apart, as the taint has said. */
@@ -270,6 +295,7 @@ static mr_status explore_groups(explorer *e, branch *b, apart *a, bool *out_done
     e->apart = a;
     mr_status status = search_groups(e, b);
     e->apart = NULL;
+    if (status) tell_tried(e->result, a);
     if (status) return status;
     if (!a->failed && !e->stop) a->failed = !is_disjoint(e, a);
     if (a->failed) {
@@ -277,7 +303,10 @@ static mr_status explore_groups(explorer *e, branch *b, apart *a, bool *out_done
         return MR_OK;
     }
     *out_done = true;
-    if (e->stop) return MR_OK;
+    if (e->stop) {
+        tell_tried(e->result, a);
+        return MR_OK;
+    }
     MR_TRY(tell_groups(e->result, a));
     return combine_outcomes(e, b, a);
 }
@@ -290,6 +319,20 @@ mr_status apart_explore(explorer *e, branch *b, bool *out_done) {
     mr_status status = find_groups(e, b, &a);
     if (!status && a.count > 1 && !a.looks && !e->stop) status = proof_of_accesses(b, &known);
     if (!status && known) status = explore_groups(e, b, &a, out_done);
+    close_apart(&a);
+    return status;
+}
+
+mr_status apart_try_alone(explorer *e, branch *b) {
+    apart a = {.alone = true};
+    if (e->result->alone.groups || !may_try(e, b)) return MR_OK;
+    mr_status status = find_groups(e, b, &a);
+    if (!status && a.count > 1) {
+        e->apart = &a;
+        status = search_groups(e, b);
+        e->apart = NULL;
+        tell_tried(e->result, &a);
+    }
     close_apart(&a);
     return status;
 }

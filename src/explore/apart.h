@@ -6,10 +6,13 @@
  * are those of the submitted order, with what each group has changed laid over. As many classes lead to it as the
  * product of those of its parts.
  *
- * This says something of schedules that nobody has carried out, so it is done only where it is proved. The host must see
- * the same in all of them: no item fails, asks how far a device is, or has a function run. No value may depend on which
- * memory an allocation gets, and all accesses must be known. Where a group's search meets anything else, all is
- * forgotten, and all races are explored together. */
+ * This says something of schedules that nobody has carried out, so it is done only where it is proved. The host must
+ * see the same in all of them: no item fails, asks how far a device is, or has a function run. No value may depend on
+ * which memory an allocation gets, and all accesses must be known. Where a group's search meets anything else, all is
+ * forgotten, and all races are explored together.
+ *
+ * What a function makes of two values that it reads cannot be told from what it makes of each of them. So nothing is
+ * combined where the host reads what depends on a race. */
 #ifndef MR_EXPLORE_APART_H
 #define MR_EXPLORE_APART_H
 
@@ -31,14 +34,17 @@ typedef struct {
 typedef struct {
     MR_VEC(apart_outcome) outcomes; /* the first one is that of the submitted order */
     uint64_t races, schedules;
+    bool begun;
 } apart_group;
 
 typedef struct apart apart;
 struct apart {
     groups groups;
     uint32_t count, now; /* now: whose races are decided; the others run as submitted */
+    uint32_t tried;      /* groups that have been searched */
     bool failed;         /* something has been met that forbids it */
     bool looks;          /* the host reads bytes that depend on a race */
+    bool alone;          /* apart_try_alone: nothing is combined, and all may be met */
     apart_group *group;
     MR_VEC(apart_pair) pairs;
     MR_VEC(struct apart_place {
@@ -52,8 +58,12 @@ struct apart {
  * been found. */
 mr_status apart_explore(explorer *e, branch *b, bool *out_done);
 
-/* Of a search: whether both orders of a pair that nothing orders are tried. Else it runs as submitted. */
-bool apart_decides(explorer *e, uint32_t late, uint32_t early);
+/* The search of all races has no time left. Tries each group alone, as far as there is time: what is read by the host
+ * may differ then. Outcomes that are new are added to the result. */
+mr_status apart_try_alone(explorer *e, branch *b);
+
+/* Whether a search tries both orders of a pair that nothing orders. Else it runs as submitted. */
+bool apart_decides(explorer *e, branch *b, uint32_t late, uint32_t early);
 /* Something was met that is not proved. False: races are not explored apart. */
 bool apart_fails(explorer *e);
 /* A schedule has come to its end with this value. `decided`: pairs on its way; `overtaken` as everywhere. */

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "explore/apart.h"
 #include "explore/search.h"
 #include "model/backend.h"
 #include "model/simulator.h"
@@ -38,9 +39,14 @@ void budget_end_at(explorer *e, double seconds_from_now) {
 static double share_of(const search *s);
 
 /* A search that is more than half done may take what is reserved, too: it is likely to come to its end. */
+static double share_done(const explorer *e) {
+    double share = e->innermost ? share_of(e->innermost) : 0;
+    return e->apart ? (e->apart->tried + share) / e->apart->count : share;
+}
+
 static bool is_late(explorer *e) {
     if (!(e->deadline > 0) || seconds_of(CLOCK_MONOTONIC_COARSE) <= e->deadline) return false;
-    if (!(e->reserved > 0) || !e->innermost || e->overtaking >= 0 || share_of(e->innermost) < 0.5)
+    if (!(e->reserved > 0) || !e->innermost || e->overtaking >= 0 || share_done(e) < 0.5)
         return true;
     e->deadline += e->reserved;
     e->reserved = 0;
@@ -85,8 +91,7 @@ static void tell(explorer *e, double now) {
                              .outcomes = e->result->outcomes.count,
                              .runs = e->result->runs,
                              .seconds = now - e->began,
-                             .share =
-                                 e->innermost && e->overtaking < 0 ? share_of(e->innermost) : 0,
+                             .share = e->overtaking < 0 ? share_done(e) : 0,
                              .left = e->deadline > 0 ? e->deadline - now : -1};
     e->told = now;
     if (e->subject->go_on(e->subject->context, &p)) return;

@@ -33,8 +33,7 @@ static bool go_on(combination *c) {
 static void find_reversed(const combination *c, const order *o) {
     for (size_t i = 0; i < c->a->pairs.count; i++) {
         const apart_pair *p = &c->a->pairs.items[i];
-        uint64_t *word =
-            &c->reversed[(size_t)p->late * o->words_in_set + p->early / 64],
+        uint64_t *word = &c->reversed[(size_t)p->late * o->words_in_set + p->early / 64],
                  bit = (uint64_t)1 << p->early % 64;
         bool is = chosen_of(c, p->group)->reversed[i / 64] >> i % 64 & 1;
         *word = is ? *word | bit : *word & ~bit;
@@ -111,21 +110,22 @@ static uint64_t multiply(uint64_t a, uint64_t b) {
 
 static uint64_t classes_of(const combination *c) {
     uint64_t classes = 1;
-    for (uint32_t g = 0; g < c->a->count; g++) classes = multiply(classes, chosen_of(c, g)->classes);
+    for (uint32_t g = 0; g < c->a->count; g++)
+        classes = multiply(classes, chosen_of(c, g)->classes);
     return classes;
 }
 
 static mr_status add_combination(explorer *e, branch *b, const combination *c) {
     plan p = {0};
     uint32_t overtaken = 0;
-    outcome_met met;
-    for (uint32_t g = 0; g < c->a->count; g++) overtaken += c->alone[chosen_of(c, g)->outcome].overtaken;
+    outcome_met met = {0};
+    for (uint32_t g = 0; g < c->a->count; g++)
+        overtaken += c->alone[chosen_of(c, g)->outcome].overtaken;
     find_reversed(c, &b->order);
     find_value(c, &e->value);
     if (e->value.failed) return mr_no_memory("for an outcome");
     mr_status status = find_plan(e, b, c->reversed, &p);
-    if (!status)
-        status = outcome_meet(e, b, &p, overtaken, &e->value, c->alone[0].text_size, &met);
+    if (!status) status = outcome_meet(e, b, &p, overtaken, &e->value, c->alone[0].text_size, &met);
     if (!status) e->result->outcomes.items[met.index].count = classes_of(c);
     plan_free(&p);
     return status;
@@ -161,10 +161,10 @@ static bool may_list(const explorer *e, const branch *b) {
 }
 
 mr_status combine_outcomes(explorer *e, branch *b, const apart *a) {
-    combination c = {.a = a,
-                     .chosen = calloc(a->count + 1, sizeof *c.chosen),
-                     .reversed = calloc(b->order.nodes.count * b->order.words_in_set + 1,
-                                        sizeof *c.reversed)};
+    combination c = {
+        .a = a,
+        .chosen = calloc(a->count + 1, sizeof *c.chosen),
+        .reversed = calloc(b->order.nodes.count * b->order.words_in_set + 1, sizeof *c.reversed)};
     mr_status status = c.chosen && c.reversed ? MR_OK : mr_no_memory("for an outcome");
     if (!status && may_list(e, b)) status = list_all(e, b, &c);
     else if (!status) count_alone(e, &c);

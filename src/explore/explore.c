@@ -197,7 +197,7 @@ static mr_status draw_schedules(explorer *e, branch *b) {
     double left = e->ends - budget_now();
     if (left <= 0) return MR_OK;
     e->stop = e->estimating = false;
-    e->by_priority = true;
+    e->by_priority = e->again = true;
     budget_end_at(e, left);
     mr_status status = b->player ? MR_OK : branch_open_player(e, b);
     while (!status && !e->stop) {
@@ -205,7 +205,22 @@ static mr_status draw_schedules(explorer *e, branch *b) {
         status = search_branch(e, b, NULL, NULL, 0);
     }
     if (!e->result->by_priority_inexact) e->result->chance = priority_chance(e->result);
-    e->by_priority = false;
+    e->by_priority = e->again = false;
+    take_late(e, &status);
+    return status;
+}
+
+/* Where there are independent groups of races, half of what is left is for each of them alone. */
+static mr_status try_alone(explorer *e, branch *b) {
+    double left = e->ends - budget_now();
+    if (left <= 0) return MR_OK;
+    e->stop = e->estimating = false;
+    e->options.samples = 0;
+    e->again = true;
+    budget_end_at(e, left / 2);
+    mr_status status = b->player ? MR_OK : branch_open_player(e, b);
+    if (!status) status = apart_try_alone(e, b);
+    e->again = false;
     take_late(e, &status);
     return status;
 }
@@ -226,7 +241,8 @@ static mr_status search_as_asked(explorer *e, branch *b) {
         bool draws = may_draw(e, b);
         e->reserved = 0;
         if (may_estimate(e)) MR_TRY(estimate(e, b));
-        return draws ? draw_schedules(e, b) : MR_OK;
+        if (draws) MR_TRY(try_alone(e, b));
+        return draws && !e->result->interrupted ? draw_schedules(e, b) : MR_OK;
     }
     explore_incomplete(e, "%llu schedules were drawn at random",
                        (unsigned long long)e->options.samples);

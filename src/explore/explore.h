@@ -103,8 +103,15 @@ typedef struct {
 
 /* Races that are free of all others: see `combined`. */
 typedef struct {
-    uint64_t races, schedules, outcomes; /* pairs; carried out, and met, while all others ran as submitted */
+    uint64_t races;               /* pairs */
+    uint64_t schedules, outcomes; /* while all others ran as submitted */
 } mr_explore_group;
+
+typedef struct {
+    uint32_t groups, tried;
+    uint64_t races; /* of all groups */
+    bool reads;     /* the host reads what depends on them */
+} mr_explore_alone;
 
 typedef struct {
     uint64_t schedules; /* carried out: one of each class */
@@ -130,6 +137,9 @@ typedef struct {
      * group is not as submitted. Else no group, and 0. */
     MR_VEC(mr_explore_group) groups;
     double combined, classes;
+    /* Where the time was over: independent groups of races, and how many of them were tried alone, the others as
+     * submitted. Their outcomes are among the others. */
+    mr_explore_alone alone;
     double chance; /* that they would have met what takes two orders; 0: nothing is known */
     double seconds;
     /* For `pair`: the outcome of a schedule in which the first goes before the second, and the

@@ -126,10 +126,10 @@ mr_status outcome_meet(explorer *e, const branch *b, const plan *schedule, uint3
             return MR_OK;
         }
         MR_TRY(add_outcome(e, hash, value, text_size, &o));
-        result->schedules += e->by_priority;
-        o->count += e->by_priority;
+        result->schedules += e->again;
+        o->count += e->again;
     }
-    o->count += !e->by_priority; /* a run may be of a class that was counted */
+    o->count += !e->again;
     *out_met = (outcome_met){.index = (size_t)(o - result->outcomes.items)};
     mr_explore_outcome is = {.overtaken = overtaken,
                              .switches = count_switches(b, schedule),

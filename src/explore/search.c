@@ -26,10 +26,8 @@ static bool was_counted(const search *s) {
 
 static void count_schedule(search *s) {
     explorer *e = s->e;
-    if (e->by_priority) {
-        e->result->by_priority++;
-        return;
-    }
+    e->result->by_priority += e->by_priority;
+    if (e->again) return;
     if (!e->result->schedules++ && !e->apart) e->result->pairs = s->frames.count;
     if (s->random || e->result->schedules < e->options.most) return;
     explore_incomplete(e, "it stopped after max = %llu schedules",
@@ -44,9 +42,9 @@ static mr_status finish(search *s) {
     s->plan.until = s->b->count;
     s->plan.grain = e->options.grain;
     MR_TRY(branch_value(e, s->b, &s->plan, &e->value, &text_size));
-    if (e->apart) {
-        MR_TRY(apart_count(e, s->b, &s->plan, s->at.overtaken, s->frames.count, &e->value,
-                           text_size));
+    if (e->apart && !e->apart->alone) {
+        MR_TRY(
+            apart_count(e, s->b, &s->plan, s->at.overtaken, s->frames.count, &e->value, text_size));
         if (!e->stop) count_schedule(s);
         return MR_OK;
     }
@@ -335,7 +333,8 @@ static mr_status scan(search *s) {
         for (; at->other < at->node; at->other++) {
             if (!(row[at->other / 64] >> at->other % 64 & 1)) continue;
             if (!is_open_pair(s, at->node, at->other)) continue;
-            if (apart_decides(s->e, at->node, at->other)) return search_decide(s, DECIDE_PAIR);
+            if (apart_decides(s->e, s->b, at->node, at->other))
+                return search_decide(s, DECIDE_PAIR);
             search_keep_submitted(s);
             return MR_OK;
         }
@@ -556,7 +555,7 @@ mr_status search_branch(explorer *e, branch *b, const journey *begin, const orde
     if (!status) status = prepare(&s, begin, from);
     if (!status) status = go_through(&s);
     bool is_cut = e->stop || (status && mr_code_is_interruption(status->code));
-    if (is_cut && !e->estimating && !s.random) search_note_untried(&s);
+    if (is_cut && !e->estimating && !e->again && !s.random) search_note_untried(&s);
     e->innermost = s.outer;
     while (s.segments.count) search_drop_segment(&s);
     mr_vec_free(&s.segments);

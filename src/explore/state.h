@@ -10,6 +10,8 @@
  *     explore/branch.c            a run of the function: its program, a player, the order of its commands, its value
  *        |  explore/steer.c       the chooser of that run, which follows a plan as far as there is one
  *        v
+ *     explore/apart.c             groups of races that are free of each other: each alone, where that is proved
+ *        v
  *     explore/search.c            decides one pair after the other, in the order in which the commands were submitted
  *        |  explore/order.c       who comes before whom, closed transitively; decisions are taken back by a log of
  *           words
@@ -126,7 +128,8 @@ struct branch {
      * changed. So it stands for one schedule only. */
     bool reads_more;
     own_schedule own;
-    size_t forced;        /* steps of `own` that were its parent's */
+    size_t forced; /* steps of `own` that were its parent's */
+    enum { NOT_COMPARED, LIKE_ROOT, UNLIKE_ROOT } likeness; /* for apart.c */
     const branch *before; /* the parent, which has the order of what was decided */
 };
 
@@ -301,6 +304,7 @@ struct explorer {
     int overtaking;
     bool excluded;    /* by that: there are schedules with more */
     bool estimating;  /* only the number of schedules is of interest */
+    bool again;       /* schedules may have been counted: only a new outcome counts */
     bool by_priority; /* schedules are drawn by priority.c: run priority_run, from 1 on */
     uint64_t priority_run;
     double ends;     /* of the whole budget */

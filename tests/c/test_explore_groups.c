@@ -1,5 +1,6 @@
-/* Groups of races, on graphs and commands without a machine. Random programs of a few commands are run under every order
- * of their races: what a group comes to alone, combined with what the others come to, must be what all come to. */
+/* Groups of races, on graphs and commands without a machine. Random programs of a few commands are run under every
+ * order of their races. What a group comes to alone, combined with what the others come to, must be what all come
+ * to. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -208,7 +209,7 @@ static void run(const sample *p, const uint64_t *edges, outcomes *out) {
 /* All orders of the races of this group; the others as submitted. NO_GROUP: of all. False: too many. */
 static bool run_all(const sample *p, const groups *g, uint32_t group, outcomes *out) {
     uint32_t pairs[MOST_NODES * MOST_NODES][2], count = 0;
-    uint64_t submitted[MOST_NODES];
+    uint64_t submitted[MOST_NODES] = {0};
     out->count = out->runs = 0;
     for (uint32_t n = 0; n < p->count; n++) {
         submitted[n] = p->before[n];

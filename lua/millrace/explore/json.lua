@@ -83,7 +83,8 @@ return function(tools, values)
   end
 
   local FIELDS = { "schedules", "runs", "complete", "incomplete", "deterministic", "interrupted", "estimate",
-                   "not_followed", "untried", "hazards", "hazard_count", "by_priority", "chance" }
+                   "not_followed", "untried", "hazards", "hazard_count", "by_priority", "chance",
+                   "combined", "alone" }
 
   local function of_result(r)
     local out = { outcomes = {} }
@@ -95,7 +96,8 @@ return function(tools, values)
     for i, o in ipairs(r.outcomes) do out.outcomes[i] = of_outcome(o) end
     if r.with_fix then
       out.with_fix = { schedules = r.with_fix.schedules, complete = r.with_fix.complete,
-                       outcomes = #r.with_fix.outcomes, deterministic = r.with_fix.deterministic,
+                       outcomes = r.with_fix.combined and r.with_fix.combined.outcomes or #r.with_fix.outcomes,
+                       deterministic = r.with_fix.deterministic,
                        hazard_count = r.with_fix.hazard_count }
     end
     return out

@@ -90,8 +90,19 @@ return function(tools, values)
 
   -- ---------------------------------------------------------------- results
 
+  local function show_count(count) -- a float is more than 2^53
+    return math.type(count) == "integer" and tostring(count) or words.format("%.3g", count)
+  end
+
+  -- Also of those that are not listed.
+  local function count_outcomes(r)
+    return r.combined and r.combined.outcomes or #r.outcomes
+  end
+
   local function headline(r)
-    local text = ("%s, %s"):format(plural(r.schedules, "schedule"), plural(#r.outcomes, "outcome"))
+    local count = count_outcomes(r)
+    local text = ("%s, %s"):format(plural(r.schedules, "schedule"), plural(count == 1 and 1 or show_count(count),
+      "outcome"))
     if r.deterministic then
       for _, h in ipairs(r.hazards) do
         -- A launch runs in one order of its threads.
@@ -104,11 +115,56 @@ return function(tools, values)
     return text
   end
 
+  -- Where the time was over.
+  local function alone(r)
+    local tried = r.alone.tried == r.alone.groups and "each group" or ("%d of these"):format(r.alone.tried)
+    local text = ("  %s in %d independent groups: %s was tried alone, all others as submitted; at least %s"):format(
+      plural(r.alone.races, "race"), r.alone.groups, tried, plural(#r.outcomes, "outcome"))
+    return r.alone.reads and text .. "\n  the function reads their values: where it returns the tensors instead, groups "
+      .. "can be combined" or text
+  end
+
   -- "A bug of depth 2" is one that shows where two given orders hold.
   local function by_priority(r)
     local text = ("  and %s at random, by priorities"):format(plural(r.by_priority, "schedule"))
     if r.chance < 0.01 then return text end
     return text .. (": a bug of depth 2 would have been found with >= %d %%"):format(math.floor(100 * r.chance))
+  end
+
+  local MOST_FACTORS = 6 -- that are shown one by one
+
+  -- "2 * 2 * 3", or "2^18 * 3"
+  local function show_product(groups)
+    local counts, order, factors = {}, {}, {}
+    for i, group in ipairs(groups) do
+      factors[i] = tostring(group.outcomes)
+      if not counts[group.outcomes] then order[#order + 1] = group.outcomes end
+      counts[group.outcomes] = (counts[group.outcomes] or 0) + 1
+    end
+    if #groups <= MOST_FACTORS then return table.concat(factors, " * ") end
+    for i, count in ipairs(order) do
+      order[i] = counts[count] > 1 and count .. "^" .. counts[count] or tostring(count)
+    end
+    return table.concat(order, " * ")
+  end
+
+  -- What was not carried out itself: see `combined` in docs/explorer.md.
+  local function combination(r)
+    local races = 0
+    for _, group in ipairs(r.combined.groups) do races = races + group.races end
+    return ("  %s in %d independent groups: %s = %s from %s"):format(plural(races, "race"), #r.combined.groups,
+      show_product(r.combined.groups), plural(show_count(r.combined.outcomes), "outcome"),
+      plural(r.schedules, "schedule"))
+  end
+
+  -- Outcomes behind those that are shown.
+  local function rest_of(r)
+    local more = #r.outcomes - SHOWN
+    if count_outcomes(r) > #r.outcomes then
+      local listed = more > 0 and ("%d more of them in field `outcomes`, and "):format(more) or ""
+      return "  in each of these at most one group is not as submitted; " .. listed .. "all others combine them"
+    end
+    return more > 0 and ("  and %d more (field `outcomes`; json lists all)"):format(more) or nil
   end
 
   local SHOWN_HAZARDS = 2
@@ -138,20 +194,20 @@ return function(tools, values)
     local out, shown = { headline(r) }, table.move(r.outcomes, 1, math.min(SHOWN, #r.outcomes), 1, {})
     local names, remarks = name_outcomes(shown)
     local own = own_lines(shown)
+    if r.combined then out[#out + 1] = combination(r) end
     for _, remark in ipairs(remarks) do out[#out + 1] = "  " .. remark end
     for i, o in ipairs(shown) do
       out[#out + 1] = ("  outcome %d, in %s: %s"):format(i, plural(o.count, r.drawn and "sample" or "schedule"),
         names[i])
       if #r.outcomes > 1 then add_difference(out, o, own[i]) end
     end
-    if #r.outcomes > SHOWN then
-      out[#out + 1] = ("  and %d more (field `outcomes`; json lists all)"):format(#r.outcomes - SHOWN)
-    end
+    out[#out + 1] = rest_of(r)
     if r.untried then
       local rest = r.untried.count - #r.untried
       out[#out + 1] = "  not tried: " .. table.concat(r.untried, "\n             ")
         .. (rest > 0 and ("\n             and %s"):format(plural(rest, "more choice")) or "")
     end
+    if r.alone then out[#out + 1] = alone(r) end
     if r.by_priority then out[#out + 1] = by_priority(r) end
     for _, line in ipairs(r.not_followed or {}) do out[#out + 1] = "  " .. line end
     add_hazards(out, r)
@@ -179,5 +235,5 @@ return function(tools, values)
   end
 
   return { value = show_value, outcome = show_outcome, differs = differs, result_meta = result_meta,
-           stress_meta = stress_meta, SHOWN = SHOWN }
+           stress_meta = stress_meta, SHOWN = SHOWN, count_outcomes = count_outcomes }
 end

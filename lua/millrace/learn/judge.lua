@@ -186,9 +186,13 @@ local function no_result(seen)
   return "nothing", "Your function returns nothing. It has to return the result."
 end
 
+local function orders_of(result)
+  return result.combined and result.combined.classes or result.schedules
+end
+
 local function count_of(outcome, result)
-  return result.schedules == 1 and "in its only order" or
-    ("in %d of %d orders"):format(outcome.count, result.schedules)
+  local orders = orders_of(result)
+  return orders == 1 and "in its only order" or ("in %d of %.0f orders"):format(outcome.count, orders)
 end
 
 -- Every order of one variant. Returns nil if all is well, else the reason and the text.
@@ -302,7 +306,7 @@ local BY_CONSTANT = "The result is right for the first inputs, and wrong for oth
 local function praise_of(result)
   if not result.complete then return "Right in each order that was tried: " .. result.incomplete .. "." end
   if result.schedules == 1 then return "Right: there is one order of what matters. Its result is right." end
-  return ("Right in each of %d orders."):format(result.schedules)
+  return ("Right in each of %.0f orders."):format(orders_of(result))
 end
 
 -- What mr.explore would return, of one run by the device model's times. For exercises that read a clock: a time is

@@ -41,7 +41,7 @@ function question.outcomes(lesson)
                         error = outcome.error }
   end
   table.sort(list, function(a, b) return a.text < b.text end)
-  return list, result.schedules
+  return list, result.combined and result.combined.classes or result.schedules
 end
 
 local function all_of(texts)
