@@ -397,7 +397,7 @@ check: all $(TESTS_BIN) $(TERMINAL) $(FAKE_CUDA) $(PTX) $(BUILD)/sample_trace  #
 LONG_TESTS := $(patsubst %,tests/%.lua,fuzz/random_calls host/explore_examples host/mpirun) \
               $(patsubst %,tests/lua/%.lua,calibrate dist_explore dist_mismatches dist_random examples_seeds explore_memory \
                 waits_random) \
-              $(addprefix $(BUILD)/tests/test_,compile explore_differential hazard_mutation model_history program_random script)
+              $(addprefix $(BUILD)/tests/test_,compile explore_apart explore_differential hazard_mutation model_history program_random script)
 .PHONY: check-long
 check-long:  ## random tests of make check with many more programs, calls and seeds
 	@MILLRACE_LONG=1 $(MAKE) --no-print-directory check TESTS="$(LONG_TESTS)"

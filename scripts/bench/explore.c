@@ -27,11 +27,11 @@ static mr_caller caller;
 static mr_stream *streams[STREAMS];
 static mr_tensor *tensors[MOST_TENSORS];
 
-/* Operation i reads one tensor and writes another. */
+/* Operation i reads one tensor and writes another; or two of them race on each tensor. */
 static void submit(const program *p, int i) {
     static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
-    mr_tensor *write = tensors[i % p->tensors],
-              *read = tensors[(i + (p->apart ? 0 : 1)) % p->tensors];
+    int to = p->apart ? i / 2 : i, from = p->apart ? to : i + 1;
+    mr_tensor *write = tensors[to % p->tensors], *read = tensors[from % p->tensors];
     mr_abstract op = {.name = names[i % 8],
                       .writes = &write,
                       .write_count = 1,

@@ -38,16 +38,22 @@ void budget_end_at(explorer *e, double seconds_from_now) {
 
 static double share_of(const search *s);
 
-/* A search that is more than half done may take what is reserved, too: it is likely to come to its end. */
+/* Groups of races count alike, although the last ones are the largest. */
 static double share_done(const explorer *e) {
     double share = e->innermost ? share_of(e->innermost) : 0;
     return e->apart ? (e->apart->tried + share) / e->apart->count : share;
 }
 
+/* It is likely to come to its end. */
+static bool is_half_done(const explorer *e) {
+    bool is_last = !e->apart || e->apart->tried + 1 == e->apart->count;
+    return e->innermost && e->overtaking < 0 && is_last && share_of(e->innermost) >= 0.5;
+}
+
+/* A search that is more than half done may take what is reserved, too. */
 static bool is_late(explorer *e) {
     if (!(e->deadline > 0) || seconds_of(CLOCK_MONOTONIC_COARSE) <= e->deadline) return false;
-    if (!(e->reserved > 0) || !e->innermost || e->overtaking >= 0 || share_done(e) < 0.5)
-        return true;
+    if (!(e->reserved > 0) || !is_half_done(e)) return true;
     e->deadline += e->reserved;
     e->reserved = 0;
     return seconds_of(CLOCK_MONOTONIC_COARSE) > e->deadline;
