@@ -117,11 +117,11 @@ return function(tools, values)
 
   -- Where the time was over.
   local function alone(r)
-    local tried = r.alone.tried == r.alone.groups and "each group" or ("%d of these"):format(r.alone.tried)
-    local text = ("  %s in %d independent groups: %s was tried alone, all others as submitted; at least %s"):format(
+    local tried = r.alone.tried == r.alone.groups and "each was" or ("%d of them were"):format(r.alone.tried)
+    local text = ("  %s in %d independent groups: %s tried alone, all others as submitted; at least %s"):format(
       plural(r.alone.races, "race"), r.alone.groups, tried, plural(#r.outcomes, "outcome"))
-    return r.alone.reads and text .. "\n  the function reads their values: where it returns the tensors instead, groups "
-      .. "can be combined" or text
+    if not r.alone.reads then return text end
+    return text .. "\n  the function reads their values: where it returns the tensors instead, groups can be combined"
   end
 
   -- "A bug of depth 2" is one that shows where two given orders hold.
