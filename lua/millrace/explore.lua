@@ -12,6 +12,7 @@ local new_options = require "millrace.explore.options"
 local new_stress = require "millrace.explore.stress"
 local new_script = require "millrace.explore.script"
 local watch = require "millrace.explore.repeatable"
+local apart = require "millrace.explore.apart"
 local lanes = require "millrace.explore.lanes"
 
 local unpack = table.unpack
@@ -238,11 +239,15 @@ return function(tools)
         pcall(work)
         return false
       end
-      local has_run, watched = false, not found.reports and watch.begin(fn, is_script)
+      local is_first = not found.reports
+      local has_run, watched = false, is_first and watch.begin(fn, is_script)
+      tools.watch_ranks(is_first and apart.begin(tools) or nil)
       local fine, reports, totals = tools.uncollected(tools.check, function()
         found.first_number, has_run = tools.next_number(), true
         work()
       end)
+      tools.watch_ranks(nil)
+      if is_first and has_run and apart.finish() then tools.ranks_are_apart() end
       local seems_repeatable = watched and watch.finish(watched)
       if not has_run then work() end
       if fine and has_run then found.reports, found.totals = reports, totals end
@@ -262,13 +267,13 @@ return function(tools)
     return reports, totals
   end
 
-  -- The hosts of ranks run side by side. A search lets them go on in one order: what a rank submits after another one
-  -- has waited comes behind that wait in all schedules. That makes no difference to a program without hazards, in
-  -- which every order of the work comes to the same, unless a rank asks how far its work is.
-  local function note_ranks(result, totals)
-    if not totals or totals.ranks < 2 or result.hazard_count + totals.queries == 0 then return end
-    result.complete, result.deterministic = false, false
-    result.incomplete = result.incomplete or "the hosts of the ranks ran in one order"
+  -- What was not followed; without the condition about ranks, where every order of their hosts was.
+  local function not_followed(totals, all_turns)
+    local list = {}
+    for i, line in ipairs(totals and totals.unexplored or {}) do
+      if not (all_turns and totals.unexplored.keys[i] == "ranks") then list[#list + 1] = line end
+    end
+    return #list > 0 and list or nil
   end
 
   local function note_tasks(result)
@@ -326,18 +331,15 @@ return function(tools)
       local totals
       result.hazards, totals = hazards_of(fn, found, race)
       result.hazard_count = totals and math.max(totals.hazards, #result.hazards) or 0
-      note_ranks(result, totals)
       note_tasks(result)
-      if totals and #totals.unexplored > 0 then
-        result.not_followed = totals.unexplored
-        result.deterministic = result.deterministic and totals.unexplored.claim ~= "none"
-      end
+      result.not_followed = not_followed(totals, raw.all_turns)
+      result.deterministic = result.deterministic and not (totals and totals.unexplored.claim == "none")
       if raw.called_once then
         result.not_followed = result.not_followed or {}
         table.insert(result.not_followed,
           "This holds if the function does the same when it is called again: there was time for one call.")
       end
-      result.called_once = nil
+      result.called_once, result.all_turns = nil, nil
       result.drawn = o.seeds > 0 or nil
       if raw.ends and not is_script then
         io.stderr:write("explore: asked to end; found by then:\n", tostring(result), "\n")

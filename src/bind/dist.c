@@ -34,12 +34,14 @@ typedef struct {
     lua_State *threads[MOST];
     host hosts[MOST + 1]; /* the last one: the caller's */
     uint32_t active;      /* whose host runs */
+    bool watched;         /* what they share */
     int arguments;
     int results; /* where the table of what ranks have returned is on the caller's stack */
 } spawner;
 
 static void enter(void *context, uint32_t rank) {
     spawner *s = context;
+    if (s->watched) mr_bind_explore_ranks_turn(s->L);
     host *was = &s->hosts[s->active], *now = &s->hosts[rank];
     const mr_thread_hooks *hooks = s->module->threads;
     was->hook_context = s->machine->hooks.context;
@@ -138,15 +140,18 @@ MR_FUNCTION(
     lua_createtable(L, (int)count, 0);
     s->results = lua_gettop(L);
     make_threads(L, s, (uint32_t)count);
-    uint32_t failed = MOST;
+    s->watched = mr_bind_explore_watches_ranks(L);
+    if (s->watched) mr_bind_explore_ranks_begin(L, 2, arguments + 1);
+    mr_ranks_failure failed = {.rank = MOST};
     mr_status status =
         mr_ranks_run(c,
                      &(mr_rank_functions){
                          .count = (uint32_t)count, .run = run_rank, .enter = enter, .context = s},
                      &failed);
-    if (status && failed < MOST) {
+    if (s->watched) mr_bind_explore_ranks_end(L, status && !failed.is_deadlock);
+    if (status && failed.rank < MOST) {
         mr_error_destroy(status);
-        return raise_of(L, s, failed);
+        return raise_of(L, s, failed.rank);
     }
     mr_raise(L, status);
     lua_pushvalue(L, s->results);

@@ -46,6 +46,13 @@ void mr_bind_explore_frees(lua_State *L, const mr_storage *storage);
 void mr_bind_explore_closes_stream(lua_State *L, const mr_stream *stream);
 void mr_bind_explore_closes_event(lua_State *L, const mr_event *event);
 
+/* Whether somebody wants to know what ranks share. Then mr.dist.spawn tells: they are about to begin, with the function
+ * and its arguments, `count` values on the stack; one has had a turn; they have ended. */
+bool mr_bind_explore_watches_ranks(lua_State *L);
+void mr_bind_explore_ranks_begin(lua_State *L, int first, int count);
+void mr_bind_explore_ranks_turn(lua_State *L);
+void mr_bind_explore_ranks_end(lua_State *L, bool failed);
+
 /* The checker has judged a call of the function. */
 void mr_bind_explore_judged(lua_State *L, const mr_hazard_totals *totals);
 

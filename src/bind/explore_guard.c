@@ -13,6 +13,7 @@
 static const char busy;
 static const char search; /* the mr_explore_refused while all schedules of it are searched */
 static const char calls;  /* the mr_explore_call */
+static const char ranks;  /* functions of lua/millrace/explore/apart.lua */
 
 static void put(lua_State *L, const char *key, void *value) {
     if (value) lua_pushlightuserdata(L, value);
@@ -55,6 +56,58 @@ int mr_explore_tool_seems_repeatable(lua_State *L) {
     mr_explore_call *call = get(L, &calls);
     if (call) call->seems_repeatable = true;
     return 0;
+}
+
+/* ranks_are_apart(): in the last call they shared nothing that one of them has changed */
+int mr_explore_tool_ranks_are_apart(lua_State *L) {
+    mr_explore_call *call = get(L, &calls);
+    if (call) call->ranks_are_apart = !call->watch_failed;
+    return 0;
+}
+
+/* watch_ranks(table of functions, or nil): what mr.dist.spawn calls from now on */
+int mr_explore_tool_watch_ranks(lua_State *L) {
+    lua_settop(L, 1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &ranks);
+    return 0;
+}
+
+bool mr_bind_explore_watches_ranks(lua_State *L) {
+    bool watches = lua_rawgetp(L, LUA_REGISTRYINDEX, &ranks) == LUA_TTABLE;
+    lua_pop(L, 1);
+    return watches;
+}
+
+/* For want of memory it may fail. */
+static void call_watch(lua_State *L, int argument_count) {
+    mr_explore_call *call = get(L, &calls);
+    if (lua_pcall(L, argument_count, 0, 0) == LUA_OK) return;
+    lua_pop(L, 1);
+    if (call) call->watch_failed = true;
+}
+
+static void push_watch(lua_State *L, const char *name) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &ranks);
+    lua_getfield(L, -1, name);
+    lua_remove(L, -2);
+}
+
+void mr_bind_explore_ranks_begin(lua_State *L, int first, int count) {
+    luaL_checkstack(L, count + 4, "spawn: too many arguments");
+    push_watch(L, "begin");
+    for (int i = 0; i < count; i++) lua_pushvalue(L, first + i);
+    call_watch(L, count);
+}
+
+void mr_bind_explore_ranks_turn(lua_State *L) {
+    push_watch(L, "turn");
+    call_watch(L, 0);
+}
+
+void mr_bind_explore_ranks_end(lua_State *L, bool failed) {
+    push_watch(L, "finish");
+    lua_pushboolean(L, failed);
+    call_watch(L, 1);
 }
 
 void mr_bind_explore_refuse(lua_State *L, const char *what) {

@@ -33,7 +33,8 @@ typedef struct {
 /* What is known of the last call of the function. */
 typedef struct {
     bool judged, seems_repeatable;
-    mr_hazard_totals totals; /* of the checker, where it was judged */
+    bool ranks_are_apart, watch_failed; /* by explore/apart.lua */
+    mr_hazard_totals totals;            /* of the checker, where it was judged */
 } mr_explore_call;
 
 void mr_explore_guard_keep(lua_State *L, mr_explore_keeper *keeper); /* NULL: none */
@@ -43,11 +44,16 @@ void mr_explore_guard_search(lua_State *L, mr_explore_refused *refused);
 /* What is known of its calls is noted there; NULL: not any more. */
 void mr_explore_guard_calls(lua_State *L, mr_explore_call *call);
 int mr_explore_tool_seems_repeatable(lua_State *L);
+int mr_explore_tool_ranks_are_apart(lua_State *L);
+int mr_explore_tool_watch_ranks(lua_State *L);
 
 /* ---- explore_tools.c */
 
 int mr_explore_tool_is_tensor(lua_State *L);
 int mr_explore_tool_kind(lua_State *L);
+int mr_explore_tool_tensor_facts(lua_State *L);
+int mr_explore_tool_is_own(lua_State *L);
+int mr_explore_tool_rank(lua_State *L);
 int mr_explore_tool_set_globals(lua_State *L);
 int mr_explore_tool_fill(lua_State *L);
 int mr_explore_tool_delay(lua_State *L);

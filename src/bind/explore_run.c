@@ -173,7 +173,7 @@ static mr_status run_function(void *context, mr_explore_value *out_value) {
  * that a function can repeat. */
 static mr_status begin_function(void *context) {
     caller_state *s = context;
-    s->call.judged = s->call.seems_repeatable = false;
+    s->call.judged = s->call.seems_repeatable = s->call.ranks_are_apart = false;
     mr_bind_nccl_put_back(s->L); /* before the collection, as it lets communicators go */
     put_back_setting(mr_bind_module(s->L));
     lua_gc(s->L, LUA_GCCOLLECT);
@@ -233,6 +233,10 @@ static bool seems_repeatable(void *context) {
     return ((const caller_state *)context)->call.seems_repeatable;
 }
 
+static bool hosts_are_apart(void *context) {
+    return ((const caller_state *)context)->call.ranks_are_apart;
+}
+
 static mr_explore_subject subject_of(caller_state *s) {
     mr_explore_keeper **keeper = lua_touserdata(s->L, 2);
     s->keeper = *keeper;
@@ -246,7 +250,8 @@ static mr_explore_subject subject_of(caller_state *s) {
                                 .end_runs_after = end_runs_after,
                                 .shown = shown,
                                 .verdict = verdict,
-                                .seems_repeatable = seems_repeatable};
+                                .seems_repeatable = seems_repeatable,
+                                .hosts_are_apart = hosts_are_apart};
 }
 
 /* --- the result ---------------------------------------------------------------------------------- */
@@ -308,6 +313,8 @@ static void push_result(lua_State *L, const mr_explore_result *r) {
     lua_setfield(L, -2, "complete");
     lua_pushboolean(L, r->called_once);
     lua_setfield(L, -2, "called_once");
+    lua_pushboolean(L, r->all_turns);
+    lua_setfield(L, -2, "all_turns");
     if (r->interrupted) {
         lua_pushboolean(L, true);
         lua_setfield(L, -2, "interrupted");

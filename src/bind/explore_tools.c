@@ -1,4 +1,5 @@
 /* What the Lua module of mr.explore needs beside the search: values of outcomes, delays, captures, Lua's collector. */
+#include <dlfcn.h>
 #include <string.h>
 
 #include "bind/explore.h"
@@ -6,6 +7,7 @@
 #include "bind/field.h"
 #include "bind/hazard.h"
 #include "bind/internal.h"
+#include "bind/tensor.h"
 #include "explore/stress.h"
 #include "graph/graph.h"
 #include "program/program.h"
@@ -19,6 +21,41 @@ int mr_explore_tool_is_tensor(lua_State *L) {
 /* kind(value) -> "a stream": how messages call it */
 int mr_explore_tool_kind(lua_State *L) {
     lua_pushstring(L, mr_type_text(L, 1));
+    return 1;
+}
+
+/* tensor_facts(t) -> what of a tensor a host can change at once, as bytes to be compared */
+int mr_explore_tool_tensor_facts(lua_State *L) {
+    bool closed;
+    const mr_tensor *t = mr_check_facts(L, 1, &closed);
+    const struct {
+        const void *storage, *name;
+        uint64_t generation, freed, closed, tracked;
+    } facts = {t->storage,        t->name, t->storage->generation,
+               t->storage->freed, closed,  mr_requires_grad(L, 1)};
+    lua_pushlstring(L, (const char *)&facts, sizeof facts);
+    return 1;
+}
+
+/* is_own(fn): a C function of the program or the library itself, which keeps nothing */
+int mr_explore_tool_is_own(lua_State *L) {
+    lua_CFunction function = lua_tocfunction(L, 1), own = mr_explore_tool_is_own;
+    void *place = NULL, *own_place = NULL;
+    if (lua_getupvalue(L, 1, 2)) return 0;
+    if (lua_getupvalue(L, 1, 1) && lua_touserdata(L, -1) != mr_module_of(L)) return 0;
+    Dl_info info, own_info;
+    memcpy(&place, &function, sizeof place);
+    memcpy(&own_place, &own, sizeof own_place);
+    lua_pushboolean(L, place && dladdr(place, &info) && dladdr(own_place, &own_info) &&
+                           info.dli_fbase == own_info.dli_fbase);
+    return 1;
+}
+
+/* rank() -> the rank of mr.dist.spawn that runs, from 0, or nil */
+int mr_explore_tool_rank(lua_State *L) {
+    uint16_t rank = mr_machine_of(L)->rank;
+    if (rank) lua_pushinteger(L, rank - 1);
+    else lua_pushnil(L);
     return 1;
 }
 

@@ -113,9 +113,10 @@ void mr_push_reports(lua_State *L) {
 
 /* --- totals ------------------------------------------------------------------------------------- */
 
-/* A list of the clauses that concern the explorer, with what they leave of the claim. */
+/* A list of the clauses that concern the explorer, with their keys and what they leave of the claim. */
 static void push_unexplored(lua_State *L, const mr_hazard_totals *t) {
     const mr_claims explored = mr_claims_explored(&t->claims);
+    lua_newtable(L); /* keys */
     lua_newtable(L);
     mr_set_text(L, "claim", mr_claim_text(mr_claims_judge(&explored)));
     for (int i = 0, count = 0; i < MR_CLAIM_COUNT; i++) {
@@ -123,7 +124,11 @@ static void push_unexplored(lua_State *L, const mr_hazard_totals *t) {
         mr_claims_write_row(&explored, (mr_claim_id)i, mr_push_buffer(L));
         mr_buffer_to_text(L);
         lua_rawseti(L, -2, ++count);
+        lua_pushstring(L, mr_claim_rows[i].key);
+        lua_rawseti(L, -3, count);
     }
+    lua_insert(L, -2);
+    lua_setfield(L, -2, "keys");
     lua_setfield(L, -2, "unexplored");
 }
 

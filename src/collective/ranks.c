@@ -8,8 +8,9 @@
 #include "base/fiber.h"
 #include "collective/calls.h"
 #include "model/backend.h"
+#include "model/hosts.h"
 
-typedef enum { NOT_STARTED, RUNS, PARKED, ENDED } rank_state;
+typedef enum { NOT_STARTED, RUNS, PARKED, GAVE_WAY, ENDED } rank_state;
 
 /* What a host has for itself, while another one runs. */
 typedef struct {
@@ -26,6 +27,7 @@ typedef struct {
     struct mr_ranks *ranks;
     uint32_t number;
     rank_state state;
+    bool waits; /* it gives way in front of a wait */
     mr_fiber *fiber;
     host host;
     mr_status status;
@@ -40,6 +42,7 @@ typedef struct mr_ranks {
     mr_status failure; /* what every rank that parks is woken with */
     rank *culprit;     /* whose error that is; NULL: a deadlock */
     rank *first;       /* that ended by an error */
+    rank *next;        /* that was chosen to go on; NULL: yet to be chosen */
     mr_comm *world[MR_MEETING_MOST];
     rank ranks[MR_MEETING_MOST];
 } ranks;
@@ -134,22 +137,63 @@ static void run_rank(void *context) {
     self->status = self->ranks->functions->run(self->ranks->functions->context, self->number);
 }
 
-/* From the scheduler, until the rank parks or ends. */
+/* From the scheduler, until the rank parks, gives way or ends. */
 static void go_on(ranks *r, rank *self) {
     self->state = RUNS;
+    r->next = NULL;
     r->current = r->turn = self;
     load_host(r->c, &self->host);
     if (r->functions->enter) r->functions->enter(r->functions->context, self->number);
     bool has_ended = mr_fiber_enter(self->fiber);
     save_host(r->c, &self->host);
     r->current = NULL;
-    self->state = has_ended ? ENDED : PARKED;
+    if (has_ended) self->state = ENDED;
+    else if (self->state == RUNS) self->state = PARKED;
 }
 
 static bool has_calls(const mr_collectives *c, const rank *self) {
     for (size_t i = 0; i < c->calls.count; i++)
         if (c->calls.items[i].host == rank_of(self)) return true;
     return false;
+}
+
+/* ---- who goes on */
+
+static bool may_go_on(const ranks *r, const rank *self) {
+    if (self->state == NOT_STARTED || self->state == RUNS || self->state == GAVE_WAY) return true;
+    return self->state == PARKED && (r->failure || !has_calls(r->c, self));
+}
+
+/* By turns from rank `first` on: the first one that can, if nobody chooses. NULL: none can. */
+static rank *choose(ranks *r, uint32_t first, mr_site where) {
+    mr_host_choice choice = {.kind = "rank", .where = where};
+    for (uint32_t i = 0; i < r->count; i++) {
+        uint32_t k = (first + i) % r->count;
+        if (!may_go_on(r, &r->ranks[k])) continue;
+        choice.waits |= (uint64_t)r->ranks[k].waits << choice.count;
+        choice.numbers[choice.count++] = k;
+    }
+    if (!choice.count) return NULL;
+    return &r->ranks[choice.numbers[mr_host_choose(r->c->machine, &choice)]];
+}
+
+/* Another rank than the one that runs may go on first. */
+static void let_others(ranks *r, rank *self, mr_site where) {
+    rank *next = choose(r, self->number, where);
+    if (next != self) {
+        r->next = next;
+        self->state = GAVE_WAY;
+        mr_fiber_leave(self->fiber);
+    }
+    self->waits = false;
+}
+
+static void give_way(void *context, mr_site where) {
+    ranks *r = context;
+    rank *self = r->current;
+    if (!self || r->c->machine->host_function.running) return;
+    self->waits = true;
+    let_others(r, self, where);
 }
 
 mr_status mr_ranks_settle(mr_collectives *c) {
@@ -162,7 +206,9 @@ mr_status mr_ranks_settle(mr_collectives *c) {
         r->culprit = self;
         return status;
     }
+    bool has_met = !has_calls(c, self); /* it came last: the others can go on, too */
     while (has_calls(c, self) && !r->failure) mr_fiber_leave(self->fiber);
+    if (has_met && c->machine->hosts.give_way) let_others(r, self, (mr_site){0});
     return has_calls(c, self) ? mr_error_copy(r->failure) : MR_OK; /* else it was submitted */
 }
 
@@ -177,11 +223,6 @@ static mr_status deadlock(const ranks *r) {
 
 /* ---- all of them */
 
-static bool may_go_on(const ranks *r, const rank *self) {
-    if (self->state == NOT_STARTED) return true;
-    return self->state == PARKED && (r->failure || !has_calls(r->c, self));
-}
-
 /* A rank that ends by an error leaves the others without a peer. */
 static void note_end(ranks *r, rank *self) {
     if (self->state != ENDED || !self->status) return;
@@ -193,17 +234,18 @@ static void note_end(ranks *r, rank *self) {
 }
 
 static void run_all(ranks *r) {
+    uint32_t from = 0;
     for (uint32_t left = r->count; left;) {
-        bool moved = false;
-        for (uint32_t k = 0; k < r->count; k++) {
-            rank *self = &r->ranks[k];
-            if (!may_go_on(r, self)) continue;
-            moved = true;
-            go_on(r, self);
-            note_end(r, self);
-            left -= self->state == ENDED;
+        rank *self = r->next ? r->next : choose(r, from, (mr_site){0});
+        if (!self) {
+            r->failure = deadlock(r);
+            from = 0;
+            continue;
         }
-        if (!moved && left) r->failure = deadlock(r);
+        go_on(r, self);
+        note_end(r, self);
+        left -= self->state == ENDED;
+        from = (self->number + 1) % r->count;
     }
 }
 
@@ -242,11 +284,20 @@ static void join_clocks(const ranks *r, host *outer) {
                 outer->clocks[i] = r->ranks[k].host.clocks[i];
 }
 
+/* All ranks have the error of a deadlock, whoever goes on first. */
+static const rank *lowest(const ranks *r) {
+    for (uint32_t k = 0; k < r->count; k++)
+        if (r->ranks[k].status) return &r->ranks[k];
+    return NULL;
+}
+
 /* The error of the rank that failed by itself, not of those that it left alone; unless it has caught its own. */
-static mr_status first_error(const ranks *r, uint32_t *out_failed) {
+static mr_status first_error(const ranks *r, mr_ranks_failure *out_failure) {
+    bool is_deadlock = r->failure && !r->culprit;
     const rank *first = r->culprit && r->culprit->status ? r->culprit : r->first;
+    if (is_deadlock) first = lowest(r);
     if (!first) return MR_OK;
-    *out_failed = first->number;
+    *out_failure = (mr_ranks_failure){first->number, is_deadlock};
     return mr_error_copy(first->status);
 }
 
@@ -261,26 +312,31 @@ static mr_status check(const mr_collectives *c, const mr_rank_functions *functio
                    functions->count, c->machine->device_count, functions->count);
 }
 
-static mr_status run_world(ranks *r, host *outer, uint32_t *out_failed) {
+static mr_status run_world(ranks *r, host *outer, mr_ranks_failure *out_failure) {
     mr_collectives *c = r->c;
     save_host(c, outer);
     c->ranks = r;
     c->hosts = &fibers;
+    if (c->machine->hosts.chooser) {
+        c->machine->hosts.give_way = give_way;
+        c->machine->hosts.context = r;
+    }
     mr_status status = make_ranks(r, outer);
     if (!status) {
         run_all(r);
         join_clocks(r, outer);
-        status = first_error(r, out_failed);
+        status = first_error(r, out_failure);
     }
     c->ranks = NULL;
     c->hosts = NULL;
+    c->machine->hosts.give_way = NULL;
     load_host(c, outer);
     if (r->functions->enter) r->functions->enter(r->functions->context, MR_MEETING_MOST);
     return status;
 }
 
 mr_status mr_ranks_run(mr_collectives *c, const mr_rank_functions *functions,
-                       uint32_t *out_failed) {
+                       mr_ranks_failure *out_failure) {
     MR_TRY(mr_machine_ready(c->machine));
     MR_TRY(check(c, functions));
     ranks *r = calloc(1, sizeof *r);
@@ -290,7 +346,7 @@ mr_status mr_ranks_run(mr_collectives *c, const mr_rank_functions *functions,
     r->count = functions->count;
     host outer = {0};
     mr_status status = host_open(c, &outer);
-    if (!status) status = run_world(r, &outer, out_failed);
+    if (!status) status = run_world(r, &outer, out_failure);
     host_close(c, &outer);
     for (uint32_t k = 0; k < r->count; k++) {
         mr_fiber_free(r->ranks[k].fiber);

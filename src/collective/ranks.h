@@ -23,10 +23,15 @@ typedef struct {
     void *context;
 } mr_rank_functions;
 
-/* Runs all ranks to their ends, rank k on device k. The error of the rank that failed by itself, whose number goes to
- * *out_failed; the others have ended by then, by errors of their own. NOT_PERMITTED: a rank has called it. */
+typedef struct {
+    uint32_t rank;
+    bool is_deadlock; /* no rank could go on; it is the lowest that ended by an error */
+} mr_ranks_failure;
+
+/* Runs all ranks to their ends, rank k on device k. The error of the rank that failed by itself, which goes to
+ * *out_failure; the others have ended by then, by errors of their own. NOT_PERMITTED: a rank has called it. */
 mr_status mr_ranks_run(mr_collectives *collectives, const mr_rank_functions *functions,
-                       uint32_t *out_failed);
+                       mr_ranks_failure *out_failure);
 
 /* The rank that runs, from 0; MR_MEETING_MOST: none does. */
 uint32_t mr_ranks_current(const mr_collectives *collectives);

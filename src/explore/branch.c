@@ -15,7 +15,8 @@
 /* *out_strayed: it could not be forced into the plan. */
 static mr_status record(const mr_explore_subject *subject, const plan *forced,
                         mr_program **out_program, mr_explore_value *value,
-                        function_order *out_functions, plan *out_taken, bool *out_strayed) {
+                        function_order *out_functions, host_turns *out_turns, plan *out_taken,
+                        bool *out_strayed) {
     mr_machine *machine = subject->machine;
     steer_script *steer;
     mr_recorder *recorder;
@@ -30,7 +31,12 @@ static mr_status record(const mr_explore_subject *subject, const plan *forced,
     mr_status status = steer_script_attach(steer, machine, recorder);
     if (!status) status = subject->run(subject->context, value);
     bool is_left = steer->next < forced->steps.count && !subject->machine->lost; /* R50 */
+    is_left |= steer->next_turn < forced->turns.count;
     *out_strayed = !gone && (steer->strayed || is_left);
+    if (!gone && out_turns) {
+        *out_turns = steer->turns;
+        steer->turns = (host_turns){0};
+    }
     for (size_t i = 0; !gone && !status && out_functions && i < steer->functions.count; i++)
         if (!mr_vec_push(out_functions, steer->functions.items[i]))
             status = mr_no_memory("for an outcome");
@@ -294,7 +300,7 @@ mr_status branch_record(explorer *e, const plan *forced, own_schedule *out_own,
         mr_vec_push(&b->variants, (variant){0}) ? MR_OK : mr_no_memory("to explore a program");
     if (!status)
         status = record(e->subject, forced, &b->program, &value, &b->variants.items[0].order,
-                        out_own ? &out_own->plan : NULL, &b->strayed);
+                        &b->turns, out_own ? &out_own->plan : NULL, &b->strayed);
     if (!status) b->count = (uint32_t)mr_program_count(b->program);
     if (!status) status = check_exact(b->program);
     if (!status && out_own) status = keep_own(b, &value, out_own);
@@ -326,7 +332,7 @@ mr_status branch_follow(const mr_explore_subject *subject, const plan *forced,
                         mr_explore_value *out_value, bool *out_followed) {
     mr_program *program = NULL;
     bool strayed = false;
-    mr_status status = record(subject, forced, &program, out_value, NULL, NULL, &strayed);
+    mr_status status = record(subject, forced, &program, out_value, NULL, NULL, NULL, &strayed);
     *out_followed = !status && !strayed;
     mr_program_release(program);
     return status;
@@ -345,6 +351,7 @@ void branch_destroy(explorer *e, branch *b) {
         mr_vec_free(&b->variants.items[i].order);
     }
     mr_vec_free(&b->variants);
+    mr_vec_free(&b->turns);
     plan_free(&b->own.plan);
     mr_buffer_free(&b->own.value);
     mr_program_release(b->program);

@@ -47,7 +47,8 @@ static double share_done(const explorer *e) {
 /* It is likely to come to its end. */
 static bool is_half_done(const explorer *e) {
     bool is_last = !e->apart || e->apart->tried + 1 == e->apart->count;
-    return e->innermost && e->overtaking < 0 && is_last && share_of(e->innermost) >= 0.5;
+    return e->innermost && e->overtaking < 0 && e->deviations <= 0 && is_last &&
+           share_of(e->innermost) >= 0.5;
 }
 
 /* A search that is more than half done may take what is reserved, too. */
@@ -97,7 +98,7 @@ static void tell(explorer *e, double now) {
                              .outcomes = e->result->outcomes.count,
                              .runs = e->result->runs,
                              .seconds = now - e->began,
-                             .share = e->overtaking < 0 ? share_done(e) : 0,
+                             .share = e->overtaking < 0 && e->deviations <= 0 ? share_done(e) : 0,
                              .left = e->deadline > 0 ? e->deadline - now : -1};
     e->told = now;
     if (e->subject->go_on(e->subject->context, &p)) return;

@@ -122,6 +122,10 @@ static bool choose(search *s, decision kind, bool second) {
         if (second) s->at.place = s->at.next_place;
         else search_take_place(s);
         return true;
+    case DECIDE_TURN:
+        if (second) s->at.stage = STAGE_TURN;
+        else s->at.turn++;
+        return true;
     case DECIDE_OPEN: {
         plan_answer a = {s->at.item, s->at.asked ^ second, PLAN_NO_ITEM};
         s->at.asked = a.yes;
@@ -133,7 +137,7 @@ static bool choose(search *s, decision kind, bool second) {
 }
 
 /* splitmix64 */
-static uint64_t draw(explorer *e) {
+uint64_t search_draw(explorer *e) {
     uint64_t z = e->random += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -157,8 +161,9 @@ static bool draw_second(const search *s, decision kind) {
     if (s->e->by_priority && s->b->moments) {
         if (kind == DECIDE_PAIR) return priority_goes_first(s->b, s->at.node, s->at.other);
         if (kind == DECIDE_QUERY) return says_no(s);
+        if (kind == DECIDE_TURN) return false; /* it is a schedule of this program */
     }
-    return draw(s->e) & 1;
+    return search_draw(s->e) & 1;
 }
 
 /* The other order of a pair belongs to other schedules, which only the bound of this pass excludes. */
@@ -193,6 +198,7 @@ mr_status search_decide(search *s, decision kind) {
                .changes = order_changes(s->o),
                .steps = s->plan.steps.count,
                .answers = s->plan.answers.count,
+               .turns = s->plan.turns.count,
                .polls = s->polls.count,
                .placed = s->o->placed,
                .segment = (uint32_t)s->segments.count - 1};
@@ -213,6 +219,7 @@ progress search_back(search *s) {
         order_undo(s->o, f->changes, f->placed);
         s->plan.steps.count = f->steps;
         s->plan.answers.count = f->answers;
+        s->plan.turns.count = f->turns;
         s->polls.count = f->polls;
         s->at = f->at;
         if (!f->second) {

@@ -81,6 +81,7 @@ static mr_status first_branch(explorer *e) {
     e->first = e->root->program;
     budget_measure(e);
     MR_TRY(proof_of_one(e, e->root, &e->result->proved));
+    turns_judge(e);
     return e->result->proved && e->options.grain < 2 ? MR_OK : branch_open(e, e->root);
 }
 
@@ -92,6 +93,19 @@ static mr_status repeat(explorer *e) {
     mr_status status = compare_runs(e->root, again);
     branch_destroy(e, again);
     return status;
+}
+
+/* The first run again, as all runs from now on are. */
+static mr_status begin_eagerly(explorer *e) {
+    plan eager = {.grain = e->options.grain, .eager = true};
+    branch_destroy(e, e->root);
+    e->root = NULL;
+    plan_free(&e->own.plan);
+    mr_buffer_free(&e->own.value);
+    e->own = (own_schedule){.plan = eager};
+    MR_TRY(branch_record(e, &eager, &e->own, &e->root));
+    e->first = e->root->program;
+    return MR_OK;
 }
 
 /* The schedule of the first run stands for all, or is all that there is. */
@@ -107,11 +121,14 @@ static mr_status count_own(explorer *e) {
 /* With a bound: a pass for each number of pairs against the order of submission, so the schedules with the fewest come
  * first. A pass that excludes nothing is the last one. */
 static mr_status search_all(explorer *e, branch *b) {
-    if (e->options.overtaking < 0) return search_branch(e, b, NULL, NULL, 0);
+    if (e->options.overtaking < 0) return turns_search(e, b);
     for (e->overtaking = 0;; e->overtaking++) {
         e->excluded = false;
         MR_TRY(search_branch(e, b, NULL, NULL, 0));
-        if (e->stop || !e->excluded) return MR_OK;
+        if (e->stop || !e->excluded) {
+            e->result->all_turns |= !e->stop && !e->eager;
+            return MR_OK;
+        }
         if (e->overtaking == e->options.overtaking) break;
     }
     explore_incomplete(
@@ -196,6 +213,7 @@ static bool may_draw(const explorer *e, const branch *b) {
 static mr_status draw_schedules(explorer *e, branch *b) {
     double left = e->ends - budget_now();
     if (left <= 0) return MR_OK;
+    e->result->by_priority_inexact |= turns_are_open(b); /* they are of one order of the hosts */
     e->stop = e->estimating = false;
     e->by_priority = e->again = true;
     budget_end_at(e, left);
@@ -233,15 +251,15 @@ static bool may_estimate(const explorer *e) {
 
 static mr_status search_as_asked(explorer *e, branch *b) {
     if (!e->options.samples) {
-        bool is_done;
-        mr_status status = apart_explore(e, b, &is_done);
+        bool is_done = false; /* where hosts choose, races are not free of each other */
+        mr_status status = e->one_order ? apart_explore(e, b, &is_done) : MR_OK;
         if (!status && !is_done && !e->stop) status = search_all(e, b);
         take_late(e, &status);
         MR_TRY(status);
         bool draws = may_draw(e, b);
         e->reserved = 0;
         if (may_estimate(e)) MR_TRY(estimate(e, b));
-        if (draws) MR_TRY(try_alone(e, b));
+        if (draws && e->one_order) MR_TRY(try_alone(e, b));
         return draws && !e->result->interrupted ? draw_schedules(e, b) : MR_OK;
     }
     explore_incomplete(e, "%llu schedules were drawn at random",
@@ -271,10 +289,16 @@ static mr_status search_once_repeated(explorer *e) {
     bool has_time = !e->options.seconds || budget_now() - e->began < e->options.seconds / 2;
     mr_status status = needed && (has_time || !proved) ? repeat(e) : MR_OK;
     e->result->called_once = proved && needed && !has_time;
-    if (!status && e->result->proved) return count_own(e);
+    if (!status && e->result->proved && e->result->all_turns) return count_own(e);
+    bool searched = false;
+    if (!status && e->result->proved) status = turns_of_proved(e, &searched);
+    if (searched || (status && e->result->proved)) return status;
     e->result->proved = false;
+    if (!status && e->eager) status = begin_eagerly(e);
+    if (!status && !e->root->player) status = branch_open(e, e->root);
     if (!status) status = branch_order(e, e->root);
     if (!status && !e->stop) status = search_as_asked(e, e->root);
+    turns_check_one(e);
     return status;
 }
 
@@ -337,6 +361,7 @@ mr_status mr_explore(const mr_explore_subject *subject, const mr_explore_options
                   .began = budget_now()};
     normalise(&e.options);
     e.overtaking = e.options.overtaking;
+    e.deviations = -1;
     mr_status status = take_interruption(&e, explore(&e));
     status = mr_error_first(status, put_back(machine, chooser));
     machine->random.seed = e.seed;

@@ -59,6 +59,9 @@ typedef struct {
     /* Optional, after the first run: whether nothing was seen by which a second one could differ, such as a clock.
      * If one schedule stands for all, the function is then called once. */
     bool (*seems_repeatable)(void *context);
+    /* Optional, after the first run: whether its ranks share nothing that any of them changes, but what collectives
+     * carry. If one schedule stands for all of each rank, then one order of the ranks stands for all, too. */
+    bool (*hosts_are_apart)(void *context);
 } mr_explore_subject;
 
 /* An access of a hazard: the command of this number, if a run has it at this line; else the first one at the line, in a
@@ -125,6 +128,9 @@ typedef struct {
     uint64_t untried_count; /* also of those that are not in the text */
     /* Proved, and there was no time for a second call, which seemed to be needed. */
     bool called_once;
+    /* Where several hosts could go on, as ranks: every order of them was followed, or they are apart. Else one order of
+     * them is complete. */
+    bool all_turns;
     bool proved;     /* its one schedule stands for all: nothing in it depends on the order */
     double estimate; /* of the number of classes; 0: not estimated */
     /* Where the time was over: so many more schedules were drawn by priorities (priority.c), of which `schedules` has

@@ -249,6 +249,10 @@ static mr_status check_plan(const plan *p) {
     if (p->grain > 1)
         return mr_fail(MR_CODE_NOT_SUPPORTED,
                        "the schedule cuts operations into parts (grain), which a GPU does not");
+    if (p->turns.count)
+        return mr_fail(MR_CODE_NOT_SUPPORTED,
+                       "the schedule decides which host goes on, of several ranks or tasks, which "
+                       "only mr.replay on the virtual GPU can");
     for (size_t i = 0; i < p->answers.count; i++)
         if (p->answers.items[i].behind == PLAN_NO_ITEM)
             return mr_fail(MR_CODE_NOT_SUPPORTED,

@@ -163,6 +163,7 @@ static void write_choice(const search *s, const frame *f, mr_buffer *out) {
         tell_command(s->e, s->b, f->at.item, out);
         mr_buffer_puts(out, " gets other memory");
         break;
+    case DECIDE_TURN: tell_turn(s->e, s->b, f->at.turn, 0, out); break;
     case DECIDE_OPEN:
         tell_command(s->e, s->b, f->at.item, out);
         mr_buffer_puts(out, " behaves in the other way that CUDA permits");

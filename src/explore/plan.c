@@ -8,16 +8,20 @@
 void plan_free(plan *p) {
     mr_vec_free(&p->steps);
     mr_vec_free(&p->answers);
+    mr_vec_free(&p->turns);
 }
 
 bool plan_copy(plan *to, const plan *from) {
-    to->steps.count = to->answers.count = 0;
+    to->steps.count = to->answers.count = to->turns.count = 0;
     to->until = from->until;
+    to->eager = from->eager;
     to->grain = from->grain;
     for (size_t i = 0; i < from->steps.count; i++)
         if (!mr_vec_push(&to->steps, from->steps.items[i])) return false;
     for (size_t i = 0; i < from->answers.count; i++)
         if (!mr_vec_push(&to->answers, from->answers.items[i])) return false;
+    for (size_t i = 0; i < from->turns.count; i++)
+        if (!mr_vec_push(&to->turns, from->turns.items[i])) return false;
     return true;
 }
 
@@ -32,10 +36,16 @@ static void write_word(mr_buffer *out, char sign, uint32_t number) {
 }
 
 /* Words: "@N" the host is at item N; "N" a part of the command of item N; "+N", "-N" an answer at item N; "^N" the item
- * that comes behind the query of the answer before; "gN" the grain; ".N" the end. */
+ * that comes behind the query of the answer before; "tN" the choice N of hosts, "=I" who goes on there; "e1" eager;
+ * "gN" the grain; ".N" the end. */
 void plan_write(const plan *p, mr_buffer *out) {
     uint32_t at = UINT32_MAX;
     mr_buffer_printf(out, "mr1 g%" PRIu32, p->grain);
+    if (p->eager) write_word(out, 'e', 1);
+    for (size_t i = 0; i < p->turns.count; i++) {
+        write_word(out, 't', p->turns.items[i].number);
+        write_word(out, '=', p->turns.items[i].who);
+    }
     for (size_t i = 0; i < p->answers.count; i++) {
         const plan_answer *a = &p->answers.items[i];
         mr_buffer_printf(out, " %c%" PRIu32, a->yes ? '+' : '-', a->at);
@@ -67,10 +77,25 @@ static bool read_behind(plan *p, uint32_t number) {
     return true;
 }
 
+static bool read_turn(plan *p, uint32_t number) {
+    size_t count = p->turns.count;
+    if (count && (!p->turns.items[count - 1].who || p->turns.items[count - 1].number >= number))
+        return false;
+    return mr_vec_push(&p->turns, ((plan_turn){number, 0}));
+}
+
+/* Who goes on at the turn before. */
+static bool read_who(plan *p, uint32_t who) {
+    size_t count = p->turns.count;
+    if (!count || p->turns.items[count - 1].who || !who) return false;
+    p->turns.items[count - 1].who = who;
+    return true;
+}
+
 /* One word; *io_at is the item that the host is at. */
 static bool read_word(plan *p, const char *word, uint32_t *io_at, bool *io_ended) {
     uint32_t number;
-    bool is_sign = *word && strchr("@+-^g.", *word);
+    bool is_sign = *word && strchr("@+-^gte=.", *word);
     if (!read_number(word + is_sign, &number) || *io_ended) return false;
     switch (is_sign ? *word : 0) {
     case 'g': p->grain = number; return number <= 4096;
@@ -85,6 +110,9 @@ static bool read_word(plan *p, const char *word, uint32_t *io_at, bool *io_ended
     case '+':
     case '-': return mr_vec_push(&p->answers, ((plan_answer){number, *word == '+', PLAN_NO_ITEM}));
     case '^': return read_behind(p, number);
+    case 'e': return (p->eager = number == 1);
+    case 't': return read_turn(p, number);
+    case '=': return read_who(p, number);
     default: break;
     }
     return *io_at != UINT32_MAX && mr_vec_push(&p->steps, ((plan_step){*io_at, number}));

@@ -66,6 +66,7 @@ static bool is_followed(const mr_claims *claims) {
         case MR_CLAIM_LEARNED:
         case MR_CLAIM_DECLARED:
         case MR_CLAIM_THREADS:
+        case MR_CLAIM_RANKS: /* turns.c */
         case MR_CLAIM_NOT_LOOKED: break;
         case MR_CLAIM_FAILED:
         case MR_CLAIM_STOPPED:
@@ -87,7 +88,6 @@ static bool is_followed(const mr_claims *claims) {
         case MR_CLAIM_WITHDRAWN:
         case MR_CLAIM_COLLECTED:
         case MR_CLAIM_ADDRESSES:
-        case MR_CLAIM_RANKS:
         case MR_CLAIM_COUNT:
             if (claims->count[i]) return false;
             break;
@@ -293,15 +293,26 @@ mr_status proof_of_accesses(const branch *b, bool *out_known) {
 }
 
 /* What the checker has said of the run itself, if it has followed all of it; else what it says of the program. Hazards
- * of a check inside the function are not among its totals. */
+ * of a check inside the function are not among its totals. The program does not tell its hosts: of ranks, what one has
+ * waited for would order the work of the others. */
 static mr_status find_verdict(const explorer *e, const branch *b, verdict *out) {
     const mr_explore_subject *subject = e->subject;
     const mr_hazard_totals *totals = subject->verdict ? subject->verdict(subject->context) : NULL;
     if (!totals || totals->hazards || totals->follow_ups || totals->checked_apart ||
-        !is_followed(&totals->claims))
-        return judge(b->program, out);
+        !is_followed(&totals->claims)) {
+        MR_TRY(judge(b->program, out));
+        out->pair |= turns_are_open(b);
+        return MR_OK;
+    }
     *out = (verdict){.claims = totals->claims};
     return MR_OK;
+}
+
+bool proof_of_ranks(const explorer *e) {
+    const mr_explore_subject *subject = e->subject;
+    const mr_hazard_totals *totals = subject->verdict ? subject->verdict(subject->context) : NULL;
+    return totals && !totals->hazards && !totals->follow_ups && !totals->checked_apart &&
+           is_followed(&totals->claims);
 }
 
 mr_status proof_of_one(const explorer *e, const branch *b, bool *out_proved) {

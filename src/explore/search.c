@@ -21,7 +21,10 @@
 /* In an earlier pass, whose bound was lower. What comes at the end makes no difference to what the function asks
  * for. */
 static bool was_counted(const search *s) {
-    return s->e->overtaking >= 0 && s->at.overtaken < (uint32_t)s->e->overtaking && !s->random;
+    const explorer *e = s->e;
+    if (s->random) return false;
+    return (e->overtaking >= 0 && s->at.overtaken < (uint32_t)e->overtaking) ||
+           (e->deviations >= 0 && s->at.deviations < (uint32_t)e->deviations);
 }
 
 static void count_schedule(search *s) {
@@ -48,7 +51,8 @@ static mr_status finish(search *s) {
         if (!e->stop) count_schedule(s);
         return MR_OK;
     }
-    MR_TRY(outcome_count(e, s->b, &s->plan, s->at.overtaken, &e->value, text_size));
+    MR_TRY(
+        outcome_count(e, s->b, &s->plan, s->at.overtaken + s->at.deviations, &e->value, text_size));
     if (e->options.pair[0].where.file)
         MR_TRY(witness_look(e, s->b, &s->plan, s->at.overtaken, &e->value, text_size));
     count_schedule(s);
@@ -64,8 +68,9 @@ static mr_status finish_leaf(search *s, const branch *leaf) {
         fine = mr_vec_push(&p.steps, leaf->own.plan.steps.items[i]);
     p.until = leaf->count;
     p.grain = s->e->options.grain;
+    uint32_t deviations = s->at.overtaken + s->at.deviations;
     mr_status status =
-        fine ? outcome_count(s->e, leaf, &p, s->at.overtaken, &leaf->own.value, leaf->own.text_size)
+        fine ? outcome_count(s->e, leaf, &p, deviations, &leaf->own.value, leaf->own.text_size)
              : mr_no_memory("to explore schedules");
     plan_free(&p);
     if (!status) count_schedule(s);
@@ -86,12 +91,16 @@ static branch_key key_of(const search *s, uint32_t item, const mr_difference *d)
         if (s->o->items[command].item.kind == MR_COMMAND_HOST_FUNCTION)
             key.functions += stir(command);
     }
+    if (d->kind != MR_DIFFERS_NOTHING) return key;
+    plan_turn last = s->plan.turns.items[s->plan.turns.count - 1];
+    key.turn = last.number + 1;
+    key.who = last.who;
     return key;
 }
 
 static bool is_same_key(const branch_key *a, const branch_key *b) {
     return a->item == b->item && a->kind == b->kind && a->value == b->value &&
-           a->functions == b->functions;
+           a->functions == b->functions && a->turn == b->turn && a->who == b->who;
 }
 
 static branch *child_for(const branch *b, const branch_key *key) {
@@ -128,8 +137,10 @@ static bool is_all_over(search *s, uint32_t item) {
 /* What the function does in another way it does behind a look, and the schedule is decided by then. */
 static bool is_leaf(search *s, const branch *child, uint32_t item) {
     const mr_explore_options *o = &s->e->options;
-    return s->b->player && !o->full && !child->parts.count && !child->strayed && o->grain < 2 &&
-           !o->pair[0].where.file && is_all_over(s, item) && proof_of_rest(s->e, child, item);
+    bool is_decided = !child->key.turn && (s->e->one_order || child->turns.count <= s->at.turn);
+    return is_decided && s->b->player && !o->full && !child->parts.count && !child->strayed &&
+           o->grain < 2 && !o->pair[0].where.file && is_all_over(s, item) &&
+           proof_of_rest(s->e, child, item);
 }
 
 /* The child has been recorded. */
@@ -189,7 +200,8 @@ static mr_status resume(search *s) {
     return s->b->player ? MR_OK : branch_open_player(s->e, s->b);
 }
 
-/* Explores what the function does then, from the same state. `undo`: the state before the item was carried out. */
+/* Explores what the function does then, from the same state. No difference: another host goes on. `undo`: the state
+ * before the item was carried out. */
 static mr_status diverge(search *s, const frame *undo, uint32_t item, uint32_t until,
                          const mr_difference *d) {
     if (apart_fails(s->e)) return MR_OK;
@@ -261,7 +273,10 @@ static mr_status look(search *s, progress *out_progress) {
         return finish(s);
     }
     order_leave(s->o, s->at.item, s->at.asked);
-    s->at = (cursor){.item = s->at.item + 1, .overtaken = s->at.overtaken};
+    s->at = (cursor){.item = s->at.item + 1,
+                     .overtaken = s->at.overtaken,
+                     .turn = s->at.turn,
+                     .deviations = s->at.deviations};
     return open_segment(s, s->at.item, out_progress);
 }
 
@@ -342,7 +357,10 @@ static mr_status scan(search *s) {
     bool passes = s->b->breaks_at[at->item] != at->item;
     if (passes) {
         order_leave(s->o, at->item, at->asked);
-        *at = (cursor){.item = at->item + 1, .overtaken = at->overtaken};
+        *at = (cursor){.item = at->item + 1,
+                       .overtaken = at->overtaken,
+                       .turn = at->turn,
+                       .deviations = at->deviations};
     } else {
         item_class class = (item_class)s->b->classes[at->item];
         at->stage = class == ITEM_QUERY || class == ITEM_ALLOC ? STAGE_ASK : STAGE_LOOK;
@@ -396,9 +414,47 @@ static mr_status begin_item(search *s) {
     return MR_OK;
 }
 
+/* The schedules in which the choice of hosts at the cursor falls on this one. */
+static mr_status follow_turn(search *s, uint32_t who) {
+    const cursor at = s->at;
+    mr_difference none = {0};
+    if (!mr_vec_push(&s->plan.turns, ((plan_turn){at.turn, who})))
+        return mr_no_memory("to explore schedules");
+    s->at.stage = STAGE_ENTER;
+    s->at.turn++;
+    s->at.deviations++;
+    frame undo = {.at = s->at,
+                  .changes = order_changes(s->o),
+                  .steps = s->plan.steps.count,
+                  .polls = s->polls.count,
+                  .placed = s->o->placed};
+    mr_status status = diverge(s, &undo, at.item, at.item, &none);
+    s->plan.turns.count--;
+    s->at = at;
+    return status;
+}
+
+/* STAGE_TURN: the choice does not fall on the first one, as it did in this program. */
+static mr_status take_turn(search *s, progress *out_progress) {
+    explorer *e = s->e;
+    uint32_t count = s->b->turns.items[s->at.turn].choice.count, who = 1;
+    *out_progress = IS_OVER;
+    if (s->random) {
+        e->weight *= count - 1;
+        who += (uint32_t)(search_draw(e) % (count - 1));
+        return follow_turn(s, who);
+    }
+    e->deviates |= e->deviations >= 0 && s->at.deviations == (uint32_t)e->deviations;
+    if (e->deviations >= 0 && s->at.deviations == (uint32_t)e->deviations) return MR_OK;
+    for (; who < count && !e->stop; who++) MR_TRY(follow_turn(s, who));
+    return MR_OK;
+}
+
 /* STAGE_ENTER */
 static mr_status enter(search *s, progress *out_progress) {
     uint32_t i = s->at.item;
+    if (!s->e->one_order && s->at.turn < s->b->turns.count && s->b->turns.items[s->at.turn].at <= i)
+        return search_decide(s, DECIDE_TURN);
     if (i == s->b->count) return look(s, out_progress);
     if (s->b->classes[i] == ITEM_PLAIN) {
         order_leave(s->o, i, false);
@@ -413,6 +469,7 @@ static mr_status enter(search *s, progress *out_progress) {
 static mr_status advance(search *s, progress *out_progress) {
     switch (s->at.stage) {
     case STAGE_ENTER: return enter(s, out_progress);
+    case STAGE_TURN: return take_turn(s, out_progress);
     case STAGE_OPEN: return begin_item(s);
     case STAGE_SCAN: return scan(s);
     case STAGE_ASK: return ask(s);
@@ -497,6 +554,7 @@ mr_status search_remake(search *s) {
 
 static mr_status prepare(search *s, const journey *begin, const order *from) {
     order *o = s->o;
+    s->plan.eager = s->e->eager;
     if (from) {
         order_copy(o, from);
     } else {

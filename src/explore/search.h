@@ -10,6 +10,7 @@ typedef enum {
     DECIDE_PAIR,  /* other before node, or node before other */
     DECIDE_QUERY, /* it says yes, or no */
     DECIDE_PLACE, /* an allocation finds memory after this free; or it finds other memory */
+    DECIDE_TURN,  /* of several hosts the first one goes on; or another one */
     DECIDE_OPEN,  /* a copy returns early, or waits; or the other way round */
 } decision;
 
@@ -17,7 +18,7 @@ typedef struct {
     decision kind;
     bool second; /* the second choice has been taken, and there is no third */
     cursor at;   /* where to go on, before the choice */
-    size_t changes, steps, answers, polls;
+    size_t changes, steps, answers, turns, polls;
     uint32_t placed, segment;
 } frame;
 
@@ -67,6 +68,7 @@ void search_place_nodes(search *s);
 mr_status search_decide(search *s, decision kind);
 /* Takes the first choice of the pair at hand, and there is no other one. */
 void search_keep_submitted(search *s);
+uint64_t search_draw(explorer *e); /* a number at random */
 /* Whether a node of the item at hand touches memory, and so is one of pairs. */
 bool search_takes_part(const search *s, uint32_t node);
 /* The node of a query or an allocation; and all of the scratch set, which it asks for, comes before it. */

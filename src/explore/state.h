@@ -81,6 +81,8 @@ typedef struct {
     /* a hash of the set of host functions that have run by then: the child has what these have
      * read */
     uint64_t functions;
+    /* Another host goes on: which choice of hosts it is, from 1, and who does; 0: no choice of hosts */
+    uint32_t turn, who;
 } branch_key;
 
 /* A schedule that a run of the function took by itself, and the bytes of its value. */
@@ -118,7 +120,8 @@ struct branch {
     /* items of the pair whose two orders are to be shown; UINT32_MAX: not known */
     uint32_t sides[2];
 
-    branch_key key; /* how its parent's items come out here */
+    host_turns turns; /* where several hosts could go on, in the order of the run */
+    branch_key key;   /* how its parent's items come out here */
     MR_VEC(branch *) children;
 
     /* It is a leaf: behind item key.item nothing depends on the order, so its own run is all that can come of it. It
@@ -177,6 +180,9 @@ mr_status proof_of_one(const explorer *e, const branch *b, bool *out_proved);
 bool proof_of_items(const explorer *e, const branch *b);
 /* Whether it is known what each command touches. */
 mr_status proof_of_accesses(const branch *b, bool *out_known);
+/* Whether the hazard checker, to which each rank is a host of its own, finds nothing in the last run. Nothing in it
+ * looks at what depends on the order, either: all orders of the work come to the same values, whoever goes on. */
+bool proof_of_ranks(const explorer *e);
 /* Whether nothing behind item `last` depends on the order, if all before it is over and the host has waited for it:
  * there is one way to go on. */
 bool proof_of_rest(const explorer *e, const branch *b, uint32_t last);
@@ -227,7 +233,14 @@ void budget_measure(explorer *e);                            /* after the first 
 
 /* ---- the search: search.c */
 
-typedef enum { STAGE_ENTER, STAGE_OPEN, STAGE_SCAN, STAGE_ASK, STAGE_LOOK } search_stage;
+typedef enum {
+    STAGE_ENTER,
+    STAGE_TURN,
+    STAGE_OPEN,
+    STAGE_SCAN,
+    STAGE_ASK,
+    STAGE_LOOK
+} search_stage;
 
 typedef struct {
     uint32_t item;
@@ -236,6 +249,8 @@ typedef struct {
     uint32_t place, next_place; /* STAGE_ASK of an allocation: see place.c */
     bool asked;                 /* of this item: see order_leave */
     uint32_t overtaken;         /* pairs against the order of submission */
+    uint32_t turn;              /* the choice of hosts that is next */
+    uint32_t deviations;        /* of those before: who does not fall on the first */
 } cursor;
 
 /* Queries that said yes or no on the way. */
@@ -253,6 +268,22 @@ typedef struct {
 /* All schedules of `b` that begin with the journey, in the state `from` (NULL: from the beginning). */
 mr_status search_branch(explorer *e, branch *b, const journey *begin, const order *from,
                         unsigned depth);
+
+/* ---- choices of hosts: turns.c */
+
+static inline bool turns_are_open(const branch *b) { /* several hosts could go on */
+    return b->turns.count > 0;
+}
+/* After the first run: whether one order of its hosts stands for all, or which ones do. */
+void turns_judge(explorer *e);
+/* The searches have met one way only in which the function goes on; else turns_are_one has said too much. */
+void turns_check_one(explorer *e);
+/* The search of all orders, or of as many as the budget permits: those first that deviate from the usual one least
+ * often. */
+mr_status turns_search(explorer *e, branch *b);
+/* The same without a search, where one schedule of the device stands for all in each order of the hosts. *out_searched:
+ * it does in all that there was time for; else there is no result. */
+mr_status turns_of_proved(explorer *e, bool *out_searched);
 
 /* ---- outcomes: outcome.c */
 
@@ -302,7 +333,12 @@ struct explorer {
     /* of this pass: only schedules with so many pairs against the order of submission count; -1:
      * all */
     int overtaking;
-    bool excluded;    /* by that: there are schedules with more */
+    bool excluded; /* by that: there are schedules with more */
+    /* of this pass: only schedules with so many choices of hosts that do not fall on the first count; -1: all */
+    int deviations;
+    bool deviates;    /* by that: there are schedules with more */
+    bool one_order;   /* of hosts stands for all */
+    bool eager;       /* plans are (steer.h) */
     bool estimating;  /* only the number of schedules is of interest */
     bool again;       /* schedules may have been counted: only a new outcome counts */
     bool by_priority; /* schedules are drawn by priority.c: run priority_run, from 1 on */

@@ -195,6 +195,22 @@ static bool take_next(steer_script *s, const mr_moment *moment, mr_device_step *
     return take_oldest(s, out_step);
 }
 
+/* Behind the plan: the first one, who goes on where nobody chooses. */
+static uint32_t script_choose(mr_host_chooser *hosts, const mr_host_choice *choice) {
+    steer_script *s = (steer_script *)((char *)hosts - offsetof(steer_script, hosts));
+    uint32_t number = (uint32_t)s->turns.count, who = 0;
+    for (uint32_t i = 0; i < choice->count && s->plan->eager; i++)
+        if (!(choice->waits >> i & 1)) return i;
+    if (s->next_turn < s->plan->turns.count && s->plan->turns.items[s->next_turn].number == number)
+        who = s->plan->turns.items[s->next_turn++].who;
+    if (who >= choice->count) {
+        s->strayed = true;
+        who = 0;
+    }
+    if (!mr_vec_push(&s->turns, ((host_turn){present(s), *choice}))) s->strayed = true;
+    return who;
+}
+
 static bool script_take(mr_chooser *chooser, const mr_moment *moment, mr_device_step *out_step) {
     steer_script *s = (steer_script *)chooser;
     if (!take_next(s, moment, out_step)) return false;
@@ -221,6 +237,7 @@ static void script_destroy(mr_chooser *chooser) {
     mr_vec_free(&s->offers);
     mr_vec_free(&s->submitted);
     mr_vec_free(&s->functions);
+    mr_vec_free(&s->turns);
     free(s);
 }
 
@@ -281,6 +298,7 @@ mr_status steer_script_create(const plan *forced, bool *out_gone, steer_script *
                            .clear = script_clear,
                            .destroy = script_destroy,
                            .decide = script_decide};
+    s->hosts.choose = script_choose;
     return MR_OK;
 }
 
@@ -293,6 +311,7 @@ mr_status steer_script_attach(steer_script *s, mr_machine *machine, const mr_rec
                                 .before = script_before};
     MR_TRY(mr_observer_add(machine, &s->observer));
     s->machine = machine;
+    machine->hosts.chooser = &s->hosts;
     return MR_OK;
 }
 
@@ -301,7 +320,10 @@ void steer_script_detach(steer_script *s) {
     s->plan = &none; /* the machine may ask it for steps until it is given another chooser */
     s->taken = NULL;
     s->gone = NULL;
-    if (s->machine) mr_observer_remove(s->machine, &s->observer);
+    if (s->machine) {
+        mr_observer_remove(s->machine, &s->observer);
+        s->machine->hosts.chooser = NULL;
+    }
     s->machine = NULL;
     s->recorder = NULL;
 }

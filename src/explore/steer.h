@@ -5,6 +5,7 @@
 
 #include "base/vec.h"
 #include "model/chooser.h"
+#include "model/hosts.h"
 #include "model/observer.h"
 #include "program/program.h"
 
@@ -26,16 +27,26 @@ typedef struct {
     uint32_t behind;
 } plan_answer;
 
+/* Where several hosts can go on, the choice of this number (from 0) falls on the one of index `who`, not on the first
+ * (mr_host_choice). Numbers increase; choices that are not named fall on the first. */
+typedef struct {
+    uint32_t number, who;
+} plan_turn;
+
 typedef struct {
     MR_VEC(plan_step) steps;
     MR_VEC(plan_answer) answers;
+    MR_VEC(plan_turn) turns;
+    /* A host that waits lets all others go on first that need not wait, and the choice is among hosts that wait. So all
+     * has been submitted that can be when a wait ends. */
+    bool eager;
     uint32_t until; /* it says everything about the items before this one */
     uint32_t grain;
 } plan;
 
 void plan_free(plan *p);
 bool plan_copy(plan *to, const plan *from); /* false: no memory */
-/* "mr1 g2 -7 ^6 @4 2 1 @7 3 .9", and back; false: it is no such text. */
+/* "mr1 g2 t0 =1 -7 ^6 @4 2 1 @7 3 .9", and back; false: it is no such text. */
 void plan_write(const plan *p, mr_buffer *out);
 bool plan_read(plan *out, const char *text);
 
@@ -57,11 +68,20 @@ mr_status steer_player_create(uint32_t grain, steer_player **out_steer);
 
 /* ---- for a run of the function */
 
+/* Several hosts could go on, while item `at` was the next one. */
+typedef struct {
+    uint32_t at;
+    mr_host_choice choice;
+} host_turn;
+typedef MR_VEC(host_turn) host_turns;
+
 typedef struct {
     mr_chooser base;
+    mr_host_chooser hosts;
     MR_VEC(mr_device_step) offers;
     const plan *plan;
-    size_t next, next_answer;
+    size_t next, next_answer, next_turn;
+    host_turns turns; /* all choices of this run */
     mr_observer observer;
     mr_machine *machine;
     const mr_recorder *recorder; /* NULL: none is there, and the host is behind all items */

@@ -27,6 +27,17 @@ void tell_command(const explorer *e, const branch *b, uint32_t item, mr_buffer *
     mr_buffer_puts(out, ")");
 }
 
+void tell_turn(const explorer *e, const branch *b, uint32_t number, uint32_t who, mr_buffer *out) {
+    const mr_host_choice *choice = &b->turns.items[number].choice;
+    if (who) mr_buffer_printf(out, "%s %u", choice->kind, choice->numbers[who]);
+    else mr_buffer_printf(out, "another %s", choice->kind);
+    mr_buffer_printf(out, " goes on before %s %u", choice->kind, choice->numbers[0]);
+    if (!choice->where.file) return;
+    mr_buffer_puts(out, " (");
+    write_place(e, choice->where, out);
+    mr_buffer_puts(out, ")");
+}
+
 /* ---- steps */
 
 /* What the host does that a person wants to see between the commands. */
@@ -308,6 +319,14 @@ static void find_answers(const explorer *e, const branch *b, uint32_t until, dif
     }
 }
 
+static void find_turns(const explorer *e, const branch *b, const plan *p, differences *d) {
+    for (size_t i = 0; i < p->turns.count; i++) {
+        mr_buffer line = {0};
+        tell_turn(e, b, p->turns.items[i].number, p->turns.items[i].who, &line);
+        add_line(d, &line);
+    }
+}
+
 static void write_lines(const differences *d, mr_buffer *out) {
     for (size_t i = 0; i < d->lines.count; i++) {
         const difference_line *line = &d->lines.items[i];
@@ -318,21 +337,30 @@ static void write_lines(const differences *d, mr_buffer *out) {
     if (d->more) mr_buffer_printf(out, "and %zu more\n", d->more);
 }
 
+static void free_lines(differences *d) {
+    for (size_t i = 0; i < d->lines.count; i++) {
+        free(d->lines.items[i].text);
+        free(d->lines.items[i].alone);
+    }
+    mr_vec_free(&d->lines);
+}
+
+static void find_differences(const explorer *e, const branch *b, const plan *p, uint32_t until,
+                             differences *d) {
+    uint64_t *moments = find_moments(b, p, until);
+    d->failed |= !moments;
+    if (moments && b->player) find_pairs(e, b, p, until, moments, d);
+    if (moments) find_answers(e, b, until, d);
+    free(moments);
+}
+
 void tell_difference(const explorer *e, const branch *b, const plan *p, mr_buffer *out) {
     differences d = {0};
     uint32_t until = b->leaf ? b->key.item + 1 : b->count;
+    find_turns(e, b, p, &d);
     if (b->leaf) b = b->before;
-    if (!b->order.first_node) return; /* proved: as submitted */
-    uint64_t *moments = find_moments(b, p, until);
-    d.failed = !moments;
-    if (moments && b->player) find_pairs(e, b, p, until, moments, &d);
-    if (moments) find_answers(e, b, until, &d);
+    if (b->order.first_node) find_differences(e, b, p, until, &d); /* else proved: as submitted */
     write_lines(&d, out);
     out->failed |= d.failed;
-    for (size_t i = 0; i < d.lines.count; i++) {
-        free(d.lines.items[i].text);
-        free(d.lines.items[i].alone);
-    }
-    mr_vec_free(&d.lines);
-    free(moments);
+    free_lines(&d);
 }

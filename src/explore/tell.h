@@ -4,6 +4,8 @@
 
 #include "explore/state.h"
 
+/* "rank 1 goes on before rank 0 (a.lua:7)": the choice of hosts falls on index `who`; 0: on another one. */
+void tell_turn(const explorer *e, const branch *b, uint32_t number, uint32_t who, mr_buffer *out);
 /* "`sum` (a.lua:7)" */
 void tell_command(const explorer *e, const branch *b, uint32_t item, mr_buffer *out);
 /* A line a step, as `steps` of an outcome. */

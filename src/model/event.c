@@ -8,6 +8,7 @@
 #include "model/capture.h"
 #include "model/given.h"
 #include "model/history.h"
+#include "model/hosts.h"
 #include "model/internal.h"
 
 mr_status mr_event_create(const mr_caller *caller, const mr_event_options *options,
@@ -142,6 +143,7 @@ mr_status mr_event_query(const mr_caller *caller, mr_event *event, bool *out_don
         *out_done = true;
         return MR_OK;
     }
+    mr_host_gives_way(machine, caller->where);
     mr_command *command;
     MR_TRY(mr_host_begin(caller, MR_COMMAND_EVENT_QUERY, NULL, event, NULL, "query", &command));
     mr_status status = machine->backend->event_query(event, out_done);
@@ -154,6 +156,7 @@ mr_status mr_event_synchronize(const mr_caller *caller, mr_event *event) {
     MR_TRY(mr_machine_ready(machine));
     MR_TRY(mr_event_usable(event));
     MR_TRY(mr_capture_ask_host(caller, MR_ASK_EVENT, "synchronize", NULL, event, NULL));
+    mr_host_gives_way(machine, caller->where);
     mr_command *command;
     MR_TRY(
         mr_host_begin(caller, MR_COMMAND_EVENT_SYNC, NULL, event, NULL, "synchronize", &command));
@@ -192,6 +195,7 @@ mr_status mr_event_elapsed(mr_event *from, mr_event *to, double *out_millisecond
                        "devices cannot be compared",
                        mr_event_describe(from, name, sizeof name), from->device->index,
                        mr_event_describe(to, other, sizeof other), to->device->index);
+    mr_host_gives_way(machine, (mr_site){0});
     MR_ACCOUNT_BEFORE(machine);
     mr_status status = machine->backend->event_elapsed(from, to, out_milliseconds);
     MR_ACCOUNT(machine, status, .kind = MR_COMMAND_ELAPSED,

@@ -50,6 +50,7 @@ struct mr_machine {
     mr_machine_steps steps;
     mr_machine_observing observing;
     mr_machine_host host;
+    mr_machine_hosts hosts;
     mr_machine_hooks hooks;
 };
 

@@ -132,6 +132,15 @@ typedef struct {
     const mr_storage *made; /* by the last of those; only its address counts */
 } mr_machine_host;
 
+/* See hosts.h. */
+typedef struct mr_host_chooser mr_host_chooser;
+typedef struct {
+    mr_host_chooser *chooser; /* not owned; NULL: nobody chooses */
+    /* Where there are several hosts and a chooser: lets others go on. Returns when this host does. Else NULL. */
+    void (*give_way)(void *context, mr_site where);
+    void *context;
+} mr_machine_hosts;
+
 /* The program that embeds the machine sets these functions; each may be NULL. */
 typedef struct {
     void *context;

@@ -11,6 +11,7 @@
 #include "model/capture.h"
 #include "model/given.h"
 #include "model/history.h"
+#include "model/hosts.h"
 #include "model/internal.h"
 
 uint64_t mr_machine_live_bytes(const mr_machine *machine) {
@@ -339,6 +340,7 @@ mr_status mr_storage_close_handle(const mr_caller *caller, mr_storage *storage) 
 
 mr_status mr_storage_free_wait(mr_storage *storage) {
     mr_machine *machine = storage->machine;
+    mr_host_gives_way(machine, (mr_site){0});
     mr_history_end(machine, "free", (mr_site){0});
     MR_ACCOUNT_BEFORE(machine);
     mr_status status = mr_machine_waited(machine, machine->backend->memory_free_wait(storage));
@@ -456,6 +458,7 @@ mr_status mr_host_accesses(const mr_caller *caller, const char *name, const mr_o
     mr_status status = MR_OK;
     bool look = device_may_use(operands, count, row);
     MR_TRY(mr_capture_ask_host(caller, MR_ASK_ACCESS, name, NULL, NULL, NULL));
+    if (look) mr_host_gives_way(machine, caller->where);
     for (uint32_t i = 0; i < count; i++)
         if (operands[i].access & MR_WRITE)
             mr_history_host_writes(machine, name, caller->where, operands[i].tensor->storage);

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 
 #include "model/capture.h"
+#include "model/hosts.h"
 
 mr_status mr_launch_copy(const mr_caller *caller, const char *name, mr_tensor *dst, mr_tensor *src,
                          mr_stream *stream) {
@@ -29,6 +30,12 @@ static mr_copy_direction direction_of(const mr_tensor *dst, const mr_tensor *src
     if (from_host) return to_host ? MR_COPY_H2H : MR_COPY_H2D;
     if (to_host) return MR_COPY_D2H;
     return dst->storage->device == src->storage->device ? MR_COPY_D2D : MR_COPY_PEER;
+}
+
+/* The host waits in a copy, or reads or writes memory that the device may be at. */
+static bool host_takes_part(const mr_tensor *dst, const mr_tensor *src, bool waits) {
+    return waits || dst->storage->kind == MR_MEMORY_PAGEABLE ||
+           src->storage->kind == MR_MEMORY_PAGEABLE;
 }
 
 /* Dense to dense, of equal bytes. */
@@ -138,6 +145,7 @@ mr_status mr_copy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_st
     /* A capture may refuse the wait: before the copy is submitted. */
     if (waits || (!to && !dst->contiguous))
         MR_TRY(mr_capture_ask_host(caller, MR_ASK_STREAM, name, on, NULL, NULL));
+    if (host_takes_part(dst, src, waits)) mr_host_gives_way(caller->machine, caller->where);
 
     if (direction == MR_COPY_D2D) {
         if (dst->contiguous && src->contiguous && dst->dtype == src->dtype &&
@@ -195,7 +203,9 @@ mr_status mr_memcpy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_
                        mr_tensor_describe(src, a, sizeof a), mr_tensor_describe(dst, b, sizeof b));
     mr_stream *on;
     MR_TRY(find_stream(caller->machine, src, dst, stream, synchronous, name, &on));
-    return bytes == 0 ? MR_OK : submit_copy(caller, name, dst, src, on, synchronous);
+    if (bytes == 0) return MR_OK;
+    if (host_takes_part(dst, src, synchronous)) mr_host_gives_way(caller->machine, caller->where);
+    return submit_copy(caller, name, dst, src, on, synchronous);
 }
 
 mr_status mr_memset(const mr_caller *caller, mr_tensor *t, uint8_t byte, mr_stream *stream,
@@ -213,7 +223,10 @@ mr_status mr_memset(const mr_caller *caller, mr_tensor *t, uint8_t byte, mr_stre
     MR_TRY(find_stream(caller->machine, t, NULL, stream, synchronous, name, &on));
     if (t->numel == 0) return MR_OK;
     bool waits = synchronous && mr_tensor_on_host(t); /* R24 */
-    if (waits) MR_TRY(mr_capture_ask_host(caller, MR_ASK_STREAM, name, on, NULL, NULL));
+    if (waits) {
+        MR_TRY(mr_capture_ask_host(caller, MR_ASK_STREAM, name, on, NULL, NULL));
+        mr_host_gives_way(caller->machine, caller->where);
+    }
     mr_command *command;
     MR_TRY(mr_command_create(caller, MR_COMMAND_OP, on, name, 1, &command));
     mr_command_set_operand(command, 0, t, MR_WRITE);

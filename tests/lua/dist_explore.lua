@@ -1,7 +1,7 @@
 -- The explorer on tiny programs of two ranks beside brute force: a device that does, at each moment, any command that
 -- is first in its stream. A collective is one step, once the commands of both ranks are first, and those of its
--- communicator come in turn (R61, R64). Both find the same outcomes, if no rank's host waits. A search has the hosts go
--- on in one order: where they wait, it finds no others, and it claims to be complete only if there is one outcome.
+-- communicator come in turn (R61, R64). Both find the same outcomes, also where the ranks' hosts wait: what one rank
+-- submits is not ordered by what another one has waited for, since the search tries the orders of the hosts, too.
 --
 -- MR_DIST_PROGRAMS sets how many (250), MR_DIST_SEED the first seed.
 -- options: --device virtual:2
@@ -153,23 +153,19 @@ local function list_of(set)
   return table.concat(list, " ")
 end
 
-local several, complete = 0, 0
+local several = 0
 for seed = FIRST, FIRST + COUNT - 1 do
   math.randomseed(seed)
   local commands = new_program()
-  local result, came = mr.explore(function() return run(commands) end), {}
+  local result, came = mr.explore(function() return run(commands) end, { time = 1000 }), {}
   for _, outcome in ipairs(result.outcomes) do
     T.check(outcome.error == nil, ("seed %d: %s"):format(seed, outcome.error))
     came[outcome.value] = true
   end
-  local expected, waits = outcomes_of(commands), false
-  for _, c in ipairs(commands) do waits = waits or c.kind == "sync" end
+  local expected = outcomes_of(commands)
   local label = ("seed %d: %s, expected %s"):format(seed, list_of(came), list_of(expected))
-  for text in pairs(came) do T.check(expected[text], label) end
-  if not waits or result.complete then T.check(list_of(came) == list_of(expected), label) end
-  T.check(result.complete or result.incomplete == "the hosts of the ranks ran in one order", label)
+  T.check(list_of(came) == list_of(expected), label)
+  T.check(result.complete, label .. "; " .. tostring(result.incomplete))
   several = several + (#result.outcomes > 1 and 1 or 0)
-  complete = complete + (result.complete and 1 or 0)
 end
 T.at_least(several, COUNT // 10, "programs with several outcomes")
-T.at_least(complete, COUNT // 10, "searches that are complete")

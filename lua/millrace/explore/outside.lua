@@ -3,6 +3,8 @@
 -- Nothing outside changes. A file that the script writes, by io.open or by mr.save, is a shadow: a copy of the run's own.
 -- Its bytes are a part of the outcome. Standard input is read once, and each run gets it from its beginning. A program
 -- that io.popen reads from runs once. What cannot be fed again is refused at its line, before anything is done.
+local apart = require "millrace.explore.apart"
+
 local unpack = table.unpack
 
 return function(tools)
@@ -30,6 +32,7 @@ return function(tools)
 
   -- Reads one thing at `at`, by a format of file:read. Returns it and what is behind it; nil at the end.
   local function read_one(at, format)
+    apart.ask()
     if type(format) == "string" then format = format:gsub("^%*", "") end
     if type(format) == "number" then
       while #spool - at + 1 < math.max(format, 1) and read_more() do end
@@ -133,6 +136,7 @@ return function(tools)
     end
 
     local function is_there(path)
+      apart.ask()
       if shadows[path] ~= nil then return shadows[path] ~= false end
       return exists(path)
     end
@@ -141,6 +145,7 @@ return function(tools)
 
     function files.open(path, mode)
       local name = plain(path)
+      apart.ask()
       mode = mode or "r"
       if not mode:find("^[rwa]%+?b?$") or name:find("^/dev/") then return io.open(path, mode) end
       local writes = mode:find("[wa+]") ~= nil
@@ -158,6 +163,7 @@ return function(tools)
 
     -- Where the bytes of a file are that mr.load, mr.save or tr:save asks for (bind/outside.h).
     function files.redirect(path, use)
+      apart.ask()
       local name = plain(path)
       if name:find("^/dev/") then return path end
       if use == "read" then
@@ -222,6 +228,7 @@ return function(tools)
 
   -- io.popen(command): the program runs once, and each run reads what it has printed.
   local function read_program(command)
+    apart.ask()
     local key = "io.popen\0" .. command
     if not outside.kept[key] then
       local pipe, message, code = io.popen(command, "r")
@@ -250,6 +257,7 @@ return function(tools)
   local function new_times()
     local counts = {}
     return function(name, ms)
+      apart.ask()
       counts[name] = (counts[name] or 0) + 1
       local key = name .. "\0" .. counts[name]
       outside.said[name] = true
@@ -277,6 +285,7 @@ return function(tools)
       return read_program(command)
     end
     function fresh.input(file)
+      apart.ask()
       if type(file) == "string" then
         local opened, message = files.open(file, "r")
         input = opened or misuse(message)
@@ -292,6 +301,7 @@ return function(tools)
     end
     local output = fresh.output
     function fresh.output(...)
+      apart.ask()
       if type((...)) ~= "string" then return output(...) end
       local opened, message = files.open((...), "w")
       return output(opened or misuse(message))

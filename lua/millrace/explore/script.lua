@@ -3,6 +3,7 @@ local fixed = require "millrace.fixed"
 local new_json = require "millrace.explore.json"
 local new_outside = require "millrace.explore.outside"
 local times = require "millrace.explore.times"
+local apart = require "millrace.explore.apart"
 
 local unpack = table.unpack
 
@@ -37,18 +38,43 @@ return function(tools, explore, core)
     return fresh
   end
 
+  -- What a script prints. Each rank has an output of its own, as a process has: between two texts of the script itself,
+  -- all of rank 0 comes first.
+  local function new_printed()
+    local texts, of_ranks, printed = {}, {}, {}
+    local function end_ranks()
+      for rank = 0, of_ranks.last or -1 do
+        table.move(of_ranks[rank] or {}, 1, #(of_ranks[rank] or {}), #texts + 1, texts)
+      end
+      of_ranks = {}
+    end
+    function printed.add(text)
+      local rank = tools.rank()
+      if not rank then end_ranks() end
+      local list = rank and (of_ranks[rank] or {}) or texts
+      list[#list + 1] = text
+      if not rank then return end
+      of_ranks[rank], of_ranks.last = list, math.max(of_ranks.last or 0, rank)
+    end
+    function printed.text()
+      end_ranks()
+      return table.concat(texts)
+    end
+    return printed
+  end
+
   -- Globals of its own for each run of a chunk, so that a run finds none that another one has set. What it prints is
   -- collected.
   local function fresh_globals(printed)
     local function write(...)
-      for i = 1, select("#", ...) do printed[#printed + 1] = tostring((select(i, ...))) end
+      for i = 1, select("#", ...) do printed.add(tostring((select(i, ...)))) end
     end
     local globals = setmetatable({}, { __index = _G })
     globals._G = globals
     function globals.print(...)
       local texts = table.pack(...)
       for i = 1, texts.n do texts[i] = tostring(texts[i]) end
-      printed[#printed + 1] = table.concat(texts, "\t") .. "\n"
+      printed.add(table.concat(texts, "\t") .. "\n")
     end
     if io then globals.io = fresh_io(write) end
     return globals
@@ -73,6 +99,7 @@ return function(tools, explore, core)
         key = table.concat(key, "\0", 1, key.n)
         counts[key] = (counts[key] or 0) + 1
         key = key .. "\0" .. counts[key]
+        apart.ask()
         kept[key] = kept[key] or table.pack(fn(...))
         said[name] = true
         return unpack(kept[key], 1, kept[key].n)
@@ -80,13 +107,16 @@ return function(tools, explore, core)
     end
     local function begin(globals)
       math.randomseed(0)
+      apart.trust{ globals.print, globals.io }
       if not os then return function() end end
       local fresh = setmetatable({}, { __index = os })
       for _, name in ipairs(FED) do
         if os[name] then fresh[name] = fed("os." .. name, os[name]) end
       end
       globals.os = fresh
-      return outside.begin(globals)
+      local finish = outside.begin(globals)
+      apart.trust{ globals.io, globals.os }
+      return finish
     end
     local function names()
       local list = {}
@@ -229,7 +259,7 @@ return function(tools, explore, core)
       options.time = seconds
       return with_exit(state, function()
         return explore(function()
-          local printed, began = {}, os and os.clock() or 0
+          local printed, began = new_printed(), os and os.clock() or 0
           local globals = fresh_globals(printed)
           local finish = begin_answers(globals)
           tools.set_globals(chunk, globals)
@@ -239,7 +269,7 @@ return function(tools, explore, core)
           if written then results[results.n + 1], results.n = { [WRITTEN] = written }, results.n + 1 end
           for i = 1, results.n do results[i] = comparable(results[i], 1) end
           if run.first_call == 0 and os then run.first_call = os.clock() - began end
-          local text = table.concat(printed)
+          local text = printed.text()
           return reads_times() and run.times.masked(text) or text, unpack(results, 1, results.n)
         end, options, true)
       end)

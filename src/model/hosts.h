@@ -1,0 +1,38 @@
+/* Several hosts on one machine: ranks of one process (collective/ranks.h), or tasks (lua/millrace/tasks.lua). One runs
+ * at a time. Which of those that can go on does is open, and a host chooser decides it, as the explorer does. Where
+ * there is none, each goes on until it cannot. */
+#ifndef MR_MODEL_HOSTS_H
+#define MR_MODEL_HOSTS_H
+
+#include "model/machine.h"
+
+#define MR_HOST_CHOICE_MOST 64
+
+/* Who can go on. The first one is who does where nobody chooses. */
+typedef struct {
+    const char *kind; /* "rank", "task" */
+    uint32_t count;   /* at least 2 */
+    uint32_t numbers[MR_HOST_CHOICE_MOST];
+    /* Bit i: number i stands in front of a wait; the others have something to do first. */
+    uint64_t waits;
+    mr_site where; /* the wait in front of which the first one stands; no file: none */
+} mr_host_choice;
+
+struct mr_host_chooser {
+    uint32_t (*choose)(mr_host_chooser *chooser, const mr_host_choice *choice); /* an index */
+};
+
+/* The index of who goes on. */
+static inline uint32_t mr_host_choose(const mr_machine *machine, const mr_host_choice *choice) {
+    mr_host_chooser *chooser = machine->hosts.chooser;
+    return chooser && choice->count > 1 ? chooser->choose(chooser, choice) : 0;
+}
+
+/* To be called where the host is about to wait for the device, to query it or to touch memory that it may be at: other
+ * hosts may go on meanwhile. Costs a comparison where nobody chooses. */
+static inline void mr_host_gives_way(mr_machine *machine, mr_site where) {
+    if (__builtin_expect(machine->hosts.give_way != NULL, 0))
+        machine->hosts.give_way(machine->hosts.context, where);
+}
+
+#endif
