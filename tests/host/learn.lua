@@ -217,6 +217,60 @@ function TestSheet.test_a_solution_cannot_reach_the_judge()
   end)
 end
 
+-- The message for a solution of a lesson of the course.
+local function message_for(name, solution)
+  local message
+  with_folder(function(folder)
+    command.write(folder .. "/" .. name, solution)
+    message = learn(folder, "--grade", folder).out:gsub("%s+", " ")
+  end)
+  return message
+end
+
+-- What does nothing is named where the result is wrong: a wait of a stream for itself, a graph without nodes.
+function TestSheet.test_what_has_no_effect_is_named()
+  local out = message_for("04_default_stream.lua", [[return function(s, x)
+    local y = x + 1
+    s:run(function() s:wait_stream(mr.current_stream()) y:mul_(2) end)
+    return y
+  end]])
+  lu.assertStrContains(out, ",failed,schedule,")
+  lu.assertStrContains(out, "In line 3 a stream waits for itself. That does nothing.")
+  out = message_for("33_graphs.lua", [[return function(a, b, x, y)
+    local g = mr.graph.capture(function() a:run(function() x:add_(1) y:copy_(x) end) end)
+    g:launch(a)
+    g:launch(a)
+    return y
+  end]])
+  lu.assertStrContains(out, ",failed,wrong,")
+  lu.assertStrContains(out, "The graph that line 4 launches is empty: no stream that your function used joined")
+end
+
+-- Each call that is without need, or not for an exercise, is told in its own words.
+function TestSheet.test_the_words_of_the_grader()
+  local start = "return function(s, x) local y = x + 1 s:wait_stream(mr.current_stream()) s:run(y.mul_, y, 2)\n"
+  local out = message_for("04_default_stream.lua", start .. "mr.current_stream():wait_stream(s) return y end")
+  lu.assertStrContains(out, "line 2 waits without need (wait_stream): the grader waits for the device before it reads")
+  out = message_for("04_default_stream.lua", start .. "collectgarbage() return y end")
+  lu.assertStrContains(out, "collectgarbage is not for an exercise: end a variable with <close>")
+  out = message_for("15_freed_too_early.lua", [[return function(s, x)
+    local t = x * 2
+    s:wait_stream(mr.current_stream())
+    local y = s:run(function() return t + 1 end)
+    t:record_stream(s)
+    t:free{stream = s}
+    return {y, x * 100}
+  end]])
+  lu.assertStrContains(out, "line 5 does nothing: the free of `t` is ordered already.")
+  out = message_for("33_graphs.lua", [[return function(a, b, x, y)
+    local g = mr.graph.capture(function() x:add_(1) end, {stream = a})
+    g:launch(a)
+    a:run(function() x:add_(1) y:copy_(x) end)
+    return y
+  end]])
+  lu.assertStrContains(out, "the task asks for two launches of a graph: your function has only 1.")
+end
+
 -- What has few instructions and takes long is ended by the time, and the learner is told so.
 function TestSheet.test_a_solution_that_takes_too_long()
   with_folder(function(folder)

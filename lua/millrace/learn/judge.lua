@@ -20,9 +20,31 @@ local HIDDEN = {}
 for name in ([[explore replay stress waits timeline trace hazard machine program reset launch_blocking sync_debug help
   save load docs]]):gmatch("%S+") do HIDDEN[name] = true end
 
-local function view_of_mr()
+-- mr.barrier for a solution. `seen.barriers` counts the members of each line that calls it. If `seen.left_out` names a
+-- line and a member, that one waits for nobody, while the others wait for it.
+local function barrier_of(seen)
+  return function(streams, ...)
+    local _, where = pcall(error, "", 3)
+    if type(streams) ~= "table" then return mr.barrier(streams, ...) end
+    seen.barriers[where] = math.max(seen.barriers[where] or 0, #streams)
+    local out = seen.left_out
+    if not out or out.where ~= where then return mr.barrier(streams, ...) end
+    local events = {}
+    for i, stream in ipairs(streams) do events[i] = stream:record_event() end
+    for i, stream in ipairs(streams) do
+      if i == out.member then out.name = stream.name end
+      for k, event in ipairs(events) do
+        if i ~= out.member and i ~= k then stream:wait_event(event) end
+      end
+    end
+  end
+end
+
+local function view_of_mr(seen)
+  local barrier = barrier_of(seen)
   return setmetatable({}, {
     __index = function(_, name)
+      if name == "barrier" then return barrier end
       if HIDDEN[name] then error(("mr.%s is not for an exercise: write streams and waits"):format(name), 2) end
       return mr[name]
     end,
@@ -42,7 +64,7 @@ local function environment(seen)
   local fresh = {
     assert = assert, error = error, ipairs = ipairs, next = next, pairs = pairs, select = select,
     tonumber = tonumber, tostring = tostring, type = type,
-    string = copy(string), table = copy(table), math = copy(math), mr = view_of_mr(),
+    string = copy(string), table = copy(table), math = copy(math), mr = view_of_mr(seen),
   }
   fresh._G = fresh
   function fresh.print() seen.printed = true end
@@ -55,6 +77,9 @@ local function environment(seen)
     error("an exercise may not catch errors", 2)
   end
   fresh.pcall, fresh.xpcall = catch, catch
+  function fresh.collectgarbage()
+    error("collectgarbage is not for an exercise: end a variable with <close>, or free the tensor", 2)
+  end
   return fresh
 end
 
@@ -62,6 +87,12 @@ end
 
 local function is_tensor(value)
   return type(value) == "userdata" and pcall(function() return value.numel end)
+end
+
+local function has_tensor(value)
+  if type(value) ~= "table" then return is_tensor(value) end
+  for _, part in pairs(value) do if has_tensor(part) then return true end end
+  return false
 end
 
 -- What the judge can compare: tensors become tables of numbers.
@@ -127,7 +158,7 @@ local function program(exercise, solve, variant, seen)
     for i = 1, inputs.n do
       if is_tensor(inputs[i]) and not may_change[i] then kept[i] = read(inputs[i]) end
     end
-    return { value = value, kept = kept }
+    return { value = value, kept = kept, is_tensor = exercise.numbers and has_tensor(result) }
   end
 end
 
@@ -190,6 +221,8 @@ local function orders_of(result)
   return result.combined and result.combined.classes or result.schedules
 end
 
+local NO_NUMBERS = "The task asks for numbers, and your result has a tensor. t:item() returns the number in a tensor."
+
 local function count_of(outcome, result)
   local orders = orders_of(result)
   return orders == 1 and "in its only order" or ("in %d of %.0f orders"):format(outcome.count, orders)
@@ -211,6 +244,7 @@ local function judge_orders(lesson, result, variant, seen, name)
           show(before), show(value.kept[i]))
       end
     end
+    if value.is_tensor then return "wrong", NO_NUMBERS end
     if same(value.value, expected) then right = outcome else wrong = wrong or outcome end
   end
   if not wrong then return nil end
@@ -222,10 +256,58 @@ local function judge_orders(lesson, result, variant, seen, name)
   return "schedule", text .. race
 end
 
+local function is_here(where, name) return where and where:find(name .. ":", 1, true) == 1 end
+
+-- What the solution does that has no effect, where its result is wrong: a line for each, or an empty text.
+local function remarks_on(run, name)
+  local ok, trace = pcall(timeline, run)
+  if not ok then return "" end
+  local text, launched, said = "", false, {}
+  local function say(format, span)
+    local line = format:format(span.where:match(":(%d+)$"))
+    if not said[line] then text = text .. "\n" .. line end
+    said[line] = true
+  end
+  for _, span in ipairs(trace.spans) do
+    local is_launch = span.kind == "record" and span.name == "launch"
+    local recorded = span.kind == "wait" and trace.spans[span.record]
+    if is_here(span.where, name) then
+      if is_launch and launched then
+        say("The graph that line %s launches is empty: no stream that your function used joined the capture (R39).",
+          span)
+      elseif recorded and recorded.stream == span.stream then
+        say("In line %s a stream waits for itself. That does nothing.", span)
+      end
+    end
+    launched = is_launch
+  end
+  return text
+end
+
+-- Whether the solution does what the task asks for. A row of `uses` is {text =, count =, kind =, ...}: all but the
+-- first two are fields of a span that must be the same.
+local function judge_uses(exercise, trace, name)
+  for _, wanted in ipairs(exercise.uses or {}) do
+    local count = 0
+    for _, span in ipairs(trace.spans) do
+      local fits = is_here(span.where, name)
+      for field, value in pairs(wanted) do
+        if field ~= "text" and field ~= "count" then fits = fits and span[field] == value end
+      end
+      if fits then count = count + 1 end
+    end
+    if count < (wanted.count or 1) then
+      return "uses", ("The result is right, but the task asks for %s: your function has %s."):format(wanted.text,
+        count == 0 and "none" or "only " .. count)
+    end
+  end
+  return nil
+end
+
 -- The host waits of the solution: at which line, in which call. nil: none.
 local function host_wait_of(trace, name)
   for _, span in ipairs(trace.spans) do
-    if span.engine == "host" and span.kind:find("synchronize", 1, true) and span.where:find(name .. ":", 1, true) == 1 then
+    if span.engine == "host" and span.kind:find("synchronize", 1, true) and is_here(span.where, name) then
       return span.where:match(":(%d+)$"), span.name
     end
   end
@@ -249,7 +331,8 @@ end
 
 local function judge_speed(exercise, run, seen, name)
   local trace = timeline(run)
-  local reason, message = judge_host(exercise, trace, seen, name)
+  local reason, message = judge_uses(exercise, trace, name)
+  if not reason then reason, message = judge_host(exercise, trace, seen, name) end
   if reason then return reason, message end
   local overlap = exercise.overlap
   if not overlap then return nil end
@@ -261,26 +344,55 @@ local function judge_speed(exercise, run, seen, name)
 end
 
 -- Why a wait is not needed, in places of the solution only. What happened before it was called is the lesson's.
-local function because_of(wait, name)
+local function because_of(wait, name, exercise)
   local text = wait.because:gsub(" %(#%d+%)", "")
   local own = text:gsub(name:gsub("%p", "%%%0") .. ":%d+", "")
   if not own:find("[^%s]:%d+") then return text .. "." end
   local short = text:match("^(.-); without it, too, ")
-  return short and short .. ". Your arguments are ready when your function begins." or
-    "the result stays right in each order without it."
+  if short then return short .. ". Your arguments are ready when your function begins." end
+  return exercise.join == false and "the result stays right in each order without it." or
+    "the grader waits for the device before it reads the result, so this wait protects nothing here."
 end
 
-local function judge_waits(run, name)
-  local result = waits(run)
-  for _, list in ipairs { result.waits, result.record_streams or {} } do
-    for _, wait in ipairs(list) do
-      if not wait.kept and wait.where:find(name .. ":", 1, true) == 1 then
-        return "wait", ("The result is right, but line %s waits without need (%s): %s"):format(
-          wait.where:match(":(%d+)$"), wait.kind or "record_stream", because_of(wait, name))
+-- A call whose tensor is not freed in the function is right: a free that comes later, as the collector's, may need it.
+local function judge_record_streams(result, name)
+  for _, call in ipairs(result.record_streams or {}) do
+    local is_freed = not call.because:find("is not freed by this code", 1, true)
+    if not call.kept and is_freed and is_here(call.where, name) then
+      return "wait", ("The result is right, but line %s does nothing: the free of %s is ordered already."):format(
+        call.where:match(":(%d+)$"), call.tensor)
+    end
+  end
+  return nil
+end
+
+-- mr.waits leaves a member of a barrier out as a whole. Here each member stays for the others, and waits for nobody.
+local function judge_barriers(run, seen)
+  for where, members in pairs(seen.barriers) do
+    for member = 1, members do
+      seen.left_out = { where = where, member = member }
+      local reports, name = check_hazards(run), seen.left_out.name
+      seen.left_out = nil
+      if not reports[1] then
+        return "wait", ("The result is right, but in line %s a wait is without need: `%s` waits in the barrier for " ..
+          "nothing that it uses. Let a single stream wait."):format(where:match(":(%d+):") or "?", name or member)
       end
     end
   end
   return nil
+end
+
+local function judge_waits(exercise, run, seen, name)
+  local result = waits(run)
+  for _, wait in ipairs(result.waits) do
+    if not wait.kept and is_here(wait.where, name) then
+      return "wait", ("The result is right, but line %s waits without need (%s): %s"):format(
+        wait.where:match(":(%d+)$"), wait.kind, because_of(wait, name, exercise))
+    end
+  end
+  local reason, message = judge_record_streams(result, name)
+  if reason then return reason, message end
+  return judge_barriers(run, seen)
 end
 
 local function solution_of(text, name, seen)
@@ -305,7 +417,7 @@ local BY_CONSTANT = "The result is right for the first inputs, and wrong for oth
 -- A loop that asks until it is told yes has endlessly many orders; the explorer says how many answers it has tried.
 local function praise_of(result)
   if not result.complete then return "Right in each order that was tried: " .. result.incomplete .. "." end
-  if result.schedules == 1 then return "Right: there is one order of what matters. Its result is right." end
+  if result.schedules == 1 then return "Right: only one order with an effect is left, and its result is right." end
   return ("Right in each of %.0f orders."):format(orders_of(result))
 end
 
@@ -328,6 +440,7 @@ local function judge_results(lesson, solve, name, seen)
     local ok, result = pcall(lesson.exercise.once and run_once or explore, run, LIMITS)
     if not ok then return failure(result) end
     local reason, message = judge_orders(lesson, result, variant, seen, name)
+    if reason == "wrong" or reason == "schedule" then message = message .. remarks_on(run, name) end
     if variant > 1 and reason == "wrong" then return "constant", BY_CONSTANT .. message end
     if reason then return reason, message end
     if result.hazards[1] then
@@ -349,14 +462,14 @@ local function judge_all(lesson, text, name, seen)
   if found then return found, text_or_praise end
   local run = program(exercise, solve, 1, seen)
   reason, message = judge_speed(exercise, run, seen, name)
-  if not reason and exercise.minimal ~= false then reason, message = judge_waits(run, name) end
+  if not reason and exercise.minimal ~= false then reason, message = judge_waits(exercise, run, seen, name) end
   if reason then return reason, message end
   return "passed", text_or_praise
 end
 
 -- Returns the reason, "passed" if there is nothing to mend, and the text for the learner.
 function judge.grade(lesson, text, name)
-  local seen = {}
+  local seen = { barriers = {} }
   local reason, message = judge_all(lesson, text, name, seen)
   if seen.caught then return "catches", CAUGHT end
   return reason, message

@@ -211,7 +211,7 @@ local function show_run(s, outcomes, schedules, choices, guess, right)
   print()
   say("%s %s", guess == right and "Yes." or "Look again.", sentence_of(choices[right]))
   if schedules > 1 then
-    say("It has %d orders of what matters. In this one it prints %s:", schedules, outcome.text)
+    say("It can run in %d orders that differ in effect. In this one it prints %s:", schedules, outcome.text)
     print(order_of(outcome))
     local next_step = wait_for_enter(s)
     if next_step then return next_step end
@@ -228,7 +228,8 @@ local function explain(s)
   local lesson = s.lesson
   print()
   print((lesson.explanation:gsub("%s+$", "")))
-  if lesson.rule then print(("\nRule %s in docs/semantics.md."):format(lesson.rule)) end
+  local word = lesson.rule and lesson.rule:find(",") and "Rules" or "Rule"
+  if lesson.rule then print(("\n%s %s in docs/semantics.md."):format(word, lesson.rule)) end
 end
 
 local function exercise(s)
@@ -240,7 +241,8 @@ local function exercise(s)
   print()
   say("Your file: %s", s.path)
   print("Open it in an editor. It is graded whenever you save it. :help lists commands.")
-  print("Passed is what is right in every order, has no race, and no wait too many.")
+  say("To pass: right in every order, no race, no needless wait. The caller waits for the device before it reads " ..
+    "your result, unless the task says otherwise.")
   while true do
     prompt(s, "exercise")
     local what, line = s.tools.wait(s.path)

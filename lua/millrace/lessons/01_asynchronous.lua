@@ -26,14 +26,14 @@ A line such as x:fill_(7) only puts work there. The call returns at once; the
 device does the work later. So `query` may find it done, or not. A query asks
 and never waits. To be sure, the host has to wait: s:synchronize() returns when
 all that `s` has been given so far is done, and the host sees what it wrote.
-CUDA's guide says it of kernels, the programs that a device runs: a launch
-returns before the kernel is done.
+CUDA is NVIDIA's system to program GPUs; PyTorch builds on it. In CUDA, too,
+launching a kernel (a program for the device) returns before it is done.
 ]],
   exercise = {
     task = [[
-`s` copies value into `flag`. That is pinned memory: the device can write it,
-and the host reads it directly. Return the new number in `flag`. The function
-reads too early now.]],
+`s` copies the tensor `value` into `flag`, host memory that the device can
+write (pinned). With non_blocking the call does not wait for the copy. Return
+the new number in `flag`. The function reads too early now.]],
     start = [[
 -- item() returns the number. For pinned memory it waits for nothing.
 -- Make the host wait for what it reads.
@@ -44,10 +44,12 @@ return function(s, flag, value)
 end
 ]],
     given = function(v)
-      return mr.stream { name = "s" }, mr.zeros(1, { device = "cpu", pinned = true, name = "flag" }),
+      return mr.stream { name = "s" },
+        mr.zeros(1, { dtype = "i64", device = "cpu", pinned = true, name = "flag" }),
         mr.full({ 1 }, 6 * v, { name = "value" })
     end,
     changes = 2,
+    uses = { { name = "copy_", stream = "s", text = "a copy into `flag` on `s`" } },
     answer = function(v) return 6 * v end,
   },
   hints = {
@@ -88,6 +90,7 @@ end]] },
     { "input", [[return function(s, flag, value)
   value:fill_(0) mr.synchronize() return 6
 end]] },
+    { "uses", "return function(s, flag, value) return value:item() end" },
     { "endless", [[return function(s, flag, value)
   while flag:item() == 0 do end
   return flag:item()

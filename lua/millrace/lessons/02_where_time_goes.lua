@@ -47,7 +47,7 @@ end
     host_waits = false,
   },
   hints = {
-    "Which of the two waits does the result need?",
+    "Does the result need either of the two waits?",
     "Work of one stream runs in the order of the calls, without a wait.",
     "Neither wait is needed: `s` keeps the order, and the caller waits.",
   },

@@ -24,8 +24,9 @@ each piece sees all that the pieces before it wrote. A slow piece is not
 overtaken. CUDA's guide says the same: operations of a stream execute in issue
 order.
 
-So inside one stream no wait is ever needed. An event that a stream records and
-then waits for itself does nothing, and a `synchronize` only stops the host.
+Between two pieces of one stream's work no wait is needed. An event (part 2)
+marks a place in a queue. If `s` waits for its own mark, nothing changes. A
+`synchronize` only stops the host.
 ]],
   exercise = {
     task = [[

@@ -17,11 +17,14 @@ print(x:item())
   explanation = [[
 What names no stream goes to the current one: at the start the default stream.
 `s` is another stream. Entering it with s:run changes where work goes. It waits
-for nothing.
+for nothing. If the doubling runs first, mr.full writes 5 over its result.
 
-CUDA's legacy default stream waits for blocking streams, and they for it (R3).
-But streams of mr.stream() are non-blocking, as PyTorch's are, and those do not
-take part. So `s` has to be told: s:wait_stream(mr.current_stream()).
+s:wait_stream(t): later work of `s` waits for all work given to `t` so far.
+Call it before s:run: inside it, the current stream is `s`.
+
+Some CUDA streams, the blocking ones, keep an order with the default stream
+(lesson 32). Those of mr.stream() do not, as PyTorch's do not. `non_blocking`
+of a copy is something else.
 ]],
   exercise = {
     task = [[
@@ -50,6 +53,8 @@ end
     { "local y = x + 1", "local y = x + 1\nlocal made = mr.event()\nmade:record()\nmade:wait(s)" },
     { "mr.spin{ms = 1}\nlocal y = x + 1\ns:run(function() y:mul_(2) end)\nreturn y",
       "return s:run(function() return (x + 1) * 2 end)" },
+    { "local y = x + 1", "local y = x + 1\ns:wait_stream(mr.current_stream())",
+      "s:run(function() y:mul_(2) end)", "s:run(function() y:mul_(2) end)\ny:record_stream(s)" },
   },
   wrong = {
     { "schedule", "mr.spin{ms = 1}", "s:wait_stream(mr.current_stream())" },

@@ -24,12 +24,13 @@ the same time, or one long before the other.
 
 The copy needs two orders. It has to come after the first fill, and before the
 second. The second one is easy to forget: it protects what is read from whoever
-writes next. A loop that uses a buffer again has it as the way back.
+writes next. A loop that fills the same buffer again needs this order, too:
+each fill waits for the reader before it (lesson 28).
 ]],
   exercise = {
     task = [[
 Return y with x + 1 in it: `b` has to copy x after the addition on `a`, and
-before `a` multiplies x. No host waits.]],
+before `a` multiplies x. The host must not wait.]],
     start = [[
 return function(a, b, x, y)
   a:run(function() x:add_(1) end)
@@ -57,6 +58,8 @@ end
       "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\na:wait_stream(b)" },
     { "a:run(function() x:add_(1) end)", "a:run(function() x:add_(1) end)\nb:wait_event(a:record_event())",
       "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\na:wait_event(b:record_event())" },
+    { "a:run(function() x:add_(1) end)", "a:run(function() x:add_(1) end)\nb:wait_stream(a)",
+      "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\nx:record_stream(b)\na:wait_stream(b)" },
     "return function(a, b, x, y) a:run(function() x:add_(1) y:copy_(x) x:mul_(100) end) return y end",
   },
   wrong = {

@@ -20,9 +20,11 @@ A delay is no order. With 1 ms between the two the fill is almost always done
 in time: in each test, on each machine that you have. It still may be late, on
 a busy GPU, behind other work, with a larger tensor.
 
-A print, a debugger or CUDA_LAUNCH_BLOCKING hides such a race, too, because
-they wait. So a run that went well proves nothing. Ask what orders the two
-accesses. If the answer is "it is fast enough", nothing does.
+A race: two accesses to the same memory, one of them a write, with no order. A
+print on the stream that writes hides such a race, because it waits for that
+stream. CUDA_LAUNCH_BLOCKING makes each kernel launch wait. So a run that went
+well proves nothing. Ask what orders the two accesses. If the answer is "it is
+fast enough", nothing does.
 ]],
   exercise = {
     task = [[
@@ -46,7 +48,7 @@ end
     "The current stream has to wait for `s`. Leaving s:run does not do that.",
     "mr.current_stream() has the method wait_stream.",
   },
-  take_home = "That it worked shows one order. Only a wait, an event or one queue makes it right.",
+  take_home = "That it worked shows one order. Only a wait, or one queue, makes it right.",
   right = {
     { "mr.spin{ms = 1}", "mr.current_stream():wait_stream(s)" },
     { "mr.spin{ms = 1}", "s:record_event():wait()" },

@@ -31,7 +31,9 @@ two ways to wait for several streams: an event for each of them, or a wait
 right behind each record.
 ]],
   exercise = {
-    task = "Return x + y, computed on `c`. `a` doubles x, `b` doubles y. No host waits.",
+    task = [[
+Return x + y, computed on `c`. `a` doubles x, `b` doubles y. The host must not
+wait.]],
     start = [[
 return function(a, b, c, x, y)
   local done = mr.event()

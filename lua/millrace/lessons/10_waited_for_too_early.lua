@@ -22,13 +22,13 @@ print(y:item())
   explanation = [[
 An event that was never recorded counts as complete. A wait for it does
 nothing, even if it is recorded later: a wait looks at the record that there is
-when it is called. It does not hang either, as waits of other libraries do.
+when it is called. Other libraries would hang here; CUDA does not.
 
 So a wait says nothing about the future. The same holds for wait_stream: it
 follows what the other stream has been given so far, not what comes.
 ]],
   exercise = {
-    task = "Return y, computed on `b` from what `a` writes to x. No host waits.",
+    task = "Return y, computed on `b` from what `a` writes to x. The host must not wait.",
     start = [[
 return function(a, b, x)
   local written = mr.event()

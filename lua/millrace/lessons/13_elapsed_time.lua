@@ -26,28 +26,30 @@ events is the time between these two moments, and it is in milliseconds. What
 the stream waited for in between counts, too, and so does work of others that
 kept the device busy. So events measure a piece of a stream, not a kernel.
 
-Three things are needed, and each is an error of its own: both events are made
-with timing = true, both were recorded, and both are complete. So the host
-waits for the second one before it asks. CUDA has the same three.
+Four things are needed: both timed, recorded and complete, and of one device
+(R17). Each one that is missing is an error. So the host waits for the second
+event before it asks. Events of CUDA are timed unless that is switched off
+(R18); here, as in PyTorch, timing = true asks for it.
 ]],
   exercise = {
     task = [[
-Return x, and in front of it the time that the work of `b` takes, without the
-wait: in whole milliseconds, rounded by math.floor(ms + 0.5). `b` still has to
-come after `a`.]],
+work() submits 1 or more ms of work to the current stream. Return {ms, x}: ms
+is the time that the work of `b` takes, without its wait for `a`. It is in
+whole milliseconds: math.floor(ms + 0.5). `b` must still come after `a`.]],
     start = [[
-return function(a, b, ms, x)
+return function(a, b, work, x)
   local first, last = mr.event{timing = true}, mr.event{timing = true}
   a:run(function() mr.spin{ms = 4} x:add_(1) end)
   first:record(b)
   b:wait_stream(a)
-  b:run(function() mr.spin{ms = ms} x:mul_(2) end)
+  b:run(function() work() x:mul_(2) end)
   last:record(b)
   return {math.floor(first:elapsed_time(last) + 0.5), x}
 end
 ]],
     given = function(v)
-      return mr.stream { name = "a" }, mr.stream { name = "b" }, v, mr.full({ 1 }, v, { name = "x" })
+      return mr.stream { name = "a" }, mr.stream { name = "b" }, function() mr.spin { ms = v } end,
+        mr.full({ 1 }, v, { name = "x" })
     end,
     changes = 4,
     answer = function(v) return { v, { (v + 1) * 2 } } end,
@@ -73,11 +75,11 @@ end
     { "wrong", "last:record(b)", "last:record(b)\nmr.synchronize()" },
     { "error", "local first, last = mr.event{timing = true}, mr.event{timing = true}",
       "local first, last = mr.event(), mr.event()", "last:record(b)", "last:record(b)\nmr.synchronize()" },
-    { "wrong", [[return function(a, b, ms, x)
+    { "wrong", [[return function(a, b, work, x)
   local before = mr.clock()
   a:run(x.add_, x, 1)
   b:wait_stream(a)
-  b:run(function() mr.spin{ms = ms} x:mul_(2) end)
+  b:run(function() work() x:mul_(2) end)
   return {math.floor(mr.clock() - before + 0.5), x}
 end]] },
   },

@@ -23,8 +23,9 @@ and that the host now sees what it wrote: 0.0 cannot be printed behind a yes.
 So a yes orders as much as a wait does.
 
 No says only that it was not done when the host asked. It may be done a moment
-later. And no orders nothing: who goes on after a no, and reads, races. CUDA
-returns cudaErrorNotReady for no. That is an answer, not a failure.
+later. The answer `no` gives no order. If the host reads after it without a
+wait, that is a race. CUDA returns cudaErrorNotReady for no. That is an answer,
+not a failure.
 ]],
   exercise = {
     task = [[
@@ -48,7 +49,7 @@ end
   hints = {
     "After which answer may the host read?",
     "A loop ends when the query says yes.",
-    "while not copied:query() do end. An answer of the stream is as good.",
+    "The loop has nothing to do but ask. An answer of the stream is as good.",
   },
   take_home = "Yes is as good as a wait. No says nothing, and orders nothing.",
   right = {

@@ -21,13 +21,14 @@ print(y:sum():item())
 Memory belongs to the stream on which it was made: here the default stream. A
 free is work of that stream. It knows nothing of `s`, which may still have to
 read. The next tensor of the default stream may get the same memory at once,
-and writes into it. CUDA's cudaMallocAsync and cudaFreeAsync work in this way,
-and so does PyTorch's allocator.
+and writes into it. PyTorch's allocator (the part that hands out memory) and
+x:free() free in the order of the stream that made the tensor. cudaFreeAsync
+frees in the stream that you pass.
 
-The same happens without `free`: when a variable goes out of scope, the
-collector frees the tensor, in the order of its own stream. Whoever uses a
-tensor on a second stream has to order its end, too: let the first stream wait
-for the second before the free; free it in the order of the second,
+The same happens without `free`: when a variable goes out of scope, Lua's
+garbage collector frees the tensor, in the order of its own stream. Whoever
+uses a tensor on a second stream has to order its end, too: let the first
+stream wait for the second before the free; free it in the order of the second,
 x:free{stream = s}; or call x:record_stream(s), which keeps the memory until
 `s` has done what it was given before the free (R33).
 ]],
@@ -48,6 +49,7 @@ end
     given = function(v) return mr.stream { name = "s" }, mr.full({ 2 }, v, { name = "x" }) end,
     answer = function(v) return { { 2 * v + 1, 2 * v + 1 }, { 100 * v, 100 * v } } end,
     host_waits = false,
+    uses = { { kind = "free", text = "the free of t" } },
   },
   hints = {
     "In the order of which stream is t freed?",
@@ -63,6 +65,7 @@ end
       "local y = s:run(function() return t + 1 end)\nmr.current_stream():wait_stream(s)" },
   },
   wrong = {
+    { "uses", "t:free()", "" },
     { "schedule", "local y = s:run(function() return t + 1 end)",
       "local y = s:run(function() return t + 1 end)\nmr.spin{ms = 3}" },
     { "schedule", "local y = s:run(function() return t + 1 end)",

@@ -20,8 +20,8 @@ print(y:item())
   explanation = [[
 x:record_stream(s) is about the end of x: when x is freed, its memory is not
 given to anybody before `s` has done what it was given until then. It is a note
-in the allocator. It makes no stream wait, so it says nothing about the values:
-`s` still needs a wait for the fill.
+in the allocator (the part that hands out memory). It makes no stream wait, so
+it says nothing about the values: `s` still needs a wait for the fill.
 
 It has a price. The memory stays in use until all that `s` was given before the
 free is done, also what never touches x. PyTorch has this call; CUDA's own way
@@ -44,6 +44,7 @@ end
     given = function(v) return mr.stream { name = "s" }, mr.full({ 2 }, v, { name = "x" }) end,
     answer = function(v) return { { 2 * v + 1, 2 * v + 1 }, { 100 * v, 100 * v } } end,
     host_waits = false,
+    uses = { { kind = "free", text = "the free of t" } },
   },
   hints = {
     "The end of t is in order. What about its beginning?",
@@ -64,6 +65,7 @@ end
       "local y = s:run(function() return t + 1 end)\nx:record_stream(s)" },
     { "wait", "t:record_stream(s)", "t:record_stream(s)\ns:wait_stream(mr.current_stream())",
       "local y = s:run(function() return t + 1 end)",
-      "local y = s:run(function() return t + 1 end)\nx:record_stream(s)" },
+      "local y = s:run(function() return t + 1 end)\nmr.current_stream():wait_stream(s)" },
+    { "uses", "t:record_stream(s)", "t:record_stream(s)\ns:wait_stream(mr.current_stream())", "t:free()", "" },
   },
 }

@@ -19,14 +19,15 @@ print(y:sum():item())
     usual = "always 12.0",
   },
   explanation = [[
-The collector knows which variables are left. It knows nothing of streams: that
-`s` still has to read the memory is written nowhere. When the last variable is
-gone, it frees the tensor, in the order of the stream that made it. This is the
-same free as in a line of your own, at a moment that you do not choose.
+Lua's garbage collector knows which variables are left. It knows nothing of
+streams: that `s` still has to read the memory is written nowhere. When the
+last variable is gone, it frees the tensor, in the order of the stream that
+made it. This is the same free as in a line of your own, at a moment that you
+do not choose.
 
 In Python the moment is the end of the last name, in Lua some later time, so
-the mistake shows up more rarely. A variable that ends with <close> is freed at
-the end of its block, always. The cure is the same for all: record_stream, or
+the mistake shows up more rarely. A variable declared with <close> is always
+freed at the end of its block. The cure is the same for all: record_stream, or
 an order from the last reader back to the stream that made the tensor.
 ]],
   exercise = {
@@ -48,6 +49,7 @@ end
     given = function(v) return mr.stream { name = "s" }, mr.full({ 2 }, v, { name = "x" }) end,
     answer = function(v) return { { 2 * v + 1, 2 * v + 1 }, { 100 * v, 100 * v } } end,
     host_waits = false,
+    uses = { { kind = "free", text = "the end of t with <close>" } },
   },
   hints = {
     "Where is t freed, and in the order of which stream?",
@@ -59,6 +61,8 @@ end
     { "y = s:run(function() return t + 1 end)", "y = s:run(function() return t + 1 end)\nt:record_stream(s)" },
     { "y = s:run(function() return t + 1 end)",
       "y = s:run(function() return t + 1 end)\nmr.current_stream():wait_stream(s)" },
+    { "y = s:run(function() return t + 1 end)",
+      "y = s:run(function() return t + 1 end)\nt:record_stream(s)\ny:record_stream(mr.current_stream())" },
     [[return function(s, x)
   local y = s:run(function()
     local t <close> = x * 2
@@ -69,6 +73,7 @@ end
 end]],
   },
   wrong = {
+    { "uses", "local t <close> = x * 2", "local t = x * 2" },
     { "schedule", [[return function(s, x)
   local y
   do

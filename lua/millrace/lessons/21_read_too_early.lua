@@ -16,10 +16,10 @@ print(early and "in time" or "too early", h:item())
     usual = "always in time 5.0",
   },
   explanation = [[
-With non_blocking the call returns when the copy is in the queue. The tensor
-is there, but its values are not yet: the host reads what the memory had
-before. That both lines stand one behind the other means nothing. Streams order
-the device's work, and the host is not in a stream.
+With non_blocking and pinned memory the call returns when the copy is in the
+queue. The tensor is there, but its values are not yet: the host reads what the
+memory had before. That both lines stand one behind the other means nothing.
+Streams order the device's work, and the host is not in a stream.
 
 Without non_blocking the call waits. With it, the host has to wait before it
 reads: for an event right behind the copy, for the stream, for the device. In
@@ -43,6 +43,7 @@ end
     changes = 3,
     answer = function(v) return 8 * v end,
     host_ms = 2,
+    uses = { { name = "copy_", kind = "copy", text = "a copy into `here`" } },
   },
   hints = {
     "The host has to wait. For how much of the work of `s`?",
@@ -59,6 +60,7 @@ end
     { "s:run(function() here:copy_(x, {non_blocking = true}) end)", "s:run(function() here:copy_(x) end)" },
   },
   wrong = {
+    { "uses", "return function(s, x, here) return x:item() end" },
     { "host", "mr.spin{ms = 5, stream = s}", "mr.spin{ms = 5, stream = s}\ns:synchronize()" },
     { "schedule", "s:run(function() here:copy_(x, {non_blocking = true}) end)",
       "s:run(function() here:copy_(x, {non_blocking = true}) end)\nmr.current_stream():wait_stream(s)" },

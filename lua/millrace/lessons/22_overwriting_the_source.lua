@@ -23,7 +23,8 @@ Pinned memory cannot be moved by the operating system, so the device reads it
 by itself, later. Until then the source belongs to the copy: who overwrites it
 changes what arrives. Ordinary memory is pageable. Its bytes are first copied
 to a place of the driver (staged), or the call waits. When the call is back,
-such a source is free again.
+such a source was free again on every GPU tried. CUDA's documents do not
+promise it (R23).
 
 So only pinned memory gives a copy that runs beside the host, and only it has
 this trap. A loop that fills one pinned buffer again and again needs a wait for
@@ -32,7 +33,8 @@ the copy before each fill, or more than one buffer.
   exercise = {
     task = [[
 The host sends two numbers through `stage`, pinned memory. Return {x, y} with
-the first number in x, and the second in y.]],
+the first number in x, and the second in y. Operations on host tensors run on
+the host at once, also inside s:run.]],
     start = [[
 return function(s, stage, x, y, first, second)
   stage:fill_(first)
@@ -48,6 +50,7 @@ end
         mr.zeros(1, { dtype = "i64", name = "x" }), mr.zeros(1, { dtype = "i64", name = "y" }), v, 10 * v
     end,
     changes = { 2, 3, 4 },
+    uses = { { kind = "copy", engine = "copy-in", count = 2, text = "two copies to the device" } },
     answer = function(v) return { { v }, { 10 * v } } end,
   },
   hints = {
@@ -68,6 +71,11 @@ end
 end]],
   },
   wrong = {
+    { "uses", [[return function(s, stage, x, y, first, second)
+  x:fill_(first)
+  y:fill_(second)
+  return {x, y}
+end]] },
     { "schedule", "s:run(function() x:copy_(stage, {non_blocking = true}) end)",
       "s:run(function() x:copy_(stage, {non_blocking = true}) end)\ns:wait_event(s:record_event())" },
     { "wrong", "stage:fill_(first)", "stage:fill_(second)", "stage:fill_(second)", "" },

@@ -46,6 +46,7 @@ end
     changes = { 3, 4 },
     answer = function(v) return { 6 * v } end,
     host_waits = false,
+    uses = { { kind = "host-function", text = "a host function" } },
   },
   hints = {
     "When does the function run, and what is `b` told of that?",
@@ -59,6 +60,7 @@ end
       "a:run(function() x:copy_(h, {non_blocking = true}) end)" },
   },
   wrong = {
+    { "uses", "a:host_func(function() h:fill_(value) end)", "h:fill_(value)" },
     { "error",
       "a:host_func(function() h:fill_(value) end)\nb:run(function() x:copy_(h, {non_blocking = true}) end)",
       "a:host_func(function()\n  h:fill_(value)\n  x:copy_(h)\nend)" },

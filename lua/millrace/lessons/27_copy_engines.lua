@@ -36,13 +36,14 @@ has a few: one copy to the device, one to the host, and kernels can run at the
 same time. Two copies in one direction share the line to the host. They run one
 after the other, on however many streams.
 
-Two things are needed: pinned memory, since the others wait for the host, and
-different streams for what should run side by side. CUDA tells how many engines
-there are in asyncEngineCount; here it is device.async_engine_count.
+Two things are needed: pinned memory, since other copies are staged or make the
+host wait, and different streams for what should run side by side. CUDA tells
+how many engines there are in asyncEngineCount; here it is
+device.async_engine_count.
 ]],
   exercise = {
     task = [[
-`p` goes to x, and y, another tensor, to `q`. Let both copies run at the same
+Copy `p` to x, and y to `q`. Let both copies run at the same
 time, for 0.005 ms at least. Return {x[1], q[1]} as numbers.]],
     start = [[
 return function(a, b, p, q, x, y)
@@ -61,6 +62,7 @@ end
     changes = { 3, 4, 5, 6 },
     answer = function(v) return { v, 3 * v } end,
     overlap = { "a", "b", 0.005 },
+    numbers = true,
   },
   hints = {
     "What orders the two copies now?",
@@ -80,6 +82,9 @@ end
 end]],
   },
   wrong = {
+    { "wrong", "a:run(function() q:copy_(y, {non_blocking = true}) end)",
+      "b:run(function() q:copy_(y, {non_blocking = true}) end)", "a:synchronize()", "",
+      "return {x[1]:item(), q[1]:item()}", "return {x[1], q[1]}" },
     { "serial", "a:run(function() q:copy_(y, {non_blocking = true}) end)\na:synchronize()",
       "b:wait_stream(a)\nb:run(function() q:copy_(y, {non_blocking = true}) end)\nb:synchronize()" },
     { "schedule", "a:run(function() q:copy_(y, {non_blocking = true}) end)",

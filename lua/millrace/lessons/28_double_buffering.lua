@@ -1,7 +1,7 @@
 return {
   title = "Two buffers, and the way back",
   part = "Part 5: Overlap",
-  rule = "R15",
+  rule = "R2",
   question = {
     program = [[
 local c, k = mr.stream{name = "c"}, mr.stream{name = "k"}
@@ -70,6 +70,12 @@ end
       "local buffer = buffers[(i - 1) % 2 + 1]\nif i > 2 then c:wait_event(used[i - 2]) end",
       "k:run(function() mr.spin{ms = 1} sum:add_(buffer) end)",
       "k:run(function() mr.spin{ms = 1} sum:add_(buffer) end)\nused[i] = k:record_event()" },
+    { "local buffers = {mr.empty_like(sum), mr.empty_like(sum)}",
+      "local buffers, used = {mr.empty_like(sum), mr.empty_like(sum)}, {}",
+      "local buffer = buffers[(i - 1) % 2 + 1]",
+      "local buffer = buffers[(i - 1) % 2 + 1]\nif i > 2 then c:wait_event(used[i - 2]) end",
+      "k:run(function() mr.spin{ms = 1} sum:add_(buffer) end)",
+      "k:run(function() mr.spin{ms = 1} sum:add_(buffer) end)\nused[i] = k:record_event()\nbuffer:record_stream(k)" },
     { "local buffers = {mr.empty_like(sum), mr.empty_like(sum)}\nc:wait_stream(mr.current_stream())", "",
       "local buffer = buffers[(i - 1) % 2 + 1]\nc:run(function() mr.spin{ms = 1} buffer:fill_(batches[i]) end)",
       "local buffer\nc:run(function() mr.spin{ms = 1} buffer = mr.full({1}, batches[i]) end)",

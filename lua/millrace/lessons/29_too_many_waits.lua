@@ -81,6 +81,8 @@ end
 end]],
   },
   wrong = {
+    { "wait", "b:run(function() mr.spin{ms = 1} y:add_(2) end)\nmr.barrier{a, b}",
+      "b:run(function() mr.spin{ms = 1} y:add_(2) end)" },
     { "schedule", "b:run(function() mr.spin{ms = 3} y:mul_(3) end)\nmr.barrier{a, b}",
       "b:run(function() mr.spin{ms = 3} y:mul_(3) end)" },
     { "serial", [[return function(a, b, x, y)

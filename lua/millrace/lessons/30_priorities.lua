@@ -23,7 +23,8 @@ print(math.floor(mr.clock() - before) .. " ms")
 A priority decides who is next, when blocks of several kernels wait for a free
 multiprocessor. A block that runs is not stopped. So the short one waits here
 until the long one makes room. If the long kernel had many small blocks, room
-would come sooner. Copies take no notice of priorities.
+would come sooner. Copies take no notice of priorities. (In mr.op `blocks`
+counts whole multiprocessors; in CUDA one can hold up to 32 small blocks, R53.)
 
 And a priority is no order. It may run first, or not: on an empty device both
 start at once. A lower number is a higher priority, and numbers out of range
@@ -49,7 +50,7 @@ end
   hints = {
     "Does a priority make anybody wait?",
     "`low` needs what `high` writes. What makes an order of two streams?",
-    "low:wait_stream(high), in front of the read.",
+    "A wait in front of the read: one stream waits for the other.",
   },
   take_home = "A priority is a wish about time. An order needs a wait.",
   right = {

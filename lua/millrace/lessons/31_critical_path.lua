@@ -1,7 +1,6 @@
 return {
   title = "What makes the program faster?",
   part = "Part 5: Overlap",
-  rule = "R2",
   question = {
     program = [[
 local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
@@ -23,10 +22,10 @@ print(("before %d ms, after %d ms"):format(time(3), time(1)))
     usual = "always before 5 ms, after 3 ms",
   },
   explanation = [[
-The critical path is the chain of work in which each piece starts when the one
-before is done, from the beginning to the end: here the 4 ms of `a`, then the
-1 ms. `b` is done in time in both cases and has slack. Only what lies on the
-path makes the program shorter.
+The critical path is the longest chain of work in which each piece needs the
+one before: here the 4 ms of `a`, then the 1 ms. Other work has slack: it may
+take longer without delaying the end. `b` has slack in both cases. Only what
+lies on the path makes the program shorter.
 
 So look at the path first. Make one of its pieces shorter, or take one out: a
 piece that nobody behind it needs can run beside the path, on a stream of its

@@ -22,15 +22,17 @@ print(y:item())
     usual = "always 1.0",
   },
   explanation = [[
-During a capture, what a stream is given is not done. It becomes a node of a
-graph, which can be launched as often as you like. `b` joined the capture when
-it waited for `a`: a fork. It has to come back before the end: `a` waits for
-`b`, a join. Without it the capture ends with error 904, unjoined work.
+A graph is a stored list of device work that one call launches. During a
+capture, work does not run: each piece becomes a node of the graph. `b` joined
+the capture when it waited for `a`: a fork. It has to come back before the end:
+`a` waits for `b`, a join. Without it the capture ends with error 904, unjoined
+work.
 
 A graph holds work of the device, with the addresses that were used. It does
-not run your lines again. So in a capture the host cannot read a value (item)
-or wait: that is error 900, since the work has not been done. New values for
-the next launch are copied into the same tensors.
+not run your lines again, except host functions: they are nodes, too (R46). In
+a capture the host cannot read a value (item). A wait for the stream or the
+device is error 900; a wait for an event of the capture, or a query of it, is
+907 (R37). New values for the next launch are copied into the same tensors.
 ]],
   exercise = {
     task = [[
@@ -55,11 +57,12 @@ end
     changes = { 3, 4 },
     answer = function(v) return { v + 2 } end,
     host_waits = false,
+    uses = { { kind = "record", name = "launch", count = 2, text = "two launches of a graph" } },
   },
   hints = {
     "Which stream is still outside when the capture ends?",
     "`b` was forked from `a`. It has to be joined.",
-    "Inside the capture, at its end: a:wait_stream(b).",
+    "Inside the capture, at its end, one stream has to wait for the other.",
   },
   take_home = "A capture records. Each fork needs its join, and the host cannot look.",
   serial = "error",
@@ -69,6 +72,11 @@ end
       "for _ = 1, 2 do g:launch(a) end" },
   },
   wrong = {
+    { "uses", "return function(a, b, x, y) return a:run(function() return x + 2 end) end" },
+    { "wrong", "return function(a, b, x, y)", "return function(a, b, x, y)\n  local function add()",
+      "local g = mr.graph.capture(function()", "  a:run(function() x:add_(1) y:copy_(x) end)",
+      "x:add_(1)\nb:wait_stream(a)\nb:run(function() y:copy_(x) end)", "",
+      "end, {stream = a})", "end\nlocal g = mr.graph.capture(add)" },
     { "schedule", [[return function(a, b, x, y)
   local g = mr.graph.capture(function() x:add_(1) end, {stream = a})
   g:launch(a)

@@ -1,7 +1,7 @@
 return {
   title = "Two devices: which one is waited for?",
   part = "Part 6: Further",
-  rule = "R57",
+  rule = "R10, R58",
   question = {
     program = [[
 local t = mr.stream{device = 1, name = "t"}
@@ -25,7 +25,8 @@ would be right.
 Each device has its own default stream, and they know nothing of each other.
 What crosses devices are waits: a stream of one device can wait for an event,
 or for a stream, of another. That is how a tensor is handed over without the
-host.
+host. mr.memcpy_async, like cudaMemcpyPeerAsync, is ordered by its own stream
+only (R60); y:copy_(x) also orders the current streams of both devices.
 ]],
   exercise = {
     task = [[

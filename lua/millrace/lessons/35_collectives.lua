@@ -24,16 +24,19 @@ print(z:item())
   },
   explanation = [[
 Several devices, the ranks, compute one result together: that is a collective.
-all_reduce adds up their tensors. It is work of a stream on each rank. The call
-submits it and returns; whoever uses the result on another stream has to wait
-for that stream. The work:wait() of torch.distributed is such a wait: it makes
-the current stream wait, not the host, and no third stream.
+NCCL is the library for this. comms[1] and comms[2] are the members on device 0
+and 1. mr.nccl.group submits their calls together.
 
-That is what hides its cost. DDP (PyTorch's training on several GPUs) reduces
-the gradients of the last layers on a stream of its own, while the backward
-pass still computes those of the first. The optimiser's stream waits at the
-end, once. A wait right behind each call would be right, and nothing would run
-at the same time.
+all_reduce adds up the tensors of the ranks. It is work of a stream on each
+rank. The call submits it and returns; whoever uses the result on another
+stream has to wait for that stream. The work:wait() of torch.distributed (with
+async_op=True) is such a wait: it makes the current stream wait, not the host,
+and no third stream. Without async_op the collective is on the current stream
+(since PyTorch 2.8).
+
+On a stream of its own, a collective runs beside other work. Wait only before
+the first use of its result. PyTorch's training on several GPUs (DDP) does
+this.
 ]],
   exercise = {
     task = [[

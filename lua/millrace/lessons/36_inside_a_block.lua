@@ -2,6 +2,7 @@ return {
   title = "A race inside a block",
   part = "Part 6: Further",
   needs = "compiler",
+  rule = "R68",
   question = {
     program = [[
 local reverse = mr.kernel([=[
@@ -24,14 +25,19 @@ print(#reports == 0 and "no race" or "a race on " .. reports[1].tensor)
     usual = "always no race",
   },
   explanation = [[
+reverse[{1, 64}] launches one block of 64 threads. Each runs the function.
+threadIdx.x is its number, from 0. `__shared__` memory belongs to the whole
+block.
+
 Streams order launches. Inside a launch they order nothing: the threads of a
 block run in groups of 32, the warps, and no warp waits for another. Thread 0
 reads what thread 63 writes, which is in another warp.
 
 __syncthreads() is the wait of a block: no thread goes on before all have come
 there, and then each sees what the others wrote to shared memory. All threads
-of the block have to come there. Blocks have no such wait: they run in any
-order, and work that needs all of them is a launch of its own.
+of the block have to come there. An ordinary launch has no such wait for its
+blocks. A cooperative launch has one, grid.sync() (R68). Otherwise, use a
+second launch.
 ]],
   exercise = {
     task = [[
