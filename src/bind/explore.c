@@ -61,6 +61,7 @@ static const luaL_Reg tools[] = {{"explore", mr_explore_tool_explore},
                                  {"rank", mr_explore_tool_rank},
                                  {"refuse", mr_explore_tool_refuse},
                                  {"outside", mr_outside_tool_set},
+                                 {"absolute", mr_outside_tool_absolute},
                                  {"keep_race", mr_trace_tool_keep_race},
                                  {"save_outcomes", mr_trace_tool_save_outcomes},
                                  {NULL, NULL}};

@@ -8,6 +8,7 @@
 
 #include "base/output.h"
 #include "bind/open.h"
+#include "bind/outside.h"
 #include "bind/tensor.h"
 
 /* Pushes the text of the tensor at `index`, which must be absolute, for the function that is called so. */
@@ -50,11 +51,11 @@ MR_FUNCTION(format_print, "print", "mr.print(...)",
         else if (is_nan(L, i)) lua_pushliteral(L, "nan"); /* Lua shows its sign, too */
         else luaL_tolstring(L, i, NULL);
         const char *text = lua_tolstring(L, -1, &size);
-        if (i > 1) mr_output_write(stdout, "\t", 1);
-        mr_output_write(stdout, text, size);
+        if (i > 1) mr_print_text(L, "\t", 1, false);
+        mr_print_text(L, text, size, false);
         lua_pop(L, 1);
     }
-    mr_output_write(stdout, "\n", 1);
+    mr_print_text(L, "\n", 1, false);
     mr_output_flush(stdout);
     return 0;
 }

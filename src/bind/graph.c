@@ -185,7 +185,7 @@ MR_FUNCTION(graph_print, "print", "g:print() -> text: string",
     mr_buffer_to_text(L);
     size_t size;
     const char *shown = lua_tolstring(L, -1, &size);
-    mr_output_write(stdout, shown, size);
+    mr_print_text(L, shown, size, false);
     mr_output_flush(stdout);
     return 1;
 }

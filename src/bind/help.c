@@ -11,6 +11,7 @@
 #include "bind/internal.h"
 #include "bind/nearest.h"
 #include "bind/open.h"
+#include "bind/outside.h"
 #include "bind/topics.h"
 #include "bind/wrap.h"
 #include "hazard/hazard.h"
@@ -427,7 +428,7 @@ static int write_page(lua_State *L) {
         lua_call(L, 1, 0);
         return 0;
     }
-    mr_output_write(stdout, text, size);
+    mr_print_text(L, text, size, false);
     mr_output_flush(stdout);
     return 0;
 }

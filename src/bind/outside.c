@@ -1,7 +1,9 @@
 #include "bind/outside.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "bind/internal.h"
 
 static const char handlers; /* its address is the key in the registry */
@@ -51,8 +53,30 @@ void mr_note_times(lua_State *L) {
     if (push_handler(L, "times")) lua_call(L, 0, 0);
 }
 
+void mr_print_text(lua_State *L, const char *text, size_t size, bool has_times) {
+    if (!push_handler(L, "print")) {
+        mr_output_write(stdout, text, size);
+        return;
+    }
+    lua_pushlstring(L, text, size);
+    lua_pushboolean(L, has_times);
+    lua_call(L, 2, 0);
+}
+
 int mr_outside_tool_set(lua_State *L) {
     lua_settop(L, 1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &handlers);
     return 0;
+}
+
+int mr_outside_tool_absolute(lua_State *L) {
+    const char *path = luaL_checkstring(L, 1), *slash = strrchr(path, '/');
+    lua_pushlstring(L, slash ? path : "./", slash ? (size_t)(slash + 1 - path) : 2);
+    char *folder = realpath(lua_tostring(L, -1), NULL);
+    if (folder)
+        lua_pushfstring(L, "%s%s%s", folder, strcmp(folder, "/") == 0 ? "" : "/",
+                        slash ? slash + 1 : path);
+    else lua_pushvalue(L, 1);
+    free(folder);
+    return 1;
 }

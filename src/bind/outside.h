@@ -26,8 +26,16 @@ void mr_push_time(lua_State *L, const char *name, double milliseconds);
 /* The script reads times that are those of each run, as a timeline's. */
 void mr_note_times(lua_State *L);
 
-/* outside{file=, time=, times=}, or nil: from now on file(path, use) says where a file is, where use is "read", "write"
- * or "write times", and time(name, ms) what a call returns; times() is told that the script reads others. */
+/* For calls that print by themselves: to standard output, or to what the run has printed. `has_times`: the text is a
+ * timeline. */
+void mr_print_text(lua_State *L, const char *text, size_t size, bool has_times);
+
+/* outside{file=, time=, times=, print=}, or nil: from now on file(path, use) says where a file is, where use is "read", "write"
+ * or "write times", and time(name, ms) what a call returns; times() is told that the script reads others; print(text, has_times) gets what calls
+ * print. */
 int mr_outside_tool_set(lua_State *L);
+/* absolute(path) -> the path from the root, without links on the way to the file; of a folder that is not there: as it
+ * is */
+int mr_outside_tool_absolute(lua_State *L);
 
 #endif

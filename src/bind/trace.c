@@ -62,10 +62,11 @@ MR_FUNCTION(
     char *text = NULL;
     size_t size = 0;
     mr_status status = text_of(trace, option_trace(L, &options), &terminal, &text, &size);
-    if (!status) mr_output_write(stdout, text, size);
+    lua_pushlstring(L, status ? "" : text, status ? 0 : size);
     free(text);
-    mr_output_flush(stdout);
     mr_raise(L, status);
+    mr_print_text(L, lua_tostring(L, -1), size, true);
+    mr_output_flush(stdout);
     return 0;
 }
 

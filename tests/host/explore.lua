@@ -401,6 +401,7 @@ function TestExplore.test_files_are_shadows()
       assert(io.open(folder .. "/moved"):close())
       assert(os.remove(folder .. "/moved") and not os.remove(folder .. "/moved"))
       assert(io.type(io.open(folder .. "/new")) == "file")
+      assert(io.open(folder .. "/./../" .. folder:match("[^/]*$") .. "/new"))
       io.output(folder .. "/output")
       io.write("by output")]])
     lu.assertStrContains(text, "2 schedules, 2 outcomes")
@@ -463,6 +464,77 @@ function TestExplore.test_numbers_of_objects()
   lu.assertEquals(shown[1]:gsub("1%.0", "3.0"), shown[2]:gsub("1%.0", "3.0"))
 end
 
+-- Whatever prints is a part of the outcome, and what it reads for that is followed: tensors, the standard error,
+-- warnings, graphs. A timeline is not compared.
+function TestExplore.test_all_that_is_printed()
+  local function explored(line)
+    return (run("--explore", OUTSIDE .. "\n" .. line))
+  end
+  local text = run("--explore", [[local s, x = mr.stream(), mr.zeros(1) mr.synchronize()
+    s:run(function() x:fill_(1) end)
+    print(x)]])
+  lu.assertStrContains(text, "2 schedules, 2 outcomes")
+  lu.assertStrContains(text, "print reads  x")
+  for _, line in ipairs { "print(x)", "mr.print(x)", "io.stderr:write(x:item())",
+                          "warn '@on' warn('x ' .. x:item())" } do
+    lu.assertStrContains(explored(line), "2 schedules, 2 outcomes")
+  end
+  text = explored "mr.timeline(function() mr.ones(1) end):print()"
+  lu.assertStrContains(text, "deterministic")
+  lu.assertStrContains(text, "(a timeline, not compared)")
+  lu.assertStrContains(explored "mr.graph(function() mr.ones(1) end):print()", "    graph 1: 2 nodes")
+  text = explored "os.execute('true ' .. x:item())"
+  lu.assertStrContains(text, '    runs "true 3.0"')
+  lu.assertStrContains(text, '    runs "true 1.0"')
+end
+
+-- Code that a script loads has the globals of its run: it prints into the outcome, and writes shadows.
+function TestExplore.test_loaded_code()
+  with_folder(function(folder)
+    command.write(folder .. "/part.lua", [[local a, b, x = mr.stream(), mr.stream(), mr.zeros(1)
+      mr.synchronize()
+      a:run(function() x:add_(1) end)
+      b:run(function() x:mul_(3) end)
+      mr.synchronize()
+      value = x:item()
+      print("part", value)
+      return {value}]])
+    local text = run("--explore", ([[local folder = %q
+      dofile(folder .. "/part.lua")
+      print("value", value, load("return value")() == value)
+      package.path = folder .. "/?.lua"
+      assert(require("part") == require("part") and package.loaded.part[1] == value)
+      assert(select(2, pcall(require, "nowhere")):find("module 'nowhere' not found"))
+      assert(require("io") == io and select(2, loadfile("none.lua")) == "cannot open none.lua")
+      load("io.open(...):write('from loaded code')")(folder .. "/new", "w")
+      local made = io.open(folder .. "/made.lua", "w")
+      made:write("return 7")
+      made:close()
+      assert(dofile(folder .. "/made.lua") == 7 and require("made") == 7)]]):format(folder):gsub("io.open%(%.%.%.%)",
+        "local p, m = ... io.open(p, m)"))
+    for _, part in ipairs { "4 schedules, 4 outcomes", "part\t3.0", "part\t1.0", "value\t3.0\ttrue",
+                            "value\t1.0\ttrue", '/new: "from loaded code"' } do
+      lu.assertStrContains(text, part)
+    end
+    for _, name in ipairs { "/new", "/made.lua" } do lu.assertNil(read(folder .. name)) end
+  end)
+end
+
+-- Nothing of a script catches os.exit. What it draws is said, and what it does to _G is its own.
+function TestExplore.test_what_ends_and_draws()
+  local text, status = run("--explore", "pcall(function() os.exit(0) end) print('after')")
+  lu.assertStrContains(text, "ends with os.exit(0)")
+  lu.assertNotStrContains(text, "after")
+  lu.assertEquals(status, 0)
+  text = run("--explore", "local co = coroutine.create(function() os.exit(4) end) coroutine.resume(co) print('after')")
+  lu.assertStrContains(text, "ends with os.exit(4)")
+  text = run("--explore", OUTSIDE .. "\nmath.randomseed() print(math.random(10 ^ 9 | 0))")
+  lu.assertStrContains(text, "2 schedules, 1 outcome: deterministic")
+  lu.assertStrContains(text, "one answer of each call: math.random, math.randomseed said the same in each run")
+  text = run("--explore", "setmetatable(_G, {__index = function(_, name) return 'no ' .. name end}) print(undefined)")
+  lu.assertStrContains(text, "no undefined")
+end
+
 -- Standard input is the same in each run, by all formats.
 function TestExplore.test_standard_input_is_read_once()
   local code = [[local x = mr.full({1}, 3)
@@ -503,7 +575,7 @@ function TestExplore.test_times()
     a:record() mr.spin{ms = 2} b:record() b:synchronize()
     print(mr.clock(), a:elapsed_time(b) > 1, b - a, mr.machine.time(), x:item())]])
   lu.assertStrContains(text, "2 outcomes")
-  lu.assertStrContains(text, "one answer of each call: elapsed_time, mr.clock, mr.machine.time said the same in each run")
+  lu.assertStrContains(text, "elapsed_time, mr.clock, mr.machine.time said the same in each run")
   lu.assertEquals(status, 3)
   text = run("--explore", OUTSIDE .. "print(x:item() .. ' s')") -- no time, though it looks like one
   lu.assertStrContains(text, "2 outcomes")

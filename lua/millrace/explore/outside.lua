@@ -1,8 +1,8 @@
 -- What a script reads and writes outside of the machine while all its schedules are explored.
 --
--- Nothing outside changes. A file that the script writes, by io.open or by mr.save, is a shadow: a copy of the run's own.
--- Its bytes are a part of the outcome. Standard input is read once, and each run gets it from its beginning. A program
--- that io.popen reads from runs once. What cannot be fed again is refused at its line, before anything is done.
+-- Nothing outside changes. A file that the script writes, by io.open or by mr.save, is a shadow: a copy of the run's
+-- own. Its bytes are a part of the outcome. Standard input is read once, and each run gets it from its beginning. A
+-- program that io.popen reads from runs once. What cannot be fed again is refused at its line, before anything is done.
 local apart = require "millrace.explore.apart"
 
 local unpack = table.unpack
@@ -83,7 +83,14 @@ return function(tools)
 
   local NO_ENTRY = 2 -- the number of that error
 
-  local function plain(path) return (path:gsub("/+", "/"):gsub("^%./", "")) end
+  local shown = {} -- a file's own path = as the script has written it first
+
+  -- The file's own path, by which it is the same file under each of its names.
+  local function plain(path)
+    local own = tools.absolute(path)
+    shown[own] = shown[own] or path:gsub("/+", "/"):gsub("^%./", "")
+    return own
+  end
 
   local function copy(from, to)
     local source <close> = assert(io.open(from, "rb"))
@@ -115,8 +122,8 @@ return function(tools)
     return (text:gsub("[\128-\255]", function(byte) return ("\\%d"):format(byte:byte()) end))
   end
 
-  -- Files of one run. `shadows[path]` is where its bytes are; false: the run has removed it. `hold_times[path]`: they are
-  -- a timeline's, which no two schedules have in common.
+  -- Files of one run. `shadows[path]` is where its bytes are; false: the run has removed it. `hold_times[path]`: they
+  -- are a timeline's, which no two schedules have in common.
   local function new_files()
     local files, shadows, hold_times, open, reserved = {}, {}, {}, {}, {}
 
@@ -205,12 +212,13 @@ return function(tools)
         if io.type(file) == "file" then file:close() end
       end
       for name in next, shadows do names[#names + 1] = name end
-      table.sort(names)
+      table.sort(names, function(a, b) return shown[a] < shown[b] end)
       for i, name in ipairs(names) do
-        texts[i] = name .. ": removed"
+        texts[i] = "writes " .. shown[name] .. ": "
+        if not shadows[name] then texts[i] = texts[i] .. "removed" end
         if shadows[name] then
           local file = io.open(shadows[name], "rb") -- nil: what was to write it has failed
-          texts[i] = name .. ": " .. (not file and "not written" or hold_times[name] and "a timeline, not compared" or
+          texts[i] = texts[i] .. (not file and "not written" or hold_times[name] and "a timeline, not compared" or
             quoted(file:read("a")))
           if file then file:close() end
           os.remove(shadows[name])
@@ -269,8 +277,11 @@ return function(tools)
   -- ---------------------------------------------------------------- one run
 
   -- Changes `io` and `os` of a run's globals. Returns a function that ends the run: what it has written, or nil.
-  function outside.begin(globals)
+  function outside.begin(globals, printed)
     local handlers = { time = new_times(), times = function() outside.reads_times = true end }
+    function handlers.print(text, has_times)
+      printed.add(has_times and "(a timeline, not compared)\n" or text)
+    end
     local function finish() tools.outside(nil) end
     tools.outside(handlers)
     if not io or not io.open or not os or not os.tmpname then return finish end

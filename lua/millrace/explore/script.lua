@@ -2,6 +2,7 @@
 local fixed = require "millrace.fixed"
 local new_json = require "millrace.explore.json"
 local new_outside = require "millrace.explore.outside"
+local new_globals = require "millrace.explore.globals"
 local times = require "millrace.explore.times"
 local apart = require "millrace.explore.apart"
 
@@ -10,33 +11,7 @@ local unpack = table.unpack
 return function(tools, explore, core)
   local misuse, is_tensor, show_value = tools.misuse, tools.is_tensor, core.show.value
   local MOST_DEPTH, differs = core.values.MOST_DEPTH, core.show.differs
-  local write_json = new_json(tools, core.values)
-
-  -- io.stdout as a table: what is written goes to `write`, all other methods are the file's.
-  local function fresh_io(write)
-    local stdout = setmetatable({}, { __index = function(_, name)
-      local method = io.stdout[name]
-      return type(method) == "function" and function(_, ...) return method(io.stdout, ...) end or method
-    end, __tostring = function() return tostring(io.stdout) end, __name = "FILE*" })
-    function stdout.write(self, ...)
-      write(...)
-      return self
-    end
-    local fresh = setmetatable({ stdout = stdout }, { __index = io })
-    function fresh.output(...)
-      if select("#", ...) == 0 and io.output() == io.stdout then return stdout end
-      if ... == stdout then return io.output(io.stdout) and stdout end
-      return io.output(...)
-    end
-    function fresh.write(...)
-      if io.output() ~= io.stdout then return io.write(...) end
-      return stdout:write(...)
-    end
-    function fresh.type(value)
-      return value == stdout and "file" or io.type(value)
-    end
-    return fresh
-  end
+  local write_json, fresh = new_json(tools, core.values), new_globals(tools)
 
   -- What a script prints. Each rank has an output of its own, as a process has: between two texts of the script itself,
   -- all of rank 0 comes first.
@@ -61,23 +36,6 @@ return function(tools, explore, core)
       return table.concat(texts)
     end
     return printed
-  end
-
-  -- Globals of its own for each run of a chunk, so that a run finds none that another one has set. What it prints is
-  -- collected.
-  local function fresh_globals(printed)
-    local function write(...)
-      for i = 1, select("#", ...) do printed.add(tostring((select(i, ...)))) end
-    end
-    local globals = setmetatable({}, { __index = _G })
-    globals._G = globals
-    function globals.print(...)
-      local texts = table.pack(...)
-      for i = 1, texts.n do texts[i] = tostring(texts[i]) end
-      printed.add(table.concat(texts, "\t") .. "\n")
-    end
-    if io then globals.io = fresh_io(write) end
-    return globals
   end
 
   -- What a script learns from outside of the machine is the same in each run: each call of these functions gets the
@@ -105,18 +63,31 @@ return function(tools, explore, core)
         return unpack(kept[key], 1, kept[key].n)
       end
     end
-    local function begin(globals)
-      math.randomseed(0)
-      apart.trust{ globals.print, globals.io }
-      if not os then return function() end end
-      local fresh = setmetatable({}, { __index = os })
-      for _, name in ipairs(FED) do
-        if os[name] then fresh[name] = fed("os." .. name, os[name]) end
+    -- The globals of a run, and a function that ends it: what it has written, or nil.
+    local function begin(printed, state)
+      local globals = fresh.globals(printed, function(name) said[name] = true end,
+        function() return state.exit ~= nil end)
+      local commands = {}
+      if os then
+        globals.os = setmetatable({}, { __index = os })
+        for _, name in ipairs(FED) do
+          if os[name] then globals.os[name] = fed("os." .. name, os[name]) end
+        end
+        local execute = globals.os.execute
+        function globals.os.execute(command)
+          if command then commands[#commands + 1] = ("runs %q"):format(command) end
+          return execute(command)
+        end
       end
-      globals.os = fresh
-      local finish = outside.begin(globals)
-      apart.trust{ globals.io, globals.os }
-      return finish
+      local finish = outside.begin(globals, printed)
+      fresh.let_load(globals, globals.io and globals.io.open)
+      for _, name in ipairs { "print", "io", "os", "math", "coroutine", "warn", "pcall", "xpcall", "load", "loadfile",
+                              "dofile", "require" } do apart.trust(globals[name]) end
+      return globals, function()
+        local lines = commands
+        lines[#lines + 1] = finish()
+        return #lines > 0 and table.concat(lines, "\n") or nil
+      end
     end
     local function names()
       local list = {}
@@ -188,7 +159,7 @@ return function(tools, explore, core)
     return (("\n" .. text):gsub("\n([^\n]*)", function(line)
       local rest = #line - MOST_SHOWN
       if rest > 0 then line = ("%s ... (%d more characters)"):format(line:sub(1, MOST_SHOWN), rest) end
-      return "\n    writes " .. line
+      return "\n    " .. line
     end))
   end
 
@@ -260,8 +231,8 @@ return function(tools, explore, core)
       return with_exit(state, function()
         return explore(function()
           local printed, began = new_printed(), os and os.clock() or 0
-          local globals = fresh_globals(printed)
-          local finish = begin_answers(globals)
+          state.exit = nil
+          local globals, finish = begin_answers(printed, state)
           tools.set_globals(chunk, globals)
           local fine, results = pcall(call_chunk, state, chunk, arguments)
           local written = finish()
