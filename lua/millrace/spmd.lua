@@ -5,6 +5,8 @@
 local mr = require "millrace"
 local fixed = require "millrace.fixed"
 
+local load, loadfile = load, loadfile -- mr.explore puts others in their place, which ask for a file of the run
+
 local function copy(table_)
   local result = {}
   for key, value in pairs(table_) do result[key] = value end

@@ -35,9 +35,9 @@ local DEVICES = { device_placement = 3, rank_graph = 2, rank_halo = 3, rank_mist
 local function check(name, expected)
   local devices = DEVICES[name] and "--device virtual:" .. DEVICES[name] .. " " or ""
   local time = (expected == CUT or expected == SOME) and 4 or 60
-  local text = command.say{ options = ("%s--explore=time:%d"):format(devices, time),
+  local text, status = command.say{ options = ("%s--explore=time:%d"):format(devices, time),
                             ("scripts/examples/%s.lua"):format(name) }
-  lu.assertStrContains(text, expected:gsub("^%^", ""), true)
+  lu.assertStrContains(text, expected:gsub("^%^", ""), true, name .. ": exit status " .. status)
   if expected:sub(1, 1) == "^" then lu.assertTrue(text:find(expected) == 1, name .. ": " .. text) end
 end
 

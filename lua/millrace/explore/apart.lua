@@ -53,6 +53,11 @@ function apart.trust(value)
   if getinfo then trust_all(value, {}, {}) end
 end
 
+local module_lists = setmetatable({}, { __mode = "k" })
+
+-- A table in the place of package.loaded, for the script.
+function apart.modules(list) module_lists[list] = true end
+
 local LIBRARIES = { "string", "table", "math", "io", "os", "utf8", "coroutine", "debug" }
 
 -- The libraries of Lua and of millrace, and all tables in them; and what scripts have put there.
@@ -111,7 +116,9 @@ local function next_of_script(loaded, key)
 end
 
 -- Modules of millrace are loaded when they are first needed.
-local function fields(t) return t == (package and package.loaded) and next_of_script or next, t end
+local function fields(t)
+  return (t == (package and package.loaded) or module_lists[t]) and next_of_script or next, t
+end
 
 -- Classes of modules and their methods are closures of millrace, too. What these keep beside the modules is each
 -- module's own. Other closures of millrace, as iterators, may go on for all.

@@ -127,6 +127,7 @@ return function(tools)
       if package.loaded[name] ~= nil and type(value) == "table" then loaded[name] = value end
     end
     loaded._G = globals
+    apart.modules(loaded)
     package_of_run.loaded, package_of_run.preload = loaded, copy(package.preload)
     local function keep(name, value)
       if value ~= nil then loaded[name] = value elseif loaded[name] == nil then loaded[name] = true end

@@ -228,14 +228,21 @@ return function(tools, explore, core)
     local run, state = { names = names_of_answers, first_call = 0, times = times.new() }, {}
     function run.explore(chunk, seconds)
       options.time = seconds
+      -- A run that the end of the time stops does not come to its own end.
+      local _ <close> = setmetatable({}, { __close = function()
+        if state.finish then state.finish() end
+      end })
       return with_exit(state, function()
         return explore(function()
           local printed, began = new_printed(), os and os.clock() or 0
           state.exit = nil
+          if state.finish then state.finish() end
           local globals, finish = begin_answers(printed, state)
+          state.finish = finish
           tools.set_globals(chunk, globals)
           local fine, results = pcall(call_chunk, state, chunk, arguments)
           local written = finish()
+          state.finish = nil
           if not fine then error(results, 0) end
           if written then results[results.n + 1], results.n = { [WRITTEN] = written }, results.n + 1 end
           for i = 1, results.n do results[i] = comparable(results[i], 1) end
