@@ -273,6 +273,7 @@ return function(tools)
     for i, line in ipairs(totals and totals.unexplored or {}) do
       if not (all_turns and totals.unexplored.keys[i] == "ranks") then list[#list + 1] = line end
     end
+    list.claim = totals and totals.unexplored.claim
     return #list > 0 and list or nil
   end
 
@@ -338,6 +339,7 @@ return function(tools)
         result.not_followed = result.not_followed or {}
         table.insert(result.not_followed,
           "This holds if the function does the same when it is called again: there was time for one call.")
+        result.not_followed.called_once = true
       end
       result.called_once, result.all_turns = nil, nil
       result.drawn = o.seeds > 0 or nil

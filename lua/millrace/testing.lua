@@ -187,11 +187,17 @@ function T.expect_hazard(fn, expected, ...)
   return found
 end
 
--- Checks that `fn(...)` has no hazard.
+-- Checks that `fn(...)` has no hazard under any schedule. It passes with conditions that the script can answer for, as
+-- that no answer about times changes what the host does. What forbids the claim (hazard/claims.h) fails it.
 function T.expect_clean(fn, ...)
   checks = checks + 1
-  local reports = mr.hazard.check(fn, ...)
+  local reports, totals = mr.hazard.check(fn, ...)
   if #reports > 0 then fail("expected no hazard, got %s\n%s", describe(reports), reports[1].message) end
+  if totals.operations + totals.checked_apart == 0 then fail("nothing was checked: no operation was submitted") end
+  if totals.operations > 0 and totals.claim == "none" then
+    local lines = table.concat(totals.not_followed, "\n  ")
+    fail("expected no hazard, and that is not known, for not all was followed:\n  %s", lines)
+  end
 end
 
 -- ---------------------------------------------------------------- waits
@@ -203,6 +209,7 @@ function T.expect_minimal(fn, expected)
   local result = mr.waits(fn)
   local wanted = expected and expected.waits or result.total
   if result.hazards > 0 then fail("expected no hazard:\n%s", result) end
+  if result.claim == "none" then fail("it is not known which waits can go, for not all was followed:\n%s", result) end
   if result.sufficient < result.total then
     fail("expected no wait that can go, but %d of %d suffice:\n%s", result.sufficient, result.total, result)
   end
@@ -215,7 +222,9 @@ end
 local function texts_of(r)
   local texts = {}
   for _, o in ipairs(r.outcomes) do
-    local text = o.error and "error: " .. o.error or tostring(o.value)
+    local shown = {}
+    for i = 1, o.error and 0 or o.values.n do shown[i] = tostring(o.values[i]) end
+    local text = o.error and "error: " .. o.error or table.concat(shown, ", ")
     texts[#texts + 1] = ("%s (in %d of %.0f schedules)"):format(text, o.count,
       r.combined and r.combined.classes or r.schedules)
   end
@@ -227,9 +236,22 @@ local function texts_of(r)
 end
 
 local function same(value, expected)
-  if type(value) ~= "table" or type(expected) ~= "table" then return value == expected end
+  if type(value) ~= "table" or type(expected) ~= "table" then
+    return value == expected or value ~= value and expected ~= expected -- NaN
+  end
   for key, part in pairs(value) do if not same(part, expected[key]) then return false end end
   for key in pairs(expected) do if value[key] == nil then return false end end
+  return true
+end
+
+-- Several values are a list, which has `n` here.
+local function comes_to(outcome, expected)
+  local values = outcome.values
+  if outcome.error or not values then return false end
+  if values.n <= 1 then return same(values[1], expected) end
+  if type(expected) ~= "table" then return false end
+  for i = 1, values.n do if not same(values[i], expected[i]) then return false end end
+  for key in pairs(expected) do if key ~= "n" and values[key] == nil then return false end end
   return true
 end
 
@@ -239,30 +261,57 @@ local function explore(fn, options)
   return r
 end
 
--- Checks that `fn` returns exactly these values, each under some schedule (virtual GPU only). `options`: those of
--- mr.explore.
+-- A test passes with conditions that the script can answer for, and not where accesses are missing, launches have races
+-- inside, or the function was not called again.
+local function check_followed(r)
+  local left = r.not_followed
+  if left and (left.claim == "none" or left.called_once) then
+    fail("not everything was followed:\n  %s", table.concat(left, "\n  "))
+  end
+  for _, h in ipairs(r.hazards) do
+    if h.kind == "race-in-kernel" then
+      fail("a launch has a race inside, of which one order was tried:\n%s", h.message)
+    end
+  end
+end
+
+-- Checks that `fn` returns exactly these values, each under some schedule (virtual GPU only). Where `fn` returns
+-- several values, each is a list of them. `options`: those of mr.explore.
 function T.expect_outcomes(fn, expected, options)
   checks = checks + 1
+  for i = 1, #expected do
+    for k = 1, i - 1 do
+      if same(expected[i], expected[k]) then
+        error(("expect_outcomes: %s is listed twice; list each outcome once"):format(tostring(expected[i])), 2)
+      end
+    end
+  end
   local r = explore(fn, options)
   if r.combined and r.combined.outcomes > #r.outcomes then
     fail("expected %s, there are %s", plural(#expected, "outcome"), texts_of(r))
   end
   for _, value in ipairs(expected) do
     local met = false
-    for _, o in ipairs(r.outcomes) do met = met or (not o.error and same(o.value, value)) end
+    for _, o in ipairs(r.outcomes) do met = met or comes_to(o, value) end
     if not met then fail("no schedule gives %s; there are %s", tostring(value), texts_of(r)) end
   end
-  if #r.outcomes > #expected then fail("expected %s, there are %s", plural(#expected, "outcome"), texts_of(r)) end
+  for _, o in ipairs(r.outcomes) do
+    local met = false
+    for _, value in ipairs(expected) do met = met or comes_to(o, value) end
+    if not met then fail("expected %s, there are %s", plural(#expected, "outcome"), texts_of(r)) end
+  end
+  check_followed(r)
   return r
 end
 
--- Checks that `fn` comes to the same value under every schedule, without an error. Returns the value.
+-- Checks that `fn` comes to the same values under every schedule, without an error. Returns the values.
 function T.expect_deterministic(fn, options)
   checks = checks + 1
   local r = explore(fn, options)
   if #r.outcomes > 1 then fail("expected one outcome, there are %s\n%s", texts_of(r), tostring(r)) end
   if r.outcomes[1].error then fail("expected a value, got the error: %s", r.outcomes[1].error) end
-  return r.outcomes[1].value
+  check_followed(r)
+  return table.unpack(r.outcomes[1].values, 1, r.outcomes[1].values.n)
 end
 
 -- Checks that work of two streams (objects or names) overlaps for at least so many milliseconds while `fn` runs.

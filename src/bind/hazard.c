@@ -14,6 +14,7 @@
 #include "bind/field.h"
 #include "bind/wrap.h"
 #include "hazard/hazard.h"
+#include "model/capture.h"
 
 /* --- state -------------------------------------------------------------------------------------- */
 
@@ -133,6 +134,20 @@ static mr_status run_functions(const state *s) {
     return MR_OK;
 }
 
+/* All that was submitted before counts as ordered in a check: so the host waits for all of it. */
+static mr_status wait_for_all(const mr_caller *caller, mr_hazard *hazard) {
+    mr_machine *machine = caller->machine;
+    for (int i = 0; i < machine->device_count; i++) {
+        MR_TRY(mr_capture_ask_host(caller, MR_ASK_DEVICE, "hazard.check", NULL, NULL,
+                                   machine->devices[i]));
+        mr_status status = mr_device_drain(machine->devices[i]);
+        if (status) mr_hazard_script_failed(hazard, status);
+        MR_TRY(status);
+        mr_hazard_drained(hazard, machine->devices[i]);
+    }
+    return MR_OK;
+}
+
 /* In one, those cannot run of which the checker must know what they touch. */
 static void refuse_in_function(lua_State *L, const char *what) {
     if (state_of(L)->machine->host_function.running)
@@ -156,7 +171,9 @@ MR_FUNCTION(
     hazard_mode, "mode", "mr.hazard.mode([mode: string]) -> before: string",
     "\"off\" (costs nothing), \"warn\" (each new report goes to standard error), \"error\" (the "
     "call that makes a hazard raises, and is not carried out), \"collect\" (for reports()). "
-    "When the checker is switched on, all earlier work counts as ordered. Inside check(fn), "
+    "When the checker is switched on, it judges nothing of before; if such work may be pending, "
+    "the "
+    "verdict holds for the operations that were checked. Inside check(fn), "
     "mr.explore, mr.stress and mr.replay the new mode starts at their end. Before the checker is "
     "switched off, pending host "
     "functions run. A host function can ask for the mode and not change it. Returns the previous "
@@ -207,18 +224,18 @@ MR_FUNCTION(hazard_clear, "clear", "mr.hazard.clear()",
 
 MR_FUNCTION(
     hazard_check, "check", "mr.hazard.check(fn: function, ...) -> reports: table[]",
-    "Runs `fn(...)` from a state in which all earlier work is ordered and returns the hazards in "
-    "it. Host functions that are pending before it or after it run then, and what they touch "
+    "Waits for all devices, runs `fn(...)` and returns the hazards in it. Host functions that are "
+    "pending after it run then, and what they touch "
     "counts. Works in every mode and puts it back; an error in `fn` is raised after that. Not "
     "inside another check or a host function.") {
-    mr_set_context(L);
+    const mr_caller caller = mr_enter(L);
     mr_hazard *hazard = hazard_of(L);
     size_t first;
     luaL_checktype(L, 1, LUA_TFUNCTION);
     refuse_in_function(L, "hazard.check");
     mr_buffer *copies = mr_push_buffer(L);
     lua_insert(L, 1);
-    if (!mr_hazard_checking(hazard)) mr_raise(L, run_functions(state_of(L)));
+    if (!mr_hazard_checking(hazard)) mr_raise(L, wait_for_all(&caller, hazard));
     mr_raise(L, mr_hazard_check_begin(hazard));
     int status = lua_pcall(L, lua_gettop(L) - 2, 0, 0);
     mr_hazard_returned(hazard);

@@ -132,9 +132,24 @@ static void push_unexplored(lua_State *L, const mr_hazard_totals *t) {
     lua_setfield(L, -2, "unexplored");
 }
 
+/* What forbids the claim, as clauses; where nothing does, its conditions. */
+static void push_not_followed(lua_State *L, const mr_hazard_totals *t) {
+    bool is_forbidden = mr_claims_judge(&t->claims) == MR_CLAIM_IS_NONE;
+    lua_newtable(L);
+    for (int i = 0, count = 0; i < MR_CLAIM_COUNT; i++) {
+        bool is_said = !is_forbidden || mr_claim_rows[i].effect == MR_CLAIM_FORBIDS;
+        if (!t->claims.count[i] || !is_said) continue;
+        mr_claims_write_row(&t->claims, (mr_claim_id)i, mr_push_buffer(L));
+        mr_buffer_to_text(L);
+        lua_rawseti(L, -2, ++count);
+    }
+    lua_setfield(L, -2, "not_followed");
+}
+
 void mr_push_totals(lua_State *L, const mr_hazard_totals *t) {
-    lua_createtable(L, 0, 7 + MR_CLAIM_COUNT);
+    lua_createtable(L, 0, 8 + MR_CLAIM_COUNT);
     push_unexplored(L, t);
+    push_not_followed(L, t);
     mr_set_text(L, "claim", mr_claim_text(mr_hazard_claim(t)));
     mr_set_integer(L, "operations", t->operations);
     mr_set_integer(L, "hazards", t->hazards);

@@ -296,7 +296,8 @@ static void push_result(lua_State *L, const mr_waits *waits) {
     mr_waits_write(waits, text);
     while (text->size && text->data[text->size - 1] == '\n') text->size--; /* print ends the line */
     mr_buffer_to_text(L);
-    lua_createtable(L, 0, 8);
+    lua_createtable(L, 0, 9);
+    mr_set_text(L, "claim", mr_claim_text(mr_waits_claim(waits)));
     mr_set_integer(L, "total", waits->total);
     if (waits->searched) mr_set_integer(L, "sufficient", waits->sufficient);
     if (waits->searched) mr_set_boolean(L, "exact", waits->exact);
@@ -352,7 +353,8 @@ MR_FUNCTION(
     "member of a barrier, synchronize. The commands are shown to the hazard checker without each "
     "of them; nothing runs again. The result can be printed. It has total, sufficient (the size "
     "of a smallest set that is enough); exact (whether no smaller one is), hazards (accesses that "
-    "have one already); not_followed (clauses, or nil); makespan_ms, sufficient_ms (with only that "
+    "have one already); claim (as of mr.hazard.summary), not_followed (clauses, or nil); "
+    "makespan_ms, sufficient_ms (with only that "
     "set), and waits: for each line "
     "{kind=, where=, who=, "
     "verdict=\"needed\", \"together\" (others do the same, and not all can go), \"unknown\" (it "

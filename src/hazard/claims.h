@@ -64,8 +64,8 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
       "not counted: 1 hazard, which mr.hazard.clear() forgot",                                                                  \
       "not counted: # hazards, which mr.hazard.clear() forgot")                                                                 \
     X(SWITCHED_OFF, "switched_off", IF, FOLLOWED,                                                                               \
-      "This holds for the operations that were checked: others were submitted while the checker was off.",                      \
-      "This holds for the operations that were checked: others were submitted while the checker was off.")                      \
+      "This holds for the operations that were checked: others were pending or submitted while the checker was off.",           \
+      "This holds for the operations that were checked: others were pending or submitted while the checker was off.")           \
     X(HOST_READS, "host_reads", IF, FOLLOWED,                                                                                   \
       "This holds if 1 value that the host read does not change what it submits.",                                              \
       "This holds if # values that the host read do not change what it submits.")                                               \

@@ -10,12 +10,21 @@ static void switch_on(checker *c) {
     if (!mr_hazard_log_open(c)) c->out_of_memory = true;
     c->totals.claims.count[MR_CLAIM_CLEARED] = 0;
     mr_hazard_histories_begin(c);
-    if (c->machine->counts.next_seq > c->off_since)
+    if (c->machine->counts.next_seq > c->off_since || c->off_pending)
         mr_claims_add(&c->totals.claims, MR_CLAIM_SWITCHED_OFF);
     mr_hazard_order_open(c);
 }
 
+/* Work for which the host has not waited: to switch the checker on again orders it before nothing. */
+static bool is_pending(const checker *c) {
+    bool pending = false;
+    for (const actor *a = c->order.actors; a && !pending; a = a->next)
+        pending = a->did && !mr_hazard_all_know(c, a, a->did);
+    return pending && !c->machine->lost;
+}
+
 static void switch_off(checker *c) {
+    c->off_pending = is_pending(c);
     c->totals.claims.count[MR_CLAIM_NOT_RUN] += mr_hazard_functions_left(c, -1);
     c->totals.claims.count[MR_CLAIM_UNFINISHED] += mr_hazard_kernels_left(c, -1);
     mr_hazard_drop_collected(c);

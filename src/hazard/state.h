@@ -65,6 +65,7 @@ struct mr_hazard {
     mr_hazard_watcher watcher;
     mr_hazard_mode mode;
     uint64_t off_since; /* the seq that was next when it was made, or switched off last */
+    bool off_pending;   /* there was work then that the host had not waited for */
     bool out_of_memory;
     check_part check;
     stretch apart;

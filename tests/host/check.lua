@@ -227,7 +227,7 @@ function TestStatus.test_where_nothing_was_checked_nothing_is_claimed()
   lu.assertEquals(result.err, "nothing was checked: the checker is off\n")
   result = run(CLEAN .. " mr.hazard.mode('off')\n" .. RACE .. "mr.hazard.mode('warn')", "--check")
   lu.assertEquals(result.err, PROOF:format(2) ..
-    "\nThis holds for the operations that were checked: others were " ..
+    "\nThis holds for the operations that were checked: others were pending or " ..
     "submitted while the checker was off.\n")
   lu.assertEquals(run(CLEAN .. " mr.hazard.mode('collect')", "--check").err, PROOF:format(2) .. "\n")
   result = command.run{ "--check", "/nowhere/race.lua" }

@@ -186,4 +186,45 @@ function TestCheck.test_a_finalizer_asks_nothing_of_a_coroutine_that_is_gone()
   lu.assertEquals({ status, text }, { 0, "2\n" })
 end
 
+-- The host really waits: so under no schedule does the work of before come late.
+function TestCheck.test_a_check_begins_with_a_wait_for_all_devices()
+  local a, b, x = mr.stream(), mr.stream(), mr.zeros(1)
+  mr.synchronize()
+  for _, chooser in ipairs { "timed", "adversarial", "random:3" } do
+    local before = mr.machine.chooser(chooser)
+    a:run(function() mr.spin(1) x:fill_(1) end)
+    mr.hazard.check(function() end)
+    lu.assertTrue(a:query())
+    b:run(function() x:mul_(3) end)
+    mr.synchronize()
+    lu.assertEquals(x:item(), 3)
+    mr.machine.chooser(before)
+  end
+end
+
+local two_writes = [[
+  local a, b, x = mr.stream(), mr.stream(), mr.zeros(1) mr.synchronize()
+  a:run(function() x:add_(1) end)
+  %s
+  b:run(function() x:mul_(3) end)]]
+
+function TestCheck.test_switched_on_while_work_is_pending_is_a_condition()
+  local _, text = run("--check", two_writes:format("mr.hazard.mode 'off' mr.hazard.mode 'warn'"))
+  lu.assertStrContains(text, "others were pending or submitted while the checker was off")
+  _, text = run("--check", two_writes:format("mr.synchronize() mr.hazard.mode 'off' mr.hazard.mode 'warn'"))
+  lu.assertNotStrContains(text, "while the checker was off")
+  _, text = run("--check", two_writes:format("mr.hazard.check(function() end)"))
+  lu.assertNotStrContains(text, "while the checker was off")
+  lu.assertStrContains(text, "no hazards")
+end
+
+-- What a check submits has no wait behind it: it may race with what follows.
+function TestCheck.test_the_work_of_a_check_is_pending_behind_it()
+  local status, text = run("--check", [[
+    local a, b, x = mr.stream(), mr.stream(), mr.zeros(1) mr.synchronize()
+    mr.hazard.check(function() a:run(function() x:add_(1) end) end)
+    b:run(function() x:mul_(3) end)]])
+  lu.assertEquals({ status, text:find "%-after%-write" ~= nil }, { 3, true })
+end
+
 os.exit(lu.LuaUnit.run())
