@@ -273,7 +273,6 @@ return function(tools)
     for i, line in ipairs(totals and totals.unexplored or {}) do
       if not (all_turns and totals.unexplored.keys[i] == "ranks") then list[#list + 1] = line end
     end
-    list.claim = totals and totals.unexplored.claim
     return #list > 0 and list or nil
   end
 
@@ -334,6 +333,7 @@ return function(tools)
       result.hazard_count = totals and math.max(totals.hazards, #result.hazards) or 0
       note_tasks(result)
       result.not_followed = not_followed(totals, raw.all_turns)
+      result.claim = totals and totals.unexplored.claim or "every-legal-schedule"
       result.deterministic = result.deterministic and not (totals and totals.unexplored.claim == "none")
       if raw.called_once then
         result.not_followed = result.not_followed or {}

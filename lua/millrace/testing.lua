@@ -265,7 +265,7 @@ end
 -- inside, or the function was not called again.
 local function check_followed(r)
   local left = r.not_followed
-  if left and (left.claim == "none" or left.called_once) then
+  if left and (r.claim == "none" or left.called_once) then
     fail("not everything was followed:\n  %s", table.concat(left, "\n  "))
   end
   for _, h in ipairs(r.hazards) do

@@ -93,7 +93,7 @@ MR_FUNCTION(
     "schedule of each class of equivalent ones (virtual GPU only). What `fn` returns, or the error "
     "that it raises, is the outcome; tensors count by their bytes after all work. Returns "
     "{schedules=, complete=, incomplete= (why not), deterministic=, combined= (of independent "
-    "races: {outcomes=, classes=, groups=}), not_followed= (clauses, or "
+    "races: {outcomes=, classes=, groups=}), claim=, not_followed= (clauses, or "
     "nil), outcomes={{value=, error=, "
     "count=, schedule=, steps=, difference=}, ...}, hazards= (as mr.hazard.check), hazard_count=, "
     "runs=, "

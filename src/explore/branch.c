@@ -107,18 +107,28 @@ static bool ran_so(const branch *b, const plan *schedule, const function_order *
 
 static mr_status run_whole(explorer *e, const plan *forced, branch **out_branch);
 
+/* Its host functions ran in another order than b's, and no more than values may differ by that. */
+static mr_status check_same(const branch *b, const branch *other) {
+    char text[400] = "it returns another number of tensors";
+    if (!other->strayed &&
+        mr_program_same(b->program, other->program, SIZE_MAX, text, sizeof text) &&
+        other->parts.count == b->parts.count)
+        return MR_OK;
+    return mr_fail(MR_CODE_NOT_SUPPORTED,
+                   "what the function does depends on when its host functions run, which cannot be "
+                   "explored: %s",
+                   other->strayed ? "it submits its work in another order" : text);
+}
+
 static mr_status add_variant(explorer *e, branch *b, const plan *schedule) {
     branch *other;
-    char text[400];
     MR_TRY(run_whole(e, schedule, &other));
-    mr_status status = MR_OK;
-    if (!mr_program_same(b->program, other->program, SIZE_MAX, text, sizeof text) ||
-        other->parts.count != b->parts.count)
-        status = mr_fail(MR_CODE_NOT_SUPPORTED,
-                         "what the function does depends on when its host functions run, which "
-                         "cannot be explored: %s",
-                         text);
-    else if (!mr_vec_push(&b->variants, other->variants.items[0]))
+    mr_status status = check_same(b, other);
+    if (status) {
+        branch_destroy(e, other);
+        return status;
+    }
+    if (!mr_vec_push(&b->variants, other->variants.items[0]))
         status = mr_no_memory("for an outcome");
     else other->variants.count = 0; /* it is b's */
     branch_destroy(e, other);
@@ -135,9 +145,31 @@ static mr_status find_text(explorer *e, branch *b, const plan *schedule, const m
     return MR_OK;
 }
 
+/* A player writes what the host functions wrote when they were recorded. In another order they may write other bytes,
+ * which a run of the function has. */
+static mr_status value_of_run(explorer *e, const branch *b, const plan *schedule, mr_buffer *out,
+                              size_t *out_text_size) {
+    own_schedule own = {0};
+    branch *other = NULL;
+    mr_status status = branch_record(e, schedule, &own, &other);
+    if (!status) status = check_same(b, other);
+    if (!status) {
+        out->size = 0;
+        *out_text_size = own.text_size;
+        mr_buffer_add(out, own.value.data, own.value.size);
+        if (out->failed) status = mr_no_memory("for an outcome");
+    }
+    plan_free(&own.plan);
+    mr_buffer_free(&own.value);
+    branch_destroy(e, other);
+    return status;
+}
+
 mr_status branch_value(explorer *e, branch *b, const plan *schedule, mr_buffer *out,
                        size_t *out_text_size) {
     const mr_buffer *text;
+    if (b->functions_write && !ran_so(b, schedule, &b->variants.items[0].order))
+        return value_of_run(e, b, schedule, out, out_text_size);
     MR_TRY(find_text(e, b, schedule, &text));
     out->size = 0;
     *out_text_size = text->size;
@@ -168,12 +200,22 @@ static bool is_break(const branch *b, size_t i) {
     return true;
 }
 
+static bool writes_inside(const branch *b, const mr_program_item *function) {
+    for (uint32_t i = 0; i < function->inner_count; i++) {
+        mr_player_item inner = mr_player_inner_at(b->player, function->inner + i);
+        for (uint32_t k = 0; k < inner.item.operand_count; k++)
+            if (inner.operands[k].access & MR_WRITE) return true;
+    }
+    return false;
+}
+
 static mr_status look_at_items(branch *b) {
     for (uint32_t i = 0; i < b->count; i++) {
         b->classes[i] = (uint8_t)order_class(&b->order, i);
         b->has_functions |= b->order.items[i].item.kind == MR_COMMAND_HOST_FUNCTION;
-        if (b->classes[i] != ITEM_REFUSED) continue;
         mr_program_item it = mr_program_item_at(b->program, i);
+        b->functions_write |= writes_inside(b, &it);
+        if (b->classes[i] != ITEM_REFUSED) continue;
         if (!it.where.file)
             return mr_fail(MR_CODE_NOT_PERMITTED, "the function calls %s",
                            mr_explore_refusal(it.kind));

@@ -112,9 +112,10 @@ struct branch {
     MR_VEC(variant) variants; /* of the text of the value; the first one is that of the own run */
     MR_VEC(value_part) parts;
     bool has_functions;
-    bool strayed;       /* of its run */
-    bool without_marks; /* going back is beginning anew: marks would take too much memory */
-    bool clean;         /* no value depends on which memory an allocation gets: proof.c */
+    bool functions_write; /* memory, of which the program has what they wrote in its own run */
+    bool strayed;         /* of its run */
+    bool without_marks;   /* going back is beginning anew: marks would take too much memory */
+    bool clean;           /* no value depends on which memory an allocation gets: proof.c */
     size_t fixed_bytes,
         host_bytes; /* what it takes beside its player, and the player's host memory */
     /* items of the pair whose two orders are to be shown; UINT32_MAX: not known */
