@@ -21,6 +21,8 @@ local MAY_LOOK = {
   ["source.c"] = true,
   -- pairs of a script's table go into lists of our own at once, of which args.c takes the objects
   ["files.c"] = true,
+  -- at the functions of lua/millrace/explore/outside.lua, which stay where they are
+  ["outside.c"] = true,
   -- at numbers and names, which are copied at once
   ["shape.c"] = true, ["tensor_index.c"] = true, ["tensor_literal.c"] = true, ["tensor_view.c"] = true,
   ["nn.c"] = true, ["simulator.c"] = true, ["hazard.c"] = true, ["joining.c"] = true, ["stream.c"] = true,

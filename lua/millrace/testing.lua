@@ -225,7 +225,7 @@ local function texts_of(r)
     local shown = {}
     for i = 1, o.error and 0 or o.values.n do shown[i] = tostring(o.values[i]) end
     local text = o.error and "error: " .. o.error or table.concat(shown, ", ")
-    texts[#texts + 1] = ("%s (in %d of %.0f schedules)"):format(text, o.count,
+    texts[#texts + 1] = words.format("%s (in %d of %.0f schedules)", text, o.count,
       r.combined and r.combined.classes or r.schedules)
   end
   local count = r.combined and r.combined.outcomes or #r.outcomes

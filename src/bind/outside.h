@@ -30,9 +30,9 @@ void mr_note_times(lua_State *L);
  * timeline. */
 void mr_print_text(lua_State *L, const char *text, size_t size, bool has_times);
 
-/* outside{file=, time=, times=, print=}, or nil: from now on file(path, use) says where a file is, where use is "read", "write"
- * or "write times", and time(name, ms) what a call returns; times() is told that the script reads others; print(text, has_times) gets what calls
- * print. */
+/* outside{file=, time=, times=, print=}, or nil. From now on file(path, use) says where a file is; use is "read",
+ * "write" or "write times". time(name, ms) says what a call returns. times() is told that the script reads others,
+ * and print(text, has_times) what a call prints. */
 int mr_outside_tool_set(lua_State *L);
 /* absolute(path) -> the path from the root, without links on the way to the file; of a folder that is not there: as it
  * is */

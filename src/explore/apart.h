@@ -54,6 +54,8 @@ struct apart {
     places; /* by outcome of the result: where it is among those of a group */
 };
 
+/* ---- apart_explore.c */
+
 /* Tries it, for a branch whose order is known. *out_done: there is nothing left to search, or no time; else nothing has
  * been found. */
 mr_status apart_explore(explorer *e, branch *b, bool *out_done);
@@ -62,6 +64,8 @@ mr_status apart_explore(explorer *e, branch *b, bool *out_done);
  * may differ then. Outcomes that are new are added to the result. */
 mr_status apart_try_alone(explorer *e, branch *b);
 
+/* ---- apart.c: what a search asks and tells */
+
 /* Whether a search tries both orders of a pair that nothing orders. Else it runs as submitted. */
 bool apart_decides(explorer *e, branch *b, uint32_t late, uint32_t early);
 /* Something was met that is not proved. False: races are not explored apart. */
@@ -69,6 +73,11 @@ bool apart_fails(explorer *e);
 /* A schedule has come to its end with this value. `decided`: pairs on its way; `overtaken` as everywhere. */
 mr_status apart_count(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
                       size_t decided, const mr_buffer *value, size_t text_size);
+
+/* ---- apart_groups.c */
+
+/* All but the outcomes, into an empty one. No group: nothing was found, or too much. */
+mr_status apart_find_groups(explorer *e, branch *b, apart *a);
 
 /* ---- combine.c: all groups have been searched */
 

@@ -259,8 +259,8 @@ static mr_status make_objects(const mr_caller *caller, mr_executable *x, int pri
     if (l->lanes.count > 1 && x->lanes[1] && x->lanes[1]->priority != priority) drop_lanes(x);
     for (size_t i = 1; i < l->lanes.count; i++) {
         mr_stream_options options = {.nonblocking = true, .priority = priority, .name = name};
-        snprintf(name, sizeof name, "graph %llu, lane %zu", (unsigned long long)mr_graph_number(x->graph),
-                 i + 1);
+        snprintf(name, sizeof name, "graph %llu, lane %zu",
+                 (unsigned long long)mr_graph_number(x->graph), i + 1);
         if (!x->lanes[i])
             MR_TRY(mr_stream_create(caller, l->lanes.items[i], &options, &x->lanes[i]));
     }

@@ -28,8 +28,9 @@ static void put_label(mr_buffer *out, const char *text) {
 void mr_graph_write_dot(const mr_executable *x, mr_buffer *out) {
     const mr_graph *graph = x->graph;
     mr_buffer place = {0};
-    mr_buffer_printf(
-        out, "digraph graph_%" PRIu64 " {\n    node [shape=box, fontname=monospace];\n", mr_graph_number(graph));
+    mr_buffer_printf(out,
+                     "digraph graph_%" PRIu64 " {\n    node [shape=box, fontname=monospace];\n",
+                     mr_graph_number(graph));
     for (uint32_t i = 0; i < graph->nodes.count; i++) {
         const mr_command *command = x->commands[i];
         mr_buffer_printf(out, "    n%u [label=\"%u %s: ", i + 1, i + 1,

@@ -149,7 +149,7 @@ typedef struct {
 } captured_record;
 
 typedef struct {
-    mr_captures base; /* first */
+    mr_captures base;     /* first */
     mr_capture *first;    /* that are under way */
     mr_site ended;        /* the line of the last finish */
     uint32_t ended_on;    /* id of the stream that it ended */

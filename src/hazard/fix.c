@@ -260,8 +260,8 @@ static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report
     return true;
 }
 
-/* Why a fix names no variable of the stream. Between two parts of a line, what the first part declares is in scope, too;
- * the text of the line does not tell the parts apart. */
+/* Why a fix names no variable of the stream. Between two parts of a line, what the first part declares is in scope,
+ * too; the text of the line does not tell the parts apart. */
 static const char *form_without_variable(const checker *c, const mr_script_spot *spot) {
     mr_site front = {spot->where.file, spot->front};
     if (c->hooks.is_running && !c->hooks.is_running(c->hooks.context, front))

@@ -139,7 +139,7 @@ static const char *match_balance(mr_pattern *m, const char *s, const char *p) {
 
 /* p stands behind `%f`; whether the set begins here. */
 static bool is_frontier(const mr_pattern *m, const char *s, const char *p, const char **out_end) {
-    if (*p != '[') luaL_error(m->L, "missing '[' after '%%f' in pattern");
+    if (*p != '[') luaL_error(m->L, "missing '[' after '%cf' in pattern", '%');
     const char *end = *out_end = item_end(m, p);
     int before = s == m->subject ? 0 : (unsigned char)s[-1];
     return !is_in_set(before, p, end - 1) && is_in_set((unsigned char)*s, p, end - 1);

@@ -4,7 +4,7 @@ local apart = require "millrace.explore.apart"
 
 local unpack = table.unpack
 
--- Of the libraries: `io` and `os` are made by script.lua and outside.lua.
+-- Libraries; script.lua and outside.lua make `io` and `os`.
 local COPIED = { "math", "coroutine", "package" }
 
 return function(tools)

@@ -9,7 +9,7 @@ local unpack = table.unpack
 
 return function(tools)
   local misuse = tools.misuse
-  -- Of all runs: answers by what was asked, the names of what was asked, whether a run has read times that differ.
+  -- For all runs: answers by what was asked, the names of what was asked, whether a run has read times that differ.
   local outside = { kept = {}, said = {}, reads_times = false }
 
   -- ---------------------------------------------------------------- standard input
@@ -261,7 +261,7 @@ return function(tools)
 
   -- ---------------------------------------------------------------- times
 
-  -- Of the virtual GPU: the n-th call of a function gets in each run what it got in the run that made it first.
+  -- The virtual GPU's: the n-th call of a function gets in each run what it got in the run that made it first.
   local function new_times()
     local counts = {}
     return function(name, ms)

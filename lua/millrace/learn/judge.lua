@@ -4,6 +4,8 @@
 -- it can neither see nor change what judges it. The verdict is a word for the reason, and a text for the learner: what
 -- is wrong, and an order that shows it, never what to write instead.
 
+local words = require "millrace.words"
+
 local explore, waits, timeline, clock = mr.explore, mr.waits, mr.timeline, mr.clock
 local current_stream, set_stream, check_hazards = mr.current_stream, mr.set_stream, mr.hazard.check
 local synchronize_device, device_count = mr.synchronize, mr.device_count()
@@ -225,7 +227,7 @@ local NO_NUMBERS = "The task asks for numbers, and your result has a tensor. t:i
 
 local function count_of(outcome, result)
   local orders = orders_of(result)
-  return orders == 1 and "in its only order" or ("in %d of %.0f orders"):format(outcome.count, orders)
+  return orders == 1 and "in its only order" or words.format("in %d of %.0f orders", outcome.count, orders)
 end
 
 -- Every order of one variant. Returns nil if all is well, else the reason and the text.
@@ -325,8 +327,8 @@ local function judge_host(exercise, trace, seen, name)
   end
   local most = exercise.host_ms or exercise.host_waits == false and POLLED_MS
   if not most or seen.host_ms <= most then return nil end
-  return "host", ("The host stands still for %.1f ms in your function. At most %g ms are allowed."):format(seen.host_ms,
-    most)
+  return "host", words.format("The host stands still for %.1f ms in your function. At most %g ms are allowed.",
+    seen.host_ms, most)
 end
 
 local function judge_speed(exercise, run, seen, name)
@@ -418,7 +420,7 @@ local BY_CONSTANT = "The result is right for the first inputs, and wrong for oth
 local function praise_of(result)
   if not result.complete then return "Right in each order that was tried: " .. result.incomplete .. "." end
   if result.schedules == 1 then return "Right: only one order with an effect is left, and its result is right." end
-  return ("Right in each of %.0f orders."):format(orders_of(result))
+  return words.format("Right in each of %.0f orders.", orders_of(result))
 end
 
 -- What mr.explore would return, of one run by the device model's times. For exercises that read a clock: a time is
