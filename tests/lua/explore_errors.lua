@@ -1,0 +1,31 @@
+-- mr.explore: errors that differ are outcomes that differ.
+-- virtual only: schedules are explored on the virtual GPU
+-- not replayed: schedules are explored, by a chooser that no name tells
+-- not checked: its programs race on purpose
+local mr = require "millrace"
+local T = require "millrace.testing"
+
+local function race()
+  local a, b, x = mr.stream(), mr.stream(), mr.zeros(1)
+  mr.synchronize()
+  a:run(function() x:fill_(1) end)
+  b:run(function() x:fill_(3) end)
+  mr.synchronize()
+  return x:item()
+end
+
+local function errors(count, text, make)
+  local r = mr.explore(function() error(make(race()), 0) end)
+  T.equal(#r.outcomes, count, text)
+  return r.outcomes
+end
+
+local found = errors(2, "tables with a number", function(v) return { loss = v } end)
+T.check(found[1].error:find "^{loss = [13]%.0}$" ~= nil, "the text of a table")
+errors(2, "tables in tables", function(v) return { of = { v } } end)
+errors(2, "tables with a tensor", function(v) return { t = mr.full({ 2 }, v) } end)
+errors(2, "a number behind #", function(v) return "run #" .. math.floor(v) end)
+errors(2, "a hexadecimal number", function(v) return ("flags 0x%04x"):format(math.floor(v)) end)
+errors(1, "equal tables", function() return { loss = 1 } end)
+errors(1, "the address of an object", function() return "of " .. tostring {} end)
+errors(1, "a table with a function", function() return { f = function() end } end)
