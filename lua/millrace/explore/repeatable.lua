@@ -11,10 +11,12 @@ local MOST_VALUES = 20000 -- of all tables and functions that are looked into
 -- What answers otherwise at another time: the fields of these libraries.
 local ASKED = { os = { "clock", "time", "date", "tmpname", "getenv", "execute", "remove", "rename" },
                 math = { "random" }, io = { "read", "lines", "open", "popen" } }
+-- The same, and explore/script.lua does not answer these. The registry has what no table of a script leads to.
+local ASKED_ALWAYS = { _G = { "collectgarbage" }, debug = { "getregistry" } }
 
 -- ---------------------------------------------------------------- what belongs to Lua or to millrace
 
--- The tables of libraries and their functions, which scripts use and do not change.
+-- The tables of libraries and their functions. Only their own entries are watched: what they lead to is not a script's.
 local function find_libraries()
   local libraries = {}
   for name, loaded in next, package and package.loaded or {} do
@@ -52,9 +54,33 @@ local function note_table(watched, t)
     if watched.values > MOST_VALUES then break end
     copy[key] = value
     note(watched, key)
-    note(watched, value)
+    if not (t == _G and watched.asks[value]) then note(watched, value) end
   end
   note(watched, debug.getmetatable(t))
+end
+
+-- What a script can change of an object of millrace and another call would meet, as a text.
+local STATES = {
+  tensor = function(t) return tostring(t.requires_grad) end,
+  event = function(e) return tostring(e.recorded) end,
+  graph = function(g)
+    local parts = {}
+    for i, node in ipairs(g:nodes()) do parts[i] = tostring(node.enabled) end
+    return table.concat(parts, " ")
+  end,
+}
+
+local function state_of(object)
+  local name = tostring(debug.getmetatable(object).__name):match "^millrace%.(%w+)$"
+  local fine, state = pcall(STATES[name] or tostring, object)
+  return STATES[name] and fine and state or "none"
+end
+
+-- Entries only.
+local function note_shallowly(watched, t)
+  local copy = {}
+  for key, value in next, t do copy[key] = value end
+  watched.seen[t] = copy
 end
 
 local function note_upvalues(watched, fn)
@@ -76,6 +102,7 @@ function note(watched, value)
   if is_closed or watched.asks[value] or watched.values > MOST_VALUES then watched.lost = true
   elseif watched.lost or watched.seen[value] or watched.libraries[value] then return
   elseif kind == "table" then note_table(watched, value)
+  elseif kind == "userdata" then watched.seen[value] = state_of(value)
   elseif kind == "function" and not is_of_millrace(value) then note_upvalues(watched, value) end
 end
 
@@ -88,6 +115,7 @@ local function has_changed(value, copy)
     end
     return false
   end
+  if type(value) == "userdata" then return state_of(value) ~= copy end
   for key, now in next, value do
     if not rawequal(copy[key], now) then return true end
   end
@@ -99,9 +127,9 @@ end
 
 -- ---------------------------------------------------------------- questions
 
--- Calls visit(library, name, function) for each function that ASKED names.
-local function each_question(visit)
-  for library, names in next, ASKED do
+-- Calls visit(library, name, function) for each function that `asked` names.
+local function each_question(asked, visit)
+  for library, names in next, asked do
     local fields = _G[library]
     for _, name in ipairs(type(fields) == "table" and names or {}) do
       local fn = rawget(fields, name)
@@ -110,14 +138,35 @@ local function each_question(visit)
   end
 end
 
-local function ask(watched)
-  each_question(function(fields, name, fn)
+local function ask(watched, asked)
+  each_question(asked, function(fields, name, fn)
     watched.fields[#watched.fields + 1] = { fields, name, fn }
     fields[name] = function(...)
-      watched.asked = true
+      local option = name == "collectgarbage" and (...)
+      watched.asked = watched.asked or not option and name ~= "collectgarbage" or option == "count" or option == "step"
       return fn(...)
     end
   end)
+end
+
+-- Libraries, what `require` has loaded, and the metatables of Lua's own kinds of values.
+local function note_common(watched)
+  for library in next, watched.libraries do
+    if type(library) == "table" then note_shallowly(watched, library) end
+  end
+  for _, name in ipairs { "loaded", "preload" } do
+    local modules = package and package[name]
+    if type(modules) == "table" then
+      note_shallowly(watched, modules)
+      for module, value in next, modules do
+        if not tostring(module):find "^millrace" then note(watched, value) end
+      end
+    end
+  end
+  for _, value in ipairs { "", 0, true, print } do
+    local metatable = debug.getmetatable(value)
+    if type(metatable) == "table" then note_shallowly(watched, metatable) end
+  end
 end
 
 -- ---------------------------------------------------------------- from outside
@@ -126,10 +175,14 @@ end
 function repeatable.begin(fn, is_script)
   if not debug then return nil end
   local watched = { seen = {}, fields = {}, asks = {}, libraries = find_libraries(), values = 0 }
-  if not is_script then each_question(function(_, _, question) watched.asks[question] = true end) end
+  local function closes(_, _, question) watched.asks[question] = true end
+  if not is_script then each_question(ASKED, closes) end
+  each_question(ASKED_ALWAYS, closes)
+  note_common(watched)
   note(watched, fn)
   note(watched, _G) -- where the function has an environment of its own, too
-  if not is_script then ask(watched) end
+  if not is_script then ask(watched, ASKED) end
+  ask(watched, ASKED_ALWAYS)
   return watched
 end
 
