@@ -190,15 +190,15 @@ end
 function TestCheck.test_a_check_begins_with_a_wait_for_all_devices()
   local a, b, x = mr.stream(), mr.stream(), mr.zeros(1)
   mr.synchronize()
-  for _, chooser in ipairs { "timed", "adversarial", "random:3" } do
-    local before = mr.machine.chooser(chooser)
+  for _, chooser in ipairs(mr.machine and { "timed", "adversarial", "random:3" } or { "a GPU has none" }) do
+    local before = mr.machine and mr.machine.chooser(chooser)
     a:run(function() mr.spin(1) x:fill_(1) end)
     mr.hazard.check(function() end)
     lu.assertTrue(a:query())
     b:run(function() x:mul_(3) end)
     mr.synchronize()
     lu.assertEquals(x:item(), 3)
-    mr.machine.chooser(before)
+    if mr.machine then mr.machine.chooser(before) end
   end
 end
 

@@ -1,5 +1,6 @@
 -- options: --device virtual
 -- R55: streams that share a hardware queue delay each other, and nothing else changes.
+-- virtual only: how many connections there are is a setting of the virtual GPU
 local lu = require "luaunit"
 local mr = require "millrace"
 
