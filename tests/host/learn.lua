@@ -151,6 +151,24 @@ function TestSheet.test_handed_in_files_become_csv()
   end)
 end
 
+-- A solution that waits only in the calls whose results are judged, and does nothing in those for speed and waits.
+function TestSheet.test_another_thing_in_a_later_call()
+  with_folder(function(folder)
+    for calls = 1, 4 do
+      assert(os.execute(("mkdir %s/l%d"):format(folder, calls)))
+      command.write(("%s/l%d/21_read_too_early.lua"):format(folder, calls), ([[local n = 0
+return function(s, x, here)
+  n = n + 1
+  s:run(function() here:copy_(x, {non_blocking = true}) end)
+  if n <= %d then mr.synchronize() else return 0 end
+  return here:item()
+end]]):format(calls))
+    end
+    local out = learn(folder, "--grade", folder).out
+    for row in out:gmatch("\n(l[^\n]*)") do lu.assertNotStrContains(row, ",passed,") end
+  end)
+end
+
 -- What is no regular file is named in one sentence, and nobody waits for it. What is a formula for a spreadsheet, at
 -- the beginning of a cell or behind what separates cells elsewhere, gets an apostrophe.
 function TestSheet.test_what_is_no_file()

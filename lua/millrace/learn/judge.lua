@@ -195,14 +195,16 @@ local function out_of_memory(text)
   return text:find("out of memory", 1, true) or text:find("not enough memory", 1, true)
 end
 
+local UNREPEATABLE = "Called twice with the same values, your function does two different things. It may not " ..
+  "depend on a clock, on a random number or on a variable that it changes."
+
 local function failure(text, order)
   text = tostring(text):gsub("\nstack traceback.*$", "")
   if out_of_memory(text) then
     return "memory", "Your program needs too much memory. Tensors as large as its inputs are enough:\n  " .. text
   end
   if text:find("not repeatable", 1, true) then
-    return "unrepeatable", "Called twice with the same values, your function does two different things. It may not " ..
-      "depend on a clock, on a random number or on a variable that it changes."
+    return "unrepeatable", UNREPEATABLE
   end
   if text:find("too long to be recorded", 1, true) then
     return "endless", "Your program does not come to an end: it submits more and more work."
@@ -256,6 +258,17 @@ local function judge_orders(lesson, result, variant, seen, name)
   local text = ("The result is wrong %s: it is %s there. One such order:\n%s"):format(count_of(wrong, result), got,
     steps_of(wrong, name))
   return "schedule", text .. race
+end
+
+-- The result was right in the calls before. What a solution does in a call that is judged for its speed or its waits
+-- counts only if the result is right there, too.
+local function still_right(exercise, run, seen)
+  local expected = exercise.answer(1)
+  return function()
+    local value = run()
+    seen.differs = seen.differs or not same(value.value, expected)
+    return value
+  end
 end
 
 local function is_here(where, name) return where and where:find(name .. ":", 1, true) == 1 end
@@ -332,7 +345,8 @@ local function judge_host(exercise, trace, seen, name)
 end
 
 local function judge_speed(exercise, run, seen, name)
-  local trace = timeline(run)
+  local trace = timeline(still_right(exercise, run, seen))
+  if seen.differs then return "unrepeatable", UNREPEATABLE end
   local reason, message = judge_uses(exercise, trace, name)
   if not reason then reason, message = judge_host(exercise, trace, seen, name) end
   if reason then return reason, message end
@@ -385,7 +399,8 @@ local function judge_barriers(run, seen)
 end
 
 local function judge_waits(exercise, run, seen, name)
-  local result = waits(run)
+  local result = waits(still_right(exercise, run, seen))
+  if seen.differs then return "unrepeatable", UNREPEATABLE end
   for _, wait in ipairs(result.waits) do
     if not wait.kept and is_here(wait.where, name) then
       return "wait", ("The result is right, but line %s waits without need (%s): %s"):format(
