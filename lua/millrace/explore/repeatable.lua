@@ -4,6 +4,8 @@
 -- A function in which one schedule stands for all is called once if nothing is seen. What cannot be followed counts as
 -- seen: a coroutine, a file, an iterator or another object of a C module, more values than MOST_VALUES. Then the
 -- function is called a second time.
+local apart = require "millrace.explore.apart"
+
 local repeatable = {}
 
 local MOST_VALUES = 20000 -- of all tables and functions that are looked into
@@ -142,10 +144,14 @@ local function ask(watched, asked)
   each_question(asked, function(fields, name, fn)
     watched.fields[#watched.fields + 1] = { fields, name, fn }
     fields[name] = function(...)
-      local option = name == "collectgarbage" and (...)
-      watched.asked = watched.asked or not option and name ~= "collectgarbage" or option == "count" or option == "step"
+      local option = name == "collectgarbage" and ((...) or "collect")
+      if not option or option == "count" or option == "step" then
+        watched.asked = true
+        apart.ask()
+      end
       return fn(...)
     end
+    apart.trust(fields[name])
   end)
 end
 
