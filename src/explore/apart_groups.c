@@ -20,17 +20,13 @@ static bool finish_copy(branch *b, uint32_t i) {
     return true;
 }
 
-/* As search_takes_part. */
+/* A marker touches nothing. */
 static bool takes_part(const branch *b, uint32_t node) {
-    const order *o = &b->order;
-    const order_node *n = &o->nodes.items[node];
+    const order_node *n = &b->order.nodes.items[node];
     bool asked;
     if (n->marker) return false;
-    if (n->parts || o->items[n->item].item.kind != MR_COMMAND_COPY ||
-        b->classes[n->item] != ITEM_COPY)
-        return true;
-    order_is_open(o, n->item, &asked);
-    return order_copy_of(o, n->item, asked).reads_source;
+    order_is_open(&b->order, n->item, &asked);
+    return branch_takes_part(b, node, asked);
 }
 
 /* Goes through the order by the rules alone. False: what it is depends on the schedule. */

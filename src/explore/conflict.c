@@ -113,3 +113,10 @@ static bool items_conflict(const branch *b, const order_node *m, const order_nod
 bool branch_conflict(const branch *b, uint32_t early, uint32_t late) {
     return items_conflict(b, &b->order.nodes.items[early], &b->order.nodes.items[late]);
 }
+
+bool branch_takes_part(const branch *b, uint32_t node, bool asked) {
+    const order *o = &b->order;
+    const order_node *n = &o->nodes.items[node];
+    return n->parts || o->items[n->item].item.kind != MR_COMMAND_COPY ||
+           b->classes[n->item] != ITEM_COPY || order_copy_of(o, n->item, asked).reads_source;
+}

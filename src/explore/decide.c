@@ -65,12 +65,8 @@ static bool note_poll(search *s, bool yes) {
     return mr_vec_push(&s->polls, p);
 }
 
-/* The host's own node of a copy stands for its reading of the source, where it does that. */
 bool search_takes_part(const search *s, uint32_t node) {
-    const mr_player_item *it = &s->o->items[s->at.item];
-    return search_node(s, node)->parts || it->item.kind != MR_COMMAND_COPY ||
-           s->b->classes[s->at.item] != ITEM_COPY ||
-           order_copy_of(s->o, s->at.item, s->at.asked).reads_source;
+    return branch_takes_part(s->b, node, s->at.asked);
 }
 
 /* Pairs of the item at hand whose commands run against the order of submission. A decision for one pair settles others:

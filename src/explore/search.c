@@ -119,6 +119,14 @@ static mr_status not_repeatable(const branch *b, const branch *child, size_t unt
                    text);
 }
 
+/* The next item, with what counts over all of them. */
+static cursor behind_item(const cursor *at) {
+    return (cursor){.item = at->item + 1,
+                    .overtaken = at->overtaken,
+                    .turn = at->turn,
+                    .deviations = at->deviations};
+}
+
 /* All that the device had to do before the look is over, and the host has waited for it. */
 static bool is_all_over(search *s, uint32_t item) {
     order *o = s->o;
@@ -273,10 +281,7 @@ static mr_status look(search *s, progress *out_progress) {
         return finish(s);
     }
     order_leave(s->o, s->at.item, s->at.asked);
-    s->at = (cursor){.item = s->at.item + 1,
-                     .overtaken = s->at.overtaken,
-                     .turn = s->at.turn,
-                     .deviations = s->at.deviations};
+    s->at = behind_item(&s->at);
     return open_segment(s, s->at.item, out_progress);
 }
 
@@ -357,10 +362,7 @@ static mr_status scan(search *s) {
     bool passes = s->b->breaks_at[at->item] != at->item;
     if (passes) {
         order_leave(s->o, at->item, at->asked);
-        *at = (cursor){.item = at->item + 1,
-                       .overtaken = at->overtaken,
-                       .turn = at->turn,
-                       .deviations = at->deviations};
+        *at = behind_item(at);
     } else {
         item_class class = (item_class)s->b->classes[at->item];
         at->stage = class == ITEM_QUERY || class == ITEM_ALLOC ? STAGE_ASK : STAGE_LOOK;

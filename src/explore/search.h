@@ -69,7 +69,7 @@ mr_status search_decide(search *s, decision kind);
 /* Takes the first choice of the pair at hand, and there is no other one. */
 void search_keep_submitted(search *s);
 uint64_t search_draw(explorer *e); /* a number at random */
-/* Whether a node of the item at hand touches memory, and so is one of pairs. */
+/* branch_takes_part of a node of the item at hand. */
 bool search_takes_part(const search *s, uint32_t node);
 /* The node of a query or an allocation; and all of the scratch set, which it asks for, comes before it. */
 uint32_t search_look_node(const search *s);

@@ -166,8 +166,9 @@ end
 
 -- ---------------------------------------------------------------- questions
 
-local function each_question(visit)
-  for library, names in next, ASKED do
+-- Calls visit(library, name, function) for each function that `asked` names, as ASKED does.
+function apart.each_question(asked, visit)
+  for library, names in next, asked do
     local of = _G[library]
     for _, name in ipairs(type(of) == "table" and names or {}) do
       local fn = rawget(of, name)
@@ -189,7 +190,7 @@ local function put_back(watch)
 end
 
 local function replace_questions(watch)
-  each_question(function(of, name, fn)
+  apart.each_question(ASKED, function(of, name, fn)
     watch.replaced[#watch.replaced + 1] = { of, name, fn }
     questions[fn] = true
     local function asked(...)
@@ -214,7 +215,7 @@ function spawn.begin(...)
   active = { tools = spawn.tools, seen = {}, sizes = {}, facts = {}, replaced = {}, values = 0, compared = 0 }
   local others
   active.libraries, others = find_libraries()
-  each_question(function(_, _, fn) questions[fn] = true end)
+  apart.each_question(ASKED, function(_, _, fn) questions[fn] = true end)
   for _, value in ipairs(others) do note(active, value) end
   for i = 1, select("#", ...) do note(active, (select(i, ...))) end
   note(active, getmetatable "")

@@ -129,19 +129,8 @@ end
 
 -- ---------------------------------------------------------------- questions
 
--- Calls visit(library, name, function) for each function that `asked` names.
-local function each_question(asked, visit)
-  for library, names in next, asked do
-    local fields = _G[library]
-    for _, name in ipairs(type(fields) == "table" and names or {}) do
-      local fn = rawget(fields, name)
-      if fn then visit(fields, name, fn) end
-    end
-  end
-end
-
 local function ask(watched, asked)
-  each_question(asked, function(fields, name, fn)
+  apart.each_question(asked, function(fields, name, fn)
     watched.fields[#watched.fields + 1] = { fields, name, fn }
     fields[name] = function(...)
       local option = name == "collectgarbage" and ((...) or "collect")
@@ -182,8 +171,8 @@ function repeatable.begin(fn, is_script)
   if not debug then return nil end
   local watched = { seen = {}, fields = {}, asks = {}, libraries = find_libraries(), values = 0 }
   local function closes(_, _, question) watched.asks[question] = true end
-  if not is_script then each_question(ASKED, closes) end
-  each_question(ASKED_ALWAYS, closes)
+  if not is_script then apart.each_question(ASKED, closes) end
+  apart.each_question(ASKED_ALWAYS, closes)
   note_common(watched)
   note(watched, fn)
   note(watched, _G) -- where the function has an environment of its own, too
