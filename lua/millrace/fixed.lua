@@ -3,7 +3,8 @@
 
 local fixed = {}
 
--- By chunk, of one that runs the text of a file by itself: {path=, with=function(text) -> such a chunk of this text}.
+-- By chunk, of one that runs the text of a file by itself: {path=, of_ranks= whether each rank runs all of it, with=
+-- function(text) -> such a chunk of this text}.
 fixed.runs = setmetatable({}, { __mode = "k" })
 
 local function read(path)

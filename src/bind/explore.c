@@ -62,6 +62,7 @@ static const luaL_Reg tools[] = {{"explore", mr_explore_tool_explore},
                                  {"refuse", mr_explore_tool_refuse},
                                  {"outside", mr_outside_tool_set},
                                  {"absolute", mr_outside_tool_absolute},
+                                 {"new_random", mr_outside_tool_new_random},
                                  {"keep_race", mr_trace_tool_keep_race},
                                  {"save_outcomes", mr_trace_tool_save_outcomes},
                                  {NULL, NULL}};

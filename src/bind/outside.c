@@ -1,5 +1,6 @@
 #include "bind/outside.h"
 
+#include <lualib.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,4 +80,12 @@ int mr_outside_tool_absolute(lua_State *L) {
     else lua_pushvalue(L, 1);
     free(folder);
     return 1;
+}
+
+int mr_outside_tool_new_random(lua_State *L) {
+    lua_pushcfunction(L, luaopen_math);
+    lua_call(L, 0, 1);
+    lua_getfield(L, -1, "random");
+    lua_getfield(L, -2, "randomseed");
+    return 2;
 }

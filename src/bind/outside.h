@@ -37,5 +37,7 @@ int mr_outside_tool_set(lua_State *L);
 /* absolute(path) -> the path from the root, without links on the way to the file; of a folder that is not there: as it
  * is */
 int mr_outside_tool_absolute(lua_State *L);
+/* new_random() -> math.random and math.randomseed with a generator of their own */
+int mr_outside_tool_new_random(lua_State *L);
 
 #endif

@@ -16,6 +16,7 @@
 #include "bind/bind.h"
 #include "bind/explore.h"
 #include "bind/hazard.h"
+#include "bind/outside.h"
 #include "bind/source.h"
 #include "bind/trace.h"
 #include "bind/waits.h"
@@ -335,7 +336,8 @@ static int push_ranks(lua_State *L, const char *path, int ranks) {
     lua_call(L, 1, 1);
     lua_pushstring(L, path);
     lua_pushinteger(L, ranks);
-    return mr_host_call(L, 2, 1, prefix);
+    lua_pushcfunction(L, mr_outside_tool_new_random);
+    return mr_host_call(L, 3, 1, prefix);
 }
 
 /* `millrace learn`, with the arguments behind the word. */

@@ -61,6 +61,35 @@ function TestRanks.test_modules_are_loaded_for_each_rank()
   lu.assertEquals(output, "fine\nfine\n")
 end
 
+-- A rank draws numbers of its own, as a process does: what another rank does in between changes nothing.
+function TestRanks.test_random_numbers_of_each_rank()
+  local script = [[
+    math.randomseed(mr.dist.rank())
+    local x = mr.zeros(1)
+    for i = 1, 2 do
+      mr.synchronize()
+      print(mr.dist.rank(), math.random(1000000))
+    end]]
+  local expected = {}
+  for rank = 0, 1 do
+    math.randomseed(rank)
+    for _ = 1, 2 do expected[#expected + 1] = ("%d\t%d\n"):format(rank, math.random(1000000)) end
+  end
+  expected = table.concat(expected)
+  lu.assertEquals(run("--ranks 2", script), expected)
+  local output = run("--ranks 2 --explore", script)
+  lu.assertStrContains(output, "1 schedule, 1 outcome: deterministic")
+  lu.assertStrContains(output, (expected:gsub("\n", "\n    "):gsub("%s+$", "")))
+  -- Without a seed they are other numbers on each rank.
+  output = run("--ranks 2 --explore", "print(math.random(1 << 40))")
+  local first, second = output:match("\n    (%d+)\n    (%d+)\n")
+  lu.assertNotNil(first, output)
+  lu.assertNotEquals(first, second)
+  output = run("--ranks 2", "print(math.random(1 << 40))")
+  first, second = output:match("(%d+)\n(%d+)\n")
+  lu.assertNotEquals(first, second)
+end
+
 function TestRanks.test_an_error_names_its_rank()
   local output, status = run("--ranks 2", [[
     if mr.dist.rank() == 1 then error "stop" end

@@ -122,11 +122,13 @@ end
 
 -- Classes of modules and their methods are closures of millrace, too. What these keep beside the modules is each
 -- module's own. Other closures of millrace, as iterators, may go on for all.
+local OF_EACH_RANK = { ["=millrace.spmd"] = true, ["=millrace.loading"] = true }
+
 local function note_function(watch, fn)
   local info = getinfo(fn, "S")
   if trusted[fn] or info.source:find "^=millrace%.nn" then return end
   if info.what == "C" then watch.is_lost = not watch.tools.is_own(fn)
-  elseif info.source:find "^=millrace" and not info.source:find "^=millrace%.spmd" then watch.is_lost = true
+  elseif info.source:find "^=millrace" and not OF_EACH_RANK[info.source] then watch.is_lost = true
   else note_fields(watch, fn, upvalues) end
 end
 

@@ -1,8 +1,7 @@
 -- The globals of one run of a script whose schedules are explored. What it prints is collected, and no run finds what
 -- another one has set. Code that the script loads gets them, too: by load, dofile and require.
 local apart = require "millrace.explore.apart"
-
-local unpack = table.unpack
+local let_load = require "millrace.loading"
 
 -- Libraries; script.lua and outside.lua make `io` and `os`.
 local COPIED = { "math", "coroutine", "package" }
@@ -47,16 +46,27 @@ return function(tools)
     return fresh
   end
 
-  -- Every run draws the same numbers. `note(name)`: the script asked for what is another time another one.
-  local function draw_from_one_seed(fresh, note)
-    math.randomseed(0)
+  -- Every run draws the same numbers. Each rank of a whole script (`of_ranks`) has a generator of its own, as a process
+  -- has; else all share one. `note(name)`: the script asked for what is another time another one.
+  local function draw_from_one_seed(fresh, note, of_ranks)
+    local generators = {}
+    local function generator()
+      local rank = of_ranks and tools.rank() or -1
+      local g = generators[rank]
+      if not g then
+        g = {}
+        g.random, g.randomseed = tools.new_random()
+        g.randomseed(0, rank)
+        generators[rank] = g
+      end
+      return g
+    end
     for _, name in ipairs { "random", "randomseed" } do
-      local fn = math[name]
       fresh[name] = function(...)
-        apart.ask()
+        if not of_ranks then apart.ask() end
         note("math." .. name)
-        if name == "randomseed" and select("#", ...) == 0 then return fn(0) end
-        return fn(...)
+        if name == "randomseed" and select("#", ...) == 0 then return generator().randomseed(0) end
+        return generator()[name](...)
       end
     end
   end
@@ -85,77 +95,61 @@ return function(tools)
 
   -- ---------------------------------------------------------------- code that the script loads
 
-  -- `open(path)`: io.open of the run.
-  local function load_with(globals, open)
-    function globals.load(chunk, name, mode, ...)
-      if select("#", ...) > 0 then return load(chunk, name, mode, ...) end
-      return load(chunk, name, mode, globals)
-    end
-    function globals.loadfile(path, mode, ...)
-      local file = path == nil and globals.io.stdin or open(path, "rb")
-      if not file then return nil, "cannot open " .. path end
-      local text = file:read("a")
-      if path ~= nil then file:close() end
-      text = text:gsub("^#[^\n]*", "") -- as the first line of a program that a shell starts
-      return globals.load(text, path and "@" .. path or "=stdin", mode, ...)
-    end
-    function globals.dofile(path)
-      local chunk, message = globals.loadfile(path)
-      if not chunk then error(message, 0) end
-      return chunk()
-    end
+  local function replace(text, what, with)
+    return (text:gsub(what:gsub("%p", "%%%0"), (with:gsub("%%", "%%%%"))))
   end
 
-  local function find_module(name, path, open)
-    local part = name:gsub("%.", "/")
-    for template in path:gmatch("[^;]+") do
-      local candidate = template:gsub("%?", (part:gsub("%%", "%%%%")))
-      local file = open(candidate, "rb")
-      if file then
-        file:close()
-        return candidate
+  -- package.searchpath with the files of the run.
+  local function new_search(open)
+    return function(name, path, separator, directory)
+      local part, tried = replace(name, separator or ".", directory or "/"), {}
+      for template in path:gmatch("[^;]+") do
+        local candidate = replace(template, "?", part)
+        local file = open(candidate, "rb")
+        if file then
+          file:close()
+          return candidate
+        end
+        tried[#tried + 1] = ("no file '%s'"):format(candidate)
       end
+      return nil, table.concat(tried, "\n\t")
     end
-    return nil
   end
 
-  -- Modules in Lua are loaded anew in each run. Those of C, and millrace's own, are the process's.
-  local function require_with(globals, open)
-    local package_of_run = globals.package
+  -- As loadfile, with the files of the run.
+  local function load_text(path, mode, env, globals, open)
+    local file, message = globals.io.stdin, nil
+    if path ~= nil then file, message = open(path, "rb") end
+    if not file then return nil, "cannot open " .. message end
+    local text = file:read("a")
+    if path ~= nil then file:close() end
+    text = text:gsub("^#[^\n]*", "") -- as the first line of a program that a shell starts
+    return load(text, path and "@" .. path or "=stdin", mode, env)
+  end
+
+  -- `open`: io.open, as the run has it. Modules in Lua are loaded anew in each run. Those of C, and millrace's own, are
+  -- the process's.
+  function new.let_load(globals, open)
+    if not (load and loadfile and package and package.path and globals.io) then return end
     local loaded = copy(package.loaded)
     for name, value in next, globals do
       if package.loaded[name] ~= nil and type(value) == "table" then loaded[name] = value end
     end
     loaded._G = globals
     apart.modules(loaded)
-    package_of_run.loaded, package_of_run.preload = loaded, copy(package.preload)
-    local function keep(name, value)
-      if value ~= nil then loaded[name] = value elseif loaded[name] == nil then loaded[name] = true end
-      return loaded[name]
-    end
-    function globals.require(name)
-      if loaded[name] ~= nil then return loaded[name] end
-      local preload = package_of_run.preload[name]
-      if preload then return keep(name, preload(name, ":preload:")), ":preload:" end
-      local path = type(name) == "string" and find_module(name, package_of_run.path, open)
-      if path then
-        local chunk, message = globals.loadfile(path)
-        if not chunk then
-          tools.misuse(("error loading module '%s' from file '%s':\n\t%s"):format(name, path, message))
-        end
-        return keep(name, chunk(name, path)), path
-      end
-      local results = table.pack(pcall(require, name))
-      if not results[1] then tools.misuse(tostring(results[2])) end
-      loaded[name] = results[2]
-      return unpack(results, 2, results.n)
-    end
+    globals.package.preload = copy(package.preload)
+    globals.package.searchpath = new_search(open)
+    let_load(globals, {
+      load = load, require = require,
+      loadfile = function(path, mode, env) return load_text(path, mode, env, globals, open) end,
+      find = globals.package.searchpath,
+    }, loaded)
   end
 
   -- ---------------------------------------------------------------- one run
 
-  -- `printed.add(text)`: what the script prints; `note(name)`, `has_ended()` as above.
-  function new.globals(printed, note, has_ended)
+  -- `printed.add(text)`: what the script prints; `note(name)`, `of_ranks`, `has_ended()` as above.
+  function new.globals(printed, note, of_ranks, has_ended)
     local function write(...)
       for i = 1, select("#", ...) do printed.add(tostring((select(i, ...)))) end
     end
@@ -164,16 +158,9 @@ return function(tools)
     for _, name in ipairs(COPIED) do globals[name] = globals[name] and copy(globals[name]) end
     if io then globals.io = new_io(write) end
     if warn then globals.warn = new_warn(write) end
-    draw_from_one_seed(globals.math, note)
+    draw_from_one_seed(globals.math, note, of_ranks)
     let_exit_through(globals, has_ended)
     return globals
-  end
-
-  -- `open`: io.open, as the run has it. After outside.begin.
-  function new.let_load(globals, open)
-    if not (load and loadfile and package and package.path and globals.io) then return end
-    load_with(globals, open)
-    require_with(globals, open)
   end
 
   return new

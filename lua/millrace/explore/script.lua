@@ -64,8 +64,8 @@ return function(tools, explore, core)
       end
     end
     -- The globals of a run, and a function that ends it: what it has written, or nil.
-    local function begin(printed, state)
-      local globals = fresh.globals(printed, function(name) said[name] = true end,
+    local function begin(printed, state, of_ranks)
+      local globals = fresh.globals(printed, function(name) said[name] = true end, of_ranks,
         function() return state.exit ~= nil end)
       local commands = {}
       if os then
@@ -83,6 +83,7 @@ return function(tools, explore, core)
       fresh.let_load(globals, globals.io and globals.io.open)
       for _, name in ipairs { "print", "io", "os", "math", "coroutine", "warn", "pcall", "xpcall", "load", "loadfile",
                               "dofile", "require" } do apart.trust(globals[name]) end
+      apart.trust(globals.package and globals.package.searchpath)
       return globals, function()
         local lines = commands
         lines[#lines + 1] = finish()
@@ -228,6 +229,7 @@ return function(tools, explore, core)
     local run, state = { names = names_of_answers, first_call = 0, times = times.new() }, {}
     function run.explore(chunk, seconds)
       options.time = seconds
+      local of_ranks = fixed.runs[chunk] and fixed.runs[chunk].of_ranks
       -- A run that the end of the time stops does not come to its own end.
       local _ <close> = setmetatable({}, { __close = function()
         if state.finish then state.finish() end
@@ -237,7 +239,7 @@ return function(tools, explore, core)
           local printed, began = new_printed(), os and os.clock() or 0
           state.exit = nil
           if state.finish then state.finish() end
-          local globals, finish = begin_answers(printed, state)
+          local globals, finish = begin_answers(printed, state, of_ranks)
           state.finish = finish
           tools.set_globals(chunk, globals)
           local fine, results = pcall(call_chunk, state, chunk, arguments)
