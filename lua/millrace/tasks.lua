@@ -2,8 +2,12 @@
 --
 -- A task waits by asking: in each of its turns, its coroutine asks the device (query) at the script's own line, and
 -- yields if the answer is no. So the checker, the explorer and traces see ordinary calls of the script, and need not
--- know of tasks. If no task can go on, time goes by; where that moves nothing (mr.explore, the choosers other than
--- "timed"), the first task that waits is told to wait in earnest (synchronize), and the others with it.
+-- know of tasks. If no task can go on, time goes by; where that moves nothing (the choosers other than "timed"), the
+-- first task that waits is told to wait in earnest (synchronize), and the others with it.
+--
+-- mr.explore tries both answers. A round in which all are told no changes nothing there, so it is left out: a task that
+-- was told no does not ask again before some task has gone on, and the last of them that asks is told yes
+-- (src/explore/polls.c).
 --
 -- Easiest to break: the current stream. It belongs to the machine, so each turn begins by putting that of the task in
 -- place, and mr.run ends by putting back the caller's.
@@ -26,7 +30,11 @@ return function(tools)
   local tasks = {}
 
   -- coroutine = its task: { n =, coroutine =, place =, where = the line at which it waits, wake = when it has slept,
-  -- has_moved = in its last turn, is_over =, result = }
+  -- has_begun =, has_moved = in its last turn, is_over =, result = }. It also has its `family`, `inner` (the tasks of
+  -- its own mr.run) and `told_no` (the step of the family at which it was).
+  --
+  -- A family is all tasks of an mr.run and of those inside of it: { list =, is_explored =, step = how often one has
+  -- gone on }.
   local task_of = setmetatable({}, { __mode = "k" })
 
   -- ---------------------------------------------------------------- the current stream
@@ -55,6 +63,37 @@ return function(tools)
       "or table.sort: wait outside it")
   end
 
+  -- Calls visit(task) for each task that is not over, and has no tasks of its own.
+  local function each_leaf(list, visit)
+    for _, task in ipairs(list) do
+      if task.inner then each_leaf(task.inner, visit) elseif not task.is_over then visit(task) end
+    end
+  end
+
+  -- Whether all tasks but this one (nil: all) have been told no, since the last time that one has gone on.
+  local function are_told_no(family, but)
+    local are = true
+    each_leaf(family.list, function(task) are = are and (task == but or task.told_no == family.step) end)
+    return are
+  end
+
+  -- Some task yields, and may do so for ever.
+  local function is_yielding(family, but)
+    local is = false
+    each_leaf(family.list, function(task) is = is or (task ~= but and task.has_begun and not task.where) end)
+    return is
+  end
+
+  -- Whether what the task waits for is over.
+  local function ask(task, what)
+    local family = task.family
+    if not family.is_explored then return what:query() end
+    if task.told_no == family.step then return false end
+    local is_over = tools.ask(task.n, not is_yielding(family, task), are_told_no(family, task), what.query, what)
+    if is_over then family.step = family.step + 1 else task.told_no = family.step end
+    return is_over
+  end
+
   -- Lets other tasks go on until is_done(); wait() makes it so.
   local function let_others(task, is_done, wait)
     task.where = tools.where()
@@ -72,8 +111,8 @@ return function(tools)
     local task = task_of[running()]
     if not task then return what:synchronize() end
     check_yieldable("await")
-    if what:query() then return end
-    let_others(task, function() return what:query() end, function() what:synchronize() end)
+    if ask(task, what) then return end
+    let_others(task, function() return ask(task, what) end, function() what:synchronize() end)
   end
 
   local function pass_until(time)
@@ -122,7 +161,9 @@ return function(tools)
   -- A turn of a task: until it waits, yields or ends. One that fails is closed with its own stream current; an error of
   -- its __close takes the place of the first.
   local function go_on(list, task, order)
-    task.has_moved = false
+    local family = task.family
+    if not task.where or order == WAIT then family.step = family.step + 1 end
+    task.has_begun, task.has_moved = true, false
     put_back(task.place)
     local done, result = resume(task.coroutine, order)
     if not done then result = select(2, close(task.coroutine)) end
@@ -143,16 +184,6 @@ return function(tools)
     return first and math.max(first - tools.clock(), 0)
   end
 
-  -- The first task that waits is to wait in earnest.
-  local function let_first_wait(list, first, passes)
-    local others = 0
-    for _, task in ipairs(list) do
-      if task ~= first and not task.is_over then others = others + 1 end
-    end
-    if passes == "explored" and others > 0 then unexplored.note "first" end
-    go_on(list, first, WAIT)
-  end
-
   -- No task that waits can go on. `first`: the first of them; `waited`: for how long time has gone by. Returns how long
   -- it has now.
   local function let_time_pass(list, first, waited)
@@ -165,13 +196,15 @@ return function(tools)
     local sleep = passes == "timed" and least_sleep(list)
     if passes == "real" then
       tools.pass(LEAST_MS)
+    elseif passes == "explored" and not are_told_no(first.family) then
+      return waited -- some have not been asked, or only yield
     elseif passes == "timed" and (sleep or tools.is_moving()) then
       local step = math.max(LEAST_MS, SHARE * waited)
       if sleep then step = tools.is_moving() and math.min(step, sleep) or sleep end
       tools.pass(step)
       return waited + step
     else
-      let_first_wait(list, first, passes)
+      go_on(list, first, WAIT)
     end
     return waited
   end
@@ -228,12 +261,22 @@ return function(tools)
         tools.misuse(("run: expected a function as argument %d, got %s"):format(n, type(list[n])))
       end
     end
+    local outer, is_explored = task_of[running()], tools.time_passes() == "explored"
+    local family = outer and outer.family
+    if not family or family.is_explored ~= is_explored then
+      family = { list = list, is_explored = is_explored, step = 0 }
+      outer = nil
+    end
     for n = 1, list.n do
-      list[n] = { n = n, coroutine = create(list[n]), place = home }
+      list[n] = { n = n, coroutine = create(list[n]), place = home, family = family }
       task_of[list[n].coroutine] = list[n]
     end
+    if outer then outer.inner = list end
     do
-      local _ <close> = setmetatable({}, { __close = function() finish(list, home) end })
+      local _ <close> = setmetatable({}, { __close = function()
+        if outer then outer.inner = nil end
+        finish(list, home)
+      end })
       drive(list)
     end
     local results = {}

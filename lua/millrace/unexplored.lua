@@ -4,7 +4,7 @@ local unexplored = {}
 
 local notes = {}
 
--- "sleep": a task slept, which takes no time there. "first": several tasks waited, and the first one was let go on.
+-- "sleep": a task slept, which takes no time there.
 function unexplored.note(what) notes[what] = true end
 
 function unexplored.clear() notes = {} end
@@ -12,7 +12,6 @@ function unexplored.clear() notes = {} end
 -- As a sentence; nil: nothing.
 function unexplored.reason()
   if notes.sleep then return "mr.sleep took no time: orders of tasks by time were not tried" end
-  if notes.first then return "where all tasks waited, the first one went on, and no other one was tried" end
   return nil
 end
 

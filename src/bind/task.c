@@ -10,6 +10,7 @@
 #include "bind/lua_body.h"
 #include "bind/open.h"
 #include "model/backend.h"
+#include "model/hosts.h"
 
 /* --- what lua/millrace/tasks.lua asks ------------------------------------------------------------------- */
 
@@ -77,10 +78,22 @@ static int tool_is_moving(lua_State *L) {
     return 1;
 }
 
-static const luaL_Reg tools[] = {{"misuse", tool_misuse},       {"where", tool_where},
-                                 {"epoch", tool_epoch},         {"time_passes", tool_time_passes},
-                                 {"clock", tool_clock},         {"pass", tool_pass},
-                                 {"is_moving", tool_is_moving}, {NULL, NULL}};
+/* ask(task, once, last, query, what) -> what query(what) returns, and is a task's (model/hosts.h) */
+static int tool_ask(lua_State *L) {
+    mr_machine *machine = mr_machine_of(L);
+    mr_host_ask ask = {.task = (uint32_t)luaL_checkinteger(L, 1),
+                       .once = lua_toboolean(L, 2),
+                       .last = lua_toboolean(L, 3)};
+    machine->hosts.asks = &ask;
+    int status = lua_pcall(L, 1, 1, 0);
+    machine->hosts.asks = NULL;
+    return status == LUA_OK ? 1 : lua_error(L);
+}
+
+static const luaL_Reg tools[] = {
+    {"misuse", tool_misuse},           {"where", tool_where}, {"epoch", tool_epoch},
+    {"time_passes", tool_time_passes}, {"clock", tool_clock}, {"pass", tool_pass},
+    {"is_moving", tool_is_moving},     {"ask", tool_ask},     {NULL, NULL}};
 
 static const mr_lua_module module = {"millrace.tasks", tools};
 

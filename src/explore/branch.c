@@ -12,11 +12,22 @@
 
 /* ---- running the function */
 
-/* *out_strayed: it could not be forced into the plan. */
+/* What a run has done beside its program. */
+static mr_status take_notes(steer_script *steer, branch *b) {
+    b->turns = steer->turns;
+    b->queries = steer->queries;
+    steer->turns = (host_turns){0};
+    steer->queries = (task_queries){0};
+    for (size_t i = 0; i < steer->functions.count; i++)
+        if (!mr_vec_push(&b->variants.items[0].order, steer->functions.items[i]))
+            return mr_no_memory("for an outcome");
+    return MR_OK;
+}
+
+/* `b`: takes the notes of the run, or NULL. *out_strayed: it could not be forced into the plan. */
 static mr_status record(const mr_explore_subject *subject, const plan *forced,
-                        mr_program **out_program, mr_explore_value *value,
-                        function_order *out_functions, host_turns *out_turns, plan *out_taken,
-                        bool *out_strayed) {
+                        mr_program **out_program, mr_explore_value *value, branch *b,
+                        plan *out_taken, bool *out_strayed) {
     mr_machine *machine = subject->machine;
     steer_script *steer;
     mr_recorder *recorder;
@@ -33,13 +44,7 @@ static mr_status record(const mr_explore_subject *subject, const plan *forced,
     bool is_left = steer->next < forced->steps.count && !subject->machine->lost; /* R50 */
     is_left |= steer->next_turn < forced->turns.count;
     *out_strayed = !gone && (steer->strayed || is_left);
-    if (!gone && out_turns) {
-        *out_turns = steer->turns;
-        steer->turns = (host_turns){0};
-    }
-    for (size_t i = 0; !gone && !status && out_functions && i < steer->functions.count; i++)
-        if (!mr_vec_push(out_functions, steer->functions.items[i]))
-            status = mr_no_memory("for an outcome");
+    if (!gone && !status && b) status = take_notes(steer, b);
     if (!gone) steer_script_detach(steer);
     if (status) {
         mr_recorder_abandon(recorder);
@@ -341,8 +346,8 @@ mr_status branch_record(explorer *e, const plan *forced, own_schedule *out_own,
     mr_status status =
         mr_vec_push(&b->variants, (variant){0}) ? MR_OK : mr_no_memory("to explore a program");
     if (!status)
-        status = record(e->subject, forced, &b->program, &value, &b->variants.items[0].order,
-                        &b->turns, out_own ? &out_own->plan : NULL, &b->strayed);
+        status = record(e->subject, forced, &b->program, &value, b, out_own ? &out_own->plan : NULL,
+                        &b->strayed);
     if (!status) b->count = (uint32_t)mr_program_count(b->program);
     if (!status) status = check_exact(b->program);
     if (!status && out_own) status = keep_own(b, &value, out_own);
@@ -374,7 +379,7 @@ mr_status branch_follow(const mr_explore_subject *subject, const plan *forced,
                         mr_explore_value *out_value, bool *out_followed) {
     mr_program *program = NULL;
     bool strayed = false;
-    mr_status status = record(subject, forced, &program, out_value, NULL, NULL, NULL, &strayed);
+    mr_status status = record(subject, forced, &program, out_value, NULL, NULL, &strayed);
     *out_followed = !status && !strayed;
     mr_program_release(program);
     return status;
@@ -394,6 +399,7 @@ void branch_destroy(explorer *e, branch *b) {
     }
     mr_vec_free(&b->variants);
     mr_vec_free(&b->turns);
+    mr_vec_free(&b->queries);
     plan_free(&b->own.plan);
     mr_buffer_free(&b->own.value);
     mr_program_release(b->program);

@@ -60,11 +60,6 @@ static bool note_no(search *s, uint32_t look, uint32_t late) {
     return waits_for_operation(s, look) || mr_vec_push(&s->plan.answers, no);
 }
 
-static bool note_poll(search *s, bool yes) {
-    poll p = {s->o->items[s->at.item].item.where, yes};
-    return mr_vec_push(&s->polls, p);
-}
-
 bool search_takes_part(const search *s, uint32_t node) {
     return branch_takes_part(s->b, node, s->at.asked);
 }
@@ -113,7 +108,7 @@ static bool choose(search *s, decision kind, bool second) {
         else search_answer_yes(s, look);
         s->at.asked = !second;
         s->at.stage = STAGE_LOOK;
-        return (!second || note_no(s, look, late)) && note_poll(s, !second);
+        return (!second || note_no(s, look, late)) && polls_note(s, !second);
     case DECIDE_PLACE:
         if (second) s->at.place = s->at.next_place;
         else search_take_place(s);

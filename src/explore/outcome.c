@@ -155,10 +155,7 @@ static void write_choice(const search *s, const frame *f, mr_buffer *out) {
         mr_buffer_puts(out, " before ");
         tell_command(s->e, s->b, nodes[f->at.other].item, out);
         break;
-    case DECIDE_QUERY:
-        tell_command(s->e, s->b, f->at.item, out);
-        mr_buffer_puts(out, " says no");
-        break;
+    case DECIDE_QUERY: tell_no(s->e, s->b, f->at.item, out); break;
     case DECIDE_PLACE:
         tell_command(s->e, s->b, f->at.item, out);
         mr_buffer_puts(out, " gets other memory");

@@ -370,30 +370,6 @@ static mr_status scan(search *s) {
     return MR_OK;
 }
 
-/* Each program has the names of files for itself. */
-static bool same_line(mr_site a, mr_site b) {
-    if (a.line != b.line || !a.file || !b.file) return a.line == b.line && a.file == b.file;
-    return strcmp(a.file, b.file) == 0;
-}
-
-/* A program that asks until it is told yes has endlessly many schedules: no is said a few times in a row. */
-static bool may_say_no(search *s) {
-    const mr_site where = s->o->items[s->at.item].item.where, shown = explore_shown(s->e, where);
-    unsigned noes = 0;
-    for (size_t i = s->polls.count; i-- > 0;) {
-        const poll *p = &s->polls.items[i];
-        if (!same_line(p->where, where)) continue;
-        if (p->yes) break;
-        noes++;
-    }
-    if (noes < s->e->options.polls) return true;
-    explore_incomplete(s->e,
-                       "the query at %s:%d was answered no at most %u times in a row; there are "
-                       "schedules in which it is asked more often",
-                       shown.file ? shown.file : "?", shown.line, s->e->options.polls);
-    return false;
-}
-
 /* STAGE_ASK */
 static mr_status ask(search *s) {
     order *o = s->o;
@@ -401,7 +377,7 @@ static mr_status ask(search *s) {
     if (s->b->classes[s->at.item] == ITEM_ALLOC) return search_place(s);
     order_goal(o, s->at.item);
     order_close_scratch(o);
-    if (!order_within(o, order_scratch(o), order_before(o, look_at)) && may_say_no(s))
+    if (!order_within(o, order_scratch(o), order_before(o, look_at)) && polls_may_say_no(s))
         return search_decide(s, DECIDE_QUERY);
     search_answer_yes(s, look_at);
     s->at.asked = true;

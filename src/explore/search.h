@@ -87,6 +87,12 @@ void search_take_place(search *s);
 progress search_back(search *s);
 void search_drop_segment(search *s);
 
+/* ---- polls.c */
+
+/* Whether the query at hand may be told no, where the order permits both answers. */
+bool polls_may_say_no(search *s);
+bool polls_note(search *s, bool yes); /* what it was told; false: no memory */
+
 /* ---- place.c */
 
 /* An allocation finds memory: what the pool gives it depends on which frees are over. Chooses among them. */

@@ -121,8 +121,9 @@ struct branch {
     /* items of the pair whose two orders are to be shown; UINT32_MAX: not known */
     uint32_t sides[2];
 
-    host_turns turns; /* where several hosts could go on, in the order of the run */
-    branch_key key;   /* how its parent's items come out here */
+    host_turns turns;     /* where several hosts could go on, in the order of the run */
+    task_queries queries; /* of tasks, likewise */
+    branch_key key;       /* how its parent's items come out here */
     MR_VEC(branch *) children;
 
     /* It is a leaf: behind item key.item nothing depends on the order, so its own run is all that can come of it. It

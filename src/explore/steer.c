@@ -238,6 +238,7 @@ static void script_destroy(mr_chooser *chooser) {
     mr_vec_free(&s->submitted);
     mr_vec_free(&s->functions);
     mr_vec_free(&s->turns);
+    mr_vec_free(&s->queries);
     free(s);
 }
 
@@ -264,9 +265,24 @@ static steer_script *steer_of(mr_observer *observer) {
     return (steer_script *)((char *)observer - offsetof(steer_script, observer));
 }
 
+const mr_host_ask *steer_ask_at(const task_queries *queries, uint32_t item) {
+    size_t low = 0, high = queries->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (queries->items[middle].at < item) low = middle + 1;
+        else high = middle;
+    }
+    bool is_there = low < queries->count && queries->items[low].at == item;
+    return is_there ? &queries->items[low].ask : NULL;
+}
+
 static mr_status script_may(mr_observer *observer, const mr_command *command) {
     steer_script *s = steer_of(observer);
+    const mr_host_ask *asks = s->machine->hosts.asks;
     let_move(s);
+    if (asks && mr_command_is(command, MR_TRAIT_QUERY) &&
+        !mr_vec_push(&s->queries, ((task_query){present(s), *asks})))
+        return mr_no_memory("to explore schedules");
     if (mr_command_is(command, MR_TRAIT_LAUNCH) && !s->machine->host_function.running) {
         /* The members of a meeting are asked about together, before the first is submitted. */
         struct submitted one = {command->seq, present(s) + command->member};

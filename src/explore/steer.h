@@ -75,13 +75,24 @@ typedef struct {
 } host_turn;
 typedef MR_VEC(host_turn) host_turns;
 
+/* The query of item `at` is that of a task that waits. */
+typedef struct {
+    uint32_t at;
+    mr_host_ask ask;
+} task_query;
+typedef MR_VEC(task_query) task_queries;
+
+/* NULL: the item is no query, or the script's own. */
+const mr_host_ask *steer_ask_at(const task_queries *queries, uint32_t item);
+
 typedef struct {
     mr_chooser base;
     mr_host_chooser hosts;
     MR_VEC(mr_device_step) offers;
     const plan *plan;
     size_t next, next_answer, next_turn;
-    host_turns turns; /* all choices of this run */
+    host_turns turns;     /* all choices of this run */
+    task_queries queries; /* of tasks, in the order of the run */
     mr_observer observer;
     mr_machine *machine;
     const mr_recorder *recorder; /* NULL: none is there, and the host is behind all items */

@@ -38,6 +38,17 @@ void tell_turn(const explorer *e, const branch *b, uint32_t number, uint32_t who
     mr_buffer_puts(out, ")");
 }
 
+void tell_no(const explorer *e, const branch *b, uint32_t item, mr_buffer *out) {
+    const mr_host_ask *ask = steer_ask_at(&b->queries, item);
+    if (!ask) {
+        tell_command(e, b, item, out);
+        mr_buffer_puts(out, " says no");
+        return;
+    }
+    mr_buffer_printf(out, "task %u still waits at ", ask->task);
+    write_place(e, mr_program_item_at(b->program, item).where, out);
+}
+
 /* ---- steps */
 
 /* What the host does that a person wants to see between the commands. */
@@ -312,9 +323,12 @@ static void find_answers(const explorer *e, const branch *b, uint32_t until, dif
         const mr_player_item *freed = is_shown(b, item) ? find_freed(b, item) : NULL;
         mr_buffer line = {0};
         if (!no && !freed) continue;
-        tell_command(e, b, item, &line);
-        mr_buffer_puts(&line, no ? " says no" : " ");
-        if (freed) write_reuse(e, b, freed, &line);
+        if (no) tell_no(e, b, item, &line);
+        if (freed) {
+            tell_command(e, b, item, &line);
+            mr_buffer_puts(&line, " ");
+            write_reuse(e, b, freed, &line);
+        }
         add_line(d, &line);
     }
 }

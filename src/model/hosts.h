@@ -1,6 +1,9 @@
-/* Several hosts on one machine: ranks of one process (collective/ranks.h), or tasks (lua/millrace/tasks.lua). One runs
- * at a time. Which of those that can go on does is open, and a host chooser decides it, as the explorer does. Where
- * there is none, each goes on until it cannot. */
+/* Several hosts on one machine, of which one runs at a time: ranks of one process (collective/ranks.h), or tasks
+ * (lua/millrace/tasks.lua).
+ *
+ * Ranks: which of those that can go on does is open, and a host chooser decides it, as the explorer does. Where there
+ * is none, each goes on until it cannot. Tasks ask the device in turns, and the first one that is told yes goes on. So
+ * there the answers are open. */
 #ifndef MR_MODEL_HOSTS_H
 #define MR_MODEL_HOSTS_H
 
@@ -10,7 +13,7 @@
 
 /* Who can go on. The first one is who does where nobody chooses. */
 typedef struct {
-    const char *kind; /* "rank", "task" */
+    const char *kind; /* "rank" */
     uint32_t count;   /* at least 2 */
     uint32_t numbers[MR_HOST_CHOICE_MOST];
     /* Bit i: number i stands in front of a wait; the others have something to do first. */
@@ -20,6 +23,15 @@ typedef struct {
 
 struct mr_host_chooser {
     uint32_t (*choose)(mr_host_chooser *chooser, const mr_host_choice *choice); /* an index */
+};
+
+/* A task that waits asks whether it may go on; mr_machine_hosts.asks, while it calls a query. */
+struct mr_host_ask {
+    uint32_t task; /* its number, from 1 on */
+    /* It does not ask again before a task has gone on. */
+    bool once;
+    /* All others have been told no, and no task has gone on since: if this one is, too, time goes by. */
+    bool last;
 };
 
 /* The index of who goes on. */

@@ -134,8 +134,10 @@ typedef struct {
 
 /* See hosts.h. */
 typedef struct mr_host_chooser mr_host_chooser;
+typedef struct mr_host_ask mr_host_ask;
 typedef struct {
     mr_host_chooser *chooser; /* not owned; NULL: nobody chooses */
+    const mr_host_ask *asks;  /* not owned; NULL: a query is the script's own */
     /* Where there are several hosts and a chooser: lets others go on. Returns when this host does. Else NULL. */
     void (*give_way)(void *context, mr_site where);
     void *context;
