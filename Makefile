@@ -91,8 +91,8 @@ endif
 # Where speed does not count, the loops are compiled like everything else: with sanitizers -O3 takes three times as long.
 VECTORISE  := $(if $(SAN)$(filter -O0,$(CFLAGS)),,1)
 CFLAGS_ops := $(if $(VECTORISE),-O3) -fno-var-tracking -fno-math-errno -fno-trapping-math -ffp-contract=off
-# With it gcc makes vectors at -O2 wherever they cost less than they save, as at -O3.
-VECTORS := $(if $(shell echo | $(CC) -fvect-cost-model=dynamic -E - 2>&1 >/dev/null),,-fvect-cost-model=dynamic)
+# With them gcc makes vectors at -O2 wherever they cost less than they save, and registers of arrays, as at -O3.
+VECTORS := $(if $(shell echo | $(CC) -fvect-cost-model=dynamic -E - 2>&1 >/dev/null),,-ftree-vectorize -fvect-cost-model=dynamic -fpeel-loops)
 # The interpreter's loops over lanes, too; lanes.h is compiled a second time, for processors with AVX2 and FMA.
 CFLAGS_ptx := -fno-math-errno -fno-trapping-math -ffp-contract=off
 ifneq ($(filter x86_64-%,$(shell $(CC) -dumpmachine)),)
@@ -212,9 +212,11 @@ $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(Q)$(call compile,$(firstword $(subst /, ,$*)))
 
-# Loops with nothing but an expression in them: all that -O3 adds to the vectors takes a third of the time to compile them, and
-# makes none quicker. Clang makes such vectors at -O2, and does not know how to be asked for more.
-$(patsubst %,$(BUILD)/obj/src/ops/%.o,binary unary): CFLAGS_ops += $(if $(VECTORISE),-O2 -ftree-vectorize $(VECTORS))
+# Loops with nothing but an expression in them: of -O3 they need vectors wherever those cost less than they save, and loops of
+# few turns written out. The rest takes a quarter of the time to compile them, and makes none quicker. Debug information of
+# them has lines only. Clang makes such vectors at -O2, and does not know how to be asked for more.
+$(patsubst %,$(BUILD)/obj/src/ops/%.o,binary convert fold_extremes fold_flags fold_sums ternary unary): CFLAGS_ops += \
+    $(if $(VECTORISE),-O2 $(VECTORS)) $(if $(filter -g,$(CFLAGS)),-g1)
 
 $(patsubst %,$(BUILD)/obj/src/ptx/run/%.o,global lanes lanes_v3 load local memory shared): \
     CFLAGS_ptx += $(if $(VECTORISE),-O3 -fno-var-tracking)

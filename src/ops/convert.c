@@ -30,6 +30,17 @@ static inline uint8_t u8_from_f64(double v) {
     return v >= -9223372036854775808.0 && v < 9223372036854775808.0 ? (uint8_t)(int64_t)v : 0;
 }
 
+/* Processors have no vectors of this conversion before AVX-512DQ. It is made of what they have: each half of the
+ * integer becomes the fraction of a double, and their sum is rounded once. */
+static inline double f64_from_i64(int64_t v) {
+    uint64_t high = ((uint64_t)v >> 32) ^ 0x4530000080000000,
+             low = ((uint64_t)v & 0xffffffff) | 0x4330000000000000;
+    double h, l;
+    memcpy(&h, &high, sizeof h);
+    memcpy(&l, &low, sizeof l);
+    return h - (0x1p84 + 0x1p63 + 0x1p52) + l;
+}
+
 /* from, its C type, to, its C type, expression of v */
 #define CONVERSIONS(X)                                                                             \
     X(BOOL, uint8_t, U8, uint8_t, v != 0)                                                          \
@@ -51,7 +62,7 @@ static inline uint8_t u8_from_f64(double v) {
     X(I64, int64_t, U8, uint8_t, (uint8_t)v)                                                       \
     X(I64, int64_t, I32, int32_t, (int32_t)v)                                                      \
     X(I64, int64_t, F32, float, (float)v)                                                          \
-    X(I64, int64_t, F64, double, (double)v)                                                        \
+    X(I64, int64_t, F64, double, f64_from_i64(v))                                                  \
     X(F32, float, BOOL, uint8_t, v != 0)                                                           \
     X(F32, float, U8, uint8_t, u8_from_f32(v))                                                     \
     X(F32, float, I32, int32_t, i32_from_f32(v))                                                   \

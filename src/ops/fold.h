@@ -8,11 +8,9 @@
 #define MR_OPS_FOLD_H
 
 #include "ops/body.h"
+#include "ops/fold_loops.h"
 #include "ops/table.h"
 
-enum { MR_LEAF = 2048, MR_LANES = 64, MR_COLUMNS = 512, MR_LEAF_ROWS = 32 };
-/* The most elements of rows that are folded side by side, and how many rows, of any length, are asked for at a time. */
-enum { MR_SHORT = MR_LANES - 1, MR_SHORT_ROWS = 16 };
 /* The most elements of a row that softmax weighs together with others: so many rows of them are a leaf. */
 enum { MR_SHORT_ROW = MR_LEAF / MR_SHORT_ROWS };
 
@@ -27,16 +25,12 @@ typedef struct {
     void (*leaf)(const void *x, int64_t n, int64_t first, mr_cell *out);
     void (*join)(mr_cell *left, const mr_cell *right);
     mr_scalar (*final)(const mr_cell *cell, int64_t n, double correction);
-    /* Optional, for elements that are reduced while their neighbours in memory belong to other outputs:
-     * folds `rows` (<= MR_LEAF_ROWS) rows of `width` (<= MR_COLUMNS) neighbours; row r begins at element
-     * row[r] of x. Accumulators are 8 bytes each. */
-    void (*columns)(const void *x, const int64_t *row, int64_t rows, int64_t width,
-                    void *accumulators);
-    void (*join_columns)(void *left, const void *right, int64_t width);
+    /* Optional, for elements that are reduced while their neighbours in memory belong to other outputs. */
+    const mr_fold_loops *loops;
     void (*cell)(const void *accumulators, int64_t column, mr_cell *out);
     /* Optional, for outputs of one leaf each: `count` (<= MR_SHORT_ROWS) outputs of `n` (1 to MR_LEAF) dense elements
-     * each, from `apart` to `apart` elements. `out` gets for each what `leaf` and `final` would give, with the same
-     * bits, as double or, with `rows_are_whole`, as i64. */
+     * each, from `apart` to `apart` elements. `out` has room for MR_SHORT_ROWS. It gets for each what `leaf`
+     * and `final` would give, with the same bits, as double or, with `rows_are_whole`, as i64. */
     void (*rows)(const void *x, int64_t apart, int64_t n, int64_t count, double correction,
                  void *out);
     bool rows_are_whole;
@@ -46,7 +40,8 @@ typedef struct {
 } mr_fold;
 
 typedef struct {
-    mr_fold fold[MR_DTYPE_COUNT]; /* by the input's dtype; f16 and bf16 are given as f32 */
+    const mr_fold *fold[MR_DTYPE_COUNT]; /* by the dtype that is folded; NULL: none is */
+    mr_dtype folded[MR_DTYPE_COUNT];     /* by the input's: what it is converted to, leaf by leaf */
 } mr_reduction;
 
 #define X(name, ...) extern const mr_reduction mr_reduction_##name;

@@ -1,4 +1,4 @@
-/* The plain reductions: one row a fold, compiled as C for the CPU bodies (fold.c) and as CUDA for a GPU
+/* The plain reductions: one row a fold, compiled as C for the CPU bodies (fold_*.c) and as CUDA for a GPU
  * (cuda/kernels/reduce.cu). Expressions call the functions of expr.h. */
 #ifndef MR_OPS_FOLD_TABLE_H
 #define MR_OPS_FOLD_TABLE_H
@@ -28,27 +28,25 @@
  *
  * X(name, accumulator, begin, step, join, final): of the accumulators s and o, the element x (of type T,
  * converted to the accumulator's type A where it is a number), the count n. Accumulators: WIDE is double
- * or i64, REAL double, SAME the element's type, FLAG a byte. */
-#define FOLDS(X)                                                                                   \
+ * or i64, REAL double, SAME the element's type, FLAG any that holds 0 and 1. */
+#define FOLDS_WIDE(X)                                                                              \
     X(sum, WIDE, 0, mr_add(s, (A)x), mr_add(s, o), s)                                              \
-    X(mean, REAL, 0, s + (A)x, s + o, s / (double)n)                                               \
-    X(prod, WIDE, 1, mr_mul(s, (A)x), mr_mul(s, o), s)                                             \
+    X(prod, WIDE, 1, mr_mul(s, (A)x), mr_mul(s, o), s)
+#define FOLDS_MEAN(X) X(mean, REAL, 0, s + (A)x, s + o, s / (double)n)
+#define FOLDS_NORM(X) X(norm, REAL, 0, s + (A)x * (A)x, s + o, mr_sqrt(s))
+#define FOLDS_SAME(X)                                                                              \
     X(max, SAME, LEAST, mr_maximum(x, s), mr_maximum(s, o), s)                                     \
-    X(min, SAME, GREATEST, mr_minimum(x, s), mr_minimum(s, o), s)                                  \
+    X(min, SAME, GREATEST, mr_minimum(x, s), mr_minimum(s, o), s)
+#define FOLDS_FLAG(X)                                                                              \
     X(any, FLAG, 0, s | (x != 0), s | o, s)                                                        \
-    X(all, FLAG, 1, s &(x != 0), s &o, s)                                                          \
-    X(norm, REAL, 0, s + (A)x * (A)x, s + o, mr_sqrt(s))
+    X(all, FLAG, 1, s &(x != 0), s &o, s)
+#define FOLDS(X) FOLDS_WIDE(X) FOLDS_MEAN(X) FOLDS_NORM(X) FOLDS_SAME(X) FOLDS_FLAG(X)
 
 #define A_WIDE(T, W) W
 #define A_REAL(T, W) double
 #define A_SAME(T, W) T
 #define A_FLAG(T, W) uint8_t
-/* Rows that `columns` takes at a time, so that accumulators are loaded and stored less. The
- * compiler would make branches of selections. */
-#define AT_ONCE_WIDE        4
-#define AT_ONCE_REAL        4
-#define AT_ONCE_SAME        1
-#define AT_ONCE_FLAG        1
+
 #define BEGIN_0(tag)        0
 #define BEGIN_1(tag)        1
 #define BEGIN_LEAST(tag)    LEAST_##tag

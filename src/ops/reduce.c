@@ -1,6 +1,6 @@
 /* Runs a reduction. Its items are the outputs; or, where few outputs are made from many elements, the
  * chunks of fixed size that each output's elements are cut into; each has one cell in the state, which `finish` joins
- * in the order of their numbers. Elements of f16 and bf16 are made f32 leaf by leaf. */
+ * in the order of their numbers. Elements that the fold takes as another dtype are converted leaf by leaf. */
 #include "ops/fold.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ typedef struct {
     const mr_fold *fold;
     const char *data;
     size_t size;     /* of an input element */
-    mr_dtype folded; /* what the fold is given: the input's dtype, or f32 for halves */
+    mr_dtype folded; /* what the fold is given */
     bool widens;     /* it is another one than the input's */
     int64_t outputs;
     int64_t length;        /* elements reduced into each output */
@@ -57,9 +57,9 @@ static void walk_part(mr_walk *walk, const mr_tensor *in, int first, int ndim) {
 static void make_plan(const mr_command *command, plan *p) {
     count(command, p);
     const mr_reduction *reduction = command->u.op.row->body;
-    p->folded = mr_dtype_computed((mr_dtype)p->in->dtype);
+    p->folded = reduction->folded[p->in->dtype];
     p->widens = p->folded != p->in->dtype;
-    p->fold = &reduction->fold[p->folded];
+    p->fold = reduction->fold[p->folded];
     p->size = mr_dtype_size(p->in->dtype);
     p->data = mr_tensor_data(p->in);
     int reduced = mr_params_of(command).reduce.dims, kept = p->in->ndim - reduced;
@@ -69,10 +69,9 @@ static void make_plan(const mr_command *command, plan *p) {
     int last = p->kept.ndim - 1;
     bool neighbours =
         !p->dense && p->kept.stride[0][last] == 1 && p->kept.shape[last] >= MIN_COLUMNS;
-    p->columns = neighbours && p->fold->columns;
-    p->tiles = neighbours && !p->fold->columns;
-    p->rows = p->dense && p->fold->rows && p->length <= MR_LEAF && p->length > 0 &&
-              p->outputs > 1 && (!p->widens || p->kept.stride[0][last] == p->length);
+    p->columns = neighbours && p->fold->loops;
+    p->tiles = neighbours && !p->fold->loops;
+    p->rows = p->dense && p->fold->rows && p->length <= MR_LEAF && p->length > 0 && p->outputs > 1;
 }
 
 int64_t mr_reduce_items(const mr_command *command) {
@@ -179,20 +178,22 @@ typedef struct {
     int64_t accumulators[MR_COLUMNS];
 } column_block;
 
-typedef struct {
-    float element[MR_LEAF_ROWS * MR_COLUMNS];
+typedef union {
+    char bytes[MR_LEAF_ROWS * MR_COLUMNS * 8];
+    double aligned_;
 } leaf_rows;
 
 /* Rows of neighbours as `columns` takes them: their places, relative to where the result points to. */
 static const void *folded_rows(const plan *p, const char *base, int64_t *row, int64_t rows,
                                int64_t width, leaf_rows *widened) {
     if (!p->widens) return base;
+    int64_t size = (int64_t)mr_dtype_size(p->folded);
     for (int64_t r = 0; r < rows; r++) {
-        mr_convert(p->folded, widened->element + r * MR_COLUMNS, (mr_dtype)p->in->dtype,
+        mr_convert(p->folded, widened->bytes + r * width * size, (mr_dtype)p->in->dtype,
                    base + row[r] * (int64_t)p->size, width);
-        row[r] = r * MR_COLUMNS;
+        row[r] = r * width;
     }
-    return widened->element;
+    return widened;
 }
 
 /* `width` outputs from `output` on, all in one run of neighbours; cells as fold_range would give them
@@ -209,11 +210,12 @@ static void fold_columns(const plan *p, int64_t output, int64_t width, int64_t f
         int64_t row[MR_LEAF_ROWS];
         for (int64_t r = 0; r < rows; r++) row[r] = mr_walk_offset(&p->reduced, 0, i + r);
         const void *x = folded_rows(p, base, row, rows, width, &widened);
-        p->fold->columns(x, row, rows, width, &stack[depth++]);
+        p->fold->loops->columns(x, row, rows, width, &stack[depth++]);
         for (uint64_t k = leaves++; k & 1; k >>= 1, depth--)
-            p->fold->join_columns(&stack[depth - 2], &stack[depth - 1], width);
+            p->fold->loops->join_columns(&stack[depth - 2], &stack[depth - 1], width);
     }
-    for (; depth > 1; depth--) p->fold->join_columns(&stack[depth - 2], &stack[depth - 1], width);
+    for (; depth > 1; depth--)
+        p->fold->loops->join_columns(&stack[depth - 2], &stack[depth - 1], width);
     for (int64_t w = 0; w < width; w++) p->fold->cell(&stack[0], w, &out_cells[w]);
 }
 
@@ -255,6 +257,19 @@ static void fold_tile(const plan *p, int64_t output, int64_t width, int64_t firs
 
 /* ------------------------------------------------------------------------- outputs of one leaf */
 
+/* `count` rows as the fold takes them, and how far they are apart then. */
+static const void *folded_outputs(const plan *p, const char *x, int64_t count, int64_t *apart,
+                                  leaf_block *widened) {
+    if (!p->widens) return x;
+    int64_t size = (int64_t)mr_dtype_size(p->folded), length = p->length;
+    if (*apart == length) return folded(p, x, count * length, widened);
+    for (int64_t w = 0; w < count; w++)
+        mr_convert(p->folded, widened->bytes + w * length * size, (mr_dtype)p->in->dtype,
+                   x + w * *apart * (int64_t)p->size, length);
+    *apart = length;
+    return widened;
+}
+
 /* `width` outputs from `output` on, which are at equal distances. */
 static void reduce_rows(const plan *p, const mr_command *command, int64_t output, int64_t width) {
     const char *from = p->data + mr_walk_offset(&p->kept, 0, output) * (int64_t)p->size;
@@ -272,9 +287,10 @@ static void reduce_rows(const plan *p, const mr_command *command, int64_t output
     if (most > MR_SHORT_ROWS) most = MR_SHORT_ROWS;
     for (int64_t done = 0; done < width;) {
         int64_t count = width - done < most ? width - done : most;
-        const void *x =
-            folded(p, from + done * apart * (int64_t)p->size, count * p->length, &widened);
-        p->fold->rows(x, apart, p->length, count, correction, &results);
+        int64_t folded_apart = apart;
+        const void *x = folded_outputs(p, from + done * apart * (int64_t)p->size, count,
+                                       &folded_apart, &widened);
+        p->fold->rows(x, folded_apart, p->length, count, correction, &results);
         memcpy(mr_output_begin(&out, output + done), &results, (size_t)count * sizeof(double));
         mr_output_end(&out, output + done, count);
         done += count;

@@ -321,10 +321,10 @@ static void run_short_rows(const plan *p, tile *t) {
     int64_t n = p->length, in_apart = loaded_apart(p, p->in_direct, 1),
             out_apart = loaded_apart(p, p->out_direct, 0);
     load(p, t, 0, n);
-    mr_reduction_max.fold[p->dtype].rows(t->x[0], in_apart, n, t->width, 0, t->max);
+    mr_reduction_max.fold[p->dtype]->rows(t->x[0], in_apart, n, t->width, 0, t->max);
     void *k = place_of(p, t, 0, 0, p->out_direct);
     p->loops->weigh_rows(t->x[0], in_apart, n, t->width, t->max, k, out_apart, &t->other);
-    mr_reduction_sum.fold[p->dtype].rows(&t->other, n, n, t->width, 0, t->sum);
+    mr_reduction_sum.fold[p->dtype]->rows(&t->other, n, n, t->width, 0, t->sum);
     for (int w = 0; w < t->width; w++) t->norm[w] = p->loops->norm(t->sum[w]);
     p->loops->result_rows(k, out_apart, n, t->width, t->norm);
     if (!p->out_direct) unload(p, t, 0, n);
@@ -332,7 +332,7 @@ static void run_short_rows(const plan *p, tile *t) {
 
 /* Maximum and sum; k of a whole row that lies directly, or is one leaf, is then where write_tile takes it. */
 static void weigh_tile(const plan *p, tile *t) {
-    const mr_fold *max = &mr_reduction_max.fold[p->dtype];
+    const mr_fold *max = mr_reduction_max.fold[p->dtype];
     bool several = t->to - t->from > MR_LEAF;
     for (int w = 0; w < t->width; w++) t->max[w] = -(double)INFINITY, t->sum[w] = 0;
     for (int64_t i = t->from; i < t->to; i += MR_LEAF) {

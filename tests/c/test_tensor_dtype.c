@@ -258,6 +258,10 @@ static void blocks_convert_as_elements_do(void **state) {
                     if (mr_dtype_category((mr_dtype)from) == 2 && random_below(3) == 0)
                         v = real(ldexp((double)random_below(5) - 2, (int)random_below(70)) +
                                  (double)random_below(3) - 1);
+                    if (from == MR_I64 && random_below(2) == 0)
+                        v = whole((int64_t)((uint64_t)random_below(1 << 30) << 34 |
+                                            (uint64_t)random_below(1 << 30) << 4) >>
+                                  random_below(60));
                     set(a, i, v);
                 }
                 expect_ok(mr_copy(&caller, b, a, NULL, false));
