@@ -11,6 +11,7 @@ local KNOWN = {
   ["base/output.c"] = { ["base/output.c"] = "limit on_failure state is_told problem written" },
   ["base/number.c"] = { ["base/number.c"] = "plain once" },
   ["base/status.c"] = { ["base/status.c"] = "no_memory" },
+  ["compile/clang.c"] = { ["compile/clang.c"] = "answered" },
   ["compile/nvrtc.c"] = { ["compile/nvrtc.c"] = "found_once found include_folder" },
   ["compile/worker.c"] = { ["compile/worker.c"] = "idle_lock idle idle_owner" },
   ["ops/kernel_code.c"] = { ["ops/kernel_code.c"] = "ids" },

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/embedded.h"
@@ -90,13 +91,30 @@ static bool has_problem(const char *path, const mr_child_end *end, mr_buffer *ou
     return true;
 }
 
+/* The program of this thread's last good answer: asking clang takes as long as compiling a small kernel. */
+static _Thread_local struct {
+    struct stat facts;
+    char name[sizeof((mr_compile_result *)NULL)->compiler];
+} answered;
+
+static bool is_same_file(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
 /* -v writes the version. */
 static mr_status probe(const char *path, const mr_compile_job *job, mr_compile_result *out,
                        bool *out_is_usable, mr_buffer *out_problem) {
     const char *const arguments[] = {path, "-v", "-print-targets", NULL};
+    struct stat facts = {0};
     mr_child_end end;
+    bool is_there = stat(path, &facts) == 0;
+    *out_is_usable = is_there && answered.name[0] && is_same_file(&facts, &answered.facts);
+    if (*out_is_usable) {
+        mr_compile_set_name(out->compiler, sizeof out->compiler, answered.name);
+        return MR_OK;
+    }
     mr_status status = run(job->source, arguments, PROBE_LIMIT, &end);
-    *out_is_usable = false;
     if (status) {
         mr_buffer_printf(out_problem, "%s%s", out_problem->size ? "; " : "", status->message);
         mr_error_destroy(status);
@@ -107,6 +125,8 @@ static mr_status probe(const char *path, const mr_compile_job *job, mr_compile_r
         snprintf(out->compiler, sizeof out->compiler, "clang %.*s",
                  (int)strspn(version, "0123456789."), version);
         *out_is_usable = true;
+        answered.facts = facts;
+        mr_compile_set_name(answered.name, sizeof answered.name, is_there ? out->compiler : "");
     }
     mr_buffer_free(&end.output);
     return status;

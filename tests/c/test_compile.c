@@ -978,14 +978,16 @@ static void a_worker_that_is_killed_is_replaced(void **state) {
 
 /* ---------------------------------------------------------------- programs that are no clang, or a bad one */
 
-/* A script that answers as clang when asked for its version, and counts its compilations in the file "runs". */
+/* A script that answers as clang when asked for its version, and counts its compilations in the file "runs", the
+ * questions in the file "questions". */
 static void use_program(const char *compiling) {
     char text[2000];
-    snprintf(text, sizeof text,
-             "#!/bin/sh\nif [ \"$1\" = -v ]; then echo 'clang version 14.0.6'; echo '  nvptx64 - "
-             "x'; exit 0; fi\n"
-             "echo x >> %s\nfor a; do [ \"$last\" = -o ] && out=$a; last=$a; done\n%s\n",
-             in_folder("runs"), compiling);
+    snprintf(
+        text, sizeof text,
+        "#!/bin/sh\nif [ \"$1\" = -v ]; then echo x >> %s; echo 'clang version 14.0.6'; echo '  "
+        "nvptx64 - x'; exit 0; fi\n"
+        "echo x >> %s\nfor a; do [ \"$last\" = -o ] && out=$a; last=$a; done\n%s\n",
+        in_folder("questions"), in_folder("runs"), compiling);
     write_text(in_folder("program"), text);
     chmod(in_folder("program"), 0700);
     setenv("MILLRACE_COMPILER", in_folder("program"), 1);
@@ -1093,6 +1095,31 @@ static void a_program_that_is_no_clang_is_told(void **state) {
     assert_has(error_of(&source, MR_CODE_NOT_SUPPORTED), "has no NVPTX back end");
     write_text(in_folder("old"), "#!/bin/sh\necho clang version 9.0.0\necho nvptx64\n");
     assert_has(error_of(&source, MR_CODE_NOT_SUPPORTED), "clang 14 or newer");
+}
+
+static int count_lines(const char *path) {
+    int lines = 0;
+    FILE *file = fopen(path, "r");
+    for (int c; file && (c = getc(file)) != EOF;) lines += c == '\n';
+    if (file) fclose(file);
+    return lines;
+}
+
+static void a_clang_is_asked_once_for_its_version(void **state) {
+    (void)state;
+    static const char answer[] = "printf '.visible .entry saxpy(\n)\n' > \"$out\"";
+    mr_compile_source source = source_of(saxpy);
+    set_cache("off");
+    for (int program = 1; program < 3; program++) {
+        use_program(program == 1 ? answer : "printf '.visible .entry saxpy(\n)\n' >\"$out\"");
+        for (int i = 0; i < 3; i++) {
+            mr_compiled compiled = compile(&source);
+            assert_string_equal(compiled.compiler, "clang 14.0.6");
+            mr_compiled_free(&compiled);
+        }
+        assert_int_equal(count_lines(in_folder("questions")), program); /* a changed one again */
+        assert_int_equal(count_lines(in_folder("runs")), 3 * program);
+    }
 }
 
 static void a_hit_starts_no_program(void **state) {
@@ -1304,6 +1331,7 @@ int main(int argc, char **argv) {
         BOTH(each_compiler_can_be_interrupted),
         PLAIN(a_compiler_that_crashes_is_told),
         PLAIN(a_program_that_is_no_clang_is_told),
+        PLAIN(a_clang_is_asked_once_for_its_version),
         PLAIN(a_hit_starts_no_program),
         PLAIN(without_a_temporary_folder_there_is_an_error),
         BOTH(each_kernel_of_the_corpus_compiles),
