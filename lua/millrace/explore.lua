@@ -11,7 +11,7 @@ local new_show = require "millrace.explore.show"
 local new_options = require "millrace.explore.options"
 local new_stress = require "millrace.explore.stress"
 local new_script = require "millrace.explore.script"
-local watch = require "millrace.explore.repeatable"
+local repeatable = require "millrace.explore.repeatable"
 local apart = require "millrace.explore.apart"
 local lanes = require "millrace.explore.lanes"
 
@@ -232,26 +232,36 @@ return function(tools)
   -- Makes calls of the search, and keeps what the checker says of the first one that has hazards: after another answer
   -- of a query the function may do what it has not done before. Also keeps the number of the function's first command:
   -- by the numbers of commands a search finds the accesses of a report again.
-  -- The first call is watched: see explore/repeatable.lua.
+  -- Every call is watched (explore/repeatable.lua), and what the first one that was seen did is kept, too.
   local function checker(found, fn, is_script)
+    local watched
+    local function watched_call(work)
+      if found.seen or not watched then return work() end
+      watched:ask()
+      local results = table.pack(pcall(work))
+      found.seen = watched:seen()
+      if not results[1] then error(results[2], 0) end
+      return unpack(results, 2, results.n)
+    end
     return function(work)
       if found.reports and #found.reports > 0 then
-        pcall(work)
+        pcall(watched_call, work)
         return false
       end
-      local is_first = not found.reports
-      local has_run, watched = false, is_first and watch.begin(fn, is_script)
+      local is_first, has_run = not found.reports, false
+      watched = watched or is_first and repeatable.watch(tools, fn, is_script)
       tools.watch_ranks(is_first and apart.begin(tools) or nil)
-      local fine, reports, totals = tools.uncollected(tools.check, function()
-        found.first_number, has_run = tools.next_number(), true
-        work()
+      local fine, reports, totals = watched_call(function()
+        return tools.uncollected(tools.check, function()
+          found.first_number, has_run = tools.next_number(), true
+          work()
+        end)
       end)
       tools.watch_ranks(nil)
       if is_first and has_run and apart.finish() then tools.ranks_are_apart() end
-      local seems_repeatable = watched and watch.finish(watched)
-      if not has_run then work() end
+      if not has_run then watched_call(work) end
       if fine and has_run then found.reports, found.totals = reports, totals end
-      return seems_repeatable and has_run
+      return has_run and watched and not watched:is_lost() and not found.seen
     end
   end
 
@@ -267,13 +277,28 @@ return function(tools)
     return reports, totals
   end
 
-  -- What was not followed; without the condition about ranks, where every order of their hosts was.
-  local function not_followed(totals, all_turns)
-    local list = {}
-    for i, line in ipairs(totals and totals.unexplored or {}) do
-      if not (all_turns and totals.unexplored.keys[i] == "ranks") then list[#list + 1] = line end
+  -- One more condition of the result, a sentence.
+  local function add_condition(result, text)
+    result.not_followed = result.not_followed or {}
+    table.insert(result.not_followed, text)
+    if result.claim == "every-legal-schedule" then result.claim = "conditional" end
+  end
+
+  local AGAIN = "This holds if the function does the same when it is called again: %s."
+
+  -- What was not followed, and what that leaves of the verdict; without the condition about ranks, where every order of
+  -- their hosts was. `seen`: what a call did by which another one could differ, or nil.
+  local function add_conditions(result, totals, raw, seen)
+    local left = totals and totals.unexplored or {}
+    result.claim = "every-legal-schedule"
+    for i, line in ipairs(left) do
+      if not (raw.all_turns and left.keys[i] == "ranks") then add_condition(result, line) end
     end
-    return #list > 0 and list or nil
+    if left.claim == "none" then result.claim, result.deterministic = "none", false end
+    if raw.called_once then
+      add_condition(result, AGAIN:format("there was time for one call"))
+      result.not_followed.called_once = true
+    elseif seen then add_condition(result, AGAIN:format("it " .. seen)) end
   end
 
   local function note_tasks(result)
@@ -332,15 +357,7 @@ return function(tools)
       result.hazards, totals = hazards_of(fn, found, race)
       result.hazard_count = totals and math.max(totals.hazards, #result.hazards) or 0
       note_tasks(result)
-      result.not_followed = not_followed(totals, raw.all_turns)
-      result.claim = totals and totals.unexplored.claim or "every-legal-schedule"
-      result.deterministic = result.deterministic and not (totals and totals.unexplored.claim == "none")
-      if raw.called_once then
-        result.not_followed = result.not_followed or {}
-        table.insert(result.not_followed,
-          "This holds if the function does the same when it is called again: there was time for one call.")
-        result.not_followed.called_once = true
-      end
+      add_conditions(result, totals, raw, found.seen)
       result.called_once, result.all_turns = nil, nil
       result.drawn = o.seeds > 0 or nil
       if raw.ends and not is_script then
@@ -367,7 +384,7 @@ return function(tools)
   end
 
   local core = { values = values, show = show, options = options, runner = runner, call = call, guarded = guarded,
-                 check_function = check_function }
+                 check_function = check_function, add_condition = add_condition }
   parts.stress = new_stress(tools, core)
   parts.script = new_script(tools, parts.explore, core)
   return parts

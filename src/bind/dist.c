@@ -41,10 +41,10 @@ typedef struct {
 
 static void enter(void *context, uint32_t rank) {
     spawner *s = context;
-    if (s->watched) mr_bind_explore_ranks_turn(s->L);
     host *was = &s->hosts[s->active], *now = &s->hosts[rank];
     const mr_thread_hooks *hooks = s->module->threads;
     was->hook_context = s->machine->hooks.context;
+    if (s->watched) mr_bind_explore_ranks_turn(s->L); /* which is a context of its own */
     was->gradients_off = s->module->gradients_off;
     if (hooks && s->active < MOST) hooks->swap(&was->place);
     s->active = rank;
@@ -143,11 +143,13 @@ MR_FUNCTION(
     s->watched = mr_bind_explore_watches_ranks(L);
     if (s->watched) mr_bind_explore_ranks_begin(L, 2, arguments + 1);
     mr_ranks_failure failed = {.rank = MOST};
-    mr_status status =
-        mr_ranks_run(c,
-                     &(mr_rank_functions){
-                         .count = (uint32_t)count, .run = run_rank, .enter = enter, .context = s},
-                     &failed);
+    mr_status status = mr_ranks_run(c,
+                                    &(mr_rank_functions){.count = (uint32_t)count,
+                                                         .run = run_rank,
+                                                         .enter = enter,
+                                                         .each_turn = s->watched,
+                                                         .context = s},
+                                    &failed);
     if (s->watched) mr_bind_explore_ranks_end(L, status && !failed.is_deadlock);
     if (status && failed.rank < MOST) {
         mr_error_destroy(status);

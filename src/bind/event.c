@@ -159,6 +159,7 @@ MR_FUNCTION(event_tostring, "__tostring", "",
             "\"event `ready`\" or \"event #3\", and whether recorded.") {
     char text[256];
     mr_event *event = mr_event_at(L, 1);
+    mr_bind_explore_tells_number(L);
     const char *state = event->closed ? " (closed)" : event->record_seq ? "" : " (never recorded)";
     lua_pushfstring(L, "%s%s", mr_event_describe(event, text, sizeof text), state);
     return 1;
@@ -189,6 +190,7 @@ static int get_name(lua_State *L) {
 }
 
 static int get_id(lua_State *L) {
+    mr_bind_explore_tells_number(L);
     lua_pushinteger(L, mr_event_number(mr_event_at(L, 1)));
     return 1;
 }

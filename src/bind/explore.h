@@ -51,6 +51,8 @@ void mr_bind_explore_closes_event(lua_State *L, const mr_event *event);
 bool mr_bind_explore_watches_ranks(lua_State *L);
 void mr_bind_explore_ranks_begin(lua_State *L, int first, int count);
 void mr_bind_explore_ranks_turn(lua_State *L);
+/* The script gets a number that counts over all ranks, as that of a stream. */
+void mr_bind_explore_tells_number(lua_State *L);
 void mr_bind_explore_ranks_end(lua_State *L, bool failed);
 
 /* The checker has judged a call of the function. */

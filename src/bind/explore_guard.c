@@ -104,6 +104,12 @@ void mr_bind_explore_ranks_turn(lua_State *L) {
     call_watch(L, 0);
 }
 
+void mr_bind_explore_tells_number(lua_State *L) {
+    if (!mr_machine_of(L)->rank || !mr_bind_explore_watches_ranks(L)) return;
+    push_watch(L, "ask");
+    call_watch(L, 0);
+}
+
 void mr_bind_explore_ranks_end(lua_State *L, bool failed) {
     push_watch(L, "finish");
     lua_pushboolean(L, failed);

@@ -51,7 +51,8 @@ int mr_explore_tool_watch_ranks(lua_State *L);
 
 int mr_explore_tool_is_tensor(lua_State *L);
 int mr_explore_tool_kind(lua_State *L);
-int mr_explore_tool_tensor_facts(lua_State *L);
+int mr_explore_tool_facts(lua_State *L);
+int mr_explore_tool_settings(lua_State *L);
 int mr_explore_tool_is_own(lua_State *L);
 int mr_explore_tool_rank(lua_State *L);
 int mr_explore_tool_set_globals(lua_State *L);

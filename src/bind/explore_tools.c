@@ -5,11 +5,14 @@
 #include "bind/explore.h"
 #include "bind/explore_parts.h"
 #include "bind/field.h"
+#include "bind/graph.h"
 #include "bind/hazard.h"
 #include "bind/internal.h"
 #include "bind/tensor.h"
 #include "explore/stress.h"
 #include "graph/graph.h"
+#include "model/device.h"
+#include "model/event.h"
 #include "program/program.h"
 #include "tensor/tensor.h"
 
@@ -24,16 +27,56 @@ int mr_explore_tool_kind(lua_State *L) {
     return 1;
 }
 
-/* tensor_facts(t) -> what of a tensor a host can change at once, as bytes to be compared */
-int mr_explore_tool_tensor_facts(lua_State *L) {
+static int push_tensor_facts(lua_State *L, bool with_writes) {
     bool closed;
     const mr_tensor *t = mr_check_facts(L, 1, &closed);
     const struct {
         const void *storage, *name;
-        uint64_t generation, freed, closed, tracked;
-    } facts = {t->storage,        t->name, t->storage->generation,
-               t->storage->freed, closed,  mr_requires_grad(L, 1)};
+        uint64_t generation, freed, closed, tracked, writes;
+    } facts = {t->storage,
+               t->name,
+               t->storage->generation,
+               t->storage->freed,
+               closed,
+               mr_requires_grad(L, 1),
+               with_writes ? t->storage->version : 0};
     lua_pushlstring(L, (const char *)&facts, sizeof facts);
+    return 1;
+}
+
+static int push_graph_facts(lua_State *L, const mr_executable *graph) {
+    const uint64_t facts[] = {mr_executable_changes(graph), mr_executable_holds_memory(graph)};
+    lua_pushlstring(L, (const char *)facts, sizeof facts);
+    return 1;
+}
+
+/* facts(object [, with_writes]) -> what of it a host can change at once, as bytes to be compared. User values are not
+ * among them. `with_writes`: the number of writes to the memory of a tensor is. */
+int mr_explore_tool_facts(lua_State *L) {
+    mr_executable *const *graph = mr_test(L, 1, &mr_kind_graph);
+    if (mr_test(L, 1, &mr_kind_tensor)) return push_tensor_facts(L, lua_toboolean(L, 2));
+    if (mr_test(L, 1, &mr_kind_event)) {
+        lua_pushstring(L, mr_event_at(L, 1)->record_seq ? "recorded" : "");
+        return 1;
+    }
+    if (graph && *graph) return push_graph_facts(L, *graph);
+    lua_pushliteral(L, "");
+    return 1;
+}
+
+/* settings() -> those of the machine, as bytes to be compared */
+int mr_explore_tool_settings(lua_State *L) {
+    const mr_module *module = mr_module_of(L);
+    const mr_machine *machine = module->machine;
+    luaL_Buffer bytes;
+    luaL_buffinit(L, &bytes);
+    luaL_addchar(&bytes, module->allow_tf32);
+    luaL_addchar(&bytes, machine->launch_blocking);
+    for (int i = 0; i < machine->device_count; i++) {
+        uint64_t peers = machine->devices[i]->peers;
+        luaL_addlstring(&bytes, (const char *)&peers, sizeof peers);
+    }
+    luaL_pushresult(&bytes);
     return 1;
 }
 

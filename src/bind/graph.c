@@ -5,6 +5,7 @@
 #include "base/output.h"
 #include "base/replace.h"
 #include "bind/comm.h"
+#include "bind/explore.h"
 #include "bind/field.h"
 #include "bind/graph.h"
 #include "bind/internal.h"
@@ -262,6 +263,7 @@ MR_FUNCTION(graph_gc, "__gc", "", "Gives up the graph; waits for nothing.") {
 
 MR_FUNCTION(graph_tostring, "__tostring", "", "\"graph #1 (3 nodes)\".") {
     mr_executable **box = mr_check(L, 1, &mr_kind_graph);
+    mr_bind_explore_tells_number(L);
     if (*box) {
         const mr_graph *graph = mr_executable_graph(*box);
         lua_pushfstring(L, "graph #%I (%d nodes)", (lua_Integer)mr_graph_number(graph),
@@ -273,6 +275,7 @@ MR_FUNCTION(graph_tostring, "__tostring", "", "\"graph #1 (3 nodes)\".") {
 }
 
 static int get_id(lua_State *L) {
+    mr_bind_explore_tells_number(L);
     lua_pushinteger(L, (lua_Integer)mr_graph_number(graph_at(L, 1)));
     return 1;
 }

@@ -305,6 +305,7 @@ MR_FUNCTION(stream_gc, "__gc", "", "Drops the reference; waits for nothing (R9).
 MR_FUNCTION(stream_tostring, "__tostring", "",
             "\"stream `copy`\", \"stream #3\", \"the default stream\".") {
     char text[256];
+    mr_bind_explore_tells_number(L);
     lua_pushstring(L, mr_stream_describe(mr_stream_at(L, 1), text, sizeof text));
     if (mr_stream_at(L, 1)->closed) {
         lua_pushliteral(L, " (closed)");
@@ -340,6 +341,7 @@ static int get_name(lua_State *L) {
 }
 
 static int get_id(lua_State *L) {
+    mr_bind_explore_tells_number(L);
     lua_pushinteger(L, mr_stream_number(mr_stream_at(L, 1)));
     return 1;
 }

@@ -180,7 +180,7 @@ static rank *choose(ranks *r, uint32_t first, mr_site where) {
 /* Another rank than the one that runs may go on first. */
 static void let_others(ranks *r, rank *self, mr_site where) {
     rank *next = choose(r, self->number, where);
-    if (next != self) {
+    if (next != self || r->functions->each_turn) {
         r->next = next;
         self->state = GAVE_WAY;
         mr_fiber_leave(self->fiber);

@@ -20,6 +20,7 @@ typedef struct {
     mr_status (*run)(void *context, uint32_t rank);
     /* Optional: `rank` is about to go on; MR_MEETING_MOST: nobody, the ranks have ended. */
     void (*enter)(void *context, uint32_t rank);
+    bool each_turn; /* `enter` is called, too, for a rank that could give way and goes on */
     void *context;
 } mr_rank_functions;
 

@@ -112,6 +112,10 @@ void mr_executable_release(mr_executable *executable); /* accepts NULL; waits fo
 bool mr_graph_has_calls(const mr_graph *graph);
 mr_graph *mr_executable_graph(const mr_executable *executable);
 const bool *mr_executable_enabled(const mr_executable *executable); /* by node */
+/* How often it was updated, or a node was set or switched. */
+uint64_t mr_executable_changes(const mr_executable *executable);
+/* Whether a launch has allocated its memory, so that the next one needs a free before it (R44). */
+bool mr_executable_holds_memory(const mr_executable *executable);
 /* With the parameters that later launches use. */
 mr_graph_node mr_executable_node_at(const mr_executable *executable, uint32_t i);
 uint32_t mr_executable_lanes(const mr_executable *executable); /* that may run at once */

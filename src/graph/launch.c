@@ -112,6 +112,14 @@ const bool *mr_executable_enabled(const mr_executable *executable) {
     return executable->enabled;
 }
 
+uint64_t mr_executable_changes(const mr_executable *executable) {
+    return executable->changes;
+}
+
+bool mr_executable_holds_memory(const mr_executable *executable) {
+    return executable->memory_in_use;
+}
+
 uint32_t mr_executable_lanes(const mr_executable *executable) {
     return (uint32_t)executable->lowered.lanes.count;
 }
@@ -165,7 +173,10 @@ mr_status mr_executable_enable(mr_executable *x, uint32_t i, bool on) {
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "enable: node %u (%s) is memory, which is always there", i + 1,
                        command->name);
-    if (x->enabled[i] != on) mr_executable_drop_built(x);
+    if (x->enabled[i] != on) {
+        x->changes++;
+        mr_executable_drop_built(x);
+    }
     x->enabled[i] = on;
     return MR_OK;
 }

@@ -264,6 +264,7 @@ void mr_lowered_free(lowered *l);
 struct mr_executable {
     uint32_t refs;
     uint64_t launches;
+    uint64_t changes;      /* updates, and nodes that were set or switched */
     mr_graph *graph;       /* one reference */
     mr_command **commands; /* by node: the graph's, or what was set since */
     bool *enabled;         /* by node */
@@ -283,6 +284,7 @@ struct mr_executable {
 
 /* The backend's graph is of before: the next launch updates it. */
 static inline void executable_changed(mr_executable *x) {
+    x->changes++;
     x->stale = x->built != NULL;
     x->unbuilt = false;
 }

@@ -7,6 +7,23 @@ local T = require "millrace.testing"
 
 local w, e = mr.ones(2), mr.event()
 local g = mr.graph(function() w:add_(1) end)
+local leaf, other = mr.ones(1, {requires_grad = true}), mr.ones(1, {requires_grad = true})
+local square = (leaf * leaf):sum()
+local x, u, plain = mr.zeros(1), mr.zeros(1), {}
+
+-- Graphs that were launched once.
+local function launched(fn)
+  local graph = mr.graph(fn)
+  graph:launch()
+  mr.synchronize()
+  return graph
+end
+
+local set, updated = launched(function() x:fill_(1) end), launched(function() x:fill_(1) end)
+local fed = mr.graph(function() x:copy_(u) end)
+fed:inputs{u = u}
+fed:launch()
+mr.synchronize()
 
 local CHANGES = {
   ["a library"] = function() rawset(math, "n", (rawget(math, "n") or 0) + 1) return rawget(math, "n") end,
@@ -38,10 +55,112 @@ local CHANGES = {
     g:enable(1, enabled)
     return enabled
   end,
+  ["a gradient that grows"] = function()
+    (leaf * leaf):sum():backward()
+    return leaf.grad:item()
+  end,
+  ["a graph of autograd that is used up"] = function() return (pcall(square.backward, square)) end,
+  ["a gradient that is set"] = function()
+    local had = other.grad ~= nil
+    other.grad = mr.zeros(1)
+    return had
+  end,
+  ["a hook"] = function()
+    other:register_post_accumulate_grad_hook(function(t) t.grad:add_(1) end)
+    other.grad = nil
+    other:sum():backward()
+    return other.grad:item()
+  end,
+  ["g:set"] = function()
+    set:launch()
+    set:set(1, function() x:fill_(2) end)
+    return x:item()
+  end,
+  ["g:update"] = function()
+    updated:launch()
+    updated:update(function() x:fill_(2) end)
+    return x:item()
+  end,
+  ["g:inputs"] = function()
+    fed:launch()
+    fed:inputs{u = mr.ones(1)}
+    return x:item()
+  end,
+  ["a metatable"] = function()
+    if getmetatable(plain) then return 2 end
+    setmetatable(plain, {})
+    return 1
+  end,
+  ["the metatable of nil"] = function()
+    local before = debug.getmetatable(nil)
+    debug.setmetatable(nil, {})
+    return before and 2 or 1
+  end,
+  ["a name"] = function()
+    local before = x:name()
+    x:name("q")
+    return before or "none"
+  end,
+  ["mr.sync_debug"] = function() return mr.sync_debug("warn") end,
+  ["io.output"] = function()
+    local before = io.output() == io.stdout
+    io.output(io.stderr)
+    return before
+  end,
+  ["os.setlocale"] = function()
+    local before = os.setlocale(nil)
+    os.setlocale("C.UTF-8")
+    return before
+  end,
+  ["the collector's mode"] = function() return collectgarbage("generational") end,
+  ["package.searchers"] = function()
+    table.insert(package.searchers, function() end)
+    return #package.searchers
+  end,
+  ["debug.sethook"] = function()
+    local before = debug.gethook()
+    debug.sethook(function() end, "", 1000000)
+    return before and 2 or 1
+  end,
 }
+
+local function put_back()
+  debug.setmetatable(nil, nil)
+  debug.sethook()
+  mr.sync_debug("off")
+  io.output(io.stdout)
+  os.setlocale("C")
+  collectgarbage("incremental")
+end
 
 for name, fn in pairs(CHANGES) do
   local fine, r = pcall(mr.explore, fn)
+  put_back()
   T.check(not fine or r.runs > 1, name .. ": another call follows")
 end
 T.equal(mr.explore(function() return mr.ones(1) end).runs, 1, "nothing is changed")
+
+-- What only another schedule's path changes.
+local n = 0
+local function later()
+  local a, b, y = mr.stream(), mr.stream(), mr.zeros(1)
+  mr.synchronize()
+  a:run(function() y:add_(1) end)
+  b:run(function() y:mul_(3) end)
+  mr.synchronize()
+  if y:item() == 1 then
+    n = n + 1
+    return n == 1 and 3 or n
+  end
+  return 3
+end
+local r = mr.explore(later)
+T.equal(r.not_followed[1], "This holds if the function does the same when it is called again: it changes `n`.")
+T.equal(r.claim, "conditional")
+r = mr.explore(function() return math.random(1, 1) end)
+T.equal(r.not_followed[1], "This holds if the function does the same when it is called again: it calls math.random.")
+r = mr.explore(function()
+  collectgarbage()
+  return mr.ones(1)
+end)
+T.check(r.not_followed == nil and r.claim == "every-legal-schedule", "nothing is left")

@@ -187,6 +187,82 @@ function TestShared.test_random_numbers()
   lu.assertEquals(#result.outcomes, 2)
 end
 
+-- Memory that was there before the ranks: their hosts' writes are not ordered.
+function TestShared.test_tensors_of_before()
+  local pinned, there = mr.zeros(1, { pinned = true }), mr.zeros(1)
+  local function last(t) return t:item() end
+  for _, body in ipairs {
+    function(rank) pinned[1] = rank end,
+    function(rank) there:fill_(rank) end,
+  } do
+    local result = explore(function()
+      mr.dist.spawn(2, function(rank)
+        wait(rank)
+        body(rank)
+      end)
+      return last(pinned) + last(there)
+    end)
+    lu.assertEquals(outcomes(result), "0.0 1.0")
+  end
+  local result = explore(function()
+    mr.dist.spawn(2, function(rank) return wait(rank) + there:item() end)
+  end)
+  lu.assertEquals(result.schedules, 1) -- they only read
+  lu.assertEquals(result.claim, "every-legal-schedule")
+  lu.assertNil(result.not_followed)
+end
+
+-- A variable is put back before the rank's turn ends, but not before another rank could go on.
+function TestShared.test_what_is_put_back()
+  local result = explore(function()
+    local t = { v = 0 }
+    local seen = mr.dist.spawn(2, function(rank)
+      wait(rank)
+      local before = t.v
+      t.v = rank + 1
+      wait(rank)
+      t.v = 0
+      return before
+    end)
+    return seen[1] .. " " .. seen[2]
+  end)
+  lu.assertEquals(outcomes(result), "0 0 0 1 2 0")
+end
+
+function TestShared.test_settings_metatables_and_numbers()
+  local function two(fn)
+    return function()
+      local results = mr.dist.spawn(2, function(rank)
+        wait(rank)
+        return fn()
+      end)
+      return tostring(results[1]) .. " " .. tostring(results[2])
+    end
+  end
+  local function metatable()
+    local t = {}
+    return two(function()
+      local before = getmetatable(t) ~= nil
+      setmetatable(t, {})
+      return before
+    end)()
+  end
+  local function of_numbers()
+    debug.setmetatable(0, nil)
+    local text = two(function()
+      local before = debug.getmetatable(0) ~= nil
+      debug.setmetatable(0, {})
+      return before
+    end)()
+    debug.setmetatable(0, nil)
+    return text
+  end
+  for _, fn in ipairs { metatable, of_numbers, two(function() return mr.allow_tf32(true) end),
+                        two(function() return mr.stream().id end), two(function() return tostring(mr.event()) end) } do
+    lu.assertTrue(#explore(fn).outcomes >= 2)
+  end
+end
+
 function TestShared.test_streams_and_gradients()
   local result = explore(function()
     local w = mr.ones(1, { requires_grad = true })

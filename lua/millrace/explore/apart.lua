@@ -1,16 +1,17 @@
--- Whether ranks of mr.dist.spawn share something that one of them changes, beside what collectives carry. Between two
--- of their turns, all that they can reach in common is compared with what it was at their beginning. If nothing has
--- changed in a run, each rank does the same in every order of the hosts, since it finds the same.
+-- Whether ranks of mr.dist.spawn share something that one of them changes, beside what collectives carry. Wherever
+-- another rank could go on, all that they can reach in common is compared with what it was at their beginning. If
+-- nothing has changed in a run, each rank does the same in every order of the hosts, since it finds the same.
 --
 -- What cannot be looked into counts as changed: a coroutine, a stream, an event, an object or a function of a C module,
--- a closure that millrace has made. So do more values than MOST_VALUES, and more comparisons than MOST_COMPARED.
-local apart = {}
+-- a closure that millrace has made. So do too many values (watch.lua), and more comparisons than MOST_COMPARED.
+local watch = require "millrace.explore.watch"
 
-local MOST_VALUES = 20000
+local apart = {}
+local spawn = {} -- what mr.dist.spawn calls
+
 local MOST_COMPARED = 4000000 -- of one call of the function
 
-local getinfo, getupvalue = debug and debug.getinfo, debug and debug.getupvalue
-local getmetatable, getuservalue = debug and debug.getmetatable, debug and debug.getuservalue
+local getinfo, getmetatable = debug and debug.getinfo, debug and debug.getmetatable
 
 -- What answers otherwise at another time, or is everybody's: the fields of these libraries.
 local ASKED = { os = { "clock", "time", "date", "tmpname", "getenv", "execute", "remove", "rename", "setlocale" },
@@ -53,11 +54,6 @@ function apart.trust(value)
   if getinfo then trust_all(value, {}, {}) end
 end
 
-local module_lists = setmetatable({}, { __mode = "k" })
-
--- A table in the place of package.loaded, for the script.
-function apart.modules(list) module_lists[list] = true end
-
 local LIBRARIES = { "string", "table", "math", "io", "os", "utf8", "coroutine", "debug" }
 
 -- The libraries of Lua and of millrace, and all tables in them; and what scripts have put there.
@@ -78,103 +74,39 @@ end
 
 -- ---------------------------------------------------------------- what ranks can reach
 
-local note
-
-local function note_fields(watch, of, each)
-  local copy, count = {}, 0
-  watch.seen[of] = copy
-  for key, value in each(of) do
-    watch.values = watch.values + 1
-    if watch.values > MOST_VALUES then break end
-    copy[key] = value
-    if value ~= nil then count = count + 1 end
-    note(watch, key)
-    note(watch, value)
-  end
-  watch.sizes[of] = count
-end
-
--- Whether a script adds fields to it; what is in them is known.
-local function note_library(watch, library)
-  if type(library) ~= "table" then return end
-  local copy, count = {}, 0
-  for key, value in next, library do copy[key], count = value, count + 1 end
-  watch.seen[library], watch.sizes[library] = copy, count
-end
-
-local function next_upvalue(fn, i)
-  local name, value = getupvalue(fn, i + 1)
-  if name then return i + 1, value end
-end
-
-local function upvalues(fn) return next_upvalue, fn, 0 end
-
-local function next_of_script(loaded, key)
-  local value
-  repeat key, value = next(loaded, key) until key == nil or not tostring(key):find "^millrace"
-  return key, value
-end
-
--- Modules of millrace are loaded when they are first needed.
-local function fields(t)
-  return (t == (package and package.loaded) or module_lists[t]) and next_of_script or next, t
-end
-
--- Classes of modules and their methods are closures of millrace, too. What these keep beside the modules is each
--- module's own. Other closures of millrace, as iterators, may go on for all.
 local OF_EACH_RANK = { ["=millrace.spmd"] = true, ["=millrace.loading"] = true }
-
-local function note_function(watch, fn)
-  local info = getinfo(fn, "S")
-  if trusted[fn] or info.source:find "^=millrace%.nn" then return end
-  if info.what == "C" then watch.is_lost = not watch.tools.is_own(fn)
-  elseif info.source:find "^=millrace" and not OF_EACH_RANK[info.source] then watch.is_lost = true
-  else note_fields(watch, fn, upvalues) end
-end
-
--- `kind_of`: of an object of millrace, as "a tensor".
 local STATELESS = { ["a kernel"] = true, ["a module"] = true, ["a device"] = true }
 
-local function note_object(watch, object)
-  local kind = watch.tools.kind(object)
-  if kind == "a tensor" then
-    watch.facts[object] = watch.tools.tensor_facts(object)
-    watch.seen[object] = {}
-    note(watch, getuservalue(object, 1))
-  elseif not STATELESS[kind] then watch.is_lost = true end
+-- A function that keeps nothing. Classes of modules and their methods are closures of millrace, too: what these keep
+-- beside the modules is each module's own.
+local function is_known(fn)
+  if trusted[fn] then return true end
+  local info = getinfo(fn, "S")
+  return info.what == "C" and spawn.tools.is_own(fn) or info.source:find "^=millrace%.nn" ~= nil
 end
 
-function note(watch, value)
-  local kind = type(value)
-  if kind == "thread" or questions[value] or watch.values > MOST_VALUES then watch.is_lost = true
-  elseif watch.is_lost or watch.seen[value] or watch.libraries[value] then return
-  elseif kind == "table" then
-    note_fields(watch, value, fields)
-    note(watch, getmetatable(value))
-  elseif kind == "function" then note_function(watch, value)
-  elseif kind == "userdata" then note_object(watch, value) end
-end
-
-local function has_changed(watch, value, copy)
-  local kind, count = type(value), 0
-  if kind == "userdata" then return watch.facts[value] ~= watch.tools.tensor_facts(value) end
-  for key, now in (kind == "table" and fields or upvalues)(value) do
-    watch.compared = watch.compared + 1
-    if now ~= nil then count = count + 1 end
-    if not rawequal(copy[key], now) then return true end
+-- What cannot be looked into: streams, events and graphs; C functions of other modules; other closures of millrace, as
+-- iterators, which may go on for all.
+local function is_closed(value, kind)
+  if kind == "userdata" then
+    local name = spawn.tools.kind(value)
+    return name ~= "a tensor" and not STATELESS[name]
   end
-  return count ~= watch.sizes[value]
+  if questions[value] then return true end
+  if is_known(value) then return false end
+  local info = getinfo(value, "S")
+  return info.what == "C" or info.source:find "^=millrace" ~= nil and not OF_EACH_RANK[info.source]
 end
 
 -- ---------------------------------------------------------------- questions
 
--- Calls visit(library, name, function) for each function that `asked` names, as ASKED does.
+-- Calls visit(table, name, function, name of the table) for each function that `asked` names, as ASKED does.
 function apart.each_question(asked, visit)
   for library, names in next, asked do
     local of = _G[library]
     for _, name in ipairs(type(of) == "table" and names or {}) do
       local fn = rawget(of, name)
-      if fn then visit(of, name, fn) end
+      if fn then visit(of, name, fn, library) end
     end
   end
 end
@@ -184,16 +116,16 @@ local are_apart = false
 
 -- A rank asks for what is everybody's.
 function apart.ask()
-  if active then active.is_lost = true end
+  if active then active.asks = true end
 end
 
-local function put_back(watch)
-  for _, field in ipairs(watch.replaced) do field[1][field[2]] = field[3] end
+local function put_back(watched)
+  for _, field in ipairs(watched.replaced) do field[1][field[2]] = field[3] end
 end
 
-local function replace_questions(watch)
+local function replace_questions(watched)
   apart.each_question(ASKED, function(of, name, fn)
-    watch.replaced[#watch.replaced + 1] = { of, name, fn }
+    watched.replaced[#watched.replaced + 1] = { of, name, fn }
     questions[fn] = true
     local function asked(...)
       apart.ask()
@@ -206,42 +138,39 @@ end
 
 -- ---------------------------------------------------------------- what spawn calls, protected
 
-local spawn = {}
-
 -- Ranks are about to begin: their function, and its other arguments.
 function spawn.begin(...)
-  if not getinfo then
+  if not watch.is_there then
     are_apart = false
     return
   end
-  active = { tools = spawn.tools, seen = {}, sizes = {}, facts = {}, replaced = {}, values = 0, compared = 0 }
-  local others
-  active.libraries, others = find_libraries()
-  apart.each_question(ASKED, function(_, _, fn) questions[fn] = true end)
-  for _, value in ipairs(others) do note(active, value) end
-  for i = 1, select("#", ...) do note(active, (select(i, ...))) end
-  note(active, getmetatable "")
-  note(active, _G) -- also where the function has an environment of its own
-  replace_questions(active)
-  for _, name in ipairs(LIBRARIES) do note_library(active, _G[name]) end
+  local libraries, others = find_libraries()
+  active = { replaced = {} }
+  replace_questions(active) -- what is put in the place of a question is no change
+  local state = watch.new{ tools = spawn.tools, libraries = libraries, is_closed = is_closed, is_known = is_known,
+                           sees_writes = true }
+  active.state = state
+  for _, value in ipairs(others) do state:note(value) end
+  for i = 1, select("#", ...) do state:note((select(i, ...))) end
+  state:note(_G) -- also where the function has an environment of its own
+  for _, name in ipairs(LIBRARIES) do state:note_library(_G[name]) end
 end
 
--- Between two turns.
+-- Another rank could go on now.
 function spawn.turn()
-  local watch = active
-  if not watch or watch.is_lost or watch.has_changed then return end
-  for value, copy in next, watch.seen do
-    if has_changed(watch, value, copy) then watch.has_changed = true end
-    if watch.has_changed then return end
-  end
-  if watch.compared > MOST_COMPARED then watch.is_lost = true end
+  local state = active and not active.asks and not active.has_changed and active.state
+  if not state or state.is_lost then return end
+  active.has_changed = state:change() ~= nil
+  if state.compared > MOST_COMPARED then state.is_lost = true end
 end
+
+spawn.ask = apart.ask
 
 -- They have ended; `failed`: some by an error, and which one is the first may depend on their order.
 function spawn.finish(failed)
   if active then
     put_back(active)
-    are_apart = are_apart and not (failed or active.is_lost or active.has_changed)
+    are_apart = are_apart and not (failed or active.asks or active.state.is_lost or active.has_changed)
   end
   active = nil
 end

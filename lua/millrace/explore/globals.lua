@@ -1,6 +1,7 @@
 -- The globals of one run of a script whose schedules are explored. What it prints is collected, and no run finds what
 -- another one has set. Code that the script loads gets them, too: by load, dofile and require.
 local apart = require "millrace.explore.apart"
+local watch = require "millrace.explore.watch"
 local let_load = require "millrace.loading"
 
 -- Libraries; script.lua and outside.lua make `io` and `os`.
@@ -136,7 +137,7 @@ return function(tools)
       if package.loaded[name] ~= nil and type(value) == "table" then loaded[name] = value end
     end
     loaded._G = globals
-    apart.modules(loaded)
+    watch.add_module_list(loaded)
     globals.package.preload = copy(package.preload)
     globals.package.searchpath = new_search(open)
     let_load(globals, {

@@ -10,6 +10,7 @@ local unpack = table.unpack
 
 return function(tools, explore, core)
   local misuse, is_tensor, show_value = tools.misuse, tools.is_tensor, core.show.value
+  local add_condition = core.add_condition
   local MOST_DEPTH, differs = core.values.MOST_DEPTH, core.show.differs
   local write_json, fresh = new_json(tools, core.values), new_globals(tools)
 
@@ -257,20 +258,16 @@ return function(tools, explore, core)
     return run
   end
 
-  local function note(r, text)
-    r.not_followed = r.not_followed or {}
-    table.insert(r.not_followed, text)
-  end
-
   local function note_answers(r, names)
     local asked = {}
     for _, name in ipairs(names) do
       if name == "files" then
-        note(r, "No file was written: what the script writes to files is compared as a part of the outcome.")
+        add_condition(r, "No file was written: what the script writes to files is compared as a part of the outcome.")
       else asked[#asked + 1] = name end
     end
     if #asked == 0 then return end
-    note(r, ("This holds for one answer of each call: %s said the same in each run."):format(table.concat(asked, ", ")))
+    add_condition(r, ("This holds for one answer of each call: %s said the same in each run."):format(
+      table.concat(asked, ", ")))
   end
 
   -- What the runs printed, with its times.
@@ -282,7 +279,7 @@ return function(tools, explore, core)
       end
     end
     if printed_times.differ() then
-      note(r, "Printed times (a number and ms, us, ns or s) are not compared: they differ from run to run.")
+      add_condition(r, "Printed times (a number and ms, us, ns or s) are not compared: they differ from run to run.")
     end
   end
 
