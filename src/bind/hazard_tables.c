@@ -8,11 +8,10 @@
 /* --- reports as tables -------------------------------------------------------------------------- */
 
 static void set_side(lua_State *L, const char *key, const mr_hazard_side *side) {
-    static const char *const access[] = {NULL, "read", "write", "read-write"};
     if (!side->op[0]) return;
     lua_createtable(L, 0, 5);
     mr_set_text(L, "op", side->op);
-    mr_set_text(L, "access", side->access ? access[side->access & 3] : side->op);
+    mr_set_text(L, "access", mr_hazard_access_text(side));
     mr_set_text(L, "stream", side->stream);
     mr_set_integer(L, "seq", side->seq);
     if (side->assumed) mr_set_text(L, "assumed", mr_assumed_text((mr_assumed)side->assumed));

@@ -12,6 +12,7 @@ static void fill_side(const checker *c, mr_hazard_side *side, const actor *a, ui
                       const char *op, mr_site where, uint64_t seq) {
     mr_text_copy(side->op, sizeof side->op, op);
     side->access = access & MR_ACCESSES;
+    side->allocates = !access && strcmp(op, "alloc") == 0;
     side->assumed = (uint8_t)mr_access_assumed(access);
     side->atomic = access & MR_ATOMIC;
     side->host = a == &c->order.host_actor;

@@ -172,8 +172,9 @@ bool mr_hazard_word_at(int i, mr_hazard_word *out_word);
 /* One of the two sides of a report. Texts are copies: they outlive every object. */
 typedef struct {
     char op[MR_LONGEST_NAME + 1]; /* "normal_", "free", "alloc"; "": none */
-    uint8_t access;               /* MR_READ | MR_WRITE; 0 for alloc and free */
+    uint8_t access;               /* MR_READ | MR_WRITE; 0: it allocates or frees */
     uint8_t assumed;              /* mr_assumed: why it is not known to touch these bytes, or 0 */
+    bool allocates;               /* the memory comes from it: an alloc, or a launch */
     bool atomic;                  /* each access is an atomic update */
     bool host;                    /* the host itself did it */
     char stream[64];              /* "copy", "default", "stream #3", "host" */
@@ -182,6 +183,8 @@ typedef struct {
     const char *file, *launched_file; /* as sentences name those files; NULL: in full */
     uint64_t seq;
 } mr_hazard_side;
+
+const char *mr_hazard_access_text(const mr_hazard_side *side); /* "read-write", "alloc" */
 
 #define MR_HAZARD_STREAM_PAIRS 16
 #define MR_HAZARD_FIXES        12   /* lines, of one report */

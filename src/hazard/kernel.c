@@ -95,14 +95,15 @@ static void draft_race(checker *c, const mr_command *command, const actor *a,
     fill_side(c, command, a, finding->first_access, finding->first.where, &draft->first);
 }
 
-/* The first side is where the memory comes from. That of a launch comes from nowhere: no operation is named. */
+/* The first side is where the memory comes from. Shared and local memory come from the launch itself. */
 static void draft_unset_read(checker *c, const mr_command *command, const actor *a,
                              const mr_kernel_finding *finding, mr_hazard_report *draft) {
     const mr_storage *s = finding->storage;
     draft->kind = MR_HAZARD_UNINITIALISED_READ;
     draft->reason = MR_HAZARD_BECAUSE_NEVER_WRITTEN;
     fill_side(c, command, a, 0, s ? s->made : finding->first.where, &draft->first);
-    mr_text_copy(draft->first.op, sizeof draft->first.op, s ? "alloc" : "");
+    draft->first.allocates = true;
+    if (s) mr_text_copy(draft->first.op, sizeof draft->first.op, "alloc");
 }
 
 void mr_hazard_found_in_kernel(mr_observer *observer, const mr_command *command,

@@ -23,7 +23,16 @@ static const char *access_text(const mr_hazard_side *side) {
     case MR_READ: return "reads";
     case MR_WRITE: return "writes";
     case MR_READ | MR_WRITE: return "reads and writes";
-    default: return strcmp(side->op, "alloc") == 0 ? "allocates" : "frees";
+    default: return side->allocates ? "allocates" : "frees";
+    }
+}
+
+const char *mr_hazard_access_text(const mr_hazard_side *side) {
+    switch (side->access) {
+    case MR_READ: return "read";
+    case MR_WRITE: return "write";
+    case MR_READ | MR_WRITE: return "read-write";
+    default: return side->allocates ? "alloc" : "free";
     }
 }
 
@@ -216,12 +225,8 @@ static void put_json_side(mr_buffer *out, const char *key, const mr_hazard_side 
     }
     mr_buffer_puts(out, "{\"op\":");
     mr_text_put_json(out, side->op);
-    mr_buffer_printf(out, ",\"access\":\"%s\",\"stream\":",
-                     side->access == MR_READ          ? "read"
-                     : side->access == MR_WRITE       ? "write"
-                     : side->access                   ? "read-write"
-                     : strcmp(side->op, "alloc") == 0 ? "alloc"
-                                                      : "free");
+    mr_buffer_printf(out, ",\"access\":\"%s\"", mr_hazard_access_text(side));
+    mr_buffer_puts(out, ",\"stream\":");
     mr_text_put_json(out, side->stream);
     mr_buffer_puts(out, ",\"where\":");
     if (side->where.file) mr_text_put_json(out, mr_hazard_place(side->where, place, sizeof place));

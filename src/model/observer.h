@@ -74,7 +74,8 @@ typedef struct {
 typedef enum {
     /* two threads touch the same bytes, one of them writes, and nothing orders them */
     MR_FINDING_RACE,
-    MR_FINDING_UNSET_READ, /* the second reads bytes that nothing has written; there is no first */
+    /* the second reads bytes that nothing has written; the first is the launch */
+    MR_FINDING_UNSET_READ,
     /* nobody has looked for any of these in this launch; only `kind` is set */
     MR_FINDING_NOT_LOOKED,
     MR_FINDING_STRAYED, /* it accessed memory in ways that no operand tells; only `kind` is set */

@@ -59,7 +59,7 @@ function TestFindings.test_a_missing_barrier_is_one_report()
   lu.assertStrContains(reports[1].message, "; nothing orders the two (and 63 more pairs)\nfix: ")
 end
 
--- Shared memory comes from no operation: the report has one side.
+-- Shared memory comes from the launch: that is the first side, as where a tensor was allocated.
 function TestFindings.test_shared_memory_that_nobody_writes()
   local kernel = mr.kernel([=[
     extern "C" __global__ void f(int *y) {
@@ -71,8 +71,11 @@ function TestFindings.test_shared_memory_that_nobody_writes()
   local y = mr.zeros(64, { dtype = "i32" })
   local reports = found(function() kernel[{ 1, 64 }](y) end)
   lu.assertEquals(texts(reports), { "uninitialised-read shared memory 128..131" })
-  lu.assertNil(reports[1].first)
-  lu.assertNotStrContains(reports[1].message, "allocates")
+  local first, second = reports[1].first, reports[1].second
+  lu.assertEquals({ first.op, first.access, second.op, second.access }, { "f", "alloc", "f", "read" })
+  lu.assertEquals(first.seq, second.seq)
+  lu.assertStrContains(first.where, "kernels_findings.lua:")
+  lu.assertStrContains(reports[1].message, "f allocates shared memory")
 end
 
 -- Elements are counted as the script counts them, in the shape of the tensor that was passed.
