@@ -145,6 +145,7 @@ mr_status mr_explore_keep(mr_machine *machine, mr_explore_keeper **out_keeper) {
     k->epoch = machine->epoch;
     mr_status status = keep_current(k) ? mr_observer_add(machine, &k->observer)
                                        : mr_no_memory("to keep what a function changes");
+    machine->memory.host_begins_zero = !status;
     if (!status) return MR_OK;
     forget_current(k);
     free(k);
@@ -178,6 +179,7 @@ void mr_explore_let_go(mr_explore_keeper *k) {
     if (!k) return;
     mr_observer_remove(k->machine, &k->observer);
     k->machine->numbers = k->numbers;
+    k->machine->memory.host_begins_zero = false;
     for (size_t i = 0; i < k->kept.count; i++) {
         mr_storage_release(k->kept.items[i].storage);
         free(k->kept.items[i].bytes);

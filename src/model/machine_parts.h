@@ -46,6 +46,9 @@ typedef struct {
     uint64_t limit;         /* --sandbox: device + host bytes that may be live at once; 0: none */
     uint64_t collect_after; /* bytes for which bind/ runs the collector; the backend may raise it */
     bool collecting; /* the collect hook runs, in the middle of an allocation: no reset then */
+    /* Host memory is zero when it is made. What runs again has to find the same there; clearing a MiB costs 50 us, so
+     * other programs find what the C library left. */
+    bool host_begins_zero;
     MR_VEC(mr_storage *) deferred_frees; /* dropped by the collector in a host function */
 } mr_machine_memory;
 

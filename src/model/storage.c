@@ -89,6 +89,9 @@ static mr_status find_memory(mr_storage *storage, const mr_command *alloc) {
 mr_status mr_storage_place(mr_storage *storage, const mr_command *alloc) {
     if (alloc) mr_history_end(storage->machine, alloc->name, alloc->where);
     MR_TRY(find_memory(storage, alloc));
+    if (storage->machine->memory.host_begins_zero && storage->kind != MR_MEMORY_DEVICE &&
+        storage->host)
+        memset(storage->host, 0, storage->bytes);
     account(storage);
     return MR_OK;
 }

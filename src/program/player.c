@@ -20,6 +20,7 @@ static mr_status open_machine(mr_player *p, const mr_player_options *options) {
         .memory_limit = options->memory_limit,
     };
     MR_TRY(mr_machine_open(options->backend, &machine, &p->machine));
+    p->machine->memory.host_begins_zero = true;
     p->machine->bodies.replayed = true;
     p->machine->bodies.skipped = options->without_bodies;
     const mr_simulator *simulator = options->backend->simulator;
