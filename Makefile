@@ -333,6 +333,13 @@ $(TERMINAL): tests/host/support/terminal.c
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) -std=c11 -D_GNU_SOURCE -O1 $(WARNINGS) -o $@ $<
 
+# Code outside of millrace, for tests: a C module of Lua.
+CAPSULES := $(BUILD)/capsules.so
+$(CAPSULES): tests/lua/support/capsules.c $(BUILD)/flags.stamp
+	$(call say,TEST,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(LUA_CFLAGS) -fPIC -shared $(CFLAGS) $(WARNINGS) $(SAN_FLAGS) -o $@ $< -lpthread
+
 # What each compiler of this machine makes of the kernels of tests/kernels, to look at: build/ptx/NAME.nvrtc.ptx.
 $(BUILD)/ptx_of: tests/kernels/ptx_of.c $(LIB) $(BUILD)/flags.stamp
 	$(call say,TEST,$<)
@@ -392,7 +399,7 @@ RUN_TESTS = $(if $(SAN),$(SAN_ENV)) $(LUA) tests/run.lua --host $(HOST) --times 
             $(if $(KERNEL_CACHE),--cache $(abspath $(KERNEL_CACHE)))
 
 .PHONY: check
-check: all $(TESTS_BIN) $(TERMINAL) $(FAKE_CUDA) $(PTX) $(BUILD)/sample_trace  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
+check: all $(TESTS_BIN) $(TERMINAL) $(CAPSULES) $(FAKE_CUDA) $(PTX) $(BUILD)/sample_trace  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
 	@$(RUN_TESTS) $(or $(TESTS),$(ALL_TESTS))
 
 # What make check runs for some seconds, with the counts that take minutes (docs/performance.md has both).
@@ -505,7 +512,7 @@ DIST := $(BUILD)/dist/millrace-$(VERSION)-linux-$(shell uname -m)
 .PHONY: dist
 dist: $(IMAGES)  ## a self-contained tarball that needs only glibc
 	@$(MAKE) --no-print-directory LTO=1 BUILD=$(BUILD)/release IMAGE_DIR=$(IMAGE_DIR) all \
-	    $(if $(filter-out 0,$(CUDA)),$(BUILD)/release/compare_ops)
+	    $(if $(filter-out 0,$(CUDA)),$(BUILD)/release/compare_ops $(BUILD)/release/capsules.so)
 	@scripts/dist $(BUILD)/release $(DIST)
 
 .PHONY: clean

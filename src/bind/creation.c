@@ -11,7 +11,7 @@
 
 #define OPTIONS                                                                                    \
     "{dtype: string, device: device|integer|string, pinned: boolean=false, name: string, stream: " \
-    "stream, requires_grad: boolean=false}"
+    "stream, requires_grad: boolean=false, ipc: boolean=false}"
 
 mr_tensor *mr_push_generated(lua_State *L, const mr_caller *caller, mr_op_id row,
                              const mr_new_options *options, int ndim, const int64_t *shape,
@@ -51,10 +51,11 @@ static void blank(const mr_tensor *t) {
 
 /* --- one value everywhere ----------------------------------------------------------------------- */
 
-MR_FUNCTION(creation_empty, "empty", "mr.empty(sizes: integer... [, " OPTIONS "]) -> tensor",
-            "Makes a tensor without writing its values: they are whatever the memory contains. The "
-            "sizes can also be one table. Device memory is allocated in the order of `stream` "
-            "(default: the current stream).") {
+MR_FUNCTION(
+    creation_empty, "empty", "mr.empty(sizes: integer... [, " OPTIONS "]) -> tensor",
+    "Makes a tensor without writing its values: they are whatever the memory contains. The "
+    "sizes can also be one table. Device memory is allocated in the order of `stream` "
+    "(default: the current stream). With ipc=true other processes can have it: t:ipc_handle().") {
     mr_caller caller = mr_enter(L);
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];

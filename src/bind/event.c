@@ -1,32 +1,76 @@
 /* The userdata of an event; the box owns one reference, like that of a stream. */
 #include "bind/explore.h"
 #include "bind/internal.h"
+#include "bind/ipc.h"
 #include "bind/open.h"
 #include "bind/outside.h"
 #include "bind/registry.h"
 #include "graph/graph.h"
 #include "model/capture.h"
 #include "model/observer.h"
+#include "model/outside.h"
 
 /* --- state, check, constructor ------------------------------------------------------------------ */
 
+/* The backend's slots, if other processes have a part in it; else NULL. */
+static const mr_outside_slots *check_processes(lua_State *L, const mr_caller *caller,
+                                               const mr_option_slots *given,
+                                               const mr_event_options *options) {
+    const mr_outside_slots *slots;
+    int handle = mr_option_at(L, given, "ipc");
+    if (!handle && mr_option_at(L, given, "device"))
+        mr_misuse(
+            L, "event: option `device` is for `ipc`: an event belongs to the device of the stream "
+               "on which it is first recorded");
+    if (!handle && !options->interprocess) return NULL;
+    if (options->timing || (handle && (options->interprocess || options->blocking)))
+        mr_misuse(L, "event: an event of several processes takes no %s",
+                  options->timing
+                      ? "time stamps: leave out timing=true"
+                      : "options of the one that made it: expected ipc, device and name");
+    mr_raise(L, mr_outside_of(caller->machine, handle ? "event{ipc=}" : "event{interprocess=true}",
+                              MR_NO_IPC_EVENTS, &slots));
+    if (handle && caller->machine->memory.limit)
+        mr_misuse(L, "event: --sandbox takes no handles of other processes");
+    mr_bind_explore_refuse(L, "an event of several processes: " MR_OUTSIDE_NOT_EXPLORED);
+    if (handle) mr_check_ipc_handle(L, handle, "event");
+    return slots;
+}
+
+static void open_handle(lua_State *L, const mr_caller *caller, const mr_option_slots *given,
+                        const mr_outside_slots *slots, mr_event *event) {
+    mr_device *device = mr_option_device(L, given, "device");
+    const char *handle = mr_check_ipc_handle(L, mr_option_at(L, given, "ipc"), "event");
+    if (!device) device = caller->machine->current_device;
+    mr_raise(L, slots->event_import(event, device, handle));
+    mr_share_event(caller, event, "event{ipc=}");
+}
+
 MR_FUNCTION(
     mr_event_new, "event",
-    "mr.event([opts: {timing: boolean=false, blocking: boolean=false, name: string}]) -> e: "
-    "event",
+    "mr.event([opts: {timing: boolean=false, blocking: boolean=false, interprocess: boolean=false, "
+    "ipc: string, device: device|integer, name: string}]) -> e: event",
     "Makes an event. The event belongs to the device of the stream on which it is first recorded "
     "(R14). elapsed_time needs `timing=true`. With `blocking=true`, the host sleeps instead of "
-    "polling while it waits for the event; this does not change any order (R18).") {
-    static const char *const known[] = {"timing", "blocking", "name", NULL};
+    "polling while it waits for the event; this does not change any order (R18). With "
+    "interprocess=true, other processes can have it by e:ipc_handle(); such an event takes no time "
+    "stamps. `ipc`: the handle of an event of another process, which is opened on the current "
+    "device, or on `device`. Not on the virtual GPU.") {
+    static const char *const known[] = {"timing", "blocking", "interprocess", "ipc", "device",
+                                        "name",   NULL};
     mr_caller caller = mr_enter(L);
     mr_option_slots given = mr_check_options(L, 1, known);
     mr_event_options options = {
         .timing = mr_option_boolean(L, &given, "timing", false),
         .blocking = mr_option_boolean(L, &given, "blocking", false),
+        .interprocess = mr_option_boolean(L, &given, "interprocess", false),
         .name = mr_option_name(L, &given, "name"),
     };
+    const mr_outside_slots *slots = check_processes(L, &caller, &given, &options);
     mr_event **box = mr_new(L, &mr_kind_event, sizeof *box);
     mr_raise(L, mr_event_create(&caller, &options, box));
+    int handle = mr_option_at(L, &given, "ipc");
+    if (handle) open_handle(L, &caller, &given, slots, *box);
     mr_registry_add(L, *box);
     return 1;
 }
@@ -160,7 +204,8 @@ MR_FUNCTION(event_tostring, "__tostring", "",
     char text[256];
     mr_event *event = mr_event_at(L, 1);
     mr_bind_explore_tells_number(L);
-    const char *state = event->closed ? " (closed)" : event->record_seq ? "" : " (never recorded)";
+    bool is_recorded = event->record_seq || event->shared; /* or it is not known */
+    const char *state = event->closed ? " (closed)" : is_recorded ? "" : " (never recorded)";
     lua_pushfstring(L, "%s%s", mr_event_describe(event, text, sizeof text), state);
     return 1;
 }

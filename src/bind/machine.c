@@ -7,6 +7,7 @@
 #include "bind/outside.h"
 #include "model/capture.h"
 #include "model/observer.h"
+#include "model/outside.h"
 
 /* --- what is current -------------------------------------------------------------------------- */
 
@@ -116,6 +117,7 @@ MR_FUNCTION(machine_reset, "reset", "mr.reset()",
             "gives the process no new context; the error then says to restart the program.") {
     mr_caller caller = mr_enter(L);
     mr_bind_explore_refuse_kind(L, MR_COMMAND_RESET);
+    mr_raise(L, mr_loans_allow_reset(caller.machine));
     mr_raise(L, mr_machine_reset(&caller));
     return 0;
 }

@@ -11,6 +11,7 @@
 #include "bind/open.h"
 #include "script/script.h"
 #include "model/backend.h"
+#include "model/outside.h"
 
 static const char module_table; /* its address is the registry key */
 
@@ -47,6 +48,11 @@ static const mr_class *const classes[] = {&mr_machine_class,
                                           &mr_format_class,
                                           &mr_op_list_class,
                                           &mr_files_class,
+                                          &mr_dlpack_class,
+                                          &mr_dlpack_functions_class,
+                                          &mr_ipc_class,
+                                          &mr_ipc_functions_class,
+                                          &mr_ipc_event_class,
                                           &mr_nn_class,
                                           &mr_nn_module_class,
                                           &mr_nn_init_class,
@@ -108,12 +114,14 @@ static int close_module(lua_State *L) {
     mr_scripts_free(&module->scripts);
     mr_interned_free(&module->sources);
     *module = (mr_module){.classes = module->classes}; /* messages and help still name functions */
+    mr_loans_collect(machine);
     mr_machine_close(machine);
     return 0;
 }
 
 static void collect_garbage(void *context) {
     lua_gc(context, LUA_GCCOLLECT);
+    mr_loans_collect(mr_bind_machine(context));
 }
 
 /* --- the Lua modules inside the binary ---------------------------------------------------------- */
@@ -183,6 +191,8 @@ static void open_parts(lua_State *L, bool simulates) {
                                   mr_open_ops,
                                   mr_open_op_list,
                                   mr_open_files,
+                                  mr_open_dlpack,
+                                  mr_open_ipc,
                                   mr_open_operators,
                                   mr_open_functional,
                                   mr_open_indexing,

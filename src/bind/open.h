@@ -19,6 +19,8 @@ extern const mr_class mr_compare_class, mr_compare_methods_class, mr_creation_cl
 extern const mr_class mr_gradient_class, mr_gradient_mode_class, mr_autograd_class;
 extern const mr_class mr_hazard_ask_class;
 extern const mr_class mr_op_list_class, mr_files_class;
+extern const mr_class mr_dlpack_class, mr_dlpack_functions_class, mr_ipc_class,
+    mr_ipc_functions_class, mr_ipc_event_class;
 /* Those whose functions are written in Lua (bind/lua_body.h). */
 extern const mr_class mr_nn_class, mr_nn_module_class, mr_nn_init_class, mr_nn_utils_class,
     mr_optim_class, mr_optimizer_class, mr_lr_scheduler_class, mr_scheduler_class, mr_data_class,
@@ -36,6 +38,7 @@ void mr_open_compare(lua_State *L);
 void mr_open_creation(lua_State *L);
 void mr_open_cuda_forms(lua_State *L);
 void mr_open_device(lua_State *L);
+void mr_open_dlpack(lua_State *L);
 void mr_open_error(lua_State *L);
 mr_status mr_bind_name_fault(lua_State *L, mr_status status); /* mr_module.name_fault */
 void mr_open_elementwise(lua_State *L);
@@ -49,6 +52,7 @@ void mr_open_hazard(lua_State *L);
 void mr_open_hazard_ask(lua_State *L);
 void mr_open_functional(lua_State *L);
 void mr_open_indexing(lua_State *L);
+void mr_open_ipc(lua_State *L);
 void mr_open_graph(lua_State *L);
 void mr_open_graph_capture(lua_State *L);
 void mr_open_graph_pool(lua_State *L);

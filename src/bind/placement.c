@@ -4,6 +4,7 @@
 
 #include "bind/placement.h"
 #include "bind/tensor.h"
+#include "tensor/ipc.h"
 
 static mr_dtype check_dtype(lua_State *L, const char *what, const char *text) {
     mr_dtype dtype;
@@ -77,7 +78,7 @@ void mr_check_placement(lua_State *L, const mr_option_slots *options, mr_placeme
 void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype dtype,
                           mr_new_options *out_options) {
     static const char *const known[] = {"dtype",  "device",        "pinned", "name",
-                                        "stream", "requires_grad", NULL};
+                                        "stream", "requires_grad", "ipc",    NULL};
     mr_new_options *o = out_options;
     *o = (mr_new_options){.dtype = like ? (mr_dtype)like->dtype : dtype};
     if (like && mr_tensor_on_host(like)) o->placement.kind = MR_MEMORY_PAGEABLE;
@@ -103,12 +104,20 @@ void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype
                   "dtype is %s",
                   mr_dtype_text(o->dtype));
     mr_check_placement(L, &options, &o->placement);
+    o->ipc = mr_option_boolean(L, &options, "ipc", false);
+    if (o->ipc && o->placement.kind != MR_MEMORY_DEVICE)
+        mr_misuse(L, "option `ipc`: processes share memory of a device, but this is host memory");
 }
 
 mr_tensor *mr_push_empty(lua_State *L, const mr_caller *caller, const mr_new_options *options,
                          int ndim, const int64_t *shape) {
     mr_tensor **slot = mr_new_tensor(L);
-    mr_raise(L, mr_create_empty(caller, &options->placement, options->dtype, ndim, shape, slot));
+    const mr_placement *at = &options->placement;
+    if (options->ipc)
+        mr_raise(L,
+                 mr_tensor_create_shareable(caller, at->stream ? at->stream : at->device->current,
+                                            options->dtype, ndim, shape, slot));
+    else mr_raise(L, mr_create_empty(caller, at, options->dtype, ndim, shape, slot));
     if (options->name) mr_raise(L, mr_tensor_set_name(*slot, options->name));
     mr_made_tensor(L, *slot);
     if (options->requires_grad) mr_gradient_require(L, -1);

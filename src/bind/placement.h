@@ -9,11 +9,12 @@ typedef struct {
     mr_dtype dtype;
     bool dtype_given;
     bool requires_grad;
+    bool ipc;         /* in memory that processes can share */
     const char *name; /* Lua's string, or NULL */
 } mr_new_options;
 
-/* The options {dtype=, device=, pinned=, name=, stream=, requires_grad=} at `arg` (0: none). `like`: the tensor that
- * gives dtype and memory where they are not said, or NULL: `dtype` and the current device. */
+/* The options {dtype=, device=, pinned=, name=, stream=, requires_grad=, ipc=} at `arg` (0: none). `like`: the tensor
+ * that gives dtype and memory where they are not said, or NULL: `dtype` and the current device. */
 void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype dtype,
                           mr_new_options *out_options);
 /* The options {device=, pinned=, stream=} among those that were read; what is not given leaves *placement as it is. */

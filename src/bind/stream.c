@@ -5,6 +5,7 @@
 #include "bind/explore.h"
 #include "bind/internal.h"
 #include "graph/graph.h"
+#include "model/outside.h"
 #include "bind/open.h"
 #include "bind/registry.h"
 #include "bind/stream_pool.h"
@@ -17,18 +18,66 @@ static int clamp_priority(const mr_device *device, int priority) {
     return priority > least ? least : priority < greatest ? greatest : priority;
 }
 
-MR_FUNCTION(mr_stream_new, "stream",
-            "mr.stream([opts: {priority: integer=0, nonblocking: boolean=true, device: "
-            "device|integer, name: string, pool: boolean=false}]) -> stream: stream",
-            "Makes a stream on the current device or on `device`. It is non-blocking by default, "
-            "as in PyTorch: the default stream's barrier does not include it (R4). A lower number "
-            "is a higher priority; values out of range are clamped (R8). `pool`: one of the 32 "
-            "streams that each device has for a priority, in turn, as torch.cuda.Stream() "
-            "returns them. So the 33rd is the first one again, and waits for its work. It has no "
-            "name of its own.") {
-    static const char *const known[] = {"priority", "nonblocking", "device", "name", "pool", NULL};
+#define NO_HANDLE "its streams exist inside this process only, as queues of a simulation"
+
+/* An integer, or light userdata as C modules have it. */
+static uint64_t check_handle(lua_State *L, const mr_option_slots *given) {
+    int at = mr_option_at(L, given, "handle");
+    if (lua_islightuserdata(L, at)) return (uint64_t)(uintptr_t)lua_touserdata(L, at);
+    return (uint64_t)mr_option_integer(L, given, "handle", 0);
+}
+
+/* Pushes the stream that other code has made, or one of ours, if its handle is given. */
+static int push_foreign(lua_State *L, const mr_caller *caller, const mr_option_slots *given) {
+    static const char *const own[] = {"priority", "nonblocking", "device", "pool", NULL};
+    const mr_outside_slots *slots;
+    mr_stream_look look;
+    mr_stream_options options = {.foreign = check_handle(L, given),
+                                 .name = mr_option_name(L, given, "name")};
+    for (const char *const *name = own; *name; name++)
+        if (mr_option_at(L, given, *name))
+            return mr_misuse(
+                L, "stream: option `%s` is for new streams: that of `handle` has its own", *name);
+    mr_raise(L, mr_machine_ready(caller->machine));
+    mr_raise(L, mr_outside_of(caller->machine, "stream{handle=}", NO_HANDLE, &slots));
+    if (caller->machine->memory.limit)
+        return mr_misuse(L, "stream: --sandbox takes no handles of other code");
+    mr_bind_explore_refuse(L, "mr.stream{handle=}: " MR_OUTSIDE_NOT_EXPLORED);
+    mr_stream **box = mr_new(L, &mr_kind_stream, sizeof *box);
+    mr_raise(L, slots->stream_look(caller->machine, options.foreign, &look));
+    if (look.known) {
+        mr_share_stream(caller, look.known, "stream{handle=}");
+        if (mr_registry_push(L, look.known)) return 1;
+        *box = look.known;
+        mr_stream_retain(*box);
+    } else {
+        options.nonblocking = !look.blocking;
+        options.priority = look.priority;
+        mr_raise(L, mr_stream_create(caller, look.device, &options, box));
+        mr_share_stream(caller, *box, "stream{handle=}");
+    }
+    mr_registry_add(L, *box);
+    return 1;
+}
+
+MR_FUNCTION(
+    mr_stream_new, "stream",
+    "mr.stream([opts: {priority: integer=0, nonblocking: boolean=true, device: "
+    "device|integer, name: string, pool: boolean=false, handle: integer}]) -> stream: stream",
+    "Makes a stream on the current device or on `device`. It is non-blocking by default, "
+    "as in PyTorch: the default stream's barrier does not include it (R4). A lower number "
+    "is a higher priority; values out of range are clamped (R8). `pool`: one of the 32 "
+    "streams that each device has for a priority, in turn, as torch.cuda.Stream() "
+    "returns them. So the 33rd is the first one again, and waits for its work. It has no "
+    "name of its own. `handle`: a stream "
+    "of other code, as s.handle or stream.cuda_stream of PyTorch gives it; 0 is the default "
+    "stream. It is used here and never destroyed, and what others submit to it is not checked. "
+    "Not on the virtual GPU.") {
+    static const char *const known[] = {"priority", "nonblocking", "device", "name",
+                                        "pool",     "handle",      NULL};
     mr_caller caller = mr_enter(L);
     mr_option_slots given = mr_check_options(L, 1, known);
+    if (mr_option_at(L, &given, "handle")) return push_foreign(L, &caller, &given);
     lua_Integer priority = mr_option_integer(L, &given, "priority", 0);
     mr_device *device = mr_option_device(L, &given, "device");
     mr_stream_options options = {
@@ -351,6 +400,18 @@ static int get_closed(lua_State *L) {
     return 1;
 }
 
+/* Who has it may submit to the stream. */
+static int get_handle(lua_State *L) {
+    const mr_outside_slots *slots;
+    mr_caller caller = mr_enter(L);
+    mr_stream *stream = mr_check_stream(L, 1);
+    mr_raise(L, mr_outside_of(caller.machine, "s.handle", NO_HANDLE, &slots));
+    mr_bind_explore_refuse(L, "s.handle: " MR_OUTSIDE_NOT_EXPLORED);
+    mr_share_stream(&caller, stream, "s.handle");
+    lua_pushinteger(L, (lua_Integer)slots->stream_handle(stream));
+    return 1;
+}
+
 static const mr_property stream_properties[] = {
     {"device", "device", "The device of the stream.", get_device},
     {"priority", "integer", "The priority, after clamping to the allowed range (R8).",
@@ -361,6 +422,10 @@ static const mr_property stream_properties[] = {
      "The name given at creation; \"default\" or \"per-thread\" for these two streams.", get_name},
     {"id", "integer", "A unique number.", get_id},
     {"closed", "boolean", "Whether it has been closed.", get_closed},
+    {"handle", "integer",
+     "CUDA's own handle (CUstream), for code outside of millrace; 0 for the default stream. What "
+     "other code submits is not checked. Not on the virtual GPU.",
+     get_handle},
     {NULL, NULL, NULL, NULL}};
 
 static const mr_function *const stream_functions[] = {&stream_wait_event_function,

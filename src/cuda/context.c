@@ -46,6 +46,10 @@ void mr_cuda_make_current(CUcontext context) {
 mr_status mr_cuda_use_slowly(cuda_device *device) {
     if (mr_cuda_is_forked()) return mr_cuda_forked();
     if (!device->context) MR_TRY(device->machine->make_context(device));
+    CUcontext now = NULL;
+    if (device->machine->machine->outside.used && mr_cuda_current == device->context &&
+        mr_cu.CtxGetCurrent(&now) == CUDA_SUCCESS && now == device->context)
+        return MR_OK;
     mr_cuda_make_current(device->context);
     if (mr_cuda_current) return MR_OK;
     return mr_fail(MR_CODE_INVALID_DEVICE, "device %d cannot be made current",

@@ -57,6 +57,7 @@ static void leave_contexts(cuda_machine *cuda) {
     /* Streams of all devices look at the values of turns, which lie in memory that goes. */
     for (int i = 0; i < cuda->device_count; i++) mr_cuda_device_finish(&cuda->devices[i]);
     mr_cuda_links_leave(cuda);
+    mr_cuda_outside_leave(cuda);
     mr_cuda_runs_forget(cuda);
     close_turns(cuda);
     if (cuda->home && cuda->home->context) mr_error_destroy(mr_cuda_use(cuda->home));
@@ -352,5 +353,6 @@ const mr_backend mr_cuda_backend = {
     .communicator_abort = mr_cuda_communicator_abort,
     .can_access_peer = mr_cuda_can_access_peer,
     .enable_peer_access = mr_cuda_enable_peer_access,
+    .outside = &mr_cuda_outside,
     .simulator = NULL,
 };

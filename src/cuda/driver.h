@@ -82,6 +82,23 @@ typedef enum {
     X(DevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (CUdevice device))                  \
     X(DevicePrimaryCtxReset, "cuDevicePrimaryCtxReset_v2", (CUdevice device))                      \
     X(CtxSetCurrent, "cuCtxSetCurrent", (CUcontext context))                                       \
+    X(CtxGetCurrent, "cuCtxGetCurrent", (CUcontext * context))                                     \
+    X(CtxGetDevice, "cuCtxGetDevice", (CUdevice * device))                                         \
+    X(StreamGetCtx, "cuStreamGetCtx", (CUstream stream, CUcontext * context))                      \
+    X(StreamGetFlags, "cuStreamGetFlags", (CUstream stream, unsigned *flags))                      \
+    X(StreamGetPriority, "cuStreamGetPriority", (CUstream stream, int *priority))                  \
+    X(StreamIsCapturing, "cuStreamIsCapturing", (CUstream stream, CUstreamCaptureStatus * status)) \
+    X(PointerGetAttribute, "cuPointerGetAttribute",                                                \
+      (void *value, CUpointer_attribute attribute, CUdeviceptr address))                           \
+    X(MemAlloc, "cuMemAlloc_v2", (CUdeviceptr * address, size_t bytes))                            \
+    X(MemGetAddressRange, "cuMemGetAddressRange_v2",                                               \
+      (CUdeviceptr * first, size_t * bytes, CUdeviceptr address))                                  \
+    X(IpcGetMemHandle, "cuIpcGetMemHandle", (CUipcMemHandle * handle, CUdeviceptr address))        \
+    X(IpcOpenMemHandle, "cuIpcOpenMemHandle_v2",                                                   \
+      (CUdeviceptr * address, CUipcMemHandle handle, unsigned flags))                              \
+    X(IpcCloseMemHandle, "cuIpcCloseMemHandle", (CUdeviceptr address))                             \
+    X(IpcGetEventHandle, "cuIpcGetEventHandle", (CUipcEventHandle * handle, CUevent event))        \
+    X(IpcOpenEventHandle, "cuIpcOpenEventHandle", (CUevent * event, CUipcEventHandle handle))      \
     X(StreamSynchronize, "cuStreamSynchronize", (CUstream))                                        \
     X(CtxSynchronize, "cuCtxSynchronize", (void))                                                  \
     X(CtxGetStreamPriorityRange, "cuCtxGetStreamPriorityRange", (int *least, int *greatest))       \

@@ -5,12 +5,13 @@
 /* ---- handles */
 
 static mr_status make_handle(const mr_event *event, cuda_device *device, CUevent *out_handle) {
-    if (!event->timing && !event->blocking) {
+    if (!event->timing && !event->blocking && !event->interprocess) {
         *out_handle = mr_cuda_event_take(device);
         if (*out_handle) return MR_OK;
     }
     unsigned flags = (event->timing ? 0 : CU_EVENT_DISABLE_TIMING) |
-                     (event->blocking ? CU_EVENT_BLOCKING_SYNC : 0);
+                     (event->blocking ? CU_EVENT_BLOCKING_SYNC : 0) |
+                     (event->interprocess ? CU_EVENT_INTERPROCESS : 0);
     MR_CUDA_TRY(device, mr_cu.EventCreate(out_handle, flags), "event");
     return MR_OK;
 }
@@ -26,7 +27,7 @@ static void drop_handle(cuda_event *e) {
 mr_status mr_cuda_event_open(mr_event *event) {
     cuda_event *e = mr_slab_alloc(&mr_cuda_of(event->machine)->events);
     if (!e) return mr_no_memory("for an event");
-    *e = (cuda_event){.plain = !event->timing && !event->blocking};
+    *e = (cuda_event){.plain = !event->timing && !event->blocking && !event->interprocess};
     event->impl = e;
     return MR_OK;
 }
@@ -38,7 +39,7 @@ void mr_cuda_event_close(mr_event *event) {
     mr_slab_free(&mr_cuda_of(event->machine)->events, e);
 }
 
-static mr_status prepare_handle(mr_event *event, cuda_device *device) {
+mr_status mr_cuda_event_prepare(mr_event *event, cuda_device *device) {
     cuda_event *e = event->impl;
     if (e->handle && e->device != device) { /* of a record elsewhere that failed */
         drop_handle(e);
@@ -64,7 +65,7 @@ mr_status mr_cuda_event_record(const mr_command *command) {
     mr_event *event = command->u.event.event;
     cuda_event *e = event->impl;
     cuda_stream *s = command->stream->impl;
-    MR_TRY(prepare_handle(event, s->device));
+    MR_TRY(mr_cuda_event_prepare(event, s->device));
     MR_CUDA_TRY(s->device, mr_cu.EventRecord(e->handle, s->handle), "record_event in %s", s->text);
     note_record(e, s, command->seq);
     return MR_OK;
@@ -75,7 +76,8 @@ mr_status mr_cuda_event_record(const mr_command *command) {
 mr_status mr_cuda_event_wait(const mr_command *command) {
     cuda_event *e = command->u.event.event->impl;
     cuda_stream *s = command->stream->impl;
-    if (!command->u.event.record_seq) return MR_OK; /* R13 */
+    /* R13; who else has the event may have recorded it. */
+    if (!command->u.event.record_seq && !command->u.event.event->shared) return MR_OK;
     MR_CUDA_TRY(s->device, mr_cu.StreamWaitEvent(s->handle, e->handle, 0), "wait_event in %s",
                 s->text);
     return MR_OK;
@@ -84,7 +86,7 @@ mr_status mr_cuda_event_wait(const mr_command *command) {
 /* The handle is the graph's from now on: no other event gets it. */
 mr_status mr_cuda_event_capture(const mr_command *command, cuda_device *device, CUstream lane) {
     cuda_event *e = command->u.event.event->impl;
-    MR_TRY(prepare_handle(command->u.event.event, device));
+    MR_TRY(mr_cuda_event_prepare(command->u.event.event, device));
     e->plain = false;
     CUresult result = command->kind == MR_COMMAND_RECORD
                           ? mr_cu.EventRecordWithFlags(e->handle, lane, CU_EVENT_RECORD_EXTERNAL)
@@ -104,13 +106,13 @@ mr_status mr_cuda_event_query(mr_event *event, bool *out_done) {
     mr_cuda_host_run_ready(e->device->machine);
     CUresult result = mr_cu.EventQuery(e->handle);
     *out_done = result == CUDA_SUCCESS;
-    if (*out_done) mr_cuda_stream_done(e->stream, e->seq);
+    if (*out_done && !event->shared) mr_cuda_stream_done(e->stream, e->seq);
     if (*out_done || result == CUDA_ERROR_NOT_READY) return MR_OK;
     return mr_cuda_fail(e->device, result, "query of an event");
 }
 
 mr_status mr_cuda_event_synchronize(mr_event *event) {
-    return mr_cuda_wait_event(event->impl, event->blocking);
+    return mr_cuda_wait_event(event->impl, event->blocking, !event->shared);
 }
 
 static mr_status check_done(mr_event *event) {

@@ -2,7 +2,10 @@
 #include "cuda/state.h"
 
 static void let_go(cuda_machine *cuda, cuda_hold *hold) {
+    CUcontext before = mr_cuda_current;
     for (uint32_t i = 0; i < hold->count; i++) mr_storage_release(hold->storages[i]);
+    /* A deleter of other code may leave another one current. */
+    if (cuda->machine->outside.used && before) mr_cuda_make_current(before);
     mr_slab_free(&cuda->holds, hold);
 }
 

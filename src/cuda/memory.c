@@ -185,12 +185,30 @@ static mr_status reclaim_after_users(cuda_device *device, const mr_storage *stor
     return MR_OK;
 }
 
+/* Memory of others goes back to them once the work on it is done. */
+static void hold_borrowed(mr_storage *storage, const mr_stream *stream) {
+    mr_cuda_hold(stream->impl, storage);
+    mr_cuda_hold_fence(stream->impl);
+    for (size_t i = 0; i < storage->used_by.count; i++) {
+        const mr_stream *user = storage->used_by.items[i];
+        if (!user->impl || user->closed) continue;
+        cuda_stream *s = user->impl;
+        mr_status status = mr_cuda_use(s->device);
+        if (!status) mr_cuda_hold(s, storage);
+        if (!status) mr_cuda_hold_fence(s);
+        mr_error_destroy(status);
+    }
+}
+
 void mr_cuda_memory_free(const mr_command *command) {
     mr_storage *storage = command->u.storage;
     cuda_stream *stream = command->stream->impl;
     cuda_device *device = stream->device;
     cuda_block *block = storage->impl;
-    if (storage->fixed_address) return;
+    if (storage->fixed_address) {
+        if (storage->shared && !command->u.at_once) hold_borrowed(storage, command->stream);
+        return;
+    }
     bool at_once = command->u.at_once, is_used = storage->used_by.count > 0;
     mr_status status = MR_OK;
     CUresult result = CUDA_ERROR_UNKNOWN;
@@ -236,6 +254,8 @@ mr_status mr_cuda_memory_trim(mr_device *device) {
     if (!d->context) return MR_OK;
     MR_TRY(mr_cuda_use(d));
     see_frees(d);
+    if (mr_cuda_is_idle(d->machine)) mr_cuda_outside_trim(d);
+    MR_TRY(mr_cuda_use(d));
     MR_CUDA_TRY(d, mr_cu.MemPoolTrimTo(d->pool, 0), "empty_cache");
     return MR_OK;
 }

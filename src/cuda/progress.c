@@ -35,6 +35,7 @@ void mr_cuda_stream_shut(cuda_stream *s) {
     if (s->next) s->next->previous = s->previous;
     else s->device->last = s->previous;
     s->closed = true;
+    s->stream = NULL;
 }
 
 /* The default streams are there in every context. */
@@ -42,5 +43,5 @@ void mr_cuda_stream_forget(cuda_stream *stream) {
     stream->done_seq = stream->last_seq;
     if (stream->handle == CU_STREAM_LEGACY || stream->handle == CU_STREAM_PER_THREAD) return;
     mr_cuda_stream_shut(stream);
-    mr_cu.StreamDestroy(stream->handle);
+    if (!stream->foreign) mr_cu.StreamDestroy(stream->handle);
 }

@@ -106,6 +106,7 @@
 #include "cuda/driver.h"
 #include "cuda/kernels/order_args.h"
 #include "model/backend.h"
+#include "model/outside.h"
 #include "tensor/tensor.h"
 
 typedef struct cuda_machine cuda_machine;
@@ -120,6 +121,7 @@ typedef struct cuda_slots cuda_slots;
 typedef struct cuda_callback cuda_callback;
 typedef struct cuda_pinned cuda_pinned;
 typedef struct cuda_runs cuda_runs;
+typedef struct cuda_outside cuda_outside;
 typedef struct cuda_latches cuda_latches;
 typedef struct cuda_link cuda_link;
 
@@ -128,11 +130,13 @@ typedef struct cuda_link cuda_link;
 /* Behind mr_stream.impl. Outlives it while events remember that they were recorded here. */
 struct cuda_stream {
     CUstream handle;
+    mr_stream *stream; /* while it is open */
     cuda_device *device;
     cuda_stream *previous, *next; /* the open streams of the device */
     uint32_t refs;                /* the model's stream; events */
     uint32_t generation;
     bool legacy, blocking;
+    bool foreign; /* others made it, and destroy it */
     bool closed;
     uint64_t last_seq, done_seq;
     cuda_hold *holds; /* host memory used since the last fence; NULL: none */
@@ -149,7 +153,7 @@ struct cuda_event {
     cuda_stream *stream; /* of the last record; one reference owned */
     uint64_t seq;        /* of the last record */
     uint32_t generation;
-    bool plain; /* neither timed nor blocking: the handle goes back to device->events */
+    bool plain; /* of no option: the handle goes back to device->events */
 };
 
 /* Behind mr_storage.impl of device memory. */
@@ -264,6 +268,8 @@ struct cuda_machine {
     cuda_runs *runs; /* NULL: nobody wants to know when commands ran (runs.c) */
     void *ranges;    /* NULL: no tool wants the names of operations (nvtx.c) */
 
+    cuda_outside *outside; /* NULL: no memory was shared with other processes (outside.c) */
+
     cuda_link *links; /* NCCL's communicators, also closed ones that may have work (nccl.c) */
 
     /* What lower files ask for and higher ones do. A context is made with all that lives in one (device.c). */
@@ -298,7 +304,10 @@ mr_status mr_cuda_use_slowly(cuda_device *device);
 /* Makes the device's context current, and makes it at the first call: a context costs a third of a
  * second and half a gigabyte, which a device that nobody uses should not. */
 static inline mr_status mr_cuda_use(cuda_device *device) {
-    if (__builtin_expect(device->context == mr_cuda_current && device->context, 1)) return MR_OK;
+    bool is_current = device->context == mr_cuda_current && device->context;
+    /* Code outside that works on this thread may have made another one current. */
+    bool is_sure = !device->machine->machine->outside.used;
+    if (__builtin_expect(is_current && is_sure, 1)) return MR_OK;
     return mr_cuda_use_slowly(device);
 }
 
@@ -361,6 +370,7 @@ void mr_cuda_event_give(cuda_device *device, CUevent event);
 
 /* ---- event.c */
 
+mr_status mr_cuda_event_prepare(mr_event *event, cuda_device *device); /* so that it has a handle */
 mr_status mr_cuda_event_record(const mr_command *command);
 mr_status mr_cuda_event_wait(const mr_command *command);
 /* R45: a record or a wait becomes a node of the graph that the driver captures on `lane`. */
@@ -371,7 +381,8 @@ void mr_cuda_event_in_launch(mr_event *event, cuda_stream *stream);
 /* ---- wait.c: waiting that lets Ctrl-C and host functions through */
 
 mr_status mr_cuda_wait_stream(cuda_stream *stream); /* the legacy stream: with blocking ones, P1 */
-mr_status mr_cuda_wait_event(cuda_event *event, bool yielding);
+/* `is_ours`: that it is complete says how far its stream is. */
+mr_status mr_cuda_wait_event(cuda_event *event, bool yielding, bool is_ours);
 mr_status mr_cuda_wait_device(cuda_device *device);
 mr_status mr_cuda_wait_devices(cuda_machine *cuda); /* all of them */
 mr_status mr_cuda_wait_call(cuda_machine *cuda);    /* until the oldest host function has run */
@@ -518,6 +529,12 @@ mr_status mr_cuda_latch_wait(mr_stream *stream, uint32_t latch);
 mr_status mr_cuda_latch_open_behind(mr_stream *stream, uint32_t latch);
 void mr_cuda_latch_open(mr_machine *machine, uint32_t latch);
 mr_status mr_cuda_latch_is_open(mr_device *device, uint32_t latch, bool *out_open);
+
+/* ---- outside.c: what code outside of millrace can share */
+
+extern const mr_outside_slots mr_cuda_outside;
+void mr_cuda_outside_trim(cuda_device *device); /* the device is idle */
+void mr_cuda_outside_leave(cuda_machine *cuda); /* the contexts are about to go, and are idle */
 
 /* ---- nccl.c: collectives */
 

@@ -9,6 +9,10 @@ static mr_status make_handle(const mr_stream *stream, cuda_device *device, CUstr
     case MR_STREAM_PER_THREAD: *out_handle = CU_STREAM_PER_THREAD; return MR_OK;
     case MR_STREAM_USER: break;
     }
+    if (stream->foreign) {
+        *out_handle = (CUstream)(uintptr_t)stream->foreign;
+        return mr_cuda_use(device);
+    }
     unsigned flags = stream->blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
     /* A new stream may make the driver wait until the streams that share a hardware queue are idle. */
     MR_TRY(mr_cuda_may_wait(device, "a new stream"));
@@ -28,10 +32,12 @@ mr_status mr_cuda_stream_open(mr_stream *stream) {
     MR_TRY(make_handle(stream, device, &handle));
     cuda_stream *s = mr_slab_alloc(&device->machine->streams);
     if (!s) {
-        if (stream->kind == MR_STREAM_USER) mr_cu.StreamDestroy(handle);
+        if (stream->kind == MR_STREAM_USER && !stream->foreign) mr_cu.StreamDestroy(handle);
         return mr_no_memory("for a stream");
     }
     *s = (cuda_stream){.handle = handle,
+                       .stream = stream,
+                       .foreign = stream->foreign != 0,
                        .device = device,
                        .previous = device->last,
                        .refs = 1,
@@ -61,7 +67,7 @@ void mr_cuda_stream_close(mr_stream *stream) {
         mr_error_destroy(status); /* the device is lost, and with it what the stream had to do */
         if (stream->kind == MR_STREAM_USER) {
             mr_cuda_kernels_forget_stream(device, s->handle);
-            mr_cu.StreamDestroy(s->handle);
+            if (!stream->foreign) mr_cu.StreamDestroy(s->handle);
         }
     }
     mr_cuda_hold_release(s); /* only what a lost device will not touch again */

@@ -97,10 +97,10 @@ mr_status mr_cuda_wait_stream(cuda_stream *stream) {
     return mr_cuda_use(device);
 }
 
-mr_status mr_cuda_wait_event(cuda_event *event, bool yielding) {
+mr_status mr_cuda_wait_event(cuda_event *event, bool yielding, bool is_ours) {
     goal g = {.device = event->device, .event = event->handle, .yielding = yielding};
     MR_TRY(wait_for(&g, "synchronize"));
-    mr_cuda_stream_done(event->stream, event->seq);
+    if (is_ours) mr_cuda_stream_done(event->stream, event->seq);
     mr_cuda_hold_poll(event->device);
     return MR_OK;
 }

@@ -76,6 +76,7 @@ static bool is_followed(const mr_claims *claims) {
         case MR_CLAIM_UNFINISHED:
         case MR_CLAIM_POINTERS:
         case MR_CLAIM_STRAYED:
+        case MR_CLAIM_OUTSIDE:
         case MR_CLAIM_DRAWN:
         case MR_CLAIM_FORGOTTEN:
         case MR_CLAIM_DROPPED:
@@ -99,8 +100,9 @@ static bool is_followed(const mr_claims *claims) {
 /* Addresses and touched bytes of all accesses are known. */
 static bool knows_accesses(const mr_claims *claims) {
     return !claims->count[MR_CLAIM_POINTERS] && !claims->count[MR_CLAIM_STRAYED] &&
-           !claims->count[MR_CLAIM_ADDRESSES] && !claims->count[MR_CLAIM_FORGOTTEN] &&
-           !claims->count[MR_CLAIM_NOT_RUN] && !claims->count[MR_CLAIM_FAILED];
+           !claims->count[MR_CLAIM_OUTSIDE] && !claims->count[MR_CLAIM_ADDRESSES] &&
+           !claims->count[MR_CLAIM_FORGOTTEN] && !claims->count[MR_CLAIM_NOT_RUN] &&
+           !claims->count[MR_CLAIM_FAILED];
 }
 
 /* ---- memory that is written as a whole before anything else touches it */

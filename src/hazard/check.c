@@ -297,6 +297,12 @@ static void learned(mr_observer *observer) {
     if (c->mode != MR_HAZARD_OFF) mr_claims_add(&c->totals.claims, MR_CLAIM_LEARNED);
 }
 
+static void shared(mr_observer *observer, const char *what, mr_site where) {
+    checker *c = (checker *)((char *)observer - offsetof(checker, observer));
+    (void)what, (void)where;
+    if (c->mode != MR_HAZARD_OFF) mr_claims_add(&c->totals.claims, MR_CLAIM_OUTSIDE);
+}
+
 static void function_ran(mr_observer *observer, const mr_command *command) {
     mr_hazard_function_ran((checker *)((char *)observer - offsetof(checker, observer)), command);
 }
@@ -344,6 +350,7 @@ const mr_observer mr_hazard_observer = {.name = "hazard",
                                         .host_is = host_is,
                                         .drew = drew,
                                         .learned = learned,
+                                        .shared = shared,
                                         .found = mr_hazard_found_in_kernel,
                                         .touched = mr_hazard_touched,
                                         .unset = mr_hazard_unset_before,

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "model/backend.h"
+#include "model/outside.h"
 #include "ops/kernel.h"
 #include "ops/op.h"
 
@@ -85,6 +86,7 @@ static void note_rank(mr_claims *claims, uint16_t rank) {
 void mr_claims_did(mr_claims *claims, const mr_command *command) {
     const mr_kernel_escapes *launch = mr_kernel_escapes_of(command);
     if (__builtin_expect(command->machine->rank != 0, 0)) note_rank(claims, command->machine->rank);
+    if (mr_command_shares(command)) mr_claims_add(claims, MR_CLAIM_OUTSIDE);
     if (is_host_read(command)) mr_claims_add(claims, MR_CLAIM_HOST_READS);
     else if (mr_command_is(command, MR_TRAIT_QUERY)) mr_claims_add(claims, MR_CLAIM_QUERIES);
     else if (launch) note_launch(claims, command, launch);
@@ -211,6 +213,11 @@ static void learned(mr_observer *observer) {
     mr_claims_add(claims_of(observer), MR_CLAIM_LEARNED);
 }
 
+static void shared(mr_observer *observer, const char *what, mr_site where) {
+    (void)what, (void)where;
+    mr_claims_add(claims_of(observer), MR_CLAIM_OUTSIDE);
+}
+
 static void found(mr_observer *observer, const mr_command *command,
                   const mr_kernel_finding *finding) {
     mr_claims_found(claims_of(observer), command, finding);
@@ -224,6 +231,7 @@ mr_status mr_ledger_begin(mr_ledger *ledger, mr_machine *machine) {
                                        .lost = lost,
                                        .drew = drew,
                                        .learned = learned,
+                                       .shared = shared,
                                        .found = found}};
     mr_status status = mr_observer_add(machine, &ledger->observer);
     if (status) ledger->observer.did = NULL;

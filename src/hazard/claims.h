@@ -48,6 +48,9 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
     X(STRAYED, "strayed", FORBIDS, EXPLORED,                                                                                    \
       "not checked: 1 launch that accessed memory in other ways than its arguments tell",                                       \
       "not checked: # launches that accessed memory in other ways than their arguments tell")                                   \
+    X(OUTSIDE, "shared_outside", FORBIDS, EXPLORED,                                                                             \
+      "not checked: what code outside of millrace does with the memory, stream or event of 1 call",                             \
+      "not checked: what code outside of millrace does with the memory, stream or event of # calls")                            \
     X(DRAWN, "drawn_by_host_functions", FORBIDS, FOLLOWED,                                                                      \
       "not checked: which random numbers 1 host function takes; that depends on when it runs",                                  \
       "not checked: which random numbers # host functions take; that depends on when they run")                                 \

@@ -180,7 +180,7 @@ static int safe_model(lua_State *L) {
 }
 
 void mr_sandbox_close_module(lua_State *L) {
-    static const char *const reach_files[] = {"save", "load", NULL};
+    static const char *const reach_files[] = {"save", "load", "from_ipc_handle", NULL};
     for (const char *const *name = reach_files; *name; name++) {
         lua_pushnil(L);
         lua_setfield(L, -2, *name);

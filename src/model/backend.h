@@ -182,6 +182,8 @@ struct mr_backend {
     bool (*can_access_peer)(mr_device *device, mr_device *peer);
     mr_status (*enable_peer_access)(mr_device *device, mr_device *peer); /* second time: 704 */
 
+    /* what code outside can share (outside.h); NULL: a simulation */
+    const mr_outside_slots *outside;
     const mr_simulator *simulator; /* NULL: real hardware, which cannot be stepped */
 };
 

@@ -25,6 +25,7 @@ mr_status mr_event_create(const mr_caller *caller, const mr_event_options *optio
                         .epoch = machine->epoch,
                         .timing = options->timing,
                         .blocking = options->blocking,
+                        .interprocess = options->interprocess,
                         .name = name,
                         .machine = machine,
                         .where = caller->where};
@@ -139,7 +140,7 @@ mr_status mr_event_query(const mr_caller *caller, mr_event *event, bool *out_don
     MR_TRY(mr_machine_ready(machine));
     MR_TRY(mr_event_usable(event));
     MR_TRY(mr_capture_ask_host(caller, MR_ASK_EVENT, "query", NULL, event, NULL));
-    if (!event->record_seq) { /* R13 */
+    if (!event->record_seq && !event->shared) { /* R13 */
         *out_done = true;
         return MR_OK;
     }
@@ -161,7 +162,8 @@ mr_status mr_event_synchronize(const mr_caller *caller, mr_event *event) {
     MR_TRY(
         mr_host_begin(caller, MR_COMMAND_EVENT_SYNC, NULL, event, NULL, "synchronize", &command));
     mr_status status = MR_OK;
-    if (event->record_seq) status = machine->backend->event_synchronize(event); /* R13 */
+    if (event->record_seq || event->shared)
+        status = machine->backend->event_synchronize(event); /* R13 */
     return mr_host_end(machine, command, status);
 }
 

@@ -12,6 +12,10 @@ struct mr_event {
     bool timing;   /* R17, R18: default off, as in PyTorch */
     bool blocking; /* R18: costs host time, never order */
     bool closed;
+    bool interprocess; /* another process can have it */
+    /* Code outside of millrace may record it (outside.h): `record_seq` is only the latest record here, and the backend
+     * is asked also where there is none. */
+    bool shared;
     mr_name *name; /* one reference; NULL: unnamed */
     mr_machine *machine;
     mr_device *device; /* of the first record; NULL before (R14) */
@@ -25,7 +29,8 @@ struct mr_event {
 
 typedef struct {
     bool timing, blocking;
-    const char *name; /* copied; NULL: unnamed */
+    bool interprocess; /* without timing */
+    const char *name;  /* copied; NULL: unnamed */
 } mr_event_options;
 
 mr_status mr_event_create(const mr_caller *caller, const mr_event_options *options,

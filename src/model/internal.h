@@ -27,6 +27,8 @@ static inline void mr_storage_wrote(mr_storage *storage, const char *operation, 
 
 /* Device memory whose last handle is gone: frees it in the order of its stream. */
 void mr_storage_free_dropped(mr_storage *storage);
+/* The script has freed it while it was lent, and the last loan has ended. */
+void mr_storage_free_lent(mr_storage *storage);
 
 /* A name for what the script makes, in *out_name; NULL for NULL. */
 mr_status mr_name_given(const char *text, mr_name **out_name);

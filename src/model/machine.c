@@ -93,6 +93,7 @@ void mr_machine_drop_body_notes(mr_machine *machine) {
 
 void mr_machine_close(mr_machine *machine) {
     if (!machine) return;
+    if (machine->outside.loans) return; /* the borrowers have memory of the backend (outside.h) */
     mr_history_free(machine);
     if (machine->captures.all) mr_capture_rules_of(machine)->close(machine);
     for (size_t i = 0; i < machine->memory.deferred_frees.count; i++)

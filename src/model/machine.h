@@ -20,6 +20,7 @@ typedef struct mr_tensor mr_tensor;
 typedef struct mr_operand mr_operand;
 typedef struct mr_backend mr_backend;
 typedef struct mr_op mr_op;
+typedef struct mr_outside_slots mr_outside_slots;
 
 struct mr_machine {
     const mr_backend *backend;
@@ -51,6 +52,7 @@ struct mr_machine {
     mr_machine_observing observing;
     mr_machine_host host;
     mr_machine_hosts hosts;
+    mr_machine_outside outside;
     mr_machine_hooks hooks;
 };
 

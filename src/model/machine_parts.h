@@ -3,6 +3,7 @@
 #ifndef MR_MODEL_MACHINE_PARTS_H
 #define MR_MODEL_MACHINE_PARTS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +17,7 @@ typedef struct mr_command mr_command;
 typedef struct mr_observer mr_observer;
 typedef struct mr_history mr_history;
 typedef struct mr_captures mr_captures;
+typedef struct mr_loan mr_loan;
 
 /* Numbers given out so far, and what exists (command.c, stream.c, event.c, storage.c, tensor.c). In a checkpoint. */
 typedef struct {
@@ -145,6 +147,13 @@ typedef struct {
     void (*give_way)(void *context, mr_site where);
     void *context;
 } mr_machine_hosts;
+
+/* What code outside of millrace can reach (outside.c). */
+typedef struct {
+    bool used;                   /* something is shared, or was */
+    uint32_t loans;              /* that were begun and not taken back */
+    _Atomic(mr_loan *) returned; /* given back, by any thread */
+} mr_machine_outside;
 
 /* The program that embeds the machine sets these functions; each may be NULL. */
 typedef struct {

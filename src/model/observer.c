@@ -169,6 +169,13 @@ void mr_observers_learned(mr_machine *machine) {
     }
 }
 
+void mr_observers_shared(mr_machine *machine, const char *what, mr_site where) {
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
+        if (observer->shared) observer->shared(observer, what, where);
+    }
+}
+
 void mr_observers_host_is(mr_machine *machine, uint16_t rank) {
     machine->rank = rank;
     for (size_t i = 0; i < machine->observing.observers.count; i++) {

@@ -131,6 +131,9 @@ static void discard(mr_storage *storage) {
     mr_stream_release(storage->stream);
     mr_name_release(storage->name);
     mr_name_release(storage->writer_name);
+    if (storage->fixed_address &&
+        storage->kind != MR_MEMORY_DEVICE) /* no checkpoint may restore it */
+        mr_history_end(storage->machine, "free", (mr_site){0});
     if (storage->release_kept) storage->release_kept(storage->kept);
     mr_slab_free(&storage->machine->objects.storages, storage);
 }
@@ -153,6 +156,9 @@ static mr_status create_on_device(const mr_caller *caller, mr_storage *storage) 
     if (status) mr_storage_free_dropped(storage);
     return status;
 }
+
+/* What a simulation shows of an address of the process: beside all that it makes up. */
+#define BORROWED_ADDRESS ((uint64_t)1 << 60)
 
 static mr_status create(const mr_caller *caller, mr_memory_kind kind, uint64_t bytes,
                         mr_stream *stream, uint64_t fixed_address, mr_storage **out_storage) {
@@ -181,6 +187,10 @@ static mr_status create(const mr_caller *caller, mr_memory_kind kind, uint64_t b
         storage->stream = stream;
         mr_stream_retain(stream);
         status = create_on_device(caller, storage);
+    } else if (fixed_address) {
+        storage->host = (void *)(uintptr_t)fixed_address;
+        storage->address = fixed_address + (machine->backend->simulator ? BORROWED_ADDRESS : 0);
+        status = MR_OK;
     } else {
         status = mr_storage_place(storage, NULL);
         /* A stranger's script must not find in new memory what this process had there before. */
@@ -225,9 +235,9 @@ mr_status mr_storage_create(const mr_caller *caller, mr_memory_kind kind, uint64
     return create(caller, kind, bytes, stream, 0, out_storage);
 }
 
-mr_status mr_storage_create_at(const mr_caller *caller, uint64_t bytes, mr_stream *stream,
-                               uint64_t address, mr_storage **out_storage) {
-    return create(caller, MR_MEMORY_DEVICE, bytes, stream, address, out_storage);
+mr_status mr_storage_create_at(const mr_caller *caller, mr_memory_kind kind, uint64_t bytes,
+                               mr_stream *stream, uint64_t address, mr_storage **out_storage) {
+    return create(caller, kind, bytes, stream, address, out_storage);
 }
 
 void mr_storage_keep(mr_storage *storage, void *kept, void (*release)(void *kept)) {
@@ -241,7 +251,7 @@ void mr_storage_retain(mr_storage *storage) {
 
 void mr_storage_drop_given(mr_storage *storage) {
     mr_machine *machine = storage->machine;
-    if (storage->kind != MR_MEMORY_DEVICE) {
+    if (storage->kind != MR_MEMORY_DEVICE && !storage->fixed_address) {
         machine->host_memory.live_bytes -= storage->bytes;
         machine->host_memory.allocations--;
         MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_HOST_FREE, .u.account.storage = storage);
@@ -334,6 +344,13 @@ void mr_storage_free_dropped(mr_storage *storage) {
     if (machine->rank != host) mr_observers_host_is(machine, host);
 }
 
+void mr_storage_free_lent(mr_storage *storage) {
+    mr_caller caller = {.machine = storage->machine, .where = storage->freed_where};
+    storage->free_waits = false;
+    if (mr_storage_is_lost(storage) || storage->machine->lost) return;
+    mr_error_destroy(submit_free(&caller, storage, stream_to_free_in(storage), false));
+}
+
 mr_status mr_storage_close_handle(const mr_caller *caller, mr_storage *storage) {
     if (!drop_last_handle(storage, true)) return MR_OK;
     mr_status status = submit_free(caller, storage, stream_to_free_in(storage), false);
@@ -388,6 +405,11 @@ mr_status mr_storage_free(const mr_caller *caller, mr_storage *storage, mr_free_
         MR_TRY(
             mr_capture_rules_of(machine)->free(caller, storage, on, mode == MR_FREE_SYNC, &taken));
         if (taken) return MR_OK;
+    }
+    if (storage->loans) {
+        storage->freed = storage->recorded_free = storage->free_waits = true;
+        storage->freed_where = caller->where;
+        return MR_OK;
     }
     if (mode == MR_FREE_SYNC) MR_TRY(mr_storage_free_wait(storage));
     MR_TRY(submit_free(caller, storage, stream, mode == MR_FREE_SYNC));

@@ -28,14 +28,18 @@ struct mr_storage {
     bool transient;     /* made to be copied to and read by the host at once, unannounced */
     bool recorded_free; /* t:free was called by the script (for messages), else the collector */
     bool of_module;     /* a module's variable, or its initial value: the script cannot free it */
+    bool shared;        /* code outside of millrace may use it (outside.h) */
+    bool free_waits; /* freed by the script while it is lent: the memory goes with the last loan */
+    uint32_t loans;  /* to code outside */
     /* how often this memory was handed out again: to the next call of a function that is a graph
      * (graph/auto.h); tensors of before cannot be used then */
     uint32_t generation;
     uint64_t id;
     uint64_t bytes;   /* as asked for; at least 1 is allocated */
     uint64_t address; /* what data_ptr shows; the same on every run of the virtual GPU */
-    /* Device memory that the backend owns in another way (a variable of a loaded module): where it is. ALLOC and FREE
-     * begin and end only the tensor's life. 0: ordinary memory. */
+    /* Memory that somebody else owns: the backend in another way (a variable of a loaded module), or code outside of
+     * millrace. Where it is, for device memory; ALLOC and FREE begin and end only the tensor's life. Or the
+     * address by which the host reaches memory of its own. 0: ordinary memory. */
     uint64_t fixed_address;
     void *host; /* where the CPU reaches the bytes: host memory, and all memory of the
                             virtual GPU; NULL for a real GPU's memory */
@@ -80,9 +84,9 @@ bool mr_storage_is_shared(const mr_storage *storage, const mr_device *device);
 mr_status mr_storage_create(const mr_caller *caller, mr_memory_kind kind, uint64_t bytes,
                             mr_stream *stream, mr_storage **out_storage);
 
-/* The same of device memory that the backend owns, at this address. */
-mr_status mr_storage_create_at(const mr_caller *caller, uint64_t bytes, mr_stream *stream,
-                               uint64_t address, mr_storage **out_storage);
+/* The same of memory that somebody else owns, at this address; contents as they are. */
+mr_status mr_storage_create_at(const mr_caller *caller, mr_memory_kind kind, uint64_t bytes,
+                               mr_stream *stream, uint64_t address, mr_storage **out_storage);
 
 /* What the address depends on: `release` gets it when the last reference goes. Once. */
 void mr_storage_keep(mr_storage *storage, void *kept, void (*release)(void *kept));

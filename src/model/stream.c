@@ -25,6 +25,7 @@ static mr_status stream_make(const mr_caller *caller, mr_device *device, mr_stre
                           .epoch = machine->epoch,
                           .kind = kind,
                           .blocking = !options->nonblocking,
+                          .foreign = options->foreign,
                           .priority = mr_device_clamp_priority(device, options->priority),
                           .name = name,
                           .device = device,

@@ -20,8 +20,10 @@ struct mr_stream {
     mr_stream_kind kind;
     bool blocking; /* takes part in the legacy barrier (R4: false = cudaStreamNonBlocking) */
     bool closed;
-    int priority;  /* clamped (R8) */
-    mr_name *name; /* one reference; NULL: unnamed */
+    bool shared;      /* code outside of millrace may use it (outside.h) */
+    uint64_t foreign; /* the handle of a stream that others made and will destroy; 0: it is ours */
+    int priority;     /* clamped (R8) */
+    mr_name *name;    /* one reference; NULL: unnamed */
     mr_device *device;
     mr_site where;     /* the line that made it */
     uint64_t last_seq; /* of the command submitted last, 0 = none yet; for observers */
@@ -34,6 +36,7 @@ typedef struct {
     bool nonblocking;
     int priority;
     const char *name; /* copied; NULL: unnamed */
+    uint64_t foreign; /* see mr_stream; the rest is what that stream is */
 } mr_stream_options;
 
 mr_status mr_stream_create(const mr_caller *caller, mr_device *device,

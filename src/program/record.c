@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "model/backend.h"
+#include "model/outside.h"
 #include "program/recorder.h"
 
 static mr_recorder *recorder_of(mr_observer *observer) {
@@ -158,6 +159,9 @@ static item *add_item(mr_recorder *r, const mr_command *command, outcome came) {
     /* An exploration has no times, and says by itself what ranks may share (MR_CLAIM_RANKS). */
     if (r->machine->rank && !r->is_explored)
         mr_record_inexact(r, "ranks ran, each with a host and a clock of its own", command->where);
+    if (mr_command_shares(command))
+        mr_record_inexact(r, "code outside of millrace may use the same memory, stream or event",
+                          command->where);
     item it = {.kind = (uint8_t)command->kind,
                .outcome = (uint8_t)came,
                .stream =
@@ -369,6 +373,12 @@ static void failed(mr_observer *observer, const mr_command *command, const mr_er
     if (it && status) keep_error(r, it, status);
 }
 
+static void shared(mr_observer *observer, const char *what, mr_site where) {
+    char reason[80];
+    snprintf(reason, sizeof reason, "%s shares something with code outside of millrace", what);
+    mr_record_inexact(recorder_of(observer), reason, where);
+}
+
 /* ---- beginning */
 
 static mr_status wait_for_devices(mr_machine *machine) {
@@ -451,6 +461,7 @@ mr_status mr_program_record(mr_machine *machine, size_t most_items, mr_recorder 
                             .may = may,
                             .before = before,
                             .did = did,
+                            .shared = shared,
                             .failed = failed,
                             .function_ran = function_ran};
     if (!status) {

@@ -74,7 +74,8 @@ mr_status mr_tensor_create_at(const mr_caller *caller, mr_stream *stream, uint64
                               int64_t bytes, mr_tensor **out_tensor) {
     *out_tensor = NULL;
     mr_storage *storage;
-    MR_TRY(mr_storage_create_at(caller, (uint64_t)bytes, stream, address, &storage));
+    MR_TRY(
+        mr_storage_create_at(caller, MR_MEMORY_DEVICE, (uint64_t)bytes, stream, address, &storage));
     return over(caller, storage, MR_U8, 1, &bytes, bytes, out_tensor);
 }
 
@@ -92,6 +93,24 @@ static bool fits(const mr_tensor *t) {
         __builtin_mul_overflow(end, (int64_t)mr_dtype_size(t->dtype), &end))
         return false;
     return (uint64_t)end <= t->storage->bytes;
+}
+
+mr_status mr_tensor_over(const mr_caller *caller, mr_storage *storage, mr_dtype dtype, int ndim,
+                         const int64_t *shape, const int64_t *stride, mr_tensor **out_tensor) {
+    *out_tensor = NULL;
+    int64_t numel;
+    MR_TRY(mr_shape_numel(ndim, shape, &numel));
+    mr_tensor *t = new_tensor(caller, storage, dtype, ndim, shape, numel);
+    if (!t) return out_of_memory();
+    for (int d = 0; d < ndim; d++) t->stride[d] = stride[d];
+    if (!fits(t)) {
+        mr_tensor_release(t);
+        return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                       "the view is not inside its storage of %" PRIu64 " bytes", storage->bytes);
+    }
+    t->contiguous = is_contiguous(t);
+    *out_tensor = t;
+    return MR_OK;
 }
 
 mr_status mr_tensor_alias(const mr_caller *caller, mr_tensor *base, mr_dtype dtype, int ndim,

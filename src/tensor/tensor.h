@@ -17,9 +17,14 @@
 mr_status mr_tensor_create(const mr_caller *caller, mr_memory_kind kind, mr_stream *stream,
                            mr_dtype dtype, int ndim, const int64_t *shape, mr_tensor **out_tensor);
 
-/* A tensor of bytes, in device memory that the backend owns: see mr_storage_create_at. */
+/* A tensor of bytes, in device memory that somebody else owns: see mr_storage_create_at. */
 mr_status mr_tensor_create_at(const mr_caller *caller, mr_stream *stream, uint64_t address,
                               int64_t bytes, mr_tensor **out_tensor);
+
+/* A view of a storage that has no tensor yet. The caller's handle becomes the tensor's; its reference stays the
+ * caller's. After an error both are the caller's. */
+mr_status mr_tensor_over(const mr_caller *caller, mr_storage *storage, mr_dtype dtype, int ndim,
+                         const int64_t *shape, const int64_t *stride, mr_tensor **out_tensor);
 
 /* Another view of base's storage; adds a handle to it. Checks that every element lies inside. */
 mr_status mr_tensor_view(const mr_caller *caller, mr_tensor *base, mr_dtype dtype, int ndim,

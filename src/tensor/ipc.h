@@ -1,0 +1,23 @@
+/* Device memory that processes share (R18): the driver shares memory that was allocated for that, and gives a handle of
+ * MR_IPC_HANDLE_BYTES for it. Needs a real GPU. */
+#ifndef MR_TENSOR_IPC_H
+#define MR_TENSOR_IPC_H
+
+#include "model/outside.h"
+#include "tensor/tensor.h"
+
+/* As mr_tensor_create, in memory that can be shared. It goes back when nothing uses it. */
+mr_status mr_tensor_create_shareable(const mr_caller *caller, mr_stream *stream, mr_dtype dtype,
+                                     int ndim, const int64_t *shape, mr_tensor **out_tensor);
+
+/* The handle of the memory, and how many bytes behind its beginning the first element lies. */
+mr_status mr_tensor_ipc_handle(const mr_caller *caller, const mr_tensor *t,
+                               char out_handle[MR_IPC_HANDLE_BYTES], int64_t *out_offset);
+
+/* A contiguous tensor over memory of another process, which is closed when nothing uses it. Ordered by `stream` as new
+ * memory is; what the other process does is ordered by events, or by waiting. */
+mr_status mr_tensor_from_ipc_handle(const mr_caller *caller, const char handle[MR_IPC_HANDLE_BYTES],
+                                    int64_t offset, mr_stream *stream, mr_dtype dtype, int ndim,
+                                    const int64_t *shape, mr_tensor **out_tensor);
+
+#endif
