@@ -110,11 +110,19 @@ struct CUstream_st {
     bool origin;     /* on which that began */
 };
 
+/* An event of several processes. */
+typedef struct {
+    uint64_t submitted, done; /* records */
+} fake_counts;
+
 struct CUevent_st {
     CUevent previous, next; /* of the device */
     mark *mark;             /* the latest record; NULL: none yet */
     CUgraph capture;        /* in which that was; NULL: in none */
     bool timed;
+    fake_counts *counts; /* that processes share, instead of marks; NULL: it is of this process alone */
+    bool is_opened;      /* another process made it */
+    char path[64];
 };
 
 struct CUctx_st {
@@ -127,6 +135,9 @@ struct block {
     block *next;
     char *address;
     size_t bytes;
+    char path[64];    /* of the file that processes share; "": it is of a pool */
+    bool is_opened;   /* another process made it */
+    int times_opened; /* and not closed since */
 };
 
 typedef struct {
@@ -202,6 +213,13 @@ CUresult fake_wait_as_allowed(
 bool fake_uses(const fake_module *module); /* a kernel of it is pending */
 void fake_drop(int device);                /* the context is gone, and with it streams and events */
 void fake_stream_init(CUstream stream, int device, bool blocking);
+
+/* outside.c, under the lock */
+block *fake_find_block(uint64_t address, int *out_device); /* NULL: none */
+void fake_unmap(const block *b);
+fake_counts *fake_share_event(char path[64]); /* NULL: no memory */
+void fake_forget_event(const struct CUevent_st *event);
+CUevent fake_new_event(void); /* queue.c */
 
 /* nccl.c, under the lock */
 bool fake_meet_come(task *t);            /* whether all have */

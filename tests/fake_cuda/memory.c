@@ -88,9 +88,10 @@ void fake_free_block(int device, void *address) {
         block *b = *link;
         if (b->address != address) continue;
         *link = b->next;
-        fake_devices[device].used -= b->bytes;
+        fake_devices[device].used -= b->is_opened ? 0 : b->bytes;
         fake_cuda.blocks--;
-        free(b->address);
+        if (*b->path) fake_unmap(b);
+        else free(b->address);
         free(b);
         return;
     }
@@ -107,8 +108,10 @@ CUresult fake_MemFreeAsync(CUdeviceptr address, CUstream stream) {
 
 /* Memory of a pool: at once, whatever is pending. */
 CUresult fake_MemFree(CUdeviceptr address) {
+    int device = fake_current;
     ENTER();
-    fake_free_block(fake_current, (void *)(uintptr_t)address);
+    fake_find_block(address, &device);
+    fake_free_block(device, (void *)(uintptr_t)address);
     return fake_leave(CUDA_SUCCESS);
 }
 

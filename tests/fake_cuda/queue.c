@@ -84,6 +84,7 @@ static void destroy_event(CUevent event) {
     event->previous->next = event->next;
     if (event->next) event->next->previous = event->previous;
     let_go(event->mark);
+    fake_forget_event(event);
     free(event);
     fake_cuda.events--;
 }
@@ -356,22 +357,36 @@ CUresult fake_StreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
         return fake_leave(CUDA_SUCCESS);
     }
     if (waiting->capture) return fake_leave(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    if (event->counts) {
+        task *t = fake_add(waiting, TASK_WAIT_VALUE);
+        t->to = &event->counts->done;
+        t->value = __atomic_load_n(&event->counts->submitted, __ATOMIC_ACQUIRE);
+        fake_move();
+        return fake_leave(CUDA_SUCCESS);
+    }
     fake_bind_event(fake_add(waiting, TASK_WAIT), event);
     fake_move();
     return fake_leave(CUDA_SUCCESS);
 }
 
+CUevent fake_new_event(void) {
+    CUevent event = calloc(1, sizeof *event), head = &fake_devices[fake_current].events;
+    if (!event) abort();
+    event->previous = head;
+    event->next = head->next;
+    if (head->next) head->next->previous = event;
+    head->next = event;
+    fake_cuda.events++;
+    return event;
+}
+
 CUresult fake_EventCreate(CUevent *event, unsigned flags) {
     ENTER_OR_FAIL();
-    *event = calloc(1, sizeof **event);
-    if (!*event) return fake_leave(CUDA_ERROR_OUT_OF_MEMORY);
-    (*event)->timed = !(flags & CU_EVENT_DISABLE_TIMING);
-    CUevent head = &fake_devices[fake_current].events;
-    (*event)->previous = head;
-    (*event)->next = head->next;
-    if (head->next) head->next->previous = *event;
-    head->next = *event;
-    fake_cuda.events++;
+    bool timed = !(flags & CU_EVENT_DISABLE_TIMING);
+    if (timed && flags & CU_EVENT_INTERPROCESS) return fake_leave(CUDA_ERROR_INVALID_VALUE);
+    *event = fake_new_event();
+    (*event)->timed = timed;
+    if (flags & CU_EVENT_INTERPROCESS) (*event)->counts = fake_share_event((*event)->path);
     return fake_leave(CUDA_SUCCESS);
 }
 
@@ -396,6 +411,13 @@ CUresult fake_EventRecord(CUevent event, CUstream stream) {
     ENTER_OR_FAIL();
     event->capture = fake_stream_of(stream)->capture;
     if (event->capture) return fake_leave(CUDA_SUCCESS);
+    if (event->counts) {
+        task *t = fake_add(fake_stream_of(stream), TASK_WRITE_VALUE);
+        t->to = &event->counts->done;
+        t->value = __atomic_add_fetch(&event->counts->submitted, 1, __ATOMIC_ACQ_REL);
+        fake_move();
+        return fake_leave(CUDA_SUCCESS);
+    }
     fake_bind_event(fake_add(fake_stream_of(stream), TASK_RECORD), event);
     fake_move();
     return fake_leave(CUDA_SUCCESS);
@@ -410,6 +432,12 @@ CUresult fake_EventRecordWithFlags(CUevent event, CUstream stream, unsigned flag
 }
 
 static CUresult event_state(const struct CUevent_st *event) {
+    const fake_counts *counts = event->counts;
+    if (counts) {
+        uint64_t submitted = __atomic_load_n(&counts->submitted, __ATOMIC_ACQUIRE);
+        bool is_done = __atomic_load_n(&counts->done, __ATOMIC_ACQUIRE) >= submitted;
+        return is_done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    }
     return event->mark && !event->mark->done ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 

@@ -114,7 +114,7 @@ function TestHelp.test_lines_are_whole_and_as_wide_as_the_terminal()
   for _, columns in ipairs{ 40, 72, 160 } do
     local longest, text = help_at_width("\"empty_like\"", columns)
     lu.assertTrue(longest <= columns)
-    lu.assertStrContains((text:gsub("%s+", " ")), "stream: stream, requires_grad: boolean=false}]) -> tensor")
+    lu.assertStrContains((text:gsub("%s+", " ")), "requires_grad: boolean=false, ipc: boolean=false}]) -> tensor")
   end
   lu.assertEquals(select(2, help_at_width("\"empty_like\"", 1)), select(2, help_at_width("\"empty_like\"", 40)))
 end
