@@ -9,6 +9,7 @@
 #include "bind/open.h"
 #include "bind/shape.h"
 #include "bind/tensor.h"
+#include "bind/waits.h"
 #include "model/backend.h"
 #include "model/capture.h"
 
@@ -49,6 +50,7 @@ MR_FUNCTION(tensor_peek, "peek", "t:peek() -> tensor",
            "use t:cpu(), or mr.replay(schedule, fn) to look around");
     mr_raise(L, mr_capture_ask_host(&caller, MR_ASK_ACCESS, "peek", NULL, NULL, NULL));
     t = mr_check_tensor(L, 1); /* as that may submit work, whose hooks may free it */
+    mr_bind_waits_looks(L, "peek", t->storage);
     mr_machine_pending(caller.machine, see_nothing, NULL); /* what is over by now is in memory */
     mr_observers_learned(caller.machine);
     mr_new_options options = {.dtype = (mr_dtype)t->dtype,

@@ -12,6 +12,7 @@
 #include "bind/field.h"
 #include "bind/open.h"
 #include "bind/outside.h"
+#include "bind/waits.h"
 
 /* --- what holds it up ------------------------------------------------------------------------------ */
 
@@ -188,6 +189,7 @@ MR_FUNCTION(
     "not advance.") {
     mr_machine *machine = mr_set_context(L);
     mr_buffer *copy = mr_push_owner(L, sizeof *copy, drop_rows);
+    mr_bind_waits_looks(L, "mr.machine.queues", NULL);
     mr_machine_pending(machine, copy_pending, copy);
     mr_note_times(L);
     mr_observers_learned(machine);

@@ -5,6 +5,7 @@
 
 #include "bind/explore.h"
 #include "bind/open.h"
+#include "bind/waits.h"
 #include "model/backend.h"
 
 static const mr_simulator *simulator_of(const mr_machine *machine) {
@@ -23,6 +24,7 @@ MR_FUNCTION(
     lua_pushstring(L, simulator_of(machine)->model(machine));
     if (lua_isnil(L, 1)) return 1;
     mr_bind_explore_refuse_kind(L, MR_COMMAND_MODEL);
+    mr_bind_waits_looks(L, "mr.machine.model", NULL);
     mr_raise(L, mr_machine_set_model(machine, mr_check_name(L, 1)));
     return 1;
 }
@@ -60,6 +62,7 @@ MR_FUNCTION(machine_settings, "settings",
     if (!lua_isnoneornil(L, 1)) {
         if (!lua_istable(L, 1)) mr_bad_argument(L, 1, "a table {setting=value}");
         mr_bind_explore_refuse_kind(L, MR_COMMAND_SETTING);
+        mr_bind_waits_looks(L, "mr.machine.settings", NULL);
         for (int pass = 0; pass < 2; pass++) { /* all are looked at before the first is changed */
             for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
                 if (lua_type(L, -2) != LUA_TSTRING)

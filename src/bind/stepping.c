@@ -7,6 +7,7 @@
 #include "bind/open.h"
 #include "bind/outside.h"
 #include "bind/pending.h"
+#include "bind/waits.h"
 #include "model/backend.h"
 #include "model/history.h"
 
@@ -21,6 +22,7 @@ MR_FUNCTION(machine_chooser, "chooser", "mr.machine.chooser([name: string]) -> b
     lua_pushstring(L, machine->backend->simulator->chooser(machine));
     if (lua_isnil(L, 1)) return 1;
     mr_bind_explore_refuse_kind(L, MR_COMMAND_CHOOSER);
+    mr_bind_waits_looks(L, "mr.machine.chooser", NULL);
     mr_raise(L, mr_machine_set_chooser(machine, mr_check_name(L, 1)));
     return 1;
 }
@@ -47,6 +49,7 @@ MR_FUNCTION(
     mr_stream *stream = lua_isnoneornil(L, 1) ? NULL : mr_check_stream(L, 1);
     uint32_t count = check_count(L, 2), done = 0;
     mr_bind_explore_refuse_kind(L, MR_COMMAND_STEP);
+    mr_bind_waits_looks(L, "mr.machine.step", NULL);
     lua_settop(L, 1); /* the stream stays */
     lua_pushnil(L);
     while (done < count && moved) {
@@ -84,6 +87,7 @@ MR_FUNCTION(
     mr_machine *machine = mr_set_context(L);
     uint32_t count = check_count(L, 1);
     mr_bind_explore_refuse_kind(L, MR_COMMAND_BACK);
+    mr_bind_waits_looks(L, "mr.machine.back", NULL);
     mr_raise(L, mr_machine_back(machine, count, &undone));
     mr_history_count(machine, &why);
     lua_pushinteger(L, undone);

@@ -13,6 +13,7 @@
 #include "bind/open.h"
 #include "waits/waits.h"
 #include "model/backend.h"
+#include "ops/kernel.h"
 
 #define MOST_ITEMS 4000000 /* of a recorded program */
 #define MOST_NAMES 256     /* objects whose variables are looked for */
@@ -38,15 +39,17 @@ typedef struct {
     mr_ledger ledger;      /* what was not followed */
     name_list streams, storages;
     MR_VEC(size_t) not_judged; /* items that no line of the script can leave out; ascending */
-    bool failed;               /* no memory for them */
-    bool repeats;              /* mr.explore or mr.stress calls its function again */
+    MR_VEC(mr_waits_look) looks;
+    MR_VEC(size_t) prints; /* items: launches that may print */
+    bool failed;           /* no memory for them */
+    bool repeats;          /* mr.explore or mr.stress calls its function again */
 } recording;
 
 typedef struct {
     mr_machine *machine;
     const mr_backend *simulated;
-    recording script; /* --waits */
-    bool running;     /* mr.waits */
+    recording script;    /* --waits */
+    recording *function; /* of an mr.waits that runs; else NULL */
 } state;
 
 static const char state_box; /* its address is a registry key */
@@ -129,10 +132,23 @@ static void note_not_judged(recording *r, const mr_command *command) {
     if (!mr_vec_push(&r->not_judged, count - 1)) r->failed = true;
 }
 
+static void note_print(recording *r, const mr_command *command) {
+    size_t count = mr_recorder_count(r->recorder);
+    if (!count || !mr_kernel_may_print(command)) return;
+    if (!mr_vec_push(&r->prints, count - 1)) r->failed = true;
+}
+
+static void note_look(recording *r, mr_waits_look look) {
+    if (!r || !r->recorder || r->repeats) return;
+    look.at = mr_recorder_count(r->recorder);
+    if (!mr_vec_push(&r->looks, look)) r->failed = true;
+}
+
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
     recording *r = (recording *)(void *)observer;
     (void)host_waited;
     note_not_judged(r, command);
+    note_print(r, command);
     note_stream(r, command->stream);
     for (uint32_t i = 0; i < command->operand_count; i++) {
         const mr_tensor *t = command->operands[i].tensor;
@@ -165,6 +181,8 @@ static void forget(recording *r) {
     mr_vec_free(&r->streams.items);
     mr_vec_free(&r->storages.items);
     mr_vec_free(&r->not_judged);
+    mr_vec_free(&r->looks);
+    mr_vec_free(&r->prints);
     *r = (recording){0};
 }
 
@@ -211,6 +229,10 @@ static mr_status judge(lua_State *L, recording *r, bool all_costs, mr_waits **ou
                                 .names = mr_bind_hazard(L),
                                 .not_judged = r->not_judged.items,
                                 .not_judged_count = r->not_judged.count,
+                                .looks = r->looks.items,
+                                .look_count = r->looks.count,
+                                .prints = r->prints.items,
+                                .print_count = r->prints.count,
                                 .returned = r->returned,
                                 .all_costs = all_costs};
     mr_status status = MR_OK;
@@ -341,7 +363,7 @@ static int run_functions(lua_State *L) {
 static void refuse(lua_State *L, const state *s) {
     if (s->machine->host_function.running)
         mr_raise(L, mr_fail(MR_CODE_NOT_PERMITTED, "waits: not permitted inside a host function"));
-    if (s->running)
+    if (s->function)
         mr_raise(L, mr_fail(MR_CODE_NOT_PERMITTED,
                             "waits: not permitted inside another mr.waits; call the function "
                             "itself"));
@@ -358,7 +380,8 @@ MR_FUNCTION(
     "set), and waits: for each line "
     "{kind=, where=, who=, "
     "verdict=\"needed\", \"together\" (others do the same, and not all can go), \"unknown\" (it "
-    "orders what nobody follows: host functions, an answer, atomic updates) or \"redundant\"; "
+    "orders what nobody follows: host functions, an answer, atomic updates, output, peek) or "
+    "\"redundant\"; "
     "kept= (in that set), because=, rounds=, needed_rounds=, costs_ms= (what the program would "
     "take less without it, by the device model), instead= (something cheaper)}, and "
     "record_streams: for each line that calls record_stream {where=, tensor=, stream=, verdict=, "
@@ -377,7 +400,7 @@ MR_FUNCTION(
     recording *r = mr_push_owner(L, sizeof *r, drop_recording);
     mr_waits **box = mr_push_owner(L, sizeof(mr_waits *), drop_waits);
     mr_raise(L, begin(machine, r));
-    s->running = true;
+    s->function = r;
     lua_pushvalue(L, 1);
     int status = lua_pcall(L, 0, 0, 0);
     if (status == LUA_OK) {
@@ -386,7 +409,7 @@ MR_FUNCTION(
         lua_pushcclosure(L, run_functions, 1);
         status = lua_pcall(L, 0, 0, 0);
     }
-    s->running = false;
+    s->function = NULL;
     mr_set_context(L);
     if (status != LUA_OK && is_interrupted(machine) && takes_interrupt(machine)) {
         mr_waits nothing = {.interrupted = true};
@@ -407,7 +430,17 @@ MR_FUNCTION(
 }
 
 bool mr_bind_waits_running(lua_State *L) {
-    return state_of(L)->running;
+    return state_of(L)->function != NULL;
+}
+
+void mr_bind_waits_looks(lua_State *L, const char *what, const mr_storage *storage) {
+    state *s = state_of(L);
+    mr_waits_look look = {.what = what, .is_of_storage = storage != NULL};
+    if (!s->function && !s->script.recorder) return;
+    if (storage) look.storage = storage->id;
+    look.where = mr_enter(L).where;
+    note_look(s->function, look);
+    note_look(&s->script, look);
 }
 
 void mr_bind_waits_repeats(lua_State *L, bool on) {

@@ -16,6 +16,10 @@ mr_status mr_bind_waits_end(lua_State *L, mr_buffer *out, bool *out_hazards);
  * not. */
 void mr_bind_waits_repeats(lua_State *L, bool on);
 
+/* The script is about to look at, or to change, what depends on how far the device is: "mr.machine.queues". `storage`:
+ * it is about these bytes; NULL: about all that is pending. */
+void mr_bind_waits_looks(lua_State *L, const char *what, const mr_storage *storage);
+
 /* The function of an mr.waits is running. */
 bool mr_bind_waits_running(lua_State *L);
 

@@ -110,7 +110,7 @@ static void find_functions(cuda_code *c) {
 }
 
 static mr_status load(cuda_device *device, mr_kernel_code *code) {
-    cuda_code c = {.code = code, .prints = strstr(code->text, "vprintf") != NULL};
+    cuda_code c = {.code = code, .prints = code->prints};
     c.kernels = calloc(mr_ptx_kernel_count(code->ptx) + (size_t)1, sizeof *c.kernels);
     if (!c.kernels) return mr_no_memory("for a module of kernels");
     mr_status status = load_module(device, code, &c.module);

@@ -154,6 +154,12 @@ const mr_kernel_escapes *mr_kernel_escapes_of(const mr_command *command) {
     return is_launch ? &mr_kernel_arguments_of(command)->escapes : NULL;
 }
 
+bool mr_kernel_may_print(const mr_command *command) {
+    bool is_launch = command->kind == MR_COMMAND_OP && command->u.op.row &&
+                     command->u.op.row->id == MR_OP_kernel;
+    return is_launch && mr_kernel_arguments_of(command)->code->prints;
+}
+
 /* MR_U8 where there is none, or several. */
 static uint8_t dtype_of_view(const mr_command *command, const mr_tensor *view) {
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);

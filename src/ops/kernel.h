@@ -29,6 +29,7 @@ typedef struct mr_kernel_code {
     struct mr_kernel_timing *timings; /* by kernel: kernel_time.h */
     struct mr_kernel_once *once;      /* by kernel */
     uint8_t *uses; /* by kernel, then by variable of the module: MR_READ | MR_WRITE, or 0 */
+    bool prints;   /* some kernel calls printf */
 } mr_kernel_code;
 
 /* Takes over `text` (malloc), also on failure. `name` stands for it in messages. */
@@ -182,6 +183,8 @@ static inline uint64_t mr_kernel_blocks(const mr_kernel_arguments *a) {
 }
 /* NULL: it is no launch of a user's kernel. */
 const mr_kernel_escapes *mr_kernel_escapes_of(const mr_command *command);
+/* It may print: a launch of a kernel whose module calls printf. */
+bool mr_kernel_may_print(const mr_command *command);
 /* Some atomic operations of the launch are atomic inside one block only. */
 bool mr_kernel_has_block_atomics(const mr_command *launch);
 /* The params with the addresses of this command's storages in them: `out` has kernel->param_bytes. */

@@ -1,5 +1,6 @@
 /* What the compiler made of a source, counted: see kernel.h. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ops/kernel.h"
 #include "ops/kernel_time.h"
@@ -54,6 +55,7 @@ mr_status mr_kernel_code_load(char *text, size_t size, const char *name,
     }
     code->text = text;
     code->size = size;
+    code->prints = strstr(text, "vprintf") != NULL;
     mr_status status = mr_ptx_module_load(text, size, name, &code->ptx);
     if (!status) {
         code->counts = calloc(mr_ptx_kernel_count(code->ptx) + 1, sizeof *code->counts);

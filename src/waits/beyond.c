@@ -160,6 +160,8 @@ uint64_t mr_waits_beyond_open_answers(const wait_judge *j) {
 uint64_t mr_waits_beyond_open_functions(const wait_judge *j) {
     uint64_t count = 0;
     for (size_t f = 0; f < j->rounds->functions.count; f++) {
+        mr_program_item it = mr_program_item_at(j->rounds->program, j->rounds->functions.items[f]);
+        if (it.kind != MR_COMMAND_HOST_FUNCTION) continue;
         size_t from = j->rounds->functions.items[f] + 2, known = j->beyond.known_from[f];
         count += (known == NO_ITEM ? mr_waits_end_of_code(j) : known) > from;
     }

@@ -128,18 +128,39 @@ static bool is_collected(const wait_judge *j, size_t item) {
     return item != NO_ITEM && !mr_program_item_at(j->rounds->program, item).where.file;
 }
 
+/* What two functions have in common; a launch is one that may print. */
+static const char *what_both_do(const wait_judge *j, size_t first, size_t second) {
+    const mr_program *program = j->rounds->program;
+    bool prints = mr_program_item_at(program, first).kind == MR_COMMAND_OP ||
+                  (second != NO_ITEM && mr_program_item_at(program, second).kind == MR_COMMAND_OP);
+    return prints ? "; both may print" : "; both may use the same variable";
+}
+
+/* The program has names of files of its own, and `beside` is one of them. */
+static void say_look(const wait_judge *j, const new_hazard *h, mr_site beside, mr_buffer *out) {
+    char place[MR_LONGEST_NAME + 16];
+    const mr_waits_look *look = &j->options->looks[h->look];
+    mr_site where = look->where;
+    if (where.file && beside.file && !strcmp(where.file, beside.file)) where.file = beside.file;
+    mr_buffer_printf(out, "`%s` at %s may then come before ", look->what,
+                     mr_wait_place(j->options->names, where, beside, place, sizeof place));
+    put_item(j, h->first, beside, out);
+    mr_buffer_puts(out, " is over; what it finds then is not followed");
+}
+
 /* Nobody follows what depends on such an order. */
 static void say_lost(const wait_judge *j, const new_hazard *h, mr_site beside, mr_buffer *out) {
     switch (h->lost) {
     case MR_LOST_FUNCTION:
         mr_buffer_puts(out, "the host may go on before ");
         put_item(j, h->first, beside, out);
-        mr_buffer_puts(out, " has run; both may use the same variable");
+        mr_buffer_puts(out, " has run");
+        mr_buffer_puts(out, what_both_do(j, h->first, NO_ITEM));
         break;
     case MR_LOST_FUNCTIONS:
         mr_buffer_puts(out, "nothing then orders ");
         put_both(j, h, beside, out);
-        mr_buffer_puts(out, "; both may use the same variable");
+        mr_buffer_puts(out, what_both_do(j, h->first, h->second));
         break;
     case MR_LOST_ANSWER:
         put_item(j, h->second, beside, out);
@@ -152,6 +173,7 @@ static void say_lost(const wait_judge *j, const new_hazard *h, mr_site beside, m
         put_both(j, h, beside, out);
         mr_buffer_puts(out, "; values may depend on their order");
         break;
+    case MR_LOST_LOOK: say_look(j, h, beside, out); break;
     case MR_LOST_NOTHING: break;
     }
 }

@@ -116,6 +116,7 @@ static void next(void *context, size_t i, bool left_out) {
     j->told++;
     if (j->learning && i == mr_waits_end_of_code(j)) note_claims(j);
     mr_waits_beyond_next(j, i);
+    mr_waits_looks_next(j, i);
     for (; j->time < rounds->times.count && rounds->times.items[j->time].at <= i; j->time++)
         check_time(j);
     if (j->reset < rounds->resets.count && rounds->resets.items[j->reset] == i) {
@@ -145,6 +146,7 @@ static mr_status run(wait_judge *j, size_t until, bool leave_on) {
     j->time = j->reset = j->next_round = 0;
     j->lost.lost = MR_LOST_NOTHING;
     mr_waits_beyond_rewind(j);
+    mr_waits_looks_rewind(j);
     j->spread = telling.spread;
     if (j->options->interrupted && j->options->interrupted(j->options->context))
         return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waits were looked at");
@@ -152,7 +154,10 @@ static mr_status run(wait_judge *j, size_t until, bool leave_on) {
     mr_hazard_watch(j->hazard, &watcher);
     MR_TRY(mr_hazard_set_mode(j->hazard, MR_HAZARD_COLLECT));
     mr_status status = mr_teller_tell(j->teller, &telling);
-    if (until >= j->rounds->items && !j->stop) mr_waits_beyond_next(j, j->rounds->items);
+    if (until >= j->rounds->items && !j->stop) {
+        mr_waits_beyond_next(j, j->rounds->items);
+        mr_waits_looks_next(j, j->rounds->items);
+    }
     if (j->learning && mr_waits_end_of_code(j) >= j->rounds->items) note_claims(j);
     if (!leave_on) mr_error_destroy(mr_hazard_set_mode(j->hazard, MR_HAZARD_OFF));
     return status;
@@ -236,6 +241,7 @@ mr_status mr_waits_judge_open(const wait_rounds *rounds, const mr_waits_options 
     j->late_times = calloc(rounds->times.count + 1, sizeof *j->late_times);
     if (!status && (!j->dropped || !j->late_times)) status = mr_no_memory("to look at waits");
     if (!status) status = mr_waits_beyond_open(j);
+    if (!status) status = mr_waits_looks_open(j);
     if (!status) status = learn(j);
     if (status) mr_waits_judge_close(j);
     return status;
@@ -248,6 +254,7 @@ void mr_waits_judge_close(wait_judge *j) {
     free(j->dropped);
     free(j->late_times);
     mr_waits_beyond_close(j);
+    mr_waits_looks_close(j);
     mr_vec_free(&j->known);
     mr_vec_free(&j->found);
     mr_error_destroy(j->status);

@@ -2,6 +2,7 @@
  *     rounds.c    finds the waits of a program, and makes edits that leave some out
  *     judge.c     shows an edited program to the hazard checker
  *     beyond.c    what a wait orders beside the accesses to tensors
+ *     looks.c     likewise: work, and calls that look at how far it is
  *     found.c     what a run of these two notes
  *     search.c    the smallest sufficient set, and which waits matter only together
  *     explain.c   sentences
@@ -71,7 +72,7 @@ typedef struct {
     MR_VEC(numbered) numbers;         /* ascending */
     MR_VEC(timed_record) times;       /* in the order of `at` */
     MR_VEC(size_t) resets;            /* items: each drops what has not been waited for */
-    MR_VEC(size_t) functions;         /* items: host functions */
+    MR_VEC(size_t) functions;         /* items: host functions, and launches that may print */
     MR_VEC(timed_record) queries;     /* that said yes, of a record or (NO_ITEM) of a stream */
     size_t *first_round, *next_round; /* by wait; by round: of the same wait; NO_ITEM: no more */
     size_t waits;
@@ -102,8 +103,8 @@ mr_status mr_waits_edit_add(wait_edit *edit, mr_program_addition addition);
 
 /* ---- judge.c */
 
-/* What is lost that is no access to a tensor: nobody follows what a host function shares with other code, nor what the
- * host does with an answer. So it is not known whether the loss matters. */
+/* What is lost that is no access to a tensor: nobody follows what a host function shares with other code (of a launch
+ * that prints: the output), nor what the host does with an answer. So it is not known whether the loss matters. */
 typedef enum {
     MR_LOST_NOTHING, /* it is a hazard */
     /* host function `first` may run while the host goes on; `second`: where it did not yet */
@@ -111,6 +112,7 @@ typedef enum {
     MR_LOST_FUNCTIONS, /* the order of two host functions */
     MR_LOST_ANSWER,    /* query `second` may say no */
     MR_LOST_UPDATES,   /* the order of two atomic updates */
+    MR_LOST_LOOK,      /* `look` may come before work `first` is over */
 } lost_order;
 
 /* A hazard that the program as it is does not have, or an order that it has. */
@@ -121,6 +123,7 @@ typedef struct {
     mr_hazard_kind kind;
     size_t first, second; /* items */
     uint64_t storage;     /* id */
+    size_t look;          /* of the options' */
 } new_hazard;
 
 typedef struct {
@@ -131,6 +134,19 @@ typedef struct {
 typedef struct {
     size_t first, second;
 } function_pair;
+
+/* With all waits, this work is over when the script comes to the look. The work before it in its stream is, too. */
+typedef struct {
+    size_t look, work; /* item */
+} look_order;
+
+typedef struct {
+    MR_VEC(look_order) orders; /* in the order of the looks */
+    size_t look, order;        /* that come next in a run */
+    /* While the program is learnt. By stream: the work that is known to be over, and what of that has been noted; by
+     * item: the next work of its stream. Each 1 more; 0: none. */
+    uint32_t *over, *noted, *first, *next;
+} wait_looks;
 
 /* What the program has with all its waits, and how far a run has come. */
 typedef struct {
@@ -163,6 +179,7 @@ typedef struct {
     bool *late_times;            /* by rounds->times: not complete for certain even then */
     bool learning;
     wait_beyond beyond;
+    wait_looks looks;
     mr_claims claims; /* what the checker did not follow, with all waits */
     /* Set: a lost order is noted in `lost` and breaks nothing. */
     bool only_hazards;
@@ -213,6 +230,13 @@ mr_status mr_waits_beyond_learnt(wait_judge *judge);
  * script does. */
 uint64_t mr_waits_beyond_open_answers(const wait_judge *judge);
 uint64_t mr_waits_beyond_open_functions(const wait_judge *judge);
+
+/* ---- looks.c */
+
+mr_status mr_waits_looks_open(wait_judge *judge);
+void mr_waits_looks_close(wait_judge *judge);
+void mr_waits_looks_rewind(wait_judge *judge);
+void mr_waits_looks_next(wait_judge *judge, size_t i); /* as mr_waits_beyond_next */
 
 /* ---- search.c */
 

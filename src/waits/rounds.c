@@ -127,14 +127,22 @@ static void read_query(reader *r, const mr_program_item *it, size_t i) {
     if (!mr_vec_push(&r->rounds->queries, query)) r->failed = true;
 }
 
-bool mr_waits_is_judged(const mr_waits_options *options, size_t i) {
-    size_t low = 0, high = options->not_judged_count;
+static bool has_item(const size_t *items, size_t count, size_t i) {
+    size_t low = 0, high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (options->not_judged[middle] < i) low = middle + 1;
+        if (items[middle] < i) low = middle + 1;
         else high = middle;
     }
-    return low == options->not_judged_count || options->not_judged[low] != i;
+    return low < count && items[low] == i;
+}
+
+bool mr_waits_is_judged(const mr_waits_options *options, size_t i) {
+    return !has_item(options->not_judged, options->not_judged_count, i);
+}
+
+static void read_function(reader *r, size_t i) {
+    if (!mr_vec_push(&r->rounds->functions, i)) r->failed = true;
 }
 
 static void read_item(reader *r, size_t i) {
@@ -155,13 +163,13 @@ static void read_item(reader *r, size_t i) {
     case MR_COMMAND_ELAPSED: read_time(r, &it, i); break;
     case MR_COMMAND_STREAM_QUERY:
     case MR_COMMAND_EVENT_QUERY: read_query(r, &it, i); break;
-    case MR_COMMAND_HOST_FUNCTION:
-        if (!mr_vec_push(&r->rounds->functions, i)) r->failed = true;
-        break;
+    case MR_COMMAND_HOST_FUNCTION: read_function(r, i); break;
     case MR_COMMAND_RESET:
         if (!mr_vec_push(&r->rounds->resets, i)) r->failed = true;
         break;
     case MR_COMMAND_OP:
+        if (has_item(r->options->prints, r->options->print_count, i)) read_function(r, i);
+        break;
     case MR_COMMAND_COPY:
     case MR_COMMAND_RECORD:
     case MR_COMMAND_ALLOC:

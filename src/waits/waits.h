@@ -93,6 +93,15 @@ typedef struct {
     mr_claims claims;
 } mr_waits;
 
+/* The script looks at, or changes, what depends on how far the device is, and no observer follows it. */
+typedef struct {
+    size_t at;        /* behind so many items */
+    const char *what; /* static: "mr.machine.queues" */
+    mr_site where;
+    bool is_of_storage; /* it is about the bytes of this one, by its id */
+    uint64_t storage;
+} mr_waits_look;
+
 typedef struct {
     const mr_backend *simulated;        /* on which times are predicted; NULL: none are */
     bool (*interrupted)(void *context); /* polled; may be NULL */
@@ -104,6 +113,10 @@ typedef struct {
     /* Items that are no wait of the script's own, such as those of backward; ascending. They stay in the program. */
     const size_t *not_judged;
     size_t not_judged_count;
+    const mr_waits_look *looks; /* in their order */
+    size_t look_count;
+    const size_t *prints; /* items: launches that may print; ascending */
+    size_t print_count;
     /* Items that were recorded when the code that is judged had returned: what Lua's collector frees from then on is no
      * act of that code. 0: not known. */
     size_t returned;
