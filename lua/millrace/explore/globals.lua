@@ -73,14 +73,21 @@ return function(tools)
   end
 
   -- A call of os.exit is an error that ends the run: nothing of the script catches it. `has_ended()`: it was called.
-  local function let_exit_through(globals, has_ended)
+  -- Each function of Lua that calls code of the script and catches its errors looks at that when it comes back:
+  -- coroutine.close runs __close, load a reader, and collectgarbage finalizers.
+  function new.let_exit_through(globals, has_ended)
     local function pass(...)
       if has_ended() then error("os.exit", 0) end
       return ...
     end
-    function globals.pcall(...) return pass(pcall(...)) end
-    function globals.xpcall(...) return pass(xpcall(...)) end
-    function globals.coroutine.resume(...) return pass(coroutine.resume(...)) end
+    local function let_through(library, ...)
+      for _, name in ipairs { ... } do
+        local call = library and library[name]
+        if call then library[name] = function(...) return pass(call(...)) end end
+      end
+    end
+    let_through(globals, "pcall", "xpcall", "load", "collectgarbage")
+    let_through(globals.coroutine, "resume", "close")
   end
 
   -- Warnings are printed, from warn("@on") to warn("@off").
@@ -149,8 +156,8 @@ return function(tools)
 
   -- ---------------------------------------------------------------- one run
 
-  -- `printed.add(text)`: what the script prints; `note(name)`, `of_ranks`, `has_ended()` as above.
-  function new.globals(printed, note, of_ranks, has_ended)
+  -- `printed.add(text)`: what the script prints; `note(name)`, `of_ranks` as above.
+  function new.globals(printed, note, of_ranks)
     local function write(...)
       for i = 1, select("#", ...) do printed.add(tostring((select(i, ...)))) end
     end
@@ -160,7 +167,6 @@ return function(tools)
     if io then globals.io = new_io(write) end
     if warn then globals.warn = new_warn(write) end
     draw_from_one_seed(globals.math, note, of_ranks)
-    let_exit_through(globals, has_ended)
     return globals
   end
 

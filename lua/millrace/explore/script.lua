@@ -66,8 +66,7 @@ return function(tools, explore, core)
     end
     -- The globals of a run, and a function that ends it: what it has written, or nil.
     local function begin(printed, state, of_ranks)
-      local globals = fresh.globals(printed, function(name) said[name] = true end, of_ranks,
-        function() return state.exit ~= nil end)
+      local globals = fresh.globals(printed, function(name) said[name] = true end, of_ranks)
       local commands = {}
       if os then
         globals.os = setmetatable({}, { __index = os })
@@ -82,8 +81,9 @@ return function(tools, explore, core)
       end
       local finish = outside.begin(globals, printed)
       fresh.let_load(globals, globals.io and globals.io.open)
+      fresh.let_exit_through(globals, function() return state.exit ~= nil end)
       for _, name in ipairs { "print", "io", "os", "math", "coroutine", "warn", "pcall", "xpcall", "load", "loadfile",
-                              "dofile", "require" } do apart.trust(globals[name]) end
+                              "dofile", "require", "collectgarbage" } do apart.trust(globals[name]) end
       apart.trust(globals.package and globals.package.searchpath)
       return globals, function()
         local lines = commands
