@@ -43,6 +43,7 @@ end
     changes = 3,
     answer = function(v) return { 2 * (v + 1) } end,
     host_waits = false,
+    uses = { { stream = "b", kind = "op", text = "an operation on `b`" } },
   },
   hints = {
     "Who reads x: the host, or a stream?",
@@ -54,9 +55,9 @@ end
     { "made:synchronize()", "b:wait_event(made)" },
     { "local made = a:record_event()\nmade:synchronize()\nreturn b:run(function() return x * 2 end)",
       "return b:run(function()\n  a:record_event():wait()\n  return x * 2\nend)" },
-    "return function(a, b, x) return a:run(function() return x:add_(1) * 2 end) end",
   },
   wrong = {
+    { "uses", "return function(a, b, x) return a:run(function() return x:add_(1) * 2 end) end" },
     { "schedule", "local made = a:record_event()\nmade:synchronize()", "" },
     { "schedule", "made:synchronize()", "a:wait_event(made)" },
     { "host", "local made = a:record_event()\nmade:synchronize()\nreturn b:run(function() return x * 2 end)",
