@@ -531,8 +531,8 @@ function TestExplore.test_what_ends_and_draws()
   lu.assertEquals(status, 0)
   for _, script in ipairs { "load(function() os.exit(4) end)",
     "setmetatable({}, { __gc = function() os.exit(4) end }) collectgarbage()",
-    "local co = coroutine.create(function() local c <close> = setmetatable({}, { __close = function() os.exit(4) end })" ..
-      " coroutine.yield() end) coroutine.resume(co) coroutine.close(co)" } do
+    "local co = coroutine.create(function() local c <close> = setmetatable({}, { __close = function() os.exit(4) end" ..
+      " }) coroutine.yield() end) coroutine.resume(co) coroutine.close(co)" } do
     text = run("--explore", script .. " print('after')")
     lu.assertStrContains(text, "ends with os.exit(4)")
     lu.assertNotStrContains(text, "after")
