@@ -34,6 +34,7 @@ void mr_cuda_kernels_forget_stream(cuda_device *device, CUstream stream);
 
 /* A kernel of the user's was launched as a part of a graph. */
 void mr_cuda_user_kernel_launched(cuda_device *device, const mr_command *command);
+bool mr_cuda_kernel_may_fail(const mr_machine *machine); /* see mr_backend */
 
 /* The backend's slots for graphs (graph.c). */
 mr_status mr_cuda_graph_build(const mr_graph_plan *plan, mr_stream *stream, void **graph);

@@ -274,11 +274,18 @@ mr_status mr_cuda_launch_user(const mr_command *command, CUstream stream) {
     MR_TRY(find_kernel(command, &c, &kernel));
     MR_TRY(allow_shared(command, kernel));
     MR_TRY(launch_function(command, stream, kernel->function));
+    mr_cuda_of(command->machine)->launched_kernels = true;
     if (c->prints) mr_cuda_device_of(command)->prints = true;
     return MR_OK;
 }
 
 void mr_cuda_user_kernel_launched(cuda_device *device, const mr_command *command) {
     const cuda_code *c = find_code(device->kernels, mr_kernel_arguments_of(command)->code);
+    mr_cuda_of(command->machine)->launched_kernels = true;
     if (c && c->prints) device->prints = true;
+}
+
+bool mr_cuda_kernel_may_fail(const mr_machine *machine) {
+    const cuda_machine *m = mr_cuda_of(machine);
+    return m->launched_kernels && !m->calls && !m->links;
 }

@@ -263,6 +263,8 @@ struct cuda_machine {
     uint32_t callbacks;   /* turns that hold a thread of the driver (turn.c) */
     cuda_slots *slots;    /* NULL: there are callbacks only */
 
+    bool launched_kernels; /* the script's (launch_user.c) */
+
     cuda_latches *latches; /* NULL: nobody steers the order (latch.c) */
 
     cuda_runs *runs; /* NULL: nobody wants to know when commands ran (runs.c) */

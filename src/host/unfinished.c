@@ -16,10 +16,11 @@ static void see(void *context, const mr_pending *pending) {
 int mr_unfinished_ask(lua_State *L) {
     mr_machine *machine = mr_bind_machine(L);
     bool may_fail = false;
+    const mr_backend *backend = machine->backend;
     if (machine->lost) return 0; /* some call has said so */
-    if (!machine->backend->simulator) return 0;
     machine->hooks.context = L;
-    machine->backend->simulator->pending(machine, see, &may_fail);
+    if (backend->simulator) backend->simulator->pending(machine, see, &may_fail);
+    else if (backend->kernel_may_fail) may_fail = backend->kernel_may_fail(machine);
     if (may_fail) mr_raise(L, mr_machine_drain(machine));
     return 0;
 }

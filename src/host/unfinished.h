@@ -5,8 +5,8 @@
 #include <lua.h>
 
 /* A Lua function without arguments: raises what a kernel of the script fails with that is still pending. The devices
- * go on only if there is such a kernel. Nothing is done on hardware: a wait there would run the pending host functions,
- * which the end of a program drops. The machine must have been opened, and be in no host function. */
+ * go on only if there is such a kernel. On hardware nothing is done while host functions are pending: a wait would run
+ * them, and the end of a program drops them. The machine must have been opened, and be in no host function. */
 int mr_unfinished_ask(lua_State *L);
 
 #endif

@@ -182,6 +182,10 @@ struct mr_backend {
     bool (*can_access_peer)(mr_device *device, mr_device *peer);
     mr_status (*enable_peer_access)(mr_device *device, mr_device *peer); /* second time: 704 */
 
+    /* Whether a kernel of the script may have failed and no call has met that yet, while no host function is pending,
+     * which a wait would run. NULL: a simulation, which shows what is pending. */
+    bool (*kernel_may_fail)(const mr_machine *machine);
+
     /* what code outside can share (outside.h); NULL: a simulation */
     const mr_outside_slots *outside;
     const mr_simulator *simulator; /* NULL: real hardware, which cannot be stepped */

@@ -203,4 +203,19 @@ function TestKernels.test_programs()
   luaunit.assertEquals(status, 0)
 end
 
+-- A kernel fails, and no call waits for it. A pending host function is dropped, so nothing is waited for then.
+function TestKernels.test_a_failure_that_nobody_waited_for()
+  local output, status = script("crash[{1, 1}](mr.zeros(1, {dtype = 'i32'})) print 'end'")
+  luaunit.assertStrContains(output, "end\n")
+  luaunit.assertStrContains(output, "an access was outside the memory of all tensors")
+  luaunit.assertEquals(status, 1)
+  output, status = script("twice[{1, 1}](mr.zeros(1, {dtype = 'i32'}), 1)")
+  luaunit.assertEquals(output, "")
+  luaunit.assertEquals(status, 0)
+  output, status = script("crash[{1, 1}](mr.zeros(1, {dtype = 'i32'})) mr.default_stream():host_func(print)", nil,
+    "FAKE_CUDA_KERNEL_MS=300")
+  luaunit.assertEquals(output, "")
+  luaunit.assertEquals(status, 0)
+end
+
 os.exit(luaunit.LuaUnit.run())

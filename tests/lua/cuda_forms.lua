@@ -54,7 +54,7 @@ function TestAbstract:test_spin_takes_its_time()
   s:record_event(to)
   s:synchronize()
   local took = to - from
-  lu.assertTrue(took >= 3 and took < 3.5, took)
+  lu.assertTrue(took >= 3 and (took < 3.5 or mr.backend == "cuda"), took) -- other processes may use a GPU
   local start = mr.clock()
   mr.spin(2)
   lu.assertTrue(mr.clock() - start < 1)
