@@ -122,7 +122,7 @@ local function with_python(fn)
   local function ask(...)
     commands:write(table.concat({ ... }, " "), "\n")
     commands:flush()
-    return assert(answers:read "l", "python has ended")
+    return (assert(answers:read "l", "python has ended"))
   end
   local ready = answers:read "l"
   local ok, message = pcall(function()
@@ -179,12 +179,12 @@ local function share_with_torch(ask)
   expect(tonumber(ask("sum", "x")), 2 * N, "PyTorch reads behind its event, which we recorded")
   -- Memory of PyTorch.
   local memory, at = ask("own", "z"):match "(%x+) (%d+)"
-  local z = mr.from_ipc_handle(raw(memory), math.tointeger(at), N, { name = "z", stream = s })
+  local z = mr.from_ipc_handle(raw(memory), math.tointeger(tonumber(at)), N, { name = "z", stream = s })
   s:run(function() z:fill_(9) end)
   theirs:record(s)
   expect(ask("wait", "theirs"), "waits", "their event")
   expect(tonumber(ask("sum", "z")), 9 * N, "PyTorch reads its memory, which we wrote")
-  local again = mr.from_ipc_handle(raw(memory), math.tointeger(at), N)
+  local again = mr.from_ipc_handle(raw(memory), math.tointeger(tonumber(at)), N)
   expect(again:sum():item(), 9.0 * N, "memory that is opened twice")
   again, z = nil, nil -- luacheck: ignore
   collect()
@@ -209,6 +209,7 @@ local function set(x, byte) mr.memset_async(x, byte) end
 local function total(x) return x:cpu():to("i64"):sum():item() end
 
 local function use_module(capsules)
+  collect() -- what the other part has left
   local before = mr.memory.allocated()
   -- A stream of others, and our streams there.
   local handle = capsules.stream()
