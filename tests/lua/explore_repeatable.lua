@@ -7,8 +7,9 @@ local T = require "millrace.testing"
 
 local w, e = mr.ones(2), mr.event()
 local g = mr.graph(function() w:add_(1) end)
-local leaf, other = mr.ones(1, {requires_grad = true}), mr.ones(1, {requires_grad = true})
-local square = (leaf * leaf):sum()
+local leaf, other, third = mr.ones(1, {requires_grad = true}), mr.ones(1, {requires_grad = true}),
+                           mr.ones(1, {requires_grad = true})
+local square = (third * third):sum() -- a gradient that is there has its bytes back in each call
 local x, u, plain = mr.zeros(1), mr.zeros(1), {}
 
 -- Graphs that were launched once.
