@@ -286,6 +286,13 @@ return function(tools)
 
   local AGAIN = "This holds if the function does the same when it is called again: %s."
 
+  local function reads_unwritten(reports)
+    for _, report in ipairs(reports) do
+      if report.kind == "uninitialised-read" then return true end
+    end
+    return false
+  end
+
   -- What was not followed, and what that leaves of the verdict; without the condition about ranks, where every order of
   -- their hosts was. `seen`: what a call did by which another one could differ, or nil.
   local function add_conditions(result, totals, raw, seen)
@@ -293,6 +300,9 @@ return function(tools)
     result.claim = "every-legal-schedule"
     for i, line in ipairs(left) do
       if not (raw.all_turns and left.keys[i] == "ranks") then add_condition(result, line) end
+    end
+    if reads_unwritten(result.hazards) then
+      add_condition(result, "This holds if memory that nothing has written reads as in this run.")
     end
     if left.claim == "none" then result.claim, result.deterministic = "none", false end
     if raw.called_once then

@@ -533,6 +533,8 @@ T.equal(w.reversed.value, ((1 * 2 + 2) + 3) * 2.0, "and the other way round")
 
 r = mr.explore(function() return mr.empty(4):sum():item() end)
 T.equal(r.hazards[1].kind, "uninitialised-read", "a read of what nothing has written")
+T.equal(r.claim, "conditional", "the claim depends on what is read there")
+T.equal(r.not_followed[1], "This holds if memory that nothing has written reads as in this run.", "the condition")
 w = r.hazards[1]:witness()
 T.check(not w.benign and not w.in_order and #w.outcomes == 1, "has no two orders")
 T.check(tostring(w):find("nothing has written what is read", 1, true)
