@@ -226,7 +226,9 @@ static uint64_t *find_moments(const branch *b, const plan *p, uint32_t until) {
     for (size_t i = 0; i < p->steps.count && moments && parts; i++) {
         uint32_t item = p->steps.items[i].command;
         if (item >= until) continue;
-        uint32_t n = o->first_node[item] + parts[item]++;
+        uint32_t n = o->first_node[item];
+        while (n < o->first_node[item + 1] && !o->nodes.items[n].parts) n++; /* the host's own */
+        n += parts[item]++;
         if (n < o->first_node[item + 1]) moments[n] = 2 * i + 1;
     }
     free(parts);

@@ -136,3 +136,20 @@ for _, o in ipairs(r.outcomes) do
   T.equal(o.difference[1] ~= nil and o.difference[1]:find("`query` %(.*%) says no") ~= nil, o.value == false,
     "the query: " .. tostring(o.difference[1]))
 end
+
+-- A copy of pageable memory: the host has read it, and the device writes later (R20).
+local d, h = mr.zeros(1), mr.ones(1, { device = "cpu" })
+r = mr.explore(function()
+  local n = mr.stream{ name = "n" }
+  d:zero_()
+  mr.synchronize()
+  mr.memcpy(d, h)
+  local y = n:run(function() return d * 1 end)
+  n:synchronize()
+  return y:item()
+end)
+T.equal(#r.outcomes, 2, "the copy races: " .. tostring(r))
+for _, o in ipairs(r.outcomes) do
+  T.equal(o.difference[1] ~= nil and o.difference[1]:find("^`mul` %(.*%) before `memcpy` %(.*%)$") ~= nil, o.value == 0,
+    "the copy: " .. tostring(o.difference[1]))
+end
