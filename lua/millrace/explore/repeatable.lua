@@ -53,7 +53,7 @@ function Watched:ask()
   for _, q in ipairs(self.questions) do q.fields[q.name] = q.asked end
 end
 
--- Puts the questions back. Returns what was seen since `ask`, as a text: "calls clock"; nil: nothing.
+-- Puts the questions back. Returns what was seen since `ask`, as a text: "calls os.clock"; nil: nothing.
 function Watched:seen()
   local change = not self.state.is_lost and self.state:change()
   for _, q in ipairs(self.questions) do q.fields[q.name] = q.fn end

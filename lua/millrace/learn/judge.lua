@@ -12,8 +12,9 @@ local synchronize_device, device_count = mr.synchronize, mr.device_count()
 
 local judge = {}
 
--- At most so many schedules and seconds. A loop that asks gives up later than a learner does: it gets 8 noes in a row.
-local LIMITS = { max = 4000, time = 3, polls = 8 }
+-- At most so many schedules and seconds. A query says no at most `polls` times in a row: a loop of questions that gives
+-- up after fewer shows what it does then.
+local LIMITS = { max = 4000, time = 3, polls = 120 }
 
 -- ---------------------------------------------------------------- what a solution sees
 

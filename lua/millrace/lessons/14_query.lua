@@ -63,6 +63,8 @@ end
       "while not copied:query() do end" },
     { "schedule", "local copied = s:record_event()\nif not copied:query() then copied:query() end",
       "for i = 1, 3 do if s:query() then break end end" },
+    { "schedule", "local copied = s:record_event()\nif not copied:query() then copied:query() end",
+      "for i = 1, 100 do if s:query() then break end end" },
     { "wrong", "local copied = s:record_event()\nif not copied:query() then copied:query() end\nreturn here:item()",
       "while not s:query() do end\nreturn here" },
   },
