@@ -11,13 +11,11 @@
 MR_FUNCTION(
     tensor_ipc_handle, "ipc_handle", "t:ipc_handle() -> handle: string, offset: integer",
     "Returns what another process needs to use the memory of t: the handle, 64 bytes of CUDA "
-    "(cuIpcGetMemHandle), and where t begins in that memory, in bytes. Send both, and the shape "
-    "and "
-    "the dtype, by a file or a pipe; mr.from_ipc_handle takes them, and so do the calls of CUDA in "
+    "(cuIpcGetMemHandle), and where t begins in that memory, in bytes. Send both, the shape "
+    "and the dtype, as by a pipe; mr.from_ipc_handle takes them, and so do the calls of CUDA in "
     "other programs. The tensor must have been made with ipc=true. Keep it until the other process "
     "has closed the memory. Order the work of the two by events: e:ipc_handle(). Not on the "
-    "virtual "
-    "GPU. help(\"interop\") explains more.") {
+    "virtual GPU. help(\"interop\") explains more.") {
     char handle[MR_IPC_HANDLE_BYTES];
     int64_t offset;
     mr_caller caller = mr_enter(L);

@@ -82,6 +82,7 @@ local function temporary(ending, work)
   os.remove(path .. ending)
 end
 local function nothing() end
+local is_real = mr.backend == "cuda" -- other processes and other code share only a real device
 
 local CALLS = {
   ["mr.device_count"] = function() return mr.device_count() end,
@@ -96,6 +97,8 @@ local CALLS = {
   end,
   ["mr.allow_tf32"] = function() mr.allow_tf32(mr.allow_tf32(true)) end,
   ["mr.reset"] = function() -- it drops the function, and all that there was
+    collectgarbage() -- capsules that lend memory, which a reset would take away
+    collectgarbage()
     mr.reset()
     expected = ran
     held, here = mr.stream{name = "held"}, mr.stream{name = "here"}
@@ -121,6 +124,13 @@ local CALLS = {
       mr.load(path, { pinned = true })
     end)
   end,
+  ["mr.from_dlpack"] = function()
+    mr.from_dlpack(mr.ones(4, { device = "cpu" }):dlpack())
+    if is_real then mr.from_dlpack(small():dlpack{ stream = held }):add_(1) end
+  end,
+  ["mr.from_ipc_handle"] = is_real and function() -- its own handle is refused by the driver
+    pcall(mr.from_ipc_handle, mr.zeros(4, { ipc = true }):ipc_handle(), 0, 4)
+  end or nothing,
   ["mr.memcpy"] = function()
     mr.memcpy(small(), small()) mr.memcpy(small():cpu(), small()) mr.memcpy(small(), small():cpu())
   end,
@@ -190,6 +200,7 @@ local CALLS = {
   ["event.wait"] = function() held:record_event():wait(here) end,
   ["event.synchronize"] = function() held:record_event():synchronize() end,
   ["event.query"] = function() return held:record_event():query() end,
+  ["event.ipc_handle"] = is_real and function() mr.event{ interprocess = true }:ipc_handle() end or nothing,
   ["event.elapsed_time"] = function()
     local from, to = mr.event{ timing = true }, mr.event{ timing = true }
     from:record(held)
@@ -344,6 +355,11 @@ local CALLS = {
     pend()
     t:free{ sync = true }
   end,
+  ["tensor.dlpack"] = function()
+    mr.ones(4, { device = "cpu" }):dlpack()
+    if is_real then small():dlpack{ stream = here } end
+  end,
+  ["tensor.ipc_handle"] = is_real and function() mr.zeros(4, { ipc = true }):ipc_handle() end or nothing,
   ["tensor.record_stream"] = function() mr.ones(4):record_stream(held) end,
   ["tensor.backward"] = function()
     local x = small():requires_grad_();
