@@ -333,12 +333,12 @@ $(TERMINAL): tests/host/support/terminal.c
 	@mkdir -p $(@D)
 	$(Q)$(HOSTCC) -std=c11 -D_GNU_SOURCE -O1 $(WARNINGS) -o $@ $<
 
-# Code outside of millrace, for tests: a C module of Lua.
+# Code outside of millrace, for tests: a C module of Lua. It stays loaded, as memory that it has lent is its own.
 CAPSULES := $(BUILD)/capsules.so
 $(CAPSULES): tests/lua/support/capsules.c $(BUILD)/flags.stamp
 	$(call say,TEST,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(LUA_CFLAGS) -fPIC -shared $(CFLAGS) $(WARNINGS) $(SAN_FLAGS) -o $@ $< -lpthread
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(LUA_CFLAGS) -fPIC -shared -Wl,-z,nodelete $(CFLAGS) $(WARNINGS) $(SAN_FLAGS) -o $@ $< -lpthread
 
 # What each compiler of this machine makes of the kernels of tests/kernels, to look at: build/ptx/NAME.nvrtc.ptx.
 $(BUILD)/ptx_of: tests/kernels/ptx_of.c $(LIB) $(BUILD)/flags.stamp

@@ -2,6 +2,7 @@
 -- of the device's steps with those of the host that docs/tasks.md describes. It knows states, not schedules.
 --
 -- MR_TASKS_PROGRAMS sets how many (40; 1000 in `make check-long`), MR_TASKS_SEED the first seed.
+-- timeout: 180
 -- options: --device virtual:1
 -- virtual only: schedules are explored there
 -- not checked: schedules are explored
