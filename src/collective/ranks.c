@@ -166,7 +166,7 @@ static bool may_go_on(const ranks *r, const rank *self) {
 
 /* By turns from rank `first` on: the first one that can, if nobody chooses. NULL: none can. */
 static rank *choose(ranks *r, uint32_t first, mr_site where) {
-    mr_host_choice choice = {.kind = "rank", .where = where};
+    mr_host_choice choice = {.where = where};
     for (uint32_t i = 0; i < r->count; i++) {
         uint32_t k = (first + i) % r->count;
         if (!may_go_on(r, &r->ranks[k])) continue;

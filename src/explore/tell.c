@@ -29,9 +29,9 @@ void tell_command(const explorer *e, const branch *b, uint32_t item, mr_buffer *
 
 void tell_turn(const explorer *e, const branch *b, uint32_t number, uint32_t who, mr_buffer *out) {
     const mr_host_choice *choice = &b->turns.items[number].choice;
-    if (who) mr_buffer_printf(out, "%s %u", choice->kind, choice->numbers[who]);
-    else mr_buffer_printf(out, "another %s", choice->kind);
-    mr_buffer_printf(out, " goes on before %s %u", choice->kind, choice->numbers[0]);
+    if (who) mr_buffer_printf(out, "rank %u", choice->numbers[who]);
+    else mr_buffer_puts(out, "another rank");
+    mr_buffer_printf(out, " goes on before rank %u", choice->numbers[0]);
     if (!choice->where.file) return;
     mr_buffer_puts(out, " (");
     write_place(e, choice->where, out);
@@ -296,15 +296,15 @@ static void write_pair(const explorer *e, const branch *b, uint32_t late, uint32
     }
 }
 
-/* The host's own node of a copy stands for its reading of the source, where it does that. */
+/* branch_takes_part, with the plan's answer. */
 static bool takes_part(const branch *b, const plan *p, uint32_t node) {
     const order_node *n = &b->order.nodes.items[node];
     bool asked = false;
-    if (n->parts || b->classes[n->item] != ITEM_COPY) return true;
+    if (n->parts) return true;
     order_is_open(&b->order, n->item, &asked);
     for (size_t i = 0; i < p->answers.count; i++)
         if (p->answers.items[i].at == n->item) asked = p->answers.items[i].yes;
-    return order_copy_of(&b->order, n->item, asked).reads_source;
+    return branch_takes_part(b, node, asked);
 }
 
 static void find_pairs(const explorer *e, const branch *b, const plan *p, uint32_t until,

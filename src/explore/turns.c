@@ -1,9 +1,7 @@
-/* Choices of hosts: which of several ranks or tasks goes on. In a run that nobody tells another thing they fall on the
+/* Choices of hosts: which of several ranks goes on. In a run that nobody tells another thing they fall on the
  * first one (model/hosts.h). Where they do not, the function asks for another program, so that it is another branch.
  *
  * Orders that deviate from the usual one least often come first: most mistakes show with one or two deviations. */
-#include <string.h>
-
 #include "explore/state.h"
 
 #define MOST_WAITING 100000 /* orders that are known and yet to be followed */
@@ -12,11 +10,7 @@
  * so that only the order of their waits counts. What they do behind other values was not looked at. */
 void turns_judge(explorer *e) {
     const mr_explore_subject *subject = e->subject;
-    bool are_ranks = true;
-    for (size_t i = 0; i < e->root->turns.count; i++)
-        are_ranks &= strcmp(e->root->turns.items[i].choice.kind, "rank") == 0;
-    bool are_apart =
-        are_ranks && subject->hosts_are_apart && subject->hosts_are_apart(subject->context);
+    bool are_apart = subject->hosts_are_apart && subject->hosts_are_apart(subject->context);
     e->one_order = !turns_are_open(e->root) || (are_apart && proof_of_ranks(e));
     e->eager = are_apart && !e->one_order;
     e->result->all_turns = e->one_order;

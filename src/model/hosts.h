@@ -11,10 +11,9 @@
 
 #define MR_HOST_CHOICE_MOST 64
 
-/* Who can go on. The first one is who does where nobody chooses. */
+/* Which ranks can go on. The first one does where nobody chooses. */
 typedef struct {
-    const char *kind; /* "rank" */
-    uint32_t count;   /* at least 2 */
+    uint32_t count; /* at least 2 */
     uint32_t numbers[MR_HOST_CHOICE_MOST];
     /* Bit i: number i stands in front of a wait; the others have something to do first. */
     uint64_t waits;

@@ -32,6 +32,15 @@ static inline void prefetch(const void *x, size_t ahead, size_t bytes) {
         lane[l] = (A)(joined);                                                                     \
     }
 
+#define JOIN_LANES_TO_8(joined)                                                                    \
+    JOIN_HALVES(32, joined)                                                                        \
+    JOIN_HALVES(16, joined)                                                                        \
+    JOIN_HALVES(8, joined)
+#define JOIN_LANES_TO_1(joined)                                                                    \
+    JOIN_HALVES(4, joined)                                                                         \
+    JOIN_HALVES(2, joined)                                                                         \
+    JOIN_HALVES(1, joined)
+
 /* The same with lanes that are vectors over rows. */
 #define JOIN_ROWS(half, joined)                                                                    \
     for (int l = 0; l < (half); l++)                                                               \
@@ -47,17 +56,13 @@ static inline void prefetch(const void *x, size_t ahead, size_t bytes) {
     for (int64_t w = 0; w < count; w++) {                                                          \
         A lane[MR_LANES];                                                                          \
         lanes;                                                                                     \
-        JOIN_HALVES(32, joined)                                                                    \
-        JOIN_HALVES(16, joined)                                                                    \
-        JOIN_HALVES(8, joined)                                                                     \
+        JOIN_LANES_TO_8(joined)                                                                    \
         for (int l = 0; l < 8; l++) few[l][w] = lane[l];                                           \
     }                                                                                              \
     if (count == 1) { /* a leaf: no vectors over rows */                                           \
         A lane[8];                                                                                 \
         for (int l = 0; l < 8; l++) lane[l] = few[l][0];                                           \
-        JOIN_HALVES(4, joined)                                                                     \
-        JOIN_HALVES(2, joined)                                                                     \
-        JOIN_HALVES(1, joined)                                                                     \
+        JOIN_LANES_TO_1(joined)                                                                    \
         out[0] = lane[0];                                                                          \
         return;                                                                                    \
     }                                                                                              \
@@ -103,12 +108,8 @@ _Static_assert(MR_LANES == 64, "the lanes are halved down to one");
             count == 1) { /* a leaf of bytes is folded before `few` is filled */                   \
             A lane[MR_LANES];                                                                      \
             name##_lanes_##tag(p, n, lane);                                                        \
-            JOIN_HALVES(32, joined)                                                                \
-            JOIN_HALVES(16, joined)                                                                \
-            JOIN_HALVES(8, joined)                                                                 \
-            JOIN_HALVES(4, joined)                                                                 \
-            JOIN_HALVES(2, joined)                                                                 \
-            JOIN_HALVES(1, joined)                                                                 \
+            JOIN_LANES_TO_8(joined)                                                                \
+            JOIN_LANES_TO_1(joined)                                                                \
             out[0] = lane[0];                                                                      \
             return;                                                                                \
         }                                                                                          \

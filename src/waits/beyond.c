@@ -26,10 +26,6 @@ size_t mr_waits_end_of_code(const wait_judge *j) {
     return j->options->returned ? j->options->returned : j->rounds->items;
 }
 
-static void no_memory(wait_judge *j) {
-    if (!j->status) j->status = mr_no_memory("for what waits order");
-}
-
 /* ---- host functions and the host */
 
 /* Functions of a stream run in order. */
@@ -40,7 +36,7 @@ static void learn_what_ran(wait_judge *j, size_t i) {
             if (j->rounds->functions.items[f - 1] >= i) break;
             if (!comes_before(j, f - 1, MR_PROGRAM_NONE)) break;
             b->known_from[f - 1] = i;
-            if (!mr_vec_push(&b->by_known, f - 1)) no_memory(j);
+            if (!mr_vec_push(&b->by_known, f - 1)) mr_waits_judge_no_memory(j);
         }
 }
 
@@ -70,7 +66,8 @@ static void learn_pairs(wait_judge *j, uint32_t function) {
             last = *known_to;
             *known_to = b->next[last - 1];
         }
-        if (last && !mr_vec_push(&b->pairs, ((function_pair){last - 1, function}))) no_memory(j);
+        if (last && !mr_vec_push(&b->pairs, ((function_pair){last - 1, function})))
+            mr_waits_judge_no_memory(j);
     }
 }
 
@@ -106,7 +103,7 @@ static void ask_query(wait_judge *j, size_t query) {
 void mr_waits_beyond_updated(wait_judge *j, judged_access access, uint64_t first_seq) {
     wait_beyond *b = &j->beyond;
     if (j->learning) {
-        if (!mr_vec_push(&b->updates, access)) no_memory(j);
+        if (!mr_vec_push(&b->updates, access)) mr_waits_judge_no_memory(j);
     } else if (!b->updates.count || !bsearch(&access, b->updates.items, b->updates.count,
                                              sizeof access, mr_waits_compare_accesses)) {
         mr_waits_judge_add(j, (new_hazard){.lost = MR_LOST_UPDATES,
@@ -194,7 +191,7 @@ static void make_lanes(wait_judge *j) {
     if (ready) b->known_to = calloc(b->lanes * b->lanes + 1, sizeof *b->known_to);
     for (size_t i = 0; i < b->lanes * b->lanes && b->known_to; i++)
         b->known_to[i] = b->pending[i % b->lanes];
-    if (!b->known_to) no_memory(j);
+    if (!b->known_to) mr_waits_judge_no_memory(j);
 }
 
 mr_status mr_waits_beyond_open(wait_judge *j) {
@@ -202,7 +199,7 @@ mr_status mr_waits_beyond_open(wait_judge *j) {
     size_t functions = j->rounds->functions.count;
     b->may_say_no = calloc(j->rounds->queries.count + 1, sizeof *b->may_say_no);
     b->known_from = malloc((functions + 1) * sizeof *b->known_from);
-    if (!b->may_say_no || !b->known_from) no_memory(j);
+    if (!b->may_say_no || !b->known_from) mr_waits_judge_no_memory(j);
     else make_lanes(j);
     for (size_t f = 0; f < functions && b->known_from; f++) b->known_from[f] = NO_ITEM;
     mr_status status = j->status;

@@ -23,3 +23,7 @@ bool mr_waits_judge_ordered(const wait_judge *j, uint32_t first, uint64_t seq, u
         second == MR_PROGRAM_NONE ? NULL : (mr_stream *)mr_teller_stream(j->teller, second);
     return mr_hazard_is_ordered(j->hazard, of, seq * j->spread, by);
 }
+
+void mr_waits_judge_no_memory(wait_judge *j) {
+    if (!j->status) j->status = mr_no_memory("for what waits order");
+}

@@ -8,10 +8,6 @@
 
 #include "waits/parts.h"
 
-static void no_memory(wait_judge *j) {
-    if (!j->status) j->status = mr_no_memory("for what waits order");
-}
-
 static bool is_work(const mr_program_item *it) {
     return it->came_true && (mr_command_kinds[it->kind].traits & MR_TRAIT_LAUNCH) != 0;
 }
@@ -21,7 +17,7 @@ static bool is_over(const wait_judge *j, const mr_program_item *work) {
 }
 
 static void note(wait_judge *j, size_t look, size_t work) {
-    if (!mr_vec_push(&j->looks.orders, ((look_order){look, work}))) no_memory(j);
+    if (!mr_vec_push(&j->looks.orders, ((look_order){look, work}))) mr_waits_judge_no_memory(j);
 }
 
 /* About all work. What is over only grows. */

@@ -212,6 +212,7 @@ bool mr_waits_judge_chain(wait_judge *judge, size_t first, size_t second, mr_buf
 /* ---- found.c */
 
 void mr_waits_judge_add(wait_judge *judge, new_hazard h);
+void mr_waits_judge_no_memory(wait_judge *judge); /* for the orders of beyond.c and looks.c */
 bool mr_waits_judge_ordered(const wait_judge *judge, uint32_t first, uint64_t seq, uint32_t second);
 int mr_waits_compare_accesses(const void *a, const void *b); /* judged_access */
 
