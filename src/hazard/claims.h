@@ -54,6 +54,9 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
     X(DRAWN, "drawn_by_host_functions", FORBIDS, FOLLOWED,                                                                      \
       "not checked: which random numbers 1 host function takes; that depends on when it runs",                                  \
       "not checked: which random numbers # host functions take; that depends on when they run")                                 \
+    X(RANK_ORDER, "order_of_ranks", FORBIDS, FOLLOWED,                                                                          \
+      "not checked: in which order ranks use 1 tensor from before them, which one of them writes",                              \
+      "not checked: in which order ranks use # tensors from before them, which one of them writes")                             \
     X(FORGOTTEN, "forgotten", FORBIDS, FOLLOWED,                                                                                \
       "not checked: 1 access, which was forgotten to limit memory",                                                             \
       "not checked: # accesses, which were forgotten to limit memory")                                                          \

@@ -48,6 +48,7 @@ static void entry_free(checker *c, entry *e) {
 void mr_hazard_history_drop(checker *c, history *h) {
     mr_hazard_unset_drop(h);
     mr_hazard_unset_drop_kept(h);
+    mr_hazard_rank_uses_free(h->by_ranks);
     mr_hazard_index_destroy(h->index);
     for (uint32_t i = 0; i < h->count; i++) entry_free(c, h->entries[i]);
     if (h->entries != h->few) free(h->entries);

@@ -51,6 +51,7 @@ struct history {
     struct unset *unset; /* bytes that nothing has written; NULL: there are none */
     struct unset *kept;  /* the same as it was when an exploration began; `is_kept` */
     bool is_kept;
+    struct rank_uses *by_ranks; /* of memory from before the ranks; NULL: none has used it */
     uint32_t unset_events; /* that wait for host functions */
     bool watched;          /* one of the two is there */
     uint64_t reused;       /* from this number on it is the memory of something else (observer.h) */
@@ -88,5 +89,9 @@ void mr_hazard_history_drop_all(checker *c);
 void mr_hazard_history_search(checker *c, history *h, const byte_view *view);
 entry *mr_hazard_history_add(checker *c, history *h, actor *a, const byte_view *view);
 void mr_hazard_history_remove(checker *c, history *h, entry *e);
+
+/* rank_uses.c: the rank that runs accesses memory from before the ranks. */
+void mr_hazard_rank_touches(checker *c, history *h, uint8_t access, const byte_view *view);
+void mr_hazard_rank_uses_free(struct rank_uses *uses); /* accepts NULL */
 
 #endif

@@ -105,5 +105,10 @@ void mr_hazard_free_memory(checker *c, actor *t, const mr_command *command, bool
         bool closed = storage->stream && storage->stream->closed;
         if (!closed) mr_hazard_pair_found(c, &pair);
     }
-    if (!only_look) h->freed = true;
+    if (only_look) return;
+    h->freed = true;
+    /* What the collector takes no rank can name any more. */
+    if (!c->machine->rank || storage->rank || mr_hazard_is_collected(command)) return;
+    byte_view all = {.end = storage->bytes};
+    mr_hazard_rank_touches(c, h, MR_WRITE, &all);
 }

@@ -54,6 +54,9 @@ local PROGRAMS = {
     local s, x = mr.stream(), mr.zeros(4) s:run(function() x:add_(1) end)
     mr.hazard.clear() mr.zeros(4) text, totals = mr.hazard.summary()]], at_call = true, status = 3 },
   switched_off = { "mr.zeros(4) mr.hazard.mode 'off' mr.zeros(4) mr.hazard.mode 'warn'" },
+  order_of_ranks = { [[
+    local x = mr.zeros(4) mr.synchronize()
+    mr.dist.spawn(2, function(rank) x:fill_(rank) end)]], devices = 2 },
   ranks = { "mr.dist.spawn(1, function() mr.ones(4) end)" },
   host_reads = { "assert(mr.ones(4):sum():item() == 4)" },
   queries = { "local s = mr.stream() s:run(function() mr.zeros(4) end) s:query()" },
@@ -96,6 +99,7 @@ end
 
 local function run(program, ...)
   local options = { "--check", ... }
+  if program.devices then options[#options + 1] = "--device=virtual:" .. program.devices end
   local code = program[1]
   if program.at_call then code = code .. "\nio.stderr:write('at the call: ', text, totals.claim, '\\n')" end
   return command.with_file(code, function(path)

@@ -141,4 +141,34 @@ function TestHosts.test_a_critical_path_stays_with_its_host()
   lu.assertNil(met["0"] or met["2"])
 end
 
+-- What two ranks do with one tensor of before came in the order of this run: nothing is claimed about it.
+function TestHosts.test_ranks_that_share_a_tensor_are_counted()
+  local fixed = { device = "cpu", pinned = true }
+  -- What the ranks do with `x`, where it lies, and whether that counts.
+  local programs = {
+    { function(x, rank) x:fill_(rank) end, {}, 1 },
+    { function(x, rank) if rank == 0 then x:add_(1) else mr.sum(x) end end, {}, 1 },
+    { function(x, rank) if rank == 1 then x:add_(1) else mr.sum(x) end end, {}, 1 },
+    { function(x, rank) if rank == 1 then x:free() else mr.sum(x) end end, {}, 1, worlds = 1 },
+    { function(x, rank) x:fill_(rank) end, fixed, 1 },
+    { function(x, rank) if rank == 0 then x:fill_(1) else x:item() end end, fixed, 1 },
+    { function(x) mr.sum(x) end, {}, 0 },
+    { function(x, rank) x[rank + 1]:fill_(1) end, fixed, 0 },
+    { function(x, rank) if rank == 1 then x:add_(1) x:add_(1) end end, {}, 0 },
+    { function(_, rank) mr.zeros(4):fill_(rank) end, {}, 0 },
+  }
+  for i, program in ipairs(programs) do
+    local act, options, count = table.unpack(program)
+    local totals = select(2, mr.hazard.check(function()
+      local x = mr.zeros(i == 6 and 1 or 4, options)
+      mr.synchronize()
+      x:add_(1)
+      for _ = 1, program.worlds or 2 do
+        dist.spawn(2, function(rank) act(x, rank) end)
+      end
+    end))
+    lu.assertEquals(totals.order_of_ranks, count * (program.worlds or 2), "program " .. i)
+  end
+end
+
 os.exit(lu.LuaUnit.run())
