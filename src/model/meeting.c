@@ -79,3 +79,9 @@ void mr_meeting_find_sources(mr_meeting *meeting) {
             meeting->members[message->to].from |= (uint64_t)1 << message->from;
     }
 }
+
+bool mr_meeting_orders_all(const mr_meeting *meeting) {
+    for (uint32_t i = 0; i < meeting->size; i++)
+        if ((meeting->members[i].from | (uint64_t)1 << i) != mr_meeting_all(meeting)) return false;
+    return true;
+}

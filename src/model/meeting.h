@@ -124,5 +124,7 @@ static inline uint64_t mr_meeting_all(const mr_meeting *meeting) {
 
 /* Sets `from` of all members. */
 void mr_meeting_find_sources(mr_meeting *meeting);
+/* Whether each member gets data of all others. */
+bool mr_meeting_orders_all(const mr_meeting *meeting);
 
 #endif

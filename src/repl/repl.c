@@ -28,7 +28,8 @@ typedef struct {
 typedef struct {
     lua_State *L;
     const mr_repl_host *host;
-    int session; /* index of the module "session" */
+    int session; /* the module "session", by its key in the registry: a script that stops reads entries, too, in frames
+                  * of its own */
     input *in;
 } prompt;
 
@@ -58,7 +59,10 @@ static bool call_session(prompt *p, const char *name, int argument_count, int re
     lua_State *L = p->L;
     mr_buffer *message = &p->in->message;
     message->size = 0;
-    lua_getfield(L, p->session, name);
+    if (!lua_checkstack(L, LUA_MINSTACK)) return false;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, p->session);
+    lua_getfield(L, -1, name);
+    lua_remove(L, -2);
     lua_insert(L, -1 - argument_count);
     mr_repl_end end = p->host->call(L, argument_count, result_count, message);
     if (end == MR_REPL_DONE) return true;
@@ -83,11 +87,12 @@ static const char *prompt_text(prompt *p) {
 
 /* False: it failed or was stopped, so what was pasted behind it is not run. *out_leaves: the session ends with it. */
 static bool submit(prompt *p, bool *out_leaves) {
+    int top = lua_gettop(p->L);
     lua_pushlstring(p->L, p->in->entry.data, p->in->entry.size);
     bool is_run = call_session(p, "submit", 1, 2);
     bool done = is_run && lua_toboolean(p->L, -2);
     *out_leaves = is_run && lua_toboolean(p->L, -1);
-    lua_settop(p->L, p->session + 1); /* the input is above it */
+    lua_settop(p->L, top);
     return done;
 }
 
@@ -268,7 +273,7 @@ void mr_repl_run(lua_State *L, const mr_repl_host *host) {
     int top = lua_gettop(L);
     mr_tools_push(L, host);
     mr_tools_require(L, top + 1, "session");
-    prompt p = {.L = L, .host = host, .session = top + 2, .in = new_input(L)};
+    prompt p = {.L = L, .host = host, .session = luaL_ref(L, LUA_REGISTRYINDEX), .in = new_input(L)};
     const mr_line_hooks hooks = {.context = &p,
                                  .interrupted = host->interrupted,
                                  .ended = host->ended,
@@ -291,5 +296,6 @@ void mr_repl_run(lua_State *L, const mr_repl_host *host) {
     }
     mr_line_close();
     call_session(&p, "close", 0, 0);
+    luaL_unref(L, LUA_REGISTRYINDEX, p.session);
     lua_settop(L, top);
 }

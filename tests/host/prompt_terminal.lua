@@ -14,7 +14,7 @@ local UP, DOWN, END = ESCAPE .. "[A", ESCAPE .. "[B", ESCAPE .. "[F"
 
 -- The lines of the screen below the banner at the end of the steps; the prompt then ends with status 0.
 local function screen_after(steps)
-  table.insert(steps, 1, { "wait", "mr:1>" })
+  table.insert(steps, 1, { "wait", steps.at or "mr:1>" })
   steps[#steps + 1] = { "shot" }
   steps[#steps + 1] = { "send", CTRL_U .. CTRL_D }
   steps[#steps + 1] = { "exit" }
@@ -75,6 +75,23 @@ function TestTyping.test_the_end_of_the_input()
     { "send", "function f(\r" .. CTRL_D .. ") end\r" }, { "wait", "mr:2>" },
     { "send", "'o' .. 'ne'\r" }, { "wait", "mr:3>" },
   }, "mr:1> function f(\n) end\nmr:2> 'o' .. 'ne'\none\nmr:3>")
+end
+
+-- At a stop of a script, entries are read inside of the script's call: what is typed is completed, and tells what is
+-- pending, as everywhere.
+function TestTyping.test_a_script_that_stops()
+  local path = os.tmpname()
+  command.write(path, 'local mr = require "millrace"\nlocal s, alone = mr.stream{ name = "s" }, mr.zeros(4)\n' ..
+    's:run(function() alone:fill_(1) end)\nmr.synchronize()\nprint(alone:sum():item())\n')
+  local text = screen_after{ arguments = "--step " .. path, at = ":1>",
+    { "send", ":break 4\r" }, { "wait", "breakpoints: 4" }, { "send", ":c\r" }, { "wait", ":4>" },
+    { "send", "alo\t" }, { "wait", "alone" }, { "send", ".numel * 1111\r" }, { "wait", "4444" },
+    { "send", "for i = 1, 2 do\rprint('number', i)\rend\r" }, { "wait", "number  2" },
+    { "send", ":c\r" }, { "wait", "waits for the device" }, { "send", ":run\r" }, { "wait", "nothing is pending" },
+    { "send", ":c\r" }, { "wait", "item" }, { "send", ":run\r" }, { "send", ":c\r" }, { "wait", "4.0" },
+  }
+  os.remove(path)
+  lu.assertNotStrContains(text, "attempt to")
 end
 
 -- Where the cursor cannot go up, each line is read alone.
