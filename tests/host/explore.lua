@@ -237,6 +237,15 @@ function TestExplore.test_the_hazard_its_fix_and_the_script_with_it()
   lu.assertEquals(status, 3)
 end
 
+-- What nobody can see is the same in every order, and that is no praise.
+function TestExplore.test_a_race_whose_result_nobody_sees()
+  local code = "local mr = require 'millrace' local s, x = mr.stream(), mr.zeros(4)\ns:run(function() x:add_(1) end)"
+  lu.assertStrContains((run("--explore", code)), "1 outcome: the script prints nothing that the hazards could change\n")
+  lu.assertStrContains((run("--explore", code .. "print(1)")), "1 outcome: deterministic\n")
+  local fixed = code:gsub("\n", " s:wait_stream(mr.default_stream())\n")
+  lu.assertStrContains((run("--explore", fixed)), "1 outcome: deterministic\n")
+end
+
 -- Two hazards, of which the second is seen only by the report of the first round, or of the next one.
 function TestExplore.test_several_fixes()
   local text = run("--explore", RACY .. 'a:run(function() x:add_(1) end)\nb:run(function() x:mul_(3) end)\n'

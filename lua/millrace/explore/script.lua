@@ -179,7 +179,7 @@ return function(tools, explore, core)
         text = text .. show_written(values[i][WRITTEN])
       elseif values[i] ~= nil then text = text .. "\n    returns " .. show_value(values[i]) end
     end
-    return text == "" and "nothing printed" or text
+    return text == "" and core.show.NOTHING_PRINTED or text
   end
 
   -- Texts of outcomes: of long ones only the lines that differ.

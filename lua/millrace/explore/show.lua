@@ -6,6 +6,8 @@ local plural = words.plural
 local new_differs = require "millrace.explore.differs"
 
 return function(tools, values)
+  -- How outcomes are shown in which nothing can differ.
+  local show = { NO_VALUE = "no value", NOTHING_PRINTED = "nothing printed" }
   local differs = new_differs(tools, values)
   local is_tensor, order_of_keys = tools.is_tensor, values.order_of_keys
 
@@ -26,7 +28,7 @@ return function(tools, values)
   end
 
   local function show_values(o)
-    if #o.values == 0 then return "no value" end
+    if #o.values == 0 then return show.NO_VALUE end
     local texts = {}
     for i = 1, o.values.n do texts[i] = show_value(o.values[i]) end
     return table.concat(texts, ", ")
@@ -107,6 +109,12 @@ return function(tools, values)
       for _, h in ipairs(r.hazards) do
         -- A launch runs in one order of its threads.
         if h.kind == "race-in-kernel" then return text .. ": deterministic but for races inside launches" end
+      end
+      local outcome = r.outcomes[1] and #r.hazards > 0 and show_outcome(r.outcomes[1])
+      if outcome == show.NO_VALUE then
+        return text .. ": the function returns nothing that the hazards could change"
+      elseif outcome == show.NOTHING_PRINTED then
+        return text .. ": the script prints nothing that the hazards could change"
       end
       return text .. ": deterministic"
     end
@@ -234,6 +242,7 @@ return function(tools, values)
     return table.concat(lines, "\n")
   end
 
-  return { value = show_value, outcome = show_outcome, differs = differs, result_meta = result_meta,
-           stress_meta = stress_meta, SHOWN = SHOWN, count_outcomes = count_outcomes }
+  show.value, show.outcome, show.differs = show_value, show_outcome, differs
+  show.result_meta, show.stress_meta, show.SHOWN, show.count_outcomes = result_meta, stress_meta, SHOWN, count_outcomes
+  return show
 end
