@@ -146,6 +146,23 @@ function TestSteps.test_next_goes_from_line_to_line()
   lu.assertStrContains(out, "> end\n")
 end
 
+-- A line that calls a function which is written in it has begun once.
+function TestSteps.test_a_function_within_its_line()
+  local text = "local s, x = mr.stream(), mr.zeros(4)\nmr.synchronize()\ns:run(function() x:fill_(1) end)\n" ..
+    "local function f()\n  return 1\nend\nf()\n"
+  local out = stepped(text, ":break 3\n:break 5\n:c\n:run\n:c\n:c\n:c\n'end'\n", { step = true })
+  lu.assertEquals(select(2, out:gsub(":3: a breakpoint\n", "")), 1)
+  lu.assertEquals(select(2, out:gsub(":5: a breakpoint\n", "")), 1)
+end
+
+function TestSteps.test_watched_expressions_at_a_stop()
+  local text = "local x = 1\nlocal function f(k)\n  x = x + k\n  return x\nend\nf(2)\n"
+  local out = stepped(text, ":break 4\n:watch x * 1000\n:watch k\n:c\nx = 5\n'then'\n:next\n", { step = true })
+  lu.assertStrContains(out, "x * 1000: 3000\nk: 2\n")
+  lu.assertStrContains(out, "then\nx * 1000: 3000\nk: 2\n") -- x = 5 is a global variable
+  lu.assertStrContains(out, "k: nil\n") -- at the first stop
+end
+
 function TestSteps.test_two_panes_on_a_wide_terminal()
   local out = stepped(RACE, ":c\n:c\n:c\n", { step = true, columns = 110 })
   lu.assertStrContains(out, "▶    9  c:synchronize() ")

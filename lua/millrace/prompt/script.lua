@@ -96,11 +96,12 @@ local function complain(message)
   tools.complain((message:gsub("\nstack traceback:.*$", ""):gsub("^stop:1: ", "")))
 end
 
-local function evaluate(text)
+-- With the variables of the stop: true and the values, or false and why not.
+local function values_of(text)
   local chunk = tools.load("return " .. text, "stop")
   local message
   if not chunk then chunk, message = tools.load(text, "stop") end
-  if not chunk then return complain(message) end
+  if not chunk then return false, message end
   tools.setupvalue(chunk, 1, setmetatable({}, {
     __index = function(_, name)
       local value = stopped.locals[name]
@@ -109,7 +110,11 @@ local function evaluate(text)
     end,
     __newindex = _G,
   }))
-  local results = table.pack(apart(chunk))
+  return apart(chunk)
+end
+
+local function evaluate(text)
+  local results = table.pack(values_of(text))
   if not results[1] then return complain(results[2]) end
   if results.n > 1 then tools.require("session").show(table.pack(table.unpack(results, 2, results.n))) end
 end
@@ -125,6 +130,8 @@ local function stop(why)
   stopped = { line = line, locals = variables_at(level) }
   tools.write(("%s:%d: %s\n"):format(running.name, line, why))
   tools.write(table.concat(panes(), "\n") .. "\n")
+  local watching = tools.require("watching")
+  watching.show(values_of)
   while true do
     local text = tools.read(("%s:%d> "):format(running.name, line))
     local word = text and text:match("^%s*:%s*(%l+)%s*$")
@@ -141,8 +148,10 @@ local function stop(why)
       local called, done, message = apart(tools.require("commands").run, text:match("^%s*(.-)%s*$"))
       if not called then done, message = false, done end
       if not done then complain(message) end
+      watching.show(values_of)
     else
       evaluate(text)
+      watching.show(values_of)
     end
   end
 end
@@ -160,14 +169,25 @@ local function new_operation()
   return found
 end
 
+-- Whether the function that runs was called by the line that it is written in, as in s:run(function() ... end): for a
+-- person the line has begun once.
+local function goes_on_in(line)
+  for level = 4, 20 do
+    local info = tools.getinfo(level, "Sl")
+    if not info then return false end
+    if info.source == running.source then return info.currentline == line end
+  end
+  return false
+end
+
 local function on_line(_, line)
   if not running or stopped or line > #running.lines then return end
   local info = tools.getinfo(2, "S")
   if info.source ~= running.source or info.what == "main" then return end -- the main chunk is ours, with the text in it
   local op = next(script.ops) and new_operation()
   if op then return stop(("`%s` was submitted"):format(op)) end
-  if script.lines[line] then return stop("a breakpoint") end
-  if running.goes_to == "next" then return stop("the next line") end
+  local why = script.lines[line] and "a breakpoint" or running.goes_to == "next" and "the next line"
+  if why and not goes_on_in(line) then return stop(why) end
 end
 
 -- ---------------------------------------------------------------- waits

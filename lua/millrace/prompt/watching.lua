@@ -1,11 +1,11 @@
--- `:watch x:peek()`: expressions that are shown behind each entry.
+-- `:watch x:peek()`: expressions that are shown behind each entry, and where a script has stopped.
 local _, tools = ...
 
 local watching = { texts = {} }
 
-local function lines_of(text)
-  local results = table.pack(tools.require("session").evaluate(text))
-  if not results[1] then return { ((results[2] or ""):match("^[^\n]*"):gsub("^watch:1: ", "")) } end
+local function lines_of(text, evaluate)
+  local results = table.pack(evaluate(text))
+  if not results[1] then return { ((results[2] or ""):match("^[^\n]*"):gsub("^%l+:1: ", "")) } end
   local lines = {}
   for i = 2, math.max(results.n, 2) do
     local shown, value_lines = tools.call(tools.require("show").lines, results[i])
@@ -16,8 +16,8 @@ local function lines_of(text)
   return lines
 end
 
-local function add_lines(text, out)
-  local lines = lines_of(text)
+local function add_lines(text, evaluate, out)
+  local lines = lines_of(text, evaluate)
   if #lines == 1 then
     out[#out + 1] = ("%s: %s"):format(text, lines[1])
     return
@@ -26,11 +26,12 @@ local function add_lines(text, out)
   for _, line in ipairs(lines) do out[#out + 1] = "  " .. line end
 end
 
--- After an entry.
-function watching.show()
+-- After an entry. evaluate(text) -> true and the values, or false and why not; nil: the session's.
+function watching.show(evaluate)
   if #watching.texts == 0 then return end
+  evaluate = evaluate or tools.require("session").evaluate
   local out = {}
-  for _, text in ipairs(watching.texts) do add_lines(text, out) end
+  for _, text in ipairs(watching.texts) do add_lines(text, evaluate, out) end
   for i, line in ipairs(out) do out[i] = tools.style("dim", line) end
   tools.write(table.concat(out, "\n") .. "\n")
 end
