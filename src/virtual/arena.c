@@ -20,6 +20,7 @@
 #define STEP        ((uint64_t)2 << 20)
 #define SPARE       ((uint64_t)64 << 20) /* that is kept mapped beyond what is used */
 #define PAGE        ((uint64_t)4096)
+#define FEW         ((uint64_t)32 << 10)
 #define FIRST_PLACE ((uint64_t)0x200000000000)
 #define PLACE_SIZE  ((uint64_t)1 << 38)
 #define PLACE_COUNT 192
@@ -84,17 +85,39 @@ bool mr_arena_extend(arena *a, uint64_t end) {
     return true;
 }
 
-/* Whole pages go back to the system. The rest is cleared, so that what a program finds in new memory does not depend on
- * what this process had there before. */
-void mr_arena_clear(arena *a, uint64_t from, uint64_t to) {
+void mr_arena_wish_huge(void *at, uint64_t size) {
+#ifdef MADV_HUGEPAGE
+    madvise(at, size, MADV_HUGEPAGE);
+#else
+    (void)at, (void)size;
+#endif
+}
+
+/* A huge page of a small tensor would be cleared for nothing. */
+void mr_arena_touch(arena *a, uint64_t from, uint64_t end) {
+    if (a->touched < end) a->touched = end;
+    uint64_t first = round_up(from, STEP), last = end / STEP * STEP;
+    if (first < last) mr_arena_wish_huge(a->base + first, last - first);
+}
+
+static void clear(arena *a, uint64_t from, uint64_t to) {
     uint64_t first = round_up(from, PAGE), end = to / PAGE * PAGE;
-    if (first >= end) {
+    if (to - from <= FEW) {
         memset(a->base + from, 0, to - from);
         return;
     }
     madvise(a->base + first, end - first, MADV_DONTNEED);
     memset(a->base + from, 0, first - from);
     memset(a->base + end, 0, to - end);
+}
+
+/* Whole pages go back to the system, unless there are so few that clearing takes less time than to get them again. The
+ * rest is cleared, so that what a program finds in new memory does not depend on what this process had there before. */
+void mr_arena_clear(arena *a, uint64_t from, uint64_t to, bool for_good) {
+    uint64_t touched = a->touched;
+    if (from >= touched) return;
+    clear(a, from, to < touched ? to : touched);
+    if (for_good && to >= touched) a->touched = from;
 }
 
 void mr_arena_shrink(arena *a, uint64_t end) {

@@ -151,7 +151,7 @@ static void give_back(pool *p, const block *b) {
     arena *a = &p->space->arena;
     mr_undo_save(p->undo, a->base, a->base + a->mapped, a->base + b->offset,
                  a->base + b->offset + b->size);
-    mr_arena_clear(a, b->offset, b->offset + b->size);
+    mr_arena_clear(a, b->offset, b->offset + b->size, !mr_undo_is_on(p->undo));
 }
 
 void mr_pool_release(pool *p, uint64_t keep) {
@@ -219,7 +219,7 @@ mr_status mr_pool_set_limit(pool *p, uint64_t address, uint64_t spread, uint64_t
 
 void mr_pool_forget(pool *p) {
     if (p->reserved) {
-        mr_arena_clear(&p->space->arena, 0, p->space->arena.mapped);
+        mr_arena_clear(&p->space->arena, 0, p->space->arena.mapped, !mr_undo_is_on(p->undo));
         mr_arena_shrink(&p->space->arena, 0);
     }
     p->backing->used -= p->reserved;

@@ -132,6 +132,7 @@ static mr_status alloc_on_device(mr_storage *storage) {
     }
     if (!b) return out_of_memory(storage);
     b->asked = storage->bytes;
+    mr_arena_touch(&device->pool.space->arena, b->offset, b->offset + b->size);
     storage->impl = b;
     storage->host = device->pool.space->arena.base + b->offset;
     storage->address = mr_pool_address(&device->pool, b);
@@ -141,12 +142,16 @@ static mr_status alloc_on_device(mr_storage *storage) {
 /* ---- host memory */
 
 #define HOST_ALIGNMENT    64
+#define HUGE_PAGE         ((uint64_t)2 << 20)
 #define HOST_ADDRESS_STEP 256
 
 static void *host_bytes(const backing *b, uint64_t size) {
     if (b->used > b->limit || size > b->limit - b->used) return NULL;
-    return aligned_alloc(HOST_ALIGNMENT,
-                         (size + HOST_ALIGNMENT - 1) / HOST_ALIGNMENT * HOST_ALIGNMENT);
+    uint64_t to = size < 2 * HUGE_PAGE ? HOST_ALIGNMENT : HUGE_PAGE;
+    uint64_t whole = (size + to - 1) / to * to;
+    void *host = aligned_alloc(to, whole);
+    if (host && to == HUGE_PAGE) mr_arena_wish_huge(host, whole);
+    return host;
 }
 
 /* What is freed may still be held by the pools. */
