@@ -2,6 +2,7 @@
  * of explore_run.c and explore_tools.c. */
 #include "bind/explore.h"
 
+#include "bind/explore_entries.h"
 #include "bind/explore_parts.h"
 #include "bind/hazard.h"
 #include "bind/internal.h"
@@ -58,6 +59,8 @@ static const luaL_Reg tools[] = {{"explore", mr_explore_tool_explore},
                                  {"watch_ranks", mr_explore_tool_watch_ranks},
                                  {"facts", mr_explore_tool_facts},
                                  {"settings", mr_explore_tool_settings},
+                                 {"copy_entries", mr_explore_tool_copy_entries},
+                                 {"changed_entry", mr_explore_tool_changed_entry},
                                  {"is_own", mr_explore_tool_is_own},
                                  {"rank", mr_explore_tool_rank},
                                  {"refuse", mr_explore_tool_refuse},

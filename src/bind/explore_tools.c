@@ -201,9 +201,8 @@ int mr_explore_tool_next_number(lua_State *L) {
     return 1;
 }
 
-/* uncollected(f, ...): as pcall(f, ...), and Lua's collector takes all before and nothing meanwhile */
+/* uncollected(f, ...): as pcall(f, ...), and Lua's collector takes nothing meanwhile */
 int mr_explore_tool_uncollected(lua_State *L) {
-    lua_gc(L, LUA_GCCOLLECT);
     bool runs = mr_explore_stop_collector(L);
     int status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
     mr_set_context(L);

@@ -37,7 +37,7 @@ static mr_explore_outcome *find(const explorer *e, uint64_t hash, const mr_buffe
 static uint32_t count_switches(const branch *b, const plan *p) {
     uint32_t switches = 0, lane = 0;
     for (size_t i = 0; i < p->steps.count; i++) {
-        uint32_t next = mr_program_item_at(b->program, p->steps.items[i].command).stream;
+        uint32_t next = mr_program_stream_of(b->program, p->steps.items[i].command);
         switches += i && next != lane;
         lane = next;
     }

@@ -172,8 +172,9 @@ static bool is_written_first(const branch *b, first_writes *w) {
     size_t storages = mr_program_storage_count(b->program);
     for (size_t slot = 0; slot < storages; slot++) w->writer[slot] = OF_BEFORE;
     for (uint32_t i = 0; i < b->count; i++) {
+        if (mr_program_kind_at(b->program, i) != MR_COMMAND_ALLOC) continue;
         mr_program_item it = mr_program_item_at(b->program, i);
-        if (it.kind == MR_COMMAND_ALLOC && !it.failed) w->writer[it.storage] = NONE;
+        if (!it.failed) w->writer[it.storage] = NONE;
     }
     for (uint32_t i = 0; i < b->count; i++)
         if (!see_item(b, w, i)) return false;
@@ -326,7 +327,7 @@ mr_status proof_of_one(const explorer *e, const branch *b, bool *out_proved) {
     if (e->options.full || e->options.samples || e->options.pair[0].where.file) return MR_OK;
     if (!proof_of_items(e, b)) return MR_OK;
     for (uint32_t i = 0; i < b->count; i++)
-        frees |= mr_program_item_at(b->program, i).kind == MR_COMMAND_FREE;
+        frees |= mr_program_kind_at(b->program, i) == MR_COMMAND_FREE;
     MR_TRY(find_verdict(e, b, &v));
     if (v.pair || !is_followed(&v.claims)) return MR_OK;
     if (frees) MR_TRY(find_first_writes(b, false, &all));

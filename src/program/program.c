@@ -137,6 +137,14 @@ mr_program_item mr_program_item_at(const mr_program *program, size_t i) {
     return mr_program_item_of(program, &program->items.items[i]);
 }
 
+mr_command_id mr_program_kind_at(const mr_program *program, size_t i) {
+    return (mr_command_id)program->items.items[i].kind;
+}
+
+uint32_t mr_program_stream_of(const mr_program *program, size_t i) {
+    return program->items.items[i].stream;
+}
+
 mr_program_operand mr_program_operand_at(const mr_program *program, size_t i, uint32_t k) {
     const item_operand *o = &program->operands.items[program->items.items[i].first_operand + k];
     const view_slot *view = &program->views.items[o->view];

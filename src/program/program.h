@@ -99,6 +99,9 @@ typedef struct {
     uint32_t inner, inner_count; /* HOST_FUNCTION: what it did, see mr_player_inner_at */
 } mr_program_item;
 mr_program_item mr_program_item_at(const mr_program *program, size_t i);
+/* For loops over long programs, of which few items are looked at. */
+mr_command_id mr_program_kind_at(const mr_program *program, size_t i);
+uint32_t mr_program_stream_of(const mr_program *program, size_t i);
 
 /* What operand `k` of item i touches: a view without a storage, the storage's slot and id, and how. */
 typedef struct {

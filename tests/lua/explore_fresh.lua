@@ -43,3 +43,16 @@ local values = {}
 for i, o in ipairs(r.outcomes) do values[i] = o.value end
 table.sort(values)
 T.equal(table.concat(values, " "), "0.0 1.0", "read before the copy, and after it")
+
+-- Device memory that another call has written reads as zero in the next one, little of it or much.
+for _, n in ipairs{ 8, 8000, 9000, 200000 } do
+  local function used(count)
+    local t = mr.full({ count }, 7)
+    mr.synchronize()
+    return t
+  end
+  mr.explore(function() return used(n) end)
+  mr.explore(function() return used(8) end)
+  local o = mr.explore(function() return mr.empty(n) end).outcomes[1]
+  T.equal(o.value:sum():item(), 0.0, n .. " elements of the device")
+end

@@ -10,7 +10,9 @@ local g = mr.graph(function() w:add_(1) end)
 local leaf, other, third = mr.ones(1, {requires_grad = true}), mr.ones(1, {requires_grad = true}),
                            mr.ones(1, {requires_grad = true})
 local square = (third * third):sum() -- a gradient that is there has its bytes back in each call
-local x, u, plain = mr.zeros(1), mr.zeros(1), {}
+local x, u, plain, list = mr.zeros(1), mr.zeros(1), {}, { 1, 2, 3 }
+local string_rep = string.rep
+math.taken = 1 -- luacheck: ignore 142
 
 -- Graphs that were launched once.
 local function launched(fn)
@@ -28,6 +30,21 @@ mr.synchronize()
 
 local CHANGES = {
   ["a library"] = function() rawset(math, "n", (rawget(math, "n") or 0) + 1) return rawget(math, "n") end,
+  ["a function of a library"] = function()
+    local before = string.rep
+    string.rep = function(...) return before(...) end -- luacheck: ignore 122
+    return mr.ones(1)
+  end,
+  ["a library with one entry less"] = function()
+    local had = rawget(math, "taken") ~= nil
+    math.taken = nil -- luacheck: ignore 142
+    return had
+  end,
+  ["a table with one entry less"] = function()
+    local had = #list
+    table.remove(list)
+    return had
+  end,
   ["millrace"] = function() rawset(mr, "n_", (rawget(mr, "n_") or 0) + 1) return mr.n_ end,
   ["a loaded module"] = function() package.loaded.q = (package.loaded.q or 0) + 1 return package.loaded.q end,
   ["the metatable of strings"] = function()
@@ -126,6 +143,7 @@ local CHANGES = {
 }
 
 local function put_back()
+  string.rep = string_rep -- luacheck: ignore 122
   debug.setmetatable(nil, nil)
   debug.sethook()
   mr.sync_debug("off")
@@ -140,6 +158,18 @@ for name, fn in pairs(CHANGES) do
   T.check(not fine or r.runs > 1, name .. ": another call follows")
 end
 T.equal(mr.explore(function() return mr.ones(1) end).runs, 1, "nothing is changed")
+
+-- What was watched before tells nothing of today: an entry may have gone or come, and a value that is no number is the
+-- same.
+math.taken = 0 / 0 -- luacheck: ignore 142
+T.equal(mr.explore(function() return mr.ones(1) end).runs, 1, "a field that is no number")
+math.taken = nil -- luacheck: ignore 142
+local clock = os.clock
+os.clock = function() return clock() end -- luacheck: ignore 122
+T.check(mr.explore(function() return os.clock() * 0 end).runs > 1, "a question that a script has replaced")
+os.clock = clock -- luacheck: ignore 122
+T.check(mr.explore(function() return clock() * 0 end).runs > 1, "a question that a function holds")
+T.check(mr.explore(function() return os.clock() * 0 end).runs > 1, "a question")
 
 -- What only another schedule's path changes.
 local n = 0

@@ -15,48 +15,86 @@ local ASKED = { os = { "clock", "time", "date", "tmpname", "getenv", "execute", 
 local ASKED_ALWAYS = { _G = { "collectgarbage" }, debug = { "getregistry" } }
 local CHANGES_NOTHING = { collect = true, isrunning = true } -- of collectgarbage
 
+local WEAK, WEAK_KEYS = { __mode = "kv" }, { __mode = "k" }
+
 -- The tables of libraries and their functions. Only their own entries are watched: what they lead to is not a script's.
-local function find_libraries()
-  local libraries = {}
+-- `tables`: those that it was made of, with their entries of then. Nothing is kept alive by it.
+local function find_libraries(tools)
+  local libraries, tables = setmetatable({}, WEAK_KEYS), setmetatable({}, WEAK_KEYS)
+  local function note(t)
+    local copy = setmetatable({}, WEAK)
+    tables[t] = { copy = copy, count = tools.copy_entries(t, copy, math.maxinteger - 1) }
+  end
   for name, loaded in next, package and package.loaded or {} do
     local is_ours = tostring(name):find "^millrace" ~= nil
     if type(loaded) == "table" and loaded ~= _G and (is_ours or _G[name] == loaded) then
       libraries[loaded] = true
+      note(loaded)
       for _, value in next, loaded do
         if type(value) == "function" then libraries[value] = true end
       end
     end
   end
+  if package and package.loaded then note(package.loaded) end
   if package and package.searchers then libraries[package.searchers] = true end
-  return libraries
+  note(_G)
+  return { libraries = libraries, tables = tables, searchers = package and package.searchers }
+end
+
+local function is_as_it_was(tools, found)
+  if found.searchers ~= (package and package.searchers) then return false end
+  for t, kept in next, found.tables do
+    if select(2, tools.changed_entry(t, kept.copy, kept.count)) then return false end
+  end
+  return found.tables[_G] ~= nil and (not package or found.tables[package.loaded] ~= nil)
+end
+
+local found -- by the last watch
+
+local function libraries_of(tools)
+  if not found or not is_as_it_was(tools, found) then found = find_libraries(tools) end
+  return found.libraries
 end
 
 local Watched = {}
 Watched.__index = Watched
 
--- In the place of the question: notes that it is asked.
-local function asking(self, name, library, fn)
+local active -- whose call is being made
+local askings = setmetatable({}, WEAK_KEYS) -- by question: what is put in its place, by its name
+
+-- In the place of the question: notes that it is asked. It is the same in each watch.
+local function asking(name, library, fn)
   local shown = library == "_G" and name or library .. "." .. name
+  local by_name = askings[fn] or {}
+  askings[fn] = by_name
+  if by_name[shown] then return by_name[shown] end
   local function asked(...)
     if name ~= "collectgarbage" or not CHANGES_NOTHING[(...) or "collect"] then
-      self.asked = self.asked or shown
+      if active then active.asked = active.asked or shown end
       apart.ask()
     end
     return fn(...)
   end
+  by_name[shown] = asked
   apart.trust(asked)
   return asked
 end
 
 -- From now on what is asked is noted.
 function Watched:ask()
+  active = self
   for _, q in ipairs(self.questions) do q.fields[q.name] = q.asked end
+end
+
+local function put_back(self)
+  active = nil
+  for _, q in ipairs(self.questions) do q.fields[q.name] = q.fn end
 end
 
 -- Puts the questions back. Returns what was seen since `ask`, as a text: "calls os.clock"; nil: nothing.
 function Watched:seen()
   local change = not self.state.is_lost and self.state:change()
-  for _, q in ipairs(self.questions) do q.fields[q.name] = q.fn end
+  put_back(self)
   return change and "changes " .. change or self.asked and "calls " .. self.asked or nil
 end
 
@@ -67,12 +105,12 @@ function Watched:is_lost() return self.state.is_lost end
 function repeatable.watch(tools, fn, is_script)
   if not watch.is_there then return nil end
   local self, asked_of = setmetatable({ questions = {} }, Watched), {}
-  local libraries = find_libraries()
+  local libraries = libraries_of(tools)
   for _, asked in ipairs(is_script and { ASKED_ALWAYS } or { ASKED, ASKED_ALWAYS }) do
     apart.each_question(asked, function(fields, name, question, library)
       asked_of[question] = true
       self.questions[#self.questions + 1] = { fields = fields, name = name, fn = question,
-                                              asked = asking(self, name, library, question) }
+                                              asked = asking(name, library, question) }
     end)
   end
   self:ask() -- what is put in the place of a question is no change
@@ -85,7 +123,7 @@ function repeatable.watch(tools, fn, is_script)
   state:note(package and package.loaded)
   state:note(package and package.preload)
   state:note(_G) -- where the function has an environment of its own, too
-  self:seen()
+  put_back(self)
   return self
 end
 

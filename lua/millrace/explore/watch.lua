@@ -47,12 +47,6 @@ end
 
 local function upvalues(fn) return next_upvalue, fn, 0 end
 
-local function next_of_script(loaded, key)
-  local value
-  repeat key, value = next(loaded, key) until key == nil or not tostring(key):find "^millrace"
-  return key, value
-end
-
 local module_lists = setmetatable({}, { __mode = "k" })
 
 -- A table in the place of package.loaded, for the script.
@@ -62,35 +56,77 @@ for _, name in ipairs { "loaded", "preload" } do
   if package and package[name] then module_lists[package[name]] = true end
 end
 
--- Modules of millrace are loaded when they are first needed.
-local function fields(t) return module_lists[t] and next_of_script or next, t end
+-- What begins a name that is not watched: modules of millrace are loaded when they are first needed.
+local function left_out(t) return module_lists[t] and "millrace" or nil end
+
+-- Copies of libraries and lists of modules are kept from watch to watch, as few scripts change one. They keep nothing
+-- alive.
+local kept = setmetatable({}, { __mode = "k" })
+local WEAK = { __mode = "kv" }
+
+-- A table without what has gone since it was copied, or nil: it is not as it was.
+local function kept_copy(tools, t)
+  local k = kept[t]
+  if not k then return nil end
+  local _, is_changed = tools.changed_entry(t, k.copy, k.count, left_out(t))
+  return not is_changed and k or nil
+end
+
+local function keep_copy(tools, t)
+  local copy = setmetatable({}, WEAK)
+  local count = tools.copy_entries(t, copy, MOST_VALUES, left_out(t))
+  kept[t] = { copy = copy, count = count }
+  return kept[t]
+end
 
 local Watch = {}
 Watch.__index = Watch
 
--- Keeps the entries of the value, over which `each` goes. The entries of a library are Lua's or millrace's: what they
--- have is not kept.
-local function note_entries(self, value, each)
-  local copy, count, is_library = {}, 0, self.libraries[value]
-  self.seen[value] = copy
-  self.list[#self.list + 1] = value
-  for key, entry in each(value) do
-    self.values = self.values + 1
-    if self.values > MOST_VALUES then break end
-    copy[key] = entry
-    if entry ~= nil then count = count + 1 end
-    if not is_library then
+local function note_entries_of(self, t)
+  if not module_lists[t] then
+    for key, entry in next, t do
       self:note(key)
       self:note(entry)
     end
+    return
   end
-  self.sizes[value] = count
+  for key, entry in next, self.seen[t] do
+    self:note(key)
+    self:note(entry)
+  end
 end
 
+-- Keeps the entries of the table. The entries of a library are Lua's or millrace's: what they have is not kept.
 local function note_table(self, t)
-  note_entries(self, t, fields)
-  self.metatables[t] = getmetatable(t)
-  if not self.libraries[t] then self:note(self.metatables[t]) end
+  local tools, copy, count = self.tools
+  if self.libraries[t] or module_lists[t] then
+    local k = kept_copy(tools, t) or keep_copy(tools, t)
+    copy, count = k.copy, k.count
+  else
+    copy = {}
+    count = tools.copy_entries(t, copy, MOST_VALUES - self.values, left_out(t))
+  end
+  self.seen[t], self.sizes[t], self.metatables[t] = copy, count, getmetatable(t)
+  self.list[#self.list + 1] = t
+  self.values = self.values + count
+  if self.values > MOST_VALUES then self.is_lost = true end
+  if self.libraries[t] then return end
+  note_entries_of(self, t)
+  self:note(self.metatables[t])
+end
+
+local function note_upvalues(self, fn)
+  local copy, count = {}, 0
+  self.seen[fn] = copy
+  self.list[#self.list + 1] = fn
+  for i, value in upvalues(fn) do
+    self.values = self.values + 1
+    if self.values > MOST_VALUES then break end
+    copy[i] = value
+    if value ~= nil then count = count + 1 end
+    self:note(value)
+  end
+  self.sizes[fn] = count
 end
 
 local function note_object(self, object)
@@ -113,7 +149,7 @@ function Watch:note(value)
   elseif self.libraries[value] then return
   elseif kind == "table" then note_table(self, value)
   elseif kind == "userdata" then note_object(self, value)
-  elseif not self.is_known(value) then note_entries(self, value, upvalues) end
+  elseif not self.is_known(value) then note_upvalues(self, value) end
 end
 
 -- Keeps the entries of a library: whether a script changes some.
@@ -125,27 +161,32 @@ local function shown(key)
   return type(key) == "string" and "`" .. key .. "`" or type(key) == "number" and ("[%s]"):format(key) or "a table"
 end
 
--- What of it is not as it was, as a text; nil: nothing.
-local function change_of(self, value)
-  local kind, copy, count = type(value), self.seen[value], 0
-  if kind == "userdata" then
-    local is_same = self.tools.facts(value, self.sees_writes) == copy
-    return not is_same and "a property of " .. self.tools.kind(value) or nil
-  end
-  for key, now in (kind == "table" and fields or upvalues)(value) do
+local function change_of_table(self, t)
+  local compared, is_changed, key = self.tools.changed_entry(t, self.seen[t], self.sizes[t], left_out(t))
+  self.compared = self.compared + compared
+  if is_changed then return shown(key) end
+  return self.metatables[t] ~= getmetatable(t) and "a metatable" or nil
+end
+
+local function change_of_function(self, fn)
+  local copy, count = self.seen[fn], 0
+  for i, now in upvalues(fn) do
     self.compared = self.compared + 1
     if now ~= nil then count = count + 1 end
-    if not rawequal(copy[key], now) and (now == now or copy[key] == copy[key]) then -- NaN
-      return kind == "table" and shown(key) or ("`%s`"):format((getupvalue(value, key)))
+    if not rawequal(copy[i], now) and (now == now or copy[i] == copy[i]) then -- NaN
+      return ("`%s`"):format((getupvalue(fn, i)))
     end
   end
-  if count ~= self.sizes[value] then
-    for key in next, copy do
-      if kind == "function" or rawget(value, key) == nil then return shown(key) end
-    end
-  end
-  if kind == "table" and self.metatables[value] ~= getmetatable(value) then return "a metatable" end
-  return nil
+  return count ~= self.sizes[fn] and "a variable" or nil
+end
+
+-- What of it is not as it was, as a text; nil: nothing.
+local function change_of(self, value)
+  local kind = type(value)
+  if kind == "table" then return change_of_table(self, value) end
+  if kind == "function" then return change_of_function(self, value) end
+  local is_same = self.tools.facts(value, self.sees_writes) == self.seen[value]
+  return not is_same and "a property of " .. self.tools.kind(value) or nil
 end
 
 -- What has changed, as a text: "`n`"; nil: nothing.
