@@ -3,7 +3,8 @@
 -- wrong return the value, or what stands for it.
 --
 -- The module is a function of the tools that bind/functional.c hands to it.
-local format = require "millrace.words".format
+local words = require "millrace.words"
+local format = words.format
 
 return function(tools)
   local misuse, is_tensor = tools.misuse, tools.is_tensor
@@ -42,11 +43,7 @@ return function(tools)
     local copy = {}
     for key, value in pairs(options) do
       if not known[key] then
-        local names = {}
-        for option in pairs(known) do names[#names + 1] = option end
-        table.sort(names)
-        misuse(("%s: there is no option `%s` here: expected one of %s"):format(name, tostring(key),
-          table.concat(names, ", ")))
+        misuse(name .. ": " .. tools.no_option(key, words.keys(known)))
       end
       copy[key] = value
     end

@@ -34,6 +34,7 @@
 -- and a heap replaces the counting of dependencies. Until the last node has been carried out nothing changes that the
 -- script can see.
 local mr = require "millrace"
+local keys = require "millrace.words".keys
 local new_engine = require "millrace.autograd.backward"
 local new_function = require "millrace.autograd.function"
 local new_graph = require "millrace.autograd.graph"
@@ -185,7 +186,7 @@ return function(tools)
 
   local function check_options(what, options)
     for key, value in pairs(options) do
-      if not KNOWN[what][key] then misuse(("%s: there is no option `%s` here"):format(what, tostring(key))) end
+      if not KNOWN[what][key] then misuse(what .. ": " .. tools.no_option(key, keys(KNOWN[what]))) end
       if type(value) ~= "boolean" then
         misuse(("%s: option `%s`: expected true or false, got %s"):format(what, key, type_text(value)))
       end

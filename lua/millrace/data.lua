@@ -6,6 +6,7 @@
 -- again only after the event of the slot's last copy.
 --# data of mr.data: Batches on their way to the device.
 local mr = require "millrace"
+local keys = require "millrace.words".keys
 
 return function(tools)
   local misuse = tools.misuse
@@ -35,7 +36,7 @@ return function(tools)
     local o = {}
     for name, value in pairs(DEFAULTS) do o[name] = value end
     for name, value in pairs(options or {}) do
-      if not KNOWN[name] then misuse(("batches: there is no option `%s`"):format(tostring(name))) end
+      if not KNOWN[name] then misuse("batches: " .. tools.no_option(name, keys(KNOWN))) end
       o[name] = value
     end
     for _, name in ipairs { "batch_size", "depth" } do
@@ -216,7 +217,7 @@ return function(tools)
     end
     local s = setmetatable({ rows = rows, epoch = 0, shuffle = true, seed = 0, drop_last = false }, sampler)
     for name, value in pairs(options or {}) do
-      if not SAMPLER[name] then misuse(("DistributedSampler: there is no option `%s`"):format(tostring(name))) end
+      if not SAMPLER[name] then misuse("DistributedSampler: " .. tools.no_option(name, keys(SAMPLER))) end
       s[name] = value
     end
     s.num_replicas = s.num_replicas or mr.dist.world_size()

@@ -77,7 +77,7 @@ return function(tools)
   function dist.init(opts)
     if opts ~= nil and type(opts) ~= "table" then misuse("init: expected a table of options") end
     for key in pairs(opts or {}) do
-      if key ~= "timeout" then misuse(("init: there is no option `%s`; there is `timeout`"):format(tostring(key))) end
+      if key ~= "timeout" then misuse("init: " .. tools.no_option(key, "timeout")) end
     end
     local timeout = opts and opts.timeout
     if timeout ~= nil and (type(timeout) ~= "number" or timeout <= 0) then
@@ -165,7 +165,7 @@ return function(tools)
     if opts ~= nil and type(opts) ~= "table" then misuse(name .. ": expected a table of options") end
     for key in pairs(opts or {}) do
       if not KNOWN[key] then
-        misuse(("%s: there is no option `%s`; there are `op`, `group` and `async`"):format(name, tostring(key)))
+        misuse(name .. ": " .. tools.no_option(key, "op group async"))
       end
     end
     local s = own_state(name)
@@ -188,7 +188,11 @@ return function(tools)
     for i, r in ipairs(group.ranks) do
       if r == rank then return i - 1 end
     end
-    misuse(("%s: rank %s is not in %s"):format(name, tostring(rank), group.name))
+    if math.type(rank) ~= "integer" then
+      misuse(("%s: argument 2: expected the number of a rank, got %s: write mr.dist.%s(t, 0)"):format(name,
+        rank == nil and "nothing" or "a " .. type(rank), name))
+    end
+    misuse(("%s: rank %d is not in %s"):format(name, rank, group.name))
   end
 
   local work = {}

@@ -75,7 +75,7 @@ return function(tools)
     for name, value in pairs(defaults) do group[name] = value end
     for name, value in pairs(given) do
       if name ~= "params" and defaults[name] == nil then
-        misuse(("%s: there is no option `%s`"):format(class.name, tostring(name)))
+        misuse(class.name .. ": " .. tools.no_option(name, words.keys(defaults)))
       end
       group[name] = value
     end
@@ -104,7 +104,7 @@ return function(tools)
     local defaults, seen, groups = {}, {}, {}
     for name, value in pairs(class.defaults) do defaults[name] = value end
     for name, value in pairs(options or {}) do
-      if defaults[name] == nil then misuse(("%s: there is no option `%s`"):format(class.name, tostring(name))) end
+      if defaults[name] == nil then misuse(class.name .. ": " .. tools.no_option(name, words.keys(defaults))) end
       defaults[name] = value
     end
     if is_group(parameters[1]) then

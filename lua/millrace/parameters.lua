@@ -16,6 +16,10 @@ return function(tools)
 
   -- Drops the gradients of a list, or with set_to_none=false fills them with zeros.
   function parameters.zero_grad(list, set_to_none)
+    if type(set_to_none) == "table" and set_to_none.set_to_none ~= nil then
+      misuse(("zero_grad: write zero_grad(%s): set_to_none is the argument itself"):format(
+        tostring(set_to_none.set_to_none)))
+    end
     local drops = parameters.check_switch("zero_grad", "set_to_none", set_to_none)
     for _, p in ipairs(list) do
       if drops then p.grad = nil elseif p.grad then tools.check(p.grad) end

@@ -324,4 +324,18 @@ function T.expect_overlap(fn, first, second, milliseconds)
   return got
 end
 
-return T
+-- The functions that begin with the same word, or all.
+local function names_like(name)
+  local word, like, all = tostring(name):match "^(%a+)_", {}, {}
+  for known, value in pairs(T) do
+    if type(value) == "function" then
+      all[known] = true
+      if word and known:find("^" .. word .. "_") then like[known] = true end
+    end
+  end
+  return words.keys(next(like) and like or all):gsub(" ", ", ")
+end
+
+return setmetatable(T, { __index = function(_, name)
+  error(("millrace.testing has no `%s`: it has %s"):format(tostring(name), (names_like(name))), 2)
+end })

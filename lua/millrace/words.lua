@@ -10,6 +10,14 @@ function words.plural(count, word)
   return count == 1 and "1 " .. word or count .. " " .. word .. "s"
 end
 
+-- "a b c": the keys of a table, in order.
+function words.keys(set)
+  local names = {}
+  for name in pairs(set) do names[#names + 1] = tostring(name) end
+  table.sort(names)
+  return table.concat(names, " ")
+end
+
 -- string.format, with a point in each float whatever locale the script has chosen.
 function words.format(format, ...)
   local arguments, at = table.pack(...), 0

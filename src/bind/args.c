@@ -6,9 +6,11 @@
  * ends. Easiest to break: using a value of the script's table after it was popped, or reading the table a
  * second time. */
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
+#include "bind/foreign.h"
 #include "bind/internal.h"
 #include "bind/nearest.h"
 
@@ -64,21 +66,31 @@ static int known_at(const char *const *known, const char *key, size_t size) {
     return -1;
 }
 
-static int unknown_option(lua_State *L, const char *key, const char *const *known) {
+/* "expected one of grid, block" */
+static void push_list(lua_State *L, const char *const *names) {
+    luaL_Buffer list;
+    luaL_buffinit(L, &list);
+    luaL_addstring(&list, names[1] ? "expected one of " : "expected ");
+    for (const char *const *name = names; *name; name++) {
+        if (name != names) luaL_addstring(&list, ", ");
+        luaL_addstring(&list, *name);
+    }
+    luaL_pushresult(&list);
+}
+
+void mr_push_no_option(lua_State *L, const char *key, const char *const *known) {
+    const char *here = NULL, *advice = mr_foreign_option(key, known, &here);
+    lua_pushfstring(L, "there is no option `%s` here: ", key);
     mr_nearest nearest;
     mr_nearest_begin(&nearest, key);
     for (const char *const *name = known; *name; name++) mr_nearest_offer(&nearest, *name);
     const char *meant = mr_nearest_found(&nearest);
-    if (meant) return mr_misuse(L, "there is no option `%s` here: did you mean `%s`?", key, meant);
-    luaL_Buffer list;
-    luaL_buffinit(L, &list);
-    for (const char *const *name = known; *name; name++) {
-        if (name != known) luaL_addstring(&list, ", ");
-        luaL_addstring(&list, *name);
-    }
-    luaL_pushresult(&list);
-    return mr_misuse(L, "there is no option `%s` here: expected one of %s", key,
-                     lua_tostring(L, -1));
+    if (advice && *advice) lua_pushstring(L, advice);
+    else if (advice) lua_pushfstring(L, "write `%s`", here);
+    else if (meant) lua_pushfstring(L, "did you mean `%s`?", meant);
+    else if (!*known) lua_pushliteral(L, "expected none");
+    else push_list(L, known);
+    lua_concat(L, 2);
 }
 
 /* The key on top of the stack but one, as the place of an option; raises if it is none. */
@@ -98,8 +110,24 @@ static int option_of_key(lua_State *L, const char *const *known, int count, bool
         mr_misuse(L, "options have the form {name=value}: found %s as a key", mr_type_text(L, -2));
     const char *key = lua_tolstring(L, -2, &size);
     int at = known_at(known, key, size);
-    if (at < 0) unknown_option(L, key, known);
-    return at;
+    if (at >= 0) return at;
+    mr_push_no_option(L, key, known);
+    return mr_misuse(L, "%s", lua_tostring(L, -1));
+}
+
+/* A value that stands where the options are expected, and that is probably one of them. */
+static int no_table(lua_State *L, int arg, const char *const *known) {
+    char got[80];
+    mr_dtype dtype;
+    const char *text = lua_type(L, arg) == LUA_TSTRING ? lua_tostring(L, arg) : NULL;
+    const char *name = NULL;
+    if (text) name = mr_dtype_find(text, &dtype) ? "dtype" : "device";
+    else if (lua_isboolean(L, arg)) name = "non_blocking";
+    if (!name || known_at(known, name, strlen(name)) < 0)
+        return mr_bad_argument(L, arg, "a table of options");
+    if (text) snprintf(got, sizeof got, "a string: write {%s=\"%.20s\"}", name, text);
+    else snprintf(got, sizeof got, "%s: write {non_blocking=true}", mr_type_text(L, arg));
+    return mr_bad_argument_as(L, arg, "a table of options", got);
 }
 
 static mr_option_slots check_table(lua_State *L, int arg, const char *const *known,
@@ -107,7 +135,7 @@ static mr_option_slots check_table(lua_State *L, int arg, const char *const *kno
     mr_option_slots options = {known, 0};
     int count = 0;
     if (lua_isnoneornil(L, arg)) return options;
-    if (!lua_istable(L, arg)) mr_bad_argument(L, arg, "a table of options");
+    if (!lua_istable(L, arg)) no_table(L, arg, known);
     while (known[count]) count++;
     luaL_checkstack(L, count + LUA_MINSTACK, "too many options");
     options.first = lua_gettop(L) + 1;

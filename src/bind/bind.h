@@ -191,6 +191,8 @@ typedef struct {
 mr_option_slots mr_check_options(lua_State *L, int arg, const char *const *known);
 /* The same; the value at [i] is that of known[i - 1]. */
 mr_option_slots mr_check_fields(lua_State *L, int arg, const char *const *known);
+/* Pushes "there is no option `key` here: did you mean ...?", for a key that is none of `known`. */
+void mr_push_no_option(lua_State *L, const char *key, const char *const *known);
 /* The stack index of the option; 0: it is not given, or nil. */
 int mr_option_at(lua_State *L, const mr_option_slots *options, const char *name);
 /* The type of an entry of the table that is the last argument, before anything is checked. LUA_TNIL: there is no such

@@ -1,5 +1,6 @@
 /* What a Lua state has of millrace: the box, which every function of ours and the registry hold. It is made and
  * filled in open.c. */
+#include "bind/foreign.h"
 #include "bind/internal.h"
 
 static const char module_box; /* its address is the registry key */
@@ -23,6 +24,7 @@ void mr_push_embedded(lua_State *L, const void *key, const char *name, const lua
     lua_newtable(L);
     mr_push_module(L);
     luaL_setfuncs(L, tools, 1);
+    luaL_setfuncs(L, mr_foreign_tools, 0);
     lua_call(L, 1, 1);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, key);

@@ -60,6 +60,12 @@ static bool is_mixed(lua_State *L, int index) {
 
 int mr_check_new_shape(lua_State *L, const char *what, int first, int last, int64_t *out_shape) {
     int64_t numel;
+    mr_dtype dtype;
+    if (last > first && lua_type(L, last) == LUA_TSTRING &&
+        !mr_dtype_find(lua_tostring(L, last), &dtype))
+        return mr_misuse(
+            L, "%s: sizes and options are separate tables: mr.%s({3, 4}, {device=\"%.20s\"})", what,
+            what, lua_tostring(L, last));
     if ((last > first && lua_type(L, last) == LUA_TSTRING) || (last >= first && is_mixed(L, last)))
         return mr_misuse(
             L, "%s: sizes and options are separate tables: mr.%s({3, 4}, {dtype=\"f64\"})", what,

@@ -147,7 +147,7 @@ function TestLosses.test_messages()
   assertFails("label_smoothing must be a number from 0 to 1", mr.cross_entropy, x, target, { label_smoothing = 2 })
   assertFails("cross_entropy: reduction=all", mr.cross_entropy, x, target, { reduction = "all" })
   assertFails("ignore_index is 1.5", mr.cross_entropy, x, target, { ignore_index = 1.5 })
-  assertFails("one of ignore_index, label_smoothing, reduction, weight", mr.cross_entropy, x, target, { weights = 1 })
+  assertFails("no option `weights` here: did you mean `weight`?", mr.cross_entropy, x, target, { weights = 1 })
   assertFails("expected \"none\", \"mean\"", mr.mse_loss, x, x, { reduction = "all" })
 end
 

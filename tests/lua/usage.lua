@@ -31,6 +31,94 @@ function TestNames.test_of_other_libraries()
   says("not in this version", function() return mr.svd() end)
 end
 
+function TestNames.test_of_collectives_and_graphs()
+  local g = mr.graph(function() mr.spin(1) end)
+  says("there is no `mr.dist.init_process_group`: write mr.dist.init()", function() mr.dist.init_process_group() end)
+  says("write mr.dist.rank()", function() return mr.dist.get_rank() end)
+  says("{op=\"sum\"}", function() return mr.dist.ReduceOp.SUM end)
+  says("{async=true}", function() return mr.dist.isend end)
+  says("write mr.dist.all_gather(out, t)", function() return mr.dist.all_gather_into_tensor end)
+  says("write mr.dist.world_size()", function() return mr.get_world_size() end) -- of another table
+  says("a graph has no `replay`: write g:launch()", function() g:replay() end)
+  says("write g = mr.graph(fn)", function() return mr.CUDAGraph() end)
+  says("write mr.graph.auto(fn)", function() return mr.make_graphed_callables end)
+  says("mr.nn.parallel.DataParallel(module)", function() return mr.nn.DataParallel end)
+  says("mr.nn.parallel.DataParallel(module)", function() return mr.DataParallel end)
+  g:close()
+end
+
+function TestNames.test_of_memory_and_devices()
+  says("write mr.memory.allocated()", function() return mr.memory_allocated() end)
+  says("write mr.memory.max_allocated()", function() return mr.max_memory_allocated() end)
+  says("write mr.memory.empty_cache()", function() return mr.empty_cache() end)
+  says("write mr.device(0).name", function() return mr.get_device_name(0) end)
+  says("write tr = mr.timeline(fn)", function() return mr.profiler end)
+  says("write mr.no_grad(fn)", function() return mr.inference_mode() end)
+end
+
+function TestNames.test_of_cuda()
+  local s = mr.stream()
+  says("write mr.empty(n)", function() return mr.cudaMalloc(4) end)
+  says("write s:synchronize()", function() return mr.cudaStreamSynchronize(s) end)
+  says("write s:wait_event(e)", function() return mr.cudaStreamWaitEvent(s) end)
+  says("pinned=true", function() return mr.cudaHostAlloc(4) end)
+  says("write s:host_func(fn)", function() return s:launch_host_func(print) end)
+  says("e = s:record_event()", function() return s:record() end)
+end
+
+function TestNames.test_of_modules()
+  local Net = mr.nn.Module.class("Net")
+  says("a module has no `register_forward_hook`: not in this version",
+    function() mr.nn.ReLU():register_forward_hook(print) end)
+  says("Net: `__init__` is never called: write function Net:init(...)", function() function Net:__init__() end end)
+  says("Net: `__call__` is never called: write function Net:forward(x)", function() function Net:__call__() end end)
+  function Net:init() self.no_such_field = self.nothing end
+  lu.assertNil(Net().nothing)
+end
+
+function TestNames.test_of_the_module_for_tests()
+  says("millrace.testing has no `expect_no_hazards`: it has expect_clean, ",
+    function() return require "millrace.testing".expect_no_hazards end)
+end
+
+TestOptions = {}
+
+function TestOptions.test_of_other_libraries()
+  local t, net = mr.zeros(3), mr.nn.Linear(2, 2)
+  says("there is no option `pin_memory` here: write `pinned`", mr.zeros, 3, { device = "cpu", pin_memory = true })
+  says("there is no option `enable_timing` here: write `timing`", mr.event, { enable_timing = true })
+  says("write `nonblocking`", mr.stream, { non_blocking = true })
+  says("nonblocking=false makes one that is not", mr.stream, { blocking = true })
+  says("all_reduce: there is no option `async_op` here: write `async`", mr.dist.all_reduce, t, { async_op = true })
+  says("write `group`", mr.nn.parallel.DistributedDataParallel, net, { process_group = 1 })
+  says("move it by m:to(device) first", mr.nn.parallel.DistributedDataParallel, net, { device_ids = { 0 } })
+  says("write `devices`", mr.nn.parallel.DataParallel, net, { device_ids = { 0 } })
+  says("SGD: there is no option `learning_rate` here: write `lr`", mr.optim.SGD, net:parameters(), { learning_rate = 1 })
+  says("`depth` says how many are ready", mr.data.batches, t:cpu(), { num_workers = 2 })
+  says("write `reduction`", mr.nn.MSELoss, { size_average = true })
+  says("--ranks N", mr.dist.init, { world_size = 2 })
+end
+
+function TestOptions.test_that_are_mistyped_and_that_are_missing()
+  says("SGD: there is no option `momentun` here: did you mean `momentum`?", mr.optim.SGD, { mr.ones(1) },
+    { momentun = 1 })
+  says("expected one of op, group, async", mr.dist.all_reduce, mr.zeros(1), { x = 1 })
+  says("init: there is no option `x` here: expected timeout", mr.dist.init, { x = 1 })
+end
+
+function TestOptions.test_without_their_table()
+  local t, net = mr.zeros(3), mr.nn.Linear(2, 2)
+  says("zero_grad: write zero_grad(true)", net.zero_grad, net, { set_to_none = true })
+  local sgd = mr.optim.SGD(net:parameters())
+  says("zero_grad: write zero_grad(false)", sgd.zero_grad, sgd, { set_to_none = false })
+  says("{non_blocking=true}", function() t:to("cuda", true) end)
+  says("{non_blocking=true}", function() t:copy_(t, true) end)
+  says("mr.zeros({3, 4}, {device=\"cuda\"})", mr.zeros, 3, "cuda")
+  says("write {device=\"cuda\"}", mr.tensor, { 1 }, "cuda")
+  says("write {dtype=\"f64\"}", mr.tensor, { 1 }, "f64")
+  says("broadcast: argument 2: expected the number of a rank, got a table", mr.dist.broadcast, t, { src = 0 })
+end
+
 function TestNames.test_mistyped()
   says("there is no `mr.zeroes`: did you mean `mr.zeros`?", function() return mr.zeroes(3) end)
   says("help(\"mr\")", function() return mr.no_such_thing_at_all end)

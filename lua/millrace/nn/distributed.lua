@@ -13,7 +13,8 @@
 -- Other ranks run while a hook waits in a collective. All that changes is in the reducer, one for each module.
 --# nn_parallel
 local mr = require "millrace"
-local LONGEST_NAME = require "millrace.words".LONGEST_NAME
+local words = require "millrace.words"
+local keys, LONGEST_NAME = words.keys, words.LONGEST_NAME
 
 return function(tools, module)
   local misuse = tools.misuse
@@ -258,7 +259,7 @@ return function(tools, module)
     end
     for name in pairs(options or {}) do
       if name ~= "group" and OPTIONS[name] == nil then
-        misuse(("%s: there is no option `%s`"):format(WHO, tostring(name)))
+        misuse(WHO .. ": " .. tools.no_option(name, "group " .. keys(OPTIONS)))
       end
     end
     for _, name in ipairs { "bucket_mb", "first_bucket_mb" } do

@@ -49,8 +49,7 @@ return function(tools, module, init)
       local options = take_options(name, known, most, arguments)
       for key in pairs(options) do
         if not names[key] then
-          misuse(("%s: there is no option `%s`%s"):format(name, tostring(key),
-            known == "" and "" or ": expected one of " .. known:gsub(" ", ", ")))
+          misuse(name .. ": " .. tools.no_option(key, known))
         end
       end
       if body.init then body.init(m, options, table.unpack(arguments, 1, arguments.n)) end

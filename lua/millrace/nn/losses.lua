@@ -23,7 +23,7 @@ return function(tools, module)
         misuse(("%s: expected a table of options, got %s"):format(name, tools.type_of(options)))
       end
       for key, value in pairs(options or {}) do
-        if not known[key] then misuse(("%s: there is no option `%s`"):format(name, tostring(key))) end
+        if not known[key] then misuse(name .. ": " .. tools.no_option(key, require "millrace.words".keys(known))) end
         -- Weights move with the module.
         if tools.is_tensor(value) then m:register_buffer(key, value) else m[key] = value end
       end

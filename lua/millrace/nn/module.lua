@@ -153,7 +153,10 @@ return function(tools)
   -- ---------------------------------------------------------------- classes
   --# nn_module of mr.nn.Module: What all modules have. A module is called: m(x).
 
-  local Base = {}
+  local FOREIGN = tools.advice_of "mr.nn.Module"
+  local Base = setmetatable({}, { __index = function(_, name)
+    if FOREIGN[name] then misuse(("a module has no `%s`: %s"):format(name, FOREIGN[name])) end
+  end })
 
   local function print_module(m)
     local s = rawget(m, STATE)
@@ -214,7 +217,12 @@ return function(tools)
     class.metatable = new_metatable(class)
     local front = setmetatable({}, {
       __index = class.methods,
-      __newindex = class.methods,
+      __newindex = function(_, key, value)
+        if FOREIGN[key] and key:find "^__" then
+          misuse(("%s: `%s` is never called: %s"):format(name, key, (FOREIGN[key]:gsub("Net", name))))
+        end
+        class.methods[key] = value
+      end,
       __call = function(_, ...) return new_instance(class, ...) end,
       __tostring = function() return "class " .. name end,
     })

@@ -14,7 +14,8 @@
 -- The module is a function of the tools that src/bind/nn.c hands to it, and of module.lua.
 --# nn_parallel of mr.nn.parallel: One batch on several devices.
 local mr = require "millrace"
-local LONGEST_NAME = require "millrace.words".LONGEST_NAME
+local words = require "millrace.words"
+local keys, LONGEST_NAME = words.keys, words.LONGEST_NAME
 
 return function(tools, module)
   local misuse, is_tensor = tools.misuse, tools.is_tensor
@@ -461,7 +462,7 @@ return function(tools, module)
     end
     options = options or {}
     for key in pairs(options) do
-      if not OPTIONS[key] then misuse(("DataParallel: there is no option `%s`"):format(tostring(key))) end
+      if not OPTIONS[key] then misuse("DataParallel: " .. tools.no_option(key, keys(OPTIONS))) end
     end
     local devices = options.devices
     if devices == nil then

@@ -4,6 +4,7 @@
 -- The module is a function of the tools that src/bind/nn.c hands to it, of module.lua and init.lua.
 --# nn
 local mr = require "millrace"
+local keys = require "millrace.words".keys
 
 return function(tools, module, init)
   local misuse = tools.misuse
@@ -25,7 +26,7 @@ return function(tools, module, init)
     end
     options = options or {}
     for key in pairs(options) do
-      if OPTIONS[key] == nil then misuse(("%s: there is no option `%s`"):format(name, tostring(key))) end
+      if OPTIONS[key] == nil then misuse(name .. ": " .. tools.no_option(key, keys(OPTIONS))) end
     end
     m.num_layers = whole(name, "num_layers", options.num_layers or 1)
     m.bias, m.batch_first = options.bias ~= false, options.batch_first == true

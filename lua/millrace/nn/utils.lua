@@ -41,7 +41,7 @@ return function(tools, module)
         tools.type_of(options)))
     end
     for name in pairs(options or {}) do
-      if name ~= "norm_type" then misuse(("clip_grad_norm_: there is no option `%s`"):format(tostring(name))) end
+      if name ~= "norm_type" then misuse("clip_grad_norm_: " .. tools.no_option(name, "norm_type")) end
     end
     local kind = options and options.norm_type or 2
     if type(kind) ~= "number" or kind ~= kind or kind <= 0 then

@@ -45,7 +45,7 @@ return function(tools, is_optimiser, check_number)
       misuse(("%s: argument 3 is %s, expected a table of options: {%s=}"):format(name, tools.type_of(options), key))
     end
     for given in pairs(options or {}) do
-      if given ~= key then misuse(("%s: there is no option `%s`"):format(name, tostring(given))) end
+      if given ~= key then misuse(name .. ": " .. tools.no_option(given, key)) end
     end
     local value = options and options[key]
     if value == nil then value = default end
