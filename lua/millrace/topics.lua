@@ -10,7 +10,7 @@ local PAGES = { "semantics", "hazards", "prompt", "stepping", "kernels", "graphs
   "timelines", "explorer", "tasks", "design" }
 -- Words that the pages spell in another way.
 local SPELLINGS = { optimizer = "optimiser", optimizers = "optimisers" }
-local MOST_PASSAGES = 4
+local MOST_PASSAGES, MOST_PLACES = 4, 8
 
 -- ---------------------------------------------------------------- text of a page as text of a terminal
 
@@ -235,7 +235,7 @@ return function(tools)
     for _, section in ipairs(sections) do
       for paragraph in (section.level > 1 and section.text .. "\n\n" or ""):gmatch("(.-)\n\n+") do
         if paragraph:find("^|") then paragraph = rows_with(word, paragraph) end
-        local is_text = not paragraph:find("^#") and not paragraph:find("^```")
+        local is_text = not paragraph:find("^#") and not paragraph:find("^```") and not paragraph:find("^    ")
         if is_text and paragraph:lower():find("%f[%w]" .. word) then
           local place = ("docs/%s.md, %s"):format(section.page, section.title)
           if #out < MOST_PASSAGES and not out[paragraph] then
@@ -248,7 +248,14 @@ return function(tools)
         end
       end
     end
-    if #others > 0 then out[#out + 1] = "Also in:\n" .. table.concat(others, "\n") .. "\n" end
+    local left_out = #others - MOST_PLACES
+    if left_out > 1 then
+      others[MOST_PLACES + 1] = ("  and %d more sections"):format(left_out)
+      others[MOST_PLACES + 2] = nil
+    end
+    if #others > 0 then
+      out[#out + 1] = "Also in:\n" .. table.concat(others, "\n", 1, math.min(#others, MOST_PLACES + 1)) .. "\n"
+    end
     return #out > 0 and table.concat(out, "\n") or nil
   end
 
@@ -259,6 +266,15 @@ return function(tools)
     return nil
   end
 
+  -- What is written here instead of a name or a word of PyTorch or CUDA; nil: it is none. `owner`: see advice_of.
+  local function foreign(topic, owner, width)
+    local advice, out = tools.advice_of(owner)[topic] or tools.advice_of "word"[topic:lower()], {}
+    if not advice then return nil end
+    wrap(("`%s`: %s"):format(topic, advice), width, "", 2, out)
+    out[#out + 1] = 'help("from_pytorch") has more names.'
+    return table.concat(out, "\n") .. "\n"
+  end
+
   -- The text about a topic; nil: there is none.
   function topics.page(topic, width)
     if topic:find("^R%d+$") then return rule(topic, width) end
@@ -267,13 +283,16 @@ return function(tools)
     if example then return example end
     local page = tools.embedded("docs/" .. topic:gsub("%.md$", "") .. ".md")
     if page then return laid_out(page, width) end
+    -- Words are also titles; `cudaMalloc` and `init_process_group` are not.
+    local known = foreign(topic, not topic:find "[%u_]" and "word" or nil, width)
+    if known then return known end
     local lower = topic:lower()
     lower = SPELLINGS[lower] or lower
     local word = lower:gsub("%W", "%%%0")
     if #topic < 3 then return nil end
     local sections = all_sections()
     local section = titled(sections, "^" .. word .. "$") or titled(sections, "%f[%w]" .. word)
-    return section and laid_out(section.text, width) or passages(word, sections, width)
+    return section and laid_out(section.text, width) or foreign(topic, nil, width) or passages(word, sections, width)
   end
 
   -- The page of that name, for who has asked for something that has the same name.

@@ -332,13 +332,13 @@ static int no_option(lua_State *L) {
     return 1;
 }
 
-/* advice_of(owner) -> what to write instead of names of PyTorch, by name */
+/* advice_of(owner) -> what to write instead of names of PyTorch, by name; owner nil: of all */
 static int advice_of(lua_State *L) {
-    const char *owner = luaL_checkstring(L, 1);
-    mr_foreign row;
+    const char *owner = luaL_optstring(L, 1, NULL);
     lua_newtable(L);
-    for (int i = 0; mr_foreign_at(i, &row); i++) {
-        if (strcmp(row.owner, owner) != 0) continue;
+    for (int i = foreign_count - 1; i >= 0; i--) { /* of several with one name the first one stays */
+        mr_foreign row = foreign[i];
+        if (owner && strcmp(row.owner, owner) != 0) continue;
         lua_pushstring(L, row.advice);
         lua_setfield(L, -2, row.name);
     }

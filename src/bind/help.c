@@ -132,14 +132,23 @@ static void add_words(lua_State *L) {
     }
 }
 
+/* The names of PyTorch and CUDA, as a list. */
+static void add_foreign(lua_State *L) {
+    mr_foreign row;
+    lua_newtable(L);
+    for (int i = 0; mr_foreign_at(i, &row); i++) add_word(L, row.name, row.owner, row.advice);
+}
+
 MR_FUNCTION(
-    help_docs, "docs", "mr.docs() -> entries: table[], classes: table[], words: table[]",
+    help_docs, "docs",
+    "mr.docs() -> entries: table[], classes: table[], words: table[], foreign: table[]",
     "Returns the documentation as data. First {name=, owner=, kind=, usage= or type=, text=, "
     "part=} for each function and property, in the order of the reference page; then {name=, "
     "text=} for each class and table; then {name=, kind=, text=} for each word of the hazard "
     "checker: a \"kind\" of hazard, a \"reason\", a kind of \"advice\", a \"limit\" or a "
     "\"condition\" of "
-    "its verdict.") {
+    "its verdict; then {name=, kind=, text=} for each name of PyTorch and CUDA that is not here: "
+    "where it would stand, and what to write instead.") {
     lua_newtable(L);
     visit_all(L, add_entry, L);
     lua_newtable(L);
@@ -152,7 +161,8 @@ MR_FUNCTION(
         lua_seti(L, -2, luaL_len(L, -2) + 1);
     }
     add_words(L);
-    return 3;
+    add_foreign(L);
+    return 4;
 }
 
 /* --- mr.help ------------------------------------------------------------------------------------ */
@@ -163,6 +173,7 @@ typedef struct {
     const char *name;  /* NULL: all of the owner */
     const char *table; /* "mr.memory" for "memory", should nothing have that name; or NULL */
     int found, width;
+    bool only_properties; /* all that was found */
     mr_buffer *page;
     const mr_class *part; /* of the entry that was shown last, in a listing */
     const mr_op *op;      /* the same */
@@ -277,6 +288,7 @@ static bool show_entry(void *context, const entry *e) {
     if (e->op && e->op == s->op) return true;
     s->op = e->op;
     s->found++;
+    s->only_properties &= e->property;
     if (s->name) show_whole(s, e);
     else list_entry(s, e);
     return true;
@@ -306,6 +318,23 @@ static void name_text(lua_State *L, const char *text, search *s) {
         const char *colon = strchr(text, ':');
         s->name = colon ? colon + 1 : text;
     }
+}
+
+/* "Stream" of "torch.cuda.Stream", but "torch.distributed" as it stands. */
+static const char *without_torch(const char *text) {
+    bool is_torch = strncmp(text, "torch.", 6) == 0 && !mr_foreign_advice("word", text);
+    return is_torch && strrchr(text, '.')[1] ? strrchr(text, '.') + 1 : text;
+}
+
+/* The class with this plural, "streams"; NULL: none. */
+static const char *owner_of_plural(lua_State *L, const char *text) {
+    size_t length = strlen(text);
+    for (const mr_class *const *class = mr_bind_module(L)->classes; *class; class ++)
+        if ((*class)->kind && length > 1 && text[length - 1] == 's' &&
+            strlen((*class)->name) == length - 1 &&
+            strncmp((*class)->name, text, length - 1) == 0)
+            return (*class)->name;
+    return NULL;
 }
 
 static const char overview[] =
@@ -441,7 +470,7 @@ MR_FUNCTION(
     "a "
     "word (\"overlap\"). Without an argument, it prints the first steps. The line length is the "
     "width of the terminal, or the value of COLUMNS.") {
-    search s = {.width = mr_help_width()};
+    search s = {.width = mr_help_width(), .only_properties = true};
     if (lua_isnoneornil(L, 1)) {
         s.page = mr_push_buffer(L);
         mr_wrap_lines(s.page, overview, sizeof overview - 1, s.width);
@@ -450,6 +479,8 @@ MR_FUNCTION(
     }
     lua_settop(L, 1);
     if (lua_type(L, 1) == LUA_TSTRING) {
+        lua_pushstring(L, without_torch(lua_tostring(L, 1)));
+        lua_replace(L, 1);
         name_text(L, lua_tostring(L, 1), &s);
     } else if (lua_isfunction(L, 1)) {
         s.name = mr_registered_name(L, 1, &s.owner);
@@ -462,8 +493,13 @@ MR_FUNCTION(
     s.page = mr_push_buffer(L);
     bool is_word = lua_type(L, 1) == LUA_TSTRING && show_word(&s, lua_tostring(L, 1));
     visit_all(L, show_entry, &s);
-    if (!s.found && s.table) {
-        s.owner = s.table;
+    const char *plural = s.found && s.only_properties && lua_type(L, 1) == LUA_TSTRING
+                             ? owner_of_plural(L, lua_tostring(L, 1))
+                             : NULL;
+    if (plural || (!s.found && s.table)) {
+        mr_buffer_free(s.page);
+        s.found = 0;
+        s.owner = plural ? plural : s.table;
         s.name = NULL;
         visit_all(L, show_entry, &s);
     }

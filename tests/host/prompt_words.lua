@@ -129,6 +129,11 @@ function TestPages.test_apropos_is_ranked()
   lu.assertStrContains(select(2, said(":apropos\n")), ":apropos needs a word")
 end
 
+function TestPages.test_apropos_knows_names_of_other_libraries()
+  lu.assertStrContains(said(":apropos ddp\n"), "`ddp` of PyTorch or CUDA\n  write mr.nn.parallel.DistributedDataParallel(")
+  lu.assertStrContains(said(":apropos gather_into\n"), "write mr.dist.all_gather(out, t)")
+end
+
 TestCodes = {}
 
 local DRAWINGS = {

@@ -83,6 +83,30 @@ function TestHelp.test_the_words_of_tensors_and_networks()
   end
 end
 
+function TestHelp.test_names_and_words_of_other_libraries()
+  for word, text in pairs { memory_allocated = "write mr.memory.allocated()", ["torch.cuda.Stream"] = "write mr.stream()",
+    ddp = "DistributedDataParallel(module)", DDP = "DistributedDataParallel(module)", ["cuda graph"] = 'help("graphs.md")',
+    ["torch.distributed"] = "it is mr.dist here", numpy = "write t:totable()", cudaMalloc = "write mr.empty(n)" } do
+    lu.assertStrContains(help(("%q"):format(word)), text)
+    lu.assertStrContains(help(("%q"):format(word)), 'help("from_pytorch")')
+  end
+  lu.assertEquals(help("\"torch.cuda.synchronize\""), help("\"synchronize\""))
+  lu.assertStrContains(help("\"from_pytorch\""), "cudaStreamWaitEvent")
+  lu.assertErrorMsgContains("DistributedDataParallel", function() return mr.ddp end)
+end
+
+function TestHelp.test_a_plural_is_the_class_and_not_a_property()
+  lu.assertEquals(help("\"streams\""), help("\"stream\""))
+  lu.assertEquals(help("\"trace.streams\""):match("^[%w.]+"), "trace.streams")
+  lu.assertStrContains(help("\"Graphs\""), "capture")
+end
+
+function TestHelp.test_a_common_word_is_no_long_list()
+  local text = help("\"nothing\"")
+  lu.assertStrContains(text, "more sections")
+  lu.assertTrue(select(2, text:gsub("\n", "")) < 60)
+end
+
 function TestHelp.test_what_there_is_no_help_for()
   lu.assertErrorMsgContains("did you mean `wait_event`", mr.help, "wait_evnt")
   lu.assertErrorMsgContains("not one of millrace's functions", mr.help, print == mr.print and string.format or print)
@@ -99,6 +123,9 @@ function TestHelp.test_the_documentation_as_data()
     lu.assertIsString(e.name)
   end
   lu.assertEquals(kinds, { ["function"] = true, property = true, operation = true })
+  local _, _, words, foreign = mr.docs()
+  lu.assertIsString(words[1].text)
+  for _, row in ipairs(foreign) do lu.assertTrue(#row.kind > 0 and #row.name > 0 and #row.text > 4) end
 end
 
 -- The longest line of the text, and the text.

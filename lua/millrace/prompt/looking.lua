@@ -290,6 +290,13 @@ local function mentions(word)
         uses = uses[one.name] or 0, at = i }
     end
   end
+  for i, one in ipairs((select(4, mr.docs()))) do
+    local name = one.name:lower()
+    if name:find(word, 1, true) then
+      found[#found + 1] = { usage = ("`%s` of PyTorch or CUDA"):format(one.name), text = one.text,
+        rank = name == word and 1 or 4, uses = 0, at = i }
+    end
+  end
   table.sort(found, function(a, b)
     if a.rank ~= b.rank then return a.rank < b.rank end
     if a.uses ~= b.uses then return a.uses > b.uses end
