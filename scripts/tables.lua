@@ -10,7 +10,8 @@ local MAY_LOOK = {
   -- into tables that no script reaches, or the module's own
   ["object.c"] = true, ["class.c"] = true, ["registry.c"] = true, ["module.c"] = true, ["open.c"] = true,
   ["stream_pool.c"] = true,
-  ["names.c"] = true, ["tensor.c"] = true, ["foreign.c"] = true, ["error.c"] = true, ["format.c"] = true,
+  ["names.c"] = true, ["tensor.c"] = true, ["missing.c"] = true, ["embedded.c"] = true,
+  ["error.c"] = true, ["format.c"] = true,
   ["help.c"] = true, ["topics.c"] = true, ["op_list.c"] = true,
   ["tensor_box.c"] = true, ["gradient.c"] = true,
   ["explore_guard.c"] = true,

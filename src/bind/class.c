@@ -1,6 +1,7 @@
 /* Classes: how a userdata finds its methods and properties. */
 #include <string.h>
 
+#include "bind/bind.h"
 #include "bind/foreign.h"
 #include "bind/nearest.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bind/explore.h"
-#include "bind/foreign.h"
+#include "bind/missing.h"
 #include "bind/internal.h"
 #include "bind/lua_body.h"
 #include "bind/open.h"

@@ -1,10 +1,6 @@
 /* Names of PyTorch and CUDA, and what to write instead: see foreign.h. */
 #include "bind/foreign.h"
-#include "bind/nearest.h"
-#include "bind/open.h"
 
-#include <lauxlib.h>
-#include <stdio.h>
 #include <string.h>
 
 #define NOT_HERE "not in this version"
@@ -99,7 +95,8 @@ static const mr_foreign foreign[] = {
     {"mr", "cudaEventRecord", "write s:record_event(e) or e:record(s)"},
     {"mr", "cudaEventSynchronize", "write e:synchronize()"},
     {"mr", "cudaEventQuery", "write e:query()"},
-    {"mr", "cudaEventElapsedTime", "write start:elapsed_time(stop), both from mr.event{timing=true}"},
+    {"mr", "cudaEventElapsedTime",
+     "write start:elapsed_time(stop), both from mr.event{timing=true}"},
     {"mr", "cudaEventDestroy", "write e:close()"},
     {"mr", "cudaMalloc", "write mr.empty(n)"},
     {"mr", "cudaMallocAsync", "write mr.empty(n), inside s:run(fn) for stream s"},
@@ -203,7 +200,8 @@ static const mr_foreign foreign[] = {
     /* several devices */
     {"mr.dist", "init_process_group", "write mr.dist.init()"},
     {"mr.dist", "destroy_process_group", "write mr.dist.destroy()"},
-    {"mr.dist", "is_initialized", "ranks are joined from the start: write mr.dist.world_size() > 1"},
+    {"mr.dist", "is_initialized",
+     "ranks are joined from the start: write mr.dist.world_size() > 1"},
     {"mr.dist", "get_rank", "write mr.dist.rank()"},
     {"mr.dist", "get_world_size", "write mr.dist.world_size()"},
     {"mr.dist", "get_backend", "write mr.backend"},
@@ -226,10 +224,12 @@ static const mr_foreign foreign[] = {
     {"word", "torch", "mr is torch here: help(\"from_pytorch\") lists its names"},
     {"word", "pytorch", "mr is torch here: help(\"from_pytorch\") lists its names"},
     {"word", "cuda", "mr has its functions: help(\"from_pytorch\") lists its names"},
-    {"word", "ddp", "write mr.nn.parallel.DistributedDataParallel(module); help(\"distributed.md\")"},
+    {"word", "ddp",
+     "write mr.nn.parallel.DistributedDataParallel(module); help(\"distributed.md\")"},
     {"word", "distributed data parallel",
      "write mr.nn.parallel.DistributedDataParallel(module); help(\"distributed.md\")"},
-    {"word", "torch.distributed", "it is mr.dist here: help(\"mr.dist\"), help(\"distributed.md\")"},
+    {"word", "torch.distributed",
+     "it is mr.dist here: help(\"mr.dist\"), help(\"distributed.md\")"},
     {"word", "nccl", "help(\"mr.nccl\") and help(\"distributed.md\") are about it"},
     {"word", "mpi", "help(\"distributed.md\") is about it"},
     {"word", "cuda graph", "it is mr.graph here: help(\"mr.graph\"), help(\"graphs.md\")"},
@@ -309,80 +309,4 @@ const char *mr_foreign_option(const char *name, const char *const *known, const 
             return options[i].advice ? options[i].advice : "";
     }
     return NULL;
-}
-
-/* --- for Lua modules of ours ---------------------------------------------------------------------------- */
-
-#define MOST_OPTIONS 32
-
-/* no_option(key, names) -> the text for an option that is none of the names, which stand in one string: "op group" */
-static int no_option(lua_State *L) {
-    char names[512];
-    const char *known[MOST_OPTIONS + 1], *key = luaL_tolstring(L, 1, NULL);
-    int count = 0;
-    snprintf(names, sizeof names, "%s", luaL_checkstring(L, 2));
-    for (char *next = names; *next && count < MOST_OPTIONS;) {
-        size_t length = strcspn(next, " ");
-        known[count++] = next;
-        next += length;
-        if (*next) *next++ = '\0';
-    }
-    known[count] = NULL;
-    mr_push_no_option(L, key, known);
-    return 1;
-}
-
-/* advice_of(owner) -> what to write instead of names of PyTorch, by name; owner nil: of all */
-static int advice_of(lua_State *L) {
-    const char *owner = luaL_optstring(L, 1, NULL);
-    lua_newtable(L);
-    for (int i = foreign_count - 1; i >= 0; i--) { /* of several with one name the first one stays */
-        mr_foreign row = foreign[i];
-        if (owner && strcmp(row.owner, owner) != 0) continue;
-        lua_pushstring(L, row.advice);
-        lua_setfield(L, -2, row.name);
-    }
-    return 1;
-}
-
-const luaL_Reg mr_foreign_tools[] = {
-    {"no_option", no_option}, {"advice_of", advice_of}, {NULL, NULL}};
-
-/* --- tables of functions -------------------------------------------------------------------------------- */
-
-/* Tables that only some backends have: scripts test `if mr.machine then`. */
-static bool is_optional(const char *name) {
-    return strcmp(name, "machine") == 0;
-}
-
-/* Upvalues: the module, and the name of the table. */
-static int no_such_name(lua_State *L) {
-    if (lua_type(L, 2) != LUA_TSTRING) return 0;
-    const char *owner = lua_tostring(L, lua_upvalueindex(2)), *name = lua_tostring(L, 2);
-    if (is_optional(name)) return 0;
-    const char *advice = mr_foreign_advice(owner, name);
-    if (!advice) advice = mr_foreign_advice(NULL, name);
-    if (advice) return mr_misuse(L, "there is no `%s.%s`: %s", owner, name, advice);
-    mr_nearest nearest;
-    mr_nearest_begin(&nearest, name);
-    for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1))
-        if (lua_type(L, -2) == LUA_TSTRING) mr_nearest_offer(&nearest, lua_tostring(L, -2));
-    const char *meant = mr_nearest_found(&nearest);
-    if (meant)
-        return mr_misuse(L, "there is no `%s.%s`: did you mean `%s.%s`?", owner, name, owner,
-                         meant);
-    return mr_misuse(L, "there is no `%s.%s`: help(\"%s\") lists all names", owner, name, owner);
-}
-
-void mr_refuse_missing(lua_State *L, const char *owner) {
-    lua_createtable(L, 0, 1);
-    mr_push_module(L);
-    lua_pushstring(L, owner);
-    lua_pushcclosure(L, no_such_name, 2);
-    lua_setfield(L, -2, "__index");
-    lua_setmetatable(L, -2);
-}
-
-void mr_open_foreign(lua_State *L) {
-    mr_refuse_missing(L, "mr");
 }

@@ -2,9 +2,7 @@
 #ifndef MR_BIND_FOREIGN_H
 #define MR_BIND_FOREIGN_H
 
-#include <lauxlib.h>
-
-#include "bind/bind.h"
+#include <stdbool.h>
 
 typedef struct {
     const char *owner; /* "tensor", "stream", "mr.dist", ...; "word": what only help is asked for */
@@ -20,11 +18,5 @@ const char *mr_foreign_advice(const char *owner, const char *name);
 /* For an option of PyTorch or CUDA that a function with the options `known` does not have. Returns the advice, or "" if
  * *out_here, which is one of `known`, says it all; NULL: nothing is known of the option. */
 const char *mr_foreign_option(const char *name, const char *const *known, const char **out_here);
-
-/* What every Lua module of ours gets (mr_push_embedded). */
-extern const luaL_Reg mr_foreign_tools[];
-
-/* From now on, a name that is not in the table at the top of the stack, which is called `owner`, is an error. */
-void mr_refuse_missing(lua_State *L, const char *owner);
 
 #endif

@@ -331,8 +331,7 @@ static const char *owner_of_plural(lua_State *L, const char *text) {
     size_t length = strlen(text);
     for (const mr_class *const *class = mr_bind_module(L)->classes; *class; class ++)
         if ((*class)->kind && length > 1 && text[length - 1] == 's' &&
-            strlen((*class)->name) == length - 1 &&
-            strncmp((*class)->name, text, length - 1) == 0)
+            strlen((*class)->name) == length - 1 && strncmp((*class)->name, text, length - 1) == 0)
             return (*class)->name;
     return NULL;
 }

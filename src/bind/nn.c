@@ -1,6 +1,6 @@
 /* mr.nn, mr.optim and mr.data: the Lua modules of these names do the work. Here is what they cannot ask the machine
  * from Lua. */
-#include "bind/foreign.h"
+#include "bind/missing.h"
 #include "bind/gradient.h"
 #include "bind/internal.h"
 #include "bind/lua_body.h"

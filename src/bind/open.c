@@ -218,7 +218,7 @@ static void open_parts(lua_State *L, bool simulates) {
                                   mr_open_sync_debug,
                                   mr_open_tasks};
     static part *const of_simulator[] = {mr_open_stepping, mr_open_pending, mr_open_simulator};
-    static part *const last[] = {mr_open_explore, mr_open_waits, mr_open_help, mr_open_foreign};
+    static part *const last[] = {mr_open_explore, mr_open_waits, mr_open_help, mr_open_missing};
     OPEN_EACH(L, first);
     if (simulates) OPEN_EACH(L, of_simulator);
     OPEN_EACH(L, last);

@@ -44,7 +44,7 @@ mr_status mr_bind_name_fault(lua_State *L, mr_status status); /* mr_module.name_
 void mr_open_elementwise(lua_State *L);
 void mr_open_event(lua_State *L);
 void mr_open_explore(lua_State *L);
-void mr_open_foreign(lua_State *L);
+void mr_open_missing(lua_State *L);
 void mr_open_files(lua_State *L);
 void mr_open_format(lua_State *L);
 void mr_open_gradient(lua_State *L);

@@ -75,7 +75,8 @@ static void check_target(lua_State *L, int arg, target *to) {
     } else if (lua_type(L, arg) == LUA_TNUMBER || mr_test(L, arg, &mr_kind_device)) {
         to->device = mr_check_device(L, arg);
     } else if (lua_isboolean(L, arg)) {
-        mr_bad_argument_as(L, arg, "a table of options", "true or false: options are a table, {non_blocking=true}");
+        mr_bad_argument_as(L, arg, "a table of options",
+                           "true or false: options are a table, {non_blocking=true}");
     } else {
         mr_bad_argument(L, arg, "a device, an ordinal, \"cpu\", a dtype or a tensor");
     }

@@ -84,8 +84,9 @@ function TestHelp.test_the_words_of_tensors_and_networks()
 end
 
 function TestHelp.test_names_and_words_of_other_libraries()
-  for word, text in pairs { memory_allocated = "write mr.memory.allocated()", ["torch.cuda.Stream"] = "write mr.stream()",
-    ddp = "DistributedDataParallel(module)", DDP = "DistributedDataParallel(module)", ["cuda graph"] = 'help("graphs.md")',
+  for word, text in pairs { memory_allocated = "write mr.memory.allocated()", ddp = "DistributedDataParallel(module)",
+    ["torch.cuda.Stream"] = "write mr.stream()", DDP = "DistributedDataParallel(module)",
+    ["cuda graph"] = 'help("graphs.md")',
     ["torch.distributed"] = "it is mr.dist here", numpy = "write t:totable()", cudaMalloc = "write mr.empty(n)" } do
     lu.assertStrContains(help(("%q"):format(word)), text)
     lu.assertStrContains(help(("%q"):format(word)), 'help("from_pytorch")')

@@ -15,7 +15,7 @@
 --# nn_parallel of mr.nn.parallel: One batch on several devices.
 local mr = require "millrace"
 local words = require "millrace.words"
-local keys, LONGEST_NAME = words.keys, words.LONGEST_NAME
+local LONGEST_NAME = words.LONGEST_NAME
 
 return function(tools, module)
   local misuse, is_tensor = tools.misuse, tools.is_tensor
@@ -462,7 +462,7 @@ return function(tools, module)
     end
     options = options or {}
     for key in pairs(options) do
-      if not OPTIONS[key] then misuse("DataParallel: " .. tools.no_option(key, keys(OPTIONS))) end
+      if not OPTIONS[key] then misuse("DataParallel: " .. tools.no_option(key, words.keys(OPTIONS))) end
     end
     local devices = options.devices
     if devices == nil then
