@@ -58,7 +58,8 @@ void mr_bind_explore_ranks_turn(lua_State *L);
 void mr_bind_explore_tells_number(lua_State *L);
 void mr_bind_explore_ranks_end(lua_State *L, bool failed);
 
-/* The checker has judged a call of the function. */
-void mr_bind_explore_judged(lua_State *L, const mr_hazard_totals *totals);
+/* The checker has judged a call of the function: its reports, MR_HAZARD_MAX_REPORTS at most. */
+void mr_bind_explore_judged(lua_State *L, const mr_hazard_totals *totals,
+                            const mr_hazard_report *reports, size_t count);
 
 #endif

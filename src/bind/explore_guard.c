@@ -44,11 +44,18 @@ void mr_explore_guard_calls(lua_State *L, mr_explore_call *call) {
     put(L, &calls, call);
 }
 
-void mr_bind_explore_judged(lua_State *L, const mr_hazard_totals *totals) {
+void mr_bind_explore_judged(lua_State *L, const mr_hazard_totals *totals,
+                            const mr_hazard_report *reports, size_t count) {
     mr_explore_call *call = get(L, &calls);
     if (!call) return;
     call->judged = true;
     call->totals = *totals;
+    call->race_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (reports[i].kind > MR_HAZARD_USE_BEFORE_ALLOC) continue; /* not of two commands */
+        call->races[call->race_count++] =
+            (mr_explore_race){reports[i].first.seq, reports[i].second.seq};
+    }
 }
 
 /* seems_repeatable(): nothing was seen by which another call of the function could differ from the last one */

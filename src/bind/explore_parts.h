@@ -4,6 +4,7 @@
 #define MR_BIND_EXPLORE_PARTS_H
 
 #include "bind/bind.h"
+#include "explore/explore.h"
 #include "explore/keep.h"
 #include "hazard/hazard.h"
 
@@ -35,6 +36,8 @@ typedef struct {
     bool judged, seems_repeatable;
     bool ranks_are_apart, watch_failed; /* by explore/apart.lua */
     mr_hazard_totals totals;            /* of the checker, where it was judged */
+    mr_explore_race races[MR_HAZARD_MAX_REPORTS]; /* likewise */
+    size_t race_count;
 } mr_explore_call;
 
 void mr_explore_guard_keep(lua_State *L, mr_explore_keeper *keeper); /* NULL: none */

@@ -229,6 +229,12 @@ static const mr_hazard_totals *verdict(void *context) {
     return s->call.judged ? &s->call.totals : NULL;
 }
 
+static size_t races(void *context, const mr_explore_race **out_races) {
+    const caller_state *s = context;
+    *out_races = s->call.races;
+    return s->call.judged ? s->call.race_count : 0;
+}
+
 static bool seems_repeatable(void *context) {
     return ((const caller_state *)context)->call.seems_repeatable;
 }
@@ -250,6 +256,7 @@ static mr_explore_subject subject_of(caller_state *s) {
                                 .end_runs_after = end_runs_after,
                                 .shown = shown,
                                 .verdict = verdict,
+                                .races = races,
                                 .seems_repeatable = seems_repeatable,
                                 .hosts_are_apart = hosts_are_apart};
 }

@@ -271,7 +271,8 @@ int mr_bind_check_judge(lua_State *L) {
     mr_copy_reports(hazard, first, false, copies);
     mr_hazard_drop_from(hazard, first);
     if (status != LUA_OK) return lua_error(L);
-    mr_bind_explore_judged(L, &inside);
+    mr_bind_explore_judged(L, &inside, (const mr_hazard_report *)(const void *)copies->data,
+                           copies->size / sizeof(mr_hazard_report));
     lua_pushvalue(L, 2);
     mr_push_reports(L);
     mr_push_totals(L, &inside);

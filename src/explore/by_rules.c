@@ -1,17 +1,71 @@
 /* The order by the rules alone, without a decision. */
 #include "explore/state.h"
 
-void rules_place(branch *b, uint32_t i, bool said_yes) {
+/* What CUDA leaves open besides the order goes as the settings say; `weakly`: so that the least is ordered. */
+static void place(branch *b, uint32_t i, bool said_yes, bool weakly) {
     order *o = &b->order;
     item_class class = (item_class)b->classes[i];
-    bool asked;
-    order_is_open(o, i, &asked);
+    bool asked, is_open = order_is_open(o, i, &asked);
+    if (is_open && weakly) asked = class == ITEM_COPY; /* it returns early; a free does not wait */
     if (class == ITEM_QUERY) asked = said_yes;
-    if (order_has_nodes(class)) order_enter(o, i);
-    for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1] && order_has_nodes(class); n++) {
-        order_place(o, n, order_scratch(o));
-        o->words[order_scratch(o) + n / 64] |= (uint64_t)1 << n % 64;
-    }
+    if (order_has_nodes(class)) order_place_nodes(o, i, asked);
     if (class == ITEM_ALLOC) b->may_miss[i] = order_may_miss(o, i);
     order_leave(o, i, asked);
+}
+
+void rules_place(branch *b, uint32_t i, bool said_yes) {
+    place(b, i, said_yes, false);
+}
+
+/* ---- what is ordered by more than CUDA guarantees */
+
+static uint32_t item_of(const branch *b, uint64_t seq) {
+    for (uint32_t i = 0; i < b->count; i++)
+        if (mr_program_item_at(b->program, i).seq == seq) return i;
+    return b->count;
+}
+
+static bool has_node(const order *o, uint32_t i) {
+    return o->first_node[i] < o->first_node[i + 1];
+}
+
+/* The host reads the source of a staged copy: that is not the copy's access of its destination. */
+static bool is_source_read(const order *o, uint32_t item, uint32_t node) {
+    return o->items[item].item.kind == MR_COMMAND_COPY && !o->nodes.items[node].parts;
+}
+
+static bool comes_behind(const order *o, uint32_t second, uint32_t first) {
+    uint32_t end = o->first_node[first + 1] - 1;
+    for (uint32_t n = o->first_node[second]; n < o->first_node[second + 1]; n++)
+        if (!is_source_read(o, second, n) && !order_has(o, order_before(o, n), end)) return false;
+    return true;
+}
+
+static void say_stricter(explorer *e, const branch *b, uint32_t first, uint32_t second) {
+    mr_program_item f = mr_program_item_at(b->program, first),
+                    s = mr_program_item_at(b->program, second);
+    mr_site at_first = explore_shown(e, f.where), at_second = explore_shown(e, s.where);
+    explore_incomplete(e,
+                       "the virtual GPU has `%s` (%s:%d) before `%s` (%s:%d) in each of them, which "
+                       "CUDA does not guarantee",
+                       f.name, at_first.file ? at_first.file : "?", at_first.line, s.name,
+                       at_second.file ? at_second.file : "?", at_second.line);
+}
+
+void rules_find_stricter(explorer *e, branch *b) {
+    const mr_explore_race *races = e->races.items;
+    /* Of ranks, what one host has waited for would order the work of the others. */
+    if (!e->races.count || turns_are_open(b)) return;
+    order_forget(&b->order);
+    for (uint32_t i = 0; i < b->count; i++)
+        place(b, i, mr_program_item_at(b->program, i).came_true, e->options.unspecified);
+    for (size_t k = 0; k < e->races.count; k++) {
+        uint32_t first = item_of(b, races[k].first), second = item_of(b, races[k].second);
+        if (first >= second || second == b->count) continue;
+        if (!has_node(&b->order, first) || !has_node(&b->order, second)) continue;
+        if (!comes_behind(&b->order, second, first)) continue;
+        say_stricter(e, b, first, second);
+        break;
+    }
+    order_forget(&b->order);
 }

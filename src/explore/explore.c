@@ -71,6 +71,16 @@ static mr_status compare_runs(const branch *first, const branch *again) {
                    "queries, not on a clock, random numbers of Lua, or variables that it changes");
 }
 
+/* The next run has others, or none. */
+static mr_status keep_races(explorer *e) {
+    const mr_explore_subject *subject = e->subject;
+    const mr_explore_race *races;
+    size_t count = subject->races ? subject->races(subject->context, &races) : 0;
+    for (size_t i = 0; i < count; i++)
+        if (!mr_vec_push(&e->races, races[i])) return mr_no_memory("to explore a program");
+    return MR_OK;
+}
+
 /* A run of the function that is recorded, and what can be said of its program at once. The clock begins to count
  * against it afterwards: there is an outcome in any case. A program that is proved is carried out by nobody, so it
  * needs no player; but with a grain its steps are parts, which only the order tells. */
@@ -79,6 +89,7 @@ static mr_status first_branch(explorer *e) {
     MR_TRY(branch_record(e, &none, &e->own, &e->root));
     e->own.plan.grain = e->options.grain;
     e->first = e->root->program;
+    MR_TRY(keep_races(e));
     budget_measure(e);
     MR_TRY(proof_of_one(e, e->root, &e->result->proved));
     turns_judge(e);
@@ -297,6 +308,7 @@ static mr_status search_once_repeated(explorer *e) {
     if (!status && e->eager) status = begin_eagerly(e);
     if (!status && !e->root->player) status = branch_open(e, e->root);
     if (!status) status = branch_order(e, e->root);
+    if (!status && !e->stop) rules_find_stricter(e, e->root);
     if (!status && !e->stop) status = search_as_asked(e, e->root);
     turns_check_one(e);
     return status;
@@ -324,6 +336,7 @@ static void forget(explorer *e) {
     mr_buffer_free(&e->own.value);
     plan_free(&e->own.plan);
     mr_vec_free(&e->wanted);
+    mr_vec_free(&e->races);
 }
 
 /* The result has the outcomes found by then. */

@@ -38,6 +38,11 @@ typedef struct {
     double left;  /* seconds of the budget; < 0: there is no bound */
 } mr_explore_progress;
 
+/* Two accesses of the first run that nothing orders, by the numbers of their commands (mr_command.seq). */
+typedef struct {
+    uint64_t first, second;
+} mr_explore_race;
+
 typedef struct {
     void *context;
     mr_machine *machine;
@@ -56,6 +61,8 @@ typedef struct {
     mr_site (*shown)(void *context, mr_site where);
     /* Optional, after the first run: what the hazard checker said of it; NULL: it did not look. */
     const mr_hazard_totals *(*verdict)(void *context);
+    /* Optional, after the first run: the races that the checker has reported, one for each pair of places. */
+    size_t (*races)(void *context, const mr_explore_race **out_races);
     /* Optional, after the first run: whether nothing was seen by which a second one could differ, such as a clock.
      * If one schedule stands for all, the function is then called once. */
     bool (*seems_repeatable)(void *context);

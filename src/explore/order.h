@@ -105,9 +105,10 @@ void order_place(order *o, uint32_t node, uint32_t set);
 /* `first` comes before `second`; both are placed, and `second` does not come before `first`. */
 void order_decide(order *o, uint32_t first, uint32_t second);
 
-/* What item i's nodes come after by the rules, into the scratch set; and, once they are placed, what comes after them.
- * `asked`: of a query, that it said yes; of a copy or free that may wait, that it does. */
-void order_enter(order *o, size_t i);
+/* Item i's nodes enter, after what they come after by the rules, and one part behind the other; and, once they are
+ * placed, what comes after them. `asked`: of a query, that it said yes; of a copy that may return early, that it does;
+ * of a free that may wait, that it waits. */
+void order_place_nodes(order *o, size_t i, bool asked);
 void order_leave(order *o, size_t i, bool asked);
 /* Into the scratch set: what a query, or an event's time, asks for. */
 void order_goal(order *o, size_t i);

@@ -290,7 +290,7 @@ static void join_members(order *o, size_t i) {
 }
 
 /* Records, waits and frees have their places in order_leave. An allocation's node is the host's look for memory. */
-void order_enter(order *o, size_t i) {
+static void enter(order *o, size_t i) {
     const mr_player_item *it = &o->items[i];
     bool of_host = it->item.kind == MR_COMMAND_ALLOC;
     order_scratch_clear(o);
@@ -298,10 +298,36 @@ void order_enter(order *o, size_t i) {
     if (it->command && it->command->meeting) join_members(o, i);
 }
 
+static void add_to_scratch(order *o, uint32_t node) {
+    o->words[order_scratch(o) + node / 64] |= (uint64_t)1 << node % 64;
+}
+
 /* Makes the scratch set that of the node alone. What is behind the node comes after it, and so after all before it. */
 static void only(order *o, uint32_t node) {
     order_scratch_clear(o);
-    o->words[order_scratch(o) + node / 64] |= (uint64_t)1 << node % 64;
+    add_to_scratch(o, node);
+}
+
+/* The host reads the source of a copy after what it has done itself, and where it must after the stream, but not after
+ * what the copy comes after. */
+static void place_reading(order *o, size_t i, bool asked) {
+    bool after_stream = order_copy_of(o, i, asked).after_stream;
+    order_goal(o, i);
+    if (!after_stream) order_scratch_clear(o);
+    order_scratch_join(o, order_host(o));
+    order_place(o, o->first_node[i], order_scratch(o));
+}
+
+void order_place_nodes(order *o, size_t i, bool asked) {
+    uint32_t first = o->first_node[i], end = o->first_node[i + 1], n = first;
+    bool reads = o->items[i].item.kind == MR_COMMAND_COPY && !o->nodes.items[first].parts;
+    if (reads) place_reading(o, i, asked);
+    enter(o, i);
+    if (reads) add_to_scratch(o, n++);
+    for (; n < end; n++) {
+        order_place(o, n, order_scratch(o)); /* closed then, and it stays there */
+        add_to_scratch(o, n);
+    }
 }
 
 static void leave_marker(order *o, size_t i) {

@@ -308,31 +308,11 @@ static mr_status open_segment(search *s, uint32_t begin, progress *out_progress)
     return MR_OK;
 }
 
-/* The host reads the source of a copy after what it has done itself, and where it must after the stream, but not after
- * what the copy comes after. */
-static void place_reading(search *s, uint32_t node) {
-    order *o = s->o;
-    bool after_stream = order_copy_of(o, s->at.item, s->at.asked).after_stream;
-    order_goal(o, s->at.item);
-    if (!after_stream) order_scratch_clear(o);
-    order_scratch_join(o, order_host(o));
-    order_place(o, node, order_scratch(o));
-}
-
-/* Nodes of the item enter: what is cut into parts, one part behind the other. */
+/* Nodes of the item enter. */
 void search_place_nodes(search *s) {
-    order *o = s->o;
-    uint32_t first = o->first_node[s->at.item], end = o->first_node[s->at.item + 1], n = first;
-    bool reads = o->items[s->at.item].item.kind == MR_COMMAND_COPY && !search_node(s, first)->parts;
-    if (reads) place_reading(s, n++);
-    order_enter(o, s->at.item);
-    if (reads) o->words[order_scratch(o) + first / 64] |= (uint64_t)1 << first % 64;
-    for (; n < end; n++) {
-        order_place(o, n, order_scratch(o)); /* closed then, and it stays there */
-        o->words[order_scratch(o) + n / 64] |= (uint64_t)1 << n % 64;
-    }
+    order_place_nodes(s->o, s->at.item, s->at.asked);
     s->at.stage = STAGE_SCAN;
-    s->at.node = first;
+    s->at.node = s->o->first_node[s->at.item];
     s->at.other = 0;
 }
 

@@ -202,6 +202,9 @@ mr_status proof_of_memory(const branch *b, bool *out_clean);
 /* The item's nodes enter the order, and leave it, without a decision. `said_yes`: of a query. All items one after the
  * other, from an empty order on. */
 void rules_place(branch *b, uint32_t i, bool said_yes);
+/* Says that not all schedules were tried where the virtual GPU orders a race of the first run, which is of this branch:
+ * it waits for more than CUDA guarantees. */
+void rules_find_stricter(explorer *e, branch *b);
 
 /* ---- schedules by priorities: priority.c */
 
@@ -355,6 +358,7 @@ struct explorer {
     double weight;   /* of the sample: the product of the numbers of choices */
     mr_buffer value; /* kept for its memory */
     MR_VEC(const mr_command *) wanted;
+    MR_VEC(mr_explore_race) races; /* of the first run, by what the checker said */
 };
 
 void outcome_free(const mr_explore_outcome *o); /* what it owns */

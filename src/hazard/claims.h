@@ -109,8 +109,8 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
       "This holds if 1 rank shares nothing with others but what collectives carry.",                                            \
       "This holds if # ranks share nothing but what collectives carry.")                                                        \
     X(TOGETHER, "collectives_end_together", IF, EXPLORED,                                                                       \
-      "This holds if the ranks of 1 collective end together. CUDA orders a rank only behind those whose data it gets (R61).",   \
-      "This holds if the ranks of # collectives end together. CUDA orders a rank only behind those whose data it gets (R61).")  \
+      "This holds if what is between the accesses of 1 race ends on all ranks together. CUDA orders along the data only (R61).",  \
+      "This holds if what is between the accesses of # races ends on all ranks together. CUDA orders along the data only (R61).") \
     X(NOT_LOOKED, "not_looked_inside", IF, EXPLORED,                                                                            \
       "This holds if no race and no access out of bounds is in 1 launch, which was not looked into (kernel_checks = 2 does).",\
       "This holds if no race and no access out of bounds is in # launches, which were not looked into (kernel_checks = 2 does).")
@@ -149,7 +149,8 @@ void mr_claims_merge(mr_claims *claims,
                      const mr_claims *earlier); /* adds what was counted earlier */
 
 /* The events that every ledger hears of in the same way. For an observer's `did`, `failed`, `lost` and `found`.
- * TOGETHER concerns only the explorer, whose schedules end a collective's ranks together: see mr_hazard_get_totals.
+ * TOGETHER concerns only the explorer, whose schedules end a collective's ranks together, and is counted with a race: the
+ * verdict of the checker has none. It is counted of ranks; elsewhere the explorer sees it itself (rules_find_stricter).
  * HOST_FUNCTIONS is counted by whoever knows the order: only those while which the host did something else. */
 void mr_claims_did(mr_claims *claims, const mr_command *command);
 void mr_claims_failed(mr_claims *claims, const mr_command *command, const mr_error *status);

@@ -409,7 +409,7 @@ void mr_hazard_order_meet(checker *c, actor *t, const mr_command *command) {
     if (!c->order.entered) return;
     stand_for(c, &c->order.entered[command->member], t, command->seq - 1);
     if (mr_command_waits_for_others(command)) return;
-    if (!mr_meeting_orders_all(meeting)) mr_claims_add(&c->totals.claims, MR_CLAIM_TOGETHER);
+    if (c->machine->rank && !mr_meeting_orders_all(meeting)) c->order.ends_together = command->seq;
     for (uint32_t k = 0; k < meeting->size; k++)
         for (uint64_t from = meeting->members[k].from; from; from &= from - 1)
             mr_hazard_order_wait(c, c->order.entered[k].actor, command->seq,

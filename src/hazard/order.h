@@ -78,6 +78,8 @@ typedef struct {
     snapshot *snapshots; /* likewise */
     /* of the members of the meeting that is being submitted: what each came after */
     snapshot *entered;
+    /* seq of the last meeting of ranks that orders some of them only, and that the virtual GPU ends on all at once */
+    uint64_t ends_together;
     uint32_t slots, slot_capacity;
     MR_VEC(uint32_t) free_slots;
     uint32_t zombies, zombies_swept; /* actors without stream that still hold a slot */

@@ -89,6 +89,9 @@ void mr_hazard_pair_found(checker *c, const found_pair *pair) {
     bool refuses = c->mode == MR_HAZARD_ERROR && !pair->advisory;
     if (is_known(c, pair, pair->advisory ? MR_HAZARD_UNSPECIFIED_SYNCHRONY : pair->kind, data))
         return;
+    bool is_behind = pair->second_seq > c->order.ends_together;
+    if (pair->first_seq < c->order.ends_together && is_behind && !pair->only_look)
+        mr_claims_add(&c->totals.claims, MR_CLAIM_TOGETHER);
     mr_hazard_report draft;
     bool is_new;
     mr_hazard_draft(c, pair, &draft);

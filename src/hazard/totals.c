@@ -10,17 +10,11 @@ static void add_present(const checker *c, mr_claims *claims) {
     claims->count[MR_CLAIM_UNFINISHED] += mr_hazard_kernels_left(c, -1);
 }
 
-/* The checker takes only what CUDA guarantees (R61). Without a hazard nothing rests on more than that. */
-static mr_hazard_totals without_needless(mr_hazard_totals t) {
-    if (!t.hazards) t.claims.count[MR_CLAIM_TOGETHER] = 0;
-    return t;
-}
-
 mr_hazard_totals mr_hazard_get_totals(const mr_hazard *c, bool whole_run) {
     mr_hazard_totals t = c->totals;
     const mr_hazard_totals *before = &c->before_clear;
     add_present(c, &t.claims);
-    if (!whole_run) return without_needless(t);
+    if (!whole_run) return t;
     t.operations += before->operations;
     t.hazards += before->hazards;
     t.reports += before->reports;
@@ -30,7 +24,7 @@ mr_hazard_totals mr_hazard_get_totals(const mr_hazard *c, bool whole_run) {
     t.stressed += before->stressed;
     mr_claims_merge(&t.claims, &before->claims);
     t.claims.count[MR_CLAIM_CLEARED] = before->hazards;
-    return without_needless(t);
+    return t;
 }
 
 mr_claim mr_hazard_claim(const mr_hazard_totals *t) {

@@ -525,4 +525,27 @@ function TestBruteForce.test_all_interleavings()
   lu.assertTrue(several >= COUNT // 4)
 end
 
+-- The root of a broadcast comes after nobody (R61), and the explorer ends it on all ranks together.
+function TestShared.test_what_rests_on_ends_together_is_said()
+  local function fn(collective)
+    local h = mr.zeros(4, { device = "cpu", pinned = true })
+    mr.dist.spawn(2, function(rank)
+      local a = mr.full(4, rank + 1.0)
+      mr.synchronize()
+      if rank == 1 then h:copy_(a, { non_blocking = true }) end
+      mr.dist[collective](a, collective == "broadcast" and 0 or nil)
+      if rank == 0 then h:copy_(a, { non_blocking = true }) end
+      mr.synchronize()
+    end)
+    return h[1]:item()
+  end
+  for _, collective in ipairs{ "broadcast", "all_reduce" } do
+    local result = mr.explore(function() return fn(collective) end)
+    local rests = collective == "broadcast"
+    lu.assertEquals(#result.hazards, rests and 1 or 0)
+    lu.assertEquals(tostring(result):find("ends on all ranks together", 1, true) ~= nil, rests)
+    lu.assertEquals(result.claim, rests and "conditional" or "every-legal-schedule")
+  end
+end
+
 os.exit(lu.LuaUnit.run())
