@@ -32,7 +32,7 @@ void search_take_place(search *s) {
     s->at.stage = STAGE_LOOK;
 }
 
-/* The last of it that can be does not. Any other one could be put off behind it as well. */
+/* The last of it that can be does not. Any other one could be put off behind it as well. The look itself: there is none. */
 static uint32_t answer_no(search *s, uint32_t look) {
     order *o = s->o;
     for (uint32_t n = look; n-- > 0;)
@@ -53,10 +53,10 @@ static bool waits_for_operation(const search *s, uint32_t look) {
     return false;
 }
 
-/* Only records, waits and frees are not over: the device is told to say no. `late` is the node that comes behind the
- * query. */
+/* Only records, waits, frees and allocations are not over: the device is told to say no. `late` is the node that comes
+ * behind the query; the query's own: it is an allocation, which has none. */
 static bool note_no(search *s, uint32_t look, uint32_t late) {
-    plan_answer no = {s->at.item, false, search_node(s, late)->item};
+    plan_answer no = {s->at.item, false, late == look ? PLAN_NO_ITEM : search_node(s, late)->item};
     return waits_for_operation(s, look) || mr_vec_push(&s->plan.answers, no);
 }
 

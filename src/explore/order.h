@@ -112,6 +112,9 @@ void order_place_nodes(order *o, size_t i, bool asked);
 void order_leave(order *o, size_t i, bool asked);
 /* Into the scratch set: what a query, or an event's time, asks for. */
 void order_goal(order *o, size_t i);
+/* Whether query i asks for an allocation, too, that the host does not know to be over. Allocations have no nodes in
+ * their streams, as nothing can depend on when they are over but such an answer. */
+bool order_allocates(order *o, size_t i);
 /* Whether ALLOC item i may get the memory that item k frees, once that free is over: what that asks for is then the
  * scratch set. `k` = i: of all frees, which together may make a place that is large enough. */
 bool order_free_for(order *o, size_t i, size_t k);

@@ -425,6 +425,57 @@ void order_goal(order *o, size_t i) {
     take_all(o, &o->items[i], o->rows[i].waits);
 }
 
+/* The stream that query i asks for, up to item *out_until; UINT32_MAX: none. */
+static uint32_t lane_asked(const order *o, size_t i, size_t *out_until) {
+    const mr_player_item *it = &o->items[i];
+    *out_until = i;
+    if (it->item.kind == MR_COMMAND_STREAM_QUERY) return it->item.stream;
+    if (it->item.kind != MR_COMMAND_EVENT_QUERY || !it->item.bound) return UINT32_MAX;
+    while (*out_until > 0) {
+        const mr_player_item *record = &o->items[--*out_until];
+        if (record->item.kind == MR_COMMAND_RECORD && record->item.bound == it->item.bound)
+            return record->item.stream;
+    }
+    return UINT32_MAX;
+}
+
+/* The default stream is idle only once the blocking streams are. */
+static bool is_asked(const order *o, uint32_t lane, uint32_t other) {
+    if (lane == other) return true;
+    const mr_stream *s = mr_player_stream(o->player, lane),
+                    *t = other == UINT32_MAX ? NULL : mr_player_stream(o->player, other);
+    return s && t && s->kind == MR_STREAM_LEGACY && o->gathered[other] && s->device == t->device;
+}
+
+/* The host has waited for all of the stream. What it knows otherwise has nodes: records, and work. */
+static bool is_wait_for(const order *o, const mr_player_item *it, uint32_t lane) {
+    const mr_stream *s = mr_player_stream(o->player, lane);
+    if (it->item.failed) return false;
+    if (it->item.kind == MR_COMMAND_STREAM_QUERY)
+        return it->item.stream == lane && it->item.came_true;
+    if (it->item.kind == MR_COMMAND_DEVICE_SYNC) return s && s->device->index == (int)it->item.device;
+    return it->item.kind == MR_COMMAND_STREAM_SYNC && it->item.stream == lane;
+}
+
+bool order_allocates(order *o, size_t i) {
+    size_t until;
+    uint32_t lane = lane_asked(o, i, &until);
+    order_scratch_clear(o);
+    order_scratch_join(o, order_host(o));
+    order_close_scratch(o);
+    for (size_t k = until; lane != UINT32_MAX && k-- > 0;) {
+        const mr_player_item *it = &o->items[k];
+        if (is_wait_for(o, it, lane)) return false;
+        if (!is_asked(o, lane, it->item.stream)) continue;
+        if (it->item.kind == MR_COMMAND_ALLOC && !it->item.failed) return true;
+        uint32_t end = o->first_node[k + 1];
+        if (it->item.stream == lane && o->first_node[k] < end &&
+            order_has(o, order_scratch(o), end - 1))
+            return false;
+    }
+    return false;
+}
+
 void order_leave(order *o, size_t i, bool asked) {
     const mr_player_item *it = &o->items[i];
     if (it->item.failed && it->item.kind != MR_COMMAND_ELAPSED) return;

@@ -350,15 +350,20 @@ static mr_status scan(search *s) {
     return MR_OK;
 }
 
-/* STAGE_ASK */
-static mr_status ask(search *s) {
+/* Whether what a query asks for is not known to be over. */
+static bool is_uncertain(search *s) {
     order *o = s->o;
-    uint32_t look_at = search_look_node(s);
-    if (s->b->classes[s->at.item] == ITEM_ALLOC) return search_place(s);
     order_goal(o, s->at.item);
     order_close_scratch(o);
-    if (!order_within(o, order_scratch(o), order_before(o, look_at)) && polls_may_say_no(s))
-        return search_decide(s, DECIDE_QUERY);
+    return !order_within(o, order_scratch(o), order_before(o, search_look_node(s))) ||
+           order_allocates(o, s->at.item);
+}
+
+/* STAGE_ASK */
+static mr_status ask(search *s) {
+    uint32_t look_at = search_look_node(s);
+    if (s->b->classes[s->at.item] == ITEM_ALLOC) return search_place(s);
+    if (is_uncertain(s) && polls_may_say_no(s)) return search_decide(s, DECIDE_QUERY);
     search_answer_yes(s, look_at);
     s->at.asked = true;
     s->at.stage = STAGE_LOOK;

@@ -318,10 +318,12 @@ static void find_pairs(const explorer *e, const branch *b, const plan *p, uint32
     }
 }
 
-/* A query that said no, and memory that was used again. */
-static void find_answers(const explorer *e, const branch *b, uint32_t until, differences *d) {
+/* A query that said no, and memory that was used again. `other_end`: the last item had the other answer. */
+static void find_answers(const explorer *e, const branch *b, uint32_t until, bool other_end,
+                         differences *d) {
     for (uint32_t item = 0; item < until; item++) {
-        bool no = b->classes[item] == ITEM_QUERY && !mr_program_item_at(b->program, item).came_true;
+        bool no = b->classes[item] == ITEM_QUERY &&
+                  mr_program_item_at(b->program, item).came_true == (other_end && item + 1 == until);
         const mr_player_item *freed = is_shown(b, item) ? find_freed(b, item) : NULL;
         mr_buffer line = {0};
         if (!no && !freed) continue;
@@ -362,11 +364,11 @@ static void free_lines(differences *d) {
 }
 
 static void find_differences(const explorer *e, const branch *b, const plan *p, uint32_t until,
-                             differences *d) {
+                             bool other_end, differences *d) {
     uint64_t *moments = find_moments(b, p, until);
     d->failed |= !moments;
     if (moments && b->player) find_pairs(e, b, p, until, moments, d);
-    if (moments) find_answers(e, b, until, d);
+    if (moments) find_answers(e, b, until, other_end, d);
     free(moments);
 }
 
@@ -374,8 +376,9 @@ void tell_difference(const explorer *e, const branch *b, const plan *p, mr_buffe
     differences d = {0};
     uint32_t until = b->leaf ? b->key.item + 1 : b->count;
     find_turns(e, b, p, &d);
+    bool other_end = b->leaf;
     if (b->leaf) b = b->before;
-    if (b->order.first_node) find_differences(e, b, p, until, &d); /* else proved: as submitted */
+    if (b->order.first_node) find_differences(e, b, p, until, other_end, &d); /* else proved: as submitted */
     write_lines(&d, out);
     out->failed |= d.failed;
     free_lines(&d);

@@ -1,4 +1,4 @@
--- A record and a wait take no time that a program could rely on, and yet neither is over at once: a query may come
+-- A record, a wait and an allocation take no time that a program could rely on, and yet neither is over at once: a query may come
 -- before it, also where all operations of the stream are done (R10, R11).
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
@@ -70,6 +70,22 @@ expect("false, true", function() -- R17: the time of a record that is not over i
   second:record(s)
   return (pcall(first.elapsed_time, first, second))
 end)
+-- Neither is an allocation, which no work of its stream need come behind.
+local function empty(of) return mr.empty(4, {stream = of}) end
+expect("false, true", function() local _ = empty(s) return s:query() end)
+expect("false, true", function() local _ = empty(s) e:record(s) return e:query() end)
+expect("true", function() local _ = empty(s) s:synchronize() return s:query() end)
+expect("true", function() local _ = empty(s) mr.synchronize() return s:query() end)
+expect("true", function() local _ = empty(s) e:record(s) e:synchronize() return s:query() end)
+expect("true", function() e:record(s) e:synchronize() local _ = empty(s) return e:query() end)
+expect("true", function()
+  local _, other = empty(s), mr.stream()
+  other:wait_stream(s)
+  other:synchronize()
+  return s:query()
+end)
+expect("false, true", function() local _ = empty(mr.default_stream()) return mr.default_stream():query() end)
+expect("true", function() local _ = empty(s) return mr.stream():query() end)
 -- A free is not over at once either (R30): an allocation of another stream may miss it. `orders` comes between the two.
 local function reuse(orders, of)
   return function()
