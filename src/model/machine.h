@@ -66,6 +66,10 @@ static inline void mr_host_times_add(mr_host_times *times, uint64_t begin, uint6
 static inline void mr_machine_host_stood(mr_machine *machine, uint64_t begin, uint64_t end) {
     mr_host_times_add(&machine->host.waits, begin, end);
 }
+/* Likewise, a chooser moved the device on, and the host's clock followed: no call took that time. */
+static inline void mr_machine_host_followed(mr_machine *machine, uint64_t begin, uint64_t end) {
+    mr_host_times_add(&machine->host.follows, begin, end);
+}
 /* Likewise, it worked. */
 static inline void mr_machine_host_worked(mr_machine *machine, uint64_t begin, uint64_t end) {
     mr_host_times_add(&machine->host.works, begin, end);

@@ -122,15 +122,17 @@ typedef struct {
     uint64_t runs_told;            /* to observers; less again after a restored checkpoint */
 } mr_machine_observing;
 
-/* What the host did inside of calls, added up: it stood and waited for a device, or it worked with memory. */
+/* What the host did inside of calls, added up: it stood and waited for a device, or it worked with memory; or time
+ * passed it by. */
 typedef struct {
     uint64_t total;      /* nanoseconds so far */
     uint64_t begin, end; /* the last one */
 } mr_host_times;
 
-/* What the host does (storage.c, and backends by mr_machine_host_stood and _worked). */
+/* What the host does (storage.c, and backends by mr_machine_host_stood, _followed and _worked). */
 typedef struct {
     mr_host_times waits;
+    mr_host_times follows;  /* a chooser moved the device on, and the host's clock with it */
     mr_host_times works;    /* copied, filled or computed; only while there are observers */
     mr_host_times makes;    /* likewise: made memory of the host, which may be pinned */
     uint64_t access_end;    /* likewise: when the host began its last work of that kind */

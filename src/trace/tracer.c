@@ -20,7 +20,7 @@
 
 /* What `may` saw of a call that is under way. */
 typedef struct {
-    uint64_t seq, time, waited, worked;
+    uint64_t seq, time, waited, worked, followed;
 } asked;
 
 struct mr_tracer {
@@ -71,6 +71,20 @@ static void end_last_call_later(mr_tracer *t) {
     }
 }
 
+/* A call that the host leaves only when the device has done something. */
+static bool is_wait(const mr_command *command, const kept_entry *entry) {
+    if (entry->waited) return true;
+    return mr_command_kinds[command->kind].after != MR_AFTER_NOTHING &&
+           !(mr_command_kinds[command->kind].traits & MR_TRAIT_QUERY);
+}
+
+/* What passed while a chooser moved the device on belongs to a call that waits. Any other call, such as a query, was
+ * made after it. */
+static void count_followed(const mr_command *command, uint64_t followed, kept_entry *entry) {
+    if (is_wait(command, entry)) entry->waited += followed;
+    else entry->call += followed;
+}
+
 /* Memory of the host is made before the command that first writes it. */
 static void begin_with_memory(const mr_tracer *t, const mr_command *command, asked *call) {
     const mr_host_times *makes = &t->machine->host.makes;
@@ -85,7 +99,8 @@ static mr_status may(mr_observer *observer, const mr_command *command) {
     mr_tracer *t = tracer_of(observer);
     const mr_host_times *waits = &t->machine->host.waits;
     end_last_call_later(t);
-    asked call = {command->seq, host_time(t), waits->total, t->machine->host.works.total};
+    asked call = {command->seq, host_time(t), waits->total, t->machine->host.works.total,
+                  t->machine->host.follows.total};
     /* R27: cudaFree waits before its command is made. */
     if (command->kind == MR_COMMAND_FREE && command->u.at_once && waits->total != t->waited &&
         waits->begin >= t->last_returned) {
@@ -108,7 +123,8 @@ static asked take_call(mr_tracer *t, uint64_t seq, uint64_t now) {
         t->newest_call = (at + CALLS_UNDER_WAY - 1) % CALLS_UNDER_WAY;
         return t->calls[at];
     }
-    return (asked){seq, now, t->machine->host.waits.total, t->machine->host.works.total};
+    const mr_machine_host *host = &t->machine->host;
+    return (asked){seq, now, host->waits.total, host->works.total, host->follows.total};
 }
 
 static uint64_t bytes_of(const mr_command *command) {
@@ -172,6 +188,7 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
     entry->returned = now;
     entry->waited = waited - call.waited;
     entry->worked = worked - call.worked;
+    count_followed(command, t->machine->host.follows.total - call.followed, entry);
     t->waited = waited;
     t->worked = worked;
     t->made = t->machine->host.makes.total;

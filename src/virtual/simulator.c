@@ -61,7 +61,7 @@ static mr_status carry_out(vgpu *gpu, const mr_device_step *step, char *text, si
     if (!gpu->chooser->timed && is_body(step->command) && !w->body) mr_virtual_prepare(w);
     describe(gpu, step, text, size);
     mr_status status = mr_virtual_carry_out(gpu, step);
-    if (gpu->host_ns < gpu->device_ns) gpu->host_ns = gpu->device_ns;
+    mr_virtual_follow(gpu);
     return status;
 }
 

@@ -384,6 +384,8 @@ bool mr_virtual_let_go_later(vgpu *gpu, closed_object object);
 
 /* ---- wait.c: the host's side of time */
 
+/* Puts the host's clock to the device's, after a chooser moved the device on. */
+void mr_virtual_follow(vgpu *gpu);
 /* Lets the device move at a choice point that is not a wait. */
 mr_status mr_virtual_advance(vgpu *gpu, mr_choice_point point, work *goal);
 /* Whether a wait for the stream is one for the blocking streams of its device, too (R5). */

@@ -76,6 +76,12 @@ static void catch_up(vgpu *gpu) {
     if (gpu->host_ns < gpu->device_ns) gpu->host_ns = gpu->device_ns;
 }
 
+void mr_virtual_follow(vgpu *gpu) {
+    uint64_t since = gpu->host_ns;
+    catch_up(gpu);
+    mr_machine_host_followed(gpu->machine, since, gpu->host_ns);
+}
+
 static void catch_up_since(vgpu *gpu, uint64_t since) {
     catch_up(gpu);
     mr_machine_host_stood(gpu->machine, since, gpu->host_ns);
@@ -120,7 +126,7 @@ mr_status mr_virtual_advance(vgpu *gpu, mr_choice_point point, work *goal) {
         MR_TRY(check_memory(gpu));
         moment.goal = NULL; /* it may be gone */
     }
-    if (!gpu->chooser->timed) catch_up(gpu);
+    if (!gpu->chooser->timed) mr_virtual_follow(gpu);
     return MR_OK;
 }
 

@@ -153,3 +153,29 @@ for _, o in ipairs(r.outcomes) do
   T.equal(o.difference[1] ~= nil and o.difference[1]:find("^`mul` %(.*%) before `memcpy` %(.*%)$") ~= nil, o.value == 0,
     "the copy: " .. tostring(o.difference[1]))
 end
+
+-- ---------------------------------------------------------------- the timeline of an outcome
+
+-- What passes while the explorer lets the device move belongs to a call that waits. A query was made after it.
+do
+  local function calls_of(ask)
+    local outcomes, calls = mr.explore(function()
+      local s = mr.stream{name = "s"}
+      mr.spin{ms = 2, stream = s}
+      return ask(s)
+    end).outcomes, {}
+    for _, outcome in ipairs(outcomes) do
+      for _, span in ipairs(outcome.trace.spans) do
+        if span.kind == "stream-query" or span.kind == "stream-synchronize" then calls[#calls + 1] = span end
+      end
+    end
+    return calls
+  end
+  local s = mr.stream{}
+  local yes = calls_of(s.query) -- a query that says no is no span
+  T.equal(#yes, 1)
+  T.check(yes[1].called > 1.9 and yes[1].returned - yes[1].called < 0.01, "a query never waits")
+  T.equal(yes[1].waited, nil)
+  local wait = calls_of(s.synchronize)[1]
+  T.check(wait.waited > 1.9 and wait.waited <= wait.returned - wait.called, "a synchronize waits in its call")
+end
