@@ -48,7 +48,7 @@ mr_engine mr_engine_of(const mr_command *command);
     X(MEMORY, "memory")               /* R30: an allocation that waits for freed memory */         \
     X(HOST_FUNCTION, "host-function") /* R46 */                                                    \
     X(COLLECTIVE, "collective")       /* R61: another member of a collective */                    \
-    X(CHOOSER, "chooser")             /* the chooser of a virtual GPU took other work first */
+    X(CHOOSER, "chooser")             /* ready, but the chooser of a virtual GPU ran it later */
 
 typedef enum {
 #define X(name, text) MR_CAUSE_##name,

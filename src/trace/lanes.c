@@ -248,7 +248,7 @@ void mr_trace_put_object(mr_buffer *out, const mr_trace *trace, const mr_span *s
     X(HOST_FUNCTION, "waits for host function ", NAME)                                             \
     X(PEER_COPY, "waits for a copy between devices: ", NAME)                                       \
     X(COLLECTIVE, "waits in a collective for ", NAME)                                              \
-    X(CHOOSER, "the chooser took other work first", NOTHING)
+    X(CHOOSER, "ready, but run later in this order", NOTHING)
 
 const char *mr_trace_cause_words(mr_cause cause, mr_cause_shows *out_shows) {
     static const struct {
