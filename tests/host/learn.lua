@@ -286,7 +286,40 @@ function TestSheet.test_the_words_of_the_grader()
     a:run(function() x:add_(1) y:copy_(x) end)
     return y
   end]])
-  lu.assertStrContains(out, "the task asks for two launches of a graph: your function has only 1.")
+  lu.assertStrContains(out, "the task asks for two launches of a graph on `a`: your function has only 1.")
+end
+
+-- What a teacher would say: the number in a tensor, the argument by its name, one line for many questions.
+function TestSheet.test_what_is_wrong_is_told_in_the_learners_words()
+  local out = message_for("01_asynchronous.lua", [[return function(s, flag, value)
+    s:run(function() flag:copy_(value) end)
+    return flag
+  end]])
+  lu.assertStrContains(out, ",failed,wrong,")
+  lu.assertStrContains(out, "The result is a tensor, and the task asks for the number in it: t:item() returns it.")
+  out = message_for("19_in_place.lua", "return function(a, b, x) x:mul_(10) return {x, x} end")
+  lu.assertStrContains(out, "Your function changes its argument `x`.")
+  out = message_for("14_query.lua", [[return function(s, x, here)
+    s:run(function() here:copy_(x, {non_blocking = true}) end)
+    for i = 1, 20 do if s:query() then break end end
+    return here:item()
+  end]])
+  lu.assertStrContains(out, "query host 14_query.lua:3 (20 times) read")
+  out = message_for("07_it_worked.lua", "return function(s, x) return s:run(function() return (x * 2):sum() end) end")
+  lu.assertStrContains(out, "on stream default of device 0, where the caller reads your result")
+  lu.assertNotStrContains(out, "command line")
+  out = message_for("27_copy_engines.lua", lesson_of("27_copy_engines.lua").exercise.start)
+  lu.assertStrContains(out, "work at the same time for 0.000 ms. At least 0.005 ms are possible.")
+  out = message_for("32_blocking_streams.lua", [[return function(x)
+    local s = mr.stream{name = "s", nonblocking = false}
+    s:run(x.add_, x, 1)
+    mr.current_stream():wait_stream(s)
+    x:mul_(10)
+    s:run(x.add_, x, 2)
+    return x
+  end]])
+  lu.assertStrContains(out, "line 4 waits without need (wait_stream): without it, too, `mul_` at line 5 comes after " ..
+    "`add_` at line 3, since the default stream is a barrier for blocking streams.\"")
 end
 
 -- What has few instructions and takes long is ended by the time, and the learner is told so.
@@ -522,6 +555,22 @@ function TestPrompt.test_wrong_usage_of_the_command()
     lu.assertEquals(result.status, 0)
     local sandboxed = command.run { "--sandbox", "-i", input = ":lesson 1\n" }
     lu.assertStrContains(sandboxed.err, ":lesson is not available in a sandbox")
+  end)
+end
+
+-- What the dialogue says fits 80 columns, and speaks of no chooser: a learner has not met one.
+function TestSession.test_what_is_said_fits_and_is_known()
+  with_folder(function(home)
+    for _, lesson in ipairs { "1", "4" } do
+      local out = command.run { "learn", lesson, environment = "export HOME=" .. home,
+        input = "1\n\n\n\n:hint\n:help\n:list\n" }.out
+      lu.assertStrContains(out, "all lessons, and what you have done")
+      lu.assertNotStrContains(out, "chooser")
+      for line in out:gmatch("[^\n]+") do
+        lu.assertTrue(line:find("^%a[%a ]*> ") ~= nil or (utf8.len(line) or #line) < 80, line)
+      end
+      if lesson == "4" then lu.assertStrContains(out, "ready, but run later in this order") end
+    end
   end)
 end
 

@@ -171,6 +171,19 @@ end
 
 -- ---------------------------------------------------------------- texts
 
+-- Lines, where one that stands there several times in a row is written once: a loop of questions has many.
+local function folded(lines)
+  local shown, times = {}, {}
+  for _, line in ipairs(lines) do
+    if line ~= shown[#shown] then shown[#shown + 1] = line end
+    times[#shown] = (times[#shown] or 0) + 1
+  end
+  for i, count in ipairs(times) do
+    if count > 1 then shown[i] = ("%s  (%d times)"):format(shown[i], count) end
+  end
+  return table.concat(shown, "\n")
+end
+
 -- The steps of a schedule that stand in the solution, without allocations: those are rarely what matters.
 local function steps_of(outcome, name)
   local lines = {}
@@ -179,14 +192,18 @@ local function steps_of(outcome, name)
       lines[#lines + 1] = "  " .. line:gsub("^%s+", "")
     end
   end
-  return table.concat(lines, "\n")
+  return folded(lines)
 end
+
+-- Where the grader's program (grader.lua) stands in reports: it reads a result as the caller of a solution does.
+local CALLER = "%(command line%):%d+"
 
 -- A report without its proposal: the two accesses, and why nothing orders them.
 local function accesses_of(report)
   local lines = {}
   for line in report.message:gmatch("[^\n]+") do
     if line:find("^fix:") or line:find("^kind=") then break end
+    line = line:gsub(" at " .. CALLER, ", where the caller reads your result")
     if not line:find("^hazard:") then lines[#lines + 1] = line:find("^ ") and line or "  " .. line end
   end
   return ("Nothing orders these two uses of `%s`:\n%s"):format(report.tensor or "memory", table.concat(lines, "\n"))
@@ -226,7 +243,29 @@ local function orders_of(result)
   return result.combined and result.combined.classes or result.schedules
 end
 
+-- The solution's own names of its arguments, as far as they stand where the start file has them.
+local function arguments_in(text)
+  local names = {}
+  local list = ("\n" .. text):match("\nreturn function%s*%(([%w_%s,]*)%)") or ""
+  for name in list:gmatch("[%w_]+") do names[#names + 1] = name end
+  return names
+end
+
+local function argument(seen, i)
+  return seen.arguments[i] and ("argument `%s`"):format(seen.arguments[i]) or "argument " .. i
+end
+
 local NO_NUMBERS = "The task asks for numbers, and your result has a tensor. t:item() returns the number in a tensor."
+
+local NO_NUMBER = "The result is a tensor, and the task asks for the number in it: t:item() returns it."
+local NO_TENSOR = "The result is a number, and the task asks for the tensor."
+
+-- What is wrong with a result that is wrong in each order.
+local function mistake_in(got, expected)
+  if type(expected) == "number" and same(got, { expected }) then return NO_NUMBER end
+  if type(got) == "number" and same({ got }, expected) then return NO_TENSOR end
+  return ("The result is %s. That is not what the task asks for."):format(show(got))
+end
 
 local function count_of(outcome, result)
   local orders = orders_of(result)
@@ -245,19 +284,19 @@ local function judge_orders(lesson, result, variant, seen, name)
     if value.value == nil then return no_result(seen) end
     for i, before in pairs(kept) do
       if not same(value.kept[i], before) then
-        return "input", ("Your function changes its argument %d. It was %s, and is %s afterwards."):format(i,
-          show(before), show(value.kept[i]))
+        return "input", ("Your function changes its %s. It was %s, and is %s afterwards."):format(
+          argument(seen, i), show(before), show(value.kept[i]))
       end
     end
     if value.is_tensor then return "wrong", NO_NUMBERS end
     if same(value.value, expected) then right = outcome else wrong = wrong or outcome end
   end
   if not wrong then return nil end
-  local got = show(wrong.value.value)
+  local got = wrong.value.value
   local race = result.hazards[1] and "\n" .. accesses_of(result.hazards[1]) or ""
-  if not right then return "wrong", ("The result is %s. That is not what the task asks for."):format(got) .. race end
-  local text = ("The result is wrong %s: it is %s there. One such order:\n%s"):format(count_of(wrong, result), got,
-    steps_of(wrong, name))
+  if not right then return "wrong", mistake_in(got, expected) .. race end
+  local text = ("The result is wrong %s: it is %s there. One such order:\n%s"):format(count_of(wrong, result),
+    show(got), steps_of(wrong, name))
   return "schedule", text .. race
 end
 
@@ -356,13 +395,19 @@ local function judge_speed(exercise, run, seen, name)
   local is_there, got = pcall(trace.overlap, trace, overlap[1], overlap[2])
   got = is_there and got or 0
   if got >= overlap[3] then return nil end
+  local form = overlap[3] < 0.1 and "%.3f ms" or "%.1f ms"
   return "serial", ("The result is right, but one stream waits while the other works. `%s` and `%s` work at the " ..
-    "same time for %.1f ms. At least %.1f ms are possible."):format(overlap[1], overlap[2], got, overlap[3])
+    "same time for %s. At least %s are possible."):format(overlap[1], overlap[2], form:format(got),
+    form:format(overlap[3]))
 end
 
 -- Why a wait is not needed, in places of the solution only. What happened before it was called is the lesson's.
 local function because_of(wait, name, exercise)
   local text = wait.because:gsub(" %(#%d+%)", "")
+  local order = text:match("; (without it, too, .- at line %d+ comes after .- at line %d+):%s")
+  if order and text:find("by default stream's barrier", 1, true) then
+    return order .. ", since the default stream is a barrier for blocking streams."
+  end
   local own = text:gsub(name:gsub("%p", "%%%0") .. ":%d+", "")
   if not own:find("[^%s]:%d+") then return text .. "." end
   local short = text:match("^(.-); without it, too, ")
@@ -487,7 +532,7 @@ end
 
 -- Returns the reason, "passed" if there is nothing to mend, and the text for the learner.
 function judge.grade(lesson, text, name)
-  local seen = { barriers = {} }
+  local seen = { barriers = {}, arguments = arguments_in(text) }
   local reason, message = judge_all(lesson, text, name, seen)
   if seen.caught then return "catches", CAUGHT end
   return reason, message
