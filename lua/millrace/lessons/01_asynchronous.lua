@@ -38,7 +38,7 @@ the new number in `flag`. The function reads too early now.]],
 -- item() returns the number. For pinned memory it waits for nothing.
 -- Make the host wait for what it reads.
 return function(s, flag, value)
-  mr.op{name = "other", ms = 1, stream = s}
+  mr.op{name = "other", ms = 1, stream = s}      -- 1 ms of other work
   mr.with(s, function() flag:copy_(value, {non_blocking = true}) end)
   return flag:item()
 end
@@ -95,6 +95,7 @@ end]] },
   while flag:item() == 0 do end
   return flag:item()
 end]] },
+    { "wrong", "return flag:item()", "s:synchronize()\nreturn flag" },
     { "error", 'return require("millrace.testing")' },
     { "memory", 'local t = {} for i = 1, 1e9 do t[i] = ("x"):rep(10000000) .. i end' },
   },

@@ -13,7 +13,7 @@ s:run(function() x:mul_(10) end)
 s:synchronize()
 print(x:item())
 ]],
-    ask = "Nothing waits between the three. What can it print?",
+    ask = "Nothing waits between lines 4, 5 and 6. What can it print?",
     outcomes = { "20.0" },
     others = { "10.0", "2.0" },
     usual = "10.0, 2.0 or 20.0",
@@ -45,6 +45,7 @@ end
     given = function(v) return mr.stream { name = "s" }, mr.full({ 2 }, v, { name = "x" }) end,
     changes = 2,
     answer = function(v) return { (v + 1) * 2 - 3, (v + 1) * 2 - 3 } end,
+    uses = { { stream = "s", kind = "op", text = "work on `s`" } },
   },
   hints = {
     "Read the lines without run: which of them order what is ordered already?",
@@ -60,6 +61,7 @@ end
     { "wait", "s:wait_event(s:record_event())", "" },
     { "schedule", "s:wait_event(s:record_event())\ns:run(function() x:mul_(2) end)\ns:synchronize()", "x:mul_(2)" },
     { "wrong", "return function(s, x) s:run(function() x:mul_(2):add_(1):sub_(3) end) return x end" },
+    { "uses", "return function(s, x) return x:add_(1):mul_(2):sub_(3) end" },
     { "wrong", "return function(s, x) return 1 end" },
     { "nothing", "return function(s, x) s:run(function() x:add_(1):mul_(2):sub_(3) end) end" },
   },

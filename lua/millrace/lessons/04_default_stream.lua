@@ -10,14 +10,15 @@ s:run(function() x:mul_(2) end)        -- on `s`
 mr.synchronize()
 print(x:item())
 ]],
-    ask = "x is made first, and doubled then. What can it print?",
+    ask = "x is made first, then doubled. What can it print?",
     outcomes = { "10", "5" },
     usual = "always 10",
   },
   explanation = [[
-What names no stream goes to the current one: at the start the default stream.
-`s` is another stream. Entering it with s:run changes where work goes. It waits
-for nothing. If the doubling runs first, mr.full writes 5 over its result.
+Work that names no stream goes to the current stream: at the start that is the
+default stream. `s` is another one. Entering it with s:run changes where work
+goes. It waits for nothing. If the doubling runs first, mr.full writes 5 over
+its result.
 
 s:wait_stream(t): later work of `s` waits for all work given to `t` so far.
 Call it before s:run: inside it, the current stream is `s`.

@@ -12,7 +12,7 @@ b:run(function() here:copy_(one, {non_blocking = true}) end)
 a:synchronize()
 print(here:item())
 ]],
-    ask = "The copy is under way when the host waits. What can it print?",
+    ask = "The copy is submitted before the host waits. What can it print?",
     outcomes = { "0.0", "1.0" },
     usual = "always 1.0",
   },
@@ -44,10 +44,11 @@ end
 ]],
     given = function(v)
       return mr.stream { name = "a" }, mr.stream { name = "b" }, mr.stream { name = "c" },
-        mr.full({ 1 }, v, { name = "x" }), mr.full({ 1 }, 10 * v, { name = "y" })
+        mr.full({ 1 }, v, { dtype = "f32", name = "x" }), mr.full({ 1 }, 10 * v, { dtype = "f32", name = "y" })
     end,
     answer = function(v) return 11 * v end,
     host_ms = 3,
+    uses = { { name = "spin", stream = "c", text = "the 5 ms of work on `c`" } },
   },
   hints = {
     "Which streams write what the host reads?",
@@ -67,6 +68,7 @@ end
     { "schedule", "b:run(function() q:copy_(y, {non_blocking = true}) end)",
       "b:run(function() q:copy_(y, {non_blocking = true}) end)\nb:wait_stream(a)" },
     { "host", "a:synchronize()", "mr.synchronize()" },
+    { "uses", "mr.spin{ms = 5, stream = c}", "", "a:synchronize()", "mr.synchronize()" },
     { "wait", "a:synchronize()", "a:synchronize()\nb:synchronize()\na:synchronize()" },
     { "input", [[return function(a, b, c, x, y)
   x:add_(y)

@@ -20,7 +20,7 @@ print(y:item())
   },
   explanation = [[
 An event is a mark in a queue. a:record_event() sets one, and b:wait_event(e)
-lets `b` wait for the work in front of it (cudaEventRecord and
+makes `b` wait for the work in front of it (cudaEventRecord and
 cudaStreamWaitEvent in CUDA). A record captures what its stream has been given
 before the call, and nothing later. Here `ready` was recorded in front of the
 fill, so it stands for no work, and `b` goes on at once.
@@ -32,7 +32,8 @@ right behind the last work that the reader needs.
   exercise = {
     task = [[
 `b` needs x after the addition, but not the long work behind it. Place the
-record so that both streams work at the same time. Return y.]],
+record so that both streams work at the same time. The host must not wait.
+Return y.]],
     start = [[
 return function(a, b, x)
   local ready = a:record_event()
@@ -50,6 +51,7 @@ end
     changes = 3,
     answer = function(v) return { (v + 1) * 10 } end,
     overlap = { "a", "b", 1.5 },
+    host_waits = false,
   },
   hints = {
     "What has `a` been given when `ready` is recorded?",
@@ -74,7 +76,9 @@ end]],
   wrong = {
     { "serial", "local ready = a:record_event()", "", 'a:run(function() mr.op{name = "long", ms = 3} end)',
       "a:run(function() mr.op{name = \"long\", ms = 3} end)\nlocal ready = a:record_event()" },
-    { "serial", "local ready = a:record_event()", "", "a:run(function() x:add_(1) end)",
+    { "host", "local ready = a:record_event()", "", "a:run(function() x:add_(1) end)",
+      "a:run(function() x:add_(1) end)\na:synchronize()", "b:wait_event(ready)", "" },
+    { "host", "local ready = a:record_event()", "", "a:run(function() x:add_(1) end)",
       "a:run(function() x:add_(1) end)\na:synchronize()", "b:wait_event(ready)", "a:synchronize()",
       'b:run(function() mr.op{name = "work of b", ms = 2} end)',
       "b:run(function() mr.op{name = \"work of b\", ms = 2} end)\nb:synchronize()" },

@@ -23,8 +23,8 @@ print(z:item())
     usual = "always 3.0",
   },
   explanation = [[
-An event holds one record: the latest. Recording it again replaces the record
-before. So `c` waits for `b` only, and x may be read before it is written.
+An event holds one record: the latest. Recording it again replaces the earlier
+record. So `c` waits for `b` only, and x may be read before it is written.
 
 A wait that is submitted already keeps the record that it found. So there are
 two ways to wait for several streams: an event for each of them, or a wait
@@ -52,6 +52,8 @@ end
     changes = { 4, 5 },
     answer = function(v) return { 16 * v } end,
     host_waits = false,
+    uses = { { stream = "a", kind = "op", text = "work on `a`" }, { stream = "b", kind = "op", text = "work on `b`" },
+             { stream = "c", kind = "op", text = "work on `c`" } },
   },
   hints = {
     "Which record does `done` hold when `c` waits?",
@@ -76,6 +78,7 @@ end
     { "host", "local done = mr.event()\na:run(function() x:mul_(2) end)\ndone:record(a)",
       "a:run(function() mr.spin{ms = 1} x:mul_(2) end)", "done:record(b)\nc:wait_event(done)",
       "a:synchronize()\nb:synchronize()" },
+    { "uses", "return function(a, b, c, x, y) return c:run(function() return x * 2 + y * 2 end) end" },
     { "wrong", "return function(a, b, c, x, y) return c:run(function() return x + y end) end" },
   },
 }

@@ -22,10 +22,12 @@ print(y:item())
   explanation = [[
 An event that was never recorded counts as complete. A wait for it does
 nothing, even if it is recorded later: a wait looks at the record that there is
-when it is called. Other libraries would hang here; CUDA does not.
+when it is called. It neither hangs nor waits for the later record.
 
 So a wait says nothing about the future. The same holds for wait_stream: it
-follows what the other stream has been given so far, not what comes.
+follows what the other stream has been given so far, not what comes. What the
+timeline calls missing keeps the order of the lines, in which the read comes
+first. To read 5, the fill has to be submitted before the read.
 ]],
   exercise = {
     task = "Return y, computed on `b` from what `a` writes to x. The host must not wait.",
@@ -44,11 +46,12 @@ end
     changes = 3,
     answer = function(v) return { 2 * (v + 5) } end,
     host_waits = false,
+    uses = { { stream = "a", kind = "op", text = "work on `a`" }, { stream = "b", kind = "op", text = "work on `b`" } },
   },
   hints = {
     "Has `written` been recorded when `b` is told to wait?",
     "Only the place of one line has to change.",
-    "The wait comes behind the record, and in front of the read.",
+    "The wait comes after the record, and before the read.",
   },
   take_home = "First the work, then the record, then the wait.",
   right = {
@@ -64,6 +67,7 @@ end
     { "host",
       "local written = mr.event()\nb:wait_event(written)\na:run(function() x:add_(5) end)\nwritten:record(a)",
       "a:run(function() mr.spin{ms = 1} x:add_(5) end)\na:record_event():synchronize()" },
+    { "uses", "return function(a, b, x) return b:run(function() return x:add_(5) * 2 end) end" },
     { "wrong", "return function(a, b, x) return b:run(function() return x * 2 end) end" },
   },
 }

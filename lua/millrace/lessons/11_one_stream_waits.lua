@@ -14,7 +14,7 @@ local y = c:run(function() return x * 1 end)
 mr.synchronize()
 print(y:item())
 ]],
-    ask = "The program has waited for `a` before it reads x. What can it print?",
+    ask = "A wait for `a` stands before the line that reads x. What can it print?",
     outcomes = { "0.0", "5.0" },
     usual = "always 5.0",
   },
@@ -51,7 +51,7 @@ end
   hints = {
     "Which stream reads x without having waited?",
     "`c` needs a wait of its own. For which stream?",
-    "If `c` waits for `b`, the two no longer run at the same time.",
+    "If `c` waits for the work of `b`, the two no longer run at the same time.",
   },
   take_home = "A stream's wait holds up that stream only. Each reader needs its own.",
   right = {

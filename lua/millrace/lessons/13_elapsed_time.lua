@@ -33,25 +33,28 @@ event before it asks. Events of CUDA are timed unless that is switched off
 ]],
   exercise = {
     task = [[
-work() submits 1 or more ms of work to the current stream. Return {ms, x}: ms
-is the time that the work of `b` takes, without its wait for `a`. It is in
-whole milliseconds: math.floor(ms + 0.5). `b` must still come after `a`.]],
+before() and work() each submit some milliseconds of work on x to the current
+stream. Return {ms, x}: ms is the time that work() takes on `b`, without the
+wait for `a`. It is in whole milliseconds: math.floor(ms + 0.5). work() must
+still come after before().]],
     start = [[
-return function(a, b, work, x)
+return function(a, b, before, work, x)
   local first, last = mr.event{timing = true}, mr.event{timing = true}
-  a:run(function() mr.spin{ms = 4} x:add_(1) end)
+  a:run(before)
   first:record(b)
   b:wait_stream(a)
-  b:run(function() work() x:mul_(2) end)
+  b:run(work)
   last:record(b)
   return {math.floor(first:elapsed_time(last) + 0.5), x}
 end
 ]],
     given = function(v)
-      return mr.stream { name = "a" }, mr.stream { name = "b" }, function() mr.spin { ms = v } end,
-        mr.full({ 1 }, v, { name = "x" })
+      local x = mr.full({ 1 }, v, { name = "x" })
+      local function before() mr.spin { ms = 3 + v } x:add_(1) end
+      local function work() mr.spin { ms = v } x:mul_(2) end
+      return mr.stream { name = "a" }, mr.stream { name = "b" }, before, work, x
     end,
-    changes = 4,
+    changes = 5,
     answer = function(v) return { v, { (v + 1) * 2 } } end,
     once = true,
     minimal = false,
@@ -73,14 +76,19 @@ end
     { "hazard", "first:record(b)\nb:wait_stream(a)", "mr.spin{ms = 6, stream = b}\nfirst:record(b)",
       "last:record(b)", "last:record(b)\nlast:synchronize()" },
     { "wrong", "last:record(b)", "last:record(b)\nmr.synchronize()" },
+    { "constant", "last:record(b)", "last:record(b)\nlast:synchronize()",
+      "return {math.floor(first:elapsed_time(last) + 0.5), x}",
+      "return {math.floor(first:elapsed_time(last) + 0.5) - 4, x}" },
+    { "wrong", "a:run(before)\nfirst:record(b)\nb:wait_stream(a)", "first:record(b)",
+      "last:record(b)", "last:record(b)\na:run(before)\nmr.synchronize()" },
     { "error", "local first, last = mr.event{timing = true}, mr.event{timing = true}",
       "local first, last = mr.event(), mr.event()", "last:record(b)", "last:record(b)\nmr.synchronize()" },
-    { "wrong", [[return function(a, b, work, x)
-  local before = mr.clock()
-  a:run(x.add_, x, 1)
+    { "wrong", [[return function(a, b, before, work, x)
+  local start = mr.clock()
+  a:run(before)
   b:wait_stream(a)
-  b:run(function() work() x:mul_(2) end)
-  return {math.floor(mr.clock() - before + 0.5), x}
+  b:run(work)
+  return {math.floor(mr.clock() - start + 0.5), x}
 end]] },
   },
 }

@@ -19,8 +19,8 @@ if copied:query() then print(here:item()) else print("not yet") end
   },
   explanation = [[
 A query never waits. Yes means that the work in front of the record is done,
-and that the host now sees what it wrote: 0.0 cannot be printed behind a yes.
-So a yes orders as much as a wait does.
+and that the host now sees what it wrote: 0.0 cannot be printed after a yes. So
+a yes orders as much as a wait does.
 
 No says only that it was not done when the host asked. It may be done a moment
 later. The answer `no` gives no order. If the host reads after it without a
@@ -30,7 +30,7 @@ not a failure.
   exercise = {
     task = [[
 `s` copies x to `here`, pinned memory. Ask in a loop until the copy is done,
-and return the number then. The function asks once now.]],
+and return the number then. The function asks twice at most now.]],
     start = [[
 return function(s, x, here)
   s:run(function() here:copy_(x, {non_blocking = true}) end)
@@ -45,11 +45,12 @@ end
     end,
     changes = 3,
     answer = function(v) return 4 * v end,
+    uses = { { name = "query", text = "a question (query)" } },
   },
   hints = {
     "After which answer may the host read?",
     "A loop ends when the query says yes.",
-    "The loop has nothing to do but ask. An answer of the stream is as good.",
+    "The loop has nothing to do but ask. The stream has a query, too.",
   },
   take_home = "Yes is as good as a wait. No says nothing, and orders nothing.",
   right = {
@@ -65,6 +66,7 @@ end
       "for i = 1, 3 do if s:query() then break end end" },
     { "schedule", "local copied = s:record_event()\nif not copied:query() then copied:query() end",
       "for i = 1, 100 do if s:query() then break end end" },
+    { "uses", "if not copied:query() then copied:query() end", "copied:synchronize()" },
     { "wrong", "local copied = s:record_event()\nif not copied:query() then copied:query() end\nreturn here:item()",
       "while not s:query() do end\nreturn here" },
   },

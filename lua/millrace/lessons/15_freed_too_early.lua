@@ -13,7 +13,7 @@ local z = mr.full({4}, 7.0, {name = "z"})      -- may get the memory of x
 mr.synchronize()
 print(y:sum():item())
 ]],
-    ask = "x is freed behind the line that reads it. What can it print?",
+    ask = "x is freed after the line that reads it. What can it print?",
     outcomes = { "12.0", "28.0" },
     usual = "always 12.0",
   },
@@ -49,7 +49,7 @@ end
     given = function(v) return mr.stream { name = "s" }, mr.full({ 2 }, v, { name = "x" }) end,
     answer = function(v) return { { 2 * v + 1, 2 * v + 1 }, { 100 * v, 100 * v } } end,
     host_waits = false,
-    uses = { { kind = "free", text = "the free of t" } },
+    uses = { { kind = "free", text = "the free of t" }, { kind = "op", stream = "s", text = "a read of t on `s`" } },
   },
   hints = {
     "In the order of which stream is t freed?",
@@ -66,6 +66,8 @@ end
   },
   wrong = {
     { "uses", "t:free()", "" },
+    { "uses", "s:wait_stream(mr.current_stream())", "", "local y = s:run(function() return t + 1 end)",
+      "local y = t + 1" },
     { "schedule", "local y = s:run(function() return t + 1 end)",
       "local y = s:run(function() return t + 1 end)\nmr.spin{ms = 3}" },
     { "schedule", "local y = s:run(function() return t + 1 end)",

@@ -13,7 +13,7 @@ local y = s:run(function() return x * 2 end)
 mr.synchronize()
 print(y:item())
 ]],
-    ask = "record_stream tells that `s` uses x. What can it print?",
+    ask = "record_stream says that `s` uses x. What can it print?",
     outcomes = { "0.0", "10.0" },
     usual = "always 10.0",
   },

@@ -25,7 +25,7 @@ last variable is gone, it frees the tensor, in the order of the stream that
 made it. This is the same free as in a line of your own, at a moment that you
 do not choose.
 
-In Python the moment is the end of the last name, in Lua some later time, so
+In Python that moment is when the last name goes, in Lua some later time, so
 the mistake shows up more rarely. A variable declared with <close> is always
 freed at the end of its block. The cure is the same for all: record_stream, or
 an order from the last reader back to the stream that made the tensor.

@@ -18,8 +18,8 @@ print(early and "in time" or "too early", h:item())
   explanation = [[
 With non_blocking and pinned memory the call returns when the copy is in the
 queue. The tensor is there, but its values are not yet: the host reads what the
-memory had before. That both lines stand one behind the other means nothing.
-Streams order the device's work, and the host is not in a stream.
+memory had before. That the read is on the next line means nothing: streams
+order the work of the device, and the host is not in a stream.
 
 Without non_blocking the call waits. With it, the host has to wait before it
 reads: for an event right behind the copy, for the stream, for the device. In
@@ -27,7 +27,7 @@ CUDA an asynchronous copy to pinned memory returns at once as well.
 ]],
   exercise = {
     task = [[
-Return the number that the first copy brings. Do not wait for the 5 ms of work
+Return the number that the copy brings. Do not wait for the 5 ms of work
 behind it: the host may stand still for 2 ms at most.]],
     start = [[
 return function(s, x, here)
@@ -43,7 +43,8 @@ end
     changes = 3,
     answer = function(v) return 8 * v end,
     host_ms = 2,
-    uses = { { name = "copy_", kind = "copy", text = "a copy into `here`" } },
+    uses = { { name = "copy_", kind = "copy", text = "a copy into `here`" },
+             { name = "spin", stream = "s", text = "the 5 ms of work on `s`" } },
   },
   hints = {
     "The host has to wait. For how much of the work of `s`?",
@@ -61,6 +62,7 @@ end
   },
   wrong = {
     { "uses", "return function(s, x, here) return x:item() end" },
+    { "uses", "mr.spin{ms = 5, stream = s}", "s:synchronize()" },
     { "host", "mr.spin{ms = 5, stream = s}", "mr.spin{ms = 5, stream = s}\ns:synchronize()" },
     { "schedule", "s:run(function() here:copy_(x, {non_blocking = true}) end)",
       "s:run(function() here:copy_(x, {non_blocking = true}) end)\nmr.current_stream():wait_stream(s)" },

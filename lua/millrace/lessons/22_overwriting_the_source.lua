@@ -14,17 +14,17 @@ local function try(pinned)
 end
 print("pageable " .. try(false) .. " / pinned " .. try(true))
 ]],
-    ask = "The source is overwritten behind the copy. What can it print?",
+    ask = "The source is overwritten after the call that copies. What can it print?",
     outcomes = { "pageable 1.0 / pinned 1.0", "pageable 1.0 / pinned 9.0" },
     usual = "always pageable 1.0 / pinned 1.0",
   },
   explanation = [[
 Pinned memory cannot be moved by the operating system, so the device reads it
-by itself, later. Until then the source belongs to the copy: who overwrites it
-changes what arrives. Ordinary memory is pageable. Its bytes are first copied
-to a place of the driver (staged), or the call waits. When the call is back,
-such a source was free again on every GPU tried. CUDA's documents do not
-promise it (R23).
+by itself, later. Until then the source belongs to the copy: whoever overwrites
+it may change what arrives. Ordinary memory is pageable. Its bytes are first
+copied to a buffer of the driver (staged), or the call waits. When the call is
+back, such a source was free again on every GPU tried: 9 in it changes nothing.
+CUDA's documents do not promise it (R23).
 
 So only pinned memory gives a copy that runs beside the host, and only it has
 this trap. A loop that fills one pinned buffer again and again needs a wait for

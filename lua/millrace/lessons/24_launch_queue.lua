@@ -25,14 +25,14 @@ launches on an H200. The next one waits until the device has taken one out. So
 the host stands still at a line that never waits, and other streams, which it
 could have fed meanwhile, get no work.
 
-CUDA's guide says only that the queue is finite. An order does not follow from
-it. What helps is less to submit: larger operations instead of many small ones,
-or a graph, which one call launches as a whole.
+CUDA's guide says only that the queue is finite, so do not rely on this wait as
+an order. It helps to submit less: larger operations instead of many small
+ones, or a graph, which one call launches as a whole.
 ]],
   exercise = {
     task = [[
-`s` is busy for 30 ms. Behind that, add 1 to x 1100 times, or what comes to the
-same. The host must not stand still for more than 10 ms. Return x.]],
+`s` is busy for 30 ms. Behind that, add 1 to x 1100 times, or do what gives the
+same x. The host must not stand still for more than 10 ms. Return x.]],
     start = [[
 return function(s, x)
   mr.spin{ms = 30, stream = s}         -- leave this line as it is
@@ -44,6 +44,7 @@ end
     changes = 2,
     answer = function(v) return { v + 1100 } end,
     host_ms = 10,
+    uses = { { name = "spin", stream = "s", text = "the 30 ms of work on `s`" } },
   },
   hints = {
     "How many operations fit into the queue of `s`?",
@@ -58,6 +59,8 @@ end
   wrong = {
     { "host", "for i = 1, 1100 do s:run(x.add_, x, 1) end",
       "for i = 1, 1100 do\n  s:run(x.add_, x, 1)\n  if i % 500 == 0 then s:synchronize() end\nend" },
+    { "uses", "mr.spin{ms = 30, stream = s}", "", "for i = 1, 1100 do s:run(x.add_, x, 1) end",
+      "s:run(x.add_, x, 1100)" },
     { "hazard", "for i = 1, 1100 do s:run(x.add_, x, 1) end", "s:run(x.add_, x, 1000)\nx:add_(100)" },
   },
 }

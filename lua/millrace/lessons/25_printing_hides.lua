@@ -24,8 +24,8 @@ and waits for that stream. So the line that should show the mistake orders the
 fill before all that the host submits later. The mistake is gone, and comes
 back when the line is taken out.
 
-The same do item, totable, a copy without non_blocking, a debugger that looks
-at a value, and CUDA_LAUNCH_BLOCKING=1. mr.sync_debug("warn") names such hidden
+item, totable, a copy without non_blocking, a debugger that looks at a value,
+and CUDA_LAUNCH_BLOCKING=1 do the same. mr.sync_debug("warn") names such hidden
 waits. Look for what orders two accesses, not for what happens when you look.
 ]],
   exercise = {

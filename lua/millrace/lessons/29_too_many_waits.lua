@@ -42,7 +42,7 @@ least. Return z, computed on `b`.]],
 return function(a, b, x, y)
   a:run(function() mr.spin{ms = 2} x:add_(1) end)
   b:run(function() mr.spin{ms = 1} y:add_(2) end)
-  mr.barrier{a, b}
+  mr.barrier{a, b}               -- `a` waits for `b`, and `b` for `a`
   a:run(function() mr.spin{ms = 2} x:mul_(2) end)
   b:run(function() mr.spin{ms = 3} y:mul_(3) end)
   mr.barrier{a, b}

@@ -22,7 +22,7 @@ print(math.floor(mr.clock() - before) .. " ms")
   explanation = [[
 A priority decides who is next, when blocks of several kernels wait for a free
 multiprocessor. A block that runs is not stopped. So the short one waits here
-until the long one makes room. If the long kernel had many small blocks, room
+until the long one makes room. If the long kernel had many short blocks, room
 would come sooner. Copies take no notice of priorities. (In mr.op `blocks`
 counts whole multiprocessors; in CUDA one can hold up to 32 small blocks, R53.)
 

@@ -24,8 +24,8 @@ print(("before %d ms, after %d ms"):format(time(3), time(1)))
   explanation = [[
 The critical path is the longest chain of work in which each piece needs the
 one before: here the 4 ms of `a`, then the 1 ms. Other work has slack: it may
-take longer without delaying the end. `b` has slack in both cases. Only what
-lies on the path makes the program shorter.
+take longer without delaying the end. `b` has slack in both cases. Only a
+change on the path makes the program shorter.
 
 So look at the path first. Make one of its pieces shorter, or take one out: a
 piece that nobody behind it needs can run beside the path, on a stream of its

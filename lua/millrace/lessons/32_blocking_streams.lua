@@ -27,8 +27,8 @@ streams run in the order of the calls.
 CUDA's plain cudaStreamCreate makes blocking streams; PyTorch's and those of
 mr.stream() are non-blocking, and take no part. The barrier is convenient and
 costs overlap: one small copy on the default stream holds up all blocking
-streams of its device.
-With nvcc --default-stream per-thread, `no stream` means the per-thread one.
+streams of its device. With nvcc --default-stream per-thread, a launch that
+names no stream goes to the per-thread one.
 ]],
   exercise = {
     task = [[

@@ -8,7 +8,7 @@ local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
 local x, y = mr.zeros(1), mr.zeros(1)
 mr.synchronize()
 local g = mr.graph.capture(function()
-  x:add_(1)
+  x:add_(1)                            -- on `a`, which captures
   b:wait_stream(a)                     -- `b` joins the capture
   b:run(function() y:copy_(x) end)
 end, {stream = a})
@@ -57,7 +57,7 @@ end
     changes = { 3, 4 },
     answer = function(v) return { v + 2 } end,
     host_waits = false,
-    uses = { { kind = "record", name = "launch", count = 2, text = "two launches of a graph" } },
+    uses = { { kind = "record", name = "launch", stream = "a", count = 2, text = "two launches of a graph on `a`" } },
   },
   hints = {
     "Which stream is still outside when the capture ends?",
@@ -77,6 +77,8 @@ end
       "local g = mr.graph.capture(function()", "  a:run(function() x:add_(1) y:copy_(x) end)",
       "x:add_(1)\nb:wait_stream(a)\nb:run(function() y:copy_(x) end)", "",
       "end, {stream = a})", "end\nlocal g = mr.graph.capture(add)" },
+    { "uses", "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\na:wait_stream(b)",
+      "g:launch(a)\ng:launch(a)", "g:launch(a)\ng:launch(b)" },
     { "schedule", [[return function(a, b, x, y)
   local g = mr.graph.capture(function() x:add_(1) end, {stream = a})
   g:launch(a)

@@ -63,6 +63,8 @@ end
     answer = function(v) return { 10 - 3 * v } end,
     overlap = { "a", "c", 0.9 },
     host_waits = false,
+    uses = { { name = "spin", stream = "c", text = "the slow network on `c`" },
+             { name = "all_reduce", stream = "c", text = "an all_reduce on `c`" } },
   },
   hints = {
     "Which stream reads g, and which one writes the sum into it?",
@@ -79,6 +81,9 @@ end
   },
   wrong = {
     { "serial", "end)", "end)\na:wait_stream(c)" },
+    { "uses", "comms[1]:all_reduce(g, {stream = c})", "comms[1]:all_reduce(g, {stream = a})" },
+    { "uses", "mr.spin{ms = 1, stream = c}", "", "a:run(function() mr.spin{ms = 2} end)",
+      "a:run(function() mr.spin{ms = 2} end)\na:wait_stream(c)" },
     { "schedule", "mr.spin{ms = 1, stream = c}", "mr.spin{ms = 1, stream = c}\na:wait_stream(c)" },
     { "error", "mr.spin{ms = 1, stream = c}\nmr.nccl.group(function()", "",
       "end)\na:run(function() mr.spin{ms = 2} end)", "a:wait_stream(c)" },
