@@ -63,6 +63,7 @@ local actions = {
 
 -- Returns the exit status.
 function learn.main(tools, first, second, third)
+  require("millrace.learn.question").remember = tools.remember
   if first == nil then return begin(tools) end
   local action = actions[first]
   if action and third == nil or first == "--grade" or first == "--slides" then return action(tools, second, third) end

@@ -20,6 +20,7 @@
 #include "base/output.h"
 #include "base/replace.h"
 #include "bind/bind.h"
+#include "bind/source.h"
 #include "compile/child.h"
 #include "host/interrupt.h"
 
@@ -322,6 +323,16 @@ static int wait_for(lua_State *L) {
     return 1;
 }
 
+/* remember(name, text): reports read the text of the chunk of that name as they read a file, for the names in a fix.
+ * The one before is forgotten. */
+static int remember(lua_State *L) {
+    const char *name = luaL_checkstring(L, 1);
+    luaL_checkstring(L, 2);
+    lua_settop(L, 2);
+    mr_source_set_entry(L, 1, name);
+    return 0;
+}
+
 /* --- the terminal --------------------------------------------------------------------------------------- */
 
 /* is_terminal() -> whether a person reads and types at a terminal */
@@ -337,19 +348,13 @@ static int bold(lua_State *L) {
     return 1;
 }
 
-static const luaL_Reg tools[] = {{"run", run},
-                                 {"list", list},
-                                 {"read", read_regular},
-                                 {"make_folders", make_folders},
-                                 {"absolute", absolute},
-                                 {"append", append},
-                                 {"replace", replace},
-                                 {"embedded", embedded},
-                                 {"watch", watch},
-                                 {"wait", wait_for},
-                                 {"is_terminal", is_terminal},
-                                 {"bold", bold},
-                                 {NULL, NULL}};
+static const luaL_Reg tools[] = {{"run", run},           {"list", list},
+                                 {"read", read_regular}, {"make_folders", make_folders},
+                                 {"absolute", absolute}, {"append", append},
+                                 {"replace", replace},   {"embedded", embedded},
+                                 {"remember", remember}, {"watch", watch},
+                                 {"wait", wait_for},     {"is_terminal", is_terminal},
+                                 {"bold", bold},         {NULL, NULL}};
 
 void mr_learn_push_tools(lua_State *L) {
     luaL_newlib(L, tools);

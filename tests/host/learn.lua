@@ -574,6 +574,17 @@ function TestSession.test_what_is_said_fits_and_is_known()
   end)
 end
 
+-- A report about a program of a question names its variables, also where the line that races is not the current one.
+function TestSession.test_the_missing_edge_has_the_names_of_the_program()
+  with_folder(function(home)
+    for lesson, missing in pairs { ["18"] = "missing:%s+mr.default_stream%(0%):wait_stream%(s%)",
+                                   ["23"] = "missing:%s+b:wait_stream%(a%)" } do
+      local out = command.run { "learn", lesson, environment = "export HOME=" .. home, input = "1\n\n" }.out
+      lu.assertStrMatches(out, ".*" .. missing .. ".*")
+    end
+  end)
+end
+
 -- Without a terminal the same dialogue goes on by lines, and ends with them.
 function TestSession.test_the_end_of_the_input_ends_it()
   with_folder(function(home)
