@@ -20,8 +20,8 @@ end
 -- Calls `say(is_good, what, detail)` for each thing that is checked. These texts are shown as they are; all others are
 -- wrapped.
 local function check_texts(lesson, say)
-  local shown = { program = lesson.question.program, explanation = lesson.explanation, task = lesson.exercise.task,
-                  start = lesson.exercise.start }
+  local shown = { program = text.numbered(lesson.question.program), explanation = lesson.explanation,
+                  task = lesson.exercise.task, start = lesson.exercise.start }
   for name, part in pairs(shown) do
     local widest = text.widest(part)
     if widest > MOST_COLUMNS then say(false, name, ("a line has %d columns, of %d"):format(widest, MOST_COLUMNS)) end

@@ -11,7 +11,7 @@ local text = require "millrace.learn.text"
 local session = {}
 
 local COMMANDS = [[
-  :next   the next lesson              :list   all lessons, and what you have done
+  :next   the next lesson              :list   all lessons, and their state
   :skip   the next lesson, marked as skipped
   :quit   leave; everything is kept]]
 

@@ -6,7 +6,7 @@ return {
     program = [[
 local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
 local x, y = mr.zeros(300000), mr.zeros(300000)
-local p, q = x:cpu():pin_memory(), y:cpu():pin_memory()      -- on the host
+local p, q = x:cpu():pin_memory(), y:cpu():pin_memory()
 local function time(first, second)
   mr.synchronize()
   local before = mr.clock()
@@ -18,13 +18,13 @@ local function to_x() x:copy_(p, {non_blocking = true}) end
 local function to_y() y:copy_(q, {non_blocking = true}) end
 local function to_q() q:copy_(y, {non_blocking = true}) end
 local ratio = time(to_x, to_y) / time(to_x, to_q)
-print(ratio < 1.5 and "both pairs take the same" or "the first takes longer")
+print(ratio < 1.5 and "equally long" or "the first takes longer")
 ]],
     ask = "Two copies to the device, or one each way: how long do the pairs take?",
     once = true,
     outcomes = { "the first takes longer" },
-    others = { "both pairs take the same" },
-    usual = "always both pairs take the same",
+    others = { "equally long" },
+    usual = "always equally long",
   },
   explanation = [[
 Copies between host and device are done by copy engines, of which a large GPU
