@@ -37,7 +37,9 @@ function question.outcomes(lesson)
     return { { text = text, trace = trace, count = 1 } }, 1
   end
   local result = mr.explore(run)
-  assert(result.complete, "the program of a question has too many orders")
+  -- A race that only the virtual GPU orders, such as one with an allocation, leaves each order that can be shown.
+  local is_shown = result.complete or result.incomplete:find("which CUDA does not guarantee", 1, true)
+  assert(is_shown, "the program of a question has too many orders")
   local list = {}
   for _, outcome in ipairs(result.outcomes) do
     list[#list + 1] = { text = text_of(outcome), trace = outcome.trace, steps = outcome.steps, count = outcome.count,
