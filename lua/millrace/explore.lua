@@ -38,6 +38,15 @@ return function(tools)
     return text:find "0x%x%x%x%x" or text:find "# ?[%a\xC2]"
   end
 
+  -- Whether the call returned memory that nothing has written.
+  local function returns_unwritten(results)
+    local packed, _, tensors = pcall(values.pack_results, results)
+    for _, t in ipairs(packed and tensors or {}) do
+      if tools.is_unwritten(t) then return true end
+    end
+    return false
+  end
+
   -- What the search calls: `fn`, as text and tensors. Keeps what it returned last in `last`. An error of work that the
   -- function has not waited for is the outcome, too. Calls are made by `checked`, if there is one. It returns whether
   -- nothing was seen by which another call could differ.
@@ -48,6 +57,7 @@ return function(tools)
         last.before = last.results
         last.results = call(fn)
         left = tools.drained()
+        last.unwritten = last.unwritten or checked and last.results[1] and returns_unwritten(last.results)
       end
       local seems_repeatable = (checked or pcall)(work)
       local text, tensors = values.pack_results(left and { false, left } or last.results)
@@ -295,13 +305,13 @@ return function(tools)
 
   -- What was not followed, and what that leaves of the verdict; without the condition about ranks, where every order of
   -- their hosts was. `seen`: what a call did by which another one could differ, or nil.
-  local function add_conditions(result, totals, raw, seen)
+  local function add_conditions(result, totals, raw, seen, unwritten)
     local left = totals and totals.unexplored or {}
     result.claim = "every-legal-schedule"
     for i, line in ipairs(left) do
       if not (raw.all_turns and left.keys[i] == "ranks") then add_condition(result, line) end
     end
-    if reads_unwritten(result.hazards) then
+    if unwritten or reads_unwritten(result.hazards) then
       add_condition(result, "This holds if memory that nothing has written reads as in this run.")
     end
     if left.claim == "none" then result.claim, result.deterministic = "none", false end
@@ -367,7 +377,7 @@ return function(tools)
       result.hazards, totals = hazards_of(fn, found, race)
       result.hazard_count = totals and math.max(totals.hazards, #result.hazards) or 0
       note_tasks(result)
-      add_conditions(result, totals, raw, found.seen)
+      add_conditions(result, totals, raw, found.seen, last.unwritten)
       result.called_once, result.all_turns = nil, nil
       result.drawn = o.seeds > 0 or nil
       if raw.ends and not is_script then

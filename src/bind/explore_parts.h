@@ -53,6 +53,7 @@ int mr_explore_tool_watch_ranks(lua_State *L);
 /* ---- explore_tools.c */
 
 int mr_explore_tool_is_tensor(lua_State *L);
+int mr_explore_tool_is_unwritten(lua_State *L);
 int mr_explore_tool_kind(lua_State *L);
 int mr_explore_tool_facts(lua_State *L);
 int mr_explore_tool_settings(lua_State *L);

@@ -21,6 +21,13 @@ int mr_explore_tool_is_tensor(lua_State *L) {
     return 1;
 }
 
+/* is_unwritten(tensor) -> whether nothing has written some of its bytes, as far as the checker, which is on, knows */
+int mr_explore_tool_is_unwritten(lua_State *L) {
+    mr_set_context(L);
+    lua_pushboolean(L, mr_hazard_is_unwritten(mr_bind_hazard(L), mr_check_tensor(L, 1)));
+    return 1;
+}
+
 /* kind(value) -> "a stream": how messages call it */
 int mr_explore_tool_kind(lua_State *L) {
     lua_pushstring(L, mr_type_text(L, 1));

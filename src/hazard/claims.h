@@ -108,6 +108,9 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
     X(RANKS, "ranks", IF, EXPLORED,                                                                                             \
       "This holds if 1 rank shares nothing with others but what collectives carry.",                                            \
       "This holds if # ranks share nothing but what collectives carry.")                                                        \
+    X(ONE_STREAM, "ranks_in_one_stream", IF, EXPLORED,                                                                          \
+      "This holds if ranks that use 1 tensor in the same stream submit one after the other all that is between two waits.",     \
+      "This holds if ranks that use # tensors in the same stream submit one after the other all that is between two waits.")    \
     X(TOGETHER, "collectives_end_together", IF, EXPLORED,                                                                       \
       "This holds if what is between the accesses of 1 race ends on all ranks together. CUDA orders along the data only (R61).",  \
       "This holds if what is between the accesses of # races ends on all ranks together. CUDA orders along the data only (R61).") \

@@ -399,6 +399,8 @@ typedef struct {
  * is a write that nothing orders before it. Changes nothing. */
 bool mr_hazard_can_read(mr_hazard *hazard, const mr_tensor *tensor, mr_stream *stream,
                         mr_hazard_writer *out_writer);
+/* Whether some of the tensor's bytes have been written by nothing. */
+bool mr_hazard_is_unwritten(const mr_hazard *hazard, const mr_tensor *tensor);
 /* Whether a host function or a user's kernel that was submitted to this device may not have run yet. Before a verdict,
  * and before the checker is switched off, the caller runs them if it can (mr_device_drain). Otherwise it depends on
  * timing which accesses and which races were seen. */

@@ -91,7 +91,8 @@ entry *mr_hazard_history_add(checker *c, history *h, actor *a, const byte_view *
 void mr_hazard_history_remove(checker *c, history *h, entry *e);
 
 /* rank_uses.c: the rank that runs accesses memory from before the ranks. */
-void mr_hazard_rank_touches(checker *c, history *h, uint8_t access, const byte_view *view);
+void mr_hazard_rank_touches(checker *c, history *h, const actor *a, uint8_t access,
+                            const byte_view *view);
 void mr_hazard_rank_uses_free(struct rank_uses *uses); /* accepts NULL */
 
 #endif

@@ -110,5 +110,5 @@ void mr_hazard_free_memory(checker *c, actor *t, const mr_command *command, bool
     /* What the collector takes no rank can name any more. */
     if (!c->machine->rank || storage->rank || mr_hazard_is_collected(command)) return;
     byte_view all = {.end = storage->bytes};
-    mr_hazard_rank_touches(c, h, MR_WRITE, &all);
+    mr_hazard_rank_touches(c, h, t, MR_WRITE, &all);
 }

@@ -2,7 +2,8 @@
  *
  * Which rank comes first is the order of this run: the hosts of ranks run side by side (hosts.c), and the checker takes
  * the calls as they came. So such memory is counted, as a row of the ledger that forbids a verdict. That a collective
- * orders the two is not looked for. Memory that a rank has made is refused to the others, and needs none of this. */
+ * orders the two is not looked for. The explorer tries the orders of the hosts, but for those between the submissions to
+ * one stream: where the two share that, a condition says so. Memory that a rank has made is refused to the others, and needs none of this. */
 #include "hazard/state.h"
 
 #include <stdlib.h>
@@ -14,12 +15,13 @@ typedef struct {
 
 typedef struct {
     uint16_t rank;
+    uint32_t stream; /* the actor's slot */
     extent read, written;
-} use;
+} use; /* of a rank in a stream */
 
 struct rank_uses {
     uint32_t world; /* the uses are of these ranks */
-    bool counted;
+    bool counted, in_one_stream;
     MR_VEC(use) items;
 };
 
@@ -42,28 +44,34 @@ static struct rank_uses *uses_of(checker *c, history *h) {
     }
     if (h->by_ranks->world != c->hosts.worlds) {
         h->by_ranks->items.count = 0;
-        h->by_ranks->counted = false;
+        h->by_ranks->counted = h->by_ranks->in_one_stream = false;
         h->by_ranks->world = c->hosts.worlds;
     }
     return h->by_ranks;
 }
 
-void mr_hazard_rank_touches(checker *c, history *h, uint8_t access, const byte_view *view) {
+static void count(checker *c, bool *io_counted, mr_claim_id claim) {
+    if (!*io_counted) mr_claims_add(&c->totals.claims, claim);
+    *io_counted = true;
+}
+
+void mr_hazard_rank_touches(checker *c, history *h, const actor *a, uint8_t access,
+                            const byte_view *view) {
     uint16_t rank = c->machine->rank;
     struct rank_uses *uses = uses_of(c, h);
     use *own = NULL;
-    bool writes = access & MR_WRITE, conflicts = false;
+    bool writes = access & MR_WRITE;
     if (!uses) return;
     for (size_t i = 0; i < uses->items.count; i++) {
         use *u = &uses->items.items[i];
-        if (u->rank == rank) own = u;
-        else conflicts |= meets(&u->written, view) || (writes && meets(&u->read, view));
+        if (u->rank == rank && u->stream == a->slot) own = u;
+        if (u->rank == rank || !(meets(&u->written, view) || (writes && meets(&u->read, view))))
+            continue;
+        count(c, &uses->counted, MR_CLAIM_RANK_ORDER);
+        if (u->stream == a->slot && a != &c->order.host_actor)
+            count(c, &uses->in_one_stream, MR_CLAIM_ONE_STREAM);
     }
-    if (conflicts && !uses->counted) {
-        uses->counted = true;
-        mr_claims_add(&c->totals.claims, MR_CLAIM_RANK_ORDER);
-    }
-    if (!own && mr_vec_push(&uses->items, ((use){.rank = rank})))
+    if (!own && mr_vec_push(&uses->items, ((use){.rank = rank, .stream = a->slot})))
         own = &uses->items.items[uses->items.count - 1];
     if (own) widen(writes ? &own->written : &own->read, view);
     else c->out_of_memory = true;

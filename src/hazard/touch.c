@@ -314,7 +314,7 @@ static void touch_bytes(checker *c, touch *t) {
     history *h = mr_hazard_history_of(c, t->tensor->storage);
     if (!h || !mr_hazard_view_of(t->tensor, &view)) return;
     if (__builtin_expect(c->machine->rank != 0, 0) && !h->storage->rank && !t->only_look)
-        mr_hazard_rank_touches(c, h, t->access, &view);
+        mr_hazard_rank_touches(c, h, t->actor, t->access, &view);
     mr_hazard_history_search(c, h, &view);
     check_found(c, h, t, &view);
     if (__builtin_expect(!h->watched, 1)) return;

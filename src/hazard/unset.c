@@ -532,3 +532,12 @@ void mr_hazard_unset_command(checker *c, const mr_command *command, const unset_
         }
     }
 }
+
+bool mr_hazard_is_unwritten(const mr_hazard *c, const mr_tensor *tensor) {
+    const mr_storage *storage = tensor->storage;
+    const history *h = storage->observed;
+    byte_view view;
+    if (c->mode == MR_HAZARD_OFF || (h && !h->watched)) return false;
+    if (!h) return storage->blank && storage->id > c->histories.first_storage && tensor->numel > 0;
+    return mr_hazard_view_of(tensor, &view) && missing_in(h, &view).count > 0;
+}

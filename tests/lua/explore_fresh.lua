@@ -56,3 +56,16 @@ for _, n in ipairs{ 8, 8000, 9000, 200000 } do
   local o = mr.explore(function() return mr.empty(n) end).outcomes[1]
   T.equal(o.value:sum():item(), 0.0, n .. " elements of the device")
 end
+
+-- The result says on what it rests, also where no command has read such memory.
+local CONDITION = "This holds if memory that nothing has written reads as in this run."
+local function rests_on(fn)
+  local r = mr.explore(fn)
+  return r.not_followed and r.not_followed[1] == CONDITION and r.claim == "conditional"
+end
+T.check(rests_on(function() return mr.empty(2) end), "returned")
+T.check(rests_on(function() return { inside = mr.empty(2, { device = "cpu" }) } end), "returned in a table")
+T.check(rests_on(function() return mr.zeros(2):copy_(mr.empty(2)) end), "copied")
+T.check(rests_on(function() local t = mr.empty(2) t[1]:fill_(1) return t end), "in part")
+T.check(not rests_on(function() return mr.empty(2):fill_(1) end), "written")
+T.check(not rests_on(function() local t = mr.empty(2) t[1]:fill_(1) return t[1] end), "the part that is written")

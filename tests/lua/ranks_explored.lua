@@ -548,4 +548,23 @@ function TestShared.test_what_rests_on_ends_together_is_said()
   end
 end
 
+-- The hosts of ranks take turns in front of waits and accesses. Two submissions to one stream have others between them,
+-- which are not tried.
+function TestShared.test_ranks_that_submit_to_one_stream()
+  local function fn(shared)
+    local x = mr.zeros(1, { device = 0 })
+    mr.synchronize(0)
+    mr.dist.spawn(2, function(rank)
+      local own = shared and x or mr.zeros(1)
+      if rank == 0 then own:add_(1) own:sub_(1) else own:clamp_{ min = 1 } end
+    end)
+    return x
+  end
+  for _, shared in ipairs{ true, false } do
+    local result = mr.explore(function() return fn(shared) end)
+    lu.assertEquals(result.not_followed, shared and { "This holds if ranks that use 1 tensor in the same stream " ..
+      "submit one after the other all that is between two waits." } or nil)
+  end
+end
+
 os.exit(lu.LuaUnit.run())
