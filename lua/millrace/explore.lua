@@ -303,13 +303,14 @@ return function(tools)
     return false
   end
 
-  -- What was not followed, and what that leaves of the verdict; without the condition about ranks, where every order of
-  -- their hosts was. `seen`: what a call did by which another one could differ, or nil.
+  -- What was not followed, and what that leaves of the verdict; without the conditions about ranks, where every order of
+  -- their hosts was, and about what CUDA does not specify, where both was. `seen`: what a call did by which another one could differ, or nil.
   local function add_conditions(result, totals, raw, seen, unwritten)
     local left = totals and totals.unexplored or {}
+    local followed = { ranks = raw.all_turns, unspecified = raw.unspecified }
     result.claim = "every-legal-schedule"
     for i, line in ipairs(left) do
-      if not (raw.all_turns and left.keys[i] == "ranks") then add_condition(result, line) end
+      if not followed[left.keys[i]] then add_condition(result, line) end
     end
     if unwritten or reads_unwritten(result.hazards) then
       add_condition(result, "This holds if memory that nothing has written reads as in this run.")
@@ -377,8 +378,9 @@ return function(tools)
       result.hazards, totals = hazards_of(fn, found, race)
       result.hazard_count = totals and math.max(totals.hazards, #result.hazards) or 0
       note_tasks(result)
+      raw.unspecified = o.unspecified
       add_conditions(result, totals, raw, found.seen, last.unwritten)
-      result.called_once, result.all_turns = nil, nil
+      result.called_once, result.all_turns, result.unspecified = nil, nil, nil
       result.drawn = o.seeds > 0 or nil
       if raw.ends and not is_script then
         io.stderr:write("explore: asked to end; found by then:\n", tostring(result), "\n")

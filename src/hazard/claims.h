@@ -81,7 +81,7 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
     X(HOST_FUNCTIONS, "host_functions", IF, EXPLORED,                                                                           \
       "This holds if 1 host function and other code share nothing that changes, except values of tensors.",                     \
       "This holds if # host functions and other code share nothing that changes, except values of tensors.")                    \
-    X(UNSPECIFIED, "unspecified", IF, FOLLOWED,                                                                                 \
+    X(UNSPECIFIED, "unspecified", IF, EXPLORED,                                                                                 \
       "This holds if an asynchronous copy of pageable memory waits, which CUDA does not specify (see --check=advice).",         \
       "This holds if asynchronous copies of pageable memory wait (# uses), which CUDA does not specify (see --check=advice).")  \
     X(UPDATES, "unordered_updates", IF, FOLLOWED,                                                                               \

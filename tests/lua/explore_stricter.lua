@@ -77,4 +77,19 @@ function TestStricter.test_what_is_tried_is_no_such_race()
   lu.assertEquals({ #result.outcomes, result.complete }, { 2, true })
 end
 
+-- A copy that waits by the settings alone: there is no race as long as it does.
+function TestStricter.test_what_cuda_does_not_specify_is_a_condition()
+  local function fn()
+    local s, one, p = mr.stream(), mr.ones(1), mr.zeros(1, { device = "cpu" })
+    mr.synchronize()
+    mr.memcpy_async(p, one, { stream = s })
+    return p:item()
+  end
+  local result = mr.explore(fn)
+  lu.assertEquals({ #result.outcomes, result.claim, #result.not_followed }, { 1, "conditional", 1 })
+  lu.assertStrContains(result.not_followed[1], "which CUDA does not specify")
+  result = mr.explore(fn, { unspecified = true })
+  lu.assertEquals({ #result.outcomes, result.claim, result.not_followed }, { 2, "every-legal-schedule", nil })
+end
+
 os.exit(lu.LuaUnit.run())
