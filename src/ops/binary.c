@@ -1,37 +1,17 @@
 /* The loops of the binary and compare families, out of the table. */
 #include "ops/loops.h"
 
-/* One loop for each way in which an input can be a single element. */
 #define LOOP(name, tag, T_, R, store, expression)                                                  \
     MR_CLONES static void name##_##tag(void *out_, const void *const *in, unsigned fixed,          \
                                        int64_t n) {                                                \
+        (void)fixed;                                                                               \
         typedef T_ T;                                                                              \
         R *out = out_;                                                                             \
         const T *x = in[0], *y = in[1];                                                            \
-        if (fixed == 0) {                                                                          \
-            MR_INDEPENDENT                                                                         \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                T a = x[i], b = y[i];                                                              \
-                out[i] = store(R, expression);                                                     \
-            }                                                                                      \
-        } else if (fixed == 1) {                                                                   \
-            T a = *x;                                                                              \
-            MR_INDEPENDENT                                                                         \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                T b = y[i];                                                                        \
-                out[i] = store(R, expression);                                                     \
-            }                                                                                      \
-        } else if (fixed == 2) {                                                                   \
-            T b = *y;                                                                              \
-            MR_INDEPENDENT                                                                         \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                T a = x[i];                                                                        \
-                out[i] = store(R, expression);                                                     \
-            }                                                                                      \
-        } else {                                                                                   \
-            T a = *x, b = *y;                                                                      \
-            R v = store(R, expression);                                                            \
-            for (int64_t i = 0; i < n; i++) out[i] = v;                                            \
+        MR_INDEPENDENT                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T a = x[i], b = y[i];                                                                  \
+            out[i] = store(R, expression);                                                         \
         }                                                                                          \
     }
 
@@ -45,18 +25,10 @@ MR_COMPARE_TABLE(X)
 
 /* ------------------------------------------------------------------------- divisions of floats */
 
-/* Inputs are read once where they are single elements: out may be x or y, for all that the compiler knows. */
 #define NEAR_QUOTIENTS(tag, T)                                                                     \
-    MR_CLONES static bool quotients_are_near_##tag(const T *x, int x_step, const T *y, int y_step, \
-                                                   int64_t n) {                                    \
+    MR_CLONES static bool quotients_are_near_##tag(const T *x, const T *y, int64_t n) {            \
         int outside = 0;                                                                           \
-        T a = *x, b = *y;                                                                          \
-        if (x_step && y_step)                                                                      \
-            for (int64_t i = 0; i < n; i++) outside += !mr_quotient_is_near(x[i], y[i]);           \
-        else if (x_step)                                                                           \
-            for (int64_t i = 0; i < n; i++) outside += !mr_quotient_is_near(x[i], b);              \
-        else                                                                                       \
-            for (int64_t i = 0; i < n; i++) outside += !mr_quotient_is_near(a, y[i]);              \
+        for (int64_t i = 0; i < n; i++) outside += !mr_quotient_is_near(x[i], y[i]);               \
         return outside == 0;                                                                       \
     }
 NEAR_QUOTIENTS(f32, float)
@@ -64,41 +36,23 @@ NEAR_QUOTIENTS(f64, double)
 
 /* A block whose quotients are all near goes the quick way, another through the loop of the table. The value of an
  * element is the same in both. */
-#define NEAR_DIVISION(name, tag, T_, near)                                                         \
-    MR_CLONES static void name##_near_##tag(T_ *out, const T_ *x, int x_step, const T_ *y,         \
-                                            int y_step, int64_t n) {                               \
-        T_ first = *x, second = *y;                                                                \
-        if (x_step && y_step) {                                                                    \
-            MR_INDEPENDENT                                                                         \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                T_ a = x[i], b = y[i];                                                             \
-                out[i] = near;                                                                     \
-            }                                                                                      \
-        } else if (x_step) {                                                                       \
-            MR_INDEPENDENT                                                                         \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                T_ a = x[i], b = second;                                                           \
-                out[i] = near;                                                                     \
-            }                                                                                      \
-        } else {                                                                                   \
-            MR_INDEPENDENT                                                                         \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                T_ a = first, b = y[i];                                                            \
-                out[i] = near;                                                                     \
-            }                                                                                      \
+#define NEAR_DIVISION(name, tag, T, near)                                                          \
+    MR_CLONES static void name##_near_##tag(T *out, const T *x, const T *y, int64_t n) {           \
+        MR_INDEPENDENT                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T a = x[i], b = y[i];                                                                  \
+            out[i] = near;                                                                         \
         }                                                                                          \
     }                                                                                              \
     static void name##_blocks_##tag(void *out_, const void *const *in, unsigned fixed,             \
                                     int64_t n) {                                                   \
-        T_ *out = out_;                                                                            \
-        const T_ *x = in[0], *y = in[1];                                                           \
-        int x_step = !(fixed & 1), y_step = !(fixed & 2);                                          \
+        T *out = out_;                                                                             \
+        const T *x = in[0], *y = in[1];                                                            \
         for (int64_t i = 0; i < n; i += MR_BLOCK) {                                                \
             int64_t count = n - i < MR_BLOCK ? n - i : MR_BLOCK;                                   \
-            const T_ *a = x + i * x_step, *b = y + i * y_step;                                     \
-            if ((x_step || y_step) && quotients_are_near_##tag(a, x_step, b, y_step, count))       \
-                name##_near_##tag(out + i, a, x_step, b, y_step, count);                           \
-            else name##_##tag(out + i, (const void *const[]){a, b}, fixed, count);                 \
+            if (quotients_are_near_##tag(x + i, y + i, count))                                     \
+                name##_near_##tag(out + i, x + i, y + i, count);                                   \
+            else name##_##tag(out + i, (const void *const[]){x + i, y + i}, fixed, count);         \
         }                                                                                          \
     }
 
@@ -117,29 +71,20 @@ MR_DIVISION_TABLE(X)
 MR_POWER_TABLE(X)
 #undef X
 
-/* Powers without special cases, of `a_` and `b_` for each i. For f32 in two loops: one would need more registers than
- * there are. */
-#define NEAR_POWERS_f32(a_, b_)                                                                    \
+/* Powers without special cases, of `a` and y[i]. For f32 in two loops: one would need more registers than there are. */
+#define NEAR_POWERS_f32(a)                                                                         \
     do {                                                                                           \
         mr_pow_exponent_f32 exponent[MR_BLOCK];                                                    \
         MR_INDEPENDENT                                                                             \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            float a = (a_), b = (b_);                                                              \
-            exponent[i] = mr_pow_exponent_of_f32(a, b);                                            \
-        }                                                                                          \
+        for (int64_t i = 0; i < n; i++) exponent[i] = mr_pow_exponent_of_f32(a, y[i]);             \
         MR_INDEPENDENT                                                                             \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            float a = (a_), b = (b_);                                                              \
-            out[i] = mr_pow_near_f32(a, b, exponent[i]);                                           \
-        }                                                                                          \
+        for (int64_t i = 0; i < n; i++) out[i] = mr_pow_near_f32(a, y[i], exponent[i]);            \
     } while (0)
-#define NEAR_POWERS_f64(a_, b_)                                                                    \
+#define NEAR_POWERS_f64(a)                                                                         \
     do {                                                                                           \
         MR_INDEPENDENT                                                                             \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            double a = (a_), b = (b_);                                                             \
-            out[i] = mr_pow_near_f64(a, b, mr_pow_exponent_of_f64(a, b));                          \
-        }                                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            out[i] = mr_pow_near_f64(a, y[i], mr_pow_exponent_of_f64(a, y[i]));                    \
     } while (0)
 
 #define CUBES(tag, T)                                                                              \
@@ -151,48 +96,37 @@ CUBES(f32, float)
 CUBES(f64, double)
 
 /* A block without special cases goes the quick way, another through the loop of the table. The value of an element is
- * the same in both. `step` is 0 for a single element, which is read once: out may be x or y, for all that the compiler
- * knows. */
+ * the same in both. */
 #define POWERS(tag, T)                                                                             \
-    MR_CLONES static bool powers_are_near_##tag(const T *x, int x_step, const T *y, int y_step,    \
-                                                int64_t n) {                                       \
+    MR_CLONES static bool powers_are_near_##tag(const T *x, const T *y, int64_t n) {               \
         int outside = 0;                                                                           \
-        if (!x_step) outside = !mr_pow_is_near_##tag(*x, 1);                                       \
-        else                                                                                       \
-            for (int64_t i = 0; i < n; i++) outside += !mr_pow_is_near_##tag(x[i], 1);             \
-        if (!y_step) outside += !mr_pow_is_near_##tag(1, *y);                                      \
-        else                                                                                       \
-            for (int64_t i = 0; i < n; i++) outside += !mr_pow_is_near_##tag(1, y[i]);             \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            outside += !mr_pow_is_near_##tag(x[i], 1) + !mr_pow_is_near_##tag(1, y[i]);            \
         return outside == 0;                                                                       \
     }                                                                                              \
-    MR_CLONES static void near_powers_##tag(T *out, const T *x, int x_step, const T *y,            \
-                                            int y_step, int64_t n) {                               \
-        T base = *x, power[MR_BLOCK];                                                              \
-        if (x_step && y_step) NEAR_POWERS_##tag(x[i], y[i]);                                       \
-        else if (x_step) {                                                                         \
-            /* With one number gcc would make loops for its special cases, and no vectors. */      \
-            for (int64_t i = 0; i < n; i++) power[i] = *y;                                         \
-            NEAR_POWERS_##tag(x[i], power[i]);                                                     \
-        } else NEAR_POWERS_##tag(base, y[i]);                                                      \
+    /* The logarithm of one base is computed once. */                                              \
+    MR_CLONES static void near_powers_##tag(T *out, const T *x, bool one_base, const T *y,         \
+                                            int64_t n) {                                           \
+        T base = *x;                                                                               \
+        if (one_base) NEAR_POWERS_##tag(base);                                                     \
+        else NEAR_POWERS_##tag(x[i]);                                                              \
     }                                                                                              \
     static void pow_blocks_##tag(void *out_, const void *const *in, unsigned fixed, int64_t n) {   \
         T *out = out_;                                                                             \
         const T *x = in[0], *y = in[1];                                                            \
-        int x_step = !(fixed & 1), y_step = !(fixed & 2);                                          \
-        if (!y_step && *y == 2) {                                                                  \
-            mul_##tag(out, (const void *const[]){x, x}, x_step ? 0 : 3, n);                        \
+        if (fixed & 2 && *y == 2) {                                                                \
+            mul_##tag(out, (const void *const[]){x, x}, fixed, n);                                 \
             return;                                                                                \
         }                                                                                          \
-        if (!y_step && *y == 3 && x_step) {                                                        \
+        if (fixed == 2 && *y == 3) {                                                               \
             cubes_##tag(out, x, n);                                                                \
             return;                                                                                \
         }                                                                                          \
         for (int64_t i = 0; i < n; i += MR_BLOCK) {                                                \
             int64_t count = n - i < MR_BLOCK ? n - i : MR_BLOCK;                                   \
-            const T *a = x + i * x_step, *b = y + i * y_step;                                      \
-            if ((x_step || y_step) && powers_are_near_##tag(a, x_step, b, y_step, count))          \
-                near_powers_##tag(out + i, a, x_step, b, y_step, count);                           \
-            else pow_##tag(out + i, (const void *const[]){a, b}, fixed, count);                    \
+            if (powers_are_near_##tag(x + i, y + i, count))                                        \
+                near_powers_##tag(out + i, x + i, fixed & 1, y + i, count);                        \
+            else pow_##tag(out + i, (const void *const[]){x + i, y + i}, fixed, count);            \
         }                                                                                          \
     }
 POWERS(f32, float)

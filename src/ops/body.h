@@ -118,8 +118,8 @@ void mr_output_end(mr_output *out, int64_t first, int64_t n);
 
 /* ------------------------------------------------------------------------- families */
 
-/* out[i] = f(in[0][i], ...) for dense blocks; bit k of `fixed`: in[k] is a single element, which
- * counts for all i. `out` may be one of the inputs, else overlaps none. */
+/* out[i] = f(in[0][i], ...) for dense blocks; bit k of `fixed`: all elements of in[k] are the same, and in[k] is not
+ * `out`. `out` may be one of the inputs, else overlaps none. */
 typedef void (*mr_kernel)(void *out, const void *const *in, unsigned fixed, int64_t n);
 
 typedef struct {

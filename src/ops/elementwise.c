@@ -31,32 +31,55 @@ int64_t mr_elementwise_items(const mr_command *command) {
     return command->operands[0].tensor->numel;
 }
 
+/* Dense elements for a loop, aligned for the widest vectors. */
+enum { LINE = 64 };
+typedef union {
+    _Alignas(LINE) char bytes[MR_BLOCK * 8];
+    uint64_t words[MR_BLOCK];
+} block;
+
 /* How one input is given to the loop. */
 typedef struct {
     const mr_tensor *tensor;
     const char *data;
     mr_dtype dtype; /* as the loop takes it */
     size_t size;    /* of that */
-    bool fixed;     /* a single element for all items, already of `dtype` */
+    bool fixed;     /* a single element for all items */
     bool dense;     /* item i is element i of `data`, and of `dtype` */
     int walk;       /* which strides of the walk are its own */
-    union {
-        char bytes[8];
-        double aligned_;
-    } number;
+    block number;   /* if fixed: repeated for as many items as a loop takes of it at a time */
 } source;
 
 typedef struct {
     mr_kernel kernel;
     int count;
-    unsigned fixed;
+    unsigned fixed; /* bit k: in[k] is */
+    int64_t held;   /* how many elements of any input a block holds */
     source in[MR_MAX_INPUTS];
     const mr_tensor *out;
     mr_dtype result; /* of the loop */
-    mr_walk walk;    /* operand 0: the output */
+    size_t result_size;
+    mr_walk walk; /* operand 0: the output */
 } job;
 
-static void set_sources(job *j, const mr_command *command) {
+/* Writes whole lines, which loops read as they were written: that is what processors are quick at. */
+MR_CLONES static void repeat(block *to, const void *element, size_t size, int64_t n) {
+    uint64_t *lines = to->words, pattern;
+    uint32_t half;
+    switch (size) {
+    case 1: pattern = *(const unsigned char *)element * UINT64_C(0x0101010101010101); break;
+    case 4:
+        memcpy(&half, element, sizeof half);
+        pattern = half | (uint64_t)half << 32;
+        break;
+    default: memcpy(&pattern, element, sizeof pattern);
+    }
+    size_t words = ((size_t)n * size + LINE - 1) / LINE * (LINE / sizeof pattern);
+    for (size_t i = 0; i < words; i++) lines[i] = pattern;
+}
+
+/* For a run over `items` items. */
+static void set_sources(job *j, const mr_command *command, int64_t items) {
     const mr_elementwise *loops = command->u.op.row->body;
     mr_dtype computed = (mr_dtype)mr_params_of(command).elementwise.dtype;
     mr_input inputs[MR_MAX_INPUTS];
@@ -64,7 +87,9 @@ static void set_sources(job *j, const mr_command *command) {
     j->kernel = loops->kernel[computed];
     j->out = command->operands[0].tensor;
     j->result = loops->bool_result ? MR_BOOL : computed;
+    j->result_size = mr_dtype_size(j->result);
     j->fixed = 0;
+    j->held = (int64_t)(sizeof(block) / mr_dtype_size(computed));
     for (int k = 0; k < j->count; k++) {
         source *s = &j->in[k];
         const mr_tensor *t = inputs[k].tensor;
@@ -75,8 +100,10 @@ static void set_sources(job *j, const mr_command *command) {
         s->fixed = !t || t->numel == 1;
         if (s->fixed) {
             /* A tensor of one element is read anew in each slice: the device may write it meanwhile. */
-            mr_dtype_store(s->dtype, s->number.bytes,
+            uint64_t number[1];
+            mr_dtype_store(s->dtype, number,
                            t ? mr_dtype_load(t->dtype, mr_tensor_data(t)) : inputs[k].scalar);
+            repeat(&s->number, number, s->size, items < j->held ? items : j->held);
             s->data = s->number.bytes;
             j->fixed |= 1u << k;
         } else {
@@ -96,6 +123,52 @@ static void set_walk(job *j) {
         operands[count++] = j->in[k].tensor;
     }
     mr_walk_init(&j->walk, j->out->ndim, j->out->shape, count, operands);
+}
+
+/* The loop over n items, `held` at a time. Inputs of `fixed` are blocks of as many, which serve again for the next. */
+static void run_again(const job *j, char *out, const void *const *in, unsigned fixed, int64_t n) {
+    const void *run[MR_MAX_INPUTS];
+    for (int k = 0; k < j->count; k++) run[k] = in[k];
+    for (int64_t i = 0; i < n; i += j->held) {
+        j->kernel(out, run, fixed, n - i < j->held ? n - i : j->held);
+        out += j->held * (int64_t)j->result_size;
+        for (int k = 0; k < j->count; k++)
+            if (!(fixed >> k & 1)) run[k] = (const char *)run[k] + j->held * (int64_t)j->in[k].size;
+    }
+}
+
+/* The same for inputs of `fixed` that are not such blocks: their elements are first repeated in one. That reads them
+ * before anything is written. */
+static void run_repeated(const job *j, char *out, const void *const *in, unsigned fixed,
+                         int64_t n) {
+    int64_t held = n < j->held ? n : j->held;
+    const void *run[MR_MAX_INPUTS];
+    block blocks[MR_MAX_INPUTS];
+    if (fixed == (1u << j->count) - 1) { /* what is computed once need not be computed n times */
+        uint64_t value;
+        j->kernel(&value, in, fixed, 1);
+        repeat(&blocks[0], &value, j->result_size, held);
+        for (int64_t i = 0; i < n; i += held)
+            memcpy(out + i * (int64_t)j->result_size, &blocks[0],
+                   (size_t)(n - i < held ? n - i : held) * j->result_size);
+        return;
+    }
+    for (int k = 0; k < j->count; k++) {
+        run[k] = in[k];
+        if (!((fixed & ~j->fixed) >> k & 1)) continue;
+        repeat(&blocks[k], in[k], j->in[k].size, held);
+        run[k] = &blocks[k];
+    }
+    if (held == n) j->kernel(out, run, fixed, n);
+    else run_again(j, out, run, fixed, n);
+}
+
+/* Runs the loop over n items. Bit k of `fixed`: in[k] is a single element, which counts for all of them, or the block
+ * of a number. Loops take dense blocks only, so that the compiler makes one of each expression. */
+static void run_loop(const job *j, void *out, const void *const *in, unsigned fixed, int64_t n) {
+    if (fixed & ~j->fixed || fixed == (1u << j->count) - 1) run_repeated(j, out, in, fixed, n);
+    else if (n <= j->held || fixed == 0) j->kernel(out, in, fixed, n);
+    else run_again(j, out, in, fixed, n);
 }
 
 /* Whether what is a row for the output lies across the rows of this input. */
@@ -140,45 +213,44 @@ static void run_rows(const job *j, int64_t first, int64_t end) {
             if (j->walk.stride[s->walk][last] == 0) fixed |= 1u << k;
         }
         char *out = mr_tensor_data(j->out);
-        j->kernel(out + mr_walk_offset(&j->walk, 0, i) * (int64_t)out_size, in, fixed, n);
+        run_loop(j, out + mr_walk_offset(&j->walk, 0, i) * (int64_t)out_size, in, fixed, n);
         i += n;
     }
 }
 
-/* `n` items of an input from `first` on as a dense block: `block`, or the tensor's own memory. */
-static const void *fetch(const job *j, const source *s, int64_t first, int64_t n, mr_block *block,
-                         mr_block *raw) {
+/* `n` items of an input from `first` on as a dense block: `to`, or the tensor's own memory. */
+static const void *fetch(const job *j, const source *s, int64_t first, int64_t n, block *to,
+                         block *raw) {
     if (s->fixed) return s->data;
     if (s->dense) return s->data + first * (int64_t)s->size;
     mr_dtype own = (mr_dtype)s->tensor->dtype;
     size_t own_size = mr_dtype_size(own);
     if (s->tensor->contiguous && s->tensor->numel == j->out->numel) {
-        mr_convert(s->dtype, block, own, s->data + first * (int64_t)own_size, n);
-        return block;
+        mr_convert(s->dtype, to, own, s->data + first * (int64_t)own_size, n);
+        return to;
     }
-    mr_block *gathered = own == s->dtype ? block : raw;
+    block *gathered = own == s->dtype ? to : raw;
     mr_gather(s->data, own_size, j->walk.ndim, j->walk.shape, j->walk.stride[s->walk], first, n,
               gathered);
-    if (gathered != block) mr_convert(s->dtype, block, own, gathered, n);
-    return block;
+    if (gathered != to) mr_convert(s->dtype, to, own, gathered, n);
+    return to;
 }
 
 static void run_blocks(const job *j, int64_t first, int64_t end) {
-    mr_block blocks[MR_MAX_INPUTS], raw;
+    block blocks[MR_MAX_INPUTS], raw;
     mr_output out;
     mr_output_init(&out, j->out, j->result);
     for (int64_t i = first; i < end; i += MR_BLOCK) {
         int64_t n = end - i < MR_BLOCK ? end - i : MR_BLOCK;
         const void *in[MR_MAX_INPUTS];
         for (int k = 0; k < j->count; k++) in[k] = fetch(j, &j->in[k], i, n, &blocks[k], &raw);
-        j->kernel(mr_output_begin(&out, i), in, j->fixed, n);
+        run_loop(j, mr_output_begin(&out, i), in, j->fixed, n);
         mr_output_end(&out, i, n);
     }
 }
 
-typedef union {
-    char bytes[PANEL_ROWS * PANEL_COLUMNS * 8];
-    double aligned_;
+typedef struct {
+    _Alignas(LINE) char bytes[PANEL_ROWS * PANEL_COLUMNS * 8];
 } panel;
 
 /* `rows` whole rows from item `first` on, of which none begins a new matrix: columns [column, column + width). */
@@ -208,7 +280,7 @@ static void run_panel(const job *j, int64_t first, int64_t rows, int64_t column,
     for (int64_t r = 0; r < rows; r++) {
         const void *in[MR_MAX_INPUTS];
         for (int k = 0; k < j->count; k++) in[k] = row[k] + r * step[k];
-        j->kernel(out + r * j->walk.stride[0][last - 1] * (int64_t)out_size, in, fixed, width);
+        run_loop(j, out + r * j->walk.stride[0][last - 1] * (int64_t)out_size, in, fixed, width);
     }
 }
 
@@ -235,14 +307,14 @@ mr_status mr_elementwise_run(const mr_command *command, void *state, int64_t fir
     (void)state;
     if (first >= end) return MR_OK;
     job j;
-    set_sources(&j, command);
+    set_sources(&j, command, end - first);
     bool dense = j.out->contiguous && j.out->dtype == j.result;
     for (int k = 0; k < j.count; k++) dense = dense && (j.in[k].dense || j.in[k].fixed);
     if (dense) {
         const void *in[MR_MAX_INPUTS];
         for (int k = 0; k < j.count; k++)
             in[k] = j.in[k].fixed ? j.in[k].data : j.in[k].data + first * (int64_t)j.in[k].size;
-        j.kernel((char *)mr_tensor_data(j.out) + first * (int64_t)mr_dtype_size(j.result), in,
+        run_loop(&j, (char *)mr_tensor_data(j.out) + first * (int64_t)mr_dtype_size(j.result), in,
                  j.fixed, end - first);
         return MR_OK;
     }

@@ -7,37 +7,19 @@
 
 #include "ops/loops.h"
 
-/* One of the eight ways in which inputs can be single elements. Those are read before the loop: `out` may be one of
- * them, for all that the compiler knows. */
-#define ONE_WAY(F, R, store, expression)                                                           \
-    case F:                                                                                        \
-        MR_INDEPENDENT                                                                             \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            A a = (F & 1) ? first : x[i];                                                          \
-            T b = (F & 2) ? second : y[i], c = (F & 4) ? third : z[i];                             \
-            out[i] = store(R, expression);                                                         \
-        }                                                                                          \
-        break;
-
-#define LOOP_OF(name, tag, T_, A_, R, store, expression)                                           \
+#define LOOP_OF(name, tag, T_, A, R, store, expression)                                            \
     MR_CLONES static void name##_##tag(void *out_, const void *const *in, unsigned fixed,          \
                                        int64_t n) {                                                \
+        (void)fixed;                                                                               \
         typedef T_ T;                                                                              \
-        typedef A_ A;                                                                              \
         R *out = out_;                                                                             \
         const A *x = in[0];                                                                        \
         const T *y = in[1], *z = in[2];                                                            \
-        A first = *x;                                                                              \
-        T second = *y, third = *z;                                                                 \
-        switch (fixed) {                                                                           \
-            ONE_WAY(0, R, store, expression)                                                       \
-            ONE_WAY(1, R, store, expression)                                                       \
-            ONE_WAY(2, R, store, expression)                                                       \
-            ONE_WAY(3, R, store, expression)                                                       \
-            ONE_WAY(4, R, store, expression)                                                       \
-            ONE_WAY(5, R, store, expression)                                                       \
-            ONE_WAY(6, R, store, expression)                                                       \
-            ONE_WAY(7, R, store, expression)                                                       \
+        MR_INDEPENDENT                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            A a = x[i];                                                                            \
+            T b = y[i], c = z[i];                                                                  \
+            out[i] = store(R, expression);                                                         \
         }                                                                                          \
     }
 

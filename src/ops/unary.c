@@ -4,15 +4,10 @@
 #define LOOP(name, tag, T_, R, store, expression)                                                  \
     MR_CLONES static void name##_##tag(void *out_, const void *const *in, unsigned fixed,          \
                                        int64_t n) {                                                \
+        (void)fixed;                                                                               \
         typedef T_ T;                                                                              \
         R *out = out_;                                                                             \
         const T *x = in[0];                                                                        \
-        if (fixed) {                                                                               \
-            T a = *x;                                                                              \
-            R v = store(R, expression);                                                            \
-            for (int64_t i = 0; i < n; i++) out[i] = v;                                            \
-            return;                                                                                \
-        }                                                                                          \
         MR_INDEPENDENT                                                                             \
         for (int64_t i = 0; i < n; i++) {                                                          \
             T a = x[i];                                                                            \
@@ -32,15 +27,10 @@ MR_UNARY_TABLE(X)
 #define RANGED_LOOP(name, tag, T_, R, store, expression, near, condition)                          \
     MR_CLONES static void name##_##tag(void *out_, const void *const *in, unsigned fixed,          \
                                        int64_t n) {                                                \
+        (void)fixed;                                                                               \
         typedef T_ T;                                                                              \
         R *out = out_;                                                                             \
         const T *x = in[0];                                                                        \
-        if (fixed) {                                                                               \
-            T a = *x;                                                                              \
-            R v = store(R, expression);                                                            \
-            for (int64_t i = 0; i < n; i++) out[i] = v;                                            \
-            return;                                                                                \
-        }                                                                                          \
         for (int64_t from = 0; from < n; from += MR_BLOCK) {                                       \
             int64_t to = n - from < MR_BLOCK ? n : from + MR_BLOCK;                                \
             int outside = 0;                                                                       \

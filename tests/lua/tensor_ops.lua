@@ -411,4 +411,34 @@ function TestComparing:test_allclose()
   naive.assert_raises("broadcast", mr.allclose, mr.zeros(2), mr.zeros(3))
 end
 
+-- Numbers and single elements are repeated in blocks of 4 KB, which serve again and again.
+function TestSingleElements_in_blocks()
+  for _, dtype in ipairs{ "u8", "i32", "f32", "f64" } do
+    for _, n in ipairs{ 1, 63, 511, 513, 1025, 4095, 4097, 9001 } do
+      local x = mr.arange(n, { dtype = "i64" }):remainder(97):add(1):to(dtype)
+      local dense, one = mr.full({ n }, 3, { dtype = dtype }), mr.full({ 1 }, 3, { dtype = dtype })
+      local odd = x:remainder(2):eq(1)
+      for _, name in ipairs{ "add", "sub", "mul", "pow", "remainder", "floor_divide", "maximum", "lt" } do
+        local label = ("%s %s %d"):format(name, dtype, n)
+        lu.assertTrue(mr.equal(x[name](x, dense), x[name](x, 3)), label)
+        lu.assertTrue(mr.equal(x[name](x, dense), x[name](x, one)), label)
+        lu.assertTrue(mr.equal(x[name](dense, x), x[name](one, x)), label)
+        -- a column and a row beside a matrix
+        local matrix, column = x:view(1, n):repeat_interleave(3, 1), mr.full({ 3, 1 }, 3, { dtype = dtype })
+        local all = mr.full({ 3, n }, 3, { dtype = dtype })
+        lu.assertTrue(mr.equal(x[name](matrix, all), x[name](matrix, column)), label)
+        lu.assertTrue(mr.equal(x[name](matrix, all), x[name](x, all)), label)
+      end
+      lu.assertTrue(mr.equal(mr.where(odd, x, dense), mr.where(odd, x, 3)))
+      lu.assertTrue(mr.equal(mr.where(odd, dense, x), mr.where(odd, one, x)))
+      lu.assertTrue(mr.equal(x:maximum(dense):minimum(mr.full({ n }, 50, { dtype = dtype })), x:clamp(3, 50)))
+      -- rows of which each has one value, and an element of the tensor beside it
+      local rows = mr.arange(3, { dtype = "i64" }):to(dtype):view(3, 1):expand(3, n)
+      lu.assertTrue(mr.equal(rows:contiguous():add(rows:contiguous()), rows:add(rows)))
+      local last = x:narrow(1, n, 1)
+      lu.assertTrue(mr.equal(x:add(last:clone():expand(n)), x:add(last)))
+    end
+  end
+end
+
 os.exit(lu.LuaUnit.run())
