@@ -13,8 +13,8 @@ VERSION := 0.1.0
 
 BUILD    ?= build$(if $(SAN),/san)
 PREFIX   ?= /usr/local
-# Sanitizers report lines, which the smaller kind of debug information has.
-CFLAGS   ?= $(if $(SAN),-O1 -g1,-O2 -g)
+# Debug information with functions and lines; that with variables (-g) takes a sixth more time and four times the space.
+CFLAGS   ?= $(if $(SAN),-O1,-O2) -g1
 WERROR   ?= 0
 # 1: the linker optimises across files, a tenth off the host's time a call. `make dist` does.
 LTO      ?= 0
@@ -47,6 +47,7 @@ PKG_CONFIG ?= pkg-config
 have = $(if $(shell printf '%s\n' '$(HASH)include <stdio.h>' '$(HASH)include <$(1)>' | $(CC) -E - >/dev/null 2>&1 && echo yes),1,0)
 HASH := \#
 COMMA := ,
+SPACE := $(subst ,, )
 # The static library where there is one (the compiler answers with a full path), else what pkg-config says.
 static = $(or $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),$(2))
 
@@ -91,8 +92,9 @@ endif
 # Where speed does not count, the loops are compiled like everything else: with sanitizers -O3 takes three times as long.
 VECTORISE  := $(if $(SAN)$(filter -O0,$(CFLAGS)),,1)
 CFLAGS_ops := $(if $(VECTORISE),-O3) -fno-var-tracking -fno-math-errno -fno-trapping-math -ffp-contract=off
-# With them gcc makes vectors at -O2 wherever they cost less than they save, and registers of arrays, as at -O3.
-VECTORS := $(if $(shell echo | $(CC) -fvect-cost-model=dynamic -E - 2>&1 >/dev/null),,-ftree-vectorize -fvect-cost-model=dynamic -fpeel-loops)
+# With them gcc makes vectors of loops at -O2 wherever they cost less than they save, and registers of arrays, as at -O3.
+# None of neighbours outside loops: two pointers that were just stored would be loaded as one vector, which waits for both.
+VECTORS := $(if $(shell echo | $(CC) -fvect-cost-model=dynamic -E - 2>&1 >/dev/null),,-ftree-loop-vectorize -fno-tree-slp-vectorize -fvect-cost-model=dynamic -fpeel-loops)
 # The interpreter's loops over lanes, too; lanes.h is compiled a second time, for processors with AVX2 and FMA.
 CFLAGS_ptx := -fno-math-errno -fno-trapping-math -ffp-contract=off
 ifneq ($(filter x86_64-%,$(shell $(CC) -dumpmachine)),)
@@ -180,9 +182,10 @@ EMBED        := $(foreach f,$(EMBED_LUA),$(f)=$(f)) $(foreach f,$(EMBED_MODELS),
 V ?= 0
 ifeq ($(V),0)
 Q   := @
-say  = @printf '  %-8s %s\n' '$(1)' '$(2)'
+# Without a process for each line.
+say  = $(info $(SPACE) $(1)	$(2))
 else
-say  = @:
+say  =
 endif
 quote = '$(subst ','\'',$(1))'
 
@@ -195,21 +198,22 @@ FORCE:
 .PHONY: all
 all: $(HOST) $(if $(SAN),,$(MODULE)) $(MPI)  ## build the host and the Lua module (default)
 
+# Each object waits for the stamp of the flags, which makes the folders of all objects: one process instead of one for each.
 # A stamp changes only when its text does, so what depends on it is rebuilt exactly when compiler,
 # flags or the list of files are no longer those of the last build.
+$(BUILD)/flags.stamp: FOLDERS = $(sort $(dir $(call obj,$(SRC))))
 $(BUILD)/flags.stamp: TEXT = $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LUA_LIBS) $(READLINE_LIBS) \
     $(foreach v,$(sort $(filter CFLAGS_%,$(.VARIABLES))),$(v)=$($(v)))
 $(BUILD)/files.stamp: TEXT = $(SRC) $(EMBED)
 %.stamp: FORCE
 	$(if $(LUA_PC),,$(error Lua 5.4 development files not found: run scripts/setup))
-	@mkdir -p $(@D)
+	@mkdir -p $(@D) $(FOLDERS)
 	@echo $(call quote,$(TEXT)) | cmp -s - $@ || echo $(call quote,$(TEXT)) > $@
 
 compile = $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(CFLAGS_$(1)) -MMD -MP -c -o $@ $<
 
 $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags.stamp
 	$(call say,CC,$<)
-	@mkdir -p $(@D)
 	$(Q)$(call compile,$(firstword $(subst /, ,$*)))
 
 # Loops with nothing but an expression in them: of -O3 they need vectors wherever those cost less than they save, and loops of
