@@ -260,6 +260,7 @@ mr_status mr_collective_meet(const matching *m, const round_of_calls *round) {
     if (!s.meeting) return mr_no_memory("for a collective");
     s.meeting->what = MR_COLLECTIVE_EXCHANGE;
     mr_clique_describe(clique, s.meeting->title, sizeof s.meeting->title);
+    s.meeting->communicator = clique->id;
     s.meeting->number = number;
     s.meeting->link = clique->link;
     mr_status status = round->exchange ? make_exchange(m, round, s.meeting, s.commands)

@@ -68,6 +68,7 @@ static bool is_followed(const mr_claims *claims) {
         case MR_CLAIM_THREADS:
         case MR_CLAIM_RANKS: /* turns.c */
         case MR_CLAIM_RANK_ORDER:
+        case MR_CLAIM_ROOM:
         case MR_CLAIM_TOGETHER:
         case MR_CLAIM_ONE_STREAM:
         case MR_CLAIM_NOT_LOOKED: break;

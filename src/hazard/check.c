@@ -115,7 +115,10 @@ static bool tells_when_it_runs(const mr_command *command) {
 static void meet(checker *c, actor *a, const mr_command *command) {
     mr_order_set rows = mr_order_of_meeting(MR_GUARANTEED);
     for (; rows; rows &= rows - 1)
-        if (mr_order_first(rows)->from == MR_PLACE_SOURCES) mr_hazard_order_meet(c, a, command);
+        if (mr_order_first(rows)->from == MR_PLACE_SOURCES) {
+            mr_hazard_in_flight_note(c, a, command);
+            mr_hazard_order_meet(c, a, command);
+        }
 }
 
 static void submitted(checker *c, const mr_command *command, bool host_waited) {

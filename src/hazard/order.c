@@ -565,6 +565,7 @@ void mr_hazard_order_close(checker *c) {
         next = a->next;
         if (a->stream) mr_hazard_actor_lose(c, a);
     }
+    mr_hazard_in_flight_forget(c);
     mr_hazard_hosts_close(c);
     c->order.slots = c->order.slot_capacity = c->order.zombies = c->order.zombies_swept = 0;
     c->order.free_slots.count = 0;

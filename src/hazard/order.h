@@ -51,6 +51,14 @@ struct snapshot {
     snapshot *previous, *next;
 };
 
+/* The last collective of a communicator on a device (in_flight.c). */
+typedef struct {
+    uint32_t communicator;
+    actor *actor; /* one reference */
+    uint64_t seq;
+    bool counted;
+} in_flight;
+
 /* What the host knew right before a device's last synchronise. */
 typedef struct {
     struct host_past *before; /* NULL: there was none */
@@ -80,6 +88,7 @@ typedef struct {
     snapshot *entered;
     /* seq of the last meeting of ranks that orders some of them only, and that the virtual GPU ends on all at once */
     uint64_t ends_together;
+    MR_VEC(in_flight) in_flight; /* by communicator and device */
     uint32_t slots, slot_capacity;
     MR_VEC(uint32_t) free_slots;
     uint32_t zombies, zombies_swept; /* actors without stream that still hold a slot */
@@ -120,6 +129,9 @@ bool mr_hazard_order_wait(checker *c, actor *t, uint64_t seq, const snapshot *s)
 /* R61: a member of a meeting has entered. Once the last one has, each comes after what those came after whose data it
  * gets. */
 void mr_hazard_order_meet(checker *c, actor *t, const mr_command *command);
+/* in_flight.c: the same member, for the room that collectives need. Before mr_hazard_order_meet. */
+void mr_hazard_in_flight_note(checker *c, actor *t, const mr_command *command);
+void mr_hazard_in_flight_forget(checker *c);
 void mr_hazard_order_stream_sync(checker *c, actor *t, uint64_t seq);
 void mr_hazard_order_event_sync(checker *c, const snapshot *s);
 void mr_hazard_order_device_sync(checker *c, mr_device *device, uint64_t seq);

@@ -57,6 +57,15 @@ local PROGRAMS = {
   order_of_ranks = { [[
     local x = mr.zeros(4) mr.synchronize()
     mr.dist.spawn(2, function(rank) x:fill_(rank) end)]], devices = 2 },
+  room_for_collectives = { [[
+    local s = {}
+    for i = 1, 2 do
+      s[i] = { mr.stream{device = 0}, mr.stream{device = 1} }
+      local x = { mr.ones(1, {device = 0, stream = s[i][1]}), mr.ones(1, {device = 1, stream = s[i][2]}) }
+      local c = mr.nccl.comms{0, 1}
+      mr.nccl.group(function() for k = 1, 2 do c[k]:all_reduce(x[k], {stream = s[i][k]}) end end)
+    end
+    mr.synchronize(0) mr.synchronize(1)]], devices = 2 },
   ranks = { "mr.dist.spawn(1, function() mr.ones(4) end)" },
   host_reads = { "assert(mr.ones(4):sum():item() == 4)" },
   queries = { "local s = mr.stream() s:run(function() mr.zeros(4) end) s:query()" },
