@@ -35,8 +35,9 @@ typedef struct {
 typedef struct {
     bool judged, seems_repeatable;
     bool ranks_are_apart, watch_failed; /* by explore/apart.lua */
-    mr_hazard_totals totals;            /* of the checker, where it was judged */
-    mr_explore_race races[MR_HAZARD_MAX_REPORTS]; /* likewise */
+    /* of the checker, where it was judged */
+    mr_hazard_totals totals;
+    mr_explore_race races[MR_HAZARD_MAX_REPORTS];
     size_t race_count;
 } mr_explore_call;
 

@@ -45,11 +45,12 @@ static void say_stricter(explorer *e, const branch *b, uint32_t first, uint32_t 
     mr_program_item f = mr_program_item_at(b->program, first),
                     s = mr_program_item_at(b->program, second);
     mr_site at_first = explore_shown(e, f.where), at_second = explore_shown(e, s.where);
-    explore_incomplete(e,
-                       "the virtual GPU has `%s` (%s:%d) before `%s` (%s:%d) in each of them, which "
-                       "CUDA does not guarantee",
-                       f.name, at_first.file ? at_first.file : "?", at_first.line, s.name,
-                       at_second.file ? at_second.file : "?", at_second.line);
+    explore_incomplete(
+        e,
+        "the virtual GPU has `%s` (%s:%d) before `%s` (%s:%d) in each of them, which "
+        "CUDA does not guarantee",
+        f.name, at_first.file ? at_first.file : "?", at_first.line, s.name,
+        at_second.file ? at_second.file : "?", at_second.line);
 }
 
 void rules_find_stricter(explorer *e, branch *b) {

@@ -453,7 +453,8 @@ static bool is_wait_for(const order *o, const mr_player_item *it, uint32_t lane)
     if (it->item.failed) return false;
     if (it->item.kind == MR_COMMAND_STREAM_QUERY)
         return it->item.stream == lane && it->item.came_true;
-    if (it->item.kind == MR_COMMAND_DEVICE_SYNC) return s && s->device->index == (int)it->item.device;
+    if (it->item.kind == MR_COMMAND_DEVICE_SYNC)
+        return s && s->device->index == (int)it->item.device;
     return it->item.kind == MR_COMMAND_STREAM_SYNC && it->item.stream == lane;
 }
 

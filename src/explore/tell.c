@@ -322,8 +322,9 @@ static void find_pairs(const explorer *e, const branch *b, const plan *p, uint32
 static void find_answers(const explorer *e, const branch *b, uint32_t until, bool other_end,
                          differences *d) {
     for (uint32_t item = 0; item < until; item++) {
-        bool no = b->classes[item] == ITEM_QUERY &&
-                  mr_program_item_at(b->program, item).came_true == (other_end && item + 1 == until);
+        bool no =
+            b->classes[item] == ITEM_QUERY &&
+            mr_program_item_at(b->program, item).came_true == (other_end && item + 1 == until);
         const mr_player_item *freed = is_shown(b, item) ? find_freed(b, item) : NULL;
         mr_buffer line = {0};
         if (!no && !freed) continue;
@@ -378,7 +379,8 @@ void tell_difference(const explorer *e, const branch *b, const plan *p, mr_buffe
     find_turns(e, b, p, &d);
     bool other_end = b->leaf;
     if (b->leaf) b = b->before;
-    if (b->order.first_node) find_differences(e, b, p, until, other_end, &d); /* else proved: as submitted */
+    if (b->order.first_node)
+        find_differences(e, b, p, until, other_end, &d); /* else proved: as submitted */
     write_lines(&d, out);
     out->failed |= d.failed;
     free_lines(&d);

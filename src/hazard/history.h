@@ -52,10 +52,10 @@ struct history {
     struct unset *kept;  /* the same as it was when an exploration began; `is_kept` */
     bool is_kept;
     struct rank_uses *by_ranks; /* of memory from before the ranks; NULL: none has used it */
-    uint32_t unset_events; /* that wait for host functions */
-    bool watched;          /* one of the two is there */
-    uint64_t reused;       /* from this number on it is the memory of something else (observer.h) */
-    bool freed; /* the free has been submitted; later uses are errors before they get here */
+    uint32_t unset_events;      /* that wait for host functions */
+    bool watched;               /* one of the two is there */
+    uint64_t reused; /* from this number on it is the memory of something else (observer.h) */
+    bool freed;      /* the free has been submitted; later uses are errors before they get here */
     bool alloc_unordered; /* a use before the allocation has been reported */
     /* the variable that a report has named, for later ones, when it may be gone; owned, or NULL */
     char *last_name;

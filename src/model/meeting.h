@@ -101,8 +101,8 @@ typedef struct mr_meeting {
     mr_message *messages;
     uint32_t communicator; /* of the machine's, from 1; 0: none, as in copies */
     uint64_t number;       /* counts the operations of its communicator, from 1 */
-    char title[48];  /* of the communicator, for messages */
-    void *link;      /* the backend's part of the communicator; NULL: none, as in copies */
+    char title[48];        /* of the communicator, for messages */
+    void *link;            /* the backend's part of the communicator; NULL: none, as in copies */
     mr_captured_call *captured; /* owned; NULL: it is a meeting */
     mr_meeting_member members[];
 } mr_meeting;

@@ -273,7 +273,8 @@ void mr_repl_run(lua_State *L, const mr_repl_host *host) {
     int top = lua_gettop(L);
     mr_tools_push(L, host);
     mr_tools_require(L, top + 1, "session");
-    prompt p = {.L = L, .host = host, .session = luaL_ref(L, LUA_REGISTRYINDEX), .in = new_input(L)};
+    prompt p = {
+        .L = L, .host = host, .session = luaL_ref(L, LUA_REGISTRYINDEX), .in = new_input(L)};
     const mr_line_hooks hooks = {.context = &p,
                                  .interrupted = host->interrupted,
                                  .ended = host->ended,
