@@ -612,6 +612,17 @@ function TestExpect.test_a_minimal_program_passes_and_others_do_not()
   end)
 end
 
+-- A loader's own record_stream is no line of the script.
+function TestVerdicts.test_what_the_loader_does_is_not_judged()
+  local xs = mr.randn(32, 4, {device = "cpu"})
+  local r = mr.waits(function()
+    for x in mr.data.batches(xs, {batch_size = 8}) do x:mul_(2) end
+    mr.synchronize()
+  end)
+  for _, one in ipairs(r) do lu.assertNotEquals(one.kind, "record_stream", tostring(r)) end
+  lu.assertNotStrContains(tostring(r), "record_stream")
+end
+
 unchecked(TestExpect, "one of the programs races", "test_a_minimal_program_passes_and_others_do_not")
 
 unchecked(TestVerdicts, "its program races", "test_hazards_that_are_there_already_are_told_first")
