@@ -67,12 +67,19 @@ static bool is_host_read(const mr_command *command) {
     return false;
 }
 
+/* Whether threads meet in volatile accesses, nobody has seen. */
+static void note_not_looked(mr_claims *claims, const mr_kernel_escapes *e) {
+    mr_claims_add(claims, MR_CLAIM_NOT_LOOKED);
+    if (e && e->may_depend_on_order && !e->depends_on_order)
+        mr_claims_add(claims, MR_CLAIM_THREADS);
+}
+
 static void note_launch(mr_claims *claims, const mr_command *command, const mr_kernel_escapes *e) {
     if (e->follows_data) mr_claims_add(claims, MR_CLAIM_POINTERS);
     if (e->is_declared) mr_claims_add(claims, MR_CLAIM_DECLARED);
     if (e->uses_addresses) mr_claims_add(claims, MR_CLAIM_ADDRESSES);
     if (e->depends_on_order) mr_claims_add(claims, MR_CLAIM_THREADS);
-    if (!command->machine->backend->simulator) mr_claims_add(claims, MR_CLAIM_NOT_LOOKED);
+    if (!command->machine->backend->simulator) note_not_looked(claims, e);
 }
 
 /* Ranks are hosts of one process: what they share beside tensors, nobody sees. */
@@ -130,8 +137,10 @@ void mr_claims_failed(mr_claims *claims, const mr_command *command, const mr_err
 
 void mr_claims_found(mr_claims *claims, const mr_command *command,
                      const mr_kernel_finding *finding) {
-    if (finding->kind == MR_FINDING_NOT_LOOKED) mr_claims_add(claims, MR_CLAIM_NOT_LOOKED);
     const mr_kernel_escapes *launch = mr_kernel_escapes_of(command);
+    if (finding->kind == MR_FINDING_NOT_LOOKED) note_not_looked(claims, launch);
+    if (finding->kind == MR_FINDING_ORDER && launch && !launch->depends_on_order)
+        mr_claims_add(claims, MR_CLAIM_THREADS);
     bool is_told = launch && launch->follows_data; /* as POINTERS */
     if (finding->kind == MR_FINDING_STRAYED && !is_told) mr_claims_add(claims, MR_CLAIM_STRAYED);
 }

@@ -103,8 +103,8 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
       "This holds if 1 launch, which uses an address as a number, does the same wherever memory lies.",                         \
       "This holds if # launches, which use addresses as numbers, do the same wherever memory lies.")                            \
     X(THREADS, "order_of_threads", IF, EXPLORED,                                                                                \
-      "This holds if 1 launch does the same in whatever order its threads run (it has atomics, or reads a clock).",             \
-      "This holds if # launches do the same in whatever order their threads run (each has atomics, or reads a clock).")         \
+      "This holds if 1 launch does the same in whatever order its threads run (atomics, volatile accesses, a clock).",          \
+      "This holds if # launches do the same in whatever order their threads run (atomics, volatile accesses, a clock).")        \
     X(RANKS, "ranks", IF, EXPLORED,                                                                                             \
       "This holds if 1 rank shares nothing with others but what collectives carry.",                                            \
       "This holds if # ranks share nothing but what collectives carry.")                                                        \

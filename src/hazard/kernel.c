@@ -119,7 +119,7 @@ void mr_hazard_found_in_kernel(mr_observer *observer, const mr_command *command,
         return;
     }
     const actor *a = mr_hazard_actor_of(c, command->stream);
-    if (!a || finding->kind == MR_FINDING_STRAYED) return;
+    if (!a || finding->kind == MR_FINDING_STRAYED || finding->kind == MR_FINDING_ORDER) return;
     memset(&draft, 0, sizeof draft);
     if (finding->kind == MR_FINDING_RACE) draft_race(c, command, a, finding, &draft);
     else draft_unset_read(c, command, a, finding, &draft);

@@ -78,6 +78,7 @@ typedef enum {
     MR_FINDING_UNSET_READ,
     /* nobody has looked for any of these in this launch; only `kind` is set */
     MR_FINDING_NOT_LOOKED,
+    MR_FINDING_ORDER,   /* which of its threads comes first may decide values; only `kind` is set */
     MR_FINDING_STRAYED, /* it accessed memory in ways that no operand tells; only `kind` is set */
 } mr_finding_kind;
 

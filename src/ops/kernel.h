@@ -154,6 +154,8 @@ typedef struct {
     bool is_declared;      /* the script says (access=) that it does less than its code can do */
     bool uses_addresses;   /* mr_ptx_kernel_uses_address */
     bool depends_on_order; /* mr_ptx_kernel_depends_on_order */
+    bool may_depend_on_order;
+    uint8_t updates; /* mr_ptx_kernel_updates */
 } mr_kernel_escapes;
 
 typedef struct {

@@ -228,6 +228,9 @@ void mr_kernel_findings_tell(const mr_command *command, const mr_ptx_launch *lau
             tell_unset_read(command, &f->unset_reads.items[i]);
     if (f->strayed) tell_kind(command, MR_FINDING_STRAYED);
     if (mr_ptx_watch_stopped(f->watch)) tell_kind(command, MR_FINDING_NOT_LOOKED);
-    else mr_touched_marks_tell(f->touched, command, is_done);
+    else {
+        if (mr_ptx_watch_order_matters(f->watch)) tell_kind(command, MR_FINDING_ORDER);
+        mr_touched_marks_tell(f->touched, command, is_done);
+    }
     drop_note(command);
 }

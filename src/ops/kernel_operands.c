@@ -289,7 +289,9 @@ static mr_kernel_escapes escapes_of(const mr_kernel_call *call, const extent_lis
     mr_kernel_escapes e = {.follows_data = mr_ptx_kernel_follows_memory(call->kernel),
                            .uses_addresses =
                                mr_ptx_kernel_uses_addresses_of_variables(call->kernel),
-                           .depends_on_order = mr_ptx_kernel_depends_on_order(call->kernel)};
+                           .depends_on_order = mr_ptx_kernel_depends_on_order(call->kernel),
+                           .may_depend_on_order = mr_ptx_kernel_may_depend_on_order(call->kernel),
+                           .updates = mr_ptx_kernel_updates(call->kernel)};
     for (uint32_t i = 0; i < call->pointer_count; i++) {
         const mr_kernel_pointer *pointer = &call->pointers[i];
         const mr_ptx_param_access *inferred = &params[pointer->param];

@@ -209,6 +209,11 @@ bool mr_ptx_kernel_uses_address(const mr_ptx_kernel *kernel, uint32_t at);
 bool mr_ptx_kernel_uses_addresses_of_variables(const mr_ptx_kernel *kernel);
 /* Can the order in which the threads of a launch run, or the time, decide its values? (access/outcome.h) */
 bool mr_ptx_kernel_depends_on_order(const mr_ptx_kernel *kernel);
+/* The same, or it has volatile accesses and the like, in which threads may meet: what a watch finds out. */
+bool mr_ptx_kernel_may_depend_on_order(const mr_ptx_kernel *kernel);
+/* The one kind of its atomic operations, whose results nobody uses: they may come in any order with others of the same
+ * kind. 0: it has none, or they are not like that. */
+uint8_t mr_ptx_kernel_updates(const mr_ptx_kernel *kernel);
 
 /* How it uses each variable of its module (tree->variables): `out_access` has one entry for each; 0: it does not.
  * False: memory is out. */

@@ -24,6 +24,7 @@ typedef struct {
 
 static node nodes[MOST_NODES];
 static node_set before[MOST_NODES];
+static node_set by_barriers[MOST_NODES]; /* of `before` what no message between threads has told */
 static node_set observed[MOST_NODES]; /* writes that a strong read has seen, through atomics too */
 static uint32_t node_count;
 static int last_of_thread[8 * 128];
@@ -50,14 +51,20 @@ static uint32_t node_add(node n) {
     uint32_t i = node_count++;
     nodes[i] = n;
     memset(&before[i], 0, sizeof before[i]);
+    memset(&by_barriers[i], 0, sizeof by_barriers[i]);
     memset(&observed[i], 0, sizeof observed[i]);
     return i;
 }
 
+static void told(uint32_t n, uint32_t earlier) {
+    add(&before[n], earlier);
+    add_all(&before[n], &before[earlier]);
+}
 static void after(uint32_t n, int earlier) {
     if (earlier < 0) return;
-    add(&before[n], (uint32_t)earlier);
-    add_all(&before[n], &before[earlier]);
+    told(n, (uint32_t)earlier);
+    add(&by_barriers[n], (uint32_t)earlier);
+    add_all(&by_barriers[n], &by_barriers[earlier]);
 }
 
 static bool scopes_hold(const node *a, const node *b) {
@@ -87,7 +94,7 @@ static void synchronize(uint32_t last) {
                 const node *first = &nodes[f];
                 bool begins = first->releases && first->thread == nodes[w].thread &&
                               (first->kind == NODE_FENCE || same_place(first, &nodes[w]));
-                if (begins && scopes_hold(first, l)) after(last, (int)f);
+                if (begins && scopes_hold(first, l)) told(last, f);
             }
         }
     }
@@ -212,13 +219,24 @@ static bool is_seen(uint32_t x, uint32_t y) {
     return false;
 }
 
-static bool races(uint32_t x, uint32_t y) {
-    const node *a = &nodes[x], *b = &nodes[y];
+static bool meet(const node *a, const node *b) {
     if (a->kind != NODE_ACCESS || b->kind != NODE_ACCESS || a->thread == b->thread) return false;
     if (!(a->writes || b->writes) || a->space != b->space) return false;
     if (a->space == PTX_SHARED && a->block != b->block) return false;
-    if (a->address + a->bytes <= b->address || b->address + b->bytes <= a->address) return false;
-    return (exchange(a, b) || !morally_strong(a, b)) && !has(&before[y], x) && !is_seen(x, y);
+    return a->address + a->bytes > b->address && b->address + b->bytes > a->address;
+}
+
+/* No barrier says which of the two comes first, and they are not both atomic operations. */
+static bool is_open(uint32_t x, uint32_t y) {
+    const node *a = &nodes[x], *b = &nodes[y];
+    bool updates = a->strong && b->strong && a->reads && a->writes && b->reads && b->writes;
+    return meet(a, b) && !updates && !has(&by_barriers[y], x);
+}
+
+static bool races(uint32_t x, uint32_t y) {
+    const node *a = &nodes[x], *b = &nodes[y];
+    return meet(a, b) && (exchange(a, b) || !morally_strong(a, b)) && !has(&before[y], x) &&
+           !is_seen(x, y);
 }
 
 bool naive_is_race(uint32_t first, uint32_t first_lane, uint32_t second, uint32_t second_lane) {
@@ -256,7 +274,9 @@ void naive_watch(const trace *t, naive_verdict *out) {
     for (uint32_t y = 0; y < node_count; y++)
         for (uint32_t x = 0; x < y; x++) {
             pair_races[x][y] = races(x, y);
+            out->order_matters |= is_open(x, y);
             if (!pair_races[x][y]) continue;
+            out->has_race = true;
             const node *a = &nodes[x], *b = &nodes[y];
             uint64_t first = a->address > b->address ? a->address : b->address;
             uint64_t a_end = a->address + a->bytes, b_end = b->address + b->bytes;

@@ -40,6 +40,8 @@ bool naive_is_race(uint32_t first, uint32_t first_lane, uint32_t second, uint32_
 #define NAIVE_BYTES 1280
 typedef struct {
     bool racy[NAIVE_BYTES];
+    bool has_race;
+    bool order_matters; /* a pair that no barrier orders, beside pairs of atomic operations */
 } naive_verdict;
 uint32_t naive_byte(ptx_space space, uint32_t block, uint64_t address);
 void naive_watch(const trace *t, naive_verdict *out);

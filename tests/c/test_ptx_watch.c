@@ -272,6 +272,66 @@ static void atomics_do_not_race(void **state) {
     end();
 }
 
+static bool order_of_end(void) {
+    bool matters = mr_ptx_watch_order_matters(watch);
+    assert_int_equal(end(), 0);
+    return matters;
+}
+
+static void volatile_accesses_of_two_threads(void **state) {
+    (void)state;
+    place x = flag(PTX_VOLATILE, PTX_SCOPE_NONE),
+          y = strong(global(0, 4), PTX_RELAXED, PTX_SCOPE_DEVICE);
+    begin(2, 64);
+    tell(1, 0, 0, 1, WRITES, x);
+    tell(2, 0, 0, 1, UPDATES, x); /* the same thread */
+    tell(3, 0, 0, ALL, WRITES, y);
+    barrier(0);
+    tell(4, 0, 1, 1, READS, x);
+    tell(5, 0, 1, ALL, READS, y);
+    tell(5, 1, 1, ALL, READS, strong(global(512, 4), PTX_RELAXED, PTX_SCOPE_DEVICE));
+    assert_false(order_of_end());
+    for (int second = 0; second < 3; second++) {
+        begin(2, 64);
+        tell(1, 0, 0, 1, second == 1 ? READS : WRITES, x);
+        tell(2, 1, 0, 1, second == 2 ? READS : WRITES, x);
+        assert_true(order_of_end());
+    }
+    begin(1, 32);
+    tell(1, 0, 0, 3, WRITES, x); /* two lanes of one instruction */
+    assert_true(order_of_end());
+}
+
+/* A store is not forgotten for atomic operations of its thread, however many follow. */
+static void a_store_among_atomics(void **state) {
+    (void)state;
+    for (int stores = 0; stores < 2; stores++) {
+        begin(2, 32);
+        if (stores) tell(1, 0, 0, 1, WRITES, flag(PTX_RELAXED, PTX_SCOPE_DEVICE));
+        for (uint32_t i = 0; i < 100; i++)
+            tell(2 + i % 20, 0, 0, 1, UPDATES, flag(PTX_RELAXED, PTX_SCOPE_DEVICE));
+        assert_false(mr_ptx_watch_order_matters(watch));
+        tell(30, 1, 0, 1, UPDATES, flag(PTX_RELAXED, PTX_SCOPE_DEVICE));
+        assert_int_equal(order_of_end(), stores);
+    }
+}
+
+/* What a thread has learned because its atomic operation happened to be the later one is no order. */
+static void atomics_that_tell(void **state) {
+    (void)state;
+    for (int what = 0; what < 4; what++) { /* 1: fences, 2: data, too, 3: the counter is read */
+        begin(2, 32);
+        if (what == 2) tell(1, 0, 0, 1, WRITES, global(0, 4));
+        if (what == 1 || what == 2) fence(0, 0, 1, PTX_SCOPE_DEVICE);
+        tell(2, 0, 0, 1, UPDATES, flag(PTX_RELAXED, PTX_SCOPE_DEVICE));
+        tell(3, 1, 0, 1, UPDATES, flag(PTX_RELAXED, PTX_SCOPE_DEVICE));
+        if (what == 1 || what == 2) fence(1, 0, 1, PTX_SCOPE_DEVICE);
+        if (what == 2) tell(4, 1, 0, 1, READS, global(0, 4));
+        if (what == 3) tell(5, 1, 0, 1, READS, global(2048, 0));
+        assert_int_equal(order_of_end(), what >= 2);
+    }
+}
+
 static void scope_of_an_atomic(void **state) {
     (void)state;
     for (uint32_t second = 0; second < 2; second++) { /* the same block, or another one */
@@ -624,6 +684,9 @@ int main(void) {
         cmocka_unit_test(bytes_of_one_word),
         cmocka_unit_test(blocks_have_their_own_shared_memory),
         cmocka_unit_test(atomics_do_not_race),
+        cmocka_unit_test(volatile_accesses_of_two_threads),
+        cmocka_unit_test(a_store_among_atomics),
+        cmocka_unit_test(atomics_that_tell),
         cmocka_unit_test(scope_of_an_atomic),
         cmocka_unit_test(size_of_an_atomic),
         cmocka_unit_test(blocks_are_not_ordered),

@@ -39,6 +39,24 @@ function TestCooperative.test_the_barrier_orders_blocks()
   lu.assertEquals(races(late, { 6, 96, cooperative = true }, x, y)[1], "race-in-kernel")
 end
 
+-- Volatile accesses that the barrier orders meet in one order; the barrier's own do not count.
+function TestCooperative.test_the_barrier_orders_volatile_accesses()
+  local function counted(body)
+    local k, x, y = kernel(body), mr.zeros(6 * 96, {dtype = "i32"}), mr.zeros(6 * 96, {dtype = "i32"})
+    mr.synchronize()
+    local reports, totals = mr.hazard.check(function()
+      k[{ 6, 96, cooperative = true }](x, y)
+      mr.synchronize()
+    end)
+    lu.assertEquals(#reports, 0)
+    return totals.order_of_threads
+  end
+  local ordered = [[volatile int *v = x; v[i] = i; grid.sync(); int seen = v[n - 1 - i]; grid.sync();
+    v[n - 1 - i] = seen; grid.sync(); y[i] = v[i];]]
+  lu.assertEquals(counted(ordered), 0)
+  lu.assertEquals(counted((ordered:gsub("seen; grid.sync%(%);", "seen;"))), 1)
+end
+
 function TestCooperative.test_many_rounds_and_launches()
   local k = kernel "for (int r = 0; r < 20; r++) { if (i == r) x[0] += r; grid.sync(); }"
   local x = mr.zeros(1, {dtype = "i32"})

@@ -177,6 +177,58 @@ function TestOrder.test_the_order_decides()
   local of_block = kernel("int *o", "__shared__ int n; n = 0; __syncthreads(); o[t] = atomicAdd(&n, 1);")
   check("order_of_threads 1", of_block, zeros(4))
   check("order_of_threads 1", kernel("long long *o", "o[t] = clock64();"), zeros(4, "i64"))
+  check("order_of_threads 1", kernel("int *o", "if (t % 3) o[t] = __activemask();"), zeros(4))
+  check("order_of_threads 1", kernel("int *o", "atomicMax(o, -1); atomicMax((unsigned *)o, 1u);"), zeros(1))
+end
+
+-- Accesses that do not race, as no barrier has to order them, and yet one comes first.
+function TestOrder.test_volatile_accesses_meet()
+  for _, body in ipairs {
+    "volatile int *v = o; v[0] = t;",
+    "volatile int *v = o; v[0] = v[0] + 1;",
+    "volatile int *v = o; int seen = v[0]; if (t == 3) v[0] = seen + 5;",
+    'asm volatile("st.relaxed.gpu.u32 [%0], %1;" :: "l"(o), "r"(t));',
+    'asm volatile("st.release.gpu.u32 [%0], %1;" :: "l"(o), "r"(t));',
+    "*(volatile int *)g = t;",
+    "atomicAdd(o, 1); o[4 + t] = *(volatile int *)o;",
+    [[__shared__ volatile int flag; if (t == 0) flag = 0; __syncthreads();
+      if (t == 3) flag = 5;
+      o[t] = flag;]],
+  } do
+    check("order_of_threads 1", kernel("int *o", body), zeros(8))
+  end
+end
+
+-- A barrier orders them, or they are one thread's.
+function TestOrder.test_volatile_accesses_in_order()
+  for _, body in ipairs {
+    "volatile int *v = o; v[t] = t;",
+    "volatile int *v = o; if (t == 0) v[0] = v[0] + 1;",
+    "volatile int *v = o; v[t] = t; __syncthreads(); int seen = v[3 - t]; __syncthreads(); v[t] = seen;",
+    [[__shared__ volatile int s[4]; s[t] = t; __syncwarp();
+      int seen = s[3 - t]; __syncwarp(); s[t] = seen; o[t] = s[t];]],
+    "atomicAdd(o, t); __syncthreads(); o[4 + t] = *(volatile int *)o;",
+  } do
+    check("", kernel("int *o", body), zeros(8))
+  end
+end
+
+-- The atomic operation that happened to come later has seen the other one: another run may have them the other way.
+function TestOrder.test_what_an_unused_update_has_seen()
+  check("order_of_threads 1", kernel("int *o", "atomicAdd(o, 1); if (t == 3) o[1] = o[0];"), zeros(2))
+  check("order_of_threads 1", kernel("int *o",
+    "if (t == 0) o[1] = 5; __threadfence(); atomicAdd(o, 1); __threadfence(); if (t == 3) o[2] = o[1];"), zeros(3))
+  check("", kernel("int *o", "__threadfence(); atomicAdd(o, 1); __threadfence(); o[1 + t] = t;"), zeros(8))
+end
+
+-- Where nobody looks inside, a kernel that has such accesses counts.
+function TestOrder.test_volatile_accesses_that_nobody_has_seen()
+  local before = mr.machine.settings().kernel_checks
+  mr.machine.settings{ kernel_checks = 1 }
+  check("order_of_threads 1", kernel("int *o", "*(volatile int *)(o + t) = t;"), zeros(4))
+  check("order_of_threads 1", kernel("int *o", "atomicAdd(o, t); if (!t) o[1] = *(volatile int *)o;"), zeros(4))
+  check("", kernel("int *o", "o[t] = *(volatile int *)(o + t);"), zeros(4))
+  mr.machine.settings{ kernel_checks = before }
 end
 
 function TestOrder.test_the_order_does_not_matter()

@@ -20,7 +20,8 @@ enum { MOST_REMEMBERED = 16, REASON_BYTES = 192 };
 struct ptx_access {
     mr_ptx_param_access *params;
     uint32_t param_count, param_bytes;
-    bool follows_pointers, follows_memory, depends_on_order, has_block_atomics;
+    bool follows_pointers, follows_memory, has_block_atomics;
+    access_order order;
     bool uses_variables;           /* their addresses, as numbers */
     const bool *as_number;         /* by piece; NULL: not known */
     mr_region region;              /* of all that is here */
@@ -231,7 +232,8 @@ static bool allocate(ptx_access *access, const ptx_signature *signature) {
 
 static void know_nothing(ptx_access *access, const char *reason) {
     access->follows_pointers = access->follows_memory = true;
-    access->depends_on_order = access->uses_variables = true;
+    access->order = (access_order){.matters = true, .may_matter = true};
+    access->uses_variables = true;
     for (uint32_t p = 0; p < access->param_count; p++)
         access->params[p] =
             (mr_ptx_param_access){.access = MR_PTX_READS | MR_PTX_WRITES, .reason = reason};
@@ -241,7 +243,7 @@ static bool judge_outcome(ptx_access *access, access_graph *graph, const access_
     bool *as_number = mr_region_alloc(&access->region, origins->piece_count + 1);
     if (!as_number) return false;
     access->uses_variables = access_find_numbers(graph, origins, as_number);
-    access->depends_on_order = access_depends_on_order(graph, origins);
+    access->order = access_find_order(graph, origins);
     access->has_block_atomics = access_has_block_atomics(graph);
     access->as_number = as_number;
     return true;
@@ -413,7 +415,15 @@ bool mr_ptx_kernel_uses_addresses_of_variables(const mr_ptx_kernel *kernel) {
 }
 
 bool mr_ptx_kernel_depends_on_order(const mr_ptx_kernel *kernel) {
-    return kernel->access->depends_on_order;
+    return kernel->access->order.matters;
+}
+
+bool mr_ptx_kernel_may_depend_on_order(const mr_ptx_kernel *kernel) {
+    return kernel->access->order.may_matter;
+}
+
+uint8_t mr_ptx_kernel_updates(const mr_ptx_kernel *kernel) {
+    return kernel->access->order.updates;
 }
 
 bool mr_ptx_kernel_has_block_atomics(const mr_ptx_kernel *kernel) {

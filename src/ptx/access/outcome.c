@@ -167,14 +167,19 @@ static bool uses_result(const ptx_function *f, const ptx_instruction *atom) {
     return false;
 }
 
-/* The kind of an operation whose order does not matter; PTX_MOD_COUNT: it does. */
-static ptx_modifier commuting_kind(const ptx_instruction *i) {
+/* The kind of an operation whose order does not matter, with its type as far as that matters; 0: it does. */
+static uint8_t commuting_kind(const ptx_instruction *i) {
     static const ptx_modifier kinds[] = {PTX_MOD_add, PTX_MOD_and, PTX_MOD_or,
                                          PTX_MOD_xor, PTX_MOD_min, PTX_MOD_max};
-    bool is_integer = i->type_count && mr_ptx_types[i->types[i->type_count - 1]].sort != PTX_FLOAT;
-    for (uint32_t k = 0; is_integer && k < sizeof kinds / sizeof *kinds; k++)
-        if (ptx_has(i, kinds[k])) return kinds[k];
-    return PTX_MOD_COUNT;
+    if (!i->type_count) return 0;
+    ptx_sort sort = mr_ptx_types[i->types[i->type_count - 1]].sort;
+    uint32_t bytes = mr_ptx_types[i->types[i->type_count - 1]].bytes;
+    for (uint32_t k = 0; sort != PTX_FLOAT && k < sizeof kinds / sizeof *kinds; k++) {
+        bool compares = kinds[k] == PTX_MOD_min || kinds[k] == PTX_MOD_max;
+        uint32_t is_signed = compares && sort == PTX_SIGNED;
+        if (ptx_has(i, kinds[k])) return (uint8_t)(bytes << 4 | is_signed << 3 | (k + 1));
+    }
+    return 0;
 }
 
 static bool is_barrier_of_grid(const access_graph *graph, const access_origins *origins,
@@ -197,22 +202,51 @@ static bool function_reads_time(const ptx_function *f) {
     return false;
 }
 
-bool access_depends_on_order(access_graph *graph, const access_origins *origins) {
-    ptx_modifier common = PTX_MOD_COUNT;
-    for (uint32_t c = 0; c < graph->copies.count; c++)
-        if (function_reads_time(graph->copies.items[c].function)) return true;
+static bool has_activemask(const ptx_function *f) {
+    for (uint32_t k = 0; k < f->instruction_count; k++)
+        if (f->instructions[k].opcode == PTX_OP_activemask) return true;
+    return false;
+}
+
+static bool is_update(const ptx_instruction *i) {
+    return i->opcode == PTX_OP_atom || i->opcode == PTX_OP_red;
+}
+
+static bool is_strong(const ptx_instruction *i) {
+    static const ptx_modifier orders[] = {PTX_MOD_volatile_, PTX_MOD_relaxed, PTX_MOD_acquire,
+                                          PTX_MOD_release, PTX_MOD_mmio};
+    if (i->opcode != PTX_OP_ld && i->opcode != PTX_OP_st) return false;
+    for (uint32_t k = 0; k < sizeof orders / sizeof *orders; k++)
+        if (ptx_has(i, orders[k])) return true;
+    return false;
+}
+
+static void add_update(const ptx_function *f, const ptx_instruction *i, access_order *io) {
+    uint8_t kind = commuting_kind(i);
+    if (!kind || uses_result(f, i) || (io->updates && io->updates != kind)) io->matters = true;
+    io->updates = kind;
+}
+
+access_order access_find_order(access_graph *graph, const access_origins *origins) {
+    access_order order = {0};
+    bool loads = false, stores = false, updates = false;
+    for (uint32_t c = 0; c < graph->copies.count; c++) {
+        const ptx_function *f = graph->copies.items[c].function;
+        if (function_reads_time(f) || has_activemask(f)) order.matters = true;
+    }
     for (uint32_t k = 0; k < graph->sites.count; k++) {
         const access_site *site = &graph->sites.items[k];
         const ptx_function *f = graph->copies.items[site->copy].function;
         const ptx_instruction *i = &f->instructions[site->instruction];
-        if (i->opcode != PTX_OP_atom && i->opcode != PTX_OP_red) continue;
-        if (is_barrier_of_grid(graph, origins, site)) continue;
-        ptx_modifier kind = commuting_kind(i);
-        if (kind == PTX_MOD_COUNT || uses_result(f, i)) return true;
-        if (common != PTX_MOD_COUNT && common != kind) return true;
-        common = kind;
+        if ((!is_update(i) && !is_strong(i)) || is_barrier_of_grid(graph, origins, site)) continue;
+        updates |= is_update(i);
+        loads |= i->opcode == PTX_OP_ld;
+        stores |= i->opcode == PTX_OP_st;
+        if (is_update(i)) add_update(f, i, &order);
     }
-    return false;
+    if (order.matters) order.updates = 0;
+    order.may_matter = order.matters || stores || (updates && loads);
+    return order;
 }
 
 bool access_has_block_atomics(const access_graph *graph) {

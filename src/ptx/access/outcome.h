@@ -10,10 +10,18 @@
  * that is so of the address of a variable of the module. */
 bool access_find_numbers(access_graph *graph, const access_origins *origins, bool *out);
 
-/* Does the order in which its threads run, or the time, decide values? Atomic operations do that but for those of one
- * kind on integers whose results nobody uses; clocks and numbers of multiprocessors do. The barrier of the grid does
- * not. */
-bool access_depends_on_order(access_graph *graph, const access_origins *origins);
+typedef struct {
+    /* The order in which its threads run, or the time, decides values. Atomic operations do that but for those of one
+     * kind on integers whose results nobody uses; clocks, numbers of multiprocessors and activemask do. The barrier of
+     * the grid does not. */
+    bool matters;
+    /* Or it may do so where threads meet in volatile accesses, or in others that are no atomic operations and do not
+     * race. Whether they meet, only the watch of a launch knows (watch/watch.h). */
+    bool may_matter;
+    /* What all of its atomic operations are: two of a kind may change places. 0: it has none, or `matters`. */
+    uint8_t updates;
+} access_order;
+access_order access_find_order(access_graph *graph, const access_origins *origins);
 
 /* Does it have atomic operations on memory of the device that are atomic inside one block only? */
 bool access_has_block_atomics(const access_graph *graph);

@@ -129,10 +129,13 @@ static void after_one_strong(ptx_turn *turn, const ptx_history *h, const ptx_jud
     uint32_t lanes = ptx_unordered(turn, j->lane, s->epoch, s->lanes);
     if (lanes && s->writes) {
         uint64_t most = observed(turn, h, j->lane, s->chain);
+        uint32_t unordered = lanes;
         for (uint32_t rest = lanes; rest; rest &= rest - 1) {
             uint32_t lane = (uint32_t)__builtin_ctz(rest);
             if (position_of(s, lane) <= most) lanes &= ~((uint32_t)1 << lane);
         }
+        if (lanes != unordered && !ptx_is_grid_barrier(turn, s->address))
+            ptx_order_matters(turn->watch);
     }
     if (!lanes) return;
     report(turn, j,
@@ -160,6 +163,27 @@ void ptx_after_strong(ptx_turn *turn, ptx_history *h, const ptx_judged *j) {
     for (uint32_t i = 0; i < h->strong_count; i++) after_one_strong(turn, h, j, &h->strong[i]);
 }
 
+/* ---- the order of threads
+ *
+ * Two strong accesses of which one writes do not race, but which one comes first is not defined unless a barrier orders
+ * them. Until the first such pair, all that threads know of each other comes from barriers, so ptx_unordered tells.
+ * Updates among themselves are left to access/outcome.h, which knows whether their order matters. What a thread knows
+ * only because its update came after another one is a pair, too: order.c and after_one_strong tell of it. */
+
+void ptx_note_order(ptx_turn *turn, const ptx_history *h, const ptx_judged *j) {
+    if (atomic_load_explicit(&turn->watch->order_matters, memory_order_relaxed)) return;
+    if (!h->strong_count || (turn->is_update && !h->strong_plain)) return;
+    if (!j->writes && !h->strong_written) return;
+    if (!h->strong_of_several && h->latest_strong - turn->block < turn->span) return;
+    for (uint32_t i = 0; i < h->strong_count; i++) {
+        const ptx_strong *s = &h->strong[i];
+        if (!(s->writes || j->writes) || (s->is_update && turn->is_update)) continue;
+        if (!s->ordered || !ptx_unordered(turn, j->lane, s->epoch, s->ordered)) continue;
+        ptx_order_matters(turn->watch);
+        return;
+    }
+}
+
 /* ---- compacting the log: a table of what was met, from the newest to the oldest */
 
 typedef struct {
@@ -184,6 +208,7 @@ static met_slot *meet(const met_table *t, uint64_t key, uint64_t chain) {
 }
 
 enum { OF_THREAD = 1, OF_CHAIN = 2, OF_READING = 3, OF_UNHEARD = 4 }; /* kinds of keys */
+enum { OF_ORDER = 5, OF_UNHEARD_ORDER = 6 };
 
 /* What a later access of the same thread must agree in to stand for this one. */
 static uint64_t manner(const ptx_strong *s) {
@@ -196,13 +221,24 @@ static uint64_t met_key(const ptx_turn *turn, const ptx_strong *s, int kind) {
 }
 
 /* One write to each chain, and one load, is enough of a block that ended unheard: the last one. */
-static uint32_t last_of_unheard(const met_table *t, const ptx_strong *s) {
-    uint64_t key = s->address << 12 | (uint64_t)s->bytes << 4 | (uint64_t)s->wide << 3 | OF_UNHEARD;
+static uint32_t last_of_unheard(const met_table *t, const ptx_strong *s, uint32_t lanes, int kind) {
+    bool is_update = kind == OF_UNHEARD_ORDER && s->is_update;
+    uint64_t key = s->address << 12 | (uint64_t)is_update << 9 | (uint64_t)s->bytes << 4 |
+                   (uint64_t)s->wide << 3 | (uint64_t)kind;
     met_slot *met = meet(t, key, s->writes ? s->chain : 0);
     uint32_t *flag = s->writes ? &met->writes : &met->reads;
     if (*flag) return 0;
     *flag = 1;
-    return (uint32_t)1 << (31 - __builtin_clz(s->lanes));
+    return (uint32_t)1 << (31 - __builtin_clz(lanes));
+}
+
+/* An atomic operation does not stand for a store or a load of its thread, whose order with others may matter. */
+static void keep_ordered(ptx_turn *turn, const met_table *t, ptx_strong *s) {
+    met_slot *met = meet(t, met_key(turn, s, OF_ORDER), manner(s) | (uint64_t)s->is_update << 6);
+    uint32_t *seen = s->writes ? &met->writes : &met->reads, lanes = s->ordered;
+    s->ordered &= ~*seen;
+    *seen |= lanes;
+    if (mr_ptx_watch_order_matters(turn->watch)) s->ordered = 0; /* nobody will ask */
 }
 
 static void keep_last_accesses(ptx_turn *turn, const met_table *t, ptx_history *h) {
@@ -212,9 +248,11 @@ static void keep_last_accesses(ptx_turn *turn, const met_table *t, ptx_history *
         uint32_t *seen = s->writes ? &met->writes : &met->reads, lanes = s->lanes;
         s->lanes &= ~*seen;
         *seen |= lanes;
+        keep_ordered(turn, t, s);
         if (!turn->is_shared && ptx_block_unheard(turn->watch, s->epoch)) {
             s->observers = 0;
-            if (s->lanes) s->lanes = last_of_unheard(t, s);
+            if (s->lanes) s->lanes = last_of_unheard(t, s, s->lanes, OF_UNHEARD);
+            if (s->ordered) s->ordered = last_of_unheard(t, s, s->ordered, OF_UNHEARD_ORDER);
         }
     }
 }
@@ -243,6 +281,7 @@ static void summarize(ptx_turn *turn, ptx_history *h) {
     uint32_t shift = turn->watch->block_shift;
     h->latest_strong = 0;
     h->strong_of_several = h->strong_mixed = h->strong_narrow = h->strong_exchanged = false;
+    h->strong_written = h->strong_plain = false;
     for (uint32_t i = 0; i < h->strong_count; i++) {
         const ptx_strong *s = &h->strong[i];
         if (i && s->epoch >> shift != h->strong[0].epoch >> shift) h->strong_of_several = true;
@@ -250,6 +289,8 @@ static void summarize(ptx_turn *turn, ptx_history *h) {
             h->strong_mixed = true;
         if (!s->wide) h->strong_narrow = true;
         if (s->is_exchange) h->strong_exchanged = true;
+        if (s->writes) h->strong_written = true;
+        if (!s->is_update) h->strong_plain = true;
         if (s->epoch > h->latest_strong) h->latest_strong = s->epoch;
     }
 }
@@ -258,7 +299,7 @@ void ptx_compact_strong(ptx_turn *turn, ptx_history *h) {
     if (h->strong_count == h->compact_count) return;
     uint32_t met = 0, size = 16;
     for (uint32_t i = 0; i < h->strong_count; i++)
-        met += 3 + (uint32_t)__builtin_popcount(h->strong[i].observers);
+        met += 4 + (uint32_t)__builtin_popcount(h->strong[i].observers);
     while (size < 2 * met) size *= 2;
     met_table t = {calloc(size, sizeof(met_slot)), size - 1};
     if (!t.slots) {
@@ -270,7 +311,8 @@ void ptx_compact_strong(ptx_turn *turn, ptx_history *h) {
     free(t.slots);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < h->strong_count; i++)
-        if (h->strong[i].lanes | h->strong[i].observers) h->strong[kept++] = h->strong[i];
+        if (h->strong[i].lanes | h->strong[i].ordered | h->strong[i].observers)
+            h->strong[kept++] = h->strong[i];
     h->strong_count = h->compact_count = kept;
     h->compact_at = 2 * kept + 32;
     summarize(turn, h);

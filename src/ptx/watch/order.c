@@ -76,10 +76,13 @@ uint32_t ptx_unordered(const ptx_turn *turn, uint32_t lane, uint64_t epoch, uint
     const ptx_clock *known = r->known ? r->known[32 * turn->warp + lane] : NULL;
     if (!known) return lanes;
     uint64_t block = same_block ? block_of(r) : (epoch >> shift) - 1;
+    uint32_t all = lanes;
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(rest);
         if (ptx_clock_at(known, block, warp, l) > time) lanes &= ~((uint32_t)1 << l);
     }
+    bool by_update = atomic_load_explicit(&turn->watch->updates_tell, memory_order_relaxed);
+    if (by_update && lanes != all) ptx_order_matters(turn->watch);
     return lanes;
 }
 
@@ -302,6 +305,7 @@ static void learn(mr_ptx_watch *watch, ptx_running *r, uint32_t warp, uint32_t l
 static void acquire(mr_ptx_watch *watch, ptx_running *r, uint32_t warp, ptx_location *l,
                     bool wide) {
     for (int s = PTX_NARROW; s <= (wide ? PTX_WIDE : PTX_NARROW); s++) {
+        if (l->is_of_update && l->clocks[s]) atomic_store(&watch->updates_tell, true);
         learn(watch, r, warp, l->lane, l->clocks[s]);
         ptx_clock_set(&l->clocks[s], NULL);
     }
@@ -424,6 +428,7 @@ void ptx_observe(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes
                           ? location_get(&sync->pending, lane, turn->is_shared, address, bytes)
                           : location_find(&sync->pending, lane, turn->is_shared, address, bytes);
     if (l && is_published) {
+        l->is_of_update |= turn->is_update && !ptx_is_grid_barrier(turn, address);
         ptx_clock_add(&l->clocks[PTX_NARROW], narrow, &failed);
         ptx_clock_add(&l->clocks[PTX_WIDE], chain->wide, &failed);
     }

@@ -1,5 +1,5 @@
-/* Collects races: one for each pair of instructions and space, the first that ran, with a count and an advice; and the
- * reason why the watch has stopped. Text for a person is made in text.c. */
+/* Collects races: one for each pair of instructions and space, the first that ran, with a count and an advice; whether
+ * the order of threads matters; and the reason why the watch has stopped. Text for a person is made in text.c. */
 #include "ptx/watch/state.h"
 
 #include <stdlib.h>
@@ -16,6 +16,16 @@ void ptx_watch_stop(mr_ptx_watch *watch, const char *why) {
 
 const char *mr_ptx_watch_stopped(const mr_ptx_watch *watch) {
     return atomic_load(&watch->is_stopped) ? watch->why_stopped : NULL;
+}
+
+/* ---- the order of threads */
+
+void ptx_order_matters(mr_ptx_watch *watch) {
+    atomic_store_explicit(&watch->order_matters, true, memory_order_relaxed);
+}
+
+bool mr_ptx_watch_order_matters(const mr_ptx_watch *watch) {
+    return atomic_load_explicit(&watch->order_matters, memory_order_relaxed);
 }
 
 /* ---- numbers of instructions, from 1 */

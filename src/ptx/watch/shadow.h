@@ -47,13 +47,15 @@ typedef struct {
     uint64_t chain;    /* of writes; 0: a load that found none */
     uint64_t position; /* of the first lane in the chain; a load: what it has seen */
     uint64_t address;  /* of the whole operation */
-    /* Those that there were; of them those whose access still counts, and whose reading still does. */
-    uint32_t all, lanes, observers;
+    /* Those that there were; of them those whose access still counts, for races or only for the order of threads, and
+     * whose reading still does. */
+    uint32_t all, lanes, ordered, observers;
     uint32_t at;
     uint8_t bytes;
     bool reads, writes, wide; /* wide: a scope beyond the block */
     bool is_exchange;         /* ptx_is_exchange: it may race with others of its warp */
     bool is_spread;           /* lanes of one instruction had several addresses */
+    bool is_update;           /* atom, red: it reads and writes in one step */
 } ptx_strong;
 
 /* One block's releases, for acquires whose scope is that block. */
@@ -100,7 +102,8 @@ typedef struct {
     uint64_t latest_strong;
     bool strong_of_several, strong_mixed, strong_narrow; /* blocks; locations; a block's scope */
     bool strong_exchanged;                               /* there was one that is_exchange */
-    ptx_chain *chain;                                    /* that its last write belongs to */
+    bool strong_written, strong_plain; /* one that writes; one that is no update */
+    ptx_chain *chain;                  /* that its last write belongs to */
 } ptx_history;
 
 typedef struct {

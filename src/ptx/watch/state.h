@@ -28,6 +28,7 @@ typedef struct {
 typedef struct {
     uint32_t lane;
     bool is_shared;
+    bool is_of_update; /* of `pending`: an atomic operation has seen it */
     uint8_t bytes;
     uint64_t address;
     ptx_clock *clocks[PTX_SCOPES];
@@ -84,6 +85,8 @@ struct mr_ptx_watch {
         *heard; /* by block, bits: it is over; it has published something beyond itself */
     atomic_bool any_fence;
     atomic_bool is_stopped;
+    atomic_bool order_matters; /* mr_ptx_watch_order_matters */
+    atomic_bool updates_tell;  /* a thread has acquired what its atomic operation came after */
     atomic_ullong chains;
 
     _Atomic(ptx_running *) all, hints[64];
@@ -114,7 +117,7 @@ typedef struct {
     uint32_t cell_bytes;      /* of the cells that are looked at now */
     uint64_t low, high, bits; /* of all addresses: the least, the greatest, all of their bits */
     bool is_shared, has_released, failed;
-    bool is_exchange, is_spread; /* as of ptx_strong */
+    bool is_exchange, is_spread, is_update; /* as of ptx_strong */
     /* of the pair that was counted last: the cells of one pair count once */
     uint64_t counted_epoch;
     uint32_t counted_at, counted_lane;
@@ -131,6 +134,11 @@ static inline uint32_t ptx_epoch_warp(uint64_t epoch) {
 }
 static inline uint64_t ptx_lowest_bit(uint64_t x) {
     return x & -x;
+}
+
+/* Is the word at `address` one in which the blocks of a cooperative launch meet? */
+static inline bool ptx_is_grid_barrier(const ptx_turn *turn, uint64_t address) {
+    return !turn->is_shared && address - MR_PTX_WORKSPACE < MR_PTX_WORKSPACE_WORDS * 4;
 }
 
 void ptx_watch_stop(mr_ptx_watch *watch, const char *why);
@@ -164,6 +172,8 @@ void ptx_after_cell_readers(ptx_turn *turn, const ptx_cells *cells, const ptx_ju
 void ptx_after_readers(ptx_turn *turn, ptx_history *h, const ptx_judged *j);
 void ptx_after_strong(ptx_turn *turn, ptx_history *h, const ptx_judged *j);
 void ptx_compact_strong(ptx_turn *turn, ptx_history *h);
+/* A strong access against strong ones of other threads: does their order decide values? */
+void ptx_note_order(ptx_turn *turn, const ptx_history *h, const ptx_judged *j);
 
 /* ---- weak.c: weak accesses to cells */
 
@@ -197,6 +207,8 @@ void ptx_strong_access(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_
 
 /* ---- report.c */
 
+/* Two threads meet in the order in which they happened to run, and that is no barrier of the grid. */
+void ptx_order_matters(mr_ptx_watch *watch);
 uint32_t ptx_instruction_number(mr_ptx_watch *watch, ptx_running *running,
                                 const ptx_instruction *instruction);
 typedef struct {

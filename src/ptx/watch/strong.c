@@ -45,7 +45,8 @@ static ptx_chain *chain_begin(ptx_turn *turn, const element *e, uint64_t address
 static bool extend(ptx_strong *last, const ptx_strong *s) {
     if (last->epoch != s->epoch || last->at != s->at || last->chain != s->chain ||
         last->address != s->address || last->bytes != s->bytes || last->writes != s->writes ||
-        last->reads != s->reads || last->wide != s->wide || last->is_exchange != s->is_exchange)
+        last->reads != s->reads || last->wide != s->wide || last->is_exchange != s->is_exchange ||
+        last->is_update != s->is_update)
         return false;
     uint32_t count = (uint32_t)__builtin_popcount(last->all);
     if (last->position + (s->writes ? count : 0) != s->position) return false;
@@ -53,6 +54,7 @@ static bool extend(ptx_strong *last, const ptx_strong *s) {
         return false; /* positions are counted in ascending order */
     last->all |= s->all;
     last->lanes |= s->lanes;
+    last->ordered |= s->ordered;
     last->observers |= s->observers;
     return true;
 }
@@ -74,6 +76,8 @@ static void log_strong(ptx_turn *turn, ptx_history *h, const ptx_strong *s) {
     if (first->address != s->address || first->bytes != s->bytes) h->strong_mixed = true;
     if (!s->wide) h->strong_narrow = true;
     if (s->is_exchange) h->strong_exchanged = true;
+    if (s->writes) h->strong_written = true;
+    if (!s->is_update) h->strong_plain = true;
     if (s->epoch > h->latest_strong) h->latest_strong = s->epoch;
 }
 
@@ -100,6 +104,7 @@ static bool have_histories(ptx_turn *turn, const element *e) {
         if (turn->is_shared && h->strong_count && h->latest_strong < turn->span) {
             h->strong_count = h->compact_at = h->compact_count = 0;
             h->strong_mixed = h->strong_narrow = h->strong_exchanged = false;
+            h->strong_written = h->strong_plain = false;
         }
     }
     return true;
@@ -110,10 +115,6 @@ static bool have_histories(ptx_turn *turn, const element *e) {
  * A block that waits may look at the barrier only when others have gone on and come to it again. What they did in
  * between is nothing that it has waited for, though this run read their value. So each round of the barrier is a chain
  * of its own, and a block takes over what was published in the last round that it took part in. */
-
-static bool is_grid_barrier(const ptx_turn *turn, uint64_t address) {
-    return !turn->is_shared && address - MR_PTX_WORKSPACE < MR_PTX_WORKSPACE_WORDS * 4;
-}
 
 static ptx_chain *chain_waited_for(const ptx_turn *turn, ptx_chain *chain) {
     return chain && chain->round >= turn->running->grid_rounds ? chain->previous : chain;
@@ -146,13 +147,14 @@ void ptx_strong_access(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_
         turn->failed = true;
         return;
     }
-    /* What an acquire operation takes over holds for itself, too. */
-    ptx_chain *chain = reads ? chain_read(turn, &e, address, bytes) : NULL;
-    bool is_barrier = is_grid_barrier(turn, address);
-    if (is_barrier && !writes) chain = chain_waited_for(turn, chain);
-    if (reads) ptx_observe(turn, lane, address, bytes, chain);
     ptx_judged j = {
         .lane = lane, .bytes = bytes, .address = address, .writes = writes, .strong = true};
+    bool is_barrier = ptx_is_grid_barrier(turn, address);
+    for (uint32_t i = 0; i < e.count && !is_barrier; i++) ptx_note_order(turn, history(&e, i), &j);
+    /* What an acquire operation takes over holds for itself, too. */
+    ptx_chain *chain = reads ? chain_read(turn, &e, address, bytes) : NULL;
+    if (is_barrier && !writes) chain = chain_waited_for(turn, chain);
+    if (reads) ptx_observe(turn, lane, address, bytes, chain);
     judge(turn, &e, start, &j);
     bool saw = chain != NULL;
     if (writes) {
@@ -174,6 +176,7 @@ void ptx_strong_access(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_
                     .address = address,
                     .all = bit,
                     .lanes = bit,
+                    .ordered = bit,
                     .observers = saw ? bit : 0,
                     .at = turn->at,
                     .bytes = (uint8_t)bytes,
@@ -181,6 +184,7 @@ void ptx_strong_access(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_
                     .writes = writes,
                     .wide = ptx_is_wide(a->order, a->scope),
                     .is_exchange = turn->is_exchange,
-                    .is_spread = turn->is_spread};
+                    .is_spread = turn->is_spread,
+                    .is_update = turn->is_update};
     for (uint32_t i = 0; i < e.count; i++) log_strong(turn, history(&e, i), &s);
 }

@@ -179,6 +179,7 @@ void ptx_judge(mr_ptx_watch *watch, ptx_running *r, const ptx_watched *access) {
     /* Volatile loads and stores of shared memory. Those of several lanes are spread unless all are at one place. */
     turn.is_exchange = turn.is_shared && access->order == PTX_VOLATILE &&
                        access->access != (MR_PTX_READS | MR_PTX_WRITES);
+    turn.is_update = is_strong(access) && access->access == (MR_PTX_READS | MR_PTX_WRITES);
     turn.is_spread = turn.is_exchange && has_several_addresses(access);
     if (turn.is_shared) access_shared(&turn);
     else access_global(&turn);

@@ -77,6 +77,11 @@ void mr_ptx_watch_destroy(mr_ptx_watch *watch); /* accepts NULL */
  * until then holds; a launch never fails because of it. */
 const char *mr_ptx_watch_stopped(const mr_ptx_watch *watch);
 
+/* Two threads accessed the same bytes in strong ways that race with nothing, one of them wrote, and no barrier orders
+ * the two: which came first may decide values. Atomic operations among themselves do not count (access/outcome.h judges
+ * them), unless a thread goes on from what it has learned by one. Nor does the barrier of the grid. */
+bool mr_ptx_watch_order_matters(const mr_ptx_watch *watch);
+
 /* A block begins (again): what is known of its shared memory and of its barriers is forgotten. */
 void ptx_watch_block(mr_ptx_watch *watch, uint64_t block, uint32_t shared_bytes);
 void ptx_watch_block_done(mr_ptx_watch *watch, uint64_t block);
