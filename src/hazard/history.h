@@ -20,11 +20,12 @@ struct entry {
     actor *actor; /* one reference */
     uint64_t seq;
     uint8_t access;
-    bool advisory;  /* pageable memory by an asynchronous copy: unspecified, not a hazard (R23) */
-    bool merged;    /* assumed: it has replaced the same of another launch, and stands for both */
-    bool large;     /* which slab */
-    uint32_t at;    /* in history.entries */
-    uint64_t stamp; /* of the search that met it last */
+    uint8_t updates;   /* atomic ones that may change places: mr_ptx_kernel_updates; else 0 */
+    bool advisory : 1; /* pageable memory by an asynchronous copy: unspecified, no hazard (R23) */
+    bool merged : 1;   /* assumed: it has replaced the same of another launch: stands for both */
+    bool large : 1;    /* which slab */
+    uint32_t at;       /* in history.entries */
+    uint64_t stamp;    /* of the search that met it last */
     uint64_t from, length; /* where the index has it (index.c) */
     const char *op;
     mr_name *op_name; /* whose text `op` is; one reference; NULL: it is static */

@@ -4,6 +4,8 @@
  * comparisons is in mr_hazard_pair_found, which is called only for a pair that nothing orders. */
 #include "hazard/explain.h"
 
+#include "ops/kernel.h"
+
 #define CROWDED 64 /* entries of one storage */
 
 /* ---- one access */
@@ -62,6 +64,7 @@ typedef struct {
     bool only_look;         /* find hazards, change nothing */
     bool covered_other;     /* an access of this command is ordered after another stream's */
     bool merged;            /* as of an entry */
+    bool mixes;             /* it replaces atomic updates of another kind than its own */
     bool watched;           /* some of the bytes' storage has not been written */
 } touch;
 
@@ -141,6 +144,12 @@ static void set_earlier(earlier_access *kept, earlier_access access) {
     *kept = access;
 }
 
+/* As of an entry. */
+static uint8_t updates_of(const touch *t) {
+    const mr_kernel_escapes *launch = mr_kernel_escapes_of(t->command);
+    return launch && (t->access & MR_ATOMIC) ? launch->updates : 0;
+}
+
 static void note(checker *c, history *h, touch *t, const byte_view *view, entry *into) {
     entry *e = into ? into : mr_hazard_history_add(c, h, t->actor, view);
     if (!e) return;
@@ -153,6 +162,7 @@ static void note(checker *c, history *h, touch *t, const byte_view *view, entry 
     e->access = t->access;
     e->advisory = t->advisory;
     e->merged = t->merged;
+    e->updates = t->mixes ? 0 : updates_of(t);
     e->op = t->op;
     e->where = t->where;
     mr_name_keep(&e->op_name, t->command->own_name);
@@ -255,7 +265,9 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         }
         if (!is_ordered && (e->access & t->access & MR_ATOMIC) && !t->only_look &&
             mr_hazard_view_overlap(&e->view, view)) {
-            mr_claims_add(&c->totals.claims, MR_CLAIM_UPDATES);
+            /* Those of one kind, whose results nobody uses, come to the same in every order. */
+            bool commute = e->updates && e->updates == updates_of(t);
+            if (!commute) mr_claims_add(&c->totals.claims, MR_CLAIM_UPDATES);
             tell_updated(c, h, t, e);
         }
         if (!is_ordered && !MR_BROKEN(READ_FORGOTTEN)) continue;
@@ -271,6 +283,7 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         if (advise) mr_hazard_advise_needed(c, e->actor, e->seq);
         if (pending && is_same) keep_earlier(t, e);
         t->merged |= merges(c, t, e);
+        t->mixes |= (e->access & t->access & MR_ATOMIC) && e->updates != updates_of(t);
         if (is_same) again = e;
         else if (!mr_vec_push(&c->histories.replaced, e)) c->out_of_memory = true;
     }
@@ -295,7 +308,7 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
     if (!certain && before_alloc(c, h, t)) used_before_alloc(c, h, t);
     if (leaves_entry) note(c, h, t, view, again);
     set_earlier(&t->earlier, (earlier_access){0});
-    t->merged = false;
+    t->merged = t->mixes = false;
 }
 
 /* An operation's result, as a rule: all of memory that nothing has written, by what reads none such. */

@@ -28,9 +28,11 @@ local PROGRAMS = {
     local list = mr.tensor({x.data_ptr}, {dtype = "i64"}) mr.synchronize()
     kernel[{1, 32}](list, 32)]=] },
   unordered_updates = { [=[
-    local kernel = mr.kernel([[extern "C" __global__ void f(int *x) { atomicAdd(x, 1); }]])
+    local function kernel(name)
+      return mr.kernel(([[extern "C" __global__ void f(int *x) { %s(x, 1); }]]):format(name))
+    end
     local x = mr.zeros(1, {dtype = "i32"}) mr.synchronize()
-    for _ = 1, 2 do kernel[{1, 32, stream = mr.stream()}](x) end]=] },
+    kernel "atomicAdd"[{1, 32, stream = mr.stream()}](x) kernel "atomicMax"[{1, 32, stream = mr.stream()}](x)]=] },
   withdrawn = { [=[
     local kernel = mr.kernel([[extern "C" __global__ void f(int *x, const int *at) {
       int i = at[threadIdx.x]; x[i] = 1; }]])

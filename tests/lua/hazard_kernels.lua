@@ -67,6 +67,34 @@ function TestAtomics.test_what_an_update_follows_still_counts()
   lu.assertStrContains(reports[1].message, "updates x on stream b")
 end
 
+local updates = mr.module[=[
+extern "C" __global__ void add(int *x, int n) { atomicAdd(x, n); }
+extern "C" __global__ void most(int *x, int n) { atomicMax(x, n); }
+extern "C" __global__ void most_unsigned(unsigned *x, unsigned n) { atomicMax(x, n); }
+extern "C" __global__ void up_down(int *x, int n) { atomicAdd(x, n); atomicMax(x, 0); atomicAdd(x, -n); }
+extern "C" __global__ void draw(int *x, int n) { x[1] = atomicAdd(x, n); }
+extern "C" __global__ void add_float(int *x, int n) { atomicAdd((float *)x, (float)n); }
+]=]
+
+-- Those of one kind may come in any order, and so the verdict needs no condition.
+function TestAtomics.test_updates_that_commute()
+  local function counted(on_a, on_b)
+    local _, totals = check(function(a, b, x)
+      for _, name in ipairs(on_a) do updates:get(name)[{1, 1, stream = a}](x, 3) end
+      for _, name in ipairs(on_b) do updates:get(name)[{1, 1, stream = b}](x, 3) end
+    end)
+    return totals.unordered_updates
+  end
+  lu.assertEquals(counted({ "add" }, { "add" }), 0)
+  lu.assertEquals(counted({ "most", "most" }, { "most" }), 0)
+  lu.assertEquals(counted({ "add" }, { "most" }), 1)
+  lu.assertEquals(counted({ "most" }, { "most_unsigned" }), 1)
+  lu.assertEquals(counted({ "up_down" }, { "up_down" }), 1)
+  lu.assertEquals(counted({ "add_float" }, { "add_float" }), 1)
+  lu.assertEquals(counted({ "add", "most" }, { "most" }), 1) -- the last launch of `a` stands for both
+  lu.assertEquals(counted({ "most", "add" }, { "add" }), 1)
+end
+
 TestAssumed = {}
 
 function TestAssumed.test_an_index_from_memory()
