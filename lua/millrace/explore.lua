@@ -303,6 +303,18 @@ return function(tools)
     return false
   end
 
+  -- A launch runs in one order of its threads. `not_followed.races_inside`: nothing else is against the verdict.
+  local function add_inner_races(result)
+    local count = 0
+    for _, report in ipairs(result.hazards) do
+      if report.kind == "race-in-kernel" then count = count + 1 end
+    end
+    if count == 0 then return end
+    add_condition(result, ("not explored: the orders of threads in %s inside launches"):format(plural(count, "race")))
+    result.not_followed.races_inside = result.deterministic or nil
+    result.claim, result.deterministic = "none", false
+  end
+
   -- What was not followed, and what that leaves of the verdict; without the conditions about ranks, where every order of
   -- their hosts was tried, and about what CUDA does not specify, where both ways were. `seen`: what a call did by which
   -- another one could differ, or nil.
@@ -317,6 +329,7 @@ return function(tools)
       add_condition(result, "This holds if memory that nothing has written reads as in this run.")
     end
     if left.claim == "none" then result.claim, result.deterministic = "none", false end
+    add_inner_races(result)
     if raw.called_once then
       add_condition(result, AGAIN:format("there was time for one call"))
       result.not_followed.called_once = true

@@ -43,4 +43,25 @@ function TestUpdates.test_they_commute()
   lu.assertEquals({ #r.outcomes, r.deterministic, r.claim }, { 1, true, "every-legal-schedule" })
 end
 
+TestRaces = {}
+
+-- A launch runs in one order of its threads.
+function TestRaces.test_a_race_inside_a_launch()
+  local last = mr.kernel[[extern "C" __global__ void last(int *x, int n) { if (blockIdx.x < n) x[0] = blockIdx.x; }]]
+  local function explore_last(n)
+    return mr.explore(function()
+      local x = mr.zeros(1, {dtype = "i32"})
+      last[{2, 1}](x, n)
+      mr.synchronize()
+      return x
+    end)
+  end
+  local r = explore_last(2)
+  lu.assertStrContains(tostring(r), "1 schedule, 1 outcome: deterministic but for races inside launches")
+  lu.assertEquals({ r.deterministic, r.claim, clauses(r) },
+    { false, "none", "not explored: the orders of threads in 1 race inside launches" })
+  r = explore_last(1)
+  lu.assertEquals({ r.deterministic, r.claim, r.not_followed }, { true, "every-legal-schedule" })
+end
+
 os.exit(lu.LuaUnit.run())

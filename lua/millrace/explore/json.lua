@@ -89,6 +89,7 @@ return function(tools, values)
   local function of_result(r)
     local out = { outcomes = {} }
     for _, name in ipairs(FIELDS) do out[name] = r[name] end
+    out.not_followed = r.not_followed and table.move(r.not_followed, 1, #r.not_followed, 1, {})
     if r.untried then
       out.untried = table.move(r.untried, 1, #r.untried, 1, {})
       out.untried_count = r.untried.count

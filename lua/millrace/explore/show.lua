@@ -105,11 +105,10 @@ return function(tools, values)
     local count = count_outcomes(r)
     local text = ("%s, %s"):format(plural(r.schedules, "schedule"), plural(count == 1 and 1 or show_count(count),
       "outcome"))
+    if r.not_followed and r.not_followed.races_inside then
+      return text .. ": deterministic but for races inside launches"
+    end
     if r.deterministic then
-      for _, h in ipairs(r.hazards) do
-        -- A launch runs in one order of its threads.
-        if h.kind == "race-in-kernel" then return text .. ": deterministic but for races inside launches" end
-      end
       local outcome = r.outcomes[1] and #r.hazards > 0 and show_outcome(r.outcomes[1])
       if outcome == show.NO_VALUE then
         return text .. ": the function returns nothing that the hazards could change"
