@@ -30,11 +30,14 @@ static bool is_marked(const mr_touched_marks *m, const mr_storage *storage) {
     return false;
 }
 
-/* Constant memory is a variable of a module, and the watch is not told of its accesses. */
-static bool is_variable(const mr_command *command, const mr_storage *storage) {
-    for (uint32_t i = 0; i < command->operand_count; i++)
-        if (command->operands[i].tensor->storage == storage &&
-            mr_access_assumed(command->operands[i].access) == MR_ASSUMED_VARIABLE)
+/* The watch is not told of accesses to constant memory. */
+static bool is_constant(const mr_command *command, const mr_storage *storage) {
+    const mr_kernel_arguments *a = mr_kernel_arguments_of(command);
+    const ptx_tree *tree = mr_ptx_module_tree(a->code->ptx);
+    const mr_kernel_address *variables = a->addresses + a->pointer_count;
+    for (uint32_t i = 0; i < a->variable_count; i++)
+        if (command->operands[variables[i].operand].tensor->storage == storage &&
+            tree->variables[variables[i].at].space == PTX_CONST)
             return true;
     return false;
 }
@@ -62,7 +65,7 @@ mr_touched_marks *mr_touched_marks_create(const mr_command *command, mr_ptx_watc
         if (!(command->operands[i].access & MR_ASSUMED) || !storage->bytes) continue;
         if (!m && !(m = calloc(1, sizeof *m))) return NULL;
         if (is_marked(m, storage)) continue;
-        bool is_wanted = storage->bytes <= left && !is_variable(command, storage);
+        bool is_wanted = storage->bytes <= left && !is_constant(command, storage);
         if (is_wanted) left -= storage->bytes;
         if (!mark_storage(m, watch, storage, command->stream->device, is_wanted)) break;
     }

@@ -231,6 +231,29 @@ function TestWithdrawn.test_what_is_withdrawn_hides_nothing()
   lu.assertStrContains(found[1], "use-before-alloc alloc scatter")
 end
 
+-- A variable of a module counts as a whole until its launches have run.
+function TestWithdrawn.test_a_variable_of_the_module()
+  local module = mr.module[=[
+    __device__ int values[64]; __constant__ int fixed[4];
+    extern "C" __global__ void put(int i, int v) { values[i] = v; }
+    extern "C" __global__ void get(int *out, int i) { out[0] = fixed[i]; }
+  ]=]
+  local put, get = module:get("put"), module:get("get")
+  local function pair(i, k)
+    return withdrawn(function(a, b)
+      put[{1, 1, stream = a}](i, 5)
+      put[{1, 1, stream = b}](k, 6)
+    end)
+  end
+  lu.assertEquals(pair(1, 2), {})
+  lu.assertStrContains(table.concat(pair(2, 2)), " put put certain")
+  local of_constant = withdrawn(function(a, b, x)
+    get[{1, 1, stream = a}](x, 1)
+    b:run(function() module:global("fixed"):fill_(1) end)
+  end)
+  lu.assertEquals(of_constant, { "write-after-read get fill_ assumed" })
+end
+
 function TestWithdrawn.test_updates_and_plain_accesses()
   local low, high = indices(0), indices(16)
   local function pair(at)
