@@ -35,6 +35,7 @@ static mr_status record(const mr_explore_subject *subject, const plan *forced,
     if (subject->begin) MR_TRY(subject->begin(subject->context));
     /* A player begins with an empty pool. */
     for (int i = 0; i < machine->device_count; i++) MR_TRY(mr_device_trim(machine->devices[i]));
+    if (b) room_begin(machine, b);
     MR_TRY(steer_script_create(forced, &gone, &steer));
     steer->taken = out_taken;
     MR_TRY(machine->backend->simulator->use_chooser(machine, &steer->base));
@@ -350,6 +351,7 @@ mr_status branch_record(explorer *e, const plan *forced, own_schedule *out_own,
                         &b->strayed);
     if (!status) b->count = (uint32_t)mr_program_count(b->program);
     if (!status) status = check_exact(b->program);
+    if (!status) room_judge(e, b);
     if (!status && out_own) status = keep_own(b, &value, out_own);
     if (!status) status = keep_value(b, &value);
     mr_explore_value_free(&value);

@@ -93,10 +93,13 @@ typedef struct {
 } own_schedule;
 
 typedef struct branch branch;
+#define MOST_DEVICES 64
+
 struct branch {
     mr_program *program;
-    mr_player *player;   /* NULL: taken back, see budget.c */
-    steer_player *steer; /* the player's machine owns it */
+    uint64_t in_use[MOST_DEVICES]; /* bytes, when its run began (room.c) */
+    mr_player *player;             /* NULL: taken back, see budget.c */
+    steer_player *steer;           /* the player's machine owns it */
     mr_player_mark *start;
     order order;
     uint8_t *classes; /* item_class, by item */
@@ -175,6 +178,12 @@ bool branch_takes_part(const branch *b, uint32_t node, bool asked);
  * ran in another order than ever before. */
 mr_status branch_value(explorer *e, branch *b, const plan *schedule, mr_buffer *out,
                        size_t *out_text_size);
+
+/* ---- whether memory is short: room.c */
+
+void room_begin(const mr_machine *machine, branch *b); /* its run begins */
+/* The result is not complete where the order may decide whether an allocation of the run fails. */
+void room_judge(explorer *e, const branch *b);
 
 /* ---- what needs no search: proof.c */
 

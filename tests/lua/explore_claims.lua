@@ -64,4 +64,57 @@ function TestRaces.test_a_race_inside_a_launch()
   lu.assertEquals({ r.deterministic, r.claim, r.not_followed }, { true, "every-legal-schedule" })
 end
 
+TestMemory = {}
+
+function TestMemory.setUp() mr.machine.settings{ memory_bytes = 64 << 20 } end
+function TestMemory.tearDown() mr.machine.settings{ memory_bytes = 0 } end
+
+local MB = 1 << 18 -- floats
+
+-- Explores a function that allocates and frees, with two streams. What it holds is gone when the next call begins.
+local function explore_memory(fn)
+  collectgarbage()
+  return mr.explore(function()
+    local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+    local fine = pcall(fn, a, b)
+    mr.synchronize()
+    return fine
+  end)
+end
+
+-- The free on another stream gives the memory back in time, or not.
+function TestMemory.test_whether_an_allocation_fails_may_depend_on_the_order()
+  mr.machine.settings{ reuse_internal = false }
+  local r = explore_memory(function(a, b)
+    mr.zeros(40 * MB, {stream = a}):free()
+    mr.empty(40 * MB, {stream = b}):free()
+  end)
+  mr.machine.settings{ reuse_internal = true }
+  lu.assertEquals({ r.complete, r.deterministic }, { false, false })
+  lu.assertStrMatches(r.incomplete, "memory is short, so the order may decide whether the allocation at "
+    .. ".*explore_claims.lua:%d+ fails; only what it did was followed")
+end
+
+function TestMemory.test_where_the_order_does_not_matter()
+  local r = explore_memory(function(a, b) -- there is room for all
+    mr.zeros(20 * MB, {stream = a}):free()
+    mr.empty(20 * MB, {stream = b}):free()
+  end)
+  lu.assertEquals({ r.complete, r.incomplete }, { true })
+  r = explore_memory(function(a) -- one stream has its own memory back
+    for _ = 1, 4 do mr.zeros(40 * MB, {stream = a}):free() end
+  end)
+  lu.assertEquals({ r.complete, r.incomplete }, { true })
+  r = explore_memory(function(a, b) -- nothing is freed before
+    local _ <close> = mr.zeros(40 * MB, {stream = a})
+    mr.empty(40 * MB, {stream = b})
+  end)
+  lu.assertEquals({ r.complete, r.incomplete, r.outcomes[1].value }, { true, nil, false })
+  r = explore_memory(function(a, b) -- more than there is
+    mr.zeros(4, {stream = a}):free()
+    mr.empty(65 * MB, {stream = b})
+  end)
+  lu.assertEquals({ r.complete, r.incomplete, r.outcomes[1].value }, { true, nil, false })
+end
+
 os.exit(lu.LuaUnit.run())
