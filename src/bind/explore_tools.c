@@ -71,7 +71,8 @@ int mr_explore_tool_facts(lua_State *L) {
     return 1;
 }
 
-/* settings() -> those of the machine, as bytes to be compared */
+/* settings() -> those of the machine that a function can change, as bytes to be compared; without peer access, which is
+ * put back */
 int mr_explore_tool_settings(lua_State *L) {
     const mr_module *module = mr_module_of(L);
     const mr_machine *machine = module->machine;
@@ -79,10 +80,6 @@ int mr_explore_tool_settings(lua_State *L) {
     luaL_buffinit(L, &bytes);
     luaL_addchar(&bytes, module->allow_tf32);
     luaL_addchar(&bytes, machine->launch_blocking);
-    for (int i = 0; i < machine->device_count; i++) {
-        uint64_t peers = machine->devices[i]->peers;
-        luaL_addlstring(&bytes, (const char *)&peers, sizeof peers);
-    }
     luaL_pushresult(&bytes);
     return 1;
 }

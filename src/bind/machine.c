@@ -84,10 +84,11 @@ MR_FUNCTION(machine_launch_blocking, "launch_blocking",
     bool before = machine->launch_blocking;
     if (!lua_isnoneornil(L, 1)) {
         if (!lua_isboolean(L, 1)) mr_bad_argument(L, 1, "true or false");
-        mr_bind_explore_refuse_kind(L, MR_COMMAND_LAUNCH_BLOCKING);
+        bool on = lua_toboolean(L, 1);
+        if (on) mr_bind_explore_refuse_kind(L, MR_COMMAND_LAUNCH_BLOCKING);
         mr_raise(L,
                  mr_capture_ask_host(&caller, MR_ASK_ACCESS, "launch_blocking", NULL, NULL, NULL));
-        mr_machine_set_launch_blocking(machine, lua_toboolean(L, 1));
+        if (on != before) mr_machine_set_launch_blocking(machine, on);
     }
     lua_pushboolean(L, before);
     return 1;

@@ -353,6 +353,7 @@ const mr_backend mr_cuda_backend = {
     .communicator_abort = mr_cuda_communicator_abort,
     .can_access_peer = mr_cuda_can_access_peer,
     .enable_peer_access = mr_cuda_enable_peer_access,
+    .forget_peer_access = mr_cuda_forget_peer_access,
     .kernel_may_fail = mr_cuda_kernel_may_fail,
     .outside = &mr_cuda_outside,
     .simulator = NULL,

@@ -39,3 +39,9 @@ mr_status mr_cuda_enable_peer_access(mr_device *device, mr_device *peer) {
     return mr_cuda_fail(d, result, "enable_peer_access: device %d to device %d", device->index,
                         peer->index);
 }
+
+/* The access stays: the context may be shared with somebody who uses it. Enabling it again finds it enabled. */
+void mr_cuda_forget_peer_access(mr_device *device, mr_device *peer) {
+    cuda_device *d = device->impl;
+    d->peers &= ~((uint64_t)1 << peer->index);
+}

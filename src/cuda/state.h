@@ -573,5 +573,6 @@ mr_status mr_cuda_memory_trim(mr_device *device);
 mr_status mr_cuda_memory_free_wait(mr_storage *storage);
 bool mr_cuda_can_access_peer(mr_device *device, mr_device *peer);
 mr_status mr_cuda_enable_peer_access(mr_device *device, mr_device *peer);
+void mr_cuda_forget_peer_access(mr_device *device, mr_device *peer);
 
 #endif

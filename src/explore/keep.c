@@ -26,6 +26,8 @@ struct mr_explore_keeper {
     bool failed;
     mr_device *device;   /* that was current */
     mr_stream **streams; /* by device: likewise; one reference each */
+    uint64_t *peers;     /* by device: those whose memory it may reach */
+    bool launch_blocking;
     MR_VEC(kept) kept;
 };
 
@@ -94,16 +96,19 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
         note_end(k, "frees a tensor", command->where);
 }
 
-/* What is current. */
+/* What is current, and what the function can set of the machine. */
 static bool keep_current(mr_explore_keeper *k) {
     mr_machine *machine = k->machine;
     k->device = machine->current_device;
     k->streams = calloc((size_t)machine->device_count, sizeof(mr_stream *));
-    for (int i = 0; k->streams && i < machine->device_count; i++) {
+    k->peers = calloc((size_t)machine->device_count, sizeof *k->peers);
+    k->launch_blocking = machine->launch_blocking;
+    for (int i = 0; k->streams && k->peers && i < machine->device_count; i++) {
+        k->peers[i] = machine->devices[i]->peers;
         k->streams[i] = machine->devices[i]->current;
         mr_stream_retain(k->streams[i]);
     }
-    return k->streams != NULL;
+    return k->streams && k->peers;
 }
 
 /* A stream of before a reset stays gone. */
@@ -112,12 +117,17 @@ static void put_back_current(const mr_explore_keeper *k) {
     for (int i = 0; i < machine->device_count && k->epoch == machine->epoch; i++)
         mr_error_destroy(mr_stream_set_current(k->streams[i]));
     mr_machine_set_device(machine, k->device);
+    for (int i = 0; i < machine->device_count; i++)
+        mr_device_keep_peers(machine->devices[i], k->peers[i]);
+    if (machine->launch_blocking != k->launch_blocking)
+        mr_machine_set_launch_blocking(machine, k->launch_blocking);
 }
 
 static void forget_current(mr_explore_keeper *k) {
     for (int i = 0; k->streams && i < k->machine->device_count; i++)
-        mr_stream_release(k->streams[i]);
+        if (k->streams[i]) mr_stream_release(k->streams[i]);
     free(k->streams);
+    free(k->peers);
 }
 
 static void number_from_here(mr_machine *machine) {

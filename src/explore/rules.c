@@ -137,7 +137,7 @@ static const char *const refusals[] = {
     [MR_COMMAND_RESET] = "mr.reset(): what was before it is gone",
     [MR_COMMAND_CHOOSER] = "mr.machine.chooser(name): the exploration chooses",
     [MR_COMMAND_MODEL] = "mr.machine.model(name): all schedules are those of one model",
-    [MR_COMMAND_LAUNCH_BLOCKING] = "mr.launch_blocking(on): there is one schedule only with it",
+    [MR_COMMAND_LAUNCH_BLOCKING] = "mr.launch_blocking(true): there is one schedule only with it",
     [MR_COMMAND_SETTING] = "mr.machine.settings{...}: all schedules are those of the same settings",
 };
 

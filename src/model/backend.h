@@ -181,6 +181,8 @@ struct mr_backend {
 
     bool (*can_access_peer)(mr_device *device, mr_device *peer);
     mr_status (*enable_peer_access)(mr_device *device, mr_device *peer); /* second time: 704 */
+    /* The next time is a first one again. A real device may keep its access. */
+    void (*forget_peer_access)(mr_device *device, mr_device *peer);
 
     /* Whether a kernel of the script may have failed and no call has met that yet, while no host function is pending,
      * which a wait would run. NULL: a simulation, which shows what is pending. */

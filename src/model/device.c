@@ -37,6 +37,15 @@ mr_status mr_device_enable_peer_access(mr_device *device, mr_device *peer) {
     return status;
 }
 
+void mr_device_keep_peers(mr_device *device, uint64_t peers) {
+    mr_machine *machine = device->machine;
+    uint64_t added = device->peers & ~peers;
+    for (int i = 0; added && i < machine->device_count; i++)
+        if (added >> (i & 63) & 1)
+            machine->backend->forget_peer_access(device, machine->devices[i]);
+    device->peers &= peers;
+}
+
 mr_status mr_device_trim(mr_device *device) {
     MR_TRY(mr_machine_ready(device->machine));
     mr_history_end(device->machine, "empty_cache", (mr_site){0});

@@ -52,6 +52,8 @@ int mr_device_clamp_priority(const mr_device *device, int priority);
 /* R59. `peer` may not be `device`. */
 bool mr_device_can_access_peer(mr_device *device, mr_device *peer);
 mr_status mr_device_enable_peer_access(mr_device *device, mr_device *peer);
+/* The others are enabled no more, as if they had never been. The devices are idle. */
+void mr_device_keep_peers(mr_device *device, uint64_t peers);
 
 /* Gives memory that no storage uses back to the system (mr.memory.empty_cache). */
 mr_status mr_device_trim(mr_device *device);

@@ -142,6 +142,10 @@ static mr_status enable_peer_access(mr_device *device, mr_device *peer) {
     return MR_OK;
 }
 
+static void forget_peer_access(mr_device *device, mr_device *peer) {
+    (void)device, (void)peer;
+}
+
 const mr_backend mr_null_backend = {
     .name = "null",
     .open = open_machine,
@@ -167,4 +171,5 @@ const mr_backend mr_null_backend = {
     .host_time = host_time,
     .can_access_peer = can_access_peer,
     .enable_peer_access = enable_peer_access,
+    .forget_peer_access = forget_peer_access,
 };

@@ -153,6 +153,11 @@ static mr_status enable_peer_access(mr_device *device, mr_device *peer) {
     return MR_OK;
 }
 
+static void forget_peer_access(mr_device *device, mr_device *peer) {
+    vdevice *virtual = device->impl;
+    virtual->peers &= ~((uint64_t)1 << peer->index);
+}
+
 const mr_backend mr_virtual_backend = {
     .name = "virtual",
     .open = open_backend,
@@ -180,5 +185,6 @@ const mr_backend mr_virtual_backend = {
     .host_time = mr_virtual_host_time,
     .can_access_peer = can_access_peer,
     .enable_peer_access = enable_peer_access,
+    .forget_peer_access = forget_peer_access,
     .simulator = &mr_virtual_simulator,
 };
