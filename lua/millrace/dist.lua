@@ -7,14 +7,32 @@
 --# dist of mr.dist: Collectives between ranks, as in torch.distributed.
 local mr = require "millrace"
 
+local unpack = table.unpack
+
 return function(tools)
   local dist = {}
   local misuse = tools.misuse
 
   -- ---------------------------------------------------------------- ranks and groups
 
-  local states = {} -- by rank, and "alone"
-  local shared = {} -- of the world with the id `of`; by how many groups a rank has made: the communicators of all ranks
+  -- states: by rank, and "alone". shared: of the world with the id `of`; by how many groups a rank has made: the
+  -- communicators of all ranks.
+  local all = { states = {}, shared = {} }
+
+  -- What a function that is called again and again has changed here is put back before the next call, the newest first.
+  local changes = {}
+
+  local function set(t, key, value)
+    if tools.is_called_again() then changes[#changes + 1] = { t, key, t[key] } end
+    t[key] = value
+  end
+
+  tools.when_put_back(function()
+    for i = #changes, 1, -1 do
+      local t, key, before = unpack(changes[i], 1, 3)
+      t[key], changes[i] = before, nil
+    end
+  end)
 
   local is_alone = false -- nobody has started this process as one of several
 
@@ -26,7 +44,7 @@ return function(tools)
       is_alone = not rank
     end
     local key = rank or "alone"
-    local s, epoch = states[key], tools.epoch()
+    local s, epoch = all.states[key], tools.epoch()
     if s and (rank and s.world.comm.id == tools.world().id or not rank and s.epoch == epoch) then return s end
     s = { rank = rank or 0, count = count or 1, made = 0, epoch = epoch, groups = setmetatable({}, { __mode = "k" }) }
     if rank then
@@ -35,8 +53,8 @@ return function(tools)
     else
       s.world = { comm = mr.nccl.comms({ mr.current_device() }, { name = "world" })[1], ranks = { 0 }, name = "world" }
     end
-    if shared.of ~= s.world.comm.id then shared = { of = s.world.comm.id } end
-    states[key] = s
+    if all.shared.of ~= s.world.comm.id then set(all, "shared", { of = s.world.comm.id }) end
+    set(all.states, key, s)
     return s
   end
 
@@ -52,7 +70,7 @@ return function(tools)
 
   -- What ranks meet with where they exchange nothing else.
   local function token_of(s)
-    s.token = s.token or mr.zeros(1, { device = s.world.comm.device }) -- the current device may be another
+    if not s.token then set(s, "token", mr.zeros(1, { device = s.world.comm.device })) end -- another may be current
     return s.token
   end
 
@@ -62,9 +80,9 @@ return function(tools)
       tools.reopen(s.world.comm)
       tools.barrier(s.world.comm, token_of(s), "init")
     else
-      s.world.comm = mr.nccl.comms({ mr.current_device() }, { name = "world" })[1]
+      set(s.world, "comm", mr.nccl.comms({ mr.current_device() }, { name = "world" })[1])
     end
-    s.left = nil
+    set(s, "left", nil)
   end
 
   --- mr.dist.init([opts: {timeout: number}])
@@ -114,7 +132,7 @@ return function(tools)
         misuse(("new_group: there is no rank %s: ranks are 0 to %d"):format(tostring(rank), s.count - 1))
       end
     end
-    s.made = s.made + 1
+    set(s, "made", s.made + 1)
     local text = table.concat(ranks, ", ")
     -- Groups of the same ranks are told apart.
     local name = ("group %d of %s"):format(s.made, #ranks > 16 and #ranks .. " ranks" or "ranks " .. text)
@@ -122,23 +140,23 @@ return function(tools)
     if tools.meets_for_groups() then tools.barrier(s.world.comm, token_of(s), "new_group") end
     if tools.local_rank() then
       group.comm = tools.group(s.made, ranks)
-      s.groups[group] = true
+      set(s.groups, group, true)
       return group
     end
-    local all = shared[s.made]
-    if not all then
+    local shared = all.shared[s.made]
+    if not shared then
       local devices = {}
       for i, rank in ipairs(ranks) do devices[i] = tools.rank() and rank or mr.current_device() end
-      all = { text = text, name = name, comms = mr.nccl.comms(devices, { name = name }) }
-      shared[s.made] = all
-    elseif all.text ~= text then
+      shared = { text = text, name = name, comms = mr.nccl.comms(devices, { name = name }) }
+      set(all.shared, s.made, shared)
+    elseif shared.text ~= text then
       misuse(("new_group: rank %d asks for a group of ranks %s, and another rank for one of %s: " ..
-        "all ranks make the same groups in the same order"):format(s.rank, text, all.text))
+        "all ranks make the same groups in the same order"):format(s.rank, text, shared.text))
     end
     for i, rank in ipairs(ranks) do
-      if rank == s.rank then group.comm = all.comms[i] end
+      if rank == s.rank then group.comm = shared.comms[i] end
     end
-    s.groups[group] = true
+    set(s.groups, group, true)
     return group
   end
 
@@ -148,13 +166,14 @@ return function(tools)
   function dist.destroy()
     local s = state()
     if s.left then return end
-    s.left, s.token = tools.place(), nil
+    set(s, "left", tools.place())
+    set(s, "token", nil)
     s.world.comm:close()
     for group in pairs(s.groups) do
-      group.left = s.left
+      set(group, "left", s.left)
       if group.comm then group.comm:close() end
     end
-    s.groups = setmetatable({}, { __mode = "k" })
+    set(s, "groups", setmetatable({}, { __mode = "k" }))
   end
 
   -- ---------------------------------------------------------------- collectives
@@ -233,7 +252,7 @@ return function(tools)
       misuse("async=true inside mr.nccl.group: nothing is in a stream before the group ends; use one of the two")
     end
     if not group.stream then
-      group.stream = mr.stream{ device = group.comm.device, name = group.name }
+      set(group, "stream", mr.stream{ device = group.comm.device, name = group.name })
     end
     group.stream:wait_stream(mr.current_stream())
     call.stream = group.stream

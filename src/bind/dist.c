@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bind/explore.h"
+#include "bind/explore_parts.h"
 #include "bind/missing.h"
 #include "bind/internal.h"
 #include "bind/lua_body.h"
@@ -15,6 +16,9 @@
 
 #define MOST            MR_MEETING_MOST
 #define DEFAULT_TIMEOUT 600 /* seconds */
+
+/* In the registry: what lua/millrace/dist.lua has given to when_put_back. */
+static const char put_back_key;
 
 void mr_bind_threads(lua_State *L, const mr_thread_hooks *hooks) {
     mr_bind_module(L)->threads = hooks;
@@ -262,7 +266,29 @@ static int tool_in_group(lua_State *L) {
     return 1;
 }
 
+/* is_called_again(): whether a function runs that mr.explore or its like calls again and again */
+static int tool_is_called_again(lua_State *L) {
+    lua_pushboolean(L, mr_explore_guard_is_busy(L));
+    return 1;
+}
+
+/* when_put_back(fn): called before such a function is called again, and after the last call */
+static int tool_when_put_back(lua_State *L) {
+    lua_settop(L, 1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &put_back_key);
+    return 0;
+}
+
+void mr_bind_dist_put_back(lua_State *L) {
+    luaL_checkstack(L, LUA_MINSTACK, NULL);
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &put_back_key) != LUA_TFUNCTION ||
+        lua_pcall(L, 0, 0, 0) != LUA_OK)
+        lua_pop(L, 1);
+}
+
 static const luaL_Reg tools[] = {{"misuse", tool_misuse},
+                                 {"is_called_again", tool_is_called_again},
+                                 {"when_put_back", tool_when_put_back},
                                  {"rank", tool_rank},
                                  {"world", tool_world},
                                  {"epoch", tool_epoch},

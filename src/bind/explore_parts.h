@@ -50,6 +50,14 @@ void mr_explore_guard_calls(lua_State *L, mr_explore_call *call);
 int mr_explore_tool_seems_repeatable(lua_State *L);
 int mr_explore_tool_ranks_are_apart(lua_State *L);
 int mr_explore_tool_watch_ranks(lua_State *L);
+int mr_explore_tool_suspect(lua_State *L);
+
+/* ---- dist.c, tracer.c */
+
+/* What a function changes of the ranks, and of the trace that is under way, is as before. */
+void mr_bind_dist_put_back(lua_State *L);
+void mr_bind_tracer_keep(lua_State *L);
+void mr_bind_tracer_put_back(lua_State *L);
 
 /* ---- explore_tools.c */
 

@@ -68,6 +68,7 @@ int mr_explore_tool_keep(lua_State *L) {
     mr_explore_keeper **keeper = mr_push_owner(L, sizeof(mr_explore_keeper *), drop_keeper);
     mr_raise(L, mr_explore_keep(caller.machine, keeper));
     mr_bind_nccl_keep(L);
+    mr_bind_tracer_keep(L);
     mr_module_of(L)->kept_tf32 = mr_module_of(L)->allow_tf32;
     mr_explore_guard_keep(L, *keeper);
     mr_raise(L, mr_hazard_apart_begin(mr_bind_hazard(L), kind_of(what)));
@@ -96,6 +97,7 @@ int mr_explore_tool_put_back(lua_State *L) {
     mr_explore_keeper **keeper = lua_touserdata(L, 1);
     mr_raise(L, end_work(&caller));
     mr_bind_nccl_put_back(L);
+    mr_bind_tracer_put_back(L);
     put_back_setting(mr_module_of(L));
     mr_raise(L, mr_explore_put_back(*keeper));
     mr_bind_waits_repeats(L, true);
@@ -175,6 +177,7 @@ static mr_status begin_function(void *context) {
     caller_state *s = context;
     s->call.judged = s->call.seems_repeatable = s->call.ranks_are_apart = false;
     mr_bind_nccl_put_back(s->L); /* before the collection, as it lets communicators go */
+    mr_bind_tracer_put_back(s->L);
     put_back_setting(mr_bind_module(s->L));
     lua_gc(s->L, LUA_GCCOLLECT);
     MR_TRY(mr_machine_drain(s->machine));

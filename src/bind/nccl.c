@@ -94,6 +94,7 @@ void mr_bind_nccl_keep(lua_State *L) {
 
 void mr_bind_nccl_put_back(lua_State *L) {
     forget_of_run(L);
+    mr_bind_dist_put_back(L);
     mr_collectives_put_back(kept(L));
 }
 

@@ -4,6 +4,7 @@
  * the box of this state, or the userdata of a call of mr.timeline. */
 #include <stdlib.h>
 
+#include "bind/explore_parts.h"
 #include "bind/hazard.h"
 #include "bind/open.h"
 #include "bind/trace.h"
@@ -17,7 +18,8 @@ typedef struct {
     mr_machine *machine;
     mr_tracer *started; /* by mr.trace.start */
     uint64_t first_seq; /* when it was */
-    mr_tracer *whole;   /* of --trace */
+    mr_tracer *outer; /* `started` as it was before a function that mr.explore or its like calls */
+    mr_tracer *whole; /* of --trace */
     const char *path;
 } state;
 
@@ -128,6 +130,9 @@ MR_FUNCTION(trace_stop, "stop", "mr.trace.stop() -> trace: trace",
     state *s = state_of(L);
     if (!s->started)
         return mr_misuse(L, "trace.stop: no trace is under way: mr.trace.start() begins one");
+    if (mr_explore_guard_is_busy(L) && s->started == s->outer)
+        return mr_misuse(L, "trace.stop: not permitted here: the function would end a trace from "
+                            "outside, and its other runs need it");
     const mr_trace **box = mr_new_trace(L);
     mr_tracer *tracer = s->started;
     mr_status status = snapshot(L, tracer, s->first_seq, box);
@@ -136,6 +141,18 @@ MR_FUNCTION(trace_stop, "stop", "mr.trace.stop() -> trace: trace",
     mr_raise(L, status);
     mr_observers_learned(machine); /* when everything ran */
     return 1;
+}
+
+void mr_bind_tracer_keep(lua_State *L) {
+    state *s = state_of(L);
+    s->outer = s->started;
+}
+
+/* What a run has started ends with it. */
+void mr_bind_tracer_put_back(lua_State *L) {
+    state *s = state_of(L);
+    if (s->started != s->outer) mr_tracer_stop(s->started);
+    s->started = s->outer;
 }
 
 /* ---- mr.timeline */
