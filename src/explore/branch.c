@@ -59,6 +59,22 @@ static mr_status record(const mr_explore_subject *subject, const plan *forced,
                    "the function changes the chooser, which the exploration has to set");
 }
 
+/* How many launches may be pending (R56) is nothing that a program can rely on. Without the limit, only what the rules
+ * say makes the host wait, in the run of the function as in the player's. */
+static mr_status record_unlimited(const mr_explore_subject *subject, const plan *forced,
+                                  mr_program **out_program, mr_explore_value *value, branch *b,
+                                  plan *out_taken, bool *out_strayed) {
+    static const char depth[] = "launch_queue_depth";
+    mr_machine *machine = subject->machine;
+    const mr_simulator *simulator = machine->backend->simulator;
+    int64_t limit;
+    MR_TRY(simulator->get_setting(machine, depth, &limit));
+    MR_TRY(simulator->set_setting(machine, depth, INT64_MAX));
+    mr_status status = record(subject, forced, out_program, value, b, out_taken, out_strayed);
+    mr_error_destroy(simulator->set_setting(machine, depth, limit));
+    return status;
+}
+
 /* ---- the value */
 
 static mr_status keep_part(branch *b, const mr_tensor *t) {
@@ -270,8 +286,6 @@ mr_status branch_open_player(explorer *e, branch *b) {
     mr_machine *own = mr_player_machine(b->player);
     own->hooks.interrupted = budget_interrupts;
     own->hooks.context = e;
-    /* How many launches may be pending (R56) is nothing that a program can rely on; without the limit, only what the
-     * rules say makes the host wait. */
     MR_TRY(own->backend->simulator->set_setting(own, "launch_queue_depth", INT64_MAX));
     MR_TRY(steer_player_create(e->options.grain, &b->steer));
     MR_TRY(own->backend->simulator->use_chooser(own, &b->steer->base));
@@ -347,8 +361,8 @@ mr_status branch_record(explorer *e, const plan *forced, own_schedule *out_own,
     mr_status status =
         mr_vec_push(&b->variants, (variant){0}) ? MR_OK : mr_no_memory("to explore a program");
     if (!status)
-        status = record(e->subject, forced, &b->program, &value, b, out_own ? &out_own->plan : NULL,
-                        &b->strayed);
+        status = record_unlimited(e->subject, forced, &b->program, &value, b,
+                                  out_own ? &out_own->plan : NULL, &b->strayed);
     if (!status) b->count = (uint32_t)mr_program_count(b->program);
     if (!status) status = check_exact(b->program);
     if (!status) room_judge(e, b);
@@ -381,7 +395,7 @@ mr_status branch_follow(const mr_explore_subject *subject, const plan *forced,
                         mr_explore_value *out_value, bool *out_followed) {
     mr_program *program = NULL;
     bool strayed = false;
-    mr_status status = record(subject, forced, &program, out_value, NULL, NULL, &strayed);
+    mr_status status = record_unlimited(subject, forced, &program, out_value, NULL, NULL, &strayed);
     *out_followed = !status && !strayed;
     mr_program_release(program);
     return status;
