@@ -369,6 +369,12 @@ return function(tools)
     return err
   end
 
+  -- The same with a call that may be the reason.
+  local function with_suspect(err, suspect)
+    local is_known = suspect and tostring(err):find("is not repeatable", 1, true)
+    return is_known and ("%s. %s"):format(tostring(err), suspect) or err
+  end
+
   -- `is_script`: who calls prints the result.
   function parts.explore(fn, given, is_script)
     check_function("explore", fn)
@@ -384,7 +390,8 @@ return function(tools)
       local run = runner(fn, last, checker(found, fn, is_script))
       local fine, raw = pcall(tools.explore, run, keeper, nil, o.max, o.time, o.preempt, o.grain, o.polls,
         o.unspecified, o.seeds, o.seed, o.memory, o.full)
-      if not fine then error(with_values(raw, last), 0) end
+      local suspect = tools.suspect()
+      if not fine then error(with_suspect(with_values(raw, last), suspect), 0) end
       local race = {} -- of the first hazard: marked in the timelines of outcomes
       local result = read_result(raw, fn, race)
       tools.put_back(keeper)

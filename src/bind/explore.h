@@ -43,6 +43,10 @@ void mr_bind_explore_refuse(lua_State *L, const char *what);
 /* The same with the reason of mr_explore_refusal. */
 void mr_bind_explore_refuse_kind(lua_State *L, mr_command_id kind);
 
+/* Notes a call that may say something else in another run, and what to do. A function that turns out not to be
+ * repeatable is refused with that. */
+void mr_bind_explore_differs(lua_State *L, const char *what);
+
 /* Raises an error if the script asks to end something that was there before a function of mr.explore, mr.replay or
  * mr.stress, and this function calls. Its other runs need it. */
 void mr_bind_explore_frees(lua_State *L, const mr_storage *storage);

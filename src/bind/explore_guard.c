@@ -11,9 +11,10 @@
 /* Their addresses are registry keys. */
 /* the mr_explore_keeper while a function is explored, replayed or stressed */
 static const char busy;
-static const char search; /* the mr_explore_refused while all schedules of it are searched */
-static const char calls;  /* the mr_explore_call */
-static const char ranks;  /* functions of lua/millrace/explore/apart.lua */
+static const char search;  /* the mr_explore_refused while all schedules of it are searched */
+static const char calls;   /* the mr_explore_call */
+static const char differs; /* a text: the first call that may say something else in another run */
+static const char ranks;   /* functions of lua/millrace/explore/apart.lua */
 
 static void put(lua_State *L, const char *key, void *value) {
     if (value) lua_pushlightuserdata(L, value);
@@ -130,6 +131,25 @@ void mr_bind_explore_refuse(lua_State *L, const char *what) {
     snprintf(refused->text, sizeof refused->text, "the function calls %s (%s:%d)", what,
              where.file ? where.file : "?", where.line);
     mr_misuse(L, "not permitted inside mr.explore: %s", what);
+}
+
+void mr_bind_explore_differs(lua_State *L, const char *what) {
+    if (!get(L, &search)) return;
+    bool known = lua_rawgetp(L, LUA_REGISTRYINDEX, &differs) == LUA_TSTRING;
+    lua_pop(L, 1);
+    if (known) return;
+    mr_site where = mr_enter(L).where;
+    lua_pushfstring(L, "The function calls %s (%s:%d)", what, where.file ? where.file : "?",
+                    where.line);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &differs);
+}
+
+/* suspect() -> what mr_bind_explore_differs has noted since the last suspect(), as a sentence; or nil */
+int mr_explore_tool_suspect(lua_State *L) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &differs);
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &differs);
+    return 1;
 }
 
 void mr_bind_explore_refuse_kind(lua_State *L, mr_command_id kind) {

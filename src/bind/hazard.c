@@ -180,7 +180,7 @@ MR_FUNCTION(
     "mode.") {
     mr_set_context(L);
     mr_hazard *hazard = hazard_of(L);
-    const char *before = mr_hazard_mode_text(mr_hazard_get_mode(hazard));
+    const char *before = mr_hazard_mode_text(mr_hazard_asked_mode(hazard));
     if (!lua_isnoneornil(L, 1)) {
         mr_hazard_mode mode = check_mode(L, 1);
         refuse_in_function(L, "hazard.mode");
@@ -204,9 +204,9 @@ MR_FUNCTION(
     "true for atomic updates); fix (the lines to add, as text), fixes (the same as a list, with "
     "their places), "
     "count, stream_pairs (between how many pairs of streams), "
-    "amended, why, message.") {
+    "amended, why, message. In a function of mr.explore: those of before.") {
     mr_set_context(L);
-    mr_copy_reports(hazard_of(L), 0, false, mr_push_buffer(L));
+    mr_copy_reports(hazard_of(L), 0, mr_hazard_asked_count(hazard_of(L)), false, mr_push_buffer(L));
     mr_push_reports(L);
     return 1;
 }
@@ -246,7 +246,7 @@ MR_FUNCTION(
     mr_set_context(L);
     mr_hazard_totals inside;
     mr_hazard_check_end(hazard, &first, &inside);
-    mr_copy_reports(hazard, first, false, copies);
+    mr_copy_reports(hazard, first, mr_hazard_report_count(hazard), false, copies);
     mr_hazard_drop_from(hazard, first);
     if (status != LUA_OK) return lua_error(L);
     lua_pushvalue(L, 1);
@@ -268,7 +268,7 @@ int mr_bind_check_judge(lua_State *L) {
     mr_set_context(L);
     mr_hazard_returned(hazard);
     mr_hazard_judge_end(hazard, &first, &inside);
-    mr_copy_reports(hazard, first, false, copies);
+    mr_copy_reports(hazard, first, mr_hazard_report_count(hazard), false, copies);
     mr_hazard_drop_from(hazard, first);
     if (status != LUA_OK) return lua_error(L);
     mr_bind_explore_judged(L, &inside, (const mr_hazard_report *)(const void *)copies->data,
@@ -321,7 +321,7 @@ MR_FUNCTION(
         return mr_bad_argument(L, 1, "true or false");
     mr_buffer *copies = mr_push_buffer(L);
     mr_hazard_finish(hazard);
-    mr_copy_reports(hazard, 0, true, copies);
+    mr_copy_reports(hazard, 0, mr_hazard_asked_count(hazard), true, copies);
     mr_hazard_set_advice(hazard, on);
     mr_push_reports(L);
     return 1;
@@ -399,6 +399,7 @@ MR_FUNCTION(
 
 mr_status mr_bind_check(lua_State *L, const char *text, bool json) {
     state *s = state_of(L);
+    mr_bind_explore_differs(L, "mr.hazard.summary(), which counts one run only: ask outside of it");
     mr_hazard_mode mode = MR_HAZARD_WARN;
     bool advice = strcmp(text, "advice") == 0;
     if (!advice && !mr_hazard_mode_find(text, &mode))

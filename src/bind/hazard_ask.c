@@ -15,7 +15,7 @@ MR_FUNCTION(
     const mr_tensor *t = mr_check_tensor(L, 1);
     mr_stream *stream = lua_isnoneornil(L, 2) ? NULL : mr_check_stream(L, 2);
     mr_hazard_writer writer;
-    if (mr_hazard_get_mode(hazard) == MR_HAZARD_OFF && !mr_hazard_checking(hazard)) {
+    if (mr_hazard_asked_mode(hazard) == MR_HAZARD_OFF && !mr_hazard_checking(hazard)) {
         lua_pushnil(L);
         return 1;
     }

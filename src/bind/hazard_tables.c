@@ -90,8 +90,9 @@ static void push_report(lua_State *L, const mr_hazard_report *report) {
     lua_setfield(L, -2, "message");
 }
 
-void mr_copy_reports(const mr_hazard *hazard, size_t first, bool advice, mr_buffer *copies) {
-    for (size_t i = first; i < mr_hazard_report_count(hazard); i++) {
+void mr_copy_reports(const mr_hazard *hazard, size_t first, size_t count, bool advice,
+                     mr_buffer *copies) {
+    for (size_t i = first; i < count; i++) {
         const mr_hazard_report *report = mr_hazard_report_at(hazard, i);
         if (mr_hazard_kind_is_advice(report->kind) != advice || report->withdrawn) continue;
         mr_buffer_add(copies, (const char *)report, sizeof *report);

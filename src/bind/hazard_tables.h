@@ -7,7 +7,8 @@
 
 /* Appends copies of the reports from index `first` on to the buffer, of advice or of the others. Nothing runs meanwhile
  * that could change them. */
-void mr_copy_reports(const mr_hazard *hazard, size_t first, bool advice, mr_buffer *copies);
+void mr_copy_reports(const mr_hazard *hazard, size_t first, size_t count, bool advice,
+                     mr_buffer *copies);
 
 /* Pushes the list of the reports of which the buffer at the top of the stack has copies. */
 void mr_push_reports(lua_State *L);

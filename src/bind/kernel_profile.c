@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bind/kernel.h"
+#include "bind/explore.h"
 #include "bind/field.h"
 #include "bind/open.h"
 #include "model/backend.h"
@@ -211,6 +212,8 @@ MR_FUNCTION(
     mr_kernel_box *kernel = mr_check(L, 1, &mr_kind_kernel);
     if (!kernel->unit) return mr_bad_argument_as(L, 1, "a kernel", "a kernel that is gone");
     mr_option_slots options = mr_check_options(L, 2, known);
+    mr_bind_explore_differs(L, "k:profile(), which counts the launches of all runs: call "
+                               "k:profile{reset = true} before the launches");
     mr_observers_learned(machine);
     const mr_kernel_count *count = mr_kernel_code_count(kernel->unit->module->code, kernel->ptx);
     lua_Integer block =

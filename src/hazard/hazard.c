@@ -83,6 +83,15 @@ mr_hazard_mode mr_hazard_get_mode(const mr_hazard *c) {
     return c->mode;
 }
 
+mr_hazard_mode mr_hazard_asked_mode(const mr_hazard *c) {
+    return c->apart.judging && !c->check.on ? c->apart.judged_in : c->mode;
+}
+
+size_t mr_hazard_asked_count(const mr_hazard *c) {
+    bool explored = c->apart.on && c->apart.kind == MR_HAZARD_EXPLORED;
+    return explored && !c->check.on ? c->apart.first : c->reports.listed.count;
+}
+
 mr_status mr_hazard_check_begin(mr_hazard *c) {
     if (c->check.on)
         return mr_fail(

@@ -356,6 +356,10 @@ void mr_hazard_set_advice(mr_hazard *hazard, bool on);
 void mr_hazard_set_prompt(mr_hazard *hazard, const char *prefix);
 /* The file that is run. Sentences leave its folder out of the names of files; `where` and the stable line have all of
  * the name. The text is kept by address; NULL: no file. */
+/* The mode, and the number of reports, for a script that asks: the same in each call of a function that is explored,
+ * also in the one that is judged. */
+mr_hazard_mode mr_hazard_asked_mode(const mr_hazard *hazard);
+size_t mr_hazard_asked_count(const mr_hazard *hazard);
 void mr_hazard_set_script(mr_hazard *hazard, const char *path);
 /* The place as sentences name it: all that name a line to a person ask here. */
 mr_site mr_hazard_shown(const mr_hazard *hazard, mr_site where);
