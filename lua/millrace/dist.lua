@@ -240,6 +240,8 @@ return function(tools)
   --# dist
 
   dist.Work = work
+  tools.waits_for_caller(work.wait)
+  tools.waits_for_caller(work.synchronize)
 
   -- run(comm, options of the call); what `async` asks for around it.
   local function carry_out(group, opts, tensors, run)

@@ -9,6 +9,7 @@
 #include "bind/internal.h"
 #include "bind/lua_body.h"
 #include "bind/open.h"
+#include "bind/waits.h"
 #include "collective/ranks.h"
 #include "collective/transport.h"
 #include "collective/world.h"
@@ -279,6 +280,12 @@ static int tool_when_put_back(lua_State *L) {
     return 0;
 }
 
+/* waits_for_caller(fn): its waits are those of the line that calls it */
+static int tool_waits_for_caller(lua_State *L) {
+    mr_bind_waits_for_caller(L, 1);
+    return 0;
+}
+
 void mr_bind_dist_put_back(lua_State *L) {
     luaL_checkstack(L, LUA_MINSTACK, NULL);
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &put_back_key) != LUA_TFUNCTION ||
@@ -289,6 +296,7 @@ void mr_bind_dist_put_back(lua_State *L) {
 static const luaL_Reg tools[] = {{"misuse", tool_misuse},
                                  {"is_called_again", tool_is_called_again},
                                  {"when_put_back", tool_when_put_back},
+                                 {"waits_for_caller", tool_waits_for_caller},
                                  {"rank", tool_rank},
                                  {"world", tool_world},
                                  {"epoch", tool_epoch},

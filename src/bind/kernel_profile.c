@@ -6,6 +6,7 @@
 #include "bind/explore.h"
 #include "bind/field.h"
 #include "bind/open.h"
+#include "bind/waits.h"
 #include "model/backend.h"
 #include "model/observer.h"
 #include "ops/kernel_profile.h"
@@ -214,6 +215,7 @@ MR_FUNCTION(
     mr_option_slots options = mr_check_options(L, 2, known);
     mr_bind_explore_differs(L, "k:profile(), which counts the launches of all runs: call "
                                "k:profile{reset = true} before the launches");
+    mr_bind_waits_looks(L, "k:profile", NULL);
     mr_observers_learned(machine);
     const mr_kernel_count *count = mr_kernel_code_count(kernel->unit->module->code, kernel->ptx);
     lua_Integer block =

@@ -57,7 +57,9 @@ static void put_head(const mr_waits *w, mr_buffer *out) {
     }
     mr_claim claim = mr_waits_claim(w);
     if (claim == MR_CLAIM_IS_NONE) {
-        mr_buffer_puts(out, "Not everything was followed, so a redundant wait may be needed:\n");
+        mr_buffer_puts(out, w->total ? "Not everything was followed, so a redundant wait may be "
+                                       "needed:\n"
+                                     : "Not everything was followed:\n");
         mr_claims_write(&w->claims, claim, out);
     }
     mr_buffer_printf(out, "%zu wait%s", w->total, w->total == 1 ? "" : "s");

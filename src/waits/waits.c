@@ -272,8 +272,7 @@ static void note_claims(finder *f) {
 }
 
 mr_claim mr_waits_claim(const mr_waits *waits) {
-    return waits->count || waits->records.count ? mr_claims_judge(&waits->claims)
-                                                : MR_CLAIM_IS_EVERY;
+    return mr_claims_judge(&waits->claims);
 }
 
 /* With the same order of all that shares anything, the host reads the same values: they are no condition. */

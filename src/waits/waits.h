@@ -133,7 +133,7 @@ void mr_waits_destroy(mr_waits *waits); /* accepts NULL */
 /* Adds what was not followed when the program was recorded. */
 void mr_waits_note_claims(mr_waits *waits, const mr_claims *recorded);
 
-/* What the verdicts claim; without a verdict nothing has to be said. */
+/* What the verdicts claim, and where there is no wait, what may be said of the program. */
 mr_claim mr_waits_claim(const mr_waits *waits);
 
 /* For a person. */

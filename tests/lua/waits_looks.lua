@@ -98,6 +98,19 @@ function TestLooks.test_peek()
   lu.assertEquals(at(result, wait).verdict, "redundant")
 end
 
+-- k:profile() has counts of what is over.
+function TestLooks.test_counts_of_a_kernel()
+  local k = mr.kernel([[extern "C" __global__ void fill(int *x) { x[threadIdx.x] = 1; }]])
+  local x, wait = mr.zeros(32, { dtype = "i32" }), nil
+  mr.synchronize()
+  local result = mr.waits(function()
+    k[{ 1, 32 }](x)
+    mr.synchronize() wait = line()
+    k:profile()
+  end)
+  check_unknown(result, wait, "`k:profile` at line " .. wait + 1)
+end
+
 -- One of two waits for the same work is enough; and what is pending anyway is no order to lose.
 function TestLooks.test_orders_that_stay()
   local s, wait = mr.stream(), nil
@@ -128,6 +141,18 @@ function TestLooks.test_a_wait_of_a_stream()
     mr.machine.queues()
   end)
   check_unknown(result, wait, "`mr.machine.queues` at line " .. wait + 2)
+end
+
+TestClaim = {}
+
+function TestClaim.test_the_claim_of_a_program_without_waits()
+  local result = mr.waits(function() return mr.zeros(1):add_(1) end)
+  lu.assertEquals({ result.total, result.claim, result.not_followed }, { 0, "every-legal-schedule", nil })
+  local via = mr.kernel([[extern "C" __global__ void via(int **p) { if (p[0]) **p += 1; }]])
+  result = mr.waits(function() via[{ 1, 1 }](mr.zeros(1, { dtype = "i64" })) end)
+  lu.assertEquals({ result.total, result.claim }, { 0, "none" })
+  lu.assertStrContains(result.not_followed[1], "through a pointer")
+  lu.assertStrContains(tostring(result), "Not everything was followed:\nnot checked: what 1 launch")
 end
 
 TestOutput = {}
