@@ -12,7 +12,9 @@
 #include "base/output.h"
 #include "bind/explore.h"
 #include "bind/field.h"
+#include "bind/internal.h"
 #include "bind/wrap.h"
+#include "collective/comm.h"
 #include "hazard/hazard.h"
 #include "model/capture.h"
 
@@ -87,6 +89,16 @@ static bool ahead(void *context, const mr_script_spot *record, const mr_script_s
 static bool is_set_later(void *context, const mr_script_spot *spot, const char *expression) {
     const state *s = context;
     return mr_bind_is_set_later(s->machine->hooks.context, spot, expression);
+}
+
+static bool in_group(void *context, const mr_command *wait, const char **out_name,
+                     mr_site *out_where) {
+    const state *s = context;
+    const mr_module *module = mr_bind_module(s->machine->hooks.context);
+    bool is_stream = mr_command_kinds[wait->kind].after == MR_AFTER_STREAM;
+    return module && module->collectives &&
+           mr_collectives_collected(module->collectives, is_stream ? wait->stream : NULL,
+                                    is_stream ? NULL : wait->u.device, out_name, out_where);
 }
 
 /* --- reports to standard error ------------------------------------------------------------------ */
@@ -387,6 +399,7 @@ MR_FUNCTION(
     "failed, not_run, queries and the others.") {
     mr_set_context(L);
     mr_hazard *hazard = hazard_of(L);
+    mr_bind_explore_differs(L, "mr.hazard.summary(), which counts one run only: ask outside of it");
     mr_buffer *text = mr_push_buffer(L);
     mr_hazard_totals t = mr_hazard_get_totals(hazard, false);
     mr_hazard_summary(hazard, false, text);
@@ -399,7 +412,6 @@ MR_FUNCTION(
 
 mr_status mr_bind_check(lua_State *L, const char *text, bool json) {
     state *s = state_of(L);
-    mr_bind_explore_differs(L, "mr.hazard.summary(), which counts one run only: ask outside of it");
     mr_hazard_mode mode = MR_HAZARD_WARN;
     bool advice = strcmp(text, "advice") == 0;
     if (!advice && !mr_hazard_mode_find(text, &mode))
@@ -502,7 +514,8 @@ void mr_open_hazard(lua_State *L) {
                              .comes_before = comes_before,
                              .new_local = new_local,
                              .ahead = ahead,
-                             .is_set_later = is_set_later};
+                             .is_set_later = is_set_later,
+                             .in_group = in_group};
     mr_raise(L, mr_hazard_create(machine, &hooks, &s->hazard));
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_box);
     lua_createtable(L, 0, 8);

@@ -115,5 +115,8 @@ mr_status mr_collectives_end(mr_collectives *collectives);
 /* Ends a group in which an error was raised: forgets its calls, those from `first` on. A group around it goes on. */
 void mr_collectives_cancel(mr_collectives *collectives, size_t first);
 bool mr_collectives_in_group(const mr_collectives *collectives);
+/* The first call of the group that is collected on the stream, or, with NULL, on the device. False: none. */
+bool mr_collectives_collected(const mr_collectives *collectives, const mr_stream *stream,
+                              const mr_device *device, const char **out_name, mr_site *out_where);
 
 #endif

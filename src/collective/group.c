@@ -48,6 +48,20 @@ bool mr_collectives_in_group(const mr_collectives *c) {
     return c->depth > 0;
 }
 
+bool mr_collectives_collected(const mr_collectives *c, const mr_stream *stream,
+                              const mr_device *device, const char **out_name, mr_site *out_where) {
+    for (size_t i = 0; c->depth && i < c->calls.count; i++) {
+        const pending_call *call = &c->calls.items[i];
+        const mr_stream *on = call->ask.stream;
+        if (call->host != c->machine->rank || call->node) continue;
+        if (stream ? on != stream : on->device != device) continue;
+        *out_name = call->name;
+        *out_where = call->where;
+        return true;
+    }
+    return false;
+}
+
 mr_status mr_collectives_end(mr_collectives *c) {
     if (--c->depth) return MR_OK;
     uint32_t host = c->machine->rank;

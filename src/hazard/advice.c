@@ -212,6 +212,23 @@ static void rely_on_waits(checker *c, const mr_command *command) {
         if (a->device == command->u.device->index) mr_hazard_advise_active(c, a);
 }
 
+/* R63. The wait may be there for something else, so nothing is said of it beside that. */
+static void advise_in_group(checker *c, const mr_command *command, advice_place *p) {
+    mr_command_after after = mr_command_kinds[command->kind].after;
+    const char *name;
+    mr_site called;
+    char place[240];
+    if (after != MR_AFTER_STREAM && after != MR_AFTER_DEVICE) return;
+    if (!c->hooks.in_group || !c->hooks.in_group(c->hooks.context, command, &name, &called)) return;
+    mark_needed(c, p);
+    mr_site shown = mr_hazard_shown(c, called);
+    mr_text_format(place, sizeof place, "%.200s:%d", shown.file ? shown.file : "?", shown.line);
+    advise(c, MR_HAZARD_WAIT_IN_GROUP, NULL, command->name, command->where, command->seq, called,
+           "the host waits inside mr.nccl.group, and nothing of the group is submitted before it "
+           "ends: `%s` (%s) comes after this wait (R63). Wait after the group.",
+           name, place);
+}
+
 /* One that an operation makes by itself has the operation's name. */
 void mr_hazard_advise_sync(checker *c, const mr_command *command) {
     rely_on_waits(c, command);
@@ -221,6 +238,7 @@ void mr_hazard_advise_sync(checker *c, const mr_command *command) {
     if (!p) return;
     occurs(p);
     if (sync_adds(c, command)) mark_needed(c, p);
+    advise_in_group(c, command, p);
 }
 
 /* Called before the synchronise takes effect: remembers what the host knew without it. */

@@ -74,6 +74,9 @@ typedef enum {
     X(UNCAPTURED_WORK, "uncaptured-work", true,                                                    \
       "work of the default stream while a non-blocking stream captures: it is carried out at "     \
       "once, and is no part of the graph (R39)")                                                   \
+    X(WAIT_IN_GROUP, "wait-in-group", true,                                                        \
+      "the host waits inside `mr.nccl.group` for a stream of which the group has collectives: "    \
+      "nothing of them is submitted before the group ends, so the wait does not cover them (R63)") \
     X(UNSPECIFIED_SYNCHRONY, "unspecified-synchrony", true,                                        \
       "the values are right only if such a copy waited; NVIDIA's driver waits, but CUDA does not " \
       "guarantee it")
@@ -291,6 +294,9 @@ typedef struct {
                   mr_script_variable *out_ahead);
     /* `done[k]`, an expression at that place, may be nil: the entry is only set by what stands behind it. */
     bool (*is_set_later)(void *context, const mr_script_spot *spot, const char *expression);
+    /* A collective of a group that has not ended, on the stream or the device for which the host waits. False: none. */
+    bool (*in_group)(void *context, const mr_command *wait, const char **out_name,
+                     mr_site *out_where);
 } mr_hazard_hooks;
 
 typedef struct {
@@ -350,16 +356,16 @@ void mr_hazard_watch(mr_hazard *hazard, const mr_hazard_watcher *watcher);
  * ordered; switching off forgets the history and keeps the reports. */
 mr_status mr_hazard_set_mode(mr_hazard *hazard, mr_hazard_mode mode);
 mr_hazard_mode mr_hazard_get_mode(const mr_hazard *hazard);
+/* The mode, and the number of reports, for a script that asks: the same in each call of a function that is explored,
+ * also in the one that is judged. */
+mr_hazard_mode mr_hazard_asked_mode(const mr_hazard *hazard);
+size_t mr_hazard_asked_count(const mr_hazard *hazard);
 void mr_hazard_set_advice(mr_hazard *hazard, bool on);
 /* Files called `prefix` and a number are entries of a prompt, from now on; NULL: none is. The text is kept by
  * address. */
 void mr_hazard_set_prompt(mr_hazard *hazard, const char *prefix);
 /* The file that is run. Sentences leave its folder out of the names of files; `where` and the stable line have all of
  * the name. The text is kept by address; NULL: no file. */
-/* The mode, and the number of reports, for a script that asks: the same in each call of a function that is explored,
- * also in the one that is judged. */
-mr_hazard_mode mr_hazard_asked_mode(const mr_hazard *hazard);
-size_t mr_hazard_asked_count(const mr_hazard *hazard);
 void mr_hazard_set_script(mr_hazard *hazard, const char *path);
 /* The place as sentences name it: all that name a line to a person ask here. */
 mr_site mr_hazard_shown(const mr_hazard *hazard, mr_site where);

@@ -291,4 +291,36 @@ function TestAdvice.test_captures_without_work_of_the_default_stream()
   end), {})
 end
 
+-- R63: nothing of a group is submitted before its end.
+function TestAdvice.test_waits_in_a_group_of_collectives()
+  local comm = mr.nccl.comms{ 0 }[1]
+  local s, other = mr.stream{ name = "s" }, mr.stream()
+  local x, y = mr.ones(4), mr.ones(4)
+  mr.synchronize()
+  local function group(wait)
+    return function()
+      mr.nccl.group(function()
+        comm:all_reduce(x, { stream = s })
+        if wait then wait() end
+      end)
+      s:synchronize()
+    end
+  end
+  lu.assertEquals(advice_of(group()), {})
+  for _, wait in ipairs{ function() s:synchronize() end, function() mr.synchronize() end } do
+    lu.assertEquals(advice_of(group(wait)), { "wait-in-group" })
+    local advice = mr.hazard.advice()[1]
+    lu.assertStrContains(advice.second.where, "hazard_advice.lua:")
+    lu.assertStrMatches(advice.why, ".*nothing of the group is submitted before it ends: `all_reduce` "
+      .. "%(hazard_advice%.lua:%d+%) comes after this wait %(R63%).*")
+  end
+  -- A wait for something else.
+  fresh()
+  lu.assertEquals(advice_of(group(function()
+    other:run(function() y:add_(1) end)
+    other:synchronize()
+    y:cpu()
+  end)), {})
+end
+
 os.exit(lu.LuaUnit.run())
