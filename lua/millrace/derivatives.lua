@@ -512,7 +512,7 @@ R.cat = {
   formula = "g, the part of each tensor", list = true, needs = { "" },
   keep = function(n, _, list, dim)
     keep_list(n, list)
-    n.dim, n.start, n.sizes = dim or 1, {}, {}
+    n.dim, n.start, n.sizes = type(dim) == "number" and dim or 1, {}, {} -- a table: options
     local at = 1
     for i, t in ipairs(list) do
       n.start[i], n.sizes[i] = at, t.numel > 0 and t:size(n.dim) or 0
@@ -529,7 +529,7 @@ R.stack = {
   formula = "g:select(dim, i), for tensor i", list = true, needs = { "" },
   keep = function(n, _, list, dim)
     keep_list(n, list)
-    n.dim = dim or 1
+    n.dim = type(dim) == "number" and dim or 1
   end,
   back = function(g, n, i) return g:select(n.dim, i):to(n.dtypes[i]) end,
 }

@@ -56,6 +56,49 @@ function TestStack:test_along_every_dim()
   naive.assert_raises("stack", mr.stack, { mr.zeros(2) }, 3)
 end
 
+TestOut = {}
+
+function TestOut:test_writes_there()
+  for _, device in ipairs(PLACES) do
+    local a, b = mr.tensor({ 1, 2 }, { device = device }), mr.tensor({ 3, 4 }, { device = device })
+    local flat, both = mr.zeros(4, { device = device }), mr.zeros(2, 2, { device = device })
+    lu.assertEquals(mr.cat({ a, b }, { out = flat }).data_ptr, flat.data_ptr)
+    lu.assertEquals(flat:totable(), { 1, 2, 3, 4 })
+    mr.cat({ b, a }, 1, { out = flat })
+    lu.assertEquals(flat:totable(), { 3, 4, 1, 2 })
+    lu.assertEquals(mr.stack({ a, b }, 2, { out = both }).data_ptr, both.data_ptr)
+    lu.assertEquals(both:totable(), { { 1, 3 }, { 2, 4 } })
+    mr.stack({ a, b }, { out = both:t() })
+    lu.assertEquals(both:totable(), { { 1, 3 }, { 2, 4 } })
+    local narrow = mr.zeros(2, { dtype = "i32", device = device })
+    naive.assert_raises({ "cat", "4", "2" }, mr.cat, { a, b }, { out = narrow })
+    naive.assert_raises({ "stack", "2x2", "4" }, mr.stack, { a, b }, 1, { out = flat })
+    naive.assert_raises({ "f32", "i32" }, mr.cat, { mr.ones(2, { device = device }) }, { out = narrow })
+    naive.assert_raises("entry 2", mr.cat, { a, flat:narrow(1, 1, 2) }, { out = flat })
+    lu.assertEquals(flat:totable(), { 3, 4, 1, 2 })
+    if device == 0 then mr.synchronize() end
+  end
+end
+
+function TestOut:test_is_not_recorded()
+  local w, out = mr.ones(2, { requires_grad = true }), mr.zeros(4)
+  naive.assert_raises("out= cannot be recorded", mr.cat, { w, w }, { out = out })
+  naive.assert_raises("out= cannot be recorded", mr.stack, { w, w }, 1, { out = mr.zeros(2, 2) })
+end
+
+function TestOut:test_options_that_are_not_there()
+  local a = mr.ones(2)
+  naive.assert_raises("bogus", mr.cat, { a }, 1, { bogus = a })
+  naive.assert_raises("bogus", mr.stack, { a }, { bogus = a })
+  naive.assert_raises("a table of options", mr.cat, { a }, 1, 5)
+  naive.assert_raises("too many arguments: expected mr.cat(", mr.cat, { a }, 1, nil, 6)
+  naive.assert_raises("too many arguments: expected mr.stack(", mr.stack, { a }, {}, 1)
+  naive.assert_raises("clone: too many arguments: expected t:clone()", a.clone, a, { device = "cpu" })
+  naive.assert_raises("contiguous: too many arguments", a.contiguous, a, { copy = true })
+  naive.assert_raises("equal: too many arguments", mr.equal, a, a, { atol = 1 })
+  lu.assertTrue(mr.equal(a, a:clone(nil), nil))
+end
+
 TestAddmm = {}
 
 function TestAddmm:test_values()

@@ -103,6 +103,11 @@ return function(tools, graph)
 
   -- The inputs are listed in the first argument.
   local function call_list(rule, run, list, ...)
+    if select("#", ...) > 0 and type(list) == "table" then
+      for i = 1, #list do
+        if type(list[i]) == "userdata" and target(list[i]) then refuse_out(rule, ...) end
+      end
+    end
     local out = run(list, ...)
     local n, any = new_node(rule, out), false
     n.n = #list
