@@ -15,6 +15,11 @@
 /* Up to this size the driver takes the values along with the call. */
 #define INLINE_BYTES ((uint64_t)64 << 10)
 
+/* The stream may be another device's (R58), but the driver knows memory of a pool in the context of its own device. */
+static mr_status use_memory_of(const mr_tensor *t) {
+    return mr_cuda_use(t->storage->device->impl);
+}
+
 /* Nothing can be submitted while we wait, so the stream is idle afterwards. */
 static mr_status wait_first(cuda_stream *stream) {
     if (!stream->legacy && stream->last_seq <= stream->done_seq) return MR_OK;
@@ -38,6 +43,7 @@ static mr_status host_to_device(cuda_stream *stream, const mr_command *command) 
         (held && bytes > INLINE_BYTES))
         MR_TRY(wait_for_all_in_front(stream));
     else if (held) MR_TRY(wait_first(stream));
+    MR_TRY(use_memory_of(to));
     if (command->u.copy.synchronous) {
         MR_CUDA_TRY(stream->device, mr_cu.MemcpyHtoD(mr_cuda_data(to), mr_tensor_data(from), bytes),
                     "%s", command->name);
@@ -54,7 +60,7 @@ static mr_status host_to_device(cuda_stream *stream, const mr_command *command) 
 /* If the wait after it is interrupted, the copy is still running, so the stream must not count as idle. */
 static mr_status to_host(cuda_stream *stream, const mr_command *command, void *to,
                          bool *out_taken) {
-    MR_TRY(mr_cuda_use(stream->device)); /* looking for memory may have used another one */
+    MR_TRY(use_memory_of(command->operands[1].tensor));
     MR_CUDA_TRY(stream->device,
                 mr_cu.MemcpyDtoHAsync(to, mr_cuda_data(command->operands[1].tensor),
                                       command->u.copy.bytes, stream->handle),
@@ -106,6 +112,7 @@ static mr_status device_to_host(cuda_stream *stream, const mr_command *command, 
 /* R21: no wait, not even in the synchronous form, which the driver orders on the legacy stream. */
 static mr_status inside_device(cuda_stream *stream, const mr_command *command) {
     mr_tensor *to = command->operands[0].tensor, *from = command->operands[1].tensor;
+    MR_TRY(use_memory_of(to));
     MR_CUDA_TRY(stream->device,
                 mr_cu.MemcpyDtoDAsync(mr_cuda_data(to), mr_cuda_data(from), command->u.copy.bytes,
                                       stream->handle),
@@ -124,12 +131,15 @@ static mr_status copy_async(cuda_stream *stream, const mr_command *command, cuda
     return MR_OK;
 }
 
+static bool reaches(const cuda_device *from, const cuda_device *to) {
+    return from == to || (from->peers >> to->device->index & 1);
+}
+
 /* Without access the driver takes it through the host, with the same order, and in as many pieces as it likes. */
 static mr_status between_devices(cuda_stream *stream, const mr_command *command) {
     cuda_device *target = command->operands[0].tensor->storage->device->impl,
                 *source = command->operands[1].tensor->storage->device->impl;
-    bool access =
-        stream->device->peers >> (stream->device == target ? source : target)->device->index & 1;
+    bool access = reaches(stream->device, target) && reaches(stream->device, source);
     if (!command->u.copy.synchronous && access) return copy_async(stream, command, target, source);
     MR_TRY(mr_cuda_may_wait(stream->device, "a copy between devices"));
     if (!command->u.copy.synchronous) return copy_async(stream, command, target, source);
@@ -150,9 +160,7 @@ static mr_status inside_host(cuda_stream *stream, const mr_command *command) {
     return MR_OK;
 }
 
-mr_status mr_cuda_copy(const mr_command *command, bool *out_taken) {
-    cuda_stream *stream = command->stream->impl;
-    if (!command->u.copy.bytes) return MR_OK;
+static mr_status copy(cuda_stream *stream, const mr_command *command, bool *out_taken) {
     switch (command->u.copy.direction) {
     case MR_COPY_H2D: return host_to_device(stream, command);
     case MR_COPY_D2H: return device_to_host(stream, command, out_taken);
@@ -161,4 +169,11 @@ mr_status mr_cuda_copy(const mr_command *command, bool *out_taken) {
     case MR_COPY_H2H: return inside_host(stream, command);
     }
     return MR_OK;
+}
+
+mr_status mr_cuda_copy(const mr_command *command, bool *out_taken) {
+    cuda_stream *stream = command->stream->impl;
+    if (!command->u.copy.bytes) return MR_OK;
+    MR_TRY(copy(stream, command, out_taken));
+    return mr_cuda_use(stream->device);
 }

@@ -170,8 +170,8 @@ static mr_status check_dense(mr_machine *machine, const char *name, const mr_ten
                    mr_tensor_describe(t, text, sizeof text));
 }
 
-/* The stream of CUDA's form: the legacy default stream (R20), or the one given, or the current one. A stream
- * of a device that neither tensor is on can carry a copy between pinned memories only. */
+/* The stream of CUDA's form: the legacy default stream (R20), or the one given, or the current one. A copy (`b` is
+ * there) may be in the stream of any device (R58); a memset is in one of the tensor's device. */
 static mr_status find_stream(mr_machine *machine, const mr_tensor *a, const mr_tensor *b,
                              mr_stream *given, bool synchronous, const char *name,
                              mr_stream **out_stream) {
@@ -179,8 +179,7 @@ static mr_status find_stream(mr_machine *machine, const mr_tensor *a, const mr_t
     mr_device *device = where ? where->storage->device : machine->current_device;
     mr_stream *stream = synchronous ? device->legacy : given ? given : device->current;
     *out_stream = stream;
-    bool other_side = b && !mr_tensor_on_host(b) && stream->device == b->storage->device;
-    if (where && !other_side) return mr_launch_check_stream(machine, name, where, stream);
+    if (where && !b) return mr_launch_check_stream(machine, name, where, stream);
     MR_TRY(mr_machine_ready(machine));
     return mr_stream_usable(stream);
 }

@@ -21,6 +21,13 @@ T.less(T.took(mr.synchronize, d0), 5, "device 0 has nothing to do")
 T.check(not s1:query(), "device 1 has; it can be asked from device 0")
 T.at_least(T.took(function() s1:synchronize() end), 9, "and waited for")
 
+-- A copy may be in a stream of any device.
+local x, y = mr.ones(4, {device = d0}), mr.zeros(4, {device = d0})
+mr.synchronize(d0)
+mr.memcpy_async(y, x, {stream = s1})
+s1:synchronize()
+T.equal(y:sum():item(), 4.0, "copied in a stream of device 1")
+
 -- Events.
 local e0, e1 = T.mark(s0), T.mark(s1)
 T.raises("invalid-handle", function() e0:record(s1) end)

@@ -48,6 +48,23 @@ function TestMoving:test_between_devices()
   lu.assertEquals(far:totable(), { { 3, 4 }, { 3, 4 } })
 end
 
+-- R58.
+function TestMoving:test_a_memcpy_in_the_stream_of_another_device()
+  local s = mr.stream { device = 2 }
+  local x, y, far = mr.ones(4, { device = 1 }), mr.zeros(4, { device = 1 }), mr.zeros(4, { device = 0 })
+  local pinned = mr.full({ 4 }, 3, { dtype = "f32", device = "cpu", pinned = true })
+  for i = 0, 2 do mr.synchronize(i) end
+  mr.memcpy_async(y, x, { stream = s })
+  s:synchronize()
+  lu.assertEquals(y:totable(), { 1, 1, 1, 1 })
+  mr.memcpy_async(x, pinned, { stream = s })
+  mr.memcpy_async(far, x, { stream = s })
+  mr.memcpy_async(pinned, y, { stream = s })
+  s:synchronize()
+  lu.assertEquals({ far:totable(), pinned:totable() }, { { 3, 3, 3, 3 }, { 1, 1, 1, 1 } })
+  naive.assert_raises({ "memset_async", "device 1", "device 2" }, mr.memset_async, x, 0, { stream = s })
+end
+
 function TestMoving:test_devices_do_not_mix()
   local a, b = mr.zeros(2, { device = 0 }):name("a"), mr.zeros(2, { device = 1 }):name("b")
   naive.assert_raises({ "`a`", "`b`" }, function() return a + b end)
