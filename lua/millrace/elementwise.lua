@@ -201,7 +201,8 @@ return function(tools)
   local function broadcast(shape, other)
     local result, dims = {}, math.max(#shape, #other)
     for d = 1, dims do
-      local a, b = shape[d - dims + #shape] or 1, other[d - dims + #other] or 1
+      local at, at_other = d - dims + #shape, d - dims + #other -- 0 or less: it has no such dim
+      local a, b = at > 0 and shape[at] or 1, at_other > 0 and other[at_other] or 1
       if a ~= b and a ~= 1 and b ~= 1 then return nil end
       result[d] = a == 1 and b or a
     end
@@ -212,8 +213,8 @@ return function(tools)
   local function broadcast_strides(tensor, shape)
     local own, strides, result = tensor.shape, tensor.stride, {}
     for d = 1, #shape do
-      local k = d - #shape + #own
-      result[d] = (own[k] or 1) == 1 and 0 or strides[k]
+      local k = d - #shape + #own -- 0 or less: it has no such dim
+      result[d] = (k < 1 or own[k] == 1) and 0 or strides[k]
     end
     return result
   end

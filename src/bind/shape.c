@@ -144,12 +144,73 @@ int64_t mr_check_index(lua_State *L, const mr_tensor *t, int dim, int index) {
     return 0;
 }
 
+/* What is not in a list of sizes: nil, as in other tables, but 0 is what people write who count from 0. */
+static int no_such_size(lua_State *L) {
+    if (lua_isinteger(L, 2) && lua_tointeger(L, 2) == 0)
+        return mr_misuse(L, "there is no dim 0: dims count from 1");
+    return 0;
+}
+
+/* "{64, 2}" */
+static int sizes_text(lua_State *L) {
+    luaL_Buffer text;
+    lua_Integer count = (lua_Integer)lua_rawlen(L, 1);
+    luaL_buffinit(L, &text);
+    luaL_addchar(&text, '{');
+    for (lua_Integer i = 1; i <= count; i++) {
+        if (i > 1) luaL_addstring(&text, ", ");
+        lua_rawgeti(L, 1, i);
+        luaL_tolstring(L, -1, NULL);
+        lua_remove(L, -2);
+        luaL_addvalue(&text);
+    }
+    luaL_addchar(&text, '}');
+    luaL_pushresult(&text);
+    return 1;
+}
+
+/* Two lists with the same sizes are equal, as in PyTorch. */
+static int same_sizes(lua_State *L) {
+    lua_Integer count = (lua_Integer)lua_rawlen(L, 1);
+    bool is_same = count == (lua_Integer)lua_rawlen(L, 2);
+    for (lua_Integer i = 1; is_same && i <= count; i++) {
+        lua_rawgeti(L, 1, i);
+        lua_rawgeti(L, 2, i);
+        is_same = lua_rawequal(L, -1, -2);
+        lua_pop(L, 2);
+    }
+    lua_pushboolean(L, is_same);
+    return 1;
+}
+
+static const char sizes_metatable; /* its address is a registry key */
+
+/* All lists of sizes share it. */
+static void push_sizes_metatable(lua_State *L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &sizes_metatable) != LUA_TNIL) return;
+    lua_pop(L, 1);
+    lua_createtable(L, 0, 4);
+    mr_push_module(L);
+    lua_pushcclosure(L, no_such_size, 1);
+    lua_setfield(L, -2, "__index");
+    lua_pushcfunction(L, same_sizes);
+    lua_setfield(L, -2, "__eq");
+    lua_pushcfunction(L, sizes_text);
+    lua_setfield(L, -2, "__tostring");
+    lua_pushliteral(L, "millrace.shape");
+    lua_setfield(L, -2, "__metatable");
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &sizes_metatable);
+}
+
 void mr_push_shape(lua_State *L, int ndim, const int64_t *shape) {
     lua_createtable(L, ndim, 0);
     for (int i = 0; i < ndim; i++) {
         lua_pushinteger(L, shape[i]);
         lua_rawseti(L, -2, i + 1);
     }
+    push_sizes_metatable(L);
+    lua_setmetatable(L, -2);
 }
 
 void mr_push_scalar(lua_State *L, mr_dtype dtype, mr_scalar value) {

@@ -378,6 +378,7 @@ function TestGraph.test_a_result_that_no_launch_has_written()
   local reports = mr.hazard.check(function()
     local _, y = mr.graph(function() return mr.ones(4) + 1 end)
     s:run(function() return y:sum() end)
+    s:synchronize() -- before the collector frees y
   end)
   lu.assertTrue(#reports > 0)
   for _, r in ipairs(reports) do

@@ -193,6 +193,38 @@ function TestArguments.test_no_dim_is_every_dim()
   lu.assertEquals(x:sum({ 1, 2 }):item(), 6.0)
 end
 
+TestShapes = {}
+
+function TestShapes.test_are_lists_that_can_be_read()
+  local x = mr.zeros(64, 2)
+  lu.assertEquals(tostring(x.shape), "{64, 2}")
+  lu.assertEquals(tostring(x:size()), "{64, 2}")
+  lu.assertEquals(tostring(x.stride), "{2, 1}")
+  lu.assertEquals(tostring(mr.tensor(1.0).shape), "{}")
+  lu.assertEquals(x.shape, { 64, 2 })
+  lu.assertEquals({ #x.shape, table.unpack(x.shape) }, { 2, 64, 2 })
+  lu.assertEquals(mr.zeros(x.shape).shape, { 64, 2 })
+  lu.assertEquals(x:view(x.shape):size(1), 64)
+  local count = 0
+  for i, size in ipairs(x.shape) do count = count + i * size end
+  lu.assertEquals(count, 68)
+end
+
+function TestShapes.test_are_compared_by_their_sizes()
+  local x = mr.zeros(64, 2)
+  lu.assertTrue(x.shape == mr.ones(64, 2).shape)
+  lu.assertFalse(x.shape == mr.ones(2, 64).shape)
+  lu.assertFalse(x.shape == mr.ones(64, 2, 1).shape)
+  lu.assertFalse(x.shape == 64)
+end
+
+function TestShapes.test_count_from_1()
+  local shape = mr.zeros(64, 2).shape
+  says("there is no dim 0: dims count from 1", function() return shape[0] end)
+  lu.assertNil(shape[3])
+  lu.assertNil(shape.rows)
+end
+
 TestFailures = {}
 
 function TestFailures.test_a_lost_device_says_what_and_what_now()
