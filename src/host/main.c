@@ -25,6 +25,7 @@
 #include "host/call.h"
 #include "host/coroutine.h"
 #include "host/doctor.h"
+#include "host/hint.h"
 #include "host/interrupt.h"
 #include "host/learn.h"
 #include "host/library.h"
@@ -354,8 +355,11 @@ static int run_learn(lua_State *L, const mr_session *session) {
 static int run_file(lua_State *L, const mr_session *session, const char *path) {
     if (path && !check_script(path)) return MR_EXIT_FAILED;
     if (path && !session->options.sandbox) mr_source_add(L, path);
-    if (luaL_loadfilex(L, path, session->options.sandbox ? "t" : NULL) != LUA_OK)
-        return mr_host_report(L, prefix);
+    if (luaL_loadfilex(L, path, session->options.sandbox ? "t" : NULL) != LUA_OK) {
+        int status = mr_host_report(L, prefix);
+        if (path) mr_host_hint(L, path, NULL);
+        return status;
+    }
     if (session->options.ranks) {
         int status = push_ranks(L, path, session->options.ranks);
         if (status != MR_EXIT_OK) return status;
@@ -366,7 +370,9 @@ static int run_file(lua_State *L, const mr_session *session, const char *path) {
     for (int i = 0; i < count; i++)
         lua_pushstring(L, session->argv[session->options.script + 1 + i]);
     if (session->options.explore) return explore_chunk(L, session->options.explore, count);
-    return mr_host_call(L, count, 0, prefix);
+    int status = mr_host_call(L, count, 0, prefix);
+    if (status == MR_EXIT_FAILED && path) mr_host_hint(L, path, NULL);
+    return status;
 }
 
 static int run_code(lua_State *L, const mr_session *session) {
@@ -374,10 +380,14 @@ static int run_code(lua_State *L, const mr_session *session) {
     while (index < session->options.options_end) {
         const char *code = mr_options_next_code(session->argv, &index);
         if (!code) continue;
-        if (luaL_loadbufferx(L, code, strlen(code), "=" COMMAND_LINE, "t") != LUA_OK)
-            return mr_host_report(L, prefix);
+        if (luaL_loadbufferx(L, code, strlen(code), "=" COMMAND_LINE, "t") != LUA_OK) {
+            int failed = mr_host_report(L, prefix);
+            mr_host_hint(L, COMMAND_LINE, code);
+            return failed;
+        }
         const char *bounds = session->options.explore;
         int status = bounds ? explore_chunk(L, bounds, 0) : mr_host_call(L, 0, 0, prefix);
+        if (status == MR_EXIT_FAILED && !bounds) mr_host_hint(L, COMMAND_LINE, code);
         if (status != MR_EXIT_OK) return status;
     }
     return MR_EXIT_OK;

@@ -86,9 +86,27 @@ static size_t first_of_row(lua_State *L, const char *text, size_t size) {
     return first;
 }
 
+/* `for i in range(3):`, alone on its line: Lua waits for the name of a method, but its author for a hint. */
+static bool is_python_block(const char *text, size_t size) {
+    static const char *const words[] = {"for", "while", "if", "try"};
+    size_t first = 0, end = size;
+    while (first < size && (text[first] == ' ' || text[first] == '\t')) first++;
+    while (end > first && (text[end - 1] == ' ' || text[end - 1] == '\n')) end--;
+    if (end == first || text[end - 1] != ':' || memchr(text + first, '\n', end - first))
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t length = strlen(words[i]);
+        if (end - first > length && memcmp(text + first, words[i], length) == 0 &&
+            strchr(" (:", text[first + length]))
+            return true;
+    }
+    return false;
+}
+
 /* `x = 5` and below it `x` is no chunk of Lua, as it could go on; it is two entries. */
 mr_entry_verdict mr_entry_judge(lua_State *L, const char *text, size_t size) {
     mr_entry_verdict verdict = judge_one(L, text, size);
+    if (verdict == MR_ENTRY_TOO_SHORT && is_python_block(text, size)) return MR_ENTRY_WRONG;
     if (verdict != MR_ENTRY_TOO_SHORT || !memchr(text, '\n', size)) return verdict;
     size_t first = first_of_row(L, text, size);
     return first && first < size ? MR_ENTRY_WHOLE : verdict;

@@ -53,6 +53,40 @@ function TestCommandLine.test_values_are_checked()
   assert_refused(run{ "doctor", "who" }, 2, "doctor takes no arguments, got 'who'; to run .*")
 end
 
+-- The hint behind the message of a script that fails, or nil.
+local function hint_of(text, ...)
+  local options = { ... }
+  return command.with_file(text, function(path)
+    options[#options + 1] = path
+    local result = run(options)
+    lu.assertEquals(result.status, 1)
+    lu.assertStrContains(result.err, "millrace: ")
+    return result.err:match "\nhint: ([^\n]*)\n$"
+  end)
+end
+
+function TestCommandLine.test_a_script_that_fails_gets_a_hint()
+  for text, hint in pairs {
+    ["import torch"] = "mr is torch here", ["require 'torch'"] = "mr is torch here",
+    ["x = 1\nx += 1"] = "Lua has no +=",
+    ["local x = mr.ones(3)\nprint(x.sum())"] = "methods are called with a colon: x:sum(...)",
+    ["local s = mr.stream()\ns.wait_stream(s)"] = "methods are called with a colon: s:wait_stream(...)",
+    ["local x = 1\nfor i in range(3):\n  print(i)\n"] = "write for i = 1, n do ... end",
+    ["try:\n  x = 1\nexcept:\n  x = 2"] = "pcall",
+    ["local x = mr.ones(3)\nprint(x:numel())"] = "write x.numel", ["print(len({}))"] = "the length of x is #x",
+  } do
+    lu.assertStrContains(hint_of(text), hint)
+  end
+  lu.assertStrContains(hint_of("print(None.x)", "--sandbox"), "nothing is nil in Lua")
+  lu.assertStrContains(run{ "-e", "print(None.x)" }.err, "\nhint: nothing is nil in Lua\n")
+end
+
+function TestCommandLine.test_a_hint_needs_a_reason()
+  lu.assertNil(hint_of("error 'of its own'"))
+  lu.assertNil(hint_of("local t = setmetatable({}, {__index = function() print 'called' end}) T = t\nT.a.b()"))
+  lu.assertNil(hint_of("local text = [[x\nfor i in range(3):\n]]\nerror {}"))
+end
+
 function TestCommandLine.test_code_runs_in_order_and_shares_globals()
   local result = run{ "-e", "x = 1", "-e", "x = x + 1", "-e", "print(x)" }
   lu.assertEquals(result, { status = 0, out = "2\n", err = "" })

@@ -211,8 +211,8 @@ function TestHints.test_habits()
     ["x.sum(dim=1)"] = "{dim = ...}",
     ["x += 1"] = "x = x +", ["1 != 2"] = "~=", ["None"] = "nil", ["mr.ones(2).sum()"] = "colon",
     ["t[1:3]"] = "t[{ {first",
-    ["# five"] = "--", ["import torch"] = "require", ["sleep(1)"] = "mr.spin",
-    ["mr.event{enable_timing = true}"] = "timing = true", ["torch.cuda.Stream()"] = "mr.stream",
+    ["# five"] = "--", ["import torch"] = "mr is torch here", ["import json"] = "require", ["sleep(1)"] = "mr.spin",
+    ["mr.event{enable_timing = true}"] = "write `timing`", ["torch.cuda.Stream()"] = "mr.stream",
     ["torch.cuda.synchronize()"] = "mr.synchronize", ["mr.memory.summary()"] = "allocated", ["a && b"] = "and",
     ["zeros(3)"] = "mr.zeros", ["def f(x): return x"] = "function f(x)", ["'a' + 'b'"] = "..",
     ["cudaDeviceSynchronize()"] = "mr.synchronize()",
@@ -220,6 +220,27 @@ function TestHints.test_habits()
     local _, err = shown(entry .. "\n")
     lu.assertStrContains(err, hint)
   end
+end
+
+function TestHints.test_the_first_line_of_a_block_gets_its_own_at_once()
+  for entry, hint in pairs {
+    ["for i in range(3):"] = "for i = 1, n do", ["while x < 3:"] = "while condition do", ["if x == 1:"] = "then",
+    ["try:"] = "pcall",
+  } do
+    local out, err = shown(entry .. "\nprint('next')\n")
+    lu.assertStrContains(err, "hint: ")
+    lu.assertStrContains(err, hint)
+    lu.assertEquals(out, "next\n") -- an entry of its own
+  end
+  assert_shows("for i = 1, 2 do\n print(i)\nend\nif true then\n print(3) end\nx = {\n 4}\nx[1]\n",
+    "1\n2\n3\n4\n")
+end
+
+function TestHints.test_methods_that_are_called_with_a_dot()
+  local _, err = shown("s = mr.stream()\ns.wait_stream(s)\n")
+  lu.assertStrContains(err, "hint: methods are called with a colon: s:wait_stream(...)")
+  _, err = shown("mr.dist.broadcast(mr.ones(1), {})\n")
+  lu.assertNotStrContains(err, "hint: ")
 end
 
 function TestHints.test_none_where_there_is_nothing_to_say()

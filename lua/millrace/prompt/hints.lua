@@ -13,8 +13,12 @@ end
 
 local COMMENT = "a comment begins with -- in Lua"
 
+local HERE = "mr is %1 here, and is there already"
+local TRY = "errors are caught by local ok, message = pcall(function() ... end)"
+
 -- { pattern, hint with %1, %2 for what was found }, for entries that Lua cannot read.
 local SYNTAX = {
+  { "^%s*import%s+(torch)%f[^%w_]", HERE }, { "^%s*from%s+(torch)[%w_%.]*%s+import", HERE },
   { "^%s*import%s+([%w_%.]+)", "modules are loaded by local m = require \"%1\"; mr is there already" },
   { "^%s*from%s+([%w_%.]+)%s+import", "modules are loaded by local m = require \"%1\"; mr is there already" },
   { "^%s*def%s+([%w_]+)%s*(%b())", "a function is written function %1%2 ... end" },
@@ -26,6 +30,7 @@ local SYNTAX = {
   { "%f[%w_]for%s+([%w_]+)%s+in%s+[^:\n]*:", "write for _, %1 in ipairs(list) do ... end" },
   { "%f[%w_]if%s[^\n]-:%s*$", "write if condition then ... end" },
   { "%f[%w_]while%s[^\n]-:%s*$", "write while condition do ... end" },
+  { "^%s*try%s*:", TRY }, { "^%s*except%f[^%w_][^\n]*:", TRY },
   { "%f[%w_]elif%f[^%w_]", "write elseif" },
   { "%f[%w_]lambda%f[^%w_]", "write function(x) return ... end" },
   { "([%a_][%w_%.]*)%s*([%+%-%*/])=%s*([^;\n]*)",
@@ -154,11 +159,12 @@ local function nil_hint(text, message)
   return nil
 end
 
--- `x.sum()` calls the function without the object.
+-- `x.sum()` calls the function without the object, and `s.wait_stream(other)` with another one.
 local function method_hint(text, message)
-  local name = message:match("([%a_][%w_]*): argument 1: expected [%a ]+, got")
-  local object = name and text:match("([%w_%)%]]+)%." .. name .. "%f[^%w_]")
-  if not object or object == "mr" then return nil end
+  local name = message:match("([%a_][%w_]*): argument %d+: expected [%a ]+, got")
+  local chain = name and text:match("([%w_%.%)%]]*)%." .. name .. "%f[^%w_]")
+  local object = chain and chain:match("[%w_%)%]]+$")
+  if not object or chain:find("^mr%f[^%w_]") then return nil end
   return ("methods are called with a colon: %s:%s(...)"):format(object:find("^[%a_]") and object or "x", name)
 end
 
@@ -170,6 +176,13 @@ end
 
 -- ---------------------------------------------------------------- for the session
 
+-- `for i in range(3):`: the first line of a block, which in Lua may go on.
+function hints.is_python_block(line)
+  local word = without_texts(line):match("^%s*(%l+)%f[^%w_][^\n]*:%s*$")
+  return word == "for" or word == "while" or word == "if" or word == "try" or word == "def" or word == "class" or
+    word == "with" or word == "elif" or word == "else" or word == "except"
+end
+
 -- For an entry that failed: its text and the message. nil: nothing comes to mind.
 function hints.of(text, message)
   local written = without_texts(text)
@@ -180,7 +193,8 @@ function hints.of(text, message)
     return "comparisons of tensors are methods: x:gt(y), ge, lt, le, eq, ne"
   end
   if message:find("attempt to add a 'string'", 1, true) then return "texts are joined by .. in Lua" end
-  if message:find("no option `enable_timing`", 1, true) then return "write timing = true" end
+  local module = message:match("module '([%w_]+)[%w_%.]*' not found")
+  if module and WORDS[module] then return module == "torch" and fill(HERE, { module }) or WORDS[module] end
   if message:find(" near ", 1, true) then
     return syntax_hint(text) or (message:find("'end' expected", 1, true) and "a block ends with `end`" or nil)
   end
