@@ -87,7 +87,9 @@ mr_graph *mr_capture_function(lua_State *L, int fn, int options) {
         end_side_stream(&caller, given, stream);
         lua_error(L);
     }
-    mr_status finished = mr_capture_finish(&caller, stream, box);
+    mr_caller ends = caller;
+    ends.name = "graph";
+    mr_status finished = mr_capture_finish(&ends, stream, box);
     end_side_stream(&caller, given, stream);
     mr_raise(L, finished);
     int kept = given ? first + 1 : first + 2; /* the stream's box comes before its userdata */

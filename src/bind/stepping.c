@@ -94,6 +94,8 @@ MR_FUNCTION(
     if (undone == count) return 1;
     if (*why) lua_pushstring(L, why);
     else if (undone) lua_pushliteral(L, "there are no earlier steps");
+    else if (strcmp(machine->backend->simulator->chooser(machine), "manual") == 0)
+        lua_pushliteral(L, "no step has been made since the host's last call, which is not undone");
     else
         lua_pushliteral(
             L, "no step has been made since the host's last call; steps are kept under the chooser "

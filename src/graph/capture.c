@@ -161,7 +161,7 @@ static mr_status find_unjoined(const mr_capture *capture, uint32_t *out_node) {
     return MR_OK;
 }
 
-static mr_status unjoined(const mr_capture *capture, uint32_t at) {
+static mr_status unjoined(const mr_capture *capture, const char *name, uint32_t at) {
     const mr_command *command = capture->graph->nodes.items[at].command;
     char on[100], origin[100], what[300], cure[200];
     mr_stream_describe(command->stream, on, sizeof on);
@@ -172,14 +172,14 @@ static mr_status unjoined(const mr_capture *capture, uint32_t at) {
                    command->where.line);
     mr_text_format(cure, sizeof cure, "Let %s wait for %s before the end: wait_stream.", origin,
                    on);
-    return mr_capture_error(MR_CODE_CAPTURE_UNJOINED, "finish", what, capture->graph->begun, cure);
+    return mr_capture_error(MR_CODE_CAPTURE_UNJOINED, name, what, capture->graph->begun, cure);
 }
 
-static mr_status check_finish(const mr_capture *capture) {
+static mr_status check_finish(const mr_capture *capture, const char *name) {
     uint32_t at;
-    MR_TRY(mr_capture_usable(capture, "finish"));
+    MR_TRY(mr_capture_usable(capture, name));
     MR_TRY(find_unjoined(capture, &at));
-    return at == UINT32_MAX ? MR_OK : unjoined(capture, at);
+    return at == UINT32_MAX ? MR_OK : unjoined(capture, name, at);
 }
 
 /* What a launch waits for, so that its memory is there on the device. */
@@ -230,7 +230,7 @@ mr_status mr_capture_finish(const mr_caller *caller, mr_stream *stream, mr_graph
         return mr_capture_error(MR_CODE_CAPTURE_WRONG_THREAD, "finish",
                                 "another thread began the capture", capture->graph->begun,
                                 "End it there, or begin it with mode=\"relaxed\".");
-    mr_status status = check_finish(capture);
+    mr_status status = check_finish(capture, caller->name ? caller->name : "finish");
     mr_graph *graph = capture->graph;
     mr_graph_retain(graph);
     mr_capture_end(capture);

@@ -52,7 +52,8 @@ mr_status mr_capture_begin(const mr_caller *caller, mr_stream *stream,
                            const mr_capture_options *options);
 /* Ends the capture that began on `stream`. 401: none did, and nothing happens; 908: another thread began it. After
  * 901 (something illegal was asked for meanwhile) and 904 (a stream was not joined) there is no graph; the streams can
- * be used as before in each case. The caller owns one reference. */
+ * be used as before in each case. `caller->name` is what the script has called, NULL: "finish". The caller owns one
+ * reference. */
 mr_status mr_capture_finish(const mr_caller *caller, mr_stream *stream, mr_graph **out_graph);
 /* Ends it, if there is one, and forgets what was captured. */
 void mr_capture_abandon(mr_stream *stream);

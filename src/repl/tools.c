@@ -452,14 +452,14 @@ static int style(lua_State *L) {
 
 /* --- the machine --------------------------------------------------------------------------------------- */
 
+/* A free is nobody's operation: the collector makes it when it likes. */
 static void count_one(void *context, const mr_pending *pending) {
     size_t *count = context;
-    (void)pending;
-    ++*count;
+    *count += pending->command->kind != MR_COMMAND_FREE;
 }
 
 /* state() -> is_default, pending, ms, reports: whether operations go to the default stream of
- * device 0; the number of pending ones, 0 on a GPU, which does not tell; the host's clock; the
+ * device 0; the number of pending ones but frees, 0 on a GPU, which does not tell; the host's clock; the
  * number of reports of the hazard checker */
 static int state(lua_State *L) {
     mr_machine *machine = mr_bind_machine(L);

@@ -52,13 +52,13 @@ static mr_status write_format(void *context, FILE *file) {
 
 /* `problem`, and the endings that would do. */
 static mr_status wrong_ending(const char *path, const char *problem, bool must_compare) {
-    char list[80] = "";
+    char list[96] = "";
     for (int i = 0; i < FORMAT_COUNT; i++)
         if (formats[i].compares || !must_compare)
             mr_text_format(list + strlen(list), sizeof list - strlen(list), "%s%s",
                            *list ? ", " : "", formats[i].ending);
     return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                   "%s cannot be saved as `%.300s`: expected a name that ends with one of %s",
+                   "%s cannot be saved as `%.300s`: expected a name that ends with one of %s, .png",
                    problem, path, list);
 }
 

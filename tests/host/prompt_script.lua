@@ -50,6 +50,15 @@ function TestSteps.test_the_device_is_stepped_forward_and_back_at_a_stop()
   lu.assertStrContains(out, "[1., 1., 1., 1.]")
 end
 
+function TestSteps.test_a_stop_is_left_by_the_words_that_leave_the_prompt()
+  for _, word in ipairs { "quit", "exit()", ":quit" } do
+    local out, err = stepped(RACE, ":load FILE\n" .. word .. "\n'at the prompt'\n")
+    lu.assertStrContains(err, "the script was left")
+    lu.assertStrContains(out, "at the prompt\n")
+    lu.assertNotStrContains(out, "nil")
+  end
+end
+
 function TestSteps.test_breakpoints()
   local out, err = stepped(RACE, ":break 8\n:break fill_\n:break 0\n:break\n:load FILE\n:c\n:c\n:c\n:c\n:c\n")
   lu.assertStrContains(out, "breakpoints: 8, fill_\n")
@@ -218,6 +227,7 @@ function TestSteps.test_the_option()
     lu.assertEquals(result.status, 2)
     lu.assertStrContains(result.err, "--step ")
   end
+  lu.assertStrContains(command.run{ "--step", "--ranks", "2", "x.lua" }.err, "not with --ranks")
   local result = command.run{ "--step", "no_such_file.lua", input = "1\n" }
   lu.assertStrContains(result.err, "no_such_file.lua cannot be read")
 end

@@ -266,6 +266,20 @@ function TestSession.test_a_fix_inside_an_entry_of_several_lines()
   lu.assertNotStrContains(out:match("mr:1|.*$") or "", "first=mr:6")
 end
 
+function TestSession.test_frees_are_not_pending_work()
+  local out = transcript.play(lines_of("x = mr.zeros(3)\ny = mr.zeros(3)\ny = nil collectgarbage()\nx = 1\n"), VIRTUAL)
+  local counts = {}
+  for count in out:gmatch "%[(%d+) pending" do counts[#counts + 1] = tonumber(count) end
+  lu.assertEquals(#counts, 4)
+  lu.assertEquals(counts[3], counts[2])
+end
+
+function TestSession.test_nothing_to_go_back_to_under_manual()
+  local out = answer("x = mr.ones(4)\n:back\n")
+  lu.assertStrContains(out, "no step has been made since the host's last call, which is not undone")
+  lu.assertNotStrContains(out, "steps are kept under the chooser")
+end
+
 function TestSession.test_leaving_by_word()
   for _, word in ipairs{ "quit", "exit()", " quit ;", ":quit", ":exit", "mr.prompt.quit()" } do
     local out, status = answer("print(41)\n" .. word .. "\nprint(42)\n")

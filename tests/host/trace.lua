@@ -80,6 +80,7 @@ function TestTrace.test_a_wrong_ending_is_told_before_anything_runs()
   lu.assertEquals(result.status, 2)
   lu.assertEquals(result.out, "")
   lu.assertStrContains(result.err, "--trace: a trace cannot be saved as `/tmp/x.txt`")
+  lu.assertStrContains(result.err, ".csv, .png")
 end
 
 function TestTrace.test_a_file_that_cannot_be_written_is_a_failure()

@@ -180,6 +180,17 @@ for _, mode in ipairs{"global", "thread", "relaxed"} do
   end
 end
 
+function TestGraphIllegal.test_an_error_at_the_end_names_what_was_called()
+  local s, other = mr.stream(), mr.stream()
+  local ok, err = pcall(mr.graph, function()
+    other:wait_stream(s)
+    other:run(function() mr.spin(1) end)
+  end, { stream = s })
+  check_error("unjoined", "stream-capture-unjoined", ok, err)
+  lu.assertStrContains(err.message, "graph: ")
+  lu.assertNotStrContains(err.message, "finish: ")
+end
+
 function TestGraphIllegal.test_ends_without_a_graph()
   for _, mode in ipairs{"global", "thread", "relaxed"} do
     local w = make(mode, true)
@@ -187,6 +198,7 @@ function TestGraphIllegal.test_ends_without_a_graph()
     local ok, err = pcall(mr.graph.finish, w.s)
     check_error("unjoined", "stream-capture-unjoined", ok, err)
     lu.assertStrContains(err.message, "stream `joined`")
+    lu.assertStrContains(err.message, "finish: ")
     check_usable(w, "unjoined")
     local empty = mr.stream()
     mr.graph.begin(empty, {mode = mode})

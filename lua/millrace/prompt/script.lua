@@ -135,7 +135,7 @@ local function stop(why)
   while true do
     local text = tools.read(("%s:%d> "):format(running.name, line))
     local word = text and text:match("^%s*:%s*(%l+)%s*$")
-    if text == nil or word == "quit" or word == "q" then
+    if text == nil or word == "quit" or word == "q" or text and tools.require("session").asks_to_leave(text) then
       stopped = nil
       error("the script was left", 0)
     elseif text == false then

@@ -453,7 +453,7 @@ end
 -- What people type to leave, from Python and other shells.
 local LEAVING = { quit = true, exit = true }
 
-local function asks_to_leave(text)
+function session.asks_to_leave(text)
   local word = text:match "^%s*(%a+)%s*;?%s*$" or text:match "^%s*(%a+)%s*%(%s*%)%s*;?%s*$"
   return LEAVING[word] and rawget(_G, word) == nil and not session.has_local(word)
 end
@@ -465,7 +465,7 @@ function session.leave() is_over = true end
 
 -- What was typed: an entry, or a command. Returns whether it went well, and whether the session ends with it.
 function session.submit(text)
-  if asks_to_leave(text) then return true, true end
+  if session.asks_to_leave(text) then return true, true end
   local clocks = tools.require("times").now()
   local done = session.enter(text)
   tools.require("times").say(clocks)
