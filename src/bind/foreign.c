@@ -29,7 +29,7 @@ static const mr_foreign foreign[] = {
     {"mr", "memory_reserved", "write mr.memory.reserved()"},
     {"mr", "reset_peak_memory_stats", "write mr.memory.reset_peak()"},
     {"mr", "memory_stats", "write mr.memory.stats()"},
-    {"mr", "memory_summary", "write mr.print(mr.memory.stats())"},
+    {"mr", "memory_summary", "write mr.memory.stats()"},
     {"mr", "mem_get_info", "write mr.memory.stats()"},
     {"mr", "empty_cache", "write mr.memory.empty_cache()"},
     {"mr", "CUDAGraph", "write g = mr.graph(fn), then g:launch()"},
