@@ -315,8 +315,8 @@ return function(tools)
     result.claim, result.deterministic = "none", false
   end
 
-  -- What was not followed, and what that leaves of the verdict; without the conditions about ranks, where every order of
-  -- their hosts was tried, and about what CUDA does not specify, where both ways were. `seen`: what a call did by which
+  -- What was not followed, and what that leaves of the verdict; without the conditions about ranks, where every order
+  -- of their hosts was tried, and about what CUDA does not specify, where both ways were. `seen`: what a call did by which
   -- another one could differ, or nil.
   local function add_conditions(result, totals, raw, seen, unwritten)
     local left = totals and totals.unexplored or {}

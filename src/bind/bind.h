@@ -105,9 +105,9 @@ int mr_class_lookup(lua_State *L);
 /* Upvalue 1 of every function that uses the machine. */
 void mr_push_module(lua_State *L);
 
-/* Pushes what the embedded Lua module `name` makes of these functions, which ends with {NULL, NULL} and get the module
- * as upvalue 1, and of those that each module gets (embedded.c). It is made once for each state, and kept in the
- * registry under the address `key`. */
+/* Pushes what the embedded Lua module `name` makes of these functions, and of those that each module gets (embedded.c).
+ * The list ends with {NULL, NULL}; its functions get the module as upvalue 1. It is made once for each state, and kept
+ * in the registry under the address `key`. */
 void mr_push_embedded(lua_State *L, const void *key, const char *name, const luaL_Reg *tools);
 
 /* New userdata of a kind with `size` zeroed bytes and its metatable. */

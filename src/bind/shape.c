@@ -144,13 +144,6 @@ int64_t mr_check_index(lua_State *L, const mr_tensor *t, int dim, int index) {
     return 0;
 }
 
-/* What is not in a list of sizes: nil, as in other tables, but 0 is what people write who count from 0. */
-static int no_such_size(lua_State *L) {
-    if (lua_isinteger(L, 2) && lua_tointeger(L, 2) == 0)
-        return mr_misuse(L, "there is no dim 0: dims count from 1");
-    return 0;
-}
-
 /* "{64, 2}" */
 static int sizes_text(lua_State *L) {
     luaL_Buffer text;
@@ -189,10 +182,7 @@ static const char sizes_metatable; /* its address is a registry key */
 static void push_sizes_metatable(lua_State *L) {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &sizes_metatable) != LUA_TNIL) return;
     lua_pop(L, 1);
-    lua_createtable(L, 0, 4);
-    mr_push_module(L);
-    lua_pushcclosure(L, no_such_size, 1);
-    lua_setfield(L, -2, "__index");
+    lua_createtable(L, 0, 3);
     lua_pushcfunction(L, same_sizes);
     lua_setfield(L, -2, "__eq");
     lua_pushcfunction(L, sizes_text);

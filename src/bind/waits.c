@@ -220,7 +220,8 @@ static void forget(recording *r) {
 static mr_status begin(mr_machine *machine, recording *r) {
     *r = (recording){.machine = machine};
     MR_TRY(mr_program_record(machine, MOST_ITEMS, &r->recorder));
-    r->observer = (mr_observer){.name = "names", .everything = true, .did = did}; /* record_stream */
+    /* Everything: record_stream, too. */
+    r->observer = (mr_observer){.name = "names", .everything = true, .did = did};
     mr_status status = mr_observer_add(machine, &r->observer);
     if (status) r->observer.did = NULL;
     if (!status) status = mr_ledger_begin(&r->ledger, machine);

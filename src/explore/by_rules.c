@@ -55,7 +55,7 @@ static void say_stricter(explorer *e, const branch *b, uint32_t first, uint32_t 
 
 void rules_find_stricter(explorer *e, branch *b) {
     const mr_explore_race *races = e->races.items;
-    /* Of ranks, what one host has waited for would order the work of the others. */
+    /* What the host of one rank has waited for would order the work of the others. */
     if (!e->races.count || turns_are_open(b)) return;
     order_forget(&b->order);
     for (uint32_t i = 0; i < b->count; i++)

@@ -32,7 +32,8 @@ void search_take_place(search *s) {
     s->at.stage = STAGE_LOOK;
 }
 
-/* The last of it that can be does not. Any other one could be put off behind it as well. The look itself: there is none. */
+/* The last of it that can be does not. Any other one could be put off behind it as well. The look itself: there is
+ * none. */
 static uint32_t answer_no(search *s, uint32_t look) {
     order *o = s->o;
     for (uint32_t n = look; n-- > 0;)

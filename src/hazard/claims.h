@@ -155,8 +155,8 @@ void mr_claims_merge(mr_claims *claims,
                      const mr_claims *earlier); /* adds what was counted earlier */
 
 /* The events that every ledger hears of in the same way. For an observer's `did`, `failed`, `lost` and `found`.
- * TOGETHER concerns only the explorer, whose schedules end a collective's ranks together, and is counted with a race: the
- * verdict of the checker has none. It is counted of ranks; elsewhere the explorer sees it itself (rules_find_stricter).
+ * TOGETHER concerns only the explorer, whose schedules end a collective's ranks together. It is counted with a race of
+ * ranks, so no verdict of the checker has it; elsewhere the explorer sees it itself (rules_find_stricter).
  * HOST_FUNCTIONS is counted by whoever knows the order: only those while which the host did something else. */
 void mr_claims_did(mr_claims *claims, const mr_command *command);
 void mr_claims_failed(mr_claims *claims, const mr_command *command, const mr_error *status);

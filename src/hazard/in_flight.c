@@ -30,9 +30,3 @@ void mr_hazard_in_flight_note(checker *c, actor *t, const mr_command *command) {
     if (beside && !counted) mr_claims_add(&c->totals.claims, MR_CLAIM_ROOM);
     own->counted |= beside;
 }
-
-void mr_hazard_in_flight_forget(checker *c) {
-    for (size_t i = 0; i < c->order.in_flight.count; i++)
-        mr_hazard_actor_release(c, c->order.in_flight.items[i].actor);
-    mr_vec_free(&c->order.in_flight);
-}

@@ -565,7 +565,9 @@ void mr_hazard_order_close(checker *c) {
         next = a->next;
         if (a->stream) mr_hazard_actor_lose(c, a);
     }
-    mr_hazard_in_flight_forget(c);
+    for (size_t i = 0; i < c->order.in_flight.count; i++)
+        mr_hazard_actor_release(c, c->order.in_flight.items[i].actor);
+    mr_vec_free(&c->order.in_flight);
     mr_hazard_hosts_close(c);
     c->order.slots = c->order.slot_capacity = c->order.zombies = c->order.zombies_swept = 0;
     c->order.free_slots.count = 0;

@@ -131,7 +131,6 @@ bool mr_hazard_order_wait(checker *c, actor *t, uint64_t seq, const snapshot *s)
 void mr_hazard_order_meet(checker *c, actor *t, const mr_command *command);
 /* in_flight.c: the same member, for the room that collectives need. Before mr_hazard_order_meet. */
 void mr_hazard_in_flight_note(checker *c, actor *t, const mr_command *command);
-void mr_hazard_in_flight_forget(checker *c);
 void mr_hazard_order_stream_sync(checker *c, actor *t, uint64_t seq);
 void mr_hazard_order_event_sync(checker *c, const snapshot *s);
 void mr_hazard_order_device_sync(checker *c, mr_device *device, uint64_t seq);

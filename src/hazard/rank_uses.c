@@ -2,8 +2,9 @@
  *
  * Which rank comes first is the order of this run: the hosts of ranks run side by side (hosts.c), and the checker takes
  * the calls as they came. So such memory is counted, as a row of the ledger that forbids a verdict. That a collective
- * orders the two is not looked for. The explorer tries the orders of the hosts, but for those between the submissions to
- * one stream: where the two share that, a condition says so. Memory that a rank has made is refused to the others, and needs none of this. */
+ * orders the two is not looked for. The explorer tries the orders of the hosts, but not those between the submissions
+ * to one stream: where the two share that, a condition says so. Memory that a rank has made is refused to the others,
+ * and needs none of this. */
 #include "hazard/state.h"
 
 #include <stdlib.h>

@@ -28,8 +28,8 @@ typedef struct {
 typedef struct {
     lua_State *L;
     const mr_repl_host *host;
-    int session; /* the module "session", by its key in the registry: a script that stops reads entries, too, in frames
-                  * of its own */
+    /* The module "session", by its key in the registry: a script that stops reads entries, too, in frames of its own. */
+    int session;
     input *in;
 } prompt;
 

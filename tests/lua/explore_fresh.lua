@@ -60,8 +60,8 @@ end
 -- The result says on what it rests, also where no command has read such memory.
 local CONDITION = "This holds if memory that nothing has written reads as in this run."
 local function rests_on(fn)
-  local r = mr.explore(fn)
-  return r.not_followed and r.not_followed[1] == CONDITION and r.claim == "conditional"
+  local result = mr.explore(fn)
+  return result.not_followed and result.not_followed[1] == CONDITION and result.claim == "conditional"
 end
 T.check(rests_on(function() return mr.empty(2) end), "returned")
 T.check(rests_on(function() return { inside = mr.empty(2, { device = "cpu" }) } end), "returned in a table")
