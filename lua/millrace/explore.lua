@@ -316,8 +316,8 @@ return function(tools)
   end
 
   -- What was not followed, and what that leaves of the verdict; without the conditions about ranks, where every order
-  -- of their hosts was tried, and about what CUDA does not specify, where both ways were. `seen`: what a call did by which
-  -- another one could differ, or nil.
+  -- of their hosts was tried, and about what CUDA does not specify, where both ways were. `seen`: what a call did by
+  -- which another one could differ, or nil.
   local function add_conditions(result, totals, raw, seen, unwritten)
     local left = totals and totals.unexplored or {}
     local followed = { ranks = raw.all_turns, unspecified = raw.unspecified }

@@ -28,7 +28,7 @@ typedef struct {
 typedef struct {
     lua_State *L;
     const mr_repl_host *host;
-    /* The module "session", by its key in the registry: a script that stops reads entries, too, in frames of its own. */
+    /* The module "session", by its key in the registry: a script that stops reads entries, too, in other frames. */
     int session;
     input *in;
 } prompt;
