@@ -19,26 +19,8 @@ void rules_place(branch *b, uint32_t i, bool said_yes) {
 
 /* ---- what is ordered by more than CUDA guarantees */
 
-static uint32_t item_of(const branch *b, uint64_t seq) {
-    for (uint32_t i = 0; i < b->count; i++)
-        if (mr_program_item_at(b->program, i).seq == seq) return i;
-    return b->count;
-}
-
 static bool has_node(const order *o, uint32_t i) {
     return o->first_node[i] < o->first_node[i + 1];
-}
-
-/* The host reads the source of a staged copy: that is not the copy's access of its destination. */
-static bool is_source_read(const order *o, uint32_t item, uint32_t node) {
-    return o->items[item].item.kind == MR_COMMAND_COPY && !o->nodes.items[node].parts;
-}
-
-static bool comes_behind(const order *o, uint32_t second, uint32_t first) {
-    uint32_t end = o->first_node[first + 1] - 1;
-    for (uint32_t n = o->first_node[second]; n < o->first_node[second + 1]; n++)
-        if (!is_source_read(o, second, n) && !order_has(o, order_before(o, n), end)) return false;
-    return true;
 }
 
 static void say_stricter(explorer *e, const branch *b, uint32_t first, uint32_t second) {
@@ -61,10 +43,10 @@ void rules_find_stricter(explorer *e, branch *b) {
     for (uint32_t i = 0; i < b->count; i++)
         place(b, i, mr_program_item_at(b->program, i).came_true, e->options.unspecified);
     for (size_t k = 0; k < e->races.count; k++) {
-        uint32_t first = item_of(b, races[k].first), second = item_of(b, races[k].second);
-        if (first >= second || second == b->count) continue;
+        uint32_t first = sides_item(b, races[k].first), second = sides_item(b, races[k].second);
+        if (first >= second || second == SIDES_NONE) continue;
         if (!has_node(&b->order, first) || !has_node(&b->order, second)) continue;
-        if (!comes_behind(&b->order, second, first)) continue;
+        if (!order_comes_after(&b->order, second, first)) continue;
         say_stricter(e, b, first, second);
         break;
     }

@@ -122,19 +122,6 @@ static bool writes_all(const branch *b, const mr_program_item *it, const mr_prog
            (uint64_t)o->view->numel * mr_dtype_size(o->view->dtype) == end && o->view->contiguous;
 }
 
-static uint32_t last_node(const order *o, uint32_t item) {
-    return o->first_node[item + 1] - 1;
-}
-
-/* By the rules alone. The host's own part of a copy reads host memory only. */
-static bool comes_after(const order *o, uint32_t item, uint32_t writer) {
-    for (uint32_t n = o->first_node[item]; n < o->first_node[item + 1]; n++) {
-        if (o->items[item].item.kind == MR_COMMAND_COPY && !o->nodes.items[n].parts) continue;
-        if (!order_has(o, order_before(o, n), last_node(o, writer))) return false;
-    }
-    return true;
-}
-
 /* By storage: the item that writes it first, as a whole. */
 typedef struct {
     uint32_t *writer; /* NONE: nothing has touched it yet; OF_BEFORE: it has its bytes */
@@ -160,7 +147,7 @@ static bool see_item(const branch *b, first_writes *w, uint32_t i) {
         uint32_t writer = w->writer[o.storage];
         if (writer == i || writer == OF_BEFORE) continue;
         if (writer != NONE) {
-            if (w->by_order && !comes_after(&b->order, i, writer)) return false;
+            if (w->by_order && !order_comes_after(&b->order, i, writer)) return false;
             continue;
         }
         if (!writes_all(b, &it, &o) || is_read_beside(b, i, &it, o.storage)) return false;

@@ -318,6 +318,16 @@ static void place_reading(order *o, size_t i, bool asked) {
     order_place(o, o->first_node[i], order_scratch(o));
 }
 
+bool order_comes_after(const order *o, uint32_t item, uint32_t earlier) {
+    bool copies = o->items[item].item.kind == MR_COMMAND_COPY;
+    uint32_t end = o->first_node[earlier + 1] - 1;
+    for (uint32_t n = o->first_node[item]; n < o->first_node[item + 1]; n++) {
+        if (copies && !o->nodes.items[n].parts) continue;
+        if (!order_has(o, order_before(o, n), end)) return false;
+    }
+    return true;
+}
+
 void order_place_nodes(order *o, size_t i, bool asked) {
     uint32_t first = o->first_node[i], end = o->first_node[i + 1], n = first;
     bool reads = o->items[i].item.kind == MR_COMMAND_COPY && !o->nodes.items[first].parts;

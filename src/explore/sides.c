@@ -12,13 +12,17 @@ bool sides_is_at(const branch *b, uint32_t item, mr_site where) {
     return here.line == where.line && here.file && strcmp(here.file, where.file) == 0;
 }
 
-/* UINT32_MAX: this program has no such command at this line. */
+uint32_t sides_item(const branch *b, uint64_t seq) {
+    for (uint32_t i = 0; i < b->count; i++)
+        if (mr_program_item_at(b->program, i).seq == seq) return i;
+    return SIDES_NONE;
+}
+
+/* SIDES_NONE: this program has no such command at this line. */
 static uint32_t find_item(const branch *b, const mr_explore_side *side) {
-    uint64_t first = mr_program_facts_of(b->program).first_seq;
-    for (uint32_t i = 0; i < b->count && side->number; i++)
-        if (mr_program_item_at(b->program, i).seq == first + side->number - 1)
-            return sides_is_at(b, i, side->where) ? i : UINT32_MAX;
-    return UINT32_MAX;
+    if (!side->number) return SIDES_NONE;
+    uint32_t i = sides_item(b, mr_program_facts_of(b->program).first_seq + side->number - 1);
+    return i != SIDES_NONE && sides_is_at(b, i, side->where) ? i : SIDES_NONE;
 }
 
 void sides_find(const explorer *e, branch *b) {

@@ -323,6 +323,8 @@ mr_status outcome_keep_schedule(const explorer *e, mr_explore_outcome *o, const 
 
 /* Finds the two items of the requested pair in this branch. */
 void sides_find(const explorer *e, branch *b);
+#define SIDES_NONE UINT32_MAX
+uint32_t sides_item(const branch *b, uint64_t seq); /* of that number; SIDES_NONE: it has none */
 bool sides_is_at(const branch *b, uint32_t item, mr_site where);
 
 /* Keeps the schedule, if it shows an order of the pair with fewer `overtaken` than so far. */
