@@ -184,6 +184,15 @@ static mr_status begin_function(void *context) {
     return mr_explore_put_back(s->keeper);
 }
 
+static void let_go(void *context) {
+    caller_state *s = context;
+    lua_gc(s->L, LUA_GCCOLLECT);
+    mr_error_destroy(
+        mr_machine_drain(s->machine)); /* the next run begins with it, and tells what it says */
+    for (int i = 0; i < s->machine->device_count; i++)
+        mr_error_destroy(mr_device_trim(s->machine->devices[i]));
+}
+
 static void show_progress(caller_state *s, const mr_explore_progress *p) {
     char text[160];
     if (!s->shows || p->seconds < 1) return;
@@ -254,6 +263,7 @@ static mr_explore_subject subject_of(caller_state *s) {
     return (mr_explore_subject){.context = s,
                                 .machine = s->machine,
                                 .begin = begin_function,
+                                .let_go = let_go,
                                 .run = run_function,
                                 .go_on = go_on,
                                 .end_runs_after = end_runs_after,

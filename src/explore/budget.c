@@ -127,8 +127,18 @@ static size_t bytes_of(const branch *b) {
     return bytes;
 }
 
+/* The memory of its tensors, until somebody frees what the script has left. */
+static size_t bytes_of_last_run(const explorer *e) {
+    const mr_machine *machine = e->subject->machine;
+    size_t live = machine->host_memory.live_bytes,
+           bytes = live > e->host_before ? live - e->host_before : 0;
+    for (int i = 0; i < machine->device_count; i++)
+        bytes += machine->backend->memory_reserved(machine->devices[i]);
+    return bytes;
+}
+
 static size_t budget_used(const explorer *e) {
-    return e->root ? bytes_of(e->root) : 0;
+    return bytes_of_last_run(e) + (e->root ? bytes_of(e->root) : 0);
 }
 
 static bool is_at_work(const explorer *e, const branch *b) {
@@ -149,8 +159,15 @@ void budget_drop_children(explorer *e, branch *b) {
     for (size_t i = 0; i < kept; i++) budget_drop_children(e, b->children.items[i]);
 }
 
-bool budget_has_room(const explorer *e, size_t more) {
+static bool fits(const explorer *e, size_t more) {
     return !e->store_most || budget_used(e) + more <= e->store_most;
+}
+
+bool budget_has_room(explorer *e, size_t more) {
+    if (fits(e, more)) return true;
+    if (!e->subject->let_go || !bytes_of_last_run(e)) return false;
+    e->subject->let_go(e->subject->context);
+    return fits(e, more);
 }
 
 static void let_go_of_all(explorer *e) {
@@ -192,13 +209,25 @@ void budget_make_room(explorer *e, size_t more) {
 #endif
 }
 
-/* The process has this much by now, the function's own tensors among it. A player needs as much as the function. */
-void budget_measure(explorer *e) {
+static size_t most_of_process(void) {
     struct rusage usage;
-    if (!e->options.memory) return;
     getrusage(RUSAGE_SELF, &usage);
-    size_t taken = (size_t)usage.ru_maxrss << 10;
-    e->store_most = e->options.memory > taken ? e->options.memory - taken : 1;
+    return (size_t)usage.ru_maxrss << 10;
+}
+
+void budget_begin(explorer *e) {
+    e->process_before = most_of_process();
+    e->host_before = e->subject->machine->host_memory.live_bytes;
+}
+
+/* Tensors of the function come and go with its runs, and a player needs as much as a run. What the process has beside
+ * them stays. */
+void budget_measure(explorer *e) {
+    if (!e->options.memory) return;
+    size_t taken = most_of_process(), run = bytes_of_last_run(e);
+    size_t stays = taken > run ? taken - run : 0;
+    if (stays < e->process_before) stays = e->process_before;
+    e->store_most = e->options.memory > stays ? e->options.memory - stays : 1;
 }
 
 size_t budget_of_player(const explorer *e, const branch *b) {

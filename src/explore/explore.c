@@ -86,6 +86,7 @@ static mr_status keep_races(explorer *e) {
  * needs no player; but with a grain its steps are parts, which only the order tells. */
 static mr_status first_branch(explorer *e) {
     plan none = {.grain = e->options.grain};
+    budget_begin(e);
     MR_TRY(branch_record(e, &none, &e->own, &e->root));
     e->own.plan.grain = e->options.grain;
     e->first = e->root->program;

@@ -52,6 +52,8 @@ typedef struct {
      * function raises is a value. At its end it waits for all devices (mr_device_drain); an error of that is a value,
      * too. An error here ends the exploration. */
     mr_status (*run)(void *context, mr_explore_value *out_value);
+    /* Optional, between two runs: frees what the last one has left, such as a script's garbage. */
+    void (*let_go)(void *context);
     /* Optional; about ten times a second. False: stop now. */
     bool (*go_on)(void *context, const mr_explore_progress *progress);
     /* Optional: from now on a run of the function that lasts longer than so many seconds is ended, with the status

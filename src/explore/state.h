@@ -244,9 +244,11 @@ void budget_look(explorer *e);
 void budget_make_room(explorer *e, size_t more);
 /* All below the branch that nobody stands in. */
 void budget_drop_children(explorer *e, branch *b);
-bool budget_has_room(const explorer *e, size_t more);
+/* If there is no room, what the last run has left is freed first. */
+bool budget_has_room(explorer *e, size_t more);
 size_t budget_of_player(const explorer *e, const branch *b); /* what one takes, about */
-void budget_measure(explorer *e);                            /* after the first run */
+void budget_begin(explorer *e);                              /* before the first run */
+void budget_measure(explorer *e);                            /* after it */
 
 /* ---- the search: search.c */
 
@@ -343,9 +345,11 @@ struct explorer {
     unsigned untried_lines;
     double deadline, looked; /* budget.c */
     uint64_t looks;
-    size_t store_most; /* bytes; 0: no bound */
-    bool no_room;      /* it was stopped by that */
-    own_schedule own;  /* of the first run */
+    size_t store_most; /* bytes for players and the run that was last; 0: no bound */
+    size_t process_before,
+        host_before;  /* bytes before the first run: of the process, of host tensors */
+    bool no_room;     /* it was stopped by that */
+    own_schedule own; /* of the first run */
     branch *root;
     struct search *innermost;
     struct apart *apart; /* independent races are explored apart, now (apart.h); else NULL */
