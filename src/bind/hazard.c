@@ -376,8 +376,8 @@ MR_FUNCTION(
     "Returns a text to print: the chain that orders two operations, or that nothing does. "
     "Each is a side of a report, "
     "\"file.lua:12\" (\":12\": of any file) for the last operation of that line (if it has none, "
-    "the last record, wait or synchronize), or the operation's seq. The last 4096 commands are "
-    "remembered, also after the checker is switched off or a check has ended.") {
+    "the last record, wait or synchronize) since the last reset, or the operation's seq. The last "
+    "4096 commands are remembered, also after the checker is switched off or a check has ended.") {
     mr_set_context(L);
     mr_hazard *hazard = hazard_of(L);
     uint64_t first = check_operation(L, 1, hazard), second = check_operation(L, 2, hazard);

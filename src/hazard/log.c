@@ -96,11 +96,13 @@ const log_line *mr_hazard_log_find(const checker *c, uint64_t seq) {
     return NULL;
 }
 
-/* `is_whole`: by the whole name of the file, otherwise by its end. */
+/* Nothing before a reset is found: a replay runs the same lines again. `is_whole`: by the whole name of the file,
+ * otherwise by its end. */
 static uint64_t find_operation(const checker *c, const char *file, int where, bool is_whole) {
     const log_line *line;
     uint64_t other = 0;
     for (uint64_t back = 0; c->log.lines && (line = mr_hazard_log_back(c, back)); back++) {
+        if (line->kind == MR_COMMAND_RESET) break;
         if ((where && line->where.line != where) || !line->where.file) continue;
         if (file && is_whole && strcmp(file, line->where.file) != 0) continue;
         if (file && !mr_hazard_file_ends(line->where.file, file)) continue;

@@ -252,6 +252,13 @@ function TestSession.test_a_replay_gives_the_same()
   lu.assertEquals(lists, 2)
 end
 
+-- Operations of before the replay had the same lines.
+function TestSession.test_why_asks_about_the_session_that_was_replayed()
+  local out = answer(RACE .. ":why mr:4 mr:5\n:fix\n:why mr:4 mr:5\n:why mr:4 mr:6\n:replay\nmr.reset()\n:why mr:4 mr:5\n")
+  lu.assertNotStrContains(out:match("\nmr:6|.*$"), "nothing orders")
+  lu.assertStrContains(out, "no operation at mr:4 among those that are remembered")
+end
+
 function TestSession.test_a_fix_is_put_in_and_the_hazard_is_gone()
   local out = answer(RACE .. ":fix\n:hazards\n:run\nsum:peek():item()\n:fix\n:fix 3\n")
   lu.assertStrContains(out, "mr:4| p:run(function() x:fill_(1) end)\nmr:5| c:wait_stream(p)\nmr:6| sum = ")
