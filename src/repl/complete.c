@@ -12,7 +12,10 @@
 #include "repl/frame.h"
 #include "repl/lines.h"
 
+#define MOST_UNASKED 100 /* as in readline */
+
 static const mr_line_hooks *hooks;
+static int (*read_key)(void);
 static size_t found_count; /* of the completion that was asked for last */
 
 static bool is_blank_before_cursor(void) {
@@ -74,12 +77,23 @@ static char **complete(const char *text, int start, int end) {
     return NULL;
 }
 
+/* A long list is shown only if the user says so. */
+static bool is_list_wanted(void) {
+    if (found_count < MOST_UNASKED) return true;
+    fprintf(rl_outstream, "Display all %zu possibilities? (y or n)", found_count);
+    fflush(rl_outstream);
+    int key = read_key();
+    fputs("\n", rl_outstream);
+    fflush(rl_outstream);
+    return key == 'y' || key == 'Y' || key == ' ';
+}
+
 static void list_matches(void) {
     bool is_ours = rl_redisplay_function != rl_redisplay;
     if (is_ours) mr_frame_leave();
     else rl_crlf();
     fflush(rl_outstream);
-    hooks->list(hooks->context);
+    if (is_list_wanted()) hooks->list(hooks->context);
     if (is_ours) (*rl_redisplay_function)();
     else rl_forced_update_display();
 }
@@ -101,8 +115,9 @@ int mr_complete_or_indent(int count, int key) {
     return 0;
 }
 
-void mr_complete_open(const mr_line_hooks *wanted) {
+void mr_complete_open(const mr_line_hooks *wanted, int (*wanted_key)(void)) {
     hooks = wanted;
+    read_key = wanted_key;
     rl_attempted_completion_function = complete;
     rl_completion_display_matches_hook = list_instead;
     rl_completer_word_break_characters = " \t\n\"'`@$><=;|&{}()[],:.+-*/%^#~!?";

@@ -4,7 +4,8 @@
 
 #include "repl/line.h"
 
-void mr_complete_open(const mr_line_hooks *hooks);
+/* read_key: the next key, or 'n' where a signal comes instead. */
+void mr_complete_open(const mr_line_hooks *hooks, int (*read_key)(void));
 
 /* A command of readline, for TAB: as much of a name as is certain, else the list of what there is. Two spaces at the
  * beginning of a line. */

@@ -264,6 +264,18 @@ static bool has_bytes(void) {
 
 #endif
 
+/* While nothing of the line is drawn. A signal is kept for the loop below, which then ends the line. */
+static int read_key(void) {
+    bool was_showing = is_showing;
+    bool is_ended = false;
+    is_showing = false;
+    while (!is_ended && !has_bytes() && !wait_for_input()) is_ended = hooks->interrupted();
+    if (is_ended) raise(hooks->ended() ? SIGTERM : SIGINT);
+    int key = is_ended ? 'n' : rl_read_key();
+    is_showing = was_showing;
+    return key;
+}
+
 /* Enter: another line, as long as the text is not an entry. */
 static int accept_entry(int count, int key) {
     if (shows_lines && hooks->is_incomplete(hooks->context, rl_line_buffer, (size_t)rl_end))
@@ -339,7 +351,7 @@ void mr_edit_open(const mr_line_hooks *wanted) {
 #if RL_READLINE_VERSION >= 0x0802
     rl_deprep_term_function = leave_terminal;
 #endif
-    mr_complete_open(hooks);
+    mr_complete_open(hooks, read_key);
     rl_pre_input_hook = insert_prefilled;
     using_history();
     stifle_history(HISTORY_ENTRIES);

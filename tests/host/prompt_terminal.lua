@@ -324,6 +324,21 @@ function TestCompletion.test_names_of_files()
   lu.assertEquals(text, "mr:1> dofile('scripts/examples/fan_out.lua")
 end
 
+-- As readline asks; Ctrl-C means no, and the line goes.
+function TestCompletion.test_a_long_list_is_asked_about()
+  local asks = "Display all 1200 possibilities? (y or n)"
+  local many = { "send", "for i = 1, 1200 do _G['name_' .. i] = i end\r" }
+  local text = screen_after{ many, { "wait", "mr:2>" }, { "send", "name_\t" }, { "wait", asks },
+    { "send", "n" }, { "rows", "mr:2> name_", 2 }, { "send", "7 * 11\r" }, { "wait", "mr:3>" } }
+  lu.assertStrContains(text, "\nmr:2> name_\n" .. asks .. "\nmr:2> name_7 * 11\n77\n")
+  text = screen_after{ many, { "wait", "mr:2>" }, { "send", "name_\t" }, { "wait", asks },
+    { "send", "y" }, { "wait", "name_1200" }, { "send", "7 * 11\r" }, { "wait", "mr:3>" } }
+  lu.assertStrContains(text, "77")
+  text = screen_after{ many, { "wait", "mr:2>" }, { "send", "name_\t" }, { "wait", asks },
+    { "send", CTRL_C }, { "rows", "mr:2>", 3 }, { "send", "'al' .. 'ive'\r" }, { "wait", "alive" } }
+  lu.assertStrContains(text, "mr:2> 'al' .. 'ive'\nalive")
+end
+
 TestInterrupting = {}
 
 function TestInterrupting.test_a_line_and_what_runs()

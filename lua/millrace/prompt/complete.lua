@@ -178,7 +178,38 @@ local function open_brackets(text)
   return stack
 end
 
-local function chain_before(text, at) return text:sub(1, at - 1):match("([%a_][%w_%.:%[%]]*)%s*$") end
+-- The chain that ends in front of byte `at`: names and fields, and "()" for each call: `mr.ones(2):view` is
+-- "mr.ones():view".
+local function chain_before(text, at)
+  local before, chain = text:sub(1, at - 1):gsub("%s+$", ""), ""
+  at = #before
+  while at > 0 do
+    local close = before:sub(at, at)
+    local open = close == ")" and "(" or close == "}" and "{"
+    local names = not open and before:sub(1, at):match("[%w_%.:%[%]]+$")
+    if names then
+      chain, at = names .. chain, at - #names
+    elseif open then
+      local depth = 0
+      repeat
+        local c = before:sub(at, at)
+        depth = depth + (c == close and 1 or c == open and -1 or 0)
+        at = at - 1
+      until depth == 0 or at == 0
+      if depth > 0 then return nil end
+      if chain:sub(1, 2) ~= "()" or open == "(" then chain = "()" .. chain end
+    else
+      break
+    end
+  end
+  return chain:sub(1, 2) ~= "()" and chain:match("[%a_].*$") or nil
+end
+
+-- The usage line of a function. A call of mr.graph is one of mr.graph.capture.
+local function usage_of(value)
+  if value == tools.mr.graph then value = value.capture end
+  return tools.usage(value)
+end
 
 -- The usage line of the function that is being called around the cursor, whether the cursor is in a table of options,
 -- and which argument it is in.
@@ -191,37 +222,44 @@ local function call_at(text, stack)
     if bracket.open == "[" then return nil end
     if not chain and outer and outer.open == "(" then
       chain = chain_before(text, outer.at)
-      if chain and i == #stack then return tools.usage(value_of(chain)), true end
+      if chain and i == #stack then return usage_of(value_of(chain)), true end
     end
     if chain then
       if i < #stack then return nil end
       local count = 1
       for _ in text:sub(bracket.at + 1):gsub("%b()", ""):gsub("%b{}", ""):gmatch(",") do count = count + 1 end
-      return tools.usage(value_of(chain)), is_table, count
+      return usage_of(value_of(chain)), is_table, count
     end
   end
   return nil
 end
 
--- "name: type, ..." of the braces of a usage line: name = type
+-- The name of the function in a usage line: "mr.graph.begin", or "to" for a method.
+local function name_in(usage) return usage:match("^%a[%w_]*:([%w_]+)") or usage:match("^[%w_%.]+") end
+
+-- "name: type, ..." or "name=default, ..." of the braces of a usage line: name = what is known of it
 local function options_of(usage)
   local options = {}
-  for group in usage:match("^(.-)%->?.*$") and usage:gsub("%->.*$", ""):gmatch("%b{}") do
-    for name, kind in group:gmatch("([%a_][%w_]*):%s*([^,}]*)") do options[name] = kind:gsub("%s+$", "") end
-    if group:find("out=", 1, true) then options.out = "tensor" end
+  for group in usage:gsub("%s*%->.*$", ""):gmatch("%b{}") do
+    local inside = group:sub(2, -2):gsub("%b{}", function(default) return (default:gsub(",", "\0")) end)
+    for part in inside:gmatch("[^,]+") do
+      local name, mark, kind = part:match("^%s*([%a_][%w_]*)([:=])%s*(.-)%s*$")
+      if mark == "=" then kind = name == "out" and "tensor" or kind ~= "" and "=" .. kind or true end
+      if name then options[name] = kind == true or kind:gsub("%z", ",") end
+    end
   end
   return options
 end
 
--- The type of argument number n in a usage line.
-local function type_of_argument(usage, n)
-  local list = usage:match("%b()")
+-- The name and the type of argument number n in a usage line.
+local function argument_of(usage, n)
+  local list, at = usage:match("%b()"), 0
   if not list then return nil end
-  local types = {}
   for part in list:sub(2, -2):gsub("%b{}", ""):gsub("[%[%]]", ""):gmatch("[^,]+") do
-    types[#types + 1] = part:match(":%s*(.-)%s*$") or ""
+    at = at + 1
+    if at == n then return part:match("^%s*([%a_][%w_]*)"), part:match(":%s*(.-)%s*$") or "" end
   end
-  return types[n]
+  return nil
 end
 
 local function wants(kind)
@@ -288,15 +326,26 @@ local function values(list, prefix, from)
   return set_found(names, from)
 end
 
+-- The option, or else the argument, that the cursor is in, and its type: "dtype", "string"; nil: it is not known.
+local function parameter_at(text, usage, in_table, argument)
+  local option = text:match("([%a_][%w_]*)%s*=%s*$")
+  if option then return option, usage and options_of(usage)[option] end
+  if not usage or in_table then return nil end
+  return argument_of(usage, argument)
+end
+
+-- A text that a function of millrace takes is the name of a file only where its usage line says "path".
 local function in_string(text, stack, at)
-  local innermost = stack[#stack]
-  local option = text:sub(1, at - 1):match("([%a_][%w_]*)%s*=%s*$")
-  local known = tools.require("values").of(option or innermost and innermost.open == "(" and
-    chain_before(text, innermost.at))
-  if known then return values(known, text:sub(at + 1), at) end
+  local innermost, typed = stack[#stack], text:sub(at + 1)
   local called = innermost and innermost.open == "(" and chain_before(text, innermost.at) or chain_before(text, at)
-  if called == "help" or called == "mr.help" then return topics(text:sub(at + 1), at) end
-  return files(text:sub(at + 1), at)
+  if called == "help" or called == "mr.help" then return topics(typed, at) end
+  local before = text:sub(1, at - 1)
+  local usage, in_table, argument = call_at(before, stack)
+  local parameter = parameter_at(before, usage, in_table, argument)
+  local known = tools.require("values").of(usage and name_in(usage), parameter)
+  if known then return values(known, typed, at) end
+  if usage and parameter and parameter ~= "path" then return {}, at end
+  return files(typed, at)
 end
 
 -- ---------------------------------------------------------------- finding
@@ -310,20 +359,28 @@ local function commands(text)
   return texts or {}, from or 0
 end
 
+-- The options in a table that is an argument.
+local function options_in_call(usage, prefix)
+  local names, known = {}, tools.require("values").options(name_in(usage)) or options_of(usage)
+  for name, kind in pairs(known) do
+    if prefix == "" or begins(name, prefix) then names[name .. " = "] = kind end
+  end
+  return next(names) and names or nil
+end
+
 -- The names that can stand for `prefix` where an argument or an option is expected.
 local function names_in_call(text, stack, prefix, from)
-  local usage, in_table, argument = call_at(text:sub(1, from), stack)
+  local before = text:sub(1, from)
+  local usage, in_table, argument = call_at(before, stack)
   if not usage then return nil end
   local names = {}
-  local option = text:sub(1, from):match("([%a_][%w_]*)%s*=%s*$")
-  if in_table and not option then
-    for name, kind in pairs(options_of(usage)) do
-      if prefix == "" or begins(name, prefix) then names[name .. " = "] = kind end
-    end
-    return next(names) and names or nil
-  end
-  local wanted = wants(in_table and options_of(usage)[option] or not in_table and type_of_argument(usage, argument))
+  local parameter, kind = parameter_at(before, usage, in_table, argument)
+  if in_table and not parameter then return options_in_call(usage, prefix) end
+  local wanted = wants(type(kind) == "string" and kind or nil)
   if wanted then add_variables(names, prefix, wanted) end
+  for _, text_of_it in ipairs(prefix == "" and tools.require("values").of(name_in(usage), parameter) or {}) do
+    names[('"%s"'):format(text_of_it)] = true
+  end
   return next(names) and names or nil
 end
 
@@ -331,25 +388,7 @@ end
 local function behind_call(text)
   local before, mark, prefix = text:match("^(.*[%)%}])([%.:])([%w_]*)$")
   if not before then return nil end
-  local at, calls = #before, ""
-  while at > 0 do
-    local open = before:sub(at, at) == ")" and "(" or before:sub(at, at) == "}" and "{"
-    local name = not open and before:sub(1, at):match("([%w_%.:%[%]]+)$")
-    if not open and not name then break end
-    if open then
-      local depth, close = 0, before:sub(at, at)
-      repeat
-        local c = before:sub(at, at)
-        depth = depth + (c == close and 1 or c == open and -1 or 0)
-        at = at - 1
-      until depth == 0 or at == 0
-      if depth > 0 then return nil end
-      if calls:sub(1, 2) ~= "()" or open == "(" then calls = "()" .. calls end
-    else
-      calls, at = name .. calls, at - #name
-    end
-  end
-  return calls, mark, prefix
+  return chain_before(before, #before + 1), mark, prefix
 end
 
 -- What can stand instead of the end of the text, and from which byte on (0: all of it).
@@ -383,15 +422,24 @@ function complete.find(text)
   return set_found(names, from)
 end
 
+-- What a usage line says of what goes into a table of options: "name: string, ms: number}".
+local function options_text(usage)
+  local group = usage:gsub("%s*%->.*$", ""):match("%b{}")
+  return group and group:sub(2)
+end
+
 -- "a: tensor [, b: tensor])" behind `mr.zeros(`; nil: no function of millrace is called there.
 function complete.hint(text)
   local stack, string_at, is_comment = open_brackets(text)
   local bracket = stack[#stack]
   if is_comment or string_at or not bracket then return nil end
-  if bracket.open == "{" and #stack > 1 then bracket = stack[#stack - 1] end
-  local chain = bracket.open == "(" and chain_before(text, bracket.at)
-  local usage = chain and tools.usage(value_of(chain))
-  local arguments = usage and usage:match("%((.*)$")
+  local chain = chain_before(text, bracket.at)
+  if bracket.open == "{" and not chain and #stack > 1 then
+    bracket = stack[#stack - 1]
+    chain = chain_before(text, bracket.at)
+  end
+  local usage = chain and bracket.open ~= "[" and usage_of(value_of(chain))
+  local arguments = usage and (bracket.open == "{" and options_text(usage) or usage:match("%((.*)$"))
   if not arguments then return nil end
   return bracket.at == #text and arguments or "  " .. usage
 end
