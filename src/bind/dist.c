@@ -28,18 +28,19 @@ void mr_bind_threads(lua_State *L, const mr_thread_hooks *hooks) {
 /* What this folder keeps for a host, while another one runs. */
 typedef struct {
     void *hook_context; /* the thread that called last */
-    bool gradients_off;
+    bool gradients_off, has_ended;
     mr_thread_place place;
 } host;
 
-typedef struct {
+typedef struct mr_spawner {
     lua_State *L; /* of the caller */
     mr_machine *machine;
     mr_module *module;
     lua_State *threads[MOST];
     host hosts[MOST + 1]; /* the last one: the caller's */
-    uint32_t active;      /* whose host runs */
-    bool watched;         /* what they share */
+    uint32_t count;
+    uint32_t active; /* whose host runs */
+    bool watched;    /* what they share */
     int arguments;
     int results; /* where the table of what ranks have returned is on the caller's stack */
 } spawner;
@@ -56,6 +57,11 @@ static void enter(void *context, uint32_t rank) {
     if (hooks && rank < MOST) hooks->swap(&now->place);
     s->machine->hooks.context = now->hook_context;
     s->module->gradients_off = now->gradients_off;
+}
+
+static lua_State *parked_rank(const spawner *s, uint32_t rank) {
+    bool is_parked = rank < s->count && rank != s->active && !s->hosts[rank].has_ended;
+    return is_parked ? s->hosts[rank].hook_context : NULL;
 }
 
 /* Runs no code of the script: nothing would catch an error of it. */
@@ -83,6 +89,7 @@ static mr_status run_rank(void *context, uint32_t rank) {
     if (hooks) hooks->enter(&node, co);
     int status = lua_pcall(co, s->arguments + 1, 1, 0);
     if (hooks) hooks->leave(&node);
+    s->hosts[rank].has_ended = true;
     mr_status error = status == LUA_OK ? MR_OK : status_of(co);
     lua_xmove(co, s->L, 1);
     lua_rawseti(s->L, s->results, (lua_Integer)rank + 1); /* its place is there: no memory needed */
@@ -140,6 +147,7 @@ MR_FUNCTION(
     s->L = L;
     s->machine = machine;
     s->module = mr_module_of(L);
+    s->count = (uint32_t)count;
     s->active = MOST;
     s->arguments = arguments;
     lua_createtable(L, (int)count, 0);
@@ -148,6 +156,8 @@ MR_FUNCTION(
     s->watched = mr_bind_explore_watches_ranks(L);
     if (s->watched) mr_bind_explore_ranks_begin(L, 2, arguments + 1);
     mr_ranks_failure failed = {.rank = MOST};
+    s->module->spawner = s;
+    s->module->parked_rank = parked_rank;
     mr_status status = mr_ranks_run(c,
                                     &(mr_rank_functions){.count = (uint32_t)count,
                                                          .run = run_rank,
@@ -155,6 +165,7 @@ MR_FUNCTION(
                                                          .each_turn = s->watched,
                                                          .context = s},
                                     &failed);
+    s->module->spawner = NULL;
     if (s->watched) mr_bind_explore_ranks_end(L, status && !failed.is_deadlock);
     if (status && failed.rank < MOST) {
         mr_error_destroy(status);

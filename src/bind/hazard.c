@@ -15,6 +15,7 @@
 #include "bind/internal.h"
 #include "bind/wrap.h"
 #include "collective/comm.h"
+#include "collective/ranks.h"
 #include "hazard/hazard.h"
 #include "model/capture.h"
 
@@ -24,6 +25,7 @@ typedef struct {
     mr_machine *machine;
     mr_hazard *hazard;
     bool json, colour;
+    uint16_t rank; /* for whose host the hooks answer, from 1; 0: that which runs */
     void (*at_close)(lua_State *L); /* or NULL */
 } state;
 
@@ -42,6 +44,51 @@ static mr_hazard *hazard_of(lua_State *L) {
 
 mr_hazard *mr_bind_hazard(lua_State *L) {
     return hazard_of(L);
+}
+
+/* ---- whose names */
+
+typedef struct {
+    void (*look)(void *asked);
+    void *asked;
+} looking;
+
+static int look_protected(lua_State *L) {
+    const looking *l = lua_touserdata(L, 1);
+    l->look(l->asked);
+    return 0;
+}
+
+/* What the thread of a parked rank raised would be caught on the rank's own C stack. */
+static bool as_host(void *context, uint16_t rank, void (*look)(void *asked), void *asked) {
+    state *s = context;
+    lua_State *L = s->machine->hooks.context;
+    const mr_module *module = mr_bind_module(L);
+    bool has_ranks = module && module->spawner;
+    lua_State *parked = has_ranks ? module->parked_rank(module->spawner, rank - 1u) : NULL;
+    looking l = {look, asked};
+    s->rank = rank;
+    if (!parked || !lua_checkstack(parked, LUA_MINSTACK)) {
+        look(asked);
+        s->rank = 0;
+        return true;
+    }
+    s->machine->hooks.context = parked;
+    lua_pushcfunction(parked, look_protected);
+    lua_pushlightuserdata(parked, &l);
+    int status = lua_pcall(parked, 1, 0, 0);
+    if (status != LUA_OK) lua_pop(parked, 1);
+    s->machine->hooks.context = L;
+    s->rank = 0;
+    return status == LUA_OK;
+}
+
+static const mr_stream *current(void *context) {
+    const state *s = context;
+    const mr_module *module = mr_bind_module(s->machine->hooks.context);
+    if (s->rank && module && module->collectives)
+        return mr_ranks_stream(module->collectives, s->rank - 1u);
+    return s->machine->current_device->current;
 }
 
 static bool variable(void *context, const mr_hazard_object *object, mr_site front, char *out,
@@ -507,6 +554,8 @@ void mr_open_hazard(lua_State *L) {
     lua_setmetatable(L, -2);
     mr_hazard_hooks hooks = {.context = s,
                              .write = write_report,
+                             .as_host = as_host,
+                             .current = current,
                              .variable = variable,
                              .is_running = is_running,
                              .before = before,

@@ -18,6 +18,9 @@ typedef struct {
     uint64_t tracked;                   /* tensors that require gradients (tensor_box.c) */
     const mr_thread_hooks *threads;     /* of the program around us; NULL: none (dist.c) */
     struct mr_collectives *collectives; /* once mr.nccl is used (nccl.c) */
+    const struct mr_spawner *spawner;   /* while it runs ranks (dist.c); else NULL */
+    /* With it: the thread from which a parked rank has called; NULL: the rank runs, or has ended. */
+    lua_State *(*parked_rank)(const struct mr_spawner *spawner, uint32_t rank);
     bool allow_tf32, kept_tf32; /* mr.allow_tf32; as it was before mr.explore calls its function */
     bool gradients_off;         /* inside mr.no_grad, and during a backward pass */
     /* Takes a failure of the device, and gives one that names the script's variables (fault.c). */

@@ -118,6 +118,16 @@ static void load_host(mr_collectives *c, const host *h) {
     if (simulator) simulator->set_clocks(machine, h->clocks);
 }
 
+const mr_stream *mr_ranks_stream(const mr_collectives *c, uint32_t number) {
+    const ranks *r = c->ranks;
+    const mr_device *device = c->machine->current_device;
+    const rank *asked = r && number < r->count ? &r->ranks[number] : NULL;
+    if (!asked || asked == r->current) return device->current;
+    device = asked->host.device;
+    const mr_stream *stream = asked->host.streams[device->index];
+    return stream->closed ? device->legacy : stream;
+}
+
 /* A collective is submitted by the rank that came last. Each host pays for its own part. */
 static void turn(mr_collectives *c, uint32_t number) {
     ranks *r = c->ranks;

@@ -36,6 +36,8 @@ mr_status mr_ranks_run(mr_collectives *collectives, const mr_rank_functions *fun
 
 /* The rank that runs, from 0; MR_MEETING_MOST: none does. */
 uint32_t mr_ranks_current(const mr_collectives *collectives);
+/* The current stream of the current device of this rank, which may be parked. Other machines: of the host that runs. */
+const mr_stream *mr_ranks_stream(const mr_collectives *collectives, uint32_t rank);
 uint32_t mr_ranks_count(const mr_collectives *collectives);
 /* NULL, or the error that has separated the ranks: all later collectives fail with it. */
 mr_status mr_ranks_separated(const mr_collectives *collectives);

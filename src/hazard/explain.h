@@ -54,6 +54,16 @@ void mr_hazard_find_fix(const checker *c, const found_pair *pair,
 /* fix.c: the place in front of the second access; false: a line cannot be put there. */
 bool mr_hazard_before_second(const checker *c, const found_pair *pair, mr_script_spot *out_spot);
 
+/* relay.c */
+/* The second is a collective whose own call lets its stream wait for another one first, which is `bound_stream`, as
+ * mr.dist does with `async`: that wait. Else NULL. */
+const log_line *mr_hazard_wait_of_call(const checker *c, const found_pair *pair);
+/* The last stream before *io_before (a seq, which becomes that of the wait) that waited behind the first. It comes
+ * after what the first stream was given up to *out_covered. NULL: none. */
+const actor *mr_hazard_behind_first(const checker *c, const found_pair *pair, uint64_t *io_before,
+                                    mr_site *out_where, uint64_t *out_covered);
+const actor *mr_hazard_find_actor(const checker *c, uint32_t id); /* NULL: it is gone */
+
 /* launched.c */
 /* The second uses what a graph makes, and comes after no launch of it. */
 bool mr_hazard_is_before_launch(const found_pair *pair);

@@ -159,11 +159,13 @@ static void put_wait_if_set(mr_hazard_report *report, const mr_script_spot *spot
     else put_line(report, spot, "if %s then %s:synchronize() end", event, event);
 }
 
+static bool is_set_later(const checker *c, const mr_script_spot *spot, const char *expression) {
+    return c->hooks.is_set_later && c->hooks.is_set_later(c->hooks.context, spot, expression);
+}
+
 /* What `work:wait()` waits with, where no stream is named. */
 static bool is_current(const checker *c, const actor *a) {
-    return a->kind == MR_STREAM_LEGACY && a->stream &&
-           c->machine->current_device == a->stream->device &&
-           a->stream->device->current == a->stream;
+    return a->kind == MR_STREAM_LEGACY && a->stream && mr_hazard_current(c) == a->stream;
 }
 
 static void put_work_wait(mr_hazard_report *report, const mr_script_spot *spot, const char *second,
@@ -280,9 +282,8 @@ static void wait_on_host(const checker *c, const actor *first, const actor *lost
     mr_buffer shown = {0}; /* a name with a newline would end the comment */
     mr_hazard_stream_text(c, lost, name, sizeof name);
     mr_text_put(&shown, name);
-    bool is_own = c->machine->rank && c->machine->current_device->index == first->device;
-    if (c->machine->device_count > 1 && !is_own)
-        snprintf(device, sizeof device, "%d", first->device); /* else the line serves all ranks */
+    if (c->machine->device_count > 1 && !mr_hazard_is_own_device(c, first->device))
+        snprintf(device, sizeof device, "%d", first->device);
     put_line(report, spot, form_without_variable(c, spot), device, shown.data ? shown.data : "it");
     mr_buffer_free(&shown);
 }
@@ -299,25 +300,51 @@ static void say_wait(const checker *c, const found_pair *pair, mr_hazard_report 
         mr_hazard_place(mr_hazard_shown(c, pair->second_where), place[1], sizeof place[1]));
 }
 
+/* The stream that is to wait: the second, or the one for which the call of the second lets that wait. */
+static const actor *find_waiting(const checker *c, const found_pair *pair,
+                                 const mr_script_spot *spot, char *out, size_t size) {
+    if (mr_hazard_stream_code(c, pair->second, spot, out, size)) return pair->second;
+    const log_line *wait = mr_hazard_wait_of_call(c, pair);
+    const actor *waiting = wait ? mr_hazard_find_actor(c, wait->bound_stream) : NULL;
+    return waiting && mr_hazard_stream_code(c, waiting, spot, out, size) ? waiting : NULL;
+}
+
+/* The stream to wait for: the first, or one that has waited behind it. */
+static bool awaited_code(const checker *c, const found_pair *pair, const mr_script_spot *spot,
+                         char *out, size_t size, uint64_t *out_covered) {
+    uint64_t before = UINT64_MAX, covered;
+    mr_site where;
+    const actor *behind;
+    if (mr_hazard_stream_code(c, pair->first, spot, out, size)) return true;
+    while ((behind = mr_hazard_behind_first(c, pair, &before, &where, &covered))) {
+        if (comes_before(c, pair, spot, where) ||
+            !mr_hazard_stream_code(c, behind, spot, out, size))
+            continue;
+        *out_covered = covered;
+        return true;
+    }
+    return false;
+}
+
 static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report *report) {
     char first[NAME_SIZE], second[NAME_SIZE], event[NAME_SIZE];
     bool host = pair->second == &c->order.host_actor, is_work;
+    const actor *waiting = pair->second;
     mr_script_spot spot;
     bool fits = mr_hazard_before_second(c, pair, &spot);
     if (!fits && !pair->submitted.file) fits = behind_first(c, pair, &spot);
     if (!fits) {
         say_wait(c, pair, report);
-    } else if (!host && !mr_hazard_stream_code(c, pair->second, &spot, second, sizeof second)) {
+    } else if (!host && !(waiting = find_waiting(c, pair, &spot, second, sizeof second))) {
         wait_on_host(c, pair->first, pair->second, report, &spot);
     } else if (covering_event(c, pair, &spot, event, sizeof event, &is_work, &report->covered)) {
-        bool is_set_later =
-            c->hooks.is_set_later && c->hooks.is_set_later(c->hooks.context, &spot, event);
-        const char *waits = host ? NULL : is_work && is_current(c, pair->second) ? "" : second;
-        if (is_work) put_work_wait(report, &spot, waits, event, is_set_later);
-        else (is_set_later ? put_wait_if_set : put_wait)(report, &spot, waits, event);
+        bool is_later = is_set_later(c, &spot, event);
+        const char *waits = host ? NULL : is_work && is_current(c, waiting) ? "" : second;
+        if (is_work) put_work_wait(report, &spot, waits, event, is_later);
+        else (is_later ? put_wait_if_set : put_wait)(report, &spot, waits, event);
     } else if (new_event(c, pair, report, &spot, host ? NULL : second)) {
         return;
-    } else if (!mr_hazard_stream_code(c, pair->first, &spot, first, sizeof first)) {
+    } else if (!awaited_code(c, pair, &spot, first, sizeof first, &report->covered)) {
         wait_on_host(c, pair->first, pair->first, report, &spot);
     } else if (host) {
         put_line(report, &spot, "%s:synchronize()", first);
@@ -348,6 +375,26 @@ static bool record_stream(const checker *c, const found_pair *pair, const spots 
     return false;
 }
 
+/* The work of a collective that uses the memory: its own wait is for the stream that frees. */
+static bool wait_for_work(const checker *c, const found_pair *pair, const spots *where,
+                          mr_hazard_report *report) {
+    char work[NAME_SIZE], stream[NAME_SIZE];
+    bool is_work;
+    for (int i = where->count; i--;) {
+        const mr_script_spot *spot = &where->spot[i];
+        if (is_current(c, pair->second)) stream[0] = '\0';
+        else if (!mr_hazard_stream_code(c, pair->second, spot, stream, sizeof stream)) continue;
+        if (!covering_event(c, pair, spot, work, sizeof work, &is_work, &report->covered) ||
+            !is_work)
+            continue;
+        put_work_wait(report, spot, stream, work, is_set_later(c, spot, work));
+        report->joins = true;
+        return true;
+    }
+    report->covered = 0;
+    return false;
+}
+
 /* A temporary has no variable. Instead, the stream of its memory can wait. */
 static bool delay_free(const checker *c, const found_pair *pair, const spots *where,
                        mr_hazard_report *report) {
@@ -355,7 +402,7 @@ static bool delay_free(const checker *c, const found_pair *pair, const spots *wh
     for (int i = 0; i < where->count; i++) {
         const mr_script_spot *spot = &where->spot[i];
         if (!mr_hazard_stream_code(c, pair->second, spot, freeing, sizeof freeing)) continue;
-        if (!mr_hazard_stream_code(c, pair->first, spot, stream, sizeof stream)) continue;
+        if (!awaited_code(c, pair, spot, stream, sizeof stream, &report->covered)) continue;
         put_line(report, spot, "%s:wait_stream(%s)", freeing, stream);
         report->joins = true;
         return true;
@@ -387,6 +434,7 @@ static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_repor
     records = where;
     if (records.count < 3 && before_first(c, pair, &use)) records.spot[records.count++] = use;
     if (!own && record_stream(c, pair, &records, report)) return;
+    if (wait_for_work(c, pair, &where, report)) return;
     if (delay_free(c, pair, &where, report)) return;
     if (where.count == 0) {
         say_keep(c, pair, report);

@@ -267,6 +267,12 @@ typedef struct {
 /* What binds the checker to the language of the scripts; each may be NULL. */
 typedef struct {
     void *context;
+    /* Ranks: calls `look` meanwhile the other hooks answer for the host `rank`, from 1. It may be parked, as the rank
+     * that comes last submits a collective for all. False: memory ran out in it. NULL: they always answer for the
+     * host that runs. */
+    bool (*as_host)(void *context, uint16_t rank, void (*look)(void *asked), void *asked);
+    /* That host's current stream, of its current device. */
+    const mr_stream *(*current)(void *context);
     /* A new report, or one that was amended, in warn mode; advice also in error mode. */
     void (*write)(void *context, const mr_hazard_report *report, mr_hazard_news news);
     /* The script's own variable for an object, as an expression: one that means it in front of that

@@ -104,13 +104,25 @@ void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t s
     else snprintf(out, size, "stream #%u", a->id);
 }
 
+const mr_stream *mr_hazard_current(const checker *c) {
+    if (c->hooks.current) return c->hooks.current(c->hooks.context);
+    const mr_device *device = c->machine->current_device;
+    return device ? device->current : NULL;
+}
+
+bool mr_hazard_is_own_device(const checker *c, int device) {
+    const mr_stream *current = mr_hazard_current(c);
+    return c->hosts.number && current && current->device->index == device;
+}
+
 bool mr_hazard_stream_code(const checker *c, const actor *a, const mr_script_spot *spot, char *out,
                            size_t size) {
     const char *kind = a->kind == MR_STREAM_LEGACY ? "default_stream" : "per_thread_stream";
     mr_hazard_object object = {.stream = a->stream};
     if (a->stream && !a->stream->closed && variable(c, object, spot, out, size)) return true;
     if (a->kind == MR_STREAM_USER || a->device < 0) return false;
-    if (c->machine->device_count > 1) snprintf(out, size, "mr.%s(%d)", kind, a->device);
+    if (c->machine->device_count > 1 && !mr_hazard_is_own_device(c, a->device))
+        snprintf(out, size, "mr.%s(%d)", kind, a->device);
     else snprintf(out, size, "mr.%s()", kind);
     return true;
 }

@@ -18,6 +18,10 @@ void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t s
 /* An expression for it at that place; false: nothing that the script has there leads to it. */
 bool mr_hazard_stream_code(const checker *c, const actor *a, const mr_script_spot *spot, char *out,
                            size_t size);
+/* The current stream of the host whose names are asked for (hooks.as_host); NULL: it has no device. */
+const mr_stream *mr_hazard_current(const checker *c);
+/* That host is a rank and the device is its own: a line without the number of the device is right for all ranks. */
+bool mr_hazard_is_own_device(const checker *c, int device);
 /* The same of an event. */
 const char *mr_hazard_event_text(const log_line *line, char *out, size_t size);
 bool mr_hazard_event_code(const checker *c, uint32_t id, const mr_script_spot *spot, char *out,

@@ -38,6 +38,7 @@ typedef struct {
     const log_line *sync_other;  /* the host waited, after the access, for something else */
     const log_line *unused;      /* a record of the first that covers the access */
     const log_line *barrier;     /* work of the default stream between the two */
+    const log_line *of_call;     /* the wait that the call of the second makes by itself */
 } findings;
 
 typedef struct {
@@ -62,9 +63,16 @@ static bool is_asked_for(const log_line *line) {
     return mr_hazard_line_is_event_wait(line);
 }
 
-/* Work of a default stream that would order the two if they were blocking streams of its device. */
-static bool is_barrier(const log_line *line, const found_pair *pair) {
-    return line->legacy && mr_hazard_line_is(line, MR_TRAIT_SUBMITTED) &&
+/* The host that the log line is of is the one whose call the second is, or has started it. */
+static bool is_by_own_host(const checker *c, const log_line *line) {
+    return !line->host || (line->host == c->hosts.number && line->world == c->hosts.worlds);
+}
+
+/* Work of a default stream that would order the two if they were blocking streams of its device. The record for the
+ * wait of the second's own call is none of the script's. */
+static bool is_barrier(const log_line *line, const findings *f, const found_pair *pair) {
+    return !(f->of_call && line->seq == f->of_call->bound) && line->legacy &&
+           mr_hazard_line_is(line, MR_TRAIT_SUBMITTED) &&
            mr_command_kinds[line->kind].part != MR_PART_MEMORY && line->seq > pair->first_seq &&
            line->device == pair->first->device && line->device == pair->second->device;
 }
@@ -113,8 +121,10 @@ static void look_at(investigation *v, const log_line *line, uint64_t back) {
     const found_pair *pair = v->pair;
     uint32_t first = pair->first->id, second = pair->second->id;
     if (line->seq == pair->second_seq) return;
-    if (is_barrier(line, pair) && !f->barrier) f->barrier = line;
+    if (is_barrier(line, f, pair) && !f->barrier) f->barrier = line;
     mr_command_after after = mr_hazard_line_after(line);
+    bool is_by_host = after != MR_AFTER_NOTHING;
+    if (is_by_host && (!is_by_own_host(v->c, line) || line->seq > pair->second_seq)) return;
     if (after == MR_AFTER_STREAM || after == MR_AFTER_DEVICE) see_sync(f, line, pair);
     if (!is_asked_for(line)) return;
     if (line->kind == MR_COMMAND_RECORD) {
@@ -153,7 +163,7 @@ static void see_rerecording(investigation *v, const log_line *record) {
 #define MOST_RECORDS 64 /* whose waits are looked for */
 
 static findings look(const checker *c, const found_pair *pair) {
-    investigation v = {.c = c, .pair = pair};
+    investigation v = {.c = c, .pair = pair, .found.of_call = mr_hazard_wait_of_call(c, pair)};
     const log_line *line;
     int records = MOST_RECORDS;
     for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++) look_at(&v, line, back);
@@ -237,9 +247,9 @@ static const char *at(teller *t, int i, const log_line *line) {
 }
 
 static const char *stream_of(const checker *c, teller *t, uint32_t id) {
-    snprintf(t->other, sizeof t->other, "stream #%u", id);
-    for (const actor *a = c->order.actors; a; a = a->next)
-        if (a->id == id) mr_hazard_stream_text(c, a, t->other, sizeof t->other);
+    const actor *a = mr_hazard_find_actor(c, id);
+    if (a) mr_hazard_stream_text(c, a, t->other, sizeof t->other);
+    else snprintf(t->other, sizeof t->other, "stream #%u", id);
     return t->other;
 }
 
@@ -412,6 +422,11 @@ static void tell_streams(const checker *c, teller *t, const findings *f, const f
              "%s waits for %s at %s, but this wait was submitted before `%s`: a wait covers only "
              "work that was submitted before it.",
              t->second, t->first, at(t, 0, f->early), pair->first_op);
+    } else if (f->of_call) {
+        tell(t, MR_HAZARD_BECAUSE_NO_PATH,
+             "the call at %s makes %s wait for %s, the current stream, but nothing makes that wait "
+             "for %s.",
+             at(t, 0, f->of_call), t->second, stream_of(c, t, f->of_call->bound_stream), t->first);
     } else if (tell_others(c, t, f, pair) || tell_host_waits(c, t, f, pair)) {
         return;
     } else if (pair->covered_other && !barrier_missed(pair->first, pair->second)) {

@@ -80,8 +80,7 @@ static void keep_collected(checker *c, const mr_hazard_report *draft) {
     if (kept && !mr_vec_push(&c->reports.collected, kept)) free(kept);
 }
 
-void mr_hazard_pair_found(checker *c, const found_pair *pair) {
-    if (c->watcher.only_tell) return;
+static void found(checker *c, const found_pair *pair) {
     if (pair->advisory && pair->only_look) return;
     if (pair->advisory) mr_claims_add(&c->totals.claims, MR_CLAIM_UNSPECIFIED);
     if (pair->advisory && !c->advice.on) return;
@@ -119,6 +118,25 @@ void mr_hazard_pair_found(checker *c, const found_pair *pair) {
     else if (refuses &&
              (report = copy_of_report(&draft)) != NULL) /* the one at hand, not the first one */
         mr_hazard_hold(c, report, true);
+}
+
+typedef struct {
+    checker *c;
+    const found_pair *pair;
+} finding;
+
+static void found_by_host(void *asked) {
+    const finding *f = asked;
+    found(f->c, f->pair);
+}
+
+/* Names and places are those of the host whose call the second is. */
+void mr_hazard_pair_found(checker *c, const found_pair *pair) {
+    finding f = {c, pair};
+    if (c->watcher.only_tell) return;
+    if (!c->hosts.number || !c->hooks.as_host) found(c, pair);
+    else if (!c->hooks.as_host(c->hooks.context, c->hosts.number, found_by_host, &f))
+        c->out_of_memory = true;
 }
 
 void mr_hazard_publish(checker *c, const mr_hazard_report *report) {

@@ -1,0 +1,196 @@
+-- Reports about programs of several ranks: what is said of a rank is true of it, and one line is the fix for all.
+-- virtual only: the options choose the device
+local lu = require "luaunit"
+
+local HOST = assert(os.getenv("MILLRACE"), "MILLRACE must hold the path of the host")
+
+local function write(path, text)
+  local file = assert(io.open(path, "w"))
+  file:write(text)
+  file:close()
+end
+
+local function run(options, text)
+  local path = os.tmpname()
+  write(path, text)
+  local pipe = io.popen(("%s %s %s 2>&1"):format(HOST, options, path))
+  local output = pipe:read("a"):gsub(path:gsub("%p", "%%%0"), "SCRIPT")
+  output = output:gsub(path:match("[^/]*$"):gsub("%p", "%%%0"), "SCRIPT") -- as sentences name it
+  local _, _, status = pipe:close()
+  os.remove(path)
+  return output, status
+end
+
+-- The hazards of a run, as last amended: {reason, why, fixes, json}, by their numbers.
+local function reports(ranks, text)
+  local output, found = run(("--ranks %d --report=json"):format(ranks), text), {}
+  for line in output:gmatch "[^\n]+" do
+    local number = tonumber(line:match '^{"type":"hazard","number":(%d+)')
+    if number then
+      local report = { reason = line:match '"reason":"([^"]+)"', why = line:match '"why":"([^"]+)"', fixes = {},
+                       json = line }
+      for place, at, fix in line:gmatch '{"place":"(%a+)","file":"[^"]*","line":(%d+),"text":"([^}]*)"}' do
+        table.insert(report.fixes, { place = place, line = tonumber(at), text = fix })
+      end
+      found[number] = report
+    end
+  end
+  lu.assertStrContains(output, '"type":"summary"')
+  return found, output
+end
+
+local function with_fixes(text, found)
+  local lines, done = {}, {}
+  for line in (text .. "\n"):gmatch "(.-)\n" do lines[#lines + 1] = { line } end
+  for _, report in ipairs(found) do
+    for _, fix in ipairs(report.fixes) do
+      local key = fix.place .. fix.line .. fix.text
+      lu.assertTrue(fix.place == "before" or fix.place == "after", fix.text)
+      if not done[key] and fix.place == "before" then table.insert(lines[fix.line], 1, fix.text)
+      elseif not done[key] then table.insert(lines[fix.line], fix.text) end
+      done[key] = true
+    end
+  end
+  for i, line in ipairs(lines) do lines[i] = table.concat(line, "\n") end
+  return table.concat(lines, "\n")
+end
+
+-- `expected`: for each report its reason and its fixes, as "LINE TEXT". With them there is no hazard left.
+local function check(ranks, text, expected)
+  local found, output = reports(ranks, text)
+  local got = {}
+  for i, report in ipairs(found) do
+    got[i] = { report.reason }
+    for _, fix in ipairs(report.fixes) do table.insert(got[i], fix.line .. " " .. fix.text) end
+  end
+  lu.assertEquals(got, expected, output)
+  local fixed = with_fixes(text, found)
+  local left, status = run(("--ranks %d --check"):format(ranks), fixed)
+  lu.assertStrContains(left, "no hazards", false, fixed .. left)
+  lu.assertEquals(status, 0)
+  return found
+end
+
+TestFixes = {}
+
+function TestFixes.test_a_default_stream_is_that_of_each_rank()
+  check(3, [[
+local side = mr.stream{name = "side"}
+local t = mr.ones(4)
+side:run(function() t:fill_(mr.dist.rank()) end)
+side:synchronize()]], { { "no-path", "3 side:wait_stream(mr.default_stream())" } })
+end
+
+-- A group's stream waits for the current stream of the caller, so that one has to wait. Rank 0 is parked when its
+-- part is submitted: its variables are looked for all the same.
+function TestFixes.test_a_receive_buffer_is_used_again()
+  for _, wait in ipairs{ ", {async = true}):wait()", ")" } do
+    local found = check(3, [[
+local buffer, sum = mr.zeros(64), mr.zeros(64)
+local side = mr.stream{name = "side"}
+for i = 1, 3 do
+  if mr.dist.rank() == 1 then mr.dist.send(sum, 0) mr.dist.send(sum, 2)
+  else
+    mr.dist.recv(buffer, 1]] .. wait .. [[
+
+    side:wait_stream(mr.current_stream())
+    side:run(function() sum:add_(buffer) end)
+  end
+end
+mr.synchronize()]], { { wait == ")" and "one-way" or "no-path", "6 mr.default_stream():wait_stream(side)" } })
+    if wait ~= ")" then
+      lu.assertStrContains(found[1].why, "the call at SCRIPT:6 makes world wait for default of device")
+      lu.assertStrContains(found[1].why, ", the current stream, but nothing makes that wait for side.")
+    end
+  end
+end
+
+function TestFixes.test_an_input_that_a_stream_has_filled()
+  check(3, [[
+local side = mr.stream{name = "side"}
+local out, t = mr.zeros(12), mr.ones(4)
+mr.synchronize()
+side:run(function() t:fill_(mr.dist.rank()) end)
+local work = mr.dist.all_gather(out, t, {async = true})
+work:wait()
+print(out:sum():item())]], { { "no-path", "5 mr.default_stream():wait_stream(side)" } })
+end
+
+-- The current stream has a variable here.
+function TestFixes.test_a_collective_in_a_stream_of_the_script()
+  check(2, [[
+local side, main = mr.stream{name = "side"}, mr.stream{name = "main"}
+local t = mr.ones(4)
+mr.synchronize()
+side:run(function() t:fill_(1) end)
+main:run(function()
+  local work = mr.dist.all_reduce(t, {async = true})
+  work:synchronize()
+end)]], { { "no-path", "6 main:wait_stream(side)" } })
+end
+
+function TestFixes.test_a_tensor_is_freed_while_it_is_reduced()
+  check(3, [[
+local x = mr.ones(64)
+local work = mr.dist.all_reduce(x, {async = true})
+x:free()
+mr.synchronize()]], { { "freed-without-record-stream", "3 work:wait()" } })
+  check(2, [[
+local works, s = {}, mr.stream{name = "s"}
+for i = 1, 2 do
+  local x = s:run(function() return mr.ones(64) end)
+  s:synchronize()
+  works[i] = mr.dist.all_reduce(x, {async = true})
+  x:free()
+end
+mr.synchronize()]], { { "freed-without-record-stream", "6 works[i]:wait(s)" } })
+end
+
+-- Nothing leads to the stream of the buckets. The current stream has waited for it at the end of backward().
+function TestFixes.test_gradients_of_ddp_on_another_stream()
+  check(2, [[
+local net = mr.nn.Sequential(mr.nn.Linear(8, 8), mr.nn.Linear(8, 4)):to(mr.current_device())
+local ddp = mr.nn.parallel.DistributedDataParallel(net)
+local side = mr.stream{name = "side"}
+for i = 1, 2 do
+  ddp(mr.ones(2, 8)):sum():backward()
+  side:run(function() net[1].weight.grad:mul_(0.5) end)
+end
+mr.synchronize()]], { { "wait-on-wrong-stream", "6 side:wait_stream(mr.default_stream())" },
+                      { "no-path", "5 mr.default_stream():wait_stream(side)" } })
+end
+
+TestReasons = {}
+
+-- Rank 1 has waited for its default stream by then. That is nothing that rank 0 did.
+function TestReasons.test_what_another_rank_has_waited_for()
+  local found = check(2, [[
+local loss = mr.ones(1)
+local work = mr.dist.reduce(loss, 0, {async = true})
+print(loss:item())]], { { "no-path", "3 work:wait()" } })
+  lu.assertStrContains(found[1].why, "nothing makes default of device 0 wait for world")
+end
+
+function TestReasons.test_what_another_rank_does_afterwards()
+  local found = check(2, [[
+local y = mr.ones(8)
+mr.dist.broadcast(y, 0, {async = true})
+y:add_(1)
+mr.synchronize()]], { { "no-path", "3 mr.synchronize() -- no variable in scope here leads to world" },
+                      { "one-way", "3 mr.synchronize() -- no variable in scope here leads to world" } })
+  for _, report in ipairs(found) do lu.assertNotStrContains(report.why, "SCRIPT:4") end
+end
+
+-- Its own waits are still a reason.
+function TestReasons.test_what_the_rank_itself_has_waited_for()
+  local found = check(2, [[
+local side, other, x = mr.stream{name = "side"}, mr.stream{name = "other"}, mr.ones(1)
+mr.synchronize()
+side:run(function() x:add_(1) end)
+other:synchronize()
+print(x:item())]], {
+    { "wait-on-wrong-stream", "5 mr.default_stream():wait_stream(side)" } })
+  lu.assertStrContains(found[1].why, "the host waited for other at SCRIPT:4, not for side")
+end
+
+os.exit(lu.LuaUnit.run())
