@@ -50,6 +50,23 @@ function TestSteps.test_the_device_is_stepped_forward_and_back_at_a_stop()
   lu.assertStrContains(out, "[1., 1., 1., 1.]")
 end
 
+-- A place that is too long for its column keeps its line.
+function TestSteps.test_the_pane_of_queues_shows_lines()
+  local folder = os.tmpname()
+  os.remove(folder)
+  local inner = folder .. "/a_folder_with_a_long_name/and_another_one"
+  assert(os.execute("mkdir -p " .. inner))
+  for name, shown in pairs{ ["s.lua"] = "s.lua:6", ["a_script_with_a_long_name.lua"] = "…[^ ]*name%.lua:6" } do
+    command.write(inner .. "/" .. name, RACE)
+    for _, columns in ipairs{ 80, 120 } do
+      local result = command.run{ "--step", inner .. "/" .. name, input = ":c\n:c\n:queues\n",
+        environment = "export LC_ALL=C.UTF-8; export COLUMNS=" .. columns }
+      lu.assertStrMatches(result.out, ".*fill_  *" .. shown .. " .*")
+    end
+  end
+  os.execute("rm -r " .. folder)
+end
+
 function TestSteps.test_a_stop_is_left_by_the_words_that_leave_the_prompt()
   for _, word in ipairs { "quit", "exit()", ":quit" } do
     local out, err = stepped(RACE, ":load FILE\n" .. word .. "\n'at the prompt'\n")

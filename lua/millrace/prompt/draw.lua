@@ -39,6 +39,15 @@ function draw.cut(style, text, width)
   return text:sub(1, last - 1) .. dots
 end
 
+-- "folder/file.lua:12", cut at its front to a width: the folders go first, and the line stays.
+function draw.cut_place(style, place, width)
+  if draw.width(place) > width then place = place:match("[^/]*$") end
+  if draw.width(place) <= width then return place end
+  local dots = draw.glyph(style, "…", "..")
+  local first = math.max(0, draw.width(place) - width + draw.width(dots))
+  return dots .. place:sub(utf8.len(place) and utf8.offset(place, first + 1) or first + 1)
+end
+
 -- The text, cut or filled with blanks.
 function draw.fit(style, text, width)
   text = draw.cut(style, text, width)

@@ -23,7 +23,7 @@ local function operation_lines(style, one, widths, is_timed, lines)
   local mark = can_run and draw.glyph(style, "▶", ">") or draw.glyph(style, "·", ".")
   local part = one.parts > 1 and (" %d/%d"):format(one.part, one.parts) or ""
   local head = ("  %s %s  %s  "):format(mark, draw.fit(style, one.op .. part, widths.op),
-    draw.fit(style, one.where or "", widths.where))
+    draw.fit(style, draw.cut_place(style, one.where or "", widths.where), widths.where))
   local why = one.why
   if why and why:find("before it in its stream", 1, true) then why = nil end
   if not why and one.state == "ready" and not one.why then why = "can run" end
@@ -42,17 +42,17 @@ local function operation_lines(style, one, widths, is_timed, lines)
   end
 end
 
+-- A place takes a quarter of the line at most, and then has no folders.
 local function column_widths(style, queues)
-  local widths = { op = 4, where = 4 }
+  local widths, most_where = { op = 4, where = 4 }, style.width // 4
   for _, queue in ipairs(queues) do
     for _, one in ipairs(queue.pending) do
       local part = one.parts > 1 and (" %d/%d"):format(one.part, one.parts) or ""
       widths.op = math.max(widths.op, draw.width(one.op .. part))
-      widths.where = math.max(widths.where, draw.width(one.where or ""))
+      widths.where = math.max(widths.where, draw.width(draw.cut_place(style, one.where or "", most_where)))
     end
   end
   widths.op = math.min(widths.op, style.width // 3)
-  widths.where = math.min(widths.where, style.width // 4)
   return widths
 end
 
