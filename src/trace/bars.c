@@ -101,10 +101,14 @@ mr_status mr_lane_bars(const mr_trace *trace, const mr_lane *lane, int row, cons
     return MR_OK;
 }
 
-int mr_bar_coverage(const mr_bar *bar, const mr_axis *axis) {
+double mr_bar_share(const mr_bar *bar, const mr_axis *axis) {
     double whole = (double)(bar->end - bar->first) * (double)axis->duration / axis->width;
-    int eighths = (int)(8 * (double)bar->busy / whole + 0.5);
-    return bar->count == 1 || eighths > 8 ? 8 : eighths;
+    double share = (double)bar->busy / whole;
+    return bar->count == 1 || share > 1 ? 1 : share;
+}
+
+int mr_bar_coverage(const mr_bar *bar, const mr_axis *axis) {
+    return (int)(8 * mr_bar_share(bar, axis) + 0.5);
 }
 
 void mr_bar_put_name(mr_buffer *out, const mr_trace *trace, const mr_lane *lane, const mr_bar *bar,

@@ -33,7 +33,9 @@ mr_status mr_lane_bars(const mr_trace *trace, const mr_lane *lane, int row, cons
 bool mr_lane_row_has(const mr_trace *trace, const mr_lane *lane, size_t index, int row,
                      const mr_axis *axis);
 
-/* How much of the bar's time its spans take, in eighths: 8 for one that is a single span. */
+/* How much of the bar's time its spans take: 1 for one that is a single span. */
+double mr_bar_share(const mr_bar *bar, const mr_axis *axis);
+/* The same in eighths. */
 int mr_bar_coverage(const mr_bar *bar, const mr_axis *axis);
 
 /* "relu_", "relu_ ×3", "7 operations" */

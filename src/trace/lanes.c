@@ -290,3 +290,27 @@ void mr_trace_put_time(mr_buffer *out, uint64_t nanoseconds) {
     int decimals = nanoseconds < 1000 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
     mr_buffer_printf(out, "%.*f %s", decimals, value, unit);
 }
+
+#define MOST_LINES 2 /* of a fix */
+
+static size_t put_line(mr_buffer *out, const char *text) {
+    size_t size = strcspn(text, "\n");
+    char *line = strndup(text, size);
+    if (line) mr_text_put(out, line);
+    else out->failed = true;
+    free(line);
+    return size + (text[size] == '\n');
+}
+
+void mr_trace_put_fix(mr_buffer *out, const char *fix) {
+    size_t more = 0;
+    for (int i = 0; i < MOST_LINES && *fix; i++) {
+        if (i) mr_buffer_puts(out, "; ");
+        fix += put_line(out, fix);
+    }
+    for (; *fix; more++) {
+        fix += strcspn(fix, "\n");
+        fix += *fix == '\n';
+    }
+    if (more) mr_buffer_printf(out, ", and %zu more line%s", more, more == 1 ? "" : "s");
+}

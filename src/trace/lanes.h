@@ -79,5 +79,8 @@ void mr_trace_put_place(mr_buffer *out, const mr_trace *trace, mr_site where);
 void mr_trace_put_object(mr_buffer *out, const mr_trace *trace, const mr_span *span);
 /* "1.25 ms", with three digits that count. */
 void mr_trace_put_time(mr_buffer *out, uint64_t nanoseconds);
+/* Two lines of a fix, and how many more it has: "e = a:record_event(); b:wait_event(e), and 2 more lines". Escaped
+ * likewise. */
+void mr_trace_put_fix(mr_buffer *out, const char *fix);
 
 #endif

@@ -4,8 +4,11 @@
 #include "trace/formats.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/columns.h"
 #include "trace/bars.h"
+#include "trace/labels.h"
 
 #define WIDTH       1200
 #define MARGIN      16
@@ -18,6 +21,9 @@
 #define FOOT        (2 * ROW + 20)
 #define MOST_LISTED 8
 #define LETTER      6.7 /* width of a letter in a bar */
+#define BOLD        7.5 /* of one beside a frame */
+#define REACH       150 /* how far a name may be from what it names */
+#define PALE        0.22
 #define MOST_ARROWS 1000
 
 // clang-format off
@@ -55,7 +61,10 @@ typedef struct {
     mr_axis axis;
     int *top; /* of each lane */
     int bottom;
-    bool looks[MR_LOOK_COUNT], has_gap, has_arrow, has_hazard; /* what the legend explains */
+    bool looks[MR_LOOK_COUNT], has_gap, has_arrow, has_share,
+        has_hazard;         /* what the legend explains */
+    mr_labels labels;       /* the texts that others may not cover */
+    MR_VEC(uint32_t) named; /* the spans whose names are written */
 } picture;
 
 static int time_x(const picture *p, uint64_t time) {
@@ -84,6 +93,43 @@ static void put_text(picture *p, double x, int y, const char *class_name, const 
     mr_sink_text(p->sink, "</text>\n");
 }
 
+static double width_of(const char *text, double letter) {
+    return letter * (double)mr_columns_of(text, strlen(text));
+}
+
+/* The bytes of the text that so many columns have room for. */
+static size_t bytes_of_columns(const char *text, int columns) {
+    size_t size = strlen(text), at = 0;
+    for (int width = 0, next; at < size; width += next) {
+        size_t bytes = mr_columns_next(text + at, size - at, &next);
+        if (width + next > columns) break;
+        at += bytes;
+    }
+    return at;
+}
+
+/* With an ellipsis where it is wider than its room, and then as a whole in the tooltip. */
+static void put_cut(picture *p, int x, int y, const char *class_name, const char *text, int room) {
+    if (width_of(text, LETTER) <= room) {
+        put_text(p, x, y, class_name, text);
+        return;
+    }
+    char *cut = strndup(text, bytes_of_columns(text, (int)(room / LETTER) - 1));
+    mr_sink_format(p->sink, "<text x=\"%d\" y=\"%d\" class=\"%s\"><title>", x, y, class_name);
+    mr_sink_xml(p->sink, text);
+    mr_sink_text(p->sink, "</title>");
+    if (cut) mr_sink_xml(p->sink, cut);
+    else p->sink->failed = true;
+    mr_sink_text(p->sink, "…</text>\n");
+    free(cut);
+}
+
+/* A text around its middle, which others do not cover. */
+static void put_label(picture *p, const mr_label *label, const char *class_name, const char *text) {
+    put_text(p, label->middle, label->y, class_name, text);
+    if (!mr_vec_push(&p->labels, *label)) p->sink->failed = true;
+}
+
 /* ---- head and axis */
 
 static void draw_title(picture *p, const char *label, int top) {
@@ -104,6 +150,7 @@ static void draw_axis(picture *p, int top) {
     put_text(p, MARGIN, top + 52, "d", unit_name);
     for (uint64_t t = 0; t < p->axis.duration; t += step) {
         int x = time_x(p, t);
+        if (!mr_vec_push(&p->labels, ((mr_label){x + 10, 40, top + 52}))) p->sink->failed = true;
         mr_sink_format(p->sink, "<path class=\"grid\" d=\"M%d.5 %dV%d\"/>", x, top + 58, p->bottom);
         mr_sink_format(p->sink, "<text x=\"%d\" y=\"%d\" class=\"d\">%.12g</text>\n", x, top + 52,
                        (double)t / (double)unit);
@@ -134,30 +181,53 @@ static void draw_gap(picture *p, const mr_lane *lane, const mr_bar *bar, int y) 
     mr_buffer_free(&cause);
 }
 
+static void draw_rect(picture *p, const mr_bar *bar, int y, int width, double share) {
+    int height = share < 1 && share * BAR < 2 ? 2 : (int)(share * BAR + 0.5);
+    const char *look = mr_looks[bar->look].word;
+    if (share < 1) {
+        mr_sink_format(p->sink,
+                       "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" "
+                       "fill-opacity=\"%.2f\"/>",
+                       look, bar->first, y, width, BAR, PALE);
+        p->has_share = true;
+    }
+    mr_sink_format(
+        p->sink, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\"/>",
+        look, bar->first, y + BAR - height, width, height, width > 6 && share == 1 ? 3 : 0);
+}
+
+/* The name in the bar, if it has room there. */
+static void name_bar(picture *p, const mr_lane *lane, const mr_bar *bar, int y, int width,
+                     const char *name, double share) {
+    double room = width_of(name, LETTER);
+    if (!*name || room + LETTER >= width) return;
+    put_label(p, &(mr_label){bar->first + width / 2.0, room, y + BAR / 2 + 4},
+              share > 0.6 ? "b" : "b faint", name);
+    bool is_its_lane = (span_at(p, lane, bar->index)->stream == MR_TRACE_NONE) ==
+                       (lane->stream == MR_TRACE_NONE); /* not that of the host, which called it */
+    if (bar->count == 1 && is_its_lane && !mr_vec_push(&p->named, lane->spans[bar->index]))
+        p->sink->failed = true;
+}
+
 static void draw_bar(picture *p, const mr_lane *lane, const mr_bar *bar, int y, bool touches_next) {
-    mr_buffer name = {0}, place = {0}, time = {0};
-    int eighths = mr_bar_coverage(bar, &p->axis);
+    mr_buffer name = {0}, tip = {0};
+    double share = mr_bar_share(bar, &p->axis);
     int width = bar->end - bar->first - (touches_next && bar->end - bar->first > 2);
     p->looks[bar->look] = true;
     mr_bar_put_name(&name, p->trace, lane, bar, false);
-    mr_trace_put_place(&place, p->trace, span_at(p, lane, bar->index)->where);
-    mr_trace_put_time(&time, bar->longest);
-    if (name.failed || place.failed || time.failed) p->sink->failed = true;
-    mr_sink_format(p->sink,
-                   "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"%d\" "
-                   "fill-opacity=\"%.2f\"><title>",
-                   mr_looks[bar->look].word, bar->first, y, width, BAR, width > 6 ? 3 : 0,
-                   0.3 + 0.7 * eighths / 8);
+    mr_trace_put_place(&tip, p->trace, span_at(p, lane, bar->index)->where);
+    if (tip.size) mr_buffer_puts(&tip, ", ");
+    mr_trace_put_time(&tip, bar->longest);
+    if (share < 1) mr_buffer_printf(&tip, ", busy %.2g %%", 100 * share);
+    if (name.failed || tip.failed) p->sink->failed = true;
+    mr_sink_text(p->sink, "<g><title>");
     mr_sink_xml(p->sink, name.data ? name.data : "");
-    mr_sink_format(p->sink, "\n%s%s%s</title></rect>\n", place.data ? place.data : "",
-                   place.size ? ", " : "", time.data ? time.data : "");
-    double room = LETTER * (name.data ? (double)name.size + 1 : 0);
-    if (name.size && room < width)
-        put_text(p, bar->first + width / 2.0, y + BAR / 2 + 4, eighths > 5 ? "b" : "b faint",
-                 name.data);
+    mr_sink_format(p->sink, "\n%s</title>", tip.data ? tip.data : "");
+    draw_rect(p, bar, y, width, share);
+    name_bar(p, lane, bar, y, width, name.data ? name.data : "", share);
+    mr_sink_text(p->sink, "</g>\n");
     mr_buffer_free(&name);
-    mr_buffer_free(&place);
-    mr_buffer_free(&time);
+    mr_buffer_free(&tip);
 }
 
 /* Marks of one pixel where the host made a call that it did not wait in. */
@@ -179,7 +249,7 @@ static mr_status draw_lane(picture *p, const mr_lane *lane, int top) {
     int rows = on_host ? 1 : lane->row_count;
     mr_sink_format(p->sink, "<rect class=\"lane\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n",
                    p->axis.first, top, p->axis.width, rows * BAR);
-    put_text(p, MARGIN, top + BAR / 2 + 4, "l", lane->label);
+    put_cut(p, MARGIN, top + BAR / 2 + 4, "l", lane->label, LABEL - 8);
     if (on_host) draw_calls(p, lane, top);
     for (int row = 0; row < rows; row++) {
         mr_bars bars = {0};
@@ -230,42 +300,96 @@ static int place_of(const picture *p, uint32_t span, int *out_x) {
     return lane;
 }
 
-/* A frame around the bar of a span that races, and its name on the side where the edge is not. */
-static void draw_frame(picture *p, uint32_t span, int lane, bool name_above) {
+typedef struct {
+    int first, end, top, bottom;
+} frame;
+
+static frame frame_of(const picture *p, uint32_t span, int lane) {
     const mr_span *s = &mr_trace_spans(p->trace)[span];
-    int height = (lane ? p->lanes.items[lane].row_count : 1) * BAR, top = p->top[lane];
+    int rows = lane ? p->lanes.items[lane].row_count : 1, top = p->top[lane];
     int first = time_x(p, lane ? s->begin : s->call), end = time_x(p, lane ? s->end : s->returned);
-    if (end <= first) end = first + 1;
+    return (frame){first, end > first ? end : first + 1, top, top + rows * BAR};
+}
+
+static void draw_frame(picture *p, frame f) {
     mr_sink_format(p->sink, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\"/>",
-                   first - 1, top - 1, end - first + 2, height + 2);
-    put_text(p, (first + end) / 2.0, name_above ? top - 5 : top + height + 13, "n", s->name);
+                   f.first - 1, f.top - 1, f.end - f.first + 2, f.bottom - f.top + 2);
+}
+
+/* The name of a span that races, unless its bar has it: on the side where the edge is not, or else on the other one.
+ * Where no place is free there is none; the list of hazards has it, too. */
+static void name_span(picture *p, uint32_t span, int lane, bool above) {
+    const char *name = mr_trace_spans(p->trace)[span].name;
+    for (size_t i = 0; i < p->named.count; i++)
+        if (p->named.items[i] == span) return;
+    if (!mr_vec_push(&p->named, span)) p->sink->failed = true;
+    frame f = frame_of(p, span, lane);
+    mr_label label = {(f.first + f.end) / 2.0, width_of(name, BOLD), 0};
+    for (int i = 0; i < 2; i++) {
+        label.y = above == !i ? f.top - 5 : f.bottom + 13;
+        if (!mr_labels_move(&p->labels, &label, REACH, MARGIN, WIDTH - MARGIN)) continue;
+        put_label(p, &label, "n", name);
+        return;
+    }
+}
+
+/* Where an edge is from its first point to its last, by the number of a share of it: the middle first. */
+static void number_edge(picture *p, const int x[4], const int y[4], size_t number) {
+    static const double shares[] = {0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8};
+    char text[24];
+    snprintf(text, sizeof text, "!%zu", number);
+    mr_label label = {0}, middle = {0};
+    bool is_free = false;
+    for (size_t i = 0; i < sizeof shares / sizeof *shares && !is_free; i++) {
+        double t = shares[i], u = 1 - t;
+        double w[] = {u * u * u, 3 * u * u * t, 3 * u * t * t, t * t * t};
+        double at_x = w[0] * x[0] + w[1] * x[1] + w[2] * x[2] + w[3] * x[3];
+        double at_y = w[0] * y[0] + w[1] * y[1] + w[2] * y[2] + w[3] * y[3];
+        label = (mr_label){at_x, width_of(text, BOLD), (int)at_y + 4};
+        if (!i) middle = label;
+        is_free = mr_labels_are_free(&p->labels, &label);
+    }
+    if (!is_free) {
+        label = middle;
+        mr_labels_move(&p->labels, &label, REACH, p->axis.first, WIDTH - MARGIN);
+    }
+    put_label(p, &label, "n", text);
 }
 
 /* The two accesses in frames, and between them the edge that is missing, with the number of its line in the list. */
+static void draw_hazard(picture *p, const mr_trace_hazard *hazard, size_t number) {
+    int start, end, from = place_of(p, hazard->first, &start),
+                    to = place_of(p, hazard->second, &end);
+    if (from < 0 || to < 0) return;
+    int first_y = edge_y(p, from, to >= from), last_y = edge_y(p, to, to <= from);
+    int bend = to >= from ? SPACE : -SPACE;
+    int x[] = {start, start, end, end};
+    int y[] = {first_y, first_y + bend, last_y + (to == from ? bend : -bend), last_y};
+    mr_sink_text(p->sink, "<g class=\"hazard\">");
+    draw_frame(p, frame_of(p, hazard->first, from));
+    draw_frame(p, frame_of(p, hazard->second, to));
+    mr_sink_format(p->sink,
+                   "<circle cx=\"%d\" cy=\"%d\" r=\"3\"/><circle cx=\"%d\" cy=\"%d\" r=\"3\"/>"
+                   "<path d=\"M%d %dC%d %d %d %d %d %d\"/><title>",
+                   x[0], y[0], x[3], y[3], x[0], y[0], x[1], y[1], x[2], y[2], x[3], y[3]);
+    mr_sink_xml(p->sink, hazard->message ? hazard->message : hazard->kind);
+    mr_sink_text(p->sink, "</title>");
+    if (number <= MOST_LISTED) number_edge(p, x, y, number);
+    mr_sink_text(p->sink, "</g>\n");
+    p->has_hazard = true;
+}
+
+/* The numbers first: they have less room to move than the names. */
 static void draw_hazards(picture *p) {
-    for (size_t i = 0; i < mr_trace_hazard_count(p->trace) && i < MOST_ARROWS; i++) {
+    size_t count = mr_trace_hazard_count(p->trace);
+    for (size_t i = 0; i < count && i < MOST_ARROWS; i++)
+        draw_hazard(p, mr_trace_hazard_at(p->trace, i), i + 1);
+    for (size_t i = 0; i < count && i < MOST_LISTED; i++) {
         const mr_trace_hazard *hazard = mr_trace_hazard_at(p->trace, i);
-        int x, end_x, from = place_of(p, hazard->first, &x),
-                      to = place_of(p, hazard->second, &end_x);
+        int x, from = place_of(p, hazard->first, &x), to = place_of(p, hazard->second, &x);
         if (from < 0 || to < 0) continue;
-        int y = edge_y(p, from, to >= from), end_y = edge_y(p, to, to <= from);
-        int bend = to >= from ? SPACE : -SPACE;
-        mr_sink_text(p->sink, "<g class=\"hazard\">");
-        draw_frame(p, hazard->first, from, to >= from);
-        draw_frame(p, hazard->second, to, to < from);
-        mr_sink_format(p->sink,
-                       "<circle cx=\"%d\" cy=\"%d\" r=\"3\"/><circle cx=\"%d\" "
-                       "cy=\"%d\" r=\"3\"/><path d=\"M%d %dC%d %d %d %d %d %d\"/><title>",
-                       x, y, end_x, end_y, x, y, x, y + bend, end_x,
-                       end_y + (to == from ? bend : -bend), end_x, end_y);
-        mr_sink_xml(p->sink, hazard->message ? hazard->message : hazard->kind);
-        mr_sink_text(p->sink, "</title>");
-        if (i < MOST_LISTED)
-            mr_sink_format(p->sink, "<text x=\"%d\" y=\"%d\" class=\"n\">!%zu</text>",
-                           (x + end_x) / 2, (y + end_y) / 2 + 4 + (to == from ? bend / 2 : 0),
-                           i + 1);
-        mr_sink_text(p->sink, "</g>\n");
-        p->has_hazard = true;
+        name_span(p, hazard->first, from, to >= from);
+        name_span(p, hazard->second, to, to < from);
     }
 }
 
@@ -297,10 +421,11 @@ static void list_hazards(picture *p, int y) {
             put_side(&text, p->trace, hazard->first);
             mr_buffer_puts(&text, " and ");
             put_side(&text, p->trace, hazard->second);
-            if (hazard->fix) mr_buffer_printf(&text, "; missing: %s", hazard->fix);
+            if (hazard->fix) mr_buffer_puts(&text, "; missing: ");
+            if (hazard->fix) mr_trace_put_fix(&text, hazard->fix);
         }
         if (text.failed) p->sink->failed = true;
-        else put_text(p, MARGIN, y, "l", text.data);
+        else put_cut(p, MARGIN, y, "l", text.data, WIDTH - 2 * MARGIN);
         mr_buffer_free(&text);
     }
 }
@@ -326,6 +451,16 @@ static void explain_path(picture *p, place *at, const char *class_name, const ch
     put_text(p, mark.x + 34, mark.y, "d", text);
 }
 
+static void explain_share(picture *p, place *at) {
+    static const char text[] = "several short ones: as high as they are busy";
+    place mark = next_entry(at, 24, text);
+    mr_sink_format(p->sink,
+                   "<g class=\"kernel\"><rect x=\"%d\" y=\"%d\" width=\"20\" height=\"12\" "
+                   "fill-opacity=\"%.2f\"/><rect x=\"%d\" y=\"%d\" width=\"20\" height=\"4\"/></g>",
+                   mark.x, mark.y - 10, PALE, mark.x, mark.y - 2);
+    put_text(p, mark.x + 26, mark.y, "d", text);
+}
+
 static void draw_legend(picture *p, int y) {
     place at = {MARGIN, y};
     for (int i = 0; i < MR_LOOK_COUNT; i++) {
@@ -336,6 +471,7 @@ static void draw_legend(picture *p, int y) {
                        mr_looks[i].word, mark.x, mark.y - 10);
         put_text(p, mark.x + 26, mark.y, "d", mr_looks[i].legend);
     }
+    if (p->has_share) explain_share(p, &at);
     if (p->has_gap) explain_path(p, &at, "gap", "the stream waits");
     if (p->has_arrow) explain_path(p, &at, "arrow", "from a record to the wait for it");
     if (p->has_hazard)
@@ -360,6 +496,13 @@ static mr_status picture_open(picture *p, const mr_trace *trace, mr_sink *sink, 
 static void picture_close(picture *p) {
     mr_lanes_destroy(&p->lanes);
     free(p->top);
+    mr_vec_free(&p->labels);
+    mr_vec_free(&p->named);
+}
+
+/* Below the lowest lane, for the names of spans that race. */
+static int names_room(const picture *p) {
+    return mr_trace_hazard_count(p->trace) ? ROW : 0;
 }
 
 static mr_status draw(picture *p, const char *label, int top) {
@@ -368,7 +511,7 @@ static mr_status draw(picture *p, const char *label, int top) {
     for (size_t i = 0; i < p->lanes.count; i++) MR_TRY(draw_lane(p, &p->lanes.items[i], p->top[i]));
     draw_arrows(p);
     draw_hazards(p);
-    draw_legend(p, p->bottom + 26);
+    draw_legend(p, p->bottom + 26 + names_room(p));
     return MR_OK;
 }
 
@@ -396,7 +539,7 @@ mr_status mr_write_svg(const mr_writing *writing, mr_sink *sink) {
         status = picture_open(&pictures[i], traces[i], sink, duration, top);
         size_t hazards = mr_trace_hazard_count(traces[i]);
         if (status) break;
-        top = pictures[i].bottom + FOOT +
+        top = pictures[i].bottom + FOOT + names_room(&pictures[i]) +
               ROW * (int)(hazards > MOST_LISTED ? MOST_LISTED + 1 : hazards);
     }
     if (!status) {

@@ -208,7 +208,7 @@ static void write_hazards(const mr_terminal_view *v, FILE *out) {
         put_side(&text, v, hazard->second);
         if (hazard->fix) {
             mr_buffer_puts(&text, "; missing: ");
-            mr_text_put(&text, hazard->fix);
+            mr_trace_put_fix(&text, hazard->fix);
         }
         write_line(v, &text, mr_terminal_color(v, 203), out);
         mr_buffer_free(&text);
