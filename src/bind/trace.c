@@ -201,7 +201,7 @@ static const mr_property trace_properties[] = {
      "returned, "
      "waited (the host's clock and how long the host stood in the call); bytes, blocks, event, "
      "record (index of the record that it waits for), held_by (what it waited for last) and holder "
-     "(index). Times are milliseconds since the trace began.",
+     "(index); rank, in a trace of several ranks. Times are milliseconds since the trace began.",
      get_spans},
     {"ms", "number", "How long it took: the latest time of any span.", get_ms},
     {"streams", "table[]", "The streams: name, id, device, priority.", get_streams},

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "bind/trace_parts.h"
 #include "trace/analysis.h"
+#include "trace/lanes.h"
 
 /* its address is a registry key: list -> what tostring gives for it */
 static const char text_of_list;
@@ -123,7 +124,8 @@ static void say_link(mr_buffer *text, const mr_trace *trace, const mr_trace_link
     char site[200];
     mr_buffer_printf(text, "%10.3f ms  %8.3f  ", mr_trace_ms(link->begin),
                      mr_trace_ms(link->end - link->begin));
-    mr_text_put(text, link->is_host ? "host" : mr_trace_stream_name(trace, span->stream));
+    if (link->is_host) mr_trace_put_host(text, mr_trace_rank_of(trace, span));
+    else mr_text_put(text, mr_trace_stream_name(trace, span->stream));
     mr_buffer_puts(text, ": ");
     mr_text_put(text, span->name);
     mr_buffer_puts(text, link->is_host ? " called at " : " at ");
@@ -132,21 +134,32 @@ static void say_link(mr_buffer *text, const mr_trace *trace, const mr_trace_link
         mr_buffer_printf(text, " (%s)", mr_cause_text(link->cause));
 }
 
-/* Calls in a row are one line of the text. */
+static bool is_plain_call(const mr_trace_link *link) {
+    return link->is_host && link->cause == MR_CAUSE_HOST;
+}
+
+static int host_of(const mr_trace *trace, const mr_trace_link *link) {
+    return mr_trace_rank_of(trace, &mr_trace_spans(trace)[link->span]);
+}
+
+/* Calls of one host in a row are one line of the text. */
 static void say_path(mr_buffer *text, const mr_trace *trace, const mr_trace_path *path) {
     for (size_t i = 0; i < path->count; i++) {
         const mr_trace_link *link = &path->items[i];
         size_t last = i;
-        while (link->is_host && link->cause == MR_CAUSE_HOST && last + 1 < path->count &&
-               path->items[last + 1].is_host && path->items[last + 1].cause == MR_CAUSE_HOST)
+        while (is_plain_call(link) && last + 1 < path->count &&
+               is_plain_call(&path->items[last + 1]) &&
+               host_of(trace, &path->items[last + 1]) == host_of(trace, link))
             last++;
         if (i) mr_buffer_puts(text, "\n");
         if (last == i) {
             say_link(text, trace, link);
             continue;
         }
-        mr_buffer_printf(text, "%10.3f ms  %8.3f  host: %zu calls", mr_trace_ms(link->begin),
-                         mr_trace_ms(path->items[last].end - link->begin), last - i + 1);
+        mr_buffer_printf(text, "%10.3f ms  %8.3f  ", mr_trace_ms(link->begin),
+                         mr_trace_ms(path->items[last].end - link->begin));
+        mr_trace_put_host(text, host_of(trace, link));
+        mr_buffer_printf(text, ": %zu calls", last - i + 1);
         i = last;
     }
 }

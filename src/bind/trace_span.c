@@ -75,6 +75,8 @@ static void push_span(lua_State *L, const mr_trace *trace, uint32_t i) {
     mr_set_text(L, "name", span->name);
     mr_set_text(L, "kind", mr_command_kinds[span->kind].name);
     mr_set_text(L, "stream", mr_trace_stream_name(trace, span->stream));
+    if (mr_trace_rank_of(trace, span) >= 0)
+        mr_set_integer(L, "rank", (uint64_t)mr_trace_rank_of(trace, span));
     mr_set_text(L, "event", span->object);
     mr_set_site(L, "where", span->where);
     lua_pushinteger(L, (lua_Integer)span->seq);

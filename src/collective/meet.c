@@ -205,14 +205,16 @@ typedef struct {
     uint32_t submitted;              /* how many of these have commands here */
 } submission;
 
+static void turn_to_member(void *context, uint32_t i) {
+    const submission *s = context;
+    mr_collective_take_turn(s->c, s->hosts[s->order[i]]);
+}
+
 static mr_status before_member(void *context, uint32_t i) {
     submission *s = context;
-    if (i == 1 && s->own != NOBODY) {
-        mr_collective_take_turn(s->c, s->hosts[s->own]);
-        MR_TRY(s->c->hosts->meet(s->c, s->meeting, s->commands, s->hosts, s->own));
-    }
-    mr_collective_take_turn(s->c, s->hosts[s->order[i]]);
-    return MR_OK;
+    if (i != 1 || s->own == NOBODY) return MR_OK;
+    mr_collective_take_turn(s->c, s->hosts[s->own]);
+    return s->c->hosts->meet(s->c, s->meeting, s->commands, s->hosts, s->own);
 }
 
 /* The member of this process goes first: when it begins, its bytes are known. */
@@ -243,7 +245,8 @@ static mr_status submit_all(const matching *m, const round_of_calls *round, subm
         commands[i] = s->commands[s->order[i]];
         meeting->members[i].far = own != NOBODY && i != own;
     }
-    mr_status status = mr_command_submit_together(commands, s->submitted, before_member, s);
+    const mr_together together = {turn_to_member, before_member, s};
+    mr_status status = mr_command_submit_together(commands, s->submitted, &together);
     bool is_submitted = meeting->members[s->order[0]].command && !round->clique->machine->lost;
     if (is_submitted) status = mr_error_first(status, note_all(m, round));
     return status;

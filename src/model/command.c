@@ -305,19 +305,21 @@ static mr_status lose_meeting(mr_machine *machine, mr_status error) {
     return lost;
 }
 
-static uint16_t host_of(const mr_command *member) {
-    return member->meeting->members[member->member].host;
+/* What follows is done by the host of member i. */
+static void let_host(mr_machine *machine, const mr_command *member, uint32_t i,
+                     const mr_together *together) {
+    together->turn(together->context, i);
+    mr_observers_host_is(machine, member->meeting->members[member->member].host);
 }
 
 mr_status mr_command_submit_together(mr_command **commands, uint32_t count,
-                                     mr_status (*before)(void *context, uint32_t i),
-                                     void *context) {
+                                     const mr_together *together) {
     mr_machine *machine = commands[0]->machine;
     mr_status status = MR_OK;
     bool taken = true;
     uint16_t host = machine->rank; /* the last one that came; each member is its own host's call */
     for (uint32_t i = 0; i < count && !status; i++) {
-        mr_observers_host_is(machine, host_of(commands[i]));
+        let_host(machine, commands[i], i, together);
         status = mr_command_may(commands[i]);
     }
     if (status) taken = false;
@@ -328,13 +330,13 @@ mr_status mr_command_submit_together(mr_command **commands, uint32_t count,
             mr_command_release(commands[i]);
             continue;
         }
-        mr_status ready = before(context, i);
+        mr_status ready = together->before(together->context, i);
         if (ready) {
             taken = false;
             status = mr_error_first(status, ready);
             mr_command_release(commands[i]);
         } else {
-            mr_observers_host_is(machine, host_of(commands[i]));
+            let_host(machine, commands[i], i, together);
             /* An error of before may come with a member that was taken. */
             status = mr_error_first(status, submit(commands[i], true, &taken));
         }

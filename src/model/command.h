@@ -290,11 +290,17 @@ void mr_command_set_operand(mr_command *command, uint32_t i, mr_tensor *tensor, 
  * ends only the host's wait for it. With launch-blocking (R52) waits for it. */
 mr_status mr_command_submit(mr_command *command);
 
+typedef struct {
+    void (*turn)(void *context, uint32_t i); /* to the clock of the host of the i-th command */
+    mr_status (*before)(void *context, uint32_t i); /* called before the i-th is submitted */
+    void *context;
+} mr_together;
+
 /* The commands of a meeting, that of mr_meeting_last last: asks the observers about all of them before the first is
- * submitted. `before(context, i)` is called before the i-th is. Takes over the references, also on failure. Where it
- * fails half way (memory is out), the members that were submitted would wait for ever, so the machine is lost (R50). */
+ * submitted. Takes over the references, also on failure. Where it fails half way (memory is out), the members that were
+ * submitted would wait for ever, so the machine is lost (R50). */
 mr_status mr_command_submit_together(mr_command **commands, uint32_t count,
-                                     mr_status (*before)(void *context, uint32_t i), void *context);
+                                     const mr_together *together);
 
 /* That it was submitted, for messages and the versions of what it writes. mr_command_submit does it by itself. */
 void mr_command_note_writes(const mr_command *command);

@@ -34,6 +34,7 @@ struct mr_machine {
     /* mr.reset() adds one; an object of an earlier epoch answers every use with invalid-handle. */
     uint32_t epoch;
     uint16_t rank;        /* that runs, from 1 (collective/ranks.h); 0: none */
+    uint16_t payer;       /* whose clock runs while `rank` is another's; 0: that of `rank` */
     bool launch_blocking; /* R52 */
     mr_status lost;       /* the sticky error (R50) since when every call fails, or NULL; owned */
     mr_status deferred_error; /* see mr_machine_defer_error; owned, or NULL */

@@ -339,8 +339,10 @@ void mr_storage_free_dropped(mr_storage *storage) {
      * itself. */
     uint16_t host = machine->rank;
     if (host && storage->rank) mr_observers_host_is(machine, storage->rank);
+    machine->payer = host;
     /* nobody to tell; a refusal leaves it live */
     mr_error_destroy(submit_free(&nobody, storage, stream_to_free_in(storage), false));
+    machine->payer = 0;
     if (machine->rank != host) mr_observers_host_is(machine, host);
 }
 

@@ -47,7 +47,7 @@ typedef struct {
     uint64_t walls;      /* of a copy: mr_order_walls */
     /* the seq of the first member of the meeting that it takes part in; 0: none */
     uint64_t meeting;
-    uint16_t host;     /* a rank from 1, or 0 */
+    uint16_t host;     /* whose clock `call` is of: a rank from 1, or 0 */
     const char *name;  /* static, or of: */
     mr_name *own_name; /* one reference, or NULL */
     mr_name *object;   /* the event's; likewise */

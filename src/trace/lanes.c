@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "model/meeting.h"
 
 #define MOST_ROWS 250 /* bars at one time in one stream; more of them share the last row */
 
@@ -92,21 +93,32 @@ static void find_rows(const mr_span *spans, mr_lane *lane) {
     }
 }
 
-static void name_lane(const mr_trace *trace, mr_lane *lane) {
-    if (lane->stream == MR_TRACE_NONE) {
-        mr_text_copy(lane->label, sizeof lane->label, "host");
-        return;
-    }
-    const mr_trace_stream *stream = mr_trace_stream_at(trace, lane->stream);
+void mr_trace_put_stream(mr_buffer *out, const mr_trace *trace, uint32_t index) {
+    const mr_trace_stream *stream = mr_trace_stream_at(trace, index);
     mr_buffer shown = {0};
     mr_text_put(&shown, stream->name ? stream->name : "?");
     const char *name = shown.data ? shown.data : "?";
     if (mr_trace_facts_of(trace)->device_count > 1) {
         const char *device = strstr(name, " of device "); /* "default stream of device 1" */
         int length = device ? (int)(device - name) : (int)strlen(name);
-        mr_text_format(lane->label, sizeof lane->label, "gpu%d %.*s", stream->device, length, name);
-    } else mr_text_copy(lane->label, sizeof lane->label, name);
+        mr_buffer_printf(out, "gpu%d %.*s", stream->device, length, name);
+    } else mr_buffer_puts(out, name);
     mr_buffer_free(&shown);
+}
+
+static void name_lane(const mr_trace *trace, mr_lane *lane) {
+    mr_buffer shown = {0};
+    if (lane->stream == MR_TRACE_NONE) mr_trace_put_host(&shown, lane->rank);
+    else mr_trace_put_stream(&shown, trace, lane->stream);
+    mr_text_copy(lane->label, sizeof lane->label, shown.data ? shown.data : "?");
+    mr_buffer_free(&shown);
+}
+
+static void name_by_rank(mr_lane *lane) {
+    char name[sizeof lane->label];
+    if (lane->rank < 0) return;
+    mr_text_copy(name, sizeof name, lane->label);
+    mr_text_format(lane->label, sizeof lane->label, "rank %d %s", lane->rank, name);
 }
 
 static bool fill_lane(mr_lane *lane, size_t count) {
@@ -115,18 +127,47 @@ static bool fill_lane(mr_lane *lane, size_t count) {
     return lane->spans && lane->rows;
 }
 
-/* The lane of each stream, in the order of the first bar; 0, the host's, for a stream without one. */
+/* Streams of two ranks may have one name and one device. */
+static void tell_ranks_apart(mr_lanes *lanes) {
+    for (size_t i = lanes->host_count; i < lanes->count; i++) {
+        mr_lane *lane = &lanes->items[i];
+        bool is_twin = false;
+        for (size_t k = i + 1; k < lanes->count; k++) {
+            mr_lane *other = &lanes->items[k];
+            if (lane->rank == other->rank || strcmp(lane->label, other->label) != 0) continue;
+            name_by_rank(other);
+            is_twin = true;
+        }
+        if (is_twin) name_by_rank(lane);
+    }
+}
+
+/* One for each host that called, in the order of the ranks; without ranks, one in any case. */
+static void open_hosts(const mr_trace *trace, mr_lanes *out) {
+    bool called[MR_MEETING_MOST + 1] = {false};
+    for (size_t i = 0; i < mr_trace_count(trace); i++) {
+        const mr_span *span = &mr_trace_spans(trace)[i];
+        if (span->called) called[mr_trace_rank_of(trace, span) + 1] = true;
+    }
+    if (mr_trace_facts_of(trace)->ranks < 2) called[0] = true;
+    for (int i = 0; i <= MR_MEETING_MOST; i++)
+        if (called[i]) out->items[out->count++] = (mr_lane){.stream = MR_TRACE_NONE, .rank = i - 1};
+    out->host_count = out->count;
+}
+
+/* The lane of each stream, in the order of the first bar; 0, a host's, for a stream without one. */
 static bool open_lanes(const mr_trace *trace, uint32_t *lane_of, size_t *counts, mr_lanes *out) {
     const mr_span *spans = mr_trace_spans(trace);
-    out->items[0].stream = MR_TRACE_NONE;
-    out->count = 1;
+    open_hosts(trace, out);
     for (size_t i = 0; i < mr_trace_count(trace); i++) {
-        if (mr_look_on_host(&spans[i]) != MR_LOOK_NONE) counts[0]++;
+        if (mr_look_on_host(&spans[i]) != MR_LOOK_NONE)
+            counts[mr_lanes_host(out, trace, &spans[i])]++;
         if (mr_look_of(&spans[i]) == MR_LOOK_NONE || spans[i].stream == MR_TRACE_NONE) continue;
         uint32_t *lane = &lane_of[spans[i].stream];
         if (!*lane) {
             *lane = (uint32_t)out->count++;
-            out->items[*lane].stream = spans[i].stream;
+            out->items[*lane] =
+                (mr_lane){.stream = spans[i].stream, .rank = mr_trace_rank_of(trace, &spans[i])};
         }
         counts[*lane]++;
     }
@@ -144,7 +185,8 @@ static bool make_lanes(const mr_trace *trace, uint32_t *lane_of, size_t *counts,
     if (!open_lanes(trace, lane_of, counts, out)) return false;
     for (size_t i = 0; i < mr_trace_count(trace); i++) {
         const mr_span *span = &spans[i];
-        if (mr_look_on_host(span) != MR_LOOK_NONE) push(&out->items[0], i);
+        if (mr_look_on_host(span) != MR_LOOK_NONE)
+            push(&out->items[mr_lanes_host(out, trace, span)], i);
         if (mr_look_of(span) != MR_LOOK_NONE && span->stream != MR_TRACE_NONE)
             push(&out->items[lane_of[span->stream]], i);
     }
@@ -153,14 +195,15 @@ static bool make_lanes(const mr_trace *trace, uint32_t *lane_of, size_t *counts,
         find_rows(spans, &out->items[i]);
         name_lane(trace, &out->items[i]);
     }
+    tell_ranks_apart(out);
     return true;
 }
 
 mr_status mr_lanes_create(const mr_trace *trace, mr_lanes *out_lanes) {
-    size_t streams = mr_trace_stream_count(trace);
+    size_t streams = mr_trace_stream_count(trace), most = streams + MR_MEETING_MOST + 1;
     uint32_t *lane_of = calloc(streams + 1, sizeof *lane_of);
-    size_t *counts = calloc(streams + 1, sizeof *counts);
-    *out_lanes = (mr_lanes){.items = calloc(streams + 1, sizeof *out_lanes->items)};
+    size_t *counts = calloc(most, sizeof *counts);
+    *out_lanes = (mr_lanes){.items = calloc(most, sizeof *out_lanes->items)};
     bool ok =
         lane_of && counts && out_lanes->items && make_lanes(trace, lane_of, counts, out_lanes);
     free(lane_of);
@@ -177,6 +220,19 @@ void mr_lanes_destroy(mr_lanes *lanes) {
     }
     free(lanes->items);
     *lanes = (mr_lanes){0};
+}
+
+int mr_lanes_host(const mr_lanes *lanes, const mr_trace *trace, const mr_span *span) {
+    int rank = mr_trace_rank_of(trace, span);
+    for (size_t i = 0; i < lanes->host_count; i++)
+        if (lanes->items[i].rank == rank) return (int)i;
+    return -1;
+}
+
+int mr_lanes_stream(const mr_lanes *lanes, uint32_t stream) {
+    for (size_t i = lanes->host_count; i < lanes->count; i++)
+        if (lanes->items[i].stream == stream) return (int)i;
+    return -1;
 }
 
 /* When what held the span up can have begun to: before the call that asked for it, nothing in the stream waited; and
@@ -199,6 +255,11 @@ mr_lane_gap mr_lane_gap_before(const mr_trace *trace, const mr_lane *lane, size_
 }
 
 /* ---- words */
+
+void mr_trace_put_host(mr_buffer *out, int rank) {
+    mr_buffer_puts(out, "host");
+    if (rank >= 0) mr_buffer_printf(out, " of rank %d", rank);
+}
 
 void mr_trace_put_place(mr_buffer *out, const mr_trace *trace, mr_site where) {
     const char *script = mr_trace_facts_of(trace)->script;

@@ -39,9 +39,10 @@ extern const mr_look_text mr_looks[];
 mr_look mr_look_of(const mr_span *span);
 mr_look mr_look_on_host(const mr_span *span);
 
-/* The bars of one stream, or of the host, by the time at which they begin. */
+/* The bars of one stream, or of one host, by the time at which they begin. */
 typedef struct {
-    uint32_t stream; /* MR_TRACE_NONE: the host */
+    uint32_t stream; /* MR_TRACE_NONE: a host */
+    int rank;        /* of that host, or of the stream's first call (mr_trace_rank_of) */
     char label[64];
     uint32_t *spans;
     uint8_t *rows; /* 0, or the row below where bars overlap, as measured times may */
@@ -51,12 +52,21 @@ typedef struct {
 } mr_lane;
 
 typedef struct {
-    mr_lane *items; /* the host first, then the streams with work, as they first got some */
-    size_t count;
+    mr_lane *items; /* the hosts first, then the streams with work, as they first got some */
+    size_t count, host_count; /* one host; where ranks called, one for each that did */
 } mr_lanes;
 
 mr_status mr_lanes_create(const mr_trace *trace, mr_lanes *out_lanes);
 void mr_lanes_destroy(mr_lanes *lanes);
+
+/* The index of the lane that has the span's call, and of a stream's lane; -1: it has none. */
+int mr_lanes_host(const mr_lanes *lanes, const mr_trace *trace, const mr_span *span);
+int mr_lanes_stream(const mr_lanes *lanes, uint32_t stream);
+
+/* Rows in which it is drawn: calls of a host may lie in each other, and share one. */
+static inline int mr_lane_rows(const mr_lane *lane) {
+    return lane->stream == MR_TRACE_NONE ? 1 : lane->row_count;
+}
 
 /* The time before bar i of a lane in which something held the lane up. What the host did late is no such thing. */
 typedef struct {
@@ -77,6 +87,10 @@ void mr_trace_put_cause(mr_buffer *out, const mr_trace *trace, const mr_span *sp
 void mr_trace_put_place(mr_buffer *out, const mr_trace *trace, mr_site where);
 /* "event `full`", "stream `copy`": what a record, a wait or a synchronise is about. */
 void mr_trace_put_object(mr_buffer *out, const mr_trace *trace, const mr_span *span);
+/* "host"; "host of rank 1" where there are several ranks. */
+void mr_trace_put_host(mr_buffer *out, int rank);
+/* "copy"; "gpu1 copy" where there are several devices. */
+void mr_trace_put_stream(mr_buffer *out, const mr_trace *trace, uint32_t stream);
 /* "1.25 ms", with three digits that count. */
 void mr_trace_put_time(mr_buffer *out, uint64_t nanoseconds);
 /* Two lines of a fix, and how many more it has: "e = a:record_event(); b:wait_event(e), and 2 more lines". Escaped

@@ -83,8 +83,6 @@ static mr_span span_of(const draft *d, const row *r) {
     if (entry->called) {
         span.call = since(d, entry->call);
         span.returned = since(d, entry->returned);
-        /* A call of a rank may have ended on the clock of another rank, which is behind. */
-        if (span.returned < span.call) span.returned = span.call;
         span.waited = entry->waited;
         span.worked = entry->worked;
     }

@@ -6,10 +6,12 @@
 #include <string.h>
 
 static uint64_t hash_of(const mr_sort *sort) {
-    const uint64_t parts[] = {(uint64_t)(uintptr_t)sort->name, (uint64_t)(uintptr_t)sort->object,
+    const uint64_t parts[] = {(uint64_t)(uintptr_t)sort->name,
+                              (uint64_t)(uintptr_t)sort->object,
                               (uint64_t)(uintptr_t)sort->where.file,
                               (uint64_t)sort->where.line << 32 | sort->stream,
-                              (uint64_t)sort->kind << 32 | (uint64_t)sort->look};
+                              (uint64_t)sort->kind << 32 | (uint64_t)sort->look,
+                              (uint64_t)(sort->rank + 1)};
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         hash = (hash ^ parts[i]) * 0x9e3779b97f4a7c15u;
@@ -21,7 +23,7 @@ static uint64_t hash_of(const mr_sort *sort) {
 static bool equal(const mr_sort *a, const mr_sort *b) {
     return a->name == b->name && a->object == b->object && a->where.file == b->where.file &&
            a->where.line == b->where.line && a->kind == b->kind && a->look == b->look &&
-           a->stream == b->stream;
+           a->stream == b->stream && a->rank == b->rank;
 }
 
 static bool find(mr_sorts *sorts, const mr_sort *sort, uint32_t *out_number) {
@@ -43,8 +45,13 @@ mr_status mr_sorts_create(const mr_trace *trace, mr_sorts *out_sorts) {
     bool ok = out_sorts->of != NULL;
     for (size_t i = 0; ok && i < count; i++) {
         const mr_span *span = &mr_trace_spans(trace)[i];
-        const mr_sort sort = {span->name, span->object,     span->where,
-                              span->kind, mr_look_of(span), span->stream};
+        const mr_sort sort = {span->name,
+                              span->object,
+                              span->where,
+                              span->kind,
+                              mr_look_of(span),
+                              span->stream,
+                              mr_trace_rank_of(trace, span)};
         ok = find(out_sorts, &sort, &out_sorts->of[i]);
     }
     if (ok) return MR_OK;

@@ -13,6 +13,7 @@ typedef struct {
     mr_command_id kind;
     mr_look look; /* on the device, once it has run; NONE: a marker, or the host's */
     uint32_t stream;
+    int rank; /* mr_trace_rank_of */
 } mr_sort;
 
 typedef struct {

@@ -48,7 +48,7 @@ static bool put_label(mr_terminal_view *v, int row, int first, int end, const ch
 
 /* Whether both are of one line of the script. */
 static bool is_same_work(const mr_span *a, const mr_span *b) {
-    return a->stream == b->stream && a->where.line == b->where.line &&
+    return a->stream == b->stream && a->host == b->host && a->where.line == b->where.line &&
            a->where.file == b->where.file && strcmp(a->name, b->name) == 0;
 }
 
@@ -254,19 +254,13 @@ static mr_status draw_lane(mr_terminal_view *v, const mr_lane *lane) {
 
 /* ---- arrows, in the row between two lanes */
 
-static int lane_of_stream(const mr_terminal_view *v, uint32_t stream) {
-    for (size_t i = 1; i < v->lanes.count; i++)
-        if (v->lanes.items[i].stream == stream) return (int)i;
-    return -1;
-}
-
 static bool can_pass(const mr_terminal_view *v, int row, int step, int to_row, int column) {
     for (; row != to_row; row += step)
         if (!mr_grid_is_free(&v->grid, row, column, column + 1)) {
             bool between = false;
             for (size_t i = 0; i < v->lanes.count && !between; i++)
                 between = v->lane_row[i] <= row &&
-                          row < v->lane_row[i] + (i ? v->lanes.items[i].row_count : 1);
+                          row < v->lane_row[i] + mr_lane_rows(&v->lanes.items[i]);
             if (!between) return false;
         }
     return true;
@@ -274,7 +268,7 @@ static bool can_pass(const mr_terminal_view *v, int row, int step, int to_row, i
 
 static bool is_lane_row(const mr_terminal_view *v, int row) {
     for (size_t i = 0; i < v->lanes.count; i++)
-        if (v->lane_row[i] <= row && row < v->lane_row[i] + (i ? v->lanes.items[i].row_count : 1))
+        if (v->lane_row[i] <= row && row < v->lane_row[i] + mr_lane_rows(&v->lanes.items[i]))
             return true;
     return false;
 }
@@ -283,9 +277,9 @@ static bool is_lane_row(const mr_terminal_view *v, int row) {
  * behind the bars of the lanes between. Not drawn where another arrow is in the way or beside it. */
 static void draw_arrow(mr_terminal_view *v, int from, int to, int x, int y) {
     int step = to > from ? 1 : -1;
-    int rows = from ? v->lanes.items[from].row_count : 1;
+    int rows = mr_lane_rows(&v->lanes.items[from]);
     int beside = v->lane_row[from] + (step > 0 ? rows : -1);
-    int to_row = v->lane_row[to] + (step < 0 && to ? v->lanes.items[to].row_count - 1 : 0);
+    int to_row = v->lane_row[to] + (step < 0 ? mr_lane_rows(&v->lanes.items[to]) - 1 : 0);
     mr_style style = mr_terminal_color(v, 244);
     if (y >= v->axis.first + v->axis.width) y = v->axis.first + v->axis.width - 1;
     if (x > y) x = y;
@@ -315,7 +309,8 @@ static void draw_arrows(mr_terminal_view *v, bool that_held) {
         const mr_span *record = &spans[wait->record];
         if (!record->ran || record->stream == wait->stream) continue;
         int x = column_of(v, record->end), y = column_of(v, wait->end);
-        int from = lane_of_stream(v, record->stream), to = lane_of_stream(v, wait->stream);
+        int from = mr_lanes_stream(&v->lanes, record->stream);
+        int to = mr_lanes_stream(&v->lanes, wait->stream);
         if (from < 0 || to < 0 || (x == y) != that_held) continue;
         draw_arrow(v, from, to, x, y);
     }
@@ -331,14 +326,17 @@ typedef struct {
 static bool find_bar(const mr_terminal_view *v, uint32_t span, bar_place *out) {
     if (span == MR_TRACE_NONE) return false;
     const mr_span *s = &mr_trace_spans(v->trace)[span];
-    int lane = s->ran && s->stream != MR_TRACE_NONE ? lane_of_stream(v, s->stream) : 0;
-    if (lane < 0 || (!lane && !s->called)) return false;
+    bool on_host = !s->ran || s->stream == MR_TRACE_NONE;
+    int lane = !on_host    ? mr_lanes_stream(&v->lanes, s->stream)
+               : s->called ? mr_lanes_host(&v->lanes, v->trace, s)
+                           : -1;
+    if (lane < 0) return false;
     const mr_lane *l = &v->lanes.items[lane];
     int last = v->axis.first + v->axis.width - 1;
-    *out = (bar_place){lane, v->lane_row[lane], column_of(v, lane ? s->begin : s->call),
-                       column_of(v, lane ? s->end : s->returned)};
+    *out = (bar_place){lane, v->lane_row[lane], column_of(v, on_host ? s->call : s->begin),
+                       column_of(v, on_host ? s->returned : s->end)};
     for (size_t i = 0; i < l->count; i++)
-        for (int row = 0; lane && l->spans[i] == span && row < l->row_count; row++)
+        for (int row = 0; !on_host && l->spans[i] == span && row < l->row_count; row++)
             if (mr_lane_row_has(v->trace, l, i, row, &v->axis)) out->row = v->lane_row[lane] + row;
     if (out->first > last) out->first = last;
     if (out->end > last) out->end = last;
@@ -351,10 +349,9 @@ static void draw_missing(mr_terminal_view *v, size_t number, const bar_place *a,
                          const bar_place *b) {
     bool is_down = b->lane > a->lane;
     int step = is_down ? 1 : -1, x = a->end, y = b->first;
-    int rows = a->lane ? v->lanes.items[a->lane].row_count : 1;
+    int rows = mr_lane_rows(&v->lanes.items[a->lane]);
     int beside = v->lane_row[a->lane] + (is_down ? rows : -1);
-    int to_row =
-        v->lane_row[b->lane] + (!is_down && b->lane ? v->lanes.items[b->lane].row_count - 1 : 0);
+    int to_row = v->lane_row[b->lane] + (is_down ? 0 : mr_lane_rows(&v->lanes.items[b->lane]) - 1);
     int left = x < y ? x : y, right = (x < y ? y : x) + 1;
     if (right - left < 4) right = left + 4;
     if (a->lane == b->lane || right > v->grid.width || number >= MR_MOST_LISTED ||

@@ -6,6 +6,7 @@
 
 #include "base/intern.h"
 #include "base/vec.h"
+#include "model/meeting.h"
 
 struct mr_trace {
     uint32_t refs;
@@ -90,6 +91,16 @@ mr_status mr_trace_builder_hazard(mr_trace_builder *builder, const mr_trace_haza
     return MR_OK;
 }
 
+static int rank_count(const mr_trace *trace) {
+    uint64_t ranks = 0;
+    int count = 0;
+    for (size_t i = 0; i < trace->spans.count; i++)
+        if (trace->spans.items[i].called && trace->spans.items[i].host)
+            ranks |= 1ull << (trace->spans.items[i].host - 1) % MR_MEETING_MOST;
+    for (; ranks; ranks &= ranks - 1) count++;
+    return count;
+}
+
 static uint64_t latest_time(const mr_trace *trace) {
     uint64_t latest = 0;
     for (size_t i = 0; i < trace->spans.count; i++) {
@@ -111,6 +122,7 @@ mr_status mr_trace_builder_finish(mr_trace_builder *builder, const mr_trace_fact
     }
     trace->facts = *facts;
     trace->facts.duration = latest_time(trace);
+    trace->facts.ranks = rank_count(trace);
     free(builder);
     *out_trace = trace;
     return MR_OK;
@@ -163,4 +175,8 @@ const mr_trace_hazard *mr_trace_hazard_at(const mr_trace *trace, size_t i) {
 
 const mr_trace_facts *mr_trace_facts_of(const mr_trace *trace) {
     return &trace->facts;
+}
+
+int mr_trace_rank_of(const mr_trace *trace, const mr_span *span) {
+    return trace->facts.ranks > 1 ? (int)span->host - 1 : -1;
 }

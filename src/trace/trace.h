@@ -131,11 +131,16 @@ typedef struct {
     uint64_t began;     /* the host's clock at 0 */
     uint64_t duration;  /* the latest time of any span */
     uint64_t forgotten; /* spans that are no longer there */
+    int ranks;          /* how many ranks made calls in it; 0: all calls are one host's */
     int device_count;
     int sm_count, copy_engines; /* of each device; 0: not known */
     bool exact;                 /* times follow from the program alone, by these: */
     mr_lags lags;
 } mr_trace_facts;
 const mr_trace_facts *mr_trace_facts_of(const mr_trace *trace);
+
+/* The rank whose call a span is, from 0. -1: no rank's, or the trace has calls of fewer than two ranks, whose host is
+ * simply the host. */
+int mr_trace_rank_of(const mr_trace *trace, const mr_span *span);
 
 #endif

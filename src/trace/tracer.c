@@ -151,7 +151,7 @@ static void describe(mr_tracer *t, kept_entry *entry, const mr_command *command)
     entry->where = command->where;
     entry->stream = mr_kept_stream(&t->kept, command->stream);
     entry->device = command->stream ? command->stream->device->index : -1;
-    entry->host = command->machine->rank;
+    entry->host = command->machine->payer ? command->machine->payer : command->machine->rank;
     entry->meeting = command->meeting ? command->seq - command->member : 0;
     switch (mr_command_kinds[command->kind].part) {
     case MR_PART_OP: entry->blocks = blocks_of(command); break;
@@ -174,6 +174,11 @@ static void describe(mr_tracer *t, kept_entry *entry, const mr_command *command)
     mr_kept_note_accesses(&t->kept, entry, command);
 }
 
+/* It stands for a command of another process, whose host is not here. */
+static bool is_elsewhere(const mr_command *command) {
+    return command->meeting && command->meeting->members[command->member].far;
+}
+
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
     (void)host_waited; /* also true of calls that found nothing to wait for */
     mr_tracer *t = tracer_of(observer);
@@ -183,7 +188,7 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
     if (!entry) return;
     asked call = take_call(t, command->seq, now);
     describe(t, entry, command);
-    entry->called = true;
+    entry->called = !is_elsewhere(command);
     entry->call = call.time;
     entry->returned = now;
     entry->waited = waited - call.waited;

@@ -9,9 +9,8 @@
 
 #include "trace/lanes.h"
 
-/* Processes of devices have the devices' numbers. */
+/* Processes of devices have the devices' numbers. Rank k is the thread HOST + 1 + k of the host's process. */
 #define HOST        9999
-#define HOST_PLACE  ",\"pid\":9999,\"tid\":9999"
 #define ROW_THREADS 100000 /* added to a stream's thread for each row of overlapping bars */
 
 /* What the driver calls the request; NULL: no call of the driver. */
@@ -81,6 +80,15 @@ static void begin_slice(chrome *c, const char *category_name, const char *name) 
     mr_sink_json(c->sink, name);
 }
 
+static uint32_t host_thread(int rank) {
+    return (uint32_t)(HOST + 1 + rank);
+}
+
+static void put_host_place(const chrome *c, const mr_span *span) {
+    mr_sink_format(c->sink, ",\"pid\":%d,\"tid\":%u", HOST,
+                   host_thread(mr_trace_rank_of(c->trace, span)));
+}
+
 static void put_device_place(const chrome *c, const mr_span *span, int row) {
     const thread *t = &c->threads[span->stream];
     if (row == 0) mr_sink_text(c->sink, t->place);
@@ -118,7 +126,7 @@ static void put_where(const chrome *c, mr_site where) {
 static void write_call(chrome *c, const mr_span *span) {
     const char *name = runtime_name(span);
     begin_slice(c, name ? "cuda_runtime" : "cpu_op", name ? name : span->name);
-    mr_sink_text(c->sink, HOST_PLACE);
+    put_host_place(c, span);
     put_interval(c->sink, span->call, span->returned);
     put_count(c->sink, ",\"args\":{\"correlation\":", span->seq);
     /* The work of the device is described there. */
@@ -138,7 +146,7 @@ static void write_call(chrome *c, const mr_span *span) {
 static void write_flow(chrome *c, const mr_span *span, uint64_t to, int row) {
     begin_event(c, "{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
     mr_sink_number(c->sink, span->seq);
-    mr_sink_text(c->sink, HOST_PLACE);
+    put_host_place(c, span);
     mr_sink_text(c->sink, ",\"ts\":");
     mr_sink_us(c->sink, span->call);
     mr_sink_text(c->sink, "}");
@@ -231,7 +239,8 @@ static void write_one_wait(chrome *c, const mr_span *span, progress *at) {
 static mr_status write_waits(chrome *c, const mr_lanes *lanes) {
     progress *all = calloc(mr_trace_stream_count(c->trace) + 1, sizeof *all);
     if (!all) return mr_no_memory("to write a trace");
-    for (size_t i = 1; i < lanes->count; i++) all[lanes->items[i].stream].lane = &lanes->items[i];
+    for (size_t i = lanes->host_count; i < lanes->count; i++)
+        all[lanes->items[i].stream].lane = &lanes->items[i];
     for (size_t i = 0; i < mr_trace_count(c->trace); i++) {
         const mr_span *span = &mr_trace_spans(c->trace)[i];
         if (span->kind == MR_COMMAND_WAIT && span->ran && span->stream != MR_TRACE_NONE)
@@ -269,14 +278,18 @@ static void write_name(chrome *c, const char *what, int pid, uint32_t tid, const
 static void write_threads(chrome *c, const mr_lanes *lanes) {
     const mr_trace_facts *facts = mr_trace_facts_of(c->trace);
     write_name(c, "process", HOST, HOST, "host", -1);
-    write_name(c, "thread", HOST, HOST, facts->script ? facts->script : "host", 0);
+    for (size_t i = 0; i < lanes->host_count; i++) {
+        const mr_lane *lane = &lanes->items[i];
+        const char *name = lane->rank >= 0 ? lane->label : facts->script ? facts->script : "host";
+        write_name(c, "thread", HOST, host_thread(lane->rank), name, (int)i);
+    }
     for (int i = 0; i < facts->device_count; i++) {
         mr_buffer name = {0};
         mr_buffer_printf(&name, "GPU %d: %s", i, facts->device ? facts->device : "device");
         write_name(c, "process", i, 0, name.data ? name.data : "GPU", i);
         mr_buffer_free(&name);
     }
-    for (size_t i = 1; i < lanes->count; i++) {
+    for (size_t i = lanes->host_count; i < lanes->count; i++) {
         const mr_lane *lane = &lanes->items[i];
         const mr_trace_stream *stream = mr_trace_stream_at(c->trace, lane->stream);
         for (int row = 0; row < lane->row_count; row++) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "model/meeting.h"
 #include "trace/lanes.h"
 #include "trace/order.h"
 
@@ -13,8 +14,8 @@ typedef struct {
     const mr_trace *trace;
     mr_sink *sink;
     mr_trace_order order;
-    uint32_t *last;     /* of each stream: its last node so far */
-    uint32_t last_wait; /* of the host */
+    uint32_t *last;                          /* of each stream: its last node so far */
+    uint32_t last_wait[MR_MEETING_MOST + 1]; /* of the host, and of that of each rank */
     /* of each stream: the wait of the host that its last node was drawn behind */
     uint32_t *after_wait;
 } graph;
@@ -77,22 +78,31 @@ static void write_node(graph *g, uint32_t i) {
     mr_buffer_free(&object);
 }
 
-static void write_column(graph *g, uint32_t stream) {
-    bool is_open = false;
+/* Of one host, if `stream` is none. */
+static void write_column(graph *g, uint32_t stream, int rank) {
+    bool is_open = false, of_host = stream == MR_TRACE_NONE;
+    mr_buffer title = {0};
+    if (of_host) mr_trace_put_host(&title, rank);
+    else if (mr_trace_facts_of(g->trace)->ranks > 1) mr_trace_put_stream(&title, g->trace, stream);
+    else mr_buffer_puts(&title, mr_trace_stream_at(g->trace, stream)->name);
+    if (title.failed) g->sink->failed = true;
     for (uint32_t i = 0; i < mr_trace_count(g->trace); i++) {
         const mr_span *span = span_at(g, i);
         bool on_host = is_host_wait(span);
         if (!is_node(span) || (on_host ? MR_TRACE_NONE : span->stream) != stream) continue;
+        if (of_host && mr_trace_rank_of(g->trace, span) != rank) continue;
         if (!is_open) {
-            mr_sink_format(g->sink, "  subgraph cluster_%u {\n    label=\"", stream);
-            put_label_text(g, stream == MR_TRACE_NONE ? "host"
-                                                      : mr_trace_stream_at(g->trace, stream)->name);
+            mr_sink_format(g->sink, "  subgraph cluster_%u", stream);
+            if (of_host && rank >= 0) mr_sink_format(g->sink, "_%d", rank);
+            mr_sink_text(g->sink, " {\n    label=\"");
+            put_label_text(g, title.data ? title.data : "");
             mr_sink_text(g->sink, "\";\n");
         }
         is_open = true;
         write_node(g, i);
     }
     if (is_open) mr_sink_text(g->sink, "  }\n");
+    mr_buffer_free(&title);
 }
 
 static void write_edge(graph *g, uint32_t from, uint32_t to, const char *style) {
@@ -128,13 +138,15 @@ static void write_edges_to(graph *g, uint32_t i) {
         write_edge(g, from, i, style);
     }
     /* The host's wait comes before all that is submitted behind it: the first of each stream stands for the rest. */
+    uint32_t *own_wait = &g->last_wait[mr_trace_rank_of(g->trace, span) + 1];
+    uint32_t wait = *own_wait != MR_TRACE_NONE ? *own_wait : g->last_wait[0];
     if (on_host) {
-        if (g->last_wait != MR_TRACE_NONE) write_edge(g, g->last_wait, i, " [style=dashed]");
-        g->last_wait = i;
+        if (wait != MR_TRACE_NONE) write_edge(g, wait, i, " [style=dashed]");
+        *own_wait = i;
     } else {
-        if (g->last_wait != g->after_wait[span->stream]) {
-            write_edge(g, g->last_wait, i, " [style=dashed]");
-            g->after_wait[span->stream] = g->last_wait;
+        if (wait != g->after_wait[span->stream]) {
+            write_edge(g, wait, i, " [style=dashed]");
+            g->after_wait[span->stream] = wait;
         }
         g->last[span->stream] = i;
     }
@@ -145,8 +157,9 @@ static void write_graph(graph *g) {
     mr_sink_text(g->sink, "digraph program {\n  fontname=\"sans-serif\";\n  node [shape=box, "
                           "style=rounded, fontname=\"sans-serif\"];\n"
                           "  edge [fontname=\"sans-serif\", fontsize=10];\n");
-    write_column(g, MR_TRACE_NONE);
-    for (uint32_t i = 0; i < streams; i++) write_column(g, i);
+    int ranks = mr_trace_facts_of(g->trace)->ranks > 1 ? MR_MEETING_MOST : 0;
+    for (int rank = -1; rank < ranks; rank++) write_column(g, MR_TRACE_NONE, rank);
+    for (uint32_t i = 0; i < streams; i++) write_column(g, i, -1);
     for (uint32_t i = 0; i < mr_trace_count(g->trace); i++)
         if (is_node(span_at(g, i))) write_edges_to(g, i);
     mr_sink_text(g->sink, "}\n");
@@ -155,7 +168,8 @@ static void write_graph(graph *g) {
 mr_status mr_write_dot(const mr_writing *writing, mr_sink *sink) {
     const mr_trace *trace = writing->trace;
     size_t streams = mr_trace_stream_count(trace);
-    graph g = {.trace = trace, .sink = sink, .last_wait = MR_TRACE_NONE};
+    graph g = {.trace = trace, .sink = sink};
+    for (int k = 0; k <= MR_MEETING_MOST; k++) g.last_wait[k] = MR_TRACE_NONE;
     g.last = malloc((streams + 1) * sizeof *g.last);
     g.after_wait = malloc((streams + 1) * sizeof *g.after_wait);
     mr_status status = MR_OK;

@@ -67,6 +67,7 @@ static void put_sort(page *p, const mr_sort *sort) {
                    sort->where.line);
     put_index(sink, ",\"look\":", (uint32_t)sort->look, MR_LOOK_NONE);
     put_index(sink, ",\"stream\":", sort->stream, MR_TRACE_NONE);
+    if (sort->rank >= 0) mr_sink_format(sink, ",\"rank\":%d", sort->rank);
     mr_sink_text(sink, "}");
 }
 

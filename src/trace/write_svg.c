@@ -71,18 +71,12 @@ static int time_x(const picture *p, uint64_t time) {
     return mr_axis_place(&p->axis, time);
 }
 
-static int lane_of_stream(const picture *p, uint32_t stream) {
-    for (size_t i = 1; i < p->lanes.count; i++)
-        if (p->lanes.items[i].stream == stream) return (int)i;
-    return -1;
-}
-
 /* Where the lanes are, below `top`. */
 static void place_lanes(picture *p, int top) {
     top += HEAD;
     for (size_t i = 0; i < p->lanes.count; i++) {
         p->top[i] = top;
-        top += (i ? p->lanes.items[i].row_count : 1) * BAR + SPACE;
+        top += mr_lane_rows(&p->lanes.items[i]) * BAR + SPACE;
     }
     p->bottom = top - SPACE;
 }
@@ -246,7 +240,7 @@ static void draw_calls(picture *p, const mr_lane *lane, int y) {
 
 static mr_status draw_lane(picture *p, const mr_lane *lane, int top) {
     bool on_host = lane->stream == MR_TRACE_NONE;
-    int rows = on_host ? 1 : lane->row_count;
+    int rows = mr_lane_rows(lane);
     mr_sink_format(p->sink, "<rect class=\"lane\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n",
                    p->axis.first, top, p->axis.width, rows * BAR);
     put_cut(p, MARGIN, top + BAR / 2 + 4, "l", lane->label, LABEL - 8);
@@ -267,8 +261,7 @@ static mr_status draw_lane(picture *p, const mr_lane *lane, int top) {
 /* ---- links */
 
 static int edge_y(const picture *p, int lane, bool bottom) {
-    int rows = lane ? p->lanes.items[lane].row_count : 1;
-    return p->top[lane] + (bottom ? rows * BAR : 0);
+    return p->top[lane] + (bottom ? mr_lane_rows(&p->lanes.items[lane]) * BAR : 0);
 }
 
 static void draw_arrows(picture *p) {
@@ -278,8 +271,8 @@ static void draw_arrows(picture *p) {
         const mr_span *wait = &spans[i];
         if (wait->kind != MR_COMMAND_WAIT || !wait->ran || wait->record == MR_TRACE_NONE) continue;
         const mr_span *record = &spans[wait->record];
-        int from = record->ran ? lane_of_stream(p, record->stream) : -1;
-        int to = lane_of_stream(p, wait->stream);
+        int from = record->ran ? mr_lanes_stream(&p->lanes, record->stream) : -1;
+        int to = mr_lanes_stream(&p->lanes, wait->stream);
         if (from < 0 || to < 0 || from == to) continue;
         bool down = to > from;
         int y = edge_y(p, from, down), end = edge_y(p, to, !down), bend = down ? 9 : -9;
@@ -294,10 +287,10 @@ static void draw_arrows(picture *p) {
 static int place_of(const picture *p, uint32_t span, int *out_x) {
     if (span == MR_TRACE_NONE) return -1;
     const mr_span *s = &mr_trace_spans(p->trace)[span];
-    int lane = s->stream == MR_TRACE_NONE ? 0 : lane_of_stream(p, s->stream);
-    if (lane < 0 || (lane ? !s->ran : !s->called)) return -1;
-    *out_x = lane ? (time_x(p, s->begin) + time_x(p, s->end)) / 2 : time_x(p, s->call);
-    return lane;
+    bool on_host = s->stream == MR_TRACE_NONE;
+    if (on_host ? !s->called : !s->ran) return -1;
+    *out_x = on_host ? time_x(p, s->call) : (time_x(p, s->begin) + time_x(p, s->end)) / 2;
+    return on_host ? mr_lanes_host(&p->lanes, p->trace, s) : mr_lanes_stream(&p->lanes, s->stream);
 }
 
 typedef struct {
@@ -306,9 +299,11 @@ typedef struct {
 
 static frame frame_of(const picture *p, uint32_t span, int lane) {
     const mr_span *s = &mr_trace_spans(p->trace)[span];
-    int rows = lane ? p->lanes.items[lane].row_count : 1, top = p->top[lane];
-    int first = time_x(p, lane ? s->begin : s->call), end = time_x(p, lane ? s->end : s->returned);
-    return (frame){first, end > first ? end : first + 1, top, top + rows * BAR};
+    const mr_lane *l = &p->lanes.items[lane];
+    bool on_host = l->stream == MR_TRACE_NONE;
+    int first = time_x(p, on_host ? s->call : s->begin), top = p->top[lane];
+    int end = time_x(p, on_host ? s->returned : s->end);
+    return (frame){first, end > first ? end : first + 1, top, top + mr_lane_rows(l) * BAR};
 }
 
 static void draw_frame(picture *p, frame f) {

@@ -16,7 +16,8 @@ typedef enum {
     X(where)                                                                                       \
     X(call)                                                                                        \
     X(returned)                                                                                    \
-    X(waited) X(ready) X(start) X(finish) X(bytes) X(blocks) X(waits_for) X(held_by) X(holder)
+    X(waited)                                                                                      \
+    X(ready) X(start) X(finish) X(bytes) X(blocks) X(waits_for) X(held_by) X(holder) X(rank)
 #define X(name) COLUMN_##name,
     COLUMNS(X)
 #undef X
@@ -32,7 +33,13 @@ static const char *const titles[] = {
 typedef struct {
     mr_sink *sink;
     bool is_json;
+    int columns; /* without the last one, the rank, where the trace is not of several ranks */
 } table;
+
+static table table_of(const mr_writing *writing, mr_sink *sink, bool is_json) {
+    bool has_ranks = mr_trace_facts_of(writing->trace)->ranks > 1;
+    return (table){sink, is_json, has_ranks ? COLUMN_COUNT : COLUMN_rank};
+}
 
 static void put_text(const table *t, const char *text) {
     if (!text) mr_sink_text(t->sink, t->is_json ? "null" : "");
@@ -76,6 +83,10 @@ static void put_other(const table *t, const mr_trace *trace, uint32_t span) {
     put_number(t, is_known, is_known ? mr_trace_spans(trace)[span].seq : 0);
 }
 
+static void put_rank(const table *t, int rank) {
+    put_number(t, rank >= 0, (uint64_t)rank);
+}
+
 static void put_column(const table *t, const mr_trace *trace, const mr_span *span, column which) {
     switch (which) {
     case COLUMN_seq: put_number(t, true, span->seq); break;
@@ -97,17 +108,18 @@ static void put_column(const table *t, const mr_trace *trace, const mr_span *spa
     case COLUMN_waits_for: put_other(t, trace, span->record); break;
     case COLUMN_held_by: put_text(t, mr_cause_text(span->held_by)); break;
     case COLUMN_holder: put_other(t, trace, span->holder); break;
+    case COLUMN_rank: put_rank(t, mr_trace_rank_of(trace, span)); break;
     case COLUMN_COUNT: break;
     }
 }
 
 mr_status mr_write_csv(const mr_writing *writing, mr_sink *sink) {
     const mr_trace *trace = writing->trace;
-    const table t = {sink, false};
-    for (int i = 0; i < COLUMN_COUNT; i++) mr_sink_format(sink, "%s%s", i ? "," : "", titles[i]);
+    const table t = table_of(writing, sink, false);
+    for (int i = 0; i < t.columns; i++) mr_sink_format(sink, "%s%s", i ? "," : "", titles[i]);
     mr_sink_text(sink, "\r\n");
     for (size_t i = 0; i < mr_trace_count(trace); i++) {
-        for (int k = 0; k < COLUMN_COUNT; k++) {
+        for (int k = 0; k < t.columns; k++) {
             if (k) mr_sink_bytes(sink, ",", 1);
             put_column(&t, trace, &mr_trace_spans(trace)[i], (column)k);
         }
@@ -136,13 +148,13 @@ static void write_facts(const table *t, const mr_trace *trace) {
 
 mr_status mr_write_spans(const mr_writing *writing, mr_sink *sink) {
     const mr_trace *trace = writing->trace;
-    const table t = {sink, true};
+    const table t = table_of(writing, sink, true);
     mr_sink_text(sink, "{\n");
     write_facts(&t, trace);
     mr_sink_text(sink, "  \"spans\": [");
     for (size_t i = 0; i < mr_trace_count(trace); i++) {
         mr_sink_text(sink, i ? ",\n    {" : "\n    {");
-        for (int k = 0; k < COLUMN_COUNT; k++) {
+        for (int k = 0; k < t.columns; k++) {
             mr_sink_text(sink, k ? ", \"" : "\"");
             mr_sink_text(sink, titles[k]);
             mr_sink_text(sink, "\": ");

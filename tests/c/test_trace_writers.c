@@ -35,6 +35,7 @@ static mr_trace *sample_by_number(int i) {
     case 2: return sample_hostile();
     case 3: return sample_empty();
     case 4: return sample_dense(3000);
+    case 12: return sample_ranks();
     default:
         return i < 12 ? sample_random((unsigned)i, 1 + i * i * 10, 10 + 300u * (unsigned)i) : NULL;
     }
@@ -163,6 +164,28 @@ static void a_gap_is_named_by_its_cause(void **state) {
     assert_non_null(strstr(text, "waits for event `free` (line 8)"));
     assert_non_null(strstr(text, "│"));
     assert_non_null(strstr(text, "▼"));
+    free(text);
+    mr_trace_release(trace);
+}
+
+static void each_rank_has_a_host_and_streams_of_its_own(void **state) {
+    (void)state;
+    static const char *const expected[] = {"host", "host of rank 0", "host of rank 1", "copy",
+                                           "rank 1 copy"};
+    mr_trace *trace = sample_ranks();
+    mr_lanes lanes;
+    must(mr_lanes_create(trace, &lanes));
+    assert_int_equal(lanes.host_count, 3);
+    assert_int_equal(lanes.count, 5);
+    for (size_t i = 0; i < lanes.count; i++) {
+        assert_string_equal(lanes.items[i].label, expected[i]);
+        if (lanes.items[i].stream == MR_TRACE_NONE) assert_int_equal(lanes.items[i].row_count, 1);
+    }
+    mr_lanes_destroy(&lanes);
+    char *text = printed(trace, NULL, (mr_trace_terminal){.width = 100, .ascii = true});
+    assert_non_null(strstr(text, "\nhost of rank 0 "));
+    assert_non_null(strstr(text, "\nhost of rank 1 "));
+    assert_non_null(strstr(text, "\nrank 1 copy "));
     free(text);
     mr_trace_release(trace);
 }
@@ -526,6 +549,7 @@ int main(void) {
         cmocka_unit_test(lines_are_no_wider_than_the_terminal),
         cmocka_unit_test(ascii_is_ascii_and_only_colour_escapes),
         cmocka_unit_test(a_gap_is_named_by_its_cause),
+        cmocka_unit_test(each_rank_has_a_host_and_streams_of_its_own),
         cmocka_unit_test(two_traces_share_an_axis),
         cmocka_unit_test(numbers_are_exact),
         cmocka_unit_test(texts_cannot_end_what_they_are_in),

@@ -17,7 +17,8 @@
 typedef struct {
     mr_trace_builder *builder;
     const char *file;
-    uint64_t host;
+    uint64_t host; /* its clock */
+    uint16_t rank; /* whose host it is, from 1 */
     uint32_t count, stream_count;
     uint64_t engine_end[8]; /* by mr_engine: copy engines do one copy at a time */
     uint32_t engine_last[8];
@@ -63,6 +64,7 @@ static inline mr_span sample_call(sample *s, mr_command_id kind, uint32_t stream
         .seq = s->count + 1,
         .stream = stream,
         .called = true,
+        .host = s->rank,
         .call = s->host,
         .returned = s->host + CALL_TIME,
         .record = MR_TRACE_NONE,
@@ -254,6 +256,22 @@ static inline mr_trace *sample_hostile(void) {
 
 static inline mr_trace *sample_empty(void) {
     return sample_end(sample_begin(SCRIPT));
+}
+
+/* Two ranks that call at the same times, each with a stream `copy` of one device. */
+static inline mr_trace *sample_ranks(void) {
+    sample *s = sample_begin("ranks.lua");
+    uint32_t streams[] = {sample_stream(s, "copy"), sample_stream(s, "copy")};
+    sample_work(s, streams[0], "begin", MR_ENGINE_COPY_IN, 20000, 2);
+    uint64_t began = s->host;
+    for (uint16_t rank = 1; rank <= 2; rank++) {
+        s->rank = rank;
+        s->host = began + 1000u * rank;
+        for (int i = 0; i < 3; i++) sample_op(s, streams[rank - 1], "mul_", 300000, 5 + i);
+        sample_synchronize(s, streams[rank - 1], 9);
+    }
+    s->rank = 0;
+    return sample_end(s);
 }
 
 /* `count` operations on eight streams, short and long ones, with a record and a wait now and then. */

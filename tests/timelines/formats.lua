@@ -112,6 +112,14 @@ function TestChrome.test_all_samples_obey_the_format()
   for _, name in ipairs(samples.names) do check_trace(samples.text(name, "json")) end
 end
 
+-- Slices of one thread nest, so that calls of two ranks at one time need a thread each.
+function TestChrome.test_a_rank_has_a_thread()
+  local text = samples.text("ranks", "json")
+  for _, name in ipairs { "ranks.lua", "host of rank 0", "host of rank 1" } do
+    lu.assertStrContains(text, ('"args":{"name":"%s"}'):format(name))
+  end
+end
+
 function TestChrome.test_the_checks_find_mistakes()
   local good = samples.text("race", "json")
   local bad = {
@@ -182,6 +190,13 @@ end
 
 TestTables = {}
 
+function TestTables.test_a_trace_of_ranks_names_the_rank()
+  for _, span in ipairs(json.decode(samples.text("ranks", "spans.json")).spans) do
+    lu.assertEquals(span.rank, span.name == "begin" and json.null or span.seq <= 5 and 0 or 1)
+  end
+  lu.assertNil(json.decode(samples.text("pipeline", "spans.json")).spans[1].rank)
+end
+
 function TestTables.test_csv_and_json_say_the_same()
   for _, name in ipairs(samples.names) do check_tables(name) end
 end
@@ -235,6 +250,14 @@ function TestPictures.test_svg_is_xml()
   local both = check_xml(samples.text("both", "svg"))
   lu.assertStrContains(both, "before: pipeline.lua")
   lu.assertStrContains(both, "after: pipeline.lua")
+end
+
+function TestPictures.test_a_rank_has_a_lane()
+  local text, last = samples.text("ranks", "svg"), 0
+  for _, label in ipairs { "host", "host of rank 0", "host of rank 1", "copy", "rank 1 copy" } do
+    last = text:find(">" .. label .. "<", last + 1, true)
+    lu.assertNotNil(last, label)
+  end
 end
 
 function TestPictures.test_svg_stays_small()

@@ -344,6 +344,21 @@ await withPage("both", { width: 1000 }, async (page) => {
   equal(await page.evaluate("timeline.selected.trace.number"), 0, "a bar of the first is selected");
   check((await page.text("details")).includes("(before)"), "and says so");
 });
+// ---- ranks: a lane for the host of each
+
+for (const width of [400, 1000])
+  await withPage("ranks", { width }, async (page) => {
+    equal(await page.evaluate("timeline.lanes.map((lane) => lane.label)"),
+      ["host", "host of rank 0", "host of rank 1", "copy", "rank 1 copy"], "lanes");
+    equal(await page.evaluate("timeline.lanes.map((lane) => lane.rows)"), [1, 1, 1, 1, 1], "no calls over each other");
+    check(await page.evaluate("timeline.view.gutter >= 24 + 6.8 * 'host of rank 1'.length"), "room for a host's name");
+    check((await page.text("facts")).includes("9 calls of the host"), await page.text("facts"));
+    await page.evaluate("timeline.select(timeline.traces[0], 8, true, true)");
+    check((await page.text("details")).includes("rank1"), "details: " + await page.text("details"));
+    equal(await page.evaluate("timeline.lanes.findIndex((lane) => lane.spans.includes(8))"), 2, "the lane of a call");
+    check(await page.evaluate("Boolean(timeline.boxOf(timeline.traces[0], 8, true))"), "it can be found");
+  });
+
 await withPage("empty", { width: 1000 }, async (page) => {
   await page.evaluate(`document.getElementById("view").focus()`);
   for (const key of ["ArrowRight", "ArrowDown", "Home", "Enter", "+", "0", "h", "Escape"]) await page.key(key);

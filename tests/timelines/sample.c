@@ -1,6 +1,6 @@
 /* Writes one of the traces of tests/c/trace_samples.h, for tests that look at files and pages, and for measuring.
  *
- *     sample pipeline|before|race|hostile|empty|dense:COUNT|random:SEED|both FILE...      by the endings of the files
+ *     sample pipeline|before|race|ranks|hostile|empty|dense:COUNT|random:SEED|both FILE...      by the endings of the files
  *     sample outcomes FILE.html
  *     sample NAME --print WIDTH [ascii] [color]
  */
@@ -15,6 +15,7 @@ static mr_trace *make(const char *name) {
     if (strcmp(name, "before") == 0) return sample_pipeline(true, 4);
     if (strcmp(name, "race") == 0) return sample_race();
     if (strcmp(name, "hostile") == 0) return sample_hostile();
+    if (strcmp(name, "ranks") == 0) return sample_ranks();
     if (strcmp(name, "empty") == 0) return sample_empty();
     if (strncmp(name, "dense:", 6) == 0) return sample_dense(strtoul(name + 6, NULL, 10));
     if (strncmp(name, "random:", 7) == 0) {

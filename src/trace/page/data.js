@@ -122,14 +122,22 @@ function placeText(trace, sort) {
   return file === trace.texts.script ? "line " + sort.line : file + ":" + sort.line;
 }
 
-const streamName = (trace, stream) => stream === NONE ? "host" : trace.texts.streams[stream].name;
+// The rank that called; NONE: no rank, or the trace is not of several ranks.
+const rankOf = (trace, span) => sortOf(trace, span).rank ?? NONE;
+const hostName = (rank) => rank === NONE ? "host" : "host of rank " + rank;
+function streamLabel(trace, stream) {
+  const { name, device } = trace.texts.streams[stream];
+  return trace.texts.devices < 2 ? name : "gpu" + device + " " + name.replace(/ of device .*/, "");
+}
+const streamName = (trace, sort) => sort.stream === NONE ? hostName(sort.rank ?? NONE)
+  : sort.rank !== undefined ? streamLabel(trace, sort.stream) : trace.texts.streams[sort.stream].name;
 
 // What a record, a wait or a synchronise is about.
 function objectText(trace, span) {
   const sort = sortOf(trace, span), record = trace.spans.record[span];
   if (sort.object !== null) return "event `" + sort.object + "`";
-  const stream = record === NONE ? sort.stream : sortOf(trace, record).stream;
-  return stream === NONE ? "the device" : "stream `" + streamName(trace, stream) + "`";
+  const about = record === NONE ? sort : sortOf(trace, record);
+  return about.stream === NONE ? "the device" : "stream `" + streamName(trace, about) + "`";
 }
 
 // Why it began no sooner: the same words as on a terminal (lanes.c has them).

@@ -46,42 +46,54 @@ function measure(lane) {
   lane.busy = busy;
 }
 
-function makeLane(trace, stream, list) {
-  const lane = { trace, stream, spans: list };
-  const facts = stream === NONE ? null : trace.texts.streams[stream];
-  lane.label = !facts ? "host" : trace.texts.devices < 2 ? facts.name
-    : "gpu" + facts.device + " " + facts.name.replace(/ of device .*/, "");
+function makeLane(trace, stream, rank, list) {
+  const lane = { trace, stream, rank, spans: list };
+  lane.label = stream === NONE ? hostName(rank) : streamLabel(trace, stream);
   sortByBegin(lane);
   measure(lane);
   return lane;
 }
 
+// Streams of two ranks may have one name and one device.
+function tellRanksApart(lanes) {
+  const twins = (a, b) => a.rank !== b.rank && a.label === b.label && !isOnHost(a) && !isOnHost(b);
+  const apart = lanes.filter((lane) => lane.rank !== NONE && lanes.some((other) => twins(lane, other)));
+  for (const lane of apart) lane.label = "rank " + lane.rank + " " + lane.label;
+}
+
+// A host for each rank that called, then the streams. Numbers of streams, and behind them of hosts, count the lists.
 function lanesOf(trace) {
-  const { spans } = trace, streams = trace.texts.streams.length, counts = new Uint32Array(streams + 1);
+  const { spans } = trace, streams = trace.texts.streams.length;
+  const ranks = trace.texts.sorts.map((sort) => sort.rank ?? NONE);
+  const counts = new Uint32Array(streams + 2 + Math.max(NONE, ...ranks)), hostOf = (i) => streams + 1 + rankOf(trace, i);
   const isBar = (i) => ran(trace, i) && sortOf(trace, i).look !== NONE && sortOf(trace, i).stream !== NONE;
   for (let i = 0; i < spans.count; i++) {
-    if (called(trace, i)) counts[streams]++;
+    if (called(trace, i)) counts[hostOf(i)]++;
     if (isBar(i)) counts[sortOf(trace, i).stream]++;
   }
-  const lists = Array.from(counts, (count) => new Uint32Array(count)), used = new Uint32Array(streams + 1), order = [];
+  const lists = Array.from(counts, (count) => new Uint32Array(count)), used = new Uint32Array(counts.length), order = [];
   for (let i = 0; i < spans.count; i++) {
-    if (called(trace, i)) lists[streams][used[streams]++] = i;
+    if (called(trace, i)) lists[hostOf(i)][used[hostOf(i)]++] = i;
     if (!isBar(i)) continue;
     const { stream } = sortOf(trace, i);
-    if (!used[stream]) order.push(stream);
+    if (!used[stream]) order.push([stream, rankOf(trace, i)]);
     lists[stream][used[stream]++] = i;
   }
-  const lanes = [makeLane(trace, NONE, lists[streams])];
-  for (const stream of order) lanes.push(makeLane(trace, stream, lists[stream]));
+  const hosts = lists.slice(streams).map((list, i) => makeLane(trace, NONE, i - 1, list));
+  const lanes = hosts.filter((lane) => lane.spans.length || hosts.length === 1);
+  for (const [stream, rank] of order) lanes.push(makeLane(trace, stream, rank, lists[stream]));
+  tellRanksApart(lanes);
   return lanes;
 }
 
 const lanes = traces.flatMap(lanesOf);
 const laneOfStream = traces.map((trace) => {
   const map = new Map();
-  lanes.forEach((lane, i) => { if (lane.trace === trace) map.set(lane.stream, i); });
+  lanes.forEach((lane, i) => { if (lane.trace === trace && !isOnHost(lane)) map.set(lane.stream, i); });
   return map;
 });
+const laneOfHost = (trace, span) =>
+  lanes.findIndex((lane) => lane.trace === trace && isOnHost(lane) && lane.rank === rankOf(trace, span));
 
 // Of outcomes one is shown at a time, of other traces all.
 let shownOutcome = 0;
@@ -139,11 +151,11 @@ const firstBeginningAt = (lane, time) => firstWhere(lane.spans.length, (i) => la
 
 // Where a span is: its lane and position there, or null. `onHost`: its call rather than what the device did.
 function findInLane(trace, span, onHost) {
-  const { stream } = sortOf(trace, span);
-  const wanted = onHost || !ran(trace, span) || !laneOfStream[trace.number].has(stream) ? NONE : stream;
-  for (const candidate of wanted === NONE ? [NONE] : [wanted, NONE]) {
-    const number = laneOfStream[trace.number].get(candidate);
-    const lane = lanes[number], time = beginOf(lane, span);
+  const host = laneOfHost(trace, span), device = laneOfStream[trace.number].get(sortOf(trace, span).stream);
+  for (const number of onHost || !ran(trace, span) || device === undefined ? [host] : [device, host]) {
+    const lane = lanes[number];
+    if (!lane) continue;
+    const time = beginOf(lane, span);
     for (let i = firstBeginningAt(lane, time); i < lane.spans.length && lane.begin[i] === time; i++)
       if (lane.spans[i] === span) return { lane: number, index: i };
   }

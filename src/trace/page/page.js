@@ -21,9 +21,13 @@ function paint() {
 
 // ---- size and theme
 
+// Room for the names of some lanes.
+const roomFor = (some) => 24 + 6.8 * Math.max(...some.map((lane) => lane.label.length));
+
+// The rank at the end of a host's name is always to be seen.
 function resize() {
-  const width = viewport.clientWidth;
-  view.gutter = Math.min(190, Math.max(64, Math.min(width * 0.22, 24 + 6.8 * Math.max(...lanes.map((lane) => lane.label.length)))));
+  const width = viewport.clientWidth, hosts = lanes.filter((lane) => isOnHost(lane) && lane.rank !== NONE);
+  view.gutter = Math.min(190, Math.max(64, roomFor(hosts), Math.min(width * 0.22, roomFor(lanes))));
   view.width = printing ? 1000 : width;
   view.ratio = printing ? 3 : Math.min(3, window.devicePixelRatio || 1);
   const wanted = AXIS + contentHeight;
@@ -109,7 +113,7 @@ function unmark() {
 function describe(trace, span) {
   const sort = sortOf(trace, span), place = placeText(trace, sort), { spans } = trace;
   const times = ran(trace, span) ? [spans.begin[span], spans.end[span]] : [spans.call[span], spans.returned[span]];
-  return [nameOf(trace, span), "on " + streamName(trace, sort.stream), place,
+  return [nameOf(trace, span), "on " + streamName(trace, sort), place,
     "from " + timeText(times[0]) + " for " + timeText(times[1] - times[0]), causeText(trace, span)].filter(Boolean).join(", ");
 }
 
@@ -203,7 +207,8 @@ function detailRows(trace, span) {
   const { spans } = trace, sort = sortOf(trace, span), list = [];
   const row = (name, ...value) => list.push([name, value]);
   row("asked for by", sort.file === NONE ? "no line of the script" : lineLink(trace, sort));
-  row("stream", streamName(trace, sort.stream));
+  row("stream", streamName(trace, sort));
+  if (sort.rank !== undefined) row("rank", String(sort.rank));
   if (sort.object !== null) row("event", sort.object);
   if (sort.look !== NONE) row("carried out as", page.looks[sort.look].legend);
   if (called(trace, span))
@@ -220,7 +225,7 @@ function detailRows(trace, span) {
   if (spans.cause[span])
     row("why not sooner", spans.holder[span] === NONE ? causeText(trace, span) : goTo(trace, spans.holder[span], causeText(trace, span)));
   if (spans.record[span] !== NONE) row("waits for", goTo(trace, spans.record[span], objectText(trace, span) + ", recorded at " +
-    (placeText(trace, sortOf(trace, spans.record[span])) || "no line") + " on " + streamName(trace, sortOf(trace, spans.record[span]).stream)));
+    (placeText(trace, sortOf(trace, spans.record[span])) || "no line") + " on " + streamName(trace, sortOf(trace, spans.record[span]))));
   row("number", spans.seq[span].toLocaleString("en"));
   return list;
 }
@@ -237,7 +242,7 @@ function tableOf(titles, rows) {
 function busiest(trace) {
   const list = trace.texts.sorts.map((sort, i) => ({ sort, ...trace.perSort[i] })).filter((entry) => entry.time);
   list.sort((a, b) => b.time - a.time);
-  return list.slice(0, MOST_LINES).map(({ sort, count, time }) => [sort.name, streamName(trace, sort.stream),
+  return list.slice(0, MOST_LINES).map(({ sort, count, time }) => [sort.name, streamName(trace, sort),
     sort.file === NONE ? "" : lineLink(trace, sort), count.toLocaleString("en"), timeText(time / count), timeText(time)]);
 }
 
@@ -345,7 +350,7 @@ function nextFound(direction) {
 // Operations are what the streams carried out, the bars of their lanes. Calls are what the host asked for.
 function countsText(trace) {
   let operations = 0, calls = 0;
-  for (const lane of lanes) if (lane.trace === trace) isOnHost(lane) ? calls = lane.spans.length : operations += lane.spans.length;
+  for (const lane of lanes) if (lane.trace === trace) isOnHost(lane) ? calls += lane.spans.length : operations += lane.spans.length;
   return countText(operations, "operation", "operations") + (calls ? ", " + countText(calls, "call of the host", "calls of the host") : "");
 }
 

@@ -3,8 +3,8 @@ local samples = {}
 
 local host = os.getenv("MILLRACE") or "build/millrace"
 samples.program = host:match("^(.*)/") .. "/sample_trace"
-samples.names = { "pipeline", "before", "race", "hostile", "empty", "dense:2000", "random:1", "random:2", "random:7",
-  "random:30" }
+samples.names = { "pipeline", "before", "race", "ranks", "hostile", "empty", "dense:2000", "random:1", "random:2",
+  "random:7", "random:30" }
 
 function samples.run(...)
   local words = { samples.program, ... }
