@@ -75,11 +75,14 @@ function learn.main(tools, first, second, third)
   return begin(tools, first, number)
 end
 
--- In the child: grades a solution and prints the verdict behind a line that only the caller knows.
-function learn.judge(text, name, solution, solution_name, line)
+-- In the child: judges a solution and prints the verdict behind a line that only the caller knows. `way`: "all"; "few",
+-- which tries few answers to each query; "ends", which says only whether the program comes to an end.
+function learn.judge(way, text, name, solution, solution_name, line)
   local judge = require "millrace.learn.judge"
   local lesson = assert(require("millrace.learn.course").read(name, text))
-  local reason, message = judge.grade(lesson, solution, solution_name)
+  local reason, message
+  if way == "ends" then reason, message = judge.come_to_an_end(lesson, solution, solution_name)
+  else reason, message = judge.grade(lesson, solution, solution_name, way == "few") end
   print("\n" .. line)
   print(reason)
   print(message)

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <lauxlib.h>
 #include <poll.h>
 #include <stdio.h>
@@ -40,12 +41,14 @@ static int drop_buffer(lua_State *L) {
     return 0;
 }
 
-/* run(code, seconds) -> what the code printed, whether it was too late. Runs in a child under --sandbox, with limits
- * that are small: an exercise is small. The count of instructions ends a loop, and is the same on a slow machine. */
+/* run(code, seconds, instructions) -> what the code printed, whether it was too late. Runs in a child under --sandbox,
+ * with limits that are small: an exercise is small. The count of instructions ends a loop, and is the same on a slow
+ * machine. */
 static int run(lua_State *L) {
-    char seconds[24];
+    char seconds[24], instructions[24];
     int most = (int)luaL_checkinteger(L, 2);
     snprintf(seconds, sizeof seconds, "%d", most);
+    snprintf(instructions, sizeof instructions, "%" PRId64, (int64_t)luaL_checkinteger(L, 3));
     const char *const arguments[] = {"/proc/self/exe",
                                      "--sandbox",
                                      "--device",
@@ -56,7 +59,7 @@ static int run(lua_State *L) {
                                      "--device-memory",
                                      "64",
                                      "--instructions",
-                                     "5000000",
+                                     instructions,
                                      "--time",
                                      seconds,
                                      "--output",

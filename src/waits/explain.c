@@ -240,12 +240,13 @@ static bool is_waited_for(const wait_judge *j, const wait_round *r, uint32_t str
     return false;
 }
 
-/* The items that the round orders: work of before that it waits for, newest first, and what it may hold up. */
-static size_t before(const wait_judge *j, const wait_round *r, size_t *out, size_t most) {
+/* The items that the round orders: work of before that it waits for, newest first, and what it may hold up. Work of
+ * the stream that waits is ordered without a wait, so it is asked for apart (`own`). */
+static size_t before(const wait_judge *j, const wait_round *r, bool own, size_t *out, size_t most) {
     size_t count = 0, from = r->record != NO_ITEM ? r->record : r->at;
     for (size_t i = from; i-- > 0 && count < most;) {
         mr_program_item it = mr_program_item_at(j->rounds->program, i);
-        if (is_work(&it) && it.stream != r->stream && is_waited_for(j, r, it.stream))
+        if (is_work(&it) && (it.stream == r->stream) == own && is_waited_for(j, r, it.stream))
             out[count++] = i;
     }
     return count;
@@ -288,7 +289,7 @@ static bool conflict(const mr_program *program, size_t a, size_t b) {
 static bool find_pair(const wait_judge *j, const wait_round *r, size_t *out_first,
                       size_t *out_second) {
     size_t earlier[LOOK / 4], later[LOOK];
-    size_t firsts = before(j, r, earlier, LOOK / 4), seconds = after(j, r, later, LOOK);
+    size_t firsts = before(j, r, false, earlier, LOOK / 4), seconds = after(j, r, later, LOOK);
     for (size_t k = 0; k < seconds; k++)
         for (size_t i = 0; i < firsts; i++) {
             uint32_t a = mr_program_item_at(j->rounds->program, earlier[i]).stream;
@@ -354,6 +355,17 @@ static void say_what_orders(wait_judge *j, const wait_round *r, mr_site where, m
     mr_buffer_free(&chain);
 }
 
+/* No other stream has work that the round waits for. */
+static void say_nothing_before(const wait_judge *j, const wait_round *r, mr_buffer *out) {
+    size_t one;
+    if (!before(j, r, true, &one, 1)) {
+        mr_buffer_puts(out, "there is no work before it that it could wait for");
+        return;
+    }
+    mr_waits_say_stream(j, r->stream, out);
+    mr_buffer_puts(out, " waits for its own earlier work, which comes first anyway");
+}
+
 void mr_waits_say_redundant(wait_judge *j, size_t wait, bool adds, bool with_chain,
                             mr_buffer *out) {
     const wait_rounds *rounds = j->rounds;
@@ -369,8 +381,8 @@ void mr_waits_say_redundant(wait_judge *j, size_t wait, bool adds, bool with_cha
     if ((it.kind == MR_COMMAND_WAIT || it.kind == MR_COMMAND_EVENT_SYNC) && !it.bound) {
         mr_buffer_puts(out, "the event has never been recorded at that time: such a wait succeeds "
                             "at once and orders nothing (R13)");
-    } else if (!before(j, r, &one, 1)) {
-        mr_buffer_puts(out, "there is no work before it that it could wait for");
+    } else if (!before(j, r, false, &one, 1)) {
+        say_nothing_before(j, r, out);
     } else if (!after(j, r, &one, 1)) {
         mr_waits_say_stream(j, r->stream, out);
         mr_buffer_puts(out, " does nothing after it");

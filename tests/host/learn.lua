@@ -3,35 +3,12 @@
 -- `millrace learn`: the lessons' own tests, the grader, the dialogue at a terminal, the list, the sheet of a class.
 local lu = require "luaunit"
 local command = require "host.support.command"
+local lessons = require "host.support.lessons"
 local terminal = require "host.support.terminal"
 
-local LESSONS = "lua/millrace/lessons"
-
-local function lines_of(shell)
-  local pipe <close> = io.popen(shell)
-  local lines = {}
-  for line in pipe:lines() do lines[#lines + 1] = line end
-  return lines
-end
-
--- Calls fn with the path of a new folder, and removes it.
-local function with_folder(fn)
-  local folder = lines_of("mktemp -d")[1]
-  local ok, message = pcall(fn, folder)
-  os.execute("rm -r " .. command.quote(folder))
-  assert(ok, message)
-end
-
-local function learn(home, ...)
-  local environment = ("export HOME=%s MILLRACE_VERIFY_CLOSE=1; unset XDG_STATE_HOME\n"):format(home)
-  return command.run { "learn", environment = environment, ... }
-end
-
-local course = dofile("lua/millrace/learn/course.lua")
-
-local function lesson_of(name)
-  return assert(course.read(name, command.read(LESSONS .. "/" .. name)))
-end
+local LESSONS = lessons.FOLDER
+local lines_of, with_folder, learn, lesson_of = lessons.lines_of, lessons.with_folder, lessons.run, lessons.of
+local message_for = lessons.message_for
 
 local function first_lesson() return lesson_of("01_asynchronous.lua") end
 
@@ -81,7 +58,7 @@ end
 -- A solution may be written as changes of the start; a change that fits nowhere, or twice, is an error.
 function TestLessons.test_solutions_as_changes()
   local function read(right, wrong)
-    return course.read("x.lua", ([[return { title = "t", part = "p", explanation = "e", take_home = "t",
+    return lessons.read("x.lua", ([[return { title = "t", part = "p", explanation = "e", take_home = "t",
       question = { program = "print(1)", ask = "?" }, hints = { "1", "2", "3" },
       exercise = { task = "t", start = "one() -- first\n  two()\n  two()\nthree()\n",
         given = function() end, answer = function() end },
@@ -119,14 +96,14 @@ end
 -- The course is whole: 36 lessons, six parts in their order.
 function TestLessons.test_the_course()
   local result = learn("/nonexistent", "--list")
-  local parts, lessons = {}, 0
+  local parts, count = {}, 0
   for line in result.out:gmatch("[^\n]+") do
     if line:find("^Part") then parts[#parts + 1] = line end
-    if line:find("^ *%d+  ") then lessons = lessons + 1 end
+    if line:find("^ *%d+  ") then count = count + 1 end
   end
   lu.assertEquals(parts, { "Part 1: Streams", "Part 2: Events", "Part 3: Memory", "Part 4: The host",
     "Part 5: Overlap", "Part 6: Further" })
-  lu.assertEquals(lessons, 36)
+  lu.assertEquals(count, 36)
 end
 
 TestSheet = {}
@@ -234,16 +211,6 @@ function TestSheet.test_a_solution_cannot_reach_the_judge()
     local _, count = out:gsub(",01_asynchronous,failed,error,", "")
     lu.assertEquals(count, #reach, out)
   end)
-end
-
--- The message for a solution of a lesson of the course.
-local function message_for(name, solution)
-  local message
-  with_folder(function(folder)
-    command.write(folder .. "/" .. name, solution)
-    message = learn(folder, "--grade", folder).out:gsub("%s+", " ")
-  end)
-  return message
 end
 
 -- What does nothing is named where the result is wrong: a wait of a stream for itself, a graph without nodes.

@@ -182,6 +182,28 @@ function TestVerdicts.test_a_wait_for_an_event_that_was_never_recorded()
   lu.assertStrContains(at(result, wait).because, "never been recorded")
 end
 
+-- Work of the stream that waits comes first without the wait. It is not said that there is none.
+function TestVerdicts.test_a_stream_that_waits_for_itself()
+  local compute = streams()
+  local x = mr.zeros(8, {name = "x"})
+  mr.synchronize()
+  local waits = {}
+  local result = mr.waits(function()
+    compute:wait_event(compute:record_event()) waits[1] = line()
+    compute:run(x.add_, x, 1)
+    compute:wait_event(compute:record_event()) waits[2] = line()
+    compute:run(x.add_, x, 1)
+    compute:wait_stream(compute) waits[3] = line()
+    compute:run(x.add_, x, 1)
+  end)
+  lu.assertEquals(at(result, waits[1]).because, "there is no work before it that it could wait for")
+  for i = 2, 3 do
+    lu.assertEquals(at(result, waits[i]).verdict, "redundant")
+    lu.assertEquals(at(result, waits[i]).because,
+      "`compute` waits for its own earlier work, which comes first anyway")
+  end
+end
+
 function TestVerdicts.test_hazards_that_are_there_already_are_told_first()
   local compute, copy = streams()
   local x, y = mr.zeros(8, {name = "x"}), mr.zeros(8, {name = "y"})

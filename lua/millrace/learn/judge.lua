@@ -4,6 +4,7 @@
 -- it can neither see nor change what judges it. The verdict is a word for the reason, and a text for the learner: what
 -- is wrong, and an order that shows it, never what to write instead.
 
+local grader = require "millrace.learn.grader"
 local words = require "millrace.words"
 
 local explore, waits, timeline, clock = mr.explore, mr.waits, mr.timeline, mr.clock
@@ -12,9 +13,16 @@ local synchronize_device, device_count = mr.synchronize, mr.device_count()
 
 local judge = {}
 
--- At most so many schedules and seconds. A query says no at most `polls` times in a row: a loop of questions that gives
--- up after fewer shows what it does then.
-local LIMITS = { max = 4000, time = 3, polls = 120 }
+-- At most so many schedules and seconds.
+local MOST_SCHEDULES, MOST_SECONDS = 4000, 3
+
+-- A query at one line says no at most so many times in a row. A loop of questions that gives up after fewer shows what
+-- it does then. Two loops have as many orders as the product says, so few noes must do for them. Where the host must
+-- not wait, a third question in a row is a wait.
+local MANY_POLLS, FEW_POLLS, POLLS_WITHOUT_A_WAIT = 120, 3, 2
+
+-- What is tried to see whether a program ends at all.
+local LIMITS_OF_AN_END = { max = 8, polls = 1 }
 
 -- ---------------------------------------------------------------- what a solution sees
 
@@ -43,11 +51,19 @@ local function barrier_of(seen)
   end
 end
 
+-- mr.run for a solution. `seen.tasks`: it has been called.
+local function run_of(seen)
+  return function(...)
+    seen.tasks = true
+    return mr.run(...)
+  end
+end
+
 local function view_of_mr(seen)
-  local barrier = barrier_of(seen)
+  local own = { barrier = barrier_of(seen), run = run_of(seen) }
   return setmetatable({}, {
     __index = function(_, name)
-      if name == "barrier" then return barrier end
+      if own[name] then return own[name] end
       if HIDDEN[name] then error(("mr.%s is not for an exercise: write streams and waits"):format(name), 2) end
       return mr[name]
     end,
@@ -313,13 +329,15 @@ end
 
 local function is_here(where, name) return where and where:find(name .. ":", 1, true) == 1 end
 
+local function line_of(where) return where:match(":(%d+)$") end
+
 -- What the solution does that has no effect, where its result is wrong: a line for each, or an empty text.
 local function remarks_on(run, name)
   local ok, trace = pcall(timeline, run)
   if not ok then return "" end
   local text, launched, said = "", false, {}
   local function say(format, span)
-    local line = format:format(span.where:match(":(%d+)$"))
+    local line = format:format(line_of(span.where))
     if not said[line] then text = text .. "\n" .. line end
     said[line] = true
   end
@@ -359,26 +377,28 @@ local function judge_uses(exercise, trace, name)
   return nil
 end
 
--- The host waits of the solution: at which line, in which call. nil: none.
-local function host_wait_of(trace, name)
+-- The host waits of the solution: at which line, in which call. nil: none. A task that waits asks (docs/tasks.md).
+local function host_wait_of(trace, seen, name)
   for _, span in ipairs(trace.spans) do
-    if span.engine == "host" and span.kind:find("synchronize", 1, true) and is_here(span.where, name) then
-      return span.where:match(":(%d+)$"), span.name
+    local waits = span.kind:find("synchronize", 1, true)
+    local awaits = seen.tasks and span.kind:find("query", 1, true)
+    if span.engine == "host" and (waits or awaits) and is_here(span.where, name) then
+      return line_of(span.where), waits and span.name or "await"
     end
   end
   return nil
 end
 
--- Where the host must not wait, it must not ask until it is told yes either: that is allowed for so long.
-local POLLED_MS = 0.5
+-- Where the host must not wait, it may not pass the time with a clock either: so long is allowed.
+local PASSED_MS = 0.5
 
 local function judge_host(exercise, trace, seen, name)
-  local line, call = host_wait_of(trace, name)
+  local line, call = host_wait_of(trace, seen, name)
   if exercise.host_waits == false and line then
     return "host", ("In line %s the host waits (%s). It must not wait in your function: let a stream wait, not the " ..
       "host."):format(line, call)
   end
-  local most = exercise.host_ms or exercise.host_waits == false and POLLED_MS
+  local most = exercise.host_ms or exercise.host_waits == false and PASSED_MS
   if not most or seen.host_ms <= most then return nil end
   return "host", words.format("The host stands still for %.1f ms in your function. At most %g ms are allowed.",
     seen.host_ms, most)
@@ -401,19 +421,50 @@ local function judge_speed(exercise, run, seen, name)
     form:format(overlap[3]))
 end
 
--- Why a wait is not needed, in places of the solution only. What happened before it was called is the lesson's.
-local function because_of(wait, name, exercise)
+-- The line of another wait of the solution that stands in the chain which orders the work without this one, or nil.
+local function covering_line(wait, all, name)
+  local _, chain = wait.because:match("^(.-):\n(.*)$")
+  for place in (chain or ""):gmatch(" at (%S+:%d+)") do
+    for _, other in ipairs(all) do
+      if other.where == place and place ~= wait.where and is_here(place, name) then return line_of(place) end
+    end
+  end
+  return nil
+end
+
+local ONLY_THE_HOST = "it only stops the host. Each stream keeps the order of its own work%s."
+local JOINED = "the grader waits for the device before it reads the result"
+
+-- A wait that protects nothing in the function: what comes after it is the caller's.
+local function of_the_caller(wait, exercise)
+  if wait.kind == "synchronize" then
+    return ONLY_THE_HOST:format(exercise.join == false and "" or ", and " .. JOINED)
+  end
+  return exercise.join == false and "the result stays right in each order without it." or
+    JOINED .. ", so this wait protects nothing here."
+end
+
+-- Why a wait is not needed: a sentence, with places of the solution only. `all`: the waits of the run.
+local function because_of(wait, all, name, exercise)
   local text = wait.because:gsub(" %(#%d+%)", "")
   local order = text:match("; (without it, too, .- at line %d+ comes after .- at line %d+):%s")
   if order and text:find("by default stream's barrier", 1, true) then
     return order .. ", since the default stream is a barrier for blocking streams."
   end
-  local own = text:gsub(name:gsub("%p", "%%%0") .. ":%d+", "")
-  if not own:find("[^%s]:%d+") then return text .. "." end
+  local function is_foreign(part) return part:gsub("%f[%S]" .. name:gsub("%p", "%%%0") .. ":%d+", ""):find("%S:%d+") end
+  local later = text:match("without it, too, (.-) comes after ")
+  if later and is_foreign(later) then return of_the_caller(wait, exercise) end
+  local line, own = covering_line(wait, all, name), line_of(wait.where)
+  if line then
+    return ("the %s wait at line %s covers it."):format(tonumber(line) > tonumber(own) and "later" or "earlier", line)
+  end
+  text = text:gsub(":\n.*$", "")
+  if not is_foreign(text) then return text .. "." end
+  local others = text:match("^(it can go as long as .-); without ")
+  if others and not is_foreign(others) then return others .. "." end
   local short = text:match("^(.-); without it, too, ")
   if short then return short .. ". Your arguments are ready when your function begins." end
-  return exercise.join == false and "the result stays right in each order without it." or
-    "the grader waits for the device before it reads the result, so this wait protects nothing here."
+  return of_the_caller(wait, exercise)
 end
 
 -- A call whose tensor is not freed in the function is right: a free that comes later, as the collector's, may need it.
@@ -422,7 +473,7 @@ local function judge_record_streams(result, name)
     local is_freed = not call.because:find("is not freed by this code", 1, true)
     if not call.kept and is_freed and is_here(call.where, name) then
       return "wait", ("The result is right, but line %s does nothing: the free of %s is ordered already."):format(
-        call.where:match(":(%d+)$"), call.tensor)
+        line_of(call.where), call.tensor)
     end
   end
   return nil
@@ -450,7 +501,7 @@ local function judge_waits(exercise, run, seen, name)
   for _, wait in ipairs(result.waits) do
     if not wait.kept and is_here(wait.where, name) then
       return "wait", ("The result is right, but line %s waits without need (%s): %s"):format(
-        wait.where:match(":(%d+)$"), wait.kind, because_of(wait, name, exercise))
+        line_of(wait.where), wait.kind, because_of(wait, result.waits, name, exercise))
     end
   end
   local reason, message = judge_record_streams(result, name)
@@ -495,33 +546,58 @@ local function run_once(run)
   return { schedules = 1, complete = true, outcomes = { outcome }, hazards = hazards }
 end
 
+-- The line of a query that was answered no as often as it may be: it stands in a loop. nil: there is none.
+local function loop_of_questions(result, name)
+  local where = not result.complete and result.incomplete:match("^the query at (.-:%d+) was answered no")
+  return where and is_here(where, name) and line_of(where)
+end
+
+-- How the orders are tried. `few`: a query says no a few times only.
+local function limits_of(exercise, few)
+  local polls = exercise.host_waits == false and POLLS_WITHOUT_A_WAIT or few and FEW_POLLS or MANY_POLLS
+  return { max = MOST_SCHEDULES, time = MOST_SECONDS, polls = polls }
+end
+
+-- What is wrong in the orders of one variant. Returns nil if all is well, else the reason and the text.
+local function judge_variant(lesson, result, variant, seen, name)
+  local reason, message = judge_orders(lesson, result, variant, seen, name)
+  if reason then return reason, message end
+  if result.hazards[1] then
+    return "hazard", "The result is right here, but by luck.\n" .. accesses_of(result.hazards[1])
+  end
+  local line = lesson.exercise.host_waits == false and loop_of_questions(result, name)
+  if line then
+    return "host", ("In line %s the host asks until it is told yes (query), so it waits. It must not wait in your " ..
+      "function: let a stream wait, not the host."):format(line)
+  end
+  -- A search that was cut off names choices that it has not tried; one that only bounds the answers to a query does not.
+  local is_cut = not result.complete and (result.untried or not result.incomplete:find("^the query "))
+  if is_cut then return "orders", grader.TOO_MANY_ORDERS end
+  return nil
+end
+
 -- All orders, with all inputs. Returns nil and the praise if all is well, else the reason and the text.
-local function judge_results(lesson, solve, name, seen)
+local function judge_results(lesson, solve, name, seen, few)
   local praise
+  local limits = limits_of(lesson.exercise, few)
   for variant = 1, lesson.exercise.variants or 2 do
     local run = program(lesson.exercise, solve, variant, seen)
-    local ok, result = pcall(lesson.exercise.once and run_once or explore, run, LIMITS)
+    local ok, result = pcall(lesson.exercise.once and run_once or explore, run, limits)
     if not ok then return failure(result) end
-    local reason, message = judge_orders(lesson, result, variant, seen, name)
+    local reason, message = judge_variant(lesson, result, variant, seen, name)
     if reason == "wrong" or reason == "schedule" then message = message .. remarks_on(run, name) end
     if variant > 1 and reason == "wrong" then return "constant", BY_CONSTANT .. message end
     if reason then return reason, message end
-    if result.hazards[1] then
-      return "hazard", "The result is right here, but by luck.\n" .. accesses_of(result.hazards[1])
-    end
-    if not result.complete and not result.incomplete:find("^the query ") then
-      return "orders", "Your program has more orders than can be tried. Use less work, or more order."
-    end
     praise = praise or praise_of(result)
   end
   return nil, praise
 end
 
-local function judge_all(lesson, text, name, seen)
+local function judge_all(lesson, text, name, seen, few)
   local exercise = lesson.exercise
   local solve, reason, message = solution_of(text, name, seen)
   if not solve then return reason, message end
-  local found, text_or_praise = judge_results(lesson, solve, name, seen)
+  local found, text_or_praise = judge_results(lesson, solve, name, seen, few)
   if found then return found, text_or_praise end
   local run = program(exercise, solve, 1, seen)
   reason, message = judge_speed(exercise, run, seen, name)
@@ -530,12 +606,24 @@ local function judge_all(lesson, text, name, seen)
   return "passed", text_or_praise
 end
 
--- Returns the reason, "passed" if there is nothing to mend, and the text for the learner.
-function judge.grade(lesson, text, name)
-  local seen = { barriers = {}, arguments = arguments_in(text) }
-  local reason, message = judge_all(lesson, text, name, seen)
+local function seen_of(text) return { barriers = {}, arguments = arguments_in(text) } end
+
+-- Returns the reason, "passed" if there is nothing to mend, and the text for the learner. `few`: a query says no a few
+-- times only, so that a program with several loops of questions has few orders.
+function judge.grade(lesson, text, name, few)
+  local seen = seen_of(text)
+  local reason, message = judge_all(lesson, text, name, seen, few)
   if seen.caught then return "catches", CAUGHT end
   return reason, message
+end
+
+-- Returns "ends" where each of a few orders comes to an end. Where one does not, the limits of the process end it.
+function judge.come_to_an_end(lesson, text, name)
+  local seen = seen_of(text)
+  local solve = solution_of(text, name, seen)
+  local run = solve and program(lesson.exercise, solve, 1, seen)
+  if run then pcall(lesson.exercise.once and run_once or explore, run, LIMITS_OF_AN_END) end
+  return "ends", ""
 end
 
 return judge
