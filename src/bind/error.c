@@ -263,6 +263,18 @@ const char *mr_called_name(lua_State *L, bool *out_method) {
     return name ? name : frame.name ? frame.name : "?";
 }
 
+/* A method that is called with a dot does not get its object: s.synchronize(). */
+static bool is_called_with_a_dot(lua_State *L) {
+    lua_Debug frame;
+    const char *owner = "mr";
+    if (!lua_getstack(L, 0, &frame)) return false;
+    lua_getinfo(L, "nf", &frame);
+    mr_registered_name(L, lua_gettop(L), &owner);
+    lua_pop(L, 1);
+    bool is_method = strcmp(owner, "mr") != 0 && strncmp(owner, "mr.", 3) != 0;
+    return is_method && strcmp(frame.namewhat, "field") == 0;
+}
+
 /* The object before ":" does not count among the arguments. */
 int mr_bad_argument(lua_State *L, int arg, const char *expected) {
     return mr_bad_argument_as(L, arg, expected, mr_type_text(L, arg));
@@ -274,5 +286,9 @@ int mr_bad_argument_as(lua_State *L, int arg, const char *expected, const char *
     if (method && --arg == 0)
         return mr_misuse(L, "%s: called on %s, expected %s: call it as object:%s(...)", name, got,
                          expected, name);
+    bool lacks_object = (arg == 1 || lua_isnone(L, arg)) && is_called_with_a_dot(L);
+    if (!method && lacks_object)
+        return mr_misuse(L, "%s: argument %d: expected %s, got %s: write a colon, object:%s(...)",
+                         name, arg, expected, got, name);
     return mr_misuse(L, "%s: argument %d: expected %s, got %s", name, arg, expected, got);
 }

@@ -106,6 +106,18 @@ function TestLessons.test_the_course()
   lu.assertEquals(count, 36)
 end
 
+-- A number of a rule that a lesson cites can be looked up, and each lesson cites one.
+function TestLessons.test_the_rules_are_in_the_page()
+  local page = command.read("docs/semantics.md")
+  for _, name in ipairs(lessons.names()) do
+    local lesson = lesson_of(name)
+    lu.assertStrContains(lesson.rule or "", "R%d", true, name)
+    for rule in command.read(LESSONS .. "/" .. name):gmatch("%f[%w]R%d+%f[%W]") do
+      lu.assertStrContains(page, "\n**" .. rule .. " · ", false, name)
+    end
+  end
+end
+
 TestSheet = {}
 
 function TestSheet.test_handed_in_files_become_csv()

@@ -117,10 +117,66 @@ end
 function TestWaits.test_a_stream_is_a_queue()
   local name = "03_first_in_first_out.lua"
   local out = message_for(name, lessons.of(name).exercise.start)
-  lu.assertStrContains(out, "line 3 waits without need (wait_event): `s` waits for its own earlier work, which comes " ..
-    "first anyway.")
+  lu.assertStrContains(out, "line 3 waits without need (wait_event): `s` waits for its own earlier work, which " ..
+    "comes first anyway.")
   out = message_for(name, changed(name, "  s:wait_event(s:record_event())\n", ""))
   lu.assertStrContains(out, "(synchronize): it only stops the host. Each stream keeps the order of its own work")
+end
+
+TestMistakes = {}
+
+-- What the task asks for and the function lacks is told by its name; so is what it must not have.
+function TestMistakes.test_what_the_task_asks_for()
+  local out = message_for("07_it_worked.lua", changed("07_it_worked.lua", "mr.spin{ms = 1}",
+    "mr.spin{ms = 1}\n  mr.current_stream():wait_stream(s)"))
+  lu.assertStrContains(out, "The result is right, but line 4 has a delay, which the task does not allow.")
+  out = message_for("36_inside_a_block.lua", "return function(x, y) return x:flip(1) end")
+  lu.assertTrue(out:find("the task asks for a launch of the kernel `reverse`: your function has none.", 1, true) ~= nil
+    or out:find("compiler", 1, true) ~= nil, out)
+end
+
+-- Without the long work there is nothing that could overlap: no wait is to blame.
+function TestMistakes.test_work_that_is_left_out_is_named()
+  local out = message_for("08_record_so_far.lua", changed("08_record_so_far.lua",
+    "  local ready = a:record_event()\n", "", "  a:run(function() mr.op{name = \"long\", ms = 3} end)\n",
+    "  local ready = a:record_event()\n"))
+  lu.assertStrContains(out, ",failed,serial,")
+  lu.assertStrContains(out, "the start has 3.0 ms of `long`, and your function has none: keep that work.")
+  lu.assertNotStrContains(out, "one stream waits")
+end
+
+function TestMistakes.test_two_values_are_no_table()
+  local out = message_for("11_one_stream_waits.lua", changed("11_one_stream_waits.lua", "b:wait_stream(a)",
+    "b:wait_stream(a)\n  c:wait_stream(a)", "return {y, z}", "return y, z"))
+  lu.assertStrContains(out, "Your function returns 2 values, and only the first of them is the result. Return one")
+end
+
+-- The library's errors are shown, without what would be the answer or is not for an exercise.
+function TestMistakes.test_errors_of_the_library()
+  local out = message_for("33_graphs.lua", lessons.of("33_graphs.lua").exercise.start)
+  lu.assertStrContains(out, "stream `b` was forked from stream `a` and not joined again")
+  lu.assertNotStrContains(out, "wait_stream")
+  out = message_for("14_query.lua", "return function(s, x) return x:peek() end")
+  lu.assertStrContains(out, "In line 1 your function calls t:peek(), which has no place in an order.")
+  lu.assertNotStrContains(out, "replay")
+  out = message_for("35_collectives.lua", [[return function(a, c, d, comms, g, h, w)
+    comms[1]:all_reduce(g, {stream = c})
+  end]])
+  lu.assertStrContains(out, "by rank 0 of communicator (35_collectives.lua:2) would wait for ever")
+  out = message_for("05_synchronize_what.lua", changed("05_synchronize_what.lua", "a:synchronize()", "a.synchronize()"))
+  lu.assertStrContains(out, "expected a stream, got nothing: write a colon, object:synchronize(...)")
+end
+
+function TestMistakes.test_what_needs_much_memory()
+  for _, body in ipairs { "local function f() return 1 + f() end return f()",
+                          "local t = {} for i = 1, 1e6 do t[i] = x + 1 end" } do
+    local out = message_for("14_query.lua", "return function(s, x) " .. body .. " end")
+    lu.assertStrContains(out, ",failed,memory,")
+    lu.assertStrContains(out, "it keeps too much, has far too many operations, or calls itself without end.")
+    lu.assertNotStrContains(out, "inputs")
+  end
+  lu.assertStrContains(message_for("14_query.lua", "return function() return mr.zeros(1000000000) end"),
+    "Tensors as large as its inputs are enough")
 end
 
 os.exit(lu.LuaUnit.run())

@@ -11,6 +11,30 @@ end
 
 local function says(text, f, ...) lu.assertStrContains(complaint(f, ...), text) end
 
+TestColons = {}
+
+-- A dot leaves the object out, so the first argument, or the last, is not there.
+function TestColons.test_a_dot_for_a_colon()
+  local s, e, t = mr.stream(), mr.event(), mr.ones(2)
+  says("synchronize: argument 1: expected a stream, got nothing: write a colon, object:synchronize(...)",
+    function() s.synchronize() end)
+  says("wait_stream: argument 2: expected a stream, got nothing: write a colon, object:wait_stream(...)",
+    function() s.wait_stream(mr.current_stream()) end)
+  says("expected an event, got nothing: write a colon, object:record(...)", function() e.record() end)
+  says("expected a tensor, got a number: write a colon, object:add_(...)", function() t.add_(1) end)
+end
+
+-- Where there is no dot, or no object is missing, a colon would not help.
+function TestColons.test_other_arguments()
+  local s, t = mr.stream(), mr.ones(2)
+  local function is_silent(f, ...) lu.assertNotStrContains(complaint(f, ...), "colon") end
+  is_silent(function() mr.memcpy_async(1) end)
+  is_silent(function() mr.sum(1) end)
+  is_silent(function() s:wait_stream() end)
+  is_silent(function() t.add_(t, "a") end)
+  is_silent(s.synchronize)
+end
+
 TestNames = {}
 
 function TestNames.test_of_other_libraries()

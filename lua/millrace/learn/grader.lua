@@ -7,21 +7,25 @@ grader.MOST_TEXT = 100000 -- of the lesson and the solution together: they trave
 -- Wall time, which is for a busy machine: a loop is ended by the count of instructions. A compiler is a large program.
 local MOST_SECONDS, WITH_COMPILER = 10, 30
 
--- Of Lua, for all orders. Whether a few orders come to an end is known sooner.
+-- Instructions of Lua for all orders. Whether a few orders come to an end is known sooner.
 local INSTRUCTIONS = { all = 5000000, few = 5000000, ends = 1000000 }
 
 local CODE = [[require(%q).judge(%q, %q, %q, %q, %q, %q)]]
 
+grader.TOO_MANY_ORDERS = "Your program has more orders than can be tried. Use less work, or more order."
+
+grader.TOO_MUCH_MEMORY = "Your program needs too much memory: it keeps too much, has far too many operations, or " ..
+  "calls itself without end. A few small tensors are enough here."
+
 -- What the program says of itself when a limit ends it: {what it says, the reason, the text for the learner}.
 local ENDINGS = {
-  { "instructions", "endless", "Your program does not come to an end: it has been stopped in a loop." },
+  { "instructions", "endless",
+    "Your program has been stopped in a loop, which has no end or goes round far too often." },
   { "(--time SECONDS", "endless", "Your program takes too long: it has been stopped." },
   { "all the time", "endless", "Your program does not come to an end: it has been stopped." },
-  { "memory", "memory", "Your program needs too much memory. A few small tensors are enough here." },
+  { "memory", "memory", grader.TOO_MUCH_MEMORY },
   { "output", "output", "Your program prints too much. What it prints is not looked at." },
 }
-
-grader.TOO_MANY_ORDERS = "Your program has more orders than can be tried. Use less work, or more order."
 
 local numbers = 0
 

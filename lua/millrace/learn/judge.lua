@@ -167,8 +167,9 @@ local function program(exercise, solve, variant, seen)
     local inputs = table.pack(exercise.given(variant))
     synchronize()
     local stream, before = current_stream(), clock()
-    local result = solve(table.unpack(inputs, 1, inputs.n))
-    seen.host_ms = clock() - before
+    local returned = table.pack(solve(table.unpack(inputs, 1, inputs.n)))
+    local result = returned[1]
+    seen.values, seen.host_ms = returned.n, clock() - before
     set_stream(stream) -- the caller's: a solution may have left another one
     if exercise.join ~= false then synchronize() end
     local value = read(result)
@@ -225,24 +226,37 @@ local function accesses_of(report)
   return ("Nothing orders these two uses of `%s`:\n%s"):format(report.tensor or "memory", table.concat(lines, "\n"))
 end
 
-local function out_of_memory(text)
-  return text:find("out of memory", 1, true) or text:find("not enough memory", 1, true)
+-- Advice at the end of an error that would be the answer of a lesson.
+local PROPOSALS = { " Let stream `[^`]*` wait for stream `[^`]*` before the end: wait_stream%." }
+
+-- A look at memory that is no access has no place in an order. Returns nil for another error.
+local function peek_in(text)
+  local call, line = text:match("the function calls (%S+%(%)), which is no access.*:(%d+)%)$")
+  return call and ("In line %s your function calls %s, which has no place in an order. Read values with t:item() or " ..
+    "t:cpu()."):format(line, call)
 end
+
+-- An operation that takes so long stands for the work of an exercise.
+local LONG_MS = 0.1
 
 local UNREPEATABLE = "Called twice with the same values, your function does two different things. It may not " ..
   "depend on a clock, on a random number or on a variable that it changes."
 
 local function failure(text, order)
   text = tostring(text):gsub("\nstack traceback.*$", "")
-  if out_of_memory(text) then
+  if text:find("not enough memory", 1, true) then return "memory", grader.TOO_MUCH_MEMORY end
+  if text:find("out of memory", 1, true) then
     return "memory", "Your program needs too much memory. Tensors as large as its inputs are enough:\n  " .. text
   end
+  local peek = peek_in(text)
+  if peek then return "error", peek end
   if text:find("not repeatable", 1, true) then
     return "unrepeatable", UNREPEATABLE
   end
   if text:find("too long to be recorded", 1, true) then
     return "endless", "Your program does not come to an end: it submits more and more work."
   end
+  for _, proposal in ipairs(PROPOSALS) do text = text:gsub(proposal, "") end
   return "error", "Your program ends with an error:\n  " .. text .. (order or "")
 end
 
@@ -253,6 +267,19 @@ local function no_result(seen)
     return "prints", "Your function prints, and returns nothing. What it prints is not looked at: return the result."
   end
   return "nothing", "Your function returns nothing. It has to return the result."
+end
+
+local function solution_of(text, name, seen)
+  local chunk, message = load(text, "=" .. name, "t", environment(seen))
+  if not chunk then return nil, "syntax", "Lua cannot read your file:\n  " .. message end
+  local ok, solve = pcall(chunk)
+  if seen.caught then return nil, "catches" end
+  if not ok then return nil, failure(solve) end
+  if type(solve) ~= "function" then
+    if seen.printed then return nil, no_result(seen) end
+    return nil, "nothing", "Your file returns no function. It has to end as it did at the start: `return function`."
+  end
+  return solve
 end
 
 local function orders_of(result)
@@ -267,6 +294,8 @@ local function arguments_in(text)
   return names
 end
 
+local function seen_of(text) return { barriers = {}, arguments = arguments_in(text) } end
+
 local function argument(seen, i)
   return seen.arguments[i] and ("argument `%s`"):format(seen.arguments[i]) or "argument " .. i
 end
@@ -276,8 +305,12 @@ local NO_NUMBERS = "The task asks for numbers, and your result has a tensor. t:i
 local NO_NUMBER = "The result is a tensor, and the task asks for the number in it: t:item() returns it."
 local NO_TENSOR = "The result is a number, and the task asks for the tensor."
 
+local MANY_VALUES = "Your function returns %d values, and only the first of them is the result. Return one value: " ..
+  "a table, if the task asks for several."
+
 -- What is wrong with a result that is wrong in each order.
-local function mistake_in(got, expected)
+local function mistake_in(got, expected, seen)
+  if seen.values > 1 then return MANY_VALUES:format(seen.values) end
   if type(expected) == "number" and same(got, { expected }) then return NO_NUMBER end
   if type(got) == "number" and same({ got }, expected) then return NO_TENSOR end
   return ("The result is %s. That is not what the task asks for."):format(show(got))
@@ -310,7 +343,7 @@ local function judge_orders(lesson, result, variant, seen, name)
   if not wrong then return nil end
   local got = wrong.value.value
   local race = result.hazards[1] and "\n" .. accesses_of(result.hazards[1]) or ""
-  if not right then return "wrong", mistake_in(got, expected) .. race end
+  if not right then return "wrong", mistake_in(got, expected, seen) .. race end
   local text = ("The result is wrong %s: it is %s there. One such order:\n%s"):format(count_of(wrong, result),
     show(got), steps_of(wrong, name))
   return "schedule", text .. race
@@ -357,17 +390,27 @@ local function remarks_on(run, name)
   return text
 end
 
+-- How many spans of the solution are as a row of `uses` wants them, and the line of the first.
+local function count_wanted(wanted, trace, name)
+  local count, line = 0, nil
+  for _, span in ipairs(trace.spans) do
+    local fits = is_here(span.where, name)
+    for field, value in pairs(wanted) do
+      if field ~= "text" and field ~= "count" then fits = fits and span[field] == value end
+    end
+    if fits then count, line = count + 1, line or line_of(span.where) end
+  end
+  return count, line
+end
+
 -- Whether the solution does what the task asks for. A row of `uses` is {text =, count =, kind =, ...}: all but the
--- first two are fields of a span that must be the same.
+-- first two are fields of a span that must be the same. With the count 0 there must be none.
 local function judge_uses(exercise, trace, name)
   for _, wanted in ipairs(exercise.uses or {}) do
-    local count = 0
-    for _, span in ipairs(trace.spans) do
-      local fits = is_here(span.where, name)
-      for field, value in pairs(wanted) do
-        if field ~= "text" and field ~= "count" then fits = fits and span[field] == value end
-      end
-      if fits then count = count + 1 end
+    local count, line = count_wanted(wanted, trace, name)
+    if wanted.count == 0 and count > 0 then
+      return "uses", ("The result is right, but line %s has %s, which the task does not allow."):format(line,
+        wanted.text)
     end
     if count < (wanted.count or 1) then
       return "uses", ("The result is right, but the task asks for %s: your function has %s."):format(wanted.text,
@@ -380,10 +423,10 @@ end
 -- The host waits of the solution: at which line, in which call. nil: none. A task that waits asks (docs/tasks.md).
 local function host_wait_of(trace, seen, name)
   for _, span in ipairs(trace.spans) do
-    local waits = span.kind:find("synchronize", 1, true)
-    local awaits = seen.tasks and span.kind:find("query", 1, true)
-    if span.engine == "host" and (waits or awaits) and is_here(span.where, name) then
-      return line_of(span.where), waits and span.name or "await"
+    local is_wait = span.kind:find("synchronize", 1, true)
+    local is_await = seen.tasks and span.kind:find("query", 1, true)
+    if span.engine == "host" and (is_wait or is_await) and is_here(span.where, name) then
+      return line_of(span.where), is_wait and span.name or "await"
     end
   end
   return nil
@@ -404,21 +447,55 @@ local function judge_host(exercise, trace, seen, name)
     seen.host_ms, most)
 end
 
+-- The milliseconds of each operation of the solution that takes long, by its name.
+local function work_in(trace, name)
+  local work = {}
+  for _, span in ipairs(trace.spans) do
+    local ms = span.kind == "op" and is_here(span.where, name) and span.finish - span.start or 0
+    if ms >= LONG_MS then work[span.name] = (work[span.name] or 0) + ms end
+  end
+  return work
+end
+
+-- What the solution has left out of the work that the start has: without it no two streams can be busy together. nil:
+-- nothing.
+local function missing_work(exercise, trace, name)
+  local seen = seen_of(exercise.start)
+  local start = solution_of(exercise.start, name, seen)
+  local ok, at_start = pcall(timeline, program(exercise, start, 1, seen))
+  local done, names = work_in(trace, name), {}
+  local wanted = ok and work_in(at_start, name) or {}
+  for operation in pairs(wanted) do names[#names + 1] = operation end
+  table.sort(names)
+  for _, operation in ipairs(names) do
+    local ms = done[operation] or 0
+    if ms < wanted[operation] - LONG_MS then
+      return words.format("the start has %.1f ms of `%s`, and your function has %s: keep that work.",
+        wanted[operation], operation, ms == 0 and "none" or words.format("%.1f ms", ms))
+    end
+  end
+  return nil
+end
+
+local function judge_overlap(exercise, trace, name)
+  local overlap = exercise.overlap
+  local is_there, got = pcall(trace.overlap, trace, overlap[1], overlap[2])
+  got = is_there and got or 0
+  if got >= overlap[3] then return nil end
+  local form = overlap[3] < 0.1 and "%.3f ms" or "%.1f ms"
+  local cause = missing_work(exercise, trace, name) or "one stream waits while the other works."
+  return "serial", words.format("The result is right, but %s `%s` and `%s` work at the same time for " .. form ..
+    ". At least " .. form .. " are possible.", cause, overlap[1], overlap[2], got, overlap[3])
+end
+
 local function judge_speed(exercise, run, seen, name)
   local trace = timeline(still_right(exercise, run, seen))
   if seen.differs then return "unrepeatable", UNREPEATABLE end
   local reason, message = judge_uses(exercise, trace, name)
   if not reason then reason, message = judge_host(exercise, trace, seen, name) end
   if reason then return reason, message end
-  local overlap = exercise.overlap
-  if not overlap then return nil end
-  local is_there, got = pcall(trace.overlap, trace, overlap[1], overlap[2])
-  got = is_there and got or 0
-  if got >= overlap[3] then return nil end
-  local form = overlap[3] < 0.1 and "%.3f ms" or "%.1f ms"
-  return "serial", ("The result is right, but one stream waits while the other works. `%s` and `%s` work at the " ..
-    "same time for %s. At least %s are possible."):format(overlap[1], overlap[2], form:format(got),
-    form:format(overlap[3]))
+  if exercise.overlap then return judge_overlap(exercise, trace, name) end
+  return nil
 end
 
 -- The line of another wait of the solution that stands in the chain which orders the work without this one, or nil.
@@ -509,19 +586,6 @@ local function judge_waits(exercise, run, seen, name)
   return judge_barriers(run, seen)
 end
 
-local function solution_of(text, name, seen)
-  local chunk, message = load(text, "=" .. name, "t", environment(seen))
-  if not chunk then return nil, "syntax", "Lua cannot read your file:\n  " .. message end
-  local ok, solve = pcall(chunk)
-  if seen.caught then return nil, "catches" end
-  if not ok then return nil, failure(solve) end
-  if type(solve) ~= "function" then
-    if seen.printed then return nil, no_result(seen) end
-    return nil, "nothing", "Your file returns no function. It has to end as it did at the start: `return function`."
-  end
-  return solve
-end
-
 local CAUGHT = "Your program catches errors (pcall). An error that is caught is still one: let it come out, and " ..
   "mend what causes it."
 
@@ -570,7 +634,7 @@ local function judge_variant(lesson, result, variant, seen, name)
     return "host", ("In line %s the host asks until it is told yes (query), so it waits. It must not wait in your " ..
       "function: let a stream wait, not the host."):format(line)
   end
-  -- A search that was cut off names choices that it has not tried; one that only bounds the answers to a query does not.
+  -- A search that was cut off names choices that it has not tried. One that bounds the answers to queries does not.
   local is_cut = not result.complete and (result.untried or not result.incomplete:find("^the query "))
   if is_cut then return "orders", grader.TOO_MANY_ORDERS end
   return nil
@@ -605,8 +669,6 @@ local function judge_all(lesson, text, name, seen, few)
   if reason then return reason, message end
   return "passed", text_or_praise
 end
-
-local function seen_of(text) return { barriers = {}, arguments = arguments_in(text) } end
 
 -- Returns the reason, "passed" if there is nothing to mend, and the text for the learner. `few`: a query says no a few
 -- times only, so that a program with several loops of questions has few orders.

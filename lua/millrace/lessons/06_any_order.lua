@@ -46,6 +46,7 @@ end
     changes = { 3, 4 },
     answer = function(v) return { v + 1 } end,
     host_waits = false,
+    uses = { { name = "mul_", stream = "a", text = "the multiplication of x on `a`" } },
   },
   hints = {
     "Two pairs of lines have no order now. Which ones?",
@@ -71,6 +72,10 @@ end
     { "wait", "a:run(function() x:add_(1) end)", "a:run(function() x:add_(1) end)\nb:wait_stream(a)",
       "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\na:wait_stream(b)",
       "a:run(function() x:mul_(100) end)", "a:run(function() x:mul_(100) end)\nb:wait_stream(a)" },
+    { "uses", "a:run(function() x:add_(1) end)", "a:run(function() x:add_(1) end)\nb:wait_stream(a)",
+      "a:run(function() x:mul_(100) end)", "" },
+    { "host", "a:run(function() x:add_(1) end)", "a:run(function() x:add_(1) end)\nwhile not a:query() do end",
+      "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\nmr.run(function() b:await() end)" },
     { "host", "a:run(function() x:add_(1) end)", "a:run(function() mr.spin{ms = 1} x:add_(1) end)\na:synchronize()",
       "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\nb:synchronize()" },
   },

@@ -28,8 +28,8 @@ answer is "it is fast enough", nothing does.
 ]],
   exercise = {
     task = [[
-Return the sum of x times 2, computed on the current stream: the caller reads
-it from that stream and waits for no other. The delay has to go.]],
+`s` doubles x. Return the sum of that, computed on the current stream: the
+caller reads it from that stream and waits for no other. The delay has to go.]],
     start = [[
 return function(s, x)
   local y
@@ -42,6 +42,7 @@ end
     answer = function(v) return 8 * v end,
     join = false,
     host_waits = false,
+    uses = { { kind = "op", stream = "s", text = "work on `s`" }, { name = "spin", count = 0, text = "a delay" } },
   },
   hints = {
     "On which stream does y:sum() run?",
@@ -52,7 +53,8 @@ end
   right = {
     { "mr.spin{ms = 1}", "mr.current_stream():wait_stream(s)" },
     { "mr.spin{ms = 1}", "s:record_event():wait()" },
-    "return function(s, x) return (x * 2):sum() end",
+    { "s:run(function() y = x * 2 end)\nmr.spin{ms = 1}",
+      "local doubled = s:run(function() y = x * 2 return s:record_event() end)\ndoubled:wait()" },
   },
   wrong = {
     { "schedule", "mr.spin{ms = 1}", "mr.spin{ms = 100}" },
@@ -65,8 +67,9 @@ end
       "local y = x * 2\ns:run(function() y:copy_(x * 2) end)" },
     { "wait", "local y", "local y\ns:wait_stream(mr.current_stream())", "mr.spin{ms = 1}",
       "mr.current_stream():wait_stream(s)" },
-    { "host", "s:run(function() y = x * 2 end)\nmr.spin{ms = 1}",
-      "s:run(function() mr.spin{ms = 1} y = x * 2 end)\ns:synchronize()" },
+    { "host", "mr.spin{ms = 1}", "s:synchronize()" },
+    { "uses", "mr.spin{ms = 1}", "mr.spin{ms = 1}\nmr.current_stream():wait_stream(s)" },
+    { "uses", "return function(s, x) return (x * 2):sum() end" },
     { "input", "return function(s, x) return x:mul_(2):sum() end" },
     { "error", "return function(s, x) return mr.hazard.mode('off') end" },
   },

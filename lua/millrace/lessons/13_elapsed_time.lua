@@ -57,6 +57,7 @@ end
     changes = 5,
     answer = function(v) return { v, { (v + 1) * 2 } } end,
     once = true,
+    uses = { { kind = "record", name = "record_event", count = 2, text = "two records of an event" } },
     minimal = false,
   },
   hints = {
@@ -73,6 +74,15 @@ end
       "mr.synchronize()\nreturn {math.floor(last - first + 0.5), x}" },
   },
   wrong = {
+    { "uses", [[return function(a, b, before, work, x)
+  a:run(before)
+  b:wait_stream(a)
+  b:synchronize()
+  local start = mr.clock()
+  b:run(work)
+  b:synchronize()
+  return {math.floor(mr.clock() - start + 0.5), x}
+end]] },
     { "hazard", "first:record(b)\nb:wait_stream(a)", "mr.spin{ms = 6, stream = b}\nfirst:record(b)",
       "last:record(b)", "last:record(b)\nlast:synchronize()" },
     { "wrong", "last:record(b)", "last:record(b)\nmr.synchronize()" },

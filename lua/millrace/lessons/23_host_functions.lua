@@ -24,8 +24,8 @@ any work of `a`: nothing orders it, unless they wait. Nor does it run where the
 call stands: the call returns at once.
 
 A host function may compute on the host and write pinned memory. It must not
-use the device: no launch, no copy, no wait. In CUDA such a call fails or
-hangs; here it is always an error.
+use the device: no launch, no copy, no wait. In CUDA such a call may return an
+error, wait for ever, or seem to work; here it is always an error.
 ]],
   exercise = {
     task = [[
@@ -46,7 +46,7 @@ end
     changes = { 3, 4 },
     answer = function(v) return { 6 * v } end,
     host_waits = false,
-    uses = { { kind = "host-function", text = "a host function" } },
+    uses = { { kind = "host-function", stream = "a", text = "a host function of `a`" } },
   },
   hints = {
     "When does the function run, and what is `b` told of that?",
@@ -61,6 +61,7 @@ end
   },
   wrong = {
     { "uses", "a:host_func(function() h:fill_(value) end)", "h:fill_(value)" },
+    { "uses", "a:host_func(function() h:fill_(value) end)", "b:host_func(function() h:fill_(value) end)" },
     { "error",
       "a:host_func(function() h:fill_(value) end)\nb:run(function() x:copy_(h, {non_blocking = true}) end)",
       "a:host_func(function()\n  h:fill_(value)\n  x:copy_(h)\nend)" },

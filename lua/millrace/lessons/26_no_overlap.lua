@@ -23,8 +23,8 @@ Streams allow overlap; they do not give room. mr.op stands for a kernel that
 takes `ms` and computes nothing. A kernel is made of blocks, and blocks run on
 multiprocessors. The first kernel needs all of them here, so the second one
 finds none that is free. In mr.op `blocks` counts whole multiprocessors. In
-CUDA one of them can hold up to 32 small blocks (R53). Most large kernels of
-libraries are built to fill the device.
+CUDA one of them can hold many small blocks. Most large kernels of libraries
+are built to fill the device.
 
 Kernels overlap if there is room: small ones, or the last blocks of one and the
 first of the next. CUDA never promises it: it says that work of different

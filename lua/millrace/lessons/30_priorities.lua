@@ -24,7 +24,7 @@ A priority decides who is next, when blocks of several kernels wait for a free
 multiprocessor. A block that runs is not stopped. So the short one waits here
 until the long one makes room. If the long kernel had many short blocks, room
 would come sooner. Copies take no notice of priorities. (In mr.op `blocks`
-counts whole multiprocessors; in CUDA one can hold up to 32 small blocks, R53.)
+counts whole multiprocessors; in CUDA one of them can hold many small blocks.)
 
 And a priority is no order. It may run first, or not: on an empty device both
 start at once. A lower number is a higher priority, and numbers out of range

@@ -1,6 +1,7 @@
 return {
   title = "What makes the program faster?",
   part = "Part 5: Overlap",
+  rule = "R15",
   question = {
     program = [[
 local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}

@@ -64,7 +64,8 @@ end
     overlap = { "a", "c", 0.9 },
     host_waits = false,
     uses = { { name = "spin", stream = "c", text = "the slow network on `c`" },
-             { name = "all_reduce", stream = "c", text = "an all_reduce on `c`" } },
+             { name = "all_reduce", stream = "c", text = "an all_reduce on `c`" },
+             { kind = "op", stream = "a", count = 2, text = "two operations on `a`: the other work, and the step" } },
   },
   hints = {
     "Which stream reads g, and which one writes the sum into it?",
@@ -84,6 +85,7 @@ end
     { "uses", "comms[1]:all_reduce(g, {stream = c})", "comms[1]:all_reduce(g, {stream = a})" },
     { "uses", "mr.spin{ms = 1, stream = c}", "", "a:run(function() mr.spin{ms = 2} end)",
       "a:run(function() mr.spin{ms = 2} end)\na:wait_stream(c)" },
+    { "uses", "return a:run(function() return w - g end)", "return c:run(function() return w - g end)" },
     { "schedule", "mr.spin{ms = 1, stream = c}", "mr.spin{ms = 1, stream = c}\na:wait_stream(c)" },
     { "error", "mr.spin{ms = 1, stream = c}\nmr.nccl.group(function()", "",
       "end)\na:run(function() mr.spin{ms = 2} end)", "a:wait_stream(c)" },

@@ -2,7 +2,7 @@ return {
   title = "A race inside a block",
   part = "Part 6: Further",
   needs = "compiler",
-  rule = "R68",
+  rule = "R54, R69",
   question = {
     program = [[
 local reverse = mr.kernel([=[
@@ -35,9 +35,9 @@ reads what thread 63 writes, which is in another warp.
 
 __syncthreads() is the wait of a block: no thread goes on before all have come
 there, and then each sees what the others wrote to shared memory. All threads
-of the block have to come there. An ordinary launch has no such wait for its
-blocks. A cooperative launch has one, grid.sync() (R68). Otherwise, use a
-second launch.
+of the block have to come there. The blocks of an ordinary launch have no order
+(R54), and no such wait. A cooperative launch has one, grid.sync() (R69).
+Otherwise, use a second launch.
 ]],
   exercise = {
     task = [[
@@ -63,6 +63,7 @@ end
       return list
     end,
     host_waits = false,
+    uses = { { name = "reverse", kind = "op", text = "a launch of the kernel `reverse`" } },
   },
   hints = {
     "Which thread writes s[63 - i], and when?",
@@ -76,6 +77,7 @@ end
       "y[threadIdx.x] = x[63 - threadIdx.x];" },
   },
   wrong = {
+    { "uses", "return function(x, y) return x:flip(1) end" },
     { "hazard", "y[i] = s[63 - i];", "y[i] = i < 32 ? x[63 - i] : s[63 - i];" },
     { "schedule", "s[i] = x[i];", "s[i] = x[i];\n__syncthreads();", "reverse[{1, 64}](y, x)",
       "local s = mr.stream()\nlocal copy = s:run(function() return x:clone() end)\nreverse[{1, 64}](y, copy)" },

@@ -48,8 +48,7 @@ end
 
 -- The start of a lesson with changes, as in a lesson's list of solutions.
 function lessons.changed(name, ...)
-  local text, lesson = nil, lessons.of(name)
-  text = lesson.exercise.start
+  local text = lessons.of(name).exercise.start
   for i = 1, select("#", ...), 2 do
     local old, new = select(i, ...)
     local from, to = text:find(old, 1, true)
