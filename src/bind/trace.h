@@ -16,6 +16,7 @@ int mr_trace_tool_save_outcomes(lua_State *L);
 
 /* Whether a path has one of the endings of a trace, and what its picture needs is there: NULL, or its error. */
 mr_status mr_bind_trace_can_save(const char *path);
+size_t mr_bind_trace_stem(const char *path); /* its length without that ending */
 
 /* For --trace, by the host program. To be called after mr_bind_open: begins to trace. */
 mr_status mr_bind_trace_begin(lua_State *L, const char *path);

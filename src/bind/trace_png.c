@@ -102,6 +102,10 @@ mr_status mr_bind_trace_can_save(const char *path) {
     return find_converter(program, sizeof program) ? MR_OK : no_converter(path);
 }
 
+size_t mr_bind_trace_stem(const char *path) {
+    return mr_trace_is_png(path) ? strlen(path) - strlen(".png") : mr_trace_stem(path);
+}
+
 mr_status mr_trace_save_png(const mr_trace *trace, const mr_trace *before, const char *path) {
     char program[PLACE], folder[] = "/tmp/millrace-XXXXXX", svg[40], png[40];
     const converter *c = find_converter(program, sizeof program);

@@ -61,7 +61,8 @@ const char mr_options_help[] =
     "  --trace FILE          save a timeline of the whole script: .html (a page), .json (Chrome, "
     "Perfetto),\n"
     "                        .svg, .png, .dot, .csv, .spans.json. Also when the script fails or is "
-    "stopped\n"
+    "stopped;\n"
+    "                        under mpirun one for each rank: t.rank0.html, t.rank1.html\n"
     "  --ascii               draw with ASCII characters only (MILLRACE_ASCII=1 does the same)\n"
     "  --sandbox             run a script that you do not trust: no files, no processes, no "
     "bytecode,\n"
@@ -433,6 +434,23 @@ static uint32_t visible_devices(void) {
     return count;
 }
 
+/* Processes of one program have one command line: each rank saves a timeline of its own. */
+static bool own_trace(const mr_started *launch, mr_options *out) {
+    const char *path = out->trace;
+    size_t stem = mr_bind_trace_stem(path);
+    int size = snprintf(out->own_trace, sizeof out->own_trace, "%.*s.rank%u%s", (int)stem, path,
+                        launch->rank, path + stem);
+    if (size < 0 || (size_t)size >= sizeof out->own_trace) {
+        mr_host_complain("--trace: the name is too long for `.rank%u` in it", launch->rank);
+        return false;
+    }
+    if (launch->rank == 0)
+        mr_host_complain("--trace: each of the %u ranks saves a timeline of its own, as %s",
+                         launch->size, out->own_trace);
+    out->trace = out->own_trace;
+    return true;
+}
+
 bool mr_options_parse(int argc, char **argv, mr_options *out) {
     *out = (mr_options){.job = MR_JOB_RUN, .limits = mr_limits_default};
     if (!parse_options(argc, argv, out)) return false;
@@ -457,6 +475,7 @@ bool mr_options_parse(int argc, char **argv, mr_options *out) {
                  (int)(launch.local_rank % visible_devices()));
         out->machine.device = out->virtual_devices;
     }
+    if (launch.by && out->trace && !own_trace(&launch, out)) return false;
     if (!out->check) out->check = getenv("MILLRACE_CHECK");
     if (out->check && !*out->check) out->check = NULL;
     if (!out->check && out->report) out->check = "warn"; /* --report implies --check */

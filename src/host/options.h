@@ -2,6 +2,7 @@
 #ifndef MR_HOST_OPTIONS_H
 #define MR_HOST_OPTIONS_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 #include "host/limits.h"
@@ -27,6 +28,7 @@ typedef struct {
     bool step;                /* --step: then there is a script file, and `interactive` */
     int ranks;                /* --ranks; 0: not asked for */
     char virtual_devices[16]; /* what --ranks, or a launcher, makes of the device */
+    char own_trace[PATH_MAX]; /* what a launcher makes of `trace` */
     int options_end;          /* argv[1 .. options_end) are options; -e among them, in order */
     int script; /* index of the script ("-": standard input); argc when there is none */
 } mr_options;

@@ -62,6 +62,11 @@ static mr_status wrong_ending(const char *path, const char *problem, bool must_c
                    problem, path, list);
 }
 
+size_t mr_trace_stem(const char *path) {
+    int format = find_format(path);
+    return strlen(path) - (format < 0 ? 0 : strlen(formats[format].ending));
+}
+
 mr_status mr_trace_can_save(const char *path) {
     return find_format(path) < 0 ? wrong_ending(path, "a trace", false) : MR_OK;
 }

@@ -33,6 +33,8 @@ typedef const char *(*mr_trace_source)(void *context, const char *file, size_t *
 
 /* Whether a path has one of the endings of mr_trace_save: NULL, or its error. */
 mr_status mr_trace_can_save(const char *path);
+/* The length of a path without that ending. */
+size_t mr_trace_stem(const char *path);
 
 /* By the ending of `path`: .html .json (Chrome and Perfetto) .svg .dot .csv .spans.json. Other endings:
  * INVALID_ARGUMENT with the list. The file appears complete or not at all. `before` NULL, or a trace to compare with

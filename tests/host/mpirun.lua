@@ -84,6 +84,29 @@ end
 
 TestMpirun = {}
 
+-- The ranks have one command line, so each puts its number into the name.
+function TestMpirun.test_each_rank_saves_a_timeline()
+  local path = os.tmpname()
+  local text = "local x = mr.ones(4) mr.dist.all_reduce(x) mr.spin{ms = 1 + mr.dist.rank()}"
+  for _, ending in ipairs { ".json", ".spans.json" } do
+    local output, status = run(2, text, "--trace " .. path .. ending)
+    lu.assertEquals(status, 0)
+    local said = "--trace: each of the 2 ranks saves a timeline of its own, as " .. path .. ".rank0" .. ending
+    lu.assertEquals(select(2, output:gsub(said:gsub("%p", "%%%0"), "")), 1)
+    lu.assertNil(io.open(path .. ending))
+    for rank = 0, 1 do
+      local file = assert(io.open(path .. ".rank" .. rank .. ending))
+      local saved = file:read("a")
+      file:close()
+      os.remove(path .. ".rank" .. rank .. ending)
+      lu.assertStrContains(saved, "spin")
+      lu.assertStrContains(saved, ending == ".json" and '"name":"all_reduce"' or '"name": "all_reduce"')
+      lu.assertNil(saved:find("of rank", 1, true)) -- the other rank's host is not here
+    end
+  end
+  os.remove(path)
+end
+
 -- A clock of each rank: when its stream has got here.
 local CLOCK = [[
   local begin = mr.event{timing = true}
