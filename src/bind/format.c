@@ -10,13 +10,20 @@
 #include "bind/open.h"
 #include "bind/outside.h"
 #include "bind/tensor.h"
+#include "bind/wrap.h"
+
+/* Of the rows of a tensor on the terminal. */
+static int terminal_width(void) {
+    int width = mr_wrap_width(stdout);
+    return width && width < MR_TENSOR_WIDTH ? width : MR_TENSOR_WIDTH;
+}
 
 /* Pushes the text of the tensor at `index`, which must be absolute, for the function that is called so. */
-static void push_values_text(lua_State *L, const char *called, int index) {
+static void push_values_text(lua_State *L, const char *called, int index, int width) {
     mr_caller caller = mr_enter_as(L, called);
     mr_tensor *t = mr_check_tensor(L, index);
     mr_buffer *buffer = mr_push_buffer(L);
-    mr_tensor_print(mr_push_on_host(L, &caller, t), t, buffer);
+    mr_tensor_print(mr_push_on_host(L, &caller, t), t, width, buffer);
     mr_let_go(L, -1);
     lua_pop(L, 1);
     mr_push_gradient_text(L, index);
@@ -32,7 +39,14 @@ MR_FUNCTION(format_tensor, "format", "mr.format(t: tensor) -> string",
             "current stream and waits for it.") {
     mr_check_tensor(L, 1);
     lua_settop(L, 1);
-    push_values_text(L, "format", 1);
+    push_values_text(L, "format", 1, MR_TENSOR_WIDTH);
+    return 1;
+}
+
+int mr_format_for_terminal(lua_State *L) {
+    mr_check_tensor(L, 1);
+    lua_settop(L, 1);
+    push_values_text(L, "format", 1, terminal_width());
     return 1;
 }
 
@@ -47,7 +61,7 @@ MR_FUNCTION(format_print, "print", "mr.print(...)",
     int count = lua_gettop(L);
     for (int i = 1; i <= count; i++) {
         size_t size;
-        if (mr_test_tensor(L, i)) push_values_text(L, "print", i);
+        if (mr_test_tensor(L, i)) push_values_text(L, "print", i, terminal_width());
         else if (is_nan(L, i)) lua_pushliteral(L, "nan"); /* Lua shows its sign, too */
         else luaL_tolstring(L, i, NULL);
         const char *text = lua_tolstring(L, -1, &size);

@@ -62,6 +62,8 @@ int mr_gradient_set_field(lua_State *L); /* and for a string (gradient.c) */
 /* Pushes what tostring says of the gradients of the tensor at `index`: nothing, that it is a leaf that requires them,
  * or the operation that made it (gradient.c). */
 void mr_push_gradient_text(lua_State *L, int index);
+/* format(t): what mr.format returns, with rows that the terminal has room for (format.c). */
+int mr_format_for_terminal(lua_State *L);
 /* The tensor on the host, with its values now, in a userdata that is pushed. */
 mr_tensor *mr_push_on_host(lua_State *L, const mr_caller *caller, mr_tensor *t);
 

@@ -25,7 +25,7 @@ static mr_trace_terminal terminal_of(lua_State *L, const mr_option_slots *option
         .width = (int)mr_option_integer(L, options, "width", mr_help_width()),
         .ascii = mr_option_boolean(L, options, "ascii", at_terminal && mr_output_is_ascii()),
         .color = mr_option_boolean(L, options, "color", mr_output_has_colour(stdout))};
-    if (terminal.width < 60) terminal.width = 60;
+    if (terminal.width < 40) terminal.width = 40;
     if (terminal.width > 1000) terminal.width = 1000;
     return terminal;
 }
@@ -51,7 +51,7 @@ MR_FUNCTION(
     trace_print, "print",
     "tr:print([options: {width: integer, ascii: boolean, color: boolean, before: trace}])",
     "Prints the timeline: a lane for the host and for each stream, a bar for each operation, "
-    "and what waited for what. `width` is in columns, at least 60; the terminal decides "
+    "and what waited for what. `width` is in columns, at least 40; the terminal decides "
     "where no option is given. `before`: another trace, which is printed above it on the same "
     "axis.") {
     static const char *const known[] = {"width", "ascii", "color", "before", NULL};

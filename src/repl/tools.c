@@ -17,6 +17,7 @@
 #include "bind/help.h"
 #include "bind/nearest.h"
 #include "bind/source.h"
+#include "bind/tensor.h"
 #include "bind/topics.h"
 #include "bind/wrap.h"
 #include "model/backend.h"
@@ -556,7 +557,12 @@ void mr_tools_push(lua_State *L, const mr_repl_host *host) {
     luaL_setfuncs(L, with_table, 1);
     lua_newtable(L);
     lua_setfield(L, -2, "modules");
-    if (mr_bind_push(L)) lua_setfield(L, -2, "mr");
+    if (mr_bind_push(L)) {
+        lua_setfield(L, -2, "mr");
+        mr_push_module(L);
+        lua_pushcclosure(L, mr_format_for_terminal, 1);
+        lua_setfield(L, -2, "format");
+    }
     mr_repl_timeline_push(L);
     lua_setfield(L, -2, "timeline");
     if (host->push_lessons) {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SUMMARY_THRESHOLD = 1000, EDGE = 3, LINE_WIDTH = 80, PRECISION = 4 };
+enum { SUMMARY_THRESHOLD = 1000, EDGE = 3, PRECISION = 4 };
 
 typedef enum { STYLE_INTEGER, STYLE_WHOLE, STYLE_FIXED, STYLE_SCIENTIFIC, STYLE_BOOL } style;
 
@@ -19,6 +19,7 @@ typedef struct {
     mr_buffer *out;
     style style;
     int width; /* of the widest element shown, and at least 1 */
+    int line;  /* columns of a row */
     bool summarised;
 } printer;
 
@@ -127,7 +128,7 @@ static void print_row(printer *p, int64_t at, int indent) {
     int dim = p->t->ndim - 1;
     int64_t n = p->t->shape[dim];
     bool cut = p->summarised && n > 2 * EDGE;
-    int per_line = (LINE_WIDTH - indent) / (p->width + 2), count = 0;
+    int per_line = (p->line - indent) / (p->width + 2), count = 0;
     if (per_line < 1) per_line = 1;
     mr_buffer_puts(p->out, "[");
     for (int64_t i = 0; i < n; i++) {
@@ -180,8 +181,9 @@ static void print_place(const mr_tensor *t, mr_buffer *out) {
     else mr_buffer_puts(out, t->storage->kind == MR_MEMORY_PINNED ? " on cpu, pinned" : " on cpu");
 }
 
-void mr_tensor_print(const mr_tensor *t, const mr_tensor *origin, mr_buffer *out) {
-    printer p = {.t = t, .out = out, .width = 1, .summarised = t->numel > SUMMARY_THRESHOLD};
+void mr_tensor_print(const mr_tensor *t, const mr_tensor *origin, int width, mr_buffer *out) {
+    printer p = {
+        .t = t, .out = out, .width = 1, .line = width, .summarised = t->numel > SUMMARY_THRESHOLD};
     if (t->numel == 0) {
         mr_buffer_puts(out, "[]");
     } else {

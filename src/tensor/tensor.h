@@ -104,7 +104,9 @@ const char *mr_shape_text(int ndim, const int64_t *shape, char *out, size_t size
 
 /* The values as a person reads them (PyTorch's layout: brackets, aligned columns, "..." beyond 1000
  * elements, 4 decimals), then a line with dtype, shape and device. `t` must be a host tensor, and its
- * values current; `origin` is the tensor to describe (t itself, or the device tensor it copies). */
-void mr_tensor_print(const mr_tensor *t, const mr_tensor *origin, mr_buffer *out);
+ * values current; `origin` is the tensor to describe (t itself, or the device tensor it copies). Rows have at most
+ * `width` columns, where an element has room in that. */
+#define MR_TENSOR_WIDTH 80
+void mr_tensor_print(const mr_tensor *t, const mr_tensor *origin, int width, mr_buffer *out);
 
 #endif

@@ -261,10 +261,25 @@ void mr_trace_put_host(mr_buffer *out, int rank) {
     if (rank >= 0) mr_buffer_printf(out, " of rank %d", rank);
 }
 
+/* What is typed at a prompt has no other file than its entry. */
+static bool is_entry(const char *file) {
+    return strncmp(file, "mr:", 3) == 0;
+}
+
+const char *mr_trace_title(const mr_trace *trace) {
+    const char *script = mr_trace_facts_of(trace)->script;
+    if (!script || !is_entry(script)) return script;
+    for (size_t i = 0; i < mr_trace_count(trace); i++) {
+        const char *file = mr_trace_spans(trace)[i].where.file;
+        if (file && strcmp(file, script) != 0) return NULL;
+    }
+    return script;
+}
+
 void mr_trace_put_place(mr_buffer *out, const mr_trace *trace, mr_site where) {
     const char *script = mr_trace_facts_of(trace)->script;
     if (!where.file) return;
-    if (script && strcmp(script, where.file) == 0) {
+    if (script && strcmp(script, where.file) == 0 && !is_entry(script)) {
         mr_buffer_printf(out, "line %d", where.line);
         return;
     }

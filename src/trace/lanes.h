@@ -83,7 +83,10 @@ const char *mr_trace_cause_words(mr_cause cause, mr_cause_shows *out_shows);
 
 /* "waits for event `full` (line 7)"; nothing for a span that nothing held up. Names are escaped for a person. */
 void mr_trace_put_cause(mr_buffer *out, const mr_trace *trace, const mr_span *span);
-/* "line 7" in the script that most spans are of, "other.lua:7" elsewhere; nothing where no line is known. */
+/* The script that most spans are of; NULL: none is known, or they are of several entries of a prompt. */
+const char *mr_trace_title(const mr_trace *trace);
+/* "line 7" in the script that most spans are of, "mr:7:1" of an entry of a prompt, "other.lua:7" elsewhere; nothing
+ * where no line is known. */
 void mr_trace_put_place(mr_buffer *out, const mr_trace *trace, mr_site where);
 /* "event `full`", "stream `copy`": what a record, a wait or a synchronise is about. */
 void mr_trace_put_object(mr_buffer *out, const mr_trace *trace, const mr_span *span);

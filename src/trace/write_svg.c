@@ -130,7 +130,8 @@ static void draw_title(picture *p, const char *label, int top) {
     const mr_trace_facts *facts = mr_trace_facts_of(p->trace);
     mr_buffer text = {0};
     if (label) mr_buffer_printf(&text, "%s: ", label);
-    mr_buffer_printf(&text, "%s · ", facts->script ? facts->script : "timeline");
+    const char *script = mr_trace_title(p->trace);
+    mr_buffer_printf(&text, "%s · ", script ? script : "timeline");
     if (facts->device) mr_buffer_printf(&text, "%s · ", facts->device);
     mr_trace_put_time(&text, facts->duration);
     if (text.failed) p->sink->failed = true;

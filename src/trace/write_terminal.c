@@ -10,21 +10,21 @@
 #include "base/text.h"
 #include "trace/terminal.h"
 
-#define LEAST_WIDTH   60
+#define LEAST_WIDTH   40
 #define DEFAULT_WIDTH 100
 #define MOST_WIDTH    1000
-#define MOST_LABEL    20 /* columns of a lane's name */
+#define MOST_LABEL    20 /* columns of a lane's name, and at most a quarter of all */
 #define BUSY_WIDTH    6  /* " 100 %" */
 
 /* ---- one trace */
 
 static int label_width(const mr_terminal_view *v) {
-    int width = 4;
+    int width = 4, most = v->grid.width / 4 < MOST_LABEL ? v->grid.width / 4 : MOST_LABEL;
     for (size_t i = 0; i < v->lanes.count; i++) {
         int n = mr_grid_text_width(&v->grid, v->lanes.items[i].label);
         if (n > width) width = n;
     }
-    return width < MOST_LABEL ? width : MOST_LABEL;
+    return width < most ? width : most;
 }
 
 static mr_status view_open(mr_terminal_view *v, const mr_trace *trace,
@@ -220,8 +220,8 @@ static void write_title(const mr_terminal_view *v, const char *label, FILE *out)
     const char *dot = v->grid.ascii ? " - " : " · ";
     mr_buffer text = {0};
     if (label) mr_buffer_printf(&text, "%s: ", label);
-    if (facts->script) {
-        mr_text_put(&text, facts->script);
+    if (mr_trace_title(v->trace)) {
+        mr_text_put(&text, mr_trace_title(v->trace));
         mr_buffer_puts(&text, dot);
     }
     if (facts->device) {

@@ -8,7 +8,7 @@
 #include "trace/trace.h"
 
 typedef struct {
-    int width;  /* columns of the terminal, at least 60; 0: 100 */
+    int width;  /* columns of the terminal, at least 40; 0: 100 */
     bool ascii; /* no characters beyond ASCII */
     bool color; /* escape sequences for colours */
 } mr_trace_terminal;

@@ -3,7 +3,7 @@
 
 static void expect_print(mr_tensor *t, const char *expected) {
     mr_buffer out = {0};
-    mr_tensor_print(t, t, &out);
+    mr_tensor_print(t, t, MR_TENSOR_WIDTH, &out);
     if (strcmp(out.data, expected) != 0)
         fail_msg("printed:\n%s\nexpected:\n%s", out.data, expected);
     mr_buffer_free(&out);
@@ -74,7 +74,7 @@ static void strides_and_places(void **state) {
     set(device, 0, whole(7));
     mr_tensor *host = of(MR_I32, SHAPE(1), REALS(7));
     mr_buffer out = {0};
-    mr_tensor_print(host, device, &out);
+    mr_tensor_print(host, device, MR_TENSOR_WIDTH, &out);
     assert_string_equal(out.data, "[7]\ni32[1] on device 1");
     mr_buffer_free(&out);
     drop(device), drop(host);

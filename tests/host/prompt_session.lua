@@ -35,9 +35,9 @@ function TestTimeline.test_it_has_nothing_of_before_a_reset()
 end
 
 -- What has columns becomes paragraphs there.
-function TestTimeline.test_narrow_terminals_are_told()
+function TestTimeline.test_narrow_terminals()
   local result = command.run{ "-i", input = "x = mr.ones(4)\n:tl\n:who\n", environment = "export COLUMNS=50" }
-  lu.assertStrContains(result.err, "a timeline needs a terminal of at least 60 columns")
+  lu.assertEquals(result.err, "")
   lu.assertStrContains(result.out, "x\n  type: f32[4]\n  size: 16 B\n  where: dev 0\n  last writer: ones at mr:1:1\n" ..
     "  who can read it now: default; not host\n")
 end
@@ -342,7 +342,7 @@ end
 function TestValues.test_dot()
   local out, err = shown("x = mr.ones(2)\nmr.synchronize()\n:dot\n:dot x.txt\n")
   lu.assertStrContains(out, "digraph")
-  lu.assertStrContains(out, "ones")
+  lu.assertStrContains(out, '[label="ones\\nmr:1:1"]') -- the entry, as it is named elsewhere
   lu.assertStrContains(err, "does not end in .dot")
 end
 

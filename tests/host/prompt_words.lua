@@ -30,7 +30,7 @@ end
 local function torn(text, columns)
   local above = ""
   for row in (text .. "\n"):gmatch("(.-)\n") do
-    if #above == columns and above:find("%w$") and row:find("^%w")
+    if utf8.len(above) == columns and above:find("%w$") and row:find("^%w")
       and not (above .. "\n" .. row):find("%f[^\n\0]mr:%d") then
       return above .. "\n" .. row
     end
@@ -65,6 +65,27 @@ function TestWords.test_are_whole()
     lu.assertStrContains((text:gsub("%s+", " ")), "pending work goes on when you wait for it.")
     lu.assertStrContains((text:gsub("%s+", " ")), "last written by zeros at mr:1:1")
   end
+end
+
+-- What is typed has room behind the prompt; values stand in rows of the terminal's width; and a timeline is drawn.
+function TestWords.test_on_a_narrow_terminal()
+  local text = screen_after{ columns = 40, rows = 150, environment = "PAGER=cat LC_ALL=C.UTF-8",
+    { "send", "p, c = mr.stream{name = 'producer'}, mr.stream{name = 'a long name'}\r" }, { "wait", "mr:2>" },
+    { "send", "x = mr.zeros(64, {name = 'x'})\r" }, { "wait", "mr:3" }, { "send", "mr.synchronize()\r" },
+    { "wait", "mr:4>" }, { "send", "p:run(function() x:fill_(1) end)\r" }, { "wait", "mr:5 [1 pending]>" },
+    { "send", "s = c:run(function() return x:sum() end)\r" }, { "wait", "mr:6 [2 pending; !1]>" },
+    { "send", "mr.set_stream(c)\r" }, { "wait", "mr:7 [a long na…; 2 pending]>" },
+    { "send", "w = mr.waits(mr.synchronize)\r" }, { "wait", "mr:8" },
+    { "send", "print(w)\r" }, { "wait", "mr:9" }, { "send", "print(mr.rand(2, 20))\r" }, { "wait", "mr:10" },
+    { "send", "mr.rand(20):cpu()\r" }, { "wait", "mr:11" }, { "send", ":tl all\r" }, { "wait", "busy" },
+    { "send", "1\r" }, { "wait", "mr:12" } }
+  lu.assertNil(torn(text, 40))
+  for row in (text .. "\n"):gmatch("(.-)\n") do
+    lu.assertFalse(row:find("^[%d.]+[,%]]") ~= nil and row:find("0.", 1, true) == nil, row) -- half a number
+  end
+  lu.assertStrContains(text, "synchronize: re")
+  lu.assertStrContains(text, "producer")
+  lu.assertStrContains(text, "[[0.")
 end
 
 function TestWords.test_tables_of_pages_fit()

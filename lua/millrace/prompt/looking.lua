@@ -138,7 +138,6 @@ local function dot(words)
 end
 
 local function timeline(words)
-  if draw.is_narrow() and words[1] ~= "save" then return nil, "a timeline needs a terminal of at least 60 columns" end
   local base = tools.require("session").first_span or 0 -- what is before it belongs to the device of before a reset
   local trace = tools.timeline(base)
   if not trace then return { "the timeline begins now: run something, then :timeline shows it" } end

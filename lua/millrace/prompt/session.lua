@@ -434,15 +434,23 @@ local function place_text()
   return (text and text .. ", " or "") .. stream_text()
 end
 
--- "mr:7> "; in brackets what the next operation depends on: "mr:7 [copy; 3 pending at 0.012 ms; 1 new hazard]> ".
+local LONGEST_PLACE = 10 -- columns, on a narrow terminal
+
+-- "mr:7> "; in brackets what the next operation depends on: "mr:7 [copy; 3 pending at 0.012 ms; 1 new hazard]> ", and on
+-- a narrow terminal "mr:7 [copy; 3 pending; !1]> ".
 function session.prompt()
   local is_default, pending, ms, reports = tools.state()
-  local parts = {}
-  if not is_default then parts[1] = place_text() end
-  if pending > 0 then parts[#parts + 1] = format("%d pending at %.3f ms", pending, ms) end
+  local draw, parts = tools.require("draw"), {}
+  local is_narrow = draw.is_narrow()
+  if not is_default then
+    parts[1] = is_narrow and draw.cut(draw.style(), place_text(), LONGEST_PLACE) or place_text()
+  end
+  if pending > 0 then
+    parts[#parts + 1] = is_narrow and pending .. " pending" or format("%d pending at %.3f ms", pending, ms)
+  end
   if reports > seen_reports then
     local count = reports - seen_reports
-    parts[#parts + 1] = count == 1 and "1 new hazard" or count .. " new hazards"
+    parts[#parts + 1] = is_narrow and "!" .. count or count == 1 and "1 new hazard" or count .. " new hazards"
   end
   seen_reports = reports
   local number = tools.style("bold", "mr:" .. #session.entries + 1, true)
@@ -502,11 +510,22 @@ function session.above() return tools.require("live").text() end
 -- Shows what was found last.
 function session.list() tools.write(tools.require("complete").listing()) end
 
--- print at the prompt says how long the host waited for the values of a tensor.
+-- Whether millrace makes the text of the value, as of what mr.waits returns.
+local function has_our_text(value)
+  local meta = (type(value) == "table" or type(value) == "userdata") and tools.getmetatable(value)
+  local to_text = meta and rawget(meta, "__tostring")
+  if type(to_text) ~= "function" or getmetatable(value) == "millrace.tensor" then return false end
+  local info = tools.getinfo(to_text, "S")
+  return info.what == "C" or info.source:find("^[=@]millrace") ~= nil
+end
+
+-- print at the prompt says how long the host waited for the values of a tensor, and writes a text of millrace's in whole
+-- words.
 local function with_waits(print_values)
   return function(...)
     if tools.require("live").is_asking then tools.make_room() end
     local began = tools.clock()
+    if select("#", ...) == 1 and has_our_text((...)) then return tools.write(tostring((...)) .. "\n") end
     print_values(...)
     local waited = tools.clock() - began
     local caller = tools.getinfo(2, "S")

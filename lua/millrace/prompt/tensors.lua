@@ -60,7 +60,7 @@ function tensors.lines(tensor)
     local before = not_yet(tensor)
     if before then lines[2] = tools.style("dim", "  a read by the host now races with " .. before)
     elseif tensor.numel <= MOST_SHOWN then
-      lines = { (mr.format(tensor:peek()):gsub("\n[^\n]*$", "")), text }
+      lines = { (tools.format(tensor:peek()):gsub("\n[^\n]*$", "")), text }
     end
     return lines
   end
