@@ -1,5 +1,12 @@
+/* A fiber is entered for the first time by setcontext, and from then on by siglongjmp: swapcontext makes a system call
+ * for the signal mask at each switch, which all fibers share. Sanitizers know swapcontext, and no jump to another
+ * stack.
+ *
+ * Easiest to break: with _FORTIFY_SOURCE the C library takes a jump to a stack at a lower address for a mistake. */
+#undef _FORTIFY_SOURCE
 #include "base/fiber.h"
 
+#include <setjmp.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -8,12 +15,17 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #define MR_SANITIZED 1
+#elif defined(__SANITIZE_THREAD__)
+#define MR_SWAPS 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define MR_SANITIZED 1
+#elif __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define MR_SWAPS 1
 #endif
 #endif
 #ifdef MR_SANITIZED
+#define MR_SWAPS 1
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -23,7 +35,13 @@
 struct mr_fiber {
     void (*run)(void *context);
     void *context;
-    ucontext_t inside, outside;
+    ucontext_t inside; /* where it begins */
+#ifdef MR_SWAPS
+    ucontext_t outside;
+#else
+    sigjmp_buf left, entered; /* where it was left, and where from it was entered */
+    bool has_begun;
+#endif
     char *memory; /* a page that nobody may touch, then the stack */
     size_t page;
     bool has_ended;
@@ -49,6 +67,39 @@ static void after_switch(void *fake, const void **out_bottom, size_t *out_size) 
 #endif
 }
 
+#ifdef MR_SWAPS
+
+static void go_in(mr_fiber *fiber) {
+    swapcontext(&fiber->outside, &fiber->inside);
+}
+
+static void go_out(mr_fiber *fiber) {
+    swapcontext(&fiber->inside, &fiber->outside);
+}
+
+static void end(mr_fiber *fiber) {
+    setcontext(&fiber->outside);
+}
+
+#else
+
+static void go_in(mr_fiber *fiber) {
+    if (sigsetjmp(fiber->entered, 0)) return;
+    if (fiber->has_begun) siglongjmp(fiber->left, 1);
+    fiber->has_begun = true;
+    setcontext(&fiber->inside);
+}
+
+static void go_out(mr_fiber *fiber) {
+    if (!sigsetjmp(fiber->left, 0)) siglongjmp(fiber->entered, 1);
+}
+
+static void end(mr_fiber *fiber) {
+    siglongjmp(fiber->entered, 1);
+}
+
+#endif
+
 /* makecontext passes ints. */
 _Noreturn static void start(unsigned high, unsigned low) {
     mr_fiber *fiber = (mr_fiber *)((uintptr_t)high << 32 | (uintptr_t)low);
@@ -56,8 +107,8 @@ _Noreturn static void start(unsigned high, unsigned low) {
     fiber->run(fiber->context);
     fiber->has_ended = true;
     before_switch(NULL, fiber->outer_bottom, fiber->outer_size);
-    setcontext(&fiber->outside);
-    abort(); /* setcontext returns on a broken context only */
+    end(fiber);
+    abort(); /* only a broken context is returned from */
 }
 
 /* In a function of its own: what calls getcontext may be returned to twice, as far as the compiler knows. */
@@ -97,13 +148,13 @@ void mr_fiber_free(mr_fiber *fiber) {
 bool mr_fiber_enter(mr_fiber *fiber) {
     void *fake = NULL;
     before_switch(&fake, fiber->memory + fiber->page, STACK_BYTES);
-    swapcontext(&fiber->outside, &fiber->inside);
+    go_in(fiber);
     after_switch(fake, NULL, NULL);
     return fiber->has_ended;
 }
 
 void mr_fiber_leave(mr_fiber *fiber) {
     before_switch(&fiber->fake, fiber->outer_bottom, fiber->outer_size);
-    swapcontext(&fiber->inside, &fiber->outside);
+    go_out(fiber);
     after_switch(fiber->fake, &fiber->outer_bottom, &fiber->outer_size);
 }
