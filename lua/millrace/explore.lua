@@ -183,7 +183,10 @@ return function(tools)
     return ("  %s: %s"):format(text, o and show_outcome(o) or "no schedule was found")
   end
 
-  local BENIGN = "  both orders come to the same: a benign race, as far as these two schedules show"
+  local function benign(w)
+    return w.benign and "  both orders come to the same: a benign race, as far as these two schedules show"
+      .. (w.may_mix and "; their parts may mix" or "") or nil
+  end
 
   -- A free changes nothing by itself. What counts is who uses the memory next.
   local function tell_reuse(w, report)
@@ -192,7 +195,7 @@ return function(tools)
     w.text = table.concat({ w.in_order and told(use .. "before" .. again, w.in_order),
       w.reversed and told(use .. "after" .. again, w.reversed)
         or "  the function itself does not use the memory again before that; the rest of a program may",
-      w.benign and BENIGN or nil }, "\n")
+      benign(w) }, "\n")
     return text_meta
   end
 
@@ -205,7 +208,7 @@ return function(tools)
     w.titles = titles
     local text = lanes.draw(titles, { w.in_order, w.reversed },
       { op = report.first.op, where = shown(report.first) }, { op = report.second.op, where = shown(report.second) })
-    w.text = text and text .. (w.benign and "\n" .. BENIGN or "") or w.text
+    w.text = text and text .. (w.benign and "\n" .. benign(w) or "") or w.text
     return w
   end
 
@@ -225,14 +228,14 @@ return function(tools)
     end)
     local first = raw.in_order and read_outcome(raw.in_order)
     local second = raw.reversed and read_outcome(raw.reversed)
-    local w = { in_order = first, reversed = second, complete = raw.complete }
+    local w = { in_order = first, reversed = second, complete = raw.complete, may_mix = raw.may_mix or nil }
     w.benign = first ~= nil and second ~= nil and raw.in_order.raw == raw.reversed.raw
     if not first and not second then return setmetatable(w, other_outcomes(w, raw, report.kind)) end
     if report.kind == "use-after-free" then return setmetatable(w, tell_reuse(w, report)) end
     local a, b = shown(report.first), shown(report.second)
     if a == b then a, b = told_apart(report.first), told_apart(report.second) end
     local titles = { told(a .. " before " .. b, first), told(b .. " before " .. a, second) }
-    w.text = table.concat({ titles[1], titles[2], w.benign and BENIGN or nil }, "\n")
+    w.text = table.concat({ titles[1], titles[2], benign(w) }, "\n")
     if not first or not second then return setmetatable(w, text_meta) end
     return setmetatable(add_pictures(w, fn, report, numbers, titles), witness_meta)
   end
@@ -315,6 +318,17 @@ return function(tools)
     result.claim, result.deterministic = "none", false
   end
 
+  -- Each operation was carried out as a whole, or in so many parts. A GPU mixes those that race as it likes. That cannot
+  -- change an outcome without a value. `not_followed.parts`: another condition than of the function.
+  local function add_parts(result, grain, is_script)
+    if result.deterministic and show.is_nothing(result.outcomes[1], is_script) then return end
+    add_condition(result, grain > 1
+      and ("This holds if operations that race mix no more than %d parts each."):format(grain)
+      or "This holds if operations that race are carried out as wholes. A GPU may mix their elements (grain = n mixes "
+        .. "n parts of each).")
+    result.not_followed.parts, result.deterministic = true, false
+  end
+
   -- What was not followed, and what that leaves of the verdict; without the conditions about ranks, where every order
   -- of their hosts was tried, and about what CUDA does not specify, where both ways were. `seen`: what a call did by
   -- which another one could differ, or nil.
@@ -329,6 +343,7 @@ return function(tools)
       add_condition(result, "This holds if memory that nothing has written reads as in this run.")
     end
     if left.claim == "none" then result.claim, result.deterministic = "none", false end
+    if raw.may_mix then add_parts(result, raw.grain, raw.is_script) end
     add_inner_races(result)
     if raw.called_once then
       add_condition(result, AGAIN:format("there was time for one call"))
@@ -399,9 +414,10 @@ return function(tools)
       result.hazards, totals = hazards_of(fn, found, race)
       result.hazard_count = totals and math.max(totals.hazards, #result.hazards) or 0
       note_tasks(result)
-      raw.unspecified = o.unspecified
+      raw.unspecified, raw.grain, raw.is_script = o.unspecified, o.grain, is_script
       add_conditions(result, totals, raw, found.seen, last.unwritten)
       result.called_once, result.all_turns, result.unspecified = nil, nil, nil
+      result.may_mix, result.grain, result.is_script = nil, nil, nil
       result.drawn = o.seeds > 0 or nil
       if raw.ends and not is_script then
         io.stderr:write("explore: asked to end; found by then:\n", tostring(result), "\n")

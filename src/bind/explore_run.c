@@ -333,6 +333,8 @@ static void push_result(lua_State *L, const mr_explore_result *r) {
     lua_setfield(L, -2, "complete");
     lua_pushboolean(L, r->called_once);
     lua_setfield(L, -2, "called_once");
+    lua_pushboolean(L, r->may_mix);
+    lua_setfield(L, -2, "may_mix");
     lua_pushboolean(L, r->all_turns);
     lua_setfield(L, -2, "all_turns");
     if (r->interrupted) {

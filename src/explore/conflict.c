@@ -114,6 +114,51 @@ bool branch_conflict(const branch *b, uint32_t early, uint32_t late) {
     return items_conflict(b, &b->order.nodes.items[early], &b->order.nodes.items[late]);
 }
 
+/* ---- operations that mix */
+
+/* The bytes of `t` that `of` uses with this access. */
+static bool uses(touches of, const mr_tensor *t, unsigned access, bool clean) {
+    for (uint32_t i = 0; i < of.count; i++)
+        if (of.operands[i].access & access && share_bytes(of.operands[i].tensor, t, clean))
+            return true;
+    return false;
+}
+
+/* It reads an element and writes it later: what others write in between is lost. */
+static bool updates(touches of, const mr_tensor *t, bool clean) {
+    return uses(of, t, MR_READ, clean) && uses(of, t, MR_WRITE, clean);
+}
+
+/* One access of one element is whole. */
+static bool may_mix(touches a, touches b, bool clean) {
+    uint32_t shared = 0;
+    for (uint32_t i = 0; i < a.count; i++)
+        for (uint32_t k = 0; k < b.count; k++) {
+            const mr_tensor *x = a.operands[i].tensor, *y = b.operands[k].tensor;
+            if (!((a.operands[i].access | b.operands[k].access) & MR_WRITE)) continue;
+            if (!share_bytes(x, y, clean)) continue;
+            /* The claims tell of atomic updates that mix. */
+            if (a.operands[i].access & b.operands[k].access & MR_ATOMIC) continue;
+            if ((x->numel > 1 && y->numel > 1) || ++shared > 1) return true;
+            if (b.operands[k].access & MR_WRITE && updates(a, y, clean)) return true;
+            if (a.operands[i].access & MR_WRITE && updates(b, x, clean)) return true;
+        }
+    return false;
+}
+
+bool branch_may_mix(const branch *b, uint32_t early, uint32_t late) {
+    const order_node *m = &b->order.nodes.items[early], *n = &b->order.nodes.items[late];
+    mr_player_item x = b->order.items[m->item], y = b->order.items[n->item];
+    touches a = touches_of(b, m, &x), c = touches_of(b, n, &y);
+    if (m->marker || n->marker || a.everything || c.everything) return false;
+    bool function_x = x.item.kind == MR_COMMAND_HOST_FUNCTION,
+         function_y = y.item.kind == MR_COMMAND_HOST_FUNCTION;
+    if (function_x && function_y) return false; /* one host thread calls both */
+    if (function_x || function_y || meeting_of(&x) || meeting_of(&y))
+        return branch_conflict(b, early, late);
+    return may_mix(a, c, b->clean);
+}
+
 bool branch_takes_part(const branch *b, uint32_t node, bool asked) {
     const order *o = &b->order;
     const order_node *n = &o->nodes.items[node];

@@ -82,6 +82,8 @@ static uint32_t count_overtaken(const search *s) {
 }
 
 static void decide_pair(search *s, bool second) {
+    mr_explore_result *r = s->e->result;
+    if (!r->may_mix) r->may_mix = branch_may_mix(s->b, s->at.other, s->at.node);
     if (second) {
         uint32_t before = count_overtaken(s);
         order_decide(s->o, s->at.node, s->at.other);

@@ -137,6 +137,8 @@ typedef struct {
     uint64_t untried_count; /* also of those that are not in the text */
     /* Proved, and there was no time for a second call, which seemed to be needed. */
     bool called_once;
+    /* Operations that race could mix in parts, which another number of parts (options.grain) would show. */
+    bool may_mix;
     /* Where several hosts could go on, as ranks: every order of them was followed, or they are apart. Else one order of
      * them is complete. */
     bool all_turns;

@@ -171,6 +171,9 @@ static inline bool branch_share_memory(const mr_storage *a, const mr_storage *b)
 void branch_find_conflicts(branch *b, size_t first, size_t last);
 /* Whether two nodes, the earlier one first, touch the same bytes, one of them writing. Their storages are there. */
 bool branch_conflict(const branch *b, uint32_t early, uint32_t late);
+/* Two nodes that conflict could also be carried out in parts, between each other, with another result: they share more
+ * than one element, or one of them updates what the other one writes. */
+bool branch_may_mix(const branch *b, uint32_t early, uint32_t late);
 /* Whether a node touches memory, and so is one of pairs. The host's own node of a copy stands for its reading of the
  * source, where it does that; `asked`: as for order_copy_of. */
 bool branch_takes_part(const branch *b, uint32_t node, bool asked);

@@ -55,7 +55,8 @@ local function missing(program)
   if not r and may_fail(program) and err:find("not repeatable", 1, true) then return nil, "refused" end
   if not r then return "explore", err end
   if not r.complete then return nil, "incomplete" end
-  if r.not_followed then return nil, "not followed" end
+  -- No chooser cuts operations on so few elements.
+  if r.not_followed and not (r.not_followed.parts and #r.not_followed == 1) then return nil, "not followed" end
   local known, failed = {}, false
   for _, o in ipairs(r.outcomes) do
     known[o.value or o.error] = true

@@ -34,6 +34,11 @@ return function(tools, values)
     return table.concat(texts, ", ")
   end
 
+  -- The first value of a script is what it printed.
+  function show.is_nothing(o, is_script)
+    return o ~= nil and o.values ~= nil and (o.values.n == 0 or is_script and o.values.n == 1 and o.values[1] == "")
+  end
+
   local function show_outcome(o)
     if o.text then return o.text end
     if o.error then return "error: " .. o.error end
@@ -107,6 +112,8 @@ return function(tools, values)
       "outcome"))
     if r.not_followed and r.not_followed.races_inside then
       return text .. ": deterministic but for races inside launches"
+    elseif r.not_followed and r.not_followed.parts and r.complete and count == 1 and r.claim == "conditional" then
+      return text .. ": deterministic but for parts of operations that race"
     end
     if r.deterministic then
       local outcome = r.outcomes[1] and #r.hazards > 0 and show_outcome(r.outcomes[1])
