@@ -329,18 +329,32 @@ return function(tools)
     result.not_followed.parts, result.deterministic = true, false
   end
 
+  -- Another collector frees earlier, and then the memory is another tensor's while it is in use.
+  -- `not_followed.collector`: as `parts`.
+  local function frees_in_use(reports)
+    for _, report in ipairs(reports) do
+      if report.kind == "use-after-free" and not place_of(report.second) then return true end
+    end
+    return false
+  end
+
   -- What was not followed, and what that leaves of the verdict; without the conditions about ranks, where every order
   -- of their hosts was tried, and about what CUDA does not specify, where both ways were. `seen`: what a call did by
   -- which another one could differ, or nil.
   local function add_conditions(result, totals, raw, seen, unwritten)
     local left = totals and totals.unexplored or {}
     local followed = { ranks = raw.all_turns, unspecified = raw.unspecified }
+    local collected = false
     result.claim = "every-legal-schedule"
     for i, line in ipairs(left) do
       if not followed[left.keys[i]] then add_condition(result, line) end
+      if left.keys[i] == "collected" then collected = true end
     end
     if unwritten or reads_unwritten(result.hazards) then
       add_condition(result, "This holds if memory that nothing has written reads as in this run.")
+    end
+    if collected and frees_in_use(result.hazards) then
+      result.not_followed.collector, result.deterministic = true, false
     end
     if left.claim == "none" then result.claim, result.deterministic = "none", false end
     if raw.may_mix then add_parts(result, raw.grain, raw.is_script) end

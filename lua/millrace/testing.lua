@@ -311,6 +311,10 @@ function T.expect_deterministic(fn, options)
   if #r.outcomes > 1 then fail("expected one outcome, there are %s\n%s", texts_of(r), tostring(r)) end
   if r.outcomes[1].error then fail("expected a value, got the error: %s", r.outcomes[1].error) end
   check_followed(r)
+  if r.not_followed and r.not_followed.collector then
+    fail("Lua's collector frees memory that another stream uses; where it frees earlier, another tensor gets it\n%s",
+      tostring(r))
+  end
   if r.not_followed and r.not_followed.parts then
     fail("operations race, and the one outcome holds only while each is carried out as a whole; order them\n%s",
       tostring(r))

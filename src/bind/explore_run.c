@@ -171,24 +171,29 @@ static mr_status run_function(void *context, mr_explore_value *out_value) {
     return MR_OK;
 }
 
-/* Between two runs Lua's collector takes what the last one has left. In a run it does not: when it frees is nothing
- * that a function can repeat. */
+static mr_status collect_and_drain(caller_state *s) {
+    s->machine->memory.stay_until_end = 0;
+    lua_gc(s->L, LUA_GCCOLLECT);
+    return mr_machine_drain(s->machine);
+}
+
+/* Between two runs Lua's collector takes what the last one has left. In a run it takes what the run itself has made, and
+ * only before the host waits (keep.c): when it frees otherwise is nothing that a function can repeat. */
 static mr_status begin_function(void *context) {
     caller_state *s = context;
     s->call.judged = s->call.seems_repeatable = s->call.ranks_are_apart = false;
     mr_bind_nccl_put_back(s->L); /* before the collection, as it lets communicators go */
     mr_bind_tracer_put_back(s->L);
     put_back_setting(mr_bind_module(s->L));
-    lua_gc(s->L, LUA_GCCOLLECT);
-    MR_TRY(mr_machine_drain(s->machine));
+    MR_TRY(collect_and_drain(s));
+    s->machine->memory.stay_until_end = s->machine->counts.next_storage;
     return mr_explore_put_back(s->keeper);
 }
 
 static void let_go(void *context) {
     caller_state *s = context;
-    lua_gc(s->L, LUA_GCCOLLECT);
     mr_error_destroy(
-        mr_machine_drain(s->machine)); /* the next run begins with it, and tells what it says */
+        collect_and_drain(s)); /* the next run begins with it, and tells what it says */
     for (int i = 0; i < s->machine->device_count; i++)
         mr_error_destroy(mr_device_trim(s->machine->devices[i]));
 }

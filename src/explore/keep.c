@@ -49,11 +49,21 @@ static void keep(mr_explore_keeper *k, mr_storage *storage) {
     mr_storage_retain(storage);
 }
 
+/* Lua's collector may take a tensor that another stream still uses. When it does is nothing that a function could
+ * repeat, so it takes nothing in a run by itself, but all that is garbage before the host next waits. */
+static void note_crossing(const mr_command *command, const mr_storage *storage) {
+    if (command->stream && storage->stream && storage->stream != command->stream)
+        command->machine->memory.collect_before_wait = true;
+}
+
 static mr_status may(mr_observer *observer, const mr_command *command) {
     mr_explore_keeper *k =
         (mr_explore_keeper *)((char *)observer - offsetof(mr_explore_keeper, observer));
-    for (uint32_t i = 0; i < command->operand_count; i++)
-        keep(k, command->operands[i].tensor->storage);
+    for (uint32_t i = 0; i < command->operand_count; i++) {
+        mr_storage *storage = command->operands[i].tensor->storage;
+        keep(k, storage);
+        note_crossing(command, storage);
+    }
     return MR_OK;
 }
 
@@ -190,6 +200,7 @@ void mr_explore_let_go(mr_explore_keeper *k) {
     mr_observer_remove(k->machine, &k->observer);
     k->machine->numbers = k->numbers;
     k->machine->memory.host_begins_zero = false;
+    k->machine->memory.stay_until_end = 0;
     for (size_t i = 0; i < k->kept.count; i++) {
         mr_storage_release(k->kept.items[i].storage);
         free(k->kept.items[i].bytes);

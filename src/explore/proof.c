@@ -64,6 +64,7 @@ static bool is_followed(const mr_claims *claims) {
         case MR_CLAIM_HOST_READS:   /* they read the same under each schedule */
         case MR_CLAIM_SWITCHED_OFF: /* for what was before the program, which has been waited for */
         case MR_CLAIM_LEARNED:
+        case MR_CLAIM_COLLECTED: /* at the same lines under each schedule */
         case MR_CLAIM_DECLARED:
         case MR_CLAIM_THREADS:
         case MR_CLAIM_RANKS: /* turns.c */
@@ -91,7 +92,6 @@ static bool is_followed(const mr_claims *claims) {
         case MR_CLAIM_UNSPECIFIED:
         case MR_CLAIM_UPDATES:
         case MR_CLAIM_WITHDRAWN:
-        case MR_CLAIM_COLLECTED:
         case MR_CLAIM_ADDRESSES:
         case MR_CLAIM_COUNT:
             if (claims->count[i]) return false;

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "graph/state.h"
+#include "model/hosts.h"
 
 /* ---- the rules, as the model asks for them */
 
@@ -121,10 +122,7 @@ static mr_status begin(const mr_caller *caller, mr_stream *stream,
 
 /* What only garbage of the script refers to can be used again. A finalizer may close the stream. */
 static mr_status drop_garbage(mr_machine *machine, const mr_stream *stream) {
-    if (!machine->hooks.collect || machine->memory.collecting) return MR_OK;
-    machine->memory.collecting = true;
-    machine->hooks.collect(machine->hooks.context);
-    machine->memory.collecting = false;
+    mr_machine_collect(machine);
     return mr_stream_usable(stream);
 }
 

@@ -90,7 +90,7 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
     X(WITHDRAWN, "withdrawn", IF, FOLLOWED,                                                                                     \
       "This holds if 1 pair of launches, which touched no byte in common, uses no other indices under another schedule.",       \
       "This holds if # pairs of launches, which touched no byte in common, use no other indices under another schedule.")       \
-    X(COLLECTED, "collected", IF, FOLLOWED,                                                                                     \
+    X(COLLECTED, "collected", IF, EXPLORED,                                                                                     \
       "This holds if Lua's collector does not free 1 tensor earlier than in this run.",                                         \
       "This holds if Lua's collector does not free # tensors earlier than in this run.")                                        \
     X(LEARNED, "learned", IF, EXPLORED,                                                                                         \

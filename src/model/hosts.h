@@ -39,9 +39,15 @@ static inline uint32_t mr_host_choose(const mr_machine *machine, const mr_host_c
     return chooser && choice->count > 1 ? chooser->choose(chooser, choice) : 0;
 }
 
+/* Drops what is garbage of the script, once where this is called from its own finalizers. */
+void mr_machine_collect(mr_machine *machine);
+
 /* To be called where the host is about to wait for the device, to query it or to touch memory that it may be at: other
- * hosts may go on meanwhile. Costs a comparison where nobody chooses. */
+ * hosts may go on meanwhile. It is also the last moment at which a collector could free what this wait would protect:
+ * whoever looks for that asks for a collection here (mr_machine_memory.collect_before_wait). Costs two comparisons
+ * where nobody chooses or asks. */
 static inline void mr_host_gives_way(mr_machine *machine, mr_site where) {
+    if (__builtin_expect(machine->memory.collect_before_wait, 0)) mr_machine_collect(machine);
     if (__builtin_expect(machine->hosts.give_way != NULL, 0))
         machine->hosts.give_way(machine->hosts.context, where);
 }

@@ -236,7 +236,11 @@ void mr_machine_free_dropped(mr_machine *machine) {
     if (!count || machine->steps.host_stays || machine->lost) return;
     memset(&machine->memory.deferred_frees, 0, sizeof machine->memory.deferred_frees);
     for (size_t i = 0; i < count; i++) {
-        if (storages[i]->epoch == machine->epoch) mr_storage_free_dropped(storages[i]);
+        bool stays = storages[i]->id <= machine->memory.stay_until_end;
+        if (stays && mr_vec_push(&machine->memory.deferred_frees, storages[i])) continue;
+        bool is_there =
+            storages[i]->kind == MR_MEMORY_DEVICE && storages[i]->epoch == machine->epoch;
+        if (is_there) mr_storage_free_dropped(storages[i]);
         mr_storage_release(storages[i]);
     }
     free(storages);

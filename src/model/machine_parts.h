@@ -48,10 +48,14 @@ typedef struct {
     uint64_t limit;         /* --sandbox: device + host bytes that may be live at once; 0: none */
     uint64_t collect_after; /* bytes for which bind/ runs the collector; the backend may raise it */
     bool collecting; /* the collect hook runs, in the middle of an allocation: no reset then */
+    bool collect_before_wait; /* once, and then false: see mr_host_gives_way */
     /* Host memory is zero when it is made. What runs again has to find the same there; clearing a MiB costs 50 us, so
      * other programs find what the C library left. */
     bool host_begins_zero;
-    MR_VEC(mr_storage *) deferred_frees; /* dropped by the collector in a host function */
+    /* What the collector drops of the storages up to this number stays until the run of a function is over: another run
+     * would not meet it again. 0: there is none. */
+    uint64_t stay_until_end;
+    MR_VEC(mr_storage *) deferred_frees; /* dropped by the collector, and not to be freed by now */
 } mr_machine_memory;
 
 /* Steps back and forward (history.c). */

@@ -69,6 +69,14 @@ static mr_status ask_backend(mr_storage *storage, const mr_command *alloc) {
     return status;
 }
 
+void mr_machine_collect(mr_machine *machine) {
+    if (!machine->hooks.collect || machine->memory.collecting) return;
+    machine->memory.collect_before_wait = false;
+    machine->memory.collecting = true;
+    machine->hooks.collect(machine->hooks.context);
+    machine->memory.collecting = false;
+}
+
 /* Once with what is free, and once more after the collector has dropped what is garbage. */
 static mr_status find_memory(mr_storage *storage, const mr_command *alloc) {
     mr_machine *machine = storage->machine;
@@ -78,9 +86,7 @@ static mr_status find_memory(mr_storage *storage, const mr_command *alloc) {
         if (!status || status->code != MR_CODE_OUT_OF_MEMORY || tries || !machine->hooks.collect)
             return status;
         mr_error_destroy(status);
-        machine->memory.collecting = true;
-        machine->hooks.collect(machine->hooks.context);
-        machine->memory.collecting = false;
+        mr_machine_collect(machine);
         /* A finalizer may have closed the stream. */
         if (storage->stream) MR_TRY(mr_stream_usable(storage->stream));
     }
@@ -285,10 +291,12 @@ void mr_storage_add_handle(mr_storage *storage) {
 /* Drops it; false: nothing is to be freed, or not now. `by_script`: it asks for it, and no collector does. */
 static bool drop_last_handle(mr_storage *storage, bool by_script) {
     mr_machine *machine = storage->machine;
-    if (--storage->handles || storage->kind != MR_MEMORY_DEVICE || storage->freed) return false;
+    if (--storage->handles || storage->freed) return false;
+    bool stays = !by_script && storage->id <= machine->memory.stay_until_end;
+    if (storage->kind != MR_MEMORY_DEVICE && !stays) return false;
     if (storage->epoch != machine->epoch) return false; /* a reset took it */
     /* The moment of a collection must not end a history of steps. A lost machine may be revived, and frees it then. */
-    if (!machine->lost && !machine->host_function.running &&
+    if (!machine->lost && !machine->host_function.running && !stays &&
         (by_script || !machine->steps.host_stays))
         return true;
     if (mr_vec_push(&machine->memory.deferred_frees, storage)) storage->refs++;

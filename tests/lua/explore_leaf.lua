@@ -19,7 +19,8 @@ local function make(seed)
   local steps = { frees = false }
   for i = 1, math.random(4, 9) do
     steps[i] = { kind = math.random(KINDS), stream = math.random(3), x = math.random(3), y = math.random(3) }
-    steps.frees = steps.frees or steps[i].kind == 14
+    local kind = steps[i].kind
+    steps.frees = steps.frees or kind == 4 or kind == 9 or kind == 14 -- the collector frees results that are dropped
   end
   return steps
 end

@@ -110,10 +110,11 @@ return function(tools, values)
     local count = count_outcomes(r)
     local text = ("%s, %s"):format(plural(r.schedules, "schedule"), plural(count == 1 and 1 or show_count(count),
       "outcome"))
-    if r.not_followed and r.not_followed.races_inside then
-      return text .. ": deterministic but for races inside launches"
-    elseif r.not_followed and r.not_followed.parts and r.complete and count == 1 and r.claim == "conditional" then
-      return text .. ": deterministic but for parts of operations that race"
+    local left = r.not_followed or {}
+    if left.races_inside then return text .. ": deterministic but for races inside launches" end
+    if r.complete and count == 1 and r.claim == "conditional" then
+      if left.parts then return text .. ": deterministic but for parts of operations that race" end
+      if left.collector then return text .. ": deterministic but for what Lua's collector frees earlier" end
     end
     if r.deterministic then
       local outcome = r.outcomes[1] and #r.hazards > 0 and show_outcome(r.outcomes[1])

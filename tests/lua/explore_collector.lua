@@ -1,0 +1,82 @@
+-- What Lua's collector frees in a function that is explored: all that is garbage before the host waits, the same in each
+-- call. So memory that another stream still uses is found, and where it is used again, the outcomes are.
+-- virtual only: schedules are explored on the virtual GPU
+-- not replayed: schedules are explored, by a chooser that no name tells
+-- not checked: schedules are explored
+local mr = require "millrace"
+local T = require "millrace.testing"
+
+local s, main = mr.stream{name = "s"}, mr.default_stream()
+
+-- The sum of a tensor that nobody holds any more. `joins`: its own stream waits for the sum.
+local function sum_of_dropped(n, joins)
+  local a = mr.full(n, 1, {dtype = "f32"})
+  s:wait_stream(main)
+  local sum = s:run(function() return a:sum() end)
+  if joins then main:wait_stream(s) end
+  return sum
+end
+
+-- Freed before the wait at the end, after which nobody uses the memory again: another collector may free earlier.
+local function dropped(joins)
+  return function()
+    local sum = sum_of_dropped(1000, joins)
+    mr.synchronize()
+    return sum:item()
+  end
+end
+
+local r = mr.explore(dropped(false))
+T.equal(#r.outcomes, 1)
+T.equal(r.deterministic, false)
+T.equal(r.claim, "conditional")
+T.equal(r.not_followed[1], "This holds if Lua's collector does not free 1 tensor earlier than in this run.")
+T.equal(r.hazards[1].kind, "use-after-free")
+T.equal(tostring(r):match("^[^\n]+"), "1 schedule, 1 outcome: deterministic but for what Lua's collector frees earlier")
+T.check(not pcall(T.expect_deterministic, dropped(false)), "the collector may free earlier")
+
+-- In the order of its own stream the free comes behind the use. But that wait may come too late for another collector.
+r = mr.explore(dropped(true))
+T.equal(#r.hazards, 0)
+T.equal(r.deterministic, true)
+T.equal(r.claim, "conditional")
+T.expect_deterministic(dropped(true))
+
+-- Who holds it until the host has waited has no such condition.
+r = mr.explore(function()
+  local a = mr.full(1000, 1, {dtype = "f32"})
+  s:wait_stream(main)
+  local sum = s:run(function() return a:sum() end)
+  mr.synchronize()
+  return sum:item(), #a
+end)
+T.equal(r.claim, "every-legal-schedule")
+
+-- The memory is used again before the host has waited for `s`.
+local function used_again()
+  local sum = sum_of_dropped(1000)
+  main:synchronize()
+  local b = mr.full(1000, 2, {dtype = "f32"})
+  mr.synchronize()
+  return sum:item(), b:sum():item()
+end
+r = mr.explore(used_again)
+local sums = {}
+for _, o in ipairs(r.outcomes) do sums[o.values[1]] = o end
+T.check(sums[1000] and sums[2000], tostring(r))
+for value, o in pairs(sums) do T.equal((mr.replay(o.schedule, used_again)), value) end
+
+-- What an earlier call has left in a variable is freed when a call is over, so that each call does the same.
+local kept
+r = mr.explore(function()
+  kept = mr.full(100, 1, {dtype = "f32"})
+  local pinned = mr.zeros(100, {dtype = "f32", pinned = true})
+  s:wait_stream(main)
+  s:run(function() pinned:copy_(kept, {non_blocking = true}) end)
+  main:synchronize()
+  local early = pinned[1]:item()
+  mr.synchronize()
+  return early, pinned[1]:item()
+end)
+T.equal(#r.outcomes, 2)
+T.check(r.complete, r.incomplete)
