@@ -229,11 +229,23 @@ return function(tools)
     return table.concat(rows, "\n")
   end
 
+  -- The paragraphs of a text. One that ends with a colon has the table or list behind it.
+  local function paragraphs_of(text)
+    local list = {}
+    for paragraph in (text .. "\n\n"):gmatch("(.-)\n\n+") do
+      local before = list[#list]
+      local belongs = before and before:find(":$") and not before:find("^#") and
+        (paragraph:find("^|") or paragraph:find("^%- ") or paragraph:find("^1%. "))
+      if belongs then list[#list] = before .. "\n" .. paragraph else list[#list + 1] = paragraph end
+    end
+    return list
+  end
+
   -- The paragraphs in which the word stands, of the sections that are in no other one.
   local function passages(word, sections, width)
     local out, others = {}, {}
     for _, section in ipairs(sections) do
-      for paragraph in (section.level > 1 and section.text .. "\n\n" or ""):gmatch("(.-)\n\n+") do
+      for _, paragraph in ipairs(section.level > 1 and paragraphs_of(section.text) or {}) do
         if paragraph:find("^|") then paragraph = rows_with(word, paragraph) end
         local is_text = not paragraph:find("^#") and not paragraph:find("^```") and not paragraph:find("^    ")
         if is_text and paragraph:lower():find("%f[%w]" .. word) then

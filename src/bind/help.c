@@ -336,17 +336,18 @@ static const char *owner_of_plural(lua_State *L, const char *text) {
     return NULL;
 }
 
+/* Two blanks only in front of the second column: there a line goes on that is too wide. */
 static const char overview[] =
     "millrace runs GPU programs with several streams, line by line.\n"
-    "  mr.stream()  mr.event()                streams and events; see help(\"stream\"), "
+    "  mr.stream(), mr.event()            streams and events; see help(\"stream\"), "
     "help(\"event\")\n"
-    "  mr.zeros(3, 4)  mr.randn(1000)         tensors; help(\"tensor\") lists what they can do\n"
-    "  s:run(function() ... end)              the operations inside run on stream s\n"
-    "  s:wait_event(e)  s:record_event()      order between streams\n"
-    "  mr.synchronize()  s:synchronize()      the host waits\n"
-    "  mr.machine                             the virtual GPU: its chooser, its pending work\n"
-    "  x:requires_grad_()  y:backward()       gradients; see help(\"autograd\")\n"
-    "  mr.nn  mr.optim  mr.data               networks; see help(\"nn\"), help(mr.nn), "
+    "  mr.zeros(3, 4), mr.randn(1000)     tensors; help(\"tensor\") lists what they can do\n"
+    "  s:run(function() ... end)          the operations inside run on stream s\n"
+    "  s:wait_event(e), s:record_event()  order between streams\n"
+    "  mr.synchronize(), s:synchronize()  the host waits\n"
+    "  mr.machine                         the virtual GPU: its chooser, its pending work\n"
+    "  x:requires_grad_(), y:backward()   gradients; see help(\"autograd\")\n"
+    "  mr.nn, mr.optim, mr.data           networks; see help(\"nn\"), help(mr.nn), "
     "help(mr.nn.Module)\n"
     "help(mr.stream), help(\"add_\"), help(\"mr.memory\"), help(\"no-path\"), help(\"R13\") "
     "explain one "

@@ -67,6 +67,18 @@ function TestWords.test_are_whole()
   end
 end
 
+-- The first steps stand in two columns; what is too wide goes on in the second one.
+function TestWords.test_the_first_steps()
+  local text = screen_after{ rows = 60, { "send", "help()\r" }, { "wait", "mr:2>" } }
+  local columns = {}
+  for row in text:gmatch("[^\n]+") do
+    local column = row:match("^  +%S[^\n]-  +()%S") or row:match("^       +()%S")
+    if column then columns[column] = (columns[column] or 0) + 1 end
+  end
+  lu.assertEquals(select(2, next(columns)), 12) -- eight rows, of which four have two lines
+  lu.assertNil(next(columns, (next(columns))))
+end
+
 -- What is typed has room behind the prompt; values stand in rows of the terminal's width; and a timeline is drawn.
 function TestWords.test_on_a_narrow_terminal()
   local text = screen_after{ columns = 40, rows = 150, environment = "PAGER=cat LC_ALL=C.UTF-8",

@@ -48,6 +48,13 @@ function TestHelp.test_the_tables_of_functions()
   lu.assertEquals(help("\"mr.memory.stats\""), help("mr.memory.stats"))
 end
 
+-- Passages about a word have the tables that they announce.
+function TestHelp.test_a_table_behind_a_colon()
+  local text = help("\"causes\"")
+  lu.assertStrMatches(text, ".*in gaps and in `why`:\ncause +the operation began no sooner because\n.*" ..
+    "\n`same%-stream` .*\n`chooser` .*")
+end
+
 function TestHelp.test_tables_inside_tables()
   for _, name in ipairs { "mr.nn.Module", "mr.nn.init", "mr.nn.utils" } do
     lu.assertEquals(help(("%q"):format(name)), help(name))
