@@ -324,12 +324,13 @@ return function(tools)
     return names
   end
 
-  -- name = how often it stands in the examples; a name of a method has no object in front of it.
+  -- name = how often it stands in the examples: of a method without an object in front of it; "mr.zeros" likewise.
   function topics.uses()
     local counts = {}
     for _, name in ipairs(example_names()) do
-      for word in tools.embedded("examples/" .. name .. ".lua"):gmatch("[%a_][%w_]*") do
-        counts[word] = (counts[word] or 0) + 1
+      local text = tools.embedded("examples/" .. name .. ".lua")
+      for _, pattern in ipairs{ "[%a_][%w_]*", "%f[%w_]mr%.[%a_][%w_%.]*" } do
+        for word in text:gmatch(pattern) do counts[word] = (counts[word] or 0) + 1 end
       end
     end
     return counts

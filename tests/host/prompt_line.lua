@@ -190,6 +190,15 @@ function TestTimes.test_a_long_entry_says_how_long()
   lu.assertEquals(select(2, text:gsub("%-%- host", "")), 1)
 end
 
+-- A computation of Lua takes none of the virtual time.
+function TestTimes.test_seconds_and_those_of_this_computer()
+  local busy = "local t = os.clock() while os.clock() - t < 1.2 do end"
+  local text = screen_after{ { "send", busy .. "\r" }, { "wait", "mr:2>" },
+    { "send", "mr.spin{ms = 1570} mr.synchronize()\r" }, { "wait", "mr:3>" } }
+  lu.assertStrMatches(text, ".*\n%-%- [%d.]+ s of this computer\nmr:2> .*")
+  lu.assertStrContains(text, "\n-- host 1.57 s, device 1.57 s (virtual)\nmr:3>")
+end
+
 TestAbove = {}
 
 local PENDING = "p, c = mr.stream{name = 'prod'}, mr.stream{name = 'cons'} x = mr.zeros(9) mr.synchronize() " ..

@@ -67,6 +67,17 @@ function TestWords.test_are_whole()
   end
 end
 
+-- The names that the examples use most come first, then the tables; each is there once.
+function TestWords.test_the_names_of_mr()
+  local out = said("mr\n", "export COLUMNS=80")
+  local used = out:match("\nused most:\n(.-)\ntables of functions:\n")
+  for _, name in ipairs{ "stream", "zeros", "synchronize" } do lu.assertStrContains(used, name) end
+  lu.assertTrue(select(2, used:gsub("\n", "")) < 12)
+  local rest = out:match("\nthe others, by name:\n(.*)")
+  lu.assertStrContains(rest, "adaptive_avg_pool2d")
+  lu.assertNil(rest:find("%f[%w_]synchronize%f[^%w_]"))
+end
+
 -- The first steps stand in two columns; what is too wide goes on in the second one.
 function TestWords.test_the_first_steps()
   local text = screen_after{ rows = 60, { "send", "help()\r" }, { "wait", "mr:2>" } }

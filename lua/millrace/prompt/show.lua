@@ -236,6 +236,28 @@ function show.columns(names, indent, width, out)
   end
 end
 
+local MANY = 60 -- functions of a table: those that are used most come first
+local MOST_USED = 24
+
+-- Splits the names of functions of a table: those that the examples use most, by their use, and the others as they are.
+local function split_by_use(names, owner)
+  local uses, used, others, is_used = tools.uses(), {}, {}, {}
+  for _, name in ipairs(names) do
+    if uses[owner .. "." .. name] then used[#used + 1] = name end
+  end
+  local function count(name) return uses[owner .. "." .. name] end
+  table.sort(used, function(a, b)
+    if count(a) ~= count(b) then return count(a) > count(b) end
+    return a < b
+  end)
+  for i = #used, MOST_USED + 1, -1 do used[i] = nil end
+  for _, name in ipairs(used) do is_used[name] = true end
+  for _, name in ipairs(names) do
+    if not is_used[name] then others[#others + 1] = name end
+  end
+  return used, others
+end
+
 -- mr, mr.hazard: what is in it by kind, and where it is explained.
 local function library(value, name, width)
   local of = { ["function"] = {}, table = {}, rest = {} }
@@ -244,12 +266,21 @@ local function library(value, name, width)
     if key then table.insert(of[type(element.value)] or of.rest, key) end
   end
   local out = { ("%s: %d functions; help(\"%s\") explains them"):format(name, #of["function"], name) }
-  show.columns(of["function"], "  ", width, out)
+  local names, others = of["function"], {}
+  if #names > MANY then
+    names, others = split_by_use(names, name)
+    out[#out + 1] = "used most:"
+  end
+  show.columns(names, "  ", width, out)
   if #of.table > 0 then
     out[#out + 1] = "tables of functions:"
     show.columns(of.table, "  ", width, out)
   end
   for _, key in ipairs(of.rest) do out[#out + 1] = ("%s = %s"):format(key, plain_text(value[key])) end
+  if #others > 0 then
+    out[#out + 1] = "the others, by name:"
+    show.columns(others, "  ", width, out)
+  end
   return out
 end
 
