@@ -50,6 +50,11 @@ struct mr_collectives {
                         bool begun);
 };
 
+/* How a process gets so many devices. */
+#define MR_MORE_DEVICES                                                                            \
+    "start millrace with --device virtual:%u, or a Lua that loads the module with "                \
+    "MILLRACE_DEVICE=virtual:%u"
+
 /* Calls of other ranks may come later. */
 static inline bool mr_collectives_have_ranks(const mr_collectives *c) {
     return c->ranks || c->world;

@@ -316,10 +316,10 @@ static mr_status check(const mr_collectives *c, const mr_rank_functions *functio
         return mr_fail(MR_CODE_NOT_PERMITTED, "spawn: a rank cannot start ranks of its own");
     if (c->depth) return mr_fail(MR_CODE_NOT_PERMITTED, "spawn: not inside mr.nccl.group");
     if (functions->count >= 1 && (int)functions->count <= c->machine->device_count) return MR_OK;
-    return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                   "spawn: %u ranks need as many devices, and this machine has %d: start millrace "
-                   "with --device virtual:%u",
-                   functions->count, c->machine->device_count, functions->count);
+    return mr_fail(
+        MR_CODE_INVALID_ARGUMENT,
+        "spawn: %u ranks need as many devices, and this machine has %d: " MR_MORE_DEVICES,
+        functions->count, c->machine->device_count, functions->count, functions->count);
 }
 
 static mr_status run_world(ranks *r, host *outer, mr_ranks_failure *out_failure) {

@@ -207,14 +207,13 @@ static mr_status check(const mr_collectives *c, const mr_fabric *fabric) {
     if (machine->backend->communicator_join) return MR_OK;
     if (!machine->backend->simulator)
         return mr_fail(MR_CODE_NOT_SUPPORTED,
-                       "init: ranks in several processes run on virtual GPUs and on CUDA: start "
-                       "millrace with --device virtual:%u",
-                       fabric->size);
+                       "init: ranks in several processes run on virtual GPUs and on "
+                       "CUDA: " MR_MORE_DEVICES,
+                       fabric->size, fabric->size);
     if (machine->device_count >= (int)fabric->size) return MR_OK;
     return mr_fail(MR_CODE_INVALID_DEVICE,
-                   "init: %u ranks need as many devices, and this machine has %d: start millrace "
-                   "with --device virtual:%u",
-                   fabric->size, machine->device_count, fabric->size);
+                   "init: %u ranks need as many devices, and this machine has %d: " MR_MORE_DEVICES,
+                   fabric->size, machine->device_count, fabric->size, fabric->size);
 }
 
 static mr_status open_world(mr_world *w) {

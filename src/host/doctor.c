@@ -136,6 +136,7 @@ static void say_gpu(void) {
         say("gpu driver",
             "libcuda.so.1 was found, but this build has no CUDA backend that could use it");
     else say("gpu driver", "none (there is no libcuda.so.1); the virtual GPU does not need one");
+    say("nccl", "not used: it needs a build with CUDA; collectives of virtual GPUs need none");
 }
 #endif
 

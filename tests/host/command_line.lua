@@ -31,7 +31,8 @@ function TestCommandLine.test_doctor_says_what_was_found()
   local result = run{ "doctor" }
   lu.assertEquals(result.status, 0)
   for _, what in ipairs{ "version", "compiler", "lua", "prompt", "model h100", "model h200", "backend",
-                         "device 0", "memory", "matrix product", "kernel compiler", "kernel cache", "gpu driver" } do
+                         "device 0", "memory", "matrix product", "kernel compiler", "kernel cache", "gpu driver",
+                         "nccl", "MPI" } do
     lu.assertStrContains("\n" .. result.out, "\n" .. what .. " ")
   end
   lu.assertStrContains(result.out, "h200")

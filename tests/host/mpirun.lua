@@ -427,6 +427,20 @@ function TestMpirun.test_what_cannot_be()
   lu.assertStrContains(output, "start millrace with --device virtual:2")
 end
 
+function TestMpirun.test_a_lua_that_loads_the_module()
+  local path = write("local mr = require 'millrace' mr.dist.init() io.write(mr.current_device().index, '\\n')")
+  local function plain(variables)
+    return read(("%s LUA_CPATH='%s/?.so' %s -n 2 lua5.4 %s"):format(variables, HOST:match "^(.*)/", MPIRUN, path))
+  end
+  local output, status = plain "MILLRACE_DEVICE=virtual"
+  lu.assertStrContains(output, "MILLRACE_DEVICE=virtual:2")
+  lu.assertNotEquals(status, 0)
+  output, status = plain "MILLRACE_DEVICE=virtual:2"
+  os.remove(path)
+  lu.assertEquals(sorted(output), { "0", "1" })
+  lu.assertEquals(status, 0)
+end
+
 -- Also where the script catches the refusal: it says nothing of other orders.
 function TestMpirun.test_no_search_of_processes()
   local REFUSED = "other processes do not know in which order this one is carried out. Use millrace --ranks N"

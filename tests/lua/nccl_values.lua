@@ -163,6 +163,42 @@ function TestValues.test_broadcast_gather_scatter_all_to_all()
   end)
 end
 
+-- A million elements, with the sums of another way to compute them: each collective once.
+function TestValues.test_large_ones()
+  local n, size = MOST, 1 << 20
+  local comms = mr.nccl.comms(devices(n))
+  local base = mr.arange(size, { device = "cpu", dtype = "i32" }) % 1000
+  local function own(k) return (base + 7 * k):to(k - 1) end
+  local t = {}
+  for k = 1, n do t[k] = own(k) end
+  local function assert_same(got, expected, what) lu.assertTrue(got:cpu():eq(expected):all():item(), what) end
+
+  local out = zeros(n, size, "i32")
+  together(comms, function(c, k) c:all_reduce(t[k], { op = "sum", out = out[k] }) end)
+  local sum = base * n + 7 * n * (n + 1) // 2
+  for k = 1, n do assert_same(out[k], sum, "all_reduce") end
+
+  local whole = zeros(n, n * size, "i32")
+  together(comms, function(c, k) c:all_gather(whole[k], t[k]) end)
+  for k = 1, n do
+    for j = 1, n do assert_same(whole[k]:narrow(1, (j - 1) * size + 1, size), base + 7 * j, "all_gather") end
+  end
+  together(comms, function(c, k) c:reduce_scatter(out[k], whole[k], { op = "max" }) end)
+  for k = 1, n do assert_same(out[k], base + 7 * k, "reduce_scatter") end
+
+  local mixed = zeros(n, n * size, "i32")
+  for k = 1, n do whole[k]:add_(k) end
+  together(comms, function(c, k) c:all_to_all(mixed[k], whole[k]) end)
+  for k = 1, n do
+    for j = 1, n do assert_same(mixed[k]:narrow(1, (j - 1) * size + 1, size), base + 7 * k + j, "all_to_all") end
+  end
+
+  together(comms, function(c, k) c:broadcast(out[k], { root = n - 1 }) end)
+  for k = 1, n do assert_same(out[k], base + 7 * n, "broadcast") end
+  together(comms, function(c, k) c:reduce(t[k], { op = "min", root = 0 }) end)
+  for k = 1, n do assert_same(t[k], base + 7 * k, "reduce") end
+end
+
 function TestValues.test_a_ring_of_messages()
   local n = MOST
   local comms = mr.nccl.comms(devices(n))
