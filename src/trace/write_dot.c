@@ -78,7 +78,7 @@ static void write_node(graph *g, uint32_t i) {
     mr_buffer_free(&object);
 }
 
-/* Of one host, if `stream` is none. */
+/* The nodes of a stream; where it is none, those of the host of that rank. */
 static void write_column(graph *g, uint32_t stream, int rank) {
     bool is_open = false, of_host = stream == MR_TRACE_NONE;
     mr_buffer title = {0};
