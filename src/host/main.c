@@ -412,8 +412,8 @@ static bool repl_ended(void) {
     return mr_interrupt_ended_by() != 0;
 }
 
-/* `script` NULL: none is to be stepped through. */
-static void run_prompt(lua_State *L, const mr_options *options, const char *script) {
+/* `script` NULL: none is to be stepped through. Returns the status to exit with. */
+static int run_prompt(lua_State *L, const mr_options *options, const char *script) {
     mr_machine *machine = mr_bind_machine(L);
     mr_device *device = machine->first_device;
     char banner[512];
@@ -433,7 +433,7 @@ static void run_prompt(lua_State *L, const mr_options *options, const char *scri
                                .push_lessons = options->sandbox ? NULL : mr_learn_push_tools,
                                .script = script};
     mr_bind_check_prompt(L);
-    mr_repl_run(L, &host);
+    return mr_repl_run(L, &host) ? MR_EXIT_OK : MR_EXIT_FAILED;
 }
 
 /* Everything that may raise, called protected: what raises here is that memory is out. */
@@ -464,8 +464,7 @@ static int run(lua_State *L) {
     }
     if (options->interactive || (!has_script && only_prompt)) {
         if (!options->check) mr_error_destroy(open_check(L, options, "warn"));
-        run_prompt(L, options, options->step ? session->argv[options->script] : NULL);
-        status = MR_EXIT_OK;
+        status = run_prompt(L, options, options->step ? session->argv[options->script] : NULL);
     }
     note_status(status);
     if (status != MR_EXIT_OK) mr_bind_rank_failed(L, mr_host_last_text());

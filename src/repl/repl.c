@@ -268,7 +268,7 @@ static bool may_continue(void *context, const char *text, size_t size) {
     return mr_entry_judge(p->L, text, size) == MR_ENTRY_TOO_SHORT;
 }
 
-void mr_repl_run(lua_State *L, const mr_repl_host *host) {
+bool mr_repl_run(lua_State *L, const mr_repl_host *host) {
     mr_line_status read;
     int top = lua_gettop(L);
     mr_tools_push(L, host);
@@ -287,11 +287,12 @@ void mr_repl_run(lua_State *L, const mr_repl_host *host) {
     mr_write_wrapped(stdout, host->banner, strlen(host->banner));
     mr_line_open(&hooks);
     call_session(&p, "open", 0, 0);
+    bool is_stepped = true;
     if (host->script) {
         lua_pushstring(L, host->script);
-        call_session(&p, "step", 1, 0);
+        if (call_session(&p, "step", 1, 1)) is_stepped = lua_toboolean(L, -1);
     }
-    for (bool leaves = false; !leaves && (read = read_entry(&p)) != MR_LINE_END;) {
+    for (bool leaves = !is_stepped; !leaves && (read = read_entry(&p)) != MR_LINE_END;) {
         bool done = read == MR_LINE_READ && submit(&p, &leaves);
         if (!done) drop_rest(&p);
     }
@@ -299,4 +300,5 @@ void mr_repl_run(lua_State *L, const mr_repl_host *host) {
     call_session(&p, "close", 0, 0);
     luaL_unref(L, LUA_REGISTRYINDEX, p.session);
     lua_settop(L, top);
+    return is_stepped;
 }

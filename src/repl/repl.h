@@ -43,8 +43,8 @@ typedef struct {
     const char *script; /* a file to be stepped through first; NULL: none */
 } mr_repl_host;
 
-/* Returns at the end of the input (Ctrl-D), or when the process was asked to end. Called protected; raises only when
- * memory is out. */
-void mr_repl_run(lua_State *L, const mr_repl_host *host);
+/* Returns at the end of the input (Ctrl-D), or when the process was asked to end; false: at once, since the script
+ * cannot be read or is no Lua. Called protected; raises only when memory is out. */
+bool mr_repl_run(lua_State *L, const mr_repl_host *host);
 
 #endif

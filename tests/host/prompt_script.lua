@@ -181,6 +181,43 @@ function TestSteps.test_a_function_within_its_line()
   lu.assertEquals(select(2, out:gsub(":5: a breakpoint\n", "")), 1)
 end
 
+-- In bodies of coroutines and of tasks, from both ways of making one.
+function TestSteps.test_breakpoints_in_coroutines()
+  local body = "  local y = k * 100\n  return y\nend\n"
+  for _, call in ipairs{ "print(coroutine.wrap(f)(7))", "print(coroutine.resume(coroutine.create(f), 7))",
+    "print(mr.run(function() return f(7) end))" } do
+    local out = stepped("local function f(k)\n" .. body .. call .. "\nprint(coroutine.isyieldable())\n",
+      ":break 3\n:c\ny + 7\n:c\n'end'\n", { step = true })
+    lu.assertStrContains(out, ":3: a breakpoint\n")
+    lu.assertStrContains(out, ":3> 707\n")
+    lu.assertStrContains(out, "700\n")
+    lu.assertStrContains(out, "false\n") -- what makes coroutines is as it was
+    lu.assertStrContains(out, "> end\n")
+  end
+  -- left within a coroutine, which has kept the error
+  local out, err = stepped("local co = coroutine.create(function()\n  local a = 1\nend)\ncoroutine.resume(co)\n" ..
+    "print('went on')\n", ":break 2\n:c\n:q\n'behind'\n", { step = true })
+  lu.assertStrContains(err, "the script was left")
+  lu.assertNotStrContains(out, "went on\n")
+  lu.assertStrContains(out, "behind\n")
+end
+
+function TestSteps.test_an_assignment_to_a_local_of_the_script()
+  local out, err = stepped("local x, none = 1, nil\nprint(x, none)\n", ":n\nx = 5\nnone = 6\nother = 7\nx\n:c\nx\n",
+    { step = true })
+  lu.assertStrContains(err, "`x` is a global variable now; the script's own `x` is as it was\n")
+  lu.assertStrContains(err, "`none` is a global variable now")
+  lu.assertNotStrContains(err, "other")
+  lu.assertStrContains(out, ":2> 1\n")
+end
+
+-- By its own name, also while nothing is pending on it.
+function TestSteps.test_a_stream_without_pending_work()
+  local _, err = stepped(RACE, ":c\n:run\n:step producer\n:step nosuch\n:c\n:run\n:c\n", { step = true })
+  lu.assertNotStrContains(err, "`producer` is no stream")
+  lu.assertStrContains(err, "`nosuch` is no stream: the streams are c, p\n")
+end
+
 function TestSteps.test_watched_expressions_at_a_stop()
   local text = "local x = 1\nlocal function f(k)\n  x = x + k\n  return x\nend\nf(2)\n"
   local out = stepped(text, ":break 4\n:watch x * 1000\n:watch k\n:c\nx = 5\n'then'\n:next\n", { step = true })
@@ -247,6 +284,9 @@ function TestSteps.test_the_option()
   lu.assertStrContains(command.run{ "--step", "--ranks", "2", "x.lua" }.err, "not with --ranks")
   local result = command.run{ "--step", "no_such_file.lua", input = "1\n" }
   lu.assertStrContains(result.err, "no_such_file.lua cannot be read")
+  lu.assertEquals(result.status, 1)
+  local _, err, name = stepped("local x = = 1\n", "1\n", { step = true, status = 1 })
+  lu.assertStrContains(err, name .. ":1: unexpected symbol near '='")
 end
 
 os.exit(lu.LuaUnit.run())

@@ -135,7 +135,8 @@ function commands.names_of(kind)
   return names
 end
 
--- The stream that a word names: a variable, the name of a stream with pending work, or its number. nil and why not.
+-- The stream that a word names: a variable, the name or the number of a stream with pending work, or the name of one
+-- that a variable holds. nil and why not.
 function commands.stream_of(word)
   local value = commands.value_of(word)
   if commands.kind_of(value) == "stream" then return value end
@@ -144,6 +145,11 @@ function commands.stream_of(word)
     if queue.stream.name == word or "#" .. queue.stream.id == word then return queue.stream end
   end
   local names = commands.names_of("stream")
+  for _, name in ipairs(names) do
+    local stream = commands.value_of(name)
+    local is_there, own_name = pcall(function() return stream.name end)
+    if is_there and own_name == word then return stream end
+  end
   local known = #names > 0 and ": the streams are " .. table.concat(names, ", ") or ""
   return nil, ("`%s` is no stream%s"):format(word, known)
 end

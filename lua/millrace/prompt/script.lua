@@ -23,9 +23,9 @@ local function sorted(set)
 end
 
 -- source = of its chunk, name =, lines = its text, has_code = the lines that have some, goes_to = "next" or nil,
--- seen = the last operation's seq
+-- seen = the last operation's seq, is_left = true: it is to end
 local running
-local stopped -- { line =, locals = } while the script stands
+local stopped -- { line =, locals =, names = of them } while the script stands
 
 function script.locals() return stopped and stopped.locals end
 
@@ -61,20 +61,22 @@ end
 
 -- ---------------------------------------------------------------- where it stands
 
--- The variables that the function at `level` sees: parameters and locals in force, and upvalues.
+-- The variables that the function at `level` sees: parameters and locals in force, and upvalues; and their names.
 local function variables_at(level)
-  local values, info = {}, tools.getinfo(level + 1, "f")
+  local values, names, info = {}, {}, tools.getinfo(level + 1, "f")
   for i = 1, 255 do
     local name, value = tools.getupvalue(info.func, i)
     if not name then break end
-    if name:find("^[%a_][%w_]*$") and name ~= "_ENV" and not name:find("^__mr_") then values[name] = value end
+    if name:find("^[%a_][%w_]*$") and name ~= "_ENV" and not name:find("^__mr_") then
+      values[name], names[name] = value, true
+    end
   end
   for i = 1, 255 do
     local name, value = tools.getlocal(level + 1, i)
     if not name then break end
-    if name:find("^[%a_][%w_]*$") then values[name] = value end
+    if name:find("^[%a_][%w_]*$") then values[name], names[name] = value, true end
   end
-  return values
+  return values, names
 end
 
 -- Levels count from the caller. The innermost function of the script.
@@ -108,7 +110,12 @@ local function values_of(text)
       if value ~= nil then return value end
       return _G[name]
     end,
-    __newindex = _G,
+    __newindex = function(_, name, value)
+      if stopped.names[name] then
+        tools.complain(("`%s` is a global variable now; the script's own `%s` is as it was"):format(name, name))
+      end
+      _G[name] = value
+    end,
   }))
   return apart(chunk)
 end
@@ -121,13 +128,15 @@ end
 
 -- ---------------------------------------------------------------- stopping
 
+local LEFT = "the script was left"
 local LEAVES = { next = "next", n = "next", continue = "continue", c = "continue" }
 
 -- Reads commands until one of them lets the script go on.
 local function stop(why)
   local level, line = level_of_script()
   if not level then return end
-  stopped = { line = line, locals = variables_at(level) }
+  stopped = { line = line }
+  stopped.locals, stopped.names = variables_at(level)
   tools.write(("%s:%d: %s\n"):format(running.name, line, why))
   tools.write(table.concat(panes(), "\n") .. "\n")
   local watching = tools.require("watching")
@@ -136,8 +145,8 @@ local function stop(why)
     local text = tools.read(("%s:%d> "):format(running.name, line))
     local word = text and text:match("^%s*:%s*(%l+)%s*$")
     if text == nil or word == "quit" or word == "q" or text and tools.require("session").asks_to_leave(text) then
-      stopped = nil
-      error("the script was left", 0)
+      stopped, running.is_left = nil, true
+      error(LEFT, 0)
     elseif text == false then
       tools.write("") -- Ctrl-C: what was typed is gone
     elseif text:find("^%s*$") or LEAVES[word] then
@@ -184,6 +193,7 @@ local function on_line(_, line)
   if not running or stopped or line > #running.lines then return end
   local info = tools.getinfo(2, "S")
   if info.source ~= running.source or info.what == "main" then return end -- the main chunk is ours, with the text in it
+  if running.is_left then error(LEFT, 0) end -- a coroutine has kept the first one
   local op = next(script.ops) and new_operation()
   if op then return stop(("`%s` was submitted"):format(op)) end
   local why = script.lines[line] and "a breakpoint" or running.goes_to == "next" and "the next line"
@@ -232,6 +242,37 @@ local function watch_waits()
   end
 end
 
+-- ---------------------------------------------------------------- coroutines
+
+-- Each has a hook of its own. A function that a coroutine or a task begins with sets it.
+local function with_hook(fn)
+  if type(fn) ~= "function" then return fn end
+  return function(...)
+    if running then tools.sethook(running.hook, "l") end
+    return fn(...)
+  end
+end
+
+-- Puts others in front of what makes coroutines; returns what puts the functions back.
+local function watch_coroutines()
+  local make, wrap, run = coroutine.create, coroutine.wrap, mr.run
+  function coroutine.create(fn)
+    local made = make(fn)
+    if running then tools.sethook(made, running.hook, "l") end
+    return made
+  end
+  function coroutine.wrap(fn) return wrap(with_hook(fn)) end
+  rawset(mr, "run", function(...)
+    local functions = table.pack(...)
+    for i = 1, functions.n do functions[i] = with_hook(functions[i]) end
+    return run(table.unpack(functions, 1, functions.n))
+  end)
+  return function()
+    coroutine.create, coroutine.wrap = make, wrap
+    rawset(mr, "run", run)
+  end
+end
+
 -- ---------------------------------------------------------------- commands
 
 -- Why the script cannot stop at that line, with the nearest one where it can; nil: it can, or nothing is known.
@@ -269,13 +310,14 @@ function script.run(text, name, is_step)
   local chunk = tools.load(text, running.source)
   running.has_code = chunk and tools.require("code_lines")(chunk)
   check_breaks()
-  local restore = watch_waits()
+  local restore, restore_coroutines = watch_waits(), watch_coroutines()
   session.hook = on_line
   tools.sethook(on_line, "l")
   local entry = session.run(text, { echo = true, file = name })
   tools.sethook()
   session.hook = nil
   restore()
+  restore_coroutines()
   running, stopped = nil, nil
   return entry
 end

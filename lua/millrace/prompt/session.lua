@@ -561,10 +561,19 @@ function session.open()
   run_init()
 end
 
--- `millrace --step file.lua`: stops at the first line of the script.
+-- `millrace --step file.lua`: stops at the first line of the script. Returns false where there is nothing to step
+-- through: no file, or one that is no Lua.
 function session.step(path)
+  local text = tools.read_file(path)
+  local chunk, problem = true, nil
+  if text then chunk, problem = tools.load(text:gsub("^#[^\n]*", ""), "@" .. path) end
+  if not chunk then
+    tools.complain(problem)
+    return false
+  end
   local done, message = tools.require("commands").load_file(path, true)
   if not done then tools.complain(message) end
+  return done ~= nil
 end
 
 -- Ends what waits for its end, the last one first.
