@@ -258,12 +258,13 @@ MR_FUNCTION(
     hazard_reports, "reports", "mr.hazard.reports() -> reports: table[]",
     "What has been found so far, one table for each pair of places: kind, reason, tensor, tensors "
     "(that one and the others of the same operation), bytes, first, second (op, access, stream, "
-    "where, seq; of a kernel's launch: assumed, why it may not touch these bytes at all, and "
-    "atomic, "
-    "true for atomic updates); fix (the lines to add, as text), fixes (the same as a list, with "
+    "where, seq; of a rank's call: rank; of a kernel's launch: assumed, why it may not touch these "
+    "bytes at all, and atomic, true for atomic updates); fix (the lines to add, as text), fixes "
+    "(the same as a list, with "
     "their places), "
     "count, stream_pairs (between how many pairs of streams), "
-    "amended, why, message. In a function of mr.explore: those of before.") {
+    "ranks (a list, where ranks run), amended, why, message. In a function of mr.explore: those of "
+    "before.") {
     mr_set_context(L);
     mr_copy_reports(hazard_of(L), 0, mr_hazard_asked_count(hazard_of(L)), false, mr_push_buffer(L));
     mr_push_reports(L);

@@ -9,10 +9,11 @@
 
 static void set_side(lua_State *L, const char *key, const mr_hazard_side *side) {
     if (!side->op[0]) return;
-    lua_createtable(L, 0, 5);
+    lua_createtable(L, 0, 6);
     mr_set_text(L, "op", side->op);
     mr_set_text(L, "access", mr_hazard_access_text(side));
     mr_set_text(L, "stream", side->stream);
+    if (side->rank) mr_set_integer(L, "rank", side->rank - 1u);
     mr_set_integer(L, "seq", side->seq);
     if (side->assumed) mr_set_text(L, "assumed", mr_assumed_text((mr_assumed)side->assumed));
     if (side->atomic) {
@@ -65,6 +66,17 @@ static void set_tensors(lua_State *L, const mr_hazard_report *report) {
     lua_setfield(L, -2, "tensors");
 }
 
+/* A list, where ranks made the calls. */
+static void set_ranks(lua_State *L, uint64_t ranks) {
+    if (!ranks) return;
+    lua_createtable(L, __builtin_popcountll(ranks), 0);
+    for (int i = 1; ranks; ranks &= ranks - 1) {
+        lua_pushinteger(L, __builtin_ctzll(ranks));
+        lua_rawseti(L, -2, i++);
+    }
+    lua_setfield(L, -2, "ranks");
+}
+
 static void push_report(lua_State *L, const mr_hazard_report *report) {
     lua_createtable(L, 0, 15);
     mr_set_text(L, "kind", mr_hazard_kind_text(report->kind));
@@ -82,6 +94,7 @@ static void push_report(lua_State *L, const mr_hazard_report *report) {
     lua_pushinteger(L, (lua_Integer)report->bytes_last);
     lua_rawseti(L, -2, 2);
     lua_setfield(L, -2, "bytes");
+    set_ranks(L, report->ranks);
     set_side(L, "first", &report->first);
     set_side(L, "second", &report->second);
     set_fixes(L, report);

@@ -14,6 +14,10 @@ bool mr_hazard_add_streams(mr_hazard_report *r, uint32_t first, uint32_t second)
     return r->stream_pairs > 1;
 }
 
+void mr_hazard_add_rank(mr_hazard_report *r, uint16_t rank) {
+    if (rank) r->ranks |= (uint64_t)1 << (rank - 1);
+}
+
 /* The first time at once; what comes after that is written when the run ends. */
 static void tell(checker *c, mr_hazard_report *r, mr_hazard_news news) {
     if (c->mode != MR_HAZARD_WARN || r->waits || mr_hazard_held(c, r->number)) {
@@ -43,8 +47,11 @@ void mr_hazard_merge(checker *c, mr_hazard_report *r, const mr_hazard_report *dr
             other_streams = true;
     bool has_lines = (other_streams || !data) && mr_hazard_add_fixes(r, draft);
     if (has_lines && !data) mr_hazard_add_tensor(r, draft->tensor);
-    bool is_told = r->also[0][0] || (strcmp(draft->first.stream, r->first.stream) == 0 &&
-                                     strcmp(draft->second.stream, r->second.stream) == 0);
+    r->ranks |= draft->ranks;
+    /* Streams of another rank may be called the same, and the rank is told. */
+    bool is_told = r->also[0][0] || draft->second.rank != r->second.rank ||
+                   (strcmp(draft->first.stream, r->first.stream) == 0 &&
+                    strcmp(draft->second.stream, r->second.stream) == 0);
     if (other_streams && !is_told) {
         mr_text_copy(r->also[0], sizeof r->also[0], draft->first.stream);
         mr_text_copy(r->also[1], sizeof r->also[1], draft->second.stream);

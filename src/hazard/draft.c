@@ -94,6 +94,10 @@ void mr_hazard_draft(const checker *c, const found_pair *pair, mr_hazard_report 
               pair->first_seq);
     fill_side(c, &report->second, pair->second, pair->second_access, pair->second_op,
               pair->second_where, pair->second_seq);
+    /* A tensor is used by the rank that made it, or by all. */
+    report->first.rank = mr_hazard_log_rank(c, pair->first_seq, pair->history->storage->rank);
+    report->second.rank = mr_hazard_log_rank(c, pair->second_seq, c->hosts.number);
+    mr_hazard_add_rank(report, report->second.rank);
     mr_hazard_add_streams(report, pair->first->id, pair->second->id);
     mr_hazard_tensor_text(c, pair, report->tensor, sizeof report->tensor);
     mr_hazard_signature(pair, report->signature, sizeof report->signature);

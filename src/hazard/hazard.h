@@ -180,6 +180,7 @@ typedef struct {
     bool allocates;               /* the memory comes from it: an alloc, or a launch */
     bool atomic;                  /* each access is an atomic update */
     bool host;                    /* the host itself did it */
+    uint16_t rank;                /* whose call it was, from 1; 0: no rank's */
     char stream[64];              /* "copy", "default", "stream #3", "host" */
     mr_site where;                /* no file: collected by Lua */
     mr_site launched; /* of a node of a graph: where that was launched (R42); else no file */
@@ -243,6 +244,7 @@ typedef struct {
         uint32_t first, second; /* 0: the host */
     } streams[MR_HAZARD_STREAM_PAIRS];
     char also[2][64];         /* a first and a second stream unlike those of the sides; "": none */
+    uint64_t ranks;           /* of the second sides, as bits from rank 0 on */
     bool withdrawn;           /* advice that the script has since made wrong */
     bool waits;               /* with being written, until its launches have run: withdraw.c */
     uint64_t absent;          /* of `count`: pairs that touched no byte in common */

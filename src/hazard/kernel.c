@@ -18,6 +18,7 @@ static void fill_side(const checker *c, const mr_command *command, const actor *
     side->access = access;
     side->where = where;
     side->seq = command->seq;
+    side->rank = mr_hazard_log_rank(c, command->seq, 0);
     mr_hazard_stream_text(c, a, side->stream, sizeof side->stream);
 }
 
@@ -125,6 +126,7 @@ void mr_hazard_found_in_kernel(mr_observer *observer, const mr_command *command,
     else draft_unset_read(c, command, a, finding, &draft);
     tell_watcher(c, command, finding, draft.kind);
     fill_side(c, command, a, finding->second_access, finding->second.where, &draft.second);
+    mr_hazard_add_rank(&draft, draft.second.rank);
     fill_tensor(c, finding, &draft);
     draft.within_lines = within_lines(command, finding);
     draft.bytes_first = finding->first_byte;

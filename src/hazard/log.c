@@ -96,6 +96,11 @@ const log_line *mr_hazard_log_find(const checker *c, uint64_t seq) {
     return NULL;
 }
 
+uint16_t mr_hazard_log_rank(const checker *c, uint64_t seq, uint16_t otherwise) {
+    const log_line *line = mr_hazard_log_find(c, seq);
+    return line ? line->host : otherwise;
+}
+
 /* Nothing before a reset is found: a replay runs the same lines again. `is_whole`: by the whole name of the file,
  * otherwise by its end. */
 static uint64_t find_operation(const checker *c, const char *file, int where, bool is_whole) {

@@ -57,6 +57,8 @@ uint64_t mr_hazard_log_kept(const checker *c); /* lines */
 const log_line *mr_hazard_log_back(const checker *c,
                                    uint64_t back); /* 0: the newest; NULL: no more */
 const log_line *mr_hazard_log_find(const checker *c, uint64_t seq);
+/* The rank whose call it was, from 1; 0: no rank's. `otherwise`: where the log has it no longer. */
+uint16_t mr_hazard_log_rank(const checker *c, uint64_t seq, uint16_t otherwise);
 /* By mr_hazard_log_back's number: what CUDA orders before that command (why.c). The caller frees it; NULL: no
  * memory. */
 bool *mr_hazard_log_before(const checker *c, uint64_t seq);

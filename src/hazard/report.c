@@ -57,6 +57,7 @@ static bool is_known(checker *c, const found_pair *pair, mr_hazard_kind kind, bo
         count_pair(c, pair, known);
         if (!pair->advisory) c->totals.hazards++;
         mr_hazard_add_streams(known, pair->first->id, pair->second->id);
+        mr_hazard_add_rank(known, c->hosts.number);
         if (data) mr_hazard_blame_pair(c, pair, known);
         if (data) name_tensor(c, held, pair);
         return true;

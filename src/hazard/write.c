@@ -55,6 +55,7 @@ static void put_side(mr_buffer *out, const mr_hazard_side *side, const char *ten
     bool on_stream = strncmp(side->stream, "stream #", 8) == 0;
     if (!side->op[0]) return;
     mr_buffer_puts(out, "  ");
+    if (side->rank) mr_buffer_printf(out, "rank %d: ", side->rank - 1);
     mr_text_put(out, side->op);
     mr_buffer_printf(out, "%*s %-6s %s", width - mr_text_width(side->op), "", access_text(side),
                      p->strong);
@@ -84,10 +85,23 @@ static void put_bytes(mr_buffer *out, const mr_hazard_report *r) {
     else mr_buffer_printf(out, "bytes %" PRIu64 "..%" PRIu64 ")", r->bytes_first, r->bytes_last);
 }
 
+/* "also on ranks 1, 2"; false: there is no other rank. */
+static bool put_other_ranks(mr_buffer *out, const mr_hazard_report *r) {
+    uint64_t own = r->second.rank ? (uint64_t)1 << (r->second.rank - 1) : 0;
+    uint64_t others = r->ranks & ~own;
+    if (!others) return false;
+    mr_buffer_puts(out, others & (others - 1) ? "also on ranks " : "also on rank ");
+    for (uint64_t left = others; left; left &= left - 1)
+        mr_buffer_printf(out, "%s%d", left == others ? "" : ", ", __builtin_ctzll(left));
+    return true;
+}
+
 /* The pair of places is one report; the streams that meet there may be many. */
 static void put_streams(mr_buffer *out, const mr_hazard_report *r) {
     if (r->stream_pairs < 2) return;
-    mr_buffer_printf(out, "also between other streams");
+    bool has_ranks = put_other_ranks(out, r);
+    if (!has_ranks) mr_buffer_puts(out, "also between other streams");
+    else if (r->also[0][0]) mr_buffer_puts(out, ", and between other streams");
     if (r->also[0][0]) {
         mr_buffer_puts(out, " (");
         mr_text_put(out, r->also[1]);
@@ -226,6 +240,7 @@ static void put_json_side(mr_buffer *out, const char *key, const mr_hazard_side 
     mr_buffer_puts(out, "{\"op\":");
     mr_text_put_json(out, side->op);
     mr_buffer_printf(out, ",\"access\":\"%s\"", mr_hazard_access_text(side));
+    if (side->rank) mr_buffer_printf(out, ",\"rank\":%d", side->rank - 1);
     mr_buffer_puts(out, ",\"stream\":");
     mr_text_put_json(out, side->stream);
     mr_buffer_puts(out, ",\"where\":");
@@ -276,6 +291,14 @@ static void put_json_tensors(mr_buffer *out, const mr_hazard_report *r) {
     mr_buffer_puts(out, "]");
 }
 
+static void put_json_ranks(mr_buffer *out, const mr_hazard_report *r) {
+    if (!r->ranks) return;
+    for (uint64_t left = r->ranks; left; left &= left - 1)
+        mr_buffer_printf(out, "%s%d", left == r->ranks ? ",\"ranks\":[" : ",",
+                         __builtin_ctzll(left));
+    mr_buffer_puts(out, "]");
+}
+
 void mr_hazard_write_json(const mr_hazard_report *r, mr_buffer *out) {
     mr_buffer_printf(out,
                      "{\"type\":\"%s\",\"number\":%" PRIu64
@@ -289,6 +312,7 @@ void mr_hazard_write_json(const mr_hazard_report *r, mr_buffer *out) {
                      ",\"stream_pairs\":%u,\"amended\":%s",
                      r->bytes_first, r->bytes_last, r->count, r->stream_pairs,
                      r->amended ? "true" : "false");
+    put_json_ranks(out, r);
     put_json_side(out, "first", &r->first);
     put_json_side(out, "second", &r->second);
     mr_buffer_puts(out, ",\"why\":");

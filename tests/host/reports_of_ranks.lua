@@ -1,4 +1,4 @@
--- Reports about programs of several ranks: what is said of a rank is true of it, and one line is the fix for all.
+-- Reports about programs of several ranks name the rank, say only what is true of it, and have one fix for all.
 -- virtual only: the options choose the device
 local lu = require "luaunit"
 
@@ -191,6 +191,51 @@ other:synchronize()
 print(x:item())]], {
     { "wait-on-wrong-stream", "5 mr.default_stream():wait_stream(side)" } })
   lu.assertStrContains(found[1].why, "the host waited for other at SCRIPT:4, not for side")
+end
+
+TestNames = {}
+
+local RACE = [[
+local side, x = mr.stream{name = "side"}, mr.ones(8)
+if mr.dist.rank() > 0 then side:run(function() x:add_(1) end) end
+mr.synchronize()]]
+
+function TestNames.test_a_report_names_its_ranks()
+  local output = run("--ranks 4 --check", RACE)
+  lu.assertStrContains(output, "  rank 1: add_ reads and writes x on stream side at SCRIPT:2\n" ..
+    "  rank 1: ones writes x on stream default of device 1 at SCRIPT:1\n")
+  lu.assertStrContains(output, "also on rank 2: so far 2 times, 2 pairs of streams; no other line is needed.")
+  lu.assertStrContains(output, "also on ranks 2, 3: so far 3 times, 3 pairs of streams; no other line is needed.")
+  local found = reports(4, RACE)
+  lu.assertStrContains(found[1].json, '"ranks":[1,2,3],"first":{"op":"ones","access":"write","rank":1,')
+  lu.assertStrContains(found[1].json, '"second":{"op":"add_","access":"read-write","rank":1,')
+end
+
+function TestNames.test_streams_of_one_rank()
+  local output = run("--ranks 2 --check", [[
+local a, b, x = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.ones(8)
+mr.synchronize()
+for _, s in ipairs{a, b, a} do s:run(function() x:add_(1) end) end
+mr.synchronize()]])
+  lu.assertStrContains(output, "also on rank 1, and between other streams (a after b): so far ")
+end
+
+function TestNames.test_tables_of_reports()
+  local output = run("--device virtual:2", [[
+local reports = mr.hazard.check(function()
+  mr.dist.spawn(2, function()
+    local x = mr.ones(8)
+    mr.stream():run(function() x:add_(1) end)
+  end)
+end)
+local r = reports[1]
+print(#reports, r.first.rank, r.second.rank, table.concat(r.ranks, " "))
+reports = mr.hazard.check(function()
+  local x = mr.ones(8)
+  mr.stream():run(function() x:add_(1) end)
+end)
+print(reports[1].first.rank, reports[1].second.rank, reports[1].ranks)]])
+  lu.assertEquals(output, "1\t0\t0\t0 1\nnil\tnil\tnil\n")
 end
 
 os.exit(lu.LuaUnit.run())
