@@ -138,21 +138,23 @@ static bool is_bottom(const char *line, const char *end) {
     return true;
 }
 
-/* Frames of our own are those of embedded modules, and what raises an error for them. So are nameless ones between them
- * and their caller, and the C functions below all others. */
+static const char in_c[] = "\t[C]: in ";
+
+/* Frames of our own are those of embedded modules, and the C functions that they call, as the one that raises an error
+ * for them. So are nameless ones between them and their caller, and the C functions below all others. */
 static bool is_own_frame(const char *line, const char *end, bool behind_own) {
     size_t length = length_of_line(line, end);
     const char *next = line + length + 1;
     if (is_embedded_frame(line, length)) return true;
-    if (is_line(line, length, "\t[C]: in function 'error'"))
-        return next < end && is_embedded_frame(next, length_of_line(next, end));
+    bool is_c = length >= sizeof in_c - 1 && memcmp(line, in_c, sizeof in_c - 1) == 0;
+    if (is_c && next < end && is_embedded_frame(next, length_of_line(next, end))) return true;
     if (is_line(line, length, "\t[C]: in ?")) return behind_own || is_bottom(next, end);
     return behind_own && is_line(line, length, "\t(...tail calls...)");
 }
 
 /* What called an entry of the prompt: a C function that the session calls for it. */
 static bool begins_session(const char *line, const char *end) {
-    static const char in_c[] = "\t[C]: in ", session[] = "\tmillrace.prompt.session:";
+    static const char session[] = "\tmillrace.prompt.session:";
     size_t length = (size_t)(end - line);
     if (length < sizeof in_c || strncmp(line, in_c, sizeof in_c - 1) != 0) return false;
     const char *next = memchr(line, '\n', length);

@@ -179,6 +179,16 @@ function TestScripts.test_syntax_error_has_file_and_line()
   assert_refused(eval("x ="), 1, "%(command line%):1: unexpected symbol near <eof>")
 end
 
+-- What raises it for a module inside the program is no frame of the script's, either.
+function TestScripts.test_a_traceback_has_no_tools_of_ours()
+  command.with_file("local mr = require 'millrace'\nlocal x = mr.zeros(4)\nlocal g = mr.graph(function() x:add_(1) end)\n" ..
+    "local function f() return (g:inputs{ 5 }) end\nf()\n", function(path)
+    local result = command.run{ path }
+    lu.assertEquals(result.err, ("millrace: %s:4: inputs: the name of an input is a string, not a number\n" ..
+      "stack traceback:\n\t[C]: in method 'inputs'\n\t%s:4: in local 'f'\n\t%s:5: in main chunk\n"):format(path, path, path))
+  end)
+end
+
 function TestScripts.test_error_has_a_traceback_of_the_script_only()
   command.with_file("local function f()\n  error('boom')\nend\nf()\n", function(path)
     local result = run{ path }

@@ -134,6 +134,18 @@ for (const width of [400, 1280])
     check(seen.scrolls <= 0, "no line of the script is cut: " + seen.scrolls);
   });
 
+// The legend has what is drawn, and nothing else.
+for (const [name, has, hasNot] of [
+  ["pipeline", ["kernel", "copy to the device", "the stream waits", "from a record to the wait for it"], ["this edge is missing", "several short ones"]],
+  ["race", ["kernel", "this edge is missing"], ["copy to the device", "from a record to the wait", "the host works"]],
+  ["dense:2000", ["several short ones"], ["this edge is missing"]],
+])
+  await withPage(name, { width: 1280 }, async (page) => {
+    const legend = await page.text("legend");
+    for (const text of has) check(legend.includes(text), text + " is in the legend: " + legend);
+    for (const text of hasNot) check(!legend.includes(text), text + " is not in the legend: " + legend);
+  });
+
 // As much of a lane is filled as it is busy, however short its operations are.
 await withPage("dense:2000", { width: 1000 }, async (page) => {
   const lanes = await page.evaluate(`(() => {

@@ -372,17 +372,35 @@ function showWords() {
         (was ? ": " + (is / was).toPrecision(3) + " times as long." : ".");
     $("difference").hidden = false;
   }
-  const used = new Set(lanes.flatMap((lane) => isOnHost(lane) ? [] : lane.trace.texts.sorts.map((sort) => sort.look)));
-  used.add(page.hostWait).add(page.hostWork).add(page.hostCall);
-  $("legend").replaceChildren();
+  showLegend();
+}
+
+// What is drawn of the whole, and nothing else.
+const LEAST_GAP = 4, PLACES = 1000; // of a picture of the usual width
+
+function showLegend() {
+  const used = new Set(), pixel = Math.max(...traces.filter(isShown).map((trace) => trace.texts.duration)) / PLACES;
+  let waits = false, several = false;
+  for (const lane of lanes)
+    for (let i = 0; i < lane.spans.length; i++) {
+      used.add(lookNumber(lane, lane.spans[i]));
+      several = several || (i > 0 && lane.begin[i] - lane.begin[i - 1] < pixel && lane.end[i] - lane.begin[i] < pixel);
+      const gap = !waits && gapBefore(lane, i);
+      waits = waits || (gap && gap.to - gap.from > LEAST_GAP * pixel);
+    }
+  const legend = $("legend"), add = (swatch, text) => legend.append(make("span", {}, swatch, text));
+  legend.replaceChildren();
   page.looks.forEach((look, i) => {
     if (!used.has(i)) return;
     const swatch = make("i");
     swatch.style.background = "var(--" + look.word + ")";
-    $("legend").append(make("span", {}, swatch, look.legend));
+    add(swatch, look.legend);
   });
+  if (several) add(make("i", { className: "several" }), "several short ones: as high as they are busy");
+  if (waits) add(make("i", { className: "waits" }), "the stream waits");
+  if (edges.some((edge) => isShown(edge.trace))) add(make("i", { className: "arrow" }), "from a record to the wait for it");
   if (hazards.some(({ trace }) => isShown(trace)))
-    $("legend").append(make("span", {}, make("i", { className: "missing" }), "a race: nothing orders the two in frames; this edge is missing"));
+    add(make("i", { className: "missing" }), "a race: nothing orders the two in frames; this edge is missing");
 }
 
 // ---- outcomes: one at a time
