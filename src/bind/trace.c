@@ -24,7 +24,8 @@ static mr_trace_terminal terminal_of(lua_State *L, const mr_option_slots *option
     mr_trace_terminal terminal = {
         .width = (int)mr_option_integer(L, options, "width", mr_help_width()),
         .ascii = mr_option_boolean(L, options, "ascii", at_terminal && mr_output_is_ascii()),
-        .color = mr_option_boolean(L, options, "color", mr_output_has_colour(stdout))};
+        .color = mr_option_boolean(L, options, "color", mr_output_has_colour(stdout)),
+        .is_brief = !mr_option_boolean(L, options, "short", true)};
     if (terminal.width < 40) terminal.width = 40;
     if (terminal.width > 1000) terminal.width = 1000;
     return terminal;
@@ -49,12 +50,13 @@ static mr_status text_of(const mr_trace *trace, const mr_trace *before,
 
 MR_FUNCTION(
     trace_print, "print",
-    "tr:print([options: {width: integer, ascii: boolean, color: boolean, before: trace}])",
+    "tr:print([options: {width: integer, ascii: boolean, color: boolean, before: trace, short: "
+    "boolean=true}])",
     "Prints the timeline: a lane for the host and for each stream, a bar for each operation, "
     "and what waited for what. `width` is in columns, at least 40; the terminal decides "
     "where no option is given. `before`: another trace, which is printed above it on the same "
-    "axis.") {
-    static const char *const known[] = {"width", "ascii", "color", "before", NULL};
+    "axis. `short=false` leaves out the list of bars that are too short for a name.") {
+    static const char *const known[] = {"width", "ascii", "color", "before", "short", NULL};
     mr_set_context(L);
     const mr_trace *trace = mr_check_trace(L, 1);
     mr_option_slots options = mr_check_options(L, 2, known);

@@ -263,7 +263,7 @@ static mr_status print(const mr_trace *trace, const char *label, const mr_trace_
         write_rows(&v, out);
         write_legend(&v, out);
         write_gaps(&v, out);
-        write_names(&v, out);
+        if (!options->is_brief) write_names(&v, out);
         write_hazards(&v, out);
         write_pending(&v, out);
     }

@@ -8,9 +8,10 @@
 #include "trace/trace.h"
 
 typedef struct {
-    int width;  /* columns of the terminal, at least 40; 0: 100 */
-    bool ascii; /* no characters beyond ASCII */
-    bool color; /* escape sequences for colours */
+    int width;     /* columns of the terminal, at least 40; 0: 100 */
+    bool ascii;    /* no characters beyond ASCII */
+    bool color;    /* escape sequences for colours */
+    bool is_brief; /* no list of the bars that are too short for a name */
 } mr_trace_terminal;
 
 /* A lane for the host and for each stream with work, a bar for each operation, and below them what waited for what. */

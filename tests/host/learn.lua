@@ -76,6 +76,24 @@ function TestLessons.test_solutions_as_changes()
   end
 end
 
+-- Where all outcomes together stand among the choices is another place in the next lesson.
+function TestLessons.test_the_place_of_the_choices_varies()
+  local before
+  for number = 4, 11 do
+    with_folder(function(home)
+      local out = command.run { "learn", tostring(number), environment = "export HOME=" .. home, input = "" }.out
+      local place, count = nil, 0
+      for at, choice in out:gmatch("\n  (%d)  ([^\n]+)") do
+        count = count + 1
+        place = choice:find(" or ", 1, true) and at or place
+      end
+      lu.assertTrue(count >= 3)
+      lu.assertNotEquals(place, before)
+      before = place
+    end)
+  end
+end
+
 -- The mistakes that are made of the right solution are looked at as those of the lesson are.
 function TestLessons.test_mistakes_are_checked()
   with_folder(function(folder)
@@ -200,6 +218,26 @@ function TestSheet.test_a_folder_of_lessons()
     assert(os.execute(("mkdir %s/in"):format(folder)))
     command.write(folder .. "/in/07_own.lua", first_lesson().right[2])
     lu.assertStrContains(learn(folder, "--grade", folder .. "/in", folder).out, ",07_own,passed,")
+  end)
+end
+
+-- One lesson that cannot be read does not close the course.
+function TestSheet.test_a_faulty_lesson_is_left_out()
+  with_folder(function(folder)
+    local good = command.read(LESSONS .. "/01_asynchronous.lua")
+    command.write(folder .. "/01_broken.lua", "return {")
+    command.write(folder .. "/02_empty.lua", "return {}")
+    local result = learn(folder, "--list", folder)
+    lu.assertStrContains(result.err, "no lesson in " .. folder)
+    lu.assertEquals(result.status, 1)
+    command.write(folder .. "/03_good.lua", good)
+    result = learn(folder, "--list", folder)
+    lu.assertStrContains(result.out, "  1  " .. first_lesson().title)
+    lu.assertStrContains(result.err, "learn: lesson:01_broken.lua:1: unexpected symbol")
+    lu.assertStrContains(result.err, "learn: 02_empty.lua: the field `title` is missing")
+    local _, count = result.err:gsub("%. This lesson is left out%.\n", "")
+    lu.assertEquals(count, 2)
+    lu.assertEquals(result.status, 0)
   end)
 end
 
@@ -331,7 +369,7 @@ function TestSlides.test_each_lesson_has_a_picture()
   local _, left_out = result.out:gsub(" is left out: ", "")
   lu.assertEquals(count + left_out, 36)
   local picture = command.read(folder .. "/06_any_order.svg")
-  lu.assertStrContains(picture, '>06_any_order · ')
+  lu.assertStrContains(picture, '>6 Two streams: in which order? · ')
   for _, name in ipairs { ">fill_</text>", ">copy_</text>", ">!1</text>", ">!2</text>" } do
     lu.assertStrContains(picture, name)
   end
@@ -526,6 +564,28 @@ function TestPrompt.test_a_needless_wait()
   end)
 end
 
+-- A lesson is left, and begun again, as in `millrace learn`.
+function TestPrompt.test_next_skip_and_reset()
+  with_folder(function(home)
+    local lesson, next_one, third = lesson_of("07_it_worked.lua"), lesson_of("08_record_so_far.lua"),
+      lesson_of("09_recorded_again.lua")
+    local right = lesson.right[1]
+    local said = at_prompt(home, ":lesson 7", right, ":lesson reset", ":lesson", right, ":lesson", ":lesson next",
+      ":lesson skip")
+    lu.assertStrContains(said.out, "The start again:\n\n" .. lesson.exercise.start)
+    lu.assertStrContains(said.err, "none of your entries returns a function")
+    lu.assertStrContains(said.out, "Lesson done. `:lesson next` goes on.")
+    lu.assertStrContains(said.out, "Lesson 8 of 36: " .. next_one.title)
+    lu.assertStrContains(said.out, "Lesson 9 of 36: " .. third.title)
+    local list = learn(home, "--list").out
+    lu.assertStrContains(list, lesson.title .. (" "):rep(53 - #lesson.title) .. "passed\n")
+    lu.assertStrContains(list, next_one.title .. (" "):rep(53 - #next_one.title) .. "skipped\n")
+    said = at_prompt(home, ":lesson next", ":lesson 36", ":lesson next")
+    lu.assertStrContains(said.err, "no lesson is open")
+    lu.assertStrContains(said.out, "That was the last lesson.")
+  end)
+end
+
 function TestPrompt.test_wrong_usage_of_the_command()
   with_folder(function(home)
     local result = at_prompt(home, ":lesson", ":lesson 99", ":lesson nonsense", ":lesson hint")
@@ -536,6 +596,18 @@ function TestPrompt.test_wrong_usage_of_the_command()
     local sandboxed = command.run { "--sandbox", "-i", input = ":lesson 1\n" }
     lu.assertStrContains(sandboxed.err, ":lesson is not available in a sandbox")
   end)
+end
+
+-- Bold text has no width: a line is broken where it is full.
+function TestSession.test_bold_has_no_width()
+  local text = dofile("lua/millrace/learn/text.lua")
+  local words = ("word "):rep(30)
+  local plain = text.wrap("To take home: " .. words)
+  lu.assertEquals((text.wrap("\27[1mTo take home: \27[0m" .. words):gsub("\27%[%d*m", "")), plain)
+  for line in plain:gmatch("[^\n]+") do lu.assertTrue(#line <= 78) end
+  lu.assertTrue(#plain:match("[^\n]+") > 70)
+  lu.assertEquals(text.widest("\27[1mab\27[0m"), 2)
+  lu.assertEquals(text.wrap(("x"):rep(100)), ("x"):rep(100))
 end
 
 -- What the dialogue says fits 80 columns, and speaks of no chooser: a learner has not met one.

@@ -115,11 +115,20 @@ function course.missing(lesson)
   return not ok and "this lesson needs a compiler of kernels: " .. tostring(message) or nil
 end
 
+-- Returns nil, or what is wrong with the lesson.
 local function add(list, name, text)
   local lesson, message = course.read(name, text)
-  if not lesson then error(message, 0) end
+  if not lesson then return message .. "." end
   lesson.number = #list + 1
   list[#list + 1] = lesson
+  return nil
+end
+
+-- A lesson of a folder that cannot be read is left out with a sentence: the others can be taught without it.
+local function add_file(tools, list, folder, name)
+  local text, message = course.read_file(tools, folder .. "/" .. name)
+  if text then message = add(list, name, text) end
+  if message then io.stderr:write(("learn: %s This lesson is left out.\n"):format(message)) end
 end
 
 -- The lessons of the binary, or of a teacher's folder: a list, in the order of the file names. `list.id` tells courses
@@ -127,18 +136,14 @@ end
 function course.open(tools, folder)
   local list = { id = "millrace" }
   if not folder then
-    for _, file in ipairs(tools.embedded()) do add(list, file.name, file.text) end
+    for _, file in ipairs(tools.embedded()) do assert(not add(list, file.name, file.text), file.name) end
     return list
   end
   local names = tools.list(folder)
   if not names then error(("learn: there is no folder %s"):format(folder), 0) end
   table.sort(names)
   for _, name in ipairs(names) do
-    if name:find(NAME) then
-      local text, message = course.read_file(tools, folder .. "/" .. name)
-      if not text then error("learn: " .. message, 0) end
-      add(list, name, text)
-    end
+    if name:find(NAME) then add_file(tools, list, folder, name) end
   end
   if #list == 0 then
     error(("learn: no lesson in %s: the name of a lesson is like 01_name.lua"):format(folder), 0)

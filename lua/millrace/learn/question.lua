@@ -54,8 +54,14 @@ local function all_of(texts)
   return table.concat(texts, ", ", 1, #texts - 1) .. " or " .. texts[#texts]
 end
 
+-- Where all together stand among so many choices: elsewhere from lesson to lesson, since it is often the right one.
+local function place_of_all(lesson, count)
+  local number = math.tointeger(tonumber(lesson.name:match("^%d+"))) or 0
+  return (number + 1) % count + 1
+end
+
 -- Returns the choices, a list of texts, and the number of the right one. Each thing that is printed or expected is a
--- choice alone, and then there are some together.
+-- choice alone, and so are some together.
 function question.choices(lesson, outcomes)
   local possible, every, is_possible = {}, {}, {}
   for i, outcome in ipairs(outcomes) do
@@ -66,18 +72,14 @@ function question.choices(lesson, outcomes)
     if not is_possible[text] then every[#every + 1] = text end
   end
   table.sort(every)
-  local choices, right = {}, nil
-  for i, text in ipairs(every) do
-    choices[i] = all_of { text }
-    if #possible == 1 and text == possible[1] then right = i end
-  end
-  if #every > 1 then
-    choices[#choices + 1] = all_of(every)
-    if #possible == #every then right = #choices end
-  end
+  local choices = {}
+  for i, text in ipairs(every) do choices[i] = all_of { text } end
+  if #every > 1 then table.insert(choices, place_of_all(lesson, #every + 1), all_of(every)) end
+  local right
+  for i, choice in ipairs(choices) do if choice == all_of(possible) then right = i end end
   if not right then
-    choices[#choices + 1] = all_of(possible)
-    right = #choices
+    right = place_of_all(lesson, #choices + 1)
+    table.insert(choices, right, all_of(possible))
   end
   return choices, right
 end

@@ -218,7 +218,7 @@ local function show_run(s, outcomes, schedules, choices, guess, right)
   end
   if outcome.error then say("The error: %s", first_line(outcome.error)) end
   print()
-  outcome.trace:print { width = 78 }
+  outcome.trace:print { width = 78, short = false } -- a list of short bars tells a learner nothing
   return wait_for_enter(s)
 end
 

@@ -5,11 +5,14 @@ local question = require "millrace.learn.question"
 
 local slides = {}
 
+-- What stands above the picture: the place of a line in it is the line alone.
+local function title_of(lesson) return ("%d %s"):format(lesson.number, lesson.title) end
+
 -- The run by the device model's times, with what the checker reports of it. A program that ends with an error has the
 -- timeline of what it did until then.
 local function timeline_of(lesson)
   local before = mr.hazard.mode("collect")
-  local ok, trace = pcall(mr.timeline, question.runner(lesson, lesson.stem))
+  local ok, trace = pcall(mr.timeline, question.runner(lesson, title_of(lesson)))
   mr.hazard.mode(before)
   mr.hazard.clear()
   mr.reset()

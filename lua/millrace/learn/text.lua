@@ -11,16 +11,25 @@ local function hanging(line)
   return (" "):rep(indent > 0 and indent + 2 or 0)
 end
 
+-- What a text takes on the screen: bold has no width. Bytes that are no UTF-8 count one each.
+local function columns(line)
+  local shown = line:gsub("\27%[[%d;]*m", "")
+  return utf8.len(shown) or #shown
+end
+
+-- The last blank at which the line can be broken, or nil.
+local function last_break(line)
+  local at
+  for i in line:sub(1, -2):gmatch "() " do
+    if columns(line:sub(1, i - 1)) > WIDTH then break end
+    if i > #hanging(line) then at = i end
+  end
+  return at
+end
+
 local function wrap_line(line, lines)
-  while utf8.len(line) and utf8.len(line) > WIDTH do
-    local cut = utf8.offset(line, WIDTH + 1)
-    local at
-    for i = cut, #hanging(line) + 1, -1 do
-      if line:sub(i, i) == " " then
-        at = i
-        break
-      end
-    end
+  while columns(line) > WIDTH do
+    local at = last_break(line)
     if not at then break end
     lines[#lines + 1] = line:sub(1, at - 1)
     line = hanging(line) .. line:sub(at + 1)
@@ -49,7 +58,7 @@ end
 -- The longest line, in characters.
 function text.widest(long)
   local most = 0
-  for line in long:gmatch("[^\n]+") do most = math.max(most, utf8.len(line) or #line) end
+  for line in long:gmatch("[^\n]+") do most = math.max(most, columns(line)) end
   return most
 end
 

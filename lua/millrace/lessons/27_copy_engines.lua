@@ -7,17 +7,15 @@ return {
 local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
 local x, y = mr.zeros(300000), mr.zeros(300000)
 local p, q = x:cpu():pin_memory(), y:cpu():pin_memory()
-local function time(first, second)
+local function time(to_a, from_a, to_b, from_b)
   mr.synchronize()
   local before = mr.clock()
-  a:run(first) b:run(second)
+  a:run(to_a.copy_, to_a, from_a, {non_blocking = true})
+  b:run(to_b.copy_, to_b, from_b, {non_blocking = true})
   mr.synchronize()
   return mr.clock() - before
 end
-local function to_x() x:copy_(p, {non_blocking = true}) end
-local function to_y() y:copy_(q, {non_blocking = true}) end
-local function to_q() q:copy_(y, {non_blocking = true}) end
-local ratio = time(to_x, to_y) / time(to_x, to_q)
+local ratio = time(x, p, y, q) / time(x, p, q, y)
 print(ratio < 1.5 and "equally long" or "the first takes longer")
 ]],
     ask = "Two copies to the device, or one each way: how long do the pairs take?",

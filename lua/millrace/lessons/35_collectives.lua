@@ -15,7 +15,6 @@ mr.nccl.group(function()
   comms[2]:all_reduce(y, {stream = d})
 end)
 local z = x * 10                     -- on the default stream of device 0
-mr.synchronize(0)
 print(z:item())
 ]],
     ask = "all_reduce puts the sum, 3, into x and y. What can it print?",

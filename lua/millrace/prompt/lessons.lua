@@ -15,17 +15,25 @@ local USAGE = {
   "  :lesson hint   a hint; there are three",
   "  :lesson text   the explanation",
   "  :lesson show   one right solution",
+  "  :lesson reset  begins the exercise again",
+  "  :lesson next   the next lesson; `:lesson skip` marks this one as skipped",
 }
 
 local function add_text(lines, text)
   for line in (text:gsub("%s+$", "") .. "\n"):gmatch("([^\n]*)\n") do lines[#lines + 1] = line end
 end
 
+-- What is typed from now on is the solution.
+local function begin()
+  opened.after, opened.hints = #tools.require("session").entries, 0
+end
+
 local function open(number)
   local course = require "millrace.learn.course".open(host)
   local lesson = course[number]
   if not lesson then return nil, (":lesson: there is no lesson %d: the last one is %d"):format(number, #course) end
-  opened = { lesson = lesson, course = course, after = #tools.require("session").entries, hints = 0 }
+  opened = { lesson = lesson, course = course }
+  begin()
   local lines = { ("Lesson %d of %d: %s"):format(number, #course, lesson.title), "" }
   add_text(lines, lesson.exercise.task)
   lines[#lines + 1] = ""
@@ -74,6 +82,10 @@ local function at_prompt(message, places)
   return (message:gsub("%f[%w]solution:(%d+)", place):gsub("%f[%w]line (%d+)", place))
 end
 
+local function note(state)
+  require "millrace.learn.progress".open(host, opened.course.id).note(opened.lesson, state)
+end
+
 local function grade()
   local text, places = solution()
   if not text then
@@ -84,13 +96,30 @@ local function grade()
   local lines = {}
   add_text(lines, at_prompt(message, places))
   if reason == "passed" then
-    require "millrace.learn.progress".open(host, opened.course.id).note(lesson, "passed")
+    note "passed"
     lines[#lines + 1] = "To take home: " .. lesson.take_home
+    lines[#lines + 1] = "Lesson done. `:lesson next` goes on."
   end
   return lines
 end
 
+local function open_next()
+  if not opened.course[opened.lesson.number + 1] then return { "That was the last lesson." } end
+  return open(opened.lesson.number + 1)
+end
+
 local actions = {
+  next = open_next,
+  skip = function()
+    note "skipped"
+    return open_next()
+  end,
+  reset = function()
+    begin()
+    local lines = { "Entries before this one are no part of your solution any more. The start again:", "" }
+    add_text(lines, opened.lesson.exercise.start)
+    return lines
+  end,
   hint = function()
     opened.hints = math.min(opened.hints + 1, #opened.lesson.hints)
     return { ("Hint %d of %d: %s"):format(opened.hints, #opened.lesson.hints, opened.lesson.hints[opened.hints]) }
@@ -112,7 +141,8 @@ local function run(words)
   local number = math.tointeger(tonumber(words[1]))
   if number then return open(number) end
   if words[1] and not actions[words[1]] then
-    return nil, (":lesson: `%s` is no number of a lesson, and not hint, text or show"):format(words[1])
+    return nil, (":lesson: `%s` is no number of a lesson, and not hint, next, reset, show, skip or text"):format(
+      words[1])
   end
   if not opened then return nil, ":lesson: no lesson is open: `:lesson 1` opens the first" end
   if words[1] then return actions[words[1]]() end
@@ -120,8 +150,8 @@ local function run(words)
 end
 
 return function(commands)
-  commands.add{ name = "lesson", usage = "[n|hint|text|show]",
+  commands.add{ name = "lesson", usage = "[n|hint|next|reset|show|skip|text]",
     text = "Opens an exercise of millrace learn; alone, grades what you have typed since then.",
-    complete = function() return { "hint", "show", "text" } end,
+    complete = function() return { "hint", "next", "reset", "show", "skip", "text" } end,
     run = run }
 end
