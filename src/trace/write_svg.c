@@ -329,19 +329,22 @@ static void name_span(picture *p, uint32_t span, int lane, bool above) {
     }
 }
 
-/* Where an edge is from its first point to its last, by the number of a share of it: the middle first. */
+/* Where an edge is from its first point to its last, by the number of a share of it: the middle first. Beside an edge
+ * that is narrower than two numbers, which one would cover. */
 static void number_edge(picture *p, const int x[4], const int y[4], size_t number) {
     static const double shares[] = {0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8};
     char text[24];
     snprintf(text, sizeof text, "!%zu", number);
     mr_label label = {0}, middle = {0};
     bool is_free = false;
+    double width = width_of(text, BOLD);
+    double beside = abs(x[3] - x[0]) < 2 * width ? abs(x[3] - x[0]) / 2.0 + width / 2 + 5 : 0;
     for (size_t i = 0; i < sizeof shares / sizeof *shares && !is_free; i++) {
         double t = shares[i], u = 1 - t;
         double w[] = {u * u * u, 3 * u * u * t, 3 * u * t * t, t * t * t};
         double at_x = w[0] * x[0] + w[1] * x[1] + w[2] * x[2] + w[3] * x[3];
         double at_y = w[0] * y[0] + w[1] * y[1] + w[2] * y[2] + w[3] * y[3];
-        label = (mr_label){at_x, width_of(text, BOLD), (int)at_y + 4};
+        label = (mr_label){at_x + beside, width, (int)at_y + 4};
         if (!i) middle = label;
         is_free = mr_labels_are_free(&p->labels, &label);
     }

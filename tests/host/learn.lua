@@ -380,6 +380,15 @@ function TestSlides.test_each_lesson_has_a_picture()
   lu.assertStrContains(command.read(folder .. "/33_graphs.svg"), "</svg>") -- it ends with an error
 end
 
+-- The number of a short edge stands beside it, and does not cover it.
+function TestSlides.test_a_short_edge_is_seen()
+  local picture = command.read(draw() .. "/17_new_memory.svg")
+  local first, last = picture:match('<path d="M(%d+) %d+C%d+ %d+ %d+ %d+ (%d+) %d+"/><title>hazard: use%-before%-alloc')
+  local number = tonumber(picture:match('<text x="([%d.]+)" y="[%d.]+" class="n">!1<'))
+  lu.assertTrue(math.abs(first - last) < 20)
+  lu.assertTrue(number - math.max(first, last) > 10)
+end
+
 -- The legend explains each mark that the picture has, and a kind of bar is told by lines, too.
 function TestSlides.test_the_legend_explains_every_mark()
   local folder = draw()

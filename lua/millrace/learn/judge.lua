@@ -1,10 +1,11 @@
 -- Grades one solution: runs it under every schedule, with other inputs, and looks at its hazards and waits.
 --
--- It runs in a child of its own, under --sandbox. A solution gets copies of Lua's functions and a view of `mr`, so that
--- it can neither see nor change what judges it. The verdict is a word for the reason, and a text for the learner: what
+-- It runs in a child of its own, under --sandbox. A solution gets a view of Lua and of `mr` (view.lua), so that it can
+-- neither see nor change what judges it. The verdict is a word for the reason, and a text for the learner: what
 -- is wrong, and an order that shows it, never what to write instead.
 
 local grader = require "millrace.learn.grader"
+local view = require "millrace.learn.view"
 local words = require "millrace.words"
 
 local explore, waits, timeline, clock = mr.explore, mr.waits, mr.timeline, mr.clock
@@ -23,84 +24,6 @@ local MANY_POLLS, FEW_POLLS, POLLS_WITHOUT_A_WAIT = 120, 3, 2
 
 -- What is tried to see whether a program ends at all.
 local LIMITS_OF_AN_END = { max = 8, polls = 1 }
-
--- ---------------------------------------------------------------- what a solution sees
-
--- Names of `mr` that judge, that look behind the order of things, or that change how everything runs.
-local HIDDEN = {}
-for name in ([[explore replay stress waits timeline trace hazard machine program reset launch_blocking sync_debug help
-  save load docs]]):gmatch("%S+") do HIDDEN[name] = true end
-
--- mr.barrier for a solution. `seen.barriers` counts the members of each line that calls it. If `seen.left_out` names a
--- line and a member, that one waits for nobody, while the others wait for it.
-local function barrier_of(seen)
-  return function(streams, ...)
-    local _, where = pcall(error, "", 3)
-    if type(streams) ~= "table" then return mr.barrier(streams, ...) end
-    seen.barriers[where] = math.max(seen.barriers[where] or 0, #streams)
-    local out = seen.left_out
-    if not out or out.where ~= where then return mr.barrier(streams, ...) end
-    local events = {}
-    for i, stream in ipairs(streams) do events[i] = stream:record_event() end
-    for i, stream in ipairs(streams) do
-      if i == out.member then out.name = stream.name end
-      for k, event in ipairs(events) do
-        if i ~= out.member and i ~= k then stream:wait_event(event) end
-      end
-    end
-  end
-end
-
--- mr.run for a solution. `seen.tasks`: it has been called.
-local function run_of(seen)
-  return function(...)
-    seen.tasks = true
-    return mr.run(...)
-  end
-end
-
-local function view_of_mr(seen)
-  local own = { barrier = barrier_of(seen), run = run_of(seen) }
-  return setmetatable({}, {
-    __index = function(_, name)
-      if own[name] then return own[name] end
-      if HIDDEN[name] then error(("mr.%s is not for an exercise: write streams and waits"):format(name), 2) end
-      return mr[name]
-    end,
-    __newindex = function(_, name) error(("an exercise cannot change mr.%s"):format(tostring(name)), 2) end,
-    __metatable = false,
-  })
-end
-
-local function copy(library)
-  local fresh = {}
-  for name, value in pairs(library) do fresh[name] = value end
-  return fresh
-end
-
--- `seen.printed` and `seen.caught`: whether the solution has printed, and whether it has asked for pcall.
-local function environment(seen)
-  local fresh = {
-    assert = assert, error = error, ipairs = ipairs, next = next, pairs = pairs, select = select,
-    tonumber = tonumber, tostring = tostring, type = type,
-    string = copy(string), table = copy(table), math = copy(math), mr = view_of_mr(seen),
-  }
-  fresh._G = fresh
-  function fresh.print() seen.printed = true end
-  function fresh.require(name)
-    if name == "millrace" then return fresh.mr end
-    error(("an exercise can only require millrace, not %s"):format(tostring(name)), 2)
-  end
-  local function catch()
-    seen.caught = true
-    error("an exercise may not catch errors", 2)
-  end
-  fresh.pcall, fresh.xpcall = catch, catch
-  function fresh.collectgarbage()
-    error("collectgarbage is not for an exercise: end a variable with <close>, or free the tensor", 2)
-  end
-  return fresh
-end
 
 -- ---------------------------------------------------------------- values
 
@@ -270,7 +193,7 @@ local function no_result(seen)
 end
 
 local function solution_of(text, name, seen)
-  local chunk, message = load(text, "=" .. name, "t", environment(seen))
+  local chunk, message = load(text, "=" .. name, "t", view.environment(seen))
   if not chunk then return nil, "syntax", "Lua cannot read your file:\n  " .. message end
   local ok, solve = pcall(chunk)
   if seen.caught then return nil, "catches" end
@@ -321,6 +244,15 @@ local function count_of(outcome, result)
   return orders == 1 and "in its only order" or words.format("in %d of %.0f orders", outcome.count, orders)
 end
 
+-- The first race of the solution, or nil. What Lua's collector frees is none of its own: the explorer lets it free all
+-- garbage as soon as the host waits, which is after the function has returned.
+local function race_in(result)
+  for _, report in ipairs(result.hazards) do
+    if report.kind ~= "use-after-free" or (report.second or {}).where then return report end
+  end
+  return nil
+end
+
 -- Every order of one variant. Returns nil if all is well, else the reason and the text.
 local function judge_orders(lesson, result, variant, seen, name)
   local exercise = lesson.exercise
@@ -342,7 +274,8 @@ local function judge_orders(lesson, result, variant, seen, name)
   end
   if not wrong then return nil end
   local got = wrong.value.value
-  local race = result.hazards[1] and "\n" .. accesses_of(result.hazards[1]) or ""
+  local first_race = race_in(result)
+  local race = first_race and "\n" .. accesses_of(first_race) or ""
   if not right then return "wrong", mistake_in(got, expected, seen) .. race end
   local text = ("The result is wrong %s: it is %s there. One such order:\n%s"):format(count_of(wrong, result),
     show(got), steps_of(wrong, name))
@@ -626,9 +559,8 @@ end
 local function judge_variant(lesson, result, variant, seen, name)
   local reason, message = judge_orders(lesson, result, variant, seen, name)
   if reason then return reason, message end
-  if result.hazards[1] then
-    return "hazard", "The result is right here, but by luck.\n" .. accesses_of(result.hazards[1])
-  end
+  local race = race_in(result)
+  if race then return "hazard", "The result is right here, but by luck.\n" .. accesses_of(race) end
   local line = lesson.exercise.host_waits == false and loop_of_questions(result, name)
   if line then
     return "host", ("In line %s the host asks until it is told yes (query), so it waits. It must not wait in your " ..
