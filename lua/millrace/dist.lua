@@ -121,9 +121,12 @@ return function(tools)
   --- Returns how many ranks there are.
   function dist.world_size() return state().count end
 
+  local group_metatable = { __name = "group", __tostring = function(group) return group.name end }
+
   --- mr.dist.new_group(ranks: list) -> group: table
   --- Makes a group of these ranks, with a communicator and a stream of its own. All ranks call it, in the same
-  --- order, also those that are not in it. In processes with real GPUs it waits for all of them.
+  --- order, also those that are not in it. It prints as `group 1 of ranks 0, 1`. In processes with real GPUs it waits
+  --- for all of them.
   function dist.new_group(ranks)
     local s = own_state("new_group")
     if type(ranks) ~= "table" or #ranks == 0 then misuse("new_group: expected a list of ranks") end
@@ -136,7 +139,7 @@ return function(tools)
     local text = table.concat(ranks, ", ")
     -- Groups of the same ranks are told apart.
     local name = ("group %d of %s"):format(s.made, #ranks > 16 and #ranks .. " ranks" or "ranks " .. text)
-    local group = { ranks = table.move(ranks, 1, #ranks, 1, {}), name = name }
+    local group = setmetatable({ ranks = table.move(ranks, 1, #ranks, 1, {}), name = name }, group_metatable)
     if tools.meets_for_groups() then tools.barrier(s.world.comm, token_of(s), "new_group") end
     if tools.local_rank() then
       group.comm = tools.group(s.made, ranks)

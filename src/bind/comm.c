@@ -16,18 +16,26 @@ typedef struct {
     mr_comm *comm;   /* one reference; NULL: see split */
     mr_split *split; /* that is to make it, once all ranks have asked; one reference, or NULL */
     uint32_t rank;   /* with it: in the communicator that is split */
+    bool left_out;   /* by its negative color */
 } comm_box;
+
+/* NULL: there is a communicator, maybe since now. */
+static const char *why_none(comm_box *box) {
+    if (box->comm) return NULL;
+    if (box->left_out) return "split: the rank gave a negative color, so it is in no communicator";
+    if (!box->split) return "the rank is in no communicator, or that was already collected";
+    if (!mr_split_take(box->split, box->rank, &box->comm))
+        return "split: the communicator is there once all ranks have called split";
+    mr_split_release(box->split);
+    box->split = NULL;
+    box->left_out = !box->comm;
+    return why_none(box);
+}
 
 mr_comm *mr_check_comm(lua_State *L, int arg) {
     comm_box *box = mr_check(L, arg, &comm_kind);
-    if (box->comm) return box->comm;
-    if (!box->split) mr_misuse(L, "the rank is in no communicator, or that was already collected");
-    if (!mr_split_take(box->split, box->rank, &box->comm))
-        mr_misuse(L, "split: the communicator is there once all ranks have called split");
-    mr_split_release(box->split);
-    box->split = NULL;
-    if (!box->comm)
-        mr_misuse(L, "split: the rank gave a negative color, so it is in no communicator");
+    const char *why = why_none(box);
+    if (why) mr_misuse(L, "%s", why);
     return box->comm;
 }
 
@@ -280,11 +288,15 @@ MR_FUNCTION(comm_gc, "__gc", "", "Drops the reference.") {
     return 0;
 }
 
-MR_FUNCTION(comm_tostring, "__tostring", "", "\"rank 1 of communicator `ring`, on device 1\".") {
+MR_FUNCTION(comm_tostring, "__tostring", "",
+            "\"rank 1 of communicator `ring`, on device 1\". Of a split: why there is none.") {
     char text[120];
-    mr_comm *comm = mr_check_comm(L, 1);
-    lua_pushfstring(L, "%s, on device %d", mr_comm_describe(comm, text, sizeof text),
-                    comm->device->index);
+    comm_box *box = mr_check(L, 1, &comm_kind);
+    const char *why = why_none(box);
+    if (why) lua_pushfstring(L, "no communicator (%s)", why);
+    else
+        lua_pushfstring(L, "%s, on device %d", mr_comm_describe(box->comm, text, sizeof text),
+                        box->comm->device->index);
     return 1;
 }
 

@@ -21,6 +21,12 @@ typedef struct {
     uint32_t round; /* of a world, in which it was made known; 0: not yet */
 } pending_call;
 
+/* A call of a rank that was submitted; no name: none was. */
+typedef struct {
+    const char *name;
+    mr_site where, launched;
+} made_call;
+
 /* Where the calls of several hosts are matched. */
 typedef struct {
     /* What is submitted from now on is on the clock of this host (pending_call.host), until it is the turn of another.
@@ -45,6 +51,7 @@ struct mr_collectives {
     mr_clique *newest;      /* of the list of all; not owned */
     struct kept_cliques *kept; /* between mr_collectives_keep and _let_go; else NULL (keep.c) */
     MR_VEC(pending_call) calls;
+    made_call last[MR_MEETING_MOST]; /* of each rank that runs, or ran last */
     /* What graphs make the calls of a group with (mr_captured_call). */
     mr_status (*launch)(const mr_caller *caller, const mr_launched_call *calls, uint32_t count,
                         bool begun);

@@ -305,6 +305,8 @@ static void forget_submitted(mr_collectives *c) {
     size_t kept = 0;
     for (size_t i = 0; i < c->calls.count; i++) {
         pending_call *call = &c->calls.items[i];
+        if (call->submitted && call->host)
+            c->last[call->host - 1] = (made_call){call->name, call->where, call->launched};
         if (call->submitted) mr_collective_forget(call);
         else c->calls.items[kept++] = *call;
     }

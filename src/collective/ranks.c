@@ -326,6 +326,7 @@ static mr_status run_world(ranks *r, host *outer, mr_ranks_failure *out_failure)
     mr_collectives *c = r->c;
     save_host(c, outer);
     c->ranks = r;
+    memset(c->last, 0, sizeof c->last);
     c->hosts = &fibers;
     if (c->machine->hosts.chooser) {
         c->machine->hosts.give_way = give_way;

@@ -161,6 +161,7 @@ function TestValues.test_groups()
   local came = dist.spawn(4, function(rank)
     local odd, pair, all = dist.new_group{ 1, 3 }, dist.new_group{ 2, 0 }, dist.new_group{ 3, 2, 1, 0 }
     local t = mr.full(1, rank + 1.0)
+    lu.assertEquals({ tostring(odd), tostring(pair) }, { "group 1 of ranks 1, 3", "group 2 of ranks 2, 0" })
     dist.all_reduce(t, { group = rank % 2 == 1 and odd or pair })
     local out = mr.zeros(4)
     dist.all_gather(out, t, { group = all })
@@ -477,7 +478,23 @@ function TestDeadlocks.test_one_never_comes()
     dist.barrier()
   end)
   names_lines(err, { [0] = at, [2] = at })
-  lu.assertStrContains(tostring(err), "rank 1 has ended")
+  lu.assertStrContains(tostring(err), "deadlock of the ranks (R62)")
+  lu.assertStrContains(tostring(err),
+    "rank 1 has ended without its `barrier` in communicator `world`: it has called no collective")
+end
+
+-- The last call of the rank that has ended.
+function TestDeadlocks.test_one_ends_before_the_others()
+  local at
+  local err = fails("deadlock", "rank 0 waits in `recv`", 3, function(rank)
+    local t = mr.zeros(3)
+    at = line() + 1
+    dist.broadcast(t, 0)
+    if rank == 0 then dist.recv(t, 2) end
+  end)
+  lu.assertStrContains(tostring(err), "deadlock of the ranks (R66)")
+  lu.assertStrMatches(tostring(err), ".*ranks 1, 2 have ended, rank 2 without its `send` in communicator `world`: " ..
+    "its last call was `broadcast` at %S*dist.lua:" .. at)
 end
 
 function TestDeadlocks.test_the_order_of_communicators_differs()
@@ -491,6 +508,8 @@ function TestDeadlocks.test_the_order_of_communicators_differs()
   end)
   names_lines(err, { [0] = at, [1] = at })
   lu.assertStrContains(tostring(err), "group 2 of ranks 1, 0")
+  lu.assertStrContains(tostring(err), "deadlock of the ranks (R64)")
+  lu.assertStrContains(tostring(err), ". All ranks must use the communicators in the same order")
 end
 
 function TestDeadlocks.test_a_barrier_has_its_name()
@@ -522,6 +541,32 @@ function TestDeadlocks.test_both_send_first()
     dist.recv(t, 1 - rank)
   end)
   names_lines(err, { [0] = at, [1] = at })
+  lu.assertStrContains(tostring(err), "deadlock of the ranks (R66)")
+  lu.assertStrContains(tostring(err), ". Put the send and the recv of each rank in one mr.nccl.group(")
+end
+
+-- The circle decides, and not the rank that stands outside of it.
+function TestDeadlocks.test_two_of_three_are_in_a_circle()
+  local err = fails("deadlock", "rank 0 waits in `barrier`", 3, function(rank)
+    local t = mr.zeros(3)
+    if rank == 0 then dist.barrier() return end
+    dist.recv(t, 3 - rank)
+    dist.send(t, 3 - rank)
+    dist.barrier()
+  end)
+  lu.assertStrContains(tostring(err), "deadlock of the ranks (R66)")
+  lu.assertStrContains(tostring(err), ". Each waits to receive before it sends: let one of them send first")
+end
+
+function TestDeadlocks.test_a_message_and_a_collective()
+  local err = fails("deadlock", "rank 1 waits in `send`", 2, function(rank)
+    local t = mr.zeros(3)
+    if rank == 1 then dist.send(t, 0) end
+    dist.all_reduce(t)
+    if rank == 0 then dist.recv(t, 1) end
+  end)
+  lu.assertStrContains(tostring(err), "deadlock of the ranks (R62)")
+  lu.assertStrContains(tostring(err), ". All ranks must call the same operations in the same order")
 end
 
 function TestDeadlocks.test_one_leaves_the_loop_early()

@@ -136,6 +136,7 @@ function TestValues.test_split()
   local comms = mr.nccl.comms(devices(4))
   local parts = {}
   for k = 1, 4 do parts[k] = comms[k]:split(k == 4 and -1 or k % 2, -k) end
+  for _ = 1, 2 do lu.assertStrContains(tostring(parts[4]), "no communicator (") end -- no error
   lu.assertEquals({ parts[1].size, parts[1].rank, parts[3].rank, parts[2].size }, { 2, 1, 0, 1 })
   lu.assertEquals(parts[1].id, parts[3].id)
   lu.assertErrorMsgContains("negative color", function() return parts[4].rank end)
@@ -148,8 +149,11 @@ function TestValues.test_split()
   lu.assertEquals(column(t[1]), column(t[3]))
   local first = comms[1]:split(0)
   lu.assertErrorMsgContains("once all ranks have called", function() return first.rank end)
+  lu.assertEquals(tostring(first),
+    "no communicator (split: the communicator is there once all ranks have called split)")
   lu.assertErrorMsgContains("has called it already", comms[1].split, comms[1], 0)
   for k = 2, 4 do comms[k]:split(1) end
+  lu.assertStrContains(tostring(first), ", on device 0")
   lu.assertEquals(first.size, 1)
 end
 
