@@ -263,7 +263,8 @@ MR_FUNCTION(
     "(the same as a list, with "
     "their places), "
     "count, stream_pairs (between how many pairs of streams), "
-    "ranks (a list, where ranks run), amended, why, message. In a function of mr.explore: those of "
+    "amended, why, message. Where ranks run, also ranks, a list. In a function of mr.explore: "
+    "those of "
     "before.") {
     mr_set_context(L);
     mr_copy_reports(hazard_of(L), 0, mr_hazard_asked_count(hazard_of(L)), false, mr_push_buffer(L));
