@@ -289,7 +289,7 @@ MR_FUNCTION(comm_gc, "__gc", "", "Drops the reference.") {
 }
 
 MR_FUNCTION(comm_tostring, "__tostring", "",
-            "\"rank 1 of communicator `ring`, on device 1\". Of a split: why there is none.") {
+            "\"rank 1 of communicator `ring`, on device 1\". Where there is none, why.") {
     char text[120];
     comm_box *box = mr_check(L, 1, &comm_kind);
     const char *why = why_none(box);
