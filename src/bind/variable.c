@@ -232,12 +232,23 @@ static bool in_frame(const wanted *w, lua_Debug *frame, bool tables) {
     return found;
 }
 
-/* `_` is the prompt's: it will be another value next time. */
+/* `_` and `__` are the prompt's: they will be other values next time. */
 static bool is_of_library(const char *name) {
-    static const char *const names[] = {"mr", "package", "_G", "_", NULL};
+    static const char *const names[] = {"mr", "package", "_G", "_", "__", NULL};
     const char *const *at = names;
     while (*at && strcmp(*at, name) != 0) at++;
     return *at != NULL;
+}
+
+/* `_7`, which the prompt gives to the value of entry 7. */
+static bool is_of_entry(const char *name) {
+    return name[0] == '_' && name[1] >= '0' && name[1] <= '9';
+}
+
+/* A name of the user's is better known than that of an entry. */
+static bool is_better(const char *name, const char *than) {
+    if (is_of_entry(name) != is_of_entry(than)) return is_of_entry(than);
+    return strcmp(name, than) < 0;
 }
 
 /* In the table at the top, in the order of the names: the same answer on every run. For a local of the prompt the table
@@ -255,7 +266,7 @@ static bool in_named(const wanted *w, bool are_locals, bool tables) {
         if (!is_name(name) || is_of_library(name) || !sees_global(w, name)) {
             lua_pop(L, 1);
         } else if (holds(&inner, name, tables) && keeps_value(w, w->script, name, 0, 1) &&
-                   (!best[0] || strcmp(place, best) < 0)) {
+                   (!best[0] || is_better(place, best))) {
             snprintf(best, sizeof best, "%s", place);
         }
     }
