@@ -381,10 +381,21 @@ static bool show_word(search *s, const char *text) {
     return false;
 }
 
-static int not_found(lua_State *L, const search *s) {
+/* Pages, examples and words; the list stays on the stack. */
+static void offer_topics(lua_State *L, search *s) {
+    mr_topics_push_known(L);
+    for (lua_Integer i = 1; lua_rawgeti(L, -1, i) == LUA_TSTRING; i++) {
+        mr_nearest_offer(&s->nearest, lua_tostring(L, -1)); /* the list holds it */
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
+static int not_found(lua_State *L, search *s) {
     if (!s->name) return mr_misuse(L, "help: there is no `%s` on this backend", s->owner);
     const char *advice = mr_foreign_advice(s->owner, s->name);
     if (advice) return mr_misuse(L, "help: nothing is called `%s`: %s", s->name, advice);
+    offer_topics(L, s);
     const char *meant = mr_nearest_found(&s->nearest);
     if (meant)
         return mr_misuse(L, "help: nothing is called `%s`: did you mean `%s`?", s->name, meant);

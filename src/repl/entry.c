@@ -86,14 +86,21 @@ static size_t first_of_row(lua_State *L, const char *text, size_t size) {
     return first;
 }
 
+/* `for i in range(3): f(i)`: Lua waits for `do`. */
+static bool has_python_body(const char *text, size_t size) {
+    static const char body[] = "): ", begin[] = " do";
+    return memmem(text, size, body, sizeof body - 1) &&
+           !memmem(text, size, begin, sizeof begin - 1);
+}
+
 /* `for i in range(3):`, alone on its line: Lua waits for the name of a method, but its author for a hint. */
 static bool is_python_block(const char *text, size_t size) {
     static const char *const words[] = {"for", "while", "if", "try"};
     size_t first = 0, end = size;
     while (first < size && (text[first] == ' ' || text[first] == '\t')) first++;
     while (end > first && (text[end - 1] == ' ' || text[end - 1] == '\n')) end--;
-    if (end == first || text[end - 1] != ':' || memchr(text + first, '\n', end - first))
-        return false;
+    if (end == first || memchr(text + first, '\n', end - first)) return false;
+    if (text[end - 1] != ':' && !has_python_body(text + first, end - first)) return false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         size_t length = strlen(words[i]);
         if (end - first > length && memcmp(text + first, words[i], length) == 0 &&

@@ -37,6 +37,9 @@ local SYNTAX = {
     "Lua has no %2=: write %1 = %1 %2 %3 or, in place, for a tensor: %1:add_(...), sub_, mul_, div_" },
   { "([%a_][%w_%.]*)%+%+", "Lua has no ++: write %1 = %1 + 1" },
   { "!=", "not equal is ~= in Lua" },
+  { "%f[%w_]if%s[^=~<>\n]*[^=~<>]=[^=]", "a comparison is == in Lua" },
+  { "%f[%w_]while%s[^=~<>\n]*[^=~<>]=[^=]", "a comparison is == in Lua" },
+  { "^%s*print%s+([%a_][%w_]*)%s*$", "write print(%1), or print(\"%1\") for the word itself" },
   { "&&", "write and" },
   { "||", "write or" },
   { "!%s*[%a_%(]", "write not" },
@@ -205,6 +208,10 @@ end
 function hints.of_nil(text)
   for word in without_texts(text):gmatch("%f[%w_%.:]([%a_][%w_]*)") do
     if WORDS[word] and not is_defined(word) then return ("`%s` is nil: %s"):format(word, WORDS[word]) end
+  end
+  local word = text:match("^%s*([%l_]+)%s*$")
+  if word and not is_defined(word) and tools.require("commands").by_name[word] then
+    return ("`%s` is nil; the command is :%s"):format(word, word)
   end
   return nil
 end
