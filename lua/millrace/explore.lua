@@ -56,7 +56,9 @@ return function(tools)
       local function work()
         last.before = last.results
         last.results = call(fn)
-        left = tools.drained()
+        local told
+        left, told = tools.drained()
+        last.caught = last.caught or told and last.results[1]
         last.unwritten = last.unwritten or checked and last.results[1] and returns_unwritten(last.results)
       end
       local seems_repeatable = (checked or pcall)(work)
@@ -356,7 +358,15 @@ return function(tools)
     if collected and frees_in_use(result.hazards) then
       result.not_followed.collector, result.deterministic = true, false
     end
+    if raw.caught then
+      add_condition(result, "the function catches a failure of the device; nothing is claimed about what comes after it")
+      result.claim, result.deterministic = "none", false
+    end
     if left.claim == "none" then result.claim, result.deterministic = "none", false end
+    if raw.prints then
+      add_condition(result, "This holds for all but what kernels print: printf is not compared.")
+      result.not_followed.prints, result.deterministic = true, false
+    end
     if raw.may_mix then add_parts(result, raw.grain, raw.is_script) end
     add_inner_races(result)
     if raw.called_once then
@@ -429,9 +439,10 @@ return function(tools)
       result.hazard_count = totals and math.max(totals.hazards, #result.hazards) or 0
       note_tasks(result)
       raw.unspecified, raw.grain, raw.is_script = o.unspecified, o.grain, is_script
+      raw.prints, raw.caught = tools.may_print(keeper), last.caught
       add_conditions(result, totals, raw, found.seen, last.unwritten)
       result.called_once, result.all_turns, result.unspecified = nil, nil, nil
-      result.may_mix, result.grain, result.is_script = nil, nil, nil
+      result.may_mix, result.grain, result.is_script, result.prints, result.caught = nil, nil, nil, nil, nil
       result.drawn = o.seeds > 0 or nil
       if raw.ends and not is_script then
         io.stderr:write("explore: asked to end; found by then:\n", tostring(result), "\n")

@@ -75,6 +75,19 @@ int mr_explore_tool_keep(lua_State *L) {
     return 1;
 }
 
+/* may_print(keeper): the function has launched a kernel that may call printf */
+int mr_explore_tool_may_print(lua_State *L) {
+    mr_explore_keeper **keeper = lua_touserdata(L, 1);
+    lua_pushboolean(L, mr_explore_may_print(*keeper));
+    return 1;
+}
+
+/* quiet(is_quiet): whether kernels print from now on */
+int mr_explore_tool_quiet(lua_State *L) {
+    mr_set_context(L)->bodies.quiet = lua_toboolean(L, 1);
+    return 0;
+}
+
 /* A virtual device that was lost goes on with what there was before. A real one cannot: there, all begins anew. Work
  * that the function has not waited for may lose it only now. */
 static mr_status end_work(const mr_caller *caller) {

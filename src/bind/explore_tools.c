@@ -175,10 +175,19 @@ int mr_explore_tool_drain(lua_State *L) {
     return 0;
 }
 
-/* drained(): all devices are done; an error of theirs is returned, but for an interruption, which is raised */
+/* drained(): all devices are done; an error of theirs is returned, but for an interruption, which is raised. A machine
+ * that was lost before has told the function: nil, true. */
 int mr_explore_tool_drained(lua_State *L) {
-    mr_status status = mr_machine_drain(mr_set_context(L));
+    mr_machine *machine = mr_set_context(L);
+    bool is_known = machine->lost != NULL;
+    mr_status status = mr_machine_drain(machine);
     if (!status) return 0;
+    if (is_known && mr_code_sticky(status->code)) {
+        mr_error_destroy(status);
+        lua_pushnil(L);
+        lua_pushboolean(L, true);
+        return 2;
+    }
     if (mr_code_is_interruption(status->code)) mr_raise(L, status);
     mr_push_error(L, status);
     return 1;

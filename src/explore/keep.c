@@ -8,6 +8,7 @@
 
 #include "base/vec.h"
 #include "model/observer.h"
+#include "ops/kernel.h"
 
 typedef struct {
     mr_storage *storage; /* one reference */
@@ -23,7 +24,7 @@ struct mr_explore_keeper {
     mr_machine_numbers numbers; /* before it */
     char ended[200];            /* what of outside the function has freed or closed; "" */
     uint32_t epoch;
-    bool failed;
+    bool failed, prints;
     mr_device *device;   /* that was current */
     mr_stream **streams; /* by device: likewise; one reference each */
     uint64_t *peers;     /* by device: those whose memory it may reach */
@@ -61,6 +62,7 @@ static void note_crossing(const mr_command *command, const mr_storage *storage) 
 static mr_status may(mr_observer *observer, const mr_command *command) {
     mr_explore_keeper *k =
         (mr_explore_keeper *)((char *)observer - offsetof(mr_explore_keeper, observer));
+    k->prints |= mr_kernel_may_print(command);
     for (uint32_t i = 0; i < command->operand_count; i++) {
         mr_storage *storage = command->operands[i].tensor->storage;
         keep(k, storage);
@@ -81,6 +83,10 @@ bool mr_explore_had_storage(const mr_explore_keeper *k, const mr_storage *storag
 
 bool mr_explore_had_stream(const mr_explore_keeper *k, const mr_stream *stream) {
     return stream->id <= k->newest_stream;
+}
+
+bool mr_explore_may_print(const mr_explore_keeper *k) {
+    return k->prints;
 }
 
 bool mr_explore_had_event(const mr_explore_keeper *k, const mr_event *event) {

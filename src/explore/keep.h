@@ -19,6 +19,8 @@ bool mr_explore_had_stream(const mr_explore_keeper *keeper, const mr_stream *str
 bool mr_explore_had_event(const mr_explore_keeper *keeper, const mr_event *event);
 /* The function asks to end such an object: `what` is "frees a tensor". Returns the error of that call; the next putting
  * back fails, too, as the function may have caught this one. */
+/* A kernel that may call printf was launched. */
+bool mr_explore_may_print(const mr_explore_keeper *keeper);
 mr_status mr_explore_refuse_end(mr_explore_keeper *keeper, const char *what, mr_site where);
 void mr_explore_let_go(mr_explore_keeper *keeper); /* accepts NULL; before the machine is closed */
 

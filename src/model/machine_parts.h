@@ -77,6 +77,7 @@ typedef struct {
 /* How the bodies of commands run (command.c). */
 typedef struct {
     bool skipped;  /* a simulator's: only times are of interest, so nothing is computed */
+    bool quiet;    /* what kernels print is not to be shown */
     bool replayed; /* carried out before, on another machine, which told what they print or count */
     MR_VEC(mr_body_note) notes;
 } mr_machine_bodies;

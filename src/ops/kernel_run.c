@@ -152,7 +152,7 @@ static mr_ptx_launch launch_of(const mr_command *command) {
         .check = setting(machine, "kernel_checks") > 0,
         .check_sources = setting(machine, "kernel_checks") > 0,
         .may_stray = setting(machine, "packed_memory") > 0,
-        .print = machine->bodies.replayed ? NULL : print,
+        .print = machine->bodies.replayed || machine->bodies.quiet ? NULL : print,
         .count_every = (uint32_t)setting(machine, "kernel_profile_every"),
         .interrupted = interrupted,
         .context = (void *)(uintptr_t)command,

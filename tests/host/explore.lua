@@ -318,6 +318,21 @@ local function read_json(text)
   return value
 end
 
+-- It is not compared, and no part of the report.
+function TestExplore.test_what_kernels_print()
+  local code = [[
+    local k = mr.kernel('#include <stdio.h>\nextern "C" __global__ void k(int v) { printf("v %d\\n", v); }', "k")
+    k[{1, 1, stream = mr.stream()}](1)
+    k[{1, 1, stream = mr.stream()}](2)
+    mr.synchronize()]]
+  local text, status = run("--explore", code)
+  lu.assertStrContains(text, "1 schedule, 1 outcome: deterministic but for what kernels print\n")
+  lu.assertStrContains(text, "This holds for all but what kernels print: printf is not compared.")
+  lu.assertNotStrContains(text, "v 1")
+  lu.assertEquals(status, 0)
+  lu.assertEquals(run("--explore=json", code):sub(1, 1), "{")
+end
+
 function TestExplore.test_json()
   local text, status = run("--explore=json", RACY)
   lu.assertEquals(select(2, text:gsub("\n", "")), 1) -- one line

@@ -287,6 +287,8 @@ return function(tools, explore, core)
     local options, as_json = read_bounds(bounds)
     local run = new_run(table.pack(...), options)
     local seconds = options.time or 10
+    tools.quiet(true) -- what is printed here is the result
+    local _ <close> = setmetatable({}, { __close = function() tools.quiet(false) end })
     local r = run.explore(chunk, seconds)
     note_answers(r, run.names())
     show_times(r, run.times)

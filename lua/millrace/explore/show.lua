@@ -114,6 +114,7 @@ return function(tools, values)
     if left.races_inside then return text .. ": deterministic but for races inside launches" end
     if r.complete and count == 1 and r.claim == "conditional" then
       if left.parts then return text .. ": deterministic but for parts of operations that race" end
+      if left.prints then return text .. ": deterministic but for what kernels print" end
       if left.collector then return text .. ": deterministic but for what Lua's collector frees earlier" end
     end
     if r.deterministic then
