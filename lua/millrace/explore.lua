@@ -340,6 +340,14 @@ return function(tools)
     return false
   end
 
+  -- Ranks meet at the call of a collective. On GPUs its kernels may run beside those of another communicator.
+  local function meets_in_other_orders(result)
+    for _, o in ipairs(result.outcomes) do
+      if o.error and o.error:find("deadlock of the ranks (R64)", 1, true) then return true end
+    end
+    return false
+  end
+
   -- What was not followed, and what that leaves of the verdict; without the conditions about ranks, where every order
   -- of their hosts was tried, and about what CUDA does not specify, where both ways were. `seen`: what a call did by
   -- which another one could differ, or nil.
@@ -366,6 +374,10 @@ return function(tools)
     if raw.prints then
       add_condition(result, "This holds for all but what kernels print: printf is not compared.")
       result.not_followed.prints, result.deterministic = true, false
+    end
+    if meets_in_other_orders(result) then
+      add_condition(result, "This holds if no GPU has room for collectives of two communicators at a time (R64): with "
+        .. "room they may get through.")
     end
     if raw.may_mix then add_parts(result, raw.grain, raw.is_script) end
     add_inner_races(result)

@@ -53,4 +53,24 @@ function TestSchedules.test_a_gradient_that_is_used_before_its_reduction()
   lu.assertTrue(#result.hazards > 0)
 end
 
+-- R64: on GPUs with room for both it may get through.
+function TestSchedules.test_communicators_in_another_order_may_get_through_on_gpus()
+  local result = mr.explore(function()
+    return mr.dist.spawn(2, function(rank)
+      local groups = { mr.dist.new_group{0, 1}, mr.dist.new_group{0, 1} }
+      local x = { mr.ones(1), mr.ones(1) }
+      mr.synchronize()
+      for i = 1, 2 do
+        local k = rank == 0 and i or 3 - i
+        mr.dist.all_reduce(x[k], {group = groups[k], async = true})
+      end
+      mr.synchronize()
+    end)
+  end)
+  lu.assertEquals(#result.outcomes, 1)
+  lu.assertStrContains(result.outcomes[1].error, "R64")
+  lu.assertEquals(result.claim, "conditional")
+  lu.assertStrContains(table.concat(result.not_followed, "\n"), "This holds if no GPU has room for collectives of two")
+end
+
 os.exit(lu.LuaUnit.run())
