@@ -12,7 +12,7 @@
 #include "bind/tensor.h"
 #include "bind/wrap.h"
 
-/* Of the rows of a tensor on the terminal. */
+/* How wide the rows of a tensor may be on the terminal. */
 static int terminal_width(void) {
     int width = mr_wrap_width(stdout);
     return width && width < MR_TENSOR_WIDTH ? width : MR_TENSOR_WIDTH;

@@ -181,11 +181,12 @@ end
 
 -- What raises it for a module inside the program is no frame of the script's, either.
 function TestScripts.test_a_traceback_has_no_tools_of_ours()
-  command.with_file("local mr = require 'millrace'\nlocal x = mr.zeros(4)\nlocal g = mr.graph(function() x:add_(1) end)\n" ..
-    "local function f() return (g:inputs{ 5 }) end\nf()\n", function(path)
+  command.with_file("local mr = require 'millrace'\nlocal x = mr.zeros(4)\n" ..
+    "local g = mr.graph(function() x:add_(1) end)\nlocal function f() return (g:inputs{ 5 }) end\nf()\n", function(path)
     local result = command.run{ path }
-    lu.assertEquals(result.err, ("millrace: %s:4: inputs: the name of an input is a string, not a number\n" ..
-      "stack traceback:\n\t[C]: in method 'inputs'\n\t%s:4: in local 'f'\n\t%s:5: in main chunk\n"):format(path, path, path))
+    local expected = "millrace: FILE:4: inputs: the name of an input is a string, not a number\n" ..
+      "stack traceback:\n\t[C]: in method 'inputs'\n\tFILE:4: in local 'f'\n\tFILE:5: in main chunk\n"
+    lu.assertEquals(result.err, (expected:gsub("FILE", path)))
   end)
 end
 

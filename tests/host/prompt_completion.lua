@@ -5,7 +5,12 @@ local command = require "host.support.command"
 
 -- The completer is an upvalue of what mr.prompt has.
 local ASK = [[
-local function upvalue(f, name) for i = 1, 99 do local n, v = debug.getupvalue(f, i) if n == name then return v end end end
+local function upvalue(f, name)
+  for i = 1, 99 do
+    local n, v = debug.getupvalue(f, i)
+    if n == name then return v end
+  end
+end
 complete = upvalue(upvalue(mr.prompt.step, "carry_out"), "tools").require("complete")
 function offered(text) print("offered", table.concat((complete.find(text)), " ")) end
 function hinted(text) print("hinted", complete.hint(text)) end

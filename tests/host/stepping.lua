@@ -253,7 +253,8 @@ end
 
 -- Operations of before the replay had the same lines.
 function TestSession.test_why_asks_about_the_session_that_was_replayed()
-  local out = answer(RACE .. ":why mr:4 mr:5\n:fix\n:why mr:4 mr:5\n:why mr:4 mr:6\n:replay\nmr.reset()\n:why mr:4 mr:5\n")
+  local out = answer(RACE .. ":why mr:4 mr:5\n:fix\n:why mr:4 mr:5\n:why mr:4 mr:6\n:replay\nmr.reset()\n" ..
+    ":why mr:4 mr:5\n")
   lu.assertNotStrContains(out:match("\nmr:6|.*$"), "nothing orders")
   lu.assertStrContains(out, "no operation at mr:4 among those that are remembered")
 end

@@ -256,19 +256,20 @@ end
 -- Puts others in front of what makes coroutines; returns what puts the functions back.
 local function watch_coroutines()
   local make, wrap, run = coroutine.create, coroutine.wrap, mr.run
-  function coroutine.create(fn)
+  rawset(coroutine, "create", function(fn)
     local made = make(fn)
     if running then tools.sethook(made, running.hook, "l") end
     return made
-  end
-  function coroutine.wrap(fn) return wrap(with_hook(fn)) end
+  end)
+  rawset(coroutine, "wrap", function(fn) return wrap(with_hook(fn)) end)
   rawset(mr, "run", function(...)
     local functions = table.pack(...)
     for i = 1, functions.n do functions[i] = with_hook(functions[i]) end
     return run(table.unpack(functions, 1, functions.n))
   end)
   return function()
-    coroutine.create, coroutine.wrap = make, wrap
+    rawset(coroutine, "create", make)
+    rawset(coroutine, "wrap", wrap)
     rawset(mr, "run", run)
   end
 end

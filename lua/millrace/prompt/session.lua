@@ -436,8 +436,8 @@ end
 
 local LONGEST_PLACE = 10 -- columns, on a narrow terminal
 
--- "mr:7> "; in brackets what the next operation depends on: "mr:7 [copy; 3 pending at 0.012 ms; 1 new hazard]> ", and on
--- a narrow terminal "mr:7 [copy; 3 pending; !1]> ".
+-- "mr:7> "; in brackets what the next operation depends on: "mr:7 [copy; 3 pending at 0.012 ms; 1 new hazard]> ", and
+-- on a narrow terminal "mr:7 [copy; 3 pending; !1]> ".
 function session.prompt()
   local is_default, pending, ms, reports = tools.state()
   local draw, parts = tools.require("draw"), {}
@@ -519,8 +519,8 @@ local function has_our_text(value)
   return info.what == "C" or info.source:find("^[=@]millrace") ~= nil
 end
 
--- print at the prompt says how long the host waited for the values of a tensor, and writes a text of millrace's in whole
--- words.
+-- print at the prompt says how long the host waited for the values of a tensor, and writes a text of millrace's in
+-- whole words.
 local function with_waits(print_values)
   return function(...)
     if tools.require("live").is_asking then tools.make_room() end

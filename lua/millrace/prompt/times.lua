@@ -31,7 +31,8 @@ function times.say(before)
     if now.device then parts[1] = parts[1] .. (", device %s (virtual)"):format(times.text(device)) end
   end
   local own = now.own - before.own
-  if now.device and own >= math.max(least, LEAST_OWN) then parts[#parts + 1] = times.text(own) .. " of this computer" end
+  local is_long = now.device and own >= math.max(least, LEAST_OWN)
+  if is_long then parts[#parts + 1] = times.text(own) .. " of this computer" end
   if #parts > 0 then tools.write(tools.style("dim", "-- " .. table.concat(parts, "; ")) .. "\n") end
 end
 
