@@ -320,8 +320,8 @@ return function(tools)
     result.claim, result.deterministic = "none", false
   end
 
-  -- Each operation was carried out as a whole, or in so many parts. A GPU mixes those that race as it likes. That cannot
-  -- change an outcome without a value. `not_followed.parts`: another condition than of the function.
+  -- Each operation was carried out as a whole, or in so many parts. A GPU mixes those that race as it likes. That
+  -- cannot change an outcome without a value. `not_followed.parts`: another condition than of the function.
   local function add_parts(result, grain, is_script)
     if result.deterministic and show.is_nothing(result.outcomes[1], is_script) then return end
     add_condition(result, grain > 1
@@ -367,7 +367,7 @@ return function(tools)
       result.not_followed.collector, result.deterministic = true, false
     end
     if raw.caught then
-      add_condition(result, "the function catches a failure of the device; nothing is claimed about what comes after it")
+      add_condition(result, "the function catches a failure of the device; nothing is claimed about what comes after")
       result.claim, result.deterministic = "none", false
     end
     if left.claim == "none" then result.claim, result.deterministic = "none", false end

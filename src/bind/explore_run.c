@@ -190,8 +190,8 @@ static mr_status collect_and_drain(caller_state *s) {
     return mr_machine_drain(s->machine);
 }
 
-/* Between two runs Lua's collector takes what the last one has left. In a run it takes what the run itself has made, and
- * only before the host waits (keep.c): when it frees otherwise is nothing that a function can repeat. */
+/* Between two runs Lua's collector takes what the last one has left. In a run it takes what the run itself has made,
+ * and only before the host waits (keep.c): when it frees otherwise is nothing that a function can repeat. */
 static mr_status begin_function(void *context) {
     caller_state *s = context;
     s->call.judged = s->call.seems_repeatable = s->call.ranks_are_apart = false;

@@ -51,8 +51,8 @@ static void keep(mr_explore_keeper *k, mr_storage *storage) {
 }
 
 /* Lua's collector may take a tensor that another stream still uses. When it does is nothing that a function could
- * repeat, so it takes nothing in a run by itself, but all that is garbage before the host next waits. Of ranks it takes
- * nothing: what one of them has left behind when it is at its end, the process frees when all are. */
+ * repeat, so it takes nothing in a run by itself, but all that is garbage before the host next waits. It takes nothing
+ * of ranks: what one of them has left behind when it is at its end, the process frees when all are. */
 static void note_crossing(const mr_command *command, const mr_storage *storage) {
     if (command->machine->rank) return;
     if (command->stream && storage->stream && storage->stream != command->stream)

@@ -24,7 +24,8 @@ local EXPECTED = {
 
 local LONG = { copy_to_pinned = "^%d+ schedules, %d+ outcomes",
                graph_training_step = ONE, two_branch_net = ONE, two_matmuls = ONE,
-               event_timing = SOME, double_buffer = "^127 schedules, 2 outcomes\n", graveyard = CUT, halo_stencil = CUT_SEVERAL }
+               event_timing = SOME, graveyard = CUT, halo_stencil = CUT_SEVERAL,
+               double_buffer = "^127 schedules, 2 outcomes\n" }
 
 TestExamples = {}
 

@@ -1,5 +1,5 @@
--- What Lua's collector frees in a function that is explored: all that is garbage before the host waits, the same in each
--- call. So memory that another stream still uses is found, and where it is used again, the outcomes are.
+-- What Lua's collector frees in a function that is explored: all that is garbage before the host waits, the same in
+-- each call. So memory that another stream still uses is found, and where it is used again, the outcomes are.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
 -- not checked: schedules are explored

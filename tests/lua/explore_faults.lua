@@ -80,7 +80,7 @@ mr.stress(function()
 end, { runs = 20 })
 T.equal(reserved(), live, "memory of runs with a fault")
 
--- After a failure that the function has caught, it goes on with memory of the host. What it then returns is the outcome.
+-- After a failure that the function has caught, it goes on with memory of the host. What it returns is the outcome.
 local AFTER = {
   read = function(p) return p[1]:item() end,
   write = function(p) p:add_(1) return 1 end,

@@ -1,5 +1,5 @@
--- Operations that race and may mix in parts: whoever says "one outcome" then says under which condition. The choosers of
--- the virtual GPU cut large operations, so they meet what a search by whole operations cannot.
+-- Operations that race and may mix in parts: whoever says "one outcome" then says under which condition. The choosers
+-- of the virtual GPU cut large operations, so they meet what a search by whole operations cannot.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
 -- not checked: schedules are explored
