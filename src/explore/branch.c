@@ -1,4 +1,5 @@
 /* Branches: a run of the function, recorded, and what the search must know of its program. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,53 +130,57 @@ static bool ran_so(const branch *b, const plan *schedule, const function_order *
 
 static mr_status run_whole(explorer *e, const plan *forced, branch **out_branch);
 
-/* Its host functions ran in another order than b's, and no more than values may differ by that. */
-static mr_status check_same(const branch *b, const branch *other) {
-    char text[400] = "it returns another number of tensors";
-    if (!other->strayed &&
-        mr_program_same(b->program, other->program, SIZE_MAX, text, sizeof text) &&
-        other->parts.count == b->parts.count)
-        return MR_OK;
-    return mr_fail(MR_CODE_NOT_SUPPORTED,
-                   "what the function does depends on when its host functions run, which cannot be "
-                   "explored: %s",
-                   other->strayed ? "it submits its work in another order" : text);
+/* Its host functions ran in another order than b's, and no more than values differs by that. */
+static bool does_the_same(const branch *b, const branch *other, char *text, size_t size) {
+    snprintf(text, size, "it submits its work in another order");
+    if (other->strayed) return false;
+    snprintf(text, size, "it returns another number of tensors");
+    return mr_program_same(b->program, other->program, SIZE_MAX, text, size) &&
+           other->parts.count == b->parts.count;
 }
 
-static mr_status add_variant(explorer *e, branch *b, const plan *schedule) {
+/* *out_added: false where the function does something else then. */
+static mr_status add_variant(explorer *e, branch *b, const plan *schedule, bool *out_added) {
     branch *other;
+    char text[400];
+    *out_added = false;
     MR_TRY(run_whole(e, schedule, &other));
-    mr_status status = check_same(b, other);
-    if (status) {
-        branch_destroy(e, other);
-        return status;
+    mr_status status = MR_OK;
+    if (does_the_same(b, other, text, sizeof text)) {
+        *out_added = mr_vec_push(&b->variants, other->variants.items[0]);
+        if (*out_added) other->variants.count = 0; /* it is b's */
+        else status = mr_no_memory("for an outcome");
     }
-    if (!mr_vec_push(&b->variants, other->variants.items[0]))
-        status = mr_no_memory("for an outcome");
-    else other->variants.count = 0; /* it is b's */
     branch_destroy(e, other);
     return status;
 }
 
+/* *out: NULL where the function does something else then. */
 static mr_status find_text(explorer *e, branch *b, const plan *schedule, const mr_buffer **out) {
     size_t i = 0;
+    bool is_there = true;
     while (b->has_functions && i < b->variants.count &&
            !ran_so(b, schedule, &b->variants.items[i].order))
         i++;
-    if (i == b->variants.count) MR_TRY(add_variant(e, b, schedule));
-    *out = &b->variants.items[i].text;
+    if (i == b->variants.count) MR_TRY(add_variant(e, b, schedule, &is_there));
+    *out = is_there ? &b->variants.items[i].text : NULL;
     return MR_OK;
 }
 
 /* A player writes what the host functions wrote when they were recorded. In another order they may write other bytes,
- * which a run of the function has. */
+ * which a run of the function has. Where it does something else, its own end is one of those that it could come to. */
 static mr_status value_of_run(explorer *e, const branch *b, const plan *schedule, mr_buffer *out,
                               size_t *out_text_size) {
     own_schedule own = {0};
     branch *other = NULL;
+    char text[400];
     mr_status status = branch_record(e, schedule, &own, &other);
-    if (!status) status = check_same(b, other);
     if (!status) {
+        if (!does_the_same(b, other, text, sizeof text))
+            explore_incomplete(e,
+                               "what the function does depends on when its host functions run, and "
+                               "only one order of what it does then was tried: %s",
+                               text);
         out->size = 0;
         *out_text_size = own.text_size;
         mr_buffer_add(out, own.value.data, own.value.size);
@@ -193,6 +198,7 @@ mr_status branch_value(explorer *e, branch *b, const plan *schedule, mr_buffer *
     if (b->functions_write && !ran_so(b, schedule, &b->variants.items[0].order))
         return value_of_run(e, b, schedule, out, out_text_size);
     MR_TRY(find_text(e, b, schedule, &text));
+    if (!text) return value_of_run(e, b, schedule, out, out_text_size);
     out->size = 0;
     *out_text_size = text->size;
     mr_buffer_add(out, text->data, text->size);

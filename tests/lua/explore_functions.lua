@@ -43,3 +43,18 @@ T.equal(#r.outcomes, 2, "outcomes of random numbers in host functions")
 T.equal(r.deterministic, false, "random numbers in host functions")
 local one, other = r.outcomes[1].values, r.outcomes[2].values
 T.equal(one[1]:item(), other[2]:item(), "the numbers are those of the other function")
+
+-- What the function does after it has waited depends on which one ran first: each run's own end is an outcome, and
+-- orders of what it does then are not tried.
+local function by_first()
+  local first
+  two_functions(function() first = first or "a" end, function() first = first or "b" end)
+  local x = mr.zeros(1)
+  if first == "a" then x:add_(1) else x:mul_(2):add_(5) end
+  return x:item()
+end
+r = mr.explore(by_first)
+local ends = {}
+for _, o in ipairs(r.outcomes) do ends[o.value] = true end
+T.check(ends[1] and ends[5] and #r.outcomes == 2, tostring(r))
+T.check(not r.complete and r.incomplete:find("depends on when its host functions run", 1, true), r.incomplete)
