@@ -15,6 +15,7 @@ bool mr_explore_is_stopped(const mr_machine *machine); /* by Ctrl-C */
 bool mr_explore_takes_interrupt(const mr_machine *machine);
 
 int mr_explore_tool_keep(lua_State *L);
+int mr_explore_tool_is_loss(lua_State *L);
 int mr_explore_tool_may_print(lua_State *L);
 int mr_explore_tool_quiet(lua_State *L);
 int mr_explore_tool_put_back(lua_State *L);

@@ -193,6 +193,14 @@ int mr_explore_tool_drained(lua_State *L) {
     return 1;
 }
 
+/* is_loss(e): an error by which the device is lost */
+int mr_explore_tool_is_loss(lua_State *L) {
+    mr_code code;
+    if (lua_type(L, 1) != LUA_TTABLE || lua_getfield(L, 1, "code") != LUA_TSTRING) return 0;
+    lua_pushboolean(L, mr_code_find(lua_tostring(L, -1), &code) && mr_code_sticky(code));
+    return 1;
+}
+
 /* bytes(t): of a tensor of the host */
 int mr_explore_tool_bytes(lua_State *L) {
     mr_set_context(L);

@@ -35,6 +35,11 @@ T.equal(r.hazards[1].kind, "use-after-free")
 T.equal(tostring(r):match("^[^\n]+"), "1 schedule, 1 outcome: deterministic but for what Lua's collector frees earlier")
 T.check(not pcall(T.expect_deterministic, dropped(false)), "the collector may free earlier")
 
+-- The free has no line, so the witness has no pair of lines, but all outcomes.
+local w = r.hazards[1]:witness()
+T.equal(#w.outcomes, 1)
+T.check(tostring(w):find("not a pair that runs in one order or the other", 1, true), tostring(w))
+
 -- In the order of its own stream the free comes behind the use. But that wait may come too late for another collector.
 r = mr.explore(dropped(true))
 T.equal(#r.hazards, 0)
@@ -80,3 +85,15 @@ r = mr.explore(function()
 end)
 T.equal(#r.outcomes, 2)
 T.check(r.complete, r.incomplete)
+
+-- When a finalizer runs is the collector's business.
+r = mr.explore(function()
+  local n = 0
+  for _ = 1, 3 do
+    setmetatable({}, { __gc = function() n = n + 1 end })
+    sum_of_dropped(10, true)
+  end
+  mr.synchronize()
+  return n
+end)
+T.check(table.concat(r.not_followed, "\n"):find("it calls setmetatable with __gc", 1, true), tostring(r))

@@ -29,3 +29,8 @@ errors(2, "a hexadecimal number", function(v) return ("flags 0x%04x"):format(mat
 errors(1, "equal tables", function() return { loss = 1 } end)
 errors(1, "the address of an object", function() return "of " .. tostring {} end)
 errors(1, "a table with a function", function() return { f = function() end } end)
+
+-- A tensor is compared and shown as one that is returned.
+local raised = errors(2, "tensors", function(v) return mr.full({ 2 }, v) end)
+T.check(tostring(mr.explore(function() error(mr.full({ 2 }, race()), 0) end)):find("error: [3., 3.]", 1, true))
+T.equal(raised[1].raised[1]:item() + raised[2].raised[1]:item(), 4)

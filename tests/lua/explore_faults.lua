@@ -146,3 +146,12 @@ end
 T.check(both[7] and both[8] and r.complete, tostring(r))
 T.equal(r.claim, "none", "how far other work was when the device failed")
 unharmed("caught")
+
+-- The same where it ends with an error of its own.
+r = mr.explore(function()
+  far[{ 1, 1 }](mr.zeros(4), mr.full({ 1 }, FAULT, { dtype = "i32" }))
+  pcall(mr.synchronize)
+  error("given up", 0)
+end)
+T.equal(r.outcomes[1].error, "given up")
+T.equal(r.claim, "none", "an error after a failure that was caught")

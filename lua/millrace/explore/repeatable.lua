@@ -12,8 +12,14 @@ local repeatable = {}
 local ASKED = { os = { "clock", "time", "date", "tmpname", "getenv", "execute", "remove", "rename" },
                 math = { "random" }, io = { "read", "lines", "open", "popen" } }
 -- The same, and explore/script.lua does not answer these. The registry has what no table of a script leads to.
-local ASKED_ALWAYS = { _G = { "collectgarbage" }, debug = { "getregistry" } }
+local ASKED_ALWAYS = { _G = { "collectgarbage", "setmetatable" }, debug = { "getregistry" } }
 local CHANGES_NOTHING = { collect = true, isrunning = true } -- of collectgarbage
+
+-- When the collector calls a finalizer is nothing that another run repeats.
+local function is_harmless(name, first, metatable)
+  if name == "collectgarbage" then return CHANGES_NOTHING[first or "collect"] end
+  return name == "setmetatable" and (type(metatable) ~= "table" or rawget(metatable, "__gc") == nil)
+end
 
 local WEAK, WEAK_KEYS = { __mode = "kv" }, { __mode = "k" }
 
@@ -65,11 +71,12 @@ local askings = setmetatable({}, WEAK_KEYS) -- by question: what is put in its p
 -- In the place of the question: notes that it is asked. It is the same in each watch.
 local function asking(name, library, fn)
   local shown = library == "_G" and name or library .. "." .. name
+  if name == "setmetatable" then shown = "setmetatable with __gc" end
   local by_name = askings[fn] or {}
   askings[fn] = by_name
   if by_name[shown] then return by_name[shown] end
   local function asked(...)
-    if name ~= "collectgarbage" or not CHANGES_NOTHING[(...) or "collect"] then
+    if not is_harmless(name, ...) then
       if active then active.asked = active.asked or shown end
       apart.ask()
     end

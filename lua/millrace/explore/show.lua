@@ -41,7 +41,7 @@ return function(tools, values)
 
   local function show_outcome(o)
     if o.text then return o.text end
-    if o.error then return "error: " .. o.error end
+    if o.error then return "error: " .. (o.raised ~= nil and show_value(o.raised) or o.error) end
     return show_values(o)
   end
 

@@ -72,7 +72,7 @@ return function(tools)
   -- The text of an error, without addresses, which differ between two runs. A tensor without a name is known by the
   -- line that made it, and a communicator by the line of the call. Numbers of other objects are the same in each run of
   -- an exploration, and not under mr.stress (`counts_on`). Numbers of commands, which errors of millrace have, are not.
-  -- A table is compared as a table that is returned; one with values that no outcome has is known by its text only.
+  -- A tensor or a table is compared as one that is returned; one with values that no outcome has is known by its text only.
   local function pack_error(err, counts_on)
     local text = is_plain_table(err) and text_of_table(err) or tostring(err)
     text = text:gsub("(tensor) #%d+", "%1"):gsub("(communicator) #%d+", "%1"):gsub("0x%x%x%x%x%x%x%x%x%x+", "0x...")
@@ -80,7 +80,8 @@ return function(tools)
       text = text:gsub("#%d+", "#")
     end
     local out, tensors = { "e" .. string.pack("<s4", text) }, {}
-    if not is_plain_table(err) or not pcall(pack, err, out, tensors, 1) then return out[1], {} end
+    local is_value = is_plain_table(err) or is_tensor(err)
+    if not is_value or not pcall(pack, err, out, tensors, 1) then return out[1], {} end
     return table.concat(out), tensors
   end
 
@@ -132,6 +133,7 @@ return function(tools)
     end
     if tag == "e" then
       out.error = take(r, "<s4")
+      if r.at <= o.text_size then out.raised = take_value(r) end
       return out
     end
     local values = { n = take(r, "<I4") }
