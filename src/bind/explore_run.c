@@ -186,6 +186,7 @@ static mr_status run_function(void *context, mr_explore_value *out_value) {
 
 static mr_status collect_and_drain(caller_state *s) {
     s->machine->memory.stay_until_end = 0;
+    s->machine->memory.collect_before_wait = false;
     lua_gc(s->L, LUA_GCCOLLECT);
     return mr_machine_drain(s->machine);
 }

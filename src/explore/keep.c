@@ -54,7 +54,7 @@ static void keep(mr_explore_keeper *k, mr_storage *storage) {
  * repeat, so it takes nothing in a run by itself, but all that is garbage before the host next waits. It takes nothing
  * of ranks: what one of them has left behind when it is at its end, the process frees when all are. */
 static void note_crossing(const mr_command *command, const mr_storage *storage) {
-    if (command->machine->rank) return;
+    if (command->machine->rank || storage->id <= command->machine->memory.stay_until_end) return;
     if (command->stream && storage->stream && storage->stream != command->stream)
         command->machine->memory.collect_before_wait = true;
 }
@@ -209,6 +209,7 @@ void mr_explore_let_go(mr_explore_keeper *k) {
     k->machine->numbers = k->numbers;
     k->machine->memory.host_begins_zero = false;
     k->machine->memory.stay_until_end = 0;
+    k->machine->memory.collect_before_wait = false;
     for (size_t i = 0; i < k->kept.count; i++) {
         mr_storage_release(k->kept.items[i].storage);
         free(k->kept.items[i].bytes);

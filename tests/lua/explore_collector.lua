@@ -97,3 +97,25 @@ r = mr.explore(function()
   return n
 end)
 T.check(table.concat(r.not_followed, "\n"):find("it calls setmetatable with __gc", 1, true), tostring(r))
+
+-- Tensors from outside stay until a call is over, so that another stream uses them is no reason to collect. Neither is
+-- what an exploration before has left, which ended with an error.
+local w = mr.ones(4, {requires_grad = true})
+local fine = pcall(mr.explore, function() -- the next call adds to the gradient
+  local y = s:run(function()
+    local y = (w * 2):sum()
+    y:backward()
+    return y
+  end)
+  s:synchronize()
+  return y:item()
+end)
+T.check(not fine, "it is not repeatable")
+mr.synchronize()
+r = mr.explore(function()
+  w.grad = nil
+  local y = (w * 3):sum()
+  y:backward()
+  return y:item()
+end)
+T.equal(r.outcomes[1].value, 12)
