@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "bind/explore.h"
 #include "bind/record.h"
 #include "bind/tensor.h"
 
@@ -248,7 +249,18 @@ static int misuse(lua_State *L) {
     return mr_misuse(L, "%s", luaL_checkstring(L, 1));
 }
 
-const luaL_Reg mr_gradient_tools[] = {{"state", state},
+/* adds_to(gradient): where a call of an explored function adds to what an earlier one has left, it differs from that */
+static int adds_to(lua_State *L) {
+    mr_tensor *t = mr_check_tensor(L, 1);
+    if (t->storage->id > mr_bind_machine(L)->memory.stay_until_end) return 0;
+    mr_bind_explore_differs(
+        L, "backward(), which adds to the gradient that an earlier call has left: begin it "
+           "with zero_grad() or t.grad = nil");
+    return 0;
+}
+
+const luaL_Reg mr_gradient_tools[] = {{"adds_to", adds_to},
+                                      {"state", state},
                                       {"set_state", set_state},
                                       {"base", base},
                                       {"set_off", set_off},

@@ -21,7 +21,7 @@ local helpers = require "millrace.autograd.helpers"
 local LONGEST_NAME = require "millrace.words".LONGEST_NAME
 
 return function(tools, graph)
-  local take, used_on, shares, drop = tools.take, tools.used_on, tools.shares, tools.drop
+  local take, used_on, shares, drop, adds_to = tools.take, tools.used_on, tools.shares, tools.drop, tools.adds_to
   local set_stream, current_stream, ones_like = mr.set_stream, mr.current_stream, mr.ones_like
   local sum_to, rawequal = helpers.sum_to, rawequal
 
@@ -315,6 +315,7 @@ return function(tools, graph)
       name_gradient(s.grad, s.leaf)
     else
       if stream then used_on(s.grad, stream) end
+      adds_to(s.grad)
       s.grad:add_(gradient)
       if entry.owned then drop(gradient) end
     end
