@@ -1,4 +1,4 @@
-/* R61: do the checker and a trace take it from the rows of src/order? Random programs of three devices, each with
+/* R61: do the checker, its explanations and a trace take it from the rows of src/order? Random programs of three devices, each with
  * a stream: copies to and from shared memory, and collectives. A simple judge says from the text of docs/semantics.md
  * what comes before what. Then the rows are broken in turn, and the judge must notice it. */
 #include "order_mutants.h"
@@ -176,7 +176,23 @@ static bool trace_differs(const mr_trace *trace, bool before[NODES][NODES]) {
     return differs;
 }
 
-enum { CHECKER = 1, TRACE = 2 };
+/* Copies alone, too: mr.hazard.why of each two. */
+static bool why_differs(mr_hazard *hazard, bool before[NODES][NODES]) {
+    bool differs = false;
+    for (int j = 0; j < STEPS; j++)
+        for (int i = 0; i < j; i++) {
+            const program_step *a = &steps[i], *b = &steps[j];
+            mr_buffer text = {0};
+            if (is_copy(a) && is_copy(b) &&
+                mr_hazard_why(hazard, a->seq, b->seq, &text) !=
+                    before[i * RANKS + a->rank][j * RANKS + b->rank])
+                differs = true;
+            mr_buffer_free(&text);
+        }
+    return differs;
+}
+
+enum { CHECKER = 1, TRACE = 2, WHY = 4 };
 
 static unsigned differs(uint64_t seed) {
     static bool before[NODES][NODES];
@@ -192,6 +208,7 @@ static unsigned differs(uint64_t seed) {
     judge(before, false);
     unsigned result =
         (mr_hazard_get_totals(hazard, true).hazards != 0) == has_hazard(before) ? 0 : CHECKER;
+    if (why_differs(hazard, before)) result |= WHY;
     OK(mr_tracer_snapshot(tracer, 0, NULL, 0, &trace));
     judge(before, true);
     if (trace_differs(trace, before)) result |= TRACE;
@@ -206,7 +223,11 @@ static void they_know_the_order(void **unused) {
     (void)unused;
     for (uint64_t seed = 1; seed <= 300; seed++) {
         unsigned found = differs(seed);
-        if (found) fail_msg("seed %d: %s", (int)seed, found & TRACE ? "the trace" : "the checker");
+        if (found)
+            fail_msg("seed %d: %s", (int)seed,
+                     found & TRACE ? "the trace"
+                     : found & WHY ? "the explanation"
+                                   : "the checker");
     }
 }
 
@@ -217,7 +238,7 @@ static bool notices(void) {
     return false;
 }
 
-/* The other rows are those of test_order_checker.c and test_order_readers.c. */
+/* The other rows are those of test_order_checker.c, test_hazard_why.c and test_order_readers.c. */
 static void count_row(mr_order_id id, mr_strength strength, unsigned reader) {
     order_inherent inherent[MR_ORDER_ROWS + 1] = {0};
     size_t count = 0;
@@ -232,6 +253,7 @@ static void count_row(mr_order_id id, mr_strength strength, unsigned reader) {
 static void both_rows_count(void **unused) {
     (void)unused;
     count_row(MR_ORDER_MEET, MR_GUARANTEED, CHECKER);
+    count_row(MR_ORDER_MEET, MR_GUARANTEED, WHY);
     count_row(MR_ORDER_MEET_ALL, MR_ALLOCATOR, TRACE);
 }
 
