@@ -58,7 +58,9 @@ return function(tools)
         last.results = call(fn)
         local told
         left, told = tools.drained()
-        last.caught = last.caught or told and (last.results[1] or not tools.is_loss(last.results[2]))
+        local err = last.results[2]
+        local passed_on = not last.results[1] and type(err) == "table" and tools.is_loss(err.code)
+        last.caught = last.caught or told and not passed_on
         last.unwritten = last.unwritten or checked and last.results[1] and returns_unwritten(last.results)
       end
       local seems_repeatable = (checked or pcall)(work)

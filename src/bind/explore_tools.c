@@ -193,11 +193,11 @@ int mr_explore_tool_drained(lua_State *L) {
     return 1;
 }
 
-/* is_loss(e): an error by which the device is lost */
+/* is_loss(code): of an error by which the device is lost */
 int mr_explore_tool_is_loss(lua_State *L) {
     mr_code code;
-    if (lua_type(L, 1) != LUA_TTABLE || lua_getfield(L, 1, "code") != LUA_TSTRING) return 0;
-    lua_pushboolean(L, mr_code_find(lua_tostring(L, -1), &code) && mr_code_sticky(code));
+    const char *text = lua_tostring(L, 1);
+    lua_pushboolean(L, text && mr_code_find(text, &code) && mr_code_sticky(code));
     return 1;
 }
 

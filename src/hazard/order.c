@@ -70,6 +70,10 @@ static bool is_released(const actor *a) {
     return mr_order_takes(&a->lane, MR_PLACE_RELEASED);
 }
 
+bool mr_hazard_gathers_from(const actor *t, const actor *a) {
+    return gathers(t) && is_gathered(a) && a->device == t->device;
+}
+
 /* ---- actors */
 
 static actor *actor_new(checker *c, mr_stream *stream) {
@@ -170,7 +174,7 @@ bool mr_hazard_knows_slowly(const checker *c, const actor *t, const actor *a, ui
     const barrier *b = &c->order.barriers[t->device];
     bool same_device = a->device == t->device;
     if (gathers(t)) {
-        if (same_device && is_gathered(a) && !MR_BROKEN(LEGACY_ACQUIRES)) return true;
+        if (mr_hazard_gathers_from(t, a) && !MR_BROKEN(LEGACY_ACQUIRES)) return true;
         return mr_hazard_clock_knows(c, b->gathered, a, seq);
     }
     if (same_device && a->grouped && seq <= b->legacy_last && !MR_BROKEN(LEGACY_RELEASES))

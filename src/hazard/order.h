@@ -115,7 +115,10 @@ bool mr_hazard_clock_knows(const checker *c, const vclock *clock, const actor *a
 /* Whether a command of `t`, or of the host (`t` is &c->order.host_actor), comes after `a`'s command seq. */
 bool mr_hazard_knows_slowly(const checker *c, const actor *t, const actor *a, uint64_t seq);
 
-/* The same for `t`'s last command instead of its next: what waiting for `t` is worth. */
+/* R3: each command of `t` comes after all that `a` was given before. */
+bool mr_hazard_gathers_from(const actor *t, const actor *a);
+
+/* The same as mr_hazard_knows for `t`'s last command instead of its next: what waiting for `t` is worth. */
 bool mr_hazard_knew(const checker *c, const actor *t, const actor *a, uint64_t seq);
 
 /* R28: what is used comes after the allocation and before the free, but no order between two pieces of

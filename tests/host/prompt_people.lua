@@ -35,6 +35,8 @@ local function answers_of(result)
   local answers = {}
   for screen in result.out:gmatch("(|.-)\ncursor %d+ %d+\n") do
     local text = screen:gsub("\n|", "\n"):gsub("^|", ""):gsub("\n+$", "")
+    -- The terminal itself shows a mark that was typed before the prompt was there, behind the answer, in two rows.
+    text = text:gsub("(:[mark]*)\n([mark]*%d*\nthere is no command :mark)", "%1%2")
     answers[#answers + 1] = text:match("^(.*)\n[^\n]*:mark%d+\nthere is no command :mark") or text
   end
   return answers

@@ -100,10 +100,10 @@ T.check(table.concat(r.not_followed, "\n"):find("it calls setmetatable with __gc
 
 -- Tensors from outside stay until a call is over, so that another stream uses them is no reason to collect. Neither is
 -- what an exploration before has left, which ended with an error.
-local w = mr.ones(4, {requires_grad = true})
+local weight = mr.ones(4, {requires_grad = true})
 local fine = pcall(mr.explore, function() -- the next call adds to the gradient
   local y = s:run(function()
-    local y = (w * 2):sum()
+    local y = (weight * 2):sum()
     y:backward()
     return y
   end)
@@ -113,8 +113,8 @@ end)
 T.check(not fine, "it is not repeatable")
 mr.synchronize()
 r = mr.explore(function()
-  w.grad = nil
-  local y = (w * 3):sum()
+  weight.grad = nil
+  local y = (weight * 3):sum()
   y:backward()
   return y:item()
 end)
