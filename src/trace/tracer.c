@@ -149,7 +149,9 @@ static void describe(mr_tracer *t, kept_entry *entry, const mr_command *command)
     entry->name = command->name;
     entry->own_name = mr_name_retain(command->own_name);
     entry->where = command->where;
-    entry->stream = mr_kept_stream(&t->kept, command->stream);
+    /* cudaFree is in no stream's order (R27). */
+    bool of_host = command->kind == MR_COMMAND_FREE && command->u.at_once;
+    entry->stream = mr_kept_stream(&t->kept, of_host ? NULL : command->stream);
     entry->device = command->stream ? command->stream->device->index : -1;
     entry->host = command->machine->payer ? command->machine->payer : command->machine->rank;
     entry->meeting = command->meeting ? command->seq - command->member : 0;
