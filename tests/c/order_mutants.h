@@ -47,30 +47,35 @@ typedef struct {
     const char *why;
 } order_inherent;
 
-/* How many mutants of rows up to `strength` a judge does not notice. `notices` is asked with the row broken; `inherent`
- * ends with a `why` of NULL. */
-static int order_unnoticed(mr_strength strength, const order_inherent *inherent,
-                           bool (*notices)(void)) {
+/* How many mutants of a row a judge does not notice, of a reader that takes rows up to `strength`. `notices` is asked
+ * with the row broken. */
+static int order_row_unnoticed(mr_order_id id, mr_strength strength, bool (*notices)(void)) {
+    static const char *const texts[] = {"dropped", "weakened", "misplaced"};
+    mr_order_row kept = mr_order_rows[id];
+    int missed = 0;
+    for (int how = 0; how < MUTANTS; how++) {
+        if (how == MUTANT_WEAKENED && strength == MR_ALLOCATOR) continue;
+        order_break(id, (order_mutant)how);
+        bool noticed = notices();
+        mr_order_rows[id] = kept;
+        missed += !noticed;
+        printf("%-14s %s: %s\n", order_row_names[id], texts[how],
+               noticed ? "noticed" : "NOT NOTICED");
+    }
+    return missed;
+}
+
+/* Of all rows. `inherent` ends with a `why` of NULL. */
+static inline int order_unnoticed(mr_strength strength, const order_inherent *inherent,
+                                  bool (*notices)(void)) {
     int missed = 0;
     for (unsigned id = 0; id < MR_ORDER_ROWS; id++) {
-        mr_order_row kept = mr_order_rows[id];
         const char *why = NULL;
         for (const order_inherent *i = inherent; i->why && !why; i++)
             if (i->id == (mr_order_id)id) why = i->why;
-        if (why || kept.strength > strength) {
-            printf("%-14s %s\n", order_row_names[id], why ? why : "is not this reader's");
-            continue;
-        }
-        for (int how = 0; how < MUTANTS; how++) {
-            static const char *const texts[] = {"dropped", "weakened", "misplaced"};
-            if (how == MUTANT_WEAKENED && strength == MR_ALLOCATOR) continue;
-            order_break(id, (order_mutant)how);
-            bool noticed = notices();
-            mr_order_rows[id] = kept;
-            missed += !noticed;
-            printf("%-14s %s: %s\n", order_row_names[id], texts[how],
-                   noticed ? "noticed" : "NOT NOTICED");
-        }
+        if (!why && mr_order_rows[id].strength > strength) why = "is not this reader's";
+        if (why) printf("%-14s %s\n", order_row_names[id], why);
+        else missed += order_row_unnoticed((mr_order_id)id, strength, notices);
     }
     return missed;
 }

@@ -21,7 +21,7 @@ static void every_row_counts(void **unused) {
     (void)unused;
     static const order_inherent inherent[] = {
         {MR_ORDER_REUSE, "the search decides whose memory an allocation gets"},
-        {MR_ORDER_TO_FREED, "likewise"},
+        {MR_ORDER_TO_FREED, "the programs allocate nothing: test_order_memory.c"},
         {MR_ORDER_TO_DEVICE, "a device is all its streams"},
         {MR_ORDER_BEHIND_WALL, "the programs have one device"},
         {MR_ORDER_MEET_WALL, "likewise"},
@@ -29,7 +29,7 @@ static void every_row_counts(void **unused) {
         {MR_ORDER_EARLIER, "the programs leave it out: tests/lua/explore_order.lua"},
         {MR_ORDER_EARLIER_BLOCKING, "likewise"},
         {MR_ORDER_SYNC_BLOCKING, "likewise"},
-        {MR_ORDER_GIVE_BACK, "likewise"},
+        {MR_ORDER_GIVE_BACK, "likewise: test_order_memory.c"},
         {MR_ORDER_MEET, "the virtual GPU does more: MEET_ALL"},
         {MR_ORDER_MEET_ALL, "the programs have one device: tests/lua/nccl_explore.lua"},
         {MR_ORDER_ROWS, NULL}};
