@@ -330,7 +330,7 @@ return function(tools)
       and ("This holds if operations that race mix no more than %d parts each."):format(grain)
       or "This holds if operations that race are carried out as wholes. A GPU may mix their elements (grain = n mixes "
         .. "n parts of each).")
-    result.not_followed.parts, result.deterministic = true, false
+    result.not_followed.parts = true
   end
 
   -- Another collector frees earlier, and then the memory is another tensor's while it is in use.
@@ -366,7 +366,7 @@ return function(tools)
       add_condition(result, "This holds if memory that nothing has written reads as in this run.")
     end
     if collected and frees_in_use(result.hazards) then
-      result.not_followed.collector, result.deterministic = true, false
+      result.not_followed.collector = true
     end
     if raw.caught then
       add_condition(result, "the function catches a failure of the device; nothing is claimed about what comes after")
@@ -375,7 +375,7 @@ return function(tools)
     if left.claim == "none" then result.claim, result.deterministic = "none", false end
     if raw.prints then
       add_condition(result, "This holds for all but what kernels print: printf is not compared.")
-      result.not_followed.prints, result.deterministic = true, false
+      result.not_followed.prints = true
     end
     if meets_in_other_orders(result) then
       add_condition(result, "This holds if no GPU has room for collectives of two communicators at a time (R64): with "

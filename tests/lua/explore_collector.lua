@@ -28,7 +28,6 @@ end
 
 local r = mr.explore(dropped(false))
 T.equal(#r.outcomes, 1)
-T.equal(r.deterministic, false)
 T.equal(r.claim, "conditional")
 T.equal(r.not_followed[1], "This holds if Lua's collector does not free 1 tensor earlier than in this run.")
 T.equal(r.hazards[1].kind, "use-after-free")

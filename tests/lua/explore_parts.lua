@@ -48,7 +48,7 @@ for _, case in ipairs(CASES) do
   T.equal(#r.outcomes, outcomes, name)
   T.equal(r.not_followed and r.not_followed.parts or false, mixes, name)
   T.equal(r.claim, mixes and "conditional" or "every-legal-schedule", name)
-  T.equal(r.deterministic, outcomes == 1 and not mixes, name)
+  T.equal(r.deterministic, outcomes == 1, name)
   local fine = pcall(T.expect_deterministic, fn)
   T.equal(fine, outcomes == 1 and not mixes, name)
 end
