@@ -12,8 +12,16 @@ typedef enum {
     MUTANT_DROPPED,   /* the rule does not exist */
     MUTANT_WEAKENED,  /* it is only the allocator's */
     MUTANT_MISPLACED, /* it is about another place */
+    MUTANT_WIDENED,   /* it asks for a fact less: once for each fact */
+    MUTANT_BOUND,     /* it is not only the allocator's for any command */
     MUTANTS
 } order_mutant;
+
+enum {
+    EVERY_MUTANT = (1 << MUTANTS) - 1,
+    ONLY_WIDENED = 1 << MUTANT_WIDENED,
+    ONLY_BOUND = 1 << MUTANT_BOUND
+};
 
 static const char *const order_row_names[] = {
 #define X(id, ...) #id,
@@ -27,55 +35,90 @@ static uint8_t other_place(uint8_t place, bool in_stream) {
     return place == MR_PLACE_LANE ? MR_PLACE_DEVICE : MR_PLACE_LANE;
 }
 
-static void order_break(unsigned id, order_mutant how) {
-    mr_order_row *row = &mr_order_rows[id];
+/* Any command can do without these: they say which streams it is of, and what the host does. Not so with what only some
+ * commands name: an event, memory, a meeting, the devices that a copy is a wall for. */
+enum {
+    WIDENS = MR_FACT_LEGACY | MR_FACT_BLOCKING | MR_FACT_BY_HOST | MR_FACT_FOR_STREAM |
+             MR_FACT_FOR_DEVICE | MR_FACT_FOR_MEMORY | MR_FACT_FOR_ITSELF | MR_FACT_FOR_EARLIER
+};
+
+/* `fact`: of MUTANT_WIDENED. False: there is no such mutant for a reader of rows up to `strength`. */
+static bool order_break(mr_order_row *row, order_mutant how, uint32_t fact, mr_strength strength) {
     bool in_stream = row->when == MR_AT_ENTER || row->when == MR_AT_LEAVE;
     switch (how) {
-    case MUTANT_DROPPED: row->needs = UINT16_MAX; break;
-    case MUTANT_WEAKENED: row->strength = MR_ALLOCATOR; break;
+    case MUTANT_DROPPED: row->needs = UINT16_MAX; return true;
+    case MUTANT_WEAKENED: row->strength = MR_ALLOCATOR; return strength < MR_ALLOCATOR;
     case MUTANT_MISPLACED:
         if (row->when == MR_AT_LEAVE) row->to = other_place(row->to, true);
         else row->from = other_place(row->from, in_stream);
-        break;
+        return true;
+    case MUTANT_WIDENED: row->needs &= ~fact; return fact != 0;
+    case MUTANT_BOUND:
+        if (!row->allocator_for) return false;
+        row->allocator_for = 0;
+        return strength < MR_ALLOCATOR;
     case MUTANTS: break;
     }
+    return false;
 }
 
-/* A row that a reader has in the form of its places, so that it does not ask for it. */
+/* A row that a reader has in the form of its places, so that it does not ask for it; or mutants of it that change
+ * nothing. */
 typedef struct {
     mr_order_id id;
     const char *why;
+    unsigned mutants; /* bits of order_mutant */
 } order_inherent;
 
-/* How many mutants of a row a judge does not notice, of a reader that takes rows up to `strength`. `notices` is asked
- * with the row broken. */
-static int order_row_unnoticed(mr_order_id id, mr_strength strength, bool (*notices)(void)) {
-    static const char *const texts[] = {"dropped", "weakened", "misplaced"};
+static const order_inherent *order_excuse(const order_inherent *inherent, mr_order_id id,
+                                          order_mutant how) {
+    for (const order_inherent *i = inherent; i && i->why; i++)
+        if (i->id == id && (i->mutants >> how & 1)) return i;
+    return NULL;
+}
+
+/* Whether the judge does not notice it. `notices` is asked with the row broken. */
+static int order_missed(mr_order_id id, order_mutant how, uint32_t fact, mr_strength strength,
+                        bool (*notices)(void)) {
+    static const char *const texts[] = {"dropped", "weakened", "misplaced", "widened", "bound"};
     mr_order_row kept = mr_order_rows[id];
-    int missed = 0;
-    for (int how = 0; how < MUTANTS; how++) {
-        if (how == MUTANT_WEAKENED && strength == MR_ALLOCATOR) continue;
-        order_break(id, (order_mutant)how);
-        bool noticed = notices();
-        mr_order_rows[id] = kept;
-        missed += !noticed;
+    bool is_mutant = order_break(&mr_order_rows[id], how, fact, strength);
+    bool noticed = !is_mutant || notices();
+    mr_order_rows[id] = kept;
+    if (is_mutant)
         printf("%-14s %s: %s\n", order_row_names[id], texts[how],
                noticed ? "noticed" : "NOT NOTICED");
+    return !noticed;
+}
+
+/* How many mutants of a row a judge does not notice, of a reader that takes rows up to `strength`. `inherent` ends with
+ * a `why` of NULL, or is NULL. */
+static int order_row_unnoticed(mr_order_id id, mr_strength strength, const order_inherent *inherent,
+                               bool (*notices)(void)) {
+    int missed = 0;
+    for (int how = 0; how < MUTANTS; how++) {
+        const order_inherent *excuse = order_excuse(inherent, id, (order_mutant)how);
+        if (excuse) {
+            if (excuse->mutants != EVERY_MUTANT || !how)
+                printf("%-14s %s\n", order_row_names[id], excuse->why);
+            continue;
+        }
+        uint32_t facts = how == MUTANT_WIDENED ? mr_order_rows[id].needs & WIDENS : 0;
+        do {
+            missed += order_missed(id, (order_mutant)how, facts & -facts, strength, notices);
+            facts &= facts - 1;
+        } while (facts);
     }
     return missed;
 }
 
-/* Of all rows. `inherent` ends with a `why` of NULL. */
 static inline int order_unnoticed(mr_strength strength, const order_inherent *inherent,
                                   bool (*notices)(void)) {
     int missed = 0;
     for (unsigned id = 0; id < MR_ORDER_ROWS; id++) {
-        const char *why = NULL;
-        for (const order_inherent *i = inherent; i->why && !why; i++)
-            if (i->id == (mr_order_id)id) why = i->why;
-        if (!why && mr_order_rows[id].strength > strength) why = "is not this reader's";
-        if (why) printf("%-14s %s\n", order_row_names[id], why);
-        else missed += order_row_unnoticed((mr_order_id)id, strength, notices);
+        if (mr_order_rows[id].strength > strength)
+            printf("%-14s is not this reader's\n", order_row_names[id]);
+        else missed += order_row_unnoticed((mr_order_id)id, strength, inherent, notices);
     }
     return missed;
 }

@@ -78,9 +78,18 @@ static bool notices(void) {
 static void every_row_counts(void **unused) {
     (void)unused;
     static const order_inherent inherent[] = {
-        {MR_ORDER_TO_RECORD, "a line of the log names the record that it is bound to"},
-        {MR_ORDER_MEET, "the programs have no collectives: test_order_meetings.c"},
-        {MR_ORDER_ROWS, NULL}};
+        {MR_ORDER_TO_RECORD, "a line of the log names the record that it is bound to",
+         EVERY_MUTANT},
+        {MR_ORDER_MEET, "the programs have no collectives: test_order_meetings.c", EVERY_MUTANT},
+        {MR_ORDER_SYNC_STREAM, "of what the host does, only waits for a stream name one",
+         ONLY_WIDENED},
+        {MR_ORDER_EARLIER, "only staged copies are asked", ONLY_WIDENED},
+        {MR_ORDER_CALL, "what comes after an allocation comes after the host", ONLY_BOUND},
+        {MR_ORDER_STREAM, "and after what its stream had before", ONLY_BOUND},
+        {MR_ORDER_BEHIND_WALL, "shows only between two such copies of three devices", ONLY_BOUND},
+        {MR_ORDER_TO_GATHERED, "what a free comes after is gathered, too", ONLY_BOUND},
+        {MR_ORDER_TO_DEVICE, "and is in the device", ONLY_BOUND},
+        {MR_ORDER_ROWS, NULL, 0}};
     assert_int_equal(order_unnoticed(MR_GUARANTEED, inherent, notices), 0);
 }
 

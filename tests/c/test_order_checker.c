@@ -24,13 +24,23 @@ static bool notices(void) {
 static void every_row_counts(void **unused) {
     (void)unused;
     static const order_inherent inherent[] = {
-        {MR_ORDER_CALL, "the host's clock is everybody's"},
-        {MR_ORDER_TO_HOST, "likewise"},
-        {MR_ORDER_TO_STREAM, "an actor's commands are numbered"},
-        {MR_ORDER_TO_DEVICE, "likewise"},
-        {MR_ORDER_EARLIER, "a staged source is read by the host, behind the stream: touch.c"},
-        {MR_ORDER_MEET, "the programs have one device: test_order_meetings.c"},
-        {MR_ORDER_ROWS, NULL}};
+        {MR_ORDER_CALL, "the host's clock is everybody's", EVERY_MUTANT},
+        {MR_ORDER_TO_HOST, "likewise", EVERY_MUTANT},
+        {MR_ORDER_TO_STREAM, "an actor's commands are numbered", EVERY_MUTANT},
+        {MR_ORDER_TO_DEVICE, "likewise", EVERY_MUTANT},
+        {MR_ORDER_EARLIER, "a staged source is read by the host, behind the stream: touch.c",
+         EVERY_MUTANT},
+        {MR_ORDER_MEET, "the programs have one device: test_order_meetings.c", EVERY_MUTANT},
+        {MR_ORDER_ITSELF, "it is asked with this fact alone", ONLY_WIDENED},
+        {MR_ORDER_SYNC_STREAM, "of what the host does, only waits for a stream name one",
+         ONLY_WIDENED},
+        {MR_ORDER_STREAM, "allocations are not asked: hazard/order.c", ONLY_BOUND},
+        {MR_ORDER_GATHER, "likewise", ONLY_BOUND},
+        {MR_ORDER_RELEASE, "likewise", ONLY_BOUND},
+        {MR_ORDER_BEHIND_WALL, "likewise", ONLY_BOUND},
+        {MR_ORDER_TO_GATHERED, "frees are not asked", ONLY_BOUND},
+        {MR_ORDER_TO_RELEASED, "likewise", ONLY_BOUND},
+        {MR_ORDER_ROWS, NULL, 0}};
     assert_int_equal(order_unnoticed(MR_GUARANTEED, inherent, notices), 0);
 }
 

@@ -361,11 +361,13 @@ static bool trace_notices(void) {
 /* The other rows are those of test_order_readers.c and test_order_explorer.c. */
 static void rows_of_memory_count(void **unused) {
     (void)unused;
-    assert_int_equal(order_row_unnoticed(MR_ORDER_REUSE, MR_ALLOCATOR, queue_notices), 0);
-    assert_int_equal(order_row_unnoticed(MR_ORDER_REUSE, MR_ALLOCATOR, trace_notices), 0);
-    assert_int_equal(order_row_unnoticed(MR_ORDER_GIVE_BACK, MR_ALLOCATOR, trace_notices), 0);
-    assert_int_equal(order_row_unnoticed(MR_ORDER_GIVE_BACK, MR_ALLOCATOR, explorer_differs), 0);
-    assert_int_equal(order_row_unnoticed(MR_ORDER_TO_FREED, MR_ALLOCATOR, explorer_differs), 0);
+    assert_int_equal(order_row_unnoticed(MR_ORDER_REUSE, MR_ALLOCATOR, NULL, queue_notices), 0);
+    assert_int_equal(order_row_unnoticed(MR_ORDER_REUSE, MR_ALLOCATOR, NULL, trace_notices), 0);
+    assert_int_equal(order_row_unnoticed(MR_ORDER_GIVE_BACK, MR_ALLOCATOR, NULL, trace_notices), 0);
+    assert_int_equal(order_row_unnoticed(MR_ORDER_GIVE_BACK, MR_ALLOCATOR, NULL, explorer_differs),
+                     0);
+    assert_int_equal(order_row_unnoticed(MR_ORDER_TO_FREED, MR_ALLOCATOR, NULL, explorer_differs),
+                     0);
     for (int i = 0; i < PROGRAMS; i++) mr_trace_release(programs[i].trace);
 }
 

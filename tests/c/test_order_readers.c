@@ -352,41 +352,49 @@ static bool notices(void) {
 static void every_row_counts_in_the_queue(void **unused) {
     (void)unused;
     static const order_inherent inherent[] = {
-        {MR_ORDER_CALL, "what the host has waited for is done"},
-        {MR_ORDER_TO_HOST, "likewise"},
-        {MR_ORDER_STREAM, "a queue is its list of works"},
-        {MR_ORDER_TO_STREAM, "likewise"},
-        {MR_ORDER_TO_DEVICE, "a device is all its queues"},
-        {MR_ORDER_REUSE, "the programs allocate nothing: test_order_memory.c"},
-        {MR_ORDER_TO_FREED, "the pool holds the free"},
-        {MR_ORDER_TO_RELEASED, "the place is the default stream's queue; the row saves edges"},
-        {MR_ORDER_EARLIER, "submit.c waits by the rules of copies"},
-        {MR_ORDER_EARLIER_BLOCKING, "likewise"},
-        {MR_ORDER_ITSELF, "likewise"},
-        {MR_ORDER_SYNC_STREAM, "wait.c waits until the queue is empty"},
-        {MR_ORDER_SYNC_RECORD, "until the record is done"},
-        {MR_ORDER_SYNC_DEVICE, "until nothing is pending"},
-        {MR_ORDER_TO_RECORD, "the event holds its record"},
-        {MR_ORDER_GIVE_BACK, "a setting decides"},
-        {MR_ORDER_MEET, "the works of a meeting end together: meet.c"},
-        {MR_ORDER_MEET_ALL, "likewise"},
-        {MR_ORDER_ROWS, NULL}};
+        {MR_ORDER_CALL, "what the host has waited for is done", EVERY_MUTANT},
+        {MR_ORDER_TO_HOST, "likewise", EVERY_MUTANT},
+        {MR_ORDER_STREAM, "a queue is its list of works", EVERY_MUTANT},
+        {MR_ORDER_TO_STREAM, "likewise", EVERY_MUTANT},
+        {MR_ORDER_TO_DEVICE, "a device is all its queues", EVERY_MUTANT},
+        {MR_ORDER_REUSE, "the programs allocate nothing: test_order_memory.c", EVERY_MUTANT},
+        {MR_ORDER_TO_FREED, "the pool holds the free", EVERY_MUTANT},
+        {MR_ORDER_TO_RELEASED, "the place is the default stream's queue; the row saves edges",
+         EVERY_MUTANT},
+        {MR_ORDER_EARLIER, "submit.c waits by the rules of copies", EVERY_MUTANT},
+        {MR_ORDER_EARLIER_BLOCKING, "likewise", EVERY_MUTANT},
+        {MR_ORDER_ITSELF, "likewise", EVERY_MUTANT},
+        {MR_ORDER_SYNC_STREAM, "wait.c waits until the queue is empty", EVERY_MUTANT},
+        {MR_ORDER_SYNC_RECORD, "until the record is done", EVERY_MUTANT},
+        {MR_ORDER_SYNC_DEVICE, "until nothing is pending", EVERY_MUTANT},
+        {MR_ORDER_TO_RECORD, "the event holds its record", EVERY_MUTANT},
+        {MR_ORDER_GIVE_BACK, "a setting decides", EVERY_MUTANT},
+        {MR_ORDER_MEET, "the works of a meeting end together: meet.c", EVERY_MUTANT},
+        {MR_ORDER_MEET_ALL, "likewise", EVERY_MUTANT},
+        {MR_ORDER_GATHER, "the judge permits a device more order", ONLY_WIDENED},
+        {MR_ORDER_RELEASE, "likewise", ONLY_WIDENED},
+        {MR_ORDER_TO_GATHERED, "likewise", ONLY_WIDENED},
+        {MR_ORDER_SYNC_BLOCKING, "likewise", ONLY_WIDENED},
+        {MR_ORDER_ROWS, NULL, 0}};
     asked = QUEUE;
     assert_int_equal(order_unnoticed(MR_ALLOCATOR, inherent, notices), 0);
 }
 
 static void every_row_counts_in_a_trace(void **unused) {
     (void)unused;
-    static const order_inherent inherent[] = {{MR_ORDER_CALL, "calls are in turn"},
-                                              {MR_ORDER_TO_HOST, "likewise"},
-                                              {MR_ORDER_TO_DEVICE, "a device is all its streams"},
-                                              {MR_ORDER_TO_RECORD, "a span names its record"},
-                                              {MR_ORDER_REUSE, "test_order_memory.c"},
-                                              {MR_ORDER_TO_FREED, "a span names its holder"},
-                                              {MR_ORDER_GIVE_BACK, "test_order_memory.c"},
-                                              {MR_ORDER_MEET, "MEET_ALL is more"},
-                                              {MR_ORDER_MEET_ALL, "test_order_meetings.c"},
-                                              {MR_ORDER_ROWS, NULL}};
+    static const order_inherent inherent[] = {
+        {MR_ORDER_CALL, "calls are in turn", EVERY_MUTANT},
+        {MR_ORDER_TO_HOST, "likewise", EVERY_MUTANT},
+        {MR_ORDER_TO_DEVICE, "a device is all its streams", EVERY_MUTANT},
+        {MR_ORDER_TO_RECORD, "a span names its record", EVERY_MUTANT},
+        {MR_ORDER_REUSE, "test_order_memory.c", EVERY_MUTANT},
+        {MR_ORDER_TO_FREED, "a span names its holder", EVERY_MUTANT},
+        {MR_ORDER_GIVE_BACK, "test_order_memory.c", EVERY_MUTANT},
+        {MR_ORDER_MEET, "MEET_ALL is more", EVERY_MUTANT},
+        {MR_ORDER_MEET_ALL, "test_order_meetings.c", EVERY_MUTANT},
+        {MR_ORDER_EARLIER_BLOCKING, "all staged copies of the programs are of default streams",
+         ONLY_WIDENED},
+        {MR_ORDER_ROWS, NULL, 0}};
     asked = TRACE;
     assert_int_equal(order_unnoticed(MR_ALLOCATOR, inherent, notices), 0);
 }
