@@ -35,11 +35,11 @@ static uint8_t other_place(uint8_t place, bool in_stream) {
     return place == MR_PLACE_LANE ? MR_PLACE_DEVICE : MR_PLACE_LANE;
 }
 
-/* Any command can do without these: they say which streams it is of, and what the host does. Not so with what only some
- * commands name: an event, memory, a meeting, the devices that a copy is a wall for. */
+/* Any command can do without these: they say of what kind its stream is, and what the host does. Not so with what only
+ * some commands name: an event, memory, a meeting, the devices that a copy is a wall for, the stream of a wait. */
 enum {
-    WIDENS = MR_FACT_LEGACY | MR_FACT_BLOCKING | MR_FACT_BY_HOST | MR_FACT_FOR_STREAM |
-             MR_FACT_FOR_DEVICE | MR_FACT_FOR_MEMORY | MR_FACT_FOR_ITSELF | MR_FACT_FOR_EARLIER
+    WIDENS = MR_FACT_LEGACY | MR_FACT_BLOCKING | MR_FACT_BY_HOST | MR_FACT_FOR_DEVICE |
+             MR_FACT_FOR_MEMORY | MR_FACT_FOR_ITSELF | MR_FACT_FOR_EARLIER
 };
 
 /* `fact`: of MUTANT_WIDENED. False: there is no such mutant for a reader of rows up to `strength`. */

@@ -81,8 +81,6 @@ static void every_row_counts(void **unused) {
         {MR_ORDER_TO_RECORD, "a line of the log names the record that it is bound to",
          EVERY_MUTANT},
         {MR_ORDER_MEET, "the programs have no collectives: test_order_meetings.c", EVERY_MUTANT},
-        {MR_ORDER_SYNC_STREAM, "of what the host does, only waits for a stream name one",
-         ONLY_WIDENED},
         {MR_ORDER_EARLIER, "only staged copies are asked", ONLY_WIDENED},
         {MR_ORDER_CALL, "what comes after an allocation comes after the host", ONLY_BOUND},
         {MR_ORDER_STREAM, "and after what its stream had before", ONLY_BOUND},

@@ -32,8 +32,6 @@ static void every_row_counts(void **unused) {
          EVERY_MUTANT},
         {MR_ORDER_MEET, "the programs have one device: test_order_meetings.c", EVERY_MUTANT},
         {MR_ORDER_ITSELF, "it is asked with this fact alone", ONLY_WIDENED},
-        {MR_ORDER_SYNC_STREAM, "of what the host does, only waits for a stream name one",
-         ONLY_WIDENED},
         {MR_ORDER_STREAM, "allocations are not asked: hazard/order.c", ONLY_BOUND},
         {MR_ORDER_GATHER, "likewise", ONLY_BOUND},
         {MR_ORDER_RELEASE, "likewise", ONLY_BOUND},

@@ -1,0 +1,190 @@
+/* Rows that the random programs of test_order_explorer.c leave out: what devices do beyond CUDA's word for the default
+ * stream (R5, R20), and copies between devices (R60). The explorer is told that two commands of a function race, and
+ * says that its schedules are not all that there are if its own order has one before the other. So the functions ask
+ * it, and a person knows the answers. Then each row is broken in turn, and an answer must change. */
+#include "order_mutants.h"
+
+#include "explore/explore.h"
+#include "virtual_fixture.h"
+
+enum { SIZE = 4 };
+
+static mr_stream *blocking, *nonblocking, *of_other; /* of_other: nonblocking, of device 1 */
+static mr_tensor *x, *y, *on_other, *pinned, *pageable;
+static mr_explore_race asked; /* the two commands */
+
+static void first(void) {
+    asked.first = machine->counts.next_seq;
+}
+static void second(void) {
+    asked.second = machine->counts.next_seq;
+}
+
+static void host_reads(void) {
+    OK(mr_host_access(&caller, "read", pinned, MR_READ));
+}
+
+static void copy_between_devices(void) {
+    machine->current_device = device;
+    OK(mr_memcpy(&caller, on_other, x, NULL, true));
+}
+
+/* ---- the functions */
+
+static void synchronize_behind(mr_stream *work, mr_stream *wait) {
+    first();
+    copy(work, pinned, x);
+    OK(mr_stream_synchronize(&caller, wait));
+    second();
+    host_reads();
+}
+static void synchronize_default(void) { /* R5 */
+    synchronize_behind(blocking, device->legacy);
+}
+static void synchronize_default_only(void) {
+    synchronize_behind(nonblocking, device->legacy);
+}
+static void synchronize_other(void) {
+    synchronize_behind(blocking, nonblocking);
+}
+
+/* Pageable memory is read in the call, behind what the host waits for. */
+static void stage_behind(mr_stream *work) {
+    first();
+    copy(work, pinned, x);
+    OK(mr_memcpy(&caller, y, pageable, NULL, true));
+    second();
+    host_reads();
+}
+static void stage_behind_default(void) { /* R20 */
+    stage_behind(device->legacy);
+}
+static void stage_behind_blocking(void) {
+    stage_behind(blocking);
+}
+static void stage_behind_nonblocking(void) {
+    stage_behind(nonblocking);
+}
+
+static void meet_wall(void) { /* R60 */
+    first();
+    copy(of_other, pinned, on_other);
+    second();
+    copy_between_devices();
+}
+static void behind_wall(void) {
+    first();
+    copy_between_devices();
+    second();
+    copy(of_other, pinned, on_other);
+}
+static void behind_no_wall(void) {
+    first();
+    OK(mr_memcpy(&caller, on_other, x, nonblocking, false));
+    second();
+    copy(of_other, pinned, on_other);
+}
+
+static const struct {
+    void (*function)(void);
+    bool is_ordered;
+} questions[] = {
+    {synchronize_default, true},
+    {synchronize_default_only, false},
+    {synchronize_other, false},
+    {stage_behind_default, true},
+    {stage_behind_blocking, true},
+    {stage_behind_nonblocking, false},
+    {meet_wall, true},
+    {behind_wall, true},
+    {behind_no_wall, false},
+};
+
+/* ---- asking */
+
+static mr_status begin_function(void *context) {
+    (void)context;
+    return MR_OK;
+}
+
+static mr_status run_function(void *context, mr_explore_value *out) {
+    (void)out;
+    x = tensor(device->legacy, SIZE);
+    y = tensor(device->legacy, SIZE);
+    on_other = tensor(machine->devices[1]->legacy, SIZE);
+    pinned = tensor_of(MR_MEMORY_PINNED, NULL, SIZE);
+    pageable = tensor_of(MR_MEMORY_PAGEABLE, NULL, SIZE);
+    mr_tensor *of_host[] = {pinned, pageable}, *of_devices[] = {x, y, on_other};
+    for (int i = 0; i < 2; i++) {
+        OK(mr_host_access(&caller, "clear", of_host[i], MR_WRITE));
+        memset(values(of_host[i]), 0, sizeof(int32_t[SIZE]));
+    }
+    for (int i = 0; i < 3; i++) fill(of_devices[i]->storage->device->legacy, of_devices[i], 7 + i);
+    for (int d = 0; d < 2; d++) OK(mr_device_synchronize(&caller, machine->devices[d]));
+    (*(void (**)(void))context)();
+    for (int d = 0; d < 2; d++) OK(mr_device_synchronize(&caller, machine->devices[d]));
+    while (made_tensors.count) drop(made_tensors.items[0]);
+    return MR_OK;
+}
+
+static size_t asked_pair(void *context, const mr_explore_race **out_races) {
+    (void)context;
+    *out_races = &asked;
+    return 1;
+}
+
+static bool is_ordered(void (*function)(void)) {
+    mr_explore_result result;
+    mr_explore_options options = {.overtaking = -1, .full = true};
+    mr_stream_options free_one = {.nonblocking = true};
+    open_machine("virtual:2", NULL);
+    blocking = blocking_stream();
+    nonblocking = free_stream();
+    OK(mr_stream_create(&caller, machine->devices[1], &free_one, &of_other));
+    mr_explore_subject subject = {.context = &function,
+                                  .machine = machine,
+                                  .begin = begin_function,
+                                  .run = run_function,
+                                  .races = asked_pair};
+    OK(mr_explore(&subject, &options, &result));
+    bool ordered = strstr(result.incomplete, "CUDA does not guarantee") != NULL;
+    mr_explore_result_free(&result);
+    mr_stream_release(of_other);
+    assert_int_equal(teardown(NULL), 0);
+    return ordered;
+}
+
+static bool answers_differ(void) {
+    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
+        if (is_ordered(questions[i].function) != questions[i].is_ordered) return true;
+    return false;
+}
+
+static void it_knows_the_answers(void **unused) {
+    (void)unused;
+    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
+        if (is_ordered(questions[i].function) != questions[i].is_ordered)
+            fail_msg("question %d", (int)i);
+}
+
+static void every_row_counts(void **unused) {
+    (void)unused;
+    static const mr_order_id rows[] = {MR_ORDER_BEHIND_WALL,      MR_ORDER_MEET_WALL,
+                                       MR_ORDER_TO_WALL,          MR_ORDER_EARLIER,
+                                       MR_ORDER_EARLIER_BLOCKING, MR_ORDER_SYNC_BLOCKING};
+    static const order_inherent inherent[] = {
+        {MR_ORDER_EARLIER, "it is asked with this fact alone", ONLY_WIDENED},
+        {MR_ORDER_EARLIER_BLOCKING, "likewise, and these copies are of default streams",
+         ONLY_WIDENED},
+        {MR_ORDER_ROWS, NULL, 0}};
+    int missed = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        missed += order_row_unnoticed(rows[i], MR_ALLOCATOR, inherent, answers_differ);
+    assert_int_equal(missed, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(it_knows_the_answers),
+                                       cmocka_unit_test(every_row_counts)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
