@@ -3,8 +3,9 @@
 --     lua5.4 scripts/columns.lua
 --
 -- Code has 100 columns, with the comment behind it; a line that is comment alone has 120. A declaration keeps its name
--- on the line of its type: where a comment has no room behind it, it stands above. Tables that clang-format leaves as
--- they are (`clang-format off`) may be wider. Prints each offence, and exits with 1 if there is one.
+-- on the line of its type, also where both begin in the same column: a comment that has no room behind it stands above.
+-- Tables that clang-format leaves as they are (`clang-format off`) may be wider. Prints each offence, and exits with 1
+-- if there is one.
 
 local CODE, COMMENT = 100, 120
 
@@ -21,12 +22,13 @@ end
 local function indent_of_type(line)
   local indent, words = line:match("^(%s*)([%a_][%w_ ]*)[%s*]*$")
   if not words or no_types[words:match("^[%w_]+")] then return nil end
+  if not words:find("%l") then return nil end -- a macro
   return #indent
 end
 
 local function begins_with_name(line, indent)
-  local inner, name, rest = line:match("^(%s+)%**([%a_][%w_]*)(.*)$")
-  if not inner or #inner <= indent or name == "__attribute__" then return false end
+  local inner, name, rest = line:match("^(%s*)%**([%a_][%w_]*)(.*)$")
+  if not inner or #inner < indent or name == "__attribute__" then return false end
   return rest:gsub("%b[]", ""):find("^%s*[;,=(:]") ~= nil
 end
 

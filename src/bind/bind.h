@@ -1,8 +1,8 @@
-/* The Lua bindings: what the files of this folder share. There is one file for each kind of userdata, each
- * in the same order: constructor, methods, metamethods, docs, open. Calls go one way, from the files that
- * are opened last down to module.c: scripts/layers.lua checks it. From below: module.c (the box of a
- * state), object.c (userdata), names.c, error.c, caller.c, args.c, class.c; tensor_box.c and objects.c
- * (the userdata of each kind: state, check); shape.c, placement.c, row.c; then what scripts call; open.c.
+/* The Lua bindings: what the files of this folder share. There is one file for each kind of userdata, each in the same
+ * order: constructor, methods, metamethods, docs, open. Calls go one way, from the files that are opened last down to
+ * module.c: scripts/layers.lua checks it. The lowest are module.c (the box of a state), object.c (userdata), names.c,
+ * error.c, caller.c, args.c and class.c. Above them are tensor_box.c and objects.c (the userdata of each kind: state,
+ * check). Then come shape.c, placement.c, row.c, the functions that scripts call, and open.c.
  *
  * A bound function is written once, with its usage line and text in front of its body:
  *

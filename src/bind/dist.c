@@ -80,7 +80,7 @@ static mr_status status_of(lua_State *co) {
     return error;
 }
 
-/* What it ended with is taken off its thread at once: other ranks can resume or close a thread that has ended. */
+/* Takes the results off its thread at once: other ranks can resume or close a thread that has ended. */
 static mr_status run_rank(void *context, uint32_t rank) {
     spawner *s = context;
     lua_State *co = s->threads[rank];

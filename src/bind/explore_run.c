@@ -153,7 +153,7 @@ bool mr_explore_is_stopped(const mr_machine *machine) {
     return machine->hooks.interrupted && machine->hooks.interrupted(machine->hooks.context);
 }
 
-/* What has been found by then is returned to the script. */
+/* Whether Ctrl-C ends the search, so that it returns to the script what it has found by then. */
 bool mr_explore_takes_interrupt(const mr_machine *machine) {
     return machine->hooks.take_interrupt && machine->hooks.take_interrupt(machine->hooks.context);
 }

@@ -55,7 +55,8 @@ int mr_call_reduction(lua_State *L) {
     return mr_push_result(L, &caller, op, &call, out_arg);
 }
 
-/* max and min: with a dim also the positions, as in PyTorch; of two tensors the elementwise ones. */
+/* max and min. With a dim they also return the positions, as in PyTorch. Two tensors are compared element by
+ * element. */
 int mr_call_extreme(lua_State *L) {
     mr_caller caller = mr_enter(L);
     const mr_op *op = lua_touserdata(L, lua_upvalueindex(2));

@@ -1,8 +1,8 @@
-/* Finds the variable of the script that holds an object: first on the Lua stack, then among the globals.
- * This is done only when a report is written. For a line that is added to the script, only variables that
- * are visible at its place count: the declaration that is visible there must be the one whose variable
- * exists now, and the text must not assign to it between that place and the line that runs. A variable
- * that keeps its value comes first: the object's name rather than one that follows it around. */
+/* Finds the variable of the script that holds an object: first on the Lua stack, then among the globals. This is done
+ * only when a report is written. A line that is added to the script may use only variables that are visible at its
+ * place. The declaration that is visible there must be that of the variable that exists now. The text must not assign
+ * to it between that place and the line that runs. A variable that keeps its value comes first: the object's name
+ * rather than one that follows it around. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

@@ -15,8 +15,8 @@ int mr_wrap_width(FILE *file);
  * further lines begin with `rest` blanks. The blanks between two words stay as they are. */
 void mr_wrap_words(mr_buffer *out, const char *text, size_t size, int width, int first, int rest);
 
-/* Adds the text. A line that is too wide goes on in the next one: below its last column of text, if it has columns (two
- * blanks or more in front of each), otherwise indented by its own indent, at least by four blanks. */
+/* Adds the text. A line that is too wide goes on in the next one. If it has columns (two blanks or more in front of
+ * each), it goes on below its last column. Otherwise it is indented by its own indent, at least by four blanks. */
 void mr_wrap_lines(mr_buffer *out, const char *text, size_t size, int width);
 
 /* Writes the text; on a terminal, with such lines. */

@@ -29,8 +29,8 @@ typedef struct {
 
 /* Where the calls of several hosts are matched. */
 typedef struct {
-    /* What is submitted from now on is on the clock of this host (pending_call.host), until it is the turn of another.
-     * Ends with the host that runs. */
+    /* Commands that are submitted from now on are on the clock of this host (pending_call.host), until it is the turn
+     * of another. Ends with the host that runs. */
     void (*turn)(mr_collectives *collectives, uint32_t host);
     /* Where hosts are processes: member `own` is submitted. Waits until it has begun, and until the bytes and times of
      * the others are there. `commands`, `hosts`: by member. */

@@ -1,4 +1,4 @@
-/* What each rank's call must be by itself. What the ranks' calls must be together is in match.c. */
+/* Checks the call of each rank by itself. match.c compares the calls of the ranks. */
 #include "collective/calls.h"
 #include "ops/collective.h"
 

@@ -115,7 +115,7 @@ void mr_world_look(mr_world *w) {
     }
 }
 
-/* What has come while the host waited for its device is the first. */
+/* Messages that came while the host waited for its device go first. */
 static mr_arrival take_next(mr_world *w, uint32_t from, void **out_bytes, size_t *out_size) {
     if (!w->early[from].count) return w->fabric->receive(w->fabric, from, out_bytes, out_size);
     early_message *all = w->early[from].items;

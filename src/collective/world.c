@@ -126,7 +126,7 @@ static void drop_far_calls(mr_world *w) {
     c->calls.count = kept;
 }
 
-/* What other ranks find by themselves, or have told, they need not be told. */
+/* Tells the other ranks of the failure, unless they find it by themselves or have told it. */
 static void fail(mr_world *w, mr_status status) {
     bool is_known = w->failure || status->code == MR_CODE_COLLECTIVE_MISMATCH;
     if (!is_known && strncmp(status->message, "deadlock", 8) != 0)

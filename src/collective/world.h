@@ -15,8 +15,8 @@
  * member of a meeting only; stand-ins have no memory, and the meeting orders nothing behind other ranks. While the host
  * waits for the device it looks at messages of others, since a rank that fails leaves a collective without a peer.
  *
- * Whatever separates the ranks is final: a mistake, a deadlock, a time-out, the failure of a rank. All later calls
- * fail with that error. */
+ * A mistake, a deadlock, a time-out or the failure of a rank separates the ranks for good. All later calls fail with
+ * that error. */
 #ifndef MR_COLLECTIVE_WORLD_H
 #define MR_COLLECTIVE_WORLD_H
 

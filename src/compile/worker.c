@@ -288,7 +288,7 @@ static void run_in(const mr_worker_job *job, worker *w, const mr_buffer *request
     else out->signal = end_worker(w, out->end == MR_WORKER_CRASHED);
 }
 
-/* What ended a worker that has served before need not be this request, so a new one decides. */
+/* A worker that has served before may have ended for another reason than this request, so a new one decides. */
 void mr_worker_run(const mr_worker_job *job, const mr_buffer *request, mr_worker_result *out) {
     int64_t end_ms = now_ms() + job->time_limit_ms;
     worker w = take_idle(job->is_confined);

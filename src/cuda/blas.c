@@ -1,6 +1,6 @@
-/* The matrix products: cuBLAS for floats, with a handle and a workspace for each stream; our own kernels for small
- * products of floats (which also spares a program of no others the library's start); for integers, for strides that
- * cuBLAS cannot read, and where there is no cuBLAS.
+/* The matrix products. cuBLAS multiplies floats, with a handle and a workspace for each stream. Our own kernels
+ * multiply small matrices of floats; a program without large ones never starts the library. They also serve integers,
+ * strides that cuBLAS cannot read, and machines without cuBLAS.
  *
  * cuBLAS uses column-major matrices. A row-major matrix is, for cuBLAS, its transpose. So c = a b is
  * computed as c' = b' a': the operands are exchanged, and no data is moved. */

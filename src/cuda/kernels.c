@@ -153,7 +153,7 @@ mr_status mr_cuda_lane(const mr_command *command, CUstream stream, cuda_lane **o
     return MR_OK;
 }
 
-/* What is to be done once, and not in each launch of a graph that is being captured, is done on this stream. */
+/* The stream for work that is done once, and not in each launch of a graph that is being captured. */
 static CUstream preparing(const mr_command *command, CUstream stream) {
     const cuda_graph_memory *captured = mr_cuda_kernels_of(command)->captured;
     return captured ? captured->stream : stream;

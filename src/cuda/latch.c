@@ -2,8 +2,8 @@
  *
  * A latch is one word, 0 while it is closed. Everybody only ever writes 1, so no order of the writes closes one again.
  *
- * The driver does not know of the orders that latches make, and streams may share a hardware queue (R55), so a stream
- * may wait for work that cannot begin; and a call of ours may block in the driver behind such a stream. Hence the
+ * The driver does not know of the orders that latches make, and streams may share a hardware queue (R55). So a stream
+ * may wait for work that cannot begin, and a call of ours may block in the driver behind such a stream. Hence the
  * guard: a thread which opens all latches once none has been opened for too long. It touches nothing but the words and
  * the guard's own fields, which are atomic. */
 #include <pthread.h>

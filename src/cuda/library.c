@@ -152,7 +152,7 @@ static char *check_version(void) {
 }
 
 #if MR_CUDA_HAS_CUPTI
-/* What it writes into its records is that of the build's toolkit, or begins in the same way. */
+/* CUPTI of these versions writes records as the build's toolkit has them, or records that begin in the same way. */
 static char *check_cupti_version(void) {
     uint32_t found_version = 0;
     if (mr_cupti.GetVersion) mr_cupti.GetVersion(&found_version);

@@ -1,6 +1,6 @@
 /* The times of commands by events: a timed event in front of each command and one behind it. It needs nothing but the
- * driver, and says less than CUPTI: the first event is done when the stream gets there, so `begin` is up to a few
- * microseconds early; and each event is work of its own for the host and the stream.
+ * driver, and says less than CUPTI. The first event is done when the stream gets there, so `begin` is up to a few
+ * microseconds early. Each event is work of its own for the host and the stream.
  *
  * The driver tells only differences between events. So each device has a base, an event whose time on the host's clock
  * is known. A difference is a float of milliseconds, which is exact to a microsecond up to some seconds; so the base

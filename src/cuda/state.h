@@ -1,9 +1,8 @@
 /* The structures of the CUDA backend, private to this folder.
  *
- * The driver keeps the queues, the order and the memory; these structures hold only what it does not tell:
- * which operation may have failed, which host memory a copy may still be using, and how far each stream is
- * known to be done. Only the Lua thread uses them, except for what turn.c shares with the driver's
- * threads.
+ * The driver keeps the queues, the order and the memory. These structures hold only what it does not tell. They know
+ * which operation may have failed, which host memory a copy may still be using, and how far each stream is done. Only
+ * the Lua thread uses them, except for what turn.c shares with the driver's threads.
  *
  * Two numbers run through all of it. `seq`, the model's number of a command: a stream's work is done up
  * to `done_seq`, and may be pending up to `last_seq`. `generation`, of a device: counts its contexts, so
@@ -69,12 +68,12 @@
  * small product, cuBLAS takes longer to choose a kernel than to compute. So small products (`mr_matmul_is_small`) use
  * our own kernel. A program with only small products does not load cuBLAS.
  *
- * Convolutions are products without their right side. What the taps see is read from the source when a block needs
- * it, so no matrix of it is ever in memory. `kernels/args.h` lists the kernels with their tiles, and `launch_conv.c`
- * chooses by shapes alone: a kernel for few outputs, tiles that leave little over, small tiles where large ones would
- * not occupy the device, and one for strides and windows of any size. All of them add in the order of the CPU. The
- * gradient of the weights is summed in chunks of positions, then over the chunks, so nothing is added atomically.
- * With `mr.allow_tf32(true)` the tiles are multiplied by tensor cores (`conv_tile.cuh`).
+ * Convolutions are products without their right side. A block reads the elements that its taps see from the source when
+ * it needs them. So no matrix of them is ever in memory. `kernels/args.h` lists the kernels with their tiles, and
+ * `launch_conv.c` chooses by shapes alone. There is a kernel for few outputs, and one for strides and windows of any
+ * size. Tiles should leave little over; they are small where large ones would not occupy the device. All of them add in
+ * the order of the CPU. The gradient of the weights is summed in chunks of positions, then over the chunks, so nothing
+ * is added atomically. With `mr.allow_tf32(true)` the tiles are multiplied by tensor cores (`conv_tile.cuh`).
  *
  * Which command failed. A device error appears in a later call. The backend remembers the last launches of each
  * device with their lines. The launches that may still have been running are the suspects. If there is only one
@@ -319,10 +318,10 @@ uint64_t mr_cuda_now(void); /* the host's monotonic clock, in nanoseconds */
 
 mr_status mr_cuda_device_open(cuda_device *device); /* fills in the properties; makes no context */
 mr_status mr_cuda_device_make_context(cuda_device *device);
-/* What is under way cannot be taken back, so it is waited for; a lost device answers at once. */
+/* Waits for the work that is under way, as it cannot be taken back. A lost device answers at once. */
 void mr_cuda_device_finish(cuda_device *device);
-void mr_cuda_device_close(
-    cuda_device *device); /* the context goes; streams have been closed or forgotten */
+/* Destroys the context. The streams have been closed or forgotten. */
+void mr_cuda_device_close(cuda_device *device);
 /* The first device that can really be used, or `ordinal` (-1: any), with its context made and kept. */
 mr_status mr_cuda_device_find(int ordinal, int *out_ordinal);
 void mr_cuda_device_found(void); /* releases that context; its user holds it now */
@@ -361,8 +360,8 @@ static inline void mr_cuda_trail_add(cuda_device *device, const mr_command *comm
 void mr_cuda_stream_done(cuda_stream *stream, uint64_t seq);
 void mr_cuda_stream_idle(cuda_stream *stream);
 void mr_cuda_stream_release(cuda_stream *stream);
-void mr_cuda_stream_forget(
-    cuda_stream *stream); /* its context goes; the model's close call is to come */
+/* Its context goes. The call that closes it comes later from the model. */
+void mr_cuda_stream_forget(cuda_stream *stream);
 void mr_cuda_stream_shut(cuda_stream *stream); /* takes it out of the device's list */
 
 /* ---- spare.c: a plain event of the device, whose context is current; NULL when the driver has none */
@@ -400,8 +399,7 @@ mr_status mr_cuda_may_wait(cuda_device *device, const char *what);
 /* The same before a call that does wait for the device, or for all devices: waits for it here, so that the call need
  * not, and Ctrl-C ends the wait. */
 mr_status mr_cuda_waits(cuda_device *device, const char *what);
-mr_status mr_cuda_waits_for_all(cuda_machine *cuda,
-                                const char *what); /* the home device is current */
+mr_status mr_cuda_waits_for_all(cuda_machine *cuda, const char *what); /* then home is current */
 
 /* ---- turn.c: the place of a host function in its stream. The stream says when it gets there, and goes no
  * further until it is told to. */
@@ -478,8 +476,8 @@ void mr_cuda_pinned_release(mr_storage *storage);
 bool mr_cuda_pinned_has_unused(const cuda_machine *cuda); /* regions of which nothing is in use */
 void mr_cuda_pinned_drop_unused(cuda_machine *cuda);      /* the devices are idle */
 void mr_cuda_pinned_suspend(cuda_machine *cuda);          /* before the context goes: values stay */
-mr_status
-mr_cuda_pinned_resume(cuda_machine *cuda); /* in the new one; after a failure, values stay too */
+/* In the new context. Values stay, also after a failure. */
+mr_status mr_cuda_pinned_resume(cuda_machine *cuda);
 
 /* ---- pinning.c: the same with waits, where memory must be pinned or given back first */
 
@@ -494,9 +492,8 @@ mr_status mr_cuda_pinned_trim(cuda_machine *cuda);
 
 /* ---- hold.c: host memory that the device may be using is kept; where the driver has no event for it, these wait */
 
-void mr_cuda_hold(cuda_stream *stream,
-                  mr_storage *storage); /* until the stream's work so far is done */
-void mr_cuda_hold_block(cuda_stream *stream, void *block); /* likewise, of mr_cuda_pinned_take */
+void mr_cuda_hold(cuda_stream *stream, mr_storage *storage); /* until its work so far is done */
+void mr_cuda_hold_block(cuda_stream *stream, void *block);   /* likewise, of mr_cuda_pinned_take */
 void mr_cuda_hold_fence(cuda_stream *stream);  /* later holds wait for something later */
 void mr_cuda_hold_collect(cuda_machine *cuda); /* host memory is short */
 

@@ -59,7 +59,7 @@ static bool add_races(apart *a, const branch *b, const bool *takes_part, uint64_
     return true;
 }
 
-/* What the host reads goes nowhere: in all schedules it reads the same. */
+/* A read of the host adds nothing: the host reads the same in all schedules. */
 static mr_status pass_item(apart *a, const branch *b, uint32_t i) {
     mr_program_item it = mr_program_item_at(b->program, i);
     const order *o = &b->order;

@@ -1,9 +1,9 @@
 /* The budget of an exploration: seconds, and bytes that it keeps beside the function's own run. Looks at the clock,
  * tells how far the search is, and takes memory back from branches that are not at work.
  *
- * What is taken back is made again when it is needed: a player by carrying out the plan so far, a branch by calling the
- * function. Easiest to break: only what nobody stands in may go. A search that waits for the search of a child has its
- * player taken, and asks search_resume for it afterwards. */
+ * Players and branches that were taken back are made again when they are needed. A player carries out the plan so far,
+ * and a branch calls the function. Easiest to break: only what nobody stands in may go. A search that waits for the
+ * search of a child has its player taken, and asks search_resume for it afterwards. */
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdlib.h>

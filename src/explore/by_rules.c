@@ -1,7 +1,7 @@
 /* The order by the rules alone, without a decision. */
 #include "explore/state.h"
 
-/* What CUDA leaves open besides the order goes as the settings say; `weakly`: so that the least is ordered. */
+/* The settings decide what CUDA leaves open besides the order. `weakly`: it is decided so that the least is ordered. */
 static void place(branch *b, uint32_t i, bool said_yes, bool weakly) {
     order *o = &b->order;
     item_class class = (item_class)b->classes[i];

@@ -3,8 +3,8 @@
  * The steps of the schedule are one list. Latch p is opened behind the command of step p in its stream. The command of
  * step p + 1 has a wait for it in front, whatever stream that is and whichever the host submits first. The host takes
  * part: step p happens while the host is at one of its items. So before the host does an item, it waits for the latches
- * of all steps up to there; and the first step of each item waits for latch `count` + p, which the host opens when it
- * has come to that item. All is the schedule's own order, which respects CUDA's, so nothing waits in a circle.
+ * of all steps up to there. The first step of each item waits for latch `count` + p, which the host opens when it has
+ * come to that item. All is the schedule's own order, which respects CUDA's, so nothing waits in a circle.
  *
  * A query may be answered no although all operations are done, since a record, a wait or a free comes behind it. That
  * one waits for a latch of its own (2 * `count` + the number of the answer), which the host opens behind the query.
@@ -93,7 +93,7 @@ static void pause_briefly(void) {
     nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 }
 
-/* What comes behind the queries before `at` may go on. */
+/* Lets the commands behind the queries before `at` go on. */
 static void let_behind(follower *f, uint32_t at) {
     const plan_answer *answers = f->plan->answers.items;
     for (; f->answered < f->plan->answers.count && answers[f->answered].at < at; f->answered++)

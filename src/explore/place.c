@@ -1,12 +1,12 @@
-/* What memory an allocation may get. The pool gives it memory by its own rules, and which of them applies depends on
- * the frees that are over by then. So each choice is tried out on the player: nothing more than what must be over has
- * been carried out (place 0); or also all that the free of item k comes after (place k + 1), or all that any free does;
- * or frees of other streams are over and the allocation does not see it (R30; the last place). Choices that come to an
- * address which an earlier one has come to are left out.
+/* Finds the memory that an allocation may get. The pool chooses memory by its own rules, and the frees that are over by
+ * then decide which rule applies. So the player tries out each choice. At place 0 only the items that must be over have
+ * been carried out. At place k + 1 all that the free of item k comes after is over, too. The next to last place does
+ * the same for all frees. At the last place frees of other streams are over, and the allocation does not see it (R30).
+ * Choices that come to an address which an earlier one has come to are left out.
  *
- * A choice only says what comes before the allocation, never what comes after it: two schedules in which the allocation
- * finds the same memory are equivalent if their conflicting pairs are, whatever else is over by then. And nothing is
- * carried out before it is needed, so the player comes to the address that was found.
+ * A choice only says what comes before the allocation, never what comes after it. Two schedules in which the allocation
+ * finds the same memory are equivalent if their conflicting pairs are. It does not matter what else is over by then.
+ * And nothing is carried out before it is needed, so the player comes to the address that was found.
  *
  * Easiest to break: trying out must leave the order and the plan as they were. */
 #include "explore/search.h"

@@ -35,9 +35,17 @@ static void write_word(mr_buffer *out, char sign, uint32_t number) {
     mr_buffer_add(out, at, (size_t)(end - at));
 }
 
-/* Words: "@N" the host is at item N; "N" a part of the command of item N; "+N", "-N" an answer at item N; "^N" the item
- * that comes behind the query of the answer before; "tN" the choice N of hosts, "=I" who goes on there; "e1" eager;
- * "gN" the grain; ".N" the end. */
+/* Writes these words:
+ *
+ *     gN       the grain
+ *     e1       eager
+ *     tN =I    the choice N of hosts, and the host that goes on there
+ *     +N -N    an answer at item N
+ *     ^N       the item that comes behind the query of the answer before
+ *     @N       the host is at item N
+ *     N        a part of the command of item N
+ *     .N       the end
+ */
 void plan_write(const plan *p, mr_buffer *out) {
     uint32_t at = UINT32_MAX;
     mr_buffer_printf(out, "mr1 g%" PRIu32, p->grain);

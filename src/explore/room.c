@@ -13,7 +13,7 @@
 typedef struct {
     uint64_t asked; /* bytes of all allocations so far, as if nothing were ever freed */
     uint32_t stream;
-    bool has_free, is_mixed; /* mixed: of several streams, or others keep what one frees */
+    bool has_free, is_mixed; /* mixed: several streams allocate, or record_stream is called */
 } device_use;
 
 static void note(const mr_program_item *it, device_use *use) {

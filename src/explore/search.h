@@ -1,6 +1,5 @@
-/* The inside of a search, private to search.c and to the files that it calls: decide.c, which takes decisions and takes
- * them back, place.c, which finds what memory an allocation may get, and carry.c, which carries out what has been
- * decided. */
+/* The inside of a search, private to search.c and to the files that it calls. decide.c takes decisions and takes them
+ * back. place.c finds the memory that an allocation may get. carry.c carries out what has been decided. */
 #ifndef MR_EXPLORE_SEARCH_H
 #define MR_EXPLORE_SEARCH_H
 

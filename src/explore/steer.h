@@ -1,5 +1,5 @@
-/* Choosers that do as they are told: one for a player, which is given commands to carry out; and one for a run of the
- * function itself, which follows a plan up to a point and then goes on in a fixed way. */
+/* Choosers that do as they are told. One is for a player, which is given commands to carry out. The other is for a run
+ * of the function itself. It follows a plan up to a point and then goes on in a fixed way. */
 #ifndef MR_EXPLORE_STEER_H
 #define MR_EXPLORE_STEER_H
 

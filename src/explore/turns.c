@@ -122,7 +122,7 @@ static mr_status follow_order(explorer *e, const plan *forced, orders *waiting, 
     return status;
 }
 
-/* What was counted so far is forgotten: a search counts it again. */
+/* Forgets the counts so far. A search counts again. */
 static void forget_counted(explorer *e) {
     mr_explore_result *r = e->result;
     for (size_t i = 0; i < r->outcomes.count; i++) outcome_free(&r->outcomes.items[i]);

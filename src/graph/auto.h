@@ -26,8 +26,8 @@
 typedef struct mr_auto mr_auto;
 
 mr_status mr_auto_new(const mr_caller *caller, mr_auto **out_auto);
-void mr_auto_free(
-    mr_auto *a); /* accepts NULL; what a call under way holds is lost; waits for nothing */
+/* Accepts NULL. Drops the commands that a call under way holds, and waits for nothing. */
+void mr_auto_free(mr_auto *a);
 
 mr_machine *mr_auto_machine(const mr_auto *a);
 

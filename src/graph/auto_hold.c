@@ -2,9 +2,9 @@
  * and compare it with that of the last call. A call that cannot be held ends the hold, then runs
  * normally. So no call fails because it is held, and none sees that it is.
  *
- * Easiest to break: the order. Whatever reaches the device another way has to end the hold first, as what is held comes
- * before it. And a command that was made before the hold ended needs a new number, as those that were held got theirs
- * then. */
+ * Easiest to break: the order. A call that reaches the device another way has to end the hold first, as the held
+ * commands come before it. A command that was made before the hold ended needs a new number, as the held ones got
+ * theirs then. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -110,7 +110,7 @@ static place place_of(const submitted *entry) {
     return p;
 }
 
-/* What differs is `what`, which was `was` and is `is`. */
+/* The property `what` differs: it was `was` and is `is`. */
 typedef struct {
     char what[40], was[170], is[170];
 } difference;

@@ -14,19 +14,19 @@
  * beside it; it costs the host's virtual clock nothing, except for the first one.
  *
  * On a GPU a launch is one graph of the driver, where that is possible (`cuda/graph.c`): the same steps, given to
- * streams that the driver captures, so whatever an operation consists of becomes nodes. Observers are told of the
- * same commands. Where it is not possible, or the driver refuses, the steps are submitted. What operations borrow
- * outside of graphs (parts of reductions, keys of sorts, cuBLAS's workspace) is memory of the graph
- * (`cuda/graph_memory.c`): allocated while it is captured, shared by the commands of one lane, which follow each
- * other, and given back behind the last launch.
+ * streams that the driver captures, so whatever an operation consists of becomes nodes. Observers are told of the same
+ * commands. Where it is not possible, or the driver refuses, the steps are submitted. Operations borrow memory outside
+ * of graphs (parts of reductions, keys of sorts, cuBLAS's workspace). In a graph this memory is the graph's
+ * (`cuda/graph_memory.c`). It is allocated while the graph is captured, and given back behind the last launch. The
+ * commands of one lane share it, as they follow each other.
  *
- * Functions that become graphs by themselves (`graph/auto.h`) use the same place: while a call of such a function is
- * *held*, its streams have other rules (`auto_hold.c`), which keep each submission and compare it with that of the
- * call before (`sequence.c`). If all are the same, the executable is launched; at the first difference, or where the
- * host needs the device, everything held is submitted in its order and an observer notes the rest (`auto_record.c`).
- * So a script cannot tell a held call from an ordinary one. The checker judges what the script wrote: where a launch
- * takes the place of a call, an observer with `as_written` is told of the held commands, records and waits, and not
- * of the launch (`auto_tell.c`).
+ * Functions that become graphs by themselves (`graph/auto.h`) use the same place. While a call of such a function is
+ * *held*, its streams have other rules (`auto_hold.c`). These keep each submission and compare it with that of the call
+ * before (`sequence.c`). If all are the same, the executable is launched; at the first difference, or where the host
+ * needs the device, everything held is submitted in its order and an observer notes the rest (`auto_record.c`). So a
+ * script cannot tell a held call from an ordinary one. The checker judges what the script wrote: where a launch takes
+ * the place of a call, an observer with `as_written` is told of the held commands, records and waits, and not of the
+ * launch (`auto_tell.c`).
  *
  * Memory is there from the capture on. Storage that is allocated in a capture is ordinary memory, allocated on a
  * hidden stream of the graph and kept until the graph and all tensors are gone. So addresses are fixed (R44), and the

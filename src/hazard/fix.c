@@ -1,9 +1,9 @@
 /* The fix: the weakest change that orders the pair, as lines of Lua with their places.
  *
- * In this order: a wait for an existing event that covers the access; a new event, if the first stream has
- * been given other work since then (in a loop over several buffers, an event for each); otherwise a wait for the
- * stream. A line may use only variables that are visible at its place. If no line can be added, the fix is a
- * description. */
+ * The first choice is a wait for an existing event that covers the access. The second is a new event, if the first
+ * stream has been given other work since then; a loop over several buffers needs an event for each. Otherwise the fix
+ * is a wait for the stream. A line may use only variables that are visible at its place. If no line can be added, the
+ * fix is a description. */
 #include "hazard/explain.h"
 
 #include "base/text.h"

@@ -114,7 +114,7 @@ mr_status mr_hazard_check_begin(mr_hazard *c) {
     return MR_OK;
 }
 
-/* Hazards inside belong to the check. What reaches beyond its end counts outside, too. */
+/* Hazards inside belong to the check. Those that reach beyond its end count outside, too. */
 static void end_totals(checker *c, mr_hazard_totals *out_inside) {
     mr_hazard_totals inside = mr_hazard_get_totals(c, false);
     c->totals = c->check.totals_before;

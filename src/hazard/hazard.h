@@ -7,7 +7,7 @@
  * follow limits that: claims.h has the list, and decides what the verdict may say.
  *
  * Detection (order.c, history.c, check.c, touch.c, lifetime.c) is separate from explaining (draft.c, reason.c, fix.c,
- * report.c): the first runs for every command, the second only for a pair that is about to be reported. */
+ * report.c). Detection runs for every command, explaining only for a pair that is about to be reported. */
 #ifndef MR_HAZARD_HAZARD_H
 #define MR_HAZARD_HAZARD_H
 

@@ -104,8 +104,8 @@ static void take(entry_list *list, const entry *e) {
     }
 }
 
-/* A line of extents goes from the first byte of the layer's entries to the last; when it became too short, as
- * far again on the side where that happened, so that a walk through the storage seldom leaves it. */
+/* A line of extents goes from the first byte of the layer's entries to the last. A line that became too short is made
+ * twice as long on the side where that happened. So a walk through the storage seldom leaves it. */
 static void find_line(view_index *index, layer *l) {
     const history *h = index->history;
     uint64_t begin = UINT64_MAX, end = 0;

@@ -107,7 +107,7 @@ void mr_hazard_free_memory(checker *c, actor *t, const mr_command *command, bool
     }
     if (only_look) return;
     h->freed = true;
-    /* What the collector takes no rank can name any more. */
+    /* No rank can name a storage any more that the collector takes. */
     if (!c->machine->rank || storage->rank || mr_hazard_is_collected(command)) return;
     byte_view all = {.end = storage->bytes};
     mr_hazard_rank_touches(c, h, t, MR_WRITE, &all);

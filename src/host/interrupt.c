@@ -1,8 +1,8 @@
 /* The stop flag, the chain of running threads and the hook: see interrupt.h.
  *
- * Easiest to break: what the signal handler relies on. It may come between any two instructions, so a node is complete
- * before it becomes the head of the chain; and the code that enters a node looks at the flag afterwards: a handler that
- * came before saw the flag's setter only. */
+ * Easiest to break: the signal handler may come between any two instructions. So a node is complete before it becomes
+ * the head of the chain. The code that enters a node looks at the flag afterwards, as a handler that came before saw
+ * the flag's setter only. */
 #include "host/interrupt.h"
 
 #include <errno.h>

@@ -101,7 +101,7 @@ static void give_waits(lua_State *L) {
     mr_error_destroy(status);
 }
 
-/* What the script gave a capture that it has not ended is lost, and nothing else would say so. */
+/* Commands in a capture that the script has not ended are lost, and nothing else would say so. */
 static void note_captures(lua_State *L) {
     mr_machine *machine = mr_bind_machine(L);
     if (exit_status != MR_EXIT_OK || !machine || machine->host_function.running) return;

@@ -317,7 +317,7 @@ static bool read_ranks(const char *text, int *out_ranks) {
     return true;
 }
 
-/* What a rank runs is a script file, in this process. */
+/* A rank runs a script file, in this process. */
 static bool check_ranks(mr_options *out, int argc, char **argv) {
     const char *why = NULL;
     if (out->script >= argc || strcmp(argv[out->script], "-") == 0) why = "a script file";

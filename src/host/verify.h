@@ -1,7 +1,7 @@
-/* For tests, with MILLRACE_VERIFY_REPLAY in the environment (of this process only, not of those that it starts):
- * whatever a script does on the virtual GPU is recorded from the start, carried out again at its end on a fresh
- * machine, and compared: bytes, times, answers, errors, and what the hazard checker finds. The value "say" also tells
- * what was replayed and how much was compared, or why it was not replayed. */
+/* For tests, with MILLRACE_VERIFY_REPLAY in the environment of this process (processes that it starts do not see it).
+ * All that a script does on the virtual GPU is recorded from the start and carried out again at its end on a fresh
+ * machine. Then bytes, times, answers, errors and the findings of the hazard checker are compared. The value "say" also
+ * tells what was replayed and how much was compared, or why it was not replayed. */
 #ifndef MR_HOST_VERIFY_H
 #define MR_HOST_VERIFY_H
 

@@ -66,8 +66,7 @@ struct mr_backend {
     /* R9: at once; work pending in it completes all the same. impl is gone for the model. */
     void (*stream_close)(mr_stream *stream);
     mr_status (*stream_query)(mr_stream *stream, bool *out_done);
-    mr_status (*stream_synchronize)(
-        mr_stream *stream); /* the legacy stream: all blocking ones, P1 */
+    mr_status (*stream_synchronize)(mr_stream *stream); /* legacy: all blocking streams, P1 */
     mr_status (*device_synchronize)(mr_device *device);
 
     mr_status (*event_open)(mr_event *event);
@@ -108,10 +107,9 @@ struct mr_backend {
     void (*host_work)(mr_machine *machine, uint64_t bytes);
     uint64_t (*host_time)(mr_machine *machine); /* nanoseconds */
 
-    /* The user's kernels. Loads a code for a device, so that its first launch costs no more than others; and tells
-     * where one of its variables is, which the backend owns for as long as somebody holds the code (0: it is
-     * not there, as no kernel uses it). Both NULL: the backend runs the row's body, and variables are ordinary
-     * memory. */
+    /* The user's kernels. Loads a code for a device, so that its first launch costs no more than others. Tells where
+     * one of its variables is; 0: it is not there, as no kernel uses it. The backend owns the variable for as long as
+     * somebody holds the code. Both NULL: the backend runs the row's body, and variables are ordinary memory. */
     mr_status (*kernels_load)(mr_device *device, struct mr_kernel_code *code);
     mr_status (*kernels_variable)(mr_device *device, struct mr_kernel_code *code, const char *name,
                                   uint64_t *out_address);
@@ -135,11 +133,11 @@ struct mr_backend {
      * whenever the device moves (the virtual GPU). Else they are told of commands that were submitted between
      * `runs_start` and `runs_stop`, which are counted: who has started it stops it.
      *
-     * Told of are commands of the trait WORK for which a device computed or copied. mr_run.begin and ->end are on the
-     * axis of mr_machine_time; ->ready is ->begin, as nothing else is measured. The command that an observer gets is
-     * abridged: of it are only set `kind`, `seq`, `machine`, `where`, `name`, and of a copy the direction and the
-     * bytes; it has no stream and no operands, and nobody may keep it. They are told in runs_flush and in runs_stop,
-     * and when many of them are over also in `submit`; each by one run, and those of one stream in their order.
+     * They hear of the commands of the trait WORK for which a device computed or copied. mr_run.begin and ->end are on
+     * the axis of mr_machine_time; ->ready is ->begin, as nothing else is measured. An observer gets an abridged
+     * command. It has `kind`, `seq`, `machine`, `where` and `name`, and a copy also has its direction and its bytes. It
+     * has no stream and no operands, and nobody may keep it. runs_flush and runs_stop tell of the commands, and
+     * `submit` does when many of them are over. Each command has one run, and those of one stream come in their order.
      *
      * runs_start may wait for the devices. *out_how: a sentence, static, that says how
      * times are found. An error (OUT_OF_MEMORY, INTERRUPTED, a lost device): nothing has been started.

@@ -305,7 +305,7 @@ static mr_status lose_meeting(mr_machine *machine, mr_status error) {
     return lost;
 }
 
-/* What follows is done by the host of member i. */
+/* From now on the host of member i acts. */
 static void let_host(mr_machine *machine, const mr_command *member, uint32_t i,
                      const mr_together *together) {
     together->turn(together->context, i);

@@ -1,20 +1,20 @@
 /* The history of steps: what mr_machine_back returns to. Before each step that a person asks for, a checkpoint of the
  * simulated device is made; going back restores one.
  *
- * A checkpoint knows the device only. So the history reaches back to the host's last call by which the host or the
- * model knows more of the device than before: a submission, a wait that ended, a query that said yes, a new stream, a
- * write to host memory that the device may use, a setting. That call ends it, and the next step begins a new one. What
- * the host does with memory of its own, closes, or lets the collector drop does not end it, and is not taken back
- * (machine->steps.host_stays). Device memory that the collector drops meanwhile is freed with the next submission.
+ * A checkpoint knows the device only. So a call ends the history if the host or the model knows more of the device by
+ * it. Such calls are a submission, a wait that ended, a query that said yes, a new stream and a setting. A write to
+ * host memory that the device may use is one, too. The next step begins a new history. What the host does with memory
+ * of its own, closes, or lets the collector drop does not end it, and is not taken back (machine->steps.host_stays).
+ * Device memory that the collector drops meanwhile is freed with the next submission.
  *
  * Easiest to break: a function of the model that changes the device by another way than a step and does not call
  * mr_history_end first.
  *
- * Stepping back. `mr.machine.back` restores such a checkpoint, made before each step (`model/history.h`). It takes
- * the device back and not the script, so a checkpoint of a step leaves alone what belongs to the host: it frees and
- * allocates no host memory, and keeps the contents of host memory that was made later. A call by which the host or
- * the model learns something of the device (a submission, a wait, a query that says yes) ends the history: the records
- * of the model could not follow. What Lua's collector drops meanwhile is freed with the next submission, so a
+ * Stepping back. `mr.machine.back` restores such a checkpoint, made before each step (`model/history.h`). It takes the
+ * device back and not the script. So a checkpoint of a step leaves alone what belongs to the host. It frees and
+ * allocates no host memory, and keeps the contents of host memory that was made later. A call by which the host or the
+ * model learns something of the device (a submission, a wait, a query that says yes) ends the history: the records of
+ * the model could not follow. Memory that Lua's collector drops meanwhile is freed with the next submission, so a
  * collection does not end it. */
 #ifndef MR_MODEL_HISTORY_H
 #define MR_MODEL_HISTORY_H

@@ -52,8 +52,8 @@ typedef struct {
     /* Host memory is zero when it is made. What runs again has to find the same there; clearing a MiB costs 50 us, so
      * other programs find what the C library left. */
     bool host_begins_zero;
-    /* What the collector drops of the storages up to this number stays until the run of a function is over: another run
-     * would not meet it again. 0: there is none. */
+    /* Storages up to this number that the collector drops stay until the run of a function is over. Another run would
+     * not meet them again. 0: there are none. */
     uint64_t stay_until_end;
     MR_VEC(mr_storage *) deferred_frees; /* dropped by the collector, and not to be freed by now */
 } mr_machine_memory;
@@ -165,8 +165,8 @@ typedef struct {
 /* The program that embeds the machine sets these functions; each may be NULL. */
 typedef struct {
     void *context;
-    bool (*interrupted)(
-        void *context); /* polled while waiting: true ends the wait with INTERRUPTED */
+    /* Polled while waiting: true ends the wait with INTERRUPTED. */
+    bool (*interrupted)(void *context);
     /* Work that has found something by then returns that instead: true, and what `interrupted` said is over. False: it
      * was no single Ctrl-C, and all that runs is to end. */
     bool (*take_interrupt)(void *context);

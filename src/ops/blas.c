@@ -1,9 +1,9 @@
 /* Opens the first CBLAS that the system has, at the first product that is worth it: start-up does not
  * pay for it, and a machine without one runs all the same. The library keeps its own choice of threads.
  *
- * OpenBLAS asks for its buffers until it gets them, for ever if the address space is used up: one when each of its
- * threads starts, one at the first call, and one more for each further caller at a time. So it is opened only where
- * they fit; and where the address space is bounded, callers take turns. */
+ * OpenBLAS asks for its buffers until it gets them, for ever if the address space is used up. It needs one when each of
+ * its threads starts, one at the first call, and one more for each further caller at a time. So it is opened only where
+ * they fit. Where the address space is bounded, callers take turns. */
 #include "ops/blas.h"
 
 #include <dlfcn.h>

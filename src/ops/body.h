@@ -1,11 +1,11 @@
 /* Inside src/ops only: what the bodies of the families share.
  *
- * f16 and bf16 are stored, not computed in. A row computes them in f32 and rounds each result once, to nearest, even
- * at the middle (`base/half.h`). Tensors of another dtype beside them become f32, too, and so do numbers, except that
- * a comparison first rounds a number to the half's format: a tensor that was filled with 0.1 equals 0.1. Sums are
- * wider, as for f32. CPU bodies get blocks that `mr_convert` made f32, so they have no loops for halves; CUDA kernels
- * load vectors of 8 halves and widen them in registers, and what does not lie in vectors goes through the kernels of
- * f32. cuBLAS adds their products in f32.
+ * f16 and bf16 are stored, not computed in. A row computes them in f32 and rounds each result once, to nearest, even at
+ * the middle (`base/half.h`). Tensors of another dtype beside them become f32, too, and so do numbers. But a comparison
+ * first rounds a number to the half's format, so that a tensor that was filled with 0.1 equals 0.1. Sums are wider, as
+ * for f32. CPU bodies get blocks that `mr_convert` made f32, so they have no loops for halves. CUDA kernels load
+ * vectors of 8 halves and widen them in registers. Halves that do not lie in vectors go through the kernels of f32.
+ * cuBLAS adds their products in f32.
  *
  * A body runs in slices and may fail. The work of an operation is a range of independent items, which the runner cuts
  * as it likes. Partial results are in a *state*: the row says how many bytes it needs, the runner allocates them, and

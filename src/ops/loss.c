@@ -1,5 +1,6 @@
-/* Runs nll_loss and its gradient. What belongs to one target is a position: of nll_loss without a reduction and of the
- * gradient an item; a loss that is one number is one item, added up in double in the order of the targets. */
+/* Runs nll_loss and its gradient. A position has all that belongs to one target. It is an item of nll_loss without a
+ * reduction and of the gradient. A loss that is one number is one item, added up in double in the order of the
+ * targets. */
 #include "ops/body.h"
 #include "ops/network.h"
 

@@ -130,8 +130,9 @@ MR_INLINE double mr_log1p_f64(double a) {
 
 /* ------------------------------------------------------------------------- tanh */
 
-/* exp of x from -20 to 20 where the absolute error counts, as it is added to 1 or subtracted from it: one step takes
- * out the multiples of the float nearest to ln 2, which is so close (2e-9). The polynomial has an error of 2^-28.3. */
+/* exp of x from -20 to 20. Only the absolute error counts, as the result is added to 1 or subtracted from it. So one
+ * step takes out the multiples of the float nearest to ln 2, whose error is 2e-9. The polynomial has an error of
+ * 2^-28.3. */
 MR_INLINE float mr_exp_beside_1_f32(float x) {
     float t = fmaf(x, 1.44269504088896341f, MR_ROUND_F32), k = t - MR_ROUND_F32;
     float r = fmaf(k, -0.69314718055994531f, x);
@@ -315,8 +316,8 @@ MR_INLINE double mr_tan_f64(double a) {
  * then the same everywhere. */
 
 /* The radius's square: -2 log(u), where u is (bits + 1/2) / 2^32, rounded, and m 2^e with m in [2/3, 4/3). The
- * polynomial is of g = 2 - 2m, in which the logarithm's series begins with g; what is added to the 2 makes the
- * square 2^-22 and not 0 where u is 1, so that nobody has to divide by 0. */
+ * polynomial is of g = 2 - 2m, in which the logarithm's series begins with g. The small number that is added to the 2
+ * makes the square 2^-22 and not 0 where u is 1. So nobody has to divide by 0. */
 MR_INLINE float mr_normal_square(uint32_t bits) {
     float u = fmaf((float)bits, 0x1p-32f, 0x1p-33f);
     uint32_t e = (mr_bits_f32(u) - 0x3f2aaaabu) & 0xff800000u; /* in units of 2^-23 */

@@ -1,7 +1,7 @@
-/* Elementary functions of f32 that are computed in double, where the polynomials need not be long and nothing has to
- * be done about digits that cancel: like those of math.h they have no branch, no table and no call, so that loops over
- * them become vectors, and a GPU gives the same bits. The errors are below 0.6 units in the last place;
- * tests/c/test_ops_math.c measures them. Those of f64 that are not in math.h are the C library's.
+/* Elementary functions of f32 that are computed in double. There the polynomials need not be long, and cancelled digits
+ * do no harm. Like the functions of math.h they have no branch, no table and no call. So loops over them become
+ * vectors, and a GPU gives the same bits. The errors are below 0.6 units in the last place; tests/c/test_ops_math.c
+ * measures them. Those of f64 that are not in math.h are the C library's.
  *
  * Easiest to break: -0, NaN and the infinities, which go through the same code as all other values. */
 #ifndef MR_OPS_MATH_DOUBLE_H

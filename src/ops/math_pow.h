@@ -98,9 +98,9 @@ MR_INLINE mr_two mr_two_sum(double a, double b) {
     return (mr_two){s, (a - s) + b};
 }
 
-/* log2 of a positive normal number k 2^m with m in [sqrt(1/2), sqrt(2)): k + 2/ln 2 (s + s u), where s is (m - 1) / (m
- * + 1) and s + s u its inverse hyperbolic tangent: u = z/3 + z^2 R(z) for z = s^2. R is of the order of 2^-12 beside 1,
- * so one double is enough for it, but not for s and for z/3. */
+/* log2 of a positive normal number m 2^k with m in [sqrt(1/2), sqrt(2)). It is k + 2/ln 2 (s + s u), where s is (m - 1)
+ * / (m + 1) and s + s u its inverse hyperbolic tangent. u is z/3 + z^2 R(z) for z = s^2. R is of the order of 2^-12
+ * beside 1, so one double is enough for it, but not for s and for z/3. */
 MR_INLINE mr_two mr_log2_two(double a) {
     uint64_t shifted = mr_bits_f64(a) - 0x3fe6a09e667f3bcdu, biased = (shifted >> 52) ^ 0x800u;
     double k = mr_from_bits_f64(0x4330000000000000u | (biased & 0xfffu)) - (0x1p52 + 2048.0);

@@ -1,6 +1,7 @@
-/* Runs a reduction. Its items are the outputs; or, where few outputs are made from many elements, the
- * chunks of fixed size that each output's elements are cut into; each has one cell in the state, which `finish` joins
- * in the order of their numbers. Elements that the fold takes as another dtype are converted leaf by leaf. */
+/* Runs a reduction. Its items are the outputs. Where few outputs are made from many elements, the elements of each
+ * output are cut into chunks of fixed size, and these are the items. Each item has one cell in the state, and `finish`
+ * joins the cells in the order of their numbers. Elements that the fold takes as another dtype are converted leaf by
+ * leaf. */
 #include "ops/fold.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The bodies of cumsum and cumprod. An item is a line along the dim. Its elements are combined one after the other, in
- * double for floats and in i64 for all others, and each result is rounded to the output's dtype: so a line does not
- * depend on the others, and its sums are as good as those of `sum`.
+ * double for floats and in i64 for all others. Each result is rounded to the output's dtype. So a line does not depend
+ * on the others, and its sums are as good as those of `sum`.
  *
  * Lines go through a block side by side, which the compiler makes vectors of: those whose elements are neighbours, and
  * dense ones of halves and integers, which are turned on their way in and out. Dense floats need no block. */

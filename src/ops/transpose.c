@@ -1,6 +1,6 @@
-/* Copies matrices whose columns lie densely to rows. Going along one side alone would touch a new cache line, and
- * often a new page, for each element; so squares of it are turned in a buffer that stays in the first-level cache,
- * and squares in that by vector shuffles. Where the rows to write are short there is no buffer.
+/* Copies matrices whose columns lie densely to rows. Going along one side alone would touch a new cache line, and often
+ * a new page, for each element. So squares of the matrix are turned in a buffer that stays in the first-level cache.
+ * Squares of that buffer are turned by vector shuffles. Where the rows to write are short there is no buffer.
  *
  * Easiest to break: nothing may be read or written outside the matrix, so its edges go element by element. */
 #include "ops/body.h"

@@ -78,9 +78,9 @@ enum {
 };
 typedef uint32_t mr_order_facts;
 
-/* One line for each rule: id, when, to, from, strength, number of the rule; the facts that the command must have; a
- * fact with which the row is only the allocator's (R28: an allocation comes before the uses of its memory and a free
- * behind them; between other commands nothing follows from either).
+/* One line for each rule: id, when, to, from, strength, and the number of the rule. Then come the facts that the
+ * command must have. For a command with the last fact the row is only the allocator's. (R28: an allocation comes before
+ * the uses of its memory and a free behind them. Between other commands nothing follows from either.)
  *
  * A device's place is that of the command's device; in rows for a WALL, of each device of mr_order_walls. */
 // clang-format off

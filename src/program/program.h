@@ -43,15 +43,14 @@ void mr_recorder_abandon(mr_recorder *recorder); /* accepts NULL */
 void mr_program_retain(const mr_program *program);  /* atomic */
 void mr_program_release(const mr_program *program); /* accepts NULL */
 
-size_t mr_program_count(
-    const mr_program *program); /* of items, not counting those inside host functions */
+/* Of items, not counting those inside host functions. */
+size_t mr_program_count(const mr_program *program);
 
 /* NULL: a player with the same chooser and model gets exactly what was recorded. Else why it may not, as a sentence. */
 const char *mr_program_inexact(const mr_program *program);
 
-size_t mr_program_bytes(const mr_program *program); /* what it takes of memory, about */
-size_t
-mr_program_host_bytes(const mr_program *program); /* of the storages that are not a device's */
+size_t mr_program_bytes(const mr_program *program);      /* of memory, about */
+size_t mr_program_host_bytes(const mr_program *program); /* of storages that are on no device */
 
 /* What it was recorded on; the texts live as long as the program. */
 typedef struct {
@@ -86,10 +85,9 @@ typedef struct {
     bool failed;    /* false: it came true, or the query said no */
     bool has_error; /* its call returned an error; also where it came true all the same */
     uint32_t stream;
-    uint32_t event,
-        other_event;  /* other_event: of ELAPSED, whose time is that from `event` to it */
-    uint32_t storage; /* whose life, or whose use, it is about; not operands */
-    uint32_t device;  /* that it names; else that of its stream, or of its storage */
+    uint32_t event, other_event; /* ELAPSED: the time from `event` to `other_event` */
+    uint32_t storage;            /* whose life, or whose use, it is about; not operands */
+    uint32_t device;             /* that it names; else that of its stream, or of its storage */
     /* RECORD: its own number; WAIT, EVENT_SYNC, EVENT_QUERY: the record's; 0: none */
     uint64_t bound;
     uint32_t operand_count;      /* mr_program_operand_at */
@@ -226,9 +224,9 @@ typedef struct {
 } mr_difference;
 
 /* Carries out the items up to `until` (or all that there are). An item that fails as it did when it was recorded has
- * come out as recorded. *io_difference keeps the first difference over several calls: begin with {0}. After another
- * answer, value or time it goes on; after an error that is not the recorded one it stops, as what follows may need
- * what has failed, and returns the error (also: INTERRUPTED), or MR_OK if the recorded error did not come. */
+ * come out as recorded. *io_difference keeps the first difference over several calls: begin with {0}. It goes on after
+ * another answer, value or time. It stops after an error that is not the recorded one, as later items may need what has
+ * failed. Then it returns the error (also: INTERRUPTED), or MR_OK if the recorded error did not come. */
 mr_status mr_player_run(mr_player *player, size_t until, mr_difference *io_difference);
 /* The place in an error of a player is a text of its program. Before that goes, `machine` keeps the text. Returns the
  * error. */

@@ -40,12 +40,12 @@ typedef struct {
     const struct ptx_access *access; /* access/access.h */
 } mr_ptx_kernel;
 
-/* Reads and decodes. `name` stands for the text in messages. What the machine does not cover in a function is the
- * `problem` of the kernels that may call it; elsewhere it is an error here (NOT_SUPPORTED, with the source line). */
+/* Reads and decodes. `name` stands for the text in messages. Code that the machine does not cover in a function becomes
+ * the `problem` of the kernels that may call it. Elsewhere it is an error here (NOT_SUPPORTED, with the source
+ * line). */
 mr_status mr_ptx_module_load(const char *text, size_t size, const char *name,
                              mr_ptx_module **out_module);
-void mr_ptx_module_retain(
-    mr_ptx_module *module); /* atomic, as programs are shared between threads */
+void mr_ptx_module_retain(mr_ptx_module *module);  /* atomic: threads share programs */
 void mr_ptx_module_release(mr_ptx_module *module); /* accepts NULL */
 const ptx_tree *mr_ptx_module_tree(const mr_ptx_module *module);
 uint32_t mr_ptx_kernel_count(const mr_ptx_module *module);

@@ -175,7 +175,7 @@ static bool has_prompt(const char *text, size_t size) {
     return false;
 }
 
-/* What stands in front of the first prompt is what was there before, such as the banner. */
+/* Text in front of the first prompt was there before the session, such as the banner. */
 bool mr_entry_is_session(lua_State *L, const char *text, size_t size) {
     if (begins_with_prompt(text, size)) return true;
     return has_prompt(text, size) && judge_one(L, text, size) != MR_ENTRY_WHOLE;

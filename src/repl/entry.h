@@ -25,8 +25,8 @@ void mr_entry_from_session(lua_State *L, const char *text, size_t size, mr_buffe
 /* Returns the length of the prompt of a further line ("..> ") at the beginning of the line; 0: there is none. */
 size_t mr_entry_more_length(const char *line, size_t size);
 
-/* How many bytes at the beginning of a text of several lines are its first entry, with the end of its last line; all of
- * it, if it is one entry, or if it is not a row of entries. */
+/* The number of bytes of the first entry of a text of several lines, with the end of its last line. It is the whole
+ * text if that is one entry, or no row of entries. */
 size_t mr_entry_first(lua_State *L, const char *text, size_t size);
 
 #endif

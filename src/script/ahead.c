@@ -1,5 +1,5 @@
-/* An event for an access that runs again before it is waited for: where a variable for it can be declared so that both
- * places see it, and whether each entry of a table of buffers needs an event of its own.
+/* Finds a place for an event of an access that runs again before it is waited for. Both places must see the variable
+ * that is declared for it. Each entry of a table of buffers may need an event of its own.
  *
  *     local done = {}                                     <- in front of the loop
  *     for i = 1, n do
@@ -89,8 +89,8 @@ static bool is_assigned(const mr_script *s, const char *name, int at, int end) {
     return false;
 }
 
-/* The index has the same value where it is written as at the two places: its names mean the same there, and are not
- * assigned to by the statements of the two accesses, or anywhere in the loop if it is written elsewhere. */
+/* Whether the index has the same value where it is written as at the two places. Its names must mean the same there.
+ * The statements of the two accesses must not assign to them; if it is written elsewhere, nothing in the loop may. */
 static bool is_constant(const mr_script *s, entry_index index, const mr_script_meeting *m,
                         const mr_script_spot *record, const mr_script_spot *wait, int loop) {
     const word *w = s->words.items;

@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* For one line, or one statement: has it come round again, or are they two parts of the same run? The same
- * operation, written once, can only have come round; of two different ones the order in the text tells. */
+/* Both places are one line, or one statement. Has it come round again, or are they two parts of the same run? An
+ * operation that is written once must have come round. Two different operations are told apart by their order in the
+ * text. */
 static bool came_round(const mr_script *s, const mr_script_meeting *m, int front) {
     bool is_same = strcmp(m->first_op, m->second_op) == 0;
     if (!s) return is_same;

@@ -65,8 +65,8 @@ typedef struct {
 void mr_promotion_add(mr_promotion *promotion, mr_rank rank, mr_dtype dtype);
 mr_dtype mr_promotion_result(const mr_promotion *promotion);
 
-/* One element, converted as C converts; float to i32 and i64 truncates and saturates, to u8 it truncates and wraps, as
- * integers do; NaN gives 0; to bool: != 0; to f16 and bf16 rounded once, whatever the number comes from. */
+/* Stores one element, converted as C converts. A float is truncated; it saturates in i32 and i64 and wraps in u8, as
+ * integers do. NaN gives 0. A bool is != 0. Every number is rounded once to f16 and bf16. */
 void mr_dtype_store(mr_dtype dtype, void *address, mr_scalar value);
 mr_scalar mr_dtype_load(mr_dtype dtype, const void *address);
 

@@ -79,8 +79,8 @@ bool mr_tensor_may_overlap(const mr_tensor *a, const mr_tensor *b);
 /* Whether two elements of one view share an address (an expanded dim): unfit as a destination. */
 bool mr_tensor_self_overlaps(const mr_tensor *t);
 
-static inline void *
-mr_tensor_data(const mr_tensor *t) { /* first element, where the CPU reaches it */
+/* The first element, where the CPU reaches it. */
+static inline void *mr_tensor_data(const mr_tensor *t) {
     static const uint8_t size[] = {1, 1, 4, 8, 4, 8, 2, 2}; /* by mr_dtype; checked in tensor.c */
     return (char *)t->storage->host + t->offset * size[t->dtype];
 }

@@ -8,10 +8,10 @@
  * in a wait is counted by the backend (`mr_machine.host_waits`), because only it knows. On CUDA, runs are told only
  * between `runs_start` and `runs_stop`.
  *
- * What held it up. With each run the virtual GPU tells what its begin waited for last: the predecessor that was done
- * last, by which rule, or who had the engine (`mr_run.held_by`). A record or a wait is never the reason; what it
- * waited for is. What the host did meanwhile is added afterwards (`cause.c`). On hardware nothing tells causes. There
- * they follow from the order and the times; a test compares that with what the virtual GPU knows.
+ * Causes. With each run the virtual GPU tells what its begin waited for last: the predecessor that was done last, by
+ * which rule, or who had the engine (`mr_run.held_by`). The reason is never a record or a wait, but the work that it
+ * waited for. What the host did meanwhile is added afterwards (`cause.c`). On hardware nothing tells causes. There they
+ * follow from the order and the times; a test compares that with what the virtual GPU knows.
  *
  * Undone runs. Runs are a log in the order of being told, and `machine->observing.runs_told` counts them. A checkpoint
  * keeps the count, and a restored one tells it to the observers (`went_back`), which cut their logs. While nobody has a

@@ -39,12 +39,9 @@ void mr_sink_us(mr_sink *sink, uint64_t nanoseconds); /* 1234567: 1234.567, 2000
 void mr_sink_ms(mr_sink *sink, uint64_t nanoseconds); /* 1234567: 1.234567, 2500000: 2.5 */
 
 /* Texts of a script, which may hold anything. Bytes that are no UTF-8 become U+FFFD. */
-void mr_sink_json(
-    mr_sink *sink,
-    const char *text); /* with quotes; `<` is escaped: it is safe inside a page's <script> */
-void mr_sink_xml(mr_sink *sink,
-                 const char *text); /* as the text of an element or of an attribute */
-void mr_sink_csv(mr_sink *sink, const char *text); /* a field, in quotes where it needs them */
+void mr_sink_json(mr_sink *sink, const char *text); /* quoted; `<` is escaped for <script> */
+void mr_sink_xml(mr_sink *sink, const char *text);  /* the text of an element or an attribute */
+void mr_sink_csv(mr_sink *sink, const char *text);  /* a field, in quotes where it needs them */
 
 /* Writes out what is left. False: something could not be written. */
 bool mr_sink_flush(mr_sink *sink);

@@ -53,7 +53,7 @@ static void collect(draft *d, const mr_kept *kept, size_t first) {
     d->count = left;
 }
 
-/* What has run before the trace began is at its begin. */
+/* Times before the trace count as its begin. */
 static uint64_t since(const draft *d, uint64_t time) {
     return time > d->began ? time - d->began : 0;
 }

@@ -278,7 +278,7 @@ static void see_nothing(void *context, const mr_pending *pending) {
     (void)context, (void)pending;
 }
 
-/* What is over is told of. */
+/* Lets the backend tell of the commands that are over. */
 static void catch_up(mr_tracer *t) {
     const mr_backend *backend = t->machine->backend;
     if (t->machine->host_function.running || t->machine->lost) return;

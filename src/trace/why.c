@@ -1,9 +1,9 @@
 /* Why two operations did not run at the same time, as a sentence: see analysis.h.
  *
- * First the rules are asked: if a way leads from one to the other, the step between two streams that is nearest to the
- * later one is the cause; also where the host was so late that nobody had to wait. Else what really held the later one
- * up counts: an engine that was taken, or the host. What is saved is what a replan without the cause says (replan.h),
- * and where that is only a guess, the sentence says "about". */
+ * First the rules are asked. If a way leads from one to the other, the cause is the step between two streams that is
+ * nearest to the later one. This holds also where the host was so late that nobody had to wait. Else what really held
+ * the later one up counts: an engine that was taken, or the host. What is saved is what a replan without the cause says
+ * (replan.h), and where that is only a guess, the sentence says "about". */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,7 +145,7 @@ static bool changes_order(mr_cause rule) {
            rule == MR_CAUSE_PEER_COPY || rule == MR_CAUSE_SYNCHRONIZE || rule == MR_CAUSE_PAGEABLE;
 }
 
-/* What a call that comes sooner depends on bounds it in the replan. */
+/* A call that comes sooner still comes after the data that it depends on, also in the replan. */
 static mr_status ask_data(question *q, mr_trace_replan *replan) {
     mr_trace_order_state state = MR_TRACE_ORDER_KEPT;
     mr_trace_need asked = {q->early, q->late, NULL};

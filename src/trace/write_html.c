@@ -1,8 +1,8 @@
 /* A page to look at a trace, or at two of them, in one file: the frame, style and script of src/trace/page, which the
  * binary carries, and the trace as data. page/data.js reads what is written here.
  *
- * Easiest to break: the order of the numbers of a span (put_span), which data.js reads in the same one; and that texts
- * of the user's go out by mr_sink_json and mr_sink_xml only, which leave no `<` in them. */
+ * Easiest to break: put_span must write the numbers of a span in the order in which data.js reads them. Texts of the
+ * user must go out by mr_sink_json and mr_sink_xml only, which leave no `<` in them. */
 #include "trace/formats.h"
 
 #include <stdlib.h>

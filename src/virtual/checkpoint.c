@@ -1,8 +1,8 @@
 /* Checkpoints: the state of the machine as bytes, and the way back to it.
  *
- * A copy is made of four parts: the changing half of struct vgpu; the bins of the pools, of which only the occupied
- * ones are worth a copy; what the chooser knows; and the region, in which everything else lies at addresses that
- * stay. Memory is not copied: undo.c keeps what is overwritten from now on.
+ * A copy is made of four parts: the changing half of struct vgpu, the occupied bins of the pools, the state of the
+ * chooser, and the region. Everything else lies in the region, at addresses that stay. Memory is not copied: undo.c
+ * keeps what is overwritten from now on.
  *
  * The easiest to break are the references that pending works own outside the region: to their command, to a staged
  * source, to the scratch of a half-run body. A checkpoint owns one of each too. Restoring gives those of the works

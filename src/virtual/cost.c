@@ -159,8 +159,8 @@ static void prepare_copy(vdevice *device, const mr_command *command, body *b) {
     b->block_ns = b->duration;
 }
 
-/* Not measured: what a ring's start and each of its steps take, and the share of a link that the protocol leaves
- * (PyTorch's all_reduce of 1 GiB on two H200: 324 GB/s of the 399 that a copy gets). */
+/* Not measured are the times of a ring's start and of each of its steps. The share of a link that the protocol leaves
+ * is not measured either. (PyTorch's all_reduce of 1 GiB on two H200 has 324 GB/s of the 399 that a copy gets.) */
 #define COLLECTIVE_NS 8000.0
 #define RING_STEP_NS  1500.0
 #define LINK_SHARE    0.81
@@ -218,8 +218,8 @@ static uint32_t slice_count(const vgpu *gpu, const mr_command *command, const bo
     return most ? (uint32_t)most : 1;
 }
 
-/* What was estimated before a user's launch ran is too short where its loops come back to the same bytes, or its atomic
- * operations to the same address. Its counts tell, so each chunk ends as much later. */
+/* The estimate before a user's launch is too short where its loops come back to the same bytes, or its atomic
+ * operations to the same address. Its counts tell by how much, so each chunk ends as much later. */
 uint64_t mr_virtual_stretch(const work *w, uint64_t duration) {
     const mr_command *command = w->command;
     const body *b = w->body;

@@ -1,10 +1,9 @@
 /* Order: which command waits for which. Links new commands after their predecessors. Removes commands that
  * are done, which makes others ready. engine.c runs ready commands.
  *
- * Each step is O(1) plus one edge for each rule that orders the command; nothing iterates over a queue.
- * The invariant easiest to break: releasing a command runs the model's code, which may close a stream and
- * submit nothing else; so a work is out of every list before it is destroyed, and nothing of it or of its
- * queue is touched after. */
+ * Each step is O(1) plus one edge for each rule that orders the command; nothing iterates over a queue. Easiest to
+ * break: releasing a command runs the model's code, which may close a stream and submit nothing else. So a work is out
+ * of every list before it is destroyed. Nothing of it or of its queue is touched after. */
 #include <stdlib.h>
 
 #include "model/observer.h"

@@ -35,10 +35,9 @@ static uint64_t copy_ns(const device_model *model, const mr_command *command) {
     return (uint64_t)(by_kernel ? model->launch_ns : model->copy_call_ns);
 }
 
-/* When the device may start it, and the host's clock after the call. A kernel starts `launch_latency`
- * after its call began (a library's: after the library got to its launch), a marker after its call ended:
- * so nothing lies between an event and the kernel launched right after it, and events around a kernel show
- * its duration. */
+/* When the device may start it, and the host's clock after the call. A kernel starts `launch_latency` after its call
+ * began (a library's: after the library got to its launch). A marker starts after its call ended. So nothing lies
+ * between an event and the kernel launched right after it, and events around a kernel show its duration. */
 static uint64_t charge_call(vgpu *gpu, const mr_command *command) {
     const device_model *model = &gpu->model;
     uint64_t begin = gpu->host_ns, latency = (uint64_t)model->launch_latency_ns;
@@ -72,7 +71,7 @@ static mr_status enqueue(vgpu *gpu, work *w) {
 
 /* ---- copies: R20-R24 */
 
-/* What R23 leaves open is decided here, where it matters. */
+/* Decides what R23 leaves open, where it matters. */
 static mr_order_copy_rules copy_rules(const vgpu *gpu, const mr_command *command) {
     mr_order_copy copy = mr_order_copy_asked(command);
     copy.fits_staging = command->u.copy.bytes <= (uint64_t)gpu->set.staging_bytes;

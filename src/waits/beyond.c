@@ -2,9 +2,9 @@
  * the wait, the answer of a query, two atomic updates. The checker does not follow what depends on these. So a wait
  * whose loss changes such an order is not known to be redundant.
  *
- * While the program is learnt, each order that it has with all waits is noted once, in its weakest form: of each stream
- * only the last host function that comes before another one, since those before it do then, too. A run without some
- * waits asks for exactly these. */
+ * While the program is learnt, each order that it has with all waits is noted once, in its weakest form. For each
+ * stream it notes only the last host function that comes before another one. The functions before that one come before
+ * it, too. A run without some waits asks for exactly these. */
 #include <stdlib.h>
 
 #include "waits/parts.h"

@@ -223,8 +223,8 @@ void mr_waits_beyond_close(wait_judge *judge);
 void mr_waits_beyond_rewind(wait_judge *judge);
 /* Item i comes next; the count of items: the end. */
 void mr_waits_beyond_next(wait_judge *judge, size_t i);
-size_t
-mr_waits_end_of_code(const wait_judge *judge); /* behind that item no code of the script runs */
+/* No code of the script runs behind this item. */
+size_t mr_waits_end_of_code(const wait_judge *judge);
 void mr_waits_beyond_updated(wait_judge *judge, judged_access access, uint64_t first_seq);
 mr_status mr_waits_beyond_learnt(wait_judge *judge);
 /* The answers of queries and the host functions of the program as it is, on which it may depend what the

@@ -6,7 +6,7 @@ MR_BINARY_TABLE(X)
 MR_POWER_TABLE(X)
 #undef X
 
-/* What is for the CPU's vectors alone does not count here. */
+/* Entries for the CPU's vectors alone are not used here. */
 #define X(name, dtypes, result, flops, expression, near) LOOPS_##dtypes(PLAIN, name, result, 2, expression)
 MR_DIVISION_TABLE(X)
 #undef X

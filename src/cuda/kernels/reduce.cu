@@ -9,9 +9,9 @@
 
 /* ------------------------------------------------------------------------- folds */
 
-/* A fold has the element type T as in memory; Cell, what a thread keeps of the elements that it has seen (at most an
- * mr_cuda_cell); begin(), a cell of none, which may know the output's first element; step(), which takes in an
- * element and its position; join(); and final(), whose result is a double or an int64_t. */
+/* A fold has the element type T as in memory. Its Cell holds what a thread keeps of the elements that it has seen (at
+ * most an mr_cuda_cell). begin() makes a cell of no elements, which may know the output's first element. step() takes
+ * in an element and its position, and join() a cell. final() returns a double or an int64_t. */
 
 MR_DEVICE double result_of(float v) { return v; }
 MR_DEVICE double result_of(double v) { return v; }

@@ -5,7 +5,7 @@
 MR_UNARY_TABLE(X)
 #undef X
 
-/* What is for the CPU's vectors alone does not count here. */
+/* Entries for the CPU's vectors alone are not used here. */
 #define X(name, dtypes, result, flops, expression, near, condition)                                \
     LOOPS_##dtypes(PLAIN, name, result, 1, expression)
 MR_RANGED_TABLE(X)

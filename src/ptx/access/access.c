@@ -1,8 +1,8 @@
 /* What a kernel reads and writes through each of its parameters: the accesses of the graph, each given to the pointers
  * that its address is derived from (origin.c). The file also holds what the module keeps of a kernel.
  *
- * What is easiest to break: an access whose address is not understood must count for every pointer that it can come
- * from, or be memory that the kernel finds by itself (follows_pointers). */
+ * Easiest to break: an access whose address is not understood must count for every pointer that it can come from, or be
+ * memory that the kernel finds by itself (follows_pointers). */
 #include "ptx/access/access.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* The blocks of a kernel and of copies of the functions that it calls, one copy for each place of a call; which blocks
  * dominate which, and loops. Calls of functions that are recursive, or only declared, or too many, stay instructions.
  *
- * What is easiest to break: an edge may be too many but never missing. */
+ * Easiest to break: an edge may be too many but never missing. */
 #include "ptx/access/graph.h"
 
 #include <string.h>

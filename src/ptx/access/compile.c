@@ -1,7 +1,7 @@
 /* The compact form of a kernel for launch.c: the values that addresses need, those that decide whether an access is
  * reached, and the tests that end loops.
  *
- * What is easiest to break: a node comes after its operands, except for what an iteration adds to a phi of a loop. */
+ * Easiest to break: a node comes after its operands, except for what an iteration adds to a phi of a loop. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,8 +132,7 @@ static uint32_t find_counter(compiler *c, uint32_t value, uint32_t header, chain
         const access_value *v = &graph->values.items[value];
         if (v->bits < *in_out_bits) *in_out_bits = v->bits;
         if (v->op == ACCESS_PHI) return v->block == header ? value : ACCESS_NONE;
-        /* What is added before the extension can wrap around in the narrow register; after it, the sum could hide
-         * that. */
+        /* A sum before the extension can wrap around in the narrow register. A sum after it could hide that. */
         if (v->op == ACCESS_EXTEND && v->is_signed && !out->count) {
             value = access_operand(graph, v, 0);
             continue;

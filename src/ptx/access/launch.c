@@ -1,9 +1,9 @@
-/* The bytes that a launch can access: goes through the blocks of the kernel; with each needed value as a linear form
- * over the indices of threads and blocks, the counters of loops, and symbols for what is not linear; conditions as
- * facts; then the bounds of each address (run.h lists the files).
+/* Finds the bytes that a launch can access. It goes through the blocks of the kernel and makes a linear form of each
+ * value that it needs. The form is over the indices of threads and blocks, the counters of loops, and symbols for the
+ * terms that are not linear. Conditions become facts. Then it finds the bounds of each address (run.h lists the files).
  *
- * What is easiest to break: a form holds for the last time that its block was entered, and so do facts. Both are used
- * only in blocks that the block of the value, or of the condition, dominates. */
+ * Easiest to break: a form holds for the last time that its block was entered, and so do facts. Both are used only in
+ * blocks that the block of the value, or of the condition, dominates. */
 #include "ptx/access/launch.h"
 
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 
 #include "ptx/access/graph.h"
 
-/* A value. Operands of a phi are pairs of a node and the block that it comes from; those of a phi of a loop are only
- * the ways into the loop, and `step` lists what an iteration adds, as pairs of a node and a sign. */
+/* A value. Operands of a phi are pairs of a node and the block that it comes from. A phi of a loop has operands only
+ * for the ways into the loop. Its `step` lists what an iteration adds, as pairs of a node and a sign. */
 typedef struct {
     uint8_t op, bits, from;
     bool is_signed;

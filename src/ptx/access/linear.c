@@ -7,7 +7,7 @@
  * the ways that are tried is taken: each of them is a bound, so giving up early loses precision
  * only.
  *
- * What is easiest to break: every number is exact or infinite, never wrapped. */
+ * Easiest to break: every number is exact or infinite, never wrapped. */
 #include "ptx/access/linear.h"
 
 #include <stddef.h>
@@ -278,7 +278,7 @@ bool linear_assume(linear_system *s, const linear_form *form, linear_scope scope
     if (!fact.count) return fact.constant <= 0;
     tighten(&fact);
     linear_form negative;
-    /* What intervals say by themselves need not be said again; nor can they be contradicted. */
+    /* A fact that intervals say by themselves is not added again. No fact may contradict them. */
     if (linear_plain_upper(s, &fact) <= 0) return true;
     if (scale(&fact, -1, &negative) && linear_plain_upper(s, &negative) < 0) return false;
     if (s->fact_count == LINEAR_FACTS) return true;

@@ -3,7 +3,7 @@
  * An address that a kernel keeps in local memory is only known when that memory is followed; so values are made again
  * until nothing new is found (access_settle in origin.c decides).
  *
- * What is easiest to break: a part of local memory that is followed must be reached in no other way. */
+ * Easiest to break: a part of local memory that is followed must be reached in no other way. */
 #include "ptx/access/values.h"
 
 #include <string.h>

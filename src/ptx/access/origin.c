@@ -2,8 +2,8 @@
  * memory that is not followed. Then it is known whether local memory may be followed as memory.c assumed; if
  * not, the values are made again.
  *
- * What is easiest to break: sets only grow, and what is not understood adds to them. A pointer that is rebuilt from
- * decisions (bit by bit, by branches) is not found. */
+ * Easiest to break: sets only grow, and what is not understood adds to them. A pointer that is rebuilt from decisions
+ * (bit by bit, by branches) is not found. */
 #include "ptx/access/graph.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* What the outcome of a launch can depend on besides the values that it reads: see outcome.h.
  *
- * What is easiest to break: both answers may be yes too often, never too rarely. */
+ * Easiest to break: both answers may be yes too often, never too rarely. */
 #include "ptx/access/outcome.h"
 
 /* ---- addresses as numbers */

@@ -1,9 +1,10 @@
-/* Which bytes a launch accesses at a place of its code for certain: the address as a form over indices and counters
- * that are free, which are all numbers of their intervals in every combination, and the conditions on the way there.
+/* Finds the bytes that a launch accesses for certain at a place of its code. The address is a form over free indices
+ * and counters, which take all numbers of their intervals in every combination. The conditions on the way to the place
+ * bound it.
  *
  * Symbols that a condition ties together make a group. In the address a group must be a multiple of one form that takes
  * all numbers of an interval, and each condition a bound of that form: then the group is one free number itself, as
- * `256*blockIdx.x + threadIdx.x < n` is. What is left are numbers with strides: contiguous bytes, or a grid of them.
+ * `256*blockIdx.x + threadIdx.x < n` is. Only numbers with strides are left: contiguous bytes, or a grid of them.
  *
  * Easiest to break: a condition that is forgotten makes bytes certain that nobody accesses. */
 #include "ptx/access/run.h"

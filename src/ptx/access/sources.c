@@ -1,8 +1,8 @@
 /* The pointers that an access computes its address from, by instruction: see sources.h.
  *
- * What is easiest to break: the list of an instruction must be complete, or a correct kernel fails. An
- * address with any other source has no list at all: a pointer in memory, or bits that were put together in a way that
- * was not followed. Neither has code that is also reached in ways that the graph does not contain. */
+ * Easiest to break: the list of an instruction must be complete, or a correct kernel fails. An address with any other
+ * source has no list at all: a pointer in memory, or bits that were put together in a way that was not followed.
+ * Neither has code that is also reached in ways that the graph does not contain. */
 #include "ptx/access/sources.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void add(collection *c, const ptx_instruction *instruction, uint32_t piec
     access_push(c->graph, &c->pairs, ((source_pair){instruction, piece}));
 }
 
-/* What is in `mixed` may be in the address in a form that was not recognised. */
+/* The pieces in `mixed` may be in the address in a form that was not recognised. */
 static bool has_piece(const access_origin *o, uint32_t bit) {
     return access_has(o->plus, bit) || access_has(o->distance, bit) || access_has(o->mixed, bit);
 }

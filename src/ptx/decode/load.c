@@ -18,7 +18,7 @@ static void *allocate(mr_ptx_module *m, size_t bytes) {
     return mr_region_alloc(&m->region, bytes ? bytes : 1);
 }
 
-/* What is not covered concerns the kernels that use it, and no other: its text becomes `problem`. */
+/* An error of a construct that is not covered concerns only the kernels that use it. Its text becomes `problem`. */
 static mr_status pardon(mr_ptx_module *m, mr_status error, const char **problem) {
     if (!error || error->code != MR_CODE_NOT_SUPPORTED) return error;
     size_t size = strlen(error->message) + 1;

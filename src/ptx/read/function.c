@@ -50,7 +50,7 @@ static mr_status read_directive(ptx_reader *r, ptx_function *f) {
                     shown);
 }
 
-/* What is not covered there is a problem of this function; its directives are passed over. */
+/* A directive that is not covered becomes the problem of this function, and is passed over. */
 static mr_status read_directives(ptx_reader *r, ptx_function *f) {
     while (r->token.kind == PTX_TOKEN_DOT) {
         ptx_lexer lexer = r->lexer;

@@ -1,7 +1,7 @@
 /* Directives that say where code comes from, and those that say nothing to the virtual GPU.
  *
  * `.loc 2 84 3, function_name f, inlined_at 1 20 3` names a line of inlined code and the place of the call. Where the
- * call itself was inlined, its place was named by an earlier .loc with an inlined_at of its own: so each such place is
+ * call itself was inlined, an earlier .loc with an inlined_at of its own has named its place. So each such place is
  * remembered with its outermost call, and one look gives the outermost call of any depth.
  *
  * Only nvcc and NVRTC write inlined_at. clang names a line of a header and no call; there the last line before it that

@@ -239,10 +239,10 @@ typedef struct {
 /* PTX of `.target sm_90` and older is read; it also runs on GPUs that are newer. */
 enum { PTX_NEWEST_TARGET = 90 };
 
-/* Reads PTX text. What is right but not covered in a function is that function's `problem`, and elsewhere the error
- * NOT_SUPPORTED. Errors (else INVALID_ARGUMENT) name the line of the
- * PTX text, and where .loc tells it the source line; they say what was expected. `name` stands in messages for the
- * text's origin. The text may be anything: truncated, hostile, without an end. */
+/* Reads PTX text. Valid PTX that the reader does not cover becomes the `problem` of its function. Outside of functions
+ * it is the error NOT_SUPPORTED. Errors (else INVALID_ARGUMENT) name the line of the PTX text, and where .loc tells it
+ * the source line; they say what was expected. `name` stands in messages for the text's origin. The text may be
+ * anything: truncated, hostile, without an end. */
 mr_status ptx_read(const char *text, size_t size, const char *name, ptx_tree *out_tree);
 /* Takes the body of a function away: it returns at once. False: no memory. */
 bool ptx_tree_empty(ptx_tree *tree, uint32_t function);

@@ -120,7 +120,7 @@ MR_INLINE uint64_t ptx_bfe_u64(uint64_t a, uint32_t pos, uint32_t len) {
     uint64_t field = ptx_shr_64(a, pos);
     return len > 63 ? field : field & (((uint64_t)1 << len) - 1);
 }
-/* What lies above the value is its sign, the bit at min(pos + len - 1, 31). */
+/* The bits above the value repeat its sign, the bit at min(pos + len - 1, 31). */
 MR_INLINE int32_t ptx_bfe_s32(int32_t a, uint32_t pos, uint32_t len) {
     pos &= 255, len &= 255;
     if (len == 0) return 0;

@@ -1,5 +1,5 @@
-/* f16 and bf16 in one lane. Arithmetic computes in f64 and rounds once: sums of f16 and all products are exact there,
- * and what is not is rounded twice without harm, as f64 has more than twice the digits and two; only fma needs more
+/* f16 and bf16 in one lane. Arithmetic computes in f64 and rounds once: sums of f16 and all products are exact there.
+ * Other results are rounded twice without harm, as f64 has more than twice the digits and two. Only fma needs more
  * care. */
 #ifndef MR_PTX_RUN_HALF_H
 #define MR_PTX_RUN_HALF_H

@@ -4,9 +4,9 @@
 
 #include "ptx/run/warp.h"
 
-/* Runs codes until the budget of the slice is used up, and looks at each: run->changes counts those that change what
- * others may see, or whose result another time may be different (clocks), run->polls those that ask for what others do.
- * Returns where the warp stands if its slice is over, else NULL. */
+/* Runs codes until the budget of the slice is used up, and looks at each. run->changes counts the codes that change
+ * what others may see, or whose result may differ another time (clocks). run->polls counts those that ask for what
+ * others do. Returns where the warp stands if its slice is over, else NULL. */
 const ptx_code *ptx_run_probe(ptx_warp *warp, const ptx_code *code);
 
 /* Before a code of a block that is counted: whether it counts. A device waits as long as it has

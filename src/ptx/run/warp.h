@@ -5,8 +5,8 @@
  * all lanes that it expects have arrived; lanes that exit are expected no more. A call is a join, too: at the
  * instruction after it, for the lanes that return. Only one path of a warp runs at a time; its state lies in the warp.
  *
- * What is easiest to break: a live lane is in exactly one path, or has arrived at exactly one join; and a join
- * in the chain of a path expects all lanes of that path. */
+ * Easiest to break: a live lane is in exactly one path, or has arrived at exactly one join; and a join in the chain of
+ * a path expects all lanes of that path. */
 #ifndef MR_PTX_RUN_WARP_H
 #define MR_PTX_RUN_WARP_H
 

@@ -2,15 +2,16 @@
  * log.
  *
  * What must be remembered so that a later access is judged exactly? An earlier access A may be forgotten once there is
- * a remembered B that is ordered after A and would race with everything that A would race with: if a later access comes
- * after B, it comes after A, too. A weak write stands in this way for all that is ordered before it, a weak read for
- * weak reads. So of weak accesses a cell keeps the last write, and the reads since then that no later read stands for.
+ * a remembered B that is ordered after A and races with everything that A races with. A later access that comes after B
+ * comes after A, too. A weak write stands in this way for all that is ordered before it, a weak read for weak reads. So
+ * of weak accesses a cell keeps the last write, and the reads since then that no later read stands for.
  *
  * A strong access (atomic, volatile, relaxed ...) races with fewer accesses than a weak one, and stands only for
  * earlier ones of its own thread with the same size and scope. The log keeps, of each thread, the last such write and
  * load. A strong write is also over for whoever comes after a strong read that saw its value, without any fence (PTX:
- * causality order through observation order): as in a last block that resets the counter it has drawn its number from.
- * So the log also keeps readings: for each thread and each write of the log, the first one that has seen this write.
+ * causality order through observation order). So the last block may reset the counter that it has drawn its number
+ * from. So the log also keeps readings: for each thread and each write of the log, the first one that has seen this
+ * write.
  *
  * A block that has ended without having published anything is never ordered before another block. All its readers, and
  * its writers to a chain, weigh the same: one of them is kept. */

@@ -1,6 +1,6 @@
 /* Accesses of whole warps to whole rows: 32 lanes, one after the other, from the row's first byte on. That is the usual
- * access, and costs a few compares for all lanes. Whatever is not settled by that is judged on cells, which report
- * it. */
+ * access, and costs a few compares for all lanes. Accesses that this does not settle are judged on cells, which report
+ * them. */
 #include "ptx/watch/state.h"
 
 #include <stdlib.h>

@@ -47,8 +47,8 @@ typedef struct {
     uint64_t chain;    /* of writes; 0: a load that found none */
     uint64_t position; /* of the first lane in the chain; a load: what it has seen */
     uint64_t address;  /* of the whole operation */
-    /* Those that there were; of them those whose access still counts, for races or only for the order of threads, and
-     * whose reading still does. */
+    /* Masks of lanes: all that took part, those whose access still counts for races, those whose access counts only for
+     * the order of threads, and those whose reading still counts. */
     uint32_t all, lanes, ordered, observers;
     uint32_t at;
     uint8_t bytes;

@@ -87,7 +87,7 @@ void ptx_watch_block(mr_ptx_watch *watch, uint64_t block, uint32_t shared_bytes)
 void ptx_watch_block_done(mr_ptx_watch *watch, uint64_t block);
 void ptx_watch_access(mr_ptx_watch *watch, const ptx_watched *access);
 /* All threads of the block (`warps` NULL), or of some warps (barrier with a count; bit w of warps[w / 64]), have come
- * to a barrier and go on: what they did before is ordered before what they all do from now on. */
+ * to a barrier and go on. All that they did before is ordered before all that they do from now on. */
 void ptx_watch_barrier(mr_ptx_watch *watch, uint64_t block, const uint64_t *warps,
                        uint32_t warp_count);
 /* The lanes of `mask` have come together (bar.warp.sync, and any .sync instruction of the warp counts, too, as it
@@ -112,7 +112,7 @@ void ptx_watch_commit(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32
 void ptx_watch_wait(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t mask,
                     uint64_t most);
 
-/* What a strong read has seen is taken from the order in which accesses are told. So where blocks of one launch run on
+/* The order in which accesses are told decides which write a strong read has seen. So where blocks of one launch run on
  * several threads, a strong access to global memory is told and carried out between these two: else another thread may
  * come in between. The lanes of a warp count as carried out in ascending order. */
 void ptx_watch_hold(mr_ptx_watch *watch);
