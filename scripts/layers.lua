@@ -60,8 +60,8 @@ local may_only_include = { ["ptx/access"] = { "ptx" }, hazard = { "script" } }
 local circles = {
   -- Objects that refer to each other: closing a stream is a command, and a command holds its stream.
   model = { "command", "device", "event", "machine", "storage", "stream", "tensor" },
-  -- A function that runs is judged by the clocks, and the clocks let its past go; a report that is found holds back an
-  -- earlier one, and what is held back is published as a report; memory that nothing has written is reported, too.
+  -- A function that runs is judged by the clocks, and the clocks let its past go. A report that is found holds back an
+  -- earlier one, which is published later. Memory that nothing has written is reported, too.
   hazard = { "advice", "function", "history", "merge", "order", "report", "unset" },
   -- Objects that refer to each other: a clique holds a split that is under way, which holds the communicators it made.
   collective = { "comm", "split" },

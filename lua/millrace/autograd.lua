@@ -1,6 +1,4 @@
--- Autograd, as scripts call it. What is recorded of each call whose arguments require gradients is in
--- autograd/recording.lua; the graph in autograd/graph.lua, the derivatives in derivatives.lua; the backward pass in
--- autograd/backward.lua, operations of the script's in autograd/function.lua; docs/autograd.md is the user's page.
+-- Autograd, as scripts call it. The page for users is docs/autograd.md; the list below has the files.
 --
 -- Easiest to break: what a script asks of a tensor can depend on a change that was made through another view. So
 -- `settled` and `target`, which take that into account, are asked, and not the state.
@@ -23,8 +21,8 @@
 --
 -- What autograd keeps for a tensor is the user value of its userdata, so it goes with the tensor. A view's user value
 -- is the tensor that it is a view of, even while nothing is recorded: a later `v:copy_(x)` must find what it changes.
--- Each storage counts the writes to it (`mr_storage.version`), where the last writer is noted for messages; a value
--- that a derivative reads is kept with the count, and a difference is an error that has both lines.
+-- Each storage counts the writes to it (`mr_storage.version`), and its last writer is noted for messages. A value that
+-- a derivative reads is kept with the count. A difference is an error that has both lines.
 --
 -- With `create_graph` the pass is recorded like other calls, and owns nothing: gradients are not added to in place,
 -- and none is freed before the collector does it. What a change in place has kept from before the change has its

@@ -1,9 +1,9 @@
 -- mr.elementwise: a statement of CUDA C, computed for each element of tensors that broadcast.
 --
--- The statement becomes a kernel. Which one depends on the call: inputs that are numbers are passed by value; tensors
--- that are contiguous and have the shape of the result share one index; all others have strides, whose loop over dims
--- is written out; and indices have 64 bits only where 32 are not enough. These choices are a form. The kernel of a form
--- is compiled when it is first needed.
+-- The statement becomes a kernel. The call decides which one. Inputs that are numbers are passed by value. Tensors that
+-- are contiguous and have the shape of the result share one index. All others have strides, whose loop over dims is
+-- written out. Indices have 64 bits only where 32 are not enough. These choices are a form. The kernel of a form is
+-- compiled when it is first needed.
 --
 -- The module is a function of the tools that src/bind/elementwise.c hands to it, and returns what mr.elementwise calls.
 local mr = require "millrace"

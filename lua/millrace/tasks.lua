@@ -5,8 +5,8 @@
 -- know of tasks. If no task can go on, time goes by; where that moves nothing (the choosers other than "timed"), the
 -- first task that waits is told to wait in earnest (synchronize), and the others with it.
 --
--- mr.explore tries both answers. A round in which all are told no changes nothing there, so it is left out: a task that
--- was told no does not ask again before some task has gone on, and the last of them that asks is told yes
+-- mr.explore tries both answers. A round in which all are told no changes nothing there, so it is left out. A task that
+-- was told no does not ask again before some task has gone on. The last of them that asks is told yes
 -- (src/explore/polls.c).
 --
 -- Easiest to break: the current stream. It belongs to the machine, so each turn begins by putting that of the task in

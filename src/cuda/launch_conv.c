@@ -97,8 +97,8 @@ static bool uses_tensor_cores(const mr_command *command) {
            command->stream->device->properties.compute_major >= 8;
 }
 
-/* A large tile reads less for each product; a small one makes more blocks, where large ones would be too few for two a
- * multiprocessor: with one, each of its schedulers has one warp, which waits for itself. */
+/* A large tile reads less for each product. A small one makes more blocks, where large ones would be too few for two a
+ * multiprocessor. With one block, each scheduler of a multiprocessor has one warp, which waits for itself. */
 static conv_form choose(const mr_command *command, const mr_conv *c, const mr_cuda_conv *p) {
     if (command->operands[0].tensor->dtype == MR_F64) return CONV_ANY_F64;
     if (!is_near(c)) return CONV_ANY_F32;

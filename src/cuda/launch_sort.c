@@ -1,5 +1,5 @@
-/* sort, argsort, topk. Short lines are sorted by a block each, or several by one; of long ones, passes over all of
- * their keys are made (kernels/sort.cu), or, if few are taken, the few are found first (kernels/select.cu). */
+/* sort, argsort, topk. A block sorts one short line or several. Long lines are sorted by passes over all of their keys
+ * (kernels/sort.cu). If few elements are taken of them, these are found first (kernels/select.cu). */
 #include "ops/sort.h"
 #include "cuda/sort.h"
 #include "ops/line.h"

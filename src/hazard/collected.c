@@ -77,8 +77,8 @@ static int by_last_access(const void *a, const void *b) {
     return x->second.seq < y->second.seq ? -1 : x->second.seq > y->second.seq;
 }
 
-/* A tensor that the collector took while work on it was pending is a hazard of the program only if the
- * program goes on: at the end of the script everything is collected, and nothing can come after. */
+/* A tensor that the collector took while work on it was pending is a hazard of the program only if the program goes on.
+ * At the end of the script everything is collected, and nothing can come after. */
 void mr_hazard_flush_collected(checker *c) {
     int searches = 0;
     if (c->reports.collected.count)

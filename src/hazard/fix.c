@@ -205,8 +205,8 @@ static void put_event_ahead(mr_hazard_report *report, const mr_script_variable *
     if (!waits_first) put_ahead_wait(report, ahead, spot, second);
 }
 
-/* What the second does with other operands races with later work of the first stream, too, since it does not even come
- * after the first: one wait for the stream is less than an event for each. */
+/* The other operands of the second race with later work of the first stream, too, since the second does not even come
+ * after the first. One wait for the stream is less than an event for each. */
 static bool needs_later(const found_pair *pair) {
     const mr_command *command = pair->command;
     byte_view view;

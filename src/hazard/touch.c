@@ -32,8 +32,8 @@ static bool replaces(uint8_t later, uint8_t earlier) {
     return (later & MR_WRITE) || !(earlier & MR_WRITE) || MR_BROKEN(WRITE_FORGOTTEN);
 }
 
-/* One fix orders two conflicting pairs with the same stream: a wait for the later of two that came before
- * the access at `seq`, or a wait in front of the earlier of two that came after it. A pair of which one side is only
+/* One fix orders two conflicting pairs with the same stream. If two accesses came before the one at `seq`, it is a wait
+ * for the later one. If two came after it, it is a wait in front of the earlier one. A pair of which one side is only
  * assumed takes the place of no other, as it may be withdrawn. */
 static bool outdated(const checker *c, const entry *e, uint64_t seq, uint8_t access) {
     if (access & MR_ASSUMED) return false;

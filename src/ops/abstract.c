@@ -3,8 +3,8 @@
  * Each element that is written becomes a hash of the operation's name, of what was read and of its own position. So any
  * other order of operations gives other values. Element j of a written tensor of n elements takes, from each tensor of
  * m elements that is read, the one at j * m / n: half-written inputs give half-changed outputs. Another written tensor
- * counts among the inputs only if it is as long, as then its element is read before the same item writes it; of a
- * written tensor that is also read, its own old element counts always. All is arithmetic on bits, the same on every
+ * counts among the inputs only if it is as long, as then its element is read before the same item writes it. A written
+ * tensor that is also read always counts with its own old element. All is arithmetic on bits, the same on every
  * machine. */
 #include "ops/body.h"
 

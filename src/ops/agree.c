@@ -1,6 +1,6 @@
-/* Compares two tensors, a block at a time, and on several threads. Blocks are made of one dtype, in which no value
- * changes: i64 of different integers, f32 of the small floats, and otherwise f64, where an i64 is rounded, as it is
- * when it is compared with a float.
+/* Compares two tensors, a block at a time, and on several threads. Blocks are made of one dtype. It is i64 for integers
+ * of different dtypes, f32 for the small floats, and otherwise f64. No value changes, except that an i64 is rounded in
+ * f64, as it is when it is compared with a float.
  *
  * The order of elements does not matter, so dims are taken by their strides: transposed tensors are dense, too. */
 #include "ops/agree.h"

@@ -23,7 +23,7 @@ bool mr_conv_is_direct(const mr_conv *c) {
 }
 
 /* Columns of the source that are step[1] apart lie side by side in a row of the band, so that neighbouring positions
- * see neighbours: column u is element (u - low[1]) % step[1] * phase + (u - low[1]) / step[1]. */
+ * see neighbours. Column u is element (u - low[1]) % step[1] * phase + (u - low[1]) / step[1]. */
 typedef struct {
     const mr_command *command;
     const mr_conv *c;

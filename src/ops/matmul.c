@@ -1,7 +1,7 @@
-/* The matrix product. An item is a row of the output, over all matrices of a batch. Floats go to CBLAS
- * when the strides are such that it can read the operands where they are; everything else (integers,
- * odd strides, small products, no library) goes to a loop of our own over packed panels. f16 and bf16 are
- * made f32 block by block, and each result is rounded once. */
+/* The matrix product. An item is a row of the output, over all matrices of a batch. Floats go to CBLAS when it can read
+ * the operands where they are with their strides. Everything else (integers, odd strides, small products, no library)
+ * goes to a loop of our own over packed panels. f16 and bf16 are made f32 block by block, and each result is rounded
+ * once. */
 #include "ops/blas.h"
 #include "ops/body.h"
 
@@ -281,9 +281,8 @@ bool mr_matmul_brings_threads(const mr_command *command) {
 
 /* ------------------------------------------------------------------------- on a GPU */
 
-/* Measured on an H200: products are launched as often as the host can. Those of 128 x 128 x 128
- * take 5.9 us with the kernel for small ones and 8.4 us with cuBLAS; those of 192 x 192 x 192
- * take 9.0 and 8.3 us. */
+/* Measured on an H200: products are launched as often as the host can. Those of 128 x 128 x 128 take 5.9 us with the
+ * kernel for small ones and 8.4 us with cuBLAS. Those of 192 x 192 x 192 take 9.0 and 8.3 us. */
 bool mr_matmul_is_small(const mr_command *command) {
     enum { LONGEST = 256, MOST = 128 * 128 * 128 };
     const mr_tensor *out = command->operands[0].tensor;

@@ -1,6 +1,6 @@
-/* Makes a player's objects of a program's slots, once: records of streams, events, storages and views, and a command
- * for each item that is submitted, all in one block of memory and with more references than anyone drops. So nothing
- * is allocated or freed while the program is carried out. */
+/* Makes a player's objects of a program's slots, once. These are records of streams, events, storages and views, and a
+ * command for each item that is submitted. All are in one block of memory and have more references than anyone drops.
+ * So nothing is allocated or freed while the program is carried out. */
 #include <stdlib.h>
 #include <string.h>
 

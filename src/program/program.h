@@ -43,7 +43,7 @@ void mr_recorder_abandon(mr_recorder *recorder); /* accepts NULL */
 void mr_program_retain(const mr_program *program);  /* atomic */
 void mr_program_release(const mr_program *program); /* accepts NULL */
 
-/* Of items, not counting those inside host functions. */
+/* The number of items, without those inside host functions. */
 size_t mr_program_count(const mr_program *program);
 
 /* NULL: a player with the same chooser and model gets exactly what was recorded. Else why it may not, as a sentence. */

@@ -459,9 +459,9 @@ static void count_one(void *context, const mr_pending *pending) {
     *count += pending->command->kind != MR_COMMAND_FREE;
 }
 
-/* state() -> is_default, pending, ms, reports: whether operations go to the default stream of
- * device 0; the number of pending ones but frees, 0 on a GPU, which does not tell; the host's clock; the
- * number of reports of the hazard checker */
+/* state() -> is_default, pending, ms, reports. is_default: operations go to the default stream of device 0. pending:
+ * their number, without frees; 0 on a GPU, which does not tell. ms: the host's clock. reports: those of the hazard
+ * checker. */
 static int state(lua_State *L) {
     mr_machine *machine = mr_bind_machine(L);
     const mr_device *device = machine->current_device;

@@ -10,7 +10,7 @@
  *     end
  *
  * Easiest to break: a variable that is declared in front of an inner loop, or in a function that is called again, is a
- * new one each time; and the event of the time before is lost. So the declaration goes as far out as the tensor's own,
+ * new one each time. Then the event of the time before is lost. So the declaration goes as far out as the tensor's own,
  * and no further: what is about one tensor is about one variable. */
 #include "script/place.h"
 

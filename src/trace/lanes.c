@@ -235,8 +235,8 @@ int mr_lanes_stream(const mr_lanes *lanes, uint32_t stream) {
     return -1;
 }
 
-/* When what held the span up can have begun to: before the call that asked for it, nothing in the stream waited; and
- * what the host stood in held the stream up from its own call on. */
+/* The earliest time at which the holder can have held the span up. Nothing in the stream waited before the call that
+ * asked for the span. A wait of the host held the stream up from its own call on. */
 static uint64_t held_since(const mr_span *spans, const mr_span *span) {
     if (span->held_by == MR_CAUSE_HOST) return span->begin; /* it was only late */
     if (span->held_by == MR_CAUSE_SYNCHRONIZE || span->held_by == MR_CAUSE_PAGEABLE)

@@ -1,12 +1,12 @@
 -- The backward pass: from the gradients of some results to those of the leaves.
 --
--- Nodes are carried out in the reverse order of the calls that made them: an edge leads to a smaller number, so when
--- a node is the one with the greatest number, all that add to its gradient have been. The order depends on nothing
--- else, so the same program has the same bits with one stream and with several.
+-- Nodes are carried out in the reverse order of the calls that made them. An edge leads to a smaller number. So when a
+-- node has the greatest number that is left, all nodes that add to its gradient have been carried out. The order
+-- depends on nothing else, so the same program has the same bits with one stream and with several.
 --
--- Streams, as PyTorch has it: a node runs on the stream of its operation. Where a gradient goes to another stream,
--- that stream waits for it (an event behind the node that made it) before it is used; the first nodes wait for what
--- the caller's stream has, and in the end the caller's stream waits for all streams that have made a result. The
+-- Streams, as PyTorch has it: a node runs on the stream of its operation. Where a gradient goes to another stream, that
+-- stream waits for it (an event behind the node that made it) before it is used. The first nodes wait for the earlier
+-- work of the caller's stream. In the end the caller's stream waits for all streams that have made a result. The
 -- allocator is told of each tensor that another stream uses.
 --
 -- Easiest to break: nothing that the script can see changes before the last node has been carried out, except for the

@@ -17,8 +17,8 @@
 --
 -- A view and its base share memory, so a change of one changes the other. Easiest to break: `view` is good only while
 -- the memory has the version `seen`; after a change of it, what the view holds comes from the base's new node
--- (view_target). A view that was made when there was nothing to record has no state; the first change that is recorded
--- makes it one of those, too: the base's new node has the number of the newest tensor at that time, as `newest`.
+-- (view_target). A view that was made when there was nothing to record has no state. The first change that is recorded
+-- makes it one of those, too. The base's new node has the number of the newest tensor at that time, as `newest`.
 --
 -- A leaf that requires gradients is the base of its views, although it may be a view itself: its `base` is nil then.
 --

@@ -7,9 +7,9 @@ return function(tools, module, init)
   local misuse = tools.misuse
   local nn = {}
 
-  -- What the layers of this file do with memory, by their `forward`: `makes` says that a result has memory of its own
-  -- (that of the others may be the input's), `in_place` names the method that overwrites the input with the result.
-  -- None of them keeps its input.
+  -- How the layers of this file use memory, by their `forward`. `makes`: a result has memory of its own; that of the
+  -- others may be the input's. `in_place` names the method that overwrites the input with the result. None of them
+  -- keeps its input.
   local memory = {}
 
   -- The options behind the positional arguments, of which there are at most `most`; leaves those in `arguments`.

@@ -1,8 +1,7 @@
 -- mr.nn.Module: what all modules have in common.
 --
--- A module is a table. A table of its own keeps the assigned values, so that each assignment is
--- seen: a parameter, a buffer or another module is registered under the name of the field, in the
--- order of the first assignment.
+-- A module is a table. A table of its own keeps the assigned values, so that each assignment is seen. A parameter, a
+-- buffer or another module is registered under the name of the field, in the order of the first assignment.
 --
 --   values   what was assigned, by name
 --   kinds    of the registered names: "parameter", "buffer" or "module"

@@ -8,8 +8,8 @@
 -- streams of its forward pass, which may not be the current ones any more; `on_streams` sees to that. Copies between
 -- devices and collectives order both sides by themselves.
 --
--- Easiest to break: parameters of replicas are results of a recorded operation, so gradients come back through it;
--- buffers are not, and those of the first replica are the module's own, so what it writes there stays.
+-- Easiest to break: parameters of replicas are results of a recorded operation, so gradients come back through it.
+-- Buffers are not. Those of the first replica are the module's own, so its writes to them stay.
 --
 -- The module is a function of the tools that src/bind/nn.c hands to it, and of module.lua.
 --# nn_parallel of mr.nn.parallel: One batch on several devices.

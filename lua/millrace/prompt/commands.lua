@@ -14,9 +14,14 @@ local PARTS = { "stepping", "looking", "replaying", "lessons" }
 
 -- ---------------------------------------------------------------- the registry
 
--- name: in full; short, also (a list): other names; usage: what follows the name; text: one sentence; run(words, rest):
--- returns lines to write, or nil and a message; is_noted: it changes the device (or a function of the
--- words that says so); is_paged: its lines may fill several screens; complete(words) -> list: of the last word.
+--   name               in full
+--   short, also        other names; `also` is a list
+--   usage              the text behind the name
+--   text               one sentence
+--   run(words, rest)   returns lines to write, or nil and a message
+--   is_noted           it changes the device, or a function of the words that says so
+--   is_paged           its lines may fill several screens
+--   complete(words)    returns a list of texts for the last word
 local function add(command)
   commands.list[#commands.list + 1] = command
   commands.by_name[command.name] = command

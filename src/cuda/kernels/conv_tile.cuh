@@ -82,9 +82,9 @@ MR_DEVICE float rounded_to_tf32(float v) {
 #endif
 }
 
-/* sum += a b, of 16 x 8 and 8 x 8 elements, which the threads of a warp hold as the instruction m16n8k8 wants it: thread
- * 4 g + t has a[g][t], a[g + 8][t], a[g][t + 4], a[g + 8][t + 4]; b[t][g], b[t + 4][g]; and of the sum [g][2 t],
- * [g][2 t + 1], [g + 8][2 t], [g + 8][2 t + 1]. */
+/* sum += a b, of 16 x 8 and 8 x 8 elements. The threads of a warp hold them as the instruction m16n8k8 wants it. Thread
+ * 4 g + t has a[g][t], a[g + 8][t], a[g][t + 4] and a[g + 8][t + 4]. It has b[t][g] and b[t + 4][g]. Its part of the
+ * sum is [g][2 t], [g][2 t + 1], [g + 8][2 t] and [g + 8][2 t + 1]. */
 MR_DEVICE void multiply_fragments(float (&sum)[4], const float (&a)[4], const float (&b)[2]) {
 #if TENSOR_CORES
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "

@@ -1,6 +1,6 @@
-/* The three kernels of an elementwise operation on one type: `dense` for tensors that lie densely in the types it
- * computes with, in vectors of 16 bytes; `rows` for those whose rows do, a row that is added to each row for
- * example; `strided` for everything else.
+/* The three kernels of an elementwise operation on one type. `dense` takes tensors that lie densely in the types it
+ * computes with, in vectors of 16 bytes. `rows` takes tensors whose rows lie so, for example a row that is added to
+ * each row. `strided` takes everything else.
  *
  * Op has types A (first input), T (the others) and R (result), as they are in memory, and the
  * number of inputs. Its apply(a, b, c) takes the types of the computation: floats for f16 and

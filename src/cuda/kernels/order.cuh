@@ -1,5 +1,6 @@
-/* What the kernels share that put elements in order: keys, whose unsigned order is that of the elements; sums of what is
- * before a thread; and ranks, the places of elements among those of a block when they are sorted by a digit. */
+/* The shared parts of the kernels that put elements in order. Keys have the elements' order as unsigned numbers. Sums
+ * add up the values before a thread. Ranks are the places of elements among those of a block when they are sorted by a
+ * digit. */
 #ifndef MR_CUDA_KERNELS_ORDER_CUH
 #define MR_CUDA_KERNELS_ORDER_CUH
 

@@ -1,7 +1,8 @@
-/* A stable sort of lines by keys, digit by digit of 8 bits, the least significant first. A pass has three kernels: each
- * block counts the digits of its tile; the counts of each digit are added up over the tiles of a line; each block finds
- * out where its elements go, and moves them. Nobody waits for another block, and nothing depends on the order in which
- * blocks run. Lines that fit in a tile are sorted by one block in shared memory, several of them at a time.
+/* A stable sort of lines by keys, digit by digit of 8 bits, the least significant first. A pass has three kernels. In
+ * the first, each block counts the digits of its tile. The second adds up the counts of each digit over the tiles of a
+ * line. In the third, each block finds out where its elements go, and moves them. Nobody waits for another block, and
+ * nothing depends on the order in which blocks run. Lines that fit in a tile are sorted by one block in shared memory,
+ * several of them at a time.
  *
  * Around it, for the rows sort, argsort and topk: keys from elements, and results from keys and positions. */
 #include "cuda/kernels/order.cuh"

@@ -2,8 +2,8 @@
  *
  * Each warp has a time, which goes on when the warp comes to something that orders it. A whole barrier moves the
  * block's floor: what was before it is ordered before everything after it, in one compare. A sync of a whole warp does
- * the same for the warp. Everything else (part of a warp, part of a block, release and acquire) gives threads clocks; a
- * whole barrier joins these into one and drops what it says of the own block, so a block usually has none again.
+ * the same for the warp. Everything else (part of a warp, part of a block, release and acquire) gives threads clocks. A
+ * whole barrier joins these into one and drops its entries for the own block. So a block usually has none again.
  *
  * Release pattern: a release operation on M, or a fence, or an earlier release operation on M, followed by a strong
  * write to M. It publishes what the thread knew at its first part. Acquire pattern: a strong read of M that saw a
