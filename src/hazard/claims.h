@@ -85,8 +85,8 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
       "This holds if an asynchronous copy of pageable memory waits, which CUDA does not specify (see --check=advice).",         \
       "This holds if asynchronous copies of pageable memory wait (# uses), which CUDA does not specify (see --check=advice).")  \
     X(UPDATES, "unordered_updates", IF, EXPLORED,                                                                               \
-      "This holds if the atomic updates of 1 pair of launches, which nothing orders, may come in any order, also mixed.",       \
-      "This holds if the atomic updates of # pairs of launches, which nothing orders, may come in any order, also mixed.")      \
+      "This holds if no value depends on the order of the atomic updates of 1 pair of launches, which nothing orders.",         \
+      "This holds if no value depends on the order of the atomic updates of # pairs of launches, which nothing orders.")        \
     X(WITHDRAWN, "withdrawn", IF, FOLLOWED,                                                                                     \
       "This holds if 1 pair of launches, which touched no byte in common, uses no other indices under another schedule.",       \
       "This holds if # pairs of launches, which touched no byte in common, use no other indices under another schedule.")       \

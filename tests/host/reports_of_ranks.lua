@@ -1,4 +1,5 @@
 -- Reports about programs of several ranks name the rank, say only what is true of it, and have one fix for all.
+-- own pace: reports are counted, and memory that is collected early is one more
 -- virtual only: the options choose the device
 local lu = require "luaunit"
 

@@ -35,7 +35,7 @@ function TestUpdates.test_they_may_mix()
   local r = explore_updates("up_down", "at_least")
   lu.assertEquals({ #r.outcomes, r.deterministic, r.claim }, { 1, true, "conditional" })
   lu.assertStrContains(clauses(r),
-    "the atomic updates of 1 pair of launches, which nothing orders, may come in any order, also mixed")
+    "no value depends on the order of the atomic updates of 1 pair of launches, which nothing orders")
 end
 
 function TestUpdates.test_they_commute()
