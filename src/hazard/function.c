@@ -200,8 +200,7 @@ uint64_t mr_hazard_kernels_left(const checker *c, int device) {
 bool mr_hazard_function_after(const checker *c, const host_function *f, const actor *a,
                               uint64_t seq) {
     if (a == f->actor || mr_hazard_past_knows(c, f->host, a, seq)) return true;
-    return mr_hazard_gathers_from(f->actor, a) ||
-           mr_hazard_clock_knows(c, f->clock, a, seq);
+    return mr_hazard_gathers_from(f->actor, a) || mr_hazard_clock_knows(c, f->clock, a, seq);
 }
 
 bool mr_hazard_function_between(const checker *c, const entry *e) {

@@ -16,8 +16,8 @@
 static sample_program program;
 static naive_verdict verdict;
 static int compared, ordered_pairs;
-static int
-    differ[2]; /* the steps of the first pair that they judge differently; -1: there is none */
+/* The steps of the first pair that they judge differently; -1: there is none. */
+static int differ[2];
 
 static bool is_operation(const sample_step *s) {
     return on_stream(s) || (by_host(s) && s->kind != STEP_RUN);
