@@ -1,4 +1,5 @@
 -- timeout: 300
+-- own pace: what a person sees does not depend on a collector at each call
 -- Four people's sessions of an hour (tests/host/sessions), typed again: what each of them sees behind each entry.
 --
 -- A session is a list of { what is typed, what the screen then shows ... [, prints = true: its own lines, which may be
