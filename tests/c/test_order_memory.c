@@ -351,7 +351,7 @@ static bool queue_notices(void) {
     return false;
 }
 
-/* Of programs that ran with all rows as they are: the trace takes from the virtual GPU who held whom up. */
+/* The programs ran with all rows as they are: the trace takes from the virtual GPU who held whom up. */
 static bool trace_notices(void) {
     for (int i = 0; i < PROGRAMS; i++)
         if (trace_differs(&programs[i])) return true;
