@@ -37,14 +37,14 @@ static void write_word(mr_buffer *out, char sign, uint32_t number) {
 
 /* Writes these words:
  *
- *     gN       the grain
- *     e1       eager
- *     tN =I    the choice N of hosts, and the host that goes on there
- *     +N -N    an answer at item N
- *     ^N       the item that comes behind the query of the answer before
- *     @N       the host is at item N
- *     N        a part of the command of item N
- *     .N       the end
+ *     gN       The grain.
+ *     e1       The plan is eager.
+ *     tN =I    The choice N of hosts, and the host that goes on there.
+ *     +N -N    An answer at item N.
+ *     ^N       The item that comes behind the query of the answer before.
+ *     @N       The host is at item N.
+ *     N        A part of the command of item N.
+ *     .N       The end.
  */
 void plan_write(const plan *p, mr_buffer *out) {
     uint32_t at = UINT32_MAX;

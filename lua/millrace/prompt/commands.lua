@@ -14,14 +14,16 @@ local PARTS = { "stepping", "looking", "replaying", "lessons" }
 
 -- ---------------------------------------------------------------- the registry
 
---   name               in full
---   short, also        other names; `also` is a list
---   usage              the text behind the name
---   text               one sentence
---   run(words, rest)   returns lines to write, or nil and a message
---   is_noted           it changes the device, or a function of the words that says so
---   is_paged           its lines may fill several screens
---   complete(words)    returns a list of texts for the last word
+-- Adds a command. Its fields:
+--   name               The name in full.
+--   short              Another name.
+--   also               A list of more names.
+--   usage              The text behind the name.
+--   text               One sentence.
+--   run(words, rest)   Returns lines to write, or nil and a message.
+--   is_noted           It changes the device, or a function of the words says so.
+--   is_paged           Its lines may fill several screens.
+--   complete(words)    Returns a list of texts for the last word.
 local function add(command)
   commands.list[#commands.list + 1] = command
   commands.by_name[command.name] = command
