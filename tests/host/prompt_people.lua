@@ -14,15 +14,17 @@ if command.run{ "doctor" }.out:find("built without readline", 1, true) then
 end
 
 local COLUMNS, ROWS = 80, 120
-local CTRL_L = "\12"
 
 -- The entry, and behind it a command that does not exist: when it is complained of, all of the entry is there.
 local function steps_of(session)
   local steps = { rows = ROWS, columns = COLUMNS, environment = "PAGER=cat LC_ALL=C.UTF-8", { "wait", "mr:1>" } }
   for i, one in ipairs(session) do
     local is_last = i == #session
-    steps[#steps + 1] = { "send", CTRL_L .. one[1] .. "\r" }
-    if is_last then break end
+    if is_last then
+      steps[#steps + 1] = { "send", one[1] .. "\r" }
+      break
+    end
+    steps[#steps + 1] = { "enter", one[1] .. "\r" }
     steps[#steps + 1] = { "send", (":mark%d\r"):format(i) }
     steps[#steps + 1] = { "wait", ("there is no command :mark%d"):format(i) }
     steps[#steps + 1] = { "shot" }
@@ -36,8 +38,6 @@ local function answers_of(result)
   local answers = {}
   for screen in result.out:gmatch("(|.-)\ncursor %d+ %d+\n") do
     local text = screen:gsub("\n|", "\n"):gsub("^|", ""):gsub("\n+$", "")
-    -- The terminal itself shows a mark that was typed before the prompt was there, behind the answer, in two rows.
-    text = text:gsub("(:[mark]*)\n([mark]*%d*\nthere is no command :mark)", "%1%2")
     answers[#answers + 1] = text:match("^(.*)\n[^\n]*:mark%d+\nthere is no command :mark") or text
   end
   return answers

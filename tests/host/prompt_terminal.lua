@@ -332,7 +332,7 @@ function TestCompletion.test_a_long_list_is_asked_about()
     { "send", "n" }, { "rows", "mr:2> name_", 2 }, { "send", "7 * 11\r" }, { "wait", "mr:3>" } }
   lu.assertStrContains(text, "\nmr:2> name_\n" .. asks .. "\nmr:2> name_7 * 11\n77\n")
   text = screen_after{ many, { "wait", "mr:2>" }, { "send", "name_\t" }, { "wait", asks },
-    { "send", "y" }, { "wait", "name_1200" }, { "send", "7 * 11\r" }, { "wait", "mr:3>" } }
+    { "send", "y" }, { "gone", asks }, { "wait", "mr:2> name_" }, { "send", "7 * 11\r" }, { "wait", "mr:3>" } }
   lu.assertStrContains(text, "77")
   text = screen_after{ many, { "wait", "mr:2>" }, { "send", "name_\t" }, { "wait", asks },
     { "send", CTRL_C }, { "rows", "mr:2>", 3 }, { "send", "'al' .. 'ive'\r" }, { "wait", "alive" } }

@@ -8,6 +8,7 @@
  *     wait TEXT       until the screen shows TEXT
  *     gone TEXT       until the screen does not show it any more
  *     send TEXT       types it
+ *     enter TEXT      clears the screen, types TEXT, and waits until the cursor stands behind a prompt below it
  *     paste PATH      types the contents of a file in the brackets of a paste, and \r
  *     size R C        changes the size of the terminal
  *     shot            prints the screen, each line behind "|", and where the cursor is
@@ -360,6 +361,31 @@ static void wait_for(const char *text, bool shown, const char *step) {
     }
 }
 
+/* Writes the text before the cursor; false if that is no prompt. */
+static bool prompt_text(char *out) {
+    line_text(s.row, out);
+    size_t size = strlen(out);
+    return size && (int)size == s.column - 1 && out[size - 1] == '>';
+}
+
+/* Typed before the prompt is there, a text is shown twice: by the terminal, amid what is printed,
+ * and by readline. Ctrl-L brings the prompt to the first row, or to the second, below the line of
+ * what is pending. The next prompt stands below it or, where that line goes, is another one. */
+static void enter(const char *text, size_t size, const char *step) {
+    char before[MOST_COLUMNS * CELL], prompt[MOST_COLUMNS * CELL];
+    double until = now() + limit();
+    int row = -1;
+    type("\014", 1);
+    while (row < 0 || !prompt_text(prompt) || (s.row <= row && strcmp(prompt, before) == 0)) {
+        if (row < 0 && s.row <= 1 && prompt_text(before)) {
+            row = s.row;
+            type(text, size);
+        }
+        if (now() > until || is_closed) fail(step);
+        listen_for(20);
+    }
+}
+
 static void paste(const char *path, const char *step) {
     FILE *file = fopen(path, "rb");
     static char piece[1 << 16];
@@ -446,6 +472,7 @@ static void carry_out(char *step) {
     if (strcmp(step, "wait") == 0) unescape(argument, text), wait_for(text, true, copy);
     else if (strcmp(step, "gone") == 0) unescape(argument, text), wait_for(text, false, copy);
     else if (strcmp(step, "send") == 0) type(text, unescape(argument, text));
+    else if (strcmp(step, "enter") == 0) enter(text, unescape(argument, text), copy);
     else if (strcmp(step, "paste") == 0) paste(argument, copy);
     else if (strcmp(step, "size") == 0 && sscanf(argument, "%d %d", &rows, &columns) == 2)
         set_size(rows, columns);
