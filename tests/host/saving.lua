@@ -107,8 +107,10 @@ end
 -- A signal that the saving thread holds back must not end the process through another of its threads: all but one of
 -- them block SIGTERM.
 function TestSaving.test_other_threads_leave_signals_to_the_one_that_saves()
-  local said = shell("MILLRACE_THREADS=3 HOST -e 'mr.ones(1 << 22, {device = \"cpu\"}):mul_(2) " ..
-    "os.execute(\"grep -h SigBlk /proc/$PPID/task/*/status\")'")
+  -- From outside while the process reads: starting a command blocks all signals for a moment.
+  local said = shell("mkfifo ready go; MILLRACE_THREADS=3 HOST -e 'mr.ones(1 << 22, {device = \"cpu\"}):mul_(2) " ..
+    "io.open(\"ready\", \"w\"):close() io.open(\"go\"):read()' & " ..
+    "cat ready; grep -h SigBlk /proc/$!/task/*/status; echo >go; wait")
   local TERM, threads, open_to_it = 1 << 14, 0, 0
   for blocked in said:gmatch("SigBlk:%s*(%x+)") do
     threads = threads + 1

@@ -57,7 +57,7 @@ end), r.outcomes[1].value, "the schedule of the first call can be replayed")
 
 r = mr.explore(many, { memory = 1 })
 T.check(not r.complete and r.incomplete:find("it stopped at memory = 1 MB", 1, true), "no room: " .. r.incomplete)
-T.equal(#r.outcomes, 1, "the first outcome comes in any case")
+T.check(#r.outcomes >= 1, "the first outcome comes in any case; the clock says when memory is looked at")
 
 -- ---------------------------------------------------------------- what needs no search
 
