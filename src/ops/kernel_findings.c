@@ -175,7 +175,7 @@ static void fill_memory(const mr_command *command, ptx_space space, uint64_t add
 
 static void tell_race(const mr_command *command, const mr_ptx_watch *watch, const ptx_race *race,
                       const mr_ptx_launch *launch) {
-    char why[400];
+    char why[500];
     mr_kernel_finding finding = {
         .kind = MR_FINDING_RACE,
         .first_access = race->first.access,
@@ -186,7 +186,7 @@ static void tell_race(const mr_command *command, const mr_ptx_watch *watch, cons
         .why = mr_ptx_race_text(watch, race, launch, why, sizeof why),
         .advice = race->advice,
     };
-    fill_memory(command, race->space, race->address, 1, &finding);
+    fill_memory(command, race->space, race->address, race->bytes, &finding);
     mr_observers_tell_finding(command->machine, command, &finding);
 }
 

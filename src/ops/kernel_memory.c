@@ -138,15 +138,15 @@ static const mr_kernel_address *passed_at(const mr_command *command, const mr_st
     return found;
 }
 
-/* "element [2, 6] of", as the script counts; "byte 52 of" where the address begins no element of a tensor that was
- * passed. */
+/* "element [2, 6]", as the script counts, and with `in_kernel` the same as the kernel counts from the pointer that it
+ * got; "byte 52" where the address begins no element of a tensor that was passed. */
 static void describe_place(const mr_command *command, const mr_storage *there, uint64_t address,
-                           char *out, size_t size) {
+                           bool in_kernel, char *out, size_t size) {
     const mr_kernel_address *passed = passed_at(command, there, address);
     uint64_t inside = address - there->address - (passed ? passed->offset : 0);
     uint64_t bytes = passed ? mr_dtype_size((mr_dtype)passed->dtype) : 1;
     if (!passed || inside % bytes) {
-        snprintf(out, size, "byte %" PRIu64 " of", address - there->address);
+        snprintf(out, size, "byte %" PRIu64, address - there->address);
         return;
     }
     uint64_t number[4] = {0}, at = inside / bytes;
@@ -155,20 +155,23 @@ static void describe_place(const mr_command *command, const mr_storage *there, u
     size_t used = (size_t)snprintf(out, size, "element [");
     for (int d = 0; d < passed->ndim; d++)
         used += (size_t)snprintf(out + used, size - used, "%s%" PRIu64, d ? ", " : "", number[d]);
-    snprintf(out + used, size - used, "] of");
+    used += (size_t)snprintf(out + used, size - used, "]");
+    if (in_kernel)
+        snprintf(out + used, size - used, " (index %" PRIu64 " in the kernel)", inside / bytes);
 }
 
 static void describe(void *context, uint64_t address, uint64_t meant, char *out, size_t size) {
     const mr_command *command = context;
     const mr_storage *there = mr_kernel_storage_at(command, address),
                      *wanted = meant ? mr_kernel_storage_at(command, meant) : NULL;
-    char text[200], outside[260], place[128] = "";
+    char text[200], outside[260], place[160] = "";
+    bool is_inside = there && (!wanted || wanted == there);
     if (there) mr_kernel_describe_storage(there, text, sizeof text);
-    if (there) describe_place(command, there, address, place, sizeof place);
+    if (there) describe_place(command, there, address, is_inside, place, sizeof place);
     if (!wanted && !there) wanted = nearest_storage(command, address);
     if (wanted && wanted != there) describe_outside(wanted, address, outside, sizeof outside);
-    if (there && (!wanted || wanted == there)) snprintf(out, size, "%s %s", place, text);
-    else if (there) snprintf(out, size, "%s, where %s %s is", outside, place, text);
+    if (is_inside) snprintf(out, size, "%s of %s", place, text);
+    else if (there) snprintf(out, size, "%s, where %s of %s is", outside, place, text);
     else if (wanted) snprintf(out, size, "%s", outside);
     else snprintf(out, size, "where no tensor is");
 }

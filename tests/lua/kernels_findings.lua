@@ -54,7 +54,7 @@ function TestFindings.test_a_missing_barrier_is_one_report()
     }]=])
   local y = mr.zeros(64, { dtype = "i32" })
   local reports = found(function() reverse[{ 1, 64 }](y) end)
-  lu.assertEquals(texts(reports), { "race-in-kernel shared memory 128..128" })
+  lu.assertEquals(texts(reports), { "race-in-kernel shared memory 128..131" })
   lu.assertEquals(reports[1].fix, "__syncthreads() between the two orders them")
   lu.assertStrContains(reports[1].message, "; nothing orders the two (and 63 more pairs)\nfix: ")
 end
@@ -87,9 +87,9 @@ function TestFindings.test_an_element_has_indices_of_the_tensor()
     local arguments = table.pack(...)
     return found(function() kernel[{ 1, 64 }](table.unpack(arguments, 1, 2)) end)[1].message
   end
-  lu.assertStrContains(text(x, nil), "element [1, 4] of `x`")
-  lu.assertStrContains(text(x[3], nil), "element [4] of `x`")
-  lu.assertStrContains(text(x, b), "element [1, 2] of `b`")
+  lu.assertStrContains(text(x, nil), "element [1, 4] (index 3 in the kernel) of `x`")
+  lu.assertStrContains(text(x[3], nil), "element [4] (index 3 in the kernel) of `x`")
+  lu.assertStrContains(text(x, b), "element [1, 2] (index 1 in the kernel) of `b`")
   local bytes = mr.kernel [[extern "C" __global__ void f(float *x) { ((char *)x)[5] = threadIdx.x; }]]
   lu.assertStrContains(found(function() bytes[{ 1, 64 }](x) end)[1].message, "byte 5 of `x`")
   local y = mr.empty{ 4, 8 }
@@ -110,7 +110,7 @@ function TestFindings.test_a_race_of_blocks_names_the_variable_and_the_cure()
   local values <const> = mr.zeros(256, { dtype = "i32" })
   local reports = found(function() kernel[{ 4, 64 }](values, 256) end)
   lu.assertEquals(reports[1].tensor, "values")
-  lu.assertStrMatches(reports[1].message, ".* of `values` at .*")
+  lu.assertStrMatches(reports[1].message, ".* %(index %d+ in the kernel%) of `values` at .*")
   lu.assertNotStrContains(reports[1].message, "a tensor (")
   lu.assertStrContains(reports[1].fix, "cooperative_groups::this_grid().sync()")
   lu.assertStrContains(reports[1].fix, "cooperative=true")
@@ -189,6 +189,33 @@ function TestFindings.test_lanes_that_exchange_values_in_volatile_memory()
   } do
     lu.assertEquals(races(clean), {}, clean)
   end
+end
+
+-- One line is reported for all pairs of the same two lines of a kernel: its fix must order each of them. Bytes, the
+-- element as Lua counts, and the index as the kernel counts are of the same place.
+function TestFindings.test_the_fix_orders_all_pairs()
+  local function report(threads, blocks, statements)
+    local kernel = mr.kernel(([=[extern "C" __global__ void wide(float *y) {
+      __shared__ float s[64];
+      int i = threadIdx.x;
+      %s
+    }]=]):format(statements))
+    local y = mr.zeros(192, { name = "y" })
+    local reports = found(function() kernel[{ blocks, threads }](y) end)
+    lu.assertEquals(#reports, 1, statements)
+    return reports[1]
+  end
+  local ring = "s[i] = 1;\n y[i] = s[(i + 1) % blockDim.x];"
+  lu.assertStrContains(report(32, 1, ring).fix, "__syncwarp() between the two orders them")
+  lu.assertNotStrContains(report(32, 1, ring).message, "also of different")
+  local two_warps = report(64, 1, ring)
+  lu.assertEquals(two_warps.fix, "__syncthreads() between the two orders them")
+  lu.assertStrContains(two_warps.message, "more pairs, also of different warps)")
+  local blocks = report(32, 2, "i += 32 * blockIdx.x;\n y[i + 1] = 2;\n y[100 + i] = y[i];")
+  lu.assertStrContains(blocks.fix, "split the kernel in two launches")
+  lu.assertStrContains(blocks.message, "more pairs, also of different blocks)")
+  lu.assertStrContains(blocks.message, "element [2] (index 1 in the kernel) of y")
+  lu.assertStrContains(blocks.message, "on `y` (bytes 4..7)")
 end
 
 local COPIES = [=[

@@ -157,6 +157,10 @@ static bool collect(ptx_turn *turn, const ptx_race *found, const ptx_earlier *e,
     ptx_race **known = mr_map_add(&w->pairs, key);
     if (known && *known) {
         (*known)->count += pairs;
+        if (found->apart > (*known)->most_apart) {
+            (*known)->most_apart = found->apart;
+            (*known)->advice = found->advice; /* what orders threads further apart orders near ones, too */
+        }
         return true;
     }
     ptx_race *race = known && mr_vec_reserve_one(&w->races) ? malloc(sizeof *race) : NULL;
@@ -168,6 +172,11 @@ static bool collect(ptx_turn *turn, const ptx_race *found, const ptx_earlier *e,
     return true;
 }
 
+static ptx_apart apart(const ptx_race *race) {
+    if (race->first.block != race->second.block) return PTX_APART_BLOCKS;
+    return race->first.warp != race->second.warp ? PTX_APART_WARPS : PTX_APART_LANES;
+}
+
 void ptx_report(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes,
                 const ptx_earlier *e) {
     mr_ptx_watch *w = turn->watch;
@@ -176,6 +185,7 @@ void ptx_report(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes,
     pthread_mutex_lock(&w->lock);
     ptx_race race = {.space = a->space,
                      .address = address,
+                     .bytes = bytes,
                      .first = earlier_side(turn, e),
                      .second = {.block = a->block,
                                 .warp = a->warp,
@@ -184,6 +194,7 @@ void ptx_report(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes,
                                 .atomic = !e->exchanged && (a->atomic || a->order >= PTX_VOLATILE),
                                 .instruction = a->instruction},
                      .same_value = e->same_value};
+    race.apart = race.most_apart = apart(&race);
     race.advice = e->copies ? "cp.async copies in the background: its thread must wait for it "
                               "(__pipeline_wait_prior), then __syncthreads()"
                   : e->exchanged

@@ -82,9 +82,13 @@ static void put_race(mr_buffer *out, const ptx_tree *tree, const ptx_race *race,
     put_place(out, race, second, tree);
     if (race->same_value) mr_buffer_puts(out, " (the same value: CUDA still calls it a race)");
     mr_buffer_puts(out, "; nothing orders the two");
-    if (race->count)
-        mr_buffer_printf(out, " (and %" PRIu64 " more pair%s)", race->count,
-                         race->count == 1 ? "" : "s");
+    if (race->count) {
+        bool is_wider = race->most_apart > race->apart;
+        const char *apart = race->most_apart == PTX_APART_BLOCKS ? "blocks" : "warps";
+        mr_buffer_printf(out, " (and %" PRIu64 " more pair%s%s%s)", race->count,
+                         race->count == 1 ? "" : "s", is_wider ? ", also of different " : "",
+                         is_wider ? apart : "");
+    }
 }
 
 const char *ptx_race_text(const ptx_tree *tree, const ptx_race *race, const mr_ptx_launch *launch,

@@ -61,13 +61,18 @@ typedef struct {
     const ptx_instruction *instruction;
 } ptx_race_side;
 
+/* How far apart two threads are. */
+typedef enum { PTX_APART_LANES, PTX_APART_WARPS, PTX_APART_BLOCKS } ptx_apart;
+
 typedef struct {
     ptx_space space;
     uint64_t address;            /* of the first byte */
+    uint32_t bytes;              /* that both access there */
     ptx_race_side first, second; /* as they ran */
     bool same_value;             /* both wrote the same bytes: CUDA still calls it a race */
     uint64_t count;              /* further pairs of the same two instructions */
-    const char *advice;          /* what would order them, in a sentence; static */
+    ptx_apart apart, most_apart; /* the threads of this pair; those of any pair that is counted */
+    const char *advice;          /* what would order all of these pairs, in a sentence; static */
 } ptx_race;
 
 /* `blocks`, `threads`: of the launch; `threads` at most 1024. NULL: memory is out. */
