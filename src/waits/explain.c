@@ -8,7 +8,8 @@
 #include "waits/parts.h"
 #include "tensor/tensor.h"
 
-#define LOOK 512 /* commands of a stream that are compared, before a wait and after it */
+#define MOST_ROUNDS 16  /* of a wait that are looked at for a reason */
+#define LOOK        512 /* commands of a stream that are compared, before a wait and after it */
 
 const char *mr_wait_place(const mr_hazard *names, mr_site where, mr_site beside, char *out,
                           size_t size) {
@@ -285,21 +286,31 @@ static bool conflict(const mr_program *program, size_t a, size_t b) {
     return false;
 }
 
-/* The first operation behind the wait that has data in common with one before it. */
-static bool find_pair(const wait_judge *j, const wait_round *r, size_t *out_first,
-                      size_t *out_second) {
+/* An operation behind the wait and one before it that have data in common: the first such pair of two streams, or else
+ * one of the same stream, which needs no wait. */
+typedef struct {
+    size_t first, second;
+    bool is_found, same_stream;
+    bool is_complete; /* all were compared */
+} data_pair;
+
+static data_pair find_pair(const wait_judge *j, const wait_round *r) {
     size_t earlier[LOOK / 4], later[LOOK];
     size_t firsts = before(j, r, false, earlier, LOOK / 4), seconds = after(j, r, later, LOOK);
+    data_pair found = {.is_complete = firsts < LOOK / 4 && seconds < LOOK};
     for (size_t k = 0; k < seconds; k++)
         for (size_t i = 0; i < firsts; i++) {
             uint32_t a = mr_program_item_at(j->rounds->program, earlier[i]).stream;
             uint32_t b = mr_program_item_at(j->rounds->program, later[k]).stream;
-            if (a == b || !conflict(j->rounds->program, earlier[i], later[k])) continue;
-            *out_first = earlier[i];
-            *out_second = later[k];
-            return true;
+            if ((a == b && found.is_found) || !conflict(j->rounds->program, earlier[i], later[k]))
+                continue;
+            found.first = earlier[i];
+            found.second = later[k];
+            found.is_found = true;
+            found.same_stream = a == b;
+            if (a != b) return found;
         }
-    return false;
+    return found;
 }
 
 /* ---- why a wait can go */
@@ -334,19 +345,33 @@ static void say_no_use(const wait_judge *j, const wait_round *r, mr_buffer *out)
                        : " does after it uses the data of the work that it waits for");
 }
 
+static void say_same_stream(wait_judge *j, const data_pair *pair, mr_site where, mr_buffer *out) {
+    mr_buffer_puts(out, "without it, too, ");
+    put_item(j, pair->second, where, out);
+    mr_buffer_puts(out, " comes after ");
+    put_item(j, pair->first, where, out);
+    mr_buffer_puts(out, ", as both are work of ");
+    mr_waits_say_stream(j, mr_program_item_at(j->rounds->program, pair->first).stream, out);
+}
+
 /* The work on both sides that has data in common, and how it is ordered all the same. */
-static void say_what_orders(wait_judge *j, const wait_round *r, mr_site where, mr_buffer *out) {
-    size_t first, second;
-    if (!find_pair(j, r, &first, &second)) {
+static void say_what_orders(wait_judge *j, const wait_round *r, data_pair pair, mr_site where,
+                            mr_buffer *out) {
+    if (pair.is_found && pair.same_stream) {
+        say_same_stream(j, &pair, where, out);
+        return;
+    }
+    if (!pair.is_found && pair.is_complete) {
         say_no_use(j, r, out);
         return;
     }
-    mr_buffer chain = chain_of(j, first, second);
+    mr_buffer chain = {0};
+    if (pair.is_found) chain = chain_of(j, pair.first, pair.second);
     if (chain.size) {
         mr_buffer_puts(out, "without it, too, ");
-        put_item(j, second, where, out);
+        put_item(j, pair.second, where, out);
         mr_buffer_puts(out, " comes after ");
-        put_item(j, first, where, out);
+        put_item(j, pair.first, where, out);
         mr_buffer_puts(out, ":\n");
         mr_buffer_puts(out, chain.data);
     } else {
@@ -366,32 +391,75 @@ static void say_nothing_before(const wait_judge *j, const wait_round *r, mr_buff
     mr_buffer_puts(out, " waits for its own earlier work, which comes first anyway");
 }
 
+/* What a round of the wait has to do with: the later ones say more. */
+typedef enum { NEVER_RECORDED, NOTHING_BEFORE, NOTHING_AFTER, HAS_BOTH } round_sides;
+
+static round_sides sides_of(const wait_judge *j, const wait_round *r) {
+    mr_program_item it = mr_program_item_at(j->rounds->program, r->at);
+    size_t one;
+    if ((it.kind == MR_COMMAND_WAIT || it.kind == MR_COMMAND_EVENT_SYNC) && !it.bound)
+        return NEVER_RECORDED;
+    if (!before(j, r, false, &one, 1)) return NOTHING_BEFORE;
+    return after(j, r, &one, 1) ? HAS_BOTH : NOTHING_AFTER;
+}
+
+/* A reason is about one round of the wait: the first one with a pair of two streams, or else with any pair, or else one
+ * that has more to do than the others. */
+static const wait_round *round_to_explain(const wait_judge *j, size_t wait, round_sides *out_sides,
+                                          data_pair *out_pair) {
+    const wait_rounds *rounds = j->rounds;
+    const wait_round *chosen = NULL;
+    data_pair pair = {.is_complete = true};
+    size_t looked = 0;
+    for (size_t i = rounds->first_round[wait]; i != NO_ITEM; i = rounds->next_round[i]) {
+        const wait_round *r = &rounds->rounds.items[i];
+        if (++looked > MOST_ROUNDS) { /* what is said of all rounds is not known then */
+            *out_sides = HAS_BOTH;
+            pair.is_complete = false;
+            break;
+        }
+        round_sides sides = sides_of(j, r);
+        data_pair found = {.is_complete = true};
+        if (sides == HAS_BOTH) found = find_pair(j, r);
+        bool is_better = !chosen || sides > *out_sides || (found.is_found && !pair.is_found) ||
+                         (found.is_found && pair.same_stream && !found.same_stream);
+        bool is_complete = pair.is_complete && found.is_complete;
+        if (is_better) chosen = r, *out_sides = sides, pair = found;
+        pair.is_complete = is_complete;
+        if (pair.is_found && !pair.same_stream) break;
+    }
+    *out_pair = pair;
+    return chosen;
+}
+
 void mr_waits_say_redundant(wait_judge *j, size_t wait, bool adds, bool with_chain,
                             mr_buffer *out) {
-    const wait_rounds *rounds = j->rounds;
-    const wait_round *r = &rounds->rounds.items[rounds->first_round[wait]];
-    mr_site where = mr_waits_site(rounds, wait);
-    mr_program_item it = mr_program_item_at(rounds->program, r->at);
-    size_t one;
+    round_sides sides = NEVER_RECORDED;
+    data_pair pair;
+    const wait_round *r = round_to_explain(j, wait, &sides, &pair);
+    mr_site where = mr_waits_site(j->rounds, wait);
     mr_waits_judge_drop_wait(j, wait);
     if (r->barrier != MR_PROGRAM_NONE) {
         mr_buffer_puts(out, "no hazard appears without this member of the barrier");
         return;
     }
-    if ((it.kind == MR_COMMAND_WAIT || it.kind == MR_COMMAND_EVENT_SYNC) && !it.bound) {
+    switch (sides) {
+    case NEVER_RECORDED:
         mr_buffer_puts(out, "the event has never been recorded at that time: such a wait succeeds "
                             "at once and orders nothing (R13)");
-    } else if (!before(j, r, false, &one, 1)) {
-        say_nothing_before(j, r, out);
-    } else if (!after(j, r, &one, 1)) {
+        break;
+    case NOTHING_BEFORE: say_nothing_before(j, r, out); break;
+    case NOTHING_AFTER:
         mr_waits_say_stream(j, r->stream, out);
         mr_buffer_puts(out, " does nothing after it");
         if (r->stream == MR_PROGRAM_NONE)
             mr_buffer_puts(out, ", and all work is waited for at the end");
-    } else {
+        break;
+    case HAS_BOTH:
         if (!adds) mr_buffer_puts(out, "what it waits for is ordered before already; ");
-        if (with_chain) say_what_orders(j, r, where, out);
+        if (with_chain) say_what_orders(j, r, pair, where, out);
         else mr_buffer_puts(out, "without it, no access has a hazard that has none now");
+        break;
     }
     size_t clock = clock_after(j, r);
     if (clock != NO_ITEM)

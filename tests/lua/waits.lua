@@ -68,6 +68,45 @@ function TestVerdicts.test_the_second_of_two_is_redundant_with_the_chain()
   lu.assertStrContains(at(result, second).because, "before, by event:")
 end
 
+-- The host's wait is for work whose data the same stream uses next: that is a use, which needs no wait.
+function TestVerdicts.test_the_stream_itself_orders_the_use()
+  local compute, copy = streams()
+  local x = mr.zeros(8, {name = "x"})
+  mr.synchronize()
+  local wait
+  local result = mr.waits(function()
+    mr.op{name = "produce", stream = compute, writes = {x}}
+    compute:synchronize() wait = line()
+    mr.op{name = "other", stream = copy}
+    mr.op{name = "consume", stream = compute, reads = {x}}
+  end)
+  lu.assertEquals(at(result, wait).verdict, "redundant")
+  lu.assertStrMatches(at(result, wait).because,
+    "without it, too, `consume` at line %d+ comes after `produce` at line %d+, as both are work of `compute`")
+end
+
+-- In a loop the first time has nothing to do yet; the reason is about a time that has.
+function TestVerdicts.test_a_reason_is_about_a_time_that_has_work()
+  local compute, copy = streams()
+  local x = mr.zeros(8, {name = "x"})
+  local e = mr.event()
+  mr.synchronize()
+  local wait
+  local result = mr.waits(function()
+    for _ = 1, 3 do
+      copy:wait_event(e) wait = line()
+      compute:wait_stream(copy)
+      mr.op{name = "produce", stream = compute, writes = {x}}
+      e:record(compute)
+      copy:wait_stream(compute)
+      mr.op{name = "consume", stream = copy, reads = {x}}
+    end
+  end)
+  lu.assertEquals(at(result, wait).verdict, "redundant")
+  lu.assertNotStrContains(at(result, wait).because, "never been recorded")
+  lu.assertStrContains(at(result, wait).because, "without it, too, `consume` at line")
+end
+
 function TestVerdicts.test_two_that_do_the_same_matter_together()
   local compute, copy = streams()
   local x = mr.zeros(8, {name = "x"})

@@ -159,7 +159,8 @@ static bool collect(ptx_turn *turn, const ptx_race *found, const ptx_earlier *e,
         (*known)->count += pairs;
         if (found->apart > (*known)->most_apart) {
             (*known)->most_apart = found->apart;
-            (*known)->advice = found->advice; /* what orders threads further apart orders near ones, too */
+            (*known)->advice =
+                found->advice; /* what orders threads further apart orders near ones, too */
         }
         return true;
     }
