@@ -263,7 +263,8 @@ MR_FUNCTION(
     "(the same as a list, with "
     "their places), "
     "count, stream_pairs (between how many pairs of streams), "
-    "amended, why, message. Where ranks run, also ranks, a list. In a function of mr.explore: "
+    "amended, why, message. tostring of a report is its message, and of the list all of them. "
+    "Where ranks run, also ranks, a list. In a function of mr.explore: "
     "those of "
     "before.") {
     mr_set_context(L);

@@ -77,8 +77,44 @@ static void set_ranks(lua_State *L, uint64_t ranks) {
     lua_setfield(L, -2, "ranks");
 }
 
+/* tostring of a report: its message, without the end of the last line. */
+static int text_of_report(lua_State *L) {
+    size_t size = 0;
+    const char *text =
+        lua_getfield(L, 1, "message") == LUA_TSTRING ? lua_tolstring(L, -1, &size) : "";
+    while (size && text[size - 1] == '\n') size--;
+    lua_pushlstring(L, text, size);
+    return 1;
+}
+
+/* tostring of a list of reports: their texts. */
+static int text_of_reports(lua_State *L) {
+    lua_Integer count = luaL_len(L, 1);
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    if (!count) luaL_addstring(&text, "no reports");
+    for (lua_Integer i = 1; i <= count; i++) {
+        if (i > 1) luaL_addchar(&text, '\n');
+        lua_geti(L, 1, i);
+        luaL_tolstring(L, -1, NULL);
+        lua_remove(L, -2);
+        luaL_addvalue(&text);
+    }
+    luaL_pushresult(&text);
+    return 1;
+}
+
+static void give_text(lua_State *L, const char *kind, lua_CFunction text) {
+    if (luaL_newmetatable(L, kind)) {
+        lua_pushcfunction(L, text);
+        lua_setfield(L, -2, "__tostring");
+    }
+    lua_setmetatable(L, -2);
+}
+
 static void push_report(lua_State *L, const mr_hazard_report *report) {
     lua_createtable(L, 0, 15);
+    give_text(L, "millrace.hazard.report", text_of_report);
     mr_set_text(L, "kind", mr_hazard_kind_text(report->kind));
     mr_set_text(L, "reason", mr_hazard_reason_text(report->reason));
     if (report->tensor[0]) mr_set_text(L, "tensor", report->tensor);
@@ -118,6 +154,7 @@ void mr_push_reports(lua_State *L) {
     int count = (int)(copies->size / sizeof *reports);
     if (copies->failed) mr_raise(L, mr_no_memory("for the reports"));
     lua_createtable(L, count, 0);
+    give_text(L, "millrace.hazard.reports", text_of_reports);
     for (int i = 0; i < count; i++) {
         push_report(L, &reports[i]);
         lua_rawseti(L, -2, i + 1);

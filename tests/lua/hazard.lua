@@ -54,6 +54,16 @@ function TestModes.test_collect_keeps_reports_until_clear()
   lu.assertEquals(#mr.hazard.reports(), 0)
 end
 
+function TestModes.test_print_shows_the_text_of_reports()
+  mr.hazard.mode("collect")
+  lu.assertEquals(tostring(mr.hazard.reports()), "no reports")
+  race()
+  local reports = mr.hazard.reports()
+  lu.assertEquals(tostring(reports[1]) .. "\n", reports[1].message)
+  reports[2] = reports[1]
+  lu.assertEquals(tostring(reports) .. "\n", reports[1].message:rep(2))
+end
+
 function TestModes.test_error_raises_before_the_command_is_carried_out()
   local x, a, b = mr.zeros(4, {name = "x"}), mr.stream(), mr.stream()
   mr.synchronize()

@@ -316,8 +316,8 @@ function show.lines(value, width)
   if value == tools.mr.help then return { HELP } end
   if type(value) == "function" then return { function_text(value) } end
   if tools.require("commands").kind_of(value) == "tensor" then return tools.require("tensors").lines(value) end
+  if type(value) == "table" and is_reports(value) then return reports(value) end
   if not opens(value) then return { text_of(value) } end
-  if is_reports(value) then return reports(value) end
   local out = {}
   lines_of(value, "", "", width, out, {}, 1)
   return out
