@@ -180,6 +180,7 @@ typedef struct {
     bool allocates;               /* the memory comes from it: an alloc, or a launch */
     bool atomic;                  /* each access is an atomic update */
     bool host;                    /* the host itself did it */
+    bool captured;                /* `stream` is where the node of a graph was captured */
     uint16_t rank;                /* whose call it was, from 1; 0: no rank's */
     char stream[64];              /* "copy", "default", "stream #3", "host" */
     mr_site where;                /* no file: collected by Lua */

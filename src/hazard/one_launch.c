@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-#include <stdio.h>
+#include <string.h>
 
 /* A stream that captured and has perhaps never done anything else. */
 static actor captured_actor(const mr_stream *stream) {
@@ -16,19 +16,48 @@ static actor captured_actor(const mr_stream *stream) {
                    .stream = (mr_stream *)stream};
 }
 
-static bool put_fix(const checker *c, const actor *first, const actor *second,
+/* The stream of mr.graph(fn): nothing but the capture uses it, and no variable holds it behind that. */
+static bool is_of_function(const mr_stream *stream) {
+    return stream->closed && stream->name && strcmp(stream->name->text, "capture") == 0;
+}
+
+static void say_fix(const checker *c, const mr_script_spot *spot, const char *wait,
+                    const actor *unnamed, mr_hazard_report *report) {
+    char place[PLACE_SIZE], name[NAME_SIZE];
+    mr_hazard_stream_text(c, unnamed, name, sizeof name);
+    bool is_origin = is_of_function(unnamed->stream);
+    mr_text_format(report->advice, sizeof report->advice, "%s %s add   %s, where `s` is %s%s",
+                   mr_hazard_place_text(spot->place),
+                   mr_hazard_place(mr_hazard_shown(c, spot->where), place, sizeof place), wait,
+                   is_origin ? "mr.current_stream() at the beginning of the captured function"
+                             : "stream ",
+                   is_origin ? "" : name);
+}
+
+/* A line, if variables hold both streams; a sentence with that line, if one is held. */
+static void put_fix(const checker *c, const actor *first, const actor *second,
                     const found_pair *pair, mr_hazard_report *report) {
-    char a[NAME_SIZE], b[NAME_SIZE];
+    char a[NAME_SIZE] = "s", b[NAME_SIZE] = "s", wait[2 * NAME_SIZE + 16];
     mr_script_spot spot;
-    if (!mr_hazard_before_second(c, pair, &spot)) return false;
-    if (!mr_hazard_stream_code(c, first, &spot, a, sizeof a) ||
-        !mr_hazard_stream_code(c, second, &spot, b, sizeof b))
-        return false;
+    if (!mr_hazard_before_second(c, pair, &spot)) return;
+    bool has_a = mr_hazard_stream_code(c, first, &spot, a, sizeof a);
+    bool has_b = mr_hazard_stream_code(c, second, &spot, b, sizeof b);
+    if (!has_a) strcpy(a, "s");
+    if (!has_b) strcpy(b, "s");
+    mr_text_format(wait, sizeof wait, "%s:wait_stream(%s)", b, a);
+    if (has_a != has_b && spot.place != MR_SCRIPT_WITHIN)
+        say_fix(c, &spot, wait, has_a ? second : first, report);
+    if (!has_a || !has_b) return;
     mr_hazard_fix *fix = &report->fix[report->fix_count++];
-    mr_text_format(fix->text, sizeof fix->text, "%s:wait_stream(%s)", b, a);
+    mr_text_format(fix->text, sizeof fix->text, "%s", wait);
     fix->place = spot.place;
     fix->where = spot.where;
-    return true;
+}
+
+/* Lanes of a launch are nothing that a script knows: it knows the streams that were captured. */
+static void name_stream(const checker *c, const actor *a, mr_hazard_side *side) {
+    mr_hazard_stream_text(c, a, side->stream, sizeof side->stream);
+    side->captured = true;
 }
 
 void mr_hazard_explain_one_launch(const checker *c, const found_pair *pair,
@@ -46,5 +75,7 @@ void mr_hazard_explain_one_launch(const checker *c, const found_pair *pair,
                    pair->second_op, pair->first_op);
     if (!from || !to) return;
     actor first = captured_actor(from), second = captured_actor(to);
+    name_stream(c, &first, &report->first);
+    name_stream(c, &second, &report->second);
     put_fix(c, &first, &second, pair, report);
 }

@@ -60,6 +60,7 @@ static void put_side(mr_buffer *out, const mr_hazard_side *side, const char *ten
     mr_buffer_printf(out, "%*s %-6s %s", width - mr_text_width(side->op), "", access_text(side),
                      p->strong);
     mr_text_put(out, tensor);
+    if (side->captured) mr_buffer_puts(out, ", captured");
     mr_buffer_printf(out, "%s %s", p->off,
                      side->host  ? "by the host"
                      : on_stream ? "on "

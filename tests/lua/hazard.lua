@@ -64,6 +64,38 @@ function TestModes.test_print_shows_the_text_of_reports()
   lu.assertEquals(tostring(reports) .. "\n", reports[1].message:rep(2))
 end
 
+-- What a script knows of a graph's nodes is on which streams they were captured.
+function TestModes.test_nodes_of_a_graph_are_named_by_what_was_captured()
+  local x, b = mr.zeros(16, {name = "x"}), mr.stream{name = "b"}
+  local a = mr.stream{name = "a"}
+  mr.synchronize()
+  local function race_of(first, second)
+    local r = mr.hazard.check(function()
+      mr.graph(function()
+        local origin = mr.current_stream()
+        a:wait_stream(origin)
+        b:wait_stream(origin)
+        mr.with(first and a or origin, function() x:add_(1) end)
+        mr.with(second and b or origin, function() x:mul_(2) end)
+        origin:wait_stream(a)
+        origin:wait_stream(b)
+      end):launch()
+      mr.synchronize()
+    end)[1]
+    return r.first.stream, r.second.stream, r.fix, r.message
+  end
+  local from, to, fix, message = race_of(true, true)
+  lu.assertEquals({ from, to }, { "a", "b" })
+  lu.assertStrContains(message, "mul_ reads and writes x, captured on stream b at hazard.lua:")
+  from, to, fix = race_of(false, true)
+  lu.assertEquals({ from, to }, { "capture", "b" })
+  lu.assertStrMatches(fix, "before hazard.lua:%d+ add   b:wait_stream%(s%), where `s` is mr.current_stream%(%) at " ..
+    "the beginning of the captured function")
+  from, to, fix = race_of(true, false)
+  lu.assertEquals({ from, to }, { "a", "capture" })
+  lu.assertStrContains(fix, "add   s:wait_stream(a), where `s` is mr.current_stream()")
+end
+
 function TestModes.test_error_raises_before_the_command_is_carried_out()
   local x, a, b = mr.zeros(4, {name = "x"}), mr.stream(), mr.stream()
   mr.synchronize()
