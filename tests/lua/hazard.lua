@@ -85,7 +85,7 @@ function TestModes.test_nodes_of_a_graph_are_named_by_what_was_captured()
     return r.first.stream, r.second.stream, r.fix, r.message
   end
   local from, to, fix, message = race_of(true, true)
-  lu.assertEquals({ from, to }, { "a", "b" })
+  lu.assertEquals({ from, to, fix }, { "a", "b", "b:wait_stream(a)" })
   lu.assertStrContains(message, "mul_ reads and writes x, captured on stream b at hazard.lua:")
   from, to, fix = race_of(false, true)
   lu.assertEquals({ from, to }, { "capture", "b" })
