@@ -95,7 +95,8 @@ static void ask(lua_State *L, const mr_collective_call *call) {
 
 /* An all_reduce, as in NCCL, which has no barrier of its own. */
 int mr_comm_barrier(lua_State *L) {
-    static const char *const names[] = {"barrier", MR_COLLECTIVE_GROUP, MR_COLLECTIVE_INIT, NULL};
+    static const char *const names[] = {MR_COLLECTIVE_BARRIER, MR_COLLECTIVE_GROUP,
+                                        MR_COLLECTIVE_INIT, NULL};
     mr_comm *comm = mr_check_comm(L, 1);
     mr_tensor *token = mr_check_tensor(L, 2);
     ask_as(L, names[luaL_checkoption(L, 3, names[0], names)],

@@ -504,9 +504,12 @@ mr_check_end mr_bind_check_end(lua_State *L, bool summary) {
         const mr_hazard_report *report = mr_hazard_report_at(s->hazard, i);
         if (!mr_hazard_kind_is_advice(report->kind)) mr_hazard_write_json(report, &text);
     }
-    if (summary) {
-        if (s->json) mr_hazard_summary_json(s->hazard, &text);
-        else mr_hazard_summary(s->hazard, true, &text);
+    int rank = mr_bind_rank_of_process(L);
+    if (summary && s->json) {
+        mr_hazard_summary_json(s->hazard, rank, &text);
+    } else if (summary) {
+        if (rank >= 0) mr_buffer_printf(&text, "rank %d: ", rank); /* others print theirs, too */
+        mr_hazard_summary(s->hazard, true, &text);
     }
     if (text.data && s->json) mr_output_write(stderr, text.data, text.size);
     else if (text.data) mr_write_wrapped(stderr, text.data, text.size);

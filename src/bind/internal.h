@@ -29,6 +29,8 @@ typedef struct {
 
 /* nccl.c */
 struct mr_collectives *mr_bind_collectives(lua_State *L); /* made when they are first asked for */
+/* The rank that this process is among others; below 0: the script has joined none. */
+int mr_bind_rank_of_process(lua_State *L);
 /* Communicators as a function of mr.explore finds them in each run: see mr_collectives_keep (nccl.c). */
 void mr_bind_nccl_keep(lua_State *L);
 void mr_bind_nccl_put_back(lua_State *L);

@@ -72,7 +72,7 @@ const char *mr_collective_name(const mr_collective_call *call);
 int64_t mr_collective_count(const mr_collective_call *call);
 mr_dtype mr_collective_dtype(const mr_collective_call *call);
 
-/* Calls by which ranks meet to make a group, or to begin again, match only each other (comm.h). */
+/* Calls by which ranks meet to make a group, to begin again, or to wait, match only each other (comm.h). */
 static inline bool mr_collective_is_named(const pending_call *call, const char *name) {
     return strcmp(call->name, name) == 0;
 }

@@ -101,9 +101,10 @@ typedef struct {
     mr_stream *stream; /* NULL: the current one of its device */
 } mr_collective_call;
 
-/* The names of calls (mr_caller) by which ranks meet to make a group, or to begin again. */
-#define MR_COLLECTIVE_GROUP "new_group"
-#define MR_COLLECTIVE_INIT  "init"
+/* The names of calls (mr_caller) by which ranks meet to make a group, to begin again, or to wait for each other. */
+#define MR_COLLECTIVE_GROUP   "new_group"
+#define MR_COLLECTIVE_INIT    "init"
+#define MR_COLLECTIVE_BARRIER "barrier"
 
 /* Checks the call and collects it; outside of groups also mr_collectives_settle. */
 mr_status mr_collective_ask(mr_collectives *collectives, const mr_caller *caller,

@@ -103,8 +103,15 @@ static void tell_ended(const mr_collectives *c, const pending_call *waiting, uin
     else mr_buffer_puts(out, ": it has called no collective");
 }
 
+static void tell_remedy_of_ended(const stand *stands, const cause *why, mr_buffer *out) {
+    static const char *const calls[] = {[MR_PEER_NONE] = "make this call, too",
+                                        [MR_PEER_SEND] = "receive this message",
+                                        [MR_PEER_RECV] = "send this message"};
+    mr_buffer_printf(out, ". Let rank %u %s, or rank %u leave its call out", why->ended,
+                     calls[stands[why->waits].call->ask.way], why->waits);
+}
+
 static const char *remedy_of(const cause *why) {
-    if (why->waits != NONE) return "";
     if (why->sends && !why->collects)
         return ". Put the send and the recv of each rank in one mr.nccl.group(function() ... end)";
     if (why->receives && !why->collects)
@@ -129,7 +136,8 @@ mr_status mr_hosts_deadlock(mr_collectives *c, uint32_t count, uint64_t ended) {
         if (ended & (ended - 1)) mr_buffer_printf(&text, ", rank %u", why.ended);
         tell_ended(c, stands[why.waits].call, why.ended, &text);
     }
-    mr_buffer_puts(&text, remedy_of(&why));
+    if (why.waits != NONE) tell_remedy_of_ended(stands, &why, &text);
+    else mr_buffer_puts(&text, remedy_of(&why));
     mr_status status = mr_fail(MR_CODE_NO_PEER, "deadlock of the ranks (%s):%s",
                                rule_of(stands, &why), text.data ? text.data : "");
     mr_buffer_free(&text);

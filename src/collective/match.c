@@ -27,11 +27,13 @@ static uint64_t bit(uint32_t rank) {
 
 /* ---- collectives */
 
+/* All three are an all_reduce of one element, and mean something else. */
 static bool makes_other(const pending_call *a, const pending_call *b) {
-    return mr_collective_is_named(a, MR_COLLECTIVE_GROUP) !=
-               mr_collective_is_named(b, MR_COLLECTIVE_GROUP) ||
-           mr_collective_is_named(a, MR_COLLECTIVE_INIT) !=
-               mr_collective_is_named(b, MR_COLLECTIVE_INIT);
+    static const char *const names[] = {MR_COLLECTIVE_GROUP, MR_COLLECTIVE_INIT,
+                                        MR_COLLECTIVE_BARRIER};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (mr_collective_is_named(a, names[i]) != mr_collective_is_named(b, names[i])) return true;
+    return false;
 }
 
 /* What two ranks' calls of one round differ in; false: nothing. */
@@ -72,12 +74,14 @@ static mr_status mismatch(const pending_call *a, const pending_call *b, const ch
         in_b, mr_collective_place(b, place_b, sizeof place_b));
 }
 
+/* The lowest rank's call is told of first, whichever rank came first. */
 static mr_status check_round(const matching *m, const round_of_calls *round) {
-    const pending_call *first = call_at(m, round->first);
+    const pending_call *first = NULL;
     char a[96], b[96];
     for (uint32_t k = 0; k < round->clique->size; k++) {
         if (round->calls[k] == NOBODY) continue;
         const pending_call *other = call_at(m, round->calls[k]);
+        if (!first) first = other;
         if (find_difference(first, other, a, b, sizeof a)) return mismatch(first, other, a, b);
     }
     return MR_OK;

@@ -294,7 +294,7 @@ static void join_clocks(const ranks *r, host *outer) {
                 outer->clocks[i] = r->ranks[k].host.clocks[i];
 }
 
-/* All ranks have the error of a deadlock, whoever goes on first. */
+/* All ranks have the error of a deadlock or a mismatch, whoever goes on first. */
 static const rank *lowest(const ranks *r) {
     for (uint32_t k = 0; k < r->count; k++)
         if (r->ranks[k].status) return &r->ranks[k];
@@ -304,8 +304,9 @@ static const rank *lowest(const ranks *r) {
 /* The error of the rank that failed by itself, not of those that it left alone; unless it has caught its own. */
 static mr_status first_error(const ranks *r, mr_ranks_failure *out_failure) {
     bool is_deadlock = r->failure && !r->culprit;
+    bool is_mismatch = r->failure && r->failure->code == MR_CODE_COLLECTIVE_MISMATCH;
     const rank *first = r->culprit && r->culprit->status ? r->culprit : r->first;
-    if (is_deadlock) first = lowest(r);
+    if (is_deadlock || is_mismatch) first = lowest(r);
     if (!first) return MR_OK;
     *out_failure = (mr_ranks_failure){first->number, is_deadlock};
     return mr_error_copy(first->status);

@@ -483,7 +483,8 @@ void mr_hazard_write_text(const mr_hazard_report *report, bool colour, mr_buffer
 void mr_hazard_write_amended(const mr_hazard_report *report, mr_hazard_news news, bool colour,
                              mr_buffer *out);
 void mr_hazard_write_json(const mr_hazard_report *report, mr_buffer *out); /* one line with '\n' */
-void mr_hazard_summary_json(const mr_hazard *hazard, mr_buffer *out);      /* likewise: the run's */
+/* Likewise: the run's. `rank`: of this process among others, below 0 if it is none of several. */
+void mr_hazard_summary_json(const mr_hazard *hazard, int rank, mr_buffer *out);
 void mr_hazard_fix_text(const mr_hazard_report *report, mr_buffer *out); /* lines of Lua, placed */
 
 #endif

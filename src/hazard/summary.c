@@ -101,7 +101,7 @@ static void put_json_counts(const mr_hazard *c, mr_buffer *out) {
     mr_buffer_puts(out, "]");
 }
 
-void mr_hazard_summary_json(const mr_hazard *c, mr_buffer *out) {
+void mr_hazard_summary_json(const mr_hazard *c, int rank, mr_buffer *out) {
     mr_hazard_totals t = mr_hazard_get_totals(c, true);
     mr_buffer text = {0};
     mr_hazard_summary(c, true, &text);
@@ -117,6 +117,7 @@ void mr_hazard_summary_json(const mr_hazard *c, mr_buffer *out) {
     mr_buffer_puts(out, ",\"text\":");
     mr_text_put_json(out, text.data ? text.data : "");
     put_json_counts(c, out);
+    if (rank >= 0) mr_buffer_printf(out, ",\"rank\":%d", rank);
     mr_buffer_puts(out, "}\n");
     mr_buffer_free(&text);
 }

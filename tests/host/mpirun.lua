@@ -307,6 +307,10 @@ function TestMpirun.test_hazards()
   lu.assertStrContains(output, "add_       reads and writes x on stream default of device 1 at SCRIPT:6")
   lu.assertStrContains(output, "add_       reads and writes x on stream default of device 0 at SCRIPT:6")
   lu.assertEquals(status, 3)
+  -- The verdict of each process says whose it is.
+  for rank = 0, 1 do lu.assertStrMatches(output, (".*\nrank %d: %%d+ hazards? at [^\n]* operations\n.*"):format(rank)) end
+  local json = run(2, HAZARDS, "--report=json")
+  for rank = 0, 1 do lu.assertStrContains(json, ('"rank":%d}\n'):format(rank)) end
 end
 
 -- What is said first of an error, from the word `from` on, by a rank of each way.
@@ -320,6 +324,8 @@ function TestMpirun.test_mismatches_and_deadlocks()
     { "communicator", "mr.dist.all_reduce(mr.ones(8, {dtype = mr.dist.rank() == 1 and 'f16' or 'f32'}))" },
     { "communicator", "mr.dist.broadcast(mr.ones(8), mr.dist.rank())" },
     { "communicator", "mr.dist.all_reduce(mr.ones(8), {op = mr.dist.rank() == 1 and 'max' or 'sum'})" },
+    { "communicator", "if mr.dist.rank() == 0 then mr.dist.all_reduce(mr.ones(8)) end mr.dist.barrier()" },
+    { "communicator", "if mr.dist.rank() == 1 then mr.dist.all_reduce(mr.ones(1)) end mr.dist.barrier()" },
     { "deadlock", "if mr.dist.rank() == 0 then mr.dist.barrier() end" },
     { "deadlock", "mr.dist.send(mr.ones(2), 1 - mr.dist.rank()) mr.dist.recv(mr.ones(2), 1 - mr.dist.rank())" },
     { "deadlock", "local a, b = mr.dist.new_group{0, 1}, mr.dist.new_group{0, 1}\n" ..

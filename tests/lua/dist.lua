@@ -407,6 +407,16 @@ function TestErrors.test_the_first_error_is_the_callers()
   assert_clean()
 end
 
+-- A barrier is an all_reduce of one element, and no match for one.
+function TestErrors.test_a_barrier_matches_barriers_only()
+  for _, count in ipairs{ 1, 4 } do
+    local err = fails("collective-mismatch", "rank 0 submits all_reduce (", 2, function(rank)
+      if rank == 0 then dist.all_reduce(mr.ones(count)) else dist.barrier() end
+    end)
+    lu.assertStrMatches(tostring(err), ".*and rank 1 barrier %(%S*dist.lua:%d+%).*")
+  end
+end
+
 function TestErrors.test_others_may_catch_what_one_rank_did()
   local said = {}
   local err = refused("collective-mismatch", "rank 2 one of 4", dist.spawn, 3, function(rank)
@@ -417,7 +427,7 @@ function TestErrors.test_others_may_catch_what_one_rank_did()
     if rank == 1 then error "another error" end
     error(e)
   end)
-  lu.assertEquals(err.rank, 2)
+  lu.assertEquals(err.rank, 0) -- all have it, and the lowest tells it
   for rank = 0, 2 do lu.assertStrContains(said[rank], "do not match") end
   local came = dist.spawn(2, function(rank)
     if rank == 0 then return select(2, pcall(dist.barrier)).code end
@@ -480,7 +490,8 @@ function TestDeadlocks.test_one_never_comes()
   names_lines(err, { [0] = at, [2] = at })
   lu.assertStrContains(tostring(err), "deadlock of the ranks (R62)")
   lu.assertStrContains(tostring(err),
-    "rank 1 has ended without its `barrier` in communicator `world`: it has called no collective")
+    "rank 1 has ended without its `barrier` in communicator `world`: it has called no collective. " ..
+    "Let rank 1 make this call, too, or rank 0 leave its call out")
 end
 
 -- The last call of the rank that has ended.
@@ -494,7 +505,8 @@ function TestDeadlocks.test_one_ends_before_the_others()
   end)
   lu.assertStrContains(tostring(err), "deadlock of the ranks (R66)")
   lu.assertStrMatches(tostring(err), ".*ranks 1, 2 have ended, rank 2 without its `send` in communicator `world`: " ..
-    "its last call was `broadcast` at %S*dist.lua:" .. at)
+    "its last call was `broadcast` at %S*dist.lua:" .. at ..
+    ". Let rank 2 send this message, or rank 0 leave its call out")
 end
 
 function TestDeadlocks.test_the_order_of_communicators_differs()

@@ -41,6 +41,33 @@ end
 
 local CONDITION = "This holds if 2 ranks share nothing but what collectives carry."
 
+-- Whoever comes first: the lowest rank tells it.
+TestMismatches = {}
+
+function TestMismatches.test_a_mismatch_is_one_outcome()
+  for _, root in ipairs{ false, true } do
+    local result = explore(function()
+      mr.dist.spawn(3, function(rank)
+        if root then mr.dist.broadcast(mr.ones(4), rank == 1 and 1 or 0) end
+        mr.dist.all_reduce(mr.ones(rank == 0 and 3 or 4))
+      end)
+    end)
+    local texts = {}
+    for _, outcome in ipairs(result.outcomes) do
+      local first = outcome.error:match "do not match %(R62%): rank (%d)"
+      lu.assertNotNil(first, outcome.error)
+      texts[first] = true
+    end
+    lu.assertTrue(texts["0"] or texts["1"])
+    lu.assertNil(texts["2"])
+  end
+  local result = explore(function()
+    mr.dist.spawn(2, function(rank) mr.dist.all_reduce(mr.ones(3 + rank)) end)
+  end)
+  lu.assertEquals(#result.outcomes, 1)
+  lu.assertStrContains(result.outcomes[1].error, "rank 0 submits all_reduce of 3 elements")
+end
+
 TestShared = {}
 
 function TestShared.test_a_variable_that_both_change()
