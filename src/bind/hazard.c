@@ -138,6 +138,12 @@ static bool is_set_later(void *context, const mr_script_spot *spot, const char *
     return mr_bind_is_set_later(s->machine->hooks.context, spot, expression);
 }
 
+static bool result(void *context, mr_site call, const char *name, const char *option,
+                   const mr_script_spot *spot, char *out, size_t size) {
+    const state *s = context;
+    return mr_bind_result(s->machine->hooks.context, call, name, option, spot, out, size);
+}
+
 static bool in_group(void *context, const mr_command *wait, const char **out_name,
                      mr_site *out_where) {
     const state *s = context;
@@ -570,6 +576,7 @@ void mr_open_hazard(lua_State *L) {
                              .new_local = new_local,
                              .ahead = ahead,
                              .is_set_later = is_set_later,
+                             .result = result,
                              .in_group = in_group};
     mr_raise(L, mr_hazard_create(machine, &hooks, &s->hazard));
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_box);

@@ -81,3 +81,12 @@ bool mr_bind_is_set_later(lua_State *L, const mr_script_spot *spot, const char *
     mr_script_free(s);
     return later;
 }
+
+bool mr_bind_result(lua_State *L, mr_site call, const char *name, const char *option,
+                    const mr_script_spot *spot, char *out, size_t size) {
+    if (spot->where.file != call.file) return false;
+    mr_script *s = mr_source_read(L, call.file);
+    bool found = s && mr_script_result(s, call.line, name, option, spot->front, out, size);
+    mr_script_free(s);
+    return found;
+}

@@ -54,6 +54,13 @@ void mr_hazard_find_fix(const checker *c, const found_pair *pair,
 /* fix.c: the place in front of the second access; false: a line cannot be put there. */
 bool mr_hazard_before_second(const checker *c, const found_pair *pair, mr_script_spot *out_spot);
 
+/* work.c: the first access is that of an asynchronous collective, and no variable leads to its work any more. */
+/* What waits for it behind the line of its call: `work:wait()`. False: no variable holds the work there. */
+bool mr_hazard_work_wait(const checker *c, const found_pair *pair, const mr_script_spot *behind,
+                         char *out, size_t size);
+/* The script has not kept the work, which would be the shortest wait. */
+bool mr_hazard_work_is_lost(const checker *c, const found_pair *pair);
+
 /* relay.c */
 /* The second is a collective whose own call lets its stream wait for another one first, which is `bound_stream`, as
  * mr.dist does with `async`: that wait. Else NULL. */

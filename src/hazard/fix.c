@@ -276,16 +276,34 @@ static const char *form_without_variable(const checker *c, const mr_script_spot 
 /* If no expression leads to one of the streams, the host can still wait for the whole device of the first
  * one. The variables of a function that is not running are not known, for example when a host function
  * runs after the script. */
-static void wait_on_host(const checker *c, const actor *first, const actor *lost,
+static void wait_on_host(const checker *c, const found_pair *pair, const actor *lost,
                          mr_hazard_report *report, const mr_script_spot *spot) {
+    const actor *first = pair->first;
     char name[NAME_SIZE], device[16] = "";
     mr_buffer shown = {0}; /* a name with a newline would end the comment */
     mr_hazard_stream_text(c, lost, name, sizeof name);
     mr_text_put(&shown, name);
     if (c->machine->device_count > 1 && !mr_hazard_is_own_device(c, first->device))
         snprintf(device, sizeof device, "%d", first->device);
-    put_line(report, spot, form_without_variable(c, spot), device, shown.data ? shown.data : "it");
+    if (lost == first && mr_hazard_work_is_lost(c, pair))
+        put_line(report, spot,
+                 "mr.synchronize(%s) -- or keep what %s returns, and call its wait() here", device,
+                 pair->first_op);
+    else
+        put_line(report, spot, form_without_variable(c, spot), device,
+                 shown.data ? shown.data : "it");
     mr_buffer_free(&shown);
+}
+
+/* Behind the call of an asynchronous collective, whose work has no name any more where the second access is. */
+static bool wait_behind_call(const checker *c, const found_pair *pair, mr_hazard_report *report) {
+    char wait[NAME_SIZE * 2];
+    mr_script_spot behind;
+    if (!behind_first(c, pair, &behind)) return false;
+    if (!mr_hazard_work_wait(c, pair, &behind, wait, sizeof wait)) return false;
+    put_line(report, &behind, "%s", wait);
+    report->covered = pair->first_seq;
+    return true;
 }
 
 static void say_wait(const checker *c, const found_pair *pair, mr_hazard_report *report) {
@@ -336,7 +354,7 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
     if (!fits) {
         say_wait(c, pair, report);
     } else if (!host && !(waiting = find_waiting(c, pair, &spot, second, sizeof second))) {
-        wait_on_host(c, pair->first, pair->second, report, &spot);
+        if (!wait_behind_call(c, pair, report)) wait_on_host(c, pair, pair->second, report, &spot);
     } else if (covering_event(c, pair, &spot, event, sizeof event, &is_work, &report->covered)) {
         bool is_later = is_set_later(c, &spot, event);
         const char *waits = host ? NULL : is_work && is_current(c, waiting) ? "" : second;
@@ -345,7 +363,7 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
     } else if (new_event(c, pair, report, &spot, host ? NULL : second)) {
         return;
     } else if (!awaited_code(c, pair, &spot, first, sizeof first, &report->covered)) {
-        wait_on_host(c, pair->first, pair->first, report, &spot);
+        if (!wait_behind_call(c, pair, report)) wait_on_host(c, pair, pair->first, report, &spot);
     } else if (host) {
         put_line(report, &spot, "%s:synchronize()", first);
     } else {
@@ -436,12 +454,14 @@ static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_repor
     if (!own && record_stream(c, pair, &records, report)) return;
     if (wait_for_work(c, pair, &where, report)) return;
     if (delay_free(c, pair, &where, report)) return;
-    if (where.count == 0) {
+    if (wait_behind_call(c, pair, report)) {
+        report->joins = true;
+    } else if (where.count == 0) {
         say_keep(c, pair, report);
     } else {
         char text[NAME_SIZE];
         bool known = mr_hazard_stream_code(c, pair->first, &where.spot[0], text, sizeof text);
-        wait_on_host(c, pair->first, known ? pair->second : pair->first, report, &where.spot[0]);
+        wait_on_host(c, pair, known ? pair->second : pair->first, report, &where.spot[0]);
         report->joins = true;
     }
 }

@@ -232,6 +232,7 @@ typedef struct {
     char why[400];                    /* a sentence */
     mr_hazard_fix fix[MR_HAZARD_FIXES];
     int fix_count;
+    bool needs_several; /* other pairs of streams need other lines */
     char advice[480]; /* what to do, in words, where no line can be put in; else "" */
     /* The fix orders the first stream's work up to this seq before the second: a record's, or the
      * first access's; 0: all that was submitted before the second. */
@@ -303,6 +304,10 @@ typedef struct {
                   mr_script_variable *out_ahead);
     /* `done[k]`, an expression at that place, may be nil: the entry is only set by what stands behind it. */
     bool (*is_set_later)(void *context, const mr_script_spot *spot, const char *expression);
+    /* The variable, seen at that place, that gets what the call of `name` with `option` returns, where the line is one
+     * such call; "": it is thrown away. False: neither. */
+    bool (*result)(void *context, mr_site call, const char *name, const char *option,
+                   const mr_script_spot *spot, char *out, size_t size);
     /* A collective of a group that has not ended, on the stream or the device for which the host waits. False: none. */
     bool (*in_group)(void *context, const mr_command *wait, const char **out_name,
                      mr_site *out_where);

@@ -34,23 +34,77 @@ void mr_hazard_add_tensor(mr_hazard_report *report, const char *name) {
     report->more_count++;
 }
 
+static bool is_same_place(const mr_hazard_fix *a, const mr_hazard_fix *b) {
+    return a->place == b->place && a->where.file == b->where.file && a->where.line == b->where.line;
+}
+
 static bool has_fix(const mr_hazard_report *report, const mr_hazard_fix *fix) {
-    for (int i = 0; i < report->fix_count; i++) {
-        const mr_hazard_fix *f = &report->fix[i];
-        if (f->place == fix->place && f->where.file == fix->where.file &&
-            f->where.line == fix->where.line && strcmp(f->text, fix->text) == 0)
+    for (int i = 0; i < report->fix_count; i++)
+        if (is_same_place(&report->fix[i], fix) && strcmp(report->fix[i].text, fix->text) == 0)
             return true;
+    return false;
+}
+
+#define LOCAL "local "
+
+/* The local that a fix makes; its length. */
+static size_t made_local(const mr_hazard_fix *fix, const char **out_name) {
+    if (strncmp(fix->text, LOCAL, sizeof LOCAL - 1) != 0) return 0;
+    *out_name = fix->text + sizeof LOCAL - 1;
+    return strcspn(*out_name, " ");
+}
+
+static bool is_name(char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* The same text but for the two names of a local. */
+static bool is_same_text(const char *a, const char *b, const char *name_a, size_t size_a,
+                         const char *name_b, size_t size_b) {
+    for (char before = ' '; *a; before = *a++, b++) {
+        bool is_local = !is_name(before) && strncmp(a, name_a, size_a) == 0 && !is_name(a[size_a]);
+        if (is_local && strncmp(b, name_b, size_b) == 0 && !is_name(b[size_b])) {
+            a += size_a - 1;
+            b += size_b - 1;
+        } else if (*a != *b) {
+            return false;
+        }
+    }
+    return !*b;
+}
+
+/* The lines of the draft are there, with another name for the new local: for streams that one expression leads to, as
+ * for those of two ranks, the same lines do. */
+static bool has_renamed(const mr_hazard_report *report, const mr_hazard_report *draft) {
+    const char *name, *drafted;
+    size_t size_drafted = draft->fix_count ? made_local(&draft->fix[0], &drafted) : 0;
+    for (int at = 0; size_drafted && at + draft->fix_count <= report->fix_count; at++) {
+        size_t size = made_local(&report->fix[at], &name);
+        int same = 0;
+        while (size && same < draft->fix_count) {
+            const mr_hazard_fix *a = &report->fix[at + same], *b = &draft->fix[same];
+            if (!is_same_place(a, b) ||
+                !is_same_text(a->text, b->text, name, size, drafted, size_drafted))
+                break;
+            same++;
+        }
+        if (same == draft->fix_count) return true;
     }
     return false;
 }
 
 bool mr_hazard_add_fixes(mr_hazard_report *report, const mr_hazard_report *draft) {
     bool is_new = false;
-    if (!report->fix_count || report->fix_count + draft->fix_count > MR_HAZARD_FIXES) return false;
+    if (!report->fix_count || has_renamed(report, draft)) return false;
+    report->needs_several = report->needs_several || !draft->fix_count;
+    if (report->fix_count + draft->fix_count > MR_HAZARD_FIXES) {
+        report->needs_several = true;
+        return false;
+    }
     for (int i = 0; i < draft->fix_count; i++) {
         if (has_fix(report, &draft->fix[i])) continue;
         report->fix[report->fix_count++] = draft->fix[i];
-        is_new = true;
+        is_new = report->needs_several = true;
     }
     return is_new;
 }

@@ -111,10 +111,11 @@ static void put_streams(mr_buffer *out, const mr_hazard_report *r) {
         mr_buffer_puts(out, ")");
     }
     bool is_more = r->stream_pairs == MR_HAZARD_STREAM_PAIRS;
-    bool one_line = r->fix_count == 1 && !is_more; /* each pair was given the same */
+    bool is_one_fix = r->fix_count && !r->needs_several && !is_more;
+    const char *more = r->fix_count == 1 ? "no other line is needed" : "no other lines are needed";
     mr_buffer_printf(out, ": so far %" PRIu64 " times, %u%s pairs of streams; %s.\n", r->count,
                      r->stream_pairs, is_more ? " or more" : "",
-                     one_line ? "no other line is needed" : "each pair needs its fix");
+                     is_one_fix ? more : "each pair needs its fix");
 }
 
 /* "  and 2 more: y, z" */
@@ -217,7 +218,7 @@ void mr_hazard_write_amended(const mr_hazard_report *r, mr_hazard_news news, boo
     mr_buffer_puts(out, "\n");
     if (news == MR_HAZARD_NEWS_STREAMS) {
         put_streams(out, r);
-        if (r->fix_count > 1) put_fixes(out, r, p);
+        if (r->needs_several) put_fixes(out, r, p);
         return;
     }
     if (news == MR_HAZARD_NEWS_TENSORS) {

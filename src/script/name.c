@@ -124,3 +124,59 @@ bool mr_script_indexes(const mr_script *s, int front, const char *name) {
             return true;
     return false;
 }
+
+/* ---- what a call returns */
+
+/* Behind the bracket that word `open` opens. */
+static int behind_bracket(const word *w, int open) {
+    int depth = 0;
+    for (int i = open; w[i].kind != END_OF_TEXT; i++) {
+        if (w[i].kind != SYMBOL) continue;
+        if (strchr("({[", *w[i].text)) depth++;
+        if (strchr(")}]", *w[i].text) && !--depth) return i + 1;
+    }
+    return open;
+}
+
+/* `option = VALUE` among the words [at, end), unless the value is false or nil. */
+static bool has_option(const word *w, int at, int end, const char *option) {
+    static const char *const off[] = {"false", "nil", NULL};
+    for (; at + 2 < end; at++)
+        if (says(&w[at], option) && says(&w[at + 1], "=")) return !says_any(&w[at + 2], off);
+    return false;
+}
+
+static bool ends_statement(const word *w) {
+    static const char *const ends[] = {"end", "else", "elseif", "until", ";", NULL};
+    return w->kind == END_OF_TEXT || w->begins || says_any(w, ends);
+}
+
+/* The call `a.b.name(...)` that begins at word `at`, and is the rest of its statement. */
+static bool is_last_call(const word *w, int at, const char *name, const char *option) {
+    while (w[at].kind == NAME && says(&w[at + 1], ".")) at += 2;
+    if (!calls(&w[at], name) || w[at + 1].kind != SYMBOL) return false;
+    int end = behind_bracket(w, at + 1);
+    return ends_statement(&w[end]) && has_option(w, at + 2, end, option);
+}
+
+/* Whether the variable that word `at` names, or with `is_local` declares, is in force at the place. */
+static bool is_seen(const mr_script *s, int at, bool is_local, const char *name, int front) {
+    int binding = mr_script_binding(s, name, front);
+    if (!is_local) return binding == mr_script_binding(s, name, s->words.items[at].line);
+    return binding && s->declarations.items[binding - 1].name == at;
+}
+
+bool mr_script_result(const mr_script *s, int line, const char *name, const char *option, int front,
+                      char *out, size_t size) {
+    const word *w = s->words.items;
+    int at = w[mr_script_word_at(s, line)].statement;
+    bool is_local = says(&w[at], "local");
+    if (w[at].line != line || mr_script_has_several(s, line)) return false;
+    at += is_local;
+    if (w[at].kind == NAME && says(&w[at + 1], "=")) {
+        snprintf(out, size, "%.*s", w[at].length, w[at].text);
+        return is_last_call(w, at + 2, name, option) && is_seen(s, at, is_local, out, front);
+    }
+    if (size) *out = '\0';
+    return !is_local && is_last_call(w, at, name, option);
+}

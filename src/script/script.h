@@ -94,5 +94,9 @@ bool mr_script_is_one_run(const mr_script *script, int line, int other);
 bool mr_script_indexes(const mr_script *script, int front, const char *name);
 /* `table[2]` is written in that block. */
 bool mr_script_names_entry(const mr_script *s, int front, const char *table, long long index);
+/* The statement of `line` is one call of `name` that sets `option`. *out: the variable that gets what it returns, and
+ * that the place `front` sees; "": it is thrown away. False: neither. */
+bool mr_script_result(const mr_script *script, int line, const char *name, const char *option,
+                      int front, char *out, size_t size);
 
 #endif

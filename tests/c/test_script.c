@@ -82,6 +82,8 @@ static int check_places(lua_State *L, const char *name, const char *text, const 
         mr_script_function(s, line);
         mr_script_in_loop(s, line);
         mr_script_binding(s, "mr", line);
+        char held[8];
+        mr_script_result(s, line, "all_reduce", "async", line, held, sizeof held);
         places += (front != 0) + (behind != 0);
     }
     free(loads);

@@ -130,6 +130,78 @@ main:run(function()
 end)]], { { "no-path", "6 main:wait_stream(side)" } })
 end
 
+-- The variable of the work is gone where the gradient is used: its wait stands behind the call.
+function TestFixes.test_the_work_is_a_local_of_a_loop()
+  check(2, [[
+local params = {mr.ones(64), mr.ones(64)}
+for step = 1, 2 do
+  for i, p in ipairs(params) do
+    local w = mr.dist.all_reduce(p, {async = true})
+  end
+  for i, p in ipairs(params) do p:mul_(0.1) end
+end]], { { "no-path", "4 w:wait()" } })
+  check(2, [[
+local function average(grads)
+  for _, g in ipairs(grads) do
+    local work = mr.dist.all_reduce(g, {op = "avg", async = true})
+  end
+end
+local grads, weight = {mr.ones(8), mr.ones(8)}, mr.zeros(8)
+average(grads)
+for _, g in ipairs(grads) do weight:sub_(g * 0.1) end]], { { "no-path", "3 work:wait()" } })
+  check(2, [[
+local function step()
+  local g = mr.ones(64)
+  local work = mr.dist.all_reduce(g, {async = true})
+end
+step()
+collectgarbage() collectgarbage()
+mr.synchronize()]], { { "collected-while-pending", "3 work:wait()" } })
+end
+
+-- Another stream uses it than the one that was current at the call.
+function TestFixes.test_the_work_is_waited_for_by_another_stream()
+  check(2, [[
+local side, g = mr.stream{name = "side"}, mr.ones(64)
+mr.synchronize()
+do
+  local w = mr.dist.all_reduce(g, {async = true})
+end
+side:run(function() g:mul_(2) end)
+mr.synchronize()]], { { "no-path", "4 w:wait(side)" } })
+end
+
+-- Nothing holds it, or not there.
+function TestFixes.test_the_work_is_not_kept()
+  local kept = "mr.synchronize() -- or keep what all_reduce returns, and call its wait() here"
+  check(2, [[
+local g = mr.ones(64)
+mr.dist.all_reduce(g, {async = true})
+g:mul_(2)]], { { "no-path", "3 " .. kept } })
+  check(2, [[
+local g = mr.ones(64)
+for i = 1, 2 do local w = mr.dist.all_reduce(g, {async = true}) end
+g:mul_(2)]], { { "no-path", "3 mr.synchronize() -- no variable in scope here leads to world" } })
+end
+
+-- One pair of lines, whose local has one name.
+function TestFixes.test_an_event_for_both_ranks()
+  local script = [[
+local comm, a, b = mr.stream{name = "comm"}, mr.ones(1024), mr.ones(1024)
+local w = mr.zeros(1024)
+comm:wait_stream(mr.current_stream())
+comm:run(function() mr.dist.all_reduce(a) end)
+comm:run(function() mr.dist.all_reduce(b) end)
+w:sub_(a)
+w:sub_(b)]]
+  check(2, script, { { "no-path", "4 local e = comm:record_event()", "6 mr.default_stream():wait_event(e)" },
+                     { "no-path", "7 mr.default_stream():wait_stream(comm)" } })
+  local output = run("--ranks 2 --check", script)
+  lu.assertStrContains(output, "2 pairs of streams; no other lines are needed.")
+  local _, count = output:gsub("local e = comm", "")
+  lu.assertEquals(count, 1)
+end
+
 function TestFixes.test_a_tensor_is_freed_while_it_is_reduced()
   check(3, [[
 local x = mr.ones(64)
@@ -177,8 +249,8 @@ function TestReasons.test_what_another_rank_does_afterwards()
 local y = mr.ones(8)
 mr.dist.broadcast(y, 0, {async = true})
 y:add_(1)
-mr.synchronize()]], { { "no-path", "3 mr.synchronize() -- no variable in scope here leads to world" },
-                      { "one-way", "3 mr.synchronize() -- no variable in scope here leads to world" } })
+mr.synchronize()]], { { "no-path", "3 mr.synchronize() -- or keep what broadcast returns, and call its wait() here" },
+                      { "one-way", "3 mr.synchronize() -- or keep what broadcast returns, and call its wait() here" } })
   for _, report in ipairs(found) do lu.assertNotStrContains(report.why, "SCRIPT:4") end
 end
 
