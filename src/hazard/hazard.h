@@ -233,7 +233,7 @@ typedef struct {
     mr_hazard_fix fix[MR_HAZARD_FIXES];
     int fix_count;
     bool needs_several; /* other pairs of streams need other lines */
-    char advice[480]; /* what to do, in words, where no line can be put in; else "" */
+    char advice[480];   /* what to do, in words, where no line can be put in; else "" */
     /* The fix orders the first stream's work up to this seq before the second: a record's, or the
      * first access's; 0: all that was submitted before the second. */
     uint64_t covered;

@@ -308,7 +308,9 @@ function TestMpirun.test_hazards()
   lu.assertStrContains(output, "add_       reads and writes x on stream default of device 0 at SCRIPT:6")
   lu.assertEquals(status, 3)
   -- The verdict of each process says whose it is.
-  for rank = 0, 1 do lu.assertStrMatches(output, (".*\nrank %d: %%d+ hazards? at [^\n]* operations\n.*"):format(rank)) end
+  for rank = 0, 1 do
+    lu.assertStrMatches(output, (".*\nrank %d: %%d+ hazards? at [^\n]* operations\n.*"):format(rank))
+  end
   local json = run(2, HAZARDS, "--report=json")
   for rank = 0, 1 do lu.assertStrContains(json, ('"rank":%d}\n'):format(rank)) end
 end
