@@ -270,6 +270,17 @@ mr_collective_traffic mr_collective_traffic_of(const mr_meeting *meeting) {
     return (mr_collective_traffic){others ? bytes : 0, others};
 }
 
+/* Two trees with half of the data each, so that every member passes all of it up once and down once. */
+bool mr_collective_tree_of(const mr_meeting *meeting, mr_collective_traffic *out_traffic) {
+    uint32_t depth = 0;
+    if (meeting->what != MR_COLLECTIVE_ALL_REDUCE || meeting->size < 2) return false;
+    while ((uint32_t)1 << depth < meeting->size) depth++;
+    double bytes =
+        (double)unit(meeting) * (double)mr_dtype_size((mr_dtype)input(meeting, 0)->dtype);
+    *out_traffic = (mr_collective_traffic){2 * bytes, 2 * depth};
+    return true;
+}
+
 /* A device's model adds the links, which only it knows (virtual/cost.c). */
 static void cost(const mr_command *command, mr_cost *out_cost) {
     *out_cost = (mr_cost){.bytes = mr_collective_traffic_of(command->meeting).bytes, .blocks = 1};

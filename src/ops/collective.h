@@ -19,6 +19,8 @@ typedef struct {
     double bytes;
     uint32_t steps;
 } mr_collective_traffic;
-mr_collective_traffic mr_collective_traffic_of(const mr_meeting *meeting);
+mr_collective_traffic mr_collective_traffic_of(const mr_meeting *meeting); /* in a ring */
+/* The same in a tree, in which an all_reduce goes up and down. False: the others have none, as in NCCL. */
+bool mr_collective_tree_of(const mr_meeting *meeting, mr_collective_traffic *out_traffic);
 
 #endif

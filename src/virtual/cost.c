@@ -159,24 +159,39 @@ static void prepare_copy(vdevice *device, const mr_command *command, body *b) {
     b->block_ns = b->duration;
 }
 
-/* Not measured are the times of a ring's start and of each of its steps. The share of a link that the protocol leaves
- * is not measured either. (PyTorch's all_reduce of 1 GiB on two H200 has 324 GB/s of the 399 that a copy gets.) */
-#define COLLECTIVE_NS 8000.0
-#define RING_STEP_NS  1500.0
-#define LINK_SHARE    0.81
+/* Not measured are the start and the steps. The share of a link that the protocol leaves is not measured either.
+ * (PyTorch's all_reduce of 1 GiB on two H200 has 324 GB/s of the 399 that a copy gets.) */
+#define COLLECTIVE_NS  8000.0
+#define NVLINK_STEP_NS 1500.0
+#define PCIE_STEP_NS   2500.0
+#define LINK_SHARE     0.81
 #define CHANNELS                                                                                   \
     16u /* thread blocks that a collective holds at most, each on a multiprocessor of its own */
 #define CHANNEL_THREADS 512u
 
-static double link_gbs(const device_model *model) {
-    if (model->peer_access) return model->peer_gbs * LINK_SHARE;
-    return model->d2h_gbs * model->h2d_gbs / (model->d2h_gbs + model->h2d_gbs); /* R59 */
+/* What connects two devices of a model. */
+typedef struct {
+    double gbs, step_ns;
+} link;
+
+static link link_of(const device_model *model) {
+    if (!model->peer_access) /* R59: twice over the bus, through memory of the host */
+        return (link){model->d2h_gbs * model->h2d_gbs / (model->d2h_gbs + model->h2d_gbs),
+                      2 * PCIE_STEP_NS};
+    bool is_nvlink = model->peer_gbs > model->h2d_gbs; /* peers on the bus are no faster than it */
+    return (link){model->peer_gbs * LINK_SHARE, is_nvlink ? NVLINK_STEP_NS : PCIE_STEP_NS};
+}
+
+static double traffic_ns(link over, mr_collective_traffic traffic) {
+    return over.step_ns * traffic.steps + traffic.bytes / over.gbs;
 }
 
 uint64_t mr_virtual_meeting_ns(const vdevice *device, const mr_meeting *meeting) {
-    mr_collective_traffic traffic = mr_collective_traffic_of(meeting);
-    double bytes = traffic.bytes / link_gbs(&device->gpu->model);
-    return whole_ns(COLLECTIVE_NS + RING_STEP_NS * traffic.steps + bytes);
+    link over = link_of(&device->gpu->model);
+    double ns = traffic_ns(over, mr_collective_traffic_of(meeting));
+    mr_collective_traffic tree;
+    if (mr_collective_tree_of(meeting, &tree)) ns = fmin(ns, traffic_ns(over, tree));
+    return whole_ns(COLLECTIVE_NS + ns);
 }
 
 static void prepare_member(const vdevice *device, body *b) {
