@@ -57,5 +57,5 @@ local function new_chunk(path, count, new_random, text)
   return run
 end
 
--- `new_random()` -> math.random and math.randomseed with a generator of their own
-return function(path, count, new_random) return new_chunk(path, count, new_random) end
+-- `new_random()` -> math.random and math.randomseed with a generator of their own. `text`: the file's, if it is known.
+return function(path, count, new_random, text) return new_chunk(path, count, new_random, text) end

@@ -431,7 +431,8 @@ static int run_prompt(lua_State *L, const mr_options *options, const char *scrip
                                .interrupted = repl_interrupted,
                                .ended = repl_ended,
                                .push_lessons = options->sandbox ? NULL : mr_learn_push_tools,
-                               .script = script};
+                               .script = script,
+                               .ranks = options->ranks};
     mr_bind_check_prompt(L);
     return mr_repl_run(L, &host) ? MR_EXIT_OK : MR_EXIT_FAILED;
 }

@@ -332,7 +332,6 @@ static bool check_step(mr_options *out, int argc, char **argv) {
     const char *why = NULL;
     if (out->script >= argc || strcmp(argv[out->script], "-") == 0) why = "needs a script file";
     else if (out->sandbox) why = "and --sandbox cannot be used together";
-    else if (out->ranks) why = "runs one script, not with --ranks";
     else if (out->explore || out->waits)
         why = "runs the script once, not with --explore or --waits";
     if (why) mr_host_complain("--step %s", why);

@@ -290,7 +290,8 @@ bool mr_repl_run(lua_State *L, const mr_repl_host *host) {
     bool is_stepped = true;
     if (host->script) {
         lua_pushstring(L, host->script);
-        if (call_session(&p, "step", 1, 1)) is_stepped = lua_toboolean(L, -1);
+        lua_pushinteger(L, host->ranks);
+        if (call_session(&p, "step", 2, 1)) is_stepped = lua_toboolean(L, -1);
     }
     for (bool leaves = !is_stepped; !leaves && (read = read_entry(&p)) != MR_LINE_END;) {
         bool done = read == MR_LINE_READ && submit(&p, &leaves);

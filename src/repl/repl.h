@@ -41,6 +41,7 @@ typedef struct {
     /* Pushes what lessons ask of the host (lua/millrace/learn), a table. NULL: there are none, as in a sandbox. */
     void (*push_lessons)(lua_State *L);
     const char *script; /* a file to be stepped through first; NULL: none */
+    int ranks;          /* by which it is run; 0: as it is */
 } mr_repl_host;
 
 /* Returns at the end of the input (Ctrl-D), or when the process was asked to end; false: at once, since the script

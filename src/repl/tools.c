@@ -16,6 +16,7 @@
 #include "bind/hazard.h"
 #include "bind/help.h"
 #include "bind/nearest.h"
+#include "bind/outside.h"
 #include "bind/source.h"
 #include "bind/tensor.h"
 #include "bind/topics.h"
@@ -511,6 +512,7 @@ static const luaL_Reg with_host[] = {{"call", call},
                                      {NULL, NULL}};
 static const luaL_Reg with_table[] = {{"require", require}, {NULL, NULL}};
 static const luaL_Reg plain[] = {{"load", load},
+                                 {"new_random", mr_outside_tool_new_random},
 
                                  {"outline", outline},
                                  {"set_entry", set_entry},

@@ -21,6 +21,7 @@ local function stepped(text, input, options)
   options = options or {}
   return command.with_file(text, function(path)
     local arguments = options.step and { "--step", path } or { "--chooser", "manual", "-i" }
+    if options.ranks then table.move({ "--ranks", tostring(options.ranks), "--step", path }, 1, 4, 1, arguments) end
     arguments.input = input:gsub("FILE", path)
     arguments.environment = "export LC_ALL=C.UTF-8; export COLUMNS=" .. (options.columns or 80)
     local result = command.run(arguments)
@@ -275,13 +276,66 @@ function TestSteps.test_other_choosers_do_not_stop()
   lu.assertNotStrContains(out, "waits for the device")
 end
 
+local OF_RANKS = [[
+#!/usr/bin/env millrace
+mr.dist.init()
+mine = mr.dist.rank() * 10
+local x = mr.ones(4) * (mr.dist.rank() + 1)
+local work = mr.dist.all_reduce(x, {async = true})
+x:mul_(1)
+work:wait()
+print("sum of", mr.dist.rank(), x:sum():item())
+]]
+
+-- A stop says which rank it is. Each has variables of its own; the device is that of all.
+function TestSteps.test_ranks()
+  local out, _, _, path = stepped(OF_RANKS, ":n\n:n\n:n\nmine\nmine = 5\n:c\nmine, mr.dist.rank()\n" ..
+    "x:peek():totable()[1]\n:run\nx:peek():totable()[1]\n:back 3\n:c\nmine, mr.dist.rank()\n:c\n'behind'\n", { ranks = 2, columns = 120 })
+  local name = path:match "[^/]*$"
+  lu.assertStrContains(out, ("rank 0: %s:2: the next line"):format(name))
+  lu.assertStrContains(out, ("rank 0: %s:4> "):format(name))
+  lu.assertStrContains(out, "> 0\n")
+  lu.assertStrContains(out, ("rank 1: %s:8: `item` waits for the device"):format(name))
+  lu.assertStrContains(out, "> 10\t1\n0.0\n")
+  lu.assertStrMatches(out, ".*\n[^\n]*steps; nothing is pending\n3%.0\n3 steps undone.*")
+  lu.assertStrMatches(out, ".*sum of\t1\t12.0\n.*rank 0: [^\n]*:8: `item` waits for the device.*> 5\t0\nsum of\t0\t12.0\n.*")
+  lu.assertStrContains(out, "behind\n")
+end
+
+-- Their functions are seen where the script starts ranks by itself; the prompt can fix, replay and save what ran.
+function TestSteps.test_ranks_of_the_script_and_what_comes_after()
+  local out = stepped("mr.dist.spawn(1, function(rank)\n  local x = mr.ones(2)\n  print(rank, x:sum():item())\nend)\n",
+    ":break 2\n:c\n:c\n:c\n", { step = true })
+  lu.assertStrMatches(out, ".*rank 0: [^\n]*:2: a breakpoint\n.*rank 0: [^\n]*:3: `item` waits for the device\n.*")
+  local saved = os.tmpname()
+  out = stepped(OF_RANKS, ":break all_reduce\n:c\n:break off\n:c\n:c\n:c\n:fix 1\n:save " .. saved .. "\n", { ranks = 2 })
+  lu.assertStrMatches(out, ".*rank 1: [^\n]*:6: `all_reduce` was submitted\n.*")
+  lu.assertNotStrContains(out, "millrace has no operation")
+  lu.assertStrMatches(out, ".*the session has the fix.*sum of\t1\t12.0\nsum of\t0\t12.0\n.*")
+  local text = command.read(saved)
+  lu.assertStrContains(text, "--device virtual:2 FILE")
+  lu.assertStrContains(text, "mr.dist.spawn(2, function(...)\n")
+  local result = command.run{ "--device", "virtual:2", "--check", saved }
+  os.remove(saved)
+  lu.assertStrContains(result.out, "sum of\t0\t12.0\n")
+  lu.assertStrContains(result.err, "no hazards")
+end
+
+function TestSteps.test_a_script_of_ranks_is_left_or_fails()
+  local out, err = stepped(OF_RANKS, ":n\n:quit\n1 + 1\n", { ranks = 2 })
+  lu.assertStrContains(err, "rank 0: the script was left")
+  lu.assertStrContains(out, "2\n")
+  _, err = stepped("if mr.dist.rank() == 0 then\n  mr.dist.barrier()\nend\n", ":c\n", { ranks = 2 })
+  lu.assertStrContains(err, "deadlock of the ranks (R62)")
+  lu.assertStrContains(err, "Let rank 1 make this call, too")
+end
+
 function TestSteps.test_the_option()
   for _, arguments in ipairs{ { "--step" }, { "--step", "--sandbox", "x.lua" }, { "--step", "--explore", "x.lua" } } do
     local result = command.run(arguments)
     lu.assertEquals(result.status, 2)
     lu.assertStrContains(result.err, "--step ")
   end
-  lu.assertStrContains(command.run{ "--step", "--ranks", "2", "x.lua" }.err, "not with --ranks")
   local result = command.run{ "--step", "no_such_file.lua", input = "1\n" }
   lu.assertStrContains(result.err, "no_such_file.lua cannot be read")
   lu.assertEquals(result.status, 1)

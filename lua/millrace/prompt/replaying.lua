@@ -25,9 +25,8 @@ local function script_of(commands)
   end
   add_commands(0)
   for n, entry in ipairs(session.entries) do
-    script[#script + 1] = { text = entry.text, n = n, file = entry.file, failed = entry.failed, stopped = entry.stopped,
-      message = entry.message,
-      shows = entry.values ~= nil }
+    script[#script + 1] = { text = entry.text, n = n, file = entry.file, ranks = entry.ranks, failed = entry.failed,
+      stopped = entry.stopped, message = entry.message, shows = entry.values ~= nil }
     add_commands(n)
   end
   return script
@@ -101,7 +100,7 @@ local function replay(commands, script, from, command)
       if one.stopped then
         session.skip(one)
         if shown then say{ "      -- it was stopped, so it is not run again" } end
-      elseif session.run(one.text, { echo = shown, file = one.file }).stopped then
+      elseif session.run(one.text, { echo = shown, file = one.file, ranks = one.ranks }).stopped then
         return nil, "the replay was stopped"
       end
     end
@@ -246,8 +245,15 @@ local function mentions(script, what)
   return false
 end
 
+-- A script has one set of global variables.
+local function on_ranks(entry, text)
+  return ("-- The ranks shared no global variables, and do so here.\nmr.dist.spawn(%d, function(...)\n%s\nend)"):format(
+    entry.ranks, text)
+end
+
 -- An entry as statements that do the same, and show the same values.
 local function as_script(entry, text, is_used, script)
+  if entry.ranks then return on_ranks(entry, text) end
   local expression = text:gsub("^%s*=", " ")
   local keeps = is_used and ("\nentry_%d = _"):format(entry.n) or ""
   if mentions(script, "_" .. entry.n) then keeps = keeps .. ("\n_%d = _"):format(entry.n) end
@@ -291,7 +297,8 @@ end
 
 -- The settings that the prompt had, and a script would not have.
 local function preamble(script, out)
-  local device = mr.machine and "--device virtual " or ""
+  local devices = mr.device_count()
+  local device = mr.machine and ("--device virtual%s "):format(devices > 1 and ":" .. devices or "") or ""
   out[#out + 1] = ("-- A session of millrace. Run it with: millrace %sFILE"):format(device)
   out[#out + 1] = 'local mr = require "millrace"'
   if not mentions(script, "hazard.mode") and mr.hazard.mode() ~= "off" then
@@ -331,14 +338,14 @@ local function save(commands, rest)
   return { "wrote " .. rest }
 end
 
-local function load_file(rest, is_step)
+local function load_file(rest, is_step, ranks)
   if rest == "" then return nil, ":load needs the name of a file" end
   local text = tools.read_file(rest)
   if not text then return nil, ("%s cannot be read"):format(rest) end
   local script = tools.require("script")
   text = text:gsub("^#[^\n]*", ""):gsub("\n+$", "")
   if script.is_wanted() then
-    local _, message = script.run(text, rest, is_step)
+    local _, message = script.run(text, rest, is_step, ranks)
     if message then return nil, message end
   else
     tools.require("session").run(text, { echo = true, file = rest })

@@ -23,9 +23,10 @@ local function sorted(set)
 end
 
 -- source = of its chunk, name =, lines = its text, has_code = the lines that have some, goes_to = "next" or nil,
--- seen = the last operation's seq, is_left = true: it is to end
+-- seen = the last operation's seq, is_left = true: it is to end, ranks = true: its chunk runs on each of several
 local running
-local stopped -- { line =, locals =, names = of them } while the script stands
+local stopped -- { line =, locals =, names = of them, globals = } while the script stands
+local ranks = setmetatable({}, { __mode = "k" }) -- by the coroutine that a rank runs on
 
 function script.locals() return stopped and stopped.locals end
 
@@ -61,12 +62,14 @@ end
 
 -- ---------------------------------------------------------------- where it stands
 
--- The variables that the function at `level` sees: parameters and locals in force, and upvalues; and their names.
+-- The variables that the function at `level` sees: parameters and locals in force, and upvalues; their names; and its
+-- globals.
 local function variables_at(level)
-  local values, names, info = {}, {}, tools.getinfo(level + 1, "f")
+  local values, names, globals, info = {}, {}, _G, tools.getinfo(level + 1, "f")
   for i = 1, 255 do
     local name, value = tools.getupvalue(info.func, i)
     if not name then break end
+    if name == "_ENV" and running.ranks then globals = value end
     if name:find("^[%a_][%w_]*$") and name ~= "_ENV" and not name:find("^__mr_") then
       values[name], names[name] = value, true
     end
@@ -76,7 +79,7 @@ local function variables_at(level)
     if not name then break end
     if name:find("^[%a_][%w_]*$") then values[name], names[name] = value, true end
   end
-  return values, names
+  return values, names, globals
 end
 
 -- Levels count from the caller. The innermost function of the script.
@@ -108,13 +111,13 @@ local function values_of(text)
     __index = function(_, name)
       local value = stopped.locals[name]
       if value ~= nil then return value end
-      return _G[name]
+      return stopped.globals[name]
     end,
     __newindex = function(_, name, value)
       if stopped.names[name] then
         tools.complain(("`%s` is a global variable now; the script's own `%s` is as it was"):format(name, name))
       end
-      _G[name] = value
+      stopped.globals[name] = value
     end,
   }))
   return apart(chunk)
@@ -136,13 +139,15 @@ local function stop(why)
   local level, line = level_of_script()
   if not level then return end
   stopped = { line = line }
-  stopped.locals, stopped.names = variables_at(level)
-  tools.write(("%s:%d: %s\n"):format(running.name, line, why))
+  stopped.locals, stopped.names, stopped.globals = variables_at(level)
+  local rank = ranks[coroutine.running()]
+  local place = ("%s%s:%d"):format(rank and ("rank %d: "):format(rank) or "", running.name, line)
+  tools.write(("%s: %s\n"):format(place, why))
   tools.write(table.concat(panes(), "\n") .. "\n")
   local watching = tools.require("watching")
   watching.show(values_of)
   while true do
-    local text = tools.read(("%s:%d> "):format(running.name, line))
+    local text = tools.read(place .. "> ")
     local word = text and text:match("^%s*:%s*(%l+)%s*$")
     if text == nil or word == "quit" or word == "q" or text and tools.require("session").asks_to_leave(text) then
       stopped, running.is_left = nil, true
@@ -192,7 +197,8 @@ end
 local function on_line(_, line)
   if not running or stopped or line > #running.lines then return end
   local info = tools.getinfo(2, "S")
-  if info.source ~= running.source or info.what == "main" then return end -- the main chunk is ours, with the text in it
+  if info.source ~= running.source then return end
+  if info.what == "main" and not running.ranks then return end -- it is ours, with the text in it
   if running.is_left then error(LEFT, 0) end -- a coroutine has kept the first one
   local op = next(script.ops) and new_operation()
   if op then return stop(("`%s` was submitted"):format(op)) end
@@ -253,9 +259,19 @@ local function with_hook(fn)
   end
 end
 
+-- The same for a rank, which runs on a coroutine, too.
+local function with_hook_of_rank(fn)
+  if type(fn) ~= "function" then return fn end
+  return function(rank, ...)
+    ranks[coroutine.running()] = rank
+    if running then tools.sethook(running.hook, "l") end
+    return fn(rank, ...)
+  end
+end
+
 -- Puts others in front of what makes coroutines; returns what puts the functions back.
 local function watch_coroutines()
-  local make, wrap, run = coroutine.create, coroutine.wrap, mr.run
+  local make, wrap, run, spawn = coroutine.create, coroutine.wrap, mr.run, mr.dist.spawn
   rawset(coroutine, "create", function(fn)
     local made = make(fn)
     if running then tools.sethook(made, running.hook, "l") end
@@ -267,10 +283,12 @@ local function watch_coroutines()
     for i = 1, functions.n do functions[i] = with_hook(functions[i]) end
     return run(table.unpack(functions, 1, functions.n))
   end)
+  rawset(mr.dist, "spawn", function(count, fn, ...) return spawn(count, with_hook_of_rank(fn), ...) end)
   return function()
     rawset(coroutine, "create", make)
     rawset(coroutine, "wrap", wrap)
     rawset(mr, "run", run)
+    rawset(mr.dist, "spawn", spawn)
   end
 end
 
@@ -301,12 +319,12 @@ local function check_breaks()
   end
 end
 
--- Runs the text as an entry. is_step: it stops at its first line.
-function script.run(text, name, is_step)
+-- Runs the text as an entry. is_step: it stops at its first line. on_ranks: once for each of so many.
+function script.run(text, name, is_step, on_ranks)
   if running then return nil, "a script has stopped; it is to end first: :continue" end
   local session = tools.require("session")
   running = { source = "@" .. name, name = name:match("[^/]*$"), lines = {}, seen = 0,
-    goes_to = is_step and "next" or "continue", hook = on_line }
+    goes_to = is_step and "next" or "continue", hook = on_line, ranks = on_ranks and true }
   for line in (text .. "\n"):gmatch("(.-)\r?\n") do running.lines[#running.lines + 1] = line end
   local chunk = tools.load(text, running.source)
   running.has_code = chunk and tools.require("code_lines")(chunk)
@@ -314,7 +332,7 @@ function script.run(text, name, is_step)
   local restore, restore_coroutines = watch_waits(), watch_coroutines()
   session.hook = on_line
   tools.sethook(on_line, "l")
-  local entry = session.run(text, { echo = true, file = name })
+  local entry = session.run(text, { echo = true, file = name, ranks = on_ranks })
   tools.sethook()
   session.hook = nil
   restore()
@@ -329,7 +347,7 @@ function script.is_wanted() return mr.machine and mr.machine.chooser() == "manua
 -- An operation has the name of what the script calls: a function of mr or a method.
 local function known_operations()
   local known = { "copy", "alloc", "free" }
-  local holders = { mr }
+  local holders = { mr, mr.dist }
   for _, class in ipairs{ "tensor", "stream", "event", "graph" } do
     local meta = tools.class_of(class)
     holders[#holders + 1] = meta and meta.methods or {}

@@ -290,8 +290,17 @@ local function forget_old_values()
   if old then forget(old) end
 end
 
+-- As --ranks does: once for each rank, which has variables of its own.
+local function carry_out_on_ranks(entry)
+  local run = require "millrace.spmd"
+  local results = pack(tools.call(run(entry.file, entry.ranks, tools.new_random, entry.text)))
+  if not results[1] then return false, results[2], results[3] end
+  return true
+end
+
 -- Runs the entry: its values and its locals, or why it failed.
 local function carry_out(entry)
+  if entry.ranks then return carry_out_on_ranks(entry) end
   local new = {}
   local calls = new_calls(new)
   local main, problem, outline = compile(entry.text, entry.file and "@" .. entry.file or entry.name, calls)
@@ -384,10 +393,10 @@ local function new_entry(entry)
 end
 
 -- Runs the text as a new entry, and returns it. echo: what it returns is shown, and why it failed; file: what the text
--- was read from, whose name the chunk then has.
+-- was read from, whose name the chunk then has; ranks: the file is run on so many.
 function session.run(text, options)
   local echo = options and options.echo
-  local entry = new_entry{ text = text, file = options and options.file }
+  local entry = new_entry{ text = text, file = options and options.file, ranks = options and options.ranks }
   local done, problem, stopped = carry_out(entry)
   forget_old_values()
   if done then
@@ -402,7 +411,7 @@ end
 
 -- Adds an entry that a replay does not run, so that those behind it keep their numbers.
 function session.skip(one)
-  new_entry{ text = one.text, file = one.file, failed = true, stopped = true, message = one.message }
+  new_entry{ text = one.text, file = one.file, ranks = one.ranks, failed = true, stopped = true, message = one.message }
 end
 
 -- The values come from the script, and so do their __tostring.
@@ -563,7 +572,7 @@ end
 
 -- `millrace --step file.lua`: stops at the first line of the script. Returns false where there is nothing to step
 -- through: no file, or one that is no Lua.
-function session.step(path)
+function session.step(path, ranks)
   local text = tools.read_file(path)
   local chunk, problem = true, nil
   if text then chunk, problem = tools.load(text:gsub("^#[^\n]*", ""), "@" .. path) end
@@ -571,7 +580,7 @@ function session.step(path)
     tools.complain(problem)
     return false
   end
-  local done, message = tools.require("commands").load_file(path, true)
+  local done, message = tools.require("commands").load_file(path, true, ranks > 0 and ranks or nil)
   if not done then tools.complain(message) end
   return done ~= nil
 end
