@@ -290,7 +290,8 @@ print("sum of", mr.dist.rank(), x:sum():item())
 -- A stop says which rank it is. Each has variables of its own; the device is that of all.
 function TestSteps.test_ranks()
   local out, _, _, path = stepped(OF_RANKS, ":n\n:n\n:n\nmine\nmine = 5\n:c\nmine, mr.dist.rank()\n" ..
-    "x:peek():totable()[1]\n:run\nx:peek():totable()[1]\n:back 3\n:c\nmine, mr.dist.rank()\n:c\n'behind'\n", { ranks = 2, columns = 120 })
+    "x:peek():totable()[1]\n:run\nx:peek():totable()[1]\n:back 3\n:c\nmine, mr.dist.rank()\n:c\n'behind'\n",
+    { ranks = 2, columns = 120 })
   local name = path:match "[^/]*$"
   lu.assertStrContains(out, ("rank 0: %s:2: the next line"):format(name))
   lu.assertStrContains(out, ("rank 0: %s:4> "):format(name))
