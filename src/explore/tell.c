@@ -235,7 +235,7 @@ static uint64_t *find_moments(const branch *b, const plan *p, uint32_t until) {
     return moments;
 }
 
-/* Which of the calls of this operation at this line it is, from 1; 0: it is the only one. */
+/* Which of the calls of this operation at this line by this rank it is, from 1; 0: it is the only one. */
 static uint32_t find_time(const branch *b, uint32_t item) {
     mr_program_item it = mr_program_item_at(b->program, item);
     uint32_t time = 0, count = 0;
@@ -243,7 +243,7 @@ static uint32_t find_time(const branch *b, uint32_t item) {
         mr_program_item other = mr_program_item_at(b->program, i);
         bool is_same =
             other.kind == it.kind && other.where.line == it.where.line && other.where.file &&
-            !strcmp(other.where.file, it.where.file) &&
+            other.rank == it.rank && !strcmp(other.where.file, it.where.file) &&
             (other.name == it.name || (other.name && it.name && !strcmp(other.name, it.name)));
         count += is_same;
         if (i == item) time = count;
@@ -251,14 +251,19 @@ static uint32_t find_time(const branch *b, uint32_t item) {
     return count > 1 ? time : 0;
 }
 
-/* "`fill_` (a.lua:7, the 2nd time)": in a loop the line alone does not tell which one is meant. */
-static void write_time(uint32_t time, mr_buffer *out) {
+/* "`fill_` (a.lua:7, rank 1, the 2nd time)": of ranks and in a loop the line alone does not tell which one is meant. */
+static void write_time(const branch *b, uint32_t item, mr_buffer *out) {
     static const char *const endings[] = {"th", "st", "nd", "rd"};
-    if (!time || !out->size || out->data[out->size - 1] != ')') return;
+    uint32_t time = find_time(b, item);
+    unsigned rank = mr_program_item_at(b->program, item).rank;
+    if ((!time && !rank) || !out->size || out->data[out->size - 1] != ')') return;
     bool is_teen = time % 100 > 10 && time % 100 < 14;
     out->size--;
-    mr_buffer_printf(out, ", the %u%s time)", time,
-                     endings[!is_teen && time % 10 < 4 ? time % 10 : 0]);
+    if (rank) mr_buffer_printf(out, ", rank %u", rank - 1);
+    if (time)
+        mr_buffer_printf(out, ", the %u%s time", time,
+                         endings[!is_teen && time % 10 < 4 ? time % 10 : 0]);
+    mr_buffer_puts(out, ")");
 }
 
 typedef struct {
@@ -270,7 +275,7 @@ static void write_side(const explorer *e, const branch *b, const order_node *n, 
     char stream[80];
     if (n->parts > 1) mr_buffer_printf(out, "part %u of ", n->part + 1);
     tell_command(e, b, n->item, out);
-    if (words.time) write_time(find_time(b, n->item), out);
+    if (words.time) write_time(b, n->item, out);
     if (!words.stream) return;
     if (n->parts) name_stream(e, b, b->order.items[n->item].item.stream, stream, sizeof stream);
     mr_buffer_puts(out, n->parts ? " on " : " on the host");

@@ -127,6 +127,7 @@ mr_program_item mr_program_item_of(const mr_program *program, const item *it) {
                            .is_read_back = it->kind == MR_COMMAND_COPY && it->flag &&
                                            it->direction == MR_COPY_D2H,
                            .meets = it->meeting != NO_SLOT,
+                           .rank = it->rank,
                            .inner = it->inner,
                            .inner_count = it->inner_count};
     describe_object(program, it, &out);

@@ -94,6 +94,7 @@ typedef struct {
     const mr_op *row;            /* OP; NULL: it has none */
     bool is_read_back;           /* COPY: to the host, and the call returns when it is done */
     bool meets;                  /* it is one of a meeting of several ranks or devices (R61) */
+    uint8_t rank;                /* whose call it is, from 1; 0: no rank's, or not known */
     uint32_t inner, inner_count; /* HOST_FUNCTION: what it did, see mr_player_inner_at */
 } mr_program_item;
 mr_program_item mr_program_item_at(const mr_program *program, size_t i);

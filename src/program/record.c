@@ -162,7 +162,9 @@ static item *add_item(mr_recorder *r, const mr_command *command, outcome came) {
     if (mr_command_shares(command))
         mr_record_inexact(r, "code outside of millrace may use the same memory, stream or event",
                           command->where);
+    uint16_t rank = command->machine->rank;
     item it = {.kind = (uint8_t)command->kind,
+               .rank = rank <= UINT8_MAX ? (uint8_t)rank : 0,
                .outcome = (uint8_t)came,
                .stream =
                    mr_record_stream(r, command->stream, command->kind == MR_COMMAND_STREAM_CREATE),

@@ -127,6 +127,7 @@ typedef struct {
     bool flag; /* COPY: synchronous; FREE: at once; ALLOC: memory found; HOST_FUNCTION: ran */
     uint8_t direction;      /* COPY */
     uint8_t launch;         /* MR_LAUNCH_* */
+    uint8_t rank;           /* whose call it is, from 1; 0: no rank's, or one above 255 */
     mr_site launched;       /* of a graph's launch: its line */
     mr_code code;           /* of the error; FAULT: see value */
     uint32_t error;         /* its text */

@@ -68,6 +68,33 @@ function TestMismatches.test_a_mismatch_is_one_outcome()
   lu.assertStrContains(result.outcomes[1].error, "rank 0 submits all_reduce of 3 elements")
 end
 
+TestTold = {}
+
+-- Both ranks run the same lines: a difference says whose.
+function TestTold.test_a_difference_names_the_rank()
+  local result = explore(function()
+    local sums = {}
+    mr.dist.spawn(2, function(rank)
+      local s, t = mr.stream(), mr.stream()
+      local x = mr.zeros(1)
+      mr.synchronize()
+      s:run(function() x:add_(1) end)
+      t:run(function() x:mul_(3) end)
+      mr.synchronize()
+      sums[rank + 1] = x:item()
+    end)
+    return table.concat(sums, " ")
+  end)
+  local told = {}
+  for _, outcome in ipairs(result.outcomes) do told[outcome.value] = table.concat(outcome.difference, "\n") end
+  local function pattern(rank)
+    return ("^`mul_` %%(ranks_explored.lua:%%d+, rank %d%%) before `add_` %%(ranks_explored.lua:%%d+, rank %d%%)$")
+      :format(rank, rank)
+  end
+  lu.assertStrMatches(told["1.0 3.0"], pattern(0))
+  lu.assertStrMatches(told["3.0 1.0"], pattern(1))
+end
+
 TestShared = {}
 
 function TestShared.test_a_variable_that_both_change()
