@@ -115,13 +115,26 @@ static int option_of_key(lua_State *L, const char *const *known, int count, bool
     return mr_misuse(L, "%s", lua_tostring(L, -1));
 }
 
+static bool is_place(const char *text) {
+    static const char *const words[] = {"cpu", "cuda", "virtual", "device"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strncmp(text, words[i], strlen(words[i]))) return true;
+    return false;
+}
+
+/* The option that a text probably is. */
+static const char *option_of_text(const char *text, const char *const *known) {
+    mr_dtype dtype;
+    if (mr_dtype_find(text, &dtype)) return "dtype";
+    return !is_place(text) && known_at(known, "name", 4) >= 0 ? "name" : "device";
+}
+
 /* A value that stands where the options are expected, and that is probably one of them. */
 static int no_table(lua_State *L, int arg, const char *const *known) {
     char got[80];
-    mr_dtype dtype;
     const char *text = lua_type(L, arg) == LUA_TSTRING ? lua_tostring(L, arg) : NULL;
     const char *name = NULL;
-    if (text) name = mr_dtype_find(text, &dtype) ? "dtype" : "device";
+    if (text) name = option_of_text(text, known);
     else if (lua_isboolean(L, arg)) name = "non_blocking";
     if (!name || known_at(known, name, strlen(name)) < 0)
         return mr_bad_argument(L, arg, "a table of options");

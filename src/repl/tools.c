@@ -2,11 +2,13 @@
 #include "repl/tools.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <lauxlib.h>
 #include <lualib.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/columns.h"
 #include "base/embedded.h"
@@ -287,13 +289,27 @@ static int list_files(lua_State *L) {
     return 1;
 }
 
-/* read_file(path) -> text; nil under --sandbox, or if it cannot be read */
+/* read_file(path) -> text; nil and why: it cannot be read, or this is a sandbox */
 static int read_file(lua_State *L) {
     const mr_repl_host *host = host_of(L);
-    FILE *file = host->is_sandboxed ? NULL : fopen(luaL_checkstring(L, 1), "rb");
+    const char *path = luaL_checkstring(L, 1);
+    struct stat status;
+    if (host->is_sandboxed) {
+        lua_pushnil(L);
+        lua_pushliteral(L, "there are no files in a sandbox");
+        return 2;
+    }
+    bool is_folder = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    FILE *file = is_folder ? NULL : fopen(path, "rb");
     char piece[4096];
     size_t size;
-    if (!file) return 0;
+    if (!file) {
+        lua_pushnil(L);
+        lua_pushstring(L, is_folder         ? "it is a directory"
+                          : errno == ENOENT ? "no such file"
+                                            : strerror(errno));
+        return 2;
+    }
     mr_buffer *text = mr_push_buffer(L);
     while ((size = fread(piece, 1, sizeof piece, file)) > 0) mr_buffer_add(text, piece, size);
     fclose(file);

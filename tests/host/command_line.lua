@@ -75,6 +75,9 @@ function TestCommandLine.test_a_script_that_fails_gets_a_hint()
     ["local x = 1\nfor i in range(3):\n  print(i)\n"] = "write for i = 1, n do ... end",
     ["try:\n  x = 1\nexcept:\n  x = 2"] = "pcall",
     ["local x = mr.ones(3)\nprint(x:numel())"] = "write x.numel", ["print(len({}))"] = "the length of x is #x",
+    ["local x = 1\nloacl y = 2"] = "`loacl`: did you mean `local`?",
+    ["local t = [[a]]\nlocal k = mr.kernel([[\n__global__ void f(float *y) {\n  y[x[0]] = 1;\n}\n]])"] =
+      "the first ]] ended the text that [[ began",
   } do
     lu.assertStrContains(hint_of(text), hint)
   end

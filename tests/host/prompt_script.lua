@@ -219,6 +219,14 @@ function TestSteps.test_a_stream_without_pending_work()
   lu.assertStrContains(err, "`nosuch` is no stream: the streams are c, p\n")
 end
 
+-- Two entries at a stop are two places.
+function TestSteps.test_reports_of_entries_at_a_stop()
+  local _, err = stepped("local x = mr.zeros(4)\nmr.synchronize()\nprint(1)\n",
+    ":c\na = mr.stream()\na:run(function() x:add_(1) end)\nx:add_(1)\n:c\n", { step = true })
+  lu.assertStrMatches(err, ".*first=%S+:1 second=stop%-2:1.*")
+  lu.assertStrMatches(err, ".*first=stop%-2:1 second=stop%-3:1.*")
+end
+
 function TestSteps.test_watched_expressions_at_a_stop()
   local text = "local x = 1\nlocal function f(k)\n  x = x + k\n  return x\nend\nf(2)\n"
   local out = stepped(text, ":break 4\n:watch x * 1000\n:watch k\n:c\nx = 5\n'then'\n:next\n", { step = true })

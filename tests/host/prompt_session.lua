@@ -199,6 +199,24 @@ function TestValues.test_what_millrace_has()
   lu.assertEquals(shown("function f(a, ...) end\nf\n"), "function(a, ...)  -- mr:1:1\n")
 end
 
+-- Why, and which one may be meant.
+TestLoading = {}
+
+function TestLoading.test_loading_what_is_not_there()
+  local folder = os.tmpname()
+  os.remove(folder)
+  assert(os.execute("mkdir " .. folder))
+  command.write(folder .. "/race.lua", "x = 1\n")
+  local _, err = shown(":load " .. folder .. "/race\n:load " .. folder .. "/rcae.lua\n:load " .. folder .. "\n:load " ..
+    folder .. "/nothing/here.lua\n")
+  os.execute("rm -r " .. folder)
+  local meant = ("no such file; did you mean `%s/race.lua`?\n"):format(folder)
+  lu.assertStrContains(err, ("%s/race cannot be read: %s"):format(folder, meant))
+  lu.assertStrContains(err, ("%s/rcae.lua cannot be read: %s"):format(folder, meant))
+  lu.assertStrContains(err, folder .. " cannot be read: it is a directory\n")
+  lu.assertStrContains(err, folder .. "/nothing/here.lua cannot be read: no such file\n")
+end
+
 TestHints = {}
 
 function TestHints.test_habits()
@@ -216,6 +234,10 @@ function TestHints.test_habits()
     ["torch.cuda.synchronize()"] = "mr.synchronize", ["mr.memory.summary()"] = "allocated", ["a && b"] = "and",
     ["zeros(3)"] = "mr.zeros", ["def f(x): return x"] = "function f(x)", ["'a' + 'b'"] = "..",
     ["cudaDeviceSynchronize()"] = "mr.synchronize()",
+    ["loacl x = 3"] = "did you mean `local`?", ["fucntion f() end"] = "did you mean `function`?",
+    ["if true tehn x = 1 end"] = "did you mean `then`?", ["retrun 3"] = "did you mean `return`?",
+    ["k = mr.kernel([[__global__ void f(float *y) { y[x[0]] = 1; }]])"] = "write [=[ ... ]=] around a text that holds ]]",
+    ["mr.stream('copy')"] = "write {name=\"copy\"}", ["mr.stream('cuda:0')"] = "write {device=\"cuda:0\"}",
   } do
     local _, err = shown(entry .. "\n")
     lu.assertStrContains(err, hint)
@@ -234,6 +256,15 @@ function TestHints.test_the_first_line_of_a_block_gets_its_own_at_once()
   end
   assert_shows("for i = 1, 2 do\n print(i)\nend\nif true then\n print(3) end\nx = {\n 4}\nx[1]\n",
     "1\n2\n3\n4\n")
+end
+
+-- A text that ended at its own end is not meant, and neither is a name that is near to a keyword by chance.
+function TestHints.test_a_hint_needs_a_reason()
+  for _, entry in ipairs{ "s = [[a]] x y", "t = {[[a]], b[c[1]] d}", "fork x" } do
+    local _, err = shown(entry .. "\n")
+    lu.assertStrContains(err, " near ")
+    lu.assertNotStrContains(err, "around a text that holds")
+  end
 end
 
 function TestHints.test_methods_that_are_called_with_a_dot()
@@ -283,9 +314,9 @@ function TestStart.test_a_sandbox_keeps_the_tools_of_the_prompt()
   lu.assertStrContains(result.out, "> 4\n")
 end
 
-TestValues = {}
+TestKept = {}
 
-function TestValues.test_earlier_values_have_names()
+function TestKept.test_earlier_values_have_names()
   assert_shows("1 + 1\n'b'\n__, _\n_1 + 5\n", "2\nb\n2\tb\n7\n")
   assert_shows("_2 = 'mine'\n3\n_2\n", "3\nmine\n") -- what the user calls so is the user's
   local out = shown("7\n" .. ("x = 1\n"):rep(60) .. "_1\n")
@@ -293,14 +324,14 @@ function TestValues.test_earlier_values_have_names()
   assert_shows("7\n:reset\n_1\n__\n_\n", "7\na fresh device; the session begins anew\nnil\nnil\nnil\n")
 end
 
-function TestValues.test_the_values_of_host_tensors_are_shown()
+function TestKept.test_the_values_of_host_tensors_are_shown()
   assert_shows("mr.tensor({1, 2}, {device = 'cpu'})\n", "[1, 2]\ntensor i64[2] cpu\n")
   assert_shows("x = mr.ones(2)\nmr.synchronize()\nx:peek()\n", "[1., 1.]\ntensor f32[2] cpu\n")
   lu.assertStrContains(shown("mr.zeros(2000000, {device = 'cpu'})\n"), "tensor f32[2000000] cpu")
 end
 
 -- Nothing is waited for, and nothing is read: no hazard comes of it.
-function TestValues.test_an_echo_says_who_may_read_it()
+function TestKept.test_an_echo_says_who_may_read_it()
   local out, err = shown("s = mr.stream{name = 's'}\nx = mr.ones(2)\nx\ns:wait_stream(mr.default_stream())\nx\n" ..
     "mr.synchronize()\nx\nmr.current_stream():query()\n")
   lu.assertEquals(err, "")
@@ -313,18 +344,18 @@ function TestValues.test_an_echo_says_who_may_read_it()
   lu.assertStrContains(out, "a read by the host now races with copy_ at mr:3:1\n")
 end
 
-function TestValues.test_sizes()
+function TestKept.test_sizes()
   lu.assertStrContains(shown("x = mr.zeros(1024)\n:who\n"), "f32[1024]  4 KiB")
 end
 
-function TestValues.test_time_without_a_wait()
+function TestKept.test_time_without_a_wait()
   local out = shown(":time --no-wait mr.spin{ms = 50}\nmr.current_stream():query()\n")
   lu.assertStrContains(out, "device: not waited for\n")
   lu.assertStrContains(out, "false\n")
   lu.assertStrContains(shown(":time mr.spin{ms = 50}\n"), "all done: 50")
 end
 
-function TestValues.test_what_is_watched_is_shown_behind_each_entry()
+function TestKept.test_what_is_watched_is_shown_behind_each_entry()
   local out, err = shown("local x = mr.zeros(2)\n:watch x:peek()[1]:item()\n:watch 1 +\n:watch nothing.at\n" ..
     "x:fill_(3)\n:watch\n:watch off 2\nmr.synchronize()\n:watch off\n1\n:watch off 9\n")
   lu.assertStrContains(err, ":watch: ")
@@ -334,19 +365,19 @@ function TestValues.test_what_is_watched_is_shown_behind_each_entry()
   lu.assertStrContains(out, "x:peek()[1]:item(): 3.0\n1\n")
 end
 
-function TestValues.test_a_timeline_has_what_is_pending()
+function TestKept.test_a_timeline_has_what_is_pending()
   local out = shown("s = mr.stream{name = 's'}\ns:run(function() mr.spin{ms = 1} end)\n:tl\n")
   lu.assertStrContains(out, "pending on stream `s`: spin (mr:2:1)\n")
 end
 
-function TestValues.test_dot()
+function TestKept.test_dot()
   local out, err = shown("x = mr.ones(2)\nmr.synchronize()\n:dot\n:dot x.txt\n")
   lu.assertStrContains(out, "digraph")
   lu.assertStrContains(out, '[label="ones\\nmr:1:1"]') -- the entry, as it is named elsewhere
   lu.assertStrContains(err, "does not end in .dot")
 end
 
-function TestValues.test_settings_last()
+function TestKept.test_settings_last()
   local home = os.tmpname()
   os.remove(home)
   os.execute("mkdir " .. home)

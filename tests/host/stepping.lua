@@ -330,13 +330,13 @@ function TestSession.test_a_saved_session_is_a_script()
   lu.assertEquals(result.err, "")
   lu.assertEquals(result.out, "3\n800.0\n266.0\n4003.0\n")
   out = answer(":chooser timed\n:load " .. path .. "\na\n:load /no/file\n")
-  lu.assertStrContains(out, "4003.0\n2\n/no/file cannot be read\n")
+  lu.assertStrContains(out, "4003.0\n2\n/no/file cannot be read: no such file\n")
   os.remove(path)
 end
 
 function TestSession.test_no_files_in_a_sandbox()
   local out = answer("1\n:save x\n:tl save f.html\n:load x\n:edit\n", VIRTUAL .. " --sandbox")
-  lu.assertStrContains(out, "there are no files in a sandbox\nthere are no files in a sandbox\nx cannot be read\n")
+  lu.assertStrContains(out, "there are no files in a sandbox\nthere are no files in a sandbox\nx cannot be read: there are no files in a sandbox\n")
 end
 
 os.exit(lu.LuaUnit.run())

@@ -71,6 +71,43 @@ local function fill(hint, captures)
   return (hint:gsub("%%(%d)", function(n) return (captures[tonumber(n)] or ""):match("^(.-)%s*$") end))
 end
 
+local KEYWORDS = {
+  "and", "break", "do", "else", "elseif", "end", "for", "function", "goto", "if", "in", "local", "not", "or", "repeat",
+  "return", "then", "until", "while",
+}
+
+-- `loacl x = 1`, `if x tehn`: the word in front of what Lua did not expect, or that word itself.
+local function keyword_hint(text, message)
+  local expected, found = message:match "'(%l+)' expected near '([%a_][%w_]*)'"
+  local word, near = found, expected and tools.nearest(found, { expected })
+  if not near then
+    found = message:match "syntax error near '([%w_]+)'"
+    word = found and text:match("%f[%w_]([%a_][%w_]*)%s+%f[%w_]" .. found .. "%f[^%w_]")
+    near = word and tools.nearest(word, KEYWORDS)
+  end
+  return near and near ~= word and ("`%s`: did you mean `%s`?"):format(word, near) or nil
+end
+
+-- A text in [[ ]] that ended too early, at a ]] of its own: what stands behind that is what Lua complains of.
+local function long_text_hint(text, message)
+  local line, found = message:match ":(%d+): .* near '(.*)'"
+  local from = 1
+  while found do
+    local _, _, level, stop = text:find("%[(=*)%[.-%]%1%]()", from)
+    if not stop then return nil end
+    local _, breaks = text:sub(1, stop - 1):gsub("\n", "")
+    local rest = text:match("^%s*(.*)$", stop)
+    local is_here = breaks + 1 == tonumber(line) and rest:sub(1, #found) == found
+    local other = rest:find("]" .. level .. "]", 1, true)
+    local open = rest:find("[" .. level .. "[", 1, true)
+    if is_here and other and (not open or other < open) then
+      return ("the first ]%s] ended the text that [%s[ began: write [%s=[ ... ]%s=] around a text that holds ]%s]")
+        :format(level, level, level, level, level)
+    end
+    from = stop
+  end
+end
+
 local function syntax_hint(text)
   text = without_texts(text)
   for _, row in ipairs(SYNTAX) do
@@ -186,8 +223,9 @@ function hints.is_python_block(line)
     word == "with" or word == "elif" or word == "else" or word == "except"
 end
 
--- For an entry that failed: its text and the message. nil: nothing comes to mind.
-function hints.of(text, message)
+-- For an entry that failed: its text and the message; `whole`: the text whose lines the message counts, where `text` is
+-- one of them. nil: nothing comes to mind.
+function hints.of(text, message, whole)
   local written = without_texts(text)
   if written:find("^%s*#%s*%a") and not written:find("^%s*#%a") then return COMMENT end
   if message:find("a nil value", 1, true) then return nil_hint(written, message) end
@@ -199,7 +237,8 @@ function hints.of(text, message)
   local module = message:match("module '([%w_]+)[%w_%.]*' not found")
   if module and WORDS[module] then return module == "torch" and fill(HERE, { module }) or WORDS[module] end
   if message:find(" near ", 1, true) then
-    return syntax_hint(text) or (message:find("'end' expected", 1, true) and "a block ends with `end`" or nil)
+    local hint = long_text_hint(whole or text, message) or keyword_hint(written, message) or syntax_hint(text)
+    return hint or (message:find("'end' expected", 1, true) and "a block ends with `end`" or nil)
   end
   return method_hint(written, message)
 end

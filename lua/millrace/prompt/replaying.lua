@@ -338,10 +338,24 @@ local function save(commands, rest)
   return { "wrote " .. rest }
 end
 
+-- "; did you mean `race.lua`?", of the files that stand beside the one that is not there; or "".
+local function file_like(path)
+  local folder, name = path:match "^(.*/)([^/]*)$"
+  local names = tools.list_files(folder or ".")
+  table.sort(names)
+  local near = tools.nearest(name or path, names)
+  for _, known in ipairs(names) do
+    if known == (name or path) .. ".lua" then near = known end
+  end
+  return near and ("; did you mean `%s%s`?"):format(folder or "", near) or ""
+end
+
 local function load_file(rest, is_step, ranks)
   if rest == "" then return nil, ":load needs the name of a file" end
-  local text = tools.read_file(rest)
-  if not text then return nil, ("%s cannot be read"):format(rest) end
+  local text, why = tools.read_file(rest)
+  if not text then
+    return nil, ("%s cannot be read: %s%s"):format(rest, why, why == "no such file" and file_like(rest) or "")
+  end
   local script = tools.require("script")
   text = text:gsub("^#[^\n]*", ""):gsub("\n+$", "")
   if script.is_wanted() then

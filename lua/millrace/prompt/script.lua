@@ -98,14 +98,15 @@ local function apart(fn, ...)
 end
 
 local function complain(message)
-  tools.complain((message:gsub("\nstack traceback:.*$", ""):gsub("^stop:1: ", "")))
+  tools.complain((message:gsub("\nstack traceback:.*$", ""):gsub("^stop%-%d+:1: ", "")))
 end
 
--- With the variables of the stop: true and the values, or false and why not.
-local function values_of(text)
-  local chunk = tools.load("return " .. text, "stop")
+-- With the variables of the stop: true and the values, or false and why not. `name`: of its place, in reports.
+local function values_of(text, name)
+  name = name or "stop"
+  local chunk = tools.load("return " .. text, name)
   local message
-  if not chunk then chunk, message = tools.load(text, "stop") end
+  if not chunk then chunk, message = tools.load(text, name) end
   if not chunk then return false, message end
   tools.setupvalue(chunk, 1, setmetatable({}, {
     __index = function(_, name)
@@ -123,8 +124,12 @@ local function values_of(text)
   return apart(chunk)
 end
 
+local entries = 0
+
+-- Each entry is a place of its own: reports of two entries are two.
 local function evaluate(text)
-  local results = table.pack(values_of(text))
+  entries = entries + 1
+  local results = table.pack(values_of(text, "stop-" .. entries))
   if not results[1] then return complain(results[2]) end
   if results.n > 1 then tools.require("session").show(table.pack(table.unpack(results, 2, results.n))) end
 end

@@ -32,7 +32,7 @@ function script_hints.of(path, text, message)
   for line in (text .. "\n"):gmatch "(.-)\n" do lines[#lines + 1] = line end
   if not shown or not is_name_of(shown, path) then return hints.of("", message) end
   local hint = message:find(" near ", 1, true) and block_hint(lines, message)
-  return hint or hints.of(lines[tonumber(number)] or "", message)
+  return hint or hints.of(lines[tonumber(number)] or "", message, text)
 end
 
 return script_hints
