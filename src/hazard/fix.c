@@ -1,8 +1,8 @@
 /* The fix: the weakest change that orders the pair, as lines of Lua with their places.
  *
  * The first choice is a wait for an existing event that covers the access. The second is a new event, if the first
- * stream has been given other work since then; a loop over several buffers needs an event for each. Otherwise the fix
- * is a wait for the stream. A line may use only variables that are visible at its place. If no line can be added, the
+ * stream has been given other work since then; a loop over several buffers needs an event for each, also where it has
+ * one event that each round records again. Otherwise the fix is a wait for the stream. A line may use only variables that are visible at its place. If no line can be added, the
  * fix is a description. */
 #include "hazard/explain.h"
 
@@ -224,22 +224,67 @@ static bool needs_later(const found_pair *pair) {
     return false;
 }
 
+/* Each time round a loop, the line of the second does the same to one of several storages, and the first access came
+ * behind the time at which that was this one. */
+static bool is_of_round(const checker *c, const found_pair *pair) {
+    uint64_t used = 0;
+    const log_line *line;
+    for (uint32_t k = 0; pair->history && k < pair->history->count; k++) {
+        const entry *e = pair->history->entries[k];
+        bool is_second =
+            e->where.file == pair->second_where.file && e->where.line == pair->second_where.line;
+        if (is_second && e->seq < pair->first_seq && e->seq > used) used = e->seq;
+    }
+    if (!used) return false;
+    for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++) {
+        if (line->seq <= used) return true;
+        if (line->seq < pair->first_seq && mr_hazard_line_is(line, MR_TRAIT_LAUNCH) &&
+            line->where.file == pair->second_where.file &&
+            line->where.line == pair->second_where.line)
+            return false;
+    }
+    return false;
+}
+
 /* The same where the second access stands in front of the first, in a loop, or out of the scope of a local that is made
  * behind the first. An event that holds the second up for as long as the whole stream would is no gain. */
 static bool event_ahead(const checker *c, const found_pair *pair, mr_hazard_report *report,
                         const mr_script_spot *record, const char *first, const mr_script_spot *spot,
-                        const char *second) {
+                        const char *second, bool for_each) {
     char tensor[NAME_SIZE] = "";
     mr_script_variable ahead;
     mr_script_meeting meeting = {.first = pair->first_where, .second = pair->second_where};
     if (pair->submitted.file) meeting.second = pair->submitted;
     if (!c->hooks.ahead || needs_later(pair)) return false;
+    meeting.is_of_round = is_of_round(c, pair);
     if (!mr_hazard_tensor_code(c, pair, spot, tensor, sizeof tensor)) tensor[0] = '\0';
     if (!c->hooks.ahead(c->hooks.context, record, spot, &meeting, tensor, first, is_proposed, c,
                         &ahead))
         return false;
+    if (for_each && !ahead.index[0]) return false;
     if (!ahead.index[0] && !went_on(c, pair, last_time(c, pair))) return false;
     put_event_ahead(report, &ahead, record, first, spot, second);
+    return true;
+}
+
+/* The event whose record in force covers the first access was also recorded between the two: each round of a loop
+ * records it. A wait for it is a wait for the last round, too. An event for each buffer holds up less. */
+static bool event_for_each(const checker *c, const found_pair *pair, mr_hazard_report *report,
+                           const mr_script_spot *spot, const char *second) {
+    const log_line *in_force = mr_hazard_log_find(c, report->covered), *line;
+    char first[NAME_SIZE];
+    mr_script_spot record;
+    bool is_again = false;
+    if (!in_force || in_force->kind != MR_COMMAND_RECORD) return false;
+    for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)) && line->seq > pair->first_seq;
+         back++)
+        is_again |= line->kind == MR_COMMAND_RECORD && line->event == in_force->event &&
+                    line->seq < in_force->seq;
+    if (!is_again || pair->first == &c->order.host_actor || !behind_first(c, pair, &record) ||
+        !mr_hazard_stream_code(c, pair->first, &record, first, sizeof first) ||
+        !event_ahead(c, pair, report, &record, first, spot, second, true))
+        return false;
+    report->covered = pair->first_seq;
     return true;
 }
 
@@ -253,7 +298,7 @@ static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report
     if (!mr_hazard_stream_code(c, pair->first, &record, first, sizeof first)) return false;
     report->covered = pair->first_seq;
     if (!c->hooks.new_local(c->hooks.context, &record, spot, is_proposed, c, name, sizeof name)) {
-        if (event_ahead(c, pair, report, &record, first, spot, second)) return true;
+        if (event_ahead(c, pair, report, &record, first, spot, second, false)) return true;
         report->covered = 0;
         return false;
     }
@@ -358,6 +403,7 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
     } else if (covering_event(c, pair, &spot, event, sizeof event, &is_work, &report->covered)) {
         bool is_later = is_set_later(c, &spot, event);
         const char *waits = host ? NULL : is_work && is_current(c, waiting) ? "" : second;
+        if (!is_work && event_for_each(c, pair, report, &spot, waits)) return;
         if (is_work) put_work_wait(report, &spot, waits, event, is_later);
         else (is_later ? put_wait_if_set : put_wait)(report, &spot, waits, event);
     } else if (new_event(c, pair, report, &spot, host ? NULL : second)) {

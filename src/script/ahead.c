@@ -168,14 +168,16 @@ static bool has_name(const mr_script *s, entry_index index) {
 }
 
 /* The one index that the statements of both lines have for `root`. With several, nothing tells which of them the pair
- * is about. */
+ * is about. The first may not name `root` at all (`loss:backward()`): then the second's index counts, if the first was
+ * seen to use the same entry, and nothing in the loop may assign to its names. */
 static bool common_index(const mr_script *s, const char *root, const mr_script_meeting *m,
                          entry_index *out) {
     entry_index found[2 * MOST_INDICES];
     int seconds = find_indices(s, root, m->second.line, found);
     int all = seconds + find_indices(s, root, m->first.line, found + seconds);
-    if (seconds == 0 || all == seconds) return false;
+    if (seconds == 0 || (all == seconds && !m->is_of_round)) return false;
     *out = found[0];
+    out->is_alias |= all == seconds;
     for (int i = 1; i < all; i++) {
         if (!is_same(s, found[i], *out)) return false;
         out->is_alias |= found[i].is_alias;

@@ -26,6 +26,7 @@ typedef struct {
     const char *first_op, *second_op;
     int lowest, highest; /* of second's file; 0: other files, too */
     bool is_running;     /* the script is in the middle of the second */
+    bool is_of_round;    /* the first used what the second's line had used last before */
 } mr_script_meeting;
 
 /* A variable for an event that is recorded anew each time that the first access runs. */

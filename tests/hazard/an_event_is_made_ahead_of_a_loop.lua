@@ -71,6 +71,59 @@ for i = 1, 6 do
 end]], "kind=write-after-read place=before:8,before:12,after:16 "
     .. "fix=local_done_=_{}_if_done[k]_then_copy:wait_event(done[k])_end_done[k]_=_compute:record_event()"),
 
+  case("backward reads the buffer of its round without naming it", [[
+-- waits: needed
+local w = mr.ones(64):requires_grad_()
+mr.synchronize()
+for i = 1, 6 do
+  local b = buffer[i % 2 + 1]
+  -- fix: mr.synchronize()
+  LOAD(b)
+  compute:wait_stream(copy)
+  local loss = mr.with(compute, function() return (w * b):sum() end)
+  loss:backward()
+end]], "kind=write-after-read "
+    .. "fix=local_done_=_{}_if_done[i_%_2_+_1]_then_copy:wait_event(done[i_%_2_+_1])_end_"
+    .. "done[i_%_2_+_1]_=_compute:record_event()"),
+
+  case("work of the round before: one event", [[
+local w = mr.ones(64):requires_grad_()
+local before
+mr.synchronize()
+for i = 1, 6 do
+  local b = buffer[i % 2 + 1]
+  -- fix: mr.synchronize()
+  LOAD(b)
+  compute:wait_stream(copy)
+  if before then before:backward() end
+  before = mr.with(compute, function() return (w * b):sum() end)
+end]], "kind=write-after-read fix=local_done_=_mr.event()_copy:wait_event(done)_done:record(compute)"),
+
+  case("an event that each round records again holds up all buffers", [[
+-- waits: needed
+local used = mr.event()
+for i = 1, 6 do
+  local b = buffer[i % 2 + 1]
+  -- fix: mr.synchronize()
+  LOAD(b)
+  compute:wait_stream(copy)
+  USE(b)
+  used:record(compute)
+end]], "kind=write-after-read "
+    .. "fix=local_done_=_{}_if_done[i_%_2_+_1]_then_copy:wait_event(done[i_%_2_+_1])_end_"
+    .. "done[i_%_2_+_1]_=_compute:record_event()"),
+
+  case("an event of one buffer is enough", [[
+-- waits: needed
+local used = mr.event()
+for i = 1, 6 do
+  -- fix: mr.synchronize()
+  LOAD(x)
+  compute:wait_stream(copy)
+  USE(x)
+  used:record(compute)
+end]], "kind=write-after-read fix=copy:wait_event(used)"),
+
   case("buffers of the function", [[
 -- waits: needed
 local function run()
