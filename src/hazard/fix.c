@@ -2,8 +2,8 @@
  *
  * The first choice is a wait for an existing event that covers the access. The second is a new event, if the first
  * stream has been given other work since then; a loop over several buffers needs an event for each, also where it has
- * one event that each round records again. Otherwise the fix is a wait for the stream. A line may use only variables that are visible at its place. If no line can be added, the
- * fix is a description. */
+ * one event that each round records again. Otherwise the fix is a wait for the stream. A line may use only variables
+ * that are visible at its place. If no line can be added, the fix is a description. */
 #include "hazard/explain.h"
 
 #include "base/text.h"

@@ -236,7 +236,8 @@ function TestHints.test_habits()
     ["cudaDeviceSynchronize()"] = "mr.synchronize()",
     ["loacl x = 3"] = "did you mean `local`?", ["fucntion f() end"] = "did you mean `function`?",
     ["if true tehn x = 1 end"] = "did you mean `then`?", ["retrun 3"] = "did you mean `return`?",
-    ["k = mr.kernel([[__global__ void f(float *y) { y[x[0]] = 1; }]])"] = "write [=[ ... ]=] around a text that holds ]]",
+    ["k = mr.kernel([[__global__ void f(float *y) { y[x[0]] = 1; }]])"] =
+      "write [=[ ... ]=] around a text that holds ]]",
     ["mr.stream('copy')"] = "write {name=\"copy\"}", ["mr.stream('cuda:0')"] = "write {device=\"cuda:0\"}",
   } do
     local _, err = shown(entry .. "\n")
