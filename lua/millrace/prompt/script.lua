@@ -101,12 +101,12 @@ local function complain(message)
   tools.complain((message:gsub("\nstack traceback:.*$", ""):gsub("^stop%-%d+:1: ", "")))
 end
 
--- With the variables of the stop: true and the values, or false and why not. `name`: of its place, in reports.
-local function values_of(text, name)
-  name = name or "stop"
-  local chunk = tools.load("return " .. text, name)
+-- With the variables of the stop: true and the values, or false and why not. `place`: its name in reports.
+local function values_of(text, place)
+  place = place or "stop"
+  local chunk = tools.load("return " .. text, place)
   local message
-  if not chunk then chunk, message = tools.load(text, name) end
+  if not chunk then chunk, message = tools.load(text, place) end
   if not chunk then return false, message end
   tools.setupvalue(chunk, 1, setmetatable({}, {
     __index = function(_, name)
