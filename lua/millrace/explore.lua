@@ -246,12 +246,49 @@ return function(tools)
 
   local report_meta = { __tostring = function(self) return (self.message:gsub("\n+$", "")) end }
 
-  -- Makes calls of the search, and keeps what the checker says of the first one that has hazards: after another answer
-  -- of a query the function may do what it has not done before. Also keeps the number of the function's first command:
-  -- by the numbers of commands a search finds the accesses of a report again.
+  local MOST_CHECKED = 256 -- calls, where one of them has hazards
+
+  local WORSE = { ["every-legal-schedule"] = 0, conditional = 1, none = 2 }
+
+  -- What a later call leaves open counts, too. The larger number of the same condition is told.
+  local function add_claims(totals, later)
+    local left, new = totals.unexplored, later.unexplored
+    if WORSE[new.claim] > WORSE[left.claim] then left.claim = new.claim end
+    local at = {}
+    for i, key in ipairs(left.keys) do at[key] = i end
+    for i, key in ipairs(new.keys) do
+      if not at[key] or later[key] > totals[key] then
+        local place = at[key] or #left + 1
+        left[place], left.keys[place], totals[key] = new[i], key, later[key]
+      end
+    end
+  end
+
+  -- Reports of places that no call before has reported. A later call may do what the first one has not done.
+  local function add_reports(found, reports, totals)
+    local is_first = #found.reports == 0
+    for _, report in ipairs(reports) do
+      local key = ("%s %s %s"):format(report.kind, report.first.where, report.second.where)
+      if not found.known[key] then
+        local first = found.first_number
+        found.reports[#found.reports + 1] = report
+        found.numbers[report] = { report.first.seq - first + 1, report.second.seq - first + 1 }
+        if not is_first then found.hazards = found.hazards + (report.count or 1) end
+      end
+    end
+    if is_first then found.hazards = totals.hazards end
+    for _, report in ipairs(found.reports) do
+      found.known[("%s %s %s"):format(report.kind, report.first.where, report.second.where)] = true
+    end
+  end
+
+  -- Makes calls of the search, and keeps what the checker says of them: after another answer of a query the function
+  -- may do what it has not done before. Also keeps the numbers of the commands of a report, counted from the function's
+  -- first one: by these a search finds the accesses of a report again.
   -- Every call is watched (explore/repeatable.lua), and what the first one that was seen did is kept, too.
   local function checker(found, fn, is_script)
     local watched
+    found.reports, found.numbers, found.known, found.calls, found.hazards = {}, {}, {}, 0, 0
     local function watched_call(work)
       if found.seen or not watched then return work() end
       watched:ask()
@@ -260,38 +297,52 @@ return function(tools)
       if not results[1] then error(results[2], 0) end
       return unpack(results, 2, results.n)
     end
-    return function(work)
-      if found.reports and #found.reports > 0 then
-        pcall(watched_call, work)
-        return false
-      end
-      local is_first, has_run = not found.reports, false
-      watched = watched or is_first and repeatable.watch(tools, fn, is_script)
-      tools.watch_ranks(is_first and apart.begin(tools) or nil)
+    local function checked_call(work)
+      local has_run = false
       local fine, reports, totals = watched_call(function()
         return tools.uncollected(tools.check, function()
           found.first_number, has_run = tools.next_number(), true
           work()
         end)
       end)
+      if not has_run then watched_call(work) end
+      return has_run, fine and reports, totals
+    end
+    local function keep(reports, totals)
+      add_reports(found, reports, totals)
+      if found.totals then add_claims(found.totals, totals) end
+      found.totals = found.totals or totals
+    end
+    return function(work)
+      found.calls = found.calls + 1
+      if #found.reports > 0 then
+        if found.calls > MOST_CHECKED then
+          pcall(watched_call, work)
+          return false
+        end
+        local fine, has_run, reports, totals = pcall(checked_call, work)
+        if fine and has_run and reports then keep(reports, totals) end
+        return false
+      end
+      local is_first = found.calls == 1
+      watched = watched or is_first and repeatable.watch(tools, fn, is_script)
+      tools.watch_ranks(is_first and apart.begin(tools) or nil)
+      local has_run, reports, totals = checked_call(work)
       tools.watch_ranks(nil)
       if is_first and has_run and apart.finish() then tools.ranks_are_apart() end
-      if not has_run then watched_call(work) end
-      if fine and has_run then found.reports, found.totals = reports, totals end
+      if has_run and reports then keep(reports, totals) end
       return has_run and watched and not watched:is_lost() and not found.seen
     end
   end
 
   local function hazards_of(fn, found, race)
-    local first_number, reports, totals = found.first_number, found.reports, found.totals
-    if not reports then return {} end
-    for _, report in ipairs(reports) do
-      local numbers = { report.first.seq - first_number + 1, report.second.seq - first_number + 1 }
+    for _, report in ipairs(found.reports) do
+      local numbers = found.numbers[report]
       function report.witness(self) return witness(fn, self, numbers) end
       if not race.report then race[1], race[2], race.report = numbers[1], numbers[2], report end
       setmetatable(report, report_meta)
     end
-    return reports, totals
+    return found.reports, found.totals
   end
 
   -- One more condition of the result, a sentence.
@@ -351,11 +402,12 @@ return function(tools)
   end
 
   -- What was not followed, and what that leaves of the verdict; without the conditions about ranks, where every order
-  -- of their hosts was tried, and about what CUDA does not specify, where both ways were. `seen`: what a call did by
-  -- which another one could differ, or nil.
+  -- of their hosts was tried, and about what CUDA does not specify, where both ways were. These are
+  -- copies to pageable memory: a copy from it reads it at once in each way. `seen`: what a call did by which another
+  -- one could differ, or nil.
   local function add_conditions(result, totals, raw, seen, unwritten)
     local left = totals and totals.unexplored or {}
-    local followed = { ranks = raw.all_turns, unspecified = raw.unspecified }
+    local followed = { ranks = raw.all_turns, unspecified = raw.unspecified and not raw.stages }
     local collected = false
     result.claim = "every-legal-schedule"
     for i, line in ipairs(left) do
@@ -383,6 +435,7 @@ return function(tools)
     end
     if raw.may_mix then add_parts(result, raw.grain, raw.is_script) end
     add_inner_races(result)
+    if not result.complete then result.claim = "none" end
     if raw.called_once then
       add_condition(result, AGAIN:format("there was time for one call"))
       result.not_followed.called_once = true
@@ -443,19 +496,19 @@ return function(tools)
       local run = runner(fn, last, checker(found, fn, is_script))
       local fine, raw = pcall(tools.explore, run, keeper, nil, o.max, o.time, o.preempt, o.grain, o.polls,
         o.unspecified, o.seeds, o.seed, o.memory, o.full)
-      local suspect = tools.suspect()
+      local suspect = tools.suspect() or found.seen and "The function " .. found.seen
       if not fine then error(with_suspect(with_values(raw, last), suspect), 0) end
       local race = {} -- of the first hazard: marked in the timelines of outcomes
       local result = read_result(raw, fn, race)
       tools.put_back(keeper)
       local totals
       result.hazards, totals = hazards_of(fn, found, race)
-      result.hazard_count = totals and math.max(totals.hazards, #result.hazards) or 0
+      result.hazard_count = math.max(found.hazards, #result.hazards)
       note_tasks(result)
       raw.unspecified, raw.grain, raw.is_script = o.unspecified, o.grain, is_script
       raw.prints, raw.caught = tools.may_print(keeper), last.caught
       add_conditions(result, totals, raw, found.seen, last.unwritten)
-      result.called_once, result.all_turns, result.unspecified = nil, nil, nil
+      result.called_once, result.all_turns, result.unspecified, result.stages = nil, nil, nil, nil
       result.may_mix, result.grain, result.is_script, result.prints, result.caught = nil, nil, nil, nil, nil
       result.drawn = o.seeds > 0 or nil
       if raw.ends and not is_script then

@@ -17,10 +17,15 @@ typedef struct {
 } mr_explore_bound;
 extern const mr_explore_bound mr_explore_bounds[];
 
-/* A function of Lua: (chunk, bounds, arguments...) -> the number of its outcomes; 0: one, and that is an error. Runs
- * the chunk under every schedule; the outcome is what it prints and returns. Prints the result. `bounds`: as behind
- * --explore=. MR_EXPLORE_INTERRUPTED: Ctrl-C ended it, and it has printed what was found. */
-#define MR_EXPLORE_INTERRUPTED (-1)
+/* A function of Lua: (chunk, bounds, arguments...) -> what it has found, one of these texts. Runs the chunk under every
+ * schedule; the outcome is what it prints and returns. Prints the result. `bounds`: as behind --explore=.
+ *
+ *     one          One outcome, all schedules were tried, and there is no hazard.
+ *     found        Several outcomes, or a hazard.
+ *     failed       One outcome, and that is an error or another status than 0.
+ *     incomplete   One outcome and no hazard, but not all schedules were tried.
+ *     interrupted  Ctrl-C or a signal ended it.
+ */
 int mr_bind_explore_script(lua_State *L);
 
 /* What the host program can do beyond the machine's hooks; without it, only waits for a device are ended. */

@@ -6,5 +6,6 @@
 
 int mr_explore_tool_copy_entries(lua_State *L);
 int mr_explore_tool_changed_entry(lua_State *L);
+int mr_explore_tool_walk(lua_State *L);
 
 #endif

@@ -48,8 +48,9 @@ void mr_explore_guard_calls(lua_State *L, mr_explore_call *call) {
 void mr_bind_explore_judged(lua_State *L, const mr_hazard_totals *totals,
                             const mr_hazard_report *reports, size_t count) {
     mr_explore_call *call = get(L, &calls);
-    if (!call) return;
+    if (!call || call->has_hazards) return;
     call->judged = true;
+    call->has_hazards = count > 0;
     call->totals = *totals;
     call->race_count = 0;
     for (size_t i = 0; i < count; i++) {

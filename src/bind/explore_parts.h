@@ -37,6 +37,7 @@ typedef struct {
 /* What is known of the last call of the function. */
 typedef struct {
     bool judged, seems_repeatable;
+    bool has_hazards;                   /* a call before it had some: none is judged any more */
     bool ranks_are_apart, watch_failed; /* by explore/apart.lua */
     /* of the checker, where it was judged */
     mr_hazard_totals totals;

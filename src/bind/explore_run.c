@@ -217,8 +217,10 @@ static void show_progress(caller_state *s, const mr_explore_progress *p) {
     if (!s->shows || p->seconds < 1) return;
     s->shown = true;
     int size = mr_number_format(
-        text, sizeof text, "\r\033[Kexplore: %llu schedules, %llu outcomes, %.2g %% of the choices",
-        (unsigned long long)p->schedules, (unsigned long long)p->outcomes, 100 * p->share);
+        text, sizeof text,
+        "\r\033[Kexplore: %llu schedule%s, %llu outcome%s, %.2g %% of the choices",
+        (unsigned long long)p->schedules, p->schedules == 1 ? "" : "s",
+        (unsigned long long)p->outcomes, p->outcomes == 1 ? "" : "s", 100 * p->share);
     mr_output_write(stderr, text, (size_t)size);
     if (p->left < 0) return;
     size = mr_number_format(text, sizeof text, ", %.0f s left ", p->left);
@@ -234,12 +236,13 @@ static bool go_on(void *context, const mr_explore_progress *p) {
 /* A second Ctrl-C ends the script, so what was found is said here. */
 static void say_found(const mr_explore_result *r) {
     mr_buffer text = {0};
-    mr_buffer_printf(&text, "explore: stopped after %llu schedules; %zu outcomes so far\n",
-                     (unsigned long long)r->schedules, r->outcomes.count);
+    mr_buffer_printf(&text, "explore: stopped after %llu schedule%s; %zu outcome%s so far\n",
+                     (unsigned long long)r->schedules, r->schedules == 1 ? "" : "s",
+                     r->outcomes.count, r->outcomes.count == 1 ? "" : "s");
     for (size_t i = 0; i < r->outcomes.count && i < 8; i++) {
         const mr_explore_outcome *o = &r->outcomes.items[i];
-        mr_buffer_printf(&text, "  in %llu schedules: %s\n", (unsigned long long)o->count,
-                         o->schedule ? o->schedule : "");
+        mr_buffer_printf(&text, "  in %llu schedule%s: %s\n", (unsigned long long)o->count,
+                         o->count == 1 ? "" : "s", o->schedule ? o->schedule : "");
     }
     if (text.data) mr_output_write(stderr, text.data, text.size);
     mr_buffer_free(&text);
@@ -354,6 +357,8 @@ static void push_result(lua_State *L, const mr_explore_result *r) {
     lua_setfield(L, -2, "called_once");
     lua_pushboolean(L, r->may_mix);
     lua_setfield(L, -2, "may_mix");
+    lua_pushboolean(L, r->stages);
+    lua_setfield(L, -2, "stages");
     lua_pushboolean(L, r->all_turns);
     lua_setfield(L, -2, "all_turns");
     if (r->interrupted) {

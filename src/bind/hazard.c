@@ -112,6 +112,11 @@ static bool behind(void *context, mr_site where, mr_script_spot *out_spot) {
     return mr_bind_behind(s->machine->hooks.context, where, out_spot);
 }
 
+static bool waits_at_once(void *context, mr_site function, mr_site wait) {
+    const state *s = context;
+    return mr_bind_waits_at_once(s->machine->hooks.context, function, wait);
+}
+
 static bool comes_before(void *context, const mr_script_spot *spot, mr_site where) {
     const state *s = context;
     return mr_bind_comes_before(s->machine->hooks.context, spot, where);
@@ -573,6 +578,7 @@ void mr_open_hazard(lua_State *L) {
                              .before = before,
                              .behind = behind,
                              .comes_before = comes_before,
+                             .waits_at_once = waits_at_once,
                              .new_local = new_local,
                              .ahead = ahead,
                              .is_set_later = is_set_later,

@@ -54,6 +54,7 @@ bool mr_bind_before(lua_State *L, const mr_script_meeting *meeting, mr_script_sp
 bool mr_bind_behind(lua_State *L, mr_site where, mr_script_spot *out_spot);
 /* hooks.comes_before */
 bool mr_bind_comes_before(lua_State *L, const mr_script_spot *spot, mr_site where);
+bool mr_bind_waits_at_once(lua_State *L, mr_site function, mr_site wait); /* hooks.waits_at_once */
 bool mr_bind_new_local(lua_State *L, const mr_script_spot *from, const mr_script_spot *to,
                        bool (*is_taken)(const void *context, const char *name), const void *context,
                        char *name, size_t size);

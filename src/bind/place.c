@@ -56,6 +56,14 @@ bool mr_bind_comes_before(lua_State *L, const mr_script_spot *spot, mr_site wher
     return before;
 }
 
+bool mr_bind_waits_at_once(lua_State *L, mr_site function, mr_site wait) {
+    if (!function.file || function.file != wait.file) return false;
+    mr_script *s = mr_source_read(L, function.file);
+    bool at_once = s && mr_script_waits_at_once(s, function.line, "host_func", wait.line);
+    mr_script_free(s);
+    return at_once;
+}
+
 bool mr_bind_new_local(lua_State *L, const mr_script_spot *from, const mr_script_spot *to,
                        bool (*is_taken)(const void *context, const char *name), const void *context,
                        char *name, size_t size) {

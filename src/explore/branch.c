@@ -46,6 +46,7 @@ static mr_status record(const mr_explore_subject *subject, const plan *forced,
     bool is_left = steer->next < forced->steps.count && !subject->machine->lost; /* R50 */
     is_left |= steer->next_turn < forced->turns.count;
     *out_strayed = !gone && (steer->strayed || is_left);
+    if (!gone && b) b->stages = steer->stages;
     if (!gone && !status && b) status = take_notes(steer, b);
     if (!gone) steer_script_detach(steer);
     if (status) {
@@ -370,6 +371,7 @@ mr_status branch_record(explorer *e, const plan *forced, own_schedule *out_own,
         status = record_unlimited(e->subject, forced, &b->program, &value, b,
                                   out_own ? &out_own->plan : NULL, &b->strayed);
     if (!status) b->count = (uint32_t)mr_program_count(b->program);
+    e->result->stages |= b->stages;
     if (!status) status = check_exact(b->program);
     if (!status) room_judge(e, b);
     if (!status && out_own) status = keep_own(b, &value, out_own);
@@ -402,7 +404,7 @@ mr_status branch_follow(const mr_explore_subject *subject, const plan *forced,
     mr_program *program = NULL;
     bool strayed = false;
     mr_status status = record_unlimited(subject, forced, &program, out_value, NULL, NULL, &strayed);
-    *out_followed = !status && !strayed;
+    *out_followed = !status && !strayed && mr_program_count(program) == forced->until;
     mr_program_release(program);
     return status;
 }

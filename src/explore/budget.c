@@ -36,6 +36,12 @@ void budget_end_at(explorer *e, double seconds_from_now) {
     subject->end_runs_after(subject->context, e->deadline > 0 ? until : 0);
 }
 
+void budget_go_on(explorer *e) {
+    double left = e->ends - budget_now();
+    e->others_may_end = false;
+    if (left > 0) budget_end_at(e, left);
+}
+
 static double share_of(const search *s);
 
 /* Groups of races count alike, although the last ones are the largest. */

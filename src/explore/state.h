@@ -117,6 +117,7 @@ struct branch {
     bool has_functions;
     bool functions_write; /* memory, of which the program has what they wrote in its own run */
     bool strayed;         /* of its run */
+    bool stages;          /* as in the result */
     bool without_marks;   /* going back is beginning anew: marks would take too much memory */
     bool clean;           /* no value depends on which memory an allocation gets: proof.c */
     size_t fixed_bytes,
@@ -234,6 +235,8 @@ double priority_chance(const mr_explore_result *r);
 double budget_now(void);
 /* The search, or a part of it, has so many seconds; 0: all that it needs. */
 void budget_end_at(explorer *e, double seconds_from_now);
+/* To the end of the whole budget: there is more than one outcome now. */
+void budget_go_on(explorer *e);
 /* mr_machine.interrupted of players, for an explorer. */
 bool budget_interrupts(void *context);
 /* An interruption has come. True: by the clock; the search is then stopped, and the result says so. */
@@ -369,7 +372,9 @@ struct explorer {
     bool again;       /* schedules may have been counted: only a new outcome counts */
     bool by_priority; /* schedules are drawn by priority.c: run priority_run, from 1 on */
     uint64_t priority_run;
-    double ends;     /* of the whole budget */
+    double ends; /* of the whole budget */
+    /* The deadline is earlier, for as long as there is one outcome (turns.c). */
+    bool others_may_end;
     double reserved; /* seconds behind the deadline, which are for that */
     double began, told;
     uint64_t random; /* state of the generator, for samples */

@@ -246,6 +246,7 @@ static bool script_decide(mr_chooser *chooser, mr_open_choice what, const mr_com
                           bool usual) {
     steer_script *s = (steer_script *)chooser;
     (void)command;
+    s->stages |= what == MR_OPEN_H2D_ASYNC;
     if (s->next_answer == s->plan->answers.count || !is_asked(what)) return usual;
     const plan_answer *a = &s->plan->answers.items[s->next_answer];
     if (a->at != present(s)) return usual;

@@ -93,6 +93,7 @@ typedef struct {
     size_t next, next_answer, next_turn;
     host_turns turns;     /* all choices of this run */
     task_queries queries; /* of tasks, in the order of the run */
+    bool stages;          /* an asynchronous copy from pageable memory was submitted (R23) */
     mr_observer observer;
     mr_machine *machine;
     const mr_recorder *recorder; /* NULL: none is there, and the host is behind all items */

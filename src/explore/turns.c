@@ -32,11 +32,14 @@ static bool is_fine_so_far(const explorer *e) {
 
 #define PART_OF_OTHERS 0.25 /* of the seconds, where the usual order was fine */
 
-/* For the others there is less time, and what is known of the usual one stands. */
+/* For the others there is less time, and what is known of the usual one stands. As soon as there is another outcome,
+ * they have all that is left. */
 static void begin_others(explorer *e) {
     double left = e->ends - budget_now(), part = PART_OF_OTHERS * e->options.seconds;
     e->reserved = 0;
-    if (e->options.seconds > 0) budget_end_at(e, left < part ? left : part);
+    if (!(e->options.seconds > 0)) return;
+    e->others_may_end = left > part;
+    budget_end_at(e, left < part ? left : part);
 }
 
 /* Not all orders were followed, and they came to one outcome: what is known of the usual one stands. */
@@ -61,6 +64,7 @@ mr_status turns_search(explorer *e, branch *b) {
         if (!status && !e->deviations) is_fine = is_fine_so_far(e);
     }
     e->deviations = -1;
+    e->others_may_end = false;
     if (status && mr_code_is_interruption(status->code) && budget_takes_interruption(e)) {
         mr_error_destroy(status);
         status = MR_OK;

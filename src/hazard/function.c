@@ -118,6 +118,13 @@ void mr_hazard_functions_drop(checker *c, bool all) {
     c->functions.past = NULL;
 }
 
+/* The host may go on before the function has run, or behind that, until it waits. */
+static bool meets_other_code(const checker *c, const host_function *f, const mr_command *command) {
+    if (!mr_hazard_host_knows(c, f->actor, f->seq)) return true;
+    const mr_hazard_hooks *hooks = &c->hooks;
+    return hooks->waits_at_once && !hooks->waits_at_once(hooks->context, f->where, command->where);
+}
+
 /* One that the host waits for at once meets no other code. */
 void mr_hazard_functions_note(checker *c, const mr_command *command) {
     bool is_function = command->kind == MR_COMMAND_HOST_FUNCTION;
@@ -127,7 +134,7 @@ void mr_hazard_functions_note(checker *c, const mr_command *command) {
         for (size_t k = queue->items.count; k-- > queue->first;) {
             const host_function *f = &queue->items.items[k];
             if (f->seq <= c->functions.noted) break;
-            if (f->seq < before && !mr_hazard_host_knows(c, f->actor, f->seq))
+            if (f->seq < before && meets_other_code(c, f, command))
                 mr_claims_add(&c->totals.claims, MR_CLAIM_HOST_FUNCTIONS);
         }
     }

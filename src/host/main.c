@@ -62,9 +62,9 @@ static const mr_options *checked; /* --check is on: its verdict is due at the en
 static int exit_status;           /* of the process, as it is now */
 static bool refused;   /* by the checker: no failure of the script where --check was asked for */
 static bool left_over; /* what MILLRACE_VERIFY_CLOSE finds */
-static bool outcomes_differ; /* what --explore finds */
-static bool replay_differs;  /* what MILLRACE_VERIFY_REPLAY finds */
-static bool waits_asked;     /* --waits: the verdicts are due at the end */
+static int explored = MR_EXIT_OK; /* what --explore finds, if the process itself succeeds */
+static bool replay_differs;       /* what MILLRACE_VERIFY_REPLAY finds */
+static bool waits_asked;          /* --waits: the verdicts are due at the end */
 
 static void note_status(int called) { /* what mr_host_call returned */
     refused = called == MR_EXIT_HAZARD;
@@ -165,7 +165,7 @@ static void close_state(lua_State *L) {
 static int status_to_leave_with(void) {
     if (mr_interrupt_ended_by()) return MR_EXIT_BY_SIGNAL + mr_interrupt_ended_by();
     if (left_over || replay_differs) return left_over ? MR_EXIT_LEFT_OVER : MR_EXIT_REPLAY;
-    return outcomes_differ && exit_status == MR_EXIT_OK ? MR_EXIT_HAZARD : exit_status;
+    return exit_status == MR_EXIT_OK ? explored : exit_status;
 }
 
 /* os.exit([code [, close]]): always closes the state. */
@@ -310,6 +310,15 @@ static bool check_script(const char *path) {
 static const mr_explore_host explore_host = {
     .stop_after = mr_stop_after, .take_end = mr_stop_take_end, .end_again = mr_stop_end_again};
 
+/* See mr_bind_explore_script. */
+static int status_of_found(const char *found) {
+    int by = mr_interrupt_ended_by();
+    if (strcmp(found, "interrupted") == 0) return by ? MR_EXIT_BY_SIGNAL + by : MR_EXIT_INTERRUPTED;
+    if (strcmp(found, "failed") == 0) return MR_EXIT_FAILED;
+    if (strcmp(found, "found") == 0) return MR_EXIT_HAZARD;
+    return strcmp(found, "incomplete") == 0 ? MR_EXIT_INCOMPLETE : MR_EXIT_OK;
+}
+
 /* --explore: the chunk and its arguments are on the stack. */
 static int explore_chunk(lua_State *L, const char *bounds, int argument_count) {
     int chunk = lua_gettop(L) - argument_count;
@@ -319,14 +328,11 @@ static int explore_chunk(lua_State *L, const char *bounds, int argument_count) {
     lua_insert(L, chunk + 2);
     int status = mr_host_call(L, argument_count + 2, 1, prefix);
     if (status != MR_EXIT_OK) return status;
-    lua_Integer outcomes = lua_tointeger(L, -1);
+    status = status_of_found(lua_tostring(L, -1));
     lua_pop(L, 1);
-    if (outcomes == MR_EXPLORE_INTERRUPTED)
-        return mr_interrupt_ended_by() ? MR_EXIT_BY_SIGNAL + mr_interrupt_ended_by()
-                                       : MR_EXIT_INTERRUPTED;
-    outcomes_differ = outcomes > 1;
-    bool failed = outcomes == 0;
-    return failed ? MR_EXIT_FAILED : MR_EXIT_OK;
+    if (status != MR_EXIT_HAZARD && status != MR_EXIT_INCOMPLETE) return status;
+    explored = status;
+    return MR_EXIT_OK;
 }
 
 /* --ranks: in the place of the chunk at the top, one that runs the script on all ranks. */

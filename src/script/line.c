@@ -161,3 +161,62 @@ bool mr_script_has_several(const mr_script *s, int front) {
     }
     return count > 1;
 }
+
+/* ---- a wait that comes at once */
+
+/* Behind the bracket at `at` that is closed again. */
+static int behind_brackets(const mr_script *s, int at) {
+    static const char *const opening[] = {"(", "[", "{", NULL}, *const closing[] = {")", "]", "}",
+                                                                                    NULL};
+    int depth = 0;
+    for (; at < (int)s->words.count; at++) {
+        const word *w = &s->words.items[at];
+        depth += says_any(w, opening);
+        depth -= says_any(w, closing);
+        if (!depth) return at + 1;
+    }
+    return at;
+}
+
+/* A name, fields of it and entries: `x.y[1]:z`. Nothing in it is called. *out_last: the last name. */
+static int behind_names(const mr_script *s, int at, int *out_last) {
+    const word *w = s->words.items;
+    if (w[at].kind != NAME) return -1;
+    *out_last = at++;
+    for (;;) {
+        if (says(&w[at], ".") || says(&w[at], ":")) {
+            if (w[at + 1].kind != NAME) return -1;
+            *out_last = at + 1;
+            at += 2;
+        } else if (says(&w[at], "[")) {
+            if ((w[at + 1].kind != NAME && w[at + 1].kind != VALUE) || !says(&w[at + 2], "]"))
+                return -1;
+            at += 3;
+        } else return at;
+    }
+}
+
+/* A call of that name on the line; -1: there is none, or more than one. */
+static int only_call(const mr_script *s, int line, const char *name) {
+    int found = -1;
+    for (int i = 0; i + 1 < (int)s->words.count; i++) {
+        const word *w = &s->words.items[i];
+        if (w->line != line || !says(w, name)) continue;
+        if (found >= 0 || !says(&w[1], "(")) return -1;
+        found = i;
+    }
+    return found;
+}
+
+bool mr_script_waits_at_once(const mr_script *s, int line, const char *name, int wait_line) {
+    int call = only_call(s, line, name), last = 0;
+    if (call < 0) return false;
+    int next = behind_brackets(s, call + 1);
+    while (next < (int)s->words.count && says(&s->words.items[next], ";")) next++;
+    if (next + 4 >= (int)s->words.count || !s->words.items[next].begins) return false;
+    int bracket = behind_names(s, next, &last);
+    if (bracket < 0 || !says(&s->words.items[last], "synchronize") || bracket != last + 1)
+        return false;
+    return says(&s->words.items[bracket], "(") && s->words.items[bracket].line == wait_line &&
+           behind_brackets(s, bracket) <= bracket + 3;
+}

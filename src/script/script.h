@@ -90,6 +90,9 @@ int mr_script_count(const mr_script *script, int front, const char *name);
 bool mr_script_follows(const mr_script *script, int front, const char *first, const char *second);
 /* Nothing that is called at other times stands around one of the two lines and not the other. */
 bool mr_script_is_one_run(const mr_script *script, int line, int other);
+/* The statement behind a call of that name on `line` is a call of `synchronize` on `wait_line`, and no other code of
+ * the script runs between the two. */
+bool mr_script_waits_at_once(const mr_script *script, int line, const char *name, int wait_line);
 /* `t[name]` stands somewhere in the block that the place is in, with the variable that it sees. */
 bool mr_script_indexes(const mr_script *script, int front, const char *name);
 /* `table[2]` is written in that block. */

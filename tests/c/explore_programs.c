@@ -403,6 +403,7 @@ void explore_judge(const sample_program *p, judgement *out) {
         j.without_queries.step[i].kind = STEP_HOST_ACCESS;
     }
     naive_check(&j.without_queries, &j.verdict);
+    naive_order_frees(&j.without_queries, &j.verdict);
     for (int i = 0; i < p->step_count; i++) {
         if (p->step[i].access_count || is_query(&p->step[i]) ||
             (out->has_query && is_marker(&p->step[i])))

@@ -201,25 +201,35 @@ static bool staged_edge(const sample_program *p, int i, int staged) {
     return on_stream(a) && identity(p, i, a->stream) == identity(p, staged, s->stream);
 }
 
+static bool is_direct(const sample_program *p, int i, int j) {
+    bool direct = edge(p, i, j);
+    for (int k = i + 1; k < j && !direct; k++) { /* i before the host went on from staging at k */
+        if (p->step[k].kind != STEP_COPY || !naive_copy_rules(p, &p->step[k]).staged) continue;
+        direct = staged_edge(p, i, k) && (on_stream(&p->step[j]) || by_host(&p->step[j]));
+    }
+    return direct;
+}
+
 static void close_graph(const sample_program *p, bool before[MOST_STEPS][MOST_STEPS]) {
     for (int j = 0; j < p->step_count; j++) {
         for (int i = j - 1; i >= 0; i--) {
             /* What is used comes after the allocation and before the free; nothing comes after
              * anything else because of either. */
             if (p->step[i].kind == STEP_FREE || p->step[j].kind == STEP_ALLOC) continue;
-            bool direct = edge(p, i, j);
-            for (int k = i + 1; k < j && !direct;
-                 k++) { /* i before the host went on from staging at k */
-                if (p->step[k].kind != STEP_COPY || !naive_copy_rules(p, &p->step[k]).staged)
-                    continue;
-                direct = staged_edge(p, i, k) && (on_stream(&p->step[j]) || by_host(&p->step[j]));
-            }
-            if (!direct) continue;
+            if (!is_direct(p, i, j)) continue;
             before[i][j] = true;
             for (int k = 0; k < i; k++)
                 if (before[k][i]) before[k][j] = true;
         }
     }
+}
+
+void naive_order_frees(const sample_program *p, naive_verdict *v) {
+    for (int i = 0; i < p->step_count; i++)
+        for (int j = i + 1; j < p->step_count && p->step[i].kind == STEP_FREE; j++) {
+            v->before[i][j] = is_direct(p, i, j);
+            for (int k = i + 1; k < j; k++) v->before[i][j] |= v->before[i][k] && v->before[k][j];
+        }
 }
 
 /* Is step i done when all that `stream` has been given before step j is, or when the host goes on to j? */

@@ -95,6 +95,8 @@ typedef struct {
 void naive_check(const sample_program *p, naive_verdict *out);
 /* Only `before`. */
 void naive_order(const sample_program *p, naive_verdict *out);
+/* Adds what comes behind frees, as far as a query can tell: the host that has waited for one knows it to be over. */
+void naive_order_frees(const sample_program *p, naive_verdict *v);
 /* Whether the host, going on after step j, knows that step i is done. */
 bool naive_host_knows(const sample_program *p, const naive_verdict *v, int i, int j);
 /* Whether the accesses of steps i and j conflict on this byte of this tensor; `certain`: accesses that surely

@@ -84,10 +84,26 @@ function TestExplore.test_one_outcome()
   lu.assertEquals(status, 0)
 end
 
+-- Whoever asks in a script of tests learns of hazards, and of a search that was cut.
+function TestExplore.test_the_status_tells_of_hazards_and_of_searches_that_were_cut()
+  local benign = RACY:gsub("add_%(1%)", "fill_(1)"):gsub("mul_%(3%)", "fill_(1)")
+  local text, status = run("--explore", benign)
+  lu.assertStrContains(text, " 1 outcome")
+  lu.assertStrContains(text, "1 hazard")
+  lu.assertEquals(status, 3)
+  local asks = "local a = mr.stream() a:run(function() mr.ones(1) end) while not a:query() do end print(1)"
+  text, status = run("--explore", asks)
+  lu.assertStrContains(text, " 1 outcome; not all schedules: the query")
+  lu.assertEquals(status, 4)
+  text, status = run("--explore=json", asks)
+  lu.assertStrContains(text, '"claim":"none"')
+  lu.assertEquals(status, 4)
+end
+
 function TestExplore.test_bounds()
   local text, status = run("--explore=max:1,grain:1", RACY)
   lu.assertStrContains(text, "it stopped after max = 1 schedules")
-  lu.assertEquals(status, 0)
+  lu.assertEquals(status, 3)
   for _, bad in ipairs { "max", "max:", "max:x", "max:1;grain:2" } do
     text, status = run("--explore=" .. command.quote(bad), RACY)
     lu.assertStrContains(text, "--explore: max: expected a number, as in max:1000,grain:2, got '" .. bad)

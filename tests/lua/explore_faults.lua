@@ -30,12 +30,14 @@ local function always()
   mr.synchronize()
 end
 
+local fault = FAULT
+
 local function racing()
   local a, b = mr.stream{ name = "a" }, mr.stream{ name = "b" }
   local x, at = mr.zeros(4), mr.zeros({ 1 }, { dtype = "i32" })
   mr.synchronize()
   keep:add_(1)
-  a:run(function() at:fill_(FAULT) end)
+  a:run(function() at:fill_(fault) end)
   b:run(function() far[{ 1, 1 }](x, at) end)
   mr.synchronize()
   return x:sum():item()
@@ -155,3 +157,15 @@ r = mr.explore(function()
 end)
 T.equal(r.outcomes[1].error, "given up")
 T.equal(r.claim, "none", "an error after a failure that was caught")
+
+-- A schedule that ends with a fault is one of that program only: where the function goes on, it is not followed.
+for _, o in ipairs(mr.explore(racing).outcomes) do
+  if o.error then
+    fault = 2
+    local fine, err = pcall(mr.replay, o.schedule, racing)
+    T.check(not fine and tostring(err):find("does not do what the schedule says", 1, true), "it goes on")
+    fault = FAULT
+    fine, err = pcall(mr.replay, o.schedule, racing)
+    T.check(not fine and tostring(err):find("illegal%-address"), "the fault again")
+  end
+end

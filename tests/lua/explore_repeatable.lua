@@ -196,3 +196,63 @@ r = mr.explore(function()
   return mr.ones(1)
 end)
 T.check(r.not_followed == nil and r.claim == "every-legal-schedule", "nothing is left")
+
+-- The order of a walk, where a table or an object is a key, is that of addresses.
+local keyed, WALKS = {}, "This holds if the function does the same when it is called again: it goes through a table in "
+  .. "the order of addresses, as its keys are tables or objects."
+for i = 1, 3 do keyed[{}] = i end
+local held_pairs = pairs
+for name, fn in pairs {
+  pairs = function()
+    local sum = 0
+    for _, value in pairs(keyed) do sum = sum + value end
+    return sum
+  end,
+  held = function()
+    local sum = 0
+    for _, value in held_pairs(keyed) do sum = sum + value end
+    return sum
+  end,
+  next = function() return next(keyed) and 1 end,
+  objects = function()
+    local sum = 0
+    for s in pairs { [mr.stream()] = 1, [mr.stream()] = 2 } do sum = sum + (s and 1) end
+    return sum
+  end,
+} do
+  local result = mr.explore(fn)
+  T.check(result.not_followed and result.not_followed[1] == WALKS and result.claim == "conditional", name)
+end
+for name, fn in pairs {
+  numbers = function() return (next { [3] = 4, [40] = 5 }) end,
+  names = function()
+    local sum = 0
+    for _, value in pairs { a = 1, b = 2, 3 } do sum = sum + value end
+    return sum
+  end,
+  one = function()
+    local sum = 0
+    for _, value in pairs { [keyed] = 1 } do sum = sum + value end
+    return sum
+  end,
+  empty = function() return next {} end,
+  meta = function()
+    local sum = 0
+    local function count(_, i) return i < 3 and i + 1 or nil end
+    for i in pairs(setmetatable({}, { __pairs = function(t) return count, t, 0 end })) do sum = sum + i end
+    return sum
+  end,
+} do
+  local result = mr.explore(fn)
+  T.check(result.not_followed == nil and result.runs == 1, name .. ": " .. tostring(result))
+end
+T.check(not pcall(pairs) and not pcall(next) and rawequal(pairs {}, next), "both are Lua's own again")
+local fine, err = pcall(mr.explore, function()
+  local text = ""
+  for _, value in pairs { [{}] = 1, [{}] = 2, [{}] = 3, [{}] = 4, [{}] = 5, [{}] = 6, [{}] = 7, [{}] = 8 } do
+    text = text .. value
+  end
+  return text
+end)
+T.check(fine or tostring(err):find("The function goes through a table in the order of addresses", 1, true),
+  "where two calls differ, it may be the reason: " .. tostring(err))

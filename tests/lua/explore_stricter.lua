@@ -92,4 +92,21 @@ function TestStricter.test_what_cuda_does_not_specify_is_a_condition()
   lu.assertEquals({ #result.outcomes, result.claim, result.not_followed }, { 2, "every-legal-schedule", nil })
 end
 
+-- A copy from pageable memory reads it at once on the virtual GPU, in both ways. So the condition stays.
+function TestStricter.test_a_late_read_of_pageable_memory_is_a_condition()
+  local function fn()
+    local s, x, p = mr.stream(), mr.zeros(1), mr.zeros(1, { device = "cpu" })
+    mr.synchronize()
+    mr.memcpy_async(x, p, { stream = s })
+    p:fill_(3)
+    s:synchronize()
+    return x:item()
+  end
+  for _, unspecified in ipairs { false, true } do
+    local result = mr.explore(fn, { unspecified = unspecified })
+    lu.assertEquals({ #result.outcomes, result.claim, #result.not_followed }, { 1, "conditional", 1 })
+    lu.assertStrContains(result.not_followed[1], "which CUDA does not specify")
+  end
+end
+
 os.exit(lu.LuaUnit.run())

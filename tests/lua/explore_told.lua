@@ -179,3 +179,48 @@ do
   local wait = calls_of(s.synchronize)[1]
   T.check(wait.waited > 1.9 and wait.waited <= wait.returned - wait.called, "a synchronize waits in its call")
 end
+
+-- ---------------------------------------------------------------- hazards of later calls
+
+-- Another branch of the function has hazards of its own.
+do
+  local function branching()
+    local a, b, x, y = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.zeros(1), mr.zeros(1)
+    mr.synchronize()
+    a:run(function() x:add_(1) end)
+    b:run(function() x:mul_(3) end)
+    mr.synchronize()
+    if x:item() == 1 then
+      a:run(function() y:add_(1) end)
+      b:run(function() y:mul_(3) end)
+      mr.synchronize()
+    end
+    return x, y
+  end
+  local result = mr.explore(branching)
+  T.equal(#result.hazards, 2, "both are told")
+  T.equal(result.hazard_count, 2)
+  T.check(result.hazards[1].tensor == "x" and result.hazards[2].tensor == "y", "in the order in which they are met")
+  local pair = result.hazards[2]:witness()
+  T.check(pair.in_order and pair.reversed, "the witness finds the pair of the other branch: " .. tostring(pair))
+  T.equal(pair.in_order.values[2][1]:item(), 3)
+  T.equal(pair.reversed.values[2][1]:item(), 1)
+end
+
+-- What was not tried may be anything.
+r = mr.explore(function()
+  local s = mr.stream()
+  s:run(function() mr.ones(1) end)
+  while not s:query() do end
+end)
+T.check(not r.complete and r.claim == "none", "nothing is claimed of schedules that were not tried")
+
+-- A table that contains itself is no value.
+do
+  local fine, err = pcall(mr.explore, function()
+    local t = {}
+    t.t = t
+    return t
+  end)
+  T.check(not fine and tostring(err):find("or a table that contains itself", 1, true), tostring(err))
+end

@@ -82,7 +82,7 @@ return function(tools, values)
     return out
   end
 
-  local FIELDS = { "schedules", "runs", "complete", "incomplete", "deterministic", "interrupted", "estimate",
+  local FIELDS = { "schedules", "runs", "complete", "incomplete", "deterministic", "claim", "interrupted", "estimate",
                    "not_followed", "untried", "hazards", "hazard_count", "by_priority", "chance",
                    "combined", "alone" }
 

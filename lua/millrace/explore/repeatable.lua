@@ -1,5 +1,6 @@
 -- Whether anything is seen by which another call of a function could differ from its first one. It changed what is
--- outside of it (watch.lua), or it asked for a time, a random number or what somebody typed.
+-- outside of it (watch.lua), or it asked for a time, a random number or what somebody typed. Or it went through a table
+-- in an order of addresses: where a table, a function or an object is a key, `pairs` comes to it by its address.
 --
 -- A function in which one schedule stands for all is called once if nothing is seen. What cannot be looked into counts
 -- as seen: a coroutine, a file, an iterator or another object of a C module. Then the function is called a second time.
@@ -87,22 +88,41 @@ local function asking(name, library, fn)
   return asked
 end
 
+-- `next` and `pairs` of Lua, and what is in their place, which notes orders of addresses.
+local walks, is_walk, has_walked
+
+local function make_walks(tools)
+  if walks then return end
+  local walk_next, walk_pairs
+  walk_next, walk_pairs, has_walked = tools.walk()
+  walks = { [next] = walk_next, [pairs] = walk_pairs }
+  is_walk = { [walk_next] = true, [walk_pairs] = true }
+  apart.trust(walk_next)
+  apart.trust(walk_pairs)
+end
+
 -- From now on what is asked is noted.
 function Watched:ask()
   active = self
+  has_walked()
   for _, q in ipairs(self.questions) do q.fields[q.name] = q.asked end
+  for _, u in ipairs(self.upvalues) do debug.setupvalue(u.of, u.index, walks[u.fn]) end
 end
 
 local function put_back(self)
   active = nil
   for _, q in ipairs(self.questions) do q.fields[q.name] = q.fn end
+  for _, u in ipairs(self.upvalues) do
+    if select(2, debug.getupvalue(u.of, u.index)) == walks[u.fn] then debug.setupvalue(u.of, u.index, u.fn) end
+  end
 end
 
 -- Puts the questions back. Returns what was seen since `ask`, as a text: "calls os.clock"; nil: nothing.
 function Watched:seen()
   local change = not self.state.is_lost and self.state:change()
   put_back(self)
-  return change and "changes " .. change or self.asked and "calls " .. self.asked or nil
+  local walked = has_walked() and "goes through a table in the order of addresses, as its keys are tables or objects"
+  return change and "changes " .. change or self.asked and "calls " .. self.asked or walked or nil
 end
 
 function Watched:is_lost() return self.state.is_lost end
@@ -111,7 +131,8 @@ function Watched:is_lost() return self.state.is_lost end
 -- explore/script.lua, as in the first run. nil: nothing can be watched.
 function repeatable.watch(tools, fn, is_script)
   if not watch.is_there then return nil end
-  local self, asked_of = setmetatable({ questions = {} }, Watched), {}
+  make_walks(tools)
+  local self, asked_of = setmetatable({ questions = {}, upvalues = {} }, Watched), {}
   local libraries = libraries_of(tools)
   for _, asked in ipairs(is_script and { ASKED_ALWAYS } or { ASKED, ASKED_ALWAYS }) do
     apart.each_question(asked, function(fields, name, question, library)
@@ -120,10 +141,22 @@ function repeatable.watch(tools, fn, is_script)
                                               asked = asking(name, library, question) }
     end)
   end
+  for _, name in ipairs { "next", "pairs" } do
+    local walk = rawget(_G, name)
+    if walks[walk] then
+      self.questions[#self.questions + 1] = { fields = _G, name = name, fn = walk, asked = walks[walk] }
+    end
+  end
   self:ask() -- what is put in the place of a question is no change
   local state = watch.new{ tools = tools, libraries = libraries,
     is_closed = function(value) return asked_of[value] end,
-    is_known = function(f) return debug.getinfo(f, "S").source:find "^=millrace" ~= nil end }
+    replace = function(of, index, value)
+      if not walks[value] then return value end
+      self.upvalues[#self.upvalues + 1] = { of = of, index = index, fn = value }
+      debug.setupvalue(of, index, walks[value])
+      return walks[value]
+    end,
+    is_known = function(f) return is_walk[f] or debug.getinfo(f, "S").source:find "^=millrace" ~= nil end }
   self.state = state
   state:note(fn) -- first: what is noted first is named first
   for library in next, libraries do state:note_library(library) end

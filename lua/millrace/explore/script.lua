@@ -296,10 +296,11 @@ return function(tools, explore, core)
     r.shows_hazards = "--check instead of --explore shows them"
     r.with_fix = with_fixes(r, chunk, run, seconds - r.seconds)
     print(as_json and write_json(r) or r)
-    if r.interrupted then return -1 end
+    if r.interrupted then return "interrupted" end
     local only = #r.outcomes == 1 and r.outcomes[1]
-    if only and (only.error or (only.exit or 0) ~= 0) then return 0 end
-    return #r.outcomes
+    if only and (only.error or (only.exit or 0) ~= 0) then return "failed" end
+    if #r.outcomes > 1 or #r.hazards > 0 then return "found" end
+    return r.complete and "one" or "incomplete"
   end
 
   return script

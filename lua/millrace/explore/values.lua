@@ -16,7 +16,10 @@ return function(tools)
   end
 
   local function pack_table(value, out, tensors, depth)
-    if depth > MOST_DEPTH then misuse("the function returns tables in tables, " .. MOST_DEPTH .. " deep") end
+    if depth > MOST_DEPTH then
+      misuse(("the function returns tables in tables, more than %d deep, or a table that contains itself"):format(
+        MOST_DEPTH))
+    end
     local keys = {}
     for key in next, value do
       local kind = type(key)

@@ -122,6 +122,7 @@ local function note_upvalues(self, fn)
   for i, value in upvalues(fn) do
     self.values = self.values + 1
     if self.values > MOST_VALUES then break end
+    if self.replace then value = self.replace(fn, i, value) end
     copy[i] = value
     if value ~= nil then count = count + 1 end
     self:note(value)
@@ -207,11 +208,12 @@ end
 
 -- `given`: `tools`, those of src/bind/explore.c; `libraries`, tables and functions that are Lua's or millrace's;
 -- `is_closed(value, kind)`, a function or an object of millrace that cannot be looked into; `is_known(fn)`, a function
--- that keeps nothing; `sees_writes`, whether a write to a tensor's memory is a change.
+-- that keeps nothing; `sees_writes`, whether a write to a tensor's memory is a change; `replace(fn, i, value)`, what
+-- from then on is in the place of an upvalue.
 function watch.new(given)
   local self = setmetatable({ tools = given.tools, libraries = given.libraries, is_closed = given.is_closed,
-    is_known = given.is_known, sees_writes = given.sees_writes, seen = {}, list = {}, sizes = {}, metatables = {},
-    settings = {}, of_kinds = {}, values = 0, compared = 0 }, Watch)
+    is_known = given.is_known, sees_writes = given.sees_writes, replace = given.replace, seen = {}, list = {},
+    sizes = {}, metatables = {}, settings = {}, of_kinds = {}, values = 0, compared = 0 }, Watch)
   local tools = self.tools
   for name, get in next, SETTINGS do self.settings[name] = get() end
   self.machine = tools.settings()
