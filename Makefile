@@ -95,6 +95,9 @@ CFLAGS_ops := $(if $(VECTORISE),-O3) -fno-var-tracking -fno-math-errno -fno-trap
 # With them gcc makes vectors of loops at -O2 wherever they cost less than they save, and registers of arrays, as at -O3.
 # None of neighbours outside loops: two pointers that were just stored would be loaded as one vector, which waits for both.
 VECTORS := $(if $(shell echo | $(CC) -fvect-cost-model=dynamic -E - 2>&1 >/dev/null),,-ftree-loop-vectorize -fno-tree-slp-vectorize -fvect-cost-model=dynamic -fpeel-loops)
+# Rooms whose functions run once for an entry, a file or a kernel: -O2 takes half as long again to compile them, and no run is
+# quicker. (Calls of bind/ would take 5 % longer.)
+ROOMS_O1 := $(if $(VECTORISE),repl host files compile script graph trace waits ptx/read ptx/decode)
 # The interpreter's loops over lanes, too; lanes.h is compiled a second time, for processors with AVX2 and FMA.
 CFLAGS_ptx := -fno-math-errno -fno-trapping-math -ffp-contract=off
 ifneq ($(filter x86_64-%,$(shell $(CC) -dumpmachine)),)
@@ -203,7 +206,7 @@ all: $(HOST) $(if $(SAN),,$(MODULE)) $(MPI)  ## build the host and the Lua modul
 # flags or the list of files are no longer those of the last build.
 $(BUILD)/flags.stamp: FOLDERS = $(sort $(dir $(call obj,$(SRC))))
 $(BUILD)/flags.stamp: TEXT = $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LUA_LIBS) $(READLINE_LIBS) \
-    $(foreach v,$(sort $(filter CFLAGS_%,$(.VARIABLES))),$(v)=$($(v)))
+    $(foreach v,$(sort $(filter CFLAGS_% ROOMS_O1,$(.VARIABLES))),$(v)=$($(v)))
 $(BUILD)/files.stamp: TEXT = $(SRC) $(EMBED)
 %.stamp: FORCE
 	$(if $(LUA_PC),,$(error Lua 5.4 development files not found: run scripts/setup))
@@ -217,10 +220,11 @@ $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags.stamp
 	$(Q)$(call compile,$(firstword $(subst /, ,$*)))
 
 # Loops with nothing but an expression in them: of -O3 they need vectors wherever those cost less than they save, and loops of
-# few turns written out. The rest takes a quarter of the time to compile them, and makes none quicker. Debug information of
+# few turns written out. The rest takes up to three times as long to compile them, and makes none quicker. Debug information of
 # them has lines only. Clang makes such vectors at -O2, and does not know how to be asked for more.
-$(patsubst %,$(BUILD)/obj/src/ops/%.o,binary convert fold_extremes fold_flags fold_sums ternary unary): CFLAGS_ops += \
-    $(if $(VECTORISE),-O2 $(VECTORS)) $(if $(filter -g,$(CFLAGS)),-g1)
+$(patsubst %,$(BUILD)/obj/src/ops/%.o,binary convert fold_extremes fold_flags fold_sums matmul optimise ternary unary): \
+    CFLAGS_ops += $(if $(VECTORISE),-O2 $(VECTORS)) $(if $(filter -g,$(CFLAGS)),-g1)
+$(ROOMS_O1:%=$(BUILD)/obj/src/%/%.o): ALL_CFLAGS += -O1 -finline-small-functions
 
 $(patsubst %,$(BUILD)/obj/src/ptx/run/%.o,global lanes lanes_v3 load local memory shared): \
     CFLAGS_ptx += $(if $(VECTORISE),-O3 -fno-var-tracking)
