@@ -12,19 +12,23 @@
 
 #define WIDTH       1200
 #define MARGIN      16
-#define LABEL       150
+#define LABEL       160
 #define PLOT        (WIDTH - LABEL - 2 * MARGIN)
 #define BAR         26 /* height of a bar, and of the space between two lanes */
 #define SPACE       18
 #define HEAD        64 /* title and axis */
 #define ROW         20 /* of the legend, and of the list of hazards */
-#define FOOT        (2 * ROW + 20)
+#define FOOT        (2 * ROW + 26)
 #define MOST_LISTED 8
 #define LETTER      6.7 /* width of a letter in a bar */
 #define BOLD        7.5 /* of one beside a frame */
 #define REACH       150 /* how far a name may be from what it names */
 #define PALE        0.22
 #define MOST_ARROWS 1000
+#define HALO        4 /* from a bar to the outside of its frame */
+#define EDGE_POINTS 40
+#define MOST_BESIDE 40  /* names that stand below their bars */
+#define SMALL       6.7 /* width of a letter below a bar */
 
 // clang-format off
 static const char style[] =
@@ -34,12 +38,16 @@ static const char style[] =
     ".grid{stroke:#e4e7ec}.lane{fill:#f5f6f9}.gap{stroke:#98a2b3;stroke-dasharray:2 4;fill:none}"
     ".arrow{stroke:#475467;fill:none;marker-end:url(#tip)}"
     ".hazard path,.hazard rect{stroke:#d92d50;stroke-width:2;fill:none;stroke-dasharray:5 3}.hazard circle{fill:#d92d50}"
-    ".hazard rect{stroke-dasharray:none;stroke-width:3}"
+    ".hazard rect{stroke-dasharray:none;stroke-width:3}.hazard .halo{stroke:#fff;stroke-width:2}"
+    ".s{font-family:ui-monospace,monospace;font-size:11px;text-anchor:middle;stroke:#fff;stroke-width:3px;"
+    "paint-order:stroke}"
     ".n{font-weight:600;text-anchor:middle;stroke:#fff;stroke-width:4px;paint-order:stroke}"
     ".kernel{fill:#3f6fd8}.host-wait{fill:#e4e7ec}.host-call{fill:#98a2b3}.copy-in{fill:url(#copy-in)}"
     ".copy-out{fill:url(#copy-out)}.copy-device{fill:url(#copy-device)}.copy-peer{fill:url(#copy-peer)}"
     ".host-function{fill:url(#host-function)}.host-work{fill:url(#host-work)}"
-    ".host-wait+.b,.host-call+.b,.faint{fill:#1d2330;stroke:none}";
+    ".host-wait+.b,.host-call+.b,.faint{fill:#1d2330;stroke:none}"
+    ".copy-in+.b,.copy-out+.b,.copy-device+.b,.copy-peer+.b,.host-function+.b,.host-work+.b{fill:#1d2330;stroke:#fff;"
+    "stroke-width:4px}";
 
 /* What tells kinds of bars apart in print, without colour: lines over the colour. Kernels, waits and calls have none. */
 static const struct {
@@ -54,6 +62,13 @@ static const struct {
 };
 // clang-format on
 
+/* A bar of a stream that has no room for its name. */
+typedef struct {
+    uint32_t span;
+    double middle;
+    int y; /* of the base line below it */
+} nameless_bar;
+
 typedef struct {
     const mr_trace *trace;
     mr_sink *sink;
@@ -61,10 +76,13 @@ typedef struct {
     mr_axis axis;
     int *top; /* of each lane */
     int bottom;
-    bool looks[MR_LOOK_COUNT], has_gap, has_arrow, has_share,
-        has_hazard;         /* what the legend explains */
+    bool looks[MR_LOOK_COUNT], has_gap, has_arrow, has_share, has_hazard,
+        has_race_inside;    /* what the legend explains */
     mr_labels labels;       /* the texts that others may not cover */
     MR_VEC(uint32_t) named; /* the spans whose names are written */
+    MR_VEC(nameless_bar) nameless;
+    mr_labels edges; /* what names below bars do not cover: points of edges, and arrows */
+    mr_labels bars;  /* what numbers of edges do not cover where there is another place */
 } picture;
 
 static int time_x(const picture *p, uint64_t time) {
@@ -118,10 +136,15 @@ static void put_cut(picture *p, int x, int y, const char *class_name, const char
     free(cut);
 }
 
+/* Later texts do not cover that place. */
+static void keep_free(picture *p, const mr_label *label) {
+    if (!mr_vec_push(&p->labels, *label)) p->sink->failed = true;
+}
+
 /* A text around its middle, which others do not cover. */
 static void put_label(picture *p, const mr_label *label, const char *class_name, const char *text) {
     put_text(p, label->middle, label->y, class_name, text);
-    if (!mr_vec_push(&p->labels, *label)) p->sink->failed = true;
+    keep_free(p, label);
 }
 
 /* ---- head and axis */
@@ -145,7 +168,7 @@ static void draw_axis(picture *p, int top) {
     put_text(p, MARGIN, top + 52, "d", unit_name);
     for (uint64_t t = 0; t < p->axis.duration; t += step) {
         int x = time_x(p, t);
-        if (!mr_vec_push(&p->labels, ((mr_label){x + 10, 40, top + 52}))) p->sink->failed = true;
+        keep_free(p, &(mr_label){x + 10, 40, top + 52});
         mr_sink_format(p->sink, "<path class=\"grid\" d=\"M%d.5 %dV%d\"/>", x, top + 58, p->bottom);
         mr_sink_format(p->sink, "<text x=\"%d\" y=\"%d\" class=\"d\">%.12g</text>\n", x, top + 52,
                        (double)t / (double)unit);
@@ -156,6 +179,16 @@ static void draw_axis(picture *p, int top) {
 
 static const mr_span *span_at(const picture *p, const mr_lane *lane, size_t i) {
     return &mr_trace_spans(p->trace)[lane->spans[i]];
+}
+
+/* Why a stream waits, in the gap before a bar, where no frame of a race and no other text is. */
+static void put_cause(picture *p, const char *cause, int first, int end, int y) {
+    double width = width_of(cause, LETTER);
+    mr_label label = {(first + end) / 2.0, width, y};
+    if (width >= end - first || !mr_labels_move(&p->labels, &label, end - first, first, end))
+        return;
+    put_text(p, label.middle - width / 2, y, "d", cause);
+    keep_free(p, &label);
 }
 
 static void draw_gap(picture *p, const mr_lane *lane, const mr_bar *bar, int y) {
@@ -169,10 +202,8 @@ static void draw_gap(picture *p, const mr_lane *lane, const mr_bar *bar, int y) 
     mr_trace_put_cause(&cause, p->trace, gap.span);
     if (cause.failed) p->sink->failed = true;
     else mr_sink_xml(p->sink, cause.data);
-    double width = cause.data ? LETTER * (double)cause.size : 0;
     mr_sink_text(p->sink, "</title></path>\n");
-    if (width && width < bar->first - first)
-        put_text(p, (first + bar->first - width) / 2, y + BAR / 2 - 4, "d", cause.data);
+    if (cause.data) put_cause(p, cause.data, first, bar->first, y + BAR / 2 - 4);
     mr_buffer_free(&cause);
 }
 
@@ -191,11 +222,22 @@ static void draw_rect(picture *p, const mr_bar *bar, int y, int width, double sh
         look, bar->first, y + BAR - height, width, height, width > 6 && share == 1 ? 3 : 0);
 }
 
+/* The name of one operation of a stream that has no room in its bar stands below it, if that place stays free. */
+static void keep_nameless(picture *p, const mr_lane *lane, const mr_bar *bar, int y, int width) {
+    if (bar->count > 1 || lane->stream == MR_TRACE_NONE) return;
+    nameless_bar one = {lane->spans[bar->index], bar->first + width / 2.0, y + BAR + 12};
+    if (!mr_vec_push(&p->nameless, one)) p->sink->failed = true;
+}
+
 /* The name in the bar, if it has room there. */
 static void name_bar(picture *p, const mr_lane *lane, const mr_bar *bar, int y, int width,
                      const char *name, double share) {
     double room = width_of(name, LETTER);
-    if (!*name || room + LETTER >= width) return;
+    if (!*name) return;
+    if (room + LETTER >= width) {
+        keep_nameless(p, lane, bar, y, width);
+        return;
+    }
     put_label(p, &(mr_label){bar->first + width / 2.0, room, y + BAR / 2 + 4},
               share > 0.6 ? "b" : "b faint", name);
     bool is_its_lane = (span_at(p, lane, bar->index)->stream == MR_TRACE_NONE) ==
@@ -209,6 +251,9 @@ static void draw_bar(picture *p, const mr_lane *lane, const mr_bar *bar, int y, 
     double share = mr_bar_share(bar, &p->axis);
     int width = bar->end - bar->first - (touches_next && bar->end - bar->first > 2);
     p->looks[bar->look] = true;
+    for (int row = 10; row < BAR; row += 12)
+        if (!mr_vec_push(&p->bars, ((mr_label){bar->first + width / 2.0, width, y + row})))
+            p->sink->failed = true;
     mr_bar_put_name(&name, p->trace, lane, bar, false);
     mr_trace_put_place(&tip, p->trace, span_at(p, lane, bar->index)->where);
     if (tip.size) mr_buffer_puts(&tip, ", ");
@@ -279,6 +324,9 @@ static void draw_arrows(picture *p) {
         int y = edge_y(p, from, down), end = edge_y(p, to, !down), bend = down ? 9 : -9;
         mr_sink_format(p->sink, "<path class=\"arrow\" d=\"M%d %dv%dL%d %dV%d\"/>\n",
                        time_x(p, record->end), y, bend, time_x(p, wait->end), y + bend, end);
+        int first = time_x(p, record->end), last = time_x(p, wait->end);
+        mr_label line = {(first + last) / 2.0, abs(last - first), y + bend + 4};
+        if (!mr_vec_push(&p->edges, line)) p->sink->failed = true;
         p->has_arrow = true;
         left--;
     }
@@ -307,9 +355,32 @@ static frame frame_of(const picture *p, uint32_t span, int lane) {
     return (frame){first, end > first ? end : first + 1, top, top + mr_lane_rows(l) * BAR};
 }
 
+/* A white line is between the bar and its frame: in grey both may be equally dark. */
 static void draw_frame(picture *p, frame f) {
-    mr_sink_format(p->sink, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\"/>",
-                   f.first - 1, f.top - 1, f.end - f.first + 2, f.bottom - f.top + 2);
+    static const char *const lines[] = {" class=\"halo\"", ""};
+    for (int i = 0; i < 2; i++) {
+        int away = 1 + 2 * i;
+        mr_sink_format(p->sink, "<rect%s x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\"/>",
+                       lines[i], f.first - away, f.top - away, f.end - f.first + 2 * away,
+                       f.bottom - f.top + 2 * away);
+    }
+}
+
+/* No text but its name stands over a span that races. */
+static void keep_frame_free(picture *p, uint32_t span) {
+    int x, lane = place_of(p, span, &x);
+    if (lane < 0) return;
+    frame f = frame_of(p, span, lane);
+    for (int row = 9; row < f.bottom - f.top; row += 12)
+        keep_free(p, &(mr_label){(f.first + f.end) / 2.0, f.end - f.first + 2 * HALO, f.top + row});
+}
+
+static void keep_frames_free(picture *p) {
+    size_t count = mr_trace_hazard_count(p->trace);
+    for (size_t i = 0; i < count && i < MOST_ARROWS; i++) {
+        keep_frame_free(p, mr_trace_hazard_at(p->trace, i)->first);
+        keep_frame_free(p, mr_trace_hazard_at(p->trace, i)->second);
+    }
 }
 
 /* The name of a span that races, unless its bar has it: on the side where the edge is not, or else on the other one.
@@ -322,37 +393,65 @@ static void name_span(picture *p, uint32_t span, int lane, bool above) {
     frame f = frame_of(p, span, lane);
     mr_label label = {(f.first + f.end) / 2.0, width_of(name, BOLD), 0};
     for (int i = 0; i < 2; i++) {
-        label.y = above == !i ? f.top - 5 : f.bottom + 13;
+        label.y = above == !i ? f.top - HALO - 6 : f.bottom + HALO + 10;
         if (!mr_labels_move(&p->labels, &label, REACH, MARGIN, WIDTH - MARGIN)) continue;
         put_label(p, &label, "n", name);
         return;
     }
 }
 
-/* Where an edge is from its first point to its last, by the number of a share of it: the middle first. Beside an edge
- * that is narrower than two numbers, which one would cover. */
+/* Where an edge is, from its first point (0) to its last (1). */
+static mr_label point_of_edge(const int x[4], const int y[4], double t) {
+    double u = 1 - t, w[] = {u * u * u, 3 * u * u * t, 3 * u * t * t, t * t * t};
+    double at_x = w[0] * x[0] + w[1] * x[1] + w[2] * x[2] + w[3] * x[3];
+    double at_y = w[0] * y[0] + w[1] * y[1] + w[2] * y[2] + w[3] * y[3];
+    return (mr_label){at_x, 0, (int)at_y + 4};
+}
+
+/* The number of an edge stands on it: in the middle, or elsewhere if that place is not free. Beside an edge that is
+ * narrower than two numbers, which one would cover. */
 static void number_edge(picture *p, const int x[4], const int y[4], size_t number) {
     static const double shares[] = {0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8};
     char text[24];
     snprintf(text, sizeof text, "!%zu", number);
-    mr_label label = {0}, middle = {0};
-    bool is_free = false;
+    mr_label label = {0}, middle = {0}, over_bar = {0};
+    bool is_free = false, has_over_bar = false;
     double width = width_of(text, BOLD);
     double beside = abs(x[3] - x[0]) < 2 * width ? abs(x[3] - x[0]) / 2.0 + width / 2 + 5 : 0;
     for (size_t i = 0; i < sizeof shares / sizeof *shares && !is_free; i++) {
-        double t = shares[i], u = 1 - t;
-        double w[] = {u * u * u, 3 * u * u * t, 3 * u * t * t, t * t * t};
-        double at_x = w[0] * x[0] + w[1] * x[1] + w[2] * x[2] + w[3] * x[3];
-        double at_y = w[0] * y[0] + w[1] * y[1] + w[2] * y[2] + w[3] * y[3];
-        label = (mr_label){at_x + beside, width, (int)at_y + 4};
+        label = point_of_edge(x, y, shares[i]);
+        label.middle += beside;
+        label.width = width;
         if (!i) middle = label;
         is_free = mr_labels_are_free(&p->labels, &label);
+        if (!is_free || mr_labels_are_free(&p->bars, &label)) continue;
+        if (!has_over_bar) over_bar = label;
+        has_over_bar = true;
+        is_free = false;
     }
-    if (!is_free) {
+    if (!is_free && has_over_bar) label = over_bar;
+    else if (!is_free) {
         label = middle;
         mr_labels_move(&p->labels, &label, REACH, p->axis.first, WIDTH - MARGIN);
     }
     put_label(p, &label, "n", text);
+}
+
+/* Threads of one launch race: no edge between launches is missing. */
+static void draw_race_inside(picture *p, const mr_trace_hazard *hazard, frame f, size_t number) {
+    mr_sink_text(p->sink, "<g class=\"hazard\">");
+    draw_frame(p, f);
+    mr_sink_text(p->sink, "<title>");
+    mr_sink_xml(p->sink, hazard->message ? hazard->message : hazard->kind);
+    mr_sink_text(p->sink, "</title>");
+    char text[24];
+    snprintf(text, sizeof text, "!%zu", number);
+    mr_label label = {(f.first + f.end) / 2.0, width_of(text, BOLD), f.bottom + HALO + 10};
+    if (number <= MOST_LISTED &&
+        mr_labels_move(&p->labels, &label, REACH, p->axis.first, WIDTH - MARGIN))
+        put_label(p, &label, "n", text);
+    mr_sink_text(p->sink, "</g>\n");
+    p->has_race_inside = true;
 }
 
 /* The two accesses in frames, and between them the edge that is missing, with the number of its line in the list. */
@@ -362,6 +461,10 @@ static void draw_hazard(picture *p, const mr_trace_hazard *hazard, size_t number
     if (from < 0 || to < 0) return;
     int first_y = edge_y(p, from, to >= from), last_y = edge_y(p, to, to <= from);
     int bend = to >= from ? SPACE : -SPACE;
+    if (hazard->first == hazard->second) {
+        draw_race_inside(p, hazard, frame_of(p, hazard->first, from), number);
+        return;
+    }
     int x[] = {start, start, end, end};
     int y[] = {first_y, first_y + bend, last_y + (to == from ? bend : -bend), last_y};
     mr_sink_text(p->sink, "<g class=\"hazard\">");
@@ -374,6 +477,9 @@ static void draw_hazard(picture *p, const mr_trace_hazard *hazard, size_t number
     mr_sink_xml(p->sink, hazard->message ? hazard->message : hazard->kind);
     mr_sink_text(p->sink, "</title>");
     if (number <= MOST_LISTED) number_edge(p, x, y, number);
+    for (int i = 0; i <= EDGE_POINTS; i++)
+        if (!mr_vec_push(&p->edges, point_of_edge(x, y, (double)i / EDGE_POINTS)))
+            p->sink->failed = true;
     mr_sink_text(p->sink, "</g>\n");
     p->has_hazard = true;
 }
@@ -389,6 +495,21 @@ static void draw_hazards(picture *p) {
         if (from < 0 || to < 0) continue;
         name_span(p, hazard->first, from, to >= from);
         name_span(p, hazard->second, to, to < from);
+    }
+}
+
+/* Names below bars that have no room for them: all that find their place free, unless there are many. */
+static void name_beside(picture *p) {
+    for (size_t i = 0; i < p->nameless.count && p->nameless.count <= MOST_BESIDE; i++) {
+        const nameless_bar *bar = &p->nameless.items[i];
+        const char *name = mr_trace_spans(p->trace)[bar->span].name;
+        mr_label label = {bar->middle, width_of(name, SMALL), bar->y};
+        bool is_named = false;
+        for (size_t k = 0; k < p->named.count; k++) is_named |= p->named.items[k] == bar->span;
+        bool is_inside = label.middle + label.width / 2 <= WIDTH - MARGIN;
+        if (!is_named && is_inside && mr_labels_are_free(&p->labels, &label) &&
+            mr_labels_are_free(&p->edges, &label))
+            put_label(p, &label, "s", name);
     }
 }
 
@@ -417,9 +538,13 @@ static void list_hazards(picture *p, int y) {
         if (i == MOST_LISTED) mr_buffer_printf(&text, "and %zu more", count - i);
         else {
             mr_buffer_printf(&text, "!%zu  %s: ", i + 1, hazard->kind);
+            bool is_inside = hazard->first == hazard->second && hazard->first != MR_TRACE_NONE;
+            if (is_inside) mr_buffer_puts(&text, "threads of ");
             put_side(&text, p->trace, hazard->first);
-            mr_buffer_puts(&text, " and ");
-            put_side(&text, p->trace, hazard->second);
+            if (!is_inside) {
+                mr_buffer_puts(&text, " and ");
+                put_side(&text, p->trace, hazard->second);
+            }
             if (hazard->fix) mr_buffer_puts(&text, "; missing: ");
             if (hazard->fix) mr_trace_put_fix(&text, hazard->fix);
         }
@@ -460,6 +585,16 @@ static void explain_share(picture *p, place *at) {
     put_text(p, mark.x + 26, mark.y, "d", text);
 }
 
+static void explain_frame(picture *p, place *at) {
+    static const char text[] = "!1 a race: nothing orders the threads of the launch in the frame";
+    place mark = next_entry(at, 24, text);
+    mr_sink_format(p->sink,
+                   "<g class=\"hazard\"><rect x=\"%d\" y=\"%d\" width=\"18\" height=\"10\" "
+                   "rx=\"2\"/></g>",
+                   mark.x + 1, mark.y - 9);
+    put_text(p, mark.x + 26, mark.y, "d", text);
+}
+
 static void draw_legend(picture *p, int y) {
     place at = {MARGIN, y};
     for (int i = 0; i < MR_LOOK_COUNT; i++) {
@@ -476,6 +611,7 @@ static void draw_legend(picture *p, int y) {
     if (p->has_hazard)
         explain_path(p, &at, "hazard",
                      "!1 a race: nothing orders the two in frames; this edge is missing");
+    if (p->has_race_inside) explain_frame(p, &at);
     list_hazards(p, at.y + ROW);
 }
 
@@ -497,6 +633,9 @@ static void picture_close(picture *p) {
     free(p->top);
     mr_vec_free(&p->labels);
     mr_vec_free(&p->named);
+    mr_vec_free(&p->nameless);
+    mr_vec_free(&p->bars);
+    mr_vec_free(&p->edges);
 }
 
 /* Below the lowest lane, for the names of spans that race. */
@@ -507,10 +646,12 @@ static int names_room(const picture *p) {
 static mr_status draw(picture *p, const char *label, int top) {
     draw_title(p, label, top);
     draw_axis(p, top);
+    keep_frames_free(p);
     for (size_t i = 0; i < p->lanes.count; i++) MR_TRY(draw_lane(p, &p->lanes.items[i], p->top[i]));
     draw_arrows(p);
     draw_hazards(p);
-    draw_legend(p, p->bottom + 26 + names_room(p));
+    name_beside(p);
+    draw_legend(p, p->bottom + 32 + names_room(p));
     return MR_OK;
 }
 

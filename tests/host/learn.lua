@@ -4,6 +4,7 @@
 local lu = require "luaunit"
 local command = require "host.support.command"
 local lessons = require "host.support.lessons"
+local svg = require "host.support.svg"
 local terminal = require "host.support.terminal"
 
 local LESSONS = lessons.FOLDER
@@ -387,6 +388,40 @@ function TestSlides.test_a_short_edge_is_seen()
   local number = tonumber(picture:match('<text x="([%d.]+)" y="[%d.]+" class="n">!1<'))
   lu.assertTrue(math.abs(first - last) < 20)
   lu.assertTrue(number - math.max(first, last) > 10)
+end
+
+-- No text is over another one, a cause over a frame, or a number of an edge over a bar; no name of a lane is cut.
+function TestSlides.test_no_text_covers_anything()
+  for _, path in ipairs(lines_of("ls " .. draw() .. "/*.svg")) do
+    local picture = command.read(path)
+    lu.assertNil(svg.overlapping(picture), path)
+    local frames, bars = svg.frames(picture), svg.bars(picture)
+    for _, text in ipairs(svg.texts(picture)) do
+      local is_number = text.class == "n" and text.text:find("^!%d+$")
+      for _, frame in ipairs(text.class == "d" and frames or {}) do
+        lu.assertFalse(svg.is_over(text, frame), path .. text.text)
+      end
+      for _, bar in ipairs(is_number and bars or {}) do lu.assertFalse(svg.is_over(text, bar), path .. text.text) end
+      if text.class == "l" then lu.assertNotStrContains(text.text, "…") end
+    end
+  end
+end
+
+-- A program that ends with an error has its own title, what it did until then, and the error.
+function TestSlides.test_an_error_is_told()
+  local picture = command.read(draw() .. "/33_graphs.svg")
+  lu.assertStrContains(picture, ">33 A graph: what may be recorded? · ")
+  lu.assertStrContains(picture, ">error: line 4: graph: stream `b` was forked from stream `a` and not joined again: " ..
+    "`copy_` at line 7 (cudaErrorStreamCaptureUnjoined, 904).</text>\n</svg>")
+end
+
+-- A race inside one launch is framed, too.
+function TestSlides.test_a_race_inside_a_launch()
+  local folder, result = draw()
+  lu.skipIf(result.out:find(" is left out: ", 1, true) ~= nil, result.out)
+  local picture = command.read(folder .. "/36_inside_a_block.svg")
+  lu.assertStrContains(picture, "!1  race-in-kernel: threads of reverse (line 10); missing: __syncthreads()")
+  lu.assertStrContains(picture, "nothing orders the threads of the launch in the frame")
 end
 
 -- The legend explains each mark that the picture has, and a kind of bar is told by lines, too.

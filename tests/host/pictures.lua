@@ -1,6 +1,7 @@
 -- What a picture (.svg) of a timeline shows: no text covers another one, and how busy a bar is.
 local lu = require "luaunit"
 local command = require "host.support.command"
+local svg_reader = require "host.support.svg"
 
 -- The picture that the script saves as PATH, and what it printed.
 local function picture(script)
@@ -12,37 +13,7 @@ local function picture(script)
   return text, result.out
 end
 
--- The texts: { x =, y =, class =, text = }
-local function texts(svg)
-  local list = {}
-  for x, y, class, text in svg:gmatch('<text x="([%d.]+)" y="(%d+)" class="([^"]*)">(.-)</text>') do
-    text = text:gsub("<title>.-</title>", "")
-    list[#list + 1] = { x = tonumber(x), y = tonumber(y), class = class, text = text }
-  end
-  return list
-end
-
-local LETTER, BOLD = 6, 7
-
-local function bounds(one)
-  local width = utf8.len(one.text) * (one.class == "n" and BOLD or LETTER)
-  local is_centred = one.class == "n" or one.class:find("^b")
-  return is_centred and one.x - width / 2 or one.x, is_centred and one.x + width / 2 or one.x + width
-end
-
-local function overlapping(svg)
-  local list = texts(svg)
-  for i, one in ipairs(list) do
-    for k = 1, i - 1 do
-      local first, last = bounds(one)
-      local other_first, other_last = bounds(list[k])
-      if math.abs(one.y - list[k].y) < 11 and first < other_last and other_first < last then
-        return ("`%s` and `%s`"):format(list[k].text, one.text)
-      end
-    end
-  end
-  return nil
-end
+local texts, overlapping = svg_reader.texts, svg_reader.overlapping
 
 local function has_text(svg, wanted, class)
   for _, one in ipairs(texts(svg)) do
@@ -111,6 +82,47 @@ function TestRaces.test_against_several_streams()
   end
 end
 
+-- The cause of a gap stands beside the frame of an operation in it; in grey a frame is seen on a bar of its own grey.
+function TestRaces.test_a_frame_in_a_gap()
+  local svg = picture[[
+local s = mr.stream{ name = "s" }
+mr.timeline(function()
+  local old = mr.full({ 4 }, 3.0, { name = "old" })
+  mr.synchronize()
+  old:add_(1)
+  old:free()
+  local new = mr.empty(4, { name = "new" })
+  s:run(function() new:fill_(7) end)
+  mr.synchronize()
+  new:sum():item()
+end):save("PATH")]]
+  local frames, causes = svg_reader.frames(svg), 0
+  lu.assertEquals(#frames, 2)
+  for _, text in ipairs(texts(svg)) do
+    if text.text:find("host stood in", 1, true) then
+      causes = causes + 1
+      for _, frame in ipairs(frames) do lu.assertFalse(svg_reader.is_over(text, frame), text.text) end
+    end
+  end
+  lu.assertTrue(causes > 0)
+  local _, halos = svg:gsub('<rect class="halo"', "")
+  lu.assertEquals(halos, 2)
+  lu.assertTrue(has_text(svg, "add_", "s")) -- its bar is too narrow for it
+end
+
+-- A race inside one launch has a frame, and no edge.
+function TestRaces.test_inside_a_launch()
+  local svg = picture[[
+local ok, k = pcall(mr.kernel, "__global__ void k(float *y) { y[0] = threadIdx.x; }")
+if not ok then print(k) mr.ones(1) end
+local y = mr.zeros(1)
+mr.timeline(function() if ok then k[{ 1, 64 }](y) end mr.synchronize() end):save("PATH")]]
+  lu.skipIf(not svg:find(">k<", 1, true), "no compiler of kernels")
+  lu.assertNotStrContains(svg, "this edge is missing")
+  lu.assertTrue(has_text(svg, "!1 a race: nothing orders the threads of the launch in the frame", "d"))
+  lu.assertStrContains(svg, "!1  race-in-kernel: threads of k (")
+end
+
 TestBars = {}
 
 local SPARSE = [[
@@ -138,7 +150,7 @@ end
 
 function TestBars.test_long_names_of_streams_end_before_the_bars()
   local svg = picture(SPARSE)
-  lu.assertTrue(has_text(svg, "an extremely long st…"))
+  lu.assertTrue(has_text(svg, "an extremely long str…"))
   lu.assertStrContains(svg, "<title>an extremely long stream name that nobody would read to its end</title>")
 end
 

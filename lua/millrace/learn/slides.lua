@@ -8,15 +8,25 @@ local slides = {}
 -- What stands above the picture: the place of a line in it is the line alone.
 local function title_of(lesson) return ("%d %s"):format(lesson.number, lesson.title) end
 
--- The run by the device model's times, with what the checker reports of it. A program that ends with an error has the
--- timeline of what it did until then.
+-- The run by the device model's times, until it ends or fails. Returns the trace, and the error.
 local function timeline_of(lesson)
-  local before = mr.hazard.mode("collect")
-  local ok, trace = pcall(mr.timeline, question.runner(lesson, title_of(lesson)))
-  mr.hazard.mode(before)
-  mr.hazard.clear()
+  local run, message = question.runner(lesson, title_of(lesson)), nil
+  local trace = question.timeline(function()
+    local ok, why = pcall(run)
+    message = not ok and tostring(why) or nil
+  end)
   mr.reset()
-  return ok and trace or question.outcomes(lesson)[1].trace
+  return trace, message
+end
+
+local ESCAPES = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;" }
+
+-- A picture has room for one row below its legend. There stands the first sentence of the error that ended the program.
+local function with_error(picture, lesson, message)
+  local first = (message:match("^.-%.%f[%s\0]") or message):gsub(title_of(lesson):gsub("%p", "%%%0") .. ":(%d+)", "line %1")
+  local height = tonumber(picture:match('<svg [^>]* height="(%d+)"'))
+  local row = ('<text x="16" y="%d" class="l">error: %s</text>\n'):format(height - 14, (first:gsub("[&<>]", ESCAPES)))
+  return (picture:gsub("</svg>\n$", function(ending) return row .. ending end))
 end
 
 -- The end of each file that is written here. Other files are not replaced.
@@ -32,6 +42,17 @@ local function is_replaced(tools, path)
     why or "is no picture that millrace learn has made"), 0)
 end
 
+local function write(tools, picture)
+  local trace, message = timeline_of(picture.lesson)
+  trace:save(picture.path)
+  local text = assert(tools.read(picture.path, MOST_TEXT, true))
+  if message then text = with_error(text, picture.lesson, message) end
+  if tools.replace(picture.path, text .. MARK) then
+    error(("learn: %s cannot be written"):format(picture.path), 0)
+  end
+  print(picture.path .. (picture.is_replaced and " (replaced)" or ""))
+end
+
 -- Writes DIR/01_name.svg and so on, over earlier pictures of these names. Returns the exit status.
 function slides.run(tools, folder, course_folder)
   local course = course_tools.open(tools, course_folder)
@@ -44,11 +65,7 @@ function slides.run(tools, folder, course_folder)
   for _, picture in ipairs(pictures) do
     local missing = course_tools.missing(picture.lesson)
     if missing then print(picture.path .. " is left out: " .. missing)
-    else
-      timeline_of(picture.lesson):save(picture.path)
-      if not tools.append(picture.path, MARK) then error(("learn: %s cannot be written"):format(picture.path), 0) end
-      print(picture.path .. (picture.is_replaced and " (replaced)" or ""))
-    end
+    else write(tools, picture) end
   end
   return 0
 end

@@ -13,10 +13,11 @@ __global__ void reverse(float *y, const float *x) {
   y[i] = s[63 - i];         // written by another thread of the block
 }]=])
 local x, y = mr.ones(64), mr.zeros(64)
-local reports = mr.hazard.check(function()
-  reverse[{1, 64}](y, x)
-end)
-print(#reports == 0 and "no race" or "a race on " .. reports[1].tensor)
+mr.hazard.mode("collect")                    -- the checker keeps reports
+reverse[{1, 64}](y, x)
+mr.synchronize()
+local race = mr.hazard.reports()[1]
+print(race and "a race on " .. race.tensor or "no race")
 ]],
     ask = "One stream, one launch, one block. What does the checker find?",
     once = true,
