@@ -20,7 +20,8 @@ for _, path in ipairs(lines_of("ls " .. LESSONS .. "/*.lua")) do
   TestLessons["test_" .. path:match("(%d+_[%w_]+)%.lua$")] = function()
     local result = command.run { "learn", "--check", path }
     lu.skipIf(result.out:find("^not available: ") ~= nil, result.out)
-    lu.assertStrContains(result.out, " tests, 0 failed")
+    local right, wrong = result.out:match("(%d+) right and (%d+) wrong solutions: %d+ tests, 0 failed\n$")
+    lu.assertTrue(tonumber(right) >= 2 and tonumber(wrong) >= 10, result.out)
     lu.assertEquals(result.err, "")
     lu.assertEquals(result.status, 0)
   end
@@ -52,6 +53,7 @@ function TestLessons.test_a_lesson_that_is_wrong_fails()
     lu.assertStrContains(said('"wait", %[%[', '"hazard", [[').out, "expected: hazard")
     lu.assertStrContains(said("answer = function%(v%) return 6", "answer = function(v) return 5").out, "FAILED right 1")
     lu.assertStrContains(said("%-%- has `s` done all its work%?", ("-"):rep(50)).out, "FAILED program")
+    lu.assertStrContains(said("The line has returned", "The line of the program has returned").out, "FAILED title")
     lu.assertStrContains(said("take_home =", "take ="  ).err, "the field `take_home` is missing")
   end)
 end

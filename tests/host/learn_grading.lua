@@ -85,6 +85,23 @@ function TestQueries.test_a_loop_of_questions_makes_the_host_wait()
   lu.assertStrContains(awaited("a:await()", "b:await()"), ",failed,host,\"In line 3 the host waits")
 end
 
+-- A loop that gives up is tried with more noes than the explorer gives. One that asks on, or waits then, is right.
+function TestQueries.test_a_loop_that_gives_up()
+  local function said(lesson, old, loop) return message_for(lesson, changed(lesson, old, loop)) end
+  local once = "if not copied:query() then copied:query() end"
+  local out = said("14_query.lua", once, "for _ = 1, 130 do if copied:query() then break end end")
+  lu.assertStrContains(out, ",failed,schedule,\"The loop of questions in line 4 gives up: with 50 ms of work in front")
+  lu.assertStrContains(out, "and the result is 0 then.")
+  lu.assertStrContains(said("14_query.lua", once, "for _ = 1, 50000 do if copied:query() then break end end"),
+    "gives up")
+  lu.assertStrContains(said("14_query.lua", once, "for _ = 1, math.huge do if copied:query() then break end end"),
+    ",passed,passed,")
+  local both = "for _ = 1, 200 do if a:query() and b:query() then break end end"
+  lu.assertStrContains(said("05_synchronize_what.lua", "a:synchronize()", both), "gives up")
+  lu.assertStrContains(said("05_synchronize_what.lua", "a:synchronize()", both ..
+    " a:synchronize() b:synchronize()"), ",passed,passed,")
+end
+
 TestWaits = {}
 
 -- A reason is one sentence, in places of the learner's own.
@@ -136,6 +153,46 @@ function TestMistakes.test_what_the_task_asks_for()
   out = message_for("36_inside_a_block.lua", "return function(x, y) return x:flip(1) end")
   lu.assertTrue(out:find("the task asks for a launch of the kernel `reverse`: your function has none.", 1, true) ~= nil
     or out:find("compiler", 1, true) ~= nil, out)
+end
+
+-- A task that names streams is not solved on one of them, and its work stays as long as it is, and where it is.
+function TestMistakes.test_the_streams_and_the_work_of_the_task()
+  local function said(name, solution) return message_for(name, "return function" .. solution .. " end") end
+  lu.assertStrContains(said("06_any_order.lua",
+    "(a, b, x, y) a:run(function() x:add_(1) y:copy_(x) x:mul_(100) end) return y"),
+    ",failed,uses,\"The result is right, but the task asks for work on `b`: your function has none.\"")
+  lu.assertStrContains(said("04_default_stream.lua", "(s, x) return s:run(function() return (x + 1) * 2 end)"),
+    "the task asks for work on the default stream: your function has none.")
+  local queue = "24_launch_queue.lua"
+  lu.assertStrContains(said(queue, "(s, x) mr.spin{ms = 3, stream = s} s:run(x.add_, x, 1100) return x"),
+    "the task asks for 30 ms of `spin` on `s`: your function has none.")
+  lu.assertStrContains(said(queue, "(s, x) s:run(x.add_, x, 1100) mr.spin{ms = 30, stream = s} return x"),
+    "the task asks for `add_` on `s`, behind 30 ms of `spin` on `s`: your function has none.")
+  lu.assertStrContains(said(queue, "(s, x) mr.spin{ms = 30, stream = s} return s:run(x.add, x, 1100)"),
+    ",passed,passed,")
+  lu.assertStrContains(said("33_graphs.lua", [[(a, b, x, y)
+    local g = mr.graph.capture(function() x:add_(1) y:copy_(x) end, {stream = a})
+    g:launch(a) g:launch(a) return y]]),
+    "the task asks for work on `b` in the graph: it is in no capture of your function.")
+  lu.assertStrContains(said("33_graphs.lua", [[(a, b, x, y)
+    mr.graph.begin(a)
+    a:run(x.add_, x, 1) b:wait_stream(a) b:run(y.copy_, y, x) a:wait_stream(b)
+    local g = mr.graph.finish(a)
+    g:launch(a) g:launch(a) return y]]), ",passed,passed,")
+end
+
+-- What happens in a kernel is told by the lines of the learner's file, and an argument is no place of the lesson.
+function TestMistakes.test_the_lines_of_a_kernel()
+  local name = "36_inside_a_block.lua"
+  local out = message_for(name, lessons.of(name).exercise.start)
+  lu.skipIf(out:find("compiler", 1, true) ~= nil, "no compiler of kernels")
+  lu.assertStrContains(out, "reverse writes shared memory on stream default of device 0 at 36_inside_a_block.lua:6")
+  lu.assertStrContains(out, "(`s`) at 36_inside_a_block.lua:7, and thread")
+  lu.assertNotStrContains(out, "<kernel text>")
+  out = message_for(name, changed(name, "y[i] = s[63 - i]", "y[i] = x[64 + i]"))
+  lu.assertStrContains(out, "kernel `reverse` at 36_inside_a_block.lua:7: thread (0,0,0) of block (0,0,0) reads 4 bytes")
+  lu.assertNotStrContains(out, "lesson:")
+  lu.assertNotStrContains(out, "mr.reset")
 end
 
 -- Without the long work there is nothing that could overlap: no wait is to blame.

@@ -10,6 +10,7 @@ local text = require "millrace.learn.text"
 local check = {}
 
 local MOST_COLUMNS = 79
+local MOST_OF_TITLE = 52 -- in a list, in front of the state
 
 local function texts_of(outcomes)
   local texts = {}
@@ -21,10 +22,10 @@ end
 -- wrapped.
 local function check_texts(lesson, say)
   local shown = { program = text.numbered(lesson.question.program), explanation = lesson.explanation,
-                  task = lesson.exercise.task, start = lesson.exercise.start }
+                  task = lesson.exercise.task, start = lesson.exercise.start, title = lesson.title }
   for name, part in pairs(shown) do
-    local widest = text.widest(part)
-    if widest > MOST_COLUMNS then say(false, name, ("a line has %d columns, of %d"):format(widest, MOST_COLUMNS)) end
+    local widest, most = text.widest(part), name == "title" and MOST_OF_TITLE or MOST_COLUMNS
+    if widest > most then say(false, name, ("a line has %d columns, of %d"):format(widest, most)) end
   end
 end
 
@@ -45,6 +46,7 @@ end
 
 local function first_line(message) return message:match("^[^\n]*") end
 
+-- Returns how many wrong solutions it has tried.
 local function check_solutions(tools, lesson, say)
   local name = lesson.name
   local function grade(solution) return grader.grade(tools, lesson, solution, name) end
@@ -59,11 +61,13 @@ local function check_solutions(tools, lesson, say)
     say(reason == wrong[1], ("wrong %d"):format(i), ("%s: %s"):format(reason, reason == wrong[1] and
       first_line(message) or message .. "\n  expected: " .. wrong[1]))
   end
-  for _, mistake in ipairs(mistakes.of(lesson)) do
+  local shared = mistakes.of(lesson)
+  for _, mistake in ipairs(shared) do
     reason, message = grade(mistake.text)
     local is_good = mistake.reasons[reason]
     say(is_good, mistake.kind, ("%s: %s"):format(reason, is_good and first_line(message) or message))
   end
+  return #lesson.wrong + #shared
 end
 
 -- Prints a line for each test, and returns 0 if all are good.
@@ -86,8 +90,8 @@ function check.run(tools, path)
   end
   check_texts(lesson, say)
   check_question(lesson, say)
-  check_solutions(tools, lesson, say)
-  print(("%d tests, %d failed"):format(count, failed))
+  local wrong = check_solutions(tools, lesson, say)
+  print(("%d right and %d wrong solutions: %d tests, %d failed"):format(#lesson.right, wrong, count, failed))
   return failed > 0 and 1 or 0
 end
 

@@ -10,7 +10,7 @@ local words = require "millrace.words"
 
 local explore, waits, timeline, clock = mr.explore, mr.waits, mr.timeline, mr.clock
 local current_stream, set_stream, check_hazards = mr.current_stream, mr.set_stream, mr.hazard.check
-local synchronize_device, device_count = mr.synchronize, mr.device_count()
+local synchronize_device, device_count, spin = mr.synchronize, mr.device_count(), mr.spin
 
 local judge = {}
 
@@ -82,13 +82,30 @@ local function changed_by(exercise)
   return set
 end
 
+local function streams_among(values)
+  local streams = {}
+  for i = 1, values.n do
+    local is_stream = type(values[i]) == "userdata" and pcall(function() return values[i].priority + 0 end)
+    if is_stream then streams[#streams + 1] = values[i] end
+  end
+  return streams
+end
+
+-- Gives each of the streams, and the current one, so many milliseconds of work.
+local function keep_busy(streams, ms)
+  spin { ms = ms }
+  for _, stream in ipairs(streams) do spin { ms = ms, stream = stream } end
+end
+
 -- A function for mr.explore and its sisters: makes inputs, calls the solution, reads what it returned and what is left
--- of the inputs.
-local function program(exercise, solve, variant, seen)
+-- of the inputs. `delay`: the streams are busy for so many milliseconds when the solution begins.
+local function program(exercise, solve, variant, seen, delay)
   local may_change = changed_by(exercise)
   return function()
     local inputs = table.pack(exercise.given(variant))
     synchronize()
+    seen.streams = streams_among(inputs)
+    if delay then keep_busy(seen.streams, delay) end
     local stream, before = current_stream(), clock()
     local returned = table.pack(solve(table.unpack(inputs, 1, inputs.n)))
     local result = returned[1]
@@ -149,14 +166,33 @@ local function accesses_of(report)
   return ("Nothing orders these two uses of `%s`:\n%s"):format(report.tensor or "memory", table.concat(lines, "\n"))
 end
 
--- Advice at the end of an error that would be the answer of a lesson.
-local PROPOSALS = { " Let stream `[^`]*` wait for stream `[^`]*` before the end: wait_stream%." }
+-- Parts of an error that would be the answer of a lesson, or that are not for a learner.
+local PROPOSALS = { " Let stream `[^`]*` wait for stream `[^`]*` before the end: wait_stream%.",
+  ", made at lesson:[^ )]*:%d+", ": every call fails until mr%.reset%(%)" }
 
 -- A look at memory that is no access has no place in an order. Returns nil for another error.
 local function peek_in(text)
   local call, line = text:match("the function calls (%S+%(%)), which is no access.*:(%d+)%)$")
   return call and ("In line %s your function calls %s, which has no place in an order. Read values with t:item() or " ..
     "t:cpu()."):format(line, call)
+end
+
+-- Where a kernel of the solution stands in its text: how many lines are above it. Nil: it is made otherwise.
+local function lines_above(kernel, text)
+  local at = text:find(kernel, 1, true)
+  return at and select(2, text:sub(1, at - 1):gsub("\n", ""))
+end
+
+-- A message whose lines of a kernel are those of the file. `seen.kernels` are the texts of the kernels.
+local function with_lines_of_file(message, seen, text, name)
+  local wanted = message:match("kernel `([%w_]+)`")
+  local kernel
+  for _, one in ipairs(seen.kernels) do
+    if #seen.kernels == 1 or wanted and one:find("%f[%w_]" .. wanted .. "%f[^%w_]") then kernel = kernel or one end
+  end
+  local above = kernel and lines_above(kernel, text)
+  if not above then return message end
+  return (message:gsub("<kernel text>:(%d+)", function(line) return ("%s:%d"):format(name, line + above) end))
 end
 
 -- An operation that takes so long stands for the work of an exercise.
@@ -217,7 +253,7 @@ local function arguments_in(text)
   return names
 end
 
-local function seen_of(text) return { barriers = {}, arguments = arguments_in(text) } end
+local function seen_of(text) return { barriers = {}, kernels = {}, captured = {}, arguments = arguments_in(text) } end
 
 local function argument(seen, i)
   return seen.arguments[i] and ("argument `%s`"):format(seen.arguments[i]) or "argument " .. i
@@ -323,31 +359,71 @@ local function remarks_on(run, name)
   return text
 end
 
--- How many spans of the solution are as a row of `uses` wants them, and the line of the first.
-local function count_wanted(wanted, trace, name)
-  local count, line = 0, nil
-  for _, span in ipairs(trace.spans) do
-    local fits = is_here(span.where, name)
-    for field, value in pairs(wanted) do
-      if field ~= "text" and field ~= "count" then fits = fits and span[field] == value end
-    end
-    if fits then count, line = count + 1, line or line_of(span.where) end
+-- What a row of `uses` says of itself, and is no field of a span.
+local OF_THE_ROW = {}
+for field in ("after captures count elsewhere kind ms name stream text"):gmatch("%a+") do OF_THE_ROW[field] = true end
+local KINDS = { work = { op = true, copy = true } } -- those with several kinds of spans
+local EXACT_MS = 1e-6
+
+-- Whether a span is as a row wants it. A name is a pattern.
+local function fits(wanted, span, name)
+  for field, value in pairs(wanted) do
+    if not OF_THE_ROW[field] and span[field] ~= value then return false end
   end
-  return count, line
+  if wanted.kind and not (KINDS[wanted.kind] or { [wanted.kind] = true })[span.kind] then return false end
+  local stream = (span.stream or ""):gsub("^default stream.*", "default")
+  return (wanted.elsewhere or is_here(span.where, name)) and
+    (not wanted.name or (span.name or ""):find("^" .. wanted.name .. "$") ~= nil) and
+    (not wanted.stream or stream == wanted.stream) and
+    (not wanted.ms or (span.finish or 0) - (span.start or 0) >= wanted.ms - EXACT_MS)
 end
 
--- Whether the solution does what the task asks for. A row of `uses` is {text =, count =, kind =, ...}: all but the
--- first two are fields of a span that must be the same. With the count 0 there must be none.
-local function judge_uses(exercise, trace, name)
-  for _, wanted in ipairs(exercise.uses or {}) do
-    local count, line = count_wanted(wanted, trace, name)
-    if wanted.count == 0 and count > 0 then
-      return "uses", ("The result is right, but line %s has %s, which the task does not allow."):format(line,
-        wanted.text)
-    end
-    if count < (wanted.count or 1) then
-      return "uses", ("The result is right, but the task asks for %s: your function has %s."):format(wanted.text,
-        count == 0 and "none" or "only " .. count)
+-- How many spans are as a row wants them, behind the span with the number `after`: the count, and the first.
+local function count_wanted(wanted, trace, name, after)
+  local count, first = 0, nil
+  for i, span in ipairs(trace.spans) do
+    if i > after and fits(wanted, span, name) then count, first = count + 1, first or i end
+  end
+  return count, first
+end
+
+local WORDS = { op = "an operation", copy = "a copy", free = "a free", ["host-function"] = "a host function" }
+
+-- A row in the words of a task: its own text, or what its fields say.
+local function text_of(wanted)
+  if wanted.text then return wanted.text end
+  local text = wanted.name and ("`%s`"):format((wanted.name:gsub("%?$", ""))) or WORDS[wanted.kind] or wanted.kind
+  if wanted.ms then text = words.format("%g ms of %s", wanted.ms, text) end
+  if (wanted.count or 1) > 1 then text = ("%d times %s"):format(wanted.count, text) end
+  if wanted.stream == "default" then return text .. " on the default stream" end
+  return wanted.stream and ("%s on `%s`"):format(text, wanted.stream) or text
+end
+
+local ASKED = "The result is right, but the task asks for %s: your function has %s."
+local NOT_ALLOWED = "The result is right, but line %s has %s, which the task does not allow."
+local NOT_CAPTURED = "The result is right, but the task asks for work on `%s` in the graph: it is in no capture of " ..
+  "your function."
+
+-- What a solution must have: `streams`, each of which works, and the rows of `uses`.
+local function wanted_of(exercise)
+  local rows = table.pack(table.unpack(exercise.uses or {}))
+  for _, stream in ipairs(exercise.streams or {}) do rows[#rows + 1] = { kind = "work", stream = stream } end
+  return rows
+end
+
+-- Whether the solution does what the task asks for. docs/teaching.md says what a row of `uses` has.
+local function judge_uses(exercise, trace, seen, name)
+  local firsts, rows = {}, wanted_of(exercise)
+  for i, wanted in ipairs(rows) do
+    local count, first = count_wanted(wanted, trace, name, firsts[wanted.after] or 0)
+    firsts[i] = first
+    if wanted.captures then
+      if not seen.captured[wanted.captures] then return "uses", NOT_CAPTURED:format(wanted.captures) end
+    elseif wanted.count == 0 and count > 0 then
+      return "uses", NOT_ALLOWED:format(line_of(trace.spans[first].where), text_of(wanted))
+    elseif count < (wanted.count or 1) then
+      local asked = text_of(wanted) .. (wanted.after and ", behind " .. text_of(rows[wanted.after]) or "")
+      return "uses", ASKED:format(asked, count == 0 and "none" or "only " .. count)
     end
   end
   return nil
@@ -424,7 +500,7 @@ end
 local function judge_speed(exercise, run, seen, name)
   local trace = timeline(still_right(exercise, run, seen))
   if seen.differs then return "unrepeatable", UNREPEATABLE end
-  local reason, message = judge_uses(exercise, trace, name)
+  local reason, message = judge_uses(exercise, trace, seen, name)
   if not reason then reason, message = judge_host(exercise, trace, seen, name) end
   if reason then return reason, message end
   if exercise.overlap then return judge_overlap(exercise, trace, name) end
@@ -549,6 +625,17 @@ local function loop_of_questions(result, name)
   return where and is_here(where, name) and line_of(where)
 end
 
+-- So long the streams are busy for a loop of questions: about 100,000 are answered no.
+local PATIENCE_MS = 50
+
+-- What is wrong with a loop of questions that goes on without a yes. Nil: nothing, it asks on.
+local function giving_up(exercise, solve, seen, line)
+  local outcome = run_once(program(exercise, solve, 1, seen, PATIENCE_MS)).outcomes[1]
+  if not outcome.value or same(outcome.value.value, exercise.answer(1)) then return nil end
+  return ("The loop of questions in line %s gives up: with %d ms of work in front it goes on without a yes, and the " ..
+    "result is %s then."):format(line, PATIENCE_MS, show(outcome.value.value))
+end
+
 -- How the orders are tried. `few`: a query says no a few times only.
 local function limits_of(exercise, few)
   local polls = exercise.host_waits == false and POLLS_WITHOUT_A_WAIT or few and FEW_POLLS or MANY_POLLS
@@ -584,6 +671,9 @@ local function judge_results(lesson, solve, name, seen, few)
     if reason == "wrong" or reason == "schedule" then message = message .. remarks_on(run, name) end
     if variant > 1 and reason == "wrong" then return "constant", BY_CONSTANT .. message end
     if reason then return reason, message end
+    local line = variant == 1 and loop_of_questions(result, name)
+    message = line and giving_up(lesson.exercise, solve, seen, line)
+    if message then return "schedule", message end
     praise = praise or praise_of(result)
   end
   return nil, praise
@@ -608,7 +698,7 @@ function judge.grade(lesson, text, name, few)
   local seen = seen_of(text)
   local reason, message = judge_all(lesson, text, name, seen, few)
   if seen.caught then return "catches", CAUGHT end
-  return reason, message
+  return reason, with_lines_of_file(message, seen, text, name)
 end
 
 -- Returns "ends" where each of a few orders comes to an end. Where one does not, the limits of the process end it.

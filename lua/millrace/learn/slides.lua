@@ -23,7 +23,8 @@ local ESCAPES = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;" }
 
 -- A picture has room for one row below its legend. There stands the first sentence of the error that ended the program.
 local function with_error(picture, lesson, message)
-  local first = (message:match("^.-%.%f[%s\0]") or message):gsub(title_of(lesson):gsub("%p", "%%%0") .. ":(%d+)", "line %1")
+  local place = title_of(lesson):gsub("%p", "%%%0") .. ":(%d+)"
+  local first = (message:match("^.-%.%f[%s\0]") or message):gsub(place, "line %1")
   local height = tonumber(picture:match('<svg [^>]* height="(%d+)"'))
   local row = ('<text x="16" y="%d" class="l">error: %s</text>\n'):format(height - 14, (first:gsub("[&<>]", ESCAPES)))
   return (picture:gsub("</svg>\n$", function(ending) return row .. ending end))

@@ -36,8 +36,43 @@ local function run_of(seen)
   end
 end
 
+-- mr.kernel for a solution. `seen.kernels` has the texts of the kernels, each once.
+local function kernel_of(seen)
+  return function(text, ...)
+    local is_known = type(text) ~= "string"
+    for _, one in ipairs(seen.kernels) do is_known = is_known or one == text end
+    if not is_known then table.insert(seen.kernels, text) end
+    return mr.kernel(text, ...)
+  end
+end
+
+-- mr.graph for a solution. `seen.captured` has the names of the streams that have been in a capture at its end: among
+-- those that the solution was given, seen.streams.
+local function graph_of(seen)
+  local function note()
+    for _, stream in ipairs(seen.streams or {}) do
+      if stream:is_capturing() then seen.captured[stream.name] = true end
+    end
+  end
+  local function noted(fn)
+    if type(fn) ~= "function" then return fn end
+    return function(...)
+      local results = table.pack(fn(...))
+      note()
+      return table.unpack(results, 1, results.n)
+    end
+  end
+  return setmetatable({
+    capture = function(fn, ...) return mr.graph.capture(noted(fn), ...) end,
+    finish = function(...)
+      note()
+      return mr.graph.finish(...)
+    end,
+  }, { __index = mr.graph, __call = function(_, fn, ...) return mr.graph(noted(fn), ...) end, __metatable = false })
+end
+
 local function view_of_mr(seen)
-  local own = { barrier = barrier_of(seen), run = run_of(seen) }
+  local own = { barrier = barrier_of(seen), run = run_of(seen), kernel = kernel_of(seen), graph = graph_of(seen) }
   return setmetatable({}, {
     __index = function(_, name)
       if own[name] then return own[name] end

@@ -45,7 +45,7 @@ end
     given = function(v) return mr.stream { name = "s" }, mr.full({ 2 }, v, { name = "x" }) end,
     changes = 2,
     answer = function(v) return { (v + 1) * 2 - 3, (v + 1) * 2 - 3 } end,
-    uses = { { stream = "s", kind = "op", text = "work on `s`" } },
+    streams = { "s" },
   },
   hints = {
     "Read the lines without run: which of them order what is ordered already?",

@@ -42,6 +42,7 @@ end
     given = function(v) return mr.stream { name = "s" }, mr.full({ 1 }, v, { name = "x" }) end,
     answer = function(v) return { 2 * (v + 1) } end,
     host_waits = false,
+    streams = { "default", "s" },
   },
   hints = {
     "Which stream makes y, and which stream changes it?",
@@ -52,12 +53,11 @@ end
   right = {
     { "local y = x + 1", "local y = x + 1\ns:wait_stream(mr.current_stream())" },
     { "local y = x + 1", "local y = x + 1\nlocal made = mr.event()\nmade:record()\nmade:wait(s)" },
-    { "mr.spin{ms = 1}\nlocal y = x + 1\ns:run(function() y:mul_(2) end)\nreturn y",
-      "return s:run(function() return (x + 1) * 2 end)" },
     { "local y = x + 1", "local y = x + 1\ns:wait_stream(mr.current_stream())",
       "s:run(function() y:mul_(2) end)", "s:run(function() y:mul_(2) end)\ny:record_stream(s)" },
   },
   wrong = {
+    { "uses", "return function(s, x) return s:run(function() return (x + 1) * 2 end) end" },
     { "schedule", "mr.spin{ms = 1}", "s:wait_stream(mr.current_stream())" },
     { "host", "local y = x + 1", "local y = x + 1\nmr.synchronize()" },
     { "wait", "mr.spin{ms = 1}", "", "local y = x + 1", "local y = x + 1\ns:wait_stream(mr.current_stream())",

@@ -48,7 +48,8 @@ end
     end,
     answer = function(v) return 11 * v end,
     host_ms = 3,
-    uses = { { name = "spin", stream = "c", text = "the 5 ms of work on `c`" } },
+    streams = { "a", "b" },
+    uses = { { name = "spin", stream = "c", ms = 5 } },
   },
   hints = {
     "Which streams write what the host reads?",
@@ -60,15 +61,15 @@ end
     { "a:synchronize()", "a:synchronize()\nb:synchronize()" },
     { "a:synchronize()",
       "local done = a:record_event()\nlocal also = b:record_event()\ndone:synchronize()\nalso:synchronize()" },
-    { "b:run(function() q:copy_(y, {non_blocking = true}) end)",
-      "a:run(function() q:copy_(y, {non_blocking = true}) end)" },
   },
   wrong = {
+    { "uses", "b:run(function() q:copy_(y, {non_blocking = true}) end)",
+      "a:run(function() q:copy_(y, {non_blocking = true}) end)" },
     { "schedule", "a:synchronize()", "b:synchronize()" },
     { "schedule", "b:run(function() q:copy_(y, {non_blocking = true}) end)",
       "b:run(function() q:copy_(y, {non_blocking = true}) end)\nb:wait_stream(a)" },
     { "host", "a:synchronize()", "mr.synchronize()" },
-    { "uses", "mr.spin{ms = 5, stream = c}", "", "a:synchronize()", "mr.synchronize()" },
+    { "uses", "mr.spin{ms = 5, stream = c}", "mr.spin{ms = 0.1, stream = c}", "a:synchronize()", "mr.synchronize()" },
     { "wait", "a:synchronize()", "a:synchronize()\nb:synchronize()\na:synchronize()" },
     { "input", [[return function(a, b, c, x, y)
   x:add_(y)

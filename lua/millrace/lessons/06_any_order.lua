@@ -46,7 +46,8 @@ end
     changes = { 3, 4 },
     answer = function(v) return { v + 1 } end,
     host_waits = false,
-    uses = { { name = "mul_", stream = "a", text = "the multiplication of x on `a`" } },
+    streams = { "b" },
+    uses = { { name = "mul_", stream = "a" } },
   },
   hints = {
     "Two pairs of lines have no order now. Which ones?",
@@ -61,9 +62,9 @@ end
       "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\na:wait_event(b:record_event())" },
     { "a:run(function() x:add_(1) end)", "a:run(function() x:add_(1) end)\nb:wait_stream(a)",
       "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\nx:record_stream(b)\na:wait_stream(b)" },
-    "return function(a, b, x, y) a:run(function() x:add_(1) y:copy_(x) x:mul_(100) end) return y end",
   },
   wrong = {
+    { "uses", "return function(a, b, x, y) a:run(function() x:add_(1) y:copy_(x) x:mul_(100) end) return y end" },
     { "schedule", "a:run(function() x:add_(1) end)", "a:run(function() x:add_(1) end)\nb:wait_stream(a)" },
     { "schedule", "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\na:wait_stream(b)" },
     { "wrong", "a:run(function() x:add_(1) end)",

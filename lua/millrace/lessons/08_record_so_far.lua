@@ -52,6 +52,7 @@ end
     answer = function(v) return { (v + 1) * 10 } end,
     overlap = { "a", "b", 1.5 },
     host_waits = false,
+    uses = { { name = "add_?", stream = "a" }, { name = "mul_?", stream = "b" } },
   },
   hints = {
     "What has `a` been given when `ready` is recorded?",
@@ -82,7 +83,7 @@ end]],
       "a:run(function() x:add_(1) end)\na:synchronize()", "b:wait_event(ready)", "a:synchronize()",
       'b:run(function() mr.op{name = "work of b", ms = 2} end)',
       "b:run(function() mr.op{name = \"work of b\", ms = 2} end)\nb:synchronize()" },
-    { "serial", "return function(a, b, x) return a:run(function() return x:add_(1) * 10 end) end" },
+    { "uses", "return function(a, b, x) return a:run(function() return x:add_(1) * 10 end) end" },
     { "schedule", "local ready = a:record_event()", "",
       "a:run(function() mr.op{name = \"long\", ms = 3} end)\nb:wait_event(ready)", "",
       'b:run(function() mr.op{name = "work of b", ms = 2} end)', "" },
@@ -90,5 +91,13 @@ end]],
       "a:run(function() x:add_(1) end)", "", "local y = b:run(function() return x * 10 end)",
       "local y = b:run(function() return x * 10 end)\nb:wait_event(ready)" },
     { "wrong", "return function(a, b, x) return a:run(function() return x * 10 + 1 end) end" },
+    { "uses", [[return function(a, b, x)
+  b:run(function() mr.op{name = "work of b", ms = 2} end)
+  return a:run(function()
+    local y = x:add_(1) * 10
+    mr.op{name = "long", ms = 3}
+    return y
+  end)
+end]] },
   },
 }

@@ -52,8 +52,7 @@ end
     changes = { 4, 5 },
     answer = function(v) return { 16 * v } end,
     host_waits = false,
-    uses = { { stream = "a", kind = "op", text = "work on `a`" }, { stream = "b", kind = "op", text = "work on `b`" },
-             { stream = "c", kind = "op", text = "work on `c`" } },
+    streams = { "a", "b", "c" },
   },
   hints = {
     "Which record does `done` hold when `c` waits?",

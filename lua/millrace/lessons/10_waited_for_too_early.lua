@@ -46,7 +46,7 @@ end
     changes = 3,
     answer = function(v) return { 2 * (v + 5) } end,
     host_waits = false,
-    uses = { { stream = "a", kind = "op", text = "work on `a`" }, { stream = "b", kind = "op", text = "work on `b`" } },
+    streams = { "a", "b" },
   },
   hints = {
     "Has `written` been recorded when `b` is told to wait?",

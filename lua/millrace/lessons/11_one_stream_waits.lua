@@ -47,6 +47,7 @@ end
     answer = function(v) return { { 2 * (v + 1) }, { 3 * (v + 1) } } end,
     overlap = { "b", "c", 1.5 },
     host_waits = false,
+    streams = { "a" },
   },
   hints = {
     "Which stream reads x without having waited?",
@@ -57,9 +58,10 @@ end
   right = {
     { "b:wait_stream(a)", "b:wait_stream(a)\nc:wait_stream(a)" },
     { "b:wait_stream(a)", "local done = a:record_event()\ndone:wait(b)\ndone:wait(c)" },
-    { "a:run(function() x:add_(1) end)\nb:wait_stream(a)", "c:run(function() x:add_(1) end)\nb:wait_stream(c)" },
   },
   wrong = {
+    { "uses", "a:run(function() x:add_(1) end)\nb:wait_stream(a)",
+      "c:run(function() x:add_(1) end)\nb:wait_stream(c)" },
     { "schedule", "b:wait_stream(a)",
       "b:wait_stream(a)\nlocal z = c:run(function() mr.spin{ms = 2} return x * 3 end)",
       "local z = c:run(function() mr.spin{ms = 2} return x * 3 end)", "" },

@@ -43,7 +43,7 @@ end
     changes = 3,
     answer = function(v) return { 2 * (v + 1) } end,
     host_waits = false,
-    uses = { { stream = "b", kind = "op", text = "an operation on `b`" } },
+    streams = { "a", "b" },
   },
   hints = {
     "Who reads x: the host, or a stream?",
@@ -58,6 +58,7 @@ end
   },
   wrong = {
     { "uses", "return function(a, b, x) return a:run(function() return x:add_(1) * 2 end) end" },
+    { "uses", "return function(a, b, x) return b:run(function() return x:add_(1) * 2 end) end" },
     { "schedule", "local made = a:record_event()\nmade:synchronize()", "" },
     { "schedule", "made:synchronize()", "a:wait_event(made)" },
     { "host", "local made = a:record_event()\nmade:synchronize()\nreturn b:run(function() return x * 2 end)",

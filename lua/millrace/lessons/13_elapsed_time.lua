@@ -57,7 +57,8 @@ end
     changes = 5,
     answer = function(v) return { v, { (v + 1) * 2 } } end,
     once = true,
-    uses = { { kind = "record", name = "record_event", count = 2, text = "two records of an event" } },
+    uses = { { kind = "record", name = "record_event", count = 2, text = "two records of an event" },
+             { kind = "op", stream = "b", count = 2, elsewhere = true, text = "work() on `b`" } },
     minimal = false,
   },
   hints = {
@@ -91,6 +92,8 @@ end]] },
       "return {math.floor(first:elapsed_time(last) + 0.5) - 4, x}" },
     { "wrong", "a:run(before)\nfirst:record(b)\nb:wait_stream(a)", "first:record(b)",
       "last:record(b)", "last:record(b)\na:run(before)\nmr.synchronize()" },
+    { "uses", "a:run(before)\nfirst:record(b)\nb:wait_stream(a)\nb:run(work)\nlast:record(b)",
+      "before()\nfirst:record()\nwork()\nlast:record()\nlast:synchronize()" },
     { "error", "local first, last = mr.event{timing = true}, mr.event{timing = true}",
       "local first, last = mr.event(), mr.event()", "last:record(b)", "last:record(b)\nmr.synchronize()" },
     { "wrong", [[return function(a, b, before, work, x)

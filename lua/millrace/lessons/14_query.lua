@@ -45,7 +45,7 @@ end
     end,
     changes = 3,
     answer = function(v) return 4 * v end,
-    uses = { { name = "query", text = "a question (query)" } },
+    uses = { { name = "query", text = "a question (query)" }, { kind = "copy", stream = "s" } },
   },
   hints = {
     "After which answer may the host read?",
@@ -66,6 +66,8 @@ end
       "for i = 1, 3 do if s:query() then break end end" },
     { "schedule", "local copied = s:record_event()\nif not copied:query() then copied:query() end",
       "for i = 1, 100 do if s:query() then break end end" },
+    { "schedule", "if not copied:query() then copied:query() end",
+      "local asked = 0\nwhile not copied:query() and asked < 20000 do asked = asked + 1 end" },
     { "uses", "if not copied:query() then copied:query() end", "copied:synchronize()" },
     { "wrong", "local copied = s:record_event()\nif not copied:query() then copied:query() end\nreturn here:item()",
       "while not s:query() do end\nreturn here" },

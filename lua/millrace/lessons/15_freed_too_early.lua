@@ -49,7 +49,8 @@ end
     given = function(v) return mr.stream { name = "s" }, mr.full({ 2 }, v, { name = "x" }) end,
     answer = function(v) return { { 2 * v + 1, 2 * v + 1 }, { 100 * v, 100 * v } } end,
     host_waits = false,
-    uses = { { kind = "free", text = "the free of t" }, { kind = "op", stream = "s", text = "a read of t on `s`" } },
+    uses = { { kind = "free", text = "the free of t" }, { kind = "work", stream = "s", text = "a read of t on `s`" },
+             { kind = "work", stream = "default", count = 2, text = "t and z, both made on the current stream" } },
   },
   hints = {
     "In the order of which stream is t freed?",
@@ -65,6 +66,15 @@ end
       "local y = s:run(function() return t + 1 end)\nmr.current_stream():wait_stream(s)" },
   },
   wrong = {
+    { "uses", [[return function(s, x)
+  local y = s:run(function()
+    local t = x * 2
+    local sum = t + 1
+    t:free()
+    return sum
+  end)
+  return {y, x * 100}
+end]] },
     { "uses", "t:free()", "" },
     { "uses", "s:wait_stream(mr.current_stream())", "", "local y = s:run(function() return t + 1 end)",
       "local y = t + 1" },

@@ -44,7 +44,8 @@ end
     given = function(v) return mr.stream { name = "s" }, mr.full({ 2 }, v, { name = "x" }) end,
     answer = function(v) return { { 2 * v + 1, 2 * v + 1 }, { 100 * v, 100 * v } } end,
     host_waits = false,
-    uses = { { kind = "free", text = "the free of t" } },
+    uses = { { kind = "free", text = "the free of t" }, { kind = "work", stream = "s", text = "a read of t on `s`" },
+             { kind = "work", stream = "default", count = 2, text = "t and z, both made on the current stream" } },
   },
   hints = {
     "The end of t is in order. What about its beginning?",
@@ -54,11 +55,12 @@ end
   take_home = "record_stream protects the memory after the free, and not the values before.",
   right = {
     { "t:record_stream(s)", "t:record_stream(s)\ns:wait_stream(mr.current_stream())" },
-    { "return function(s, x)", "return function(s, x)\n  local y = s:run(function()",
-      "t:record_stream(s)\nlocal y = s:run(function() return t + 1 end)", "  local sum = t + 1",
-      "local z = x * 100\nreturn {y, z}", "  return sum\nend)\nreturn {y, x * 100}" },
+    { "t:record_stream(s)", "mr.current_stream():record_event():wait(s)", "t:free()", "t:record_stream(s)\nt:free()" },
   },
   wrong = {
+    { "uses", "return function(s, x)", "return function(s, x)\n  local y = s:run(function()",
+      "t:record_stream(s)\nlocal y = s:run(function() return t + 1 end)", "  local sum = t + 1",
+      "local z = x * 100\nreturn {y, z}", "  return sum\nend)\nreturn {y, x * 100}" },
     { "schedule", "t:record_stream(s)", "s:wait_stream(mr.current_stream())" },
     { "schedule", "t:record_stream(s)", "s:wait_stream(mr.current_stream())",
       "local y = s:run(function() return t + 1 end)",

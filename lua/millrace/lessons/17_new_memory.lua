@@ -46,7 +46,8 @@ end
     given = function(v) return mr.stream { name = "s" }, mr.full({ 2 }, v, { name = "x" }) end,
     answer = function(v) return { 4 * v, { 7, 7 } } end,
     host_waits = false,
-    uses = { { stream = "s", kind = "op", text = "a fill on `s`" } },
+    uses = { { kind = "work", stream = "s", text = "a fill on `s`" }, { name = "sum", stream = "default" },
+             { kind = "free", text = "the free of t" } },
   },
   hints = {
     "On which stream is `new` allocated, and which stream writes it?",
@@ -61,6 +62,8 @@ end
       "local new\ns:run(function() new = mr.empty(2, {dtype = \"i64\"}):fill_(7) end)" },
   },
   wrong = {
+    { "uses", "t:free()", "", 'local new = mr.empty(2, {dtype = "i64", name = "new"})',
+      'local new = mr.empty(2, {dtype = "i64", name = "new"})\ns:wait_stream(mr.current_stream())' },
     { "uses", "s:run(function() new:fill_(7) end)", "new:fill_(7)" },
     { "schedule", "local t = x * 2", "local t = x * 2\ns:wait_stream(mr.current_stream())" },
     { "wait", [[return function(s, x)

@@ -1,5 +1,5 @@
 return {
-  title = "The collector: nobody needs it any more. Who says so?",
+  title = "The collector: nobody needs it now. Who says so?",
   part = "Part 3: Memory",
   rule = "R28",
   question = {

@@ -42,6 +42,7 @@ end
     answer = function(v) return { { v + 1 }, { 10 * v } } end,
     overlap = { "a", "b", 1.5 },
     host_waits = false,
+    uses = { { name = "add_?", stream = "a" }, { name = "mul_?", stream = "b" } },
   },
   hints = {
     "Which line writes into memory that another one reads?",

@@ -45,6 +45,7 @@ end
     changes = 3,
     answer = function(v) return { v + 1, v + 1, v + 1, v + 2, v + 2, v + 2 } end,
     overlap = { "a", "b", 1.5 },
+    uses = { { name = "add_", stream = "a" }, { name = "add_", stream = "b" } },
   },
   hints = {
     "Which elements do both views have?",
@@ -86,6 +87,11 @@ end]] },
       "local left, right = x:narrow(1, 1, 3), x:narrow(1, 4, 3)",
       'b:run(function() right:add_(2) mr.op{name = "work of b", ms = 2} end)',
       "b:run(function() right:add_(2) mr.op{name = \"work of b\", ms = 2} end)\nb:wait_stream(a)" },
+    { "uses", [[return function(a, b, x)
+  a:run(function() x:narrow(1, 1, 3):add_(1) x:narrow(1, 4, 3):add_(2) mr.op{name = "work of a", ms = 2} end)
+  b:run(function() mr.op{name = "work of b", ms = 2} end)
+  return x
+end]] },
     { "error", "return function(a, b, x) x:narrow(1, 4, 4):add_(1) return x end" },
   },
 }

@@ -44,7 +44,7 @@ end
     answer = function(v) return 8 * v end,
     host_ms = 2,
     uses = { { name = "copy_", kind = "copy", text = "a copy into `here`" },
-             { name = "spin", stream = "s", text = "the 5 ms of work on `s`" } },
+             { name = "spin", stream = "s", ms = 5 } },
   },
   hints = {
     "The host has to wait. For how much of the work of `s`?",
@@ -63,6 +63,7 @@ end
   wrong = {
     { "uses", "return function(s, x, here) return x:item() end" },
     { "uses", "mr.spin{ms = 5, stream = s}", "s:synchronize()" },
+    { "uses", "mr.spin{ms = 5, stream = s}", "mr.spin{ms = 0.5, stream = s}\ns:synchronize()" },
     { "host", "mr.spin{ms = 5, stream = s}", "mr.spin{ms = 5, stream = s}\ns:synchronize()" },
     { "schedule", "s:run(function() here:copy_(x, {non_blocking = true}) end)",
       "s:run(function() here:copy_(x, {non_blocking = true}) end)\nmr.current_stream():wait_stream(s)" },

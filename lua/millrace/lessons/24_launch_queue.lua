@@ -44,7 +44,7 @@ end
     changes = 2,
     answer = function(v) return { v + 1100 } end,
     host_ms = 10,
-    uses = { { name = "spin", stream = "s", text = "the 30 ms of work on `s`" } },
+    uses = { { name = "spin", stream = "s", ms = 30 }, { name = "add_?", stream = "s", after = 1 } },
   },
   hints = {
     "How many operations fit into the queue of `s`?",
@@ -61,6 +61,11 @@ end
       "for i = 1, 1100 do\n  s:run(x.add_, x, 1)\n  if i % 500 == 0 then s:synchronize() end\nend" },
     { "uses", "mr.spin{ms = 30, stream = s}", "", "for i = 1, 1100 do s:run(x.add_, x, 1) end",
       "s:run(x.add_, x, 1100)" },
+    { "uses", "mr.spin{ms = 30, stream = s}", "mr.spin{ms = 3, stream = s}",
+      "for i = 1, 1100 do s:run(x.add_, x, 1) end", "s:run(x.add_, x, 1100)" },
+    { "uses", "for i = 1, 1100 do s:run(x.add_, x, 1) end", "x:add_(1100)" },
+    { "uses", "mr.spin{ms = 30, stream = s}", "s:run(x.add_, x, 1100)", "for i = 1, 1100 do s:run(x.add_, x, 1) end",
+      "mr.spin{ms = 30, stream = s}" },
     { "hazard", "for i = 1, 1100 do s:run(x.add_, x, 1) end", "s:run(x.add_, x, 1000)\nx:add_(100)" },
   },
 }

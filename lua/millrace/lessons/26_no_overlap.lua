@@ -32,8 +32,9 @@ streams may run at the same time. So more streams are not more speed.
 ]],
   exercise = {
     task = [[
-Two operations of 2 ms must run at the same time for 1.5 ms at least. You may
-choose how many multiprocessors (blocks) each one takes. Return x + 1.]],
+`one` on `a` and `two` on `b` take 2 ms each. Let them run at the same time for
+1.5 ms at least. You may choose how many multiprocessors (blocks) each of them
+takes, and nothing else. Return x + 1.]],
     start = [[
 return function(a, b, x)
   local all = mr.current_device().sm_count
@@ -48,6 +49,7 @@ end
     answer = function(v) return { v + 1 } end,
     overlap = { "a", "b", 1.5 },
     host_waits = false,
+    uses = { { name = "one", stream = "a", ms = 2 }, { name = "two", stream = "b", ms = 2 } },
   },
   hints = {
     "How many multiprocessors are left for the second one?",
@@ -75,7 +77,11 @@ end]],
       "local y = a:run(function() return x + 1 end)\nreturn b:run(function() return y:clone() end)" },
     { "serial", 'mr.op{name = "two", ms = 2, blocks = all, stream = b}',
       'mr.op{name = "two", ms = 2, blocks = 1, stream = b}' },
-    { "serial", [[return function(a, b, x)
+    { "uses", 'mr.op{name = "one", ms = 2, blocks = all, stream = a}', 'mr.op{name = "one", ms = 1.6, stream = a}',
+      'mr.op{name = "two", ms = 2, blocks = all, stream = b}', 'mr.op{name = "two", ms = 1.6, stream = b}' },
+    { "uses", 'mr.op{name = "one", ms = 2, blocks = all, stream = a}', "mr.spin{ms = 2, stream = a}",
+      'mr.op{name = "two", ms = 2, blocks = all, stream = b}', "mr.spin{ms = 2, stream = b}" },
+    { "uses", [[return function(a, b, x)
   mr.op{name = "one", ms = 2, stream = a}
   mr.op{name = "two", ms = 2, stream = a}
   return a:run(function() return x + 1 end)

@@ -56,6 +56,8 @@ end
     changes = 4,
     answer = function(v) return { 10 * v } end,
     overlap = { "c", "k", 2 },
+    uses = { { kind = "op", stream = "c", count = 8, text = "1 ms of work and a fill on `c` for each batch" },
+             { kind = "op", stream = "k", count = 8, text = "1 ms of work and an addition on `k` for each batch" } },
   },
   hints = {
     "When may `c` write into a buffer again?",
@@ -91,7 +93,7 @@ end
       "local buffer = buffers[(i - 1) % 2 + 1]\nif i > 3 then c:wait_event(used[i - 3]) end",
       "k:run(function() mr.spin{ms = 1} sum:add_(buffer) end)",
       "k:run(function() mr.spin{ms = 1} sum:add_(buffer) end)\nused[i] = k:record_event()" },
-    { "serial", [[return function(c, k, batches, sum)
+    { "uses", [[return function(c, k, batches, sum)
   for i = 1, #batches do
     mr.spin{ms = 2, stream = k}
     k:run(function() sum:add_(batches[i]) end)

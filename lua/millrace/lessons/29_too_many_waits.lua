@@ -57,6 +57,7 @@ end
     answer = function(v) return { (v + 1) * 2 + (v + 2) * 3 } end,
     overlap = { "a", "b", 3 },
     host_waits = false,
+    uses = { { name = "add_?", stream = "b", count = 2, text = "two additions on `b`: of 2 to y, and of x and y" } },
   },
   hints = {
     "Which line reads something that the other stream has written?",
@@ -85,6 +86,12 @@ end]],
       "b:run(function() mr.spin{ms = 1} y:add_(2) end)" },
     { "schedule", "b:run(function() mr.spin{ms = 3} y:mul_(3) end)\nmr.barrier{a, b}",
       "b:run(function() mr.spin{ms = 3} y:mul_(3) end)" },
+    { "uses", [[return function(a, b, x, y)
+  a:run(function() mr.spin{ms = 4} x:add_(1):mul_(2) end)
+  b:run(function() mr.spin{ms = 4} y:add_(2):mul_(3) end)
+  a:wait_stream(b)
+  return a:run(function() return x + y end)
+end]] },
     { "serial", [[return function(a, b, x, y)
   a:run(function() mr.spin{ms = 4} x:add_(1):mul_(2) end)
   b:wait_stream(a)

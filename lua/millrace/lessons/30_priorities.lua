@@ -46,6 +46,7 @@ end
     changes = 1,
     answer = function(v) return { (v + 1) * 10 } end,
     host_waits = false,
+    streams = { "high", "low" },
   },
   hints = {
     "Does a priority make anybody wait?",
@@ -55,11 +56,16 @@ end
   take_home = "A priority is a wish about time. An order needs a wait.",
   right = {
     { "high:run(function() x:add_(1) end)", "high:run(function() x:add_(1) end)\nlow:wait_stream(high)" },
-    { 'local low = mr.stream{name = "low", priority = 0}', "",
-      "high:run(function() x:add_(1) end)\nreturn low:run(function() return x * 10 end)",
-      "return high:run(function()\n  x:add_(1)\n  return x * 10\nend)" },
+    { "high:run(function() x:add_(1) end)\nreturn low:run(function() return x * 10 end)",
+      "high:run(x.add_, x, 1)\nlow:wait_event(high:record_event())\nreturn low:run(x.mul, x, 10)" },
   },
   wrong = {
+    { "uses", 'local low = mr.stream{name = "low", priority = 0}', "",
+      "high:run(function() x:add_(1) end)\nreturn low:run(function() return x * 10 end)",
+      "return high:run(function()\n  x:add_(1)\n  return x * 10\nend)" },
+    { "schedule", 'local low = mr.stream{name = "low", priority = 0}',
+      'local low = mr.stream{name = "low", priority = -5}',
+      'local high = mr.stream{name = "high", priority = -5}', 'local high = mr.stream{name = "high", priority = 0}' },
     { "schedule", 'local high = mr.stream{name = "high", priority = -5}',
       'local high = mr.stream{name = "high", priority = -100}' },
     { "schedule", "high:run(function() x:add_(1) end)",

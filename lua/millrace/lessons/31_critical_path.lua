@@ -51,6 +51,7 @@ end
     answer = function(v) return { { (v + 1) * 2 }, { 3 * v } } end,
     overlap = { "a", "b", 1.5 },
     host_waits = false,
+    uses = { { name = "mul_?", stream = "b", text = "one of the multiplications on `b`" } },
   },
   hints = {
     "Which step needs the result of which?",

@@ -47,6 +47,8 @@ end
     changes = 1,
     answer = function(v) return { (v + 1) * 10 + 2 } end,
     host_waits = false,
+    streams = { "default" },
+    uses = { { name = "add_", stream = "default", count = 0, text = "an addition on the default stream" } },
   },
   hints = {
     "Which streams does the default stream wait for?",
@@ -62,6 +64,9 @@ end
     { 'local s = mr.stream{name = "s"}', "local s = mr.per_thread_stream()" },
   },
   wrong = {
+    { "uses", "return function(x) return x:add_(1):mul_(10):add_(2) end" },
+    { "uses", "s:run(function() x:add_(1) end)\nx:mul_(10)\ns:run(function() x:add_(2) end)",
+      "s:run(function() x:add_(1):mul_(10):add_(2) end)" },
     { "schedule", "s:run(function() x:add_(1) end)",
       "s:run(function() x:add_(1) end)\nmr.current_stream():wait_stream(s)" },
     { "schedule", [[return function(x)

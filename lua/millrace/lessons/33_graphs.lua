@@ -57,7 +57,8 @@ end
     changes = { 3, 4 },
     answer = function(v) return { v + 2 } end,
     host_waits = false,
-    uses = { { kind = "record", name = "launch", stream = "a", count = 2, text = "two launches of a graph on `a`" } },
+    uses = { { kind = "record", name = "launch", stream = "a", count = 2, text = "two launches of a graph on `a`" },
+             { captures = "b" } },
   },
   hints = {
     "Which stream is still outside when the capture ends?",
@@ -68,10 +69,12 @@ end
   serial = "error",
   right = {
     { "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\na:wait_stream(b)" },
-    { "b:wait_stream(a)\nb:run(function() y:copy_(x) end)", "y:copy_(x)", "g:launch(a)\ng:launch(a)",
+    { "b:wait_stream(a)", "b:wait_event(a:record_event())", "b:run(function() y:copy_(x) end)",
+      "b:run(function() y:copy_(x) end)\na:wait_event(b:record_event())", "g:launch(a)\ng:launch(a)",
       "for _ = 1, 2 do g:launch(a) end" },
   },
   wrong = {
+    { "uses", "b:wait_stream(a)\nb:run(function() y:copy_(x) end)", "y:copy_(x)" },
     { "uses", "return function(a, b, x, y) return a:run(function() return x + 2 end) end" },
     { "wrong", "return function(a, b, x, y)", "return function(a, b, x, y)\n  local function add()",
       "local g = mr.graph.capture(function()", "  a:run(function() x:add_(1) y:copy_(x) end)",

@@ -47,6 +47,7 @@ end
     changes = { 3, 4 },
     answer = function(v) return { 2 * v } end,
     host_waits = false,
+    streams = { "t", "s" },
   },
   hints = {
     "Does a copy between devices wait for work of other streams?",
@@ -61,6 +62,8 @@ end
       "t:run(function() mr.spin{ms = 1} x:mul_(2) end)\nlocal doubled = t:record_event()\ns:wait_event(doubled)" },
   },
   wrong = {
+    { "uses", "mr.memcpy_async(y, x, {stream = s})", "mr.memcpy_async(y, x, {stream = t})" },
+    { "schedule", "mr.memcpy_async(y, x, {stream = s})", "mr.memcpy_async(y, x, {stream = s})\ns:wait_stream(t)" },
     { "host", "t:run(function() mr.spin{ms = 1} x:mul_(2) end)",
       "t:run(function() mr.spin{ms = 1} x:mul_(2) end)\nmr.synchronize(1)" },
     { "schedule", "t:run(function() mr.spin{ms = 1} x:mul_(2) end)",

@@ -62,9 +62,9 @@ end
     answer = function(v) return { 10 - 3 * v } end,
     overlap = { "a", "c", 0.9 },
     host_waits = false,
-    uses = { { name = "spin", stream = "c", text = "the slow network on `c`" },
-             { name = "all_reduce", stream = "c", text = "an all_reduce on `c`" },
-             { kind = "op", stream = "a", count = 2, text = "two operations on `a`: the other work, and the step" } },
+    uses = { { name = "spin", stream = "c", ms = 1 }, { name = "all_reduce", stream = "c", after = 1 },
+             { name = "spin", stream = "a", ms = 2 },
+             { kind = "work", stream = "a", count = 2, text = "two operations on `a`: the other work, and the step" } },
   },
   hints = {
     "Which stream reads g, and which one writes the sum into it?",

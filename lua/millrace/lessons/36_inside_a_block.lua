@@ -64,7 +64,8 @@ end
       return list
     end,
     host_waits = false,
-    uses = { { name = "reverse", kind = "op", text = "a launch of the kernel `reverse`" } },
+    uses = { { name = "reverse", kind = "op", text = "a launch of the kernel `reverse`" },
+             { name = "flip", count = 0 } },
   },
   hints = {
     "Which thread writes s[63 - i], and when?",
