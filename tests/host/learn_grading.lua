@@ -190,7 +190,7 @@ function TestMistakes.test_the_lines_of_a_kernel()
   lu.assertStrContains(out, "(`s`) at 36_inside_a_block.lua:7, and thread")
   lu.assertNotStrContains(out, "<kernel text>")
   out = message_for(name, changed(name, "y[i] = s[63 - i]", "y[i] = x[64 + i]"))
-  lu.assertStrContains(out, "kernel `reverse` at 36_inside_a_block.lua:7: thread (0,0,0) of block (0,0,0) reads 4 bytes")
+  lu.assertStrContains(out, "kernel `reverse` at 36_inside_a_block.lua:7: thread (0,0,0) of block (0,0,0) reads 4")
   lu.assertNotStrContains(out, "lesson:")
   lu.assertNotStrContains(out, "mr.reset")
 end

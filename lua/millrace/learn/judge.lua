@@ -581,11 +581,26 @@ local function judge_barriers(run, seen)
   return nil
 end
 
-local function judge_waits(exercise, run, seen, name)
+-- So long the streams are busy when it is asked whether a wait behind a loop of questions is needed.
+local BUSY_MS = 2
+
+-- The places of the waits that are needed where a loop of questions gives up, as a set.
+local function needed_behind_a_loop(exercise, solve, seen)
+  local places = {}
+  if not seen.asks_in_a_loop then return places end
+  for _, wait in ipairs(waits(program(exercise, solve, 1, seen, BUSY_MS)).waits) do
+    if wait.kept then places[wait.where] = true end
+  end
+  return places
+end
+
+local function judge_waits(exercise, solve, seen, name)
+  local run = program(exercise, solve, 1, seen)
   local result = waits(still_right(exercise, run, seen))
   if seen.differs then return "unrepeatable", UNREPEATABLE end
+  local is_needed = needed_behind_a_loop(exercise, solve, seen)
   for _, wait in ipairs(result.waits) do
-    if not wait.kept and is_here(wait.where, name) then
+    if not wait.kept and not is_needed[wait.where] and is_here(wait.where, name) then
       return "wait", ("The result is right, but line %s waits without need (%s): %s"):format(
         line_of(wait.where), wait.kind, because_of(wait, result.waits, name, exercise))
     end
@@ -672,6 +687,7 @@ local function judge_results(lesson, solve, name, seen, few)
     if variant > 1 and reason == "wrong" then return "constant", BY_CONSTANT .. message end
     if reason then return reason, message end
     local line = variant == 1 and loop_of_questions(result, name)
+    seen.asks_in_a_loop = seen.asks_in_a_loop or line
     message = line and giving_up(lesson.exercise, solve, seen, line)
     if message then return "schedule", message end
     praise = praise or praise_of(result)
@@ -687,7 +703,7 @@ local function judge_all(lesson, text, name, seen, few)
   if found then return found, text_or_praise end
   local run = program(exercise, solve, 1, seen)
   reason, message = judge_speed(exercise, run, seen, name)
-  if not reason and exercise.minimal ~= false then reason, message = judge_waits(exercise, run, seen, name) end
+  if not reason and exercise.minimal ~= false then reason, message = judge_waits(exercise, solve, seen, name) end
   if reason then return reason, message end
   return "passed", text_or_praise
 end
