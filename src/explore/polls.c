@@ -30,7 +30,7 @@ bool polls_may_say_no(search *s) {
     if (noes < s->e->options.polls) return true;
     explore_incomplete(s->e,
                        "the query at %s:%d was answered no at most %u times in a row; there are "
-                       "schedules in which it is asked more often",
+                       "schedules in which it is asked more often (polls = N, --explore=polls:N)",
                        shown.file ? shown.file : "?", shown.line, s->e->options.polls);
     return false;
 }

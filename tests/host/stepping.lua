@@ -318,6 +318,16 @@ function TestSession.test_the_seed_is_part_of_it()
 end
 
 -- The saved script is run by itself, and shows what the session showed.
+-- A stream without a name is known by its variable.
+function TestSession.test_queues_name_the_variables_of_streams()
+  local out = answer("s = mr.stream()\nlocal u = mr.stream()\nx = mr.zeros(4)\nmr.synchronize()\n" ..
+    "s:run(function() x:add_(1) end)\nu:wait_stream(s)\n:queues\n", VIRTUAL)
+  lu.assertStrContains(out, "stream `s`: ")
+  lu.assertStrContains(out, "stream `u`: 1 pending")
+  lu.assertStrContains(out, "recorded on stream `s` at mr:6:1")
+  lu.assertNotStrContains(out, "stream #")
+end
+
 function TestSession.test_a_saved_session_is_a_script()
   local path = os.tmpname()
   local out = answer(PROGRAM .. "local a <const> = 2\na + 1\nx:nothing()\n_[8] * 2;\n:s p 3\nx:peek():sum():item()\n" ..

@@ -5,13 +5,15 @@ local live = {}
 
 -- "producer: fill_ 2/4 can run, 3 more"
 local function stream_text(queue)
-  local name = tostring(queue.stream):match("`(.-)`") or tostring(queue.stream):gsub("^the ", "")
+  local named = tools.require("tensors").name_streams
+  local shown = named(tostring(queue.stream))
+  local name = shown:match("`(.-)`") or shown:gsub("^the ", "")
   local at = 1 -- an allocation says little, as long as nothing holds it up
   local pending = queue.pending
   while pending[at].op == "alloc" and pending[at].state ~= "waiting" and pending[at + 1] do at = at + 1 end
   local first = pending[at]
   local op = first.parts > 1 and ("%s %d/%d"):format(first.op, first.part, first.parts) or first.op
-  local why = first.why or ""
+  local why = named(first.why or "")
   local is_held = why ~= "" and not why:find("^starts at") and not why:find("^waits for the operation before")
   local what = is_held and why or (first.state == "running" and "is running" or "can run")
   if first.state == "running" and tools.mr.machine.chooser() ~= "timed" then what = "can go on" end

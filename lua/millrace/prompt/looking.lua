@@ -13,8 +13,10 @@ local MOST_IN_QUEUE = 20
 
 -- ---------------------------------------------------------------- queues
 
+local function named(text) return tools.require("tensors").name_streams(text) end
+
 local function queue_name(stream)
-  return tostring(stream):gsub("^the ", "")
+  return named((tostring(stream):gsub("^the ", "")))
 end
 
 -- One line: a mark, the operation and how far it is, its line, and what it waits for.
@@ -24,7 +26,7 @@ local function operation_lines(style, one, widths, is_timed, lines)
   local part = one.parts > 1 and (" %d/%d"):format(one.part, one.parts) or ""
   local head = ("  %s %s  %s  "):format(mark, draw.fit(style, one.op .. part, widths.op),
     draw.fit(style, draw.cut_place(style, one.where or "", widths.where), widths.where))
-  local why = one.why
+  local why = one.why and named(one.why)
   if why and why:find("before it in its stream", 1, true) then why = nil end
   if not why and one.state == "ready" and not one.why then why = "can run" end
   if one.state == "running" and not one.why then why = is_timed and "running" or "can go on" end

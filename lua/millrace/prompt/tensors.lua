@@ -19,6 +19,19 @@ function tensors.streams()
   return streams
 end
 
+-- A text in which a stream without a name has that of its variable: "stream #3" is "stream `s`" where `s` holds it.
+function tensors.name_streams(text)
+  if not text:find("stream #", 1, true) then return text end
+  local names = {}
+  for _, one in ipairs(tensors.streams()) do
+    local number = tostring(one.stream):match("^stream #(%d+)$")
+    if number then names[number] = names[number] or one.name end
+  end
+  return (text:gsub("stream #(%d+)%f[^%d]", function(number)
+    return names[number] and ("stream `%s`"):format(names[number])
+  end))
+end
+
 -- "host, p; not c": who may read it now.
 function tensors.readers(tensor, streams)
   if mr.hazard.readable(tensor) == nil then return "the checker is off" end
