@@ -2,7 +2,7 @@
  * only when a report is written. A line that is added to the script may use only variables that are visible at its
  * place. The declaration that is visible there must be that of the variable that exists now. The text must not assign
  * to it between that place and the line that runs. A variable that keeps its value comes first: the object's name
- * rather than one that follows it around. */
+ * rather than one that follows it around. Last come locals of a file whose chunk has ended, which its functions hold. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -286,12 +286,74 @@ static bool in_globals(const wanted *w, bool tables) {
     return in_named(w, false, tables);
 }
 
+/* ---- locals of a file whose chunk has ended */
+
+/* The name by which the function at the top, which it pops, holds it, if that is in force at the place. */
+static bool in_function(const wanted *w, bool tables) {
+    lua_State *L = w->L;
+    lua_Debug function;
+    const char *name;
+    bool found = false;
+    lua_pushvalue(L, -1);
+    lua_getinfo(L, ">S", &function);
+    bool is_here = *function.what == 'L' && is_of_file(w, &function);
+    for (int i = 1; is_here && !found && (name = lua_getupvalue(L, -1, i)) != NULL; i++)
+        if (is_name(name) && mr_script_is_of_chunk(w->script, name, w->front.line) &&
+            sees(w, &function, name, function.linedefined))
+            found = holds(w, name, tables) &&
+                    local_keeps_value(w, &function, name, function.linedefined);
+        else lua_pop(L, 1);
+    lua_pop(L, 1);
+    return found;
+}
+
+/* By the functions of the table at the top, which it pops. `best`: what `inner` writes to, and was found so far. */
+static void in_functions(const wanted *inner, bool tables, char *best, size_t size) {
+    lua_State *L = inner->L;
+    int seen = 0;
+    lua_pushnil(L);
+    while (lua_next(L, -2)) {
+        bool is_function = lua_isfunction(L, -1) && !lua_iscfunction(L, -1);
+        if (++seen > 1024) {
+            lua_pop(L, 2);
+            break;
+        }
+        if (!is_function) lua_pop(L, 1);
+        else if (in_function(inner, tables) && (!best[0] || is_better(inner->out, best)))
+            snprintf(best, size, "%s", inner->out);
+    }
+    lua_pop(L, 1);
+}
+
+/* A module's local that the function at the place does not use itself: other functions of the module hold it. Only what
+ * `require` has loaded is looked at, as a chunk that runs twice has two variables of each name. */
+static bool in_modules(const wanted *w, bool tables) {
+    lua_State *L = w->L;
+    char best[160] = "", place[160] = "";
+    wanted inner = *w;
+    inner.out = place;
+    inner.size = sizeof place;
+    if (!w->front.file || !w->script || !lua_checkstack(L, 16)) return false;
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_pushnil(L);
+    while (lua_next(L, -2)) {
+        lua_pushglobaltable(L);
+        bool is_globals = lua_rawequal(L, -1, -2);
+        lua_pop(L, 1);
+        if (lua_istable(L, -1) && !is_globals) in_functions(&inner, tables, best, sizeof best);
+        else lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    if (best[0]) snprintf(w->out, w->size, "%s", best);
+    return best[0] != '\0';
+}
+
 static bool find_variable(const wanted *w, bool tables) {
     lua_Debug frame;
     int most = 32;
     for (int level = 0; most-- && mr_bind_frame(w->L, &level, &frame); level++)
         if (is_of_file(w, &frame) && in_frame(w, &frame, tables)) return true;
-    return in_prompt(w, tables) || in_globals(w, tables);
+    return in_prompt(w, tables) || in_globals(w, tables) || in_modules(w, tables);
 }
 
 static bool find(wanted *w) {

@@ -19,6 +19,11 @@ int mr_script_binding(const mr_script *s, const char *name, int front) {
     return found;
 }
 
+bool mr_script_is_of_chunk(const mr_script *s, const char *name, int front) {
+    int binding = mr_script_binding(s, name, front);
+    return binding && s->declarations.items[binding - 1].block == 0;
+}
+
 /* The `=` of the assignment that the statement is; 0: it is none. */
 static int assignment(const mr_script *s, int statement) {
     const word *w = s->words.items;

@@ -76,6 +76,8 @@ bool mr_script_has_several(const mr_script *script, int front); /* statements be
 
 /* Which declaration of the name is in force at the place: the same number for the same one, 0 for a global. */
 int mr_script_binding(const mr_script *script, const char *name, int front);
+/* It is a local of the main chunk, outside of any block: there is one variable each time that the chunk runs. */
+bool mr_script_is_of_chunk(const mr_script *script, const char *name, int front);
 /* Counts the statements that begin on these lines and assign to the variable of that binding (see
  * mr_script_binding). With MR_SCRIPT_FIELD: to a field of that name of any table. A declaration
  * is no assignment. */

@@ -652,4 +652,47 @@ k[{1, 1}](y)
   end
 end
 
+TestModules = {}
+
+-- The fix within a module uses a local of the module that the function itself does not: the chunk has ended, but another
+-- function holds it. With the fix the hazard is gone.
+function TestModules.test_a_fix_names_a_local_of_the_module()
+  local stage = [[
+local mr = require "millrace"
+local stage = {}
+local copy, compute = mr.stream{name = "copy"}, mr.stream{name = "compute"}
+HEAD
+function stage.load(x) copy:run(function() x:fill_(1) end) end
+function stage.use(x)
+FIX
+  compute:run(function() x:mul_(2) end)
+end
+return stage
+]]
+  local main = [[
+local mr = require "millrace"
+package.path = FOLDER .. "/?.lua"
+local stage = require "stage"
+local x = mr.zeros(64)
+mr.synchronize()
+stage.load(x)
+stage.use(x)
+mr.synchronize()
+]]
+  local folder = os.tmpname()
+  os.remove(folder)
+  assert(os.execute("mkdir " .. folder))
+  local function report(head, fix)
+    command.write(folder .. "/stage.lua", (stage:gsub("HEAD", head):gsub("FIX", fix)))
+    return run(main:gsub("FOLDER", ("%q"):format(folder)), "--check").err
+  end
+  lu.assertStrContains(report("", ""), "fix: before line 8 add   compute:wait_stream(copy)\n")
+  lu.assertStrContains(report("", "compute:wait_stream(copy)"), "no hazards")
+  -- another variable of that name, or another value
+  lu.assertStrContains(report("", "local copy = 1"), "add   mr.synchronize() -- no variable in scope here leads to copy")
+  lu.assertStrContains(report("for _ = 1, 1 do local copy = copy function stage.other() return copy end end", ""),
+    "add   compute:wait_stream(copy)\n")
+  os.execute("rm -r " .. folder)
+end
+
 os.exit(lu.LuaUnit.run())
