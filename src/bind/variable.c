@@ -2,7 +2,8 @@
  * only when a report is written. A line that is added to the script may use only variables that are visible at its
  * place. The declaration that is visible there must be that of the variable that exists now. The text must not assign
  * to it between that place and the line that runs. A variable that keeps its value comes first: the object's name
- * rather than one that follows it around. Last come locals of a file whose chunk has ended, which its functions hold. */
+ * rather than one that follows it around. Last come locals of a file whose chunk has ended, which its functions
+ * hold. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

@@ -27,6 +27,7 @@ static void put_line(mr_hazard_report *report, const mr_script_spot *spot, const
     va_end(args);
     fix->place = spot->place;
     fix->where = spot->where;
+    fix->in_loop = spot->in_loop;
 }
 
 /* ---- places */
@@ -41,6 +42,7 @@ static void measure(const checker *c, const found_pair *pair, mr_script_meeting 
         if (line->where.file != meeting->second.file) break;
         if (line->where.line < meeting->lowest) meeting->lowest = line->where.line;
         if (line->where.line > meeting->highest) meeting->highest = line->where.line;
+        if (line->seq == pair->first_seq) return; /* nothing may be known of before */
     }
     meeting->lowest = 0;
 }
@@ -52,7 +54,7 @@ bool mr_hazard_before_second(const checker *c, const found_pair *pair, mr_script
                                  .second_op = pair->second_op,
                                  .is_running = !pair->submitted.file};
     if (pair->submitted.file) meeting.second = pair->submitted;
-    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, meeting.second, meeting.second.line};
+    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, meeting.second, meeting.second.line, false};
     if (!pair->second_where.file) return false;
     if (!c->hooks.before) return true;
     measure(c, pair, &meeting);
@@ -66,7 +68,8 @@ static bool before_first(const checker *c, const found_pair *pair, mr_script_spo
 }
 
 static bool behind_first(const checker *c, const found_pair *pair, mr_script_spot *out_spot) {
-    *out_spot = (mr_script_spot){MR_SCRIPT_AFTER, pair->first_where, pair->first_where.line + 1};
+    *out_spot =
+        (mr_script_spot){MR_SCRIPT_AFTER, pair->first_where, pair->first_where.line + 1, false};
     if (!pair->first_where.file) return false;
     return !c->hooks.behind || c->hooks.behind(c->hooks.context, pair->first_where, out_spot);
 }
@@ -546,13 +549,20 @@ static void put_place(mr_buffer *out, const mr_hazard_report *report, const mr_h
     bool is_first = fix->place == MR_SCRIPT_BEFORE && fix->where.line == 1;
     char place[PLACE_SIZE];
     mr_site shown = {fix->file ? fix->file : fix->where.file, fix->where.line};
-    mr_buffer_puts(out, is_within ? "split " : mr_hazard_place_text(fix->place));
-    if (!is_within) mr_buffer_puts(out, " ");
+    const char *within = fix->in_loop ? "in the loop of" : "split";
+    mr_buffer_puts(out, is_within ? within : mr_hazard_place_text(fix->place));
+    mr_buffer_puts(out, " ");
     if (fix->typed && is_first) mr_text_put(out, fix->where.file);
     else if (!fix->typed && is_of_one_file(report, fix))
         mr_buffer_printf(out, "line %d", fix->where.line);
     else mr_text_put(out, mr_hazard_place(shown, place, sizeof place));
-    if (is_within) mr_buffer_puts(out, ", and between the two parts");
+    if (is_within && fix->in_loop) {
+        mr_buffer_puts(out, ", before `");
+        mr_text_put(out, report->second.op);
+        mr_buffer_puts(out, "`,");
+    } else if (is_within) {
+        mr_buffer_puts(out, ", and between the two parts");
+    }
 }
 
 void mr_hazard_fix_text(const mr_hazard_report *report, mr_buffer *out) {

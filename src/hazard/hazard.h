@@ -201,6 +201,7 @@ const char *mr_hazard_place_text(mr_script_place place); /* "before" */
 typedef struct {
     mr_script_place place; /* seen from the line `where` */
     bool typed;            /* that line was entered at the prompt: it is for the next time */
+    bool in_loop;          /* within: the body of a loop stands on that line */
     mr_site where;
     const char *file; /* as sentences name it */
     char text[224];

@@ -52,6 +52,7 @@ static void put_fix(const checker *c, const actor *first, const actor *second,
     mr_text_format(fix->text, sizeof fix->text, "%s", wait);
     fix->place = spot.place;
     fix->where = spot.where;
+    fix->in_loop = spot.in_loop;
 }
 
 /* Lanes of a launch are nothing that a script knows: it knows the streams that were captured. */

@@ -31,7 +31,7 @@ static bool is_together(const mr_script *s, const mr_script_meeting *m, int fron
 /* In front of a loop it would come before the first access, if that is inside. */
 static bool put(const mr_script *s, const mr_script_meeting *m, const char *file, int front,
                 mr_script_spot *out_spot) {
-    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, {file, front}, front};
+    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, {file, front}, front, false};
     return !(s && file == m->first.file && m->first.line > front && mr_script_is_loop(s, front) &&
              mr_script_is_within(s, front, m->first.line));
 }
@@ -57,7 +57,8 @@ bool mr_script_place_before(const mr_script *s, const mr_script_meeting *m,
     int line = m->second.line, front = s ? mr_script_front(s, line) : line;
     if (!front) return false;
     if (is_together(s, m, front) && !came_round(s, m, front)) {
-        *out_spot = (mr_script_spot){MR_SCRIPT_WITHIN, {m->second.file, front}, front};
+        bool loops = s && mr_script_loops(s, front, m->second.line);
+        *out_spot = (mr_script_spot){MR_SCRIPT_WITHIN, {m->second.file, front}, front, loops};
         return true;
     }
     return !(s && mr_script_defines(s, line)) && put(s, m, m->second.file, front, out_spot);
@@ -77,7 +78,7 @@ bool mr_script_place_in_call(const mr_script *s, const mr_script_meeting *m,
 
 bool mr_script_place_behind(const mr_script *s, mr_site where, mr_script_spot *out_spot) {
     int front = s ? mr_script_behind(s, where.line) : where.line + 1;
-    *out_spot = (mr_script_spot){MR_SCRIPT_AFTER, {where.file, front - 1}, front};
+    *out_spot = (mr_script_spot){MR_SCRIPT_AFTER, {where.file, front - 1}, front, false};
     return front > 0;
 }
 

@@ -654,8 +654,8 @@ end
 
 TestModules = {}
 
--- The fix within a module uses a local of the module that the function itself does not: the chunk has ended, but another
--- function holds it. With the fix the hazard is gone.
+-- The fix within a module uses a local of the module that the function itself does not: the chunk has ended, but
+-- another function holds it. With the fix the hazard is gone.
 function TestModules.test_a_fix_names_a_local_of_the_module()
   local stage = [[
 local mr = require "millrace"
@@ -689,7 +689,8 @@ mr.synchronize()
   lu.assertStrContains(report("", ""), "fix: before line 8 add   compute:wait_stream(copy)\n")
   lu.assertStrContains(report("", "compute:wait_stream(copy)"), "no hazards")
   -- another variable of that name, or another value
-  lu.assertStrContains(report("", "local copy = 1"), "add   mr.synchronize() -- no variable in scope here leads to copy")
+  lu.assertStrContains(report("", "local copy = 1"),
+    "add   mr.synchronize() -- no variable in scope here leads to copy")
   lu.assertStrContains(report("for _ = 1, 1 do local copy = copy function stage.other() return copy end end", ""),
     "add   compute:wait_stream(copy)\n")
   os.execute("rm -r " .. folder)

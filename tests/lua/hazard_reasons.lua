@@ -242,6 +242,19 @@ function TestCures.test_of_one_line_it_stands_within()
   lu.assertStrContains(r.message, "fix: split line " .. r.fixes[1].line)
 end
 
+-- Such a line has no two parts: it runs again.
+function TestCures.test_of_a_loop_on_one_line()
+  local s = { mr.stream{name = "a"}, mr.stream{name = "b"} }
+  local x = mr.zeros(4)
+  mr.synchronize()
+  local r = only(function()
+    for i = 1, 2 do s[i]:run(function() x:add_(1) end) end
+  end)
+  lu.assertEquals({ r.fixes[1].place, r.fixes[1].text }, { "within", "s[2]:wait_stream(s[1])" })
+  lu.assertStrContains(r.message, ("fix: in the loop of line %d, before `add_`, add   s[2]:wait_stream(s[1])")
+    :format(r.fixes[1].line))
+end
+
 -- What the first part of such a line declares is in scope between the parts: nothing else is said of it.
 function TestCures.test_of_one_line_that_declares_the_stream()
   local r = only(function()
