@@ -164,7 +164,7 @@ void order_find_rows(order *o, size_t count) {
     for (uint32_t lane = 0; lane < o->lanes; lane++) {
         const mr_stream *s = mr_player_stream(o->player, lane);
         mr_order_facts facts = s ? mr_order_facts_of_stream(s->kind, s->blocking) : 0;
-        o->gathered[lane] = mr_place_in(mr_order_given(facts, MR_ALLOCATOR), MR_PLACE_GATHERED);
+        o->gathered[lane] = mr_order_is_gathered(facts);
     }
     for (size_t i = 0; i < count; i++) {
         const mr_player_item *it = &o->items[i];
@@ -449,12 +449,13 @@ static uint32_t lane_asked(const order *o, size_t i, size_t *out_until) {
     return UINT32_MAX;
 }
 
-/* The default stream is idle only once the blocking streams are. */
+/* Whether what the query asks for depends on the other stream. */
 static bool is_asked(const order *o, uint32_t lane, uint32_t other) {
     if (lane == other) return true;
     const mr_stream *s = mr_player_stream(o->player, lane),
                     *t = other == UINT32_MAX ? NULL : mr_player_stream(o->player, other);
-    return s && t && s->kind == MR_STREAM_LEGACY && o->gathered[other] && s->device == t->device;
+    return s && t && mr_order_sync_gathers(mr_order_facts_of_stream(s->kind, s->blocking)) &&
+           o->gathered[other] && s->device == t->device;
 }
 
 /* The host has waited for all of the stream. What it knows otherwise has nodes: records, and work. */

@@ -91,6 +91,15 @@ static mr_order_facts facts_of_wait(mr_command_after after, mr_order_facts strea
     return NONE;
 }
 
+bool mr_order_is_gathered(mr_order_facts stream) {
+    return mr_place_in(mr_order_given(stream, MR_ALLOCATOR), MR_PLACE_GATHERED);
+}
+
+bool mr_order_sync_gathers(mr_order_facts stream) {
+    mr_order_facts facts = mr_order_facts_of_kind(MR_COMMAND_STREAM_SYNC, stream);
+    return mr_place_in(mr_order_returned(facts, MR_SEEN), MR_PLACE_GATHERED);
+}
+
 /* Without `default`: a new kind does not compile until somebody has said what it orders. */
 mr_order_facts mr_order_facts_of_kind(mr_command_id kind, mr_order_facts stream) {
     switch (kind) {

@@ -183,6 +183,10 @@ static inline bool mr_order_gives(const mr_order_lane *lane, mr_place place) {
 /* ---- facts */
 
 mr_order_facts mr_order_facts_of_stream(mr_stream_kind kind, bool blocking);
+/* Whether the default stream of its device comes after its work (R3). */
+bool mr_order_is_gathered(mr_order_facts stream);
+/* Whether a wait for it, or a query that says yes, is one for all those, too (R5). */
+bool mr_order_sync_gathers(mr_order_facts stream);
 /* What follows from the kind and the facts of its stream (0: the host's). The caller adds what a copy and a wait
  * are, and whether it MEETS. */
 mr_order_facts mr_order_facts_of_kind(mr_command_id kind, mr_order_facts stream);

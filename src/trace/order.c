@@ -37,21 +37,18 @@ static void add(maker *m, uint32_t from, mr_cause rule) {
     if (from != MR_TRACE_NONE && !mr_vec_push(&m->edges, edge)) m->failed = true;
 }
 
-static bool is_blocking(const mr_trace_stream *stream) {
-    return stream->is_blocking && !stream->is_legacy_default;
-}
-
 /* ---- facts */
+
+static mr_order_facts facts_of_stream(const mr_trace_stream *s) {
+    return mr_order_facts_of_stream(s->is_legacy_default ? MR_STREAM_LEGACY : MR_STREAM_USER,
+                                    s->is_blocking);
+}
 
 static mr_order_facts facts_of(const maker *m, const mr_span *span) {
     if (span->kind == MR_COMMAND_FREE && span->host_waited) /* cudaFree (R27) */
         return MR_FACT_BY_HOST | MR_FACT_FOR_MEMORY;
-    mr_order_facts stream = 0;
-    if (span->stream != MR_TRACE_NONE) {
-        const mr_trace_stream *s = &m->streams[span->stream];
-        stream = mr_order_facts_of_stream(s->is_legacy_default ? MR_STREAM_LEGACY : MR_STREAM_USER,
-                                          s->is_blocking);
-    }
+    mr_order_facts stream =
+        span->stream == MR_TRACE_NONE ? 0 : facts_of_stream(&m->streams[span->stream]);
     mr_order_facts facts = mr_order_facts_of_kind(span->kind, stream);
     if (span->walls && span->synchronous) facts |= MR_FACT_WALL;
     if (span->meeting) facts |= MR_FACT_MEETS;
@@ -161,7 +158,8 @@ static void wait_for(maker *m, uint32_t i, const mr_order_row *row, uint32_t bef
     case MR_PLACE_RECORD: add(m, span->record, MR_CAUSE_SYNCHRONIZE); break;
     case MR_PLACE_GATHERED:
         for (size_t s = 0; s < m->stream_count; s++)
-            if (is_blocking(&m->streams[s]) && m->streams[s].device == span->device)
+            if (m->streams[s].device == span->device &&
+                mr_order_is_gathered(facts_of_stream(&m->streams[s])))
                 add(m, m->states[s].tail, MR_CAUSE_SYNCHRONIZE);
         break;
     case MR_PLACE_DEVICE:

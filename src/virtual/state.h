@@ -387,8 +387,6 @@ bool mr_virtual_let_go_later(vgpu *gpu, closed_object object);
 void mr_virtual_follow(vgpu *gpu);
 /* Lets the device move at a choice point that is not a wait. */
 mr_status mr_virtual_advance(vgpu *gpu, mr_choice_point point, work *goal);
-/* Whether a wait for the stream is one for the blocking streams of its device, too (R5). */
-bool mr_virtual_sync_gathers(const queue *q);
 void mr_virtual_queue_rows(queue *q); /* of a new one, whose lane is set */
 mr_status mr_virtual_wait_stream(queue *q);
 mr_status mr_virtual_wait_device(vdevice *device);

@@ -34,7 +34,7 @@ mr_status mr_virtual_stream_query(mr_stream *stream, bool *out_done) {
     gpu->host_ns += (uint64_t)gpu->model.query_ns;
     MR_TRY(mr_virtual_advance(gpu, MR_CHOICE_QUERY, q->tail));
     bool is_over = !q->head && mr_virtual_is_past(gpu, q->last_end) &&
-                   !(mr_virtual_sync_gathers(q) && device->busy_blocking);
+                   !(mr_order_sync_gathers(q->lane.facts) && device->busy_blocking);
     *out_done = is_over && mr_virtual_decide(gpu, MR_OPEN_QUERY, NULL, true);
     if (*out_done) q->proven = q->completed;
     return MR_OK;

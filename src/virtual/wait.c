@@ -147,16 +147,11 @@ static void prove(vdevice *device, bool blocking_only) {
             q->proven = q->completed;
 }
 
-bool mr_virtual_sync_gathers(const queue *q) {
-    mr_order_facts facts = mr_order_facts_of_kind(MR_COMMAND_STREAM_SYNC, q->lane.facts);
-    return mr_place_in(mr_order_returned(facts, MR_SEEN), MR_PLACE_GATHERED);
-}
-
 mr_status mr_virtual_wait_stream(queue *q) {
     vdevice *device = q->device;
     vgpu *gpu = device->gpu;
     uint64_t since = gpu->host_ns;
-    bool gathers = mr_virtual_sync_gathers(q);
+    bool gathers = mr_order_sync_gathers(q->lane.facts);
     until u = {.kind = gathers ? UNTIL_GATHERED : UNTIL_COUNT,
                .queue = q,
                .device = device,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "order/order.h"
 #include "waits/parts.h"
 
 #ifndef MOST_TABLED
@@ -363,9 +364,10 @@ static void look_for(searcher *s, uint32_t wait, uint32_t *set) {
     }
 }
 
-static bool is_blocking(const wait_rounds *rounds, uint32_t stream) {
+static bool has_barrier(const wait_rounds *rounds, uint32_t stream) {
     mr_program_stream s = mr_program_stream_at(rounds->program, stream);
-    return s.blocking || s.kind != MR_STREAM_USER;
+    mr_order_facts facts = mr_order_facts_of_stream(s.kind, s.blocking);
+    return facts & (MR_FACT_LEGACY | MR_FACT_BLOCKING);
 }
 
 /* A stream that does not take part in the default stream's barrier: its waits order, and do nothing else. */
@@ -374,9 +376,9 @@ static bool only_waits(const searcher *s, uint32_t wait) {
     for (size_t i = rounds->first_round[wait]; i != NO_ITEM; i = rounds->next_round[i]) {
         const wait_round *r = &rounds->rounds.items[i];
         if (r->barrier != MR_PROGRAM_NONE) return false;
-        if (r->stream != MR_PROGRAM_NONE && is_blocking(rounds, r->stream)) return false;
+        if (r->stream != MR_PROGRAM_NONE && has_barrier(rounds, r->stream)) return false;
         if (r->own_record && r->record != NO_ITEM &&
-            is_blocking(rounds, mr_program_item_at(rounds->program, r->record).stream))
+            has_barrier(rounds, mr_program_item_at(rounds->program, r->record).stream))
             return false;
     }
     return true;
