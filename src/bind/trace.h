@@ -18,8 +18,9 @@ int mr_trace_tool_save_outcomes(lua_State *L);
 mr_status mr_bind_trace_can_save(const char *path);
 size_t mr_bind_trace_stem(const char *path); /* its length without that ending */
 
-/* For --trace, by the host program. To be called after mr_bind_open: begins to trace. */
-mr_status mr_bind_trace_begin(lua_State *L, const char *path);
+/* For --trace, by the host program. To be called after mr_bind_open: begins to trace. `joined`: where rank 0 saves what
+ * all ranks have traced, if this process is one of several; or NULL. */
+mr_status mr_bind_trace_begin(lua_State *L, const char *path, const char *joined);
 /* Saves the trace, once; nothing where none was begun. `wait`: first for all that is pending. Must be called before the
  * state is closed. */
 mr_status mr_bind_trace_end(lua_State *L, bool wait);

@@ -6,9 +6,14 @@
 
 #include "bind/explore_parts.h"
 #include "bind/hazard.h"
+#include "bind/internal.h"
 #include "bind/open.h"
 #include "bind/trace.h"
 #include "bind/trace_parts.h"
+#include "collective/calls.h"
+#include "collective/ranks.h"
+#include "collective/world.h"
+#include "trace/join.h"
 #include "trace/writers.h"
 
 #define MOST_SPANS      1000000 /* some 150 bytes each */
@@ -21,6 +26,7 @@ typedef struct {
     mr_tracer *outer; /* `started` as it was before a function that mr.explore or its like calls */
     mr_tracer *whole; /* of --trace */
     const char *path;
+    const char *joined; /* of all ranks; NULL: none */
 } state;
 
 static const char state_box; /* its address is a registry key */
@@ -211,11 +217,61 @@ MR_FUNCTION(trace_timeline, "timeline", "mr.timeline(fn: function, ...) -> trace
 
 /* ---- for the host program */
 
-mr_status mr_bind_trace_begin(lua_State *L, const char *path) {
+mr_status mr_bind_trace_begin(lua_State *L, const char *path, const char *joined) {
     state *s = state_of(L);
     MR_TRY(start(L, s->machine, MOST_SPANS, &s->whole));
     s->path = path;
+    s->joined = joined;
     return MR_OK;
+}
+
+static mr_status save(lua_State *L, const mr_trace *trace, const char *path) {
+    if (mr_trace_is_png(path)) return mr_trace_save_png(trace, NULL, path);
+    return mr_trace_save(trace, NULL, path, mr_bind_trace_source, L);
+}
+
+/* Those whose processes have not come to their ends. */
+static mr_status missing(const mr_world_handed *handed, uint32_t count) {
+    mr_buffer who = {0};
+    uint64_t ranks = 0;
+    for (uint32_t k = 1; k < count; k++)
+        if (!handed[k].bytes) ranks |= (uint64_t)1 << k;
+    if (!ranks) return MR_OK;
+    mr_ranks_tell(ranks, &who);
+    mr_status status = mr_fail(MR_CODE_UNKNOWN, "the timeline of all ranks lacks %s",
+                               who.data ? who.data : "some");
+    mr_buffer_free(&who);
+    return status;
+}
+
+static mr_status save_joined(lua_State *L, mr_collectives *c, const mr_buffer *own,
+                             const char *path) {
+    mr_world_handed handed[MR_MEETING_MOST] = {{0}};
+    mr_trace_bytes parts[MR_MEETING_MOST] = {{own->data, own->size}};
+    uint32_t count = mr_ranks_count(c);
+    mr_trace *trace;
+    mr_world_gather(c, handed);
+    for (uint32_t k = 1; k < count; k++)
+        parts[k] = (mr_trace_bytes){handed[k].bytes, handed[k].size};
+    MR_TRY(mr_trace_join(parts, count, &trace));
+    mr_status status = save(L, trace, path);
+    mr_trace_release(trace);
+    return status ? status : missing(handed, count);
+}
+
+/* What this rank has traced becomes a part of the timeline of all. */
+static mr_status join(lua_State *L, const mr_trace *trace, const char *path) {
+    mr_collectives *c = mr_bind_module(L)->collectives;
+    mr_buffer bytes = {0};
+    if (!c || !mr_world_is_joined(c))
+        return mr_fail(MR_CODE_UNKNOWN, "no timeline of all ranks was saved, since the script has "
+                                        "not joined them: mr.dist.init() does");
+    uint32_t rank = mr_ranks_current(c);
+    mr_status status = mr_trace_to_bytes(trace, rank, &bytes);
+    if (!status && rank) status = mr_world_hand_over(c, &bytes);
+    else if (!status) status = save_joined(L, c, &bytes, path);
+    mr_buffer_free(&bytes);
+    return status;
 }
 
 mr_status mr_bind_trace_end(lua_State *L, bool wait) {
@@ -230,10 +286,8 @@ mr_status mr_bind_trace_end(lua_State *L, bool wait) {
             mr_machine_drain(s->machine)); /* the script has not asked, so it is not told */
     mr_status status = snapshot(L, tracer, 0, &trace);
     mr_tracer_stop(tracer);
-    if (!status)
-        status = mr_trace_is_png(s->path)
-                     ? mr_trace_save_png(trace, NULL, s->path)
-                     : mr_trace_save(trace, NULL, s->path, mr_bind_trace_source, L);
+    if (!status) status = save(L, trace, s->path);
+    if (!status && s->joined) status = join(L, trace, s->joined);
     mr_trace_release(trace);
     return status;
 }

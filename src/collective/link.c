@@ -126,6 +126,14 @@ static mr_arrival take_next(mr_world *w, uint32_t from, void **out_bytes, size_t
     return MR_ARRIVAL_MESSAGE;
 }
 
+/* True: it is what the rank hands over, and kept until somebody asks for that. */
+static bool keep_last(mr_world *w, uint32_t from, void *bytes, size_t size) {
+    if (*(uint64_t *)bytes != MESSAGE_LAST) return false;
+    free(w->handed[from].bytes);
+    w->handed[from] = (early_message){bytes, size};
+    return true;
+}
+
 mr_status mr_world_receive(mr_world *w, uint32_t from, message *out) {
     mr_machine *machine = w->c->machine;
     double begin = seconds();
@@ -133,6 +141,7 @@ mr_status mr_world_receive(mr_world *w, uint32_t from, message *out) {
     for (unsigned tries = 0;; tries++) {
         void *bytes;
         mr_arrival came = take_next(w, from, &bytes, &out->size);
+        if (came == MR_ARRIVAL_MESSAGE && keep_last(w, from, bytes, out->size)) continue;
         if (came == MR_ARRIVAL_GONE) w->ended |= (uint64_t)1 << from;
         if (came == MR_ARRIVAL_MESSAGE) out->bytes = bytes;
         if (came != MR_ARRIVAL_NONE) break;
@@ -144,4 +153,40 @@ mr_status mr_world_receive(mr_world *w, uint32_t from, message *out) {
     if (!out->bytes || *(uint64_t *)(void *)out->bytes != MESSAGE_FAILED) return MR_OK;
     mr_message_number(out);
     return read_failure(w, out);
+}
+
+/* ---- ends */
+
+#define PATIENCE 4 /* seconds, where a rank has failed: less than the transport has (mpi.c) */
+
+mr_status mr_world_hand_over(mr_collectives *c, mr_buffer *bytes) {
+    mr_buffer out = {0};
+    mr_message_add(&out, MESSAGE_LAST);
+    if (bytes->size) mr_buffer_add(&out, bytes->data, bytes->size);
+    out.failed |= bytes->failed;
+    mr_buffer_free(bytes);
+    return mr_world_send(c->world, 0, &out);
+}
+
+void mr_world_gather(mr_collectives *c, mr_world_handed out[MR_MEETING_MOST]) {
+    mr_world *w = c->world;
+    bool failed = w->failed || w->failure;
+    double timeout = w->timeout;
+    mr_status status = MR_OK;
+    w->fabric->close(w->fabric, w->failed);
+    if (failed && (timeout <= 0 || timeout > PATIENCE)) w->timeout = PATIENCE;
+    for (uint32_t k = 1; k < w->fabric->size; k++) {
+        while (!status && !(w->ended >> k & 1)) {
+            message in;
+            status = mr_world_receive(w, k, &in);
+            free(in.bytes);
+        }
+        const early_message *handed = &w->handed[k];
+        out[k] = (mr_world_handed){0};
+        if (handed->bytes)
+            out[k] = (mr_world_handed){(const char *)handed->bytes + sizeof(uint64_t),
+                                       handed->size - sizeof(uint64_t)};
+    }
+    w->timeout = timeout;
+    mr_error_destroy(status);
 }

@@ -305,6 +305,7 @@ void mr_world_leave(mr_collectives *c) {
     for (uint32_t k = 0; k < MR_MEETING_MOST; k++) {
         for (size_t i = 0; i < w->early[k].count; i++) free(w->early[k].items[i].bytes);
         mr_vec_free(&w->early[k]);
+        free(w->handed[k].bytes);
     }
     if (w->nothing) mr_storage_drop_handle(w->nothing->storage);
     mr_tensor_release(w->nothing);

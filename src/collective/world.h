@@ -20,6 +20,7 @@
 #ifndef MR_COLLECTIVE_WORLD_H
 #define MR_COLLECTIVE_WORLD_H
 
+#include "base/buffer.h"
 #include "collective/comm.h"
 #include "collective/fabric.h"
 
@@ -35,6 +36,18 @@ uint32_t mr_world_local_rank(const mr_collectives *collectives);
 /* The script of this rank has failed, which the others are told. Nothing where none is joined. */
 void mr_world_fail(mr_collectives *collectives, const char *error);
 void mr_world_leave(mr_collectives *collectives); /* the rank has ended; likewise */
+
+/* When the script has ended, before mr_world_leave. What rank 0 gets of the others, or what another rank gives it:
+ * takes the buffer's contents. */
+mr_status mr_world_hand_over(mr_collectives *collectives, mr_buffer *bytes);
+/* On rank 0: the others are told that it has ended, and it waits for their ends, up to the time-out of the world, or for
+ * seconds where a rank has failed. out[rank]: what that has handed over, borrowed until mr_world_leave; no bytes:
+ * nothing. */
+typedef struct {
+    const char *bytes;
+    size_t size;
+} mr_world_handed;
+void mr_world_gather(mr_collectives *collectives, mr_world_handed out[MR_MEETING_MOST]);
 
 /* The group `number` (from 1) of these ranks, as another rank may have made it already. On real devices all ranks call
  * it at the same time, and it waits for all. *out_comm: of this rank, borrowed; NULL: it is not in the group.

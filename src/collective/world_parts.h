@@ -42,10 +42,17 @@ typedef struct mr_world {
     mr_device *device;  /* of this process; NULL: devices are simulated */
     mr_tensor *nothing; /* whose views stand for the tensors of other ranks */
     MR_VEC(early_message)
-    early[MR_MEETING_MOST]; /* by rank: came while the host waited for its device */
+    early[MR_MEETING_MOST];                /* by rank: came while the host waited for its device */
+    early_message handed[MR_MEETING_MOST]; /* by rank: its MESSAGE_LAST; no bytes: none */
 } mr_world;
 
-typedef enum { MESSAGE_ROUND = 1, MESSAGE_DATA, MESSAGE_FAILED, MESSAGE_GROUP } message_kind;
+typedef enum {
+    MESSAGE_ROUND = 1,
+    MESSAGE_DATA,
+    MESSAGE_FAILED,
+    MESSAGE_GROUP,
+    MESSAGE_LAST /* what a rank hands over at its end */
+} message_kind;
 
 /* A message that is read: all reads beyond its end give zeros, and `fine` is false then. */
 typedef struct {

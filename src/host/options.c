@@ -62,7 +62,7 @@ const char mr_options_help[] =
     "Perfetto),\n"
     "                        .svg, .png, .dot, .csv, .spans.json. Also when the script fails or is "
     "stopped;\n"
-    "                        under mpirun one for each rank: t.rank0.html, t.rank1.html\n"
+    "                        under mpirun t.rank0.html, t.rank1.html, and t.html of all\n"
     "  --ascii               draw with ASCII characters only (MILLRACE_ASCII=1 does the same)\n"
     "  --sandbox             run a script that you do not trust: no files, no processes, no "
     "bytecode,\n"
@@ -433,7 +433,8 @@ static uint32_t visible_devices(void) {
     return count;
 }
 
-/* Processes of one program have one command line: each rank saves a timeline of its own. */
+/* Processes of one program have one command line: each rank saves a timeline of its own, and rank 0 one of all. Clocks
+ * of real devices in several processes have no common axis. */
 static bool own_trace(const mr_started *launch, mr_options *out) {
     const char *path = out->trace;
     size_t stem = mr_bind_trace_stem(path);
@@ -443,9 +444,12 @@ static bool own_trace(const mr_started *launch, mr_options *out) {
         mr_host_complain("--trace: the name is too long for `.rank%u` in it", launch->rank);
         return false;
     }
+    if (out->machine.device && strncmp(out->machine.device, "virtual", 7) == 0)
+        out->joined_trace = path;
     if (launch->rank == 0)
-        mr_host_complain("--trace: each of the %u ranks saves a timeline of its own, as %s",
-                         launch->size, out->own_trace);
+        mr_host_complain("--trace: each of the %u ranks saves a timeline of its own, as %s%s%s",
+                         launch->size, out->own_trace, out->joined_trace ? "; of all: " : "",
+                         out->joined_trace ? out->joined_trace : "");
     out->trace = out->own_trace;
     return true;
 }

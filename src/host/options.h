@@ -29,6 +29,7 @@ typedef struct {
     int ranks;                /* --ranks; 0: not asked for */
     char virtual_devices[16]; /* what --ranks, or a launcher, makes of the device */
     char own_trace[PATH_MAX]; /* what a launcher makes of `trace` */
+    const char *joined_trace; /* for all its ranks; NULL: none */
     int options_end;          /* argv[1 .. options_end) are options; -e among them, in order */
     int script; /* index of the script ("-": standard input); argc when there is none */
 } mr_options;

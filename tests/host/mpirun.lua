@@ -98,26 +98,90 @@ function TestMpirun.test_products_of_floats_are_the_same_with_as_many_threads()
   environment = ""
 end
 
--- The ranks have one command line, so each puts its number into the name.
+-- The ranks have one command line, so each puts its number into the name. Rank 0 saves one of all.
 function TestMpirun.test_each_rank_saves_a_timeline()
   local path = os.tmpname()
   local text = "local x = mr.ones(4) mr.dist.all_reduce(x) mr.spin{ms = 1 + mr.dist.rank()}"
   for _, ending in ipairs { ".json", ".spans.json" } do
     local output, status = run(2, text, "--trace " .. path .. ending)
     lu.assertEquals(status, 0)
-    local said = "--trace: each of the 2 ranks saves a timeline of its own, as " .. path .. ".rank0" .. ending
+    local said = "--trace: each of the 2 ranks saves a timeline of its own, as " .. path .. ".rank0" .. ending ..
+      "; of all: " .. path .. ending
     lu.assertEquals(select(2, output:gsub(said:gsub("%p", "%%%0"), "")), 1)
-    lu.assertNil(io.open(path .. ending))
-    for rank = 0, 1 do
-      local file = assert(io.open(path .. ".rank" .. rank .. ending))
+    for _, rank in ipairs{ ".rank0", ".rank1", "" } do
+      local file = assert(io.open(path .. rank .. ending))
       local saved = file:read("a")
       file:close()
-      os.remove(path .. ".rank" .. rank .. ending)
+      os.remove(path .. rank .. ending)
       lu.assertStrContains(saved, "spin")
       lu.assertStrContains(saved, ending == ".json" and '"name":"all_reduce"' or '"name": "all_reduce"')
-      lu.assertNil(saved:find("of rank", 1, true)) -- the other rank's host is not here
+      local tells_of_ranks = saved:find(ending == ".json" and "of rank 1" or '"rank": 1', 1, true)
+      lu.assertEquals(tells_of_ranks ~= nil, rank == "")
     end
   end
+  os.remove(path)
+end
+
+-- The rows of a timeline, sorted; without numbers of commands, which are each process's own.
+local function rows_of(path)
+  local rows, column = {}, {}
+  for line in io.lines(path) do
+    local row, i = {}, 0
+    for field in (line:gsub("\r", "") .. ","):gmatch "([^,]*)," do
+      i = i + 1
+      row[#row + 1] = not (column[i] == "seq" or column[i] == "waits_for" or column[i] == "holder" or
+        column[i] == "held_by" or column[i] == "where") and field or nil
+      if #rows == 0 then column[i] = field end
+    end
+    rows[#rows + 1] = table.concat(row, ",")
+  end
+  os.remove(path)
+  table.sort(rows)
+  return rows
+end
+
+-- It is what ranks of one process have: the same calls and times, each once.
+function TestMpirun.test_the_timeline_of_all_ranks()
+  local path = os.tmpname()
+  local text = [[
+    collectgarbage "stop" -- its frees would be calls of any rank
+    local rank, n = mr.dist.rank(), mr.dist.world_size()
+    local pair = mr.dist.new_group{0, 2}
+    local x, y, side = mr.full(1 << 16, rank + 0.5), mr.zeros(4), mr.stream{name = "side"}
+    for i = 1, 3 do
+      mr.spin{ms = 0.1 * (1 + (rank * 2 + i) % 3)}
+      local work = mr.dist.all_reduce(x, {async = true})
+      side:run(function() mr.op{name = "beside", ms = 0.2} end)
+      work:wait()
+      if rank ~= 1 then mr.dist.broadcast(x, 2, {group = pair}) end
+      mr.nccl.group(function()
+        mr.dist.send(x[{{1, 4}}], (rank + 1) % n)
+        mr.dist.recv(y, (rank - 1) % n)
+      end)
+      mr.synchronize()
+    end]]
+  local _, status = run(3, text, "--trace " .. path .. ".csv")
+  lu.assertEquals(status, 0)
+  local joined = rows_of(path .. ".csv")
+  for rank = 0, 2 do os.remove(path .. ".rank" .. rank .. ".csv") end
+  run(3, text, "--trace " .. path .. ".csv", true)
+  lu.assertEquals(joined, rows_of(path .. ".csv"))
+  lu.assertTrue(#joined > 100)
+  os.remove(path)
+end
+
+-- Where a rank is missing, the others are there.
+function TestMpirun.test_the_timeline_of_ranks_that_fail()
+  local path = os.tmpname()
+  local text = "mr.dist.init() mr.spin{ms = 1} if mr.dist.rank() == 1 then error 'boo' end mr.dist.barrier()"
+  local output, status = run(2, text, "--trace " .. path .. ".csv")
+  lu.assertEquals(status, 1)
+  lu.assertStrContains(output, "rank 1 has ended by an error")
+  local saved = table.concat(rows_of(path .. ".csv"), "\n")
+  for rank = 0, 1 do lu.assertStrMatches(saved, (".*\nop,spin,[^\n]*,%d\n.*"):format(rank)) end
+  output = run(2, "print 'alone'", "--trace " .. path .. ".csv")
+  lu.assertStrContains(output, "no timeline of all ranks was saved, since the script has not joined them")
+  for rank = 0, 1 do os.remove(path .. ".rank" .. rank .. ".csv") end
   os.remove(path)
 end
 
