@@ -57,6 +57,12 @@ mr_collectives *mr_bind_collectives(lua_State *L) {
     return module->collectives;
 }
 
+int mr_bind_rank_of_process(lua_State *L) {
+    mr_module *module = mr_bind_module(L);
+    const mr_collectives *c = module ? module->collectives : NULL;
+    return c && mr_world_is_joined(c) ? (int)mr_ranks_current(c) : -1;
+}
+
 static uint32_t as_rank(lua_State *L, lua_Integer rank, const char *what) {
     if (rank < 0 || rank >= MR_MEETING_MOST)
         mr_misuse(L, "%s: expected a rank from 0 to %d, got %lld", what, MR_MEETING_MOST - 1,

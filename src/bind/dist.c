@@ -209,12 +209,6 @@ void mr_bind_rank_failed(lua_State *L, const char *error) {
     if (module && module->collectives) mr_world_fail(module->collectives, error);
 }
 
-int mr_bind_rank_of_process(lua_State *L) {
-    mr_module *module = mr_bind_module(L);
-    const mr_collectives *c = module ? module->collectives : NULL;
-    return c && mr_world_is_joined(c) ? (int)mr_ranks_current(c) : -1;
-}
-
 /* Whether the ranks are processes, and then the number of this one on its computer. */
 static int tool_local_rank(lua_State *L) {
     mr_collectives *c = mr_bind_collectives(L);

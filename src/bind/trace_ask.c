@@ -211,7 +211,8 @@ static void push_need(lua_State *L, const mr_trace_why *why, int spans) {
 MR_SHARED_FUNCTION(
     trace_why, "why", "tr:why(a: table|integer|string, b: table|integer|string) -> why: table",
     "Says why two operations did not run at the same time: spans of tr.spans, their indices, "
-    "or names of operations (the first of that name). Returns {overlapped=, ms=, share=, cause=, "
+    "or names of operations (the first of that name; as `b`, of `a`'s rank). Returns {overlapped=, "
+    "ms=, share=, cause=, "
     "text=, where=, holder=, saves_ms=, needed_by=, exact=}: `text` is the answer in words, "
     "`where` the line that is the cause, `saves_ms` how much earlier the later one could have "
     "begun "

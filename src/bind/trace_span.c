@@ -164,23 +164,27 @@ static bool is_work(const mr_span *span) {
     return span->ran && span->engine != MR_ENGINE_NONE;
 }
 
-/* The first operation of that name, from span `from` on. */
-static uint32_t span_by_name(const mr_trace *trace, const char *name, size_t from) {
+/* The first operation of that name, other than `other`; of `other`'s rank, if that has one. */
+static uint32_t span_by_name(const mr_trace *trace, const char *name, uint32_t other) {
     const mr_span *spans = mr_trace_spans(trace);
-    for (size_t i = from; i < mr_trace_count(trace); i++)
-        if (is_work(&spans[i]) && strcmp(spans[i].name, name) == 0) return (uint32_t)i;
-    return MR_TRACE_NONE;
+    uint32_t found = MR_TRACE_NONE;
+    for (size_t i = 0; i < mr_trace_count(trace); i++) {
+        if (i == other || !is_work(&spans[i]) || strcmp(spans[i].name, name) != 0) continue;
+        if (found == MR_TRACE_NONE) found = (uint32_t)i;
+        bool is_of_rank = other == MR_TRACE_NONE || mr_trace_rank_of(trace, &spans[i]) ==
+                                                        mr_trace_rank_of(trace, &spans[other]);
+        if (is_of_rank) return (uint32_t)i;
+    }
+    return found;
 }
 
 uint32_t mr_check_span(lua_State *L, int arg, const mr_trace *trace, uint32_t other) {
     size_t count = mr_trace_count(trace);
     if (lua_type(L, arg) == LUA_TSTRING) {
         const char *name = lua_tostring(L, arg);
-        uint32_t found = span_by_name(trace, name, 0);
-        if (found != MR_TRACE_NONE && found == other) {
-            uint32_t next = span_by_name(trace, name, found + 1);
-            if (next != MR_TRACE_NONE) found = next;
-        }
+        uint32_t found = span_by_name(trace, name, other);
+        if (found == MR_TRACE_NONE && other != MR_TRACE_NONE)
+            found = span_by_name(trace, name, MR_TRACE_NONE); /* it is the only one */
         if (found == MR_TRACE_NONE)
             mr_misuse(L,
                       "the trace has no operation \"%s\" that ran on a device; tr.spans lists all",

@@ -40,9 +40,9 @@ void mr_world_leave(mr_collectives *collectives); /* the rank has ended; likewis
 /* When the script has ended, before mr_world_leave. What rank 0 gets of the others, or what another rank gives it:
  * takes the buffer's contents. */
 mr_status mr_world_hand_over(mr_collectives *collectives, mr_buffer *bytes);
-/* On rank 0: the others are told that it has ended, and it waits for their ends, up to the time-out of the world, or for
- * seconds where a rank has failed. out[rank]: what that has handed over, borrowed until mr_world_leave; no bytes:
- * nothing. */
+/* On rank 0: the others are told that it has ended, and it waits for their ends. It does so up to the time-out of the
+ * world, and for seconds where a rank has failed. out[rank]: what that has handed over, borrowed until mr_world_leave;
+ * no bytes: nothing. */
 typedef struct {
     const char *bytes;
     size_t size;

@@ -237,7 +237,8 @@ static bool open_module(lua_State *L, mr_session *session) {
     if (!status) status = mr_bind_open(L, backend, &options->machine);
     if (!status) mr_bind_waits_predict(L, mr_backend_simulated());
     if (!status) status = open_check(L, options, options->check);
-    if (!status && options->trace) status = mr_bind_trace_begin(L, options->trace, options->joined_trace);
+    if (!status && options->trace)
+        status = mr_bind_trace_begin(L, options->trace, options->joined_trace);
     if (status) {
         note_status(mr_host_complain_open(status));
         return false;

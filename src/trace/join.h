@@ -8,14 +8,14 @@
 /* The trace as bytes that the same program can read in another process. `rank`: whose it is, from 0. */
 mr_status mr_trace_to_bytes(const mr_trace *trace, uint32_t rank, mr_buffer *out);
 
+/* What mr_trace_to_bytes has made, aligned as malloc does. NULL: that rank's are missing. */
 typedef struct {
-    const char
-        *bytes; /* of mr_trace_to_bytes; aligned as malloc does. NULL: that rank's are missing */
+    const char *bytes;
     size_t size;
 } mr_trace_bytes;
 
-/* Of each rank the calls of its own host, with the times that its clock has given them. The caller owns one reference.
- * UNKNOWN: bytes that are no trace. */
+/* It has the calls of each rank's own host, with the times of its clock. The caller owns one reference. UNKNOWN: bytes
+ * that are no trace. */
 mr_status mr_trace_join(const mr_trace_bytes *parts, size_t count, mr_trace **out_trace);
 
 #endif

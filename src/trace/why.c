@@ -292,15 +292,27 @@ static bool proposes(const question *q) {
     return !q->need.access && q->is_known && (!timed || q->saved >= NOTHING_SAVED_NS);
 }
 
+static name wait_of(const question *q) {
+    name out;
+    mr_text_format(out.text, sizeof out.text, "%s waits for", name_of(&q->spans[q->late]).text);
+    return out;
+}
+
+/* Where no way leads from the earlier one to the later one, another operation held that up, or what it waits for. */
 static void say_stream(const question *q, char *out, size_t size) {
     bool proposed = proposes(q);
-    mr_text_format(out, size,
-                   "%s comes after %s on stream `%s`: the operations of one stream run one after "
-                   "the other%s%s%s",
-                   name_of(&q->spans[q->late]).text, name_of(&q->spans[q->early]).text,
-                   stream_of(q, q->removal.span), proposed ? ". Give " : "",
-                   proposed ? name_of(&q->spans[q->removal.span]).text : "",
-                   proposed ? " another stream" : "");
+    uint32_t stream = q->spans[q->removal.span].stream;
+    uint32_t first = q->spans[q->early].stream == stream ? q->early : q->removal.holder;
+    bool is_behind = q->spans[q->late].stream != stream;
+    if (first == MR_TRACE_NONE) first = q->removal.span;
+    mr_text_format(
+        out, size,
+        "%s%s comes after %s on stream `%s`: the operations of one stream run one after "
+        "the other%s%s%s",
+        is_behind ? "what " : "", is_behind ? wait_of(q).text : name_of(&q->spans[q->late]).text,
+        name_of(&q->spans[first]).text, stream_of(q, q->removal.span), proposed ? ". Give " : "",
+        proposed ? name_of(&q->spans[q->removal.span]).text : "",
+        proposed ? " another stream" : "");
 }
 
 static void say_default_stream(const question *q, const char *holder, char *out, size_t size) {

@@ -75,4 +75,58 @@ function TestRanks.test_a_rank_is_named_where_there_are_several()
   lu.assertStrContains(tostring(two:critical_path()), "host of rank ")
 end
 
+-- A name means an operation of the same rank as the other one.
+function TestRanks.test_why_asks_about_one_rank()
+  local trace = mr.timeline(function()
+    dist.spawn(2, function(rank)
+      local x = mr.ones(1 << 20)
+      mr.op{ name = "back", ms = 1 + rank }
+      local work = dist.all_reduce(x, { async = true })
+      mr.op{ name = "other", ms = 0.5 }
+      work:wait()
+      x:mul_(2)
+      mr.synchronize()
+    end)
+  end)
+  local function find(name, rank)
+    for _, span in ipairs(trace.spans) do
+      if span.name == name and span.rank == rank and span.ran ~= false then return span end
+    end
+  end
+  for rank = 0, 1 do
+    local why = trace:why(find("all_reduce", rank), "mul_")
+    lu.assertStrContains(why.text, ("stream `default stream of device %d` waits for an event"):format(rank))
+  end
+  lu.assertStrContains(trace:why("all_reduce", "mul_").text, "is behind `all_reduce`")
+  -- Where they are of two ranks, what held up the later one is named, and not what is on another stream.
+  local why = trace:why(find("all_reduce", 0), find("mul_", 1))
+  lu.assertStrMatches(why.text, "`mul_` %b() comes after `other` %b() on stream `default stream of device 1`: .*")
+end
+
+-- What one rank's host has waited for orders nothing that another rank submits.
+function TestRanks.test_the_host_of_each_rank_orders_its_own_work()
+  local shared = mr.zeros(1 << 20, { pinned = true })
+  local trace = mr.timeline(function()
+    dist.spawn(2, function(rank)
+      local mine = mr.ones(1 << 20)
+      local s = mr.stream{ name = "s" .. rank }
+      mr.synchronize()
+      if rank == 0 then
+        s:run(function() mine:copy_(shared, { non_blocking = true }) end)
+        s:synchronize()
+        mr.op{ name = "tail", ms = 0.1 }
+      else
+        shared:copy_(mine, { non_blocking = true })
+      end
+    end)
+  end)
+  local copy
+  for _, span in ipairs(trace.spans) do
+    if span.rank == 0 and span.kind == "copy" then copy = span end
+  end
+  local why = trace:why(copy, "tail")
+  lu.assertEquals(why.cause, "synchronize")
+  lu.assertNil(why.needed_by)
+end
+
 os.exit(lu.LuaUnit.run())
