@@ -317,7 +317,7 @@ static int status_of_found(const char *found) {
     if (strcmp(found, "interrupted") == 0) return by ? MR_EXIT_BY_SIGNAL + by : MR_EXIT_INTERRUPTED;
     if (strcmp(found, "failed") == 0) return MR_EXIT_FAILED;
     if (strcmp(found, "found") == 0) return MR_EXIT_HAZARD;
-    return strcmp(found, "incomplete") == 0 ? MR_EXIT_INCOMPLETE : MR_EXIT_OK;
+    return MR_EXIT_OK;
 }
 
 /* --explore: the chunk and its arguments are on the stack. */
@@ -331,7 +331,7 @@ static int explore_chunk(lua_State *L, const char *bounds, int argument_count) {
     if (status != MR_EXIT_OK) return status;
     status = status_of_found(lua_tostring(L, -1));
     lua_pop(L, 1);
-    if (status != MR_EXIT_HAZARD && status != MR_EXIT_INCOMPLETE) return status;
+    if (status != MR_EXIT_HAZARD) return status;
     explored = status;
     return MR_EXIT_OK;
 }
