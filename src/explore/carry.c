@@ -28,17 +28,20 @@ static bool comes_next(const search *s, uint32_t n) {
     return true;
 }
 
-static bool is_free(const search *s, uint32_t n, uint32_t need) {
-    return order_has(s->o, need, n) && !order_has(s->o, order_done(s->o), n) && comes_next(s, n);
-}
-
 /* In the stream of the last one, as long as that goes: so few changes of the stream as can be seen at once. */
 static uint32_t next_free(const search *s, uint32_t need, uint32_t lane) {
-    uint32_t first = NONE;
-    for (uint32_t n = 0; n < s->o->placed; n++) {
-        if (!order_is_operation(search_node(s, n)) || !is_free(s, n, need)) continue;
-        if (search_node(s, n)->lane == lane) return n;
-        if (first == NONE) first = n;
+    const order *o = s->o;
+    uint32_t first = NONE, done = order_done(o);
+    for (uint32_t i = 0; i < o->words_in_set; i++) {
+        uint64_t rest = o->words[need + i] & ~o->words[done + i];
+        for (; rest; rest &= rest - 1) {
+            uint32_t n = i * 64 + (uint32_t)__builtin_ctzll(rest);
+            const order_node *node = search_node(s, n);
+            if (!order_is_operation(node) || (first != NONE && node->lane != lane)) continue;
+            if (!comes_next(s, n)) continue;
+            if (node->lane == lane) return n;
+            first = n;
+        }
     }
     return first;
 }

@@ -57,6 +57,11 @@ static int64_t proportional(int64_t j, int64_t m, int64_t n) {
     return m == n ? j : (int64_t)((__int128)j * m / n);
 }
 
+/* The first j of n elements that is not before item i of `items`. */
+static int64_t element_of(int64_t i, int64_t n, int64_t items) {
+    return n == items ? i : (int64_t)(((__int128)i * n + items - 1) / items);
+}
+
 int64_t mr_abstract_items(const mr_command *command) {
     int64_t items = 0;
     bool writes = false;
@@ -82,12 +87,77 @@ static uint64_t hash_for(const mr_command *command, const mr_tensor *to, int64_t
     return h;
 }
 
+/* ---- the usual case: all tensors have an element for each item, one behind the other */
+
+enum { MOST_STRAIGHT = 8 };
+
+/* A tensor of it; `data` is that of its first element. */
+typedef struct {
+    const mr_tensor *tensor;
+    char *data;
+    size_t size;
+    bool reads, writes;
+} straight;
+
+/* Returns how many there are; 0: it is not that case. */
+static uint32_t straight_ones(const mr_command *command, int64_t items, straight *out) {
+    if (command->operand_count > MOST_STRAIGHT) return 0;
+    for (uint32_t k = 0; k < command->operand_count; k++) {
+        const mr_operand *o = &command->operands[k];
+        if (o->tensor->numel != items || !o->tensor->contiguous) return 0;
+        out[k] = (straight){.tensor = o->tensor,
+                            .data = mr_tensor_data(o->tensor),
+                            .size = mr_dtype_size(o->tensor->dtype),
+                            .reads = o->access & MR_READ,
+                            .writes = o->access & MR_WRITE};
+    }
+    return command->operand_count;
+}
+
+static uint64_t straight_bits(const straight *s, int64_t i) {
+    uint64_t bits = 0;
+    uint32_t four;
+    if (s->size != sizeof four) {
+        memcpy(&bits, s->data + (size_t)i * s->size, s->size);
+        return bits;
+    }
+    memcpy(&four, s->data + (size_t)i * sizeof four, sizeof four);
+    memcpy(&bits, &four, sizeof four); /* where load_bits puts them */
+    return bits;
+}
+
+static void straight_store(const straight *s, int64_t i, uint64_t h) {
+    if (s->tensor->dtype != MR_F32) {
+        store_hash(s->tensor, i, h);
+        return;
+    }
+    float value = (float)((double)(h >> 40) * 0x1p-24);
+    memcpy(s->data + (size_t)i * sizeof value, &value, sizeof value);
+}
+
+static void run_straight(const straight *all, uint32_t count, uint64_t mix, int64_t first,
+                         int64_t end) {
+    for (int64_t i = first; i < end; i++) {
+        uint64_t h = scramble(mix + (uint64_t)i);
+        for (uint32_t k = 0; k < count; k++)
+            if (all[k].reads) h = scramble(h ^ straight_bits(&all[k], i)) + k;
+        for (uint32_t k = 0; k < count; k++)
+            if (all[k].writes) straight_store(&all[k], i, h);
+    }
+}
+
 mr_status mr_abstract_run(const mr_command *command, void *state, int64_t first, int64_t end) {
     (void)state;
     enum {
         MAX_TOGETHER = 16
     }; /* written tensors of one length whose old elements are read first */
     int64_t items = mr_abstract_items(command);
+    straight all[MOST_STRAIGHT];
+    uint32_t count = straight_ones(command, items, all);
+    if (count) {
+        run_straight(all, count, mr_params_of(command).abstract.mix, first, end);
+        return MR_OK;
+    }
     for (int64_t i = first; i < end; i++) {
         uint64_t hashes[MAX_TOGETHER];
         uint32_t kept = 0;
@@ -98,7 +168,7 @@ mr_status mr_abstract_run(const mr_command *command, void *state, int64_t first,
                 const mr_tensor *to = command->operands[k].tensor;
                 if (!(command->operands[k].access & MR_WRITE) || to->numel == 0) continue;
                 /* Elements j with j * items / n in this item: none or one, as no n exceeds items. */
-                int64_t j = (int64_t)(((__int128)i * to->numel + items - 1) / items);
+                int64_t j = element_of(i, to->numel, items);
                 if (j >= to->numel || proportional(j, items, to->numel) != i) continue;
                 if (pass == 0 && kept < MAX_TOGETHER) hashes[kept++] = hash_for(command, to, j);
                 if (pass == 1) {

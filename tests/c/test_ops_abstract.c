@@ -70,6 +70,31 @@ static void each_part_of_a_read_matters(void **state) {
     }
 }
 
+/* Tensors with an element for each item, one behind the other, take a way of their own. */
+static void layouts_cannot_be_seen(void **state) {
+    (void)state;
+    for (int d = 0; d < MR_DTYPE_COUNT; d++) {
+        mr_tensor *dense[2], *laid_out[2];
+        for (int i = 0; i < 2; i++) {
+            dense[i] = make_device((mr_dtype)d, SHAPE(20, 30));
+            laid_out[i] = make_laid_out(MR_MEMORY_DEVICE, (mr_dtype)d, SHAPE(20, 30), TRANSPOSED);
+            zero(dense[i]), zero(laid_out[i]);
+        }
+        for (int i = 0; i < 2; i++) {
+            mr_tensor **t = i ? laid_out : dense;
+            abstract("first", NULL, 0, LIST(t[0], t[1]));
+            abstract("second", LIST(t[0]), LIST(t[1]));
+            abstract("third", LIST(t[0], t[1]), LIST(t[0]));
+        }
+        for (int i = 0; i < 2; i++) {
+            assert_true(dense[i]->contiguous && !laid_out[i]->contiguous);
+            for (int64_t k = 0; k < dense[i]->numel; k++)
+                assert_true(f64_at(dense[i], k) == f64_at(laid_out[i], k));
+            drop(dense[i]), drop(laid_out[i]);
+        }
+    }
+}
+
 static void slices_cannot_be_seen(void **state) {
     (void)state;
     for (int round = 0; round < 200; round++) {
@@ -124,6 +149,7 @@ int main(void) {
         cmocka_unit_test(values_are_finite_and_vary),
         cmocka_unit_test(different_orders_give_different_values),
         cmocka_unit_test(each_part_of_a_read_matters),
+        cmocka_unit_test(layouts_cannot_be_seen),
         cmocka_unit_test(slices_cannot_be_seen),
         cmocka_unit_test(operands_and_misuse),
     };
