@@ -258,9 +258,9 @@ mr_status proof_of_memory(const branch *b, bool *out_clean) {
 }
 
 /* What depends on the order although no two accesses race. */
-static bool depends_on_order(const explorer *e, const mr_program_item *it) {
-    if (it->failed || it->has_error || it->meets) return true;
-    switch (what_beside(it->kind)) {
+static bool depends_on_order(const explorer *e, const branch *b, uint32_t i) {
+    if (!mr_program_is_plain(b->program, i)) return true;
+    switch (what_beside(mr_program_kind_at(b->program, i))) {
     case BESIDE_NOTHING: return false;
     case BESIDE_OPEN: return e->options.unspecified;
     case BESIDE_POOLS:
@@ -271,10 +271,8 @@ static bool depends_on_order(const explorer *e, const mr_program_item *it) {
 }
 
 bool proof_of_items(const explorer *e, const branch *b) {
-    for (uint32_t i = 0; i < b->count; i++) {
-        mr_program_item it = mr_program_item_at(b->program, i);
-        if (depends_on_order(e, &it)) return false;
-    }
+    for (uint32_t i = 0; i < b->count; i++)
+        if (depends_on_order(e, b, i)) return false;
     return true;
 }
 
@@ -336,7 +334,7 @@ bool proof_of_rest(const explorer *e, const branch *b, uint32_t last) {
         frees |= it.kind == MR_COMMAND_FREE;
         if (it.kind == MR_COMMAND_HOST_FUNCTION) return false;
         if (i <= last) continue;
-        if (depends_on_order(e, &it) || (it.kind == MR_COMMAND_ALLOC && frees)) return false;
+        if (depends_on_order(e, b, i) || (it.kind == MR_COMMAND_ALLOC && frees)) return false;
         if (it.kind == MR_COMMAND_HOST_ACCESS && pending) return false;
         if (!works) continue;
         if (lane != NONE && lane != it.stream) return false;

@@ -146,6 +146,11 @@ uint32_t mr_program_stream_of(const mr_program *program, size_t i) {
     return program->items.items[i].stream;
 }
 
+bool mr_program_is_plain(const mr_program *program, size_t i) {
+    const item *it = &program->items.items[i];
+    return it->outcome != FAILED && !it->has_error && it->meeting == NO_SLOT;
+}
+
 mr_program_operand mr_program_operand_at(const mr_program *program, size_t i, uint32_t k) {
     const item_operand *o = &program->operands.items[program->items.items[i].first_operand + k];
     const view_slot *view = &program->views.items[o->view];

@@ -101,6 +101,8 @@ mr_program_item mr_program_item_at(const mr_program *program, size_t i);
 /* For loops over long programs, of which few items are looked at. */
 mr_command_id mr_program_kind_at(const mr_program *program, size_t i);
 uint32_t mr_program_stream_of(const mr_program *program, size_t i);
+/* It came true, or said no, without an error, and it meets nobody. */
+bool mr_program_is_plain(const mr_program *program, size_t i);
 
 /* What operand `k` of item i touches: a view without a storage, the storage's slot and id, and how. */
 typedef struct {
