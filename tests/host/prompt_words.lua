@@ -26,12 +26,13 @@ local function said(input, environment)
   return (result.out:gsub("mr:%d+[^\n>]*> ", "")), result.err
 end
 
--- Two rows between which the terminal has cut a word; nil: there are none. An entry is cut where it ends.
+-- Two rows between which the terminal has cut a word; nil: there are none. An entry is cut where it ends, and the line
+-- of what is pending begins where it begins.
 local function torn(text, columns)
   local above = ""
   for row in (text .. "\n"):gmatch("(.-)\n") do
     if utf8.len(above) == columns and above:find("%w$") and row:find("^%w")
-      and not (above .. "\n" .. row):find("%f[^\n\0]mr:%d") then
+      and not (above .. "\n" .. row):find("%f[^\n\0]mr:%d") and not row:find("^side: ") then
       return above .. "\n" .. row
     end
     above = row
@@ -64,6 +65,37 @@ function TestWords.test_are_whole()
     lu.assertNil(torn(text, columns))
     lu.assertStrContains((text:gsub("%s+", " ")), "pending work goes on when you wait for it.")
     lu.assertStrContains((text:gsub("%s+", " ")), "last written by zeros at mr:1:1")
+  end
+end
+
+-- In each size and locale that people have: whole words, and ASCII alone where the locale has no more.
+function TestWords.test_in_every_size_and_locale()
+  local typed = {
+    "x, s = mr.zeros(4, {name = 'x'}), mr.stream{name = 'side'}", "y = s:run(function() return x:sum() end)", ":queues",
+    "x", ":who", ":tl", ":hazards 1", "mr.zeros(3):ad_(1)", "print(mr.arange(40))", "help('no-path')",
+  }
+  for _, size in ipairs{ { 24, 80 }, { 12, 40 }, { 50, 200 } } do
+    for _, locale in ipairs{ "C", "C.UTF-8" } do
+      local steps = { { "wait", "mr:1>" }, rows = size[1], columns = size[2],
+        environment = "PAGER=cat LC_ALL=" .. locale }
+      for _, entry in ipairs(typed) do
+        steps[#steps + 1] = { "enter", entry .. "\r" }
+        steps[#steps + 1] = { "shot" }
+      end
+      steps[#steps + 1] = { "send", "\4" }
+      steps[#steps + 1] = { "exit" }
+      local result = terminal.run(steps)
+      local where = ("%dx%d, %s"):format(size[1], size[2], locale)
+      lu.assertNil(result.failed, where)
+      local shots = 0
+      for shot in result.out:gmatch("(|.-)\ncursor %d+ %d+\n") do
+        lu.assertNil(torn(shot:gsub("\n|", "\n"):gsub("^|", ""), size[2]), where)
+        shots = shots + 1
+      end
+      lu.assertEquals(shots, #typed, where)
+      lu.assertEquals(result.out:find("▶", 1, true) ~= nil, locale == "C.UTF-8", where)
+      if locale == "C" then lu.assertNil(result.out:find("[\128-\255]"), where) end
+    end
   end
 end
 
