@@ -74,6 +74,10 @@ bool mr_source_is_entry(lua_State *L, const char *file) {
     return known;
 }
 
+bool mr_source_is_stop(const char *file) {
+    return strncmp(file, "stop-", 5) == 0 && file[5] && !file[5 + strspn(file + 5, "0123456789")];
+}
+
 void mr_source_set_locals(lua_State *L) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &locals);
 }

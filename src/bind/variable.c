@@ -278,7 +278,8 @@ static bool in_named(const wanted *w, bool are_locals, bool tables) {
 
 /* A line of a file does not see the locals of the prompt. */
 static bool in_prompt(const wanted *w, bool tables) {
-    if (w->front.file && !mr_source_is_entry(w->L, w->front.file)) return false;
+    const char *file = w->front.file;
+    if (file && !mr_source_is_entry(w->L, file) && !mr_source_is_stop(file)) return false;
     return mr_source_push_locals(w->L) && in_named(w, true, tables);
 }
 

@@ -227,6 +227,17 @@ function TestSteps.test_reports_of_entries_at_a_stop()
   lu.assertStrMatches(err, ".*first=stop%-2:1 second=stop%-3:1.*")
 end
 
+-- A report of such an entry knows the variables of the stop, in a coroutine, too.
+function TestSteps.test_reports_at_a_stop_name_variables()
+  local body = "  local s, x = mr.stream(), mr.zeros(4)\n  local function a() return s end\n" ..
+    "  mr.synchronize()\n  s:run(function() x:add_(1) end)\n  s:synchronize()\n"
+  for _, text in ipairs{ body, "coroutine.wrap(function()\n" .. body .. "end)()\n" } do
+    local _, err = stepped(text, ":c\n:c\nt = mr.stream()\nt:run(function() x:add_(1) end)\n:c\n", { step = true })
+    lu.assertStrContains(err, "hazard: read-after-write on `x`")
+    lu.assertStrContains(err, "nothing makes t wait for s.\nfix: before stop-2:1 add   t:wait_stream(s)\n")
+  end
+end
+
 function TestSteps.test_watched_expressions_at_a_stop()
   local text = "local x = 1\nlocal function f(k)\n  x = x + k\n  return x\nend\nf(2)\n"
   local out = stepped(text, ":break 4\n:watch x * 1000\n:watch k\n:c\nx = 5\n'then'\n:next\n", { step = true })

@@ -126,10 +126,17 @@ end
 
 local entries = 0
 
--- Each entry is a place of its own: reports of two entries are two.
+-- Each entry is a place of its own: reports of two entries are two. They name the variables of the stop.
 local function evaluate(text)
   entries = entries + 1
-  local results = table.pack(values_of(text, "stop-" .. entries))
+  local place = "stop-" .. entries -- as src/bind/source.h has it
+  local variables = {}
+  for name, value in pairs(stopped.locals) do
+    if type(value) ~= "function" then variables[name] = value end
+  end
+  tools.set_locals(variables)
+  local results = table.pack(values_of(text, place))
+  tools.require("session").show_locals()
   if not results[1] then return complain(results[2]) end
   if results.n > 1 then tools.require("session").show(table.pack(table.unpack(results, 2, results.n))) end
 end

@@ -33,7 +33,10 @@ local kept = {}
 local holders = {} -- name = holder, for reports
 local closers = {} -- in the order of their making
 
-tools.set_locals(holders)
+-- To reports.
+function session.show_locals() tools.set_locals(holders) end
+
+session.show_locals()
 
 -- ---------------------------------------------------------------- variables
 
