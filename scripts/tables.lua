@@ -21,7 +21,7 @@ local MAY_LOOK = {
   ["elementwise.c"] = true, ["explore.c"] = true, ["explore_run.c"] = true,
   ["waits.c"] = true, ["pending.c"] = true, ["hazard_ask.c"] = true,
   -- at functions of Lua's libraries, and at texts
-  ["source.c"] = true,
+  ["source.c"] = true, ["hazard_tables.c"] = true,
   -- pairs of a script's table go into lists of our own at once, of which args.c takes the objects
   ["files.c"] = true,
   -- at the functions of lua/millrace/explore/outside.lua, which stay where they are

@@ -227,8 +227,8 @@ static bool needs_later(const found_pair *pair) {
     return false;
 }
 
-/* Each time round a loop, the line of the second does the same to one of several storages, and the first access came
- * behind the time at which that was this one. */
+/* Each time round a loop, the line of the second uses one of several storages. Had it used this one last before the
+ * first access? */
 static bool is_of_round(const checker *c, const found_pair *pair) {
     uint64_t used = 0;
     const log_line *line;
