@@ -402,13 +402,23 @@ static bool is_first_member(const mr_command *command) {
     return command->member == first;
 }
 
+/* Members of other processes have no actor, nor has one whose meeting was left in the middle. */
+static void drop_entered(checker *c) {
+    for (uint32_t k = 0; k < c->order.entered_size; k++)
+        if (c->order.entered[k].actor) snapshot_clear(c, &c->order.entered[k]);
+    free(c->order.entered);
+    c->order.entered = NULL;
+    c->order.entered_size = 0;
+}
+
 /* As if each member had been recorded right before it, and each waited for the records of those whose data it gets. */
 void mr_hazard_order_meet(checker *c, actor *t, const mr_command *command) {
     const mr_meeting *meeting = command->meeting;
     if (is_first_member(command)) {
-        free(c->order.entered);
+        drop_entered(c);
         c->order.entered = calloc(meeting->size, sizeof *c->order.entered);
-        if (!c->order.entered) c->out_of_memory = true;
+        if (c->order.entered) c->order.entered_size = meeting->size;
+        else c->out_of_memory = true;
     }
     if (!c->order.entered) return;
     stand_for(c, &c->order.entered[command->member], t, command->seq - 1);
@@ -418,11 +428,7 @@ void mr_hazard_order_meet(checker *c, actor *t, const mr_command *command) {
         for (uint64_t from = meeting->members[k].from; from; from &= from - 1)
             mr_hazard_order_wait(c, c->order.entered[k].actor, command->seq,
                                  &c->order.entered[__builtin_ctzll(from)]);
-    for (uint32_t k = 0; k < meeting->size; k++)
-        if (c->order.entered[k].actor)
-            snapshot_clear(c, &c->order.entered[k]); /* else it is in another process */
-    free(c->order.entered);
-    c->order.entered = NULL;
+    drop_entered(c);
 }
 
 void mr_hazard_order_event_sync(checker *c, const snapshot *s) {
@@ -557,6 +563,8 @@ void mr_hazard_order_open(checker *c) {
 void mr_hazard_order_close(checker *c) {
     mr_hazard_functions_drop(c, true);
     while (c->order.snapshots) mr_hazard_snapshot_free(c, c->order.snapshots);
+    drop_entered(c); /* a look at waits may end between two members */
+    c->order.ends_together = 0;
     for (int i = 0; i < c->order.barrier_count; i++) {
         barrier *b = &c->order.barriers[i];
         mr_hazard_clock_release(c, b->gathered);

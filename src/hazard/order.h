@@ -86,6 +86,7 @@ typedef struct {
     snapshot *snapshots; /* likewise */
     /* of the members of the meeting that is being submitted: what each came after */
     snapshot *entered;
+    uint32_t entered_size; /* by member; those that have not entered have no actor */
     /* seq of the last meeting of ranks that orders some of them only, and that the virtual GPU ends on all at once */
     uint64_t ends_together;
     MR_VEC(in_flight) in_flight; /* by communicator and device */

@@ -49,3 +49,33 @@ T.equal(waits[at].verdict, "together", "the device is waited for after it")
 
 waits, result = judged(function() dist.barrier() at = line() end)
 T.check(not waits[at], "the host's wait in a barrier cannot go: " .. tostring(result))
+
+-- A look that finds a hazard ends there, which may be between two members of a collective. The looks after it must see
+-- all hazards nevertheless.
+local lines = {}
+result = mr.waits(function()
+  local a, b, c = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.stream{name = "c"}
+  local f = mr.stream{name = "f", device = 1}
+  local x, z, far = mr.zeros(4, {name = "x"}), mr.zeros(4, {name = "z"}), mr.zeros(4, {device = 1, name = "far"})
+  local comms = mr.nccl.comms{0, 1}
+  mr.synchronize(1)
+  mr.synchronize(0)
+  a:run(function() z:sum() end)
+  b:run(function() z:sum() end)
+  mr.barrier{a, b}
+  c:run(function() x:mul_(2) end)
+  local done = c:record_event()
+  c:wait_stream(a) lines[1] = line()
+  c:wait_stream(b) lines[2] = line()
+  c:run(function() z:mul_(8) end)
+  b:wait_event(done) lines[3] = line()
+  mr.nccl.group(function()
+    comms[1]:all_reduce(x, {stream = b})
+    comms[2]:all_reduce(far, {stream = f})
+  end)
+end)
+local verdicts = {}
+for _, w in ipairs(result.waits) do verdicts[tonumber(w.where:match(":(%d+)$"))] = w.verdict end
+T.equal(table.concat({ verdicts[lines[1]], verdicts[lines[2]], verdicts[lines[3]] }, " "), "together together needed",
+  tostring(result))
+T.equal(result.sufficient, 5, "two of the host, two of `c`, and that of `b`: " .. tostring(result))
