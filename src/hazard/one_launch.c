@@ -16,6 +16,22 @@ static actor captured_actor(const mr_stream *stream) {
                    .stream = (mr_stream *)stream};
 }
 
+/* In what was captured. What the launch itself gives the machine to do stands at another line, and counts for nothing:
+ * both nodes may be parts of one line. */
+static bool find_spot(const checker *c, const found_pair *pair, mr_script_spot *out_spot) {
+    int first = pair->first_where.line, second = pair->second_where.line;
+    mr_script_meeting meeting = {.first = pair->first_where,
+                                 .second = pair->second_where,
+                                 .first_op = pair->first_op,
+                                 .second_op = pair->second_op,
+                                 .lowest = first < second ? first : second,
+                                 .highest = first < second ? second : first,
+                                 .is_running = true};
+    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, pair->second_where, second, false};
+    if (!pair->second_where.file) return false;
+    return !c->hooks.before || c->hooks.before(c->hooks.context, &meeting, out_spot);
+}
+
 /* The stream of mr.graph(fn): nothing but the capture uses it, and no variable holds it behind that. */
 static bool is_of_function(const mr_stream *stream) {
     return stream->closed && stream->name && strcmp(stream->name->text, "capture") == 0;
@@ -39,7 +55,7 @@ static void put_fix(const checker *c, const actor *first, const actor *second,
                     const found_pair *pair, mr_hazard_report *report) {
     char a[NAME_SIZE] = "s", b[NAME_SIZE] = "s", wait[2 * NAME_SIZE + 16];
     mr_script_spot spot;
-    if (!mr_hazard_before_second(c, pair, &spot)) return;
+    if (!find_spot(c, pair, &spot)) return;
     bool has_a = mr_hazard_stream_code(c, first, &spot, a, sizeof a);
     bool has_b = mr_hazard_stream_code(c, second, &spot, b, sizeof b);
     if (!has_a) strcpy(a, "s");
