@@ -356,6 +356,7 @@ static void push_result(lua_State *L, const mr_waits *waits) {
     if (waits->searched) mr_set_integer(L, "sufficient", waits->sufficient);
     if (waits->searched) mr_set_boolean(L, "exact", waits->exact);
     mr_set_integer(L, "hazards", waits->hazards);
+    if (waits->hazards_assumed) mr_set_boolean(L, "hazards_assumed", true);
     mr_set_boolean(L, "complete", !waits->interrupted);
     if (waits->interrupted) mr_set_boolean(L, "interrupted", true);
     set_claims(L, waits);
@@ -407,7 +408,8 @@ MR_FUNCTION(
     "member of a barrier, synchronize. The commands are shown to the hazard checker without each "
     "of them; nothing runs again. The result can be printed. It has total, sufficient (the size "
     "of a smallest set that is enough); exact (whether no smaller one is), hazards (accesses that "
-    "have one already); claim (as of mr.hazard.summary), not_followed (clauses, or nil); "
+    "have one already), hazards_assumed (true if no code tells that they touch the same bytes); "
+    "claim (as of mr.hazard.summary), not_followed (clauses, or nil); "
     "makespan_ms, sufficient_ms (with only that "
     "set), and waits: for each line "
     "{kind=, where=, who=, "

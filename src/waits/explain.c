@@ -179,7 +179,7 @@ static void say_lost(const wait_judge *j, const new_hazard *h, mr_site beside, m
     }
 }
 
-void mr_waits_say_hazard(const wait_judge *j, const new_hazard *h, mr_site beside, mr_buffer *out) {
+static void say_hazard(const wait_judge *j, const new_hazard *h, mr_site beside, mr_buffer *out) {
     if (h->lost) {
         say_lost(j, h, beside, out);
         return;
@@ -222,6 +222,11 @@ void mr_waits_say_hazard(const wait_judge *j, const new_hazard *h, mr_site besid
     case MR_HAZARD_WRITE_AFTER_READ: mr_buffer_puts(out, " still reads it"); break;
     default: mr_buffer_puts(out, " still uses it"); break;
     }
+}
+
+void mr_waits_say_hazard(const wait_judge *j, const new_hazard *h, mr_site beside, mr_buffer *out) {
+    say_hazard(j, h, beside, out);
+    if (h->assumed) mr_buffer_puts(out, ", if both touch the same bytes: the code does not tell");
 }
 
 /* ---- what comes before and after a wait */

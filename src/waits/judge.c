@@ -44,12 +44,15 @@ static void found(void *context, const mr_hazard_found *f) {
     if (is_collected_late(j, access.seq)) return;
     if (j->learning) {
         if (!mr_vec_push(&j->known, access)) j->stop = true;
-        if (j->found.count) return; /* the first is enough to be told */
+        if (j->has_certain || (j->found.count && f->assumed)) return; /* one is enough to be told */
+        j->has_certain = !f->assumed;
+        j->found.count = 0;
     } else if (is_known(j, access)) {
         return;
     }
     mr_waits_judge_add(j,
                        (new_hazard){.kind = f->kind,
+                                    .assumed = f->assumed,
                                     .first = mr_waits_item_of(j->rounds, f->first_seq / j->spread),
                                     .second = mr_waits_item_of(j->rounds, access.seq),
                                     .storage = f->storage});

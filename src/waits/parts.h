@@ -120,6 +120,8 @@ typedef struct {
     lost_order lost;
     bool is_time;  /* a time is asked for of a record, item `first`, that may not be complete */
     bool is_reset; /* mr.reset, item `second`, may drop work */
+    bool
+        assumed; /* one of the two is a launch whose code does not tell that it touches the bytes */
     mr_hazard_kind kind;
     size_t first, second; /* items */
     uint64_t storage;     /* id */
@@ -176,6 +178,7 @@ typedef struct {
     mr_status status; /* the first failure of a run; owned */
 
     MR_VEC(judged_access) known; /* sorted: accesses that have a hazard with all waits */
+    bool has_certain;            /* and one of these hazards is not only assumed */
     bool *late_times;            /* by rounds->times: not complete for certain even then */
     bool learning;
     wait_beyond beyond;

@@ -50,9 +50,10 @@ static void put_unknown(const mr_waits *w, mr_buffer *out) {
 static void put_head(const mr_waits *w, mr_buffer *out) {
     if (w->hazards) {
         mr_buffer_printf(out,
-                         "The program has hazards with all its waits (%zu access%s): fix those "
+                         "The program %s hazards with all its waits (%zu access%s): fix those "
                          "first. The verdicts count only races that removing a wait would add.\n",
-                         w->hazards, w->hazards == 1 ? "" : "es");
+                         w->hazards_assumed ? "may have" : "has", w->hazards,
+                         w->hazards == 1 ? "" : "es");
         if (w->hazard) mr_buffer_printf(out, "  %s\n", w->hazard);
     }
     mr_claim claim = mr_waits_claim(w);

@@ -257,6 +257,7 @@ static mr_status note_hazards(finder *f) {
     uint64_t resets = UINT64_MAX - mr_program_stream_count(f->result->program);
     for (size_t i = 0; i < f->judge.known.count; i++) /* what a reset drops is no hazard */
         f->result->hazards += f->judge.known.items[i].storage <= resets;
+    f->result->hazards_assumed = f->result->hazards && !f->judge.has_certain;
     if (!f->result->hazards || !f->judge.found.count) return MR_OK;
     mr_waits_say_hazard(&f->judge, &f->judge.found.items[0], (mr_site){0}, &text);
     return take_text(&text, &f->result->hazard);

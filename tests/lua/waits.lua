@@ -20,6 +20,36 @@ local function streams()
   return mr.stream{name = "compute"}, mr.stream{name = "copy"}
 end
 
+TestAssumed = {}
+
+-- The checker withdraws what the two launches turn out not to have done; here other indices may meet.
+function TestAssumed.test_a_hazard_that_the_code_does_not_tell()
+  local scatter = mr.kernel[=[
+    extern "C" __global__ void scatter(int *x, const int *at) { x[at[threadIdx.x]] = 1; }]=]
+  local compute, copy = streams()
+  local x, at_ = mr.zeros(64, {dtype = "i32", name = "x"}), mr.arange(64, {dtype = "i32"})
+  mr.synchronize()
+  local lines = {}
+  local function both()
+    scatter[{1, 32, stream = compute}](x, at_) lines[1] = line()
+    scatter[{1, 32, stream = copy}](x, at_[{{33, 64}}]) lines[2] = line()
+  end
+  local sentence = ("`scatter` at line %d and `scatter` at line %d, which both write `x`, if both touch the same bytes: "
+    .. "the code does not tell")
+  local result = mr.waits(both)
+  lu.assertEquals({ result.hazards, result.hazards_assumed }, { 1, true })
+  lu.assertStrContains(tostring(result), "The program may have hazards with all its waits (1 access)")
+  lu.assertStrContains((tostring(result):gsub("waits.lua:", "line ")), sentence:format(lines[1], lines[2]))
+  result = mr.waits(function()
+    both()
+    copy:wait_stream(compute)
+    compute:run(function() x:add_(1) end)
+    copy:run(function() x:add_(1) end)
+  end)
+  lu.assertEquals({ result.hazards > 1, result.hazards_assumed }, { true })
+  lu.assertStrContains(tostring(result), "The program has hazards with all its waits")
+end
+
 TestVerdicts = {}
 
 function TestVerdicts.test_what_it_refuses()
