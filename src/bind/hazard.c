@@ -143,6 +143,11 @@ static bool is_set_later(void *context, const mr_script_spot *spot, const char *
     return mr_bind_is_set_later(s->machine->hooks.context, spot, expression);
 }
 
+static bool is_direct(void *context, const mr_script_spot *spot, mr_site where) {
+    const state *s = context;
+    return mr_bind_is_direct(s->machine->hooks.context, spot, where);
+}
+
 static bool result(void *context, mr_site call, const char *name, const char *option,
                    const mr_script_spot *spot, char *out, size_t size) {
     const state *s = context;
@@ -582,6 +587,7 @@ void mr_open_hazard(lua_State *L) {
                              .new_local = new_local,
                              .ahead = ahead,
                              .is_set_later = is_set_later,
+                             .is_direct = is_direct,
                              .result = result,
                              .in_group = in_group};
     mr_raise(L, mr_hazard_create(machine, &hooks, &s->hazard));

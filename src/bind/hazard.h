@@ -63,6 +63,7 @@ bool mr_bind_ahead(lua_State *L, const mr_script_spot *record, const mr_script_s
                    bool (*is_taken)(const void *context, const char *name), const void *context,
                    mr_script_variable *out);
 bool mr_bind_is_set_later(lua_State *L, const mr_script_spot *spot, const char *expression);
+bool mr_bind_is_direct(lua_State *L, const mr_script_spot *spot, mr_site where);
 bool mr_bind_result(lua_State *L, mr_site call, const char *name, const char *option,
                     const mr_script_spot *spot, char *out, size_t size);
 

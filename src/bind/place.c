@@ -98,3 +98,11 @@ bool mr_bind_result(lua_State *L, mr_site call, const char *name, const char *op
     mr_script_free(s);
     return found;
 }
+
+bool mr_bind_is_direct(lua_State *L, const mr_script_spot *spot, mr_site where) {
+    if (spot->where.file != where.file) return false;
+    mr_script *s = mr_source_read(L, where.file);
+    bool direct = s && mr_script_is_direct(s, spot->front, where.line);
+    mr_script_free(s);
+    return direct;
+}

@@ -366,13 +366,25 @@ static void say_wait(const checker *c, const found_pair *pair, mr_hazard_report 
         mr_hazard_place(mr_hazard_shown(c, pair->second_where), place[1], sizeof place[1]));
 }
 
+/* No variable leads to it, and it is current where the line comes to stand, right before the call of the second. */
+static bool current_code(const checker *c, const found_pair *pair, const mr_script_spot *spot,
+                         const actor *a, char *out, size_t size) {
+    bool is_current = a->stream && !pair->submitted.file && spot->place == MR_SCRIPT_BEFORE &&
+                      mr_hazard_current(c) == a->stream && c->hooks.is_direct &&
+                      c->hooks.is_direct(c->hooks.context, spot, pair->second_where);
+    if (is_current) snprintf(out, size, "mr.current_stream()");
+    return is_current;
+}
+
 /* The stream that is to wait: the second, or the one for which the call of the second lets that wait. */
 static const actor *find_waiting(const checker *c, const found_pair *pair,
                                  const mr_script_spot *spot, char *out, size_t size) {
-    if (mr_hazard_stream_code(c, pair->second, spot, out, size)) return pair->second;
     const log_line *wait = mr_hazard_wait_of_call(c, pair);
     const actor *waiting = wait ? mr_hazard_find_actor(c, wait->bound_stream) : NULL;
-    return waiting && mr_hazard_stream_code(c, waiting, spot, out, size) ? waiting : NULL;
+    if (mr_hazard_stream_code(c, pair->second, spot, out, size)) return pair->second;
+    if (waiting && mr_hazard_stream_code(c, waiting, spot, out, size)) return waiting;
+    if (current_code(c, pair, spot, pair->second, out, size)) return pair->second;
+    return waiting && current_code(c, pair, spot, waiting, out, size) ? waiting : NULL;
 }
 
 /* The stream to wait for: the first, or one that has waited behind it. */

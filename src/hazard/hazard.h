@@ -308,6 +308,8 @@ typedef struct {
                   mr_script_variable *out_ahead);
     /* `done[k]`, an expression at that place, may be nil: the entry is only set by what stands behind it. */
     bool (*is_set_later)(void *context, const mr_script_spot *spot, const char *expression);
+    /* What is current at the spot is so at the statement of that line. */
+    bool (*is_direct)(void *context, const mr_script_spot *spot, mr_site where);
     /* The variable, seen at that place, that gets what the call of `name` with `option` returns, where the line is one
      * such call; "": it is thrown away. False: neither. */
     bool (*result)(void *context, mr_site call, const char *name, const char *option,

@@ -38,10 +38,20 @@ static bool is_same_place(const mr_hazard_fix *a, const mr_hazard_fix *b) {
     return a->place == b->place && a->where.file == b->where.file && a->where.line == b->where.line;
 }
 
+/* Without a comment, which may name a stream. */
+static size_t code_size(const char *text) {
+    const char *comment = strstr(text, " -- ");
+    return comment ? (size_t)(comment - text) : strlen(text);
+}
+
 static bool has_fix(const mr_hazard_report *report, const mr_hazard_fix *fix) {
-    for (int i = 0; i < report->fix_count; i++)
-        if (is_same_place(&report->fix[i], fix) && strcmp(report->fix[i].text, fix->text) == 0)
+    size_t size = code_size(fix->text);
+    for (int i = 0; i < report->fix_count; i++) {
+        const mr_hazard_fix *f = &report->fix[i];
+        if (is_same_place(f, fix) && code_size(f->text) == size &&
+            strncmp(f->text, fix->text, size) == 0)
             return true;
+    }
     return false;
 }
 

@@ -185,3 +185,11 @@ bool mr_script_result(const mr_script *s, int line, const char *name, const char
     if (size) *out = '\0';
     return !is_local && is_last_call(w, at, name, option);
 }
+
+bool mr_script_is_direct(const mr_script *s, int front, int line) {
+    const word *w = s->words.items;
+    if (front != line) return false;
+    for (int i = mr_script_word_at(s, line); w[i].kind != END_OF_TEXT && w[i].line == line; i++)
+        if (says(&w[i], "function")) return false;
+    return true;
+}

@@ -84,6 +84,7 @@ static int check_places(lua_State *L, const char *name, const char *text, const 
         mr_script_binding(s, "mr", line);
         char held[8];
         mr_script_result(s, line, "all_reduce", "async", line, held, sizeof held);
+        mr_script_is_direct(s, front, line);
         places += (front != 0) + (behind != 0);
     }
     free(loads);

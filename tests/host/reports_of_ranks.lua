@@ -184,6 +184,24 @@ for i = 1, 2 do local w = mr.dist.all_reduce(g, {async = true}) end
 g:mul_(2)]], { { "no-path", "3 mr.synchronize() -- no variable in scope here leads to world" } })
 end
 
+-- No variable leads to the stream that is current where the collective is called.
+function TestFixes.test_a_stream_without_a_name_is_the_current_one()
+  local before = [[
+local g, side = mr.ones(64), mr.stream{name = "side"}
+mr.synchronize()
+side:run(function() g:fill_(2) end)
+]]
+  local waits = { { "no-path", "5 mr.current_stream():wait_stream(side)" } }
+  for _, call in ipairs{ "mr.dist.all_reduce(g)", "mr.dist.all_reduce(g, {async = true}):wait()" } do
+    check(2, before .. "mr.with(mr.stream(), function()\n  " .. call .. "\nend)\nmr.synchronize()", waits)
+  end
+  -- In front of that line another stream is current. The comment names the stream of the first rank only.
+  local found = reports(2, before .. "mr.with(mr.stream(), function() mr.dist.all_reduce(g) end)")
+  lu.assertEquals(#found, 1)
+  lu.assertEquals(#found[1].fixes, 1)
+  lu.assertStrContains(found[1].fixes[1].text, "mr.synchronize() -- no variable in scope here leads to stream #")
+end
+
 -- One pair of lines, whose local has one name.
 function TestFixes.test_an_event_for_both_ranks()
   local script = [[
