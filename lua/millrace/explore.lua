@@ -379,8 +379,8 @@ return function(tools)
     if result.deterministic and show.is_nothing(result.outcomes[1], is_script) then return end
     add_condition(result, grain > 1
       and ("This holds if operations that race mix no more than %d parts each."):format(grain)
-      or "This holds if operations that race are carried out as wholes. A GPU may mix their elements (grain = n mixes "
-        .. "n parts of each).")
+      or ("This holds if operations that race are carried out as wholes. A GPU may mix their elements (%s mixes "
+        .. "n parts of each)."):format(is_script and "--explore=grain:n" or "grain = n"))
     result.not_followed.parts = true
   end
 

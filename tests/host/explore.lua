@@ -253,6 +253,15 @@ function TestExplore.test_the_hazard_its_fix_and_the_script_with_it()
   lu.assertEquals(status, 3)
 end
 
+-- What could be tried further is said as it is written: for a script, as an option of the host.
+function TestExplore.test_hints_name_the_options_of_the_host()
+  lu.assertStrContains((run("--explore", "local mr = require 'millrace'\n" .. RACY)),
+    "(--explore=grain:n mixes n parts of each)")
+  local polling = "local mr = require 'millrace'\nlocal s, x = mr.stream(), mr.zeros(1)\nmr.synchronize()\n" ..
+    "s:run(function() x:add_(1) end)\nlocal n = 0\nwhile not s:query() do n = n + 1 end\nprint(n)\n"
+  lu.assertStrContains((run("--explore", polling)), "asked more often (polls = N, --explore=polls:N)")
+end
+
 -- What nobody can see is the same in every order, and that is no praise.
 function TestExplore.test_a_race_whose_result_nobody_sees()
   local code = "local mr = require 'millrace' local s, x = mr.stream(), mr.zeros(4)\ns:run(function() x:add_(1) end)"
