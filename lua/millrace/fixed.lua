@@ -30,6 +30,9 @@ function fixed.lines_of(chunk)
   return split((text:gsub("^#[^\n]*", ""))), path
 end
 
+-- A wait of the host has a comment. More of the line's text follows here.
+local function without_comment(text) return text:match("^(mr%.synchronize%(%d*%)) %-%- ") or text end
+
 local function is_file(name, path)
   return name == path or path:sub(-#name - 1) == "/" .. name
 end
@@ -47,7 +50,7 @@ function fixed.apply(lines, path, reports, done)
       local key = at .. ":" .. fix.text
       if not done[key] then
         done[key], count = true, count + 1
-        front[at] = (front[at] or "") .. fix.text .. "; "
+        front[at] = (front[at] or "") .. without_comment(fix.text) .. "; "
       end
     end
     for at, text in pairs(front) do lines[at] = text .. (lines[at] or "") end

@@ -262,6 +262,14 @@ function TestExplore.test_hints_name_the_options_of_the_host()
   lu.assertStrContains((run("--explore", polling)), "asked more often (polls = N, --explore=polls:N)")
 end
 
+-- The comment of a fix does not hide what stands on the line behind it.
+function TestExplore.test_a_fix_with_a_comment()
+  local text = run("--explore", "local x = mr.ones(64)\nmr.synchronize()\nmr.with(mr.stream(), function()\n" ..
+    "  x:fill_(3)\nend)\nfor _ = 1, 1 do print(x:sum():item())\nend")
+  lu.assertStrContains(text, "fix: before line 6 add   mr.synchronize() -- no variable in scope")
+  lu.assertStrContains(text, "  with the fix: 1 schedule, 1 outcome: deterministic\n")
+end
+
 -- What nobody can see is the same in every order, and that is no praise.
 function TestExplore.test_a_race_whose_result_nobody_sees()
   local code = "local mr = require 'millrace' local s, x = mr.stream(), mr.zeros(4)\ns:run(function() x:add_(1) end)"
