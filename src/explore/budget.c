@@ -36,7 +36,8 @@ void budget_end_at(explorer *e, double seconds_from_now) {
     subject->end_runs_after(subject->context, e->deadline > 0 ? until : 0);
 }
 
-void budget_go_on(explorer *e) {
+void budget_note_outcomes(explorer *e) {
+    if (!e->others_may_end || e->result->outcomes.count <= 1) return;
     double left = e->ends - budget_now();
     e->others_may_end = false;
     if (left > 0) budget_end_at(e, left);

@@ -128,7 +128,6 @@ mr_status outcome_meet(explorer *e, const branch *b, const plan *schedule, uint3
         MR_TRY(add_outcome(e, hash, value, text_size, &o));
         result->schedules += e->again;
         o->count += e->again;
-        if (e->others_may_end && result->outcomes.count > 1) budget_go_on(e);
     }
     o->count += !e->again;
     *out_met = (outcome_met){.index = (size_t)(o - result->outcomes.items)};

@@ -30,6 +30,7 @@ static bool was_counted(const search *s) {
 static void count_schedule(search *s) {
     explorer *e = s->e;
     e->result->by_priority += e->by_priority;
+    budget_note_outcomes(e);
     if (e->again) return;
     if (!e->result->schedules++ && !e->apart) e->result->pairs = s->frames.count;
     if (s->random || e->result->schedules < e->options.most) return;

@@ -235,8 +235,8 @@ double priority_chance(const mr_explore_result *r);
 double budget_now(void);
 /* The search, or a part of it, has so many seconds; 0: all that it needs. */
 void budget_end_at(explorer *e, double seconds_from_now);
-/* To the end of the whole budget: there is more than one outcome now. */
-void budget_go_on(explorer *e);
+/* A schedule was counted: with a second outcome, a search that was to end early has the whole budget. */
+void budget_note_outcomes(explorer *e);
 /* mr_machine.interrupted of players, for an explorer. */
 bool budget_interrupts(void *context);
 /* An interruption has come. True: by the clock; the search is then stopped, and the result says so. */

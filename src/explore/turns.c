@@ -103,6 +103,7 @@ static mr_status count_order(explorer *e, branch *b, own_schedule *own, const pl
     b->clean = true; /* as in count_own of explore.c */
     uint32_t deviations = (uint32_t)forced->turns.count;
     MR_TRY(outcome_count(e, b, &own->plan, deviations, &own->value, own->text_size));
+    budget_note_outcomes(e);
     e->result->schedules++;
     return MR_OK;
 }
