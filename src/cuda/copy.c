@@ -22,7 +22,7 @@ static mr_status use_memory_of(const mr_tensor *t) {
 
 /* Nothing can be submitted while we wait, so the stream is idle afterwards. */
 static mr_status wait_first(cuda_stream *stream) {
-    if (!stream->legacy && stream->last_seq <= stream->done_seq) return MR_OK;
+    if (!stream->gathers && stream->last_seq <= stream->done_seq) return MR_OK;
     return mr_cuda_wait_stream(stream);
 }
 

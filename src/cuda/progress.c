@@ -10,16 +10,16 @@ static void mark_done(cuda_stream *s, uint64_t seq) {
 /* The legacy stream has waited for all that was in blocking streams before (R3). */
 void mr_cuda_stream_done(cuda_stream *stream, uint64_t seq) {
     mark_done(stream, seq);
-    if (!stream->legacy || stream->closed) return;
+    if (!stream->gathers || stream->closed) return;
     for (cuda_stream *s = stream->device->first; s; s = s->next)
-        if (s->blocking) mark_done(s, seq);
+        if (s->gathered) mark_done(s, seq);
 }
 
 void mr_cuda_stream_idle(cuda_stream *stream) {
     mark_done(stream, stream->last_seq);
-    if (!stream->legacy) return;
+    if (!stream->gathers) return;
     for (cuda_stream *s = stream->device->first; s; s = s->next)
-        if (s->blocking) mark_done(s, s->last_seq);
+        if (s->gathered) mark_done(s, s->last_seq);
 }
 
 void mr_cuda_stream_release(cuda_stream *stream) {

@@ -134,8 +134,9 @@ struct cuda_stream {
     cuda_stream *previous, *next; /* the open streams of the device */
     uint32_t refs;                /* the model's stream; events */
     uint32_t generation;
-    bool legacy, blocking;
-    bool foreign; /* others made it, and destroy it */
+    bool gathers;  /* to wait for it is to wait for all gathered ones of its device (R5) */
+    bool gathered; /* the device's default stream comes after its work (R3) */
+    bool foreign;  /* others made it, and destroy it */
     bool closed;
     uint64_t last_seq, done_seq;
     cuda_hold *holds; /* host memory used since the last fence; NULL: none */

@@ -2,6 +2,7 @@
  * without our making them (R3, R6). */
 #include "cuda/launch.h"
 #include "cuda/state.h"
+#include "order/order.h"
 
 static mr_status make_handle(const mr_stream *stream, cuda_device *device, CUstream *out_handle) {
     switch (stream->kind) {
@@ -35,6 +36,7 @@ mr_status mr_cuda_stream_open(mr_stream *stream) {
         if (stream->kind == MR_STREAM_USER && !stream->foreign) mr_cu.StreamDestroy(handle);
         return mr_no_memory("for a stream");
     }
+    mr_order_facts facts = mr_order_facts_of_stream(stream->kind, stream->blocking);
     *s = (cuda_stream){.handle = handle,
                        .stream = stream,
                        .foreign = stream->foreign != 0,
@@ -42,8 +44,8 @@ mr_status mr_cuda_stream_open(mr_stream *stream) {
                        .previous = device->last,
                        .refs = 1,
                        .generation = device->generation,
-                       .legacy = stream->kind == MR_STREAM_LEGACY,
-                       .blocking = stream->blocking};
+                       .gathers = mr_order_sync_gathers(facts),
+                       .gathered = mr_order_is_gathered(facts)};
     if (device->last) device->last->next = s;
     else device->first = s;
     device->last = s;

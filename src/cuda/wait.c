@@ -110,7 +110,7 @@ mr_status mr_cuda_wait_event(cuda_event *event, bool yielding, bool is_ours) {
 mr_status mr_cuda_wait_device(cuda_device *device) {
     if (!device->context) return MR_OK; /* nothing has ever been asked of it */
     for (cuda_stream *s = device->first; s;) {
-        bool busy = s->legacy || s->last_seq > s->done_seq;
+        bool busy = s->gathers || s->last_seq > s->done_seq;
         s->refs++;
         mr_status status = busy ? mr_cuda_wait_stream(s) : MR_OK;
         bool closed = s->closed; /* by a finalizer that a host function set off */
@@ -181,7 +181,7 @@ static bool device_is_idle(cuda_device *device) {
     bool idle = !status && is_done(device->reclaim);
     mr_error_destroy(status);
     for (const cuda_stream *s = device->first; s && idle; s = s->next)
-        idle = (!s->legacy && s->last_seq <= s->done_seq) || is_done(s->handle);
+        idle = (!s->gathers && s->last_seq <= s->done_seq) || is_done(s->handle);
     return idle;
 }
 

@@ -12,6 +12,14 @@ static void log_event(log_line *line, const mr_command *command) {
     line->bound_stream = s ? s->actor->id : 0;
 }
 
+mr_order_facts mr_hazard_line_facts(const log_line *line) {
+    mr_order_facts facts = mr_order_facts_of_kind(line->kind, line->lane);
+    if (line->walls) facts |= MR_FACT_WALL;
+    if (line->meeting) facts |= MR_FACT_MEETS;
+    if (line->copy.until_done) facts |= MR_FACT_FOR_ITSELF;
+    return line->copy.reads_source ? facts | MR_FACT_FOR_EARLIER : facts;
+}
+
 void mr_hazard_log_command(checker *c, const mr_command *command) {
     log_line *line = &c->log.lines[c->log.count++ % (MR_HAZARD_LOG + 1)];
     bool of_host = command->kind == MR_COMMAND_FREE && command->u.at_once;
@@ -21,7 +29,7 @@ void mr_hazard_log_command(checker *c, const mr_command *command) {
     line->stream = stream ? stream->id : 0;
     mr_name_keep(&line->stream_name, stream ? stream->name : NULL);
     line->device = stream ? stream->device->index : -1;
-    line->blocking = stream && (stream->blocking || stream->kind != MR_STREAM_USER);
+    line->lane = stream ? mr_order_facts_of_stream(stream->kind, stream->blocking) : 0;
     line->legacy = stream && stream->kind == MR_STREAM_LEGACY;
     line->per_thread = stream && stream->kind == MR_STREAM_PER_THREAD;
     line->op = command->name;

@@ -20,7 +20,8 @@ typedef struct {
     uint32_t bound_stream;
     mr_command_id kind;
     int device;
-    bool blocking, legacy, per_thread;
+    mr_order_facts lane; /* of its stream; 0: none */
+    bool legacy, per_thread;
     bool synchronous;         /* a copy of cudaMemcpy's kind */
     mr_order_copy_rules copy; /* likewise: what is guaranteed */
     uint64_t walls;           /* likewise: mr_order_walls */
@@ -44,6 +45,8 @@ static inline bool mr_hazard_line_is(const log_line *line, uint32_t traits) {
 static inline mr_command_after mr_hazard_line_after(const log_line *line) {
     return mr_command_kinds[line->kind].after;
 }
+/* What the rows of order ask for. */
+mr_order_facts mr_hazard_line_facts(const log_line *line);
 /* After it the host comes after what the event's record captured. */
 static inline bool mr_hazard_line_is_event_wait(const log_line *line) {
     return mr_hazard_line_after(line) == MR_AFTER_RECORD;

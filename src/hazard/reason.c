@@ -71,10 +71,12 @@ static bool is_by_own_host(const checker *c, const log_line *line) {
 /* Work of a default stream that would order the two if they were blocking streams of its device. The record for the
  * wait of the second's own call is none of the script's. */
 static bool is_barrier(const log_line *line, const findings *f, const found_pair *pair) {
-    return !(f->of_call && line->seq == f->of_call->bound) && line->legacy &&
-           mr_hazard_line_is(line, MR_TRAIT_SUBMITTED) &&
-           mr_command_kinds[line->kind].part != MR_PART_MEMORY && line->seq > pair->first_seq &&
-           line->device == pair->first->device && line->device == pair->second->device;
+    if (f->of_call && line->seq == f->of_call->bound) return false;
+    mr_order_facts facts = mr_hazard_line_facts(line);
+    return line->seq > pair->first_seq && line->device == pair->first->device &&
+           line->device == pair->second->device &&
+           mr_place_in(mr_order_taken(facts, MR_GUARANTEED), MR_PLACE_GATHERED) &&
+           mr_place_in(mr_order_given(facts, MR_GUARANTEED), MR_PLACE_RELEASED);
 }
 
 /* The wait of a barrier: the stream that it waits for has waited for `first` in the same call, just before. */

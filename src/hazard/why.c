@@ -52,23 +52,10 @@ static bool is_on_stream(const log_line *line) {
            line->stream; /* a free at once is the host's */
 }
 
-static mr_order_facts facts_of(const log_line *line) {
-    mr_order_facts stream = 0;
-    if (line->stream) {
-        mr_stream_kind kind = line->legacy ? MR_STREAM_LEGACY : MR_STREAM_USER;
-        stream = mr_order_facts_of_stream(kind, line->blocking);
-    }
-    mr_order_facts facts = mr_order_facts_of_kind(line->kind, stream);
-    if (line->walls) facts |= MR_FACT_WALL;
-    if (line->meeting) facts |= MR_FACT_MEETS;
-    if (line->copy.until_done) facts |= MR_FACT_FOR_ITSELF;
-    return line->copy.reads_source ? facts | MR_FACT_FOR_EARLIER : facts;
-}
-
 /* Does whatever the host submits or does later come after this, or after the host's part in it? */
 static bool is_of_host(const search *s, uint64_t i) {
     const log_line *line = line_at(s, i);
-    mr_order_facts facts = facts_of(line);
+    mr_order_facts facts = mr_hazard_line_facts(line);
     return line->copy.reads_source ||
            mr_place_in(mr_order_returned(facts, MR_GUARANTEED), MR_PLACE_NODE) ||
            (!line->inside && mr_place_in(s->gives[i], MR_PLACE_HOST));
@@ -127,7 +114,7 @@ static void reach_record(search *s, uint32_t at, const log_line *line, edge_kind
 
 /* What the host has waited for when it goes on from `line`. */
 static void reach_back_from_host(search *s, uint32_t at, const log_line *line) {
-    mr_place_set waited = mr_order_returned(facts_of(line), MR_GUARANTEED);
+    mr_place_set waited = mr_order_returned(mr_hazard_line_facts(line), MR_GUARANTEED);
     if (mr_place_in(waited, MR_PLACE_RECORD)) reach_record(s, at, line, EDGE_WAITED);
     for (uint64_t i = at + 1; i < s->count; i++) {
         const log_line *e = line_at(s, i);
@@ -149,7 +136,7 @@ static void reach_members(search *s, uint32_t at, const log_line *line) {
 
 static void expand(search *s, uint32_t at) {
     const log_line *line = line_at(s, at);
-    mr_order_facts facts = facts_of(line);
+    mr_order_facts facts = mr_hazard_line_facts(line);
     /* A person may ask what an allocation comes after, but nothing comes after it by that (R28). */
     mr_strength strength = s->from[at].kind == EDGE_START ? MR_ALLOCATOR : MR_GUARANTEED;
     bool is_staged = at >= s->count && at < 2 * s->count;
@@ -271,7 +258,7 @@ static bool open_search(search *s, const checker *c) {
     s->queue = calloc(3 * s->count + 1, sizeof *s->queue);
     s->gives = calloc(s->count + 1, sizeof *s->gives);
     for (uint64_t i = 0; s->gives && i < s->count; i++)
-        s->gives[i] = mr_order_given(facts_of(line_at(s, i)), MR_GUARANTEED);
+        s->gives[i] = mr_order_given(mr_hazard_line_facts(line_at(s, i)), MR_GUARANTEED);
     return s->from && s->queue && s->gives;
 }
 
