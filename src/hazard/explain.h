@@ -51,8 +51,6 @@ void mr_hazard_explain(const checker *c, const found_pair *pair,
                        mr_hazard_report *report); /* reason.c */
 void mr_hazard_find_fix(const checker *c, const found_pair *pair,
                         mr_hazard_report *report); /* fix.c */
-/* fix.c: the place in front of the second access; false: a line cannot be put there. */
-bool mr_hazard_before_second(const checker *c, const found_pair *pair, mr_script_spot *out_spot);
 
 /* work.c: the first access is that of an asynchronous collective, and no variable leads to its work any more. */
 /* What waits for it behind the line of its call: `work:wait()`. False: no variable holds the work there. */

@@ -47,7 +47,8 @@ static void measure(const checker *c, const found_pair *pair, mr_script_meeting 
     meeting->lowest = 0;
 }
 
-bool mr_hazard_before_second(const checker *c, const found_pair *pair, mr_script_spot *out_spot) {
+/* The place in front of the second access; false: a line cannot be put there. */
+static bool find_before_second(const checker *c, const found_pair *pair, mr_script_spot *out_spot) {
     mr_script_meeting meeting = {.first = pair->first_where,
                                  .second = pair->second_where,
                                  .first_op = pair->first_op,
@@ -409,7 +410,7 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
     bool host = pair->second == &c->order.host_actor, is_work;
     const actor *waiting = pair->second;
     mr_script_spot spot;
-    bool fits = mr_hazard_before_second(c, pair, &spot);
+    bool fits = find_before_second(c, pair, &spot);
     if (!fits && !pair->submitted.file) fits = behind_first(c, pair, &spot);
     if (!fits) {
         say_wait(c, pair, report);
@@ -505,7 +506,7 @@ static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_repor
     bool own = pair->first->stream && pair->first->stream == pair->history->storage->stream;
     mr_script_spot behind, before, use;
     spots where = {.count = 0}, records;
-    bool is_before = mr_hazard_before_second(c, pair, &before);
+    bool is_before = find_before_second(c, pair, &before);
     if (!pair->first_where.file) return;
     if (is_before && own) where.spot[where.count++] = before;
     if (behind_first(c, pair, &behind)) where.spot[where.count++] = behind;

@@ -42,8 +42,8 @@ typedef enum {
       "Device memory is freed in the order of a stream. `t:free()` and the collector use the "     \
       "stream on which the tensor was allocated. If work of another stream is not ordered before " \
       "the free, it may use memory that already belongs to another tensor. `t:free{sync=true}` "   \
-      "is not in the order of any stream: `cudaFree` of such memory does not wait (R27), so the "  \
-      "host must first wait for all work that uses it, also for work of the stream that "          \
+      "is not in the order of any stream, as `cudaFree` of such memory does not wait (R27). So "   \
+      "the host must first wait for all work that uses it, also for work of the stream that "      \
       "allocated it.")                                                                             \
     X(USE_BEFORE_ALLOC, "use-before-alloc", false,                                                 \
       "Device memory is allocated in the order of a stream, too. An operation that is not "        \

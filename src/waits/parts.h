@@ -120,8 +120,8 @@ typedef struct {
     lost_order lost;
     bool is_time;  /* a time is asked for of a record, item `first`, that may not be complete */
     bool is_reset; /* mr.reset, item `second`, may drop work */
-    bool
-        assumed; /* one of the two is a launch whose code does not tell that it touches the bytes */
+    /* one of the two is a launch whose code does not tell that it touches the bytes */
+    bool assumed;
     mr_hazard_kind kind;
     size_t first, second; /* items */
     uint64_t storage;     /* id */

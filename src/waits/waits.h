@@ -83,9 +83,9 @@ typedef struct {
     size_t sufficient; /* the size of the set that is kept */
     bool exact; /* no smaller set is sufficient; else: none can be had by leaving out one more */
     size_t hazards; /* accesses that have a hazard with all waits in place */
-    bool
-        hazards_assumed; /* all of them are of launches whose code does not tell which bytes they touch */
-    char *hazard;        /* the first of them, as a sentence; or NULL */
+    /* all of them are of launches whose code does not tell which bytes they touch */
+    bool hazards_assumed;
+    char *hazard; /* the first of them, as a sentence; or NULL */
     bool has_costs, costs_are_cut;
     double makespan_ms, kept_ms; /* of the program, and with only the waits that are kept */
     mr_waits_records records;
