@@ -127,6 +127,15 @@ function TestLessons.test_the_course()
   lu.assertEquals(count, 36)
 end
 
+-- A lesson stays short enough to be read at once, and the page says how long they are.
+function TestLessons.test_the_length_of_a_lesson()
+  lu.assertStrContains(command.read("docs/teaching.md"), "A lesson of the course has 65 to 110 lines.")
+  for _, name in ipairs(lessons.names()) do
+    local _, lines = command.read(LESSONS .. "/" .. name):gsub("\n", "")
+    lu.assertTrue(lines >= 65 and lines <= 110, name)
+  end
+end
+
 -- A number of a rule that a lesson cites can be looked up, and each lesson cites one.
 function TestLessons.test_the_rules_are_in_the_page()
   local page = command.read("docs/semantics.md")

@@ -205,6 +205,22 @@ function TestMistakes.test_work_that_is_left_out_is_named()
   lu.assertNotStrContains(out, "one stream waits")
 end
 
+-- To print a tensor copies it in the current stream and waits for that, though nothing is written.
+function TestMistakes.test_a_print_waits()
+  local out = message_for("02_where_time_goes.lua",
+    "return function(s, x)\n local y = s:run(function() return x * 2 + 1 end)\n s:run(function() print(y) end) return y end")
+  lu.assertStrContains(out, ",failed,host,\"In line 3 the host waits (print).")
+  lu.assertStrContains(message_for("02_where_time_goes.lua",
+    "return function(s, x) local y = s:run(function() return x * 2 + 1 end) print(y) return y end"), ",failed,hazard,")
+  lu.assertStrContains(message_for("02_where_time_goes.lua",
+    "return function(s, x) print('here', nil, 1) return s:run(function() return x * 2 + 1 end) end"), ",passed,passed,")
+end
+
+function TestMistakes.test_a_number_is_no_table()
+  lu.assertStrContains(message_for("11_one_stream_waits.lua", "return function() return 7 end"),
+    "The result is 7, and the task asks for a table of 2 values.")
+end
+
 function TestMistakes.test_two_values_are_no_table()
   local out = message_for("11_one_stream_waits.lua", changed("11_one_stream_waits.lua", "b:wait_stream(a)",
     "b:wait_stream(a)\n  c:wait_stream(a)", "return {y, z}", "return y, z"))

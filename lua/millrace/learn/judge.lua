@@ -263,6 +263,7 @@ local NO_NUMBERS = "The task asks for numbers, and your result has a tensor. t:i
 
 local NO_NUMBER = "The result is a tensor, and the task asks for the number in it: t:item() returns it."
 local NO_TENSOR = "The result is a number, and the task asks for the tensor."
+local NO_TABLE = "The result is %s, and the task asks for a table of %d values."
 
 local MANY_VALUES = "Your function returns %d values, and only the first of them is the result. Return one value: " ..
   "a table, if the task asks for several."
@@ -272,6 +273,9 @@ local function mistake_in(got, expected, seen)
   if seen.values > 1 then return MANY_VALUES:format(seen.values) end
   if type(expected) == "number" and same(got, { expected }) then return NO_NUMBER end
   if type(got) == "number" and same({ got }, expected) then return NO_TENSOR end
+  if type(got) ~= "table" and type(expected) == "table" and #expected > 1 then
+    return NO_TABLE:format(show(got), #expected)
+  end
   return ("The result is %s. That is not what the task asks for."):format(show(got))
 end
 
@@ -446,6 +450,7 @@ local PASSED_MS = 0.5
 
 local function judge_host(exercise, trace, seen, name)
   local line, call = host_wait_of(trace, seen, name)
+  if line and line == seen.waiting_print then call = "print" end
   if exercise.host_waits == false and line then
     return "host", ("In line %s the host waits (%s). It must not wait in your function: let a stream wait, not the " ..
       "host."):format(line, call)

@@ -34,7 +34,7 @@ streams may run at the same time. So more streams are not more speed.
     task = [[
 `one` on `a` and `two` on `b` take 2 ms each. Let them run at the same time for
 1.5 ms at least. You may choose how many multiprocessors (blocks) each of them
-takes, and nothing else. Return x + 1.]],
+takes. Return x + 1.]],
     start = [[
 return function(a, b, x)
   local all = mr.current_device().sm_count
