@@ -202,7 +202,7 @@ function TestMistakes.test_work_that_is_left_out_is_named()
     "  local ready = a:record_event()\n"))
   lu.assertStrContains(out, ",failed,serial,")
   lu.assertStrContains(out, "the start has 3.0 ms of `long`, and your function has none: keep that work.")
-  lu.assertNotStrContains(out, "one stream waits")
+  lu.assertNotStrContains(out, "one stream is idle")
 end
 
 -- To print a tensor copies it in the current stream and waits for that, though nothing is written.

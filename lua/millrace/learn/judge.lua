@@ -497,7 +497,7 @@ local function judge_overlap(exercise, trace, name)
   got = is_there and got or 0
   if got >= overlap[3] then return nil end
   local form = overlap[3] < 0.1 and "%.3f ms" or "%.1f ms"
-  local cause = missing_work(exercise, trace, name) or "one stream waits while the other works."
+  local cause = missing_work(exercise, trace, name) or "one stream is idle while the other works."
   return "serial", words.format("The result is right, but %s `%s` and `%s` work at the same time for " .. form ..
     ". At least " .. form .. " are possible.", cause, overlap[1], overlap[2], got, overlap[3])
 end

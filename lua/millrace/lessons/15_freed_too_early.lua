@@ -25,12 +25,11 @@ and writes into it. PyTorch's allocator (the part that hands out memory) and
 x:free() free in the order of the stream that made the tensor. cudaFreeAsync
 frees in the stream that you pass.
 
-The same happens without `free`: when a variable goes out of scope, Lua's
-garbage collector frees the tensor, in the order of its own stream. Whoever
-uses a tensor on a second stream has to order its end, too: let the first
-stream wait for the second before the free; free it in the order of the second,
-x:free{stream = s}; or call x:record_stream(s), which keeps the memory until
-`s` has done what it was given before the free (R33).
+Lua's collector frees in the same order (lesson 18). Whoever uses a tensor on a
+second stream has to order its end, too: let the first stream wait for the
+second before the free; free it in the order of the second, x:free{stream = s};
+or call x:record_stream(s), which keeps the memory until `s` has done what it
+was given before the free (R33).
 ]],
   exercise = {
     task = [[

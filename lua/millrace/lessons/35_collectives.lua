@@ -22,16 +22,15 @@ print(z:item())
     usual = "always 30.0",
   },
   explanation = [[
-Several devices, the ranks, compute one result together: that is a collective.
-NCCL is the library for this. comms[1] and comms[2] are the members on device 0
-and 1. mr.nccl.group submits their calls together.
+In a collective several devices, the ranks, compute one result together, with
+NCCL. comms[1] and comms[2] are the members on device 0 and 1. mr.nccl.group
+submits their calls together.
 
 all_reduce adds up the tensors of the ranks. It is work of a stream on each
 rank. The call submits it and returns; whoever uses the result on another
 stream has to wait for that stream. The work:wait() of torch.distributed (with
-async_op=True) is such a wait: it makes the current stream wait, not the host,
-and no third stream. Without async_op the collective is on the current stream
-(since PyTorch 2.8).
+async_op=True) is such a wait: the current stream waits, not the host, and no
+third stream.
 
 On a stream of its own, a collective runs beside other work. Wait only before
 the first use of its result. PyTorch's training on several GPUs (DDP) does

@@ -37,8 +37,7 @@ reads what thread 63 writes, which is in another warp.
 __syncthreads() is the wait of a block: no thread goes on before all have come
 there, and then each sees what the others wrote to shared memory. All threads
 of the block have to come there. The blocks of an ordinary launch have no order
-(R54), and no such wait. A cooperative launch has one, grid.sync() (R69).
-Otherwise, use a second launch.
+(R54), and no such wait; those of a cooperative one have grid.sync() (R69).
 ]],
   exercise = {
     task = [[
