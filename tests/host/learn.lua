@@ -127,12 +127,15 @@ function TestLessons.test_the_course()
   lu.assertEquals(count, 36)
 end
 
--- A lesson stays short enough to be read at once, and the page says how long they are.
+-- A lesson stays short enough to be read at once, and the page says how long they are. An explanation takes half of a
+-- screen with 24 rows.
 function TestLessons.test_the_length_of_a_lesson()
   lu.assertStrContains(command.read("docs/teaching.md"), "A lesson of the course has 65 to 110 lines.")
   for _, name in ipairs(lessons.names()) do
     local _, lines = command.read(LESSONS .. "/" .. name):gsub("\n", "")
     lu.assertTrue(lines >= 65 and lines <= 110, name)
+    local _, rows = lesson_of(name).explanation:gsub("\n", "")
+    lu.assertTrue(rows <= 12, name)
   end
 end
 

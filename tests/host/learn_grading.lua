@@ -208,12 +208,14 @@ end
 -- To print a tensor copies it in the current stream and waits for that, though nothing is written.
 function TestMistakes.test_a_print_waits()
   local out = message_for("02_where_time_goes.lua",
-    "return function(s, x)\n local y = s:run(function() return x * 2 + 1 end)\n s:run(function() print(y) end) return y end")
+    "return function(s, x)\n local y = s:run(function() return x * 2 + 1 end)\n s:run(function() print(y) end)\n" ..
+    "return y end")
   lu.assertStrContains(out, ",failed,host,\"In line 3 the host waits (print).")
   lu.assertStrContains(message_for("02_where_time_goes.lua",
     "return function(s, x) local y = s:run(function() return x * 2 + 1 end) print(y) return y end"), ",failed,hazard,")
   lu.assertStrContains(message_for("02_where_time_goes.lua",
-    "return function(s, x) print('here', nil, 1) return s:run(function() return x * 2 + 1 end) end"), ",passed,passed,")
+    "return function(s, x) print('here', nil, 1) return s:run(function() return x * 2 + 1 end) end"),
+    ",passed,passed,")
 end
 
 function TestMistakes.test_a_number_is_no_table()

@@ -32,9 +32,8 @@ stream has to wait for that stream. The work:wait() of torch.distributed (with
 async_op=True) is such a wait: the current stream waits, not the host, and no
 third stream.
 
-On a stream of its own, a collective runs beside other work. Wait only before
-the first use of its result. PyTorch's training on several GPUs (DDP) does
-this.
+On a stream of its own it runs beside other work: wait only before the first
+use of its result. PyTorch's training on several GPUs (DDP) does this.
 ]],
   exercise = {
     task = [[
