@@ -36,6 +36,27 @@ static bool makes_other(const pending_call *a, const pending_call *b) {
     return false;
 }
 
+#define SAME_ORDER "All ranks must submit the same operations in the same order"
+
+static bool is_of_one_line(const pending_call *a, const pending_call *b) {
+    return a->where.file && b->where.file && a->where.line == b->where.line &&
+           strcmp(a->where.file, b->where.file) == 0;
+}
+
+/* Calls of one line are meant to be the same, and so are a send and its recv. */
+static const char *remedy_of(const pending_call *a, const pending_call *b) {
+    const mr_collective_call *x = &a->ask, *y = &b->ask;
+    if (x->what != y->what || makes_other(a, b)) return SAME_ORDER;
+    if (!x->way && !is_of_one_line(a, b)) return SAME_ORDER;
+    if (mr_collective_count(x) != mr_collective_count(y))
+        return "All ranks must give the same number of elements";
+    if (mr_collective_dtype(x) != mr_collective_dtype(y))
+        return "All ranks must give the same dtype";
+    if (mr_collective_reduces(x->what) && x->redop != y->redop)
+        return "All ranks must give the same op";
+    return x->root != y->root ? "All ranks must give the same root" : SAME_ORDER;
+}
+
 /* What two ranks' calls of one round differ in; false: nothing. */
 static bool find_difference(const pending_call *a, const pending_call *b, char *in_a, char *in_b,
                             size_t size) {
@@ -67,11 +88,10 @@ static mr_status mismatch(const pending_call *a, const pending_call *b, const ch
     const mr_comm *x = a->ask.comm, *y = b->ask.comm;
     return mr_fail(
         MR_CODE_COLLECTIVE_MISMATCH,
-        "%s: the ranks do not match (R62): rank %u submits %s (%s), and rank %u %s (%s). "
-        "All ranks must submit the same operations in the same order",
+        "%s: the ranks do not match (R62): rank %u submits %s (%s), and rank %u %s (%s). %s",
         mr_clique_describe(x->clique, title, sizeof title), mr_clique_rank(x->clique, x->rank),
         in_a, mr_collective_place(a, place_a, sizeof place_a), mr_clique_rank(y->clique, y->rank),
-        in_b, mr_collective_place(b, place_b, sizeof place_b));
+        in_b, mr_collective_place(b, place_b, sizeof place_b), remedy_of(a, b));
 }
 
 /* The lowest rank's call is told of first, whichever rank came first. */

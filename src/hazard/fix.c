@@ -172,6 +172,8 @@ static bool is_current(const checker *c, const actor *a) {
     return a->kind == MR_STREAM_LEGACY && a->stream && mr_hazard_current(c) == a->stream;
 }
 
+#define CURRENT "mr.current_stream()"
+
 static void put_work_wait(mr_hazard_report *report, const mr_script_spot *spot, const char *second,
                           const char *work, bool is_set_later) {
     char call[NAME_SIZE * 2];
@@ -373,7 +375,7 @@ static bool current_code(const checker *c, const found_pair *pair, const mr_scri
     bool is_current = a->stream && !pair->submitted.file && spot->place == MR_SCRIPT_BEFORE &&
                       mr_hazard_current(c) == a->stream && c->hooks.is_direct &&
                       c->hooks.is_direct(c->hooks.context, spot, pair->second_where);
-    if (is_current) snprintf(out, size, "mr.current_stream()");
+    if (is_current) snprintf(out, size, CURRENT);
     return is_current;
 }
 
@@ -418,7 +420,9 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
         if (!wait_behind_call(c, pair, report)) wait_on_host(c, pair, pair->second, report, &spot);
     } else if (covering_event(c, pair, &spot, event, sizeof event, &is_work, &report->covered)) {
         bool is_later = is_set_later(c, &spot, event);
-        const char *waits = host ? NULL : is_work && is_current(c, waiting) ? "" : second;
+        bool is_plain =
+            !host && is_work && (is_current(c, waiting) || strcmp(second, CURRENT) == 0);
+        const char *waits = host ? NULL : is_plain ? "" : second;
         if (!is_work && event_for_each(c, pair, report, &spot, waits)) return;
         if (is_work) put_work_wait(report, &spot, waits, event, is_later);
         else (is_later ? put_wait_if_set : put_wait)(report, &spot, waits, event);

@@ -195,6 +195,9 @@ side:run(function() g:fill_(2) end)
   for _, call in ipairs{ "mr.dist.all_reduce(g)", "mr.dist.all_reduce(g, {async = true}):wait()" } do
     check(2, before .. "mr.with(mr.stream(), function()\n  " .. call .. "\nend)\nmr.synchronize()", waits)
   end
+  check(2, "local g = mr.ones(64)\nmr.synchronize()\nmr.with(mr.stream(), function()\n" ..
+    "  local w = mr.dist.all_reduce(g, {async = true})\n  g:mul_(2)\n  w:wait()\nend)\nmr.synchronize()",
+    { { "waited-after-use", "5 w:wait()" } })
   -- In front of that line another stream is current. The comment names the stream of the first rank only.
   local found = reports(2, before .. "mr.with(mr.stream(), function() mr.dist.all_reduce(g) end)")
   lu.assertEquals(#found, 1)

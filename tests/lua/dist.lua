@@ -407,6 +407,28 @@ function TestErrors.test_the_first_error_is_the_callers()
   assert_clean()
 end
 
+-- What to change, where one line is called by all, and where not.
+function TestErrors.test_the_remedy_of_a_mismatch()
+  local function remedy(fn)
+    return (fails("collective-mismatch", "do not match", 2, fn).message:match "%. (All ranks must .*)$")
+  end
+  local same = "All ranks must give the same "
+  lu.assertEquals(remedy(function(rank) dist.all_reduce(mr.ones(3 + rank)) end), same .. "number of elements")
+  lu.assertEquals(remedy(function(rank) dist.all_reduce(mr.ones(3, { dtype = rank == 0 and "f32" or "f16" })) end),
+    same .. "dtype")
+  lu.assertEquals(remedy(function(rank) dist.all_reduce(mr.ones(3), { op = rank == 0 and "max" or "min" }) end),
+    same .. "op")
+  lu.assertEquals(remedy(function(rank) dist.broadcast(mr.ones(3), rank) end), same .. "root")
+  lu.assertEquals(remedy(function(rank)
+    if rank == 0 then dist.send(mr.ones(3), 1)
+    else dist.recv(mr.ones(4), 0) end
+  end), same .. "number of elements")
+  lu.assertEquals(remedy(function(rank)
+    if rank == 0 then dist.all_reduce(mr.ones(3))
+    else dist.all_reduce(mr.ones(4)) end
+  end), "All ranks must submit the same operations in the same order")
+end
+
 -- A barrier is an all_reduce of one element, and no match for one.
 function TestErrors.test_a_barrier_matches_barriers_only()
   for _, count in ipairs{ 1, 4 } do
