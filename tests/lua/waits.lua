@@ -34,8 +34,8 @@ function TestAssumed.test_a_hazard_that_the_code_does_not_tell()
     scatter[{1, 32, stream = compute}](x, at_) lines[1] = line()
     scatter[{1, 32, stream = copy}](x, at_[{{33, 64}}]) lines[2] = line()
   end
-  local sentence = ("`scatter` at line %d and `scatter` at line %d, which both write `x`, if both touch the same bytes: "
-    .. "the code does not tell")
+  local sentence = "`scatter` at line %d and `scatter` at line %d, which both write `x`, if both touch the same bytes: "
+    .. "the code does not tell"
   local result = mr.waits(both)
   lu.assertEquals({ result.hazards, result.hazards_assumed }, { 1, true })
   lu.assertStrContains(tostring(result), "The program may have hazards with all its waits (1 access)")
