@@ -19,10 +19,10 @@
 --     lua/millrace/derivatives.lua         the derivatives, most of them as an expression: mul = "g * b; g * a"
 --     lua/millrace/autograd/backward.lua   nodes in the reverse order of the calls; streams, waits, record_stream
 --
--- What autograd keeps for a tensor is the user value of its userdata, so it goes with the tensor. A view's user value
--- is the tensor that it is a view of, even while nothing is recorded: a later `v:copy_(x)` must find what it changes.
--- Each storage counts the writes to it (`mr_storage.version`), and its last writer is noted for messages. A value that
--- a derivative reads is kept with the count. A difference is an error that has both lines.
+-- The record that autograd keeps for a tensor is the user value of its userdata, so it goes with the tensor. A view's
+-- user value is the tensor that it is a view of, even while nothing is recorded: a later `v:copy_(x)` must find what it
+-- changes. Each storage counts the writes to it (`mr_storage.version`), and its last writer is noted for messages. A
+-- value that a derivative reads is kept with the count. A difference is an error that has both lines.
 --
 -- With `create_graph` the pass is recorded like other calls, and owns nothing: gradients are not added to in place,
 -- and none is freed before the collector does it. What a change in place has kept from before the change has its

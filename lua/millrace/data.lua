@@ -104,7 +104,7 @@ return function(tools)
   --- mr.data.batches(tensors: tensor|tensor[] [, {batch_size: integer=1, shuffle: boolean=false, drop_last:
   ---   boolean=false, device: device, depth: integer=2, stream: stream, sampler: table}]) -> iterator: function
   --- For loops over the rows of host tensors: for x, y in mr.data.batches({xs, ys}, {batch_size=64}) do. The batches
-  --- are copied to the device on a stream of their own, `depth` of them ahead, from pinned memory; the current stream
+  --- are copied to the device on a stream of their own, `depth` of them ahead, from pinned memory. The current stream
   --- waits for a batch when the loop gets it. With a sampler, the rows are those of this rank.
   function data.batches(tensors, options)
     local o

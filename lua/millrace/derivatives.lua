@@ -5,7 +5,7 @@
 --
 --   formula   for people; and where there is no `back`, the code: an expression for each input, with ";" between. In
 --             it g is the gradient of the result, a, b and c are the inputs as they were given (tensors or numbers),
---             out is the result. What an expression names is kept from the forward pass, and nothing else is. Its
+--             out is the result. Values that an expression names are kept from the forward pass, and no others. Its
 --             value has the shape to which the inputs broadcast; autograd sums it back to the shape of the input.
 --   back      in place of that: a function(g, n, i) that returns the gradient of input i, with its shape and dtype.
 --             n is the node; it has what `keep` and `needs` have kept.

@@ -165,7 +165,7 @@ return function(tools)
 
   --- mr.dist.destroy()
   --- Closes the communicators of this rank, also those of its groups, and lets go of the element of device memory that
-  --- its barriers use. What was submitted is carried out. After it the rank calls no collectives before mr.dist.init().
+  --- its barriers use. Submitted work is carried out. After it the rank calls no collectives before mr.dist.init().
   function dist.destroy()
     local s = state()
     if s.left then return end

@@ -114,7 +114,7 @@ return function(tools)
   --- x:dropout([p: number=0.5 [, training: boolean=true]]) -> tensor
   --- Each element becomes 0 with probability p; what is kept is divided by 1 - p. Without training it returns x. {p=,
   --- training=} can be given instead.
-  -- What is kept is divided by its probability, so that the mean stays.
+  -- Kept elements are divided by their probability, so that the mean stays.
   function M.dropout(x, p, training)
     check.tensor("dropout", "x", x)
     if type(p) == "table" then
@@ -179,7 +179,7 @@ return function(tools)
   --- x:batch_norm(running_mean: tensor|nil, running_var: tensor|nil [, {weight: tensor, bias: tensor, training:
   ---   boolean=false, momentum: number=0.1, eps: number=1e-5}]) -> tensor
   --- Normalizes each channel, which is the second dim. With training it takes mean and variance of x, and moves the
-  --- running ones towards them by the momentum (the variance as that of a sample); otherwise it takes the running
+  --- running ones towards them by the momentum (the variance as that of a sample). Otherwise it takes the running
   --- ones.
   function M.batch_norm(x, running_mean, running_var, options)
     check.tensor("batch_norm", "x", x)

@@ -155,8 +155,8 @@ return function(tools, check)
   --- x:unique([{return_inverse: boolean=false, return_counts: boolean=false}]) -> values: tensor, inverse: tensor,
   ---   counts: tensor
   --- The different values of x in order, as a vector. The inverse has for each element of x its position among them,
-  --- and the counts say how often each one stands in x. What was not asked for is left out. The host waits for the
-  --- number of values.
+  --- and the counts say how often each one stands in x. A result that was not asked for is left out. The host waits for
+  --- the number of values.
   -- Returns the values, then what was asked for.
   function M.unique(x, options)
     check.tensor("unique", "x", x)

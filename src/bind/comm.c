@@ -276,7 +276,7 @@ int mr_comm_reopen_own(lua_State *L) {
 }
 
 MR_FUNCTION(comm_close, "close", "c:close()",
-            "Closes the communicator of this rank. What was submitted is carried out.") {
+            "Closes the communicator of this rank. Submitted work is carried out.") {
     mr_comm_close(mr_check_comm(L, 1));
     return 0;
 }

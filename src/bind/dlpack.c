@@ -79,10 +79,9 @@ MR_FUNCTION(
     "which the consumer works; it waits for what was submitted to the current stream so far, and "
     "the memory is not used again before its work. Without `stream` nothing waits, and for host "
     "memory the call counts as a read by the host. `versioned=false` makes a capsule of DLPack "
-    "before 1.0. A capsule can be taken once. What the consumer does is not checked, and the "
-    "verdict says so. Device memory of the virtual GPU cannot be shared. help(\"interop\") "
-    "explains "
-    "more.") {
+    "before 1.0. A capsule can be taken once. The consumer's work is not checked, and the "
+    "verdict says so. Device memory of the virtual GPU cannot be shared. "
+    "help(\"interop\") explains more.") {
     static const char *const known[] = {"stream", "versioned", NULL};
     mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);

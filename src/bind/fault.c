@@ -30,7 +30,7 @@ static mr_status replaced(mr_status status, const char *old, const char *new) {
     return named;
 }
 
-/* Several tensors can be made on one line. What tells them apart is where the access was. */
+/* Several tensors can be made on one line. The place of the access tells them apart. */
 static bool is_meant(const char *message, const mr_storage *s, const char *described) {
     char beside[280];
     const char *at = strstr(message, " at 0x");

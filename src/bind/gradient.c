@@ -71,7 +71,7 @@ MR_FUNCTION(
     "Computes the gradients of t with respect to the leaves that it was computed from, and adds "
     "them to their `grad`. `gradient` is the gradient of t itself; for a tensor with one element "
     "it can be left out and is 1. Each operation's gradient is computed on the stream on which the "
-    "operation ran; the work of this call begins after what the current stream has, and the "
+    "operation ran. The work of this call begins after what the current stream has, and the "
     "current stream waits for all gradients. The graph is freed, unless retain_graph is set. "
     "The host does not wait.") {
     mr_check_tensor(L, 1);

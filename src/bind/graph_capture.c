@@ -125,7 +125,7 @@ MR_FUNCTION(
     graph_begin, "begin",
     "mr.graph.begin(s: stream [, opts: {mode: string=\"global\", auto_free: boolean=true, "
     "pool: graph_pool}])",
-    "Begins a capture on the stream (cudaStreamBeginCapture). What it is given from now on is "
+    "Begins a capture on the stream (cudaStreamBeginCapture). Its work from now on is "
     "captured and not carried out. A stream that waits for an event of the capture joins it "
     "(R36). mr.graph.finish(s) ends it.") {
     static const char *const known[] = {"mode", "auto_free", "pool", NULL};

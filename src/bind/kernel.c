@@ -353,8 +353,8 @@ MR_FUNCTION(kernel_new, "kernel",
             "string[], access: table, strided: boolean=false}]) -> k: kernel",
             "Compiles CUDA C++ and returns the kernel of that name, which may be an instance of a "
             "template, such as `block_sum<256>`; without a name, the only kernel of the source. "
-            "Sources, options and errors are those of mr.module. What the kernel does with the "
-            "memory behind each pointer is read from its code; `access` says it instead, as "
+            "Sources, options and errors are those of mr.module. Its accesses to the "
+            "memory behind each pointer are read from its code; `access` says them instead, as "
             "{y=\"rw\", x=\"r\"}. With `strided`, tensors need not be contiguous. Launch it with "
             "k[{grid, block}](...).") {
     static const char *const known[] = {"name", "options", "access", "strided", NULL};

@@ -1,4 +1,4 @@
-/* Whether a call is one for autograd, and how it gets there. What is recorded of it is decided in Lua.
+/* Whether a call is one for autograd, and how it gets there. Lua decides how much of it is recorded.
  *
  * Easiest to break: a call that no argument makes one for autograd must leave the stack as it was. */
 #include "bind/record.h"

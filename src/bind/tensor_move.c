@@ -21,7 +21,7 @@ MR_RECORDED_FUNCTION(
     "Copies the values of `source` into t, with broadcasting and conversion to t's dtype, between "
     "any two memories. Runs on the current stream of the device. If one of the tensors is on the "
     "host, the host then waits for that stream, unless non_blocking is set. A copy between two "
-    "devices runs on the current stream of the source's device; it first waits for the current "
+    "devices runs on the current stream of the source's device. It first waits for the current "
     "stream of the other device, and that stream then waits for the copy. Returns t.") {
     mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1), *source = mr_check_tensor(L, 2);

@@ -237,7 +237,7 @@ static bool interrupted(void *context) {
     return is_interrupted(((recording *)context)->machine);
 }
 
-/* What has been found by then is returned to the script. */
+/* The findings up to then are returned to the script. */
 static bool takes_interrupt(const mr_machine *machine) {
     return machine->hooks.take_interrupt && machine->hooks.take_interrupt(machine->hooks.context);
 }

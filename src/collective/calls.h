@@ -83,7 +83,7 @@ mr_status mr_collective_collect(mr_collectives *collectives, const pending_call 
 /* captured.c: calls on streams that capture become nodes of a graph */
 /* Whether those of the host that runs are; an error where only some are. */
 mr_status mr_collectives_are_captured(const mr_collectives *collectives, bool *out_are);
-/* At the end of a group. What only the ranks of one process tell is checked now, the rest at each launch. */
+/* At the end of a group. Facts that only the ranks of one process tell are checked now, the rest at each launch. */
 mr_status mr_collectives_capture(mr_collectives *collectives);
 
 /* comm.c */

@@ -55,7 +55,7 @@ mr_status mr_collectives_new(mr_machine *machine, mr_collectives **out_collectiv
 void mr_collectives_free(mr_collectives *collectives); /* accepts NULL */
 
 /* For a function that is called several times and must find the same each time (mr.explore): `keep` notes what all
- * communicators are like, `put_back` makes them so again, and `let_go` ends it. What the last run submitted is over.
+ * communicators are like, `put_back` makes them so again, and `let_go` ends it. The work of the last run is over.
  * One keeper at a time. OUT_OF_MEMORY. */
 mr_status mr_collectives_keep(mr_collectives *collectives);
 void mr_collectives_put_back(mr_collectives *collectives);

@@ -302,7 +302,7 @@ static void add_to_scratch(order *o, uint32_t node) {
     o->words[order_scratch(o) + node / 64] |= (uint64_t)1 << node % 64;
 }
 
-/* Makes the scratch set that of the node alone. What is behind the node comes after it, and so after all before it. */
+/* Makes the scratch set that of the node alone. The nodes behind it come after it, and so after all before it. */
 static void only(order *o, uint32_t node) {
     order_scratch_clear(o);
     add_to_scratch(o, node);

@@ -58,7 +58,7 @@ typedef struct {
     const mr_command *const *wanted; /* these, in this order */
     size_t wanted_count, next;
     bool answer, answered; /* what `decide` says; it was asked */
-    /* A wait for something that was not expected: the oldest offer that may go on. What went is noted. */
+    /* A wait for something that was not expected: the oldest offer that may go on. The offer that went is noted. */
     bool (*allowed)(void *context, const mr_command *command);
     void (*went)(void *context, const mr_command *command);
     void *context;

@@ -111,7 +111,7 @@ static bool tells_when_it_runs(const mr_command *command) {
     return false;
 }
 
-/* R61. What devices do beyond the way of the data is no guarantee. */
+/* R61. Devices order more than the way of the data, which is no guarantee. */
 static void meet(checker *c, actor *a, const mr_command *command) {
     mr_order_set rows = mr_order_of_meeting(MR_GUARANTEED);
     for (; rows; rows &= rows - 1)

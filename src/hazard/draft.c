@@ -27,7 +27,7 @@ typedef struct {
     uint64_t first, last;
 } byte_range;
 
-/* What both touch lies between. */
+/* The bytes that both touch lie between. */
 static byte_range shared_range(const found_pair *pair) {
     const byte_view *a = pair->first_view, *b = pair->second_view ? pair->second_view : a;
     uint64_t bytes = pair->history->storage->bytes;

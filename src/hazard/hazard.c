@@ -189,7 +189,7 @@ mr_status mr_hazard_apart_begin(mr_hazard *c, mr_hazard_apart kind) {
     return MR_OK;
 }
 
-/* What ends the run or loses the device is no matter of the inside alone. */
+/* An error that ends the run or loses the device is no matter of the inside alone. */
 static void count_apart(checker *c, const mr_hazard_totals *inside) {
     uint64_t operations = inside->operations + inside->checked_apart;
     mr_claims beyond = {.where = inside->claims.where, .code = inside->claims.code};

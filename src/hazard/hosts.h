@@ -12,7 +12,7 @@ typedef struct {
     uint32_t worlds;                   /* how often the outer host went on after ranks */
 } hosts_part;
 
-/* The host that runs: 0, or a rank from 1. What ranks know goes to the outer host when that goes on. */
+/* The host that runs: 0, or a rank from 1. The knowledge of ranks goes to the outer host when that goes on. */
 void mr_hazard_host_is(checker *c, uint16_t host);
 void mr_hazard_hosts_pass(checker *c, vclock **clock); /* adds what the host knows more than all */
 bool mr_hazard_hosts_grow(checker *c, uint32_t capacity);

@@ -248,7 +248,7 @@ static void tell_updated(const checker *c, const history *h, const touch *t, con
 static void check_found(checker *c, history *h, touch *t, const byte_view *view) {
     entry *again = NULL;
     bool races = false, certain = false, pending = mr_hazard_functions_reach(c, h->storage);
-    /* What the host does itself comes before everything that it submits later: nothing can race with
+    /* The host's own accesses come before everything that it submits later: nothing can race with
      * it from behind, except a host function that was submitted before. */
     bool leaves_entry = (t->actor != &c->order.host_actor || pending) && !t->only_look;
     for (size_t i = 0; i < c->histories.found.count; i++) {

@@ -31,7 +31,7 @@ void mr_verdict_begin(mr_verdict *verdict, mr_hazard *hazard, mr_recorder *recor
 void mr_verdict_end(mr_verdict *verdict); /* frees what was noted, also after no begin */
 
 /* Carries the program out with a checker in `player`, which is opened and has carried out nothing, and which is
- * switched as the script switched its own. What it finds is noted in *replayed. Errors and difference as in
+ * switched as the script switched its own. Its findings are noted in *replayed. Errors and difference as in
  * mr_player_run. */
 mr_status mr_verdict_play(const mr_verdict *script, mr_player *player, mr_verdict *replayed,
                           mr_difference *io_difference);

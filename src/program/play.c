@@ -84,7 +84,7 @@ static bool same_but_addresses(const char *a, const char *b) {
 
 static bool same_error(const mr_player *p, const item *it, const mr_error *status) {
     if (status->code != it->code) return false;
-    /* What is free is told in it, and depends on what else this process holds. */
+    /* The free memory is told in it, and depends on what else this process holds. */
     if (status->code == MR_CODE_OUT_OF_MEMORY || it->error == NO_SLOT) return true;
     return same_but_addresses(status->message, p->program->texts.items[it->error]);
 }

@@ -2,9 +2,9 @@
  * machine's objects only while it is told of them: what it keeps are numbers and copies of bytes (objects.c,
  * captures.c).
  *
- * Easiest to break: when bytes are looked at. What the host reads is there when the access is told. What it writes is
- * there only later, so everything that is told flushes the captures first. Memory of before the recording is copied
- * when it is first met, in `may`: before that command does anything to it. */
+ * Easiest to break: when bytes are looked at. Bytes that the host reads are there when the access is told. Those that
+ * it writes are there only later, so everything that is told flushes the captures first. Memory of before the recording
+ * is copied when it is first met, in `may`: before that command does anything to it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

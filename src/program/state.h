@@ -6,10 +6,10 @@
  * `ACCOUNT`. Only an observer with `everything` is told of them, and of calls that failed. Such a command is made
  * only where somebody listens, so a call costs one comparison more.
  *
- * What depends on the schedule is no item. Pending commands hold references, so when the last reference to an event,
- * a stream or host memory goes depends on the schedule. A program has a list of these drops beside the items, and an
- * item's number depends only on what the script asked for. For the same reason storages are numbered at the end of
- * the recording (`number.c`), in the order in which the script's own calls use them: a host function may use memory
+ * An effect that depends on the schedule is no item. Pending commands hold references, so when the last reference to an
+ * event, a stream or host memory goes depends on the schedule. A program has a list of these drops beside the items,
+ * and an item's number depends only on what the script asked for. For the same reason storages are numbered at the end
+ * of the recording (`number.c`), in the order in which the script's own calls use them: a host function may use memory
  * at any time. Two runs that ask for the same up to some item have the same numbers up to there, and the search
  * relies on this.
  *

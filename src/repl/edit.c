@@ -101,7 +101,7 @@ static void draw(void) {
     free(hint);
 }
 
-/* Asks for the line above. What is to be said meanwhile goes above all that is shown. */
+/* Asks for the line above. Messages that come meanwhile go above all that is shown. */
 static void ask_above(void) {
     char *message = NULL, *before = above;
     if (!shows_lines) return;
@@ -117,7 +117,7 @@ static void ask_above(void) {
     free(before);
 }
 
-/* In place of rl_redisplay. What is typed ahead is shown with what comes behind it. */
+/* In place of rl_redisplay. Text that is typed ahead is shown with the text behind it. */
 static void redisplay(void) {
     if (is_showing && !more_is_typed()) draw();
 }

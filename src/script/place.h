@@ -1,5 +1,5 @@
 /* Where a fix of the checker can be put in. `s` is the text of the file in question; NULL: it is not known (a prompt,
- * -e), and the line itself is taken. What a result means stands at the checker's hook of the same name
+ * -e), and the line itself is taken. The meaning of a result stands at the checker's hook of the same name
  * (mr_hazard_hooks). */
 #ifndef MR_SCRIPT_PLACE_H
 #define MR_SCRIPT_PLACE_H

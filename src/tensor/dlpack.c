@@ -1,7 +1,7 @@
 /* Tensors as DLPack structures: see dlpack.h.
  *
- * Easiest to break: who owns the structure. What is exported is freed by the loan's `drop`, which only the deleter
- * brings about. What is imported is owned by the storage (mr_storage_keep), from the moment that nothing can fail. */
+ * Easiest to break: who owns the structure. An exported tensor is freed by the loan's `drop`, which only the deleter
+ * brings about. An imported one is owned by the storage (mr_storage_keep), from the moment that nothing can fail. */
 #include "tensor/dlpack.h"
 
 #include <inttypes.h>

@@ -10,7 +10,7 @@
  *
  * Causes. With each run the virtual GPU tells what its begin waited for last: the predecessor that was done last, by
  * which rule, or who had the engine (`mr_run.held_by`). The reason is never a record or a wait, but the work that it
- * waited for. What the host did meanwhile is added afterwards (`cause.c`). On hardware nothing tells causes. There they
+ * waited for. The host's part is added afterwards (`cause.c`). On hardware nothing tells causes. There they
  * follow from the order and the times; a test compares that with what the virtual GPU knows.
  *
  * Undone runs. Runs are a log in the order of being told, and `machine->observing.runs_told` counts them. A checkpoint

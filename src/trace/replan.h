@@ -10,11 +10,11 @@
  * Order. `order.c` works out by the rules alone what each span comes after. `replan.c` answers what a trace would be
  * without one of its waits: `edit.c` changes the commands as a person would change the program; `order.c` makes the
  * order of what is left. Lengths stay, and all begins, ends and returns are worked out anew in the order in which they
- * happened. What lies between an end and what it lets begin comes from the device model (`mr_lags`), on hardware from
- * the trace. `room.c` says whether the engines had room for what moved; if not, the answer is a guess and is told as
- * one. `data.c` compares both orders: a pair of operations that access the same bytes must not lose its order. With
- * nothing removed, exactly the times of the trace come out. `why.c` and `critical.c` use both. The tests compare with a
- * naive simulation, and with runs of the changed programs. */
+ * happened. The time between an end and the begin that waited for it comes from the device model (`mr_lags`), on
+ * hardware from the trace. `room.c` says whether the engines had room for what moved; if not, the answer is a guess and
+ * is told as one. `data.c` compares both orders: a pair of operations that access the same bytes must not lose its
+ * order. With nothing removed, exactly the times of the trace come out. `why.c` and `critical.c` use both. The tests
+ * compare with a naive simulation, and with runs of the changed programs. */
 #ifndef MR_TRACE_REPLAN_H
 #define MR_TRACE_REPLAN_H
 

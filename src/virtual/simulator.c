@@ -11,7 +11,7 @@ static mr_status refuse_in_host_function(const mr_machine *machine, const char *
     return mr_fail(MR_CODE_NOT_PERMITTED, "%s: not permitted inside a host function", what);
 }
 
-/* What is ready goes to the new chooser, oldest first; what had begun is finished before, so that no
+/* Ready steps go to the new chooser, oldest first; steps that had begun are finished before, so that no
  * chooser meets work that was cut up by another's rules. */
 static mr_status hand_over(vgpu *gpu, mr_chooser *chooser) {
     mr_virtual_checkpoints_void(gpu);

@@ -55,7 +55,7 @@ static void check_what_ran(wait_judge *j, size_t i) {
 
 /* ---- two host functions */
 
-/* `function` comes next. What its stream comes after only grows. */
+/* `function` comes next. The set of items that its stream comes after only grows. */
 static void learn_pairs(wait_judge *j, uint32_t function) {
     wait_beyond *b = &j->beyond;
     uint32_t stream = stream_of(j, function), own = b->lane_of[stream];

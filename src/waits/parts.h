@@ -96,7 +96,7 @@ typedef struct {
 
 mr_status mr_waits_edit_open(const wait_rounds *rounds, wait_edit *out_edit);
 void mr_waits_edit_free(wait_edit *edit);
-/* `dropped` by round. What was added to the edit before goes. OUT_OF_MEMORY is the only failure. */
+/* `dropped` by round. Earlier additions to the edit go. OUT_OF_MEMORY is the only failure. */
 mr_status mr_waits_edit_drop(const wait_rounds *rounds, const bool *dropped, wait_edit *edit);
 /* One more addition, and the edit is in order again. */
 mr_status mr_waits_edit_add(wait_edit *edit, mr_program_addition addition);

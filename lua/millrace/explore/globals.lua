@@ -1,4 +1,4 @@
--- The globals of one run of a script whose schedules are explored. What it prints is collected, and no run finds what
+-- The globals of one run of a script whose schedules are explored. Its output is collected, and no run finds what
 -- another one has set. Code that the script loads gets them, too: by load, dofile and require.
 local apart = require "millrace.explore.apart"
 local watch = require "millrace.explore.watch"

@@ -2,7 +2,8 @@
 --
 -- Nothing outside changes. A file that the script writes, by io.open or by mr.save, is a shadow: a copy of the run's
 -- own. Its bytes are a part of the outcome. Standard input is read once, and each run gets it from its beginning. A
--- program that io.popen reads from runs once. What cannot be fed again is refused at its line, before anything is done.
+-- program that io.popen reads from runs once. A call whose answer cannot be fed again is refused at its line, before
+-- anything is done.
 local apart = require "millrace.explore.apart"
 
 local unpack = table.unpack

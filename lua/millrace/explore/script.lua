@@ -39,7 +39,7 @@ return function(tools, explore, core)
     return printed
   end
 
-  -- What a script learns from outside of the machine is the same in each run: each call of these functions gets the
+  -- Answers from outside of the machine are the same in each run. Each call of these functions gets the
   -- answer that the same call with the same arguments has got in the run that made it first. So a command of os.execute
   -- is carried out once. `math.random` begins with the same seed.
   local FED = { "clock", "time", "date", "tmpname", "getenv", "execute" }

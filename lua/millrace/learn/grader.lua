@@ -24,7 +24,7 @@ local ENDINGS = {
   { "(--time SECONDS", "endless", "Your program takes too long: it has been stopped." },
   { "all the time", "endless", "Your program does not come to an end: it has been stopped." },
   { "memory", "memory", grader.TOO_MUCH_MEMORY },
-  { "output", "output", "Your program prints too much. What it prints is not looked at." },
+  { "output", "output", "Your program prints too much. Its output is not looked at." },
 }
 
 local numbers = 0

@@ -223,7 +223,7 @@ end
 
 local function no_result(seen)
   if seen.printed then
-    return "prints", "Your function prints, and returns nothing. What it prints is not looked at: return the result."
+    return "prints", "Your function prints, and returns nothing. Its output is not looked at: return the result."
   end
   return "nothing", "Your function returns nothing. It has to return the result."
 end

@@ -73,7 +73,7 @@ function commands.note(line)
   commands.noted[#commands.noted + 1] = { after = #session.entries, line = line }
 end
 
--- What is too wide goes on in the next line; a word that is too long for a line is cut.
+-- Text that is too wide goes on in the next line; a word that is too long for a line is cut.
 local function write_lines(lines, is_paged)
   local draw, out = tools.require("draw"), {}
   local style = draw.style()

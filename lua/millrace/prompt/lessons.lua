@@ -23,7 +23,7 @@ local function add_text(lines, text)
   for line in (text:gsub("%s+$", "") .. "\n"):gmatch("([^\n]*)\n") do lines[#lines + 1] = line end
 end
 
--- What is typed from now on is the solution.
+-- The lines that are typed from now on are the solution.
 local function begin()
   opened.after, opened.hints = #tools.require("session").entries, 0
 end

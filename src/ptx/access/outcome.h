@@ -18,7 +18,7 @@ typedef struct {
     /* Or it may do so where threads meet in volatile accesses, or in others that are no atomic operations and do not
      * race. Whether they meet, only the watch of a launch knows (watch/watch.h). */
     bool may_matter;
-    /* What all of its atomic operations are: two of a kind may change places. 0: it has none, or `matters`. */
+    /* The kind of all its atomic operations: two of a kind may change places. 0: it has none, or `matters`. */
     uint8_t updates;
 } access_order;
 access_order access_find_order(access_graph *graph, const access_origins *origins);

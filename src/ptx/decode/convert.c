@@ -85,7 +85,7 @@ static void integer_to_integer(ptx_decoder *d, const conversion *c) {
     ptx_place_of a = extended(d, c->a, from->bytes, from_signed, width);
     if (c->sat) a = clamped(d, c, a, &width, from_signed);
     a = resized(d, a, width, c->to_width, from_signed);
-    /* What is narrower than the source was cut: then it is extended as the result's type says. */
+    /* A result narrower than the source was cut: then it is extended as the result's type says. */
     if (to->bytes < c->to_width &&
         (to->bytes < from->bytes || to_signed != from_signed || c->sat)) {
         a = extended(d, a, to->bytes, to_signed, c->to_width);

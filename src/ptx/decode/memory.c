@@ -16,7 +16,7 @@ static ptx_space take_space(ptx_decoder *d) {
     return PTX_GENERIC;
 }
 
-/* What a cache keeps does not change what is read. */
+/* A cache does not change the values that are read. */
 static void take_cache_hints(ptx_decoder *d) {
     static const ptx_modifier hints[] = {PTX_MOD_ca,
                                          PTX_MOD_cg,

@@ -1,5 +1,5 @@
-/* Operands of instructions. What a name means is decided here; whether an instruction takes such an operand is for the
- * decoder. */
+/* Operands of instructions. The meaning of a name is decided here; whether an instruction takes such an operand is for
+ * the decoder. */
 #include <string.h>
 
 #include "ptx/read/reader.h"

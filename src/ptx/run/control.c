@@ -122,7 +122,7 @@ const ptx_code *ptx_run_call_indirect(ptx_warp *warp, const ptx_code *code, uint
     return next ? call(warp, code, routine, code + 1) : NULL;
 }
 
-/* What the lanes return lies in the callee's frame until now. */
+/* The results of the lanes lie in the callee's frame until now. */
 static void copy_results(ptx_warp *warp, uint32_t mask) {
     const ptx_frame *frame = warp->frame;
     const ptx_call_code *c = frame->call;

@@ -71,7 +71,7 @@ static bool fail_outside(ptx_warp *warp, const ptx_code *code, const ptx_memory_
     return false;
 }
 
-/* What is checked where the range is known. */
+/* The checks where the range is known. */
 static bool enter_range(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
                         unsigned lane, ptx_known_range *known) {
     if (!(m->access & MR_PTX_WRITES)) return true;
