@@ -57,9 +57,11 @@ bool mr_bind_comes_before(lua_State *L, const mr_script_spot *spot, mr_site wher
 }
 
 bool mr_bind_waits_at_once(lua_State *L, mr_site function, mr_site wait) {
-    if (!function.file || function.file != wait.file) return false;
+    if (!function.file || (wait.file && function.file != wait.file)) return false;
     mr_script *s = mr_source_read(L, function.file);
-    bool at_once = s && mr_script_waits_at_once(s, function.line, "host_func", wait.line);
+    bool at_once =
+        s && (wait.file ? mr_script_waits_at_once(s, function.line, "host_func", wait.line)
+                        : mr_script_ends_with(s, function.line, "host_func"));
     mr_script_free(s);
     return at_once;
 }

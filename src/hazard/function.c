@@ -141,6 +141,20 @@ void mr_hazard_functions_note(checker *c, const mr_command *command) {
     c->functions.noted = before - 1;
 }
 
+void mr_hazard_functions_note_rest(checker *c) {
+    const mr_site none = {0};
+    for (size_t i = 0; i < c->functions.queues.count && c->hooks.waits_at_once; i++) {
+        const function_queue *queue = &c->functions.queues.items[i];
+        for (size_t k = queue->items.count; k-- > queue->first;) {
+            const host_function *f = &queue->items.items[k];
+            if (f->seq <= c->functions.noted) break;
+            if (!c->hooks.waits_at_once(c->hooks.context, f->where, none))
+                mr_claims_add(&c->totals.claims, MR_CLAIM_HOST_FUNCTIONS);
+        }
+    }
+    c->functions.noted = c->machine->counts.next_seq - 1;
+}
+
 /* ---- asking */
 
 /* The place of the first function of the queue that was submitted after `seq`. */

@@ -62,6 +62,8 @@ void mr_hazard_functions_destroy(checker *c);
 void mr_hazard_functions_waited(checker *c); /* the host: those that are pending may have run */
 /* The host did this. Host functions that may run before it or after it are counted, each once. */
 void mr_hazard_functions_note(checker *c, const mr_command *command);
+/* The code that is judged has returned, and no call of it has waited. */
+void mr_hazard_functions_note_rest(checker *c);
 void mr_hazard_function_ran(checker *c, const mr_command *command);
 /* Those that have yet to run, and will: on the device with that index; < 0: on any. */
 uint64_t mr_hazard_functions_left(const checker *c, int device);

@@ -293,7 +293,7 @@ typedef struct {
     /* Whether the statement that the line `where` is part of stands behind a line put there. */
     bool (*comes_before)(void *context, const mr_script_spot *spot, mr_site where);
     /* The call that waits stands right behind the one that submits a host function: no code of the script runs between
-     * the two. NULL: as if so. */
+     * the two. `wait` without a file: nobody waits, and the script ends there. NULL: as if so. */
     bool (*waits_at_once)(void *context, mr_site function, mr_site wait);
     /* A name for a new local that is set at `from` and used at `to`; false: that cannot be. */
     bool (*new_local)(void *context, const mr_script_spot *from, const mr_script_spot *to,

@@ -208,11 +208,23 @@ static int only_call(const mr_script *s, int line, const char *name) {
     return found;
 }
 
-bool mr_script_waits_at_once(const mr_script *s, int line, const char *name, int wait_line) {
-    int call = only_call(s, line, name), last = 0;
-    if (call < 0) return false;
+/* The word behind the call and semicolons; -1: see only_call. */
+static int behind_call(const mr_script *s, int line, const char *name) {
+    int call = only_call(s, line, name);
+    if (call < 0) return -1;
     int next = behind_brackets(s, call + 1);
     while (next < (int)s->words.count && says(&s->words.items[next], ";")) next++;
+    return next;
+}
+
+bool mr_script_ends_with(const mr_script *s, int line, const char *name) {
+    int next = behind_call(s, line, name);
+    return next >= 0 && (next == (int)s->words.count || s->words.items[next].kind == END_OF_TEXT);
+}
+
+bool mr_script_waits_at_once(const mr_script *s, int line, const char *name, int wait_line) {
+    int last = 0, next = behind_call(s, line, name);
+    if (next < 0) return false;
     if (next + 4 >= (int)s->words.count || !s->words.items[next].begins) return false;
     int bracket = behind_names(s, next, &last);
     if (bracket < 0 || !says(&s->words.items[last], "synchronize") || bracket != last + 1)

@@ -95,6 +95,8 @@ bool mr_script_is_one_run(const mr_script *script, int line, int other);
 /* The statement behind a call of that name on `line` is a call of `synchronize` on `wait_line`, and no other code of
  * the script runs between the two. */
 bool mr_script_waits_at_once(const mr_script *script, int line, const char *name, int wait_line);
+/* Nothing stands behind a call of that name on `line`. */
+bool mr_script_ends_with(const mr_script *script, int line, const char *name);
 /* `t[name]` stands somewhere in the block that the place is in, with the variable that it sees. */
 bool mr_script_indexes(const mr_script *script, int front, const char *name);
 /* `table[2]` is written in that block. */

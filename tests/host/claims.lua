@@ -208,6 +208,15 @@ function TestRows.test_code_between_a_host_function_and_the_wait_is_a_condition(
   } do lu.assertEquals(claim(code), "1", code) end
 end
 
+-- Nobody waits: the code behind it may see it or not, and where the script ends there is none.
+function TestRows.test_code_behind_a_host_function_that_nobody_waits_for_is_a_condition()
+  local function said(code) return run({ "local s, v = mr.stream(), 1 " .. code }, "--check").err end
+  local CONDITION = "This holds if 1 host function and other code share nothing"
+  lu.assertStrContains(said "mr.ones(1) s:host_func(function() v = 2 end) local w = v return w", CONDITION)
+  lu.assertStrContains(said "mr.ones(1) do s:host_func(function() v = 2 end) end", CONDITION)
+  lu.assertNotStrContains(said "mr.ones(1) s:host_func(function() v = 2 end) -- and it ends\n", CONDITION)
+end
+
 -- The kernel's race and its fault are known only once it has run.
 function TestRows.test_a_kernel_that_nobody_waits_for_is_judged()
   local race = KERNEL:gsub("if %(threadIdx.x == 0%) ", "") .. "kernel[{1, 32}](a, 1)"

@@ -256,3 +256,14 @@ local fine, err = pcall(mr.explore, function()
 end)
 T.check(fine or tostring(err):find("The function goes through a table in the order of addresses", 1, true),
   "where two calls differ, it may be the reason: " .. tostring(err))
+
+-- A host function for which nobody waits: what is read behind it may have changed or not.
+do
+  local result = mr.explore(function()
+    local n, s = 0, mr.stream()
+    s:host_func(function() n = n + 1 end)
+    return n
+  end)
+  T.equal(result.claim, "conditional")
+  T.check(result.not_followed[1]:find("1 host function and other code share nothing", 1, true), result.not_followed[1])
+end
