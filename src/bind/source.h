@@ -13,7 +13,7 @@
 void mr_source_watch(lua_State *L);
 void mr_source_add(lua_State *L, const char *path);
 
-/* Entries of a prompt are chunks called "mr:1", "mr:2", ...: their texts are read as files are, and the variables that
+/* Entries of a prompt are chunks called "mr:1", "mr:2", ... Their texts are read as files are, and the variables that
  * they leave to later entries are variables of the script to a report. */
 #define MR_SOURCE_ENTRY "mr:"
 int mr_source_entry(const char *file); /* 7 for "mr:7"; 0: it is no entry */

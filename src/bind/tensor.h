@@ -1,6 +1,6 @@
 /* The tensor userdata, for the files that make and take tensors: its box (tensor_box.c), and what one tensor file asks
- * of another. The class "tensor" is too much for one file, so each file has a part of it: an mr_class of its own
- * with the same name, which the reference page shows as a section. */
+ * of another. The class "tensor" is too much for one file, so each file has a part of it. This is an mr_class of its
+ * own with the same name, which the reference page shows as a section. */
 #ifndef MR_BIND_TENSOR_H
 #define MR_BIND_TENSOR_H
 

@@ -54,7 +54,7 @@ struct mr_clique {
 mr_status mr_collectives_new(mr_machine *machine, mr_collectives **out_collectives);
 void mr_collectives_free(mr_collectives *collectives); /* accepts NULL */
 
-/* For a function that is called several times and must find the same each time (mr.explore): `keep` notes what all
+/* For a function that is called several times and must find the same each time (mr.explore). `keep` notes what all
  * communicators are like, `put_back` makes them so again, and `let_go` ends it. The work of the last run is over.
  * One keeper at a time. OUT_OF_MEMORY. */
 mr_status mr_collectives_keep(mr_collectives *collectives);
@@ -65,7 +65,7 @@ void mr_collectives_let_go(mr_collectives *collectives); /* also without `keep` 
  * may be in it once (R67). NOT_SUPPORTED: real devices, and no NCCL. */
 mr_status mr_comms_create(mr_collectives *collectives, mr_device *const *devices, uint32_t count,
                           const char *name, mr_comm **out_comms);
-/* A rank's part in cutting its clique into smaller ones (ncclCommSplit): ranks with the same color make one, in the
+/* A rank's part in cutting its clique into smaller ones (ncclCommSplit). Ranks with the same color make one, in the
  * order of their keys and then of their ranks; with a negative color it is in none. Complete once all ranks have
  * asked. NOT_SUPPORTED: several ranks run (ranks.h). The caller owns one reference to *out_split, unless it is NULL. */
 mr_status mr_comm_split(mr_collectives *collectives, mr_comm *comm, int64_t color, int64_t key,

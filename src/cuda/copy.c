@@ -1,6 +1,6 @@
 /* Copies. When the host waits is the table of R20-R24. The driver follows the same table, but its waits
  * cannot be interrupted, and pending host functions would never run. So if the driver would wait for the
- * stream, this file waits instead: after the copy if all memory is pinned, otherwise before it, so that
+ * stream, this file waits instead. It does so after the copy if all memory is pinned, otherwise before it, so that
  * the driver waits only for the copy itself. */
 #include <string.h>
 

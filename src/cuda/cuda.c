@@ -169,7 +169,7 @@ mr_status mr_cuda_probe(void) {
 
 /* ---- reset: R50 */
 
-/* R50's way out, as far as there is one: a driver of today gives no context to a process in which a kernel
+/* R50's way out, as far as there is one. A driver of today gives no context to a process in which a kernel
  * has failed (seen: 700 and 719, whatever was destroyed or reset before). Then the machine stays lost, and
  * what is on the host stays usable. */
 static mr_status stay_lost(mr_machine *machine, mr_status status) {

@@ -1,8 +1,8 @@
 /* The entry point of the launcher, and the elementwise families. The others are in launch_<family>.c and
  * blas.c.
  *
- * The driver needs about two microseconds for a launch, so this code must add almost nothing: no
- * allocation, no look-up by name after the first time, and for dense operands only the computation of the
+ * The driver needs about two microseconds for a launch, so this code must add almost nothing. There is no allocation,
+ * no look-up by name after the first time, and for dense operands only the computation of the
  * grid. */
 #include "cuda/kernels.h"
 #include "ops/body.h"

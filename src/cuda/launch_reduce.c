@@ -152,8 +152,8 @@ static void choose_columns(mr_cuda_reduce *p, int64_t slots) {
     p->width = MR_CUDA_THREADS / p->lanes;
 }
 
-/* How many parts make `groups` blocks into enough: as many as the device takes at a time, or if that leaves more than
- * a twentieth of it idle, so many that the last wave matters little. */
+/* How many parts make `groups` blocks into enough. These are as many as the device takes at a time. If that leaves more
+ * than a twentieth of it idle, they are so many that the last wave matters little. */
 static int64_t wanted_parts(int64_t groups, int64_t slots) {
     int64_t best = slots / groups;
     double best_use = (double)(best * groups) / (double)slots;

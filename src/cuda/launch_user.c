@@ -220,7 +220,7 @@ static CUresult launch_cooperative(const mr_kernel_arguments *a, CUstream stream
     return result;
 }
 
-/* cuLaunchKernel and not cuLaunchKernelEx: what the latter adds are attributes (clusters, priorities, the overlap of
+/* cuLaunchKernel and not cuLaunchKernelEx. The latter adds attributes (clusters, priorities, the overlap of
  * dependent kernels) that no launch of ours has, and the attributes of a kernel's own text hold for both. The
  * parameters go as one buffer, which is the block that PTX describes: that way there is no list of pointers to them to
  * be made. */

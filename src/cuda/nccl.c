@@ -4,7 +4,7 @@
  * member is submitted. NCCL has either the work of all ranks or of none. Where ranks are processes, each submits its
  * own member, and the others are far. Before that, collective/match.c has checked that the ranks agree, and events make
  * the operations of a communicator serial. So NCCL never waits for a rank that does not come, unless that rank's
- * process or device fails in between: then the watch of the communicator ends the wait (wait.c), and aborts it.
+ * process or device fails in between. Then the watch of the communicator ends the wait (wait.c), and aborts it.
  *
  * NCCL may wait for a device in its calls: when it connects ranks at their first operation, and when a communicator is
  * destroyed. So host functions are run before each call (mr_cuda_may_wait), and a communicator that was closed is kept

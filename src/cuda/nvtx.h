@@ -1,5 +1,5 @@
-/* Names for the tools that look at a GPU's work (Nsight Systems, Nsight Compute): a range of NVTX around the calls of
- * each operation and copy, named after it and the script's line. */
+/* Names for the tools that look at a GPU's work (Nsight Systems, Nsight Compute). This is a range of NVTX around the
+ * calls of each operation and copy, named after it and the script's line. */
 #ifndef MR_CUDA_NVTX_H
 #define MR_CUDA_NVTX_H
 

@@ -1,6 +1,6 @@
 /* Pinned host memory (R22): pages of our own that the driver registers, so that their values outlive the
  * context (mr.reset keeps host tensors). Registering costs as much as some hundred launches, so what is
- * released stays registered and serves later requests of its size class: eight classes for each doubling,
+ * released stays registered and serves later requests of its size class. There are eight classes for each doubling,
  * which wastes an eighth at most. Small ones share a slab of SLAB_BYTES. Nothing here waits, so that a wait may give
  * blocks back: pinning.c waits where there is none. */
 #include <inttypes.h>

@@ -4,7 +4,7 @@
  * each command and one behind it. Both give them later, so a command waits in a list until then. A command may be
  * several calls of the driver (a reduction in two kernels): it is told of when all of them are over, as one run.
  *
- * Starting and ending CUPTI waits for the devices. A start waits for them before, as a call of a script may; an end may
+ * Starting and ending CUPTI waits for the devices. A start waits for them before, as a call of a script may. An end may
  * be a finalizer's, so it is put off until they are idle (cuda->give_up_runs).
  *
  * Easiest to break: nothing here may cost anything, or call the driver, while cuda->runs is NULL. */

@@ -1,5 +1,5 @@
 /* Decisions: which of two commands goes first, what a query says, what is left open. Each is a frame, which knows how
- * to take back all that followed it: the order keeps its changes, the plan and the polls are cut, the cursor is kept
+ * to take back all that followed it. The order keeps its changes, the plan and the polls are cut, the cursor is kept
  * whole. */
 #include "explore/search.h"
 

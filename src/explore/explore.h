@@ -7,8 +7,8 @@
  * schedule so far, and what it does from there on is explored like the first.
  *
  * Two schedules are equivalent if they carry out each pair of commands that touch the same bytes, one of them writing,
- * in the same order. The commands that nothing orders and that touch the same bytes are therefore pairs to be decided;
- * a class of equivalent schedules is a choice for each pair, without a cycle. Every choice so far can be completed, so
+ * in the same order. The commands that nothing orders and that touch the same bytes are therefore pairs to be decided.
+ * A class of equivalent schedules is a choice for each pair, without a cycle. Every choice so far can be completed, so
  * the search orients one pair after the other, closes transitively, and carries out one schedule of each class.
  *
  * The data's way: run() -> program -> order (order.h: who must come before whom) and pairs -> search (search.c) -> the
@@ -57,7 +57,7 @@ typedef struct {
     /* Optional; about ten times a second. False: stop now. */
     bool (*go_on)(void *context, const mr_explore_progress *progress);
     /* Optional: from now on a run of the function that lasts longer than so many seconds is ended, with the status
-     * INTERRUPTED; 0: none is, and an end that has come by then is forgotten. */
+     * INTERRUPTED. 0: none is, and an end that has come by then is forgotten. */
     void (*end_runs_after)(void *context, double seconds);
     /* Optional: a place as texts for a person name it. */
     mr_site (*shown)(void *context, mr_site where);

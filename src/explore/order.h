@@ -1,11 +1,11 @@
-/* Who comes before whom: the order that the rules give to the commands of a program, and on top of it the decisions of
- * a search, which can be taken back.
+/* Who comes before whom. This is the order that the rules give to the commands of a program, and on top of it the
+ * decisions of a search, which can be taken back.
  *
  * The nodes are commands that a device carries out (several nodes for one command that is cut into parts) and what the
  * host does by itself (accesses, waits, queries). Records, waits and frees are nodes that touch nothing and need no
  * step: a query may come before one of them, and so say no, although all operations are done. A set of nodes is a row
- * of bits. For each node there is the set of all that comes before it, closed transitively; for each stream, record and
- * the host, the set of what a next node of theirs comes after.
+ * of bits. For each node there is the set of all that comes before it, closed transitively. For each stream, record and
+ * the host, there is the set of what a next node of theirs comes after.
  *
  * Easiest to break: all that a decision changes must go through put(), which keeps the old words, so that taking back
  * is exact. */

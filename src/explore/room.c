@@ -2,7 +2,7 @@
  * fails, and one that came true always comes true. But where a free gives back what an allocation needs, the order may
  * decide whether it fails. So the result is not complete then.
  *
- * The order decides nothing where nothing was freed before, or where one stream alone allocates and frees: it has its
+ * The order decides nothing where nothing was freed before, or where one stream alone allocates and frees. It has its
  * own memory back at once (R28), unless record_stream keeps it. Memory of the host is not looked at. */
 #include "explore/state.h"
 #include "model/device.h"

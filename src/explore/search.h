@@ -99,8 +99,8 @@ mr_status search_place(search *s);
 
 /* ---- carry.c */
 
-/* The player returns to where the segment's commands had been submitted, or a mark is made there if it will have to:
- * because of a frame, or because the caller says so. */
+/* The player returns to where the segment's commands had been submitted, or a mark is made there if it will have to.
+ * That is because of a frame, or because the caller says so. */
 mr_status search_go_back(search *s, bool returns);
 /* What must have been carried out when the host does what the item asks: into the scratch set. */
 void search_find_needed(search *s);

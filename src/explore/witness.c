@@ -1,6 +1,5 @@
-/* The two orders of a hazard: of all schedules that are carried out, the simplest one in which its first access comes
- * before its second, and the simplest one the other way round.
- * Which commands these are is found by sides.c. */
+/* The two orders of a hazard, each by the simplest schedule that is carried out and has it: the first access before the
+ * second, or the other way round. Which commands these are is found by sides.c. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * makes a graph: a list of nodes in the order of their capture, each with the nodes that it comes after. A graph does
  * not change. An executable launches one; two executables of one graph may run at once.
  *
- * A launch becomes commands: the nodes lose their streams and are spread over lanes, the first of which is the
+ * A launch becomes commands. The nodes lose their streams and are spread over lanes, the first of which is the
  * launch's stream; records and waits between the lanes give exactly the order of the graph's edges. So backends, the
  * checker, traces and the explorer need to know nothing of graphs.
  *
@@ -137,7 +137,7 @@ mr_status mr_executable_update(const mr_caller *caller, mr_executable *executabl
 /* Whether later launches carry out node i. Its order holds either way. Not for memory (invalid-argument). */
 mr_status mr_executable_enable(mr_executable *executable, uint32_t i, bool on);
 /* In later launches node i (which exists) reads, writes and computes with what the only node of `from` does, a graph
- * that was captured for this call; an update takes that back. invalid-argument, and nothing changes: `from` has another
+ * that was captured for this call. An update takes that back. invalid-argument, and nothing changes: `from` has another
  * number of nodes, or its node is another operation (R43). */
 mr_status mr_executable_set(const mr_caller *caller, mr_executable *executable, uint32_t i,
                             const mr_graph *from);

@@ -22,9 +22,9 @@
  *
  * Functions that become graphs by themselves (`graph/auto.h`) use the same place. While a call of such a function is
  * *held*, its streams have other rules (`auto_hold.c`). These keep each submission and compare it with that of the call
- * before (`sequence.c`). If all are the same, the executable is launched; at the first difference, or where the host
+ * before (`sequence.c`). If all are the same, the executable is launched. At the first difference, or where the host
  * needs the device, everything held is submitted in its order and an observer notes the rest (`auto_record.c`). So a
- * script cannot tell a held call from an ordinary one. The checker judges what the script wrote: where a launch takes
+ * script cannot tell a held call from an ordinary one. The checker judges what the script wrote. Where a launch takes
  * the place of a call, an observer with `as_written` is told of the held commands, records and waits, and not of the
  * launch (`auto_tell.c`).
  *

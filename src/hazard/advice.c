@@ -1,8 +1,8 @@
 /* Advice: possible improvements of correct code. Off by default, and never an error.
  *
  * If the user follows advice, no new hazard may appear. So a line that waits, records or synchronises is
- * judged by all the times it ran, at the end or when the script asks. Its side effects count, too: a command of the
- * default stream is a barrier (R5); and a command of a blocking stream orders that stream, and every stream that waits
+ * judged by all the times it ran, at the end or when the script asks. Its side effects count, too. A command of the
+ * default stream is a barrier (R5). A command of a blocking stream orders that stream, and every stream that waits
  * for it, after such a barrier. */
 #include "hazard/explain.h"
 
@@ -95,7 +95,7 @@ static void mark_needed(checker *c, advice_place *p) {
 
 /* ---- waits and records */
 
-/* A command of the legacy stream is a barrier (R5): it may order what blocking streams did before it and
+/* A command of the legacy stream is a barrier (R5). It may order what blocking streams did before it and
  * what they, or others that are made yet, do after it. */
 bool mr_hazard_advise_carries(const checker *c, const actor *t) {
     for (const actor *a = c->order.actors; a; a = a->next)

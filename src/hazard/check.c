@@ -5,7 +5,7 @@
 
 /* ---- copies: who waits for whom (R20-R24, R60) */
 
-/* The order that a command of a stream brings, and then what it touches: the same for the fact and for the
+/* The order that a command of a stream brings, and then what it touches. It is the same for the fact and for the
  * look at what is to come, which is followed by mr_hazard_order_restore. */
 static bool order_and_touch(checker *c, const mr_command *command, actor *a, bool only_look) {
     bool staged =

@@ -1,7 +1,7 @@
 /* The fix: the weakest change that orders the pair, as lines of Lua with their places.
  *
  * The first choice is a wait for an existing event that covers the access. The second is a new event, if the first
- * stream has been given other work since then; a loop over several buffers needs an event for each, also where it has
+ * stream has been given other work since then. A loop over several buffers needs an event for each, also where it has
  * one event that each round records again. Otherwise the fix is a wait for the stream. A line may use only variables
  * that are visible at its place. If no line can be added, the fix is a description. */
 #include "hazard/explain.h"

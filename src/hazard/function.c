@@ -235,8 +235,8 @@ bool mr_hazard_function_between(const checker *c, const entry *e) {
     return false;
 }
 
-/* The later a function of a queue, the more comes before it: of those after `e`, the first decides; of
- * those before `e`, the last that is before the new access, too. */
+/* The later a function of a queue, the more comes before it. Among those after `e`, the first decides; among those
+ * before `e`, the last that is before the new access, too. */
 bool mr_hazard_function_needs(const checker *c, const entry *e, const actor *t,
                               const vclock *clock) {
     if (MR_BROKEN(FUNCTION_FORGOTTEN)) return false;

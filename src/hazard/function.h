@@ -13,7 +13,7 @@ typedef struct host_past {
     uint64_t seq[];
 } host_past;
 
-/* A host function that has been submitted and has perhaps not run: its accesses become known only
+/* A host function that has been submitted and has perhaps not run. Its accesses become known only
  * when it runs (R46), and may race with what was submitted before it and after it. */
 typedef struct {
     actor *actor;

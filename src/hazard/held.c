@@ -83,7 +83,7 @@ static bool is_same_text(const char *a, const char *b, const char *name_a, size_
     return !*b;
 }
 
-/* The lines of the draft are there, with another name for the new local: for streams that one expression leads to, as
+/* The lines of the draft are there, with another name for the new local. For streams that one expression leads to, as
  * for those of two ranks, the same lines do. */
 static bool has_renamed(const mr_hazard_report *report, const mr_hazard_report *draft) {
     const char *name, *drafted;

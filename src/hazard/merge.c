@@ -1,4 +1,4 @@
-/* Collects what belongs to one report: the other tensors on which its command races in the same way, and
+/* Collects the parts of one report: the other tensors on which its command races in the same way, and
  * the lines that other memory or other streams need at the same places. A report is held back until the
  * whole command was checked, and for a host function until the function has run. So it is written once. */
 #include "hazard/explain.h"

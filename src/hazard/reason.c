@@ -2,7 +2,7 @@
  * makes them insufficient.
  *
  * Searches the log, newest first, for the waits, records and synchronises that almost order the
- * pair. If there are several reasons, it reports the most specific one: a wait that was meant for
+ * pair. If there are several reasons, it reports the most specific one. A wait that was meant for
  * this pair but does not cover it says more than "there is no wait". */
 #include "hazard/explain.h"
 

@@ -65,7 +65,7 @@ void mr_hazard_reports_destroy(checker *c); /* nothing is listed, held or ignore
 /* amend.c: True: it is one more pair of streams at the report's places. */
 bool mr_hazard_add_streams(mr_hazard_report *r, uint32_t first, uint32_t second);
 void mr_hazard_add_rank(mr_hazard_report *r, uint16_t rank); /* from 1; 0: none */
-/* One fix is for one pair of streams, and other memory may need one of its own: what `draft` of the same places
+/* One fix is for one pair of streams, and other memory may need one of its own. What `draft` of the same places
  * has and `r` has not becomes part of `r`. The first streams that `r` does not name are told. */
 void mr_hazard_merge(checker *c, mr_hazard_report *r, const mr_hazard_report *draft);
 /* Whether the pair has to be explained again: it may need lines that the report does not have. */

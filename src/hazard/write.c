@@ -1,5 +1,5 @@
-/* Reports as text and as JSON lines. The last line of a text is a block of stable key=value pairs, for
- * tests and for searching; everything before it is for people and may be worded better at any time.
+/* Reports as text and as JSON lines. The last line of a text is a block of stable key=value pairs, for tests and for
+ * searching. Everything before it is for people and may be worded better at any time.
  *
  * Easiest to break: what holds a name of the script's goes out by mr_text_put and its kin, never by %s. */
 #include "hazard/explain.h"

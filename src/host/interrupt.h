@@ -41,8 +41,8 @@ int mr_interrupt_ended_by(void);
 const char *mr_interrupt_signal_text(int signal_number);
 /* These signals end the process from now on. For the last clean-up, whose finalizers nothing can stop. */
 void mr_interrupt_uninstall(void);
-/* For signal handlers: false when this is another thread than the one that runs Lua (a helper of the
- * matrix library); the signal has then been sent on to that thread, and there is nothing to do. */
+/* For signal handlers: false when this is another thread than the one that runs Lua (a helper of the matrix library).
+ * The signal has then been sent on to that thread, and there is nothing to do. */
 bool mr_interrupt_on_lua_thread(int signal_number);
 
 /* Around every lua_pcall from outside and every lua_resume. False when the C stack is nearly used up:

@@ -1,5 +1,5 @@
 /* Functions of Lua's libraries that a script can keep busy for hours, in a form that Ctrl-C and the limits of the
- * sandbox stop: no hook of Lua reaches a C function. The size of the arguments bounds the time of all others;
+ * sandbox stop. No hook of Lua reaches a C function. The size of the arguments bounds the time of all others;
  * table.sort of many millions of elements takes longest. */
 #ifndef MR_HOST_LIBRARY_H
 #define MR_HOST_LIBRARY_H

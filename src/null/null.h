@@ -2,7 +2,7 @@
  * and has no effect, and every question about it is answered with "done". There is no memory: an allocation is not
  * supported.
  *
- * For those who need the model's objects and not what a device does with them: a teller of programs, and tests, whose
+ * For those who need the model's objects and not what a device does with them: a teller of programs, and tests. Their
  * backends begin with this one and replace the slots that they are about. */
 #ifndef MR_NULL_NULL_H
 #define MR_NULL_NULL_H

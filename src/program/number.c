@@ -1,10 +1,10 @@
 /* Numbers the storages of a recorded program by what the program asks for.
  *
  * While it is recorded, an object is numbered when it is met. A host function may meet memory first, and when it runs
- * depends on the schedule. So at the end the storages are numbered again: in the order in which the script's own items
- * name them, then those that only host functions use, in the order in which these were submitted. Two runs that ask for
- * the same, up to some item, then have the same numbers up to there. Streams and events are met by the script's own
- * items only: a host function may use neither. */
+ * depends on the schedule. So at the end the storages are numbered again. This is in the order in which the script's
+ * own items name them, then those that only host functions use, in the order in which these were submitted. Two runs
+ * that ask for the same, up to some item, then have the same numbers up to there. Streams and events are met by the
+ * script's own items only: a host function may use neither. */
 #include <stdlib.h>
 #include <string.h>
 

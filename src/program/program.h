@@ -6,7 +6,7 @@
  * virtual machine, with the same chooser, gets the same bytes, times and errors.
  *
  * A program holds no object of the machine that it was recorded on. Streams, events, storages and views are slots,
- * which are numbered in the order in which they were met; an object that the script has freed or lost is a slot like
+ * which are numbered in the order in which they were met. An object that the script has freed or lost is a slot like
  * any other. A program does not change after it was recorded, so several players, in several threads, may share one.
  *
  * A player makes its own objects of the slots, once, in one block of memory. Carrying out an item is then one call of

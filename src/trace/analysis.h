@@ -19,7 +19,7 @@ typedef struct {
 typedef MR_VEC(mr_trace_gap) mr_trace_gaps;
 mr_status mr_trace_idle(const mr_trace *trace, uint32_t stream, mr_trace_gaps *out_gaps);
 
-/* The chain of spans and calls of the host that decided the end of the trace, the first one first: none of them could
+/* The chain of spans and calls of the host that decided the end of the trace, the first one first. None of them could
  * have been shorter without the whole being shorter. */
 typedef struct {
     uint32_t span;

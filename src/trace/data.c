@@ -3,8 +3,8 @@
  * Each span has a clock: of each stream, and of each host, the number of the last span that it comes after. A host
  * comes after what it has waited for, and all that it submits then does, too. Each rank is a host of its own. It begins
  * where the outer one has started it; and that goes on when all ranks have ended. A pair of spans can lose its order
- * only where a clock of the changed order is behind that of the trace; or where one of the two has another stream:
- * only those are compared. */
+ * only where a clock of the changed order is behind that of the trace, or one of the two has another stream. Only
+ * those are compared. */
 #include "trace/data.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Joins traces of several processes. Each process has stand-ins for the members that other ranks have in its
  * collectives. They are left out, as their own ranks tell of them. The order of the spans is one in which all of it can
- * have been submitted: each rank's calls in its order, and the members of a collective side by side, as one process
- * submits them.
+ * have been submitted. That is each rank's calls in its order, and the members of a collective side by side, as one
+ * process submits them.
  *
  * Easiest to break: processes number commands each for itself. A collective is the same in two of them if it has the
  * same ranks and as many collectives of these ranks came before it. */

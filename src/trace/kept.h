@@ -1,5 +1,5 @@
-/* What a tracer keeps, private to this folder: an entry for each command, in the order of their numbers, and the runs
- * that have been told and may still be undone.
+/* What a tracer keeps, private to this folder. This is an entry for each command, in the order of their numbers, and
+ * the runs that have been told and may still be undone.
  *
  * Easiest to break: entries are found by the command's number, so they stay sorted by it. A call that runs host
  * functions is told after what these did, with a lower number than they have.

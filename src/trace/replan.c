@@ -1,5 +1,5 @@
 /* Replans a trace: see replan.h. The points of a trace (a call, a begin, a return) are gone through in the order in
- * which they happened: each depends only on earlier ones, also when all move. Times come from the trace, the order from
+ * which they happened. Each depends only on earlier ones, also when all move. Times come from the trace, the order from
  * what is left of it (edit.h). */
 #include "trace/replan.h"
 

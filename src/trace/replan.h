@@ -1,7 +1,7 @@
 /* The same trace without one of the things that held it up: when would its spans have begun? Private to this folder.
  *
  * Lengths are those of the trace: of each span on the device, of each call of the host without its waits. What follows
- * from the order is worked out anew: a span begins when all that it comes after is done, and not before its call; a
+ * from the order is worked out anew: a span begins when all that it comes after is done, and not before its call. A
  * call that waits returns when what it waits for is done. So removing one wait may show the next one. Two things are
  * taken over as they were: which span had an engine before which, and delays that nothing explains.
  *

@@ -1,5 +1,5 @@
 /* The observer that names hidden waits: see sync_debug.h. A call that waits by its kind is known
- * before it is done, so that it can be refused; all else that made the host wait is known by the
+ * before it is done, so that it can be refused. All else that made the host wait is known by the
  * time that passed.
  *
  * A copy that ends with a wait of its own is two commands of one place: the place is told once. */

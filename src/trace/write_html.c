@@ -1,5 +1,5 @@
-/* A page to look at a trace, or at two of them, in one file: the frame, style and script of src/trace/page, which the
- * binary carries, and the trace as data. page/data.js reads what is written here.
+/* A page to look at a trace, or at two of them, in one file. It has the frame, style and script of src/trace/page,
+ * which the binary carries, and the trace as data. page/data.js reads what is written here.
  *
  * Easiest to break: put_span must write the numbers of a span in the order in which data.js reads them. Texts of the
  * user must go out by mr_sink_json and mr_sink_xml only, which leave no `<` in them. */

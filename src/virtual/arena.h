@@ -1,5 +1,5 @@
-/* The address space of one pool: a range [0, mapped) at a base that stays where it is and grows in place,
- * so that the process uses no more of it than the pool has used. A page takes no memory until its first
+/* The address space of one pool. It is a range [0, mapped) at a base that stays where it is and grows in place. So the
+ * process uses no more of it than the pool has used. A page takes no memory until its first
  * access, and is then zero.
  *
  * Address space grows as needed. A memory pool is one address range with a fixed base that grows in place

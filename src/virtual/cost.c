@@ -53,7 +53,7 @@ static void set_blocks(const vdevice *device, body *b, uint32_t blocks, uint32_t
     b->rounding = b->duration - b->block_ns * waves;
 }
 
-/* A kernel takes the floor to start and to end; between, it is bound by its memory traffic or by its arithmetic,
+/* A kernel takes the floor to start and to end. Between, it is bound by its memory traffic or by its arithmetic,
  * and reaches the device's rate only with a block on every SM. */
 static void set_kernel(const vdevice *device, body *b, double bytes, double flops, double tflops,
                        double gbs, double floor_ns, double least_ns, uint32_t blocks,

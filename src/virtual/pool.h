@@ -89,7 +89,7 @@ typedef struct {
     mr_slab blocks;
 } pool;
 
-/* Addresses lie farther apart than the blocks: with a spread of n, a block of k bytes has n * k bytes of address, of
+/* Addresses lie farther apart than the blocks. With a spread of n, a block of k bytes has n * k bytes of address, of
  * which only the first ones can be accessed. So a gap that is never handed out lies behind each allocation and before
  * the next one, as large as the allocation n - 1 times, and takes no memory. */
 static inline uint64_t mr_pool_address(const pool *p, const block *b) {

@@ -3,8 +3,8 @@
  *
  * In this order: freed in the same stream, at once; freed in another one, when an event orders the
  * free before; free for everyone; new memory; what another stream is about to free, with a wait. The
- * invariant easiest to break: block->free_work is valid only while that FREE is pending, and leads to
- * all blocks that it freed, so every taking out of a cache goes through take(). */
+ * invariant easiest to break: block->free_work is valid only while that FREE is pending, and leads to all blocks that
+ * it freed. So every taking out of a cache goes through take(). */
 #include <string.h>
 
 #include "virtual/state.h"

@@ -1,7 +1,7 @@
 /* Submission: what a call costs the host, and where it blocks: a full launch queue (R56), and copies
  * by the table of R20-R24.
  *
- * A command that was enqueued must not be reported as failed, unless it can be removed again: a copy that
+ * A command that was enqueued must not be reported as failed, unless it can be removed again. A copy that
  * the host waits for stays gpu->keep until it is done. */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -101,7 +101,7 @@ static mr_status stage(vgpu *gpu, work *w) {
 }
 
 /* Pageable memory is reached through a buffer of the driver, so the host stands in the call
- * longer than the bus is busy: data from the device is copied out of the buffer afterwards. A
+ * longer than the bus is busy. Data from the device is copied out of the buffer afterwards. A
  * copy that is too large to be staged goes through it in pieces, while earlier pieces are on the
  * bus. */
 static uint64_t buffer_ns(const device_model *model, const mr_command *command) {

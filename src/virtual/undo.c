@@ -1,4 +1,4 @@
-/* See undo.h. Entries are a stack: putting them back from the newest to the oldest ends with what was there at
+/* See undo.h. Entries are a stack. Putting them back from the newest to the oldest ends with what was there at
  * the mark, also where a page was kept for a later checkpoint too. */
 #include "virtual/undo.h"
 

@@ -1,6 +1,6 @@
-/* What a wait orders beside the accesses to tensors: two host functions, a host function and what the host does after
- * the wait, the answer of a query, two atomic updates. The checker does not follow what depends on these. So a wait
- * whose loss changes such an order is not known to be redundant.
+/* What a wait orders beside the accesses to tensors. This is two host functions, a host function and what the host does
+ * after the wait, the answer of a query, two atomic updates. The checker does not follow what depends on these. So a
+ * wait whose loss changes such an order is not known to be redundant.
  *
  * While the program is learnt, each order that it has with all waits is noted once, in its weakest form. For each
  * stream it notes only the last host function that comes before another one. The functions before that one come before

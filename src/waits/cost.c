@@ -217,8 +217,8 @@ static bool is_created_between(const wait_rounds *rounds, uint32_t stream, size_
     return false;
 }
 
-/* Whether a wait in the place of the one that is left out would come too early: before the work that it is for, or
- * before the stream that waits is there. */
+/* Whether a wait in the place of the one that is left out would come too early. It would come before the work that it
+ * is for, or before the stream that waits is there. */
 static bool has_to_be_late(const wait_rounds *rounds, const need *n) {
     size_t wait_at = rounds->rounds.items[n->round].at;
     return wait_at <= n->last || is_created_between(rounds, n->consumer, wait_at, n->first);

@@ -408,8 +408,8 @@ static round_sides sides_of(const wait_judge *j, const wait_round *r) {
     return after(j, r, &one, 1) ? HAS_BOTH : NOTHING_AFTER;
 }
 
-/* A reason is about one round of the wait: the first one with a pair of two streams, or else with any pair, or else one
- * that has more to do than the others. */
+/* A reason is about one round of the wait. This is the first one with a pair of two streams, or else with any pair, or
+ * else one that has more to do than the others. */
 static const wait_round *round_to_explain(const wait_judge *j, size_t wait, round_sides *out_sides,
                                           data_pair *out_pair) {
     const wait_rounds *rounds = j->rounds;

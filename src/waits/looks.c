@@ -2,8 +2,8 @@
  * mr.machine.model and the like. No observer follows what these find. So a wait whose loss lets one of them come before
  * the end of work that is over with all waits is not known to be redundant.
  *
- * While the program is learnt, each such order is noted once, in its weakest form: of each stream the last work that is
- * over, where that is more than it was at the look before. */
+ * While the program is learnt, each such order is noted once, in its weakest form. This is of each stream the last work
+ * that is over, where that is more than it was at the look before. */
 #include <stdlib.h>
 
 #include "waits/parts.h"

@@ -14,7 +14,7 @@
  * question costs what the checker costs, some 50 ns for each command, and stops at the first hazard that is new.
  *
  * Answers are monotone. What counts is that an access has a hazard which has none with all waits: of more waits left
- * out, there are only more such accesses. The searches rest on that: a minimal set of waits that cannot all go (a
+ * out, there are only more such accesses. The searches rest on that. A minimal set of waits that cannot all go (a
  * *cut*) is found by dividing (QuickXplain), and a smallest sufficient set is a smallest hitting set of the cuts.
  * Only waits that were submitted between two commands can order them, so a cut is looked for among these.
  *

@@ -1,4 +1,4 @@
-/* Which calls of record_stream are needed. They are no waits: nothing is held up by them, but the memory that a free
+/* Which calls of record_stream are needed. They are no waits. Nothing is held up by them, but the memory that a free
  * gives back is kept from others until the streams that they name have used it (R33). So they are counted apart: the
  * waits are judged with all of them in place, and then they are judged with all waits, and with only those that are
  * kept.

@@ -1,7 +1,7 @@
 /* The smallest set of waits that is sufficient, and which waits matter only together.
  *
  * All waits that are needed alone are in every sufficient set. Among the others, a *cut* is a minimal set that cannot
- * go as a whole; a set of waits is sufficient if and only if it has one of each cut. So the search keeps the cuts that
+ * go as a whole. A set of waits is sufficient if and only if it has one of each cut. So the search keeps the cuts that
  * it has met, takes a smallest set that has one of each, and asks the checker. Either that is sufficient, and then no
  * smaller set is; or what was left out holds another cut. Few waits are looked at in all combinations instead, which
  * also says for certain which of them matter. */
