@@ -49,7 +49,7 @@ end
         mr.full({ 1 }, 6 * v, { name = "value" })
     end,
     changes = 2,
-    uses = { { name = "copy_", stream = "s", text = "a copy into `flag` on `s`" } },
+    uses = { { name = ".*co?py_.*", stream = "s", text = "a copy into `flag` on `s`" } },
     answer = function(v) return 6 * v end,
   },
   hints = {
@@ -74,6 +74,8 @@ end]],
   s:run(function() flag:copy_(value) end)
   return flag:item()
 end]],
+    { "mr.with(s, function() flag:copy_(value, {non_blocking = true}) end)",
+      "mr.memcpy_async(flag, value, {stream = s})\ns:synchronize()" },
   },
   wrong = {
     { "schedule", [[return function(s, flag, value)

@@ -43,7 +43,7 @@ end
     changes = 3,
     answer = function(v) return 8 * v end,
     host_ms = 2,
-    uses = { { name = "copy_", kind = "copy", text = "a copy into `here`" },
+    uses = { { name = ".*co?py_.*", kind = "copy", text = "a copy into `here`" },
              { name = "spin", stream = "s", ms = 5 } },
   },
   hints = {

@@ -57,8 +57,8 @@ end
     answer = function(v) return { v, 3 * v } end,
     overlap = { "a", "b", 0.005 },
     numbers = true,
-    uses = { { name = "copy_", engine = "copy-in", text = "a copy to the device" },
-             { name = "copy_", engine = "copy-out", text = "a copy to the host" } },
+    uses = { { name = ".*co?py_.*", engine = "copy-in", text = "a copy to the device" },
+             { name = ".*co?py_.*", engine = "copy-out", text = "a copy to the host" } },
   },
   hints = {
     "What orders the two copies now?",
