@@ -164,20 +164,6 @@ bool mr_script_has_several(const mr_script *s, int front) {
 
 /* ---- a wait that comes at once */
 
-/* Behind the bracket at `at` that is closed again. */
-static int behind_brackets(const mr_script *s, int at) {
-    static const char *const opening[] = {"(", "[", "{", NULL}, *const closing[] = {")", "]", "}",
-                                                                                    NULL};
-    int depth = 0;
-    for (; at < (int)s->words.count; at++) {
-        const word *w = &s->words.items[at];
-        depth += says_any(w, opening);
-        depth -= says_any(w, closing);
-        if (!depth) return at + 1;
-    }
-    return at;
-}
-
 /* A name, fields of it and entries: `x.y[1]:z`. Nothing in it is called. *out_last: the last name. */
 static int behind_names(const mr_script *s, int at, int *out_last) {
     const word *w = s->words.items;
@@ -212,7 +198,7 @@ static int only_call(const mr_script *s, int line, const char *name) {
 static int behind_call(const mr_script *s, int line, const char *name) {
     int call = only_call(s, line, name);
     if (call < 0) return -1;
-    int next = behind_brackets(s, call + 1);
+    int next = mr_script_behind_bracket(s, call + 1);
     while (next < (int)s->words.count && says(&s->words.items[next], ";")) next++;
     return next;
 }
@@ -230,5 +216,5 @@ bool mr_script_waits_at_once(const mr_script *s, int line, const char *name, int
     if (bracket < 0 || !says(&s->words.items[last], "synchronize") || bracket != last + 1)
         return false;
     return says(&s->words.items[bracket], "(") && s->words.items[bracket].line == wait_line &&
-           behind_brackets(s, bracket) <= bracket + 3;
+           mr_script_behind_bracket(s, bracket) <= bracket + 3;
 }

@@ -132,17 +132,6 @@ bool mr_script_indexes(const mr_script *s, int front, const char *name) {
 
 /* ---- what a call returns */
 
-/* Behind the bracket that word `open` opens. */
-static int behind_bracket(const word *w, int open) {
-    int depth = 0;
-    for (int i = open; w[i].kind != END_OF_TEXT; i++) {
-        if (w[i].kind != SYMBOL) continue;
-        if (strchr("({[", *w[i].text)) depth++;
-        if (strchr(")}]", *w[i].text) && !--depth) return i + 1;
-    }
-    return open;
-}
-
 /* `option = VALUE` among the words [at, end), unless the value is false or nil. */
 static bool has_option(const word *w, int at, int end, const char *option) {
     static const char *const off[] = {"false", "nil", NULL};
@@ -157,10 +146,11 @@ static bool ends_statement(const word *w) {
 }
 
 /* The call `a.b.name(...)` that begins at word `at`, and is the rest of its statement. */
-static bool is_last_call(const word *w, int at, const char *name, const char *option) {
+static bool is_last_call(const mr_script *s, int at, const char *name, const char *option) {
+    const word *w = s->words.items;
     while (w[at].kind == NAME && says(&w[at + 1], ".")) at += 2;
     if (!calls(&w[at], name) || w[at + 1].kind != SYMBOL) return false;
-    int end = behind_bracket(w, at + 1);
+    int end = mr_script_behind_bracket(s, at + 1);
     return ends_statement(&w[end]) && has_option(w, at + 2, end, option);
 }
 
@@ -180,10 +170,10 @@ bool mr_script_result(const mr_script *s, int line, const char *name, const char
     at += is_local;
     if (w[at].kind == NAME && says(&w[at + 1], "=")) {
         snprintf(out, size, "%.*s", w[at].length, w[at].text);
-        return is_last_call(w, at + 2, name, option) && is_seen(s, at, is_local, out, front);
+        return is_last_call(s, at + 2, name, option) && is_seen(s, at, is_local, out, front);
     }
     if (size) *out = '\0';
-    return !is_local && is_last_call(w, at, name, option);
+    return !is_local && is_last_call(s, at, name, option);
 }
 
 bool mr_script_is_direct(const mr_script *s, int front, int line) {

@@ -65,6 +65,8 @@ void mr_script_outline(mr_script *s);
 
 /* The first word at or behind the beginning of the line. */
 int mr_script_word_at(const mr_script *s, int line);
+/* The word behind the bracket that word `open` opens; where nothing closes it, the end of the text. */
+int mr_script_behind_bracket(const mr_script *s, int open);
 /* The block that the place is in, and the block of the function that a block is in. */
 int mr_script_block_of(const mr_script *s, int front);
 int mr_script_function_of(const mr_script *s, int in);

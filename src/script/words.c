@@ -89,3 +89,16 @@ void mr_script_split(mr_script *s) {
         .kind = END_OF_TEXT, .text = at, .line = line + 1, .last_line = line + 1, .is_first = true};
     s->failed = s->failed || !mr_vec_push(&s->words, last);
 }
+
+int mr_script_behind_bracket(const mr_script *s, int open) {
+    static const char *const opening[] = {"(", "[", "{", NULL}, *const closing[] = {")", "]", "}",
+                                                                                    NULL};
+    int depth = 0;
+    for (int at = open;; at++) {
+        const word *w = &s->words.items[at];
+        if (w->kind == END_OF_TEXT) return at;
+        depth += says_any(w, opening);
+        depth -= says_any(w, closing);
+        if (!depth) return at + 1;
+    }
+}
