@@ -260,9 +260,9 @@ T.check(fine or tostring(err):find("The function goes through a table in the ord
 -- A host function for which nobody waits: what is read behind it may have changed or not.
 do
   local result = mr.explore(function()
-    local n, s = 0, mr.stream()
-    s:host_func(function() n = n + 1 end)
-    return n
+    local count, s = 0, mr.stream()
+    s:host_func(function() count = count + 1 end)
+    return count
   end)
   T.equal(result.claim, "conditional")
   T.check(result.not_followed[1]:find("1 host function and other code share nothing", 1, true), result.not_followed[1])
