@@ -431,8 +431,14 @@ static mr_trace_facts facts_of(const joining *j) {
 }
 
 static mr_status open_parts(joining *j, const mr_trace_bytes *parts, size_t count) {
-    for (size_t i = 0; i < count && j->count < MOST; i++)
-        if (parts[i].bytes) MR_TRY(open_part(parts[i], &j->parts[j->count++]));
+    for (size_t i = 0; i < count && j->count < MOST; i++) {
+        if (!parts[i].bytes) continue;
+        part *p = &j->parts[j->count];
+        j->count++; /* close_parts frees it */
+        MR_TRY(open_part(parts[i], p));
+        if (part_of(j, p->head.rank) != p)
+            return mr_fail(MR_CODE_UNKNOWN, "two timelines are of rank %d", (int)p->head.rank);
+    }
     if (!j->count) return mr_fail(MR_CODE_UNKNOWN, "no timeline is there to join");
     find_clocks(j);
     return find_order(j) ? MR_OK : mr_no_memory("to join timelines");
