@@ -1,6 +1,6 @@
 -- mr.data: batches of host tensors on their way to the device, ahead of the loop that uses them.
 --
--- A batch goes through a slot: the rows are gathered into pinned memory of the slot, a copy stream takes them from
+-- A batch goes through a slot. The rows are gathered into pinned memory of the slot, a copy stream takes them from
 -- there to new device tensors, and an event is recorded. When the loop gets the batch, its stream waits for the
 -- event, and the allocator is told that it uses the tensors. Easiest to break: the host writes into a slot's memory
 -- again only after the event of the slot's last copy.

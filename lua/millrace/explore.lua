@@ -159,7 +159,7 @@ return function(tools)
   local text_meta = { __tostring = function(self) return self.text end }
 
   -- A hazard that is no matter of two lines in one order or the other, such as a use of memory that was freed and given
-  -- to another tensor: the search has met no two orders to compare, but it has the outcomes of the whole function.
+  -- to another tensor. The search has met no two orders to compare, but it has the outcomes of the whole function.
   local function other_outcomes(w, raw, kind)
     local reason = kind == "uninitialised-read"
       and "nothing has written what is read, whatever the order, so the witness cannot compare two orders"

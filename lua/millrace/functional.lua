@@ -78,7 +78,7 @@ return function(tools)
   end
 
   -- conv2d with the padding "valid", which is none, or "same", with which the result has as many rows and columns as x.
-  -- Where that is an odd number in all, the greater part stands behind, as in PyTorch: both sides get the greater part,
+  -- Where that is an odd number in all, the greater part stands behind, as in PyTorch. Both sides get the greater part,
   -- and what came from the surplus in front is left out.
   function M.conv2d(x, w, bias, options)
     if type(bias) == "table" then bias, options = nil, bias end

@@ -1,7 +1,7 @@
 -- mr.optim: optimisers as in torch.optim. A step of all parameters is one command (src/ops/optimise.h).
 --
 -- Parameters that have no gradient are left out, as in PyTorch. So parameters may be at different steps, and Adam's
--- factors depend on the step: one command is submitted for each step number, dtype and device that there is; usually
+-- factors depend on the step. One command is submitted for each step number, dtype and device that there is; usually
 -- that is one.
 --# optim of mr.optim: Optimisers: a step of all parameters is one command.
 --# optimizer of mr.optim.Optimizer: What all optimisers have.

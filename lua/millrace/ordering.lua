@@ -1,7 +1,7 @@
 -- Functions that find elements by their order, or draw them: median, unique, multinomial. They are made of several
 -- operations, so gradients flow through median without a rule of its own.
 --
--- All that can be wrong is checked before the first operation is submitted; only the probabilities of multinomial are
+-- All that can be wrong is checked before the first operation is submitted. Only the probabilities of multinomial are
 -- in the device's memory, and are checked there before a number is drawn.
 --
 -- The module is a function of the tools that bind/functional.c hands to it, and of arguments.lua.

@@ -2,7 +2,7 @@
 --
 -- A task waits by asking: in each of its turns, its coroutine asks the device (query) at the script's own line, and
 -- yields if the answer is no. So the checker, the explorer and traces see ordinary calls of the script, and need not
--- know of tasks. If no task can go on, time goes by; where that moves nothing (the choosers other than "timed"), the
+-- know of tasks. If no task can go on, time goes by. Where that moves nothing (the choosers other than "timed"), the
 -- first task that waits is told to wait in earnest (synchronize), and the others with it.
 --
 -- mr.explore tries both answers. A round in which all are told no changes nothing there, so it is left out. A task that

@@ -1,5 +1,5 @@
--- Functions for the project's own test scripts: checks whose messages say what was expected, the clocks of the host
--- and of the device, and runs of a program under many schedules.
+-- Functions for the project's own test scripts. They are checks whose messages say what was expected, the clocks of the
+-- host and of the device, and runs of a program under many schedules.
 --
 --     local T = require "millrace.testing"
 --

@@ -1,4 +1,4 @@
-/* A fiber is entered for the first time by setcontext, and from then on by siglongjmp: swapcontext makes a system call
+/* A fiber is entered for the first time by setcontext, and from then on by siglongjmp. swapcontext makes a system call
  * for the signal mask at each switch, which all fibers share. Sanitizers know swapcontext, and no jump to another
  * stack.
  *

@@ -278,7 +278,7 @@ static void list_entry(search *s, const entry *e) {
     }
 }
 
-/* The forms of an operation follow each other: one that is asked for by its bare name is shown once, and
+/* The forms of an operation follow each other. One that is asked for by its bare name is shown once, and
  * a listing has a line for all that belong to one owner. */
 static bool show_entry(void *context, const entry *e) {
     search *s = context;

@@ -36,7 +36,7 @@ static const mr_tensor *model_of(mr_tensor *const *parts, int count) {
     return parts[0];
 }
 
-/* All parts must be in one place and agree in all dims but `free_dim` (-1: in all); returns the dtype
+/* All parts must be in one place and agree in all dims but `free_dim` (-1: in all). Returns the dtype
  * that can hold them all, and in *out_sum their sizes in that dim together. With a free dim, empty vectors pass. */
 static mr_dtype check_sizes(lua_State *L, const char *what, mr_tensor **parts, int count,
                             const mr_tensor *first, int free_dim, int64_t *out_sum) {

@@ -11,7 +11,7 @@
 
 /* --- state -------------------------------------------------------------------------------------- */
 
-/* A closed box has dropped its handle and keeps its reference until it is collected: a finalizer may
+/* A closed box has dropped its handle and keeps its reference until it is collected. A finalizer may
  * close a tensor in the middle of a call that is using it. */
 typedef struct {
     mr_tensor *tensor; /* first: mr_new_tensor hands out its address. NULL: not made yet */
@@ -122,8 +122,8 @@ static uint64_t live_bytes(const mr_machine *machine) {
     return live;
 }
 
-/* Lua sees a tensor of a gigabyte as a few dozen bytes and is in no hurry to collect it. So we watch
- * for it: the garbage goes when as much has been allocated since the last collection as was live after
+/* Lua sees a tensor of a gigabyte as a few dozen bytes and is in no hurry to collect it. So we watch for it. The
+ * garbage goes when as much has been allocated since the last collection as was live after
  * it, which is what is live now without what came since. A collection takes as long as twenty calls, so there is none
  * for what is little beside the device's memory. */
 void mr_made_tensor(lua_State *L, mr_tensor *tensor) {

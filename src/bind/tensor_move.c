@@ -1,5 +1,5 @@
-/* Copies between memories, between dtypes, and to Lua values. The help text of each function says what
- * waits: if one side is on the host and non_blocking is not set, the host waits for the stream of the
+/* Copies between memories, between dtypes, and to Lua values. The help text of each function says what waits. If one
+ * side is on the host and non_blocking is not set, the host waits for the stream of the
  * copy, and for no other stream. */
 #include <inttypes.h>
 

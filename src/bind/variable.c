@@ -141,8 +141,8 @@ static bool pop_index(const wanted *w, const lua_Debug *frame, const char *name,
     return same && sees(w, frame, name, frame->currentline);
 }
 
-/* The one local integer with this value where the line is to go, in a loop or a function, if it is an index there:
- * that will be another next time. Not where the entry is written with its number, too: that may be the one meant. */
+/* The one local integer with this value where the line is to go, in a loop or a function, if it is an index there. That
+ * will be another next time. Not where the entry is written with its number, too: that may be the one meant. */
 static bool index_name(const wanted *w, const char *table, lua_Integer value, char *out,
                        size_t size) {
     lua_State *L = w->L;

@@ -1,6 +1,6 @@
 /* One compilation as a value of the cache: see entry.h.
  *
- * The place of the text in the user's file is usually no part of the key: the value says for which place it was made,
+ * The place of the text in the user's file is usually no part of the key. The value says for which place it was made,
  * and on the way out its `.loc` lines are moved. So an edit elsewhere in a script compiles nothing again. */
 #include "compile/entry.h"
 

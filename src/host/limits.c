@@ -17,10 +17,10 @@
 /* Instructions between two looks at the counter. */
 #define TICK            1000
 #define CLOCK_PERIOD_US 100000
-/* How long a script may stay in one C function (a pattern match that backtracks, a sort) after it was
- * told to stop, before the process ends: nothing else can stop it. */
+/* How long a script may stay in one C function (a pattern match that backtracks, a sort) after it was told to stop,
+ * before the process ends. Nothing else can stop it. */
 #define GRACE_SECONDS 2.0
-/* Memory that the process may need beside the limits: records of what is pending, what the allocator wastes; and
+/* Memory that the process may need beside the limits: records of what is pending, what the allocator wastes. Also
  * buffers of the matrix library, which has a thread for each processor. */
 #ifdef __SANITIZE_ADDRESS__ /* AddressSanitizer keeps what was freed, and pads each block */
 #define PROCESS_ALLOWANCE (1024 * MEGABYTE)

@@ -71,7 +71,7 @@ static void note_status(int called) { /* what mr_host_call returned */
     exit_status = refused ? MR_EXIT_FAILED : called;
 }
 
-/* Closes the account of --check, once: says the summary, and turns the exit status of a script that did
+/* Closes the account of --check, once. Says the summary, and turns the exit status of a script that did
  * well into that of a hazard, or of a failure that it caught and left behind. */
 static void give_verdict(lua_State *L) {
     bool asked = checked && checked->check;

@@ -35,7 +35,7 @@ static uint64_t load_bits(const mr_tensor *t, int64_t position) {
     return bits;
 }
 
-/* Floats get [0, 1) with all of the mantissa's bits, so none is infinite or NaN; integers 20 bits, short
+/* Floats get [0, 1) with all of the mantissa's bits, so none is infinite or NaN. Integers get 20 bits, short
  * enough to read; u8 and bool the top 8 and 1. */
 static void store_hash(const mr_tensor *t, int64_t position, uint64_t h) {
     mr_scalar value = {.is_integer = true};

@@ -1,4 +1,4 @@
-/* Opens the first CBLAS that the system has, at the first product that is worth it: start-up does not
+/* Opens the first CBLAS that the system has, at the first product that is worth it. Start-up does not
  * pay for it, and a machine without one runs all the same. The library keeps its own choice of threads.
  *
  * OpenBLAS asks for its buffers until it gets them, for ever if the address space is used up. It needs one when each of

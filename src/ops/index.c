@@ -3,7 +3,7 @@
  *
  * Picking: an item is an element of the result. Setting and adding: an item is a line of positions along the dim of the
  * index, which is gone through in its order. So of two elements that are set the later one stays, and sums are added up
- * in the order of the index: the same bits on any number of threads, and on a GPU.
+ * in the order of the index. They are the same bits on any number of threads, and on a GPU.
  *
  * Easiest to break: an index is checked before it is used, each time, as the device may write it meanwhile. */
 #include "ops/index.h"

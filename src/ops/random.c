@@ -313,7 +313,7 @@ const mr_generator mr_gen_bernoulli = {.computed = as_bool,
                                        .prepare = prepare_bernoulli,
                                        .constants = bernoulli_constants};
 
-/* The high half of a 64 by 64 bit product maps 64 random bits to [0, range): the probabilities of two numbers differ by
+/* The high half of a 64 by 64 bit product maps 64 random bits to [0, range). The probabilities of two numbers differ by
  * a factor of less than 1 + range / 2^64. For ranges above 2^32 they are made of 128 bits: 1 + range / 2^128. */
 static bool is_wide(const mr_random_params *params) {
     return (uint64_t)params->randint.high - (uint64_t)params->randint.low > UINT32_MAX;

@@ -7,8 +7,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Work is measured in bytes moved or floating-point operations, whichever are more: of these, what is
- * worth waking a thread for, and what may pass between two looks at Ctrl-C (some hundredths of a second). */
+/* Work is measured in bytes moved or floating-point operations, whichever are more. So much is worth waking a thread
+ * for, and so much may pass between two looks at Ctrl-C (some hundredths of a second). */
 static const double PIECE_OF_WORK = 256 * 1024, PORTION = 256e6;
 
 /* One loop over several threads. Those may fail at once; which of them does so first is chance, so the failure

@@ -1,5 +1,5 @@
 /* Runs softmax and log_softmax along one dim. An item is a row: all elements along the dim at one place in
- * the others. Few long rows are cut into chunks of fixed size as in reduce.c; then the items are the chunks,
+ * the others. Few long rows are cut into chunks of fixed size as in reduce.c. Then the items are the chunks,
  * which leave their maximum and sum in the state, and `finish` writes the results.
  *
  * A row is gone through in leaves, which lie densely or are gathered: for its maximum, for the sum, and for

@@ -1,4 +1,4 @@
-/* Products of packed panels in registers (tile.h). A tile's sums stay in registers as long as the panels last; so its
+/* Products of packed panels in registers (tile.h). A tile's sums stay in registers as long as the panels last. So its
  * size is what the registers of an instruction set hold, and the loops over it must be unrolled completely. */
 #include "ops/tile.h"
 #include "ops/body.h"

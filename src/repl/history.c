@@ -1,4 +1,4 @@
-/* The history file: see history.h. Several prompts may add to it at a time: each writes a line by one call, and
+/* The history file: see history.h. Several prompts may add to it at a time. Each writes a line by one call, and
  * one that shortens the file replaces it, so the others look whether it is still theirs. A lock makes both one
  * thing. */
 #include "repl/history.h"

@@ -145,7 +145,7 @@ static int find_indices(const mr_script *s, const char *root, int line, entry_in
 }
 
 /* `s[k]` was found by the k of now, which had another value when the first ran, and `s[2]` is perhaps one of several
- * streams in turn: only what the first's own statement says holds each time. A name is the same each time. */
+ * streams in turn. Only what the first's own statement says holds each time. A name is the same each time. */
 static bool is_lasting(const mr_script *s, const char *expression, int line) {
     const char *open = strchr(expression, '[');
     char root[64];
@@ -168,7 +168,7 @@ static bool has_name(const mr_script *s, entry_index index) {
 }
 
 /* The one index that the statements of both lines have for `root`. With several, nothing tells which of them the pair
- * is about. The first may not name `root` at all (`loss:backward()`): then the second's index counts, if the first was
+ * is about. The first may not name `root` at all (`loss:backward()`). Then the second's index counts, if the first was
  * seen to use the same entry, and nothing in the loop may assign to its names. */
 static bool common_index(const mr_script *s, const char *root, const mr_script_meeting *m,
                          entry_index *out) {

@@ -48,7 +48,7 @@ static bool solve(const term *terms, const int64_t *reach, int count, int k, int
     return false;
 }
 
-/* Adds t's dims with the given sign; returns the constant that negative coefficients leave behind,
+/* Adds t's dims with the given sign. Returns the constant that negative coefficients leave behind,
  * since i * -c with i in [0, m] is the same set as -c * m + i * c. */
 static int64_t add_terms(const mr_tensor *t, int sign, term *terms, int *count) {
     int64_t size = (int64_t)mr_dtype_size(t->dtype), constant = 0;

@@ -1,5 +1,5 @@
-/* The values of a tensor as a person reads them, in PyTorch's layout: one format for all elements, so
- * that columns line up; beyond 1000 elements only the three at each end of a dimension. */
+/* The values of a tensor as a person reads them, in PyTorch's layout: one format for all elements, so that columns line
+ * up. Beyond 1000 elements only the three at each end of a dimension. */
 #include "base/number.h"
 #include "tensor/tensor.h"
 

@@ -359,8 +359,8 @@ return function(tools, graph)
 
   -- ---------------------------------------------------------------- the whole
 
-  -- The set of nodes and leaves from which one of `wanted` is reached; and a node that was freed, if there is one: what
-  -- was behind it is not known any more.
+  -- The set of nodes and leaves from which one of `wanted` is reached. Also a node that was freed, if there is one:
+  -- what was behind it is not known any more.
   local function find_needed(roots, wanted)
     local list, seen, needed, freed = {}, {}, {}, nil
     local function visit(node)

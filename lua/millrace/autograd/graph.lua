@@ -16,7 +16,7 @@
 --   of a view        {view = a node, base = the tensor that it is a view of, seen = version}
 --
 -- A view and its base share memory, so a change of one changes the other. Easiest to break: `view` is good only while
--- the memory has the version `seen`; after a change of it, what the view holds comes from the base's new node
+-- the memory has the version `seen`. After a change of it, what the view holds comes from the base's new node
 -- (view_target). A view that was made when there was nothing to record has no state. The first change that is recorded
 -- makes it one of those, too. The base's new node has the number of the newest tensor at that time, as `newest`.
 --

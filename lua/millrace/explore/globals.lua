@@ -73,7 +73,7 @@ return function(tools)
   end
 
   -- A call of os.exit is an error that ends the run: nothing of the script catches it. `has_ended()`: it was called.
-  -- Each function of Lua that calls code of the script and catches its errors looks at that when it comes back:
+  -- Each function of Lua that calls code of the script and catches its errors looks at that when it comes back.
   -- coroutine.close runs __close, load a reader, and collectgarbage finalizers.
   function new.let_exit_through(globals, has_ended)
     local function pass(...)

@@ -2,7 +2,7 @@
 -- batch, as torch.nn.parallel has it.
 --
 -- All ranks begin with the values of the group's first rank and take the same steps, as all get the same gradients:
--- the means over the ranks. Gradients lie in buckets. A hook of each parameter notes that its gradient is complete; the
+-- the means over the ranks. Gradients lie in buckets. A hook of each parameter notes that its gradient is complete. The
 -- bucket whose last one comes is reduced at once, on the group's stream, while the pass goes on with other layers. When
 -- the pass has ended, the current stream waits for the works.
 --

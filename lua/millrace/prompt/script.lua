@@ -3,7 +3,7 @@
 --
 -- The script runs as an entry. A hook of Lua sees each of its lines; the functions that wait have others in front of
 -- them as long as it runs. A stop is a loop of its own that reads commands, inside of the call that the script has
--- made: so it may stop in functions that C has called, too. Easiest to break: all of that is put back at the end.
+-- made. So it may stop in functions that C has called, too. Easiest to break: all of that is put back at the end.
 local _, tools = ...
 
 local create, resume = coroutine.create, coroutine.resume

@@ -1,6 +1,6 @@
 /* Instructions that access memory, and calls that are not copied, as the values of a kernel see them.
  *
- * An address that a kernel keeps in local memory is only known when that memory is followed; so values are made again
+ * An address that a kernel keeps in local memory is only known when that memory is followed. So values are made again
  * until nothing new is found (access_settle in origin.c decides).
  *
  * Easiest to break: a part of local memory that is followed must be reached in no other way. */

@@ -3,7 +3,7 @@
  * bound it.
  *
  * Symbols that a condition ties together make a group. In the address a group must be a multiple of one form that takes
- * all numbers of an interval, and each condition a bound of that form: then the group is one free number itself, as
+ * all numbers of an interval, and each condition a bound of that form. Then the group is one free number itself, as
  * `256*blockIdx.x + threadIdx.x < n` is. Only numbers with strides are left: contiguous bytes, or a grid of them.
  *
  * Easiest to break: a condition that is forgotten makes bytes certain that nobody accesses. */

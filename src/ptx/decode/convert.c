@@ -1,5 +1,5 @@
 /* Decodes cvt: between all types, in steps over scratch registers. An integer is first brought to the width of the
- * result's register, extended by the sign of its own type; a float is rounded to an integer before it becomes one. */
+ * result's register, extended by the sign of its own type. A float is rounded to an integer before it becomes one. */
 #include "ptx/decode/decode.h"
 #include "ptx/run/half.h"
 

@@ -1,6 +1,6 @@
 /* Registers that hold nothing of their own: a parameter of the kernel, a special register, a constant, the address of a
  * variable. Compilers load each of them into a register first. Where that is the register's only value, its uses read
- * the vector itself, and the instruction that filled it makes no code; so in short kernels a third of the codes goes.
+ * the vector itself, and the instruction that filled it makes no code. So in short kernels a third of the codes goes.
  *
  * The vectors in question do not change while a block runs. A copy of another register is not dropped, even if each has
  * only one instruction that writes it: in a loop the copy may be of an earlier round. */

@@ -1,11 +1,11 @@
 /* Scopes: what a name stands for at a place of the text.
  *
- * The bindings in force form a stack, and a name's record points to its innermost one; a scope that ends takes its part
+ * The bindings in force form a stack, and a name's record points to its innermost one. A scope that ends takes its part
  * of the stack away and lets the hidden bindings show again. Two things do not fit into the stack:
  *
  * - Labels may be used before they stand. So uses are kept in a list and looked up when their scope ends: in this scope
  *   first, then in the outer ones.
- * - `.reg .b32 %r<100>` declares %r0 to %r99. No register is made before its first use; a map from (range, number)
+ * - `.reg .b32 %r<100>` declares %r0 to %r99. No register is made before its first use. A map from (range, number)
  *   holds those that there are, so that a register made in an inner scope is still the same one after it. */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The parts of PTX that the virtual GPU leaves out, by their words: so that an error can say what the kernel uses,
+/* The parts of PTX that the virtual GPU leaves out, by their words. So an error can say what the kernel uses,
  * rather than only which word was not known. */
 #include <string.h>
 

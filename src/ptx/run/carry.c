@@ -2,7 +2,7 @@
  *
  * Easiest to break: devices compute a - b as a + ~b + 1 and keep the carry of that sum, so after sub.cc the carry is 1
  * if nothing was borrowed. The text of the ISA speaks of a borrow instead. The two differ only where addc or madc
- * follows sub.cc, or subc follows add.cc; but NVIDIA's own division of 128-bit integers does the former to see whether
+ * follows sub.cc, or subc follows add.cc. But NVIDIA's own division of 128-bit integers does the former to see whether
  * a subtraction went below zero. */
 #include "ptx/run/runs.h"
 #include "ptx/run/warp.h"

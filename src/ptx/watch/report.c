@@ -1,5 +1,5 @@
-/* Collects races: one for each pair of instructions and space, the first that ran, with a count and an advice; whether
- * the order of threads matters; and the reason why the watch has stopped. Text for a person is made in text.c. */
+/* Collects races: one for each pair of instructions and space, the first that ran, with a count and an advice. Also
+ * notes whether the order of threads matters, and why the watch has stopped. Text for a person is made in text.c. */
 #include "ptx/watch/state.h"
 
 #include <stdlib.h>
