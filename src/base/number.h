@@ -1,4 +1,4 @@
-/* Numbers as text, with a point whatever locale the script has chosen: os.setlocale is the whole process's, and what
+/* Numbers as text, with a point whatever locale the script has chosen. os.setlocale is the whole process's, and what
  * the program writes (files, tensors, messages) and reads (device models, options, PTX) must not depend on it.
  *
  * `make lint` finds a float that is formatted or parsed in another way (scripts/numbers.lua). */

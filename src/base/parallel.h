@@ -13,7 +13,7 @@ typedef void (*mr_parallel_body)(void *context, int64_t first, int64_t end);
 
 /* Calls `body` for pieces that together make up [0, count), each but the last of at least `grain`, and
  * returns when all are done. Runs on this thread alone when there is only one piece or one CPU, when
- * no helper can be made, or when the pool serves another caller: a loop never fails. */
+ * no helper can be made, or when the pool serves another caller. A loop never fails. */
 void mr_parallel_for(int64_t count, int64_t grain, mr_parallel_body body, void *context);
 
 /* Threads that a loop may use, this one included: the CPUs given to the process, or

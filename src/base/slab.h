@@ -1,4 +1,4 @@
-/* Objects of one size, handed out from chunks and put back on a free list: an allocation costs a
+/* Objects of one size, handed out from chunks and put back on a free list. An allocation costs a
  * few instructions and no memory is returned before the slab is destroyed. */
 #ifndef MR_BASE_SLAB_H
 #define MR_BASE_SLAB_H

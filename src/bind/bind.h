@@ -117,7 +117,7 @@ void *mr_new(lua_State *L, const mr_kind *kind, size_t size);
  * call. A Lua module of the program may hold it as a <close> variable: `drop` is then called twice. */
 void *mr_push_owner(lua_State *L, size_t size, lua_CFunction drop);
 /* The same with an empty buffer in it. A function that shows the contents of the machine copies them into
- * such a buffer first, and then makes Lua values from the copy: making values runs the collector, which
+ * such a buffer first, and then makes Lua values from the copy. Making values runs the collector, which
  * may change the machine. */
 mr_buffer *mr_push_buffer(lua_State *L);
 /* Replaces the buffer at the top by its text, and frees it. Raises if the buffer has failed. */

@@ -1,4 +1,4 @@
-/* The boxes of modules and kernels, and what the files of them share: kernel_params.c knows what a kernel takes,
+/* The boxes of modules and kernels, and what the files of them share. kernel_params.c knows what a kernel takes,
  * kernel_arguments.c checks what a script passes, kernel_module.c compiles and loads, kernel.c launches. */
 #ifndef MR_BIND_KERNEL_H
 #define MR_BIND_KERNEL_H

@@ -7,7 +7,7 @@
 #include "cuda/launch.h"
 #include "ops/kernel.h"
 
-/* One fat binary for each file src/cuda/kernels/NAME.cu; a module is loaded when its first kernel is asked for,
+/* One fat binary for each file src/cuda/kernels/NAME.cu. A module is loaded when its first kernel is asked for,
  * so that the start of a program costs what it uses. */
 #define MR_CUDA_MODULE_LIST(X)                                                                     \
     X(UNARY, unary)                                                                                \
@@ -55,7 +55,7 @@ struct cuda_lane {
 enum { LANE_CELLS = 8 << 20, LANE_COUNTERS = 64 << 10 }; /* bytes of `scratch` */
 
 /* Working memory of a graph (graph_memory.c). Its launches use it again and again, so it is not borrowed for the length
- * of a command: it belongs to the graph, and commands of one lane of the capture follow each other in it. */
+ * of a command. It belongs to the graph, and commands of one lane of the capture follow each other in it. */
 typedef struct {
     CUdeviceptr address;
     uint64_t bytes;

@@ -303,7 +303,7 @@ void mr_cuda_watch_forks(void); /* once in a process: its children will know */
 
 void mr_cuda_make_current(CUcontext context); /* NULL: none; mr_cuda_current says whether it is */
 mr_status mr_cuda_use_slowly(cuda_device *device);
-/* Makes the device's context current, and makes it at the first call: a context costs a third of a
+/* Makes the device's context current, and makes it at the first call. A context costs a third of a
  * second and half a gigabyte, which a device that nobody uses should not. */
 static inline mr_status mr_cuda_use(cuda_device *device) {
     bool is_current = device->context == mr_cuda_current && device->context;
@@ -411,7 +411,7 @@ typedef struct {
     cuda_callback *callback; /* ...or, if slot is NULL, by a callback of the driver */
 } cuda_turn;
 
-/* A callback holds up a thread of the driver, which grants so many and then blocks the caller: 55 with a kernel in
+/* A callback holds up a thread of the driver, which grants so many and then blocks the caller. 55 with a kernel in
  * front of each passed on an H200 and 60 never returned. */
 enum { MOST_CALLBACKS = 16 };
 
@@ -484,7 +484,7 @@ mr_status mr_cuda_pinned_resume(cuda_machine *cuda);
 
 mr_status mr_cuda_pinned_alloc(mr_storage *storage);
 mr_status mr_cuda_pinned_take(cuda_machine *cuda, uint64_t bytes, cuda_pinned_block *out_block);
-/* Values for pageable memory up to this size come by pinned memory of ours: the copy is then behind the stream's
+/* Values for pageable memory up to this size come by pinned memory of ours. The copy is then behind the stream's
  * work before that has ended, which takes a quarter off an item() that has to wait. Beyond, copying once more
  * costs more than that. */
 #define BOUNCED_BYTES ((uint64_t)64 << 10)

@@ -122,8 +122,8 @@ bool mr_hazard_gathers_from(const actor *t, const actor *a);
 /* The same as mr_hazard_knows for `t`'s last command instead of its next: what waiting for `t` is worth. */
 bool mr_hazard_knew(const checker *c, const actor *t, const actor *a, uint64_t seq);
 
-/* R28: what is used comes after the allocation and before the free, but no order between two pieces of
- * work follows from either: when Lua's collector frees is nothing that a script can rely on. */
+/* R28: what is used comes after the allocation and before the free, but no order between two pieces of work follows
+ * from either. When Lua's collector frees is nothing that a script can rely on. */
 void mr_hazard_order_alloc(checker *c, actor *t, uint64_t seq);
 void mr_hazard_order_free(checker *c, actor *t, uint64_t seq);
 bool mr_hazard_order_before_free(const checker *c, const actor *t, const actor *a, uint64_t seq);

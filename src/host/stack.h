@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* Runs body(context) where the C stack holds as many calls as Lua allows: on the calling thread if the limit is high
- * enough, else on a thread of its own, which gets all signals. Returns what `body` returns. */
+/* Runs body(context) where the C stack holds as many calls as Lua allows. This is on the calling thread if the limit is
+ * high enough, else on a thread of its own, which gets all signals. Returns what `body` returns. */
 int mr_stack_run(int (*body)(void *context), void *context);
 
 /* The size in bytes of the calling thread's C stack. */

@@ -91,11 +91,11 @@ struct mr_backend {
     mr_status (*memory_free_wait)(mr_storage *storage);
 
     /* Enqueues one command of a kind with the trait SUBMITTED, and keeps a reference to it for as
-     * long as it needs one. *out_taken (false at the call) becomes true when the device will carry it
-     * out; that is so on success, and for a synchronous copy whose wait was INTERRUPTED after it
-     * had begun. Blocks the host only where CUDA does: a full launch queue (R56), copies by the
-     * table of R20-R24. FREE: memory goes back to the pool in the stream's order (at_once: now), after the
-     * work submitted so far to each stream in storage->used_by (R33). Never fails for FREE. */
+     * long as it needs one. *out_taken (false at the call) becomes true when the device will carry it out. That is so
+     * on success, and for a synchronous copy whose wait was INTERRUPTED after it had begun. Blocks the host only where
+     * CUDA does: a full launch queue (R56), copies by the table of R20-R24. FREE: memory goes back to the pool in the
+     * stream's order (at_once: now), after the work submitted so far to each stream in storage->used_by (R33). Never
+     * fails for FREE. */
     mr_status (*submit)(const mr_command *command, bool *out_taken);
 
     /* The host is about to touch its own memory, which copies may still be reading or writing:
@@ -120,7 +120,7 @@ struct mr_backend {
 
     /* Graphs of the backend's own (R42). All three NULL: a launch is its commands, one submission each.
      * graph_build: the plan may go after the call; the backend retains the commands. *graph is NULL, or an earlier
-     * graph with as many nodes and edges, which the new one takes over, whether or not the call fails: launches of it
+     * graph with as many nodes and edges, which the new one takes over, whether or not the call fails. Launches of it
      * may be pending. An error says that this graph is not for the backend, or not now: *graph is NULL then, and its
      * launches are submitted like that, too.
      * graph_launch: what comes before it, also earlier launches of the graph, has been submitted as waits.
@@ -153,7 +153,7 @@ struct mr_backend {
      * CUDA leaves open. All NULL, or latches_begin says NOT_SUPPORTED: the device cannot wait for a value in memory.
      *
      * One set at a time. `patience_ns`: if no latch has been opened for so long, by anybody, all are opened, since
-     * nothing may be able to go on; so the host may block in a wait, or in the driver, behind a latch.
+     * nothing may be able to go on. So the host may block in a wait, or in the driver, behind a latch.
      * latches_begin and latches_end need an idle machine; *out_gave_up: patience has ended.
      * latch_open is by the host, at once. latch_is_open also runs the host functions that were reached, and
      * returns a failure of the device. */

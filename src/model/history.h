@@ -13,7 +13,7 @@
  * Stepping back. `mr.machine.back` restores such a checkpoint, made before each step (`model/history.h`). It takes the
  * device back and not the script. So a checkpoint of a step leaves alone what belongs to the host. It frees and
  * allocates no host memory, and keeps the contents of host memory that was made later. A call by which the host or the
- * model learns something of the device (a submission, a wait, a query that says yes) ends the history: the records of
+ * model learns something of the device (a submission, a wait, a query that says yes) ends the history. The records of
  * the model could not follow. Memory that Lua's collector drops meanwhile is freed with the next submission, so a
  * collection does not end it. */
 #ifndef MR_MODEL_HISTORY_H

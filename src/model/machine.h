@@ -1,5 +1,5 @@
 /* The machine: the devices of one backend, and what is current. One machine belongs to one Lua state and is used by one
- * thread at a time, so nothing here is atomic; a backend's own threads may only post to queues of that backend.
+ * thread at a time, so nothing here is atomic. A backend's own threads may only post to queues of that backend.
  * Machines in several threads share what docs/design.md lists, and that is locked or never changes. */
 #ifndef MR_MODEL_MACHINE_H
 #define MR_MODEL_MACHINE_H

@@ -1,6 +1,6 @@
 /* What code outside of millrace can reach: memory, streams and events that the script shares with a C module, with
  * another library of this process, or with another process. Nobody here sees what that code does. So each of them is
- * marked, and from then on every claim about an order leaves it out (hazard/claims.h, OUTSIDE); a recorded program that
+ * marked, and from then on every claim about an order leaves it out (hazard/claims.h, OUTSIDE). A recorded program that
  * uses one is not exact.
  *
  * Memory that is lent: a loan keeps a tensor's memory until the borrower gives it back, past a free by the script and

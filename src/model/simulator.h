@@ -54,7 +54,7 @@ typedef struct mr_simulator {
     const char *(*chooser)(mr_machine *machine);
 
     /* Makes the device take one step of `stream` (NULL: whatever the chooser picks). *out_command is
-     * what moved, valid until the next call, or NULL when nothing can; *out_finished: it is done (the
+     * what moved, valid until the next call, or NULL when nothing can. *out_finished: it is done (the
      * command is then already destroyed and only its description in `out_text` is left). */
     mr_status (*step)(mr_machine *machine, mr_stream *stream, bool *out_moved, char *out_text,
                       size_t text_size);
@@ -102,7 +102,7 @@ typedef struct mr_simulator {
      * own records take, not how much memory there is.
      *
      * Between the two the caller may let the device move (step, waits). It may submit, too, if it takes care of what
-     * the model knows of that by itself (objects made and freed, clocks of observers): a backend knows of the device
+     * the model knows of that by itself (objects made and freed, clocks of observers). A backend knows of the device
      * only. A new chooser, mr.reset and whatever lays out memory anew end all checkpoints: not-permitted. Not
      * permitted either in a host function. A device that was lost is lost again, and one that was lost since is
      * well. */

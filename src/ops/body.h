@@ -11,8 +11,8 @@
  * as it likes. Partial results are in a *state*: the row says how many bytes it needs, the runner allocates them, and
  * a copy of the bytes is as good as the original. So a simulated device can be copied in the middle of an operation,
  * and dropping an operation means freeing its state. A failure of a body on the virtual GPU names the operation, the
- * stream and the line. A sticky code loses the device (R50). With any other code only this command fails: its last
- * step is not done, what comes after it in its stream runs, and the error is raised like the error of a host
+ * stream and the line. A sticky code loses the device (R50). With any other code only this command fails. Its last step
+ * is not done, what comes after it in its stream runs, and the error is raised like the error of a host
  * function. */
 #ifndef MR_OPS_BODY_H
 #define MR_OPS_BODY_H

@@ -1,4 +1,4 @@
-/* The entry point of the operation table: checks the arguments of one call, broadcasts and promotes them,
+/* The entry point of the operation table. It checks the arguments of one call, broadcasts and promotes them,
  * allocates the result, makes the command and submits it (device tensors) or runs it at once (host
  * tensors). All checks come before the first allocation: a call that fails has done nothing. */
 #ifndef MR_OPS_CALL_H

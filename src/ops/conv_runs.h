@@ -82,7 +82,7 @@ static inline int64_t mr_conv_readable(const mr_conv *c, const mr_tensor *source
 }
 
 /* mr_conv_see_<tag>: writes what is seen of a piece, and 0 for what lies outside. `at`: where the channel begins in the
- * tensor `all`. A few elements beside a row are soon overwritten, which is quicker than a copy of odd length; and most
+ * tensor `all`. A few elements beside a row are soon overwritten, which is quicker than a copy of odd length. And most
  * of what lies outside is one element, for which a call of memset takes longer than the rest. */
 #define MR_CONV_SEE(tag, T)                                                                        \
     static inline void mr_conv_clear_##tag(T *to, int64_t count) {                                 \

@@ -2,7 +2,7 @@
  *
  * Elements are folded in leaves of MR_LEAF, in 64 lanes each; leaves are joined in a binary tree over
  * their numbers. Which leaf an element is in, which lane, and the tree depend on positions alone, so
- * the result has the same bits for every slicing; the depth of the tree is logarithmic, and with it
+ * the result has the same bits for every slicing. The depth of the tree is logarithmic, and with it
  * the rounding error. */
 #ifndef MR_OPS_FOLD_H
 #define MR_OPS_FOLD_H

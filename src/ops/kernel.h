@@ -6,7 +6,7 @@
  *   mr_kernel          one kernel of a module, with what is known of its parameters beyond the PTX.
  *
  * A launch is an OP of the row `kernel`. Its operands are the bytes that it may touch (through pointer arguments and
- * variables of the module); its arguments are a blob that holds everything else, and of each pointer which operand's
+ * variables of the module). Its arguments are a blob that holds everything else, and of each pointer which operand's
  * storage it points into. So it can be carried out again on another machine, where that storage has another address. */
 #ifndef MR_OPS_KERNEL_H
 #define MR_OPS_KERNEL_H
@@ -175,7 +175,7 @@ static inline const mr_kernel_arguments *mr_kernel_arguments_of(const mr_command
     return command->u.op.arguments;
 }
 /* Operands of launches are bytes. Sets *io_view, which is a copy of one, to elements as the tensor had them that was
- * passed, if the bytes are whole elements; not where several pointers into the memory differ. */
+ * passed, if the bytes are whole elements. Not where several pointers into the memory differ. */
 void mr_kernel_type_view(const mr_command *command, mr_tensor *io_view);
 static inline const void *mr_kernel_params_of(const mr_kernel_arguments *a) {
     return a->addresses + a->pointer_count + a->variable_count;

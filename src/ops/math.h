@@ -4,11 +4,11 @@
  * that.
  *
  * The polynomials of exp and log (f32) are those of Cephes, those of log, sin, cos and tanh (f64,
- * small) those of FreeBSD's msun, after Sun's fdlibm; the others are minimax approximations that
+ * small) those of FreeBSD's msun, after Sun's fdlibm. The others are minimax approximations that
  * were made for this file. The comment of each names the function and the error. Errors are below
- * 1.5 units in the last place, 2 of gelu; tests/c/test_ops_math.c measures them. A multiply-add
- * is fused where it is written so: most processors and all GPUs have an instruction for it, so a
- * loop takes half the time and has the same values everywhere. */
+ * 1.5 units in the last place, 2 of gelu; tests/c/test_ops_math.c measures them. A multiply-add is fused where it is
+ * written so. Most processors and all GPUs have an instruction for it, so a loop takes half the time and has the same
+ * values everywhere. */
 #ifndef MR_OPS_MATH_H
 #define MR_OPS_MATH_H
 

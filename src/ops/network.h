@@ -1,5 +1,5 @@
 /* Inside src/ops and src/cuda: the operations of neural networks. What a command of one of these families says, laid
- * out for the loops that carry it out: a CPU body and a kernel are given the same description, so neither derives it
+ * out for the loops that carry it out. A CPU body and a kernel are given the same description, so neither derives it
  * anew. */
 #ifndef MR_OPS_NETWORK_H
 #define MR_OPS_NETWORK_H

@@ -1,7 +1,7 @@
 /* Operations: what one row of the table (ops/table.h) becomes, and how a body runs.
  *
- * An operation's work is a range of independent items (elements, rows, chunks), so it can be run in
- * slices: by threads, or spread over its virtual duration, where a race then tears data as it does
+ * An operation's work is a range of independent items (elements, rows, chunks), so it can be run in slices. This is by
+ * threads, or spread over its virtual duration, where a race then tears data as it does
  * on hardware. Slices of one command may run in any order and give the same bits. */
 #ifndef MR_OPS_OP_H
 #define MR_OPS_OP_H

@@ -1,5 +1,5 @@
-/* One element's step of each optimiser, as in PyTorch's torch.optim: compiled as C for the CPU and as CUDA for a GPU,
- * with the same bits, since neither fuses a multiply with an add.
+/* One element's step of each optimiser, as in PyTorch's torch.optim. It is compiled as C for the CPU and as CUDA for a
+ * GPU, with the same bits, since neither fuses a multiply with an add.
  *
  * `n` are the numbers of an mr_step as the parameters' type, in the order of table.h. The caller has computed in double
  * what does not depend on the element (a power of a beta, a quotient of two numbers). */

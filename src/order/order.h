@@ -1,8 +1,8 @@
 /* The rules of order (docs/semantics.md), each written once, as a row without state.
  *
- * A row says: when a command of such a kind enters (is submitted), leaves (is in its stream) or returns (the host
- * goes on), what one place holds is added to another place. A place is what later commands may come after: a stream,
- * the host, a record, ... So the rows tell a reader which commands a new one comes after, and who will come after it.
+ * A row adds the contents of one place to another. It does so when a command of such a kind enters (is submitted),
+ * leaves (is in its stream) or returns (the host goes on). A place is what later commands may come after: a stream, the
+ * host, a record, ... So the rows tell a reader which commands a new one comes after, and who will come after it.
  *
  * Each reader keeps the places in its own form. The virtual GPU has edges between pending commands (virtual/queue.c),
  * a trace has edges between spans (trace/order.c). The hazard checker has vector clocks (hazard/order.c), and lines

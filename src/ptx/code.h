@@ -7,7 +7,7 @@
  *     area[operand & 3] + (operand & ~3)
  *
  * A predicate is one word with a bit for each lane. Easiest to break: a register keeps its slot of the frame only while
- * it is live (slots.c), so a code may write nothing but its results; and only in the lanes of its mask. */
+ * it is live (slots.c). So a code may write nothing but its results, and only in the lanes of its mask. */
 #ifndef MR_PTX_CODE_H
 #define MR_PTX_CODE_H
 

@@ -1,6 +1,6 @@
 /* The structures of the virtual GPU, private to this folder.
  *
- * A `work` is this backend's record of a command, from its submission until it is done. Works form a graph: each counts
+ * A `work` is this backend's record of a command, from its submission until it is done. Works form a graph. Each counts
  * its unfinished predecessors (the one before it in its stream, and one edge for every other ordering rule), and
  * becomes ready when the count reaches zero. The chooser then decides when its next step runs. A work that is done is
  * unlinked from everything and destroyed, so a pointer to a work is valid exactly while it is pending. Code that needs
