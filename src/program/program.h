@@ -264,10 +264,6 @@ bool mr_player_read(const mr_player *player, uint32_t slot, const mr_tensor *vie
 /* The same of any tensor that the CPU can reach. */
 void mr_program_read(const mr_tensor *view, mr_buffer *out);
 
-/* All of it: opens, runs, compares, closes. `observer` may be NULL; it is attached before the first item. */
-mr_status mr_program_replay(const mr_program *program, const mr_player_options *options,
-                            mr_observer *observer, mr_difference *out_difference);
-
 /* A point of the run that a player can return to, as often as wanted: a checkpoint of its machine (simulator.h) with
  * the player's objects and the model's counts. Marks are a stack like checkpoints: going back to one drops those that
  * were made after it. Observers keep what they were told. Going back beyond a mr.reset is refused. */

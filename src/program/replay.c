@@ -1,4 +1,4 @@
-/* A whole program, from the beginning to the comparison at its end. */
+/* Compares the end of a program that was carried out again with the recorded one. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -54,19 +54,4 @@ void mr_player_compare_end(const mr_player *p, mr_difference *d) {
                        slot->bytes, slot->made.file ? slot->made.file : "?", slot->made.line,
                        storage ? "differ" : "are gone");
     }
-}
-
-mr_status mr_program_replay(const mr_program *program, const mr_player_options *options,
-                            mr_observer *observer, mr_difference *out_difference) {
-    *out_difference = (mr_difference){0};
-    mr_player *p;
-    MR_TRY(mr_player_open(program, options, &p));
-    mr_machine *machine = mr_player_machine(p);
-    mr_status status = observer ? mr_observer_add(machine, observer) : MR_OK;
-    if (!status) status = mr_player_run(p, SIZE_MAX, out_difference);
-    if (!status && mr_player_position(p) == mr_program_count(program))
-        mr_player_compare_end(p, out_difference);
-    if (observer) mr_observer_remove(machine, observer);
-    mr_player_close(p);
-    return status;
 }
