@@ -19,7 +19,7 @@ return function(tools)
   -- communicators of all ranks.
   local all = { states = {}, shared = {} }
 
-  -- What a function that is called again and again has changed here is put back before the next call, the newest first.
+  -- Changes here by a function that is called again and again are put back before the next call, the newest first.
   local changes = {}
 
   local function set(t, key, value)

@@ -454,7 +454,7 @@ return function(tools)
     return found
   end
 
-  -- What a gradient is multiplied with is computed by a function of its own, from the inputs, the output and `g`.
+  -- The factor of a gradient is computed by a function of its own, from the inputs, the output and `g`.
   local function record(f)
     return mr.autograd.Function {
       name = f.name,

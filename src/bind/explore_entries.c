@@ -84,7 +84,7 @@ static bool has_address(lua_State *L, int key) {
     }
 }
 
-/* What millrace's own modules walk is theirs. */
+/* Walks of millrace's own modules are theirs. */
 static bool is_called_by_script(lua_State *L) {
     lua_Debug ar;
     if (!lua_getstack(L, 1, &ar) || !lua_getinfo(L, "S", &ar)) return true;

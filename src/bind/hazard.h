@@ -28,7 +28,7 @@ void mr_bind_check_returned(lua_State *L, void (*at_close)(lua_State *L));
 /* The script ended with an error: what it did not reach is not judged. */
 void mr_bind_check_stopped(lua_State *L);
 
-/* What a run comes to that did well itself. */
+/* The checker's word on a run that did well itself. */
 typedef enum {
     MR_CHECK_WELL,
     MR_CHECK_HAZARDS, /* not counting advice */

@@ -67,7 +67,7 @@ static inline bool mr_collectives_have_ranks(const mr_collectives *c) {
     return c->ranks || c->world;
 }
 
-/* What a call is named, and how many elements a unit of it has (ops/collective.h). */
+/* The name of a call, and how many elements a unit of it has (ops/collective.h). */
 const char *mr_collective_name(const mr_collective_call *call);
 int64_t mr_collective_count(const mr_collective_call *call);
 mr_dtype mr_collective_dtype(const mr_collective_call *call);

@@ -193,7 +193,7 @@ static const mr_command *find_node(const cuda_device *device, uint64_t seq) {
     return NULL;
 }
 
-/* What the kernel said of an index that was out of range, and in which command; takes `error`. */
+/* The kernel's message about an index out of range, and its command; takes `error`. */
 static mr_status explain_index(const cuda_device *device, mr_status error) {
     const cuda_indices *indices = device->indices;
     const mr_cuda_complaint *c = indices->complaint;

@@ -28,7 +28,7 @@ static struct {
     MR_VEC(activity) arrived;
 } shared;
 
-/* What the calls of this thread are for; NULL: nothing of ours. */
+/* The purpose of this thread's calls; NULL: nothing of ours. */
 static _Thread_local cuda_runs *calling;
 
 /* ---- records */

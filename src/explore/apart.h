@@ -24,7 +24,7 @@ typedef struct {
     uint32_t late, early, group;
 } apart_pair;
 
-/* What a group comes to alone. */
+/* The result of a group alone. */
 typedef struct {
     size_t outcome;     /* of the result */
     uint64_t classes;   /* of the group's schedules that lead there */

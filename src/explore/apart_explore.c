@@ -41,7 +41,7 @@ static void tell_tried(mr_explore_result *r, const apart *a) {
         if (!a->group[g].begun) r->untried_count += a->group[g].races;
 }
 
-/* What the groups change lies apart, as the taint has said. */
+/* The bytes that the groups change lie apart, as the taint has said. */
 static bool is_disjoint(const explorer *e, const apart *a) {
     const mr_explore_outcome *all = e->result->outcomes.items;
     uint16_t *owner = calloc(all[0].size + 1, sizeof *owner);

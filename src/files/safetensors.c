@@ -20,7 +20,7 @@ static mr_status no_memory(const mr_tensor_file *file) {
     return mr_no_memory("to read `%.300s`", file->path);
 }
 
-/* What is wrong at the place where the reader is. */
+/* The error at the place where the reader is. */
 static mr_status bad_json(const mr_tensor_file *file, const mr_json *j, const char *expected) {
     if (j->out_of_memory) return no_memory(file);
     return mr_file_bad(file, "the header is wrong at byte %td: expected %s",

@@ -12,7 +12,7 @@ typedef struct {
     mr_hazard_totals totals_before;
 } check_part;
 
-/* What a stretch of work that stands apart puts back when it ends. */
+/* The state that a stretch of work apart puts back when it ends. */
 typedef struct {
     bool on;
     mr_hazard_apart kind;

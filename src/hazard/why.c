@@ -112,7 +112,7 @@ static void reach_record(search *s, uint32_t at, const log_line *line, edge_kind
         if (line_at(s, i)->seq == line->bound) reach(s, i, at, kind);
 }
 
-/* What the host has waited for when it goes on from `line`. */
+/* The places that the host has waited for when it goes on from `line`. */
 static void reach_back_from_host(search *s, uint32_t at, const log_line *line) {
     mr_place_set waited = mr_order_returned(mr_hazard_line_facts(line), MR_GUARANTEED);
     if (mr_place_in(waited, MR_PLACE_RECORD)) reach_record(s, at, line, EDGE_WAITED);

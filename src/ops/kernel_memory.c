@@ -39,7 +39,7 @@ static mr_ptx_range range_of(mr_storage *storage) {
                           .owner = storage};
 }
 
-/* What the operands say that is done to it. */
+/* The access of the operands to the storage. */
 static uint8_t access_to(const mr_command *command, const mr_storage *storage) {
     uint8_t access = 0;
     for (uint32_t i = 0; i < command->operand_count; i++) {

@@ -1,4 +1,4 @@
-/* What the parts of an entry are, for its colours. */
+/* The kinds of an entry's parts, for its colours. */
 #ifndef MR_REPL_COLOUR_H
 #define MR_REPL_COLOUR_H
 

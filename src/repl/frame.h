@@ -1,4 +1,4 @@
-/* What stands on the screen while an entry is typed: lines above it, the prompt, the text in its colours, a hint.
+/* The screen while an entry is typed: lines above it, the prompt, the text in its colours, a hint.
  * Rows that have not changed are not written again. A text that is taller than the screen is shown in part, around
  * the cursor.
  *

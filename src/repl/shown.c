@@ -1,4 +1,4 @@
-/* What is shown while an entry is typed: see shown.h. */
+/* The screen while an entry is typed: see shown.h. */
 #include "repl/shown.h"
 
 static bool is_hidden[MR_LINE_PARTS];

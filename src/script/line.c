@@ -42,7 +42,7 @@ int mr_script_front(const mr_script *s, int line) {
         previous = at;
         at = s->words.items[at].statement;
         if (at < 0) return 0;
-        /* What else stands before it on its line? */
+        /* Does anything else stand before it on its line? */
         int first = mr_script_word_at(s, s->words.items[at].line);
         if (first == at) return takes(s, at) ? s->words.items[at].line : 0;
         at = first;

@@ -14,7 +14,7 @@
 
 /* ---- the host's part, on every backend */
 
-/* What the host did while the span's stream was idle. */
+/* The host's calls while the span's stream was idle. */
 static void blame_host(mr_span *spans, size_t count, size_t i, uint32_t waited,
                        uint64_t idle_since) {
     mr_span *span = &spans[i];

@@ -5,7 +5,7 @@
 #include "trace/sink.h"
 #include "trace/writers.h"
 
-/* What there is to be written. `before` is NULL unless the format can compare. */
+/* The input of a writer. `before` is NULL unless the format can compare. */
 typedef struct {
     const mr_trace *trace, *before;
     mr_trace_source source; /* NULL: no text of any script is known */

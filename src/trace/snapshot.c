@@ -10,7 +10,7 @@ typedef struct {
     kept_times times;
 } row;
 
-/* What the trace is made of, sorted by number. */
+/* The entries that the trace is made of, sorted by number. */
 typedef struct {
     row *rows;
     mr_span *spans;

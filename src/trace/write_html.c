@@ -176,7 +176,7 @@ static void put_texts(page *p) {
 
 /* ---- spans, as numbers */
 
-/* What the next span's numbers are differences from. */
+/* The numbers that those of the next span are differences from. */
 typedef struct {
     uint64_t call, seq;
     uint64_t *stream_end;

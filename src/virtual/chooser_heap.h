@@ -1,4 +1,4 @@
-/* What the timed and the manual chooser are made of: a chooser that keeps its steps ordered by (time, seq of the
+/* The base of the timed and the manual chooser: a chooser that keeps its steps ordered by (time, seq of the
  * command, order of the offer). */
 #ifndef MR_VIRTUAL_CHOOSER_HEAP_H
 #define MR_VIRTUAL_CHOOSER_HEAP_H

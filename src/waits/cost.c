@@ -322,7 +322,7 @@ static void say_event(const wait_judge *j, const need *n, bool late, mr_site whe
     else mr_buffer_puts(out, " here");
 }
 
-/* What the wait is for, as it stands. */
+/* Says the purpose of the wait, as it stands. */
 static void say_present(const wait_judge *j, size_t wait, mr_buffer *out) {
     const wait_rounds *rounds = j->rounds;
     const wait_round *r = &rounds->rounds.items[rounds->first_round[wait]];

@@ -224,7 +224,7 @@ return function(tools, explore, core)
     return found
   end
 
-  -- What an exploration of the script is: one after the other of chunks that are given the same answers.
+  -- The exploration of a script: one after the other of chunks that are given the same answers.
   local function new_run(arguments, options)
     local begin_answers, names_of_answers, reads_times = new_answers()
     local run, state = { names = names_of_answers, first_call = 0, times = times.new() }, {}

@@ -56,7 +56,7 @@ for _, name in ipairs { "loaded", "preload" } do
   if package and package[name] then module_lists[package[name]] = true end
 end
 
--- What begins a name that is not watched: modules of millrace are loaded when they are first needed.
+-- The beginnings of names that are not watched: modules of millrace are loaded when they are first needed.
 local function left_out(t) return module_lists[t] and "millrace" or nil end
 
 -- Copies of libraries and lists of modules are kept from watch to watch, as few scripts change one. They keep nothing
@@ -181,7 +181,7 @@ local function change_of_function(self, fn)
   return count ~= self.sizes[fn] and "a variable" or nil
 end
 
--- What of it is not as it was, as a text; nil: nothing.
+-- The part of it that is not as it was, as a text; nil: nothing.
 local function change_of(self, value)
   local kind = type(value)
   if kind == "table" then return change_of_table(self, value) end

@@ -268,7 +268,7 @@ local NO_TABLE = "The result is %s, and the task asks for a table of %d values."
 local MANY_VALUES = "Your function returns %d values, and only the first of them is the result. Return one value: " ..
   "a table, if the task asks for several."
 
--- What is wrong with a result that is wrong in each order.
+-- The error of a result that is wrong in each order.
 local function mistake_in(got, expected, seen)
   if seen.values > 1 then return MANY_VALUES:format(seen.values) end
   if type(expected) == "number" and same(got, { expected }) then return NO_NUMBER end
@@ -648,7 +648,7 @@ end
 -- So long the streams are busy for a loop of questions: about 100,000 are answered no.
 local PATIENCE_MS = 50
 
--- What is wrong with a loop of questions that goes on without a yes. Nil: nothing, it asks on.
+-- The error of a loop of questions that goes on without a yes. Nil: nothing, it asks on.
 local function giving_up(exercise, solve, seen, line)
   local outcome = run_once(program(exercise, solve, 1, seen, PATIENCE_MS)).outcomes[1]
   if not outcome.value or same(outcome.value.value, exercise.answer(1)) then return nil end

@@ -422,7 +422,7 @@ function complete.find(text)
   return set_found(names, from)
 end
 
--- What a usage line says of what goes into a table of options: "name: string, ms: number}".
+-- The part of a usage line about a table of options: "name: string, ms: number}".
 local function options_text(usage)
   local group = usage:gsub("%s*%->.*$", ""):match("%b{}")
   return group and group:sub(2)

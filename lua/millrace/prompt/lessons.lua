@@ -50,7 +50,7 @@ local function result_of(entry)
   return is_function and "return " .. entry.text or nil
 end
 
--- What was typed since the lesson was opened, as one file, and the place of each of its lines at the prompt; nil: no
+-- The entries since the lesson was opened, as one file, and the place of each of its lines at the prompt; nil: no
 -- entry returns a function.
 local function solution()
   local session, parts, result = tools.require("session"), {}, nil

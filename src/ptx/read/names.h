@@ -11,7 +11,7 @@
 typedef uint32_t ptx_name;
 #define PTX_NO_NAME UINT32_MAX
 
-/* What a declared name stands for. */
+/* The meaning of a declared name. */
 typedef enum {
     PTX_NAMES_REGISTER, /* index: of the function's registers */
     PTX_NAMES_VECTOR,   /* index: of its first register; `count` of them */
