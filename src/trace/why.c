@@ -293,7 +293,7 @@ static bool proposes(const question *q) {
 }
 
 static name wait_of(const question *q) {
-    name out;
+    name out = {0};
     mr_text_format(out.text, sizeof out.text, "%s waits for", name_of(&q->spans[q->late]).text);
     return out;
 }
