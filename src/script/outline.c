@@ -66,14 +66,25 @@ static void declare(reader *r, int name, int from) {
     r->s->failed = r->s->failed || !mr_vec_push(&r->s->declarations, d);
 }
 
-/* The word stands right in the brackets of a call, or of an expression. */
+/* What calls the function later, and not there and then: mr.graph.auto(fn), coroutine.wrap(fn). The word is a bracket. */
+static bool is_of_keeper(const word *w, int at, int from) {
+    static const char *const keepers[][2] = {
+        {"graph", "auto"}, {"coroutine", "wrap"}, {"coroutine", "create"}};
+    if (at < from + 3 || !says(&w[at - 2], ".")) return false;
+    for (size_t i = 0; i < sizeof keepers / sizeof *keepers; i++)
+        if (says(&w[at - 3], keepers[i][0]) && says(&w[at - 1], keepers[i][1])) return true;
+    return false;
+}
+
+/* The word stands right in the brackets of a call that does not keep it, or of an expression. */
 static bool is_argument(const reader *r, int at) {
     const word *w = r->s->words.items;
     int open = 0;
     while (--at >= 0 && at >= r->statement) {
         if (w[at].kind != SYMBOL) continue;
         if (strchr(")}]", *w[at].text)) open++;
-        if (strchr("({[", *w[at].text) && open-- == 0) return says(&w[at], "(");
+        if (strchr("({[", *w[at].text) && open-- == 0)
+            return says(&w[at], "(") && !is_of_keeper(w, at, r->statement);
     }
     return false;
 }

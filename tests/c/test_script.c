@@ -169,6 +169,25 @@ static void statements_and_comments(void **unused) {
     mr_script_free(s);
 }
 
+/* A record behind the line would come before the later calls of the function. */
+static void some_calls_keep_their_function(void **unused) {
+    (void)unused;
+    const char *text = "s:run(function() x:add_(1) end)\n"
+                       "local f = mr.graph.auto(function() x:add_(1) end)\n"
+                       "local g = graph.auto(name, function() x:add_(1) end) s:run(f)\n"
+                       "local h = coroutine.wrap(function() x:add_(1) end)\n"
+                       "local i = auto(function() x:add_(1) end)\n"
+                       "auto(function() x:add_(1) end)\n"
+                       "graph.auto = (function() x:add_(1) end)\n"
+                       "s:run(f)\n";
+    mr_script *s = script_of(text);
+    static const int behind[] = {2, 0, 0, 0, 6, 7, 8};
+    for (int line = 1; line <= 7; line++)
+        if (mr_script_behind(s, line) != behind[line - 1])
+            fail_msg("line %d: %d", line, mr_script_behind(s, line));
+    mr_script_free(s);
+}
+
 static void names_are_in_force(void **unused) {
     (void)unused;
     const char *text = "local s = 1\n"
@@ -267,10 +286,12 @@ static void torn_text_harms_nothing(void **unused) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lua_takes_a_line_at_every_place),
-        cmocka_unit_test(statements_and_comments), cmocka_unit_test(names_are_in_force),
-        cmocka_unit_test(assignments_are_counted), cmocka_unit_test(torn_text_harms_nothing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lua_takes_a_line_at_every_place),
+                                       cmocka_unit_test(statements_and_comments),
+                                       cmocka_unit_test(some_calls_keep_their_function),
+                                       cmocka_unit_test(names_are_in_force),
+                                       cmocka_unit_test(assignments_are_counted),
+                                       cmocka_unit_test(torn_text_harms_nothing)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     mr_scripts_free(&read_last);
     return failed;
