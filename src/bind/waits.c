@@ -13,6 +13,7 @@
 #include "bind/open.h"
 #include "waits/waits.h"
 #include "model/backend.h"
+#include "model/hosts.h"
 #include "ops/kernel.h"
 
 #define MOST_ITEMS 4000000 /* of a recorded program */
@@ -181,6 +182,7 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
     note_not_judged(r, command);
     note_print(r, command);
     note_stream(r, command->stream);
+    mr_command_asks_collector(command);
     for (uint32_t i = 0; i < command->operand_count; i++) {
         const mr_tensor *t = command->operands[i].tensor;
         if (!t->name && !t->storage->name)

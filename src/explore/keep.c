@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "model/hosts.h"
 #include "model/observer.h"
 #include "ops/kernel.h"
 
@@ -50,24 +51,15 @@ static void keep(mr_explore_keeper *k, mr_storage *storage) {
     mr_storage_retain(storage);
 }
 
-/* Lua's collector may take a tensor that another stream still uses. When it does is nothing that a function could
- * repeat, so it takes nothing in a run by itself, but all that is garbage before the host next waits. It takes nothing
- * of ranks: what one of them has left behind when it is at its end, the process frees when all are. */
-static void note_crossing(const mr_command *command, const mr_storage *storage) {
-    if (command->machine->rank || storage->id <= command->machine->memory.stay_until_end) return;
-    if (command->stream && storage->stream && storage->stream != command->stream)
-        command->machine->memory.collect_before_wait = true;
-}
-
+/* When Lua's collector takes a tensor that another stream still uses is nothing that a function could repeat. So it takes
+ * nothing in a run by itself, but all that is garbage before the host next waits. */
 static mr_status may(mr_observer *observer, const mr_command *command) {
     mr_explore_keeper *k =
         (mr_explore_keeper *)((char *)observer - offsetof(mr_explore_keeper, observer));
     k->prints |= mr_kernel_may_print(command);
-    for (uint32_t i = 0; i < command->operand_count; i++) {
-        mr_storage *storage = command->operands[i].tensor->storage;
-        keep(k, storage);
-        note_crossing(command, storage);
-    }
+    for (uint32_t i = 0; i < command->operand_count; i++)
+        keep(k, command->operands[i].tensor->storage);
+    if (mr_command_crosses(command)) command->machine->memory.collect_before_wait = true;
     return MR_OK;
 }
 

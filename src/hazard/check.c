@@ -1,6 +1,7 @@
 /* The observer: for each command, updates the order and has its accesses checked (touch.c). Easiest to break: in error
  * mode a command is looked at before it happens, and that must change nothing. */
 #include "hazard/explain.h"
+#include "model/hosts.h"
 #include "ops/kernel.h"
 
 /* ---- copies: who waits for whom (R20-R24, R60) */
@@ -137,6 +138,7 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
     }
     if (tells_when_it_runs(command)) a->launched = command->seq;
     bool carries = order_and_touch(c, command, a, false);
+    mr_command_asks_collector(command);
     if (__builtin_expect(command->meeting != NULL, 0)) meet(c, a, command);
     bool marks =
         !carries && (command->kind == MR_COMMAND_WAIT || command->kind == MR_COMMAND_RECORD);

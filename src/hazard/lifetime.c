@@ -14,6 +14,16 @@ void mr_hazard_alloc(checker *c, actor *t, const mr_command *command) {
     mr_hazard_unset_begin(h);
 }
 
+/* R33: of the streams that record_stream named, one behind whose work the access is. */
+static actor *recorded_user(const checker *c, const mr_storage *storage, const entry *e) {
+    if (MR_BROKEN(FREE_USED_BY)) return NULL;
+    for (size_t i = 0; i < storage->used_by.count; i++) {
+        actor *user = storage->used_by.items[i]->observed;
+        if (user && mr_hazard_knew(c, user, e->actor, e->seq)) return user;
+    }
+    return NULL;
+}
+
 /* R33: the free comes after all work submitted so far to the streams that record_stream named. The
  * streams' memory of a closed stream is freed in the default stream, after what the closed one still
  * has to do: nothing that a script could have written better. */
@@ -25,15 +35,9 @@ static bool free_waits(checker *c, const mr_storage *storage, const actor *t, co
         mr_hazard_advise_active(c, own->observed);
         return true;
     }
-    if (MR_BROKEN(FREE_USED_BY)) return false;
-    for (size_t i = 0; i < storage->used_by.count; i++) {
-        actor *user = storage->used_by.items[i]->observed;
-        if (user && mr_hazard_knew(c, user, e->actor, e->seq)) {
-            if (user->idle_wait) mr_hazard_advise_active(c, user);
-            return true;
-        }
-    }
-    return false;
+    actor *user = recorded_user(c, storage, e);
+    if (user && user->idle_wait) mr_hazard_advise_active(c, user);
+    return user != NULL;
 }
 
 static bool is_last_of_its_stream(const history *h, const entry *e) {
@@ -63,11 +67,14 @@ static void free_races(checker *c, history *h, actor *t, const mr_command *comma
     if (is_last_of_its_stream(h, e)) mr_hazard_pair_found(c, &pair);
 }
 
-/* Another run may free it earlier. Behind the work of its own stream, and what counts as ordered, that makes no
- * difference. */
+/* Another run may free it earlier. Behind the work of its own stream and of those that record_stream named, and behind
+ * what counts as ordered, that makes no difference. */
 static bool other_stream_used(const checker *c, const history *h, const actor *t) {
-    for (uint32_t i = 0; i < h->count; i++)
-        if (h->entries[i]->actor != t && h->entries[i]->seq > c->order.floor) return true;
+    for (uint32_t i = 0; i < h->count; i++) {
+        const entry *e = h->entries[i];
+        if (e->actor != t && e->seq > c->order.floor && !recorded_user(c, h->storage, e))
+            return true;
+    }
     return false;
 }
 

@@ -49,6 +49,7 @@ typedef struct {
     uint64_t collect_after; /* bytes for which bind/ runs the collector; the backend may raise it */
     bool collecting; /* the collect hook runs, in the middle of an allocation: no reset then */
     bool collect_before_wait; /* once, and then false: see mr_host_gives_way */
+    uint64_t crossings;       /* commands that used memory of another stream */
     /* Host memory is zero when it is made. What runs again has to find the same there; clearing a MiB costs 50 us, so
      * other programs find what the C library left. */
     bool host_begins_zero;

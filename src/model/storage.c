@@ -77,6 +77,27 @@ void mr_machine_collect(mr_machine *machine) {
     machine->memory.collecting = false;
 }
 
+bool mr_command_crosses(const mr_command *command) {
+    const mr_machine *machine = command->machine;
+    if (machine->rank || !command->stream) return false;
+    for (uint32_t i = 0; i < command->operand_count; i++) {
+        const mr_storage *storage = command->operands[i].tensor->storage;
+        if (storage->stream && storage->stream != command->stream &&
+            storage->id > machine->memory.stay_until_end)
+            return true;
+    }
+    return false;
+}
+
+#define COLLECTIONS 64
+
+void mr_command_asks_collector(const mr_command *command) {
+    mr_machine_memory *memory = &command->machine->memory;
+    if (memory->collect_before_wait || !mr_command_crosses(command)) return;
+    uint64_t n = ++memory->crossings;
+    memory->collect_before_wait = n <= COLLECTIONS || (n & (n - 1)) == 0;
+}
+
 /* Once with what is free, and once more after the collector has dropped what is garbage. */
 static mr_status find_memory(mr_storage *storage, const mr_command *alloc) {
     mr_machine *machine = storage->machine;

@@ -167,6 +167,27 @@ function TestRows.test_what_is_followed_is_claimed_without_a_condition()
   lu.assertStrContains(result.err, '"claim":"every-legal-schedule"')
 end
 
+-- What is garbage goes before the host waits. Where record_stream has named the stream, an earlier free does no harm.
+function TestRows.test_garbage_that_another_stream_used_is_a_condition()
+  local function said(code)
+    return run({ ([[
+      local side, sum = mr.stream{name = "side"}, mr.zeros(4)
+      for i = 1, 3 do
+        local x = side:run(function() return mr.full({4}, i) end)
+        mr.current_stream():wait_stream(side)
+        sum:add_(x)
+        %s
+      end
+      mr.synchronize()]]):format(code) }, "--check")
+  end
+  local recorded, waits, forgotten = said "x:record_stream(mr.current_stream())",
+    said "side:wait_stream(mr.current_stream())", said ""
+  lu.assertEquals({ recorded.status, waits.status, forgotten.status }, { 0, 0, 3 })
+  lu.assertNil(recorded.err:find("This holds if", 1, true), recorded.err)
+  lu.assertStrContains(waits.err, "This holds if Lua's collector does not free 3 tensors earlier")
+  lu.assertStrContains(forgotten.err, "reason=collected-while-pending")
+end
+
 -- A query that says no decides as much as one that says yes.
 function TestRows.test_a_query_that_says_no_is_a_condition()
   local result = run{ [[

@@ -195,6 +195,23 @@ function TestVerdicts.test_rounds_of_a_line_are_one_wait()
   lu.assertStrContains(tostring(result), ", 3 of 10 times")
 end
 
+-- The variable is gone, and the memory would be given to the next round's tensor.
+function TestVerdicts.test_a_wait_that_only_the_collector_needs()
+  local compute, copy = streams()
+  local wait
+  local result = mr.waits(function()
+    for _ = 1, 3 do
+      local x = copy:run(function() return mr.zeros(8, {name = "x"}) end)
+      compute:wait_stream(copy)
+      mr.op{stream = compute, name = "use", reads = {x}}
+      copy:wait_stream(compute) wait = line()
+    end
+    mr.synchronize()
+  end)
+  lu.assertEquals(at(result, wait).verdict, "needed")
+  lu.assertStrContains(at(result, wait).because, "Lua's collector may free `x` while `use`")
+end
+
 function TestVerdicts.test_the_host_s_reads_count_and_the_end_waits_for_everything()
   local compute = streams()
   local p = mr.zeros(8, {pinned = true, name = "p"})

@@ -24,7 +24,7 @@ return {
   { "x:fill_(3)" },
   { ":watch off" },
   { "t = mr.timeline(race)" },
-  { "t", "trace of 7 spans on 3 streams" },
+  { "t", "trace of 8 spans on 3 streams" },
   { "t:print()", "the edge that is missing", "missing: p:wait_stream(mr.default_stream())" },
   { "t:save('demo.gif')", "expected a name that ends with one of .html" },
   { "t:save('/no/such/folder/demo.svg')", "No such file or directory" },
