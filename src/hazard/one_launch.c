@@ -37,29 +37,43 @@ static bool is_of_function(const mr_stream *stream) {
     return stream->closed && stream->name && strcmp(stream->name->text, "capture") == 0;
 }
 
+/* How a fix calls a stream that no variable holds. */
+static const char *stand_in(const actor *unnamed) {
+    return is_of_function(unnamed->stream) ? "origin" : "other";
+}
+
 static void say_fix(const checker *c, const mr_script_spot *spot, const char *wait,
                     const actor *unnamed, mr_hazard_report *report) {
     char place[PLACE_SIZE], name[NAME_SIZE];
     mr_hazard_stream_text(c, unnamed, name, sizeof name);
     bool is_origin = is_of_function(unnamed->stream);
-    mr_text_format(report->advice, sizeof report->advice, "%s %s add   %s, where `s` is %s%s",
+    mr_text_format(report->advice, sizeof report->advice, "%s %s add   %s, where `%s` is %s%s",
                    mr_hazard_place_text(spot->place),
                    mr_hazard_place(mr_hazard_shown(c, spot->where), place, sizeof place), wait,
+                   stand_in(unnamed),
                    is_origin ? "mr.current_stream() at the beginning of the captured function"
                              : "stream ",
                    is_origin ? "" : name);
 }
 
-/* A line, if variables hold both streams; a sentence with that line, if one is held. */
+/* Where the second node was captured, the function's own stream was the current one. */
+static bool name_current(const actor *second, char *out, size_t size) {
+    if (!is_of_function(second->stream)) return false;
+    mr_text_format(out, size, "mr.current_stream()");
+    return true;
+}
+
+/* A line, if variables lead to both streams; a sentence with that line, if to one. */
 static void put_fix(const checker *c, const actor *first, const actor *second,
                     const found_pair *pair, mr_hazard_report *report) {
-    char a[NAME_SIZE] = "s", b[NAME_SIZE] = "s", wait[2 * NAME_SIZE + 16];
+    char a[NAME_SIZE], b[NAME_SIZE], wait[2 * NAME_SIZE + 16];
     mr_script_spot spot;
     if (!find_spot(c, pair, &spot)) return;
     bool has_a = mr_hazard_stream_code(c, first, &spot, a, sizeof a);
-    bool has_b = mr_hazard_stream_code(c, second, &spot, b, sizeof b);
-    if (!has_a) strcpy(a, "s");
-    if (!has_b) strcpy(b, "s");
+    bool has_b =
+        mr_hazard_stream_code(c, second, &spot, b, sizeof b) || name_current(second, b, sizeof b);
+    if (!has_a) strcpy(a, stand_in(first));
+    if (!has_b) strcpy(b, stand_in(second));
     mr_text_format(wait, sizeof wait, "%s:wait_stream(%s)", b, a);
     if (has_a != has_b && spot.place != MR_SCRIPT_WITHIN)
         say_fix(c, &spot, wait, has_a ? second : first, report);
