@@ -224,7 +224,7 @@ $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags.stamp
 # them has lines only. Clang makes such vectors at -O2, and does not know how to be asked for more.
 $(patsubst %,$(BUILD)/obj/src/ops/%.o,binary convert fold_extremes fold_flags fold_sums matmul optimise ternary unary): \
     CFLAGS_ops += $(if $(VECTORISE),-O2 $(VECTORS)) $(if $(filter -g,$(CFLAGS)),-g1)
-$(ROOMS_O1:%=$(BUILD)/obj/src/%/%.o): ALL_CFLAGS += -O1 -finline-small-functions
+$(ROOMS_O1:%=$(BUILD)/obj/src/%/%.o): ALL_CFLAGS += -O1
 
 $(patsubst %,$(BUILD)/obj/src/ptx/run/%.o,global lanes lanes_v3 load local memory shared): \
     CFLAGS_ptx += $(if $(VECTORISE),-O3 -fno-var-tracking)

@@ -9,6 +9,7 @@
 #include "bind/hazard.h"
 #include "bind/internal.h"
 #include "bind/tensor.h"
+#include "bind/wrap.h"
 #include "explore/stress.h"
 #include "graph/graph.h"
 #include "model/device.h"
@@ -238,6 +239,14 @@ int mr_explore_tool_shown(lua_State *L) {
     mr_site where = {luaL_checkstring(L, 1), (int)luaL_checkinteger(L, 2)};
     mr_push_site(L, mr_hazard_shown(mr_bind_hazard(L), where));
     return 1;
+}
+
+/* write(text): on a terminal in lines that end between words */
+int mr_explore_tool_write(lua_State *L) {
+    size_t size;
+    const char *text = luaL_checklstring(L, 1, &size);
+    mr_write_wrapped(stdout, text, size);
+    return 0;
 }
 
 /* refuse(what): ends the exploration with the script's line, also if the script catches the error */

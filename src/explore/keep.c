@@ -51,8 +51,8 @@ static void keep(mr_explore_keeper *k, mr_storage *storage) {
     mr_storage_retain(storage);
 }
 
-/* When Lua's collector takes a tensor that another stream still uses is nothing that a function could repeat. So it takes
- * nothing in a run by itself, but all that is garbage before the host next waits. */
+/* A function cannot repeat the moment at which Lua's collector takes a tensor that another stream still uses. So the
+ * collector takes nothing in a run by itself, but all that is garbage before the host next waits. */
 static mr_status may(mr_observer *observer, const mr_command *command) {
     mr_explore_keeper *k =
         (mr_explore_keeper *)((char *)observer - offsetof(mr_explore_keeper, observer));

@@ -9,6 +9,7 @@
 
 #include "base/embedded.h"
 #include "base/output.h"
+#include "bind/wrap.h"
 #include "host/interrupt.h"
 #include "host/output.h"
 
@@ -33,13 +34,17 @@ const char *mr_host_last_text(void) {
 static void say(const char *prefix, const char *text) {
     fflush(stdout);
     snprintf(last_text, sizeof last_text, "%.*s", (int)strcspn(text, "\n"), text);
-    mr_buffer line = {0}; /* one piece: other processes may write there, too */
+    mr_buffer line = {0}, out = {0}; /* one piece: other processes may write there, too */
     mr_buffer_printf(&line, "%s%s", prefix, rank);
     mr_buffer_puts(&line, text);
     mr_buffer_puts(&line, "\n");
+    int width = mr_wrap_width(stderr);
+    if (!line.failed && width) mr_wrap_lines(&out, line.data, line.size, width);
+    const mr_buffer *written = out.data && !out.failed ? &out : &line;
     if (line.failed) mr_output_write_message(stderr, text, strlen(text));
-    else mr_output_write_message(stderr, line.data, line.size);
+    else mr_output_write_message(stderr, written->data, written->size);
     mr_buffer_free(&line);
+    mr_buffer_free(&out);
 }
 
 void mr_host_complain(const char *format, ...) {

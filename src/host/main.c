@@ -20,6 +20,7 @@
 #include "bind/source.h"
 #include "bind/trace.h"
 #include "bind/waits.h"
+#include "bind/wrap.h"
 #include "collective/transport.h"
 #include "graph/graph.h"
 #include "host/call.h"
@@ -93,7 +94,7 @@ static void give_waits(lua_State *L) {
     mr_machine *machine = mr_bind_machine(L);
     if (!asked || exit_status != MR_EXIT_OK || !machine || machine->host_function.running) return;
     mr_status status = mr_bind_waits_end(L, &text, &hazards);
-    if (text.data) mr_output_write(stdout, text.data, text.size);
+    if (text.data) mr_write_wrapped(stdout, text.data, text.size);
     mr_buffer_free(&text);
     if (status) mr_host_complain("%s", status->message);
     if (!status) exit_status = hazards ? MR_EXIT_HAZARD : MR_EXIT_OK;

@@ -41,11 +41,11 @@ static inline uint32_t mr_host_choose(const mr_machine *machine, const mr_host_c
 
 /* Drops what is garbage of the script, once where this is called from its own finalizers. */
 void mr_machine_collect(mr_machine *machine);
-/* Whether the command uses memory of another stream that a collector may free in this run, maybe while it is in use. Not
- * for ranks: what one of them has left behind when it is at its end, the process frees when all are. */
+/* Whether the command uses memory of another stream that a collector may free in this run, maybe while it is in use.
+ * Not for ranks: what one of them has left behind at its end, the process frees at the end of all. */
 bool mr_command_crosses(const mr_command *command);
-/* Asks for a collection if so. A full one costs as much as thousands of commands. So there are some at the beginning, and of
- * a program that goes on and on fewer and fewer. Commands are counted for that: the clock decides nothing. */
+/* Asks for a collection if so. A full one costs as much as thousands of commands. So there are some at the beginning,
+ * and fewer and fewer in a program that goes on and on. Commands are counted for that: the clock decides nothing. */
 void mr_command_asks_collector(const mr_command *command);
 
 /* To be called where the host is about to wait for the device, to query it or to touch memory that it may be at: other

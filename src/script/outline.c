@@ -66,7 +66,7 @@ static void declare(reader *r, int name, int from) {
     r->s->failed = r->s->failed || !mr_vec_push(&r->s->declarations, d);
 }
 
-/* What calls the function later, and not there and then: mr.graph.auto(fn), coroutine.wrap(fn). The word is a bracket. */
+/* What calls the function later, not there and then: mr.graph.auto(fn), coroutine.wrap(fn). The word is a bracket. */
 static bool is_of_keeper(const word *w, int at, int from) {
     static const char *const keepers[][2] = {
         {"graph", "auto"}, {"coroutine", "wrap"}, {"coroutine", "create"}};

@@ -99,6 +99,25 @@ function TestWords.test_in_every_size_and_locale()
   end
 end
 
+-- What is printed of a whole script, too: its verdicts and its error.
+function TestWords.test_verdicts_and_errors_of_a_script()
+  local script = os.tmpname()
+  command.write(script, [[
+    local mr = require "millrace"
+    local a, b, x = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.zeros(4)
+    a:run(function() x:add_(1) end)
+    b:run(function() x:add_(1) end)
+    mr.synchronize()
+    if not (...) then error("a message that is longer than the terminal is wide, as many of them are by their nature") end]])
+  for option, ending in pairs{ ["--explore"] = " with", ["--waits"] = "the host", [""] = "main chunk" } do
+    local arguments = ("%s %s %s"):format(option, script, option == "" and "" or "once")
+    local result = terminal.run{ columns = 53, rows = 60, arguments = arguments, { "wait", ending }, { "exit" },
+      { "shot" } }
+    lu.assertNil(torn(result.text, 53), arguments)
+  end
+  os.remove(script)
+end
+
 -- The names that the examples use most come first, then the tables; each is there once.
 function TestWords.test_the_names_of_mr()
   local out = said("mr\n", "export COLUMNS=80")

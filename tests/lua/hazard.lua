@@ -89,8 +89,8 @@ function TestModes.test_nodes_of_a_graph_are_named_by_what_was_captured()
   lu.assertStrContains(message, "mul_ reads and writes x, captured on stream b at hazard.lua:")
   from, to, fix = race_of(false, true)
   lu.assertEquals({ from, to }, { "capture", "b" })
-  lu.assertStrMatches(fix, "before hazard.lua:%d+ add   b:wait_stream%(origin%), where `origin` is mr.current_stream%(%) at " ..
-    "the beginning of the captured function")
+  lu.assertStrMatches(fix, "before hazard.lua:%d+ add   b:wait_stream%(origin%), where `origin` is " ..
+    "mr.current_stream%(%) at the beginning of the captured function")
   from, to, fix = race_of(true, false)
   lu.assertEquals({ from, to }, { "a", "capture" })
   lu.assertEquals(fix, "mr.current_stream():wait_stream(a)")

@@ -295,7 +295,7 @@ return function(tools, explore, core)
     name_outcomes(r)
     r.shows_hazards = "--check instead of --explore shows them"
     r.with_fix = with_fixes(r, chunk, run, seconds - r.seconds)
-    print(as_json and write_json(r) or r)
+    if as_json then print(write_json(r)) else tools.write(tostring(r) .. "\n") end
     if r.interrupted then return "interrupted" end
     local only = #r.outcomes == 1 and r.outcomes[1]
     if only and (only.error or (only.exit or 0) ~= 0) then return "failed" end

@@ -108,7 +108,7 @@ local kinds = {
     return ("%s:host_func(function() %s:%s(%d) end)"):format(any(HERE), any { pin, page }, any { "add_", "fill_" },
       number())
   end,
-  temporary = function(o) return ("t = %s:run(function() return %s + 1 end)"):format(any(HERE), any(SMALL)) end,
+  temporary = function() return ("t = %s:run(function() return %s + 1 end)"):format(any(HERE), any(SMALL)) end,
   unwritten = function() return ("t = mr.empty(4, {dtype = 'i32', stream = %s})"):format(any(HERE)) end,
   uses = function()
     return ("if t then %s:run(function() %s end) end"):format(any(HERE),

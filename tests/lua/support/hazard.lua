@@ -3,8 +3,8 @@ local mr = require "millrace"
 
 local M = {}
 
--- Nothing pending, nothing known, nothing asked for. The checker goes off first: what a test leaves behind is garbage by
--- now, and a wait lets the collector free it while work is pending.
+-- Nothing pending, nothing known, nothing asked for. The checker goes off first: what a test leaves behind is garbage
+-- by now, and a wait lets the collector free it while work is pending.
 function M.fresh()
   mr.hazard.mode("off")
   for device = 0, mr.device_count() - 1 do mr.synchronize(device) end
