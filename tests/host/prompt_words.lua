@@ -108,7 +108,7 @@ function TestWords.test_verdicts_and_errors_of_a_script()
     a:run(function() x:add_(1) end)
     b:run(function() x:add_(1) end)
     mr.synchronize()
-    if not (...) then error("a message that is longer than the terminal is wide, as many of them are by their nature") end]])
+    if not (...) then error("a message that is longer than the terminal is wide, as many are by their nature") end]])
   for option, ending in pairs{ ["--explore"] = " with", ["--waits"] = "the host", [""] = "main chunk" } do
     local arguments = ("%s %s %s"):format(option, script, option == "" and "" or "once")
     local result = terminal.run{ columns = 53, rows = 60, arguments = arguments, { "wait", ending }, { "exit" },
