@@ -1,3 +1,4 @@
+-- own pace: a collector at each call changes the times that a picture shows
 -- What a picture (.svg) of a timeline shows: no text covers another one, and how busy a bar is.
 local lu = require "luaunit"
 local command = require "host.support.command"
