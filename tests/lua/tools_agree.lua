@@ -2,7 +2,7 @@
 -- options: --device virtual:2
 -- not replayed: choosers are switched in the middle
 -- not checked: its programs race
--- timeout: 120
+-- timeout: 300
 -- Every tool is asked about the same random program (support/agree_programs.lua), and no two may contradict each other.
 --
 -- Where the checker claims something of every schedule, all choosers come to one value, and so does the explorer. Each
@@ -27,7 +27,7 @@ local programs = require "lua.support.agree_programs"
 
 T.rule "tools_agree"
 
-local COUNT = tonumber(os.getenv("MR_AGREE_PROGRAMS")) or os.getenv("MILLRACE_LONG") and 1000 or 100
+local COUNT = tonumber(os.getenv("MR_AGREE_PROGRAMS")) or os.getenv("MILLRACE_LONG") and 500 or 100
 local FIRST = tonumber(os.getenv("MR_AGREE_FIRST")) or 1
 local SHOW, ONLY = os.getenv("MR_AGREE_SHOW"), os.getenv("MR_AGREE_FILE")
 local ROUNDS = 8 -- of fixes
