@@ -181,6 +181,19 @@ function TestMistakes.test_the_streams_and_the_work_of_the_task()
     g:launch(a) g:launch(a) return y]]), ",passed,passed,")
 end
 
+-- The sandbox may not start clang: then nothing is said of the solution.
+function TestMistakes.test_a_machine_that_cannot_grade_kernels()
+  local name = "36_inside_a_block.lua"
+  lessons.with_folder(function(folder)
+    command.write(folder .. "/" .. name, lessons.of(name).exercise.start)
+    local result = command.run { environment = "export MILLRACE_COMPILER=clang", "learn", "--grade", folder }
+    lu.assertStrContains(result.out, ",36_inside_a_block,not graded,unavailable,")
+    result = command.run { environment = "export MILLRACE_COMPILER=clang", "learn", "--check",
+      lessons.FOLDER .. "/" .. name }
+    lu.assertStrMatches(result.out, "not available: .*\n")
+  end)
+end
+
 -- What happens in a kernel is told by the lines of the learner's file, and an argument is no place of the lesson.
 function TestMistakes.test_the_lines_of_a_kernel()
   local name = "36_inside_a_block.lua"

@@ -68,7 +68,7 @@ function TestBounds.test_a_jump_into_another_tensor()
 end
 
 function TestBounds.test_an_index_that_overflows()
-  local k = mr.kernel[[extern "C" __global__ void f(float *a, int n) { a[n * n] = 1; }]]
+  local k = mr.kernel[[extern "C" __global__ void f(float *a, unsigned n) { a[(int)(n * n)] = 1; }]]
   assert_outside(function() k[{1, 1}](mr.zeros(64, {name = "a"}), 46341) end, "8589916060 bytes before a")
 end
 

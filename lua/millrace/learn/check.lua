@@ -77,7 +77,7 @@ function check.run(tools, path)
   if not file then error("learn: " .. why, 0) end
   local lesson, message = course.read(name, file)
   if not lesson then error(message, 0) end
-  local missing = course.missing(lesson)
+  local missing = course.missing(lesson, tools)
   if missing then
     print("not available: " .. missing)
     return 0

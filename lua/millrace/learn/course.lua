@@ -108,10 +108,17 @@ function course.read_file(tools, path)
   return text
 end
 
--- What this machine lacks for the lesson, or nil.
-function course.missing(lesson)
+local KERNEL = "__global__ void nothing() {}"
+
+-- What this machine lacks for the lesson, or nil. With `tools`, also for its exercise: that is graded in the sandbox,
+-- where not every compiler may run.
+function course.missing(lesson, tools)
   if lesson.needs ~= "compiler" then return nil end
-  local ok, message = pcall(mr.kernel, "__global__ void nothing() {}")
+  local ok, message = pcall(mr.kernel, KERNEL)
+  if ok and tools then
+    message = tools.run(("print(select(2, pcall(require 'millrace'.kernel, %q)))"):format(KERNEL), 30, 1000000)
+    ok, message = message:find("^kernel") ~= nil, message:gsub("^%(command line%):%d+: ", ""):gsub("%s+$", "")
+  end
   return not ok and "this lesson needs a compiler of kernels: " .. tostring(message) or nil
 end
 

@@ -260,7 +260,7 @@ end
 -- Returns "next" or "quit".
 local function teach(s)
   s.hints, s.path = 0, nil
-  local missing = course_tools.missing(s.lesson)
+  local missing = course_tools.missing(s.lesson, s.tools)
   if missing then
     say("%s is left out: %s", s.lesson.title, missing)
     return "next"

@@ -30,8 +30,11 @@ local function grade_folder(tools, lessons, folder, learner)
     if lesson then
       local solution, why = tools.read(folder .. "/" .. name, grader.MOST_TEXT)
       local reason, message = "unreadable", ("%s %s."):format(name, why)
-      if solution then reason, message = grader.grade(tools, lesson, solution, name) end
-      row(learner, lesson.stem, reason == "passed" and "passed" or "failed", reason, (message:gsub("%s+", " ")))
+      if lesson.missing == nil then lesson.missing = course.missing(lesson, tools) or false end
+      if solution and lesson.missing then reason, message = "unavailable", lesson.missing
+      elseif solution then reason, message = grader.grade(tools, lesson, solution, name) end
+      local result = reason == "passed" and "passed" or reason == "unavailable" and "not graded" or "failed"
+      row(learner, lesson.stem, result, reason, (message:gsub("%s+", " ")))
     end
   end
 end
