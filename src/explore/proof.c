@@ -63,6 +63,7 @@ static bool is_followed(const mr_claims *claims) {
         switch ((mr_claim_id)i) {
         case MR_CLAIM_HOST_READS:   /* they read the same under each schedule */
         case MR_CLAIM_SWITCHED_OFF: /* for what was before the program, which has been waited for */
+        case MR_CLAIM_UNSPECIFIED:  /* such copies wait under each schedule */
         case MR_CLAIM_LEARNED:
         case MR_CLAIM_COLLECTED: /* at the same lines under each schedule */
         case MR_CLAIM_DECLARED:
@@ -89,7 +90,6 @@ static bool is_followed(const mr_claims *claims) {
         case MR_CLAIM_CLEARED:
         case MR_CLAIM_QUERIES:
         case MR_CLAIM_HOST_FUNCTIONS:
-        case MR_CLAIM_UNSPECIFIED:
         case MR_CLAIM_UPDATES:
         case MR_CLAIM_WITHDRAWN:
         case MR_CLAIM_ADDRESSES:

@@ -45,8 +45,10 @@ static void fill_bytes(const found_pair *pair, mr_hazard_report *report) {
         report->bytes_shared = pair->unset_bytes ? pair->unset_bytes : mr_hazard_view_shared(a, b);
 }
 
-void mr_hazard_tell_found(const checker *c, const found_pair *pair) {
-    if (!c->watcher.found) return;
+typedef void tell(void *context, const mr_hazard_found *found);
+
+static void tell_pair(const checker *c, const found_pair *pair, tell *to) {
+    if (!to) return;
     byte_range range = shared_range(pair);
     mr_hazard_found found = {.kind = pair->kind,
                              .ahead = pair->only_look,
@@ -58,7 +60,15 @@ void mr_hazard_tell_found(const checker *c, const found_pair *pair) {
                              .storage = pair->history->storage->id,
                              .bytes_first = range.first,
                              .bytes_last = range.last};
-    c->watcher.found(c->watcher.context, &found);
+    to(c->watcher.context, &found);
+}
+
+void mr_hazard_tell_found(const checker *c, const found_pair *pair) {
+    tell_pair(c, pair, c->watcher.found);
+}
+
+void mr_hazard_tell_unspecified(const checker *c, const found_pair *pair) {
+    tell_pair(c, pair, c->watcher.unspecified);
 }
 
 static void say_reused(const found_pair *pair, mr_hazard_report *report) {

@@ -39,6 +39,7 @@ void mr_hazard_amend(checker *c, const actor *t, const mr_command *command);
 
 /* draft.c: tells the watcher of it. */
 void mr_hazard_tell_found(const checker *c, const found_pair *pair);
+void mr_hazard_tell_unspecified(const checker *c, const found_pair *pair);
 void mr_hazard_draft(const checker *c, const found_pair *pair, mr_hazard_report *report);
 
 /* kernel.c */

@@ -365,6 +365,8 @@ typedef struct {
     void (*found)(void *context, const mr_hazard_found *found);
     /* Two atomic updates of the same bytes that nothing orders: no hazard, but either may come first. */
     void (*updated)(void *context, const mr_hazard_found *found);
+    /* Only an asynchronous copy of pageable memory orders the two, if it waits (R23). */
+    void (*unspecified)(void *context, const mr_hazard_found *found);
     /* Such a call has succeeded; `mode`: of TURN_MODE. */
     void (*turned)(void *context, mr_hazard_turn turn, mr_hazard_mode mode);
 } mr_hazard_watcher;

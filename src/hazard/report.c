@@ -83,7 +83,6 @@ static void keep_collected(checker *c, const mr_hazard_report *draft) {
 
 static void found(checker *c, const found_pair *pair) {
     if (pair->advisory && pair->only_look) return;
-    if (pair->advisory) mr_claims_add(&c->totals.claims, MR_CLAIM_UNSPECIFIED);
     if (pair->advisory && !c->advice.on) return;
     bool data = pair->kind <= MR_HAZARD_WRITE_AFTER_WRITE && !pair->advisory;
     bool refuses = c->mode == MR_HAZARD_ERROR && !pair->advisory;

@@ -32,19 +32,24 @@ static bool replaces(uint8_t later, uint8_t earlier) {
     return (later & MR_WRITE) || !(earlier & MR_WRITE) || MR_BROKEN(WRITE_FORGOTTEN);
 }
 
+/* The copy that `other` is waits, it is said: if so, what its stream did with these bytes before is over, too. */
+static bool stands_for(const entry *other, const entry *e) {
+    return !other->advisory || e->advisory || mr_hazard_view_covers(&other->view, &e->view);
+}
+
 /* One fix orders two conflicting pairs with the same stream. If two accesses came before the one at `seq`, it is a wait
  * for the later one. If two came after it, it is a wait in front of the earlier one. A pair of which one side is only
- * assumed takes the place of no other, as it may be withdrawn. */
-static bool outdated(const checker *c, const entry *e, uint64_t seq, uint8_t access) {
-    if (access & MR_ASSUMED) return false;
+ * assumed takes the place of no other, as it may be withdrawn. The access that takes the place of `e`; NULL: none. */
+static const entry *outdated_by(const checker *c, const entry *e, uint64_t seq, uint8_t access) {
+    if (access & MR_ASSUMED) return NULL;
     for (size_t i = 0; i < c->histories.found.count; i++) {
         const entry *other = c->histories.found.items[i];
         if (!other || other->actor != e->actor || (other->access & MR_ASSUMED)) continue;
-        if (e->seq < seq ? other->seq > e->seq && other->seq < seq
+        if (e->seq < seq ? other->seq > e->seq && other->seq < seq && stands_for(other, e)
                          : other->seq < e->seq && other->seq > seq)
-            return true;
+            return other;
     }
-    return false;
+    return NULL;
 }
 
 typedef struct {
@@ -114,8 +119,12 @@ static void races_with(checker *c, history *h, const touch *t, const byte_view *
         pair.first_op = t->op, pair.second_op = e->op;
         pair.first_where = t->where, pair.second_where = e->where;
     }
-    if (!pair.advisory) mr_hazard_tell_found(c, &pair);
-    if (outdated(c, e, t->seq, t->access)) return;
+    const entry *later = outdated_by(c, e, t->seq, t->access);
+    if (!is_late && later && later->advisory) return;
+    if (pair.advisory) mr_hazard_tell_unspecified(c, &pair);
+    else mr_hazard_tell_found(c, &pair);
+    if (later) return;
+    if (pair.advisory && !t->only_look) mr_claims_add(&c->totals.claims, MR_CLAIM_UNSPECIFIED);
     if (is_late) {
         const earlier_access *earlier = &e->earlier;
         if (earlier->seq > t->seq && conflict(t->access, earlier->access, &pair.kind)) {

@@ -1,6 +1,7 @@
 /* What a wait orders beside the accesses to tensors. This is two host functions, a host function and what the host does
- * after the wait, the answer of a query, two atomic updates. The checker does not follow what depends on these. So a
- * wait whose loss changes such an order is not known to be redundant.
+ * after the wait, the answer of a query, two atomic updates. It is also a copy that may wait or not, and what comes
+ * behind it (R23). The checker does not follow what depends on these. So a wait whose loss changes such an order is
+ * not known to be redundant.
  *
  * While the program is learnt, each order that it has with all waits is noted once, in its weakest form. For each
  * stream it notes only the last host function that comes before another one. The functions before that one come before
@@ -98,18 +99,34 @@ static void ask_query(wait_judge *j, size_t query) {
             j, (new_hazard){.lost = MR_LOST_ANSWER, .first = q->record, .second = q->at});
 }
 
-/* ---- atomic updates */
+/* ---- atomic updates, and copies that may wait */
+
+static bool has(const judged_access *items, size_t count, judged_access access) {
+    return count && bsearch(&access, items, count, sizeof access, mr_waits_compare_accesses);
+}
+
+static void add_lost(wait_judge *j, lost_order lost, judged_access access, uint64_t first_seq) {
+    mr_waits_judge_add(j, (new_hazard){.lost = lost,
+                                       .first = mr_waits_item_of(j->rounds, first_seq),
+                                       .second = mr_waits_item_of(j->rounds, access.seq),
+                                       .storage = access.storage});
+}
 
 void mr_waits_beyond_updated(wait_judge *j, judged_access access, uint64_t first_seq) {
     wait_beyond *b = &j->beyond;
     if (j->learning) {
         if (!mr_vec_push(&b->updates, access)) mr_waits_judge_no_memory(j);
-    } else if (!b->updates.count || !bsearch(&access, b->updates.items, b->updates.count,
-                                             sizeof access, mr_waits_compare_accesses)) {
-        mr_waits_judge_add(j, (new_hazard){.lost = MR_LOST_UPDATES,
-                                           .first = mr_waits_item_of(j->rounds, first_seq),
-                                           .second = mr_waits_item_of(j->rounds, access.seq),
-                                           .storage = access.storage});
+    } else if (!has(b->updates.items, b->updates.count, access)) {
+        add_lost(j, MR_LOST_UPDATES, access, first_seq);
+    }
+}
+
+void mr_waits_beyond_copied(wait_judge *j, judged_access access, uint64_t first_seq) {
+    wait_beyond *b = &j->beyond;
+    if (j->learning) {
+        if (!mr_vec_push(&b->copies, access)) mr_waits_judge_no_memory(j);
+    } else if (!has(b->copies.items, b->copies.count, access)) {
+        add_lost(j, MR_LOST_COPY, access, first_seq);
     }
 }
 
@@ -134,11 +151,13 @@ void mr_waits_beyond_rewind(wait_judge *j) {
     b->function = b->known = b->pair = b->query = 0;
 }
 
+static void sort(judged_access *items, size_t count) {
+    if (count) qsort(items, count, sizeof *items, mr_waits_compare_accesses);
+}
+
 mr_status mr_waits_beyond_learnt(wait_judge *j) {
-    wait_beyond *b = &j->beyond;
-    if (b->updates.count)
-        qsort(b->updates.items, b->updates.count, sizeof *b->updates.items,
-              mr_waits_compare_accesses);
+    sort(j->beyond.updates.items, j->beyond.updates.count);
+    sort(j->beyond.copies.items, j->beyond.copies.count);
     mr_status status = j->status;
     j->status = MR_OK;
     return status;
@@ -218,5 +237,6 @@ void mr_waits_beyond_close(wait_judge *j) {
     mr_vec_free(&b->by_known);
     mr_vec_free(&b->pairs);
     mr_vec_free(&b->updates);
+    mr_vec_free(&b->copies);
     *b = (wait_beyond){0};
 }

@@ -174,6 +174,14 @@ static void say_lost(const wait_judge *j, const new_hazard *h, mr_site beside, m
         put_both(j, h, beside, out);
         mr_buffer_puts(out, "; values may depend on their order");
         break;
+    case MR_LOST_COPY:
+        put_item(j, h->second, beside, out);
+        mr_buffer_puts(out, " then comes after the copy of ");
+        put_tensor(j, h, out);
+        mr_buffer_puts(out, ", ");
+        put_item(j, h->first, beside, out);
+        mr_buffer_puts(out, ", only if that waits, which CUDA does not specify");
+        break;
     case MR_LOST_LOOK: say_look(j, h, beside, out); break;
     case MR_LOST_NOTHING: break;
     }

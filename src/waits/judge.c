@@ -64,6 +64,12 @@ static void updated(void *context, const mr_hazard_found *f) {
     mr_waits_beyond_updated(j, access, f->first_seq / j->spread);
 }
 
+static void unspecified(void *context, const mr_hazard_found *f) {
+    wait_judge *j = context;
+    judged_access access = {f->second_seq / j->spread, f->storage};
+    mr_waits_beyond_copied(j, access, f->first_seq / j->spread);
+}
+
 /* ---- what a wait would have ordered */
 
 /* A wait for a stream or a device is for what the streams have been given by then. */
@@ -142,8 +148,11 @@ static mr_status run(wait_judge *j, size_t until, bool leave_on) {
                           .stop = &j->stop,
                           .next = next,
                           .context = j};
-    mr_hazard_watcher watcher = {
-        .context = j, .only_tell = true, .found = found, .updated = updated};
+    mr_hazard_watcher watcher = {.context = j,
+                                 .only_tell = true,
+                                 .found = found,
+                                 .updated = updated,
+                                 .unspecified = unspecified};
     j->stop = false;
     j->found.count = 0;
     j->time = j->reset = j->next_round = 0;

@@ -112,6 +112,7 @@ typedef enum {
     MR_LOST_FUNCTIONS, /* the order of two host functions */
     MR_LOST_ANSWER,    /* query `second` may say no */
     MR_LOST_UPDATES,   /* the order of two atomic updates */
+    MR_LOST_COPY,      /* only a copy, which CUDA lets wait or not, then orders the two (R23) */
     MR_LOST_LOOK,      /* `look` may come before work `first` is over */
 } lost_order;
 
@@ -163,6 +164,7 @@ typedef struct {
     MR_VEC(uint32_t) by_known;     /* functions in the order of that; those that have one */
     MR_VEC(function_pair) pairs;   /* in the order of `second` */
     MR_VEC(judged_access) updates; /* sorted: that nothing orders even then */
+    MR_VEC(judged_access) copies;  /* sorted: that only a copy orders, even then */
     bool *may_say_no;              /* by query: even then */
     size_t function, known, pair, query;
 } wait_beyond;
@@ -229,6 +231,7 @@ void mr_waits_beyond_next(wait_judge *judge, size_t i);
 /* No code of the script runs behind this item. */
 size_t mr_waits_end_of_code(const wait_judge *judge);
 void mr_waits_beyond_updated(wait_judge *judge, judged_access access, uint64_t first_seq);
+void mr_waits_beyond_copied(wait_judge *judge, judged_access access, uint64_t first_seq);
 mr_status mr_waits_beyond_learnt(wait_judge *judge);
 /* The answers of queries and the host functions of the program as it is, on which it may depend what the
  * script does. */

@@ -268,6 +268,8 @@ static void note_claims(finder *f) {
     mr_claims *claims = &f->result->claims;
     claims->count[MR_CLAIM_FORGOTTEN] = f->judge.claims.count[MR_CLAIM_FORGOTTEN];
     claims->count[MR_CLAIM_COLLECTED] = f->judge.claims.count[MR_CLAIM_COLLECTED];
+    claims->count[MR_CLAIM_UNSPECIFIED] = f->judge.claims.count[MR_CLAIM_UNSPECIFIED];
+    claims->count[MR_CLAIM_UPDATES] = f->judge.claims.count[MR_CLAIM_UPDATES];
     claims->count[MR_CLAIM_QUERIES] = mr_waits_beyond_open_answers(&f->judge);
     claims->count[MR_CLAIM_HOST_FUNCTIONS] = mr_waits_beyond_open_functions(&f->judge);
 }

@@ -454,6 +454,38 @@ function TestUnknown.test_the_order_of_atomic_updates()
   lu.assertEquals(result.waits[1].verdict, "redundant")
 end
 
+-- CUDA lets an asynchronous copy of pageable memory wait or not (R23), so the script's own wait may be the only one.
+function TestUnknown.test_a_copy_that_may_wait()
+  local compute, copy = streams()
+  local x, page = mr.zeros(8, {name = "x"}), mr.zeros(8, {device = "cpu", name = "page"})
+  local wait
+  mr.synchronize()
+  local sentence = "the host's `%s` at line %d then comes after the copy of `page`, `copy_` at line %d, only if "
+  local result = mr.waits(function()
+    compute:run(function() page:copy_(x, {non_blocking = true}) end)
+    compute:synchronize() wait = line()
+    page[1]:item()
+  end)
+  unknown(result, wait, sentence:format("read", wait + 1, wait - 1))
+  lu.assertEquals(result.claim, "every-legal-schedule")
+  result = mr.waits(function()
+    compute:run(function() x:copy_(page, {non_blocking = true}) end)
+    compute:synchronize() wait = line()
+    page[1] = 2
+  end)
+  unknown(result, wait, sentence:format("fill_", wait + 1, wait - 1))
+  -- As it is, the program relies on that: a condition, and nothing that the wait behind it would keep. The function in
+  -- front of the copy is over if the copy waited, as far as the copy read what the function wrote.
+  result = mr.waits(function()
+    compute:host_func(function() page:fill_(3) end)
+    compute:run(function() x:copy_(page, {non_blocking = true}) end)
+    page[1] = 2
+    copy:wait_stream(compute)
+  end)
+  lu.assertEquals({ result.hazards, result.claim, result.waits[1].verdict }, { 0, "conditional", "redundant" })
+  lu.assertStrContains(tostring(result), "This holds if an asynchronous copy of pageable memory waits")
+end
+
 -- A hazard comes first: of such a wait it is known that it is needed.
 function TestUnknown.test_a_hazard_is_known()
   local compute = streams()
