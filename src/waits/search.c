@@ -429,6 +429,16 @@ static void search(searcher *s) {
     if (!is_spent(s)) see_which_matter(s);
 }
 
+/* What holds up less comes first, as the earlier ones are preferred where several would do: a stream's wait before the
+ * host's, and that for an event before that for a stream. */
+static void add_open(searcher *s, uint32_t wait) {
+    mr_wait_kind kind = mr_waits_kind(s->judge->rounds, wait);
+    size_t at = s->open_count++;
+    for (; at && mr_waits_kind(s->judge->rounds, s->open[at - 1]) > kind; at--)
+        s->open[at] = s->open[at - 1];
+    s->open[at] = wait;
+}
+
 mr_status mr_waits_search(wait_judge *judge, uint64_t effort, wait_search *r) {
     searcher s = {.judge = judge, .result = r, .waits = judge->rounds->waits};
     r->kept = calloc(s.waits + 1, sizeof *r->kept);
@@ -440,7 +450,7 @@ mr_status mr_waits_search(wait_judge *judge, uint64_t effort, wait_search *r) {
         if (!judge->status) judge->status = mr_no_memory("to look for a sufficient set of waits");
     } else {
         for (size_t i = 0; i < s.waits; i++)
-            if (!r->needed[i]) s.open[s.open_count++] = (uint32_t)i;
+            if (!r->needed[i]) add_open(&s, (uint32_t)i);
         search(&s);
     }
     free(s.kept);

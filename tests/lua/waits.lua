@@ -137,6 +137,37 @@ function TestVerdicts.test_a_reason_is_about_a_time_that_has_work()
   lu.assertStrContains(at(result, wait).because, "without it, too, `consume` at line")
 end
 
+-- The host's wait may go, whichever comes first; so may that for all of a stream.
+function TestVerdicts.test_of_two_that_do_the_same_the_weaker_one_is_kept()
+  local function kept(first, second)
+    local a, b, x = mr.stream(), mr.stream(), mr.zeros(64)
+    local result = mr.waits(function()
+      a:run(function() x:fill_(1) end)
+      local e = a:record_event()
+      a:run(function() mr.spin{ms = 1} end)
+      first(a, b, e) second(a, b, e)
+      b:run(function() return x:sum() end)
+    end)
+    local kinds = {}
+    for _, w in ipairs(result.waits) do
+      lu.assertEquals(w.verdict, "together")
+      if w.kept then kinds[#kinds + 1] = w.kind end
+    end
+    return table.concat(kinds, " ")
+  end
+  local function host(a)
+    a:synchronize()
+  end
+  local function event(_, b, e)
+    b:wait_event(e)
+  end
+  local function stream(a, b)
+    b:wait_stream(a)
+  end
+  lu.assertEquals({ kept(host, event), kept(event, host), kept(host, stream), kept(stream, event) },
+    { "wait_event", "wait_event", "wait_stream", "wait_event" })
+end
+
 function TestVerdicts.test_two_that_do_the_same_matter_together()
   local compute, copy = streams()
   local x = mr.zeros(8, {name = "x"})
