@@ -97,6 +97,12 @@ static bool variable(void *context, const mr_hazard_object *object, mr_site fron
     return mr_bind_variable(s->machine->hooks.context, object, front, out, size);
 }
 
+static bool holder(void *context, const mr_hazard_object *object, char *out, size_t size,
+                   mr_site *out_held) {
+    const state *s = context;
+    return mr_bind_holder(s->machine->hooks.context, object, out, size, out_held);
+}
+
 static bool is_running(void *context, mr_site front) {
     const state *s = context;
     return mr_bind_is_running(s->machine->hooks.context, front);
@@ -579,6 +585,7 @@ void mr_open_hazard(lua_State *L) {
                              .as_host = as_host,
                              .current = current,
                              .variable = variable,
+                             .holder = holder,
                              .is_running = is_running,
                              .before = before,
                              .behind = behind,

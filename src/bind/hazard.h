@@ -49,6 +49,8 @@ void mr_bind_check_script(lua_State *L, const char *path);
 /* For the checker's hooks, whose contracts are in hazard/hazard.h: names (variable.c) and places (place.c). */
 bool mr_bind_variable(lua_State *L, const mr_hazard_object *object, mr_site front, char *out,
                       size_t size);
+bool mr_bind_holder(lua_State *L, const mr_hazard_object *object, char *out, size_t size,
+                    mr_site *out_held);
 bool mr_bind_is_running(lua_State *L, mr_site front);
 bool mr_bind_before(lua_State *L, const mr_script_meeting *meeting, mr_script_spot *out_spot);
 bool mr_bind_behind(lua_State *L, mr_site where, mr_script_spot *out_spot);

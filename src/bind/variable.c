@@ -1,9 +1,8 @@
-/* Finds the variable of the script that holds an object: first on the Lua stack, then among the globals. This is done
- * only when a report is written. A line that is added to the script may use only variables that are visible at its
- * place. The declaration that is visible there must be that of the variable that exists now. The text must not assign
- * to it between that place and the line that runs. A variable that keeps its value comes first: the object's name
- * rather than one that follows it around. Last come locals of a file whose chunk has ended, which its functions
- * hold. */
+/* What leads to an object at a line of the script: the table `leads` below has all that is searched, the nearest first.
+ * This is done only when a report is written. A line that is added to the script may use only variables that are
+ * visible at its place. The declaration that is visible there must be that of the variable that exists now. The text
+ * must not assign to it between that place and the line that runs. A variable that keeps its value comes first: the
+ * object's name rather than one that follows it around. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,15 +10,21 @@
 #include "bind/hazard.h"
 #include "bind/internal.h"
 #include "bind/source.h"
+#include "bind/tensor.h"
+
+/* How the object is reached from a variable. */
+typedef enum { BY_ITSELF, BY_TABLE, STEPS } step;
 
 typedef struct {
-    lua_State *L;
+    lua_State *L;       /* whose stack is looked at */
+    lua_State *running; /* that runs: L, or a coroutine above it */
     mr_hazard_object object;
     mr_site front;     /* no file: any variable will do */
     mr_script *script; /* of that file, or NULL */
     char *out;
     size_t size;
     bool only_constant; /* variables that the text assigns to once */
+    mr_site *out_held;  /* where the frame is whose variable was found; or NULL */
 } wanted;
 
 static bool is_event(lua_State *L, int at, const mr_event *event) {
@@ -101,9 +106,9 @@ static bool sees_global(const wanted *w, const char *name) {
 static int line_that_runs(const wanted *w) {
     lua_Debug frame;
     int function = mr_script_function(w->script, w->front.line);
-    for (int level = 0; mr_bind_frame(w->L, &level, &frame); level++)
+    for (int level = 0; mr_bind_frame(w->running, &level, &frame); level++)
         if (mr_bind_file(mr_bind_module(w->L), &frame) == w->front.file &&
-            mr_source_function(w->L, w->script, &frame) == function)
+            mr_source_function(w->running, w->script, &frame) == function)
             return frame.currentline;
     return 0;
 }
@@ -136,8 +141,9 @@ static bool local_keeps_value(const wanted *w, const lua_Debug *frame, const cha
 /* Whether the value at the top, which it pops, is this one, and the place sees the variable. */
 static bool pop_index(const wanted *w, const lua_Debug *frame, const char *name,
                       lua_Integer value) {
-    bool same = is_name(name) && lua_isinteger(w->L, -1) && lua_tointeger(w->L, -1) == value;
-    lua_pop(w->L, 1);
+    lua_State *L = w->running;
+    bool same = is_name(name) && lua_isinteger(L, -1) && lua_tointeger(L, -1) == value;
+    lua_pop(L, 1);
     return same && sees(w, frame, name, frame->currentline);
 }
 
@@ -145,7 +151,7 @@ static bool pop_index(const wanted *w, const lua_Debug *frame, const char *name,
  * will be another next time. Not where the entry is written with its number, too: that may be the one meant. */
 static bool index_name(const wanted *w, const char *table, lua_Integer value, char *out,
                        size_t size) {
-    lua_State *L = w->L;
+    lua_State *L = w->running;
     lua_Debug frame;
     const char *name;
     int count = 0, function = w->script ? mr_script_function(w->script, w->front.line) : 0;
@@ -201,33 +207,51 @@ static bool in_table(const wanted *w, const char *name) {
     return found;
 }
 
+/* `w.grad` of the tensor at the top. Runs no code of the script. */
+static bool is_gradient(const wanted *w, const char *name) {
+    lua_State *L = w->L;
+    if (!(w->object.tensor || w->object.storage) || !mr_test_tensor(L, -1)) return false;
+    mr_push_gradient_state(L, lua_gettop(L));
+    if (lua_istable(L, -1)) {
+        lua_pushliteral(L, "grad");
+        lua_rawget(L, -2);
+        lua_remove(L, -2);
+    }
+    bool found = is_wanted(w, -1);
+    lua_pop(L, 1);
+    if (found) snprintf(w->out, w->size, "%s.grad", name);
+    return found;
+}
+
 /* The value at the top, held by `name`; pops it. */
-static bool holds(const wanted *w, const char *name, bool tables) {
+static bool holds(const wanted *w, const char *name, step by) {
     bool found = false;
-    if (!tables && is_wanted(w, -1)) {
+    if (by == BY_ITSELF && is_wanted(w, -1)) {
         snprintf(w->out, w->size, "%s", name);
         found = true;
-    } else if (tables && lua_type(w->L, -1) == LUA_TTABLE) {
+    } else if (by == BY_TABLE && lua_type(w->L, -1) == LUA_TTABLE) {
         found = in_table(w, name);
+    } else if (by == BY_TABLE) {
+        found = is_gradient(w, name);
     }
     lua_pop(w->L, 1);
     return found;
 }
 
-static bool in_frame(const wanted *w, lua_Debug *frame, bool tables) {
+static bool in_frame(const wanted *w, lua_Debug *frame, step by) {
     const char *name;
     bool found = false, own = has_own_lines(w, frame);
     int line = own ? frame->currentline : frame->linedefined;
     for (int i = 1; own && !found && (name = lua_getlocal(w->L, frame, i)) != NULL; i++) {
         if (is_name(name) && !is_shadowed(w->L, frame, i, name) && sees(w, frame, name, line))
-            found = holds(w, name, tables) && local_keeps_value(w, frame, name, line);
+            found = holds(w, name, by) && local_keeps_value(w, frame, name, line);
         else lua_pop(w->L, 1);
     }
     if (found) return true;
     lua_getinfo(w->L, "f", frame);
     for (int i = 1; !found && (name = lua_getupvalue(w->L, -1, i)) != NULL; i++)
         if (is_name(name) && strcmp(name, "_ENV") != 0 && sees(w, frame, name, line))
-            found = holds(w, name, tables) && local_keeps_value(w, frame, name, line);
+            found = holds(w, name, by) && local_keeps_value(w, frame, name, line);
         else lua_pop(w->L, 1);
     lua_pop(w->L, 1);
     return found;
@@ -254,7 +278,7 @@ static bool is_better(const char *name, const char *than) {
 
 /* In the table at the top, in the order of the names: the same answer on every run. For a local of the prompt the table
  * holds a function whose first upvalue it is. */
-static bool in_named(const wanted *w, bool are_locals, bool tables) {
+static bool in_named(const wanted *w, bool are_locals, step by) {
     lua_State *L = w->L;
     char best[160] = "", place[160] = "";
     wanted inner = *w;
@@ -266,7 +290,7 @@ static bool in_named(const wanted *w, bool are_locals, bool tables) {
         if (are_locals && lua_getupvalue(L, -1, 1)) lua_remove(L, -2);
         if (!is_name(name) || is_of_library(name) || !sees_global(w, name)) {
             lua_pop(L, 1);
-        } else if (holds(&inner, name, tables) && keeps_value(w, w->script, name, 0, 1) &&
+        } else if (holds(&inner, name, by) && keeps_value(w, w->script, name, 0, 1) &&
                    (!best[0] || is_better(place, best))) {
             snprintf(best, sizeof best, "%s", place);
         }
@@ -277,21 +301,21 @@ static bool in_named(const wanted *w, bool are_locals, bool tables) {
 }
 
 /* A line of a file does not see the locals of the prompt. */
-static bool in_prompt(const wanted *w, bool tables) {
+static bool in_prompt(const wanted *w, step by) {
     const char *file = w->front.file;
     if (file && !mr_source_is_entry(w->L, file) && !mr_source_is_stop(file)) return false;
-    return mr_source_push_locals(w->L) && in_named(w, true, tables);
+    return mr_source_push_locals(w->L) && in_named(w, true, by);
 }
 
-static bool in_globals(const wanted *w, bool tables) {
+static bool in_globals(const wanted *w, step by) {
     lua_pushglobaltable(w->L);
-    return in_named(w, false, tables);
+    return in_named(w, false, by);
 }
 
 /* ---- locals of a file whose chunk has ended */
 
 /* The name by which the function at the top, which it pops, holds it, if that is in force at the place. */
-static bool in_function(const wanted *w, bool tables) {
+static bool in_function(const wanted *w, step by) {
     lua_State *L = w->L;
     lua_Debug function;
     const char *name;
@@ -302,15 +326,15 @@ static bool in_function(const wanted *w, bool tables) {
     for (int i = 1; is_here && !found && (name = lua_getupvalue(L, -1, i)) != NULL; i++)
         if (is_name(name) && mr_script_is_of_chunk(w->script, name, w->front.line) &&
             sees(w, &function, name, function.linedefined))
-            found = holds(w, name, tables) &&
-                    local_keeps_value(w, &function, name, function.linedefined);
+            found =
+                holds(w, name, by) && local_keeps_value(w, &function, name, function.linedefined);
         else lua_pop(L, 1);
     lua_pop(L, 1);
     return found;
 }
 
 /* By the functions of the table at the top, which it pops. `best`: what `inner` writes to, and was found so far. */
-static void in_functions(const wanted *inner, bool tables, char *best, size_t size) {
+static void in_functions(const wanted *inner, step by, char *best, size_t size) {
     lua_State *L = inner->L;
     int seen = 0;
     lua_pushnil(L);
@@ -321,7 +345,7 @@ static void in_functions(const wanted *inner, bool tables, char *best, size_t si
             break;
         }
         if (!is_function) lua_pop(L, 1);
-        else if (in_function(inner, tables) && (!best[0] || is_better(inner->out, best)))
+        else if (in_function(inner, by) && (!best[0] || is_better(inner->out, best)))
             snprintf(best, size, "%s", inner->out);
     }
     lua_pop(L, 1);
@@ -329,7 +353,7 @@ static void in_functions(const wanted *inner, bool tables, char *best, size_t si
 
 /* A module's local that the function at the place does not use itself: other functions of the module hold it. Only what
  * `require` has loaded is looked at, as a chunk that runs twice has two variables of each name. */
-static bool in_modules(const wanted *w, bool tables) {
+static bool in_modules(const wanted *w, step by) {
     lua_State *L = w->L;
     char best[160] = "", place[160] = "";
     wanted inner = *w;
@@ -342,7 +366,7 @@ static bool in_modules(const wanted *w, bool tables) {
         lua_pushglobaltable(L);
         bool is_globals = lua_rawequal(L, -1, -2);
         lua_pop(L, 1);
-        if (lua_istable(L, -1) && !is_globals) in_functions(&inner, tables, best, sizeof best);
+        if (lua_istable(L, -1) && !is_globals) in_functions(&inner, by, best, sizeof best);
         else lua_pop(L, 1);
     }
     lua_pop(L, 1);
@@ -350,35 +374,100 @@ static bool in_modules(const wanted *w, bool tables) {
     return best[0] != '\0';
 }
 
-static bool find_variable(const wanted *w, bool tables) {
+/* ---- all of it */
+
+static bool in_frames(const wanted *w, step by) {
     lua_Debug frame;
     int most = 32;
-    for (int level = 0; most-- && mr_bind_frame(w->L, &level, &frame); level++)
-        if (is_of_file(w, &frame) && in_frame(w, &frame, tables)) return true;
-    return in_prompt(w, tables) || in_globals(w, tables) || in_modules(w, tables);
-}
-
-static bool find(wanted *w) {
-    for (int tables = 0; tables < 2; tables++) {
-        w->only_constant = true;
-        if (find_variable(w, tables)) return true;
-        w->only_constant = false;
-        if (find_variable(w, tables)) return true;
+    for (int level = 0; most-- && mr_bind_frame(w->L, &level, &frame); level++) {
+        if (!is_of_file(w, &frame) || !in_frame(w, &frame, by)) continue;
+        if (w->out_held)
+            *w->out_held = (mr_site){mr_bind_file(mr_bind_module(w->L), &frame), frame.currentline};
+        return true;
     }
     return false;
+}
+
+typedef struct {
+    const wanted *wanted;
+    step by;
+    bool found;
+} below;
+
+static int look_below(lua_State *L) {
+    below *b = lua_touserdata(L, 1);
+    b->found = in_frames(b->wanted, b->by);
+    return 0;
+}
+
+/* The script's own stack, where a coroutine runs. Between the two may be others, which nothing leads to. An error of
+ * memory must not leave the stack that it is raised on. */
+static bool in_script(const wanted *w, step by) {
+    lua_rawgeti(w->L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+    lua_State *script = lua_tothread(w->L, -1);
+    lua_pop(w->L, 1);
+    if (script == w->L || lua_status(script) != LUA_OK || !lua_checkstack(script, 24)) return false;
+    wanted inner = *w;
+    inner.L = script;
+    below b = {&inner, by, false};
+    lua_pushcfunction(script, look_below);
+    lua_pushlightuserdata(script, &b);
+    if (lua_pcall(script, 1, 0, 0) != LUA_OK) lua_pop(script, 1);
+    return b.found;
+}
+
+/* What leads to an object at a line: by itself, then by one step into a table, or to a tensor's gradient. */
+static bool (*const leads[])(const wanted *w, step by) = {
+    in_frames,  /* locals in scope, arguments and upvalues of what runs */
+    in_script,  /* the same below a coroutine */
+    in_prompt,  /* locals of earlier entries */
+    in_globals, /* of the script */
+    in_modules, /* locals of a file whose chunk has ended, which its functions hold */
+};
+
+static bool find(wanted *w) {
+    for (int by = 0; by < STEPS; by++)
+        for (int constant = 1; constant >= 0; constant--)
+            for (size_t i = 0; i < sizeof leads / sizeof *leads; i++) {
+                w->only_constant = constant;
+                if (leads[i](w, (step)by)) return true;
+            }
+    return false;
+}
+
+static bool find_object(wanted *w) {
+    bool found = find(w);
+    if (!found && w->object.tensor) { /* another view of the same memory, then */
+        w->object = (mr_hazard_object){.storage = w->object.tensor->storage};
+        found = find(w);
+    }
+    return found;
 }
 
 bool mr_bind_variable(lua_State *L, const mr_hazard_object *object, mr_site front, char *out,
                       size_t size) {
     if (!L || !lua_checkstack(L, 16)) return false;
-    wanted w = {.L = L, .object = *object, .front = front, .out = out, .size = size};
+    wanted w = {.L = L, .running = L, .object = *object, .front = front, .out = out, .size = size};
     if (front.file) w.script = mr_source_read(L, front.file);
-    bool found = find(&w);
-    if (!found && object->tensor) { /* another view of the same memory, then */
-        w.object = (mr_hazard_object){.storage = object->tensor->storage};
-        found = find(&w);
-    }
+    bool found = find_object(&w);
     mr_script_free(w.script);
+    return found;
+}
+
+bool mr_bind_holder(lua_State *L, const mr_hazard_object *object, char *out, size_t size,
+                    mr_site *out_held) {
+    wanted w = {.L = L, .running = L, .object = *object, .out = out, .size = size};
+    mr_site held = {0}, made = object->stream ? object->stream->where : (mr_site){0};
+    w.out_held = &held;
+    *out_held = (mr_site){0};
+    if (!L || !lua_checkstack(L, 16)) return false;
+    bool found = find_object(&w) && held.file;
+    mr_script *script = !found && made.file ? mr_source_read(L, made.file) : NULL;
+    if (found) *out_held = held;
+    else if (script && mr_script_is_call(script, made.line) &&
+             mr_script_count(script, made.line, "stream"))
+        *out_held = made;
+    mr_script_free(script);
     return found;
 }
 

@@ -49,7 +49,7 @@ void mr_hazard_merge(checker *c, mr_hazard_report *r, const mr_hazard_report *dr
     if (has_lines && !data) mr_hazard_add_tensor(r, draft->tensor);
     r->ranks |= draft->ranks;
     /* Streams of another rank may be called the same, and the rank is told. */
-    bool is_told = r->also[0][0] || draft->second.rank != r->second.rank ||
+    bool is_told = (r->also[0][0] && !has_lines) || draft->second.rank != r->second.rank ||
                    (strcmp(draft->first.stream, r->first.stream) == 0 &&
                     strcmp(draft->second.stream, r->second.stream) == 0);
     if (other_streams && !is_told) {

@@ -27,6 +27,20 @@ typedef struct {
     uint64_t first, last;
 } byte_range;
 
+static bool is_kernel(const mr_command *command) {
+    return command->kind == MR_COMMAND_OP && command->u.op.row &&
+           command->u.op.row->id == MR_OP_kernel;
+}
+
+/* The second shows less than all of the memory, and its form is not that of a kernel's argument. */
+static bool is_part(const found_pair *pair, const char *signature) {
+    char own[80];
+    const mr_tensor *t = pair->tensor;
+    if (!t || strcmp(mr_tensor_signature(t, own, sizeof own), signature) != 0) return false;
+    if (pair->command && is_kernel(pair->command)) return false;
+    return (uint64_t)t->numel * mr_dtype_size(t->dtype) < t->storage->bytes;
+}
+
 /* The bytes that both touch lie between. */
 static byte_range shared_range(const found_pair *pair) {
     const byte_view *a = pair->first_view, *b = pair->second_view ? pair->second_view : a;
@@ -111,6 +125,7 @@ void mr_hazard_draft(const checker *c, const found_pair *pair, mr_hazard_report 
     mr_hazard_add_streams(report, pair->first->id, pair->second->id);
     mr_hazard_tensor_text(c, pair, report->tensor, sizeof report->tensor);
     mr_hazard_signature(pair, report->signature, sizeof report->signature);
+    report->is_view = is_part(pair, report->signature);
     fill_bytes(pair, report);
     if (pair->advisory) {
         report->reason = MR_HAZARD_BECAUSE_ADVICE;

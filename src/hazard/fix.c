@@ -7,6 +7,7 @@
 #include "hazard/explain.h"
 
 #include "base/text.h"
+#include "tensor/tensor.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -172,8 +173,6 @@ static bool is_current(const checker *c, const actor *a) {
     return a->kind == MR_STREAM_LEGACY && a->stream && mr_hazard_current(c) == a->stream;
 }
 
-#define CURRENT "mr.current_stream()"
-
 static void put_work_wait(mr_hazard_report *report, const mr_script_spot *spot, const char *second,
                           const char *work, bool is_set_later) {
     char call[NAME_SIZE * 2];
@@ -287,7 +286,7 @@ static bool event_for_each(const checker *c, const found_pair *pair, mr_hazard_r
         is_again |= line->kind == MR_COMMAND_RECORD && line->event == in_force->event &&
                     line->seq < in_force->seq;
     if (!is_again || pair->first == &c->order.host_actor || !behind_first(c, pair, &record) ||
-        !mr_hazard_stream_code(c, pair->first, &record, first, sizeof first) ||
+        !mr_hazard_stream_code(c, pair, pair->first, &record, first, sizeof first) ||
         !event_ahead(c, pair, report, &record, first, spot, second, true))
         return false;
     report->covered = pair->first_seq;
@@ -301,7 +300,7 @@ static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report
     mr_script_spot record;
     if (!c->hooks.new_local || pair->first == &c->order.host_actor) return false;
     if (!went_on(c, pair, pair->first_seq) || !behind_first(c, pair, &record)) return false;
-    if (!mr_hazard_stream_code(c, pair->first, &record, first, sizeof first)) return false;
+    if (!mr_hazard_stream_code(c, pair, pair->first, &record, first, sizeof first)) return false;
     report->covered = pair->first_seq;
     if (!c->hooks.new_local(c->hooks.context, &record, spot, is_proposed, c, name, sizeof name)) {
         if (event_ahead(c, pair, report, &record, first, spot, second, false)) return true;
@@ -313,15 +312,30 @@ static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report
     return true;
 }
 
-/* Why a fix names no variable of the stream. Between two parts of a line, what the first part declares is in scope,
- * too; the text of the line does not tell the parts apart. */
-static const char *form_without_variable(const checker *c, const mr_script_spot *spot) {
-    mr_site front = {spot->where.file, spot->front};
-    if (c->hooks.is_running && !c->hooks.is_running(c->hooks.context, front))
-        return "mr.synchronize(%s) -- %s has no name here; use its variable";
-    if (spot->place == MR_SCRIPT_WITHIN)
-        return "mr.synchronize(%s) -- or a wait for %s, if a variable of the line holds it";
-    return "mr.synchronize(%s) -- no variable in scope here leads to %s";
+/* Why it is the host that waits, and the least that makes a wait between streams possible. Between two parts of a line,
+ * what the first part declares is in scope, too; the text of the line does not tell the parts apart. */
+static void say_without_variable(const checker *c, const actor *lost, const mr_script_spot *spot,
+                                 const char *shown, mr_buffer *out) {
+    mr_site front = {spot->where.file, spot->front}, held = {0};
+    mr_hazard_object object = {.stream = lost->stream};
+    char name[NAME_SIZE], place[PLACE_SIZE];
+    bool is_held = c->hooks.holder && lost->stream && !lost->stream->closed &&
+                   c->hooks.holder(c->hooks.context, &object, name, sizeof name, &held);
+    if (held.file == front.file) mr_made_at(held, place, sizeof place);
+    else mr_hazard_place(mr_hazard_shown(c, held), place, sizeof place);
+    if (lost->kind == MR_STREAM_USER && (!lost->stream || lost->stream->closed))
+        mr_buffer_printf(out, "%s is closed here: wait for it before that", shown);
+    else if (spot->place == MR_SCRIPT_WITHIN)
+        mr_buffer_printf(out, "or a wait for %s, if a variable of the line holds it", shown);
+    else if (is_held)
+        mr_buffer_printf(out, "no variable in scope here leads to %s: hand over `%s` of %s", shown,
+                         name, place);
+    else if (c->hooks.is_running && !c->hooks.is_running(c->hooks.context, front))
+        mr_buffer_printf(out, "%s has no name here; use its variable", shown);
+    else {
+        mr_buffer_printf(out, "no variable in scope here leads to %s", shown);
+        if (held.file) mr_buffer_printf(out, ": name it first, at %s: local s = ...", place);
+    }
 }
 
 /* If no expression leads to one of the streams, the host can still wait for the whole device of the first
@@ -331,19 +345,35 @@ static void wait_on_host(const checker *c, const found_pair *pair, const actor *
                          mr_hazard_report *report, const mr_script_spot *spot) {
     const actor *first = pair->first;
     char name[NAME_SIZE], device[16] = "";
-    mr_buffer shown = {0}; /* a name with a newline would end the comment */
+    mr_buffer shown = {0}, why = {0}; /* a name with a newline would end the comment */
     mr_hazard_stream_text(c, lost, name, sizeof name);
     mr_text_put(&shown, name);
     if (c->machine->device_count > 1 && !mr_hazard_is_own_device(c, first->device))
         snprintf(device, sizeof device, "%d", first->device);
     if (lost == first && mr_hazard_work_is_lost(c, pair))
-        put_line(report, spot,
-                 "mr.synchronize(%s) -- or keep what %s returns, and call its wait() here", device,
-                 pair->first_op);
-    else
-        put_line(report, spot, form_without_variable(c, spot), device,
-                 shown.data ? shown.data : "it");
+        mr_buffer_printf(&why, "or keep what %s returns, and call its wait() here", pair->first_op);
+    else say_without_variable(c, lost, spot, shown.data ? shown.data : "it", &why);
+    put_line(report, spot, "mr.synchronize(%s)%s%s", device, why.data ? " -- " : "",
+             why.data ? why.data : "");
     mr_buffer_free(&shown);
+    mr_buffer_free(&why);
+}
+
+/* The first stream has been closed since. Right behind the first access it was not. In a loop, a variable may have been
+ * another one then. */
+static bool wait_before_close(const checker *c, const found_pair *pair, mr_hazard_report *report) {
+    char first[NAME_SIZE], second[NAME_SIZE];
+    mr_script_spot behind;
+    bool host = pair->second == &c->order.host_actor;
+    bool is_closed = pair->first->stream && pair->first->stream->closed;
+    if (!is_closed || !behind_first(c, pair, &behind) || behind.in_loop) return false;
+    if (!mr_hazard_closed_code(c, pair->first, &behind, first, sizeof first)) return false;
+    if (host) put_line(report, &behind, "%s:synchronize()", first);
+    else if (mr_hazard_stream_code(c, pair, pair->second, &behind, second, sizeof second))
+        put_line(report, &behind, "%s:wait_stream(%s)", second, first);
+    else return false;
+    report->covered = pair->first_seq;
+    return true;
 }
 
 /* Behind the call of an asynchronous collective, whose work has no name any more where the second access is. */
@@ -369,25 +399,13 @@ static void say_wait(const checker *c, const found_pair *pair, mr_hazard_report 
         mr_hazard_place(mr_hazard_shown(c, pair->second_where), place[1], sizeof place[1]));
 }
 
-/* No variable leads to it, and it is current where the line comes to stand, right before the call of the second. */
-static bool current_code(const checker *c, const found_pair *pair, const mr_script_spot *spot,
-                         const actor *a, char *out, size_t size) {
-    bool is_current = a->stream && !pair->submitted.file && spot->place == MR_SCRIPT_BEFORE &&
-                      mr_hazard_current(c) == a->stream && c->hooks.is_direct &&
-                      c->hooks.is_direct(c->hooks.context, spot, pair->second_where);
-    if (is_current) snprintf(out, size, CURRENT);
-    return is_current;
-}
-
 /* The stream that is to wait: the second, or the one for which the call of the second lets that wait. */
 static const actor *find_waiting(const checker *c, const found_pair *pair,
                                  const mr_script_spot *spot, char *out, size_t size) {
     const log_line *wait = mr_hazard_wait_of_call(c, pair);
     const actor *waiting = wait ? mr_hazard_find_actor(c, wait->bound_stream) : NULL;
-    if (mr_hazard_stream_code(c, pair->second, spot, out, size)) return pair->second;
-    if (waiting && mr_hazard_stream_code(c, waiting, spot, out, size)) return waiting;
-    if (current_code(c, pair, spot, pair->second, out, size)) return pair->second;
-    return waiting && current_code(c, pair, spot, waiting, out, size) ? waiting : NULL;
+    if (mr_hazard_stream_code(c, pair, pair->second, spot, out, size)) return pair->second;
+    return waiting && mr_hazard_stream_code(c, pair, waiting, spot, out, size) ? waiting : NULL;
 }
 
 /* The stream to wait for: the first, or one that has waited behind it. */
@@ -396,10 +414,10 @@ static bool awaited_code(const checker *c, const found_pair *pair, const mr_scri
     uint64_t before = UINT64_MAX, covered;
     mr_site where;
     const actor *behind;
-    if (mr_hazard_stream_code(c, pair->first, spot, out, size)) return true;
+    if (mr_hazard_stream_code(c, pair, pair->first, spot, out, size)) return true;
     while ((behind = mr_hazard_behind_first(c, pair, &before, &where, &covered))) {
         if (comes_before(c, pair, spot, where) ||
-            !mr_hazard_stream_code(c, behind, spot, out, size))
+            !mr_hazard_stream_code(c, pair, behind, spot, out, size))
             continue;
         *out_covered = covered;
         return true;
@@ -421,7 +439,7 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
     } else if (covering_event(c, pair, &spot, event, sizeof event, &is_work, &report->covered)) {
         bool is_later = is_set_later(c, &spot, event);
         bool is_plain =
-            !host && is_work && (is_current(c, waiting) || strcmp(second, CURRENT) == 0);
+            !host && is_work && (is_current(c, waiting) || strcmp(second, MR_HAZARD_CURRENT) == 0);
         const char *waits = host ? NULL : is_plain ? "" : second;
         if (!is_work && event_for_each(c, pair, report, &spot, waits)) return;
         if (is_work) put_work_wait(report, &spot, waits, event, is_later);
@@ -429,7 +447,8 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
     } else if (new_event(c, pair, report, &spot, host ? NULL : second)) {
         return;
     } else if (!awaited_code(c, pair, &spot, first, sizeof first, &report->covered)) {
-        if (!wait_behind_call(c, pair, report)) wait_on_host(c, pair, pair->first, report, &spot);
+        if (!wait_behind_call(c, pair, report) && !wait_before_close(c, pair, report))
+            wait_on_host(c, pair, pair->first, report, &spot);
     } else if (host) {
         put_line(report, &spot, "%s:synchronize()", first);
     } else {
@@ -452,7 +471,7 @@ static bool record_stream(const checker *c, const found_pair *pair, const spots 
     for (int i = 0; i < where->count; i++) {
         const mr_script_spot *spot = &where->spot[i];
         if (!mr_hazard_tensor_code(c, pair, spot, tensor, sizeof tensor)) continue;
-        if (!mr_hazard_stream_code(c, pair->first, spot, stream, sizeof stream)) continue;
+        if (!mr_hazard_stream_code(c, pair, pair->first, spot, stream, sizeof stream)) continue;
         put_line(report, spot, "%s:record_stream(%s)", tensor, stream);
         return true;
     }
@@ -467,7 +486,8 @@ static bool wait_for_work(const checker *c, const found_pair *pair, const spots 
     for (int i = where->count; i--;) {
         const mr_script_spot *spot = &where->spot[i];
         if (is_current(c, pair->second)) stream[0] = '\0';
-        else if (!mr_hazard_stream_code(c, pair->second, spot, stream, sizeof stream)) continue;
+        else if (!mr_hazard_stream_code(c, pair, pair->second, spot, stream, sizeof stream))
+            continue;
         if (!covering_event(c, pair, spot, work, sizeof work, &is_work, &report->covered) ||
             !is_work)
             continue;
@@ -485,7 +505,7 @@ static bool delay_free(const checker *c, const found_pair *pair, const spots *wh
     char freeing[NAME_SIZE], stream[NAME_SIZE];
     for (int i = 0; i < where->count; i++) {
         const mr_script_spot *spot = &where->spot[i];
-        if (!mr_hazard_stream_code(c, pair->second, spot, freeing, sizeof freeing)) continue;
+        if (!mr_hazard_stream_code(c, pair, pair->second, spot, freeing, sizeof freeing)) continue;
         if (!awaited_code(c, pair, spot, stream, sizeof stream, &report->covered)) continue;
         put_line(report, spot, "%s:wait_stream(%s)", freeing, stream);
         report->joins = true;
@@ -526,7 +546,7 @@ static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_repor
         say_keep(c, pair, report);
     } else {
         char text[NAME_SIZE];
-        bool known = mr_hazard_stream_code(c, pair->first, &where.spot[0], text, sizeof text);
+        bool known = mr_hazard_stream_code(c, pair, pair->first, &where.spot[0], text, sizeof text);
         wait_on_host(c, pair, known ? pair->second : pair->first, report, &where.spot[0]);
         report->joins = true;
     }

@@ -228,6 +228,7 @@ typedef struct {
     char more[MR_HAZARD_MORE];
     uint32_t more_count, more_size;
     char signature[80];               /* "f32[100,100]" */
+    bool is_view;                     /* that is the form of a part of the memory */
     uint64_t bytes_first, bytes_last; /* of the storage: what both sides touch lies between */
     uint64_t bytes_shared;            /* how many bytes that are; 0: not counted */
     char why[400];                    /* a sentence */
@@ -284,6 +285,10 @@ typedef struct {
      * line; no file: any that is alive. False: there is none. */
     bool (*variable)(void *context, const mr_hazard_object *object, mr_site front, char *out,
                      size_t size);
+    /* The variable of a frame that is alive and leads to it, and the line at which that stands now. False: none does;
+     * *out_held is then the line of a call that made the stream and whose result nothing keeps, or without a file. */
+    bool (*holder)(void *context, const mr_hazard_object *object, char *out, size_t size,
+                   mr_site *out_held);
     /* Whether the function that the line `front` is of is running, so that its variables can be found. */
     bool (*is_running)(void *context, mr_site front);
     /* Where a line of Lua runs after the first access and right before the second. False: nowhere. */

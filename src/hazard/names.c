@@ -115,16 +115,36 @@ bool mr_hazard_is_own_device(const checker *c, int device) {
     return c->hosts.number && current && current->device->index == device;
 }
 
-bool mr_hazard_stream_code(const checker *c, const actor *a, const mr_script_spot *spot, char *out,
+bool mr_hazard_closed_code(const checker *c, const actor *a, const mr_script_spot *spot, char *out,
                            size_t size) {
+    return a->stream && variable(c, (mr_hazard_object){.stream = a->stream}, spot, out, size);
+}
+
+/* It is current where the line comes to stand, right before the call of the second. */
+static bool current_code(const checker *c, const found_pair *pair, const mr_script_spot *spot,
+                         const actor *a, char *out, size_t size) {
+    bool is_current = pair && a->stream && !pair->submitted.file &&
+                      spot->place == MR_SCRIPT_BEFORE && mr_hazard_current(c) == a->stream &&
+                      c->hooks.is_direct &&
+                      c->hooks.is_direct(c->hooks.context, spot, pair->second_where);
+    if (is_current) snprintf(out, size, MR_HAZARD_CURRENT);
+    return is_current;
+}
+
+static bool default_code(const checker *c, const actor *a, char *out, size_t size) {
     const char *kind = a->kind == MR_STREAM_LEGACY ? "default_stream" : "per_thread_stream";
-    mr_hazard_object object = {.stream = a->stream};
-    if (a->stream && !a->stream->closed && variable(c, object, spot, out, size)) return true;
     if (a->kind == MR_STREAM_USER || a->device < 0) return false;
     if (c->machine->device_count > 1 && !mr_hazard_is_own_device(c, a->device))
         snprintf(out, size, "mr.%s(%d)", kind, a->device);
     else snprintf(out, size, "mr.%s()", kind);
     return true;
+}
+
+bool mr_hazard_stream_code(const checker *c, const found_pair *pair, const actor *a,
+                           const mr_script_spot *spot, char *out, size_t size) {
+    bool is_open = a->stream && !a->stream->closed;
+    return (is_open && mr_hazard_closed_code(c, a, spot, out, size)) ||
+           default_code(c, a, out, size) || current_code(c, pair, spot, a, out, size);
 }
 
 const char *mr_hazard_event_text(const log_line *line, char *out, size_t size) {

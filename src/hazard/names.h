@@ -15,8 +15,13 @@ typedef struct {
 #define NAME_SIZE 64
 /* What a person calls it. */
 void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t size);
-/* An expression for it at that place; false: nothing that the script has there leads to it. */
-bool mr_hazard_stream_code(const checker *c, const actor *a, const mr_script_spot *spot, char *out,
+/* An expression that leads to it at that place: a variable, the function of a default stream, or mr.current_stream()
+ * right in front of the call of the pair's second (`pair` may be NULL). False: nothing does. */
+bool mr_hazard_stream_code(const checker *c, const found_pair *pair, const actor *a,
+                           const mr_script_spot *spot, char *out, size_t size);
+#define MR_HAZARD_CURRENT "mr.current_stream()"
+/* The same of a stream that may have been closed since that place. */
+bool mr_hazard_closed_code(const checker *c, const actor *a, const mr_script_spot *spot, char *out,
                            size_t size);
 /* The current stream of the host whose names are asked for (hooks.as_host); NULL: it has no device. */
 const mr_stream *mr_hazard_current(const checker *c);

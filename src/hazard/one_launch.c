@@ -69,9 +69,9 @@ static void put_fix(const checker *c, const actor *first, const actor *second,
     char a[NAME_SIZE], b[NAME_SIZE], wait[2 * NAME_SIZE + 16];
     mr_script_spot spot;
     if (!find_spot(c, pair, &spot)) return;
-    bool has_a = mr_hazard_stream_code(c, first, &spot, a, sizeof a);
-    bool has_b =
-        mr_hazard_stream_code(c, second, &spot, b, sizeof b) || name_current(second, b, sizeof b);
+    bool has_a = mr_hazard_stream_code(c, NULL, first, &spot, a, sizeof a);
+    bool has_b = mr_hazard_stream_code(c, NULL, second, &spot, b, sizeof b) ||
+                 name_current(second, b, sizeof b);
     if (!has_a) strcpy(a, stand_in(first));
     if (!has_b) strcpy(b, stand_in(second));
     mr_text_format(wait, sizeof wait, "%s:wait_stream(%s)", b, a);

@@ -34,6 +34,8 @@ typedef struct {
     const log_line *elsewhere;   /* a wait, of a third stream or the host, that does cover it */
     const log_line *other;       /* a wait of the second, after the access, for another stream */
     const log_line *back;        /* a wait of the first, before the access, for the second */
+    const log_line *reversed;    /* the same between the two */
+    const log_line *first_never; /* as `never`, of the first, before the access */
     const log_line *sync_before; /* the host waited for the first, before the access */
     const log_line *sync_other;  /* the host waited, after the access, for something else */
     const log_line *unused;      /* a record of the first that covers the access */
@@ -135,8 +137,11 @@ static void look_at(investigation *v, const log_line *line, uint64_t back) {
     } else if (mr_hazard_line_is_event_wait(line) || line->stream == second) {
         see_wait(v, line, back);
     } else if (line->stream == first) {
-        if (line->seq < pair->first_seq && line->bound && line->bound_stream == second && !f->back)
-            f->back = line;
+        bool is_before = line->seq < pair->first_seq,
+             is_for = line->bound && line->bound_stream == second;
+        if (is_before && is_for && !f->back) f->back = line;
+        if (is_before && !line->bound && !f->first_never) f->first_never = line;
+        if (!is_before && is_for && line->seq < pair->second_seq) f->reversed = line;
     } else if (line->bound_stream == first && line->bound >= pair->first_seq && !f->elsewhere) {
         f->elsewhere = line;
     }
@@ -385,7 +390,41 @@ static bool tell_others(const checker *c, teller *t, const findings *f, const fo
     return false;
 }
 
-static void tell_no_path(teller *t, const findings *f, const found_pair *pair) {
+/* The reader, which was submitted first, waits for an event that was not recorded yet: the writer's, unless another
+ * stream records it. */
+static bool is_meant_for_second(const checker *c, const log_line *never, const found_pair *pair) {
+    const log_line *line;
+    for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++)
+        if (line->kind == MR_COMMAND_RECORD && line->event == never->event &&
+            line->stream != pair->second->id)
+            return false;
+    return pair->kind == MR_HAZARD_WRITE_AFTER_READ;
+}
+
+static bool tell_waits_of_first(const checker *c, teller *t, const findings *f,
+                                const found_pair *pair) {
+    if (f->first_never && is_meant_for_second(c, f->first_never, pair)) {
+        tell(
+            t, MR_HAZARD_BECAUSE_NEVER_RECORDED,
+            "%s waits for %s at %s, before `%s`, but the event had never been recorded at that "
+            "time: "
+            "such a wait orders nothing. The fix keeps the order of submission; if `%s` is to come "
+            "after `%s`, submit that and its record before the wait.",
+            t->first, event_of(t, f->first_never), at(t, 0, f->first_never), pair->first_op,
+            pair->first_op, pair->second_op);
+        return true;
+    }
+    if (!f->reversed) return false;
+    tell(
+        t, MR_HAZARD_BECAUSE_NO_PATH,
+        "nothing makes %s wait for %s: the wait at %s makes %s wait for %s, which is the other way "
+        "round.",
+        t->second, t->first, at(t, 0, f->reversed), t->first, t->second);
+    return true;
+}
+
+static void tell_no_path(const checker *c, teller *t, const findings *f, const found_pair *pair) {
+    if (tell_waits_of_first(c, t, f, pair)) return;
     if (barrier_missed(pair->first, pair->second)) {
         bool to_legacy = pair->second->legacy;
         tell(t, MR_HAZARD_BECAUSE_NO_PATH,
@@ -443,7 +482,7 @@ static void tell_streams(const checker *c, teller *t, const findings *f, const f
              pair->first_op, t->second,
              free ? ": a non-blocking stream does not wait for the default stream" : "");
     } else {
-        tell_no_path(t, f, pair);
+        tell_no_path(c, t, f, pair);
     }
 }
 

@@ -161,32 +161,72 @@ void mr_hazard_publish(checker *c, const mr_hazard_report *report) {
 
 /* ---- the wait that comes too late */
 
+static void amend_why(checker *c, mr_hazard_report *report) {
+    report->amended = true;
+    if (c->mode == MR_HAZARD_WARN && c->hooks.write && !report->waits)
+        c->hooks.write(c->hooks.context, report, MR_HAZARD_NEWS_REASON);
+}
+
+/* The line has made such a wait before: in a loop, it is for what comes next. */
+static bool has_waited(const checker *c, const mr_command *command) {
+    const log_line *line;
+    for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++)
+        if (line->seq < command->seq && line->kind == command->kind &&
+            line->where.file == command->where.file && line->where.line == command->where.line)
+            return true;
+    return false;
+}
+
+/* The reader waits for the writer, but has been submitted before: the fix would make its old value permanent. */
+static void amend_reader(checker *c, const mr_command *command, mr_hazard_report *report) {
+    char place[120];
+    if (report->kind != MR_HAZARD_WRITE_AFTER_READ || has_waited(c, command)) return;
+    mr_text_format(
+        report->why, sizeof report->why,
+        "%s waits for %s at %s, after `%s` was submitted: a wait delays only later work. "
+        "The fix keeps the order of submission; if `%s` is to read what `%s` writes, "
+        "submit it after that wait instead.",
+        report->first.stream, report->second.stream,
+        mr_hazard_place(mr_hazard_shown(c, command->where), place, sizeof place), report->first.op,
+        report->first.op, report->second.op);
+    amend_why(c, report);
+}
+
+static bool is_unexplained(const mr_hazard_report *report) {
+    return report->reason == MR_HAZARD_BECAUSE_NO_PATH ||
+           report->reason == MR_HAZARD_BECAUSE_NONBLOCKING_STREAM;
+}
+
+static void amend_one(checker *c, const actor *t, const mr_command *command, const snapshot *s,
+                      recent_pair *recent) {
+    mr_hazard_report *report = c->reports.listed.items[recent->report - 1];
+    uint32_t waits = command->stream->id, done = s->actor->id;
+    bool is_late = recent->second == waits && recent->first == done && s->seq >= recent->first_seq;
+    bool is_back = recent->first == waits && recent->second == done && s->seq >= report->second.seq;
+    if (!is_late && !is_back) return;
+    recent->report = 0;
+    if (is_late && s->actor != t && mr_hazard_knows(c, s->actor, t, report->second.seq))
+        return; /* that is over: the wait is for something else */
+    if (!is_unexplained(report)) return;
+    if (is_back) {
+        amend_reader(c, command, report);
+        return;
+    }
+    char place[120];
+    report->reason = MR_HAZARD_BECAUSE_WAITED_AFTER_USE;
+    mr_text_format(report->why, sizeof report->why,
+                   "%s waits for %s at %s, but this wait was submitted after the use: a wait "
+                   "delays only later work.",
+                   report->second.stream, report->first.stream,
+                   mr_hazard_place(mr_hazard_shown(c, command->where), place, sizeof place));
+    amend_why(c, report);
+}
+
 void mr_hazard_amend(checker *c, const actor *t, const mr_command *command) {
     const snapshot *s = mr_hazard_snapshot_of(command);
-    if (!s) return;
-    for (size_t i = 0; i < sizeof c->reports.recent / sizeof *c->reports.recent; i++) {
+    for (size_t i = 0; s && i < sizeof c->reports.recent / sizeof *c->reports.recent; i++) {
         recent_pair *recent = &c->reports.recent[i];
-        if (!recent->report || recent->report > c->reports.listed.count) continue;
-        if (recent->second != command->stream->id || recent->first != s->actor->id) continue;
-        if (s->seq < recent->first_seq) continue;
-        mr_hazard_report *report = c->reports.listed.items[recent->report - 1];
-        if (s->actor != t && mr_hazard_knows(c, s->actor, t, report->second.seq)) {
-            recent->report = 0; /* that is over: the wait is for something else */
-            continue;
-        }
-        recent->report = 0;
-        if (report->reason != MR_HAZARD_BECAUSE_NO_PATH &&
-            report->reason != MR_HAZARD_BECAUSE_NONBLOCKING_STREAM)
-            continue;
-        char place[120];
-        report->reason = MR_HAZARD_BECAUSE_WAITED_AFTER_USE;
-        report->amended = true;
-        mr_text_format(report->why, sizeof report->why,
-                       "%s waits for %s at %s, but this wait was submitted after the use: a wait "
-                       "delays only later work.",
-                       report->second.stream, report->first.stream,
-                       mr_hazard_place(mr_hazard_shown(c, command->where), place, sizeof place));
-        if (c->mode == MR_HAZARD_WARN && c->hooks.write && !report->waits)
-            c->hooks.write(c->hooks.context, report, MR_HAZARD_NEWS_REASON);
+        if (recent->report && recent->report <= c->reports.listed.count)
+            amend_one(c, t, command, s, recent);
     }
 }

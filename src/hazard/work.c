@@ -37,7 +37,7 @@ bool mr_hazard_work_wait(const checker *c, const found_pair *pair, const mr_scri
     if (pair->second == &c->order.host_actor) mr_text_format(out, size, "%s:synchronize()", work);
     else if (current_at_call(c, pair) == pair->second->id)
         mr_text_format(out, size, "%s:wait()", work);
-    else if (mr_hazard_stream_code(c, pair->second, behind, waiting, sizeof waiting))
+    else if (mr_hazard_stream_code(c, pair, pair->second, behind, waiting, sizeof waiting))
         mr_text_format(out, size, "%s:wait(%s)", work, waiting);
     else return false;
     return true;

@@ -78,7 +78,7 @@ static void put_side(mr_buffer *out, const mr_hazard_side *side, const char *ten
 
 static void put_bytes(mr_buffer *out, const mr_hazard_report *r) {
     uint64_t span = r->bytes_last - r->bytes_first + 1;
-    if (r->signature[0]) mr_buffer_printf(out, " (%s, ", r->signature);
+    if (r->signature[0]) mr_buffer_printf(out, " (%s%s, ", r->is_view ? "view " : "", r->signature);
     else mr_buffer_puts(out, " (");
     if (r->bytes_shared && r->bytes_shared < span)
         mr_buffer_printf(out, "%" PRIu64 " bytes in %" PRIu64 "..%" PRIu64 ")", r->bytes_shared,
@@ -112,10 +112,11 @@ static void put_streams(mr_buffer *out, const mr_hazard_report *r) {
     }
     bool is_more = r->stream_pairs == MR_HAZARD_STREAM_PAIRS;
     bool is_one_fix = r->fix_count && !r->needs_several && !is_more;
+    bool are_all = r->fix_count && r->needs_several && !is_more;
     const char *more = r->fix_count == 1 ? "no other line is needed" : "no other lines are needed";
+    const char *several = are_all ? "all lines of the fix are needed" : "each pair needs its fix";
     mr_buffer_printf(out, ": so far %" PRIu64 " times, %u%s pairs of streams; %s.\n", r->count,
-                     r->stream_pairs, is_more ? " or more" : "",
-                     is_one_fix ? more : "each pair needs its fix");
+                     r->stream_pairs, is_more ? " or more" : "", is_one_fix ? more : several);
 }
 
 /* "  and 2 more: y, z" */

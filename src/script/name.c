@@ -132,6 +132,12 @@ bool mr_script_indexes(const mr_script *s, int front, const char *name) {
 
 /* ---- what a call returns */
 
+bool mr_script_is_call(const mr_script *s, int line) {
+    int at = mr_script_word_at(s, line);
+    const word *w = &s->words.items[at];
+    return w->line == line && w->begins && w->kind == NAME && !assignment(s, at);
+}
+
 /* `option = VALUE` among the words [at, end), unless the value is false or nil. */
 static bool has_option(const word *w, int at, int end, const char *option) {
     static const char *const off[] = {"false", "nil", NULL};

@@ -66,10 +66,11 @@ static void declare(reader *r, int name, int from) {
     r->s->failed = r->s->failed || !mr_vec_push(&r->s->declarations, d);
 }
 
-/* What calls the function later, not there and then: mr.graph.auto(fn), coroutine.wrap(fn). The word is a bracket. */
+/* What calls the function later, not there and then, or as one of several that take turns: mr.graph.auto(fn),
+ * coroutine.wrap(fn), mr.run(f, g). The word is a bracket. */
 static bool is_of_keeper(const word *w, int at, int from) {
     static const char *const keepers[][2] = {
-        {"graph", "auto"}, {"coroutine", "wrap"}, {"coroutine", "create"}};
+        {"graph", "auto"}, {"coroutine", "wrap"}, {"coroutine", "create"}, {"mr", "run"}};
     if (at < from + 3 || !says(&w[at - 2], ".")) return false;
     for (size_t i = 0; i < sizeof keepers / sizeof *keepers; i++)
         if (says(&w[at - 3], keepers[i][0]) && says(&w[at - 1], keepers[i][1])) return true;

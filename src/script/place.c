@@ -78,7 +78,8 @@ bool mr_script_place_in_call(const mr_script *s, const mr_script_meeting *m,
 
 bool mr_script_place_behind(const mr_script *s, mr_site where, mr_script_spot *out_spot) {
     int front = s ? mr_script_behind(s, where.line) : where.line + 1;
-    *out_spot = (mr_script_spot){MR_SCRIPT_AFTER, {where.file, front - 1}, front, false};
+    bool in_loop = s && front && mr_script_in_loop(s, front);
+    *out_spot = (mr_script_spot){MR_SCRIPT_AFTER, {where.file, front - 1}, front, in_loop};
     return front > 0;
 }
 

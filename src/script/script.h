@@ -86,6 +86,8 @@ int mr_script_assigns(const mr_script *script, const char *name, int binding, in
 /* A local that is declared at the place `from` is in force at the place `to`, behind it. */
 bool mr_script_reaches(const mr_script *script, int from, int to);
 bool mr_script_uses(const mr_script *script, const char *name); /* anywhere */
+/* The statement of `line` begins there and is a call whose result nothing keeps. */
+bool mr_script_is_call(const mr_script *script, int line);
 /* Counts the calls by that name in the statements that begin on line `front`. Also tells whether
  * a `second` stands behind a `first` so that the same run comes to both. */
 int mr_script_count(const mr_script *script, int front, const char *name);

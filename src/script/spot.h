@@ -18,7 +18,7 @@ typedef struct {
     mr_script_place place;
     mr_site where;
     int front;
-    bool in_loop; /* WITHIN: the body of a loop stands on that line */
+    bool in_loop; /* WITHIN: the body of a loop stands on that line; AFTER: the place is in one */
 } mr_script_spot;
 
 /* Two accesses, and the lines of all that was submitted from the one to the other. */

@@ -1,5 +1,5 @@
 -- `p` holds the stream, but is declared behind the method that the fix goes into.
--- expect: kind=write-after-write reason=no-path first=12 second=12 fix=mr.synchronize()_--_no_variable_in_scope_here_leads_to_p place=before:12
+-- expect: kind=write-after-write reason=no-path first=12 second=12 fix=mr.synchronize()_--_no_variable_in_scope_here_leads_to_p:_hand_over_`p.stream`_of_line_17 place=before:12
 if require "hazard_pair" () then return end
 local mr = require "millrace"
 

@@ -619,7 +619,8 @@ mr.with(a, function() x:fill_(1) end)
 mr.with(mr.stream{ name = "b\nos.exit(9)" }, function() x:fill_(2) end)
 mr.synchronize()]], "--report=json")
   local r = parse_lines(result.err)[1]
-  lu.assertEquals(r.fix, [[mr.synchronize() -- no variable in scope here leads to b\nos.exit(9)]])
+  lu.assertEquals(r.fix, [[mr.synchronize() -- no variable in scope here leads to b\nos.exit(9): ]] ..
+    "name it first, at line 4: local s = ...")
 end
 
 function TestForm.test_json_in_error_mode_comes_beside_the_error()

@@ -265,6 +265,62 @@ function TestCures.test_of_one_line_that_declares_the_stream()
   lu.assertEquals(r.fixes[1].text, "mr.synchronize() -- or a wait for a, if a variable of the line holds it")
 end
 
+-- ---- a wait that stands the other way round
+
+TestOtherWay = {}
+
+local function pair_of(fn)
+  local a, b, x = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.zeros(4, {name = "x"})
+  mr.synchronize()
+  return only(function() fn(a, b, x) end)
+end
+
+local function write(s, x) s:run(function() x:fill_(1) end) end
+local function read(s, x) s:run(function() return x:sum() end) end
+
+function TestOtherWay.test_between_the_two()
+  local r = pair_of(function(a, b, x) write(a, x) a:wait_stream(b) read(b, x) end)
+  lu.assertEquals({ r.kind, r.reason }, { "read-after-write", "no-path" })
+  lu.assertStrMatches(r.why, "nothing makes b wait for a: the wait at .- makes a wait for b, which is the other " ..
+    "way round%.")
+  r = pair_of(function(a, b, x) write(a, x) read(b, x) end)
+  lu.assertEquals(r.why, "nothing makes b wait for a.")
+end
+
+-- The fix keeps the order of submission, and so the old value. The report says what to do if that is not meant.
+function TestOtherWay.test_the_reader_waits_when_it_has_read()
+  local r = pair_of(function(a, b, x) read(a, x) write(b, x) a:wait_stream(b) end)
+  lu.assertEquals({ r.kind, r.amended }, { "write-after-read", true })
+  lu.assertStrMatches(r.why, "a waits for b at .-, after `sum` was submitted: .* keeps the order of submission; " ..
+    "if `sum` is to read what `fill_` writes, submit it after that wait instead%.")
+  -- A wait for something else, and one that each round makes.
+  r = pair_of(function(a, b, x)
+    local c <close> = mr.stream()
+    read(a, x) write(b, x) a:wait_stream(c)
+  end)
+  lu.assertEquals({ r.why, r.amended }, { "nothing makes b wait for a.", false })
+  r = pair_of(function(a, b, x)
+    for _ = 1, 2 do read(a, x) b:run(function() x:fill_(1) end) a:wait_stream(b) b:synchronize() end
+  end)
+  lu.assertTrue(r.amended)
+end
+
+function TestOtherWay.test_the_reader_waits_before_the_record()
+  local r = pair_of(function(a, b, x)
+    local e = mr.event{name = "e"}
+    a:wait_event(e) read(a, x) write(b, x) e:record(b)
+  end)
+  lu.assertEquals({ r.kind, r.reason }, { "write-after-read", "never-recorded" })
+  lu.assertStrMatches(r.why, "a waits for event `e` at .-, before `sum`, .* if `sum` is to come after `fill_`, " ..
+    "submit that and its record before the wait%.")
+  -- The event is another stream's.
+  r = pair_of(function(a, b, x)
+    local e = mr.event{name = "e"}
+    a:wait_event(e) e:record(a) read(a, x) write(b, x)
+  end)
+  lu.assertEquals({ r.kind, r.reason }, { "write-after-read", "no-path" })
+end
+
 function TestCures.test_a_close_in_error_mode_raises_at_the_end_of_the_block()
   local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
   mr.synchronize()
