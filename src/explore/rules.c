@@ -193,6 +193,13 @@ static void join_device(order *o, int device) {
     }
 }
 
+static void join_walls(order *o, const mr_player_item *it, const mr_order_row *row) {
+    bool of_all = row->needs & MR_FACT_WALL;
+    uint64_t own = (uint64_t)1 << it->stream->device->index;
+    for (uint64_t walls = of_all ? mr_order_walls(it->command) : own; walls; walls &= walls - 1)
+        order_scratch_join(o, order_barrier(o, __builtin_ctzll(walls)));
+}
+
 /* Adds to the scratch set what the row's `from` holds for item `it`. */
 static void take(order *o, const mr_player_item *it, const mr_order_row *row) {
     switch ((mr_place)row->from) {
@@ -202,7 +209,7 @@ static void take(order *o, const mr_player_item *it, const mr_order_row *row) {
     case MR_PLACE_RELEASED:
         order_scratch_join(o, order_released(o, it->stream->device->index));
         break;
-    case MR_PLACE_WALL: order_scratch_join(o, order_barrier(o, it->stream->device->index)); break;
+    case MR_PLACE_WALL: join_walls(o, it, row); break;
     case MR_PLACE_DEVICE: {
         uint64_t walls = it->command ? mr_order_walls(it->command) : 0;
         if (!walls) join_device(o, (int)it->item.device);
@@ -225,10 +232,9 @@ static void take_all(order *o, const mr_player_item *it, mr_order_set rows) {
     for (; rows; rows &= rows - 1) take(o, it, mr_order_first(rows));
 }
 
-/* R33: a free comes after what the streams that use the memory have so far. */
+/* R33: the streams that use the memory have so far: a free comes after that. */
 static void give_freed(order *o, size_t i) {
     uint32_t storage = o->items[i].item.storage;
-    order_assign(o, order_free(o, storage), order_scratch(o));
     for (size_t k = 0; k < i; k++) {
         const mr_player_item *it = &o->items[k];
         if (it->item.kind == MR_COMMAND_RECORD_STREAM && it->item.storage == storage)
@@ -236,23 +242,32 @@ static void give_freed(order *o, size_t i) {
     }
 }
 
-/* What the row's `to` holds from now on: the scratch set. Places that are the union of lanes need nothing. */
+/* The row's `to`, this set, gets the scratch set. */
+static void put_scratch(order *o, const mr_order_row *row, uint32_t to) {
+    if (row->replaces) order_assign(o, to, order_scratch(o));
+    else order_join(o, to, order_scratch(o));
+}
+
+/* Places that are the union of lanes need nothing. */
 static void give(order *o, size_t i, const mr_order_row *row) {
     const mr_player_item *it = &o->items[i];
     switch ((mr_place)row->to) {
     case MR_PLACE_HOST:
         if (o->first_node[i] < o->first_node[i + 1]) order_add(o, order_host(o), o->first_node[i]);
         break;
-    case MR_PLACE_LANE: order_assign(o, order_lane(o, it->item.stream), order_scratch(o)); break;
+    case MR_PLACE_LANE: put_scratch(o, row, order_lane(o, it->item.stream)); break;
     case MR_PLACE_RELEASED:
-        order_assign(o, order_released(o, it->stream->device->index), order_scratch(o));
+        put_scratch(o, row, order_released(o, it->stream->device->index));
         break;
     case MR_PLACE_WALL:
         for (uint64_t walls = mr_order_walls(it->command); walls; walls &= walls - 1)
-            order_join(o, order_barrier(o, __builtin_ctzll(walls)), order_scratch(o));
+            put_scratch(o, row, order_barrier(o, __builtin_ctzll(walls)));
         break;
-    case MR_PLACE_RECORD: order_assign(o, order_record(o, it->item.event), order_scratch(o)); break;
-    case MR_PLACE_FREED: give_freed(o, i); break;
+    case MR_PLACE_RECORD: put_scratch(o, row, order_record(o, it->item.event)); break;
+    case MR_PLACE_FREED:
+        put_scratch(o, row, order_free(o, it->item.storage));
+        give_freed(o, i);
+        break;
     case MR_PLACE_GATHERED:
     case MR_PLACE_DEVICE:
     case MR_PLACE_SOURCES:

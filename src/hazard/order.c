@@ -462,18 +462,24 @@ static void gather_device(checker *c, int device, uint64_t seq, vclock **clock) 
     for (actor *a = c->order.actors; a; a = a->next)
         if (a->device == device) mr_hazard_clock_merge(c, clock, a->clock);
     mr_hazard_clock_merge(c, clock, b->gathered);
-    mr_hazard_clock_merge(c, clock, b->device_barrier);
     mr_hazard_clock_raise(c, clock, b->all_slot, seq);
+}
+
+static void gather(checker *c, mr_place place, int device, uint64_t seq, vclock **clock) {
+    if (place == MR_PLACE_DEVICE) gather_device(c, device, seq, clock);
+    else if (place == MR_PLACE_WALL)
+        mr_hazard_clock_merge(c, clock, c->order.barriers[device].device_barrier);
 }
 
 static void raise_wall(checker *c, const mr_command *command, uint64_t walls) {
     actor *t = command->stream->observed;
     mr_order_facts facts = t->lane.facts | MR_FACT_WALL;
-    bool takes = mr_place_in(mr_order_taken(facts, MR_GUARANTEED), MR_PLACE_DEVICE);
     bool gives = mr_place_in(mr_order_given(facts, MR_GUARANTEED), MR_PLACE_WALL);
     vclock *wall = NULL;
-    for (uint64_t rest = walls; rest && takes; rest &= rest - 1)
-        gather_device(c, __builtin_ctzll(rest), command->seq, &wall);
+    for (mr_order_set rows = mr_order_of_wall(MR_AT_ENTER, MR_GUARANTEED); rows; rows &= rows - 1)
+        for (uint64_t rest = walls; rest; rest &= rest - 1)
+            gather(c, (mr_place)mr_order_first(rows)->from, __builtin_ctzll(rest), command->seq,
+                   &wall);
     for (uint64_t rest = walls; rest && gives; rest &= rest - 1) {
         barrier *b = &c->order.barriers[__builtin_ctzll(rest)];
         replace(c, &b->device_barrier, wall);

@@ -78,6 +78,15 @@ static void reach_back_to_host(search *s, uint32_t at) {
     }
 }
 
+/* The devices whose walls the command comes after. */
+static uint64_t behind_walls_of(const log_line *line) {
+    uint64_t own = (uint64_t)1 << line->device;
+    mr_order_set rows = line->walls ? mr_order_of_wall(MR_AT_ENTER, MR_GUARANTEED) : 0;
+    for (; rows; rows &= rows - 1)
+        if (mr_order_first(rows)->from == MR_PLACE_WALL) return own | line->walls;
+    return own;
+}
+
 /* The place by which `later`, which takes these, comes after `earlier`, which gives these. */
 static edge_kind edge_of_meeting(const log_line *earlier, mr_place_set gives, const log_line *later,
                                  mr_place_set takes) {
@@ -87,7 +96,8 @@ static edge_kind edge_of_meeting(const log_line *earlier, mr_place_set gives, co
     if (same_device &&
         (mr_place_in(both, MR_PLACE_GATHERED) || mr_place_in(both, MR_PLACE_RELEASED)))
         return EDGE_BARRIER;
-    if (mr_place_in(both, MR_PLACE_WALL) && earlier->walls >> later->device & 1) return EDGE_PEER;
+    if (mr_place_in(both, MR_PLACE_WALL) && earlier->walls & behind_walls_of(later))
+        return EDGE_PEER;
     if (mr_place_in(both, MR_PLACE_DEVICE) && later->walls >> earlier->device & 1) return EDGE_PEER;
     return EDGE_NONE;
 }

@@ -5,6 +5,8 @@
 
 enum {
     NONE = 0,
+    ADDS = false,
+    REPLACES = true,
 #define X(id) id = MR_FACT_##id,
     MR_FACT_LIST(X)
 #undef X
@@ -14,8 +16,8 @@ enum {
 const
 #endif
     mr_order_row mr_order_rows[MR_ORDER_ROWS] = {
-#define X(id, when, to, from, strength, rule, needs, allocator_for)                                \
-    {MR_AT_##when, MR_PLACE_##to, MR_PLACE_##from, MR_##strength, rule, needs, allocator_for},
+#define X(id, when, to, from, how, strength, rule, needs, allocator_for)                           \
+    {MR_AT_##when, MR_PLACE_##to, MR_PLACE_##from, MR_##strength, how, rule, needs, allocator_for},
         MR_ORDER_LIST(X)
 #undef X
 };
@@ -31,9 +33,18 @@ mr_order_set mr_order_find(mr_order_facts facts, mr_order_when when, mr_strength
     return set;
 }
 
+/* What the fact adds to the rows of a command of a stream. */
+static mr_order_set since_it_is(mr_order_facts fact, mr_order_when when, mr_strength strength) {
+    return mr_order_find(SUBMITTED | fact, when, strength) &
+           ~mr_order_find(SUBMITTED, when, strength);
+}
+
 mr_order_set mr_order_of_meeting(mr_strength strength) {
-    return mr_order_find(SUBMITTED | MEETS, MR_AT_ENTER, strength) &
-           ~mr_order_find(SUBMITTED, MR_AT_ENTER, strength);
+    return since_it_is(MEETS, MR_AT_ENTER, strength);
+}
+
+mr_order_set mr_order_of_wall(mr_order_when when, mr_strength strength) {
+    return since_it_is(WALL, when, strength);
 }
 
 /* What the rows, all of that moment, are about. */

@@ -78,39 +78,44 @@ enum {
 };
 typedef uint32_t mr_order_facts;
 
-/* One line for each rule: id, when, to, from, strength, and the number of the rule. Then come the facts that the
- * command must have. For a command with the last fact the row is only the allocator's. (R28: an allocation comes before
- * the uses of its memory and a free behind them. Between other commands nothing follows from either.)
+/* One line for each rule: id, when, to, from, what becomes of what the place held, strength, number of the rule.
+ * Then come the facts that the command must have. For a command with the last fact the row is only the allocator's.
+ * (R28: an allocation comes before the uses of its memory and a free behind them. Between other commands nothing
+ * follows from either.)
+ *
+ * ADDS: the place also holds what it held. REPLACES: it holds the node instead. Nothing is lost where the node comes
+ * after that anyway, so such a place can be a single command. Only a record forgets (R11).
  *
  * A device's place is that of the command's device; in rows for a WALL, of each device of mr_order_walls. */
 // clang-format off
-#define MR_ORDER_LIST(X)                                                                                     \
-    X(CALL,             ENTER,  NODE,     HOST,     GUARANTEED, 10, NONE,                             ALLOC) \
-    X(STREAM,           ENTER,  NODE,     LANE,     GUARANTEED, 1,  SUBMITTED,                        ALLOC) \
-    X(GATHER,           ENTER,  NODE,     GATHERED, GUARANTEED, 3,  SUBMITTED | LEGACY,               ALLOC) \
-    X(RELEASE,          ENTER,  NODE,     RELEASED, GUARANTEED, 3,  SUBMITTED | BLOCKING,             ALLOC) \
-    X(BEHIND_WALL,      ENTER,  NODE,     WALL,     GUARANTEED, 60, SUBMITTED,                        ALLOC) \
-    X(EVENT,            ENTER,  NODE,     RECORD,   GUARANTEED, 11, SUBMITTED | WAIT,                 NONE)  \
-    X(REUSE,            ENTER,  NODE,     FREED,    ALLOCATOR,  30, SUBMITTED | ALLOC,                NONE)  \
-    X(MEET_WALL,        ENTER,  NODE,     DEVICE,   GUARANTEED, 60, SUBMITTED | WALL,                 NONE)  \
-    X(MEET,             ENTER,  NODE,     SOURCES,  GUARANTEED, 61, SUBMITTED | MEETS,                NONE)  \
-    X(MEET_ALL,         ENTER,  NODE,     MEETING,  SEEN,       61, SUBMITTED | MEETS,                NONE)  \
-    X(TO_HOST,          LEAVE,  HOST,     NODE,     GUARANTEED, 10, BY_HOST,                          NONE)  \
-    X(TO_STREAM,        LEAVE,  LANE,     NODE,     GUARANTEED, 1,  SUBMITTED,                        FREE)  \
-    X(TO_GATHERED,      LEAVE,  GATHERED, NODE,     GUARANTEED, 3,  SUBMITTED | BLOCKING,             FREE)  \
-    X(TO_RELEASED,      LEAVE,  RELEASED, NODE,     GUARANTEED, 3,  SUBMITTED | LEGACY,               FREE)  \
-    X(TO_DEVICE,        LEAVE,  DEVICE,   NODE,     GUARANTEED, 10, SUBMITTED,                        FREE)  \
-    X(TO_WALL,          LEAVE,  WALL,     NODE,     GUARANTEED, 60, SUBMITTED | WALL,                 NONE)  \
-    X(TO_RECORD,        LEAVE,  RECORD,   NODE,     GUARANTEED, 11, SUBMITTED | RECORD,               NONE)  \
-    X(TO_FREED,         LEAVE,  FREED,    NODE,     ALLOCATOR,  28, SUBMITTED | FREE,                 NONE)  \
-    X(EARLIER,          CALL,   HOST,     LANE,     GUARANTEED, 20, SUBMITTED | FOR_EARLIER,          NONE)  \
-    X(EARLIER_BLOCKING, CALL,   HOST,     GATHERED, SEEN,       20, SUBMITTED | LEGACY | FOR_EARLIER, NONE)  \
-    X(ITSELF,           RETURN, HOST,     NODE,     GUARANTEED, 20, SUBMITTED | FOR_ITSELF,           NONE)  \
-    X(SYNC_STREAM,      RETURN, HOST,     LANE,     GUARANTEED, 10, FOR_STREAM,                       NONE)  \
-    X(SYNC_BLOCKING,    RETURN, HOST,     GATHERED, SEEN,       5,  FOR_STREAM | LEGACY,              NONE)  \
-    X(SYNC_RECORD,      RETURN, HOST,     RECORD,   GUARANTEED, 10, FOR_RECORD,                       NONE)  \
-    X(SYNC_DEVICE,      RETURN, HOST,     DEVICE,   GUARANTEED, 10, FOR_DEVICE,                       NONE)  \
-    X(GIVE_BACK,        RETURN, HOST,     DEVICE,   SEEN,       27, FOR_MEMORY,                       NONE)
+#define MR_ORDER_LIST(X)                                                                                               \
+    X(CALL,             ENTER,  NODE,     HOST,     ADDS,     GUARANTEED, 10, NONE,                             ALLOC) \
+    X(STREAM,           ENTER,  NODE,     LANE,     ADDS,     GUARANTEED, 1,  SUBMITTED,                        ALLOC) \
+    X(GATHER,           ENTER,  NODE,     GATHERED, ADDS,     GUARANTEED, 3,  SUBMITTED | LEGACY,               ALLOC) \
+    X(RELEASE,          ENTER,  NODE,     RELEASED, ADDS,     GUARANTEED, 3,  SUBMITTED | BLOCKING,             ALLOC) \
+    X(BEHIND_WALL,      ENTER,  NODE,     WALL,     ADDS,     GUARANTEED, 60, SUBMITTED,                        ALLOC) \
+    X(EVENT,            ENTER,  NODE,     RECORD,   ADDS,     GUARANTEED, 11, SUBMITTED | WAIT,                 NONE)  \
+    X(REUSE,            ENTER,  NODE,     FREED,    ADDS,     ALLOCATOR,  30, SUBMITTED | ALLOC,                NONE)  \
+    X(MEET_WALL,        ENTER,  NODE,     DEVICE,   ADDS,     GUARANTEED, 60, SUBMITTED | WALL,                 NONE)  \
+    X(MEET_WALLS,       ENTER,  NODE,     WALL,     ADDS,     GUARANTEED, 60, SUBMITTED | WALL,                 NONE)  \
+    X(MEET,             ENTER,  NODE,     SOURCES,  ADDS,     GUARANTEED, 61, SUBMITTED | MEETS,                NONE)  \
+    X(MEET_ALL,         ENTER,  NODE,     MEETING,  ADDS,     SEEN,       61, SUBMITTED | MEETS,                NONE)  \
+    X(TO_HOST,          LEAVE,  HOST,     NODE,     ADDS,     GUARANTEED, 10, BY_HOST,                          NONE)  \
+    X(TO_STREAM,        LEAVE,  LANE,     NODE,     REPLACES, GUARANTEED, 1,  SUBMITTED,                        FREE)  \
+    X(TO_GATHERED,      LEAVE,  GATHERED, NODE,     ADDS,     GUARANTEED, 3,  SUBMITTED | BLOCKING,             FREE)  \
+    X(TO_RELEASED,      LEAVE,  RELEASED, NODE,     REPLACES, GUARANTEED, 3,  SUBMITTED | LEGACY,               FREE)  \
+    X(TO_DEVICE,        LEAVE,  DEVICE,   NODE,     ADDS,     GUARANTEED, 10, SUBMITTED,                        FREE)  \
+    X(TO_WALL,          LEAVE,  WALL,     NODE,     REPLACES, GUARANTEED, 60, SUBMITTED | WALL,                 NONE)  \
+    X(TO_RECORD,        LEAVE,  RECORD,   NODE,     REPLACES, GUARANTEED, 11, SUBMITTED | RECORD,               NONE)  \
+    X(TO_FREED,         LEAVE,  FREED,    NODE,     ADDS,     ALLOCATOR,  28, SUBMITTED | FREE,                 NONE)  \
+    X(EARLIER,          CALL,   HOST,     LANE,     ADDS,     GUARANTEED, 20, SUBMITTED | FOR_EARLIER,          NONE)  \
+    X(EARLIER_BLOCKING, CALL,   HOST,     GATHERED, ADDS,     SEEN,       20, SUBMITTED | LEGACY | FOR_EARLIER, NONE)  \
+    X(ITSELF,           RETURN, HOST,     NODE,     ADDS,     GUARANTEED, 20, SUBMITTED | FOR_ITSELF,           NONE)  \
+    X(SYNC_STREAM,      RETURN, HOST,     LANE,     ADDS,     GUARANTEED, 10, FOR_STREAM,                       NONE)  \
+    X(SYNC_BLOCKING,    RETURN, HOST,     GATHERED, ADDS,     SEEN,       5,  FOR_STREAM | LEGACY,              NONE)  \
+    X(SYNC_RECORD,      RETURN, HOST,     RECORD,   ADDS,     GUARANTEED, 10, FOR_RECORD,                       NONE)  \
+    X(SYNC_DEVICE,      RETURN, HOST,     DEVICE,   ADDS,     GUARANTEED, 10, FOR_DEVICE,                       NONE)  \
+    X(GIVE_BACK,        RETURN, HOST,     DEVICE,   ADDS,     SEEN,       27, FOR_MEMORY,                       NONE)
 // clang-format on
 
 typedef enum {
@@ -122,6 +127,7 @@ typedef enum {
 
 typedef struct {
     uint8_t when, to, from, strength;
+    bool replaces;
     uint8_t rule;                  /* 60: R60 */
     uint32_t needs, allocator_for; /* facts */
 } mr_order_row;
@@ -145,6 +151,8 @@ static inline const mr_order_row *mr_order_first(mr_order_set set) {
 /* The rows that a command of a stream has since it takes part in a meeting. Their places hold all members of the
  * meeting once the last one has entered. */
 mr_order_set mr_order_of_meeting(mr_strength strength);
+/* Those that a command of a stream has since it is a WALL. Their places are those of each device of mr_order_walls. */
+mr_order_set mr_order_of_wall(mr_order_when when, mr_strength strength);
 
 /* Places as a set, bit i for mr_place i: what a command with these facts comes after, and who comes after it. */
 typedef uint32_t mr_place_set;

@@ -94,6 +94,21 @@ static void meet(maker *m, uint32_t i) {
     }
 }
 
+/* That of its own device is taken by another row, the last spans of these devices' streams by join_device. */
+static void join_walls(maker *m, const mr_span *span) {
+    uint64_t others = span->walls & ~((uint64_t)1 << span->device);
+    for (uint64_t rest = others; rest; rest &= rest - 1) {
+        uint32_t wall = m->devices[__builtin_ctzll(rest)].wall;
+        bool is_met = wall == MR_TRACE_NONE || (span->walls >> m->spans[wall].device & 1);
+        if (!is_met) add(m, wall, MR_CAUSE_PEER_COPY);
+    }
+}
+
+static void gather_none(maker *m, int device) {
+    for (size_t s = 0; s < m->stream_count; s++)
+        if (m->streams[s].device == device) m->states[s].dirty = false;
+}
+
 static void enter(maker *m, uint32_t i, const mr_order_row *row) {
     const mr_span *span = &m->spans[i];
     stream_state *state = &m->states[span->stream];
@@ -104,7 +119,10 @@ static void enter(maker *m, uint32_t i, const mr_order_row *row) {
     case MR_PLACE_RELEASED:
         join_new(m, &state->released_seen, device->released, MR_CAUSE_DEFAULT_STREAM);
         break;
-    case MR_PLACE_WALL: join_new(m, &state->wall_seen, device->wall, MR_CAUSE_PEER_COPY); break;
+    case MR_PLACE_WALL:
+        if (row->needs & MR_FACT_WALL) join_walls(m, span);
+        else join_new(m, &state->wall_seen, device->wall, MR_CAUSE_PEER_COPY);
+        break;
     case MR_PLACE_RECORD: add(m, span->record, MR_CAUSE_EVENT); break;
     case MR_PLACE_FREED: /* whose memory it is, only the pool knows */
         if (span->held_by == MR_CAUSE_MEMORY) add(m, span->holder, MR_CAUSE_MEMORY);
@@ -125,10 +143,12 @@ static void leave(maker *m, uint32_t i, const mr_order_row *row) {
     stream_state *state = &m->states[span->stream];
     switch ((mr_place)row->to) {
     case MR_PLACE_LANE: state->tail = i; break;
-    case MR_PLACE_GATHERED: state->dirty = true; break;
+    case MR_PLACE_GATHERED:
+        if (row->replaces) gather_none(m, span->device);
+        state->dirty = true;
+        break;
     case MR_PLACE_RELEASED:
-        for (size_t s = 0; s < m->stream_count; s++)
-            if (m->streams[s].device == span->device) m->states[s].dirty = false;
+        gather_none(m, span->device);
         m->devices[span->device].released = i;
         break;
     case MR_PLACE_WALL:

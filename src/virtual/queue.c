@@ -102,6 +102,10 @@ static void dirty_remove(queue *q) {
     q->dirty = false;
 }
 
+static void gather_none(vdevice *device) {
+    while (device->dirty) dirty_remove(device->dirty);
+}
+
 /* Each blocking stream that got work since the legacy command before: older work is behind that one already. */
 static bool join_gathered(vgpu *gpu, const vdevice *device, work *w) {
     for (queue *q = device->dirty; q; q = q->dirty_next)
@@ -149,6 +153,19 @@ static bool join_walled_devices(vgpu *gpu, work *w) {
     return true;
 }
 
+/* join_wall took that of its own device, join_device the tails of these devices' queues. */
+static bool join_walls(vgpu *gpu, work *w) {
+    uint64_t walls = mr_order_walls(w->command);
+    for (uint64_t rest = walls; rest; rest &= rest - 1) {
+        const vdevice *device = &gpu->devices[__builtin_ctzll(rest)];
+        if (!device->barrier || device == w->queue->device) continue;
+        bool is_met = walls >> (device->barrier->queue->device - gpu->devices) & 1;
+        if (!is_met && !mr_virtual_add_edge(gpu, device->barrier, w, MR_CAUSE_PEER_COPY))
+            return false;
+    }
+    return true;
+}
+
 static void raise_wall(vgpu *gpu, work *w) {
     w->barrier = true;
     for (uint64_t walls = mr_order_walls(w->command); walls; walls &= walls - 1) {
@@ -171,7 +188,8 @@ static bool enter(vgpu *gpu, work *w, const mr_order_row *row) {
     switch ((mr_place)row->from) {
     case MR_PLACE_GATHERED: return join_gathered(gpu, q->device, w);
     case MR_PLACE_RELEASED: return join_released(gpu, q, w);
-    case MR_PLACE_WALL: return join_wall(gpu, q, w);
+    case MR_PLACE_WALL:
+        return row->needs & MR_FACT_WALL ? join_walls(gpu, w) : join_wall(gpu, q, w);
     case MR_PLACE_RECORD: return join_record(gpu, q, w);
     case MR_PLACE_FREED: return join_freed(gpu, w);
     case MR_PLACE_DEVICE: return join_walled_devices(gpu, w);
@@ -189,11 +207,10 @@ static void leave(vgpu *gpu, work *w, const mr_order_row *row) {
     queue *q = w->queue;
     switch ((mr_place)row->to) {
     case MR_PLACE_GATHERED:
+        if (row->replaces) gather_none(q->device);
         if (!q->dirty) dirty_insert(q);
         break;
-    case MR_PLACE_RELEASED:
-        while (q->device->dirty) dirty_remove(q->device->dirty);
-        break;
+    case MR_PLACE_RELEASED: gather_none(q->device); break; /* the place is the queue's tail */
     case MR_PLACE_WALL: raise_wall(gpu, w); break;
     case MR_PLACE_LANE:   /* link_tail */
     case MR_PLACE_RECORD: /* make_mark, which may fail */
@@ -472,7 +489,7 @@ void mr_virtual_unlink(work *w) {
  * Memory and events are left as if the works had been carried out: a machine that is revived goes on with them. */
 
 static void empty_queues(vdevice *device) {
-    while (device->dirty) dirty_remove(device->dirty);
+    gather_none(device);
     for (queue *q = device->first; q; q = q->next) {
         q->head = q->tail = NULL;
         q->completed = q->submitted;

@@ -79,14 +79,17 @@ static void random_op(const sample_program *p, sample_step *s) {
     }
 }
 
+/* Some programs of three devices are about copies between them, which may meet on the third one (R60). */
+static bool many_walls;
+
 static void random_copy(const sample_program *p, sample_step *s) {
     int to = (int)draw((uint32_t)p->tensor_count), from = (int)draw((uint32_t)p->tensor_count);
     bool to_device = p->tensor[to].memory == MEMORY_DEVICE,
          from_device = p->tensor[from].memory == MEMORY_DEVICE;
     if (to == from) return;
     s->kind = STEP_COPY;
-    s->synchronous = draw(2);
-    int device = to_device ? p->tensor[to].device : from_device ? p->tensor[from].device : 0;
+    s->synchronous = many_walls || draw(2);
+    int device = from_device ? p->tensor[from].device : to_device ? p->tensor[to].device : 0;
     s->stream = s->synchronous ? 2 * device : random_stream(p, device);
     s->access_count = 2;
     s->access[0] = (sample_access){to, {(int)draw(3) * 4, 1, {8, 0}, {1, 0}, 4}, NAIVE_WRITE};
@@ -100,6 +103,7 @@ static void random_step(const sample_program *p, sample_step *s) {
     memset(s, 0, sizeof *s);
     uint32_t what = draw(100);
     if (many_functions && draw(5) == 0) what = draw(3) ? 88 : 90;
+    if (many_walls && draw(3) == 0) what = 40;
     s->stream = random_stream(p, -1);
     s->event = (int)draw((uint32_t)p->event_count);
     s->device = (int)draw((uint32_t)p->device_count);
@@ -202,7 +206,8 @@ void program_random(uint64_t seed, sample_program *p) {
     drawn = seed * 0x9e3779b97f4a7c15u + 0x1234567;
     for (int i = 0; i < 4; i++) draw(2);
     p->device_count = draw(4) ? 1 : 2 + (int)draw(2);
-    many_functions = draw(4) == 0;
+    many_walls = p->device_count > 2 && draw(2);
+    many_functions = !many_walls && draw(4) == 0;
     with_kernels = draw(3) == 0;
     for (int d = 0; d < p->device_count; d++) {
         p->stream[p->stream_count].device = d;
@@ -214,12 +219,13 @@ void program_random(uint64_t seed, sample_program *p) {
         p->stream[p->stream_count].device = (int)draw((uint32_t)p->device_count);
         p->stream[p->stream_count++].blocking = draw(2);
     }
-    p->tensor_count = 2 + (int)draw(3);
+    p->tensor_count = many_walls ? MOST_TENSORS : 2 + (int)draw(3);
     for (int t = 0; t < p->tensor_count; t++) {
         uint32_t memory = many_functions ? 4 + draw(5) : draw(10);
         p->tensor[t].memory = memory < 6   ? MEMORY_DEVICE
                               : memory < 9 ? MEMORY_PINNED
                                            : MEMORY_PAGEABLE;
+        if (many_walls) p->tensor[t].memory = MEMORY_DEVICE;
         p->tensor[t].device = (int)draw((uint32_t)p->device_count);
         p->tensor[t].blank = p->tensor[t].memory != MEMORY_DEVICE && draw(3) == 0;
     }

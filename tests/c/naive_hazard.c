@@ -112,6 +112,8 @@ static bool edge(const sample_program *p, int i, int j) {
         if (stream_edge(p, i, j, b->stream)) return true;
         if (b->kind == STEP_WAIT && bound_record(p, j) == i) return true;
         if (on_stream(a) && is_wall_of(p, b, p->stream[a->stream].device)) return true;
+        for (int d = 0; d < p->device_count; d++)
+            if (is_wall_of(p, a, d) && is_wall_of(p, b, d)) return true;
     }
     if (by_host(b)) return host_edge(p, i, j);
     return false;

@@ -14,13 +14,15 @@ typedef enum {
     MUTANT_MISPLACED, /* it is about another place */
     MUTANT_WIDENED,   /* it asks for a fact less: once for each fact */
     MUTANT_BOUND,     /* it is not only the allocator's for any command */
+    MUTANT_KEPT,      /* the place keeps what it had, or does not */
     MUTANTS
 } order_mutant;
 
 enum {
     EVERY_MUTANT = (1 << MUTANTS) - 1,
     ONLY_WIDENED = 1 << MUTANT_WIDENED,
-    ONLY_BOUND = 1 << MUTANT_BOUND
+    ONLY_BOUND = 1 << MUTANT_BOUND,
+    ONLY_KEPT = 1 << MUTANT_KEPT
 };
 
 static const char *const order_row_names[] = {
@@ -42,6 +44,12 @@ enum {
              MR_FACT_FOR_MEMORY | MR_FACT_FOR_ITSELF | MR_FACT_FOR_EARLIER
 };
 
+/* Commands that come there have no order among themselves. Elsewhere each comes after all that is there:
+ * test_order_readers.c. */
+static bool may_lose(const mr_order_row *row) {
+    return row->to == MR_PLACE_RECORD || row->to == MR_PLACE_GATHERED || row->to == MR_PLACE_DEVICE;
+}
+
 /* `fact`: of MUTANT_WIDENED. False: there is no such mutant for a reader of rows up to `strength`. */
 static bool order_break(mr_order_row *row, order_mutant how, uint32_t fact, mr_strength strength) {
     bool in_stream = row->when == MR_AT_ENTER || row->when == MR_AT_LEAVE;
@@ -57,6 +65,9 @@ static bool order_break(mr_order_row *row, order_mutant how, uint32_t fact, mr_s
         if (!row->allocator_for) return false;
         row->allocator_for = 0;
         return strength < MR_ALLOCATOR;
+    case MUTANT_KEPT:
+        row->replaces = !row->replaces;
+        return row->when == MR_AT_LEAVE && may_lose(row);
     case MUTANTS: break;
     }
     return false;
@@ -80,7 +91,8 @@ static const order_inherent *order_excuse(const order_inherent *inherent, mr_ord
 /* Whether the judge does not notice it. `notices` is asked with the row broken. */
 static int order_missed(mr_order_id id, order_mutant how, uint32_t fact, mr_strength strength,
                         bool (*notices)(void)) {
-    static const char *const texts[] = {"dropped", "weakened", "misplaced", "widened", "bound"};
+    static const char *const texts[] = {"dropped", "weakened", "misplaced",
+                                        "widened", "bound",    "kept"};
     mr_order_row kept = mr_order_rows[id];
     bool is_mutant = order_break(&mr_order_rows[id], how, fact, strength);
     bool noticed = !is_mutant || notices();

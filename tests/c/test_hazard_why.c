@@ -87,6 +87,8 @@ static void every_row_counts(void **unused) {
         {MR_ORDER_BEHIND_WALL, "shows only between two such copies of three devices", ONLY_BOUND},
         {MR_ORDER_TO_GATHERED, "what a free comes after is gathered, too", ONLY_BOUND},
         {MR_ORDER_TO_DEVICE, "and is in the device", ONLY_BOUND},
+        {MR_ORDER_TO_GATHERED, "the search goes through all lines", ONLY_KEPT},
+        {MR_ORDER_TO_DEVICE, "likewise", ONLY_KEPT},
         {MR_ORDER_ROWS, NULL, 0}};
     assert_int_equal(order_unnoticed(MR_GUARANTEED, inherent, notices), 0);
 }

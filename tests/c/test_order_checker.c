@@ -37,6 +37,8 @@ static void every_row_counts(void **unused) {
         {MR_ORDER_RELEASE, "likewise", ONLY_BOUND},
         {MR_ORDER_BEHIND_WALL, "likewise", ONLY_BOUND},
         {MR_ORDER_TO_GATHERED, "frees are not asked", ONLY_BOUND},
+        {MR_ORDER_TO_GATHERED, "clocks are merged", ONLY_KEPT},
+        {MR_ORDER_TO_RECORD, "a snapshot is of one record", ONLY_KEPT},
         {MR_ORDER_TO_RELEASED, "likewise", ONLY_BOUND},
         {MR_ORDER_ROWS, NULL, 0}};
     assert_int_equal(order_unnoticed(MR_GUARANTEED, inherent, notices), 0);

@@ -26,6 +26,7 @@ static void every_row_counts(void **unused) {
         {MR_ORDER_BEHIND_WALL, "the programs have one device: test_order_explorer_asked.c",
          EVERY_MUTANT},
         {MR_ORDER_MEET_WALL, "likewise", EVERY_MUTANT},
+        {MR_ORDER_MEET_WALLS, "likewise", EVERY_MUTANT},
         {MR_ORDER_TO_WALL, "likewise", EVERY_MUTANT},
         {MR_ORDER_EARLIER, "the programs leave it out: test_order_explorer_asked.c", EVERY_MUTANT},
         {MR_ORDER_EARLIER_BLOCKING, "likewise", EVERY_MUTANT},
@@ -34,6 +35,8 @@ static void every_row_counts(void **unused) {
         {MR_ORDER_MEET, "the virtual GPU does more: MEET_ALL", EVERY_MUTANT},
         {MR_ORDER_MEET_ALL, "the programs have one device: tests/lua/nccl_explore.lua",
          EVERY_MUTANT},
+        {MR_ORDER_TO_RECORD, "few programs record twice: test_order_explorer_asked.c", ONLY_KEPT},
+        {MR_ORDER_TO_GATHERED, "what is gathered is the union of streams", ONLY_KEPT},
         {MR_ORDER_ITSELF, "it is asked with this fact alone", ONLY_WIDENED},
         {MR_ORDER_ROWS, NULL, 0}};
     assert_int_equal(order_unnoticed(MR_ALLOCATOR, inherent, notices), 0);

@@ -7,10 +7,11 @@
 #include "explore/explore.h"
 #include "virtual_fixture.h"
 
-enum { SIZE = 4 };
+enum { SIZE = 4, DEVICES = 3 };
 
-static mr_stream *blocking, *nonblocking, *of_other; /* of_other: nonblocking, of device 1 */
-static mr_tensor *x, *y, *on_other, *pinned, *pageable;
+static mr_stream *blocking, *nonblocking, *other;
+static mr_stream *of_other, *of_third; /* nonblocking, of devices 1 and 2 */
+static mr_tensor *x, *y, *on_other, *on_third, *pinned, *pageable;
 static mr_explore_race asked; /* the two commands */
 
 static void first(void) {
@@ -78,11 +79,43 @@ static void behind_wall(void) {
     second();
     copy(of_other, pinned, on_other);
 }
+/* Both are work of device 1, so the second comes after the first. */
+static void meet_walls(void) {
+    first();
+    copy(nonblocking, pinned, x);
+    copy_between_devices();
+    machine->current_device = machine->devices[2];
+    OK(mr_memcpy(&caller, on_other, on_third, NULL, true));
+    machine->current_device = device;
+    second();
+    copy(of_third, pinned, on_third);
+}
 static void behind_no_wall(void) {
     first();
     OK(mr_memcpy(&caller, on_other, x, nonblocking, false));
     second();
     copy(of_other, pinned, on_other);
+}
+
+/* R11: the second record takes the place of the first. */
+static void wait_for_record(bool again) {
+    mr_event_options options = {0};
+    mr_event *event;
+    OK(mr_event_create(&caller, &options, &event));
+    first();
+    copy(blocking, pinned, x);
+    OK(mr_event_record(&caller, event, blocking));
+    if (again) OK(mr_event_record(&caller, event, other));
+    OK(mr_stream_wait_event(&caller, nonblocking, event));
+    second();
+    copy(nonblocking, pinned, y);
+    mr_event_release(event);
+}
+static void record_once(void) {
+    wait_for_record(false);
+}
+static void record_again(void) {
+    wait_for_record(true);
 }
 
 static const struct {
@@ -97,7 +130,10 @@ static const struct {
     {stage_behind_nonblocking, false},
     {meet_wall, true},
     {behind_wall, true},
+    {meet_walls, true},
     {behind_no_wall, false},
+    {record_once, true},
+    {record_again, false},
 };
 
 /* ---- asking */
@@ -112,17 +148,18 @@ static mr_status run_function(void *context, mr_explore_value *out) {
     x = tensor(device->legacy, SIZE);
     y = tensor(device->legacy, SIZE);
     on_other = tensor(machine->devices[1]->legacy, SIZE);
+    on_third = tensor(machine->devices[2]->legacy, SIZE);
     pinned = tensor_of(MR_MEMORY_PINNED, NULL, SIZE);
     pageable = tensor_of(MR_MEMORY_PAGEABLE, NULL, SIZE);
-    mr_tensor *of_host[] = {pinned, pageable}, *of_devices[] = {x, y, on_other};
+    mr_tensor *of_host[] = {pinned, pageable}, *of_devices[] = {x, y, on_other, on_third};
     for (int i = 0; i < 2; i++) {
         OK(mr_host_access(&caller, "clear", of_host[i], MR_WRITE));
         memset(values(of_host[i]), 0, sizeof(int32_t[SIZE]));
     }
-    for (int i = 0; i < 3; i++) fill(of_devices[i]->storage->device->legacy, of_devices[i], 7 + i);
-    for (int d = 0; d < 2; d++) OK(mr_device_synchronize(&caller, machine->devices[d]));
+    for (int i = 0; i < 4; i++) fill(of_devices[i]->storage->device->legacy, of_devices[i], 7 + i);
+    for (int d = 0; d < DEVICES; d++) OK(mr_device_synchronize(&caller, machine->devices[d]));
     (*(void (**)(void))context)();
-    for (int d = 0; d < 2; d++) OK(mr_device_synchronize(&caller, machine->devices[d]));
+    for (int d = 0; d < DEVICES; d++) OK(mr_device_synchronize(&caller, machine->devices[d]));
     while (made_tensors.count) drop(made_tensors.items[0]);
     return MR_OK;
 }
@@ -137,10 +174,12 @@ static bool is_ordered(void (*function)(void)) {
     mr_explore_result result;
     mr_explore_options options = {.overtaking = -1, .full = true};
     mr_stream_options free_one = {.nonblocking = true};
-    open_machine("virtual:2", NULL);
+    open_machine("virtual:3", NULL);
     blocking = blocking_stream();
     nonblocking = free_stream();
+    other = free_stream();
     OK(mr_stream_create(&caller, machine->devices[1], &free_one, &of_other));
+    OK(mr_stream_create(&caller, machine->devices[2], &free_one, &of_third));
     mr_explore_subject subject = {.context = &function,
                                   .machine = machine,
                                   .begin = begin_function,
@@ -150,6 +189,7 @@ static bool is_ordered(void (*function)(void)) {
     bool ordered = strstr(result.incomplete, "CUDA does not guarantee") != NULL;
     mr_explore_result_free(&result);
     mr_stream_release(of_other);
+    mr_stream_release(of_third);
     assert_int_equal(teardown(NULL), 0);
     return ordered;
 }
@@ -170,7 +210,8 @@ static void it_knows_the_answers(void **unused) {
 static void every_row_counts(void **unused) {
     (void)unused;
     static const mr_order_id rows[] = {MR_ORDER_BEHIND_WALL,      MR_ORDER_MEET_WALL,
-                                       MR_ORDER_TO_WALL,          MR_ORDER_EARLIER,
+                                       MR_ORDER_MEET_WALLS,       MR_ORDER_TO_WALL,
+                                       MR_ORDER_TO_RECORD,        MR_ORDER_EARLIER,
                                        MR_ORDER_EARLIER_BLOCKING, MR_ORDER_SYNC_BLOCKING};
     static const order_inherent inherent[] = {
         {MR_ORDER_EARLIER, "it is asked with this fact alone", ONLY_WIDENED},

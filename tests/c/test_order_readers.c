@@ -55,6 +55,8 @@ static int below(int count) {
     return (int)((z ^ z >> 31) % (uint64_t)count);
 }
 
+static const int nonblocking_lane[DEVICES] = {3, 6, 7};
+
 static int legacy_lane(int d) {
     return d == 1 ? 4 : 0;
 }
@@ -72,8 +74,9 @@ static void make_program(uint64_t seed) {
         s->device = below(DEVICES);
         s->current = below(DEVICES);
         if (s->kind == DO_PEER || s->kind == DO_PEER_ASYNC) {
-            s->device = below(2), s->from = 1 - s->device;
-            s->lane = s->kind == DO_PEER ? legacy_lane(s->from) : s->device ? 6 : 3;
+            s->from = below(2);
+            s->device = below(3) ? 1 - s->from : 2;
+            s->lane = s->kind == DO_PEER ? legacy_lane(s->from) : nonblocking_lane[s->device];
         }
         if (s->kind == DO_OUT || s->kind == DO_IN) {
             s->device = below(2);
@@ -92,6 +95,13 @@ static bool in_stream(const program_step *s) {
 
 static bool is_wall_of(const program_step *s, int d) {
     return s->kind == DO_PEER && (d == s->device || d == s->from || d == s->current);
+}
+
+/* Both are work of such a device. */
+static bool walls_meet(const program_step *a, const program_step *b) {
+    for (int d = 0; d < DEVICES; d++)
+        if (is_wall_of(a, d) && is_wall_of(b, d)) return true;
+    return false;
 }
 
 /* Work of lane b comes after earlier work of lane a: R1, R3. */
@@ -154,7 +164,7 @@ static void judge(bool before[NODES][NODES]) {
         for (int i = 0; i < j && in_stream(b); i++) {
             const program_step *a = &steps[i];
             bool orders = lane_order(a->lane, b->lane) || is_wall_of(a, lanes[b->lane].device) ||
-                          is_wall_of(b, lanes[a->lane].device);
+                          is_wall_of(b, lanes[a->lane].device) || walls_meet(a, b);
             if (in_stream(a) && (orders || (b->kind == DO_WAIT && b->record == i)))
                 before[work_of(i)][work_of(j)] = true;
         }
@@ -342,6 +352,25 @@ static void they_know_the_order(void **unused) {
     }
 }
 
+/* A command may only take the place of what it comes after, so that nothing is lost; but for a record (R11). What a
+ * default stream has released is the end of its lane. */
+static void what_is_replaced_is_known(void **unused) {
+    (void)unused;
+    for (unsigned i = 0; i < MR_ORDER_ROWS; i++) {
+        const mr_order_row *row = &mr_order_rows[i];
+        if (!row->replaces) continue;
+        assert_int_equal(row->when, MR_AT_LEAVE);
+        mr_order_facts facts = row->needs;
+        mr_place at = row->to == MR_PLACE_RELEASED ? MR_PLACE_LANE : (mr_place)row->to;
+        assert_int_not_equal(mr_place_in(mr_order_taken(facts, MR_GUARANTEED), at),
+                             row->to == MR_PLACE_RECORD);
+        mr_order_set of_wall = mr_order_of_wall(MR_AT_ENTER, MR_GUARANTEED);
+        bool meets = false;
+        for (; of_wall; of_wall &= of_wall - 1) meets |= mr_order_first(of_wall)->from == at;
+        if (row->needs & MR_FACT_WALL) assert_true(meets);
+    }
+}
+
 static unsigned asked;
 static bool notices(void) {
     for (uint64_t seed = 1; seed <= 2000; seed++)
@@ -401,6 +430,7 @@ static void every_row_counts_in_a_trace(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_replaced_is_known),
         cmocka_unit_test(they_know_the_order),
         cmocka_unit_test(every_row_counts_in_the_queue),
         cmocka_unit_test(every_row_counts_in_a_trace),

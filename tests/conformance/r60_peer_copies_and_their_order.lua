@@ -68,5 +68,13 @@ if mr.device_count() > 2 then
   end)
   T.less(before, 10, "and for no other")
   s2:synchronize()
-  y2:zero_()
+
+  -- Two that have a device in common run in turn.
+  mr.spin{ms = 20, stream = s0}
+  mr.memcpy(x1, x0)
+  local took = T.took(function()
+    mr.with(d2, function() mr.memcpy(x1, y2) end)
+    mr.synchronize(d2)
+  end)
+  T.at_least(took, 18, "a copy from device 2 comes after an earlier one that device 1 takes part in, too")
 end
