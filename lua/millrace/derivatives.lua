@@ -112,7 +112,7 @@ formulas {
   argsort = "none", nonzero = "none",
   memset = "none", op = "none", spin = "none", kernel = "none",
   sgd_step = "none", momentum_step = "none", adam_step = "none",
-  rmsprop_step = "none", rmsprop_momentum_step = "none",
+  rmsprop_step = "none", rmsprop_momentum_step = "none", gather_grads = "none",
 }
 
 -- The second argument may be left out.

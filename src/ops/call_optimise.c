@@ -50,8 +50,10 @@ static mr_status check_all(mr_launch *launch, const mr_step *step, int each,
                    launch->name, mr_dtype_text(dtype));
 }
 
-static uint8_t access_of(int k) {
-    return k == 1 ? MR_READ : MR_READ | MR_WRITE;
+/* The values that gather_grads replaces are not read. */
+static uint8_t access_of(const mr_op *op, int k) {
+    if (k == 1) return MR_READ;
+    return op->id == MR_OP_gather_grads ? MR_WRITE : MR_READ | MR_WRITE;
 }
 
 static mr_status submit(const mr_launch *launch, const mr_step *step, int each, uint32_t count,
@@ -60,7 +62,8 @@ static mr_status submit(const mr_launch *launch, const mr_step *step, int each, 
     MR_TRY(mr_command_create(launch->caller, MR_COMMAND_OP, launch->stream, launch->name, count,
                              &command));
     for (uint32_t i = 0; i < count; i++)
-        mr_command_set_operand(command, i, tensors[i], access_of((int)(i % (uint32_t)each)));
+        mr_command_set_operand(command, i, tensors[i],
+                               access_of(launch->op, (int)(i % (uint32_t)each)));
     command->u.op.row = launch->op;
     mr_status status = mr_command_set_arguments(command, step, sizeof *step);
     if (!status) return mr_command_submit(command);
@@ -77,7 +80,7 @@ static mr_status run_on_host(const mr_launch *launch, const mr_step *step, int e
     if (!operands) return mr_no_memory("for %s", launch->name);
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
-        operands[i] = (mr_operand){tensors[i], access_of((int)(i % (uint32_t)each))};
+        operands[i] = (mr_operand){tensors[i], access_of(launch->op, (int)(i % (uint32_t)each))};
         bytes += (uint64_t)tensors[i]->numel * mr_dtype_size(tensors[i]->dtype);
     }
     mr_command command = {.kind = MR_COMMAND_OP,

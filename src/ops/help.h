@@ -143,6 +143,7 @@
 #define MR_HELP_adam_step                    "A step of mr.optim.Adam or AdamW, for a list of parameters and the averages of their gradients and of their squares."
 #define MR_HELP_rmsprop_step                 "A step of mr.optim.RMSprop without momentum, for a list of parameters and the averages of the squares of their gradients."
 #define MR_HELP_rmsprop_momentum_step        "A step of mr.optim.RMSprop with momentum, for a list of parameters, the averages of the squares of their gradients, and their momenta."
+#define MR_HELP_gather_grads                 "DistributedDataParallel copies the gradients of a bucket into it, in one command for a list of them."
 #define MR_HELP_kernel                       "A launch of a kernel of the user's."
 // clang-format on
 

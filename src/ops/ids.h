@@ -143,6 +143,7 @@
     X(adam_step)                                                                                   \
     X(rmsprop_step)                                                                                \
     X(rmsprop_momentum_step)                                                                       \
+    X(gather_grads)                                                                                \
     X(kernel)
 
 /* The row `add` is mr_ops[MR_OP_add]. MR_OP_NONE is the id of all rows that are not in the table; who keeps

@@ -33,7 +33,7 @@ struct mr_optimiser {
     step_loop loop[MR_DTYPE_COUNT];
 };
 
-#define X(name, states_, flops)                                                                    \
+#define X(name, states_, ...)                                                                      \
     STATES_##states_(name, f32, float) STATES_##states_(name, f64, double)                         \
         const mr_optimiser mr_optimiser_##name = {                                                 \
             .states = states_, .loop = {[MR_F32] = name##_f32, [MR_F64] = name##_f64}};

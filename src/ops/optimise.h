@@ -1,9 +1,9 @@
 /* Steps of optimisers: one command for all parameters.
  *
- * An OPTIMISE command has these operands for each parameter: the parameter (read and written), its gradient (read), and
- * the states of the optimiser (read and written). The row says how many states there are. All are dense, of one shape,
- * and of the command's dtype. Its arguments are an mr_step. An item is one element of one parameter, counted over all
- * parameters. */
+ * An OPTIMISE command has these operands for each parameter: the parameter (read and written; gather_grads only writes
+ * it), its gradient (read), and the states of the optimiser (read and written). The row says how many states there are.
+ * All are dense, of one shape, and of the command's dtype. Its arguments are an mr_step. An item is one element of one
+ * parameter, counted over all parameters. */
 #ifndef MR_OPS_OPTIMISE_H
 #define MR_OPS_OPTIMISE_H
 

@@ -60,11 +60,19 @@
         *p = *p - n[0] * *m;                                                                       \
     }
 
+/* No number: the parameter gets the gradient's value. */
+#define MR_DEFINE_GATHER(T, tag)                                                                   \
+    MR_INLINE void mr_gather_grads_##tag(const T *n, uint32_t flags, T *p, T g, T *s0, T *s1) {    \
+        (void)n, (void)flags, (void)s0, (void)s1;                                                  \
+        *p = g;                                                                                    \
+    }
+
 #define MR_DEFINE_STEPS(T, tag)                                                                    \
     MR_DEFINE_SGD(T, tag)                                                                          \
     MR_DEFINE_MOMENTUM(T, tag)                                                                     \
     MR_DEFINE_ADAM(T, tag)                                                                         \
-    MR_DEFINE_RMSPROP(T, tag)
+    MR_DEFINE_RMSPROP(T, tag)                                                                      \
+    MR_DEFINE_GATHER(T, tag)
 MR_DEFINE_STEPS(float, f32)
 MR_DEFINE_STEPS(double, f64)
 

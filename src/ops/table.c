@@ -226,7 +226,7 @@ enum {
                        .run = run_,                                                                \
                        .cost = cost_},
 
-#define OPTIMISE_ROW(name_, states_, flops_)                                                       \
+#define OPTIMISE_ROW(name_, states_, flops_, usage_)                                               \
     [MR_OP_##name_] = {.id = MR_OP_##name_,                                                        \
                        .name = #name_,                                                             \
                        .name_in_place = #name_,                                                    \
@@ -234,7 +234,7 @@ enum {
                        .inputs = 2 + (states_),                                                    \
                        .dtypes = TAKES_FLOATS,                                                     \
                        .flops = flops_,                                                            \
-                       .usage = "optimiser:step()",                                                \
+                       .usage = usage_,                                                            \
                        .help = MR_HELP_##name_,                                                    \
                        .items = mr_optimise_items,                                                 \
                        .run = mr_optimise_run,                                                     \

@@ -223,13 +223,15 @@
     X(nll_loss,            LOSS, 2, RESULT,   mr_loss_items, mr_loss_run, mr_loss_cost, "x:nll_loss(target [, {weight=, ignore_index=-100, reduction=\"mean\", return_total_weight=}]) -> tensor") \
     X(nll_loss_backward,   LOSS, 2, FUNCTION, mr_loss_items, mr_loss_run, mr_loss_cost, "mr.nll_loss_backward(input_shape, gradient, target [, {weight=, ignore_index=-100, reduction=\"mean\", total_weight=}]) -> tensor")
 
-/* X(name, states, flops): steps of optimisers, see optimise.h. step.h has what they do to an element. */
+/* X(name, states, flops, usage): steps of optimisers, see optimise.h. step.h has what they do to an element. gather_grads
+ * has their form: its parameters are views of a bucket, which get the values of the gradients. */
 #define MR_OPTIMISE_TABLE(X) \
-    X(sgd_step,      0, 4) \
-    X(momentum_step, 1, 8) \
-    X(adam_step,     2, 18) \
-    X(rmsprop_step,  1, 12) \
-    X(rmsprop_momentum_step, 2, 14)
+    X(sgd_step,      0, 4, "optimiser:step()") \
+    X(momentum_step, 1, 8, "optimiser:step()") \
+    X(adam_step,     2, 18, "optimiser:step()") \
+    X(rmsprop_step,  1, 12, "optimiser:step()") \
+    X(rmsprop_momentum_step, 2, 14, "optimiser:step()") \
+    X(gather_grads,  0, 0, "mr.nn.parallel.DistributedDataParallel(net)")
 
 /* name, usage */
 #define MR_KERNEL_TABLE(X) \

@@ -43,6 +43,10 @@ static bool is_rmsprop(mr_op_id id) {
 static void step_by_hand(mr_op_id id, const mr_step *s, long double *x) {
     const double *n = s->number;
     long double g = x[1];
+    if (id == MR_OP_gather_grads) {
+        x[0] = g;
+        return;
+    }
     bool decays = s->flags & MR_STEP_DECAYS, decoupled = s->flags & MR_STEP_DECOUPLED;
     if (is_rmsprop(id)) {
         if (decays) g += n[1] * x[0];
@@ -103,7 +107,7 @@ static void values(void **state) {
     (void)state;
     static const uint32_t flags[] = {0, MR_STEP_DECAYS, MR_STEP_DECAYS | MR_STEP_DECOUPLED,
                                      MR_STEP_NESTEROV | MR_STEP_DECAYS, MR_STEP_FIRST};
-    for (mr_op_id id = MR_OP_sgd_step; id <= MR_OP_rmsprop_momentum_step; id++)
+    for (mr_op_id id = MR_OP_sgd_step; id <= MR_OP_gather_grads; id++)
         for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
             expect_step(id, MR_F32, flags[i]);
             expect_step(id, MR_F64, flags[i]);

@@ -227,6 +227,37 @@ function TestModules.test_shared_parameters_count_once()
   lu.assertEquals(a.weight.dtype, "f64")
 end
 
+-- The lists of a module are kept until some module changes.
+function TestModules.test_lists_follow_changes_far_inside()
+  local inner = nn.Linear(2, 2)
+  local net = nn.Sequential(nn.Sequential(nn.Sequential(inner)))
+  net:parameters()[3] = "the script's own table"
+  lu.assertEquals(names(net:named_parameters()), "1.1.1.weight 1.1.1.bias")
+  inner.extra = nn.Parameter(mr.zeros(1))
+  inner:register_buffer("mean", mr.zeros(1))
+  lu.assertEquals(names(net:named_parameters()), "1.1.1.weight 1.1.1.bias 1.1.1.extra")
+  lu.assertEquals(names(net:named_buffers()), "1.1.1.mean")
+  net:to("f64")
+  lu.assertEquals(net:buffers()[1].dtype, "f64")
+  inner.mean = mr.ones(3)
+  lu.assertEquals(net:buffers()[1].numel, 3)
+end
+
+function TestModules.test_lists_keep_nothing_that_was_removed()
+  local net = nn.Sequential(nn.Sequential())
+  local found = setmetatable({}, { __mode = "v" })
+  local function add_and_list()
+    net["1"]["1"] = nn.BatchNorm1d(2)
+    found[1], found[2] = net:parameters()[1], net:buffers()[1]
+  end
+  add_and_list()
+  lu.assertEquals(#found, 2)
+  net["1"]["1"] = nil
+  collectgarbage()
+  collectgarbage()
+  lu.assertEquals({ #net:parameters(), #net:buffers(), #found }, { 0, 0, 0 })
+end
+
 function TestModules.test_fields_are_replaced_and_removed()
   local net = new_net()
   net.scale = nn.Parameter(mr.zeros(1))

@@ -3,12 +3,13 @@
 --
 -- All ranks begin with the values of the group's first rank and take the same steps, as all get the same gradients:
 -- the means over the ranks. Gradients lie in buckets. A hook of each parameter notes that its gradient is complete. The
--- bucket whose last one comes is reduced at once, on the group's stream, while the pass goes on with other layers. When
--- the pass has ended, the current stream waits for the works.
+-- bucket whose last one comes takes its gradients, in one command, and is reduced at once, on the group's stream, while
+-- the pass goes on with other layers. When the pass has ended, the current stream waits for the works.
 --
 -- Easiest to break: all ranks must reduce the same buckets in the same order, whatever the order in which their
 -- gradients come. So a bucket waits for those before it (`launch_ready`), and the arrangement is that of the first
--- rank. And the gradients of a bucket may come on several streams: the reduction waits for each of them (`launch`).
+-- rank. And the gradients of a bucket may come on several streams: each takes its own (`gather`), and the reduction
+-- waits for all of them (`launch`).
 --
 -- Other ranks run while a hook waits in a collective. All that changes is in the reducer, one for each module.
 --# nn_parallel
@@ -132,7 +133,9 @@ return function(tools, module)
     for k, bucket in ipairs(r.buckets) do
       local numel, at = 0, 1
       for _, p in ipairs(bucket.parameters) do numel = numel + p.numel end
-      bucket.row = mr.zeros(numel, { dtype = bucket.parameters[1].dtype, device = r.device })
+      bucket.dtype = bucket.parameters[1].dtype
+      bucket.takes_all = bucket.dtype == "f32" or bucket.dtype == "f64" -- the dtypes of gather_grads
+      bucket.row = mr.zeros(numel, { dtype = bucket.dtype, device = r.device })
       bucket.row:name("bucket " .. k)
       for _, p in ipairs(bucket.parameters) do
         local view = bucket.row:narrow(1, at, p.numel):view(p.shape)
@@ -159,16 +162,31 @@ return function(tools, module)
 
   -- ---------------------------------------------------------------- one pass
 
+  local NO_NUMBERS = {}
+
+  -- Copies the gradients that came on the current stream into their places. From now on these are the gradients.
+  local function gather(bucket, part)
+    if bucket.takes_all then
+      tools.step("gather_grads", 0, NO_NUMBERS, part.tensors)
+    else
+      for i = 1, #part.tensors, 2 do part.tensors[i]:copy_(part.tensors[i + 1]) end
+    end
+    for i, p in ipairs(part.parameters) do p.grad = part.tensors[2 * i - 1] end
+  end
+
   local function reduce(r, bucket)
     return mr.dist.all_reduce(bucket.row, { op = "avg", group = r.group, async = true })
   end
 
   -- The reduction comes behind the gradients, on whatever streams they came. None of these streams waits for another.
   local function launch(r, pass, bucket)
-    local streams = pass.streams[bucket]
-    if #streams == 1 and streams[1] == mr.current_stream() then return reduce(r, bucket) end
+    local parts, current = pass.parts[bucket], mr.current_stream()
+    for _, part in ipairs(parts) do
+      if part.stream == current then gather(bucket, part) else mr.with(part.stream, gather, bucket, part) end
+    end
+    if #parts == 1 and parts[1].stream == current then return reduce(r, bucket) end
     r.launcher = r.launcher or mr.stream { device = r.device, name = "buckets" }
-    for _, stream in ipairs(streams) do r.launcher:wait_stream(stream) end
+    for _, part in ipairs(parts) do r.launcher:wait_stream(part.stream) end
     return mr.with(r.launcher, reduce, r, bucket)
   end
 
@@ -208,38 +226,44 @@ return function(tools, module)
   end
 
   local function new_pass(r, at_end)
-    local pass = { next = 1, missing = {}, streams = {}, works = {}, came = {}, order = {} }
+    local pass = { next = 1, missing = {}, parts = {}, works = {}, came = {}, order = {} }
     for _, bucket in ipairs(r.buckets) do
-      pass.missing[bucket], pass.streams[bucket] = #bucket.parameters, {}
+      pass.missing[bucket], pass.parts[bucket] = #bucket.parameters, {}
     end
     at_end(function() finish(r, pass) end)
     return pass
   end
 
-  local function add_stream(pass, bucket, stream)
-    local streams = pass.streams[bucket]
-    for _, other in ipairs(streams) do
-      if other == stream then return end
+  -- What comes on one stream for a bucket: parameters, and for each its place and its gradient, one after the other.
+  local function part_of(pass, bucket, stream)
+    local parts = pass.parts[bucket]
+    for _, part in ipairs(parts) do
+      if part.stream == stream then return part end
     end
-    streams[#streams + 1] = stream
+    local part = { stream = stream, parameters = {}, tensors = {} }
+    parts[#parts + 1] = part
     bucket.row:record_stream(stream)
+    return part
   end
 
   -- The hook of the parameter p.
   local function take_gradient(r, p, at_end)
     if not r.reduces then return end
-    if p.dtype ~= r.place[p].bucket.row.dtype or p.device ~= r.device then
+    local place = r.place[p]
+    local bucket = place.bucket
+    if p.dtype ~= bucket.dtype or p.device ~= r.device then
       misuse(("%s: `%s` was moved by module:to() after %s was made: move the module first"):format(WHO, r.names[p],
         WHO))
     end
     if not r.pass then r.pass = new_pass(r, at_end) end
-    local pass, place = r.pass, r.place[p]
-    if not rawequal(p.grad, place.view) then
-      place.view:copy_(p.grad)
-      p.grad = place.view
+    local pass, part, gradient = r.pass, part_of(r.pass, bucket, mr.current_stream()), p.grad
+    if not rawequal(gradient, place.view) then
+      local tensors = part.tensors
+      part.parameters[#part.parameters + 1] = p
+      tensors[#tensors + 1] = place.view
+      tensors[#tensors + 1] = gradient:contiguous()
     end
-    add_stream(pass, place.bucket, mr.current_stream())
-    pass.missing[place.bucket] = pass.missing[place.bucket] - 1
+    pass.missing[bucket] = pass.missing[bucket] - 1
     pass.came[p], pass.order[#pass.order + 1] = true, p
     launch_ready(r, pass)
   end

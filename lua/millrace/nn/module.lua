@@ -57,7 +57,17 @@ return function(tools)
     return nil
   end
 
+  -- { {name, tensor}, ... } by kind and state of a module: what the last walk found, until a module changes.
+  local found = { parameter = setmetatable({}, { __mode = "k" }), buffer = setmetatable({}, { __mode = "k" }) }
+
+  local function forget_walks()
+    for _, lists in pairs(found) do
+      for s in pairs(lists) do lists[s] = nil end
+    end
+  end
+
   local function register(s, name, kind)
+    if kind or s.kinds[name] then forget_walks() end
     if s.kinds[name] == nil and kind ~= nil then s.order[#s.order + 1] = name end
     if s.kinds[name] ~= nil and kind == nil then
       for i, other in ipairs(s.order) do
@@ -246,8 +256,10 @@ return function(tools)
 
   -- { {name, tensor}, ... } of a kind, each tensor once.
   local function named_tensors(m, what, kind)
+    local root = state_of(m, what)
+    if found[kind][root] then return found[kind][root] end
     local list, met = {}, {}
-    state_of(m, what)
+    found[kind][root] = list
     walk(m, "", {}, function(module, prefix)
       local s = rawget(module, STATE)
       for _, name in ipairs(s.order) do
@@ -435,6 +447,7 @@ return function(tools)
     each_tensor(m, function(s, name, kind, t)
       if kind == "buffer" then
         s.values[name] = new[t]
+        forget_walks()
       elseif not taken[t] and not same_place(new[t], t) then
         tools.replace(t, new[t], gradients[t])
       end

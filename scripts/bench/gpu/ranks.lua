@@ -99,12 +99,16 @@ end
 
 -- ---------------------------------------------------------------- ranks
 
-local function wait_for_ranks()
-  dist.barrier()
-  mr.synchronize()
+-- As ranks.py does it. Each rank has a token of its own, also where ranks share the script's variables.
+local function new_wait_for_ranks()
+  local token = mr.zeros(1)
+  return function()
+    dist.all_reduce(token)
+    mr.synchronize()
+  end
 end
 
-local function reductions_of_ranks(rank)
+local function reductions_of_ranks(rank, wait_for_ranks)
   for _, row in ipairs(SIZES) do
     local name, bytes, calls = table.unpack(row)
     local x = mr.rand(bytes // 4)
@@ -112,6 +116,11 @@ local function reductions_of_ranks(rank)
     if rank == 0 then say_reduction("", name, bytes, time) end
     x:free()
   end
+end
+
+local function settle()
+  dist.barrier()
+  mr.synchronize()
 end
 
 -- Which part of the all-reduces' time lies before the end of backward: the steps' last work that begins before the
@@ -153,7 +162,8 @@ local function ranks(rank)
   dist.all_reduce(x)
   mr.synchronize()
   local start = mr.clock() - began
-  reductions_of_ranks(rank)
+  local wait_for_ranks = new_wait_for_ranks()
+  reductions_of_ranks(rank, wait_for_ranks)
   local alone = seconds(step_of(plain, BATCH), 20, wait_for_ranks)
   local step = step_of(ddp, BATCH)
   local together = seconds(step, 20, wait_for_ranks)
@@ -169,7 +179,7 @@ if arg[1] == "processes" then
   local rank = dist.rank()
   local step = ranks(rank)
   say_share(rank, 5, function()
-    wait_for_ranks()
+    settle()
     return mr.timeline(step)
   end)
 else
@@ -188,7 +198,7 @@ else
         local step = step_of(ddp, BATCH)
         for _ = 1, 3 do
           step()
-          wait_for_ranks()
+          settle()
         end
         step()
       end)

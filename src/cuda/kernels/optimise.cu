@@ -54,5 +54,5 @@ template <class T, int STATES, class STEP> MR_DEVICE void optimise(const mr_cuda
             mr_##name##_##tag(n, flags, p, g, s0, s1);                                             \
         });                                                                                        \
     }
-#define X(name, states, flops) KERNEL(name, states, f32, float) KERNEL(name, states, f64, double)
+#define X(name, states, ...) KERNEL(name, states, f32, float) KERNEL(name, states, f64, double)
 MR_OPTIMISE_TABLE(X)
