@@ -414,7 +414,7 @@ return function(tools)
       if not followed[left.keys[i]] then add_condition(result, line) end
       if left.keys[i] == "collected" then collected = true end
     end
-    if unwritten or reads_unwritten(result.hazards) then
+    if unwritten or raw.reads_fresh or reads_unwritten(result.hazards) then
       add_condition(result, "This holds if memory that nothing has written reads as in this run.")
     end
     if collected and frees_in_use(result.hazards) then
@@ -509,6 +509,7 @@ return function(tools)
       raw.prints, raw.caught = tools.may_print(keeper), last.caught
       add_conditions(result, totals, raw, found.seen, last.unwritten)
       result.called_once, result.all_turns, result.unspecified, result.stages = nil, nil, nil, nil
+      result.reads_fresh = nil
       result.may_mix, result.grain, result.is_script, result.prints, result.caught = nil, nil, nil, nil, nil
       result.drawn = o.seeds > 0 or nil
       if raw.ends and not is_script then

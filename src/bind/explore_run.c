@@ -357,6 +357,8 @@ static void push_result(lua_State *L, const mr_explore_result *r) {
     lua_setfield(L, -2, "called_once");
     lua_pushboolean(L, r->may_mix);
     lua_setfield(L, -2, "may_mix");
+    lua_pushboolean(L, r->reads_fresh);
+    lua_setfield(L, -2, "reads_fresh");
     lua_pushboolean(L, r->stages);
     lua_setfield(L, -2, "stages");
     lua_pushboolean(L, r->all_turns);

@@ -346,6 +346,7 @@ mr_status branch_order(explorer *e, branch *b) {
     if (!b->conflicts || !b->known) return mr_no_memory("to explore a program");
     measure(b);
     MR_TRY(go_by_the_rules(e, b));
+    MR_TRY(fresh_find(e, b));
     find_breaks(b);
     return MR_OK;
 }

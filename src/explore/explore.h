@@ -139,6 +139,8 @@ typedef struct {
     bool called_once;
     /* Operations that race could mix in parts, which another number of parts (options.grain) would show. */
     bool may_mix;
+    /* An operation that races may read memory that nothing has written by then: what it gets is not explored. */
+    bool reads_fresh;
     /* The function has copied from pageable memory asynchronously, which reads it at once (R23). */
     bool stages;
     /* Where several hosts could go on, as ranks: every order of them was followed, or they are apart. Else one order of

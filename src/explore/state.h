@@ -219,6 +219,11 @@ void rules_place(branch *b, uint32_t i, bool said_yes);
  * it waits for more than CUDA guarantees. */
 void rules_find_stricter(explorer *e, branch *b);
 
+/* ---- what new memory holds: fresh.c */
+
+/* Sets result->reads_fresh where an operation may read memory of the program before it is written. */
+mr_status fresh_find(explorer *e, branch *b);
+
 /* ---- schedules by priorities: priority.c */
 
 /* Draws the run e->priority_run of this branch. Forgets the order. */

@@ -151,8 +151,12 @@ bool mr_program_is_plain(const mr_program *program, size_t i) {
     return it->outcome != FAILED && !it->has_error && it->meeting == NO_SLOT;
 }
 
-mr_program_operand mr_program_operand_at(const mr_program *program, size_t i, uint32_t k) {
-    const item_operand *o = &program->operands.items[program->items.items[i].first_operand + k];
+mr_program_item mr_program_inner_at(const mr_program *program, uint32_t i) {
+    return mr_program_item_of(program, &program->inner.items[i]);
+}
+
+static mr_program_operand operand_of(const mr_program *program, const item *it, uint32_t k) {
+    const item_operand *o = &program->operands.items[it->first_operand + k];
     const view_slot *view = &program->views.items[o->view];
     const storage_slot *storage = &program->storages.items[view->storage];
     const char *name = text_at(program, view->name);
@@ -161,6 +165,14 @@ mr_program_operand mr_program_operand_at(const mr_program *program, size_t i, ui
                                 .storage_id = storage->id,
                                 .name = name ? name : text_at(program, storage->name),
                                 .access = o->access};
+}
+
+mr_program_operand mr_program_operand_at(const mr_program *program, size_t i, uint32_t k) {
+    return operand_of(program, &program->items.items[i], k);
+}
+
+mr_program_operand mr_program_inner_operand_at(const mr_program *program, uint32_t i, uint32_t k) {
+    return operand_of(program, &program->inner.items[i], k);
 }
 
 size_t mr_program_storage_count(const mr_program *program) {

@@ -113,6 +113,9 @@ typedef struct {
     uint8_t access;
 } mr_program_operand;
 mr_program_operand mr_program_operand_at(const mr_program *program, size_t i, uint32_t k);
+/* Likewise what a host function did: `i` from its `inner` on. */
+mr_program_item mr_program_inner_at(const mr_program *program, uint32_t i);
+mr_program_operand mr_program_inner_operand_at(const mr_program *program, uint32_t i, uint32_t k);
 
 typedef struct {
     uint64_t id, bytes;
