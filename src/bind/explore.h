@@ -31,7 +31,7 @@ int mr_bind_explore_script(lua_State *L);
 typedef struct {
     /* From now on Lua code is stopped, as by Ctrl-C, after so many seconds; 0: not any more, and a stop that this has
      * caused is forgotten. */
-    void (*stop_after)(double seconds);
+    void (*stop_after)(double worked, double waited);
     /* True if the process was asked to end (SIGTERM), which is forgotten for now; and asks for it again. */
     bool (*take_end)(void);
     void (*end_again)(void);

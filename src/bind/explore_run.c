@@ -248,9 +248,9 @@ static void say_found(const mr_explore_result *r) {
     mr_buffer_free(&text);
 }
 
-static void end_runs_after(void *context, double seconds) {
+static void end_runs_after(void *context, double worked, double waited) {
     (void)context;
-    if (mr_bind_explore_host) mr_bind_explore_host->stop_after(seconds);
+    if (mr_bind_explore_host) mr_bind_explore_host->stop_after(worked, waited);
 }
 
 static mr_site shown(void *context, mr_site where) {

@@ -1,6 +1,9 @@
 /* The budget of an exploration: seconds, and bytes that it keeps beside the function's own run. Looks at the clock,
  * tells how far the search is, and takes memory back from branches that are not at work.
  *
+ * Seconds are those of the processor that the thread of the search has had: others on a busy machine do not cut it
+ * short. By the clock on the wall it gets no more than BUDGET_PATIENCE times as many.
+ *
  * Players and branches that were taken back are made again when they are needed. A player carries out the plan so far,
  * and a branch calls the function. Easiest to break: only what nobody stands in may go. A search that waits for the
  * search of a child has its player taken, and asks search_resume for it afterwards. */
@@ -15,30 +18,45 @@
 #include "model/backend.h"
 #include "model/simulator.h"
 
+#define BUDGET_PATIENCE 4 /* seconds on the wall for one of the processor, at most */
+
 static double seconds_of(clockid_t clock) {
     struct timespec now;
     clock_gettime(clock, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-double budget_now(void) {
-    return seconds_of(CLOCK_MONOTONIC);
+static double budget_now_by(const explorer *e, clockid_t wall) {
+    double worked = seconds_of(CLOCK_THREAD_CPUTIME_ID) - e->began_thread,
+           waited = (seconds_of(wall) - e->began_wall) / BUDGET_PATIENCE;
+    return worked > waited ? worked : waited;
+}
+
+void budget_begin_clock(explorer *e) {
+    e->began_thread = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    e->began_wall = e->tick = seconds_of(CLOCK_MONOTONIC);
+}
+
+double budget_now(const explorer *e) {
+    return budget_now_by(e, CLOCK_MONOTONIC);
 }
 
 /* ---- time */
 
 void budget_end_at(explorer *e, double seconds_from_now) {
     const mr_explore_subject *subject = e->subject;
-    e->deadline = seconds_from_now > 0 ? budget_now() + seconds_from_now : 0;
+    e->deadline = seconds_from_now > 0 ? budget_now(e) + seconds_from_now : 0;
+    e->is_late = false;
     if (!subject->end_runs_after) return;
     /* By the coarse clock it is then late. */
     double until = seconds_from_now + e->reserved + 0.02;
-    subject->end_runs_after(subject->context, e->deadline > 0 ? until : 0);
+    if (!(e->deadline > 0)) until = 0;
+    subject->end_runs_after(subject->context, until, BUDGET_PATIENCE * until);
 }
 
 void budget_note_outcomes(explorer *e) {
     if (!e->others_may_end || e->result->outcomes.count <= 1) return;
-    double left = e->ends - budget_now();
+    double left = e->ends - budget_now(e);
     e->others_may_end = false;
     if (left > 0) budget_end_at(e, left);
 }
@@ -58,13 +76,24 @@ static bool is_half_done(const explorer *e) {
            share_of(e->innermost) >= 0.5;
 }
 
+/* The clock of the thread is asked once a tick of the coarse one, which costs nothing. */
+static bool has_ticked(explorer *e) {
+    double tick = seconds_of(CLOCK_MONOTONIC_COARSE);
+    if (tick == e->tick) return false;
+    e->tick = tick;
+    return true;
+}
+
 /* A search that is more than half done may take what is reserved, too. */
 static bool is_late(explorer *e) {
-    if (!(e->deadline > 0) || seconds_of(CLOCK_MONOTONIC_COARSE) <= e->deadline) return false;
-    if (!(e->reserved > 0) || !is_half_done(e)) return true;
-    e->deadline += e->reserved;
-    e->reserved = 0;
-    return seconds_of(CLOCK_MONOTONIC_COARSE) > e->deadline;
+    if (!(e->deadline > 0)) return false;
+    if (e->is_late || !has_ticked(e)) return e->is_late;
+    double now = budget_now_by(e, CLOCK_MONOTONIC_COARSE);
+    if (now > e->deadline && e->reserved > 0 && is_half_done(e)) {
+        e->deadline += e->reserved;
+        e->reserved = 0;
+    }
+    return e->is_late = now > e->deadline;
 }
 
 bool budget_interrupts(void *context) {
@@ -100,14 +129,14 @@ static double share_of(const search *s) {
     return done;
 }
 
-static void tell(explorer *e, double now) {
+static void tell(explorer *e, double wall) {
     mr_explore_progress p = {.schedules = e->result->schedules,
                              .outcomes = e->result->outcomes.count,
                              .runs = e->result->runs,
-                             .seconds = now - e->began,
+                             .seconds = wall - e->began_wall,
                              .share = e->overtaking < 0 && e->deviations <= 0 ? share_done(e) : 0,
-                             .left = e->deadline > 0 ? e->deadline - now : -1};
-    e->told = now;
+                             .left = e->deadline > 0 ? e->deadline - budget_now(e) : -1};
+    e->told = wall;
     if (e->subject->go_on(e->subject->context, &p)) return;
     e->stop = e->result->interrupted = true;
 }
@@ -138,7 +167,8 @@ static size_t bytes_of(const branch *b) {
 static size_t bytes_of_last_run(const explorer *e) {
     const mr_machine *machine = e->subject->machine;
     size_t live = machine->host_memory.live_bytes,
-           bytes = live > e->host_before ? live - e->host_before : 0;
+           bytes = (live > e->host_before ? live - e->host_before : 0) +
+                   machine->backend->simulator->spare_bytes((mr_machine *)machine);
     for (int i = 0; i < machine->device_count; i++)
         bytes += machine->backend->memory_reserved(machine->devices[i]);
     return bytes;
@@ -174,6 +204,8 @@ bool budget_has_room(explorer *e, size_t more) {
     if (fits(e, more)) return true;
     if (!e->subject->let_go || !bytes_of_last_run(e)) return false;
     e->subject->let_go(e->subject->context);
+    if (fits(e, more)) return true;
+    e->subject->machine->backend->simulator->drop_spares(e->subject->machine);
     return fits(e, more);
 }
 

@@ -175,8 +175,8 @@ static double walks_seconds(const explorer *e) {
 
 /* How many there would have been. Each way is drawn, and not counted. */
 static mr_status walk(explorer *e, branch *b, double *io_sum, unsigned *io_walks) {
-    double began = budget_now();
-    while (*io_walks < WALKS && budget_now() - began < walks_seconds(e)) {
+    double began = budget_now(e);
+    while (*io_walks < WALKS && budget_now(e) - began < walks_seconds(e)) {
         e->weight = 1;
         MR_TRY(search_branch(e, b, NULL, NULL, 0));
         if (e->stop) break;
@@ -223,7 +223,7 @@ static bool may_draw(const explorer *e, const branch *b) {
 }
 
 static mr_status draw_schedules(explorer *e, branch *b) {
-    double left = e->ends - budget_now();
+    double left = e->ends - budget_now(e);
     if (left <= 0) return MR_OK;
     e->result->by_priority_inexact |= turns_are_open(b); /* they are of one order of the hosts */
     e->stop = e->estimating = false;
@@ -242,7 +242,7 @@ static mr_status draw_schedules(explorer *e, branch *b) {
 
 /* Where there are independent groups of races, half of what is left is for each of them alone. */
 static mr_status try_alone(explorer *e, branch *b) {
-    double left = e->ends - budget_now();
+    double left = e->ends - budget_now(e);
     if (left <= 0) return MR_OK;
     e->stop = e->estimating = false;
     e->options.samples = 0;
@@ -257,7 +257,7 @@ static mr_status try_alone(explorer *e, branch *b) {
 
 /* Not where one schedule takes as long as all walks may. */
 static bool may_estimate(const explorer *e) {
-    double each = (budget_now() - e->began) / (double)(e->result->schedules + 1);
+    double each = (budget_now(e)) / (double)(e->result->schedules + 1);
     return e->stop && !e->result->interrupted && !e->no_room && each < WALKS_SECONDS / 4;
 }
 
@@ -286,10 +286,10 @@ static void normalise(mr_explore_options *o) {
 }
 
 static void begin_budget(explorer *e) {
-    double left = e->options.seconds - (budget_now() - e->began);
+    double left = e->options.seconds - (budget_now(e));
     bool reserves = e->options.overtaking < 0 && !e->options.samples && left > 0;
     e->reserved = reserves ? RESERVED * left : 0;
-    e->ends = budget_now() + left;
+    e->ends = budget_now(e) + left;
     if (e->options.seconds > 0) budget_end_at(e, left > 0 ? left - e->reserved : 1e-6);
 }
 
@@ -298,7 +298,7 @@ static mr_status search_once_repeated(explorer *e) {
     bool proved = e->result->proved;
     bool needed =
         !proved || !subject->seems_repeatable || !subject->seems_repeatable(subject->context);
-    bool has_time = !e->options.seconds || budget_now() - e->began < e->options.seconds / 2;
+    bool has_time = !e->options.seconds || budget_now(e) < e->options.seconds / 2;
     mr_status status = needed && (has_time || !proved) ? repeat(e) : MR_OK;
     e->result->called_once = proved && needed && !has_time;
     if (!status && e->result->proved && e->result->all_turns) return count_own(e);
@@ -371,8 +371,8 @@ mr_status mr_explore(const mr_explore_subject *subject, const mr_explore_options
                   .result = out_result,
                   .seed = machine->random.seed,
                   .draws = machine->random.draws,
-                  .random = options->seed,
-                  .began = budget_now()};
+                  .random = options->seed};
+    budget_begin_clock(&e);
     normalise(&e.options);
     e.overtaking = e.options.overtaking;
     e.deviations = -1;
@@ -380,7 +380,7 @@ mr_status mr_explore(const mr_explore_subject *subject, const mr_explore_options
     status = mr_error_first(status, put_back(machine, chooser));
     machine->random.seed = e.seed;
     machine->random.draws = e.draws;
-    out_result->seconds = budget_now() - e.began;
+    out_result->seconds = budget_now(&e);
     forget(&e);
     return status;
 }

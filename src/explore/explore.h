@@ -56,9 +56,9 @@ typedef struct {
     void (*let_go)(void *context);
     /* Optional; about ten times a second. False: stop now. */
     bool (*go_on)(void *context, const mr_explore_progress *progress);
-    /* Optional: from now on a run of the function that lasts longer than so many seconds is ended, with the status
-     * INTERRUPTED. 0: none is, and an end that has come by then is forgotten. */
-    void (*end_runs_after)(void *context, double seconds);
+    /* Optional: from now on a run of the function is ended, with the status INTERRUPTED, when the thread has worked so
+     * many seconds, or worked and waited so many. 0: none is, and an end that has come by then is forgotten. */
+    void (*end_runs_after)(void *context, double worked, double waited);
     /* Optional: a place as texts for a person name it. */
     mr_site (*shown)(void *context, mr_site where);
     /* Optional, after the first run: what the hazard checker said of it; NULL: it did not look. */
@@ -82,8 +82,9 @@ typedef struct {
 } mr_explore_side;
 
 typedef struct {
-    uint64_t most;   /* schedules; 0: 1,000,000 */
-    double seconds;  /* 0: as long as it takes. The first run of the function is not ended by it */
+    uint64_t most; /* schedules; 0: 1,000,000 */
+    /* Of the processor (budget.c); 0: as long as it takes. The first run of the function is not ended by them. */
+    double seconds;
     uint64_t memory; /* bytes of the process, as far as the function leaves some; 0: no bound */
     /* At most so many pairs carried out against the order of submission, and those schedules first that have the
      * fewest;

@@ -237,7 +237,9 @@ double priority_chance(const mr_explore_result *r);
 
 /* ---- the budget: budget.c */
 
-double budget_now(void);
+/* Seconds that count so far: of the processor, or of the wall if these are very many. */
+double budget_now(const explorer *e);
+void budget_begin_clock(explorer *e);
 /* The search, or a part of it, has so many seconds; 0: all that it needs. */
 void budget_end_at(explorer *e, double seconds_from_now);
 /* A schedule was counted: with a second outcome, a search that was to end early has the whole budget. */
@@ -355,6 +357,7 @@ struct explorer {
     bool stop;
     unsigned untried_lines;
     double deadline, looked; /* budget.c */
+    bool is_late;            /* the deadline is over */
     uint64_t looks;
     size_t store_most; /* bytes for players and the run that was last; 0: no bound */
     size_t process_before,
@@ -380,11 +383,12 @@ struct explorer {
     double ends; /* of the whole budget */
     /* The deadline is earlier, for as long as there is one outcome (turns.c). */
     bool others_may_end;
-    double reserved; /* seconds behind the deadline, which are for that */
-    double began, told;
-    uint64_t random; /* state of the generator, for samples */
-    double weight;   /* of the sample: the product of the numbers of choices */
-    mr_buffer value; /* kept for its memory */
+    double reserved;                 /* seconds behind the deadline, which are for that */
+    double began_thread, began_wall; /* by the clock of the thread, and of the wall */
+    double tick, told;               /* when the clock was asked, and go_on was told */
+    uint64_t random;                 /* state of the generator, for samples */
+    double weight;                   /* of the sample: the product of the numbers of choices */
+    mr_buffer value;                 /* kept for its memory */
     MR_VEC(const mr_command *) wanted;
     MR_VEC(mr_explore_race) races; /* of the first run, by what the checker said */
 };

@@ -35,7 +35,7 @@ static bool is_fine_so_far(const explorer *e) {
 /* For the others there is less time, and what is known of the usual one stands. As soon as there is another outcome,
  * they have all that is left. */
 static void begin_others(explorer *e) {
-    double left = e->ends - budget_now(), part = PART_OF_OTHERS * e->options.seconds;
+    double left = e->ends - budget_now(e), part = PART_OF_OTHERS * e->options.seconds;
     e->reserved = 0;
     if (!(e->options.seconds > 0)) return;
     e->others_may_end = left > part;
@@ -134,7 +134,7 @@ static void forget_counted(explorer *e) {
     mr_vec_free(&r->outcomes);
     mr_map_free(&e->places);
     r->schedules = 0;
-    if (e->options.seconds > 0) budget_end_at(e, e->ends - budget_now());
+    if (e->options.seconds > 0) budget_end_at(e, e->ends - budget_now(e));
 }
 
 mr_status turns_of_proved(explorer *e, bool *out_searched) {

@@ -180,8 +180,8 @@ void mr_stop_end_again(void) {
 
 #define LATE_SIGNAL SIGVTALRM /* nobody else uses it */
 
-static timer_t late_timer;
-static bool has_timer;
+static timer_t late_timers[2]; /* of the processor that the thread has, and of the wall */
+static bool has_timers;
 
 static void on_late(int signal_number) {
     int saved_errno = errno;
@@ -189,25 +189,33 @@ static void on_late(int signal_number) {
     errno = saved_errno;
 }
 
-static bool make_timer(void) {
+static bool make_timers(void) {
     struct sigaction action;
     struct sigevent event;
-    if (has_timer) return true;
+    if (has_timers) return true;
     memset(&action, 0, sizeof action);
     memset(&event, 0, sizeof event);
     sigemptyset(&action.sa_mask);
     action.sa_handler = on_late;
     event.sigev_notify = SIGEV_SIGNAL;
     event.sigev_signo = LATE_SIGNAL;
-    has_timer = sigaction(LATE_SIGNAL, &action, NULL) == 0 &&
-                timer_create(CLOCK_MONOTONIC, &event, &late_timer) == 0;
-    return has_timer;
+    has_timers = sigaction(LATE_SIGNAL, &action, NULL) == 0 &&
+                 timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &late_timers[0]) == 0 &&
+                 timer_create(CLOCK_MONOTONIC, &event, &late_timers[1]) == 0;
+    return has_timers;
 }
 
-void mr_stop_after(double seconds) {
+static void set_timer(timer_t timer, double seconds) {
     struct itimerspec when = {.it_value = {.tv_sec = (time_t)seconds}};
     when.it_value.tv_nsec = (long)((seconds - (double)when.it_value.tv_sec) * 1e9);
-    if (make_timer()) timer_settime(late_timer, 0, &when, NULL);
+    timer_settime(timer, 0, &when, NULL);
+}
+
+void mr_stop_after(double worked, double waited) {
+    if (make_timers()) {
+        set_timer(late_timers[0], worked);
+        set_timer(late_timers[1], waited);
+    }
     if (reason == MR_STOP_LATE) mr_stop_clear();
 }
 

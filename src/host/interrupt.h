@@ -50,9 +50,9 @@ bool mr_interrupt_on_lua_thread(int signal_number);
 bool mr_running_enter(mr_running *node, lua_State *L);
 void mr_running_leave(mr_running *node);
 
-/* Forgets the stop by an earlier call. Stops what runs after so many seconds, unless it is called again; 0: not any
- * more. */
-void mr_stop_after(double seconds);
+/* Forgets the stop by an earlier call. Stops what runs when the calling thread has worked so many seconds, or waited
+ * and worked so many, unless it is called again; 0: not any more. */
+void mr_stop_after(double worked, double waited);
 /* A stop by SIGTERM or SIGHUP is forgotten, for a last report: false if there is none. And asks for it again. */
 bool mr_stop_take_end(void);
 void mr_stop_end_again(void);

@@ -124,6 +124,9 @@ typedef struct mr_simulator {
     /* What all of them take of the host's memory. SIZE_MAX: that was more than there is, or machine->steps.limit, and
      * none can be restored any more. */
     size_t (*checkpoint_bytes)(mr_machine *machine);
+    /* Freed host memory that is kept for the next allocations, where memory.host_begins_zero. */
+    size_t (*spare_bytes)(mr_machine *machine);
+    void (*drop_spares)(mr_machine *machine);
 } mr_simulator;
 
 /* The same slots for callers above the model: observers that ask for everything are told. */

@@ -495,7 +495,8 @@ static void note_end(mr_recorder *r) {
         const mr_storage *storage = r->alive.items[i];
         storage_slot *slot = &p->storages.items[i];
         slot->live = storage && storage->host;
-        if (slot->live) slot->last_hash = mr_value_hash(0, storage->host, storage->bytes);
+        if (slot->live && !r->is_explored)
+            slot->last_hash = mr_value_hash(0, storage->host, storage->bytes);
     }
 }
 

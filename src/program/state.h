@@ -93,9 +93,9 @@ typedef struct {
     uint32_t used_by; /* how many streams record_stream names */
     uint32_t name;
     mr_site made;
-    blob first; /* what is in it at first; none: any bytes */
-    bool live;  /* at the end of the recording, with these bytes: */
-    uint64_t last_hash;
+    blob first;         /* what is in it at first; none: any bytes */
+    bool live;          /* at the end of the recording, with these bytes: */
+    uint64_t last_hash; /* not of what the explorer records, which nobody compares */
 } storage_slot;
 
 typedef struct {

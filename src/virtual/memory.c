@@ -145,12 +145,24 @@ static mr_status alloc_on_device(mr_storage *storage) {
 #define HUGE_PAGE         ((uint64_t)2 << 20)
 #define HOST_ADDRESS_STEP 256
 
-static void *host_bytes(const backing *b, uint64_t size) {
+static uint64_t host_alignment(uint64_t size) {
+    return size < 2 * HUGE_PAGE ? HOST_ALIGNMENT : HUGE_PAGE;
+}
+
+static uint64_t whole_host_size(uint64_t size) {
+    uint64_t to = host_alignment(size);
+    return (size + to - 1) / to * to;
+}
+
+static void *host_bytes(vgpu *gpu, uint64_t size) {
+    const backing *b = &gpu->backing;
     if (b->used > b->limit || size > b->limit - b->used) return NULL;
-    uint64_t to = size < 2 * HUGE_PAGE ? HOST_ALIGNMENT : HUGE_PAGE;
-    uint64_t whole = (size + to - 1) / to * to;
-    void *host = aligned_alloc(to, whole);
-    if (host && to == HUGE_PAGE) mr_arena_wish_huge(host, whole);
+    uint64_t whole = whole_host_size(size);
+    void *host = mr_spares_take(&gpu->spares, whole);
+    if (host) return host;
+    if (whole > b->limit - b->used - gpu->spares.bytes) mr_spares_drop(&gpu->spares);
+    host = aligned_alloc(host_alignment(size), whole);
+    if (host && whole >= 2 * HUGE_PAGE) mr_arena_wish_huge(host, whole);
     return host;
 }
 
@@ -167,10 +179,10 @@ static mr_status empty_pools(vgpu *gpu) {
 static mr_status alloc_on_host(vgpu *gpu, mr_storage *storage) {
     backing *b = &gpu->backing;
     uint64_t size = storage->bytes ? storage->bytes : 1;
-    storage->host = host_bytes(b, size);
+    storage->host = host_bytes(gpu, size);
     if (!storage->host && size <= b->limit) {
         MR_TRY(empty_pools(gpu));
-        storage->host = host_bytes(b, size);
+        storage->host = host_bytes(gpu, size);
     }
     if (!storage->host)
         return mr_fail(MR_CODE_OUT_OF_MEMORY,
@@ -196,8 +208,18 @@ void mr_virtual_memory_release(mr_storage *storage) {
     uint64_t size = storage->bytes ? storage->bytes : 1;
     gpu->backing.used -= size;
     gpu->backing.of_host -= size;
-    mr_undo_free_later(&gpu->undo, storage->host);
+    bool keeps = storage->machine->memory.host_begins_zero && !mr_undo_is_on(&gpu->undo);
+    if (!keeps || !mr_spares_keep(&gpu->spares, storage->host, whole_host_size(size)))
+        mr_undo_free_later(&gpu->undo, storage->host);
     storage->host = NULL;
+}
+
+size_t mr_virtual_spare_bytes(mr_machine *machine) {
+    return vgpu_of(machine)->spares.bytes;
+}
+
+void mr_virtual_drop_spares(mr_machine *machine) {
+    mr_spares_drop(&vgpu_of(machine)->spares);
 }
 
 mr_status mr_virtual_memory_alloc(mr_storage *storage) {

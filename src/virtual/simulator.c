@@ -308,4 +308,6 @@ const mr_simulator mr_virtual_simulator = {
     .is_new = mr_virtual_is_new,
     .lags = lags,
     .checkpoint_bytes = mr_virtual_checkpoint_bytes,
+    .spare_bytes = mr_virtual_spare_bytes,
+    .drop_spares = mr_virtual_drop_spares,
 };

@@ -20,6 +20,7 @@
 #include "virtual/device_model.h"
 #include "virtual/pool.h"
 #include "virtual/settings.h"
+#include "virtual/spare.h"
 
 typedef struct vgpu vgpu;
 typedef struct vdevice vdevice;
@@ -232,6 +233,7 @@ struct vgpu {
     int device_count;
     mr_region region;
     undo undo;
+    spares spares; /* of the host's memory */
     mr_checkpoint *newest_checkpoint, *spare_checkpoint;
     size_t checkpoint_bytes;      /* of all there are, without `undo` */
     MR_VEC(closed_object) let_go; /* as soon as there is no checkpoint */
@@ -412,6 +414,8 @@ mr_status mr_virtual_event_synchronize(mr_event *event);
 mr_status mr_virtual_event_elapsed(mr_event *from, mr_event *to, double *out_milliseconds);
 mr_status mr_virtual_memory_alloc(mr_storage *storage);
 void mr_virtual_memory_release(mr_storage *storage);
+size_t mr_virtual_spare_bytes(mr_machine *machine);
+void mr_virtual_drop_spares(mr_machine *machine);
 bool mr_virtual_memory_at(mr_machine *machine, uint64_t address, mr_memory_block *out_block);
 void mr_virtual_will_write(mr_machine *machine, const mr_memory_block *block);
 uint64_t mr_virtual_memory_reserved(mr_device *device);

@@ -154,3 +154,35 @@ r = mr.explore(function()
 end)
 T.equal(r.outcomes[1].value, 1, "a check inside")
 T.equal(mr.hazard.mode(), "off", "and the checker is as it was")
+
+-- Time in which the search has no processor does not count, up to four times as much.
+local function six_orders()
+  os.execute("sleep 0.3")
+  local s = { mr.stream(), mr.stream(), mr.stream() }
+  local x = mr.ones(1)
+  mr.synchronize()
+  s[1]:run(function() x:add_(1) end)
+  s[2]:run(function() x:mul_(3) end)
+  s[3]:run(function() x:sub_(5) end)
+  mr.synchronize()
+  return x:item()
+end
+local slept = mr.explore(six_orders, { time = 1 })
+T.check(slept.complete and slept.runs == 5, tostring(slept))
+T.check(not mr.explore(six_orders, { time = 0.1 }).complete, "more than four times as much does")
+
+-- Large memory of one call of the function is given to the next one, and begins with zeros again.
+local function large()
+  local a, b = mr.stream(), mr.stream()
+  local pinned, x = mr.empty(1 << 19, { pinned = true }), mr.ones(1)
+  local first = pinned:sum():item()
+  pinned:fill_(7)
+  mr.synchronize()
+  a:run(function() x:add_(1) end)
+  b:run(function() x:mul_(3) end)
+  mr.synchronize()
+  return first, x:item()
+end
+local again = mr.explore(large)
+T.check(again.complete and #again.outcomes == 2 and again.runs > 2, tostring(again))
+for _, o in ipairs(again.outcomes) do T.equal(o.values[1], 0) end
