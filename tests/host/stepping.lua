@@ -266,6 +266,13 @@ function TestSession.test_a_fix_is_put_in_and_the_hazard_is_gone()
   lu.assertStrContains(out, "\n4000.0\nthere is no hazard to fix\nthere is no hazard to fix\n")
 end
 
+function TestSession.test_a_fix_of_one_of_several_says_what_is_left()
+  local out = answer(RACE .. "q = mr.stream{name = \"q\"}\nq:run(function() x:fill_(2) end);\n:fix\n:fix\n:fix\n")
+  local left = {}
+  for line in out:gmatch "(%d hazards? [^\n]-): " do left[#left + 1] = line end
+  lu.assertEquals(left, { "2 hazards are left", "1 hazard is left" })
+end
+
 function TestSession.test_a_fix_inside_an_entry_of_several_lines()
   local out = answer(RACE:gsub("\n$", "") .. "\ndo\n  p:run(function() x:fill_(2) end)\n" ..
     "  mr.hazard.clear()\n  c:run(function() x:sum() end)\nend\n:fix\n:hazards\n")

@@ -317,6 +317,15 @@ return function(tools, module)
     return all, names, trained, device
   end
 
+  -- The first collective knows the device of the group, and names a tensor that the script has not made.
+  local function explain_device(message, parameter, names, device)
+    if tostring(message):find("is not on device", 1, true) then
+      misuse(("%s: `%s` is on %s, which is not that of rank %d: call net:to(mr.current_device())"):format(
+        WHO, names[parameter], tostring(device), mr.dist.rank()))
+    end
+    error(message, 0)
+  end
+
   -- A parameter has one reducer: the last that was made.
   local function take_over(r)
     for _, p in ipairs(r.trained) do
@@ -348,7 +357,8 @@ return function(tools, module)
     local r = { group = o.group, names = names, trained = trained, device = device, removers = {},
       first_bytes = math.min(o.first_bucket_mb, o.bucket_mb) * MB, bytes = o.bucket_mb * MB,
       sends_buffers = o.broadcast_buffers, wants = true, reduces = true }
-    check_same(all, names, o.group, device)
+    local same, message = pcall(check_same, all, names, o.group, device)
+    if not same then explain_device(message, all[1], names, device) end
     send_values(table.move(net:buffers(), 1, #net:buffers(), #all + 1, all), o.group)
     m.reducer, m.module = r, net -- gives the parameters the names after which `arrange` calls their gradients
     mr.no_grad(arrange, r, trained)

@@ -155,6 +155,12 @@ local function apply(script, fix)
   return true
 end
 
+local function hazards()
+  local count = 0
+  for _, report in ipairs(mr.hazard.reports()) do count = count + (report.reason ~= "advice" and 1 or 0) end
+  return count
+end
+
 local function fix(commands, words)
   local reports = mr.hazard.reports()
   local at = words[1] == nil and 1 or math.tointeger(tonumber(words[1]))
@@ -169,7 +175,13 @@ local function fix(commands, words)
     local done, message = apply(script, one)
     if not done then return nil, message end
   end
-  return replay(commands, script, 1, "fix")
+  local lines, message = replay(commands, script, 1, "fix")
+  local left = lines and hazards() or 0
+  if left > 0 then
+    lines[#lines + 1] = ("%d hazard%s left: :hazards lists %s, :fix repairs the first one"):format(left,
+      left == 1 and " is" or "s are", left == 1 and "it" or "them")
+  end
+  return lines, message
 end
 
 -- ---------------------------------------------------------------- editing
