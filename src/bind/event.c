@@ -49,7 +49,7 @@ static void open_handle(lua_State *L, const mr_caller *caller, const mr_option_s
 MR_FUNCTION(
     mr_event_new, "event",
     "mr.event([opts: {timing: boolean=false, blocking: boolean=false, interprocess: boolean=false, "
-    "ipc: string, device: device|integer, name: string}]) -> e: event",
+    "ipc: string, device: device|integer|string, name: string}]) -> e: event",
     "Makes an event. The event belongs to the device of the stream on which it is first recorded "
     "(R14). elapsed_time needs `timing=true`. With `blocking=true`, the host sleeps instead of "
     "polling while it waits for the event; this does not change any order (R18). With "

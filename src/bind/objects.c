@@ -122,6 +122,14 @@ mr_tensor *mr_option_tensor(lua_State *L, const mr_option_slots *options, const 
 mr_device *mr_option_device(lua_State *L, const mr_option_slots *options, const char *name) {
     int at = mr_option_at(L, options, name);
     if (!at) return NULL;
+    bool is_text = lua_type(L, at) == LUA_TSTRING;
+    mr_device *named = is_text ? mr_device_named(L, lua_tostring(L, at)) : NULL;
+    if (named) return named;
+    if (is_text)
+        mr_misuse(L,
+                  "option `%s`: there is no device \"%.40s\": expected a device, its ordinal, or a "
+                  "name such as \"cuda:0\"",
+                  name, lua_tostring(L, at));
     if (lua_type(L, at) != LUA_TNUMBER && !mr_test(L, at, &mr_kind_device))
         mr_bad_option(L, at, name, "a device or its ordinal");
     return mr_check_device(L, at);

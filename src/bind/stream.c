@@ -63,7 +63,8 @@ static int push_foreign(lua_State *L, const mr_caller *caller, const mr_option_s
 MR_FUNCTION(
     mr_stream_new, "stream",
     "mr.stream([opts: {priority: integer=0, nonblocking: boolean=true, device: "
-    "device|integer, name: string, pool: boolean=false, handle: integer}]) -> stream: stream",
+    "device|integer|string, name: string, pool: boolean=false, handle: integer}]) -> stream: "
+    "stream",
     "Makes a stream on the current device or on `device`. It is non-blocking by default, "
     "as in PyTorch: the default stream's barrier does not include it (R4). A lower number "
     "is a higher priority; values out of range are clamped (R8). `pool`: one of the 32 "

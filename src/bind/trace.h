@@ -22,8 +22,8 @@ size_t mr_bind_trace_stem(const char *path); /* its length without that ending *
  * all ranks have traced, if this process is one of several; or NULL. */
 mr_status mr_bind_trace_begin(lua_State *L, const char *path, const char *joined);
 /* Saves the trace, once; nothing where none was begun. `wait`: first for all that is pending. Must be called before the
- * state is closed. */
-mr_status mr_bind_trace_end(lua_State *L, bool wait);
+ * state is closed. *out_unchecked: it has several streams, and the checker, which marks races in it, was never on. */
+mr_status mr_bind_trace_end(lua_State *L, bool wait, bool *out_unchecked);
 
 /* The text of a file that was run, for mr_trace_save; `context`: the state. */
 const char *mr_bind_trace_source(void *context, const char *file, size_t *out_size);

@@ -274,10 +274,17 @@ static mr_status join(lua_State *L, const mr_trace *trace, const char *path) {
     return status;
 }
 
-mr_status mr_bind_trace_end(lua_State *L, bool wait) {
+static bool was_unchecked(lua_State *L, const mr_trace *trace) {
+    const mr_hazard *hazard = mr_bind_hazard(L);
+    return hazard && mr_trace_stream_count(trace) > 1 &&
+           !mr_hazard_get_totals(hazard, true).operations;
+}
+
+mr_status mr_bind_trace_end(lua_State *L, bool wait, bool *out_unchecked) {
     state *s = state_of(L); /* NULL: no machine could be opened */
     mr_tracer *tracer = s ? s->whole : NULL;
     const mr_trace *trace = NULL;
+    *out_unchecked = false;
     if (!tracer) return MR_OK;
     s->whole = NULL;
     s->machine->hooks.context = L;
@@ -288,6 +295,7 @@ mr_status mr_bind_trace_end(lua_State *L, bool wait) {
     mr_tracer_stop(tracer);
     if (!status) status = save(L, trace, s->path);
     if (!status && s->joined) status = join(L, trace, s->joined);
+    *out_unchecked = !status && was_unchecked(L, trace);
     mr_trace_release(trace);
     return status;
 }

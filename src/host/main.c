@@ -136,7 +136,11 @@ static void note_left_over(const char *kind, size_t count) {
 
 /* --trace. A script that came to its end gets what it has not waited for, too. */
 static void save_trace(lua_State *L) {
-    mr_status status = mr_bind_trace_end(L, exit_status == MR_EXIT_OK && !mr_stop_reason());
+    bool is_unchecked;
+    bool waits = exit_status == MR_EXIT_OK && !mr_stop_reason();
+    mr_status status = mr_bind_trace_end(L, waits, &is_unchecked);
+    if (!status && is_unchecked)
+        mr_host_complain("--trace: races are not marked; with --check they are");
     if (!status) return;
     mr_host_complain("--trace: %s", status->message);
     if (exit_status == MR_EXIT_OK) exit_status = MR_EXIT_FAILED;

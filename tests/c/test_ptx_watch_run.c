@@ -62,7 +62,8 @@ static void a_barrier_between_write_and_read(void **state) {
     assert_string_equal(text,
                         "race in kernel `reverse`: thread (31,0,0) of block (0,0,0) reads "
                         "byte 128 of shared memory (`s`) at t.cu:6, and thread (32,0,0) writes it "
-                        "at t.cu:5; nothing orders the two (and 191 more pairs)\n"
+                        "at t.cu:5; nothing orders the two (and 191 more pairs, all in "
+                        "bytes 0..255)\n"
                         "fix: __syncthreads() between the two orders them");
 }
 

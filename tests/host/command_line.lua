@@ -83,6 +83,10 @@ function TestCommandLine.test_a_script_that_fails_gets_a_hint()
   end
   lu.assertStrContains(hint_of("print(None.x)", "--sandbox"), "nothing is nil in Lua")
   lu.assertStrContains(run{ "-e", "print(None.x)" }.err, "\nhint: nothing is nil in Lua\n")
+  local joined = "\nhint: Lua takes the ( that begins line %d as the arguments of a call: write ;( there\n"
+  lu.assertStrContains(run{ "-e", "local a = mr.ones(1)\nlocal b = a:sum()\n(a + a):item()" }.err, joined:format(3))
+  lu.assertStrContains(run{ "-e", "print(1)\n(2 + 3):item()" }.err, joined:format(2))
+  lu.assertNotStrContains(run{ "-e", "local t = {}\nt.f(1)\nprint((2))" }.err, "hint: Lua takes")
 end
 
 function TestCommandLine.test_a_hint_needs_a_reason()

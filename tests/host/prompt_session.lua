@@ -225,6 +225,8 @@ function TestHints.test_habits()
     ["print(mr.ones(3) > 1)"] = "x:gt(y)",
     ["x @ y"] = "x:matmul(y)",
     ["x ** 2"] = "x ^ 2",
+    ["y = (a + b) @ x"] = "written x:matmul(y)", ["y = x @ w.t() + b"] = "written x:matmul(y)",
+    ["print(f'x is {x}')"] = "write (\"%d\"):format(x)",
     ["mr.tensor([1, 2])"] = "{1, 2}",
     ["x.sum(dim=1)"] = "{dim = ...}",
     ["x += 1"] = "x = x +", ["1 != 2"] = "~=", ["None"] = "nil", ["mr.ones(2).sum()"] = "colon",

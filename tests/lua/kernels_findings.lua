@@ -56,7 +56,7 @@ function TestFindings.test_a_missing_barrier_is_one_report()
   local reports = found(function() reverse[{ 1, 64 }](y) end)
   lu.assertEquals(texts(reports), { "race-in-kernel shared memory 128..131" })
   lu.assertEquals(reports[1].fix, "__syncthreads() between the two orders them")
-  lu.assertStrContains(reports[1].message, "; nothing orders the two (and 63 more pairs)\nfix: ")
+  lu.assertStrContains(reports[1].message, "; nothing orders the two (and 63 more pairs, all in bytes 0..255)\nfix: ")
 end
 
 -- Shared memory comes from the launch: that is the first side, as where a tensor was allocated.
@@ -210,10 +210,10 @@ function TestFindings.test_the_fix_orders_all_pairs()
   lu.assertNotStrContains(report(32, 1, ring).message, "also of different")
   local two_warps = report(64, 1, ring)
   lu.assertEquals(two_warps.fix, "__syncthreads() between the two orders them")
-  lu.assertStrContains(two_warps.message, "more pairs, also of different warps)")
+  lu.assertStrContains(two_warps.message, "more pairs, also of different warps, all in bytes 0..255)")
   local blocks = report(32, 2, "i += 32 * blockIdx.x;\n y[i + 1] = 2;\n y[100 + i] = y[i];")
   lu.assertStrContains(blocks.fix, "split the kernel in two launches")
-  lu.assertStrContains(blocks.message, "more pairs, also of different blocks)")
+  lu.assertStrContains(blocks.message, "more pairs, also of different blocks, all in bytes 4..255)")
   lu.assertStrContains(blocks.message, "element [2] (index 1 in the kernel) of y")
   lu.assertStrContains(blocks.message, "on `y` (bytes 4..7)")
 end

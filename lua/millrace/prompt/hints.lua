@@ -14,6 +14,7 @@ end
 local COMMENT = "a comment begins with -- in Lua"
 
 local HERE = "mr is %1 here, and is there already"
+local FORMAT = "write (\"%d\"):format(x), or \"...\" .. x"
 local TRY = "errors are caught by local ok, message = pcall(function() ... end)"
 
 -- { pattern, hint with %1, %2 for what was found }, for entries that Lua cannot read.
@@ -48,13 +49,14 @@ local SYNTAX = {
   { "^%s*#", COMMENT },
   { "[%s%)]#[%s%a]", COMMENT },
   { "([%w_%)%]]+)%s*%*%*%s*([%w_%(]+)", "a power is written %1 ^ %2" },
-  { "([%w_%)%]]+)%s*@%s*([%w_]+)", "a matrix product is written %1:matmul(%2)" },
+  { "%f[%w_%.]([%a_][%w_%.]*)%s*@%s*([%a_][%w_]*)%s*$", "a matrix product is written %1:matmul(%2)" },
+  { "@", "a matrix product is written x:matmul(y)" },
   { "%(%s*%[", "a list is written {1, 2} in Lua" },
   { "[%(,]%s*([%a_][%w_]*)%s*=[^=]", "options are a table in Lua: {%1 = ...}" },
   { "//", COMMENT },
   { "<<<", "a kernel is launched by k[{grid, block}](...)" },
   { "%f[%w_]new%s+[%a_]", "objects are made by a call: mr.stream(), mr.event(), mr.zeros(3)" },
-  { "%f[%w_]f\"\"", "write (\"%d\"):format(x), or \"...\" .. x" },
+  { "%f[%w_]f\"\"", FORMAT },
 }
 
 -- Names of other languages: nil here, which Lua does not complain about.
@@ -183,6 +185,7 @@ local function variable_like(name, action)
 end
 
 local function global_hint(text, name, action)
+  if name == "f" and text:find '%f[%w_]f""' then return FORMAT end
   if name == "torch" then return torch_hint(text) end
   if WORDS[name] then return WORDS[name] end
   if rawget(tools.mr, name) ~= nil then return ("did you mean mr.%s?"):format(name) end
@@ -208,6 +211,19 @@ local function method_hint(text, message)
   return ("methods are called with a colon: %s:%s(...)"):format(object:find("^[%a_]") and object or "x", name)
 end
 
+-- Two lines that Lua takes as one call, of which the first is named.
+local function joined_hint(text, message)
+  local at = tonumber(message:match ":(%d+): attempt to call a [%w%._ ]+ value$")
+  local n = 0
+  for line in (text .. "\n"):gmatch "(.-)\n" do
+    n = n + 1
+    if at and n > 1 and (n == at or n == at + 1) and line:find "^%s*%(" then
+      return ("Lua takes the ( that begins line %d as the arguments of a call: write ;( there"):format(n)
+    end
+  end
+  return nil
+end
+
 -- `x:numel()`: a field that is called.
 local function field_called_hint(message)
   local name = message:match("attempt to call a %a+ value %(%a+ '([^']*)'%)")
@@ -228,6 +244,8 @@ end
 function hints.of(text, message, whole)
   local written = without_texts(text)
   if written:find("^%s*#%s*%a") and not written:find("^%s*#%a") then return COMMENT end
+  local joined = joined_hint(whole or text, message)
+  if joined then return joined end
   if message:find("a nil value", 1, true) then return nil_hint(written, message) end
   if message:find("attempt to call a ", 1, true) then return field_called_hint(message) end
   if message:find("attempt to compare .*millrace%.tensor") then

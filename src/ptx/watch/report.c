@@ -157,6 +157,8 @@ static bool collect(ptx_turn *turn, const ptx_race *found, const ptx_earlier *e,
     ptx_race **known = mr_map_add(&w->pairs, key);
     if (known && *known) {
         (*known)->count += pairs;
+        if (found->least < (*known)->least) (*known)->least = found->least;
+        if (found->end > (*known)->end) (*known)->end = found->end;
         if (found->apart > (*known)->most_apart) {
             (*known)->most_apart = found->apart;
             (*known)->advice =
@@ -187,6 +189,8 @@ void ptx_report(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes,
     ptx_race race = {.space = a->space,
                      .address = address,
                      .bytes = bytes,
+                     .least = address,
+                     .end = address + bytes,
                      .first = earlier_side(turn, e),
                      .second = {.block = a->block,
                                 .warp = a->warp,

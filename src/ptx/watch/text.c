@@ -66,6 +66,19 @@ static void put_place(mr_buffer *out, const ptx_race *race, const ptx_race_side 
         mr_buffer_printf(out, ", column %u", (unsigned)place->outer_column);
 }
 
+/* Where the further pairs meet, if that is one tensor, or shared memory. */
+static void put_range(mr_buffer *out, const ptx_race *race, const mr_ptx_launch *launch) {
+    const mr_ptx_memory *memory = &launch->memory;
+    mr_ptx_range range = {0};
+    bool is_shared = race->space == PTX_SHARED;
+    if (race->least == race->address && race->end == race->address + race->bytes) return;
+    if (!is_shared && !(memory->find && memory->find(memory->context, race->least, &range) &&
+                        race->end <= range.end))
+        return;
+    mr_buffer_printf(out, ", all in bytes %" PRIu64 "..%" PRIu64, race->least - range.first,
+                     race->end - 1 - range.first);
+}
+
 static void put_race(mr_buffer *out, const ptx_tree *tree, const ptx_race *race,
                      const mr_ptx_launch *launch) {
     const ptx_race_side *first = &race->first, *second = &race->second;
@@ -85,9 +98,11 @@ static void put_race(mr_buffer *out, const ptx_tree *tree, const ptx_race *race,
     if (race->count) {
         bool is_wider = race->most_apart > race->apart;
         const char *apart = race->most_apart == PTX_APART_BLOCKS ? "blocks" : "warps";
-        mr_buffer_printf(out, " (and %" PRIu64 " more pair%s%s%s)", race->count,
+        mr_buffer_printf(out, " (and %" PRIu64 " more pair%s%s%s", race->count,
                          race->count == 1 ? "" : "s", is_wider ? ", also of different " : "",
                          is_wider ? apart : "");
+        put_range(out, race, launch);
+        mr_buffer_puts(out, ")");
     }
 }
 

@@ -71,6 +71,7 @@ typedef struct {
     ptx_race_side first, second; /* as they ran */
     bool same_value;             /* both wrote the same bytes: CUDA still calls it a race */
     uint64_t count;              /* further pairs of the same two instructions */
+    uint64_t least, end;         /* the addresses of all pairs lie between */
     ptx_apart apart, most_apart; /* the threads of this pair; those of any pair that is counted */
     const char *advice;          /* what would order all of these pairs, in a sentence; static */
 } ptx_race;
