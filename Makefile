@@ -153,7 +153,7 @@ LIB    := $(BUILD)/libmillrace.a
 
 # What connects ranks in several processes, where there is an MPI. A file of its own: the host opens it when it is asked to.
 MPICC ?= $(shell command -v mpicc)
-MPI   := $(if $(SAN),,$(if $(MPICC),$(BUILD)/millrace-mpi.so))
+MPI   := $(if $(SAN),,$(if $(MPICC),$(BUILD)/millrace-mpi.so $(BUILD)/millrace-mpi-slot))
 
 TEST_SRC := $(sort $(wildcard tests/c/test_*.c))
 TEST_BIN := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(TEST_SRC))
@@ -319,6 +319,10 @@ $(BUILD)/millrace-mpi.so: src/mpi/mpi.c src/collective/fabric.h $(BUILD)/flags.s
 	$(call say,MPICC,$<)
 	$(Q)OMPI_CC='$(CC)' $(MPICC) -std=c11 -D_GNU_SOURCE -Isrc -fPIC -shared -fvisibility=hidden $(filter-out -flto=auto,$(CFLAGS)) \
 	    $(WARNINGS) -o $@ $<
+
+$(BUILD)/millrace-mpi-slot: src/mpi/slot.c $(BUILD)/flags.stamp
+	$(call say,LINK,$@)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(filter-out -flto=auto,$(CFLAGS)) $(WARNINGS) $(LDFLAGS) -o $@ $<
 
 # For the C unit tests. Removed first: `ar` would keep members whose source is gone.
 $(LIB): $(REPL_OBJ) $(CORE_OBJ) $(BUILD)/files.stamp
@@ -504,7 +508,7 @@ install: all $(ANNOTATIONS)  ## install the host, the module and the .pc file (P
 	install -d '$(BINDIR)' '$(MODDIR)' '$(PCDIR)' '$(DOCDIR)' '$(EDITORDIR)'
 	install -m 755 $(HOST) '$(BINDIR)/millrace'
 	install -m 755 $(MODULE) '$(MODDIR)/millrace.so'
-	$(if $(MPI),install -d '$(LIBDIR)' && install -m 755 $(MPI) '$(LIBDIR)/millrace-mpi.so')
+	$(if $(MPI),install -d '$(LIBDIR)' && install -m 755 $(MPI) '$(LIBDIR)')
 	install -m 644 README.md LICENSE '$(DOCDIR)'
 	install -m 644 $(ANNOTATIONS) '$(EDITORDIR)/millrace.lua'
 	@echo "$$PC" > '$(PCDIR)/millrace.pc'

@@ -13,6 +13,7 @@ local KNOWN = {
   ["base/status.c"] = { ["base/status.c"] = "no_memory" },
   ["compile/clang.c"] = { ["compile/clang.c"] = "answered" },
   ["compile/nvrtc.c"] = { ["compile/nvrtc.c"] = "found_once found include_folder" },
+  ["collective/slots.c"] = { ["collective/slots.c"] = "own" },
   ["compile/worker.c"] = { ["compile/worker.c"] = "idle_lock idle idle_owner" },
   ["ops/kernel_code.c"] = { ["ops/kernel_code.c"] = "ids" },
   ["hazard/unset.c"] = { ["hazard/unset.c"] = "whole nothing" },

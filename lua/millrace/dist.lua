@@ -86,7 +86,8 @@ return function(tools)
   end
 
   --- mr.dist.init([opts: {timeout: number}])
-  --- Joins the ranks that run, as every other function of mr.dist does, too. Under mpirun those are its processes.
+  --- Joins the ranks that run, as every other function of mr.dist does, too. Under mpirun, torchrun and srun those are
+  --- the processes that it has started.
   --- Under mr.dist.spawn they are joined already; else the script is the only rank. After mr.dist.destroy the ranks
   --- begin again: all call it.
   --- `timeout`: seconds that a call waits for ranks in other processes, 600 if it is not given. On real GPUs also

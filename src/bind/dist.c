@@ -197,7 +197,7 @@ static int tool_join(lua_State *L) {
     if (!launch.by || mr_ranks_current(c) != MOST) return 0;
     mr_bind_explore_refuse(L, MR_RANKS_NOT_EXPLORED);
     mr_raise(L, mr_world_not_joined(c));
-    mr_raise(L, mr_transport_open(&launch, &fabric));
+    mr_raise(L, mr_transport_open(&launch, timeout, &fabric));
     mr_raise(L, mr_world_join(c, fabric, timeout, mr_enter(L).where));
     const mr_thread_hooks *hooks = mr_module_of(L)->threads;
     if (hooks) hooks->joined(launch.rank);

@@ -8,7 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collective/slots.h"
+
 #define MODULE "millrace-mpi.so"
+#define SLOT   "millrace-mpi-slot"
 
 /* ---- who started it */
 
@@ -22,15 +25,15 @@ static bool read_number(const char *name, uint32_t *out) {
     return true;
 }
 
-/* mpirun first: it may run inside of what another one started. */
+/* mpirun first: it may run inside of what another one started, and torchrun inside of what srun did. */
 mr_started mr_started_find(void) {
     static const struct {
         const char *by, *rank, *size, *local_rank;
     } known[] = {
         {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
         {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
-        {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
-        {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"}};
+        {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
+        {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         mr_started launch = {.by = known[i].by};
         if (!read_number(known[i].rank, &launch.rank)) continue;
@@ -92,15 +95,37 @@ static mr_status check_world(const mr_started *launch, mr_fabric *fabric) {
     return refuse(launch, text);
 }
 
-mr_status mr_transport_open(const mr_started *launch, mr_fabric **out_fabric) {
+/* Beside the module. */
+static mr_status take_slot(const mr_started *launch, const char *module, double timeout) {
+    char program[PATH_MAX + sizeof SLOT], why[PATH_MAX + 200];
+    const char *slash = strrchr(module, '/');
+    int folder = slash ? (int)(slash - module) : 1;
+    snprintf(program, sizeof program, "%.*s/" SLOT, folder, slash ? module : ".");
+    if (access(program, X_OK) != 0) {
+        snprintf(why, sizeof why, "there is no %s: run make again", program);
+        return refuse(launch, why);
+    }
+    return mr_slots_take(launch, program, timeout, why, sizeof why) ? MR_OK : refuse(launch, why);
+}
+
+/* What MPI needs before it is opened. Scripts of srun often set torchrun's variables. */
+static mr_status prepare(const mr_started *launch, const char *module, double timeout) {
+    bool is_known = getenv("PMIX_NAMESPACE") != NULL;
+    if (strcmp(launch->by, "torchrun") == 0 && (!is_known || getenv("TORCHELASTIC_RUN_ID")))
+        return take_slot(launch, module, timeout);
+    if (strcmp(launch->by, "srun") == 0 && !is_known)
+        return refuse(launch, "MPI has not heard of it: use srun --mpi=pmix (srun --mpi=list says "
+                              "what your Slurm has), or mpirun");
+    return MR_OK;
+}
+
+mr_status mr_transport_open(const mr_started *launch, double timeout, mr_fabric **out_fabric) {
     char path[PATH_MAX], text[PATH_MAX + 200];
-    if (strcmp(launch->by, "torchrun") == 0)
-        return refuse(launch, "MPI connects no ranks that it did not start: use mpirun -n N "
-                              "millrace script.lua");
     if (!find_module(path, sizeof path))
         return refuse(launch, "this build has no MPI (there is no " MODULE "): install "
                               "libopenmpi-dev and openmpi-bin, and run make again; or use "
                               "millrace --ranks N");
+    MR_TRY(prepare(launch, path, timeout));
     /* Open MPI's own plugins look for its names. It is never unloaded. */
     void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
     mr_fabric_open_function *open =

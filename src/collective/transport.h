@@ -14,8 +14,9 @@ typedef struct {
 /* As the variables of the environment say. A world of one rank is none. */
 mr_started mr_started_find(void);
 
-/* Joins the ranks of `launch`. NOT_SUPPORTED: the module is not there, or MPI does not know of them. */
-mr_status mr_transport_open(const mr_started *launch, mr_fabric **out_fabric);
+/* Joins the ranks of `launch`. NOT_SUPPORTED: the module is not there, MPI does not know of them, or they did not all
+ * come within `timeout` seconds. Where MPI has started them, it waits for them itself, and for ever. */
+mr_status mr_transport_open(const mr_started *launch, double timeout, mr_fabric **out_fabric);
 /* For `doctor`: whether the module and mpirun are there. */
 void mr_transport_describe(void (*say)(const char *what, const char *text));
 

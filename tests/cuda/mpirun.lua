@@ -139,12 +139,13 @@ function TestProcesses.test_no_nccl()
   assert_has(output, "init: NCCL cannot be opened", "--device virtual")
 end
 
-function TestProcesses.test_torchrun_and_srun_have_no_mpi()
-  local variables = "RANK=0 WORLD_SIZE=2 LOCAL_RANK=1 FAKE_CUDA_DEVICES=2 MILLRACE_LIBNCCL=" .. fake.driver
+function TestProcesses.test_a_launcher_that_mpi_has_not_heard_of()
+  local variables = "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=1 FAKE_CUDA_DEVICES=2 MILLRACE_LIBNCCL=" ..
+    fake.driver
   local output, status = fake.run{ variables = variables, "--device", "cuda", "-e",
     "print('device ' .. mr.current_device().index) mr.dist.init()" }
   lu.assertEquals(status, 1)
-  assert_has(output, "device 1", "torchrun has started this process as rank 0 of 2", "use mpirun -n N")
+  assert_has(output, "device 1", "srun has started this process as rank 0 of 2", "use srun --mpi=pmix")
 end
 
 os.exit(lu.LuaUnit.run())

@@ -571,15 +571,122 @@ end
 -- Never a world of one rank without a word.
 function TestMpirun.test_launchers_that_are_not_mpi()
   local path = write("print(mr.dist.world_size())")
-  local output, status = read(("RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 %s %s"):format(HOST, path))
-  lu.assertStrContains(output, "torchrun has started this process as rank 1 of 2")
-  lu.assertStrContains(output, "use mpirun -n N millrace script.lua")
+  local output, status = read(("RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 %s %s"):format(HOST, path))
+  lu.assertStrContains(output, "torchrun has started this process as rank 1 of 4, and MPI connects its ranks on one " ..
+    "computer only: use mpirun -n N millrace script.lua")
   lu.assertEquals(status, 1)
   output = read(("MILLRACE_MPI=/none SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=4 %s %s"):format(HOST, path))
   lu.assertStrContains(output, "srun has started this process as rank 0 of 4, and this build has no MPI")
+  output, status = read(("SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=4 %s %s"):format(HOST, path))
+  lu.assertStrContains(output, "srun has started this process as rank 0 of 4, and MPI has not heard of it: use srun " ..
+    "--mpi=pmix")
+  lu.assertEquals(status, 1)
   output = read(("RANK=0 WORLD_SIZE=1 %s %s"):format(HOST, path))
   lu.assertEquals(output, "1\n")
   os.remove(path)
+end
+
+-- As torchrun, which PyTorch brings: variables for each process, and nothing of MPI. It would end the others where one
+-- fails; here they must end by themselves. `variables`: as for env. Returns what they print,
+-- their exit statuses by rank, and the seconds.
+local function torchrun(n, text, options, variables)
+  local path, ranks, statuses = write(text), {}, {}
+  for rank = 0, n - 1 do
+    ranks[#ranks + 1] = ("(export RANK=%d LOCAL_RANK=%d WORLD_SIZE=%d LOCAL_WORLD_SIZE=%d MASTER_ADDR=localhost " ..
+      "MASTER_PORT=$$ TORCHELASTIC_RUN_ID=none TORCHELASTIC_RESTART_COUNT=0; timeout 60 env %s %s %s %s; " ..
+      "echo \"status %d: $?\") &"):format(rank, rank, n, n, variables or "", HOST, options or "", path, rank)
+  end
+  local begin = os.time()
+  local output = read("unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM; export MILLRACE_VERIFY_REPLAY=; " ..
+    "(" .. table.concat(ranks, " ") .. " wait)")
+  os.remove(path)
+  output = output:gsub("status (%d+): (%d+)\n", function(rank, status)
+    statuses[tonumber(rank)] = tonumber(status)
+    return ""
+  end)
+  return output:gsub(path:gsub("%p", "%%%0"), "SCRIPT"), statuses, os.time() - begin
+end
+
+TestTorchrun = {}
+
+function TestTorchrun.test_ranks_meet()
+  for n = 2, 4 do
+    local output, statuses = torchrun(n, [[
+      mr.dist.init()
+      local x = mr.ones(4) * (mr.dist.rank() + 1)
+      mr.dist.all_reduce(x)
+      io.write(("%d %d %d %d %g\n"):format(mr.dist.rank(), mr.dist.world_size(), mr.dist.local_rank(),
+        mr.current_device().index, x[1]:item()))]])
+    local expected = {}
+    for rank = 0, n - 1 do
+      expected[rank + 1] = ("%d %d %d %d %g"):format(rank, n, rank, rank, n * (n + 1) / 2)
+      lu.assertEquals(statuses[rank], 0)
+    end
+    lu.assertEquals(sorted(output), expected)
+  end
+end
+
+-- As under mpirun: reports, the timeline of all ranks, errors.
+function TestTorchrun.test_what_ranks_say()
+  local output, statuses = torchrun(2, HAZARDS, "--check")
+  lu.assertEquals(reports(output), reports((run(2, HAZARDS, "--check", true))))
+  lu.assertEquals(statuses, { [0] = 3, 3 })
+  local path = os.tmpname()
+  torchrun(2, "mr.dist.barrier() mr.spin{ms = 1}", "--trace " .. path .. ".csv")
+  lu.assertStrContains(table.concat(rows_of(path .. ".csv"), "\n"), "spin")
+  for rank = 0, 1 do os.remove(path .. ".rank" .. rank .. ".csv") end
+  os.remove(path)
+  output, statuses = torchrun(2, "mr.dist.barrier() if mr.dist.rank() == 1 then error 'stop' end mr.dist.barrier()")
+  lu.assertStrContains(output, "rank 0: SCRIPT:1: rank 1 has ended by an error: SCRIPT:1: stop")
+  lu.assertEquals(statuses, { [0] = 1, 1 })
+end
+
+-- Whoever is killed, the others end, and so do mpirun and its slots.
+function TestTorchrun.test_a_rank_that_is_killed()
+  math.randomseed(2)
+  local count = tonumber(os.getenv("MR_DIST_KILLED")) or (LONG and 50 or 2)
+  for i = 1, count do
+    local killed = i % 3
+    local text = ("local DELAY = %q\n"):format(("%.3f"):format(0.1 * math.random())) ..
+      KILLED:gsub("rank%(%) == 1", "rank() == " .. killed)
+    local output, statuses, seconds = torchrun(3, text)
+    lu.assertStrContains(output, ("rank %d was killed, has crashed or aborted: all ranks are ended"):format(killed))
+    lu.assertEquals(statuses[killed], 137)
+    for rank = 0, 2 do
+      lu.assertNotEquals(statuses[rank], 0)
+      if rank ~= killed then lu.assertStrContains(output, ("rank %d: ended by SIGTERM at "):format(rank)) end
+    end
+    lu.assertTrue(seconds <= 10, seconds)
+  end
+end
+
+function TestTorchrun.test_nothing_stays()
+  local path = os.tmpname()
+  torchrun(2, ("mr.dist.init() if mr.dist.rank() == 0 then local f = io.open(%q, 'w') " ..
+    "f:write(os.getenv 'PMIX_NAMESPACE', ' ', os.getenv 'OMPI_FILE_LOCATION') f:close() end"):format(path))
+  local file = assert(io.open(path))
+  local namespace, session = file:read "a":match "^(%S+) (%S+)$"
+  file:close()
+  os.remove(path)
+  lu.assertNotNil(namespace)
+  lu.assertStrContains(read("ls " .. session), "No such file")
+  lu.assertNotStrContains(read("cat /proc/net/unix"), "millrace-")
+end
+
+-- One has ended before its first call of mr.dist, or there is no mpirun.
+function TestTorchrun.test_a_world_that_cannot_be()
+  local output, statuses = torchrun(3, "if os.getenv 'RANK' ~= '1' then mr.dist.init{timeout = 1} end")
+  lu.assertStrContains(output, "rank 1 has not come to mr.dist on this computer within 1 s")
+  lu.assertStrContains(output, "the others have not all come to mr.dist on this computer within 1 s")
+  lu.assertEquals(statuses, { [0] = 1, 0, 1 })
+  output = torchrun(2, "mr.dist.init{timeout = 2}", "", "PATH=/none")
+  lu.assertStrContains(output, "MPI needs mpirun, which is not there: install openmpi-bin")
+  local folder = os.tmpname()
+  os.remove(folder)
+  read(("mkdir %s; ln -s /bin/false %s/mpirun"):format(folder, folder))
+  output = torchrun(2, "mr.dist.init{timeout = 2}", "", "PATH=" .. folder)
+  lu.assertStrContains(output, "mpirun could not start MPI for the ranks")
+  read("rm -r " .. folder)
 end
 
 -- Random programs without races: the same values.
