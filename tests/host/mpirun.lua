@@ -1,4 +1,4 @@
--- timeout: 240
+-- timeout: 360
 -- mpirun -n N millrace script.lua: ranks in several processes. What they compute, report and refuse is what
 -- millrace --ranks N does in one process.
 -- virtual only: the options choose the device
