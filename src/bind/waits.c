@@ -10,7 +10,9 @@
 #include "base/text.h"
 #include "bind/field.h"
 #include "bind/hazard.h"
+#include "bind/internal.h"
 #include "bind/open.h"
+#include "collective/world.h"
 #include "waits/waits.h"
 #include "model/backend.h"
 #include "model/hosts.h"
@@ -248,6 +250,18 @@ static mr_status was_interrupted(void) {
     return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waits were looked at");
 }
 
+/* What one rank waits for may order what another one does. */
+static mr_status check_ranks(lua_State *L, const mr_program *program) {
+    const mr_module *module = mr_bind_module(L);
+    if (!module->collectives || !mr_world_is_joined(module->collectives)) return MR_OK;
+    for (size_t i = 0; i < mr_program_count(program); i++)
+        if (mr_program_item_at(program, i).meets)
+            return mr_fail(MR_CODE_NOT_SUPPORTED,
+                           "waits: ranks in other processes may need what this one waits for. Use "
+                           "millrace --ranks N instead of mpirun");
+    return MR_OK;
+}
+
 static mr_status judge(lua_State *L, recording *r, bool all_costs, mr_waits **out_waits) {
     const state *s = state_of(L);
     mr_program *program;
@@ -269,8 +283,8 @@ static mr_status judge(lua_State *L, recording *r, bool all_costs, mr_waits **ou
                                 .print_count = r->prints.count,
                                 .returned = r->returned,
                                 .all_costs = all_costs};
-    mr_status status = MR_OK;
-    if (mr_program_facts_of(program).cut)
+    mr_status status = check_ranks(L, program);
+    if (!status && mr_program_facts_of(program).cut)
         status = mr_fail(MR_CODE_NOT_SUPPORTED,
                          "waits: the program has more than %d commands: call it with fewer rounds",
                          MOST_ITEMS);

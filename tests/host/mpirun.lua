@@ -531,6 +531,36 @@ function TestMpirun.test_no_search_of_processes()
   end
 end
 
+-- Another rank may need a wait of this one: here rank 1 reads what it has written before, by way of rank 0's `side`.
+function TestMpirun.test_no_verdict_about_waits_of_ranks_that_meet()
+  local text = [[
+    local rank, side, g = mr.dist.rank(), mr.stream{name = "side"}, mr.dist.new_group{0, 1}
+    local x, y = mr.zeros(8), mr.zeros(8)
+    local function step()
+      if rank == 1 then x:add_(1) end
+      mr.dist.all_reduce(y)
+      if rank == 0 then side:wait_stream(mr.current_stream()) end
+      mr.with(side, function()
+        mr.dist.broadcast(mr.zeros(8), 0, {group = g})
+        if rank == 1 then x:sum() end
+      end)
+    end
+    mr.synchronize()]]
+  local output = run(2, text .. "\nstep()", "--waits", true)
+  lu.assertStrContains(output, ":6 wait_stream: needed")
+  local REFUSED = "waits: ranks in other processes may need what this one waits for. Use millrace --ranks N instead " ..
+    "of mpirun"
+  local status
+  output, status = run(2, text .. "\nstep()", "--waits")
+  for rank = 0, 1 do lu.assertStrContains(output, "millrace: rank " .. rank .. ": " .. REFUSED) end
+  lu.assertNil(output:find "redundant")
+  lu.assertEquals(status, 1)
+  output, status = run(2, text .. "\nprint(select(2, pcall(mr.waits, step))) print(mr.waits(mr.synchronize))")
+  lu.assertEquals(select(2, output:gsub(REFUSED:gsub("%p", "%%%0"), "")), 2)
+  lu.assertEquals(select(2, output:gsub("1 wait, 0 suffice", "")), 2)
+  lu.assertEquals(status, 0)
+end
+
 -- What is said later is so.
 function TestMpirun.test_ranks_that_could_not_join()
   local output = run(2, [[
