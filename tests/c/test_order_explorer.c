@@ -33,7 +33,7 @@ static void every_row_counts(void **unused) {
         {MR_ORDER_SYNC_BLOCKING, "likewise", EVERY_MUTANT},
         {MR_ORDER_GIVE_BACK, "likewise: test_order_memory.c", EVERY_MUTANT},
         {MR_ORDER_MEET, "the virtual GPU does more: MEET_ALL", EVERY_MUTANT},
-        {MR_ORDER_MEET_ALL, "the programs have one device: tests/lua/nccl_explore.lua",
+        {MR_ORDER_MEET_ALL, "the programs have one device: test_order_explorer_asked.c",
          EVERY_MUTANT},
         {MR_ORDER_TO_RECORD, "few programs record twice: test_order_explorer_asked.c", ONLY_KEPT},
         {MR_ORDER_TO_GATHERED, "what is gathered is the union of streams", ONLY_KEPT},

@@ -1,9 +1,10 @@
 /* Rows that the random programs of test_order_explorer.c leave out: what devices do beyond CUDA's word for the default
- * stream (R5, R20), and copies between devices (R60). The explorer is told that two commands of a function race. It
+ * stream (R5, R20), copies between devices (R60), and collectives (R61). The explorer is told that two commands of a function race. It
  * calls its result incomplete if its own order has one before the other. So the functions ask it, and a person knows
  * the answers. Then each row is broken in turn, and an answer must change. */
 #include "order_mutants.h"
 
+#include "collective/comm.h"
 #include "explore/explore.h"
 #include "virtual_fixture.h"
 
@@ -13,6 +14,8 @@ static mr_stream *blocking, *nonblocking, *other;
 static mr_stream *of_other, *of_third; /* nonblocking, of devices 1 and 2 */
 static mr_tensor *x, *y, *on_other, *on_third, *pinned, *pageable;
 static mr_explore_race asked; /* the two commands */
+static mr_collectives *collectives;
+static mr_comm *comms[2]; /* of devices 0 and 1 */
 
 static void first(void) {
     asked.first = machine->counts.next_seq;
@@ -97,6 +100,31 @@ static void behind_no_wall(void) {
     copy(of_other, pinned, on_other);
 }
 
+/* The root needs nobody's data, and yet a device ends all members together (R61). */
+static void broadcast_from_other(void) {
+    mr_collective_call ask = {.what = MR_COLLECTIVE_BROADCAST, .root = 1};
+    mr_collectives_begin(collectives);
+    ask.comm = comms[0], ask.stream = nonblocking, ask.out = x;
+    OK(mr_collective_ask(collectives, &caller, &ask));
+    ask.comm = comms[1], ask.stream = of_other, ask.in = on_other, ask.out = NULL;
+    OK(mr_collective_ask(collectives, &caller, &ask));
+    OK(mr_collectives_end(collectives));
+}
+static void meet_all(void) {
+    first();
+    copy(nonblocking, pinned, x);
+    broadcast_from_other();
+    second();
+    copy(of_other, pinned, on_other);
+}
+static void meet_none(void) {
+    first();
+    copy(nonblocking, pinned, x);
+    second();
+    copy(of_other, pinned, on_other);
+    broadcast_from_other();
+}
+
 /* R11: the second record takes the place of the first. */
 static void wait_for_record(bool again) {
     mr_event_options options = {0};
@@ -132,6 +160,8 @@ static const struct {
     {behind_wall, true},
     {meet_walls, true},
     {behind_no_wall, false},
+    {meet_all, true},
+    {meet_none, false},
     {record_once, true},
     {record_again, false},
 };
@@ -170,6 +200,18 @@ static size_t asked_pair(void *context, const mr_explore_race **out_races) {
     return 1;
 }
 
+/* Their first collective makes the events of the communicators, which a function that is explored must find. */
+static void open_communicators(void) {
+    OK(mr_collectives_new(machine, &collectives));
+    OK(mr_comms_create(collectives, machine->devices, 2, NULL, comms));
+    x = tensor(device->legacy, SIZE);
+    on_other = tensor(machine->devices[1]->legacy, SIZE);
+    broadcast_from_other();
+    for (int d = 0; d < 2; d++) OK(mr_device_synchronize(&caller, machine->devices[d]));
+    drop(x);
+    drop(on_other);
+}
+
 static bool is_ordered(void (*function)(void)) {
     mr_explore_result result;
     mr_explore_options options = {.overtaking = -1, .full = true};
@@ -180,6 +222,7 @@ static bool is_ordered(void (*function)(void)) {
     other = free_stream();
     OK(mr_stream_create(&caller, machine->devices[1], &free_one, &of_other));
     OK(mr_stream_create(&caller, machine->devices[2], &free_one, &of_third));
+    open_communicators();
     mr_explore_subject subject = {.context = &function,
                                   .machine = machine,
                                   .begin = begin_function,
@@ -188,6 +231,8 @@ static bool is_ordered(void (*function)(void)) {
     OK(mr_explore(&subject, &options, &result));
     bool ordered = strstr(result.incomplete, "CUDA does not guarantee") != NULL;
     mr_explore_result_free(&result);
+    for (int i = 0; i < 2; i++) mr_comm_release(comms[i]);
+    mr_collectives_free(collectives);
     mr_stream_release(of_other);
     mr_stream_release(of_third);
     assert_int_equal(teardown(NULL), 0);
@@ -209,10 +254,10 @@ static void it_knows_the_answers(void **unused) {
 
 static void every_row_counts(void **unused) {
     (void)unused;
-    static const mr_order_id rows[] = {MR_ORDER_BEHIND_WALL,      MR_ORDER_MEET_WALL,
-                                       MR_ORDER_MEET_WALLS,       MR_ORDER_TO_WALL,
-                                       MR_ORDER_TO_RECORD,        MR_ORDER_EARLIER,
-                                       MR_ORDER_EARLIER_BLOCKING, MR_ORDER_SYNC_BLOCKING};
+    static const mr_order_id rows[] = {
+        MR_ORDER_BEHIND_WALL, MR_ORDER_MEET_WALL,        MR_ORDER_MEET_WALLS,
+        MR_ORDER_TO_WALL,     MR_ORDER_MEET_ALL,         MR_ORDER_TO_RECORD,
+        MR_ORDER_EARLIER,     MR_ORDER_EARLIER_BLOCKING, MR_ORDER_SYNC_BLOCKING};
     static const order_inherent inherent[] = {
         {MR_ORDER_EARLIER, "it is asked with this fact alone", ONLY_WIDENED},
         {MR_ORDER_EARLIER_BLOCKING, "likewise, and these copies are of default streams",
