@@ -101,13 +101,18 @@ void mr_wrap_lines(mr_buffer *out, const char *text, size_t size, int width) {
     }
 }
 
-void mr_write_wrapped(FILE *file, const char *text, size_t size) {
+const char *mr_wrap_for(FILE *file, const char *text, size_t *io_size, mr_buffer *out) {
     int width = mr_wrap_width(file);
+    if (width) mr_wrap_lines(out, text, *io_size, width);
+    if (!width || out->failed || !out->data) return text;
+    *io_size = out->size;
+    return out->data;
+}
+
+void mr_write_wrapped(FILE *file, const char *text, size_t size) {
     mr_buffer out = {0};
-    if (width) mr_wrap_lines(&out, text, size, width);
-    bool is_wrapped = width && !out.failed && out.data;
-    if (is_wrapped) mr_output_write(file, out.data, out.size);
-    else mr_output_write(file, text, size);
+    text = mr_wrap_for(file, text, &size, &out);
+    mr_output_write(file, text, size);
     mr_buffer_free(&out);
 }
 

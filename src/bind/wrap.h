@@ -19,6 +19,9 @@ void mr_wrap_words(mr_buffer *out, const char *text, size_t size, int width, int
  * each), it goes on below its last column. Otherwise it is indented by its own indent, at least by four blanks. */
 void mr_wrap_lines(mr_buffer *out, const char *text, size_t size, int width);
 
+/* The text as it is written to the file: on a terminal with such lines, which are then in `out`. */
+const char *mr_wrap_for(FILE *file, const char *text, size_t *io_size, mr_buffer *out);
+
 /* Writes the text; on a terminal, with such lines. */
 void mr_write_wrapped(FILE *file, const char *text, size_t size);
 

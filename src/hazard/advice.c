@@ -387,14 +387,6 @@ void mr_hazard_set_advice(mr_hazard *c, bool on) {
 
 /* ---- pageable copies */
 
-static bool is_pageable_copy(const mr_command *command) {
-    if (command->kind != MR_COMMAND_COPY || command->u.copy.synchronous) return false;
-    mr_copy_direction direction = command->u.copy.direction;
-    if (direction != MR_COPY_H2D && direction != MR_COPY_D2H) return false;
-    const mr_tensor *host = command->operands[direction == MR_COPY_H2D].tensor;
-    return host->storage->kind == MR_MEMORY_PAGEABLE;
-}
-
 /* ---- captures: R39 */
 
 static void advise_uncaptured(checker *c, const mr_command *command) {
@@ -430,7 +422,7 @@ void mr_hazard_advise_command(checker *c, const mr_command *command) {
                    "call waits (R23), and the copy does not overlap with other work. Pin the "
                    "memory (pinned=true, pin_memory()).");
     }
-    if (is_pageable_copy(command)) {
+    if (mr_order_copy_is_open(command)) {
         c->advice.pageable.pending = true;
         c->advice.pageable.stream = command->stream->id;
         c->advice.pageable.where = command->where;

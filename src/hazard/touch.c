@@ -363,14 +363,13 @@ void mr_hazard_touch_operands(checker *c, const mr_command *command, actor *a, b
                .op = command->name,
                .where = command->where,
                .only_look = only_look};
+    bool is_open = mr_order_copy_is_open(command);
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < command->operand_count; i++) {
             t.tensor = command->operands[i].tensor;
             t.access = command->operands[i].access & (MR_ACCESSES | MR_ATOMIC | MR_ASSUMED);
             if (((t.access & MR_WRITE) != 0) != (pass == 1) || (staged && i == 1)) continue;
-            t.advisory = command->kind == MR_COMMAND_COPY && !command->u.copy.synchronous &&
-                         command->u.copy.direction != MR_COPY_H2H &&
-                         t.tensor->storage->kind == MR_MEMORY_PAGEABLE;
+            t.advisory = is_open && t.tensor->storage->kind == MR_MEMORY_PAGEABLE;
             touch_bytes(c, &t);
         }
     }

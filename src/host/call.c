@@ -38,11 +38,9 @@ static void say(const char *prefix, const char *text) {
     mr_buffer_printf(&line, "%s%s", prefix, rank);
     mr_buffer_puts(&line, text);
     mr_buffer_puts(&line, "\n");
-    int width = mr_wrap_width(stderr);
-    if (!line.failed && width) mr_wrap_lines(&out, line.data, line.size, width);
-    const mr_buffer *written = out.data && !out.failed ? &out : &line;
-    if (line.failed) mr_output_write_message(stderr, text, strlen(text));
-    else mr_output_write_message(stderr, written->data, written->size);
+    size_t size = line.failed ? strlen(text) : line.size;
+    const char *written = mr_wrap_for(stderr, line.failed ? text : line.data, &size, &out);
+    mr_output_write_message(stderr, written, size);
     mr_buffer_free(&line);
     mr_buffer_free(&out);
 }

@@ -195,6 +195,14 @@ mr_order_copy mr_order_copy_asked(const mr_command *command) {
                            .of_graph = command->launch != MR_LAUNCH_NONE};
 }
 
+bool mr_order_copy_is_open(const mr_command *command) {
+    if (command->kind != MR_COMMAND_COPY) return false;
+    mr_order_copy copy = mr_order_copy_asked(command);
+    copy.fits_staging = true;
+    copy.of_graph = false; /* the copy is asked about, not its launch */
+    return mr_order_copy_of(&copy).is_open;
+}
+
 mr_order_copy_rules mr_order_copy_guaranteed(const mr_command *command) {
     mr_order_copy copy = mr_order_copy_asked(command);
     copy.fits_staging = copy.early = true;

@@ -225,6 +225,8 @@ typedef struct {
 /* What the command says of it; the rest (staging, writers, `early`) is the reader's to fill in. */
 mr_order_copy mr_order_copy_asked(const mr_command *command);
 mr_order_copy_rules mr_order_copy_of(const mr_order_copy *copy);
+/* CUDA does not say whether the host waits for it (R23): an asynchronous copy of pageable memory. */
+bool mr_order_copy_is_open(const mr_command *command);
 /* What is guaranteed of it: where both are permitted, neither that it waits nor that it has read the source. */
 mr_order_copy_rules mr_order_copy_guaranteed(const mr_command *command);
 /* Whether it may write pageable memory when it runs: a copy there, or a host function, which does as it likes. */

@@ -198,8 +198,6 @@ typedef struct {
 } mr_ptx_param_access;
 /* By param; computed once when the module is loaded. */
 const mr_ptx_param_access *mr_ptx_kernel_access(const mr_ptx_kernel *kernel);
-/* Other memory that it may touch: of module variables, or through pointers that lie in memory. */
-bool mr_ptx_kernel_follows_pointers(const mr_ptx_kernel *kernel);
 /* Does it use pointers that lie in memory, are made from other numbers, or are known to functions that the analysis
  * does not know? No extent stands for those accesses. */
 bool mr_ptx_kernel_follows_memory(const mr_ptx_kernel *kernel);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "order/order.h"
 
 typedef struct {
     const char *name;
@@ -31,17 +32,13 @@ static mr_sync_debug *debug_of(mr_observer *observer) {
 
 /* ---- what waits */
 
-static bool is_pageable(const mr_command *command, int operand) {
-    return command->operands[operand].tensor->storage->kind == MR_MEMORY_PAGEABLE;
-}
-
 static bool copy_waits(const mr_command *command, mr_hidden_kind *out_kind) {
     mr_copy_direction direction = command->u.copy.direction;
     bool with_host = direction == MR_COPY_H2D || direction == MR_COPY_D2H;
     *out_kind = MR_HIDDEN_COPY;
     if (command->u.copy.synchronous) return with_host;
     *out_kind = MR_HIDDEN_PAGEABLE;
-    return direction == MR_COPY_D2H && is_pageable(command, 0);
+    return direction == MR_COPY_D2H && mr_order_copy_is_open(command);
 }
 
 /* What an operation ends with that needs the values; synchronize() has that name. */

@@ -437,13 +437,17 @@ static void number_edge(picture *p, const int x[4], const int y[4], size_t numbe
     put_label(p, &label, "n", text);
 }
 
+static void title_hazard(picture *p, const mr_trace_hazard *hazard) {
+    mr_sink_text(p->sink, "<title>");
+    mr_sink_xml(p->sink, hazard->message ? hazard->message : hazard->kind);
+    mr_sink_text(p->sink, "</title>");
+}
+
 /* Threads of one launch race: no edge between launches is missing. */
 static void draw_race_inside(picture *p, const mr_trace_hazard *hazard, frame f, size_t number) {
     mr_sink_text(p->sink, "<g class=\"hazard\">");
     draw_frame(p, f);
-    mr_sink_text(p->sink, "<title>");
-    mr_sink_xml(p->sink, hazard->message ? hazard->message : hazard->kind);
-    mr_sink_text(p->sink, "</title>");
+    title_hazard(p, hazard);
     char text[24];
     snprintf(text, sizeof text, "!%zu", number);
     mr_label label = {(f.first + f.end) / 2.0, width_of(text, BOLD), f.bottom + HALO + 10};
@@ -472,10 +476,9 @@ static void draw_hazard(picture *p, const mr_trace_hazard *hazard, size_t number
     draw_frame(p, frame_of(p, hazard->second, to));
     mr_sink_format(p->sink,
                    "<circle cx=\"%d\" cy=\"%d\" r=\"3\"/><circle cx=\"%d\" cy=\"%d\" r=\"3\"/>"
-                   "<path d=\"M%d %dC%d %d %d %d %d %d\"/><title>",
+                   "<path d=\"M%d %dC%d %d %d %d %d %d\"/>",
                    x[0], y[0], x[3], y[3], x[0], y[0], x[1], y[1], x[2], y[2], x[3], y[3]);
-    mr_sink_xml(p->sink, hazard->message ? hazard->message : hazard->kind);
-    mr_sink_text(p->sink, "</title>");
+    title_hazard(p, hazard);
     if (number <= MOST_LISTED) number_edge(p, x, y, number);
     for (int i = 0; i <= EDGE_POINTS; i++)
         if (!mr_vec_push(&p->edges, point_of_edge(x, y, (double)i / EDGE_POINTS)))
@@ -575,23 +578,23 @@ static void explain_path(picture *p, place *at, const char *class_name, const ch
     put_text(p, mark.x + 34, mark.y, "d", text);
 }
 
-static void explain_share(picture *p, place *at) {
-    static const char text[] = "several short ones: as high as they are busy";
-    place mark = next_entry(at, 24, text);
+static void draw_share(picture *p, place mark) {
     mr_sink_format(p->sink,
                    "<g class=\"kernel\"><rect x=\"%d\" y=\"%d\" width=\"20\" height=\"12\" "
                    "fill-opacity=\"%.2f\"/><rect x=\"%d\" y=\"%d\" width=\"20\" height=\"4\"/></g>",
                    mark.x, mark.y - 10, PALE, mark.x, mark.y - 2);
-    put_text(p, mark.x + 26, mark.y, "d", text);
 }
 
-static void explain_frame(picture *p, place *at) {
-    static const char text[] = "!1 a race: nothing orders the threads of the launch in the frame";
-    place mark = next_entry(at, 24, text);
+static void draw_small_frame(picture *p, place mark) {
     mr_sink_format(p->sink,
                    "<g class=\"hazard\"><rect x=\"%d\" y=\"%d\" width=\"18\" height=\"10\" "
                    "rx=\"2\"/></g>",
                    mark.x + 1, mark.y - 9);
+}
+
+static void explain(picture *p, place *at, void (*draw)(picture *, place), const char *text) {
+    place mark = next_entry(at, 24, text);
+    draw(p, mark);
     put_text(p, mark.x + 26, mark.y, "d", text);
 }
 
@@ -605,13 +608,15 @@ static void draw_legend(picture *p, int y) {
                        mr_looks[i].word, mark.x, mark.y - 10);
         put_text(p, mark.x + 26, mark.y, "d", mr_looks[i].legend);
     }
-    if (p->has_share) explain_share(p, &at);
+    if (p->has_share) explain(p, &at, draw_share, "several short ones: as high as they are busy");
     if (p->has_gap) explain_path(p, &at, "gap", "the stream waits");
     if (p->has_arrow) explain_path(p, &at, "arrow", "from a record to the wait for it");
     if (p->has_hazard)
         explain_path(p, &at, "hazard",
                      "!1 a race: nothing orders the two in frames; this edge is missing");
-    if (p->has_race_inside) explain_frame(p, &at);
+    if (p->has_race_inside)
+        explain(p, &at, draw_small_frame,
+                "!1 a race: nothing orders the threads of the launch in the frame");
     list_hazards(p, at.y + ROW);
 }
 

@@ -29,7 +29,6 @@ static void put_access(const mr_ptx_kernel *k, char *out) {
         out += sprintf(out, "%s%s%s", p ? " " : "", names[access[p].access],
                        access[p].known ? "" : "?");
     }
-    if (mr_ptx_kernel_follows_pointers(k)) out = stpcpy(out, " follows");
     if (mr_ptx_kernel_follows_memory(k)) strcpy(out, " memory");
 }
 
@@ -48,9 +47,9 @@ static const struct {
     {"views", "W R"},
     {"choose", "R R W - -"},
     {"swap_each_time", "RW RW - -"},
-    {"through_table", "R - follows memory"},
+    {"through_table", "R - memory"},
     {"through_shared", "W R -"},
-    {"with_variable", "R - follows"},
+    {"with_variable", "R -"},
     {"not_used", "W - -"},
 };
 
@@ -363,16 +362,16 @@ static const struct {
     /* memory */
     {"st.global.u64 [%d1], %d2;", "W - -", NULL},
     {"st.global.u64 [%d1], %d2; ld.global.u64 %d3, [%d1]; st.global.u32 [%d3], 1;",
-     "RW RW? - follows memory",
+     "RW RW? - memory",
      "the pointer is stored to memory, and the address at k.cu:12 comes from memory"},
-    {"ld.global.u64 %d3, [%d1]; st.global.u32 [%d3], 1;", "R - - follows memory", NULL},
+    {"ld.global.u64 %d3, [%d1]; st.global.u32 [%d3], 1;", "R - - memory", NULL},
     {"ld.global.s32 %d3, [%d1]; shl.b64 %d4, %d3, 2; add.s64 %d5, %d2, %d4; st.global.u32 [%d5], "
      "1;",
      "R W -", NULL},
     {"st.shared.u64 [tile], %d1; ld.shared.u64 %d3, [tile]; st.global.u32 [%d3], 1;", "W - -",
      NULL},
-    {"st.global.u64 [variable], 1;", "- - - follows", NULL},
-    {"mov.u64 %d3, 4096; st.global.u64 [%d3], 1;", "- - - follows memory", NULL},
+    {"st.global.u64 [variable], 1;", "- - -", NULL},
+    {"mov.u64 %d3, 4096; st.global.u64 [%d3], 1;", "- - - memory", NULL},
     /* local memory: one slot, a slot that is written in two sizes, an array */
     {"st.local.u64 [depot+8], %d1; st.local.u64 [depot], %d2; ld.local.u64 %d3, [depot+8];\n"
      "st.global.u32 [%d3], 1;",

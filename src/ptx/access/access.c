@@ -2,7 +2,7 @@
  * that its address is derived from (origin.c). The file also holds what the module keeps of a kernel.
  *
  * Easiest to break: an access whose address is not understood must count for every pointer that it can come from, or be
- * memory that the kernel finds by itself (follows_pointers). */
+ * memory that the kernel finds by itself (follows_memory). */
 #include "ptx/access/access.h"
 
 #include <pthread.h>
@@ -20,7 +20,7 @@ enum { MOST_REMEMBERED = 16, REASON_BYTES = 192 };
 struct ptx_access {
     mr_ptx_param_access *params;
     uint32_t param_count, param_bytes;
-    bool follows_pointers, follows_memory, has_block_atomics;
+    bool follows_memory, has_block_atomics;
     access_order order;
     bool uses_variables;           /* their addresses, as numbers */
     const bool *as_number;         /* by piece; NULL: not known */
@@ -132,9 +132,9 @@ static void judge_site(inference *in, const access_site *site) {
     if (access_has(in->bases, ORIGIN_WORKSPACE)) any = true;
     for (uint32_t b = all->first_param_address; b < all->set_bits; b++)
         any |= access_has(in->bases, b); /* the block of parameters, local memory */
-    if (access_has(in->bases, ORIGIN_VARIABLES)) in->access->follows_pointers = any = true;
+    if (access_has(in->bases, ORIGIN_VARIABLES)) any = true;
     if (any && !access_has(in->bases, ORIGIN_MEMORY)) return;
-    in->access->follows_pointers = in->access->follows_memory = true;
+    in->access->follows_memory = true;
     in->through_memory |= site->access;
     in->memory_site = site;
 }
@@ -151,7 +151,7 @@ static void judge_memory(inference *in) {
 
 static void judge_call(inference *in, const access_call *c) {
     if (access_is_harmless(c->function)) return;
-    in->access->follows_pointers = in->access->follows_memory = true;
+    in->access->follows_memory = true;
     access_site site = {.copy = c->copy, .instruction = c->instruction};
     bool recursive = c->function && c->function->is_defined;
     for (uint32_t v = c->first_of[0]; v < c->first_of[c->argument_count]; v++) {
@@ -231,7 +231,7 @@ static bool allocate(ptx_access *access, const ptx_signature *signature) {
 }
 
 static void know_nothing(ptx_access *access, const char *reason) {
-    access->follows_pointers = access->follows_memory = true;
+    access->follows_memory = true;
     access->order = (access_order){.matters = true, .may_matter = true};
     access->uses_variables = true;
     for (uint32_t p = 0; p < access->param_count; p++)
@@ -392,10 +392,6 @@ uint32_t ptx_access_extents(const ptx_access *access, const mr_ptx_plan *plan, m
 
 const mr_ptx_param_access *mr_ptx_kernel_access(const mr_ptx_kernel *kernel) {
     return kernel->access->params;
-}
-
-bool mr_ptx_kernel_follows_pointers(const mr_ptx_kernel *kernel) {
-    return kernel->access->follows_pointers;
 }
 
 bool mr_ptx_kernel_follows_memory(const mr_ptx_kernel *kernel) {
