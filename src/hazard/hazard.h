@@ -94,7 +94,8 @@ typedef enum {
     X(NO_PATH, "no-path",                                                                          \
       "the script has nothing that orders the two operations. If an event exists that covers the " \
       "first operation, the report names it. If one of the streams is the default stream and the " \
-      "other is non-blocking, the report says that they do not wait for each other (R4). "         \
+      "other is non-blocking, the report says that they do not wait for each other (R4). A wait "  \
+      "the other way round, of the first stream for the second, is named. "                        \
       "`mr.stream()` makes non-blocking streams, as PyTorch does")                                 \
     X(NONBLOCKING_STREAM, "nonblocking-stream",                                                    \
       "work of the default stream was submitted between the two operations. It would order "       \
@@ -112,7 +113,8 @@ typedef enum {
       "at its call (R12). Wait again")                                                             \
     X(NEVER_RECORDED, "never-recorded",                                                            \
       "the event had never been recorded when the wait was submitted. Such a wait succeeds at "    \
-      "once and orders nothing (R13)")                                                             \
+      "once and orders nothing (R13). It may be the first operation's: a reader that waits "       \
+      "before the writer records")                                                                 \
     X(WAITED_AFTER_USE, "waited-after-use",                                                        \
       "there is a wait, but it was submitted after the use. A wait delays only later work (R15). " \
       "The checker finds this when the wait comes, and then amends the report")                    \

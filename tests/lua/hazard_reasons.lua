@@ -48,6 +48,24 @@ function TestNames.test_what_makes_values()
   end
 end
 
+-- A gradient is no variable, but the tensor that it belongs to is. A part of a tensor is shown as a view.
+function TestNames.test_a_gradient_and_a_view()
+  local w, a, b = mr.ones(4, {requires_grad = true}), mr.stream(), mr.stream()
+  mr.synchronize()
+  local r = only(function()
+    a:run(function() (w * w):sum():backward() end)
+    b:run(function() return w.grad:sum() end)
+  end)
+  lu.assertEquals({ r.tensor, r.second.op }, { "w.grad", "sum" })
+  lu.assertStrContains(r.message, "`w.grad` (f32[4], bytes 0..15)")
+  r = only(function()
+    a:run(function() w:detach():fill_(2) end)
+    b:run(function() return w:narrow(1, 2, 2):sum() end)
+  end)
+  lu.assertEquals(r.tensor, "w")
+  lu.assertStrContains(r.message, "`w` (view f32[2], bytes 4..11)")
+end
+
 function TestNames.test_an_assignment_by_index()
   local x, s = mr.zeros(4), mr.stream()
   mr.synchronize()

@@ -76,7 +76,34 @@ static const char *advise_atomics(const ptx_race *race, bool sizes_differ) {
     return "both are atomic, but neither scope holds the other thread: give both device scope";
 }
 
-static const char *advise_in_block(const ptx_race *race) {
+static bool is_between(const ptx_place *at, const ptx_place *a, const ptx_place *b) {
+    uint32_t low = a->outer_line < b->outer_line ? a->outer_line : b->outer_line;
+    return a->outer_file && at->outer_file == a->outer_file && at->outer_file == b->outer_file &&
+           at->outer_line > low && at->outer_line < a->outer_line + b->outer_line - low;
+}
+
+/* A barrier of the block stands between the two lines in the source, or in the code: so one of them is of another round
+ * of a loop, which may be unrolled, or the barrier was passed by. A copy in the background goes on behind a barrier. */
+static bool has_barrier_between(const mr_ptx_watch *w, const ptx_race *race) {
+    const ptx_tree *tree = w->module ? mr_ptx_module_tree(w->module) : NULL;
+    const ptx_instruction *a = race->first.instruction, *b = race->second.instruction;
+    if (!a || !b || a->place.outer_line == b->place.outer_line) return false;
+    if (a->opcode == PTX_OP_cp || b->opcode == PTX_OP_cp) return false;
+    for (uint32_t i = 0; tree && i < tree->function_count; i++) {
+        const ptx_function *f = &tree->functions[i];
+        const ptx_instruction *at = f->instructions, *end = at + f->instruction_count;
+        if (a < at || a >= end || b < at || b >= end) continue;
+        for (; at < end; at++) {
+            bool is_barrier = at->opcode == PTX_OP_bar || at->opcode == PTX_OP_barrier;
+            if (is_barrier && (is_between(&at->place, &a->place, &b->place) ||
+                               (at > (a < b ? a : b) && at < (a < b ? b : a))))
+                return true;
+        }
+    }
+    return false;
+}
+
+static const char *advise_in_block(const mr_ptx_watch *w, const ptx_race *race) {
     bool same_warp = race->first.warp == race->second.warp;
     bool both_write = (race->first.access & race->second.access & MR_PTX_WRITES) != 0;
     if (race->first.atomic || race->second.atomic)
@@ -92,6 +119,9 @@ static const char *advise_in_block(const ptx_race *race) {
                "(atomicAdd ...); else put __syncthreads() between what reads and what writes";
     if (same_warp)
         return "the threads of a warp are not in step: __syncwarp() between the two orders them";
+    if (has_barrier_between(w, race))
+        return "a __syncthreads() stands between the two lines, but the next iteration of the loop "
+               "may begin before this one is over: put another one at the end of the loop's body";
     return "__syncthreads() between the two orders them";
 }
 
@@ -119,7 +149,7 @@ static const char *advise_between_blocks(const ptx_race *race, bool has_fence) {
 
 static const char *advise(const mr_ptx_watch *w, const ptx_race *race, bool sizes_differ) {
     if (race->first.atomic && race->second.atomic) return advise_atomics(race, sizes_differ);
-    if (race->first.block == race->second.block) return advise_in_block(race);
+    if (race->first.block == race->second.block) return advise_in_block(w, race);
     return advise_between_blocks(race, atomic_load_explicit(&w->any_fence, memory_order_relaxed));
 }
 
