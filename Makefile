@@ -335,6 +335,15 @@ $(BUILD)/tests/%: tests/c/%.c $(LIB) $(BUILD)/flags.stamp
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) -o $@ $< $(LIB) \
 	    $(LUA_LIBS) $(READLINE_LIBS) -lcmocka $(LIBS)
 
+# Test programs are compiled sooner without optimisation, but for those whose own loops take most of their time. Under sanitizers
+# all are optimised: some warnings of gcc come with that only.
+BUSY_TESTS := compile explore_differential hazard_differential hazard_mutation hazard_parts hazard_why model_history ops_conv \
+              ops_math ops_matmul ops_reduce order_explorer program_random ptx_access_random ptx_fuzz ptx_random ptx_samples \
+              ptx_watch_random script
+ifeq ($(SAN),)
+$(filter-out $(BUSY_TESTS:%=$(BUILD)/tests/test_%),$(TEST_BIN)): private ALL_CFLAGS += -O0
+endif
+
 # It takes what the interpreter tells the watch.
 $(BUILD)/tests/test_ptx_access_cuda: private ALL_LDFLAGS += -Wl,--wrap=ptx_watch_access
 

@@ -97,11 +97,15 @@ function TestBoundedOutput.test_the_error_that_ends_the_script()
   } do
     local result = bounded(1000, code)
     lu.assertEquals(result.status, 1)
-    lu.assertStrMatches(result.err, "millrace: .*xxx%.%.%. %(the rest of this message is left out%)\n+")
+    lu.assertStrContains(result.err:sub(1, 10), "millrace: ")
+    lu.assertStrContains(result.err:sub(-80), "xxx... (the rest of this message is left out)\n")
     lu.assertTrue(#result.err < 4300, #result.err)
   end
-  lu.assertStrMatches(bounded(100000, "error(('x'):rep(50000))").err, "millrace: .*" .. ("x"):rep(50000) .. "\n.*")
-  lu.assertStrMatches(bounded(0, "error(('x'):rep(50000))").err, "millrace: .*" .. ("x"):rep(50000) .. "\n.*")
+  for _, bytes in ipairs{ 100000, 0 } do
+    local said = bounded(bytes, "error(('x'):rep(50000))").err
+    lu.assertStrContains(said:sub(1, 10), "millrace: ")
+    lu.assertTrue(said:find(("x"):rep(50000) .. "\n", 1, true) ~= nil, #said)
+  end
 end
 
 function TestBoundedOutput.test_there_is_a_bound_by_default()

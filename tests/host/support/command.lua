@@ -51,10 +51,14 @@ end
 -- A shell may have been started with SIGINT ignored, which programs inherit and the host respects.
 local default_signal = os.execute("env --default-signal=INT true 2>/dev/null") and "env --default-signal=INT " or ""
 
--- Sends SIGINT as soon as the output holds "ready", and again each second until the program has ended.
+-- Sends SIGINT when the output holds "ready" and the program has gone on from there, by 20 ms of processor time or, where
+-- it waits, by 100 ms; and again each second until the program has ended.
 local SIGNALS = [[
+used() { read -r stat </proc/$$/stat || return; set -- ${stat##*) }; echo $((${12} + ${13})); }
 (until grep -q ready OUT 2>/dev/null || [ ! -e OUT ]; do sleep 0.02; done
- sleep 0.1; n=0; while [ $n -lt TIMES ] && [ -e OUT ] && kill -INT $$ 2>/dev/null; do sleep 1; n=$((n+1)); done) &
+ began=$(used); n=0
+ while [ $n -lt 10 ] && [ $(($(used) - began)) -lt 2 ]; do sleep 0.01; n=$((n+1)); done
+ n=0; while [ $n -lt TIMES ] && [ -e OUT ] && kill -INT $$ 2>/dev/null; do sleep 1; n=$((n+1)); done) 2>/dev/null &
 ]]
 
 -- AddressSanitizer writes this at the first change of stacks (base/fiber.c tells it of each).
