@@ -465,7 +465,7 @@ static void gather_device(checker *c, int device, uint64_t seq, vclock **clock) 
     mr_hazard_clock_raise(c, clock, b->all_slot, seq);
 }
 
-static void gather(checker *c, mr_place place, int device, uint64_t seq, vclock **clock) {
+static void gather_place(checker *c, mr_place place, int device, uint64_t seq, vclock **clock) {
     if (place == MR_PLACE_DEVICE) gather_device(c, device, seq, clock);
     else if (place == MR_PLACE_WALL)
         mr_hazard_clock_merge(c, clock, c->order.barriers[device].device_barrier);
@@ -478,8 +478,8 @@ static void raise_wall(checker *c, const mr_command *command, uint64_t walls) {
     vclock *wall = NULL;
     for (mr_order_set rows = mr_order_of_wall(MR_AT_ENTER, MR_GUARANTEED); rows; rows &= rows - 1)
         for (uint64_t rest = walls; rest; rest &= rest - 1)
-            gather(c, (mr_place)mr_order_first(rows)->from, __builtin_ctzll(rest), command->seq,
-                   &wall);
+            gather_place(c, (mr_place)mr_order_first(rows)->from, __builtin_ctzll(rest),
+                         command->seq, &wall);
     for (uint64_t rest = walls; rest && gives; rest &= rest - 1) {
         barrier *b = &c->order.barriers[__builtin_ctzll(rest)];
         replace(c, &b->device_barrier, wall);
