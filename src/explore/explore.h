@@ -83,7 +83,7 @@ typedef struct {
 
 typedef struct {
     uint64_t most; /* schedules; 0: 1,000,000 */
-    /* Of the processor (budget.c); 0: as long as it takes. The first run of the function is not ended by them. */
+    /* The most processor time (budget.c); 0: as long as it takes. The first run of the function is not ended by it. */
     double seconds;
     uint64_t memory; /* bytes of the process, as far as the function leaves some; 0: no bound */
     /* At most so many pairs carried out against the order of submission, and those schedules first that have the
