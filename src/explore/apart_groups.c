@@ -11,7 +11,7 @@
 static bool finish_copy(branch *b, uint32_t i) {
     order *o = &b->order;
     bool asked;
-    if (o->items[i].item.kind != MR_COMMAND_COPY || b->classes[i] != ITEM_COPY) return true;
+    if (o->items[i].kind != MR_COMMAND_COPY || b->classes[i] != ITEM_COPY) return true;
     order_is_open(o, i, &asked);
     if (!order_copy_of(o, i, asked).until_done)
         return o->items[i].operands[0].tensor->storage->kind != MR_MEMORY_PAGEABLE;

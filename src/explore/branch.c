@@ -120,7 +120,7 @@ static bool ran_so(const branch *b, const plan *schedule, const function_order *
     size_t next = 0;
     for (size_t i = 0; i < schedule->steps.count; i++) {
         const plan_step *step = &schedule->steps.items[i];
-        if (b->order.items[step->command].item.kind != MR_COMMAND_HOST_FUNCTION) continue;
+        if (b->order.items[step->command].kind != MR_COMMAND_HOST_FUNCTION) continue;
         if (next == ran->count || ran->items[next].at != step->at ||
             ran->items[next].command != step->command)
             return false;
@@ -231,8 +231,8 @@ static bool is_break(const branch *b, size_t i) {
 
 static bool writes_inside(const branch *b, const mr_program_item *function) {
     for (uint32_t i = 0; i < function->inner_count; i++) {
-        mr_player_item inner = mr_player_inner_at(b->player, function->inner + i);
-        for (uint32_t k = 0; k < inner.item.operand_count; k++)
+        mr_program_item inner = mr_player_inner_at(b->player, function->inner + i);
+        for (uint32_t k = 0; k < inner.operand_count; k++)
             if (inner.operands[k].access & MR_WRITE) return true;
     }
     return false;
@@ -241,7 +241,7 @@ static bool writes_inside(const branch *b, const mr_program_item *function) {
 static mr_status look_at_items(branch *b) {
     for (uint32_t i = 0; i < b->count; i++) {
         b->classes[i] = (uint8_t)order_class(&b->order, i);
-        b->has_functions |= b->order.items[i].item.kind == MR_COMMAND_HOST_FUNCTION;
+        b->has_functions |= b->order.items[i].kind == MR_COMMAND_HOST_FUNCTION;
         mr_program_item it = mr_program_item_at(b->program, i);
         b->functions_write |= writes_inside(b, &it);
         if (b->classes[i] != ITEM_REFUSED) continue;

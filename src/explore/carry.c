@@ -83,7 +83,7 @@ void search_find_needed(search *s) {
     item_class class = (item_class)s->b->classes[i];
     if ((class == ITEM_QUERY || class == ITEM_LOOK) && !s->at.asked) order_scratch_clear(o);
     bool until_done = true;
-    if (class == ITEM_COPY && s->o->items[i].item.kind == MR_COMMAND_COPY) {
+    if (class == ITEM_COPY && s->o->items[i].kind == MR_COMMAND_COPY) {
         mr_order_copy_rules rules = order_copy_of(o, i, s->at.asked);
         until_done = rules.until_done;
         if (!rules.after_stream) order_scratch_clear(o);
@@ -101,8 +101,8 @@ mr_status search_plan_own(search *s) {
     order *o = s->o;
     uint32_t i = s->at.item;
     if (i == s->b->count || s->b->classes[i] != ITEM_COPY) return MR_OK;
-    const mr_player_item *it = &s->o->items[i];
-    bool waits = it->item.kind == MR_COMMAND_COPY && order_copy_of(o, i, s->at.asked).until_done;
+    const mr_program_item *it = &s->o->items[i];
+    bool waits = it->kind == MR_COMMAND_COPY && order_copy_of(o, i, s->at.asked).until_done;
     for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1] && waits; n++)
         if (search_node(s, n)->parts && !plan_node(s, n))
             return mr_no_memory("to explore schedules");
@@ -179,7 +179,7 @@ bool search_answer_for(const plan *p, uint32_t item, bool *out_yes) {
 }
 
 static void note_stricter(search *s) {
-    mr_site where = s->at.item < s->b->count ? s->o->items[s->at.item].item.where : (mr_site){0};
+    mr_site where = s->at.item < s->b->count ? s->o->items[s->at.item].where : (mr_site){0};
     if (apart_fails(s->e)) return;
     char place[MR_LONGEST_NAME + 32] = "the end";
     where = explore_shown(s->e, where);

@@ -22,9 +22,9 @@ typedef struct {
     bool everything; /* it may touch anything */
 } touches;
 
-static touches touches_of(const branch *b, const order_node *n, const mr_player_item *it) {
-    touches t = {it->operands, it->item.operand_count, false};
-    switch (it->item.kind) {
+static touches touches_of(const branch *b, const order_node *n, const mr_program_item *it) {
+    touches t = {it->operands, it->operand_count, false};
+    switch (it->kind) {
     case MR_COMMAND_COPY: /* the host reads a source that is staged, the device any other */
         if (!n->parts) t = (touches){it->operands + 1, 1, false};
         else if (order_copy_of(&b->order, n->item, true).reads_source) t.count = 1;
@@ -61,17 +61,17 @@ static bool any_shared(touches a, touches b, bool clean) {
 }
 
 /* The items of a host function tell what it did. */
-static bool function_conflicts(const branch *b, const mr_player_item *function, touches other) {
-    for (uint32_t i = 0; i < function->item.inner_count; i++) {
-        mr_player_item it = mr_player_inner_at(b->player, function->item.inner + i);
-        if (any_shared((touches){it.operands, it.item.operand_count, false}, other, b->clean))
+static bool function_conflicts(const branch *b, const mr_program_item *function, touches other) {
+    for (uint32_t i = 0; i < function->inner_count; i++) {
+        mr_program_item it = mr_player_inner_at(b->player, function->inner + i);
+        if (any_shared((touches){it.operands, it.operand_count, false}, other, b->clean))
             return true;
     }
     return false;
 }
 
 /* The last member of a meeting does what all of them do. */
-static bool meeting_conflicts(const mr_player_item *it, touches other, bool clean) {
+static bool meeting_conflicts(const mr_program_item *it, touches other, bool clean) {
     const mr_meeting *meeting = it->command->meeting;
     for (uint32_t k = 0; k < meeting->size; k++) {
         const mr_command *member = meeting->members[k].command;
@@ -81,7 +81,7 @@ static bool meeting_conflicts(const mr_player_item *it, touches other, bool clea
     return false;
 }
 
-static bool meetings_conflict(const mr_meeting *a, const mr_player_item *b, bool clean) {
+static bool meetings_conflict(const mr_meeting *a, const mr_program_item *b, bool clean) {
     for (uint32_t k = 0; k < a->size; k++) {
         const mr_command *member = a->members[k].command;
         if (meeting_conflicts(b, (touches){member->operands, member->operand_count, false}, clean))
@@ -90,17 +90,17 @@ static bool meetings_conflict(const mr_meeting *a, const mr_player_item *b, bool
     return false;
 }
 
-static const mr_meeting *meeting_of(const mr_player_item *it) {
+static const mr_meeting *meeting_of(const mr_program_item *it) {
     return it->command ? it->command->meeting : NULL;
 }
 
 static bool items_conflict(const branch *b, const order_node *m, const order_node *n) {
-    mr_player_item x = b->order.items[m->item], y = b->order.items[n->item];
+    mr_program_item x = b->order.items[m->item], y = b->order.items[n->item];
     touches a = touches_of(b, m, &x), c = touches_of(b, n, &y);
     if (m->marker || n->marker) return false;
     if (a.everything || c.everything) return true;
-    bool function_x = x.item.kind == MR_COMMAND_HOST_FUNCTION,
-         function_y = y.item.kind == MR_COMMAND_HOST_FUNCTION;
+    bool function_x = x.kind == MR_COMMAND_HOST_FUNCTION,
+         function_y = y.kind == MR_COMMAND_HOST_FUNCTION;
     if (function_x && function_y) return true; /* both may use the same variables */
     if (function_x) return function_conflicts(b, &x, c);
     if (function_y) return function_conflicts(b, &y, a);
@@ -148,11 +148,11 @@ static bool may_mix(touches a, touches b, bool clean) {
 
 bool branch_may_mix(const branch *b, uint32_t early, uint32_t late) {
     const order_node *m = &b->order.nodes.items[early], *n = &b->order.nodes.items[late];
-    mr_player_item x = b->order.items[m->item], y = b->order.items[n->item];
+    mr_program_item x = b->order.items[m->item], y = b->order.items[n->item];
     touches a = touches_of(b, m, &x), c = touches_of(b, n, &y);
     if (m->marker || n->marker || a.everything || c.everything) return false;
-    bool function_x = x.item.kind == MR_COMMAND_HOST_FUNCTION,
-         function_y = y.item.kind == MR_COMMAND_HOST_FUNCTION;
+    bool function_x = x.kind == MR_COMMAND_HOST_FUNCTION,
+         function_y = y.kind == MR_COMMAND_HOST_FUNCTION;
     if (function_x && function_y) return false; /* one host thread calls both */
     if (function_x || function_y || meeting_of(&x) || meeting_of(&y))
         return branch_conflict(b, early, late);
@@ -162,6 +162,6 @@ bool branch_may_mix(const branch *b, uint32_t early, uint32_t late) {
 bool branch_takes_part(const branch *b, uint32_t node, bool asked) {
     const order *o = &b->order;
     const order_node *n = &o->nodes.items[node];
-    return n->parts || o->items[n->item].item.kind != MR_COMMAND_COPY ||
+    return n->parts || o->items[n->item].kind != MR_COMMAND_COPY ||
            b->classes[n->item] != ITEM_COPY || order_copy_of(o, n->item, asked).reads_source;
 }

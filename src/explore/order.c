@@ -8,8 +8,8 @@
 #define NONE UINT32_MAX
 
 /* What the device's work for it can be cut into; 1: nothing. */
-static int64_t pieces_of(const mr_player_item *it) {
-    switch (it->item.kind) {
+static int64_t pieces_of(const mr_program_item *it) {
+    switch (it->kind) {
     case MR_COMMAND_OP: return it->command->u.op.row->items(it->command);
     case MR_COMMAND_COPY: return (int64_t)it->command->u.copy.bytes;
     case MR_COMMAND_HOST_FUNCTION:
@@ -22,7 +22,7 @@ static int64_t pieces_of(const mr_player_item *it) {
     return 1;
 }
 
-static uint32_t parts_of(const mr_player_item *it, uint32_t grain) {
+static uint32_t parts_of(const mr_program_item *it, uint32_t grain) {
     int64_t pieces = grain < 2 ? 1 : pieces_of(it);
     if (pieces < 1) return 1;
     return pieces < (int64_t)grain ? (uint32_t)pieces : grain;
@@ -35,16 +35,16 @@ static bool add_nodes(order *o, uint32_t item, uint32_t lane, uint32_t parts) {
 }
 
 static bool add_nodes_of(order *o, size_t i, uint32_t grain) {
-    const mr_player_item *it = &o->items[i];
+    const mr_program_item *it = &o->items[i];
     uint32_t item = (uint32_t)i;
-    if (it->item.kind == MR_COMMAND_FREE) o->aliases = true;
+    if (it->kind == MR_COMMAND_FREE) o->aliases = true;
     if (order_is_marker(it))
-        return mr_vec_push(&o->nodes, ((order_node){item, 0, 1, it->item.stream, true}));
+        return mr_vec_push(&o->nodes, ((order_node){item, 0, 1, it->stream, true}));
     switch (order_class(o, i)) {
     case ITEM_COPY: /* the host's reading of the source, where it does */
-        return (it->item.kind != MR_COMMAND_COPY || add_nodes(o, item, NONE, 0)) &&
-               add_nodes(o, item, it->item.stream, parts_of(it, grain));
-    case ITEM_WORK: return add_nodes(o, item, it->item.stream, parts_of(it, grain));
+        return (it->kind != MR_COMMAND_COPY || add_nodes(o, item, NONE, 0)) &&
+               add_nodes(o, item, it->stream, parts_of(it, grain));
+    case ITEM_WORK: return add_nodes(o, item, it->stream, parts_of(it, grain));
     case ITEM_HOST:
     case ITEM_QUERY:
     case ITEM_ALLOC: return add_nodes(o, item, NONE, 0);

@@ -47,7 +47,7 @@ typedef struct {
     uint32_t words_in_set;
     uint32_t lanes, events, storages, devices;
     MR_VEC(order_node) nodes; /* of the whole program, in the order of submission */
-    mr_player_item *items;    /* as the player has them */
+    mr_program_item *items;   /* as the player has them */
     order_rows *rows;         /* by item */
     mr_order_set host_enter;  /* of the host's own part of an item */
     bool *gathered;           /* by lane: the default stream of its device comes after it */
@@ -134,7 +134,7 @@ void order_undo(order *o, size_t changes, uint32_t placed);
 void order_copy(order *o, const order *from);
 
 /* A record, a wait or a free in a stream: see order_node. */
-bool order_is_marker(const mr_player_item *it);
+bool order_is_marker(const mr_program_item *it);
 
 /* ---- rules.c: what an item is */
 

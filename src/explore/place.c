@@ -24,8 +24,8 @@ static mr_status carry_out(search *s, uint32_t place, uint64_t *out_address) {
     search_find_needed(s);
     MR_TRY(search_plan_needed(s));
     MR_TRY(search_carry_out(s, s->e->wanted.count, &d, &asked));
-    const mr_player_item *alloc = &s->o->items[s->at.item];
-    const mr_storage *storage = mr_player_storage(s->b->player, alloc->item.storage);
+    const mr_program_item *alloc = &s->o->items[s->at.item];
+    const mr_storage *storage = mr_player_storage(s->b->player, alloc->storage);
     *out_address = d.kind == MR_DIFFERS_NOTHING && storage ? storage->address : no_address(place);
     return s->o->failed ? mr_no_memory("to explore schedules") : MR_OK;
 }

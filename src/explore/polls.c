@@ -19,7 +19,7 @@ static bool same_line(mr_site a, mr_site b) {
 bool polls_may_say_no(search *s) {
     const mr_host_ask *ask = steer_ask_at(&s->b->queries, s->at.item);
     if (ask && (ask->last || ask->once)) return !ask->last;
-    const mr_site where = s->o->items[s->at.item].item.where, shown = explore_shown(s->e, where);
+    const mr_site where = s->o->items[s->at.item].where, shown = explore_shown(s->e, where);
     unsigned noes = 0;
     for (size_t i = s->polls.count; i-- > 0;) {
         const poll *p = &s->polls.items[i];
@@ -37,6 +37,6 @@ bool polls_may_say_no(search *s) {
 
 bool polls_note(search *s, bool yes) {
     const mr_host_ask *ask = steer_ask_at(&s->b->queries, s->at.item);
-    poll p = {s->o->items[s->at.item].item.where, yes};
+    poll p = {s->o->items[s->at.item].where, yes};
     return (ask && ask->once) || mr_vec_push(&s->polls, p);
 }

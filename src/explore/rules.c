@@ -14,27 +14,28 @@ static int64_t setting(const order *o, const char *name) {
     return value;
 }
 
-static mr_memory_kind memory_of(const mr_player_item *it, uint32_t operand) {
+static mr_memory_kind memory_of(const mr_program_item *it, uint32_t operand) {
     return it->operands[operand].tensor->storage->kind;
 }
 
-static mr_order_facts facts_of(const mr_player_item *it) {
-    bool at_once = it->item.kind == MR_COMMAND_FREE && it->command->u.at_once;
-    mr_order_facts stream = it->stream && !at_once
-                                ? mr_order_facts_of_stream(it->stream->kind, it->stream->blocking)
-                                : 0;
-    mr_order_facts facts = mr_order_facts_of_kind(it->item.kind, stream);
-    return it->item.kind == MR_COMMAND_COPY && mr_order_walls(it->command) ? facts | MR_FACT_WALL
-                                                                           : facts;
+static mr_order_facts facts_of(const mr_program_item *it) {
+    bool at_once = it->kind == MR_COMMAND_FREE && it->command->u.at_once;
+    mr_order_facts stream =
+        it->stream_object && !at_once
+            ? mr_order_facts_of_stream(it->stream_object->kind, it->stream_object->blocking)
+            : 0;
+    mr_order_facts facts = mr_order_facts_of_kind(it->kind, stream);
+    return it->kind == MR_COMMAND_COPY && mr_order_walls(it->command) ? facts | MR_FACT_WALL
+                                                                      : facts;
 }
 
 /* A command that may write pageable memory has been submitted and not been carried out. */
 static bool has_pageable_writer(const order *o) {
     for (uint32_t n = 0; n < o->placed; n++) {
         if (order_has(o, order_done(o), n) || !order_is_operation(&o->nodes.items[n])) continue;
-        const mr_player_item *it = &o->items[o->nodes.items[n].item];
-        mr_memory_kind to = it->item.kind == MR_COMMAND_COPY ? memory_of(it, 0) : MR_MEMORY_DEVICE;
-        if (mr_order_writes_pageable(it->item.kind, to)) return true;
+        const mr_program_item *it = &o->items[o->nodes.items[n].item];
+        mr_memory_kind to = it->kind == MR_COMMAND_COPY ? memory_of(it, 0) : MR_MEMORY_DEVICE;
+        if (mr_order_writes_pageable(it->kind, to)) return true;
     }
     return false;
 }
@@ -42,7 +43,7 @@ static bool has_pageable_writer(const order *o) {
 /* Whether an asynchronous copy of pageable memory returns early: `asked` is what the search wants where it branches
  * over that. */
 mr_order_copy_rules order_copy_of(const order *o, size_t i, bool asked) {
-    const mr_player_item *it = &o->items[i];
+    const mr_program_item *it = &o->items[i];
     mr_order_copy copy = mr_order_copy_asked(it->command);
     bool may_stage = copy.from == MR_MEMORY_PAGEABLE;
     copy.fits_staging =
@@ -52,7 +53,7 @@ mr_order_copy_rules order_copy_of(const order *o, size_t i, bool asked) {
     return mr_order_copy_of(&copy);
 }
 
-static item_class class_of_copy(const mr_player_item *it) {
+static item_class class_of_copy(const mr_program_item *it) {
     mr_copy_direction direction = it->command->u.copy.direction;
     if (direction == MR_COPY_D2D || direction == MR_COPY_PEER) return ITEM_WORK;
     bool synchronous = it->command->u.copy.synchronous;
@@ -62,15 +63,15 @@ static item_class class_of_copy(const mr_player_item *it) {
 
 /* Without `default`: a new kind does not compile until somebody has said what it is. */
 item_class order_class(const order *o, size_t i) {
-    const mr_player_item *it = &o->items[i];
-    if (it->item.failed && it->item.kind != MR_COMMAND_ELAPSED) return ITEM_LOOK;
-    switch (it->item.kind) {
+    const mr_program_item *it = &o->items[i];
+    if (it->failed && it->kind != MR_COMMAND_ELAPSED) return ITEM_LOOK;
+    switch (it->kind) {
     case MR_COMMAND_COPY: return class_of_copy(it);
     case MR_COMMAND_OP:
         if (mr_command_waits_for_others(it->command)) return ITEM_PLAIN;
-        return it->item.has_error ? ITEM_COPY : ITEM_WORK;
+        return it->has_error ? ITEM_COPY : ITEM_WORK;
     case MR_COMMAND_HOST_FUNCTION:
-    case MR_COMMAND_FAULT: return it->item.has_error ? ITEM_COPY : ITEM_WORK;
+    case MR_COMMAND_FAULT: return it->has_error ? ITEM_COPY : ITEM_WORK;
     case MR_COMMAND_HOST_ACCESS: return ITEM_HOST;
     case MR_COMMAND_STREAM_SYNC:
     case MR_COMMAND_EVENT_SYNC:
@@ -146,15 +147,15 @@ const char *mr_explore_refusal(mr_command_id kind) {
 }
 
 /* It does nothing itself: the last member of its meeting does (R61). */
-static bool waits_for_others(const mr_player_item *it) {
+static bool waits_for_others(const mr_program_item *it) {
     return it->command && mr_command_waits_for_others(it->command);
 }
 
-bool order_is_marker(const mr_player_item *it) {
-    if (it->item.failed) return false;
+bool order_is_marker(const mr_program_item *it) {
+    if (it->failed) return false;
     if (waits_for_others(it)) return true;
-    if (it->item.kind == MR_COMMAND_FREE) return !it->command->u.at_once;
-    return it->item.kind == MR_COMMAND_RECORD || it->item.kind == MR_COMMAND_WAIT;
+    if (it->kind == MR_COMMAND_FREE) return !it->command->u.at_once;
+    return it->kind == MR_COMMAND_RECORD || it->kind == MR_COMMAND_WAIT;
 }
 
 /* ---- places */
@@ -167,9 +168,9 @@ void order_find_rows(order *o, size_t count) {
         o->gathered[lane] = mr_order_is_gathered(facts);
     }
     for (size_t i = 0; i < count; i++) {
-        const mr_player_item *it = &o->items[i];
+        const mr_program_item *it = &o->items[i];
         mr_order_facts facts = facts_of(it), itself = facts | MR_FACT_FOR_ITSELF;
-        bool copy = it->item.kind == MR_COMMAND_COPY;
+        bool copy = it->kind == MR_COMMAND_COPY;
         o->rows[i] = (order_rows){
             .in_stream = (facts & MR_FACT_SUBMITTED) != 0,
             .enter = mr_order_find(facts, MR_AT_ENTER, MR_ALLOCATOR),
@@ -193,33 +194,32 @@ static void join_device(order *o, int device) {
     }
 }
 
-static void join_walls(order *o, const mr_player_item *it, const mr_order_row *row) {
+static void join_walls(order *o, const mr_program_item *it, const mr_order_row *row) {
     bool of_all = row->needs & MR_FACT_WALL;
-    uint64_t own = (uint64_t)1 << it->stream->device->index;
+    uint64_t own = (uint64_t)1 << it->stream_object->device->index;
     for (uint64_t walls = of_all ? mr_order_walls(it->command) : own; walls; walls &= walls - 1)
         order_scratch_join(o, order_barrier(o, __builtin_ctzll(walls)));
 }
 
 /* Adds to the scratch set what the row's `from` holds for item `it`. */
-static void take(order *o, const mr_player_item *it, const mr_order_row *row) {
+static void take(order *o, const mr_program_item *it, const mr_order_row *row) {
     switch ((mr_place)row->from) {
     case MR_PLACE_HOST: order_scratch_join(o, order_host(o)); break;
-    case MR_PLACE_LANE: order_scratch_join(o, order_lane(o, it->item.stream)); break;
-    case MR_PLACE_GATHERED: join_gathered(o, it->stream->device); break;
+    case MR_PLACE_LANE: order_scratch_join(o, order_lane(o, it->stream)); break;
+    case MR_PLACE_GATHERED: join_gathered(o, it->stream_object->device); break;
     case MR_PLACE_RELEASED:
-        order_scratch_join(o, order_released(o, it->stream->device->index));
+        order_scratch_join(o, order_released(o, it->stream_object->device->index));
         break;
     case MR_PLACE_WALL: join_walls(o, it, row); break;
     case MR_PLACE_DEVICE: {
         uint64_t walls = it->command ? mr_order_walls(it->command) : 0;
-        if (!walls) join_device(o, (int)it->item.device);
+        if (!walls) join_device(o, (int)it->device);
         for (; walls; walls &= walls - 1) join_device(o, __builtin_ctzll(walls));
         break;
     }
     case MR_PLACE_RECORD:
-        order_scratch_join(o, order_record(o, it->item.event));
-        if (it->item.kind == MR_COMMAND_ELAPSED)
-            order_scratch_join(o, order_record(o, it->item.other_event));
+        order_scratch_join(o, order_record(o, it->event));
+        if (it->kind == MR_COMMAND_ELAPSED) order_scratch_join(o, order_record(o, it->other_event));
         break;
     case MR_PLACE_FREED:   /* the search decides whose memory it is: order_free_for */
     case MR_PLACE_SOURCES: /* the virtual GPU does more: MEETING */
@@ -228,17 +228,17 @@ static void take(order *o, const mr_player_item *it, const mr_order_row *row) {
     }
 }
 
-static void take_all(order *o, const mr_player_item *it, mr_order_set rows) {
+static void take_all(order *o, const mr_program_item *it, mr_order_set rows) {
     for (; rows; rows &= rows - 1) take(o, it, mr_order_first(rows));
 }
 
 /* R33: the streams that use the memory have so far: a free comes after that. */
 static void give_freed(order *o, size_t i) {
-    uint32_t storage = o->items[i].item.storage;
+    uint32_t storage = o->items[i].storage;
     for (size_t k = 0; k < i; k++) {
-        const mr_player_item *it = &o->items[k];
-        if (it->item.kind == MR_COMMAND_RECORD_STREAM && it->item.storage == storage)
-            order_join(o, order_free(o, storage), order_lane(o, it->item.stream));
+        const mr_program_item *it = &o->items[k];
+        if (it->kind == MR_COMMAND_RECORD_STREAM && it->storage == storage)
+            order_join(o, order_free(o, storage), order_lane(o, it->stream));
     }
 }
 
@@ -250,22 +250,22 @@ static void put_scratch(order *o, const mr_order_row *row, uint32_t to) {
 
 /* Places that are the union of lanes need nothing. */
 static void give(order *o, size_t i, const mr_order_row *row) {
-    const mr_player_item *it = &o->items[i];
+    const mr_program_item *it = &o->items[i];
     switch ((mr_place)row->to) {
     case MR_PLACE_HOST:
         if (o->first_node[i] < o->first_node[i + 1]) order_add(o, order_host(o), o->first_node[i]);
         break;
-    case MR_PLACE_LANE: put_scratch(o, row, order_lane(o, it->item.stream)); break;
+    case MR_PLACE_LANE: put_scratch(o, row, order_lane(o, it->stream)); break;
     case MR_PLACE_RELEASED:
-        put_scratch(o, row, order_released(o, it->stream->device->index));
+        put_scratch(o, row, order_released(o, it->stream_object->device->index));
         break;
     case MR_PLACE_WALL:
         for (uint64_t walls = mr_order_walls(it->command); walls; walls &= walls - 1)
             put_scratch(o, row, order_barrier(o, __builtin_ctzll(walls)));
         break;
-    case MR_PLACE_RECORD: put_scratch(o, row, order_record(o, it->item.event)); break;
+    case MR_PLACE_RECORD: put_scratch(o, row, order_record(o, it->event)); break;
     case MR_PLACE_FREED:
-        put_scratch(o, row, order_free(o, it->item.storage));
+        put_scratch(o, row, order_free(o, it->storage));
         give_freed(o, i);
         break;
     case MR_PLACE_GATHERED:
@@ -288,7 +288,7 @@ static void give_all(order *o, size_t i) {
 static bool next_member(const order *o, size_t i, size_t *io_k) {
     const mr_meeting *meeting = o->items[i].command->meeting;
     while (meeting && o->items[i].command->member == mr_meeting_last(meeting) && *io_k > 0) {
-        const mr_player_item *it = &o->items[--*io_k];
+        const mr_program_item *it = &o->items[--*io_k];
         if (it->command && it->command->meeting == meeting) return true;
         if (it->command && o->items[i].command->seq - it->command->seq > meeting->size) break;
     }
@@ -300,14 +300,14 @@ static void join_members(order *o, size_t i) {
     for (mr_order_set rows = mr_order_of_meeting(MR_ALLOCATOR); rows; rows &= rows - 1) {
         if (mr_order_first(rows)->from != MR_PLACE_MEETING) continue;
         for (size_t k = i; next_member(o, i, &k);)
-            order_scratch_join(o, order_lane(o, o->items[k].item.stream));
+            order_scratch_join(o, order_lane(o, o->items[k].stream));
     }
 }
 
 /* Records, waits and frees have their places in order_leave. An allocation's node is the host's look for memory. */
 static void enter(order *o, size_t i) {
-    const mr_player_item *it = &o->items[i];
-    bool of_host = it->item.kind == MR_COMMAND_ALLOC;
+    const mr_program_item *it = &o->items[i];
+    bool of_host = it->kind == MR_COMMAND_ALLOC;
     order_scratch_clear(o);
     take_all(o, it, of_host ? o->host_enter : o->rows[i].enter);
     if (it->command && it->command->meeting) join_members(o, i);
@@ -334,7 +334,7 @@ static void place_reading(order *o, size_t i, bool asked) {
 }
 
 bool order_comes_after(const order *o, uint32_t item, uint32_t earlier) {
-    bool copies = o->items[item].item.kind == MR_COMMAND_COPY;
+    bool copies = o->items[item].kind == MR_COMMAND_COPY;
     uint32_t end = o->first_node[earlier + 1] - 1;
     for (uint32_t n = o->first_node[item]; n < o->first_node[item + 1]; n++) {
         if (copies && !o->nodes.items[n].parts) continue;
@@ -345,7 +345,7 @@ bool order_comes_after(const order *o, uint32_t item, uint32_t earlier) {
 
 void order_place_nodes(order *o, size_t i, bool asked) {
     uint32_t first = o->first_node[i], end = o->first_node[i + 1], n = first;
-    bool reads = o->items[i].item.kind == MR_COMMAND_COPY && !o->nodes.items[first].parts;
+    bool reads = o->items[i].kind == MR_COMMAND_COPY && !o->nodes.items[first].parts;
     if (reads) place_reading(o, i, asked);
     enter(o, i);
     if (reads) add_to_scratch(o, n++);
@@ -356,7 +356,7 @@ void order_place_nodes(order *o, size_t i, bool asked) {
 }
 
 static void leave_marker(order *o, size_t i) {
-    const mr_player_item *it = &o->items[i];
+    const mr_program_item *it = &o->items[i];
     order_scratch_clear(o);
     take_all(o, it, o->rows[i].enter);
     if (order_is_marker(it)) {
@@ -372,7 +372,7 @@ static void leave_work(order *o, size_t i, bool asked) {
     give_all(o, i);
     for (size_t k = i; next_member(o, i, &k);) give_all(o, k);
     if (!o->nodes.items[first].parts) order_add(o, order_host(o), first); /* it read the source */
-    if (o->items[i].item.kind != MR_COMMAND_COPY || !order_copy_of(o, i, asked).until_done) return;
+    if (o->items[i].kind != MR_COMMAND_COPY || !order_copy_of(o, i, asked).until_done) return;
     if (o->rows[i].known_done) order_add(o, order_host(o), last);
 }
 
@@ -382,46 +382,44 @@ static uint64_t blocks_of(uint64_t bytes) {
 
 static bool has_users(const order *o, uint32_t storage_slot, size_t until) {
     for (size_t k = 0; k < until; k++)
-        if (o->items[k].item.kind == MR_COMMAND_RECORD_STREAM &&
-            o->items[k].item.storage == storage_slot)
+        if (o->items[k].kind == MR_COMMAND_RECORD_STREAM && o->items[k].storage == storage_slot)
             return true;
     return false;
 }
 
 /* Its own stream has it at once (R29), unless record_stream named another one (R33); others when the free is over
  * (R30). */
-static bool frees_for(const order *o, const mr_player_item *alloc, size_t k) {
-    const mr_player_item *it = &o->items[k];
-    return it->item.kind == MR_COMMAND_FREE && !it->item.failed && !it->command->u.at_once &&
-           it->item.device == alloc->item.device &&
-           (it->item.stream != alloc->item.stream || has_users(o, it->item.storage, k));
+static bool frees_for(const order *o, const mr_program_item *alloc, size_t k) {
+    const mr_program_item *it = &o->items[k];
+    return it->kind == MR_COMMAND_FREE && !it->failed && !it->command->u.at_once &&
+           it->device == alloc->device &&
+           (it->stream != alloc->stream || has_users(o, it->storage, k));
 }
 
 bool order_free_for(order *o, size_t i, size_t k) {
-    const mr_player_item *alloc = &o->items[i];
+    const mr_program_item *alloc = &o->items[i];
     order_scratch_clear(o);
     if (k < i) {
         if (!frees_for(o, alloc, k) || blocks_of(o->items[k].command->u.storage->bytes) <
                                            blocks_of(alloc->command->u.storage->bytes))
             return false;
-        order_scratch_join(o, order_free(o, o->items[k].item.storage));
+        order_scratch_join(o, order_free(o, o->items[k].storage));
     } else {
         for (k = 0; k < i; k++)
-            if (frees_for(o, alloc, k))
-                order_scratch_join(o, order_free(o, o->items[k].item.storage));
+            if (frees_for(o, alloc, k)) order_scratch_join(o, order_free(o, o->items[k].storage));
     }
     order_close_scratch(o);
     return true;
 }
 
 bool order_may_miss(order *o, size_t i) {
-    const mr_player_item *alloc = &o->items[i];
+    const mr_program_item *alloc = &o->items[i];
     bool may_miss = false;
     order_scratch_clear(o);
     take_all(o, alloc, o->rows[i].enter);
     order_close_scratch(o);
     for (size_t k = 0; k < i; k++) {
-        if (o->items[k].item.stream == alloc->item.stream || !frees_for(o, alloc, k)) continue;
+        if (o->items[k].stream == alloc->stream || !frees_for(o, alloc, k)) continue;
         uint32_t node = o->first_node[k];
         bool is_ordered = order_has(o, order_scratch(o), node);
         if (is_ordered && !order_has(o, order_host(o), node)) return false;
@@ -431,13 +429,13 @@ bool order_may_miss(order *o, size_t i) {
 }
 
 bool order_is_open(const order *o, size_t i, bool *out_usual) {
-    const mr_player_item *it = &o->items[i];
+    const mr_program_item *it = &o->items[i];
     *out_usual = true;
-    if (it->item.kind == MR_COMMAND_FREE_WAIT) {
+    if (it->kind == MR_COMMAND_FREE_WAIT) {
         *out_usual = setting(o, "free_waits") != 0;
         return true;
     }
-    if (it->item.kind != MR_COMMAND_COPY || order_class(o, i) != ITEM_COPY) return false;
+    if (it->kind != MR_COMMAND_COPY || order_class(o, i) != ITEM_COPY) return false;
     bool to_host = it->command->u.copy.direction == MR_COPY_D2H;
     *out_usual = setting(o, to_host ? "pageable_d2h_async" : "pageable_h2d_async") != 0;
     return order_copy_of(o, i, *out_usual).is_open;
@@ -452,14 +450,13 @@ void order_goal(order *o, size_t i) {
 
 /* The stream that query i asks for, up to item *out_until; UINT32_MAX: none. */
 static uint32_t lane_asked(const order *o, size_t i, size_t *out_until) {
-    const mr_player_item *it = &o->items[i];
+    const mr_program_item *it = &o->items[i];
     *out_until = i;
-    if (it->item.kind == MR_COMMAND_STREAM_QUERY) return it->item.stream;
-    if (it->item.kind != MR_COMMAND_EVENT_QUERY || !it->item.bound) return UINT32_MAX;
+    if (it->kind == MR_COMMAND_STREAM_QUERY) return it->stream;
+    if (it->kind != MR_COMMAND_EVENT_QUERY || !it->bound) return UINT32_MAX;
     while (*out_until > 0) {
-        const mr_player_item *record = &o->items[--*out_until];
-        if (record->item.kind == MR_COMMAND_RECORD && record->item.bound == it->item.bound)
-            return record->item.stream;
+        const mr_program_item *record = &o->items[--*out_until];
+        if (record->kind == MR_COMMAND_RECORD && record->bound == it->bound) return record->stream;
     }
     return UINT32_MAX;
 }
@@ -474,14 +471,12 @@ static bool is_asked(const order *o, uint32_t lane, uint32_t other) {
 }
 
 /* The host has waited for all of the stream. What it knows otherwise has nodes: records, and work. */
-static bool is_wait_for(const order *o, const mr_player_item *it, uint32_t lane) {
+static bool is_wait_for(const order *o, const mr_program_item *it, uint32_t lane) {
     const mr_stream *s = mr_player_stream(o->player, lane);
-    if (it->item.failed) return false;
-    if (it->item.kind == MR_COMMAND_STREAM_QUERY)
-        return it->item.stream == lane && it->item.came_true;
-    if (it->item.kind == MR_COMMAND_DEVICE_SYNC)
-        return s && s->device->index == (int)it->item.device;
-    return it->item.kind == MR_COMMAND_STREAM_SYNC && it->item.stream == lane;
+    if (it->failed) return false;
+    if (it->kind == MR_COMMAND_STREAM_QUERY) return it->stream == lane && it->came_true;
+    if (it->kind == MR_COMMAND_DEVICE_SYNC) return s && s->device->index == (int)it->device;
+    return it->kind == MR_COMMAND_STREAM_SYNC && it->stream == lane;
 }
 
 bool order_allocates(order *o, size_t i) {
@@ -491,30 +486,29 @@ bool order_allocates(order *o, size_t i) {
     order_scratch_join(o, order_host(o));
     order_close_scratch(o);
     for (size_t k = until; lane != UINT32_MAX && k-- > 0;) {
-        const mr_player_item *it = &o->items[k];
+        const mr_program_item *it = &o->items[k];
         if (is_wait_for(o, it, lane)) return false;
-        if (!is_asked(o, lane, it->item.stream)) continue;
-        if (it->item.kind == MR_COMMAND_ALLOC && !it->item.failed) return true;
+        if (!is_asked(o, lane, it->stream)) continue;
+        if (it->kind == MR_COMMAND_ALLOC && !it->failed) return true;
         uint32_t end = o->first_node[k + 1];
-        if (it->item.stream == lane && o->first_node[k] < end &&
-            order_has(o, order_scratch(o), end - 1))
+        if (it->stream == lane && o->first_node[k] < end && order_has(o, order_scratch(o), end - 1))
             return false;
     }
     return false;
 }
 
 void order_leave(order *o, size_t i, bool asked) {
-    const mr_player_item *it = &o->items[i];
-    if (it->item.failed && it->item.kind != MR_COMMAND_ELAPSED) return;
+    const mr_program_item *it = &o->items[i];
+    if (it->failed && it->kind != MR_COMMAND_ELAPSED) return;
     if (o->rows[i].in_stream) {
-        if (it->item.kind == MR_COMMAND_ALLOC) order_add(o, order_host(o), o->first_node[i]);
+        if (it->kind == MR_COMMAND_ALLOC) order_add(o, order_host(o), o->first_node[i]);
         if (mr_command_is(it->command, MR_TRAIT_LAUNCH) && !waits_for_others(it))
             leave_work(o, i, asked);
         else leave_marker(o, i);
         return;
     }
     give_all(o, i);
-    bool may_be_no = order_class(o, i) == ITEM_QUERY || it->item.kind == MR_COMMAND_FREE_WAIT;
+    bool may_be_no = order_class(o, i) == ITEM_QUERY || it->kind == MR_COMMAND_FREE_WAIT;
     if (may_be_no && !asked) return;
     order_goal(o, i);
     order_join(o, order_host(o), order_scratch(o));

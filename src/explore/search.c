@@ -89,8 +89,7 @@ static branch_key key_of(const search *s, uint32_t item, const mr_difference *d)
     branch_key key = {.item = item, .kind = d->kind, .value = d->value};
     for (size_t i = 0; i < s->plan.steps.count; i++) {
         uint32_t command = s->plan.steps.items[i].command;
-        if (s->o->items[command].item.kind == MR_COMMAND_HOST_FUNCTION)
-            key.functions += stir(command);
+        if (s->o->items[command].kind == MR_COMMAND_HOST_FUNCTION) key.functions += stir(command);
     }
     if (d->kind != MR_DIFFERS_NOTHING) return key;
     plan_turn last = s->plan.turns.items[s->plan.turns.count - 1];

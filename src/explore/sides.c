@@ -8,7 +8,7 @@
 #include "explore/state.h"
 
 bool sides_is_at(const branch *b, uint32_t item, mr_site where) {
-    mr_site here = b->order.items[item].item.where;
+    mr_site here = b->order.items[item].where;
     return here.line == where.line && here.file && strcmp(here.file, where.file) == 0;
 }
 

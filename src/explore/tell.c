@@ -74,13 +74,12 @@ static bool is_shown(const branch *b, uint32_t item) {
 }
 
 /* The free of the memory that an allocation found; NULL: nobody of the program had it before. */
-static const mr_player_item *find_freed(const branch *b, uint32_t alloc) {
-    const mr_player_item *items = b->order.items;
-    if (b->clean || !items || items[alloc].item.kind != MR_COMMAND_ALLOC ||
-        items[alloc].item.failed)
+static const mr_program_item *find_freed(const branch *b, uint32_t alloc) {
+    const mr_program_item *items = b->order.items;
+    if (b->clean || !items || items[alloc].kind != MR_COMMAND_ALLOC || items[alloc].failed)
         return NULL;
     for (uint32_t k = alloc; k-- > 0;)
-        if (items[k].item.kind == MR_COMMAND_FREE && !items[k].item.failed &&
+        if (items[k].kind == MR_COMMAND_FREE && !items[k].failed &&
             branch_share_memory(items[k].command->u.storage, items[alloc].command->u.storage))
             return &items[k];
     return NULL;
@@ -88,7 +87,7 @@ static const mr_player_item *find_freed(const branch *b, uint32_t alloc) {
 
 static const char *name_of(const branch *b, uint32_t storage) {
     for (uint32_t i = 0; i < b->count; i++)
-        for (uint32_t k = 0; k < b->order.items[i].item.operand_count; k++) {
+        for (uint32_t k = 0; k < b->order.items[i].operand_count; k++) {
             mr_program_operand o = mr_program_operand_at(b->program, i, k);
             if (o.storage == storage && o.name) return o.name;
         }
@@ -96,9 +95,9 @@ static const char *name_of(const branch *b, uint32_t storage) {
 }
 
 /* "reuses the memory of `x` (freed at a.lua:9)" */
-static void write_reuse(const explorer *e, const branch *b, const mr_player_item *freed,
+static void write_reuse(const explorer *e, const branch *b, const mr_program_item *freed,
                         mr_buffer *out) {
-    const char *name = name_of(b, freed->item.storage);
+    const char *name = name_of(b, freed->storage);
     mr_buffer_puts(out, "reuses the memory of ");
     if (name) {
         mr_buffer_puts(out, "`");
@@ -108,8 +107,8 @@ static void write_reuse(const explorer *e, const branch *b, const mr_player_item
         mr_buffer_puts(out, "the tensor of ");
         write_place(e, freed->command->u.storage->made, out);
     }
-    mr_buffer_puts(out, freed->item.where.file ? " (freed at " : " (freed by the collector");
-    write_place(e, freed->item.where, out);
+    mr_buffer_puts(out, freed->where.file ? " (freed at " : " (freed by the collector");
+    write_place(e, freed->where, out);
     mr_buffer_puts(out, ")");
 }
 
@@ -127,7 +126,7 @@ static void write_column(mr_buffer *out, const char *name, size_t column) {
 
 static void write_host_step(const explorer *e, const branch *b, uint32_t item, mr_buffer *out) {
     mr_program_item it = mr_program_item_at(b->program, item);
-    const mr_player_item *freed = find_freed(b, item);
+    const mr_program_item *freed = find_freed(b, item);
     if (freed) {
         write_reuse(e, b, freed, out);
         mr_buffer_puts(out, " ");
@@ -277,7 +276,7 @@ static void write_side(const explorer *e, const branch *b, const order_node *n, 
     tell_command(e, b, n->item, out);
     if (words.time) write_time(b, n->item, out);
     if (!words.stream) return;
-    if (n->parts) name_stream(e, b, b->order.items[n->item].item.stream, stream, sizeof stream);
+    if (n->parts) name_stream(e, b, b->order.items[n->item].stream, stream, sizeof stream);
     mr_buffer_puts(out, n->parts ? " on " : " on the host");
     if (n->parts) mr_text_put(out, stream);
 }
@@ -286,7 +285,7 @@ static void write_side(const explorer *e, const branch *b, const order_node *n, 
 static void write_pair(const explorer *e, const branch *b, uint32_t late, uint32_t early,
                        differences *d) {
     const order_node *x = &b->order.nodes.items[late], *y = &b->order.nodes.items[early];
-    mr_site here = b->order.items[x->item].item.where, there = b->order.items[y->item].item.where;
+    mr_site here = b->order.items[x->item].where, there = b->order.items[y->item].where;
     side_words words = {.stream = here.file && there.file && here.line == there.line &&
                                   !strcmp(here.file, there.file)};
     difference_line *added = NULL;
@@ -330,7 +329,7 @@ static void find_answers(const explorer *e, const branch *b, uint32_t until, boo
         bool no =
             b->classes[item] == ITEM_QUERY &&
             mr_program_item_at(b->program, item).came_true == (other_end && item + 1 == until);
-        const mr_player_item *freed = is_shown(b, item) ? find_freed(b, item) : NULL;
+        const mr_program_item *freed = is_shown(b, item) ? find_freed(b, item) : NULL;
         mr_buffer line = {0};
         if (!no && !freed) continue;
         if (no) tell_no(e, b, item, &line);

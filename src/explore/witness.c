@@ -10,14 +10,14 @@
 static bool is_side(const branch *b, uint32_t item, const explorer *e, int i) {
     const mr_explore_side *side = &e->options.pair[i];
     if (b->sides[i] != UINT32_MAX) return item == b->sides[i];
-    const mr_stream *stream = b->order.items[item].stream;
+    const mr_stream *stream = b->order.items[item].stream_object;
     const mr_name *name = stream ? stream->name : NULL;
     if (name && side->stream && strcmp(name->text, side->stream) != 0) return false;
     return sides_is_at(b, item, side->where);
 }
 
-static bool touches_again(const mr_player_item *it, const mr_storage *freed) {
-    for (uint32_t k = 0; k < it->item.operand_count; k++) {
+static bool touches_again(const mr_program_item *it, const mr_storage *freed) {
+    for (uint32_t k = 0; k < it->operand_count; k++) {
         const mr_storage *storage = it->operands[k].tensor->storage;
         if (storage != freed && branch_share_memory(storage, freed)) return true;
     }
@@ -39,7 +39,7 @@ static uint32_t moment_of_reuse(const branch *b, const plan *p, uint32_t freeing
  * the host's lie between. UINT32_MAX: not at all. */
 static uint32_t moment_of(const explorer *e, const branch *b, const plan *p, int side) {
     uint32_t known = b->sides[side];
-    if (known != UINT32_MAX && b->order.items[known].item.kind == MR_COMMAND_FREE)
+    if (known != UINT32_MAX && b->order.items[known].kind == MR_COMMAND_FREE)
         return moment_of_reuse(b, p, known);
     for (size_t i = 0; i < p->steps.count; i++)
         if (is_side(b, p->steps.items[i].command, e, side)) return 2 * (uint32_t)i + 1;

@@ -7,18 +7,19 @@
 
 /* ---- items */
 
-static mr_player_item look_at(const mr_player *p, const item *it) {
-    return (mr_player_item){.item = mr_program_item_of(p->program, it),
-                            .command = command_at(p, it),
-                            .stream = it->stream == NO_SLOT ? NULL : p->stream_at[it->stream],
-                            .operands = &p->operands[it->first_operand]};
+static mr_program_item look_at(const mr_player *p, const item *it) {
+    mr_program_item out = mr_program_item_of(p->program, it);
+    out.command = command_at(p, it);
+    if (it->stream != NO_SLOT) out.stream_object = p->stream_at[it->stream];
+    out.operands = &p->operands[it->first_operand];
+    return out;
 }
 
-mr_player_item mr_player_item_at(const mr_player *p, size_t i) {
+mr_program_item mr_player_item_at(const mr_player *p, size_t i) {
     return look_at(p, &p->program->items.items[i]);
 }
 
-mr_player_item mr_player_inner_at(const mr_player *p, uint32_t i) {
+mr_program_item mr_player_inner_at(const mr_player *p, uint32_t i) {
     return look_at(p, &p->program->inner.items[i]);
 }
 

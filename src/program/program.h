@@ -75,7 +75,7 @@ bool mr_program_same(const mr_program *a, const mr_program *b, size_t until, cha
 uint32_t mr_program_storage_slot(const mr_program *program, uint64_t id);
 
 /* One item: what was asked, and what came of it. Objects are slots, a device is its index; MR_PROGRAM_NONE: it names
- * none. What a player adds is in mr_player_item. */
+ * none. */
 typedef struct {
     mr_command_id kind;
     const char *name;
@@ -96,6 +96,10 @@ typedef struct {
     bool meets;                  /* it is one of a meeting of several ranks or devices (R61) */
     uint8_t rank;                /* whose call it is, from 1; 0: no rank's, or not known */
     uint32_t inner, inner_count; /* HOST_FUNCTION: what it did, see mr_player_inner_at */
+    /* The objects that a player made for the item, which live as long as the player; without a player, NULL. */
+    const mr_command *command;      /* what is carried out; NULL: none is made beforehand */
+    const mr_stream *stream_object; /* of `stream`; NULL: none */
+    const mr_operand *operands;     /* operand_count of them */
 } mr_program_item;
 mr_program_item mr_program_item_at(const mr_program *program, size_t i);
 /* For loops over long programs, of which few items are looked at. */
@@ -246,15 +250,9 @@ mr_status mr_player_let_move(mr_player *player, mr_difference *io_difference);
  * failure. */
 void mr_player_compare_end(const mr_player *player, mr_difference *io_difference);
 
-/* An item with the objects that the player made for it. They live as long as the player. */
-typedef struct {
-    mr_program_item item;
-    const mr_command *command;  /* what is carried out; NULL: the player makes none beforehand */
-    const mr_stream *stream;    /* of item.stream; NULL: none */
-    const mr_operand *operands; /* item.operand_count of them */
-} mr_player_item;
-mr_player_item mr_player_item_at(const mr_player *player, size_t i);
-mr_player_item mr_player_inner_at(const mr_player *player, uint32_t i);
+/* An item with the objects that the player made for it. */
+mr_program_item mr_player_item_at(const mr_player *player, size_t i);
+mr_program_item mr_player_inner_at(const mr_player *player, uint32_t i);
 size_t mr_player_item_count(const mr_player *player);
 size_t mr_player_stream_count(const mr_player *player); /* slots */
 size_t mr_player_event_count(const mr_player *player);

@@ -165,15 +165,16 @@ static void a_player_shows_the_same_items_with_objects(void **state) {
     assert_int_equal(mr_player_item_count(player), mr_program_count(program));
     for (size_t i = 0; i < mr_program_count(program); i++) {
         mr_program_item item = mr_program_item_at(program, i);
-        mr_player_item it = mr_player_item_at(player, i);
+        mr_program_item it = mr_player_item_at(player, i);
         bool is_submitted = (mr_command_kinds[item.kind].traits & MR_TRAIT_SUBMITTED) != 0;
-        assert_int_equal(it.item.kind, item.kind);
-        assert_true(it.item.seq == item.seq && it.item.device == item.device);
+        assert_int_equal(it.kind, item.kind);
+        assert_true(it.seq == item.seq && it.device == item.device);
         assert_int_equal(it.command != NULL, is_submitted);
-        assert_ptr_equal(it.stream, item.stream == MR_PROGRAM_NONE
-                                        ? NULL
-                                        : mr_player_stream(player, item.stream));
-        if (it.stream) assert_int_equal(it.stream->device->index, item.device);
+        assert_null(item.command);
+        assert_ptr_equal(it.stream_object, item.stream == MR_PROGRAM_NONE
+                                               ? NULL
+                                               : mr_player_stream(player, item.stream));
+        if (it.stream_object) assert_int_equal(it.stream_object->device->index, item.device);
         for (uint32_t k = 0; k < item.operand_count; k++)
             assert_int_equal(it.operands[k].access, mr_program_operand_at(program, i, k).access);
     }
