@@ -281,7 +281,9 @@ static mr_status make_tables(branch *b) {
     b->classes = calloc(b->count + 1, sizeof *b->classes);
     b->breaks_at = calloc(b->count + 1, sizeof *b->breaks_at);
     b->may_miss = calloc(b->count + 1, sizeof *b->may_miss);
-    if (!b->may_miss || !b->classes || !b->breaks_at) return mr_no_memory("to explore a program");
+    b->told = calloc(b->count + 1, sizeof *b->told);
+    if (!b->told || !b->may_miss || !b->classes || !b->breaks_at)
+        return mr_no_memory("to explore a program");
     return look_at_items(b);
 }
 
@@ -320,7 +322,7 @@ static void measure(branch *b) {
     const order *o = &b->order;
     size_t row = o->words_in_set * sizeof *o->words;
     b->fixed_bytes = mr_program_bytes(b->program) + o->word_count * sizeof *o->words +
-                     o->nodes.count * (row + sizeof *o->nodes.items);
+                     b->count * sizeof *b->told + o->nodes.count * (row + sizeof *o->nodes.items);
     b->host_bytes = mr_program_host_bytes(b->program);
 }
 
@@ -416,6 +418,12 @@ void branch_destroy(explorer *e, branch *b) {
     mr_vec_free(&b->children);
     branch_close_player(b);
     order_close(&b->order);
+    for (uint32_t i = 0; i < b->count && b->told; i++) {
+        free(b->told[i].command);
+        free(b->told[i].timed);
+        free(b->told[i].step);
+    }
+    free(b->told);
     for (size_t i = 0; i < b->parts.count; i++) free(b->parts.items[i].bytes);
     mr_vec_free(&b->parts);
     for (size_t i = 0; i < b->variants.count; i++) {

@@ -334,6 +334,7 @@ static void forget(explorer *e) {
     branch_destroy(e, e->root);
     mr_map_free(&e->places);
     mr_buffer_free(&e->value);
+    mr_buffer_free(&e->texts);
     mr_buffer_free(&e->own.value);
     plan_free(&e->own.plan);
     mr_vec_free(&e->wanted);

@@ -67,16 +67,41 @@ mr_status order_begin(order *o); /* the sets, empty: with the square of the node
 void order_find_items(order *o, const mr_player *player);
 void order_close(order *o);
 
-/* The sets. */
-uint32_t order_before(const order *o, uint32_t node); /* all that comes before it */
-uint32_t order_lane(const order *o, uint32_t stream_slot);
-uint32_t order_record(const order *o, uint32_t event_slot);
-uint32_t order_free(const order *o, uint32_t storage_slot);
-uint32_t order_released(const order *o, int device); /* by the legacy stream, R3 */
-uint32_t order_barrier(const order *o, int device);  /* R60 */
-uint32_t order_host(const order *o);
-uint32_t order_done(const order *o);    /* carried out */
-uint32_t order_scratch(const order *o); /* for the caller; not kept */
+/* The sets, one behind the other. */
+static inline uint32_t order_set_at(const order *o, size_t index) {
+    return (uint32_t)(index * o->words_in_set);
+}
+static inline uint32_t order_before(const order *o, uint32_t node) { /* all that comes before it */
+    return order_set_at(o, node);
+}
+static inline uint32_t order_lane(const order *o, uint32_t stream_slot) {
+    return order_set_at(o, o->nodes.count + stream_slot);
+}
+static inline uint32_t order_record(const order *o, uint32_t event_slot) {
+    return order_set_at(o, o->nodes.count + o->lanes + event_slot);
+}
+static inline uint32_t order_free(const order *o, uint32_t storage_slot) {
+    return order_set_at(o, o->nodes.count + o->lanes + o->events + storage_slot);
+}
+static inline uint32_t order_of_device(const order *o, int device, uint32_t which) {
+    return order_set_at(o, o->nodes.count + o->lanes + o->events + o->storages +
+                               2 * (uint32_t)device + which);
+}
+static inline uint32_t order_released(const order *o, int device) { /* by the legacy stream, R3 */
+    return order_of_device(o, device, 0);
+}
+static inline uint32_t order_barrier(const order *o, int device) { /* R60 */
+    return order_of_device(o, device, 1);
+}
+static inline uint32_t order_host(const order *o) {
+    return order_of_device(o, (int)o->devices, 0);
+}
+static inline uint32_t order_done(const order *o) { /* carried out */
+    return order_of_device(o, (int)o->devices, 1);
+}
+static inline uint32_t order_scratch(const order *o) { /* for the caller; not kept */
+    return order_of_device(o, (int)o->devices, 2);
+}
 
 static inline bool order_has(const order *o, uint32_t set, uint32_t node) {
     return o->words[set + node / 64] >> node % 64 & 1;

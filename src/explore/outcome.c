@@ -44,27 +44,37 @@ static uint32_t count_switches(const branch *b, const plan *p) {
     return switches;
 }
 
-mr_status outcome_keep_schedule(const explorer *e, mr_explore_outcome *o, const branch *b,
+/* All texts, one behind the other, in memory that is kept. */
+static bool write_texts(explorer *e, const branch *b, const plan *p, size_t *out_ends) {
+    mr_buffer *all = &e->texts;
+    all->size = 0;
+    plan_write(p, all);
+    out_ends[0] = all->size;
+    tell_steps(e, b, p, all);
+    out_ends[1] = all->size;
+    tell_difference(e, b, p, all);
+    out_ends[2] = all->size;
+    return !all->failed;
+}
+
+mr_status outcome_keep_schedule(explorer *e, mr_explore_outcome *o, const branch *b,
                                 const plan *p) {
-    mr_buffer schedule = {0}, steps = {0}, difference = {0};
-    plan_write(p, &schedule);
-    tell_steps(e, b, p, &steps);
-    mr_buffer_puts(&steps, "");
-    tell_difference(e, b, p, &difference);
-    mr_buffer_puts(&difference, "");
-    if (schedule.failed || steps.failed || difference.failed) {
-        mr_buffer_free(&schedule);
-        mr_buffer_free(&steps);
-        mr_buffer_free(&difference);
-        return mr_no_memory("for an outcome");
+    size_t ends[3], from = 0;
+    char **const texts[] = {&o->schedule, &o->steps, &o->difference}, *copies[3] = {0};
+    bool fine = write_texts(e, b, p, ends);
+    for (int i = 0; i < 3 && fine; from = ends[i++]) {
+        size_t size = ends[i] - from;
+        fine = (copies[i] = malloc(size + 1)) != NULL;
+        if (!fine) break;
+        memcpy(copies[i], e->texts.data + from, size);
+        copies[i][size] = '\0';
     }
-    free(o->schedule);
-    free(o->steps);
-    free(o->difference);
-    o->schedule = schedule.data;
-    o->steps = steps.data;
-    o->difference = difference.data;
-    return MR_OK;
+    for (int i = 0; i < 3; i++) {
+        if (fine) free(*texts[i]);
+        if (fine) *texts[i] = copies[i];
+        else free(copies[i]);
+    }
+    return fine ? MR_OK : mr_no_memory("for an outcome");
 }
 
 /* ---- counting */

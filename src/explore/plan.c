@@ -1,5 +1,4 @@
 /* Plans: a schedule as numbers, and as the text that a person keeps. See steer.h. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +47,8 @@ static void write_word(mr_buffer *out, char sign, uint32_t number) {
  */
 void plan_write(const plan *p, mr_buffer *out) {
     uint32_t at = UINT32_MAX;
-    mr_buffer_printf(out, "mr1 g%" PRIu32, p->grain);
+    mr_buffer_puts(out, "mr1");
+    write_word(out, 'g', p->grain);
     if (p->eager) write_word(out, 'e', 1);
     for (size_t i = 0; i < p->turns.count; i++) {
         write_word(out, 't', p->turns.items[i].number);
@@ -56,8 +56,8 @@ void plan_write(const plan *p, mr_buffer *out) {
     }
     for (size_t i = 0; i < p->answers.count; i++) {
         const plan_answer *a = &p->answers.items[i];
-        mr_buffer_printf(out, " %c%" PRIu32, a->yes ? '+' : '-', a->at);
-        if (a->behind != PLAN_NO_ITEM) mr_buffer_printf(out, " ^%" PRIu32, a->behind);
+        write_word(out, a->yes ? '+' : '-', a->at);
+        if (a->behind != PLAN_NO_ITEM) write_word(out, '^', a->behind);
     }
     for (size_t i = 0; i < p->steps.count; i++) {
         const plan_step *s = &p->steps.items[i];

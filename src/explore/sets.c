@@ -5,46 +5,8 @@
 
 /* ---- sets */
 
-static uint32_t set_at(const order *o, size_t index) {
-    return (uint32_t)(index * o->words_in_set);
-}
-
-uint32_t order_before(const order *o, uint32_t node) {
-    return set_at(o, node);
-}
-uint32_t order_lane(const order *o, uint32_t stream_slot) {
-    return set_at(o, o->nodes.count + stream_slot);
-}
-uint32_t order_record(const order *o, uint32_t event_slot) {
-    return set_at(o, o->nodes.count + o->lanes + event_slot);
-}
-uint32_t order_free(const order *o, uint32_t storage_slot) {
-    return set_at(o, o->nodes.count + o->lanes + o->events + storage_slot);
-}
-static uint32_t of_device(const order *o, int device, uint32_t which) {
-    return set_at(o, o->nodes.count + o->lanes + o->events + o->storages + 2 * (uint32_t)device +
-                         which);
-}
-uint32_t order_released(const order *o, int device) {
-    return of_device(o, device, 0);
-}
-uint32_t order_barrier(const order *o, int device) {
-    return of_device(o, device, 1);
-}
-static uint32_t of_all(const order *o, uint32_t which) {
-    return of_device(o, (int)o->devices, which);
-}
-uint32_t order_host(const order *o) {
-    return of_all(o, 0);
-}
-uint32_t order_done(const order *o) {
-    return of_all(o, 1);
-}
-uint32_t order_scratch(const order *o) {
-    return of_all(o, 2);
-}
 static uint32_t order_rest(const order *o) {
-    return of_all(o, 3);
+    return order_of_device(o, (int)o->devices, 3);
 }
 
 static void put(order *o, uint32_t at, uint64_t word) {

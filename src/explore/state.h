@@ -92,6 +92,12 @@ typedef struct {
     size_t text_size;
 } own_schedule;
 
+/* Texts of an item, each NULL as long as nobody has asked; owned. */
+typedef struct {
+    char *command, *timed; /* "`sum` (a.lua:7)", and which of several it is */
+    char *step;            /* a line of `steps` */
+} told_item;
+
 typedef struct branch branch;
 #define MOST_DEVICES 64
 
@@ -108,6 +114,7 @@ struct branch {
     uint32_t *breaks_at;
     uint64_t *conflicts; /* by node: the earlier nodes that touch the same bytes */
     bool *known;         /* by node: that row is filled in */
+    told_item *told;     /* by item (tell.c); NULL: none is kept */
     uint32_t count;      /* items */
     /* For priority.c; NULL before it has asked. By node: what comes before it by the rules; when it goes in a run. */
     uint64_t *ruled;
@@ -331,8 +338,7 @@ mr_status outcome_meet(explorer *e, const branch *b, const plan *schedule, uint3
                        const mr_buffer *value, size_t text_size, outcome_met *out_met);
 void outcome_forget_all(explorer *e);
 /* As text, and as steps for a person. */
-mr_status outcome_keep_schedule(const explorer *e, mr_explore_outcome *o, const branch *b,
-                                const plan *p);
+mr_status outcome_keep_schedule(explorer *e, mr_explore_outcome *o, const branch *b, const plan *p);
 
 /* ---- the two orders of a hazard: sides.c, witness.c */
 
@@ -388,7 +394,7 @@ struct explorer {
     double tick, told;               /* when the clock was asked, and go_on was told */
     uint64_t random;                 /* state of the generator, for samples */
     double weight;                   /* of the sample: the product of the numbers of choices */
-    mr_buffer value;                 /* kept for its memory */
+    mr_buffer value, texts;          /* kept for their memory */
     MR_VEC(const mr_command *) wanted;
     MR_VEC(mr_explore_race) races; /* of the first run, by what the checker said */
 };

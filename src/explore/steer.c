@@ -139,13 +139,18 @@ static uint32_t present(const steer_script *s) {
     return s->recorder ? (uint32_t)mr_recorder_count(s->recorder) : UINT32_MAX;
 }
 
-static uint32_t item_of(const steer_script *s, const mr_command *command) {
-    size_t low = 0, high = s->submitted.count;
+/* Mostly the one behind the last that was looked for. */
+static uint32_t item_of(steer_script *s, const mr_command *command) {
+    size_t low = s->next_submitted, high = s->submitted.count;
+    bool is_next = low < high && s->submitted.items[low].seq == command->seq;
+    if (!is_next) low = 0;
+    else high = low;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (s->submitted.items[middle].seq < command->seq) low = middle + 1;
         else high = middle;
     }
+    s->next_submitted = low + 1;
     if (low < s->submitted.count && s->submitted.items[low].seq == command->seq)
         return s->submitted.items[low].item;
     return UINT32_MAX;

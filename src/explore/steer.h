@@ -102,6 +102,7 @@ typedef struct {
         uint32_t item;
     })
     submitted;                   /* by seq */
+    size_t next_submitted;       /* behind the one that was looked for last */
     MR_VEC(plan_step) functions; /* host functions, in the order in which they ran */
     plan *taken;                 /* all steps are added to it; NULL: they are not kept */
     bool strayed;                /* it could not do as the plan says */

@@ -6,25 +6,49 @@
 #include "base/text.h"
 #include "explore/tell.h"
 
-static void write_place(const explorer *e, mr_site where, mr_buffer *out) {
-    char line[16], *end = line + sizeof line, *digit = end;
-    where = explore_shown(e, where);
-    if (!where.file) return;
-    unsigned rest = where.line > 0 ? (unsigned)where.line : 0;
-    do *--digit = (char)('0' + rest % 10);
-    while (rest /= 10);
-    mr_buffer_puts(out, where.file);
-    mr_buffer_puts(out, ":");
+/* There are many of them. */
+static void write_number(mr_buffer *out, unsigned number) {
+    char digits[16], *end = digits + sizeof digits, *digit = end;
+    do *--digit = (char)('0' + number % 10);
+    while (number /= 10);
     mr_buffer_add(out, digit, (size_t)(end - digit));
 }
 
+static void write_place(const explorer *e, mr_site where, mr_buffer *out) {
+    where = explore_shown(e, where);
+    if (!where.file) return;
+    mr_buffer_puts(out, where.file);
+    mr_buffer_puts(out, ":");
+    write_number(out, where.line > 0 ? (unsigned)where.line : 0);
+}
+
+/* ---- texts of items that were told before */
+
+static bool put_told(char *const *told, mr_buffer *out) {
+    if (told && *told) mr_buffer_puts(out, *told);
+    return told && *told;
+}
+
+/* What stands in `out` from there on. Without memory it is made again each time. */
+static void keep_told(char **told, const mr_buffer *out, size_t from) {
+    size_t size = out->size - from;
+    if (!told || out->failed || !(*told = malloc(size + 1))) return;
+    memcpy(*told, out->data + from, size);
+    (*told)[size] = '\0';
+}
+
 void tell_command(const explorer *e, const branch *b, uint32_t item, mr_buffer *out) {
+    char **told = b->told ? &b->told[item].command : NULL;
+    size_t from = out->size;
+    if (put_told(told, out)) return;
     mr_program_item it = mr_program_item_at(b->program, item);
     mr_buffer_printf(out, "`%.60s`", it.name ? it.name : mr_command_kinds[it.kind].name);
-    if (!it.where.file) return;
-    mr_buffer_puts(out, " (");
-    write_place(e, it.where, out);
-    mr_buffer_puts(out, ")");
+    if (it.where.file) {
+        mr_buffer_puts(out, " (");
+        write_place(e, it.where, out);
+        mr_buffer_puts(out, ")");
+    }
+    keep_told(told, out, from);
 }
 
 void tell_turn(const explorer *e, const branch *b, uint32_t number, uint32_t who, mr_buffer *out) {
@@ -51,19 +75,24 @@ void tell_no(const explorer *e, const branch *b, uint32_t item, mr_buffer *out) 
 
 /* ---- steps */
 
+static bool has_place(const branch *b, uint32_t item) {
+    return mr_program_item_at(b->program, item).where.file != NULL;
+}
+
 /* What the host does that a person wants to see between the commands. */
 static bool is_shown(const branch *b, uint32_t item) {
-    mr_program_item it = mr_program_item_at(b->program, item);
-    if (it.kind == MR_COMMAND_DRAIN || !it.where.file) return false;
+    mr_command_id kind = mr_program_kind_at(b->program, item);
+    if (kind == MR_COMMAND_DRAIN) return false;
     if (!b->classes) /* proved: no call failed, and nothing asks how far the device is */
-        return it.kind == MR_COMMAND_HOST_ACCESS || it.kind == MR_COMMAND_STREAM_SYNC ||
-               it.kind == MR_COMMAND_EVENT_SYNC || it.kind == MR_COMMAND_DEVICE_SYNC;
+        return (kind == MR_COMMAND_HOST_ACCESS || kind == MR_COMMAND_STREAM_SYNC ||
+                kind == MR_COMMAND_EVENT_SYNC || kind == MR_COMMAND_DEVICE_SYNC) &&
+               has_place(b, item);
     switch ((item_class)b->classes[item]) {
     case ITEM_HOST:
     case ITEM_WAIT:
-    case ITEM_QUERY: return true;
+    case ITEM_QUERY: return has_place(b, item);
     case ITEM_ALLOC: /* what goes before it decides what memory it gets */
-        return b->order.aliases && !b->clean;
+        return b->order.aliases && !b->clean && has_place(b, item);
     case ITEM_PLAIN:
     case ITEM_WORK:
     case ITEM_COPY:
@@ -112,13 +141,17 @@ static void write_reuse(const explorer *e, const branch *b, const mr_program_ite
     mr_buffer_puts(out, ")");
 }
 
-/* `name`, and spaces up to a column. */
+/* Spaces up to a column, which began at `from`. */
+static void end_column(mr_buffer *out, size_t from, size_t column) {
+    static const char spaces[] = "                         ";
+    size_t size = out->size - from;
+    mr_buffer_add(out, spaces, size < column ? column - size + 1 : 1);
+}
+
 static void write_column(mr_buffer *out, const char *name, size_t column) {
-    static const char spaces[] = "                        ";
-    size_t size = strnlen(name, 100);
-    mr_buffer_add(out, name, size);
-    if (size < column) mr_buffer_add(out, spaces, column - size);
-    mr_buffer_puts(out, " ");
+    size_t from = out->size;
+    mr_buffer_add(out, name, strnlen(name, 100));
+    end_column(out, from, column);
 }
 
 #define NAME_COLUMN   24
@@ -139,15 +172,17 @@ static void write_host_step(const explorer *e, const branch *b, uint32_t item, m
 }
 
 /* A run has streams of its own; a person is told one number for the same stream of all runs. */
-static void name_stream(const explorer *e, const branch *b, uint32_t stream, char *out,
-                        size_t size) {
+static void write_stream(const explorer *e, const branch *b, uint32_t stream, mr_buffer *out) {
     mr_program_stream s = mr_program_stream_at(b->program, stream);
     bool is_own = !e->first || stream >= mr_program_stream_count(e->first);
-    if (s.name) snprintf(out, size, "%.60s", s.name);
-    else if (s.kind == MR_STREAM_LEGACY) snprintf(out, size, "default");
-    else
-        snprintf(out, size, "stream #%u",
-                 is_own ? s.id : mr_program_stream_at(e->first, stream).id);
+    if (s.name) {
+        mr_buffer_add(out, s.name, strnlen(s.name, 60));
+    } else if (s.kind == MR_STREAM_LEGACY) {
+        mr_buffer_puts(out, "default");
+    } else {
+        mr_buffer_puts(out, "stream #");
+        write_number(out, is_own ? s.id : mr_program_stream_at(e->first, stream).id);
+    }
 }
 
 static bool is_part(const branch *b, uint32_t item) {
@@ -155,18 +190,22 @@ static bool is_part(const branch *b, uint32_t item) {
 }
 
 static void write_step(const explorer *e, const branch *b, const plan_step *step, mr_buffer *out) {
-    char stream[80], name[120];
+    char name[120], **told = b->told ? &b->told[step->command].step : NULL;
+    size_t from = out->size;
+    if (put_told(told, out)) return;
     mr_program_item it = mr_program_item_at(b->program, step->command);
     const char *shown = it.name ? it.name : "?";
     if (is_part(b, step->command)) {
         snprintf(name, sizeof name, "%.100s, a part", shown);
         shown = name;
     }
-    name_stream(e, b, it.stream, stream, sizeof stream);
     write_column(out, shown, NAME_COLUMN);
-    write_column(out, stream, STREAM_COLUMN);
+    size_t begin = out->size;
+    write_stream(e, b, it.stream, out);
+    end_column(out, begin, STREAM_COLUMN);
     write_place(e, it.where, out);
     mr_buffer_puts(out, "\n");
+    keep_told(told, out, from);
 }
 
 void tell_steps(const explorer *e, const branch *b, const plan *p, mr_buffer *out) {
@@ -184,31 +223,39 @@ void tell_steps(const explorer *e, const branch *b, const plan *p, mr_buffer *ou
 
 typedef struct {
     char *text;
-    char *alone; /* what it says if there is no other one of this text; NULL: the same */
+    /* nodes, which are told in more words if no other line has this text; both 0: none */
+    uint32_t late, early;
     size_t count;
 } difference_line;
 
 typedef struct {
     MR_VEC(difference_line) lines; /* each once */
+    mr_buffer line;                /* the one at hand, kept for its memory */
     size_t more;                   /* different ones that are not kept */
     bool failed;
 } differences;
 
-/* The line, if it is the first one of its text. Takes the buffer. */
-static difference_line *add_line(differences *d, mr_buffer *line) {
-    for (size_t i = 0; i < d->lines.count && line->data; i++) {
+/* The line at hand, which begins anew. */
+static void add_line(differences *d, uint32_t late, uint32_t early) {
+    const mr_buffer *line = &d->line;
+    d->failed |= line->failed || !line->data;
+    for (size_t i = 0; i < d->lines.count && !d->failed; i++) {
         if (strcmp(d->lines.items[i].text, line->data) != 0) continue;
         d->lines.items[i].count++;
-        mr_buffer_free(line);
-        return NULL;
+        return;
     }
-    if (d->lines.count < MOST_LINES && line->data && !line->failed &&
-        mr_vec_push(&d->lines, ((difference_line){line->data, NULL, 1})))
-        return &d->lines.items[d->lines.count - 1];
-    if (d->lines.count == MOST_LINES) d->more++;
-    else d->failed = true;
-    mr_buffer_free(line);
-    return NULL;
+    d->more += d->lines.count == MOST_LINES;
+    if (d->failed || d->lines.count == MOST_LINES) return;
+    char *text = malloc(line->size + 1);
+    if (text) memcpy(text, line->data, line->size + 1);
+    if (text && mr_vec_push(&d->lines, ((difference_line){text, late, early, 1}))) return;
+    free(text);
+    d->failed = true;
+}
+
+static mr_buffer *begin_line(differences *d) {
+    d->line.size = 0;
+    return &d->line;
 }
 
 /* When each node is carried out: the number of the step; the host's lie between. */
@@ -265,39 +312,46 @@ static void write_time(const branch *b, uint32_t item, mr_buffer *out) {
     mr_buffer_puts(out, ")");
 }
 
+/* tell_command, and write_time. */
+static void tell_time(const explorer *e, const branch *b, uint32_t item, mr_buffer *out) {
+    char **told = b->told ? &b->told[item].timed : NULL;
+    size_t from = out->size;
+    if (put_told(told, out)) return;
+    tell_command(e, b, item, out);
+    write_time(b, item, out);
+    keep_told(told, out, from);
+}
+
 typedef struct {
     bool stream, time;
 } side_words;
 
 static void write_side(const explorer *e, const branch *b, const order_node *n, side_words words,
                        mr_buffer *out) {
-    char stream[80];
+    mr_buffer stream = {0};
     if (n->parts > 1) mr_buffer_printf(out, "part %u of ", n->part + 1);
-    tell_command(e, b, n->item, out);
-    if (words.time) write_time(b, n->item, out);
+    if (words.time) tell_time(e, b, n->item, out);
+    else tell_command(e, b, n->item, out);
     if (!words.stream) return;
-    if (n->parts) name_stream(e, b, b->order.items[n->item].stream, stream, sizeof stream);
     mr_buffer_puts(out, n->parts ? " on " : " on the host");
-    if (n->parts) mr_text_put(out, stream);
+    if (!n->parts) return;
+    write_stream(e, b, b->order.items[n->item].stream, &stream);
+    if (stream.data) mr_text_put(out, stream.data);
+    out->failed |= stream.failed;
+    mr_buffer_free(&stream);
 }
 
 /* "`sum` (a.lua:7) before `fill_` (a.lua:5)" */
 static void write_pair(const explorer *e, const branch *b, uint32_t late, uint32_t early,
-                       differences *d) {
+                       bool with_time, mr_buffer *out) {
     const order_node *x = &b->order.nodes.items[late], *y = &b->order.nodes.items[early];
     mr_site here = b->order.items[x->item].where, there = b->order.items[y->item].where;
     side_words words = {.stream = here.file && there.file && here.line == there.line &&
-                                  !strcmp(here.file, there.file)};
-    difference_line *added = NULL;
-    for (int i = 0; i < 2; i++, words.time = true) {
-        mr_buffer line = {0};
-        write_side(e, b, x, words, &line);
-        mr_buffer_puts(&line, " before ");
-        write_side(e, b, y, words, &line);
-        if (!words.time && !(added = add_line(d, &line))) return;
-        if (words.time) added->alone = line.failed ? NULL : line.data;
-        if (words.time && line.failed) mr_buffer_free(&line);
-    }
+                                  !strcmp(here.file, there.file),
+                        .time = with_time};
+    write_side(e, b, x, words, out);
+    mr_buffer_puts(out, " before ");
+    write_side(e, b, y, words, out);
 }
 
 /* branch_takes_part, with the plan's answer. */
@@ -311,14 +365,23 @@ static bool takes_part(const branch *b, const plan *p, uint32_t node) {
     return branch_takes_part(b, node, asked);
 }
 
+/* Addresses of the schedule at hand decide it where memory is used again. */
+static bool touch_the_same(const branch *b, uint32_t early, uint32_t late) {
+    bool decided = !b->order.aliases && b->known && b->known[late];
+    if (!decided) return branch_conflict(b, early, late);
+    return b->conflicts[(size_t)late * b->order.words_in_set + early / 64] >> early % 64 & 1;
+}
+
 static void find_pairs(const explorer *e, const branch *b, const plan *p, uint32_t until,
                        const uint64_t *moments, differences *d) {
     const order_node *nodes = b->order.nodes.items;
     for (uint32_t late = 0; late < b->order.first_node[until]; late++) {
         if (nodes[late].marker || !takes_part(b, p, late)) continue;
-        for (uint32_t early = 0; early < late && nodes[early].item < nodes[late].item; early++)
-            if (moments[late] < moments[early] && branch_conflict(b, early, late))
-                write_pair(e, b, late, early, d);
+        for (uint32_t early = 0; early < late && nodes[early].item < nodes[late].item; early++) {
+            if (moments[late] >= moments[early] || !touch_the_same(b, early, late)) continue;
+            write_pair(e, b, late, early, false, begin_line(d));
+            add_line(d, late, early);
+        }
     }
 }
 
@@ -326,34 +389,35 @@ static void find_pairs(const explorer *e, const branch *b, const plan *p, uint32
 static void find_answers(const explorer *e, const branch *b, uint32_t until, bool other_end,
                          differences *d) {
     for (uint32_t item = 0; item < until; item++) {
+        if (b->classes[item] != ITEM_QUERY && b->classes[item] != ITEM_ALLOC) continue;
         bool no =
             b->classes[item] == ITEM_QUERY &&
             mr_program_item_at(b->program, item).came_true == (other_end && item + 1 == until);
         const mr_program_item *freed = is_shown(b, item) ? find_freed(b, item) : NULL;
-        mr_buffer line = {0};
+        mr_buffer *line = begin_line(d);
         if (!no && !freed) continue;
-        if (no) tell_no(e, b, item, &line);
+        if (no) tell_no(e, b, item, line);
         if (freed) {
-            tell_command(e, b, item, &line);
-            mr_buffer_puts(&line, " ");
-            write_reuse(e, b, freed, &line);
+            tell_command(e, b, item, line);
+            mr_buffer_puts(line, " ");
+            write_reuse(e, b, freed, line);
         }
-        add_line(d, &line);
+        add_line(d, 0, 0);
     }
 }
 
 static void find_turns(const explorer *e, const branch *b, const plan *p, differences *d) {
     for (size_t i = 0; i < p->turns.count; i++) {
-        mr_buffer line = {0};
-        tell_turn(e, b, p->turns.items[i].number, p->turns.items[i].who, &line);
-        add_line(d, &line);
+        tell_turn(e, b, p->turns.items[i].number, p->turns.items[i].who, begin_line(d));
+        add_line(d, 0, 0);
     }
 }
 
-static void write_lines(const differences *d, mr_buffer *out) {
+static void write_lines(const explorer *e, const branch *b, const differences *d, mr_buffer *out) {
     for (size_t i = 0; i < d->lines.count; i++) {
         const difference_line *line = &d->lines.items[i];
-        mr_buffer_puts(out, line->count == 1 && line->alone ? line->alone : line->text);
+        if (line->count == 1 && line->late) write_pair(e, b, line->late, line->early, true, out);
+        else mr_buffer_puts(out, line->text);
         if (line->count > 1) mr_buffer_printf(out, "  (%zu times)", line->count);
         mr_buffer_puts(out, "\n");
     }
@@ -361,11 +425,9 @@ static void write_lines(const differences *d, mr_buffer *out) {
 }
 
 static void free_lines(differences *d) {
-    for (size_t i = 0; i < d->lines.count; i++) {
-        free(d->lines.items[i].text);
-        free(d->lines.items[i].alone);
-    }
+    for (size_t i = 0; i < d->lines.count; i++) free(d->lines.items[i].text);
     mr_vec_free(&d->lines);
+    mr_buffer_free(&d->line);
 }
 
 static void find_differences(const explorer *e, const branch *b, const plan *p, uint32_t until,
@@ -385,7 +447,7 @@ void tell_difference(const explorer *e, const branch *b, const plan *p, mr_buffe
     if (b->leaf) b = b->before;
     if (b->order.first_node)
         find_differences(e, b, p, until, other_end, &d); /* else proved: as submitted */
-    write_lines(&d, out);
+    write_lines(e, b, &d, out);
     out->failed |= d.failed;
     free_lines(&d);
 }
