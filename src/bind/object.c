@@ -13,9 +13,15 @@ const mr_kind mr_kind_module = {.text = "a module"};
 static const char late; /* its address is the registry key */
 
 /* While Lua closes it calls the finalizers of what there was, and of nothing that they make. In a finalizer
- * nobody can tell whether Lua closes; so what is made in any, or while the collector is stopped, is noted. */
+ * nobody can tell whether Lua closes; so what is made in any is noted. Before Lua 5.4.4 a finalizer looks like a
+ * collector that is stopped. */
+static bool may_be_late(lua_State *L) {
+    int runs = lua_gc(L, LUA_GCISRUNNING);
+    return LUA_VERSION_RELEASE_NUM >= 50404 ? runs < 0 : runs != 1;
+}
+
 static void note_late(lua_State *L) {
-    if (lua_gc(L, LUA_GCISRUNNING) == 1) return;
+    if (!may_be_late(L)) return;
     luaL_checkstack(L, 5, "to make an object");
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &late) == LUA_TNIL) {
         lua_pop(L, 1);
