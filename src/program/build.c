@@ -50,6 +50,7 @@ static void lay_out(mr_player *p, packer *pk, counts c) {
     p->views = pack(pk, program->views.count, sizeof *p->views);
     p->operands = pack(pk, program->operands.count, sizeof *p->operands);
     p->commands = pack(pk, c.commands, sizeof *p->commands);
+    p->command_count = c.commands;
     p->functions = pack(pk, c.functions, sizeof *p->functions);
     p->due = pack(pk, program->storages.count + 1, sizeof *p->due);
     if (pk->base) p->due[0] = 0;
@@ -142,8 +143,8 @@ static void fill_kind(mr_player *p, mr_command *command, const item *it) {
     case MR_COMMAND_HOST_ACCESS:
         command->u.op.row = it->row;
         mr_params_set(command, &p->program->params.items[it->params]);
-        command->u.op.argument_bytes = it->arguments.size;
-        if (it->arguments.size) /* nobody changes them, and they go with the program */
+        command->u.op.argument_bytes = it->row ? it->arguments.size : 0;
+        if (command->u.op.argument_bytes) /* nobody changes them, and they go with the program */
             command->u.op.arguments = p->program->bytes.items + it->arguments.at;
         return;
     case MR_COMMAND_COPY:
@@ -192,10 +193,10 @@ static void make_command(mr_player *p, packer *pk, const item *it, size_t index,
                             .machine = p->machine,
                             .stream = it->stream == NO_SLOT ? NULL : p->stream_at[it->stream],
                             .where = it->where,
-                            .launched = it->launched,
                             .launch = it->launch,
                             .name = name ? name->text : it->name,
                             .own_name = name};
+    if (it->launched != NO_SLOT) command->launched = p->program->launched.items[it->launched];
     fill_kind(p, command, it);
     if (it->meeting != NO_SLOT) {
         command->meeting = p->meetings[it->meeting];

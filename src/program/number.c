@@ -10,77 +10,72 @@
 
 #include "program/recorder.h"
 
-typedef struct {
-    mr_program *program;
-    uint32_t *number_of; /* by slot so far */
-    uint32_t next;
-} numbering;
-
 static bool names_storage(const item *it) {
     return it->object_is == OBJECT_STORAGE && it->object != NO_SLOT;
 }
 
-static void meet(numbering *n, uint32_t slot) {
-    if (n->number_of[slot] == NO_SLOT) n->number_of[slot] = n->next++;
+static void meet(mr_recorder *r, uint32_t slot) {
+    if (slot < r->numbers.count && r->numbers.items[slot] == NO_SLOT)
+        r->numbers.items[slot] = r->next_number++;
 }
 
-static void meet_all(numbering *n, const item *it) {
-    const mr_program *p = n->program;
-    for (uint32_t i = 0; i < it->operand_count; i++)
-        meet(n, p->views.items[p->operands.items[it->first_operand + i].view].storage);
-    if (names_storage(it)) meet(n, it->object);
+void mr_record_meet(mr_recorder *r, const item *it) {
+    const mr_program *p = r->program;
+    for (uint32_t i = 0; i < it->operand_count && !r->failed; i++)
+        meet(r, p->views.items[p->operands.items[it->first_operand + i].view].storage);
+    if (names_storage(it)) meet(r, it->object);
 }
 
-static void number(numbering *n) {
-    const mr_program *p = n->program;
-    for (size_t i = 0; i < p->items.count; i++) meet_all(n, &p->items.items[i]);
-    for (size_t i = 0; i < p->items.count; i++) {
+/* What only host functions use, and what no item uses. */
+static void meet_rest(mr_recorder *r) {
+    const mr_program *p = r->program;
+    for (size_t i = 0; i < p->items.count && p->inner.count; i++) {
         const item *function = &p->items.items[i];
         for (uint32_t k = 0; k < function->inner_count; k++)
-            meet_all(n, &p->inner.items[function->inner + k]);
+            mr_record_meet(r, &p->inner.items[function->inner + k]);
     }
-    for (uint32_t slot = 0; slot < p->storages.count; slot++) meet(n, slot);
+    for (uint32_t slot = 0; slot < p->storages.count; slot++) meet(r, slot);
 }
 
-static void rename_in(const numbering *n, item_list *items) {
+static bool is_numbered(const mr_recorder *r) {
+    for (uint32_t slot = 0; slot < r->numbers.count; slot++)
+        if (r->numbers.items[slot] != slot) return false;
+    return true;
+}
+
+static void rename_in(const mr_recorder *r, item_list *items) {
     for (size_t i = 0; i < items->count; i++)
         if (names_storage(&items->items[i]))
-            items->items[i].object = n->number_of[items->items[i].object];
+            items->items[i].object = r->numbers.items[items->items[i].object];
 }
 
-static void move_slots(mr_recorder *r, const numbering *n, storage_slot *slots,
-                       mr_storage **alive) {
+static void move_slots(mr_recorder *r, storage_slot *slots, mr_storage **alive) {
     mr_program *p = r->program;
+    const uint32_t *number_of = r->numbers.items;
     size_t count = p->storages.count;
     for (size_t i = 0; i < count; i++) {
-        slots[n->number_of[i]] = p->storages.items[i];
-        alive[n->number_of[i]] = r->alive.items[i];
+        slots[number_of[i]] = p->storages.items[i];
+        alive[number_of[i]] = r->alive.items[i];
     }
     memcpy(p->storages.items, slots, count * sizeof *slots);
     memcpy(r->alive.items, alive, count * sizeof *alive);
     for (size_t i = 0; i < p->views.count; i++)
-        p->views.items[i].storage = n->number_of[p->views.items[i].storage];
-    rename_in(n, &p->items);
-    rename_in(n, &p->inner);
+        p->views.items[i].storage = number_of[p->views.items[i].storage];
+    rename_in(r, &p->items);
+    rename_in(r, &p->inner);
     for (size_t i = 0; i < p->drops.count; i++)
         if (p->drops.items[i].kind == MR_COMMAND_HOST_FREE)
-            p->drops.items[i].slot = n->number_of[p->drops.items[i].slot];
+            p->drops.items[i].slot = number_of[p->drops.items[i].slot];
 }
 
 void mr_record_number(mr_recorder *r) {
     size_t count = r->program->storages.count;
-    if (!count) return;
-    numbering n = {.program = r->program, .number_of = malloc(count * sizeof *n.number_of)};
+    meet_rest(r);
+    if (is_numbered(r)) return;
     storage_slot *slots = malloc(count * sizeof *slots);
     mr_storage **alive = malloc(count * sizeof *alive);
-    if (n.number_of && slots && alive) {
-        for (size_t i = 0; i < count; i++) n.number_of[i] = NO_SLOT;
-        number(&n);
-        move_slots(r, &n, slots, alive);
-    } else {
-        r->failed = true;
-    }
-    free(n.number_of);
+    if (slots && alive) move_slots(r, slots, alive);
+    else r->failed = true;
     free(slots);
     free(alive);
 }

@@ -140,6 +140,7 @@ uint32_t mr_record_storage(mr_recorder *r, mr_storage *storage, bool created) {
                 storage->made);
     }
     if (!mr_vec_push(&r->alive, slot.before ? storage : NULL)) r->failed = true;
+    if (!mr_vec_push(&r->numbers, NO_SLOT)) r->failed = true;
     return ADD_SLOT(r, &r->program->storages, &r->storages, storage->id, slot);
 }
 

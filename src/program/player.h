@@ -28,7 +28,8 @@ struct mr_player {
     mr_storage *storages;
     mr_tensor *views;
     mr_operand *operands;
-    mr_command *commands;
+    mr_command *commands; /* only their references change */
+    size_t command_count;
     function_context *functions;
     /* [0]: how many; from 1: host storages whose memory goes as soon as no command uses it */
     uint32_t *due;

@@ -9,7 +9,7 @@ void mr_program_retain(const mr_program *program) {
 }
 
 static void release_arguments(mr_program *p, const item_list *items) {
-    for (size_t i = 0; i < items->count; i++) {
+    for (size_t i = 0; i < items->count && p->retains_arguments; i++) {
         const item *it = &items->items[i];
         if (it->row && it->row->arguments_release && it->arguments.size)
             it->row->arguments_release(p->bytes.items + it->arguments.at);
@@ -31,6 +31,7 @@ static void destroy(mr_program *p) {
     mr_vec_free(&p->drops);
     mr_vec_free(&p->inner);
     mr_vec_free(&p->operands);
+    mr_vec_free(&p->launched);
     mr_vec_free(&p->params);
     for (size_t i = 0; i < p->meetings.count; i++) mr_meeting_release(p->meetings.items[i]);
     mr_vec_free(&p->meetings);

@@ -40,7 +40,9 @@ static void keep_op(mr_recorder *r, item *it, const mr_command *command) {
     char *to = mr_record_bytes(r, command->u.op.argument_bytes, &it->arguments);
     if (!to) return;
     memcpy(to, command->u.op.arguments, command->u.op.argument_bytes);
-    if (it->row->arguments_retain) it->row->arguments_retain(to);
+    if (!it->row->arguments_retain) return;
+    it->row->arguments_retain(to);
+    r->program->retains_arguments = true;
 }
 
 /* Its members come one behind the other. */
@@ -148,6 +150,12 @@ static void count_inner(mr_recorder *r) {
     if (!function->inner_count++) function->inner = (uint32_t)p->inner.count;
 }
 
+static uint32_t keep_launched(mr_recorder *r, mr_site where) {
+    mr_program *p = r->program;
+    if (!mr_vec_push(&p->launched, mr_record_site(r, where))) r->failed = true;
+    return (uint32_t)p->launched.count - 1;
+}
+
 /* NULL: no more items, or no memory. Valid until the next one. */
 static item *add_item(mr_recorder *r, const mr_command *command, outcome came) {
     mr_program *p = r->program;
@@ -179,7 +187,7 @@ static item *add_item(mr_recorder *r, const mr_command *command, outcome came) {
                .name = command->own_name ? NULL : command->name,
                .where = mr_record_site(r, command->where),
                .launch = command->launch,
-               .launched = mr_record_site(r, command->launched),
+               .launched = command->launched.file ? keep_launched(r, command->launched) : NO_SLOT,
                .seq = command->seq};
     keep_kind(r, &it, command);
     if (command->meeting) keep_meeting(r, &it, command->meeting);
@@ -187,6 +195,7 @@ static item *add_item(mr_recorder *r, const mr_command *command, outcome came) {
         it.time = r->machine->backend->host_time(r->machine);
     if (r->machine->host_function.command) count_inner(r);
     item_list *list = list_of(r);
+    if (list == &p->items) mr_record_meet(r, &it);
     if (!mr_vec_push(list, it)) {
         r->failed = true;
         return NULL;
@@ -438,6 +447,7 @@ static void destroy(mr_recorder *r) {
     mr_map_free(&r->views);
     mr_map_free(&r->functions);
     mr_vec_free(&r->alive);
+    mr_vec_free(&r->numbers);
     mr_vec_free(&r->captures);
     mr_program_release(r->program);
     free(r);

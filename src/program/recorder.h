@@ -21,6 +21,8 @@ struct mr_recorder {
     slot_map streams, events, storages, views;
     slot_map functions;         /* seq of a host function's command: its item */
     MR_VEC(mr_storage *) alive; /* by slot; NULL: gone */
+    MR_VEC(uint32_t) numbers;   /* by slot: see number.c; NO_SLOT: none yet */
+    uint32_t next_number;
     MR_VEC(capture) captures;
     size_t most_items;
     const char *file, *own_file; /* of the last place, and the program's text for it */
@@ -46,7 +48,8 @@ uint32_t mr_record_event(mr_recorder *r, const mr_event *event, bool created);
 uint32_t mr_record_storage(mr_recorder *r, mr_storage *storage, bool created);
 uint32_t mr_record_view(mr_recorder *r, const mr_tensor *t);
 
-/* number.c. At the end: numbers storages by what the program asks for. */
+/* number.c. Each item that is none of a host function is met; at the end storages are numbered by that. */
+void mr_record_meet(mr_recorder *r, const item *it);
 void mr_record_number(mr_recorder *r);
 
 /* captures.c */

@@ -128,7 +128,7 @@ typedef struct {
     uint8_t direction;      /* COPY */
     uint8_t launch;         /* MR_LAUNCH_* */
     uint8_t rank;           /* whose call it is, from 1; 0: no rank's, or one above 255 */
-    mr_site launched;       /* of a graph's launch: its line */
+    uint32_t launched;      /* of a graph's launch: its line, in program->launched; or NO_SLOT */
     mr_code code;           /* of the error; FAULT: see value */
     uint32_t error;         /* its text */
     uint32_t stream;        /* slot */
@@ -145,11 +145,13 @@ typedef struct {
     uint64_t time; /* the host's clock after a wait */
     uint64_t value;
     double number;
-    uint64_t hash;  /* of what the host read */
-    blob arguments; /* with `row`: what else it takes, at a multiple of 16 */
-    /* HOST_ACCESS: what the host wrote, one operand behind the other; or read, if it is short */
-    blob bytes;
-} item;
+    uint64_t hash; /* of what the host read */
+    union {
+        blob arguments; /* with `row`: what else it takes, at a multiple of 16 */
+        /* HOST_ACCESS without `row`: what the host wrote, one operand behind the other; or read, if it is short */
+        blob bytes;
+    };
+} item; /* there are many */
 
 typedef struct {
     uint32_t view;
@@ -189,6 +191,8 @@ struct mr_program {
     item_list items, inner;
     MR_VEC(object_drop) drops; /* by `before` */
     MR_VEC(item_operand) operands;
+    MR_VEC(mr_site) launched;
+    bool retains_arguments; /* an item's arguments are to be released */
     MR_VEC(mr_params) params;
     MR_VEC(mr_meeting *) meetings; /* without commands; a reference each */
     MR_VEC(char *) texts;
