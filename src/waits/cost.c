@@ -98,6 +98,8 @@ mr_status mr_waits_costs_open(wait_judge *judge, const mr_waits_options *options
     if (!done) return MR_OK;
     MR_TRY(open_player(c, &c->base.edit, &c->player));
     c->start_ms = now_ms(c->player);
+    for (size_t i = 0; i < judge->rounds->items && !c->has_reset; i++)
+        c->has_reset = mr_program_kind_at(judge->rounds->program, i) == MR_COMMAND_RESET;
     return MR_OK;
 }
 
@@ -129,17 +131,10 @@ static mr_status play_from_mark(wait_costs *c, size_t wait, bool *out_done, doub
     return status;
 }
 
-static bool has_reset(const wait_rounds *rounds) {
-    for (size_t i = 0; i < rounds->items; i++)
-        if (mr_program_item_at(rounds->program, i).kind == MR_COMMAND_RESET) return true;
-    return false;
-}
-
 mr_status mr_waits_cost_of(wait_costs *c, size_t wait, bool *out_known, double *out_ms) {
-    const wait_rounds *rounds = c->judge->rounds;
     double without = 0;
     MR_TRY(edit_without(c, wait));
-    bool marks = !c->judge->edit.edit.added_count && !has_reset(rounds);
+    bool marks = !c->judge->edit.edit.added_count && !c->has_reset;
     if (marks && mr_player_position(c->player) <= first_change(c, wait)) {
         MR_TRY(play_from_mark(c, wait, out_known, &without));
         without -= c->start_ms;

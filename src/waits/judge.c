@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "order/order.h"
 #include "waits/parts.h"
 
 /* ---- names, for the checker's chains */
@@ -93,6 +94,44 @@ static bool would_add(const wait_judge *j, const wait_round *r) {
     return false;
 }
 
+static bool has_barrier(const wait_rounds *rounds, uint32_t stream) {
+    mr_program_stream s = mr_program_stream_at(rounds->program, stream);
+    mr_order_facts facts = mr_order_facts_of_stream(s.kind, s.blocking);
+    return facts & (MR_FACT_LEGACY | MR_FACT_BLOCKING);
+}
+
+bool mr_waits_only_orders(const wait_rounds *rounds, size_t wait) {
+    for (size_t i = rounds->first_round[wait]; i != NO_ITEM; i = rounds->next_round[i]) {
+        const wait_round *r = &rounds->rounds.items[i];
+        if (r->barrier != MR_PROGRAM_NONE) return false;
+        if (r->stream != MR_PROGRAM_NONE && has_barrier(rounds, r->stream)) return false;
+        if (r->own_record && r->record != NO_ITEM &&
+            has_barrier(rounds, mr_program_item_at(rounds->program, r->record).stream))
+            return false;
+    }
+    return true;
+}
+
+/* What is ordered before the round's own record is made, which goes with it: that record would count as a command that
+ * is not ordered yet. */
+static void look_ahead(wait_judge *j, size_t i) {
+    if (j->next_round == j->rounds->rounds.count) return;
+    const wait_round *r = &j->rounds->rounds.items[j->next_round];
+    if (r->own_record && r->record == i && r->at == i + 1) j->adds_nothing = !would_add(j, r);
+}
+
+/* The round comes next, and nothing is left out. */
+static void learn_round(wait_judge *j, const wait_round *r) {
+    bool is_wait = mr_program_kind_at(j->rounds->program, r->at) == MR_COMMAND_WAIT;
+    bool nothing = r->own_record ? j->adds_nothing : !would_add(j, r);
+    if (!is_wait || !nothing) j->may_add[r->wait] = true;
+    j->adds_nothing = false;
+}
+
+bool mr_waits_judge_adds_nothing(const wait_judge *j, size_t wait) {
+    return !j->may_add[wait] && mr_waits_only_orders(j->rounds, wait);
+}
+
 static void check_time(wait_judge *j) {
     const timed_record *t = &j->rounds->times.items[j->time];
     mr_program_item record = mr_program_item_at(j->rounds->program, t->record);
@@ -136,7 +175,9 @@ static void next(void *context, size_t i, bool left_out) {
          j->next_round++) {
         const wait_round *r = &rounds->rounds.items[j->next_round];
         if (j->adds && j->dropped[j->next_round] && would_add(j, r)) j->adds[r->wait] = true;
+        if (j->learning) learn_round(j, r);
     }
+    if (j->learning) look_ahead(j, i);
 }
 
 /* ---- runs */
@@ -251,7 +292,9 @@ mr_status mr_waits_judge_open(const wait_rounds *rounds, const mr_waits_options 
     if (!status) status = mr_waits_edit_open(rounds, &j->edit);
     j->dropped = calloc(rounds->rounds.count + 1, sizeof *j->dropped);
     j->late_times = calloc(rounds->times.count + 1, sizeof *j->late_times);
-    if (!status && (!j->dropped || !j->late_times)) status = mr_no_memory("to look at waits");
+    j->may_add = calloc(rounds->waits + 1, sizeof *j->may_add);
+    if (!status && (!j->dropped || !j->late_times || !j->may_add))
+        status = mr_no_memory("to look at waits");
     if (!status) status = mr_waits_beyond_open(j);
     if (!status) status = mr_waits_looks_open(j);
     if (!status) status = learn(j);
@@ -265,6 +308,7 @@ void mr_waits_judge_close(wait_judge *j) {
     mr_waits_edit_free(&j->edit);
     free(j->dropped);
     free(j->late_times);
+    free(j->may_add);
     mr_waits_beyond_close(j);
     mr_waits_looks_close(j);
     mr_vec_free(&j->known);

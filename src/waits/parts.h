@@ -197,6 +197,9 @@ typedef struct {
     MR_VEC(new_hazard) found;
     size_t next_round; /* that the run comes to */
     bool *adds; /* by wait: some dropped round of it would have ordered more; NULL: nobody asks */
+    /* by wait: with all waits there, some round of it may order more than is ordered before it */
+    bool *may_add;
+    bool adds_nothing; /* learning: that is known of the round that comes next */
 } wait_judge;
 
 mr_status mr_waits_judge_open(const wait_rounds *rounds, const mr_waits_options *options,
@@ -206,6 +209,8 @@ void mr_waits_judge_close(wait_judge *judge);
 void mr_waits_judge_keep(wait_judge *judge, const bool *kept);
 void mr_waits_judge_drop_wait(wait_judge *judge, size_t wait);
 void mr_waits_judge_drop_round(wait_judge *judge, size_t round);
+/* Whether it is known without a question that the wait alone orders nothing. */
+bool mr_waits_judge_adds_nothing(const wait_judge *judge, size_t wait);
 /* Whether the program without the dropped rounds has a new hazard; the first one is in `found`. After a failure
  * judge->status is set, and the answer means nothing. */
 bool mr_waits_judge_breaks(wait_judge *judge);
@@ -218,6 +223,8 @@ bool mr_waits_judge_chain(wait_judge *judge, size_t first, size_t second, mr_buf
 
 void mr_waits_judge_add(wait_judge *judge, new_hazard h);
 void mr_waits_judge_no_memory(wait_judge *judge); /* for the orders of beyond.c and looks.c */
+/* Whether the wait's streams take no part in the default stream's barrier: it orders, and does nothing else. */
+bool mr_waits_only_orders(const wait_rounds *rounds, size_t wait);
 bool mr_waits_judge_ordered(const wait_judge *judge, uint32_t first, uint64_t seq, uint32_t second);
 int mr_waits_compare_accesses(const void *a, const void *b); /* judged_access */
 
@@ -251,6 +258,8 @@ void mr_waits_looks_next(wait_judge *judge, size_t i); /* as mr_waits_beyond_nex
 typedef struct {
     uint32_t *waits;
     size_t count;
+    bool is_asked, breaks; /* without them: for their sentences */
+    new_hazard why;
 } wait_cut;
 
 typedef struct {
@@ -263,7 +272,7 @@ typedef struct {
 
 mr_status mr_waits_search(wait_judge *judge, uint64_t effort, wait_search *io_search);
 /* The smallest known cut that has the wait; NULL: none. */
-const wait_cut *mr_waits_cut_of(const wait_search *search, size_t wait);
+wait_cut *mr_waits_cut_of(const wait_search *search, size_t wait);
 void mr_waits_search_free(wait_search *search);
 
 /* ---- explain.c */
@@ -295,6 +304,7 @@ typedef struct {
     wait_edit base;    /* leaves out the others */
     mr_player *player; /* at the first round of the wait at hand */
     uint64_t played;   /* items */
+    bool has_reset;    /* the program */
     double start_ms, makespan_ms;
 } wait_costs;
 

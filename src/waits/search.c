@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "order/order.h"
 #include "waits/parts.h"
 
 #ifndef MOST_TABLED
@@ -87,7 +86,7 @@ static size_t divide(divider *d, size_t base, bool grown, size_t count) {
 /* ---- cuts */
 
 static bool add_cut(searcher *s, const uint32_t *waits, size_t count) {
-    wait_cut cut = {malloc((count + 1) * sizeof *cut.waits), count};
+    wait_cut cut = {.waits = malloc((count + 1) * sizeof *cut.waits), .count = count};
     if (cut.waits) memcpy(cut.waits, waits, count * sizeof *waits);
     if (cut.waits && mr_vec_push(&s->result->cuts, cut)) {
         for (size_t i = 0; i < count; i++) s->result->matters[waits[i]] = true;
@@ -364,26 +363,6 @@ static void look_for(searcher *s, uint32_t wait, uint32_t *set) {
     }
 }
 
-static bool has_barrier(const wait_rounds *rounds, uint32_t stream) {
-    mr_program_stream s = mr_program_stream_at(rounds->program, stream);
-    mr_order_facts facts = mr_order_facts_of_stream(s.kind, s.blocking);
-    return facts & (MR_FACT_LEGACY | MR_FACT_BLOCKING);
-}
-
-/* A stream that does not take part in the default stream's barrier: its waits order, and do nothing else. */
-static bool only_waits(const searcher *s, uint32_t wait) {
-    const wait_rounds *rounds = s->judge->rounds;
-    for (size_t i = rounds->first_round[wait]; i != NO_ITEM; i = rounds->next_round[i]) {
-        const wait_round *r = &rounds->rounds.items[i];
-        if (r->barrier != MR_PROGRAM_NONE) return false;
-        if (r->stream != MR_PROGRAM_NONE && has_barrier(rounds, r->stream)) return false;
-        if (r->own_record && r->record != NO_ITEM &&
-            has_barrier(rounds, mr_program_item_at(rounds->program, r->record).stream))
-            return false;
-    }
-    return true;
-}
-
 static void see_which_matter(searcher *s) {
     uint32_t *set = malloc((s->open_count + 1) * sizeof *set);
     bool *adds = calloc(s->waits + 1, sizeof *adds);
@@ -400,7 +379,8 @@ static void see_which_matter(searcher *s) {
         mr_waits_judge_edit(s->judge, false);
         s->judge->adds = NULL;
         for (size_t i = 0; i < s->open_count && !is_spent(s); i++)
-            if (adds[s->open[i]] || !only_waits(s, s->open[i])) look_for(s, s->open[i], set);
+            if (adds[s->open[i]] || !mr_waits_only_orders(s->judge->rounds, s->open[i]))
+                look_for(s, s->open[i], set);
     }
     free(set);
     free(adds);
@@ -460,10 +440,10 @@ mr_status mr_waits_search(wait_judge *judge, uint64_t effort, wait_search *r) {
     return status;
 }
 
-const wait_cut *mr_waits_cut_of(const wait_search *search, size_t wait) {
-    const wait_cut *best = NULL;
+wait_cut *mr_waits_cut_of(const wait_search *search, size_t wait) {
+    wait_cut *best = NULL;
     for (size_t c = 0; c < search->cuts.count; c++) {
-        const wait_cut *cut = &search->cuts.items[c];
+        wait_cut *cut = &search->cuts.items[c];
         for (size_t i = 0; i < cut->count; i++)
             if (cut->waits[i] == wait && (!best || cut->count < best->count)) best = cut;
     }

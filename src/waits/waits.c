@@ -83,6 +83,7 @@ static void describe(finder *f, size_t wait) {
 /* Alone: whether there is a hazard, and which; if not, whether it orders anything at all. */
 static mr_status ask_alone(finder *f, size_t wait) {
     mr_wait *w = &f->result->waits[wait];
+    if (mr_waits_judge_adds_nothing(&f->judge, wait)) return MR_OK;
     mr_waits_judge_drop_wait(&f->judge, wait);
     f->judge.adds = f->adds;
     f->judge.only_hazards = true;
@@ -161,26 +162,35 @@ static void put_others(const finder *f, const wait_cut *cut, size_t wait, mr_buf
     }
 }
 
-static mr_status say_together(finder *f, size_t wait, mr_buffer *out) {
-    const wait_cut *cut = mr_waits_cut_of(&f->search, wait);
-    if (!cut) {
-        mr_buffer_puts(out, "other waits order the same work: not all of them can go");
-        return MR_OK;
-    }
+/* What appears without all of the cut: asked once for all its waits. */
+static mr_status ask_cut(finder *f, wait_cut *cut) {
+    if (cut->is_asked) return MR_OK;
     bool *kept = malloc(f->rounds.waits * sizeof *kept);
     if (!kept) return mr_no_memory("for the verdicts on waits");
     memset(kept, true, f->rounds.waits * sizeof *kept);
     for (size_t i = 0; i < cut->count; i++) kept[cut->waits[i]] = false;
     mr_waits_judge_keep(&f->judge, kept);
     free(kept);
-    bool breaks = mr_waits_judge_breaks(&f->judge);
+    cut->breaks = mr_waits_judge_breaks(&f->judge);
+    if (cut->breaks) cut->why = f->judge.found.items[0];
     MR_TRY(judged(&f->judge));
+    cut->is_asked = true;
+    return MR_OK;
+}
+
+static mr_status say_together(finder *f, size_t wait, mr_buffer *out) {
+    wait_cut *cut = mr_waits_cut_of(&f->search, wait);
+    if (!cut) {
+        mr_buffer_puts(out, "other waits order the same work: not all of them can go");
+        return MR_OK;
+    }
+    MR_TRY(ask_cut(f, cut));
     mr_buffer_puts(out, "it can go as long as ");
     put_others(f, cut, wait, out);
     mr_buffer_puts(out, cut->count > 2 ? " are not all gone" : " stays");
-    if (!breaks) return MR_OK;
+    if (!cut->breaks) return MR_OK;
     mr_buffer_puts(out, cut->count > 2 ? "; without all of these, " : "; without both, ");
-    mr_waits_say_hazard(&f->judge, &f->judge.found.items[0], f->result->waits[wait].where, out);
+    mr_waits_say_hazard(&f->judge, &cut->why, f->result->waits[wait].where, out);
     return MR_OK;
 }
 
