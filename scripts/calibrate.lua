@@ -3,13 +3,12 @@
 --     build/millrace --device cuda scripts/calibrate.lua my_gpu.model
 --     build/millrace --model ./my_gpu.model race.lua
 --
--- Without a file name the model goes to standard output. Times are medians, and those of calls
--- are times of the sandbox: its own part is in them, because programs in it are what the model
--- predicts. For the same reason what programs call most is measured among other calls: nobody
--- finds the caches as warm as a long loop of one call does. Figures that cannot be measured are
--- taken from the device's properties, or else from the shipped model of the GPU that is most like
--- this one; the comment on each line says which. On the virtual GPU the result is the model that
--- it runs with.
+-- Without a file name the model goes to standard output. Times are medians, and those of calls are times of the
+-- sandbox: its own part is in them, because programs in it are what the model predicts. For the same reason the most
+-- frequent calls are measured among other calls: no program finds the caches as warm as a long loop of one call does.
+-- Figures that cannot be measured are taken from the device's properties, or else from the shipped model of the GPU
+-- that is most like this one. The comment on each line says which. On the virtual GPU the result is the model that it
+-- runs with.
 local mr = require "millrace"
 local M = dofile((arg[0]:match("^(.*)/") or ".") .. "/measure.lua")
 
@@ -34,7 +33,7 @@ local BUS_BYTES = M.virtual and 64 * MIB or 256 * MIB
 
 local function add() small:add_(1) end
 
--- A call of the host: `calls` of them in a row. What they made is put away by `after`, which does not count.
+-- A call of the host: `calls` of them in a row. `after` drops their results, and does not count.
 local function a_call(calls, work, after)
   local function once()
     M.wait_for_all()
@@ -439,7 +438,7 @@ function measure.host_memory_gbs()
   end), ("mr.memcpy of %d MiB between pageable memory: one core"):format(BUS_BYTES // MIB)
 end
 
--- What was used before is the collector's to put away, as in programs.
+-- The collector frees older tensors, as in programs.
 function measure.host_work_gbs()
   local bytes = 16 * MIB
   local a = mr.ones(bytes // 4, { device = "cpu" })
@@ -589,7 +588,7 @@ local ORDER = {
   "lua_ns", "lua_call_ns", "lua_kib_ns", "lua_collect_ns",
 }
 
--- What others are worked out from comes first.
+-- Figures from which others are computed come first.
 local FIRST = { "kernel_floor_ns", "query_ns", "record_ns", "record_timed_ns", "launch_ns", "launch_latency_ns",
   "synchronize_ns", "d2h_gbs", "lua_ns", "lua_kib_ns" }
 

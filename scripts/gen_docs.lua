@@ -306,8 +306,8 @@ end
 
 -- ---------------------------------------------------------------- the editor stub
 
--- What is a method and a function of `mr` has one usage line: the function takes the tensor that the method is called
--- on as its first argument.
+-- A method that is also a function of `mr` has one usage line: the function takes the method's tensor as its first
+-- argument.
 local function usage_in(owner, usage)
   if owner == "mr" then usage = usage:gsub("^([%a_]+):([%w_]+)%(%s*", "mr.%2(%1: tensor, ", 1)
   elseif not is_table(owner) then usage = usage:gsub("^mr%.([%w_]+)%(([%a_]+): tensor,?%s*", "%2:%1(", 1) end

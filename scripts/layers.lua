@@ -131,7 +131,7 @@ end
 
 ---- includes
 
--- What is wrong with a file of `folder` that includes `name`; nil if nothing is.
+-- The problem of a file of `folder` that includes `name`; nil if there is none.
 local function problem(folder, name, is_quoted)
   if is_lua_header[name] then
     return not may_see_lua[folder] and "only bind, repl and host include " .. name or nil

@@ -2,12 +2,12 @@
 --
 --     build/millrace --device cuda scripts/makespan.lua [--model NAME] [--lines] [--only examples|kernels] [EXAMPLE...]
 --
--- Each example runs in a process of its own on either backend, with its output thrown away and a limit of its time.
--- What counts is the time on mr.clock() from the first call to the end of all work, the host's time included. Getting
--- ready does not count, on neither backend: compiling kernels, making graphs, and making memory of the host. The
--- devices are waited for before that. On a real GPU an example runs several times. The first run does not count, since
--- the first use of kernels and memory costs much. The shortest of the others does, since whatever else a machine does
--- only makes things slower.
+-- Each example runs in a process of its own on either backend, with its output thrown away and a limit of its time. The
+-- time counts on mr.clock() from the first call to the end of all work, the host's time included. Preparations do not
+-- count on either backend: compiling kernels, making graphs, and allocating host memory. The devices are waited for
+-- before the first call. On a real GPU an example runs several times. The first run does not count, since the first use
+-- of kernels and memory costs much. The shortest of the others does, since whatever else a machine does only makes
+-- things slower.
 --
 -- The virtual GPU also predicts the time of Lua itself, with the library's part in it. The model
 -- has a price for each instruction of Lua (lua_ns), and for each call of C that submits nothing
@@ -16,8 +16,8 @@
 -- run.
 --
 -- --model takes the predicted figures from another model than h200, such as one that scripts/calibrate.lua wrote.
--- Without a GPU there is only the prediction. --lines says where the time of each example goes: for each line and
--- operation, how long the device was busy with it, as a trace of one more run tells (mr.timeline).
+-- Without a GPU there is only the prediction. --lines says where the time of each example goes. A trace of one more run
+-- (mr.timeline) tells for each line and operation how long the device was busy with it.
 local mr = require "millrace"
 local M = dofile((arg[0]:match("^(.*)/") or ".") .. "/measure.lua")
 

@@ -66,7 +66,7 @@ local function run(words)
   return text, ok == true, status
 end
 
--- What the host prints when it is started with these words, and whether it ended well.
+-- Starts the host with these words. Returns its output, and whether it ended well.
 function M.run(...)
   local text, ok = run{ M.host(), ... }
   return text, ok

@@ -22,8 +22,8 @@ local KIB, MIB = 1 << 10, 1 << 20
 
 local rows = {}
 
--- id, rule, question, what an H200 answered (nil: nobody has asked one); then, by name: devices, how many are needed;
--- unit and within, of a number; why, what makes the virtual GPU's answer another one.
+-- id, rule, question, the answer of an H200 (nil: nobody has asked one). Then by name: devices, the number needed; unit
+-- and within, of a number; why, the reason for another answer of the virtual GPU.
 local function row(id, rule, question, recorded, ask, opts)
   local r = { id = id, rule = rule, question = question, recorded = recorded, ask = ask, devices = 1, within = 1.25 }
   for key, value in pairs(opts or {}) do r[key] = value end
@@ -735,7 +735,7 @@ local function answer_virtually()
   return answers
 end
 
--- What programs read: "same", "open" (nothing to compare with), "expected" (there is a reason), "differs".
+-- The word for programs: "same", "open" (nothing to compare with), "expected" (there is a reason), "differs".
 local function verdict(r, answer)
   if is_open(answer) or r.recorded == nil then return "open" end
   if agree(r, answer, r.recorded) then return "same" end

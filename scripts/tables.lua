@@ -1,5 +1,5 @@
--- Who in src/bind looks into tables: an object that is taken out of a script's table and popped can be collected
--- before it is used, so only args.c takes objects out of tables. Prints each offence, exits with 1 if any.
+-- Finds code in src/bind that looks into tables. An object that is taken out of a script's table and popped can be
+-- collected before it is used. So only args.c takes objects out of tables. Prints each offence, exits with 1 if any.
 --
 --     lua5.4 scripts/tables.lua [SOURCES]
 local src = (arg[1] or "src") .. "/bind"

@@ -31,7 +31,8 @@ return function(tools)
     end
   end
 
-  -- What a function of several operations computes with: f16 and bf16 as f32, so that only its result is rounded.
+  -- The tensor with which a function of several operations computes: f16 and bf16 as f32, so that only the result is
+  -- rounded.
   function check.wide(x) return x and x.dtype:find "16" and x:to "f32" or x end
 
   -- A copy of the table of options, of which all names are keys of `known`.

@@ -70,8 +70,8 @@ return function(tools)
     return t
   end
 
-  -- t, a leaf, becomes what `other` is, which nobody else has, with this gradient: as t.data = other in PyTorch.
-  -- What was recorded before needs the former values, so backward() refuses it.
+  -- t, a leaf, becomes what `other` is, which nobody else has, with this gradient: as t.data = other in PyTorch. Nodes
+  -- recorded before need the former values, so backward() refuses them.
   function M.replace(t, other, gradient)
     local s = settled(t)
     local on = s ~= nil and s.on

@@ -192,7 +192,7 @@ return function(tools)
       .. (w.may_mix and "; their parts may mix" or "") or nil
   end
 
-  -- A free changes nothing by itself. What counts is who uses the memory next.
+  -- A free changes nothing by itself. Only the next user of the memory counts.
   local function tell_reuse(w, report)
     local use = ("`%s` at %s "):format(report.first.op, shown(report.first))
     local again = (" the memory that is freed at %s is used again"):format(shown(report.second))
@@ -401,10 +401,10 @@ return function(tools)
     return false
   end
 
-  -- What was not followed, and what that leaves of the verdict; without the conditions about ranks, where every order
-  -- of their hosts was tried, and about what CUDA does not specify, where both ways were. These are
-  -- copies to pageable memory: a copy from it reads it at once in each way. `seen`: what a call did by which another
-  -- one could differ, or nil.
+  -- Adds the list of what was not followed, and the claim that remains. Leaves out the conditions about ranks where
+  -- every order of their hosts was tried. Leaves out those about behaviour that CUDA does not specify where both ways
+  -- were tried. These are copies to pageable memory: a copy from it reads it at once in each way. `seen`: an action of
+  -- a call by which another call could differ, or nil.
   local function add_conditions(result, totals, raw, seen, unwritten)
     local left = totals and totals.unexplored or {}
     local followed = { ranks = raw.all_turns, unspecified = raw.unspecified and not raw.stages }

@@ -1,8 +1,9 @@
 -- The functions that load code, for code that has globals of its own: what it loads gets them, too.
 
--- Sets load, loadfile, dofile and require of `globals`, whose `package` is a copy with a `path` of its own.
--- `from` has what these call: load and loadfile, which take an environment; `find(name, path)`, as package.searchpath;
--- and `require` for a module that is not found there, as one in C is not. `loaded` holds what require has loaded.
+-- Sets load, loadfile, dofile and require of `globals`, whose `package` is a copy with a `path` of its own. `from` has
+-- the functions that these call. They are load and loadfile, which take an environment, `find(name, path)`, as
+-- package.searchpath, and `require` for a module that is not found there, such as one in C. `loaded` holds the modules
+-- that require has loaded.
 return function(globals, from, loaded)
   function globals.load(chunk, name, mode, ...)
     if select("#", ...) > 0 then return from.load(chunk, name, mode, ...) end

@@ -30,7 +30,8 @@ return function(tools, check)
   ---   integer|table=0, output_padding: integer|table=0, dilation: integer|table=1, groups: integer=1}]) -> tensor
   --- The transposed convolution of images (images, inputs, rows, columns) with weights (inputs, outputs / groups,
   --- rows, columns): the gradient of conv2d with the same options.
-  -- What conv2d with these weights would have made x of: the gradient of conv2d, with x as that of the result.
+  -- The input from which conv2d with these weights would have made x: the gradient of conv2d, with x as that of the
+  -- result.
   function M.conv_transpose2d(x, w, bias, options)
     local name = "conv_transpose2d"
     if bias ~= nil and not is_tensor(bias) then bias, options = nil, bias end

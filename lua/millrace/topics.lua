@@ -1,11 +1,12 @@
 -- Topics of help: what the pages of docs/ and the examples say about a rule ("R13"), an example ("fan_out"), or a word
 -- ("overlap"). The pages are in the binary.
 --
--- The module is a function of the tools that src/bind/topics.c hands to it: embedded(name), a text or nil; names(),
--- of all that is in the binary; and wrap (src/bind/wrap.h). It returns page(topic, width), the text to print or nil;
--- known(), names that have a page; same_name(name), a line about a page that has the name of something else; and
--- uses(), how often the examples have each name.
--- In which topics are looked for.
+-- The module is a function of the tools that src/bind/topics.c hands to it: embedded(name), a text or nil; names(), of
+-- all that is in the binary; and wrap (src/bind/wrap.h). It returns page(topic, width), the text to print or nil, and
+-- known(), the names that have a page. It also returns same_name(name), a line about a page that has the name of
+-- something else, and uses(), how often the examples have each name.
+
+-- Pages to search for topics.
 local PAGES = { "semantics", "hazards", "prompt", "stepping", "kernels", "graphs", "tensors", "autograd", "nn", "waits",
   "timelines", "explorer", "tasks", "design" }
 -- Words that the pages spell in another way.
@@ -278,7 +279,7 @@ return function(tools)
     return nil
   end
 
-  -- What is written here instead of a name or a word of PyTorch or CUDA; nil: it is none. `owner`: see advice_of.
+  -- Advice on what to write instead of a name or a word of PyTorch or CUDA; nil: it is none. `owner`: see advice_of.
   local function foreign(topic, owner, width)
     local advice, out = tools.advice_of(owner)[topic] or tools.advice_of "word"[topic:lower()], {}
     if not advice then return nil end

@@ -1,5 +1,5 @@
--- What gradients cost the host: a chain of a thousand small operations, without recording, recorded, and its backward
--- pass; and a call that records nothing, where other tensors require gradients and where none does.
+-- The cost of gradients to the host. A chain of a thousand small operations runs without recording, recorded, and with
+-- its backward pass. A call that records nothing runs where other tensors require gradients, and where none does.
 local mr = require "millrace"
 local bench = dofile((arg[0]:match("^(.*)/") or ".") .. "/support.lua")
 

@@ -1,4 +1,4 @@
-/* What the CPU bodies are compared with: bodies NAME N SECONDS prints the seconds of one call. As in bodies.lua: with one
+/* Plain loops beside the CPU bodies: bodies NAME N SECONDS prints the seconds of one call. As in bodies.lua: with one
  * thread the best call in processor time, else the mean of the time that passes. */
 #define _POSIX_C_SOURCE 200809L
 #include <dlfcn.h>

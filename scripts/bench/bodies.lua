@@ -1,6 +1,6 @@
--- The CPU bodies of the operations beside NumPy and PyTorch (peers_cpu.py, where python3 has them), and beside loops
--- in C over the same numbers (bodies.c, OpenMP; for the matrix product a plain call of the same CBLAS). By turns; the
--- best of several, as whatever else the machine does only makes things slower.
+-- The CPU bodies of the operations beside NumPy and PyTorch (peers_cpu.py, where python3 has them). Beside loops in C
+-- over the same numbers, too (bodies.c, OpenMP; for the matrix product a plain call of the same CBLAS). They run in
+-- turns. The best of several runs counts, as other work of the machine only makes things slower.
 --
 --     build/millrace scripts/bench/bodies.lua [PATTERN [processor]]     rows whose name and dtype match the Lua pattern
 --

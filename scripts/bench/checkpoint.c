@@ -1,5 +1,5 @@
-/* What a checkpoint of the virtual GPU and the way back to it cost, without Lua: a machine with ten small tensors on
- * three streams, idle, with ten operations pending, and with these carried out in between.
+/* The cost of a checkpoint of the virtual GPU and of going back to it, without Lua. A machine has ten small tensors on
+ * three streams. It is idle, has ten operations pending, or has carried these out in between.
  *
  *     make build/libmillrace.a && cc -O2 -D_GNU_SOURCE -Isrc scripts/bench/checkpoint.c \
  *         build/libmillrace.a -ldl -lm -lpthread -o /tmp/checkpoint && /tmp/checkpoint

@@ -58,7 +58,7 @@ static mr_status run(void *context, mr_explore_value *out) {
     return MR_OK;
 }
 
-/* What is there before begins each run with the same bytes. */
+/* Memory from before begins each run with the same bytes. */
 static mr_status begin(void *context) {
     const program *p = context;
     for (int t = 0; t < p->tensors; t++) memset(mr_tensor_data(tensors[t]), 0, 16);

@@ -1,5 +1,5 @@
--- What a launch of a graph costs the computer, beside the same commands without a graph, and whether memory stays
--- where it is over many captures.
+-- The cost of a graph's launch to the computer, beside the same commands without a graph. Also shows whether memory
+-- stays constant over many captures.
 local mr = require "millrace"
 local bench = dofile((arg[0]:match("^(.*)/") or ".") .. "/support.lua")
 

@@ -1,5 +1,5 @@
--- What the hazard checker costs: nanoseconds a command, checker on minus checker off in the same run, the
--- least of several rounds of each, which take turns; before that, its memory over many commands.
+-- The cost of the hazard checker: nanoseconds a command, checker on minus checker off in the same run. Rounds of both
+-- take turns, and the least of each counts. Before that, its memory over many commands.
 --
 --     millrace scripts/bench/hazard.lua [ROUNDS [COMMANDS]]
 local mr = require "millrace"

@@ -1,5 +1,5 @@
-/* What the virtual GPU's interpreter costs beside a plain C loop over the same threads, on one core: three kernels, with
- * checks off and on, while the hazard checker looks for races, and while they are counted for k:profile().
+/* The cost of the virtual GPU's interpreter beside a plain C loop over the same threads, on one core. Three kernels run
+ * with checks off and on, while the hazard checker looks for races, and while they are counted for k:profile().
  *
  *     make CUDA=0 build/libmillrace.a && cc -O0 -D_GNU_SOURCE -Isrc scripts/bench/kernels.c \
  *         build/libmillrace.a -ldl -lm -lpthread -o /tmp/kernels && /tmp/kernels

@@ -1,5 +1,5 @@
-/* What the virtual GPU's own bookkeeping costs a command, without Lua: nanoseconds from the creation of
- * a command to its destruction, for the kinds of which programs are made.
+/* The cost of the virtual GPU's own bookkeeping for a command, without Lua: nanoseconds from the creation of a command
+ * to its destruction, for the common kinds of commands.
  *
  *     make build/libmillrace.a && cc -O2 -D_GNU_SOURCE -Isrc scripts/bench/virtual_queue.c \
  *         build/libmillrace.a -ldl -lm -lpthread -o /tmp/virtual_queue && /tmp/virtual_queue

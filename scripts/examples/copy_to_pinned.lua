@@ -1,9 +1,8 @@
 -- Results to pinned host memory, on a copy stream, waited for only where they are used.
 --
--- A copy with non_blocking to pinned memory returns before it is done, and the host goes on. That the
--- call has returned says nothing about the values: the place where they are first used is the place
--- to wait, and what to wait for is the copy's own event, not the whole device.
--- not checked: one of its programs races
+-- A copy with non_blocking to pinned memory returns before it is done, and the host goes on. The return of the call
+-- says nothing about the values. Wait where they are first used, and wait for the copy's own event, not for the whole
+-- device. not checked: one of its programs races
 local mr = require "millrace"
 
 local copy = mr.stream{name = "copy"}

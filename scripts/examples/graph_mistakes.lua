@@ -25,7 +25,7 @@ mistake("2. A stream joins the capture, and nobody joins it again.", function()
   mr.graph.finish(s)
 end)
 
-mistake("3. What is captured waits for an event of outside.", function()
+mistake("3. Captured work waits for an event of outside.", function()
   mr.graph.begin(s)
   s:wait_event(outside)
 end)

@@ -10,7 +10,7 @@
 local mr = require "millrace"
 local dist = mr.dist
 
--- What the parameter is after these steps. `how`: {graph=, wait= "in time" or "late", steps= of rank 1}
+-- Returns the parameter after these steps. `how`: {graph=, wait= "in time" or "late", steps= of rank 1}
 local function train(how)
   return dist.spawn(2, function(rank)
     local parameter, gradient, momentum = mr.zeros(1024), mr.zeros(1024), mr.zeros(1024)

@@ -1,7 +1,7 @@
 -- A halo exchange between ranks: heat flows along a rod that is cut into a piece for each rank.
 --
 -- In each step a point becomes the mean of itself and its neighbours. The first and the last point of a piece need a
--- point of the neighbouring rank: each rank keeps a copy of it, the halo, and gets a new one before each step.
+-- point of the neighbouring rank. Each rank keeps a copy of it, the halo, and gets a new one before each step.
 --
 --     rank 0    [ 0 | a b c d | e ]
 --     rank 1            [ d | e f g h | i ]

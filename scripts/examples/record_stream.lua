@@ -1,9 +1,8 @@
 -- record_stream: memory that is freed on one stream while another still reads it.
 --
--- x is made on `main`. When it is freed (here by x:free(), in real programs when the variable goes out
--- of scope), its memory may serve the next allocation on `main` at once: `main` runs in order, so for
--- `main` that is safe. It knows nothing of `side`, which is still adding up x, unless it is told.
--- not checked: one of its programs races
+-- x is made on `main`. Its free (here x:free(), in real programs the end of the variable's scope) lets the next
+-- allocation on `main` have the memory at once. `main` runs in order, so that is safe for `main`. The allocator knows
+-- nothing of `side`, which is still adding up x, unless it is told. not checked: one of its programs races
 local mr = require "millrace"
 
 local main, side = mr.stream{name = "main"}, mr.stream{name = "side"}

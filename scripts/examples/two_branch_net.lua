@@ -1,9 +1,9 @@
 -- A network of two branches, one for images and one for motion, on one stream and on two.
 --
--- The branches have nothing in common until their outputs are added, so each can have a stream of its own: forward, and
--- backward too, since a gradient is computed on the stream of its forward operation. Where one branch alone does not
--- fill the GPU, the branches run side by side. The losses are the same to the last bit, because the order in which
--- numbers are added does not depend on streams.
+-- The branches have nothing in common until their outputs are added, so each can have a stream of its own. This holds
+-- backward, too: a gradient is computed on the stream of its forward operation. Where one branch alone does not fill
+-- the GPU, the branches run side by side. The losses are the same to the last bit, because the order in which numbers
+-- are added does not depend on streams.
 --
 --     millrace scripts/examples/two_branch_net.lua [STEPS [BATCH]]
 --

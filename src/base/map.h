@@ -4,8 +4,8 @@
  *     if (!mr_map_put(&slot_of, stream->id, slot)) return out_of_memory;
  *     uint32_t *found = mr_map_find(&slot_of, stream->id);
  *
- * A key is a number of 64 bits other than UINT64_MAX, or a pointer as one. What is found by more than a number has a
- * hash of it as key, and several entries may have the same one. mr_map_insert adds, mr_map_again goes through them.
+ * A key is a number of 64 bits other than UINT64_MAX, or a pointer as one. An entry with a longer key is stored under a
+ * hash of it, and several entries may have the same hash. mr_map_insert adds, mr_map_again goes through them.
  *
  * Easiest to break: pointers to values are good until the next addition. The order of mr_map_each depends on the keys:
  * with pointers as keys nothing that a user sees may follow it. */

@@ -1,4 +1,4 @@
-/* Texts from a script (names, file names) in the form in which they are shown: cut between characters, and
+/* Texts from a script (names, file names) in the form in which they are shown. They are cut between characters, and
  * written so that they neither break a line nor command a terminal.
  *
  * They are meant to be UTF-8, and need not be: what is none is shown as such. */

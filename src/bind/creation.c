@@ -261,16 +261,14 @@ static const mr_function *const functions[] = {
 
 const mr_class mr_creation_class = {
     "mr",
-    "Functions that make tensors. Options are in a table at the end: dtype (\"f32\", \"f64\", "
-    "\"f16\", \"bf16\", \"i32\", \"i64\", \"u8\", \"bool\", also as \"float\", \"double\", "
-    "\"half\", "
-    "\"int\", \"long\", \"byte\", \"float32\", \"float64\", \"float16\", \"bfloat16\", \"int32\", "
-    "\"int64\", "
-    "\"uint8\"; f16 and bf16 are computed in f32, and results are rounded once); device (\"cpu\", "
-    "a "
-    "device, an ordinal, \"device 1\", \"cuda:1\" or \"virtual:1\"; default: the current device); "
-    "pinned=true for host memory that the device can access; name, for messages; stream: the "
-    "memory is allocated and filled in the order of this stream.",
+    "Functions that make tensors. Options are in a table at the end. dtype is \"f32\", \"f64\", "
+    "\"f16\", \"bf16\", \"i32\", \"i64\", \"u8\" or \"bool\". It may also be \"float\", "
+    "\"double\", \"half\", \"int\", \"long\", \"byte\", \"float32\", \"float64\", \"float16\", "
+    "\"bfloat16\", \"int32\", \"int64\" or \"uint8\". f16 and bf16 are computed in f32, and "
+    "results are rounded once. device is \"cpu\", a device, an ordinal, \"device 1\", \"cuda:1\" "
+    "or \"virtual:1\"; default: the current device. pinned=true gives host memory that the device "
+    "can access. name is for messages. stream: the memory is allocated and filled in the order of "
+    "this stream.",
     functions,
     NULL,
     NULL,

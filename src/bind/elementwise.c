@@ -63,18 +63,16 @@ MR_FUNCTION(
     "mr.elementwise(signature: string, statement: string [, name: string|{name: string, options: "
     "string[], derivative: table}]) -> f: function",
     "Makes a function that computes each element with a statement of CUDA C: "
-    "mr.elementwise(\"float a, float x, float y -> float z\", \"z = a * x + y\"). Call it as "
-    "f(a, x, y) for new tensors, or with {out=z} as the last argument; several outputs are listed: "
+    "mr.elementwise(\"float a, float x, float y -> float z\", \"z = a * x + y\"). Call it as f(a, "
+    "x, y) for new tensors, or with {out=z} as the last argument; several outputs are listed: "
     "{out={z, w}}. Inputs are tensors, which broadcast, or numbers. Types are float, double, "
-    "__half, "
-    "__nv_bfloat16, int, long long, unsigned char and bool. In the statement, inputs are values "
-    "(of the two halves: float), outputs are variables, "
-    "`i` is the position of the element in row-major order, from 0, and `n` the number of "
-    "elements. "
-    "{stream=s} says where it runs. A kernel is compiled at the first call that needs it. "
-    "An input that requires gradients is an error, unless derivative={x = \"2 * x * g\"} has an "
-    "expression for it: of the inputs, the output and its gradient `g`. "
-    "f:source() returns the CUDA C of the kernel for contiguous tensors of one shape.") {
+    "__half, __nv_bfloat16, int, long long, unsigned char and bool. In the statement, inputs are "
+    "values (halves as float) and outputs are variables. `i` is the position of the element in "
+    "row-major order, from 0, and `n` the number of elements. {stream=s} says where it runs. A "
+    "kernel is compiled at the first call that needs it. An input that requires gradients is an "
+    "error, unless derivative={x = \"2 * x * g\"} has an expression for it: of the inputs, the "
+    "output and its gradient `g`. f:source() returns the CUDA C of the kernel for contiguous "
+    "tensors of one shape.") {
     mr_set_context(L);
     lua_settop(L, 3);
     push_maker(L);

@@ -27,7 +27,8 @@ extern const mr_explore_bound mr_explore_bounds[];
  */
 int mr_bind_explore_script(lua_State *L);
 
-/* What the host program can do beyond the machine's hooks; without it, only waits for a device are ended. */
+/* Functions that the host program provides beyond the machine's hooks. Without them, only waits for a device are
+ * ended. */
 typedef struct {
     /* From now on Lua code is stopped, as by Ctrl-C, after so many seconds; 0: not any more, and a stop that this has
      * caused is forgotten. */

@@ -37,8 +37,8 @@ static bool is_same(lua_State *L, int a, int b) {
            !lua_rawequal(L, a, a) && !lua_rawequal(L, b, b);
 }
 
-/* changed_entry(t, copy, count [, prefix]) -> how many were compared [, true, a key whose value is not as in the copy
- * of so many entries; nil: the copy does not have it any more] */
+/* changed_entry(t, copy, count [, prefix]) -> how many were compared [, true, a changed key]. A changed key has another
+ * value than in the copy of `count` entries; nil: the copy does not have it any more. */
 int mr_explore_tool_changed_entry(lua_State *L) {
     lua_Integer were = luaL_checkinteger(L, 3), count = 0;
     const char *prefix = luaL_optstring(L, 4, NULL);

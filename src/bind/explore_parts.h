@@ -34,7 +34,7 @@ typedef struct {
     char text[240];
 } mr_explore_refused;
 
-/* What is known of the last call of the function. */
+/* Facts about the last call of the function. */
 typedef struct {
     bool judged, seems_repeatable;
     bool has_hazards;                   /* a call before it had some: none is judged any more */
@@ -49,7 +49,7 @@ void mr_explore_guard_keep(lua_State *L, mr_explore_keeper *keeper); /* NULL: no
 bool mr_explore_guard_is_busy(lua_State *L);                         /* there is a keeper */
 /* All schedules of a function are searched, and what is refused to it is noted here; NULL: not any more. */
 void mr_explore_guard_search(lua_State *L, mr_explore_refused *refused);
-/* What is known of its calls is noted there; NULL: not any more. */
+/* Notes facts about its calls there; NULL: not any more. */
 void mr_explore_guard_calls(lua_State *L, mr_explore_call *call);
 int mr_explore_tool_seems_repeatable(lua_State *L);
 int mr_explore_tool_ranks_are_apart(lua_State *L);
@@ -58,7 +58,7 @@ int mr_explore_tool_suspect(lua_State *L);
 
 /* ---- dist.c, tracer.c */
 
-/* What a function changes of the ranks, and of the trace that is under way, is as before. */
+/* Restores what the function has changed of the ranks, and of the trace that is under way. */
 void mr_bind_dist_put_back(lua_State *L);
 void mr_bind_tracer_keep(lua_State *L);
 void mr_bind_tracer_put_back(lua_State *L);

@@ -63,7 +63,7 @@ int mr_explore_tool_keep(lua_State *L) {
                          "%s: not inside mr.waits, which would judge the waits of all its runs; "
                          "call one after the other",
                          what);
-    /* What a function of mr.graph.auto holds back comes before: it is no part of what is put back. */
+    /* Submits what a function of mr.graph.auto holds back: that belongs to the state before the search. */
     mr_raise(L, mr_capture_ask_host(&caller, MR_ASK_ACCESS, what, NULL, NULL, NULL));
     mr_explore_keeper **keeper = mr_push_owner(L, sizeof(mr_explore_keeper *), drop_keeper);
     mr_raise(L, mr_explore_keep(caller.machine, keeper));
@@ -119,8 +119,8 @@ int mr_explore_tool_put_back(lua_State *L) {
 
 /* --- calling the function ------------------------------------------------------------------------ */
 
-/* On the stack of the call of ours that explores, whose arguments stay there: 1 the Lua function that runs the
- * script's, 2 the keeper, 3 the error that ended it. */
+/* Lives while our exploring call runs, and relies on its stack: 1 the Lua function that calls the script's, 2 the
+ * keeper, 3 the error that ended it. */
 typedef struct {
     lua_State *L;
     mr_machine *machine;

@@ -135,7 +135,7 @@ MR_FUNCTION(
 
 /* ------------------------------------------------------------------------- save */
 
-/* What is to be written, in values of the stack that keep it. */
+/* The tensors and notes to write, held by values of the stack. */
 typedef struct {
     mr_named_tensor *tensors;
     mr_file_note *notes;
@@ -233,11 +233,11 @@ static void check_value(lua_State *L, const char *path, saving *s) {
 
 MR_FUNCTION(
     files_save, "save", "mr.save(path: string, value: tensor|table [, {metadata: table}])",
-    "Writes tensors to a file. The ending of the path says which kind: `.npy` holds one "
-    "tensor, for NumPy (np.load); `.safetensors` holds a table of tensors by name, such as a "
-    "state_dict, and the strings of `metadata`. The values of device tensors are copied to the "
-    "host in the current stream, and the host waits for them. The file appears complete or not "
-    "at all: if something fails, an old file remains as it was. Not available under --sandbox.") {
+    "Writes tensors to a file. The ending of the path is the format. `.npy` holds one tensor, for "
+    "NumPy (np.load). `.safetensors` holds a table of tensors by name, such as a state_dict, and "
+    "the strings of `metadata`. The values of device tensors are copied to the host in the current "
+    "stream, and the host waits for them. The file appears complete or not at all: if something "
+    "fails, an old file remains as it was. Not available under --sandbox.") {
     static const char *const known[] = {"metadata", NULL};
     mr_caller caller = mr_enter_as(L, "save");
     const char *path = check_path(L, "save", MR_PATH_WRITE);

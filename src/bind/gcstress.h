@@ -1,7 +1,7 @@
 /* For tests (make check-san): before each call of a function of Lua's that may run the collector, all garbage is
  * collected, and finalizers run. With AddressSanitizer the Makefile includes this in front of every file that includes
- * lua.h; no file names it. It does nothing unless the environment has MILLRACE_GCSTRESS, so one build serves both.
- * What such a file uses after such a call must be held by something, or is gone.
+ * lua.h; no file names it. It does nothing unless the environment has MILLRACE_GCSTRESS, so one build serves both. An
+ * object that such a file uses after such a call must be held by something, or it is gone.
  *
  * At first a place in the code collects each time, later less and less often, or a test would take hours. What a place
  * does wrong it mostly does wrong from the start. */

@@ -1,5 +1,5 @@
-/* What lua/millrace/autograd.lua cannot ask a tensor from Lua: what autograd keeps for it, the version of its values,
- * the stream that works on it, and views that only a backward pass needs.
+/* Functions that lua/millrace/autograd.lua needs beyond the tensor's own. They read what autograd keeps for a tensor,
+ * the version of its values, and the stream that works on it. They also make views that only a backward pass needs.
  *
  * These functions are called for each operation that is recorded and for each node of a backward pass. */
 #include "bind/gradient.h"

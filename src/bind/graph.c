@@ -39,11 +39,11 @@ static mr_executable *keep(lua_State *L, int arg) {
 
 MR_FUNCTION(
     graph_launch, "launch", "g:launch([s: stream])",
-    "Launches the graph on the stream, or on the current one (cudaGraphLaunch): after the "
-    "earlier work of the stream, after earlier launches of `g` on any stream, and before the "
-    "later work of the stream (R42). The host does not wait. On a capturing stream, the graph "
-    "becomes a part of what is captured. Collectives of the graph are called again by each launch, "
-    "and may wait for other ranks to call them, or to launch theirs.") {
+    "Launches the graph on the stream, or on the current one (cudaGraphLaunch). It runs after the "
+    "earlier work of the stream and earlier launches of `g` on any stream, and before the later "
+    "work of the stream (R42). The host does not wait. On a capturing stream, the graph becomes a "
+    "part of what is captured. Collectives of the graph are called again by each launch, and may "
+    "wait for other ranks to call them, or to launch theirs.") {
     mr_caller caller = mr_enter(L);
     mr_executable *x = mr_check_graph(L, 1);
     mr_stream *stream =
@@ -162,10 +162,10 @@ static void push_node(lua_State *L, const mr_executable *x, uint32_t i) {
 
 MR_FUNCTION(
     graph_nodes, "nodes", "g:nodes() -> nodes: table[]",
-    "Returns a table for each node, in the order of their capture: {index=, kind= (\"kernel\", "
-    "\"copy\", \"host function\", \"alloc\", \"free\"), name=, where=, stream= (on which it was "
-    "captured); after= (the numbers of the nodes that it comes after), reads=, writes= (names of "
-    "tensors), enabled=}.") {
+    "Returns a table for each node, in the order of their capture: {index=, kind=, name=, where=, "
+    "stream=, after=, reads=, writes=, enabled=}. kind is \"kernel\", \"copy\", \"host function\", "
+    "\"alloc\" or \"free\". stream is the one on which it was captured. after lists the numbers of "
+    "the nodes that it comes after; reads and writes list names of tensors.") {
     mr_set_context(L);
     const mr_executable *x = keep(L, 1);
     uint32_t count = mr_graph_count(mr_executable_graph(x));
@@ -332,9 +332,8 @@ static const mr_property properties[] = {
      get_expanded},
     {"rebuilt", "string?",
      "On a real GPU: why the driver could not apply the last update or set to its graph, in its "
-     "own "
-     "words; it was given a new graph, which the first launch after it pays for. nil: it could "
-     "(R43).",
+     "own words. The driver was given a new graph, and the first launch after that takes longer. "
+     "nil: it could (R43).",
      get_rebuilt},
     {"where", "string?", "The line that began the capture.", get_where},
     {"device", "device", "The device of the capture.", get_device},
@@ -355,7 +354,7 @@ static const mr_function *const functions[] = {&graph_launch_function,
                                                NULL};
 
 const mr_class mr_graph_class = {"graph",
-                                 "What was captured, and an executable of it. It does not change, "
+                                 "A captured graph, and an executable of it. It does not change, "
                                  "except by update, enable and set.",
                                  functions, properties, &mr_kind_graph};
 

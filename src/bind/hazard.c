@@ -278,17 +278,14 @@ MR_FUNCTION(
 
 MR_FUNCTION(
     hazard_reports, "reports", "mr.hazard.reports() -> reports: table[]",
-    "What has been found so far, one table for each pair of places: kind, reason, tensor, tensors "
-    "(that one and the others of the same operation), bytes, first, second (op, access, stream, "
-    "where, seq; of a rank's call: rank; of a kernel's launch: assumed, why it may not touch these "
-    "bytes at all, and atomic, true for atomic updates); fix (the lines to add, as text), fixes "
-    "(the same as a list, with "
-    "their places), "
-    "count, stream_pairs (between how many pairs of streams), "
-    "amended, why, message. tostring of a report is its message, and of the list all of them. "
-    "Where ranks run, also ranks, a list. In a function of mr.explore: "
-    "those of "
-    "before.") {
+    "Returns the hazards found so far, one table for each pair of places. It has kind, reason, "
+    "tensor, tensors (that one and the others of the same operation) and bytes. first and second "
+    "have op, access, stream, where, seq, and rank for a rank's call. For a kernel's launch they "
+    "also have assumed (why it may not touch these bytes at all) and atomic (true for atomic "
+    "updates). fix has the lines to add, as text, and fixes the same as a list, with their places. "
+    "There are also count, stream_pairs (between how many pairs of streams), amended, why and "
+    "message. tostring of a report is its message, and of the list all of them. Where ranks run, "
+    "also ranks, a list. In a function of mr.explore: those of before.") {
     mr_set_context(L);
     mr_copy_reports(hazard_of(L), 0, mr_hazard_asked_count(hazard_of(L)), false, mr_push_buffer(L));
     mr_push_reports(L);
@@ -445,11 +442,11 @@ MR_FUNCTION(
     hazard_why, "why",
     "mr.hazard.why(first: table|string|integer, second: table|string|integer) -> text: string, "
     "ordered: boolean",
-    "Returns a text to print: the chain that orders two operations, or that nothing does. "
-    "Each is a side of a report, "
-    "\"file.lua:12\" (\":12\": of any file) for the last operation of that line (if it has none, "
-    "the last record, wait or synchronize) since the last reset, or the operation's seq. The last "
-    "4096 commands are remembered, also after the checker is switched off or a check has ended.") {
+    "Returns a text to print: the chain that orders two operations, or that nothing does. Each is "
+    "a side of a report, an operation's seq, or \"file.lua:12\" (\":12\": of any file). A line "
+    "stands for its last operation since the last reset, or, if it has none, for its last record, "
+    "wait or synchronize. The last 4096 commands are remembered, also after the checker is "
+    "switched off or a check has ended.") {
     mr_set_context(L);
     mr_hazard *hazard = hazard_of(L);
     uint64_t first = check_operation(L, 1, hazard), second = check_operation(L, 2, hazard);
@@ -463,12 +460,12 @@ MR_FUNCTION(
 
 MR_FUNCTION(
     hazard_summary, "summary", "mr.hazard.summary() -> text: string, totals: table",
-    "\"no hazards: every legal schedule ...\" or how many there were, and a line for each thing "
-    "that was not followed; and the numbers, since the last clear(): claim "
-    "(\"every-legal-schedule\", \"conditional\", \"none\"), operations, hazards, reports (pairs of "
-    "places); follow_ups (other accesses that the same fixes order), checked_apart "
-    "(operations inside check()); and how much of each row in docs/hazards.md was not followed: "
-    "failed, not_run, queries and the others.") {
+    "Returns the verdict as a text: \"no hazards: every legal schedule ...\" or how many there "
+    "were, and a line for each thing that was not followed. Returns also the numbers since the "
+    "last clear(). These are claim (\"every-legal-schedule\", \"conditional\", \"none\"), "
+    "operations, hazards, reports (pairs of places), follow_ups (other accesses that the same "
+    "fixes order) and checked_apart (operations inside check()). The others say how much of each "
+    "row in docs/hazards.md was not followed: failed, not_run, queries and so on.") {
     mr_set_context(L);
     mr_hazard *hazard = hazard_of(L);
     mr_bind_explore_differs(L, "mr.hazard.summary(), which counts one run only: ask outside of it");

@@ -142,13 +142,12 @@ static void add_foreign(lua_State *L) {
 MR_FUNCTION(
     help_docs, "docs",
     "mr.docs() -> entries: table[], classes: table[], words: table[], foreign: table[]",
-    "Returns the documentation as data. First {name=, owner=, kind=, usage= or type=, text=, "
-    "part=} for each function and property, in the order of the reference page; then {name=, "
-    "text=} for each class and table; then {name=, kind=, text=} for each word of the hazard "
-    "checker: a \"kind\" of hazard, a \"reason\", a kind of \"advice\", a \"limit\" or a "
-    "\"condition\" of "
-    "its verdict; then {name=, kind=, text=} for each name of PyTorch and CUDA that is not here: "
-    "where it would stand, and what to write instead.") {
+    "Returns the documentation as data. entries has {name=, owner=, kind=, usage= or type=, text=, "
+    "part=} for each function and property, in the order of the reference page. classes has "
+    "{name=, text=} for each class and table. words has {name=, kind=, text=} for each word of the "
+    "hazard checker. Its kind is \"kind\" (of hazard), \"reason\", \"advice\", or \"limit\" or "
+    "\"condition\" of its verdict. foreign has {name=, kind=, text=} for each name of PyTorch and "
+    "CUDA that is not here: where it would stand, and what to write instead.") {
     lua_newtable(L);
     visit_all(L, add_entry, L);
     lua_newtable(L);
@@ -476,11 +475,10 @@ static int write_page(lua_State *L) {
 MR_FUNCTION(
     help_help, "help", "mr.help([what: any])",
     "Prints help about a function, an object, or a name such as \"add_\", \"stream\", "
-    "\"mr.memory\" or \"one-way\" (a word of the hazard checker); an ordering rule (\"R13\"); "
-    "\"examples\", or the text of one of them (\"fan_out\"); or what the pages of docs/ say about "
-    "a "
-    "word (\"overlap\"). Without an argument, it prints the first steps. The line length is the "
-    "width of the terminal, or the value of COLUMNS.") {
+    "\"mr.memory\" or \"one-way\" (a word of the hazard checker). Other topics are an ordering "
+    "rule (\"R13\"), \"examples\" or one of them (\"fan_out\"), and any word in the pages of docs/ "
+    "(\"overlap\"). Without an argument, it prints the first steps. The line length is the width "
+    "of the terminal, or the value of COLUMNS.") {
     search s = {.width = mr_help_width(), .only_properties = true};
     if (lua_isnoneornil(L, 1)) {
         s.page = mr_push_buffer(L);

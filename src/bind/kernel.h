@@ -75,8 +75,8 @@ void mr_kernel_check_arguments(lua_State *L, mr_kernel_passed *passed);
 
 /* ---- kernel_module.c */
 
-/* What mr.module does with the source at 1, the compiler's options and the names of templates' instances at these stack
- * indices (0: none), and a kernel that must be there (NULL: none); pushes the module. */
+/* Does the work of mr.module, and pushes the module. The source is at 1. `options` (of the compiler) and `names` (of
+ * templates' instances) are stack indices; 0: none. `name` is a kernel that must be there; NULL: none. */
 void mr_push_kernel_module(lua_State *L, const mr_caller *caller, int options, int names,
                            const char *name);
 void mr_push_module_of(lua_State *L, mr_kernel_unit *unit); /* the userdata of it */

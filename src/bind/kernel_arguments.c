@@ -16,7 +16,7 @@ static int bad_kernel_argument(lua_State *L, const mr_kernel_passed *a, uint32_t
                      got);
 }
 
-/* What was given instead of a number. */
+/* Names the argument that was given instead of a number. */
 static const char *not_a_number(lua_State *L, int at) {
     const mr_tensor *t = mr_test_tensor(L, at);
     if (t && t->numel == 1) return "a tensor: pass t:item(), its value";

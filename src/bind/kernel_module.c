@@ -1,5 +1,5 @@
-/* mr.module: CUDA C, PTX or a file becomes a module of kernels. What was made is a unit (kernel.h), which the module's
- * box and the boxes of its kernels hold. */
+/* mr.module: CUDA C, PTX or a file becomes a module of kernels. The result is a unit (kernel.h), which the module's box
+ * and the boxes of its kernels hold. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

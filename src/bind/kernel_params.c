@@ -1,5 +1,5 @@
-/* What a kernel takes: PTX tells the sizes of parameters, the C text what pointers point to and which numbers are
- * signed. Where the two do not agree, the text was not understood, and only the PTX counts. */
+/* The parameters of a kernel. PTX has their sizes; the C text has the types that pointers point to, and says which
+ * numbers are signed. Where the two do not agree, the text was not understood, and only the PTX counts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #define DTYPE(d) (uint8_t)(1u << (d))
 
-/* What tensors a pointer to a C type takes; 0: any, as nothing is known of it. */
+/* The dtypes that a pointer to a C type takes; 0: any, as the type is unknown. */
 static uint8_t dtypes_of(const char *base) {
     static const struct {
         const char *base;

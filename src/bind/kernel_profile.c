@@ -195,19 +195,17 @@ MR_FUNCTION(
     kernel_profile, "profile",
     "k:profile([{block: integer, shared: integer, reset: boolean=false}]) -> p: table?, why: "
     "string?",
-    "What the launches of the kernel did on the virtual GPU so far, or since the last "
-    "`reset`: `blocks` that were counted (of `launched_blocks`: all of a kernel's first 2048 "
-    "threads, then one of 64, or as the setting `kernel_profile_every` says); `instructions` of "
-    "warps, `active_lanes` of 32 (the mean of the instructions that at "
-    "least "
-    "one lane executes); `classes` (counts by "
-    "kind of instruction: memory requests, sectors of 32 bytes, efficiency, passes over the "
-    "banks; the same for its `loads` and its `stores`); `occupancy` and `limited_by` for blocks of "
-    "that size (those of the last launch); `ms` that a launch takes by the device's figures, "
-    "`bound_by` and `times` of whatever may "
-    "bound it; p:lines() has the same counts for each line of the source. print shows both. nil "
-    "and "
-    "why, if no launch was counted yet. Waits for nothing: synchronize first.") {
+    "Counts what the launches of the kernel did on the virtual GPU so far, or since the last "
+    "`reset`. `blocks` of `launched_blocks` were counted: all of a kernel's first 2048 threads, "
+    "then one of 64, or as the setting `kernel_profile_every` says. `instructions` counts those of "
+    "warps. `active_lanes` of 32 is the mean of the instructions that at least one lane executes. "
+    "`classes` has counts by kind of instruction: memory requests, sectors of 32 bytes, "
+    "efficiency, passes over the banks, and the same for its `loads` and its `stores`. `occupancy` "
+    "and `limited_by` are for blocks of that size (those of the last launch). `ms` is the time of "
+    "a launch by the device's figures. `bound_by` names what bounds it, and `times` has the time "
+    "of each possible bound. p:lines() has the same counts for each line of the source. print "
+    "shows both. nil and why, if no launch was counted yet. Waits for nothing: synchronize "
+    "first.") {
     static const char *const known[] = {"block", "shared", "reset", NULL};
     mr_machine *machine = mr_set_context(L);
     mr_kernel_box *kernel = mr_check(L, 1, &mr_kind_kernel);

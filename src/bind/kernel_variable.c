@@ -85,9 +85,9 @@ static mr_dtype variable_dtype(lua_State *L, const mr_kernel_unit *unit, const c
 
 MR_FUNCTION(module_global, "global", "m:global(name: string [, dtype: string]) -> t: tensor",
             "Returns the `__device__` or `__constant__` variable of that name, on the current "
-            "device, as a tensor: of no dims if it is one value, of one dim if it is an array. "
-            "`dtype` says how to read it; by default as the source declares it, and structs as "
-            "bytes (u8). The tensor may be written between launches, also if the variable is "
+            "device, as a tensor. It has no dims if it is one value, and one dim if it is an "
+            "array. `dtype` says how to read it; by default as the source declares it, and structs "
+            "as bytes (u8). The tensor may be written between launches, also if the variable is "
             "`__constant__`, as with cudaMemcpyToSymbol.") {
     mr_caller caller = mr_enter(L);
     const mr_kernel_unit *unit = mr_check_kernel_unit(L, 1);

@@ -39,11 +39,11 @@ static mr_memory_stats sum_stats(mr_machine *machine, mr_device *device) {
 
 MR_FUNCTION(
     memory_stats, "stats", "mr.memory.stats([device: device|integer]) -> table",
-    "Returns the bytes and counts of one device: `live` (bytes of tensors that the script holds), "
-    "`reserved` (bytes that the pool has allocated from the device), `peak` (the highest `live`), "
-    "`allocations` (live ones) and `total_allocations`. Without a device, it returns the sums over "
-    "all devices, and a list `devices` with the values of each (the first entry is device 0). "
-    "`host` has live, peak and allocations of host memory.") {
+    "Returns the bytes and counts of one device. `live` counts the bytes of tensors that the "
+    "script holds, and `reserved` the bytes that the pool has allocated from the device. `peak` is "
+    "the highest `live`. `allocations` counts the live ones, `total_allocations` all. Without a "
+    "device, it returns the sums over all devices, and a list `devices` with the values of each "
+    "(the first entry is device 0). `host` has live, peak and allocations of host memory.") {
     mr_machine *machine = mr_set_context(L);
     mr_device *device = opt_device(L, 1);
     int count = device ? 0 : machine->device_count;

@@ -103,7 +103,7 @@ void mr_pending_explain_stream(mr_machine *machine, const mr_stream *stream,
 
 /* --- the list --------------------------------------------------------------------------------------- */
 
-/* What is shown of one pending command. */
+/* One pending command, as it is shown. */
 typedef struct {
     mr_stream *stream; /* owned */
     const char *name;  /* interned */
@@ -206,7 +206,7 @@ MR_FUNCTION(
 
 static const mr_function *const functions[] = {&machine_queues_function, NULL};
 
-const mr_class mr_pending_class = {"mr.machine", "What is pending.", functions, NULL, NULL};
+const mr_class mr_pending_class = {"mr.machine", "Pending commands.", functions, NULL, NULL};
 
 void mr_open_pending(lua_State *L) {
     lua_getfield(L, -1, "machine");

@@ -2,8 +2,8 @@
 #include "bind/internal.h"
 #include "bind/open.h"
 
-/* What to put back at the end of a scope: the device that was current, and the stream that was
- * current on the device that the scope is for. */
+/* The state to restore at the end of a scope: the current device, and the current stream of the device that the scope
+ * is for. */
 typedef struct {
     mr_device *device;
     mr_stream *stream; /* owned; NULL: the scope is over */

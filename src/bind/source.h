@@ -21,9 +21,10 @@ int mr_source_entry(const char *file); /* 7 for "mr:7"; 0: it is no entry */
 void mr_source_set_entry(lua_State *L, int number, const char *file);
 /* "mr:7", or a file that became an entry */
 bool mr_source_is_entry(lua_State *L, const char *file);
-/* What is typed where a script has stopped: it sees the variables of the stop, and no later entry sees its own. */
+/* True for an entry that was typed where a script has stopped. It sees the variables of the stop, and no later entry
+ * sees its own. */
 bool mr_source_is_stop(const char *file);
-/* Pops the table of these variables, which the prompt keeps up to date: each name leads to a function whose first
+/* Pops the table of these variables, which the prompt keeps up to date. Each name leads to a function whose first
  * upvalue is the variable, or to a value that is no function. */
 void mr_source_set_locals(lua_State *L);
 bool mr_source_push_locals(lua_State *L); /* false, and pushes nothing: there is no prompt */

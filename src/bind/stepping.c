@@ -1,6 +1,6 @@
 /* mr.machine: stepping the virtual GPU forward and back, and letting time pass. Absent on a real GPU.
  *
- * What going back takes along, and what ends the history, is in model/history.h. */
+ * model/history.h says which state a step back restores, and which calls end the history. */
 #include <math.h>
 
 #include "bind/explore.h"
@@ -12,11 +12,12 @@
 #include "model/history.h"
 
 MR_FUNCTION(machine_chooser, "chooser", "mr.machine.chooser([name: string]) -> before: string",
-            "Sets and returns what decides the next step of the device where CUDA leaves a choice: "
-            "\"timed\" (follows the cost model; only then do times have a meaning), "
-            "\"adversarial\" (runs consumers as early as the rules allow, so that races show), "
-            "\"random:SEED\", or \"manual\" (you call mr.machine.step; while the host waits, the "
-            "oldest ready work runs until the wait ends). Returns the previous chooser.") {
+            "Sets the chooser, which decides the next step of the device where CUDA leaves a "
+            "choice. \"timed\" follows the cost model; only then do times have a meaning. "
+            "\"adversarial\" runs consumers as early as the rules allow, so that races show. "
+            "\"random:SEED\" draws the steps. \"manual\": you call mr.machine.step; while the host "
+            "waits, the oldest ready work runs until the wait ends. Returns the previous "
+            "chooser.") {
     mr_machine *machine = mr_set_context(L);
     lua_settop(L, 1);
     lua_pushstring(L, machine->backend->simulator->chooser(machine));
@@ -73,15 +74,12 @@ MR_FUNCTION(
 MR_FUNCTION(
     machine_back, "back", "mr.machine.back([n: integer=1]) -> undone: integer, why: string?",
     "Undoes the last `n` steps (mr.machine.step, mr.machine.pass): the bytes of all tensors, "
-    "events, "
-    "queues and clocks are as before. Returns how many steps were undone; if fewer than `n`, `why` "
-    "says "
-    "what the history begins with. Steps are kept under the chooser \"manual\". A call of the "
-    "host cannot be undone, so nothing before it can: a submission, a synchronization, a query "
-    "that "
-    "said true, a new stream, a write to an older host tensor, a setting. Reads, new host tensors "
-    "and t:peek() do not matter. What a host function did in Lua stays, and the function runs "
-    "again with its step. Reported hazards stay.") {
+    "events, queues and clocks are as before. Returns how many steps were undone; if fewer than "
+    "`n`, `why` says what the history begins with. Steps are kept under the chooser \"manual\". No "
+    "step back goes beyond a call of the host that cannot be undone. Such calls are a submission, "
+    "a synchronization, a query that said true, a new stream, a write to an older host tensor, and "
+    "a setting. Reads, new host tensors and t:peek() do not matter. What a host function did in "
+    "Lua stays, and the function runs again with its step. Reported hazards stay.") {
     uint32_t undone;
     const char *why;
     mr_machine *machine = mr_set_context(L);

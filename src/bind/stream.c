@@ -424,8 +424,8 @@ static const mr_property stream_properties[] = {
     {"id", "integer", "A unique number.", get_id},
     {"closed", "boolean", "Whether it has been closed.", get_closed},
     {"handle", "integer",
-     "CUDA's own handle (CUstream), for code outside of millrace; 0 for the default stream. What "
-     "other code submits is not checked. Not on the virtual GPU.",
+     "CUDA's own handle (CUstream), for code outside of millrace; 0 for the default stream. The "
+     "hazard checker does not see work that other code submits. Not on the virtual GPU.",
      get_handle},
     {NULL, NULL, NULL, NULL}};
 

@@ -30,8 +30,8 @@ static int tool_epoch(lua_State *L) {
     return 1;
 }
 
-/* How time passes: "explored": it does not, as a function is explored; "real": by itself; "timed": by pass, and the
- * device works meanwhile; "stepped": by pass, and the device works only while the host waits. */
+/* How time passes. "explored": not at all, as a function is explored. "real": by itself. "timed": by pass, and the
+ * device works meanwhile. "stepped": by pass, and the device works only while the host waits. */
 static int tool_time_passes(lua_State *L) {
     mr_machine *machine = mr_machine_of(L);
     const mr_simulator *simulator = machine->backend->simulator;

@@ -72,8 +72,8 @@ static bool has_tensor(lua_State *L, int index) {
 MR_FUNCTION(tensor_index, "__index", "t[i] -> tensor",
             "Returns a view; nothing is copied. t[i] is element or row i, from 1; a negative i "
             "counts from the end. For a 1-D tensor this is a 0-dim tensor; item() reads its value. "
-            "t[{ {1, 3}, 2 }] has one entry for each dim: a number selects that index; {first, "
-            "last [, step]} is a range that includes both ends; {i} keeps the dim, with size 1; {} "
+            "t[{ {1, 3}, 2 }] has one entry for each dim. A number selects that index. {first, "
+            "last [, step]} is a range that includes both ends. {i} keeps the dim, with size 1; {} "
             "keeps all. Dims without an entry are kept whole. ipairs(t) goes through the rows. A "
             "tensor as index makes a copy: t[index], of integers, has the rows that it names "
             "(index_select). t[mask], of bools, has the elements or rows where the mask is true "

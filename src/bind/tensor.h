@@ -15,7 +15,7 @@ mr_tensor *mr_check_facts(lua_State *L, int arg, bool *out_closed);
  * collector: for temporaries, which no script has seen, and for __gc. An empty box, or something else: nothing. */
 void mr_let_go(lua_State *L, int index);
 /* The tensor at `from`, which no script has seen, becomes that of the userdata at `index`; the box at `from` is empty
- * then. What knew the values that were there before sees that they have changed. */
+ * then. Readers of the old values (autograd) see that they have changed. */
 void mr_take_tensor(lua_State *L, int index, int from);
 /* __close: drops the handle, and the tensor cannot be used any more. */
 void mr_close_tensor(lua_State *L, int index);

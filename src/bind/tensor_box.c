@@ -74,8 +74,8 @@ mr_tensor **mr_new_view(lua_State *L, int of) {
 
 /* --- gradients ---------------------------------------------------------------------------------- */
 
-/* The user value of a box: of a view, the box of the tensor that it is a view of; where gradients are tracked, a table,
- * which then has that as its field `base`. */
+/* The user value of a box. A view has the box of the tensor that it is a view of. Where gradients are tracked, the user
+ * value is a table, and that box is its field `base`. */
 
 void mr_push_base(lua_State *L, int index) {
     if (lua_getiuservalue(L, index, 1) != LUA_TTABLE) return;

@@ -278,8 +278,8 @@ static int listed_parts(lua_State *L, const mr_caller *caller, mr_tensor *t, int
 
 MR_RECORDED_FUNCTION(tensor_split, "split",
                      "t:split(size: integer or integer[] [, dim: integer=1]) -> tensor[]",
-                     "Returns a list of views along a dim: views of this size (the last one may be "
-                     "smaller), or of the listed sizes, whose sum must be the size of the dim.") {
+                     "Returns a list of views along a dim. They have this size (the last one may "
+                     "be smaller), or the listed sizes, whose sum must be the size of the dim.") {
     mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);
     if (lua_type(L, 2) == LUA_TTABLE)

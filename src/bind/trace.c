@@ -85,11 +85,11 @@ const char *mr_bind_trace_source(void *context, const char *file, size_t *out_si
 }
 
 MR_FUNCTION(trace_save, "save", "tr:save(path: string [, options: {before: trace}])",
-            "Writes the trace to a file. The ending of its name says how: .html (a page to look "
-            "at), .json (for Chrome and Perfetto), .svg, .png, .dot (the order as a graph), .csv "
-            "and .spans.json (the spans). A .png needs one of rsvg-convert, inkscape and magick in "
-            "PATH. `before`: another trace to compare with (.html, .svg, .png). The file appears "
-            "complete or not at all.") {
+            "Writes the trace to a file. The ending of its name is the format: .html (a page to "
+            "look at), .json (for Chrome and Perfetto), .svg, .png, or .dot (the order as a "
+            "graph). .csv and .spans.json have the spans. A .png needs one of rsvg-convert, "
+            "inkscape and magick in PATH. `before`: another trace to compare with (.html, .svg, "
+            ".png). The file appears complete or not at all.") {
     static const char *const known[] = {"before", NULL};
     mr_set_context(L);
     const mr_trace *trace = mr_check_trace(L, 1);
@@ -195,15 +195,14 @@ static int get_facts(lua_State *L) {
 
 static const mr_property trace_properties[] = {
     {"spans", "table[]",
-     "One table for each command, in the order of submission: name, kind (\"op\", \"copy\", "
-     "\"record\", ...), "
-     "stream (its name, or \"host\"), engine (\"sm\", \"copy-in\", ..., \"host\" for what the host "
-     "does by itself), start and finish "
-     "(on the device; nil: it has not run), where, seq; where they are known ready, called, "
-     "returned, "
-     "waited (the host's clock and how long the host stood in the call); bytes, blocks, event, "
-     "record (index of the record that it waits for), held_by (what it waited for last) and holder "
-     "(index); rank, in a trace of several ranks. Times are milliseconds since the trace began.",
+     "One table for each command, in the order of submission. It has name, kind (\"op\", \"copy\", "
+     "\"record\", ...), stream (its name, or \"host\"), where and seq. engine is \"sm\", "
+     "\"copy-in\", ..., or \"host\" for actions of the host itself. start and finish are times of "
+     "the device; nil: it has not run. Where they are known, it has ready, and called, returned "
+     "and waited: the host's clock, and how long the host stood in the call. It also has bytes, "
+     "blocks, event, record (index of the record that it waits for), held_by (the command that it "
+     "waited for last) and holder (its index). A trace of several ranks has rank. Times are "
+     "milliseconds since the trace began.",
      get_spans},
     {"ms", "number", "How long it took: the latest time of any span.", get_ms},
     {"streams", "table[]", "The streams: name, id, device, priority.", get_streams},

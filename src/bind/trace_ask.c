@@ -166,10 +166,10 @@ static void say_path(mr_buffer *text, const mr_trace *trace, const mr_trace_path
 
 MR_SHARED_FUNCTION(
     trace_critical_path, "critical_path", "tr:critical_path() -> links: table[]",
-    "Returns what decided the end of the trace, the first first: spans on the device and "
-    "calls of the host, of which none could have been shorter without the whole being "
-    "shorter. Each is {span=, host=, start=, finish=, ms=, cause=, name=, where=}; `host` "
-    "is true for the time of a call, and `cause` says why it began no sooner.") {
+    "Returns the critical path of the trace, from its beginning on: spans on the device and calls "
+    "of the host. If one of them were shorter, the whole would be shorter. Each is {span=, host=, "
+    "start=, finish=, ms=, cause=, name=, where=}; `host` is true for the time of a call, and "
+    "`cause` says why it began no sooner.") {
     const mr_trace *trace = mr_check_trace(L, 1);
     lua_settop(L, 1);
     mr_push_spans(L, 1);
@@ -210,16 +210,14 @@ static void push_need(lua_State *L, const mr_trace_why *why, int spans) {
 
 MR_SHARED_FUNCTION(
     trace_why, "why", "tr:why(a: table|integer|string, b: table|integer|string) -> why: table",
-    "Says why two operations did not run at the same time: spans of tr.spans, their indices, "
-    "or names of operations (the first of that name; as `b`, of `a`'s rank). Returns {overlapped=, "
-    "ms=, share=, cause=, "
-    "text=, where=, holder=, saves_ms=, needed_by=, exact=}: `text` is the answer in words, "
-    "`where` the line that is the cause, `saves_ms` how much earlier the later one could have "
-    "begun "
-    "without that. `exact` is true where a run without it shows just that. Where the cause must "
-    "stay, `needed_by` has two spans whose data need it, and there is no `saves_ms`. If the two "
-    "overlapped, `share` is the part of the shorter one. The cause is told where that is less than "
-    "0.9.") {
+    "Says why two operations did not run at the same time: spans of tr.spans, their indices, or "
+    "names of operations (the first of that name; as `b`, of `a`'s rank). Returns {overlapped=, "
+    "ms=, share=, cause=, text=, where=, holder=, saves_ms=, needed_by=, exact=}: `text` is the "
+    "answer in words, and `where` the line that is the cause. `saves_ms` is how much earlier the "
+    "later one could have begun without that. `exact` is true where a run without it shows just "
+    "that. Where the cause must stay, `needed_by` has two spans whose data need it, and there is "
+    "no `saves_ms`. If the two overlapped, `share` is the part of the shorter one. The cause is "
+    "told where that is less than 0.9.") {
     const mr_trace *trace = mr_check_trace(L, 1);
     uint32_t a = mr_check_span(L, 2, trace, MR_TRACE_NONE), b = mr_check_span(L, 3, trace, a);
     lua_settop(L, 3);

@@ -63,7 +63,7 @@ static void set_span_class(lua_State *L) {
     lua_setmetatable(L, -2);
 }
 
-/* What the host does by itself, also if a stream is concerned. */
+/* True for an action of the host itself, also if a stream is concerned. */
 static bool is_host(const mr_span *span) {
     return span->called && !(mr_command_kinds[span->kind].traits & MR_TRAIT_SUBMITTED);
 }

@@ -1,7 +1,7 @@
-/* mr.trace and mr.timeline: tracing what a script does. What can be done with a trace is in trace.c.
+/* mr.trace and mr.timeline: tracing what a script does. The methods of a trace are in trace.c.
  *
- * Easiest to break: tracers are observers of the machine, so each has an owner that stops it before the machine closes:
- * the box of this state, or the userdata of a call of mr.timeline. */
+ * Easiest to break: tracers are observers of the machine, so each has an owner that stops it before the machine closes.
+ * The owner is the box of this state, or the userdata of a call of mr.timeline. */
 #include <stdlib.h>
 
 #include "bind/explore_parts.h"

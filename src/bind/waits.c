@@ -422,22 +422,20 @@ MR_FUNCTION(
     waits, "waits", "mr.waits(fn: function [, opts: {costs: boolean=false}]) -> result: table",
     "Runs `fn()` once and tells which of its waits are needed: wait_event, wait_stream, each "
     "member of a barrier, synchronize. The commands are shown to the hazard checker without each "
-    "of them; nothing runs again. The result can be printed. It has total, sufficient (the size "
-    "of a smallest set that is enough); exact (whether no smaller one is), hazards (accesses that "
-    "have one already), hazards_assumed (true if no code tells that they touch the same bytes); "
-    "claim (as of mr.hazard.summary), not_followed (clauses, or nil); "
-    "makespan_ms, sufficient_ms (with only that "
-    "set), and waits: for each line "
-    "{kind=, where=, who=, "
-    "verdict=\"needed\", \"together\" (others do the same, and not all can go), \"unknown\" (it "
-    "orders what nobody follows: host functions, an answer, atomic updates, output, peek) or "
-    "\"redundant\"; "
-    "kept= (in that set), because=, rounds=, needed_rounds=, costs_ms= (what the program would "
-    "take less without it, by the device model), instead= (something cheaper)}, and "
-    "record_streams: for each line that calls record_stream {where=, tensor=, stream=, verdict=, "
-    "kept=, because=, rounds=}. `costs`: "
-    "predict all costs, also of a long program. After Ctrl-C it has what was found by then: "
-    "complete=false, interrupted=true; without sufficient, only needed waits are listed.") {
+    "of them; nothing runs again. The result can be printed. It has total, and sufficient: the "
+    "size of the smallest set found that is enough. exact says whether no smaller set is. hazards "
+    "counts accesses that race even with all waits; hazards_assumed is true if no code tells that "
+    "they touch the same bytes. claim (as of mr.hazard.summary), not_followed (clauses, or nil), "
+    "makespan_ms and sufficient_ms (with only that set) follow. waits has for each line {kind=, "
+    "where=, who=, verdict=, kept=, because=, rounds=, needed_rounds=, costs_ms=, instead=}. "
+    "verdict is \"needed\", \"redundant\", \"together\" (others do the same, and not all can go) "
+    "or \"unknown\". An unknown wait orders things that nobody follows: host functions, an answer, "
+    "atomic updates, output, peek. kept says whether it is in that set. costs_ms is the time that "
+    "the program would save without it, by the device model. instead is something cheaper. "
+    "record_streams has for each line that calls record_stream {where=, tensor=, stream=, "
+    "verdict=, kept=, because=, rounds=}. `costs`: predict all costs, also of a long program. "
+    "After Ctrl-C it has what was found by then: complete=false, interrupted=true; without "
+    "sufficient, only needed waits are listed.") {
     static const char *const known[] = {"costs", NULL};
     mr_machine *machine = mr_set_context(L);
     state *s = state_of(L);

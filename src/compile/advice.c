@@ -1,6 +1,6 @@
-/* What to change when a compiler rejects a text for a reason that every beginner meets: the sentence goes below the
- * compiler's own message, which is never replaced. Easiest to break: words of messages change with each release of a
- * compiler, so a text without advice must still read well. */
+/* Advice where a compiler rejects a text for a reason that every beginner meets. It goes below the compiler's own
+ * message, and never replaces that. Easiest to break: words of messages change with each release of a compiler, so a
+ * text without advice must still read well. */
 #include "compile/advice.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* What can be read off CUDA C++ without a compiler: which files it includes, which kernels it has, and whether the PTX
- * can depend on the place of the text in the user's file. */
+/* Reads CUDA C++ without a compiler. Finds the files that it includes and its kernels, and says whether the PTX can
+ * depend on the place of the text in the user's file. */
 #ifndef MR_COMPILE_SCAN_H
 #define MR_COMPILE_SCAN_H
 

@@ -34,7 +34,7 @@ bool mr_cuda_is_forked(void) {
 mr_status mr_cuda_forked(void) {
     return mr_fail(MR_CODE_NOT_SUPPORTED,
                    "this process was forked from one that uses the GPU, and CUDA does not work in "
-                   "such a child: use the GPU in the parent, or start a new program for the child");
+                   "such a child. Use the GPU in the parent, or start a new program for the child");
 }
 
 /* ---- the current context */

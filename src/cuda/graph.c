@@ -31,7 +31,7 @@ static void drop_commands(cuda_graph *g) {
     mr_vec_free(&g->nodes.commands);
 }
 
-/* What belongs to the context; the device is current. */
+/* Frees the parts that belong to the context; the device is current. */
 static void close(cuda_graph *g) {
     if (g->executable) mr_cu.GraphExecDestroy(g->executable);
     g->executable = NULL;
@@ -159,8 +159,8 @@ mr_status mr_cuda_graph_build(const mr_graph_plan *plan, mr_stream *stream, void
 
 /* ---- launching */
 
-/* What an error may be of, which modules are in use, and which memory of the host. After the launch, so that the
- * device does not wait for it. */
+/* Notes the commands that an error may be of, and the modules and the host memory in use. Called after the launch, so
+ * that the device does not wait for it. */
 static void note_nodes(const cuda_graph *g, mr_stream *stream, uint64_t seq) {
     cuda_device *device = g->device;
     for (size_t i = 0; i < g->nodes.commands.count; i++) {

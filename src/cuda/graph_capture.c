@@ -1,8 +1,8 @@
 /* Makes the driver's graph of a plan: the steps are given to streams that the driver captures, by the code that gives
  * them to any stream. So whatever an operation consists of becomes nodes.
  *
- * The capture is in relaxed mode, on streams of its own, so it forbids the rest of the program nothing. What operations
- * do only once (memory, tables, cuBLAS's handles) is done on a stream that does not capture (graph_memory.c).
+ * The capture is in relaxed mode, on streams of its own, so it forbids the rest of the program nothing. Work that
+ * operations do only once (memory, tables, cuBLAS's handles) runs on a stream that does not capture (graph_memory.c).
  *
  * Easiest to break: a stream that captures must not be left capturing, whatever fails. */
 #include <stdlib.h>

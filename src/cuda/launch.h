@@ -1,5 +1,5 @@
-/* From one OP command to kernels on a stream: the built-in kernels (src/cuda/kernels, compiled by nvcc from
- * the rows of ops/table.h and embedded in the binary) and cuBLAS for the matrix products of floats.
+/* Turns one OP command into kernels on a stream. They are the built-in kernels (src/cuda/kernels), or cuBLAS for the
+ * matrix products of floats. nvcc compiles the built-in ones from the rows of ops/table.h; the binary embeds them.
  *
  * All of it is called on the Lua thread with the device's context current, and nothing of it waits for
  * the device. The state (loaded modules, function handles, one cuBLAS handle with its workspace and one

@@ -40,7 +40,7 @@ static mr_status scan_columns(const mr_command *command, CUstream stream, mr_cud
                            args);
 }
 
-/* What is before each of many tiles. */
+/* Computes the total in front of each of many tiles. */
 static mr_status scan_totals(const mr_command *command, CUstream stream, mr_cuda_scan *args) {
     const mr_op *row = command->u.op.row;
     mr_dtype computed = computed_type(args);

@@ -312,9 +312,9 @@ static mr_status memory_open(mr_device *device, const char handle[MR_IPC_HANDLE_
     }
     if (result != CUDA_SUCCESS)
         return mr_fail(MR_CODE_INVALID_HANDLE,
-                       "from_ipc_handle: the driver does not open it (error %d): the memory must "
-                       "live in another process, on the same GPU or one that device %d can access, "
-                       "and the handle be of cuIpcGetMemHandle",
+                       "from_ipc_handle: the driver does not open it (error %d). The memory must "
+                       "live in another process, on the same GPU or one that device %d can access. "
+                       "The handle must be of cuIpcGetMemHandle",
                        (int)result, device->index);
     block.bytes = bytes;
     MR_TRY(add_block(d->machine, block));
@@ -368,9 +368,9 @@ static mr_status event_import(mr_event *event, mr_device *device,
     if (result != CUDA_SUCCESS) {
         e->handle = NULL;
         return mr_fail(MR_CODE_INVALID_HANDLE,
-                       "event: the driver does not open the handle (error %d): the event must live "
-                       "in another process, on the same GPU, and the handle be of "
-                       "e:ipc_handle() or Event.ipc_handle() of PyTorch",
+                       "event: the driver does not open the handle (error %d). The event must live "
+                       "in another process, on the same GPU. The handle must be of e:ipc_handle() "
+                       "or Event.ipc_handle() of PyTorch",
                        (int)result);
     }
     e->device = d;

@@ -8,10 +8,10 @@
  * to `done_seq`, and may be pending up to `last_seq`. `generation`, of a device: counts its contexts, so
  * that a stream or event from before a reset, whose handle no longer exists, is recognised.
  *
- * The invariant easiest to break: a call that can block inside the driver must not be made while a host
- * function is pending, because it is this thread that has to run it. Streams may share a hardware queue
- * (R55), so it does not matter in which stream (mr_cuda_unblock, mr_cuda_may_wait, mr_cuda_waits). The table
- * of such calls is in docs/semantics.md, "Calls that wait inside the driver".
+ * The invariant easiest to break: this thread runs the host functions. So a call that can block inside the driver must
+ * not be made while a host function is pending. Streams may share a hardware queue (R55), so it does not matter in
+ * which stream (mr_cuda_unblock, mr_cuda_may_wait, mr_cuda_waits). The table of such calls is in docs/semantics.md,
+ * "Calls that wait inside the driver".
  *
  * Libraries are loaded at run time. libcuda and cuBLAS are opened through one table of symbols (`driver.h`). So one
  * binary starts on every machine, and says what is missing and where it looked. For tests, `tests/fake_cuda` replaces
@@ -197,8 +197,8 @@ typedef struct {
     const cuda_stream *stream; /* NULL: it is gone */
 } cuda_trail;
 
-/* What kernels of rows with an index say before they fail of one that is out of range, and the names of the last
- * launches' tensors. */
+/* The complaint that a kernel of a row with an index leaves before it fails of an index out of range, and the names of
+ * the last launches' tensors. */
 typedef struct {
     mr_cuda_complaint *complaint; /* in pinned memory, from where the kernels reach it under: */
     CUdeviceptr device;
@@ -291,8 +291,7 @@ static inline cuda_machine *mr_cuda_of(const mr_machine *machine) {
 
 /* ---- context.c: the current context */
 
-/* What is current on this thread. The driver keeps it by thread, so we do too, whatever machines the
- * thread has. */
+/* The current context of this thread. The driver keeps it by thread, so we do too, whatever machines the thread has. */
 extern _Thread_local CUcontext mr_cuda_current
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -504,8 +503,8 @@ void mr_cuda_hold_release(cuda_stream *stream); /* the stream is idle */
 void mr_cuda_hold_poll(cuda_device *device);
 void mr_cuda_hold_drop(cuda_device *device); /* nothing is under way there any more */
 
-/* ---- barrier.c: all that the device has been given comes before the stream's next work; all that it is given later,
- * also in streams that are yet to be made, after the stream's last (R60) */
+/* ---- barrier.c: the copies' barrier (R60). All work that the device has been given comes before the stream's next
+ * work. All work that it is given later comes after the stream's last, also in streams that are yet to be made */
 
 mr_status mr_cuda_barrier_before(cuda_stream *copy, cuda_device *device);
 mr_status mr_cuda_barrier_after(cuda_stream *copy, cuda_device *device);

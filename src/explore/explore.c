@@ -48,7 +48,7 @@ static mr_status compare_runs(const branch *first, const branch *again) {
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "the function is not repeatable: called a second time, it makes %s. It may "
                        "depend only on what it reads from tensors and queries, not on a clock, "
-                       "random numbers of Lua, or variables that it changes; a graph from outside "
+                       "random numbers of Lua, or variables that it changes. A graph from outside "
                        "must have been launched before",
                        text);
     const mr_buffer *value = &first->variants.items[0].text,

@@ -48,9 +48,8 @@ typedef struct {
     mr_machine *machine;
     /* Optional, before each run: brings everything outside of the function to what it was before the first. */
     mr_status (*begin)(void *context);
-    /* Calls the function, from its beginning. What the
-     * function raises is a value. At its end it waits for all devices (mr_device_drain); an error of that is a value,
-     * too. An error here ends the exploration. */
+    /* Calls the function, from its beginning. An error that the function raises is a value. At its end it waits for all
+     * devices (mr_device_drain); an error of that is a value, too. An error here ends the exploration. */
     mr_status (*run)(void *context, mr_explore_value *out_value);
     /* Optional, between two runs: frees what the last one has left, such as a script's garbage. */
     void (*let_go)(void *context);
@@ -73,8 +72,8 @@ typedef struct {
     bool (*hosts_are_apart)(void *context);
 } mr_explore_subject;
 
-/* An access of a hazard: the command of this number, if a run has it at this line; else the first one at the line, in a
- * stream of this name. */
+/* An access of a hazard: the command of this number, if a run has it at this line. Else the first command at the line
+ * in a stream of this name. */
 typedef struct {
     mr_site where;
     const char *stream; /* NULL: any */
@@ -176,8 +175,8 @@ typedef struct {
  * happened. */
 const char *mr_explore_refusal(mr_command_id kind);
 
-/* All devices of the machine are idle when it is called, and afterwards. The chooser of the machine is put back. What
- * the function is not repeatable in is an error, with the first difference. *out_result is to be freed, also after an
+/* All devices of the machine are idle when it is called, and afterwards. The chooser of the machine is put back. A
+ * function that is not repeatable is an error, with the first difference. *out_result is to be freed, also after an
  * error. NOT_SUPPORTED: the machine cannot be steered. */
 mr_status mr_explore(const mr_explore_subject *subject, const mr_explore_options *options,
                      mr_explore_result *out_result);

@@ -192,7 +192,7 @@ static bool has_taint(const groups *g, const group_touch *touch) {
     return false;
 }
 
-/* What is tainted already belongs to the same group by now. */
+/* Memory that is tainted already belongs to the same group by now. */
 static bool taint(groups *g, const group_touch *touch, uint32_t group) {
     if (touch->first >= touch->end || has_taint(g, touch)) return true;
     group_taint t = {touch->first, touch->end, group, g->taints[touch->memory]};

@@ -97,7 +97,7 @@ mr_status mr_explore_refuse_end(mr_explore_keeper *k, const char *what, mr_site 
                    what, cure);
 }
 
-/* What is gone cannot be put back: a graph has freed it. Lua's collector frees at no line: that was out of the
+/* Memory that a graph has freed cannot be put back. A free by Lua's collector has no line: that memory was out of the
  * function's reach. */
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
     mr_explore_keeper *k =
@@ -108,7 +108,7 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
         note_end(k, "frees a tensor", command->where);
 }
 
-/* What is current, and what the function can set of the machine. */
+/* Keeps the current device and streams, and the settings of the machine that the function can change. */
 static bool keep_current(mr_explore_keeper *k) {
     mr_machine *machine = k->machine;
     k->device = machine->current_device;

@@ -1,5 +1,5 @@
-/* What a function changes outside of itself, and putting it back: the bytes of memory that was there before, the
- * current device and streams, peer access, and launch-blocking. */
+/* Keeps the state that a function can change outside of itself, and puts it back. It is the bytes of memory that was
+ * there before, the current device and streams, peer access, and launch-blocking. */
 #ifndef MR_EXPLORE_KEEP_H
 #define MR_EXPLORE_KEEP_H
 

@@ -137,8 +137,8 @@ void order_place_nodes(order *o, size_t i, bool asked);
 void order_leave(order *o, size_t i, bool asked);
 /* Into the scratch set: what a query, or an event's time, asks for. */
 void order_goal(order *o, size_t i);
-/* Whether all that item `item` does comes after `earlier`, once both are placed. What the host reads of a copy's source
- * is no part of it. */
+/* Whether all that item `item` does comes after `earlier`, once both are placed. The host's read of a copy's source is
+ * no part of it. */
 bool order_comes_after(const order *o, uint32_t item, uint32_t earlier);
 /* Whether query i asks for an allocation, too, that the host does not know to be over. Allocations have no nodes in
  * their streams, as nothing can depend on when they are over but such an answer. */

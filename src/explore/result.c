@@ -1,4 +1,4 @@
-/* What the caller gets: freeing it, and why it is not complete. */
+/* The caller's result: frees it, and says why it is not complete. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -142,7 +142,7 @@ static bool is_all_over(search *s, uint32_t item) {
     return true;
 }
 
-/* What the function does in another way it does behind a look, and the schedule is decided by then. */
+/* The function can behave differently only after the host has looked, and the schedule is decided by then. */
 static bool is_leaf(search *s, const branch *child, uint32_t item) {
     const mr_explore_options *o = &s->e->options;
     bool is_decided = !child->key.turn && (s->e->one_order || child->turns.count <= s->at.turn);

@@ -154,7 +154,8 @@ typedef struct explorer explorer;
 /* Runs the function, forced into the plan. It is recorded and cannot be searched yet. `out_own` may be NULL. */
 mr_status branch_record(explorer *e, const plan *forced, own_schedule *out_own,
                         branch **out_branch);
-/* What carries the program out, and what is said of its items. Then branch_order, before it is searched. */
+/* Makes the player that carries the program out, and the facts about its items. Then branch_order, before it is
+ * searched. */
 mr_status branch_open(explorer *e, branch *b);
 mr_status branch_order(explorer *e, branch *b);
 mr_status branch_prepare(explorer *e, branch *b); /* both */
@@ -179,8 +180,8 @@ static inline bool branch_share_memory(const mr_storage *a, const mr_storage *b)
 void branch_find_conflicts(branch *b, size_t first, size_t last);
 /* Whether two nodes, the earlier one first, touch the same bytes, one of them writing. Their storages are there. */
 bool branch_conflict(const branch *b, uint32_t early, uint32_t late);
-/* Two nodes that conflict could also be carried out in parts, between each other, with another result: they share more
- * than one element, or one of them updates what the other one writes. */
+/* Whether the parts of two conflicting nodes could be mixed, with another result. That is so if they share more than
+ * one element, or if one of them updates memory that the other one writes. */
 bool branch_may_mix(const branch *b, uint32_t early, uint32_t late);
 /* Whether a node touches memory, and so is one of pairs. The host's own node of a copy stands for its reading of the
  * source, where it does that; `asked`: as for order_copy_of. */

@@ -79,8 +79,8 @@ static void player_destroy(mr_chooser *chooser) {
     free(chooser);
 }
 
-/* What an allocation decides here is only whether it sees that the frees of other streams are over: the other policies
- * of R30 depend on the order alone. */
+/* An allocation decides here only whether it sees that the frees of other streams are over. The other policies of R30
+ * depend on the order alone. */
 static bool is_asked(mr_open_choice what) {
     return what != MR_OPEN_REUSE_EVENT && what != MR_OPEN_REUSE_WAIT;
 }

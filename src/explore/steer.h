@@ -11,8 +11,8 @@
 
 /* ---- plans: a schedule as numbers */
 
-/* One part of the command that item `command` submitted is carried out while the host is at item
- * `at`: before it does what the item asks, or inside of it, where it waits. */
+/* One part of the command that item `command` submitted is carried out while the host is at item `at`. That is before
+ * the host carries out the item, or inside of it, where it waits. */
 typedef struct {
     uint32_t at, command;
 } plan_step;

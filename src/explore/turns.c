@@ -6,8 +6,8 @@
 
 #define MOST_WAITING 100000 /* orders that are known and yet to be followed */
 
-/* Ranks that are apart see of each other only what their devices do. What is submitted earlier excludes no schedule,
- * so that only the order of their waits counts. Their behaviour behind other values was not looked at. */
+/* Ranks that are apart see of each other only what their devices do. An earlier submission excludes no schedule, so
+ * only the order of their waits counts. Their behaviour behind other values was not looked at. */
 void turns_judge(explorer *e) {
     const mr_explore_subject *subject = e->subject;
     bool are_apart = subject->hosts_are_apart && subject->hosts_are_apart(subject->context);

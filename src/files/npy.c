@@ -86,7 +86,7 @@ static mr_status take_shape(const mr_tensor_file *file, text *t, mr_file_tensor 
     return MR_OK;
 }
 
-/* What NumPy can have and a tensor cannot: what it is, and what to do in NumPy. */
+/* Names a type of NumPy that no tensor can have, and says what to do in NumPy. */
 static const char *unknown_kind(char kind) {
     switch (kind) {
     case 'O':

@@ -1,5 +1,5 @@
-/* .safetensors: the length of the header in 8 bytes, the header (a JSON object: for each tensor its dtype, its shape
- * and where its bytes are), and the bytes of all tensors, without gaps.
+/* .safetensors: the length of the header in 8 bytes, the header, and the bytes of all tensors, without gaps. The header
+ * is a JSON object that has the dtype, the shape and the range of bytes of each tensor.
  *
  * Easiest to break: each byte behind the header belongs to exactly one tensor. The format demands it, so that nothing
  * can be hidden in a file, and no two tensors share memory. */

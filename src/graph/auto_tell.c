@@ -1,9 +1,9 @@
-/* What observers are told of a call that a launch takes the place of: what the script asked for, on its streams and
- * with its waits. So the checker judges the function as it is written. The launch orders more than that: each of its
- * streams comes before and after all of it.
+/* Tells observers of a call that a launch replaces: the operations that the script asked for, on its streams and with
+ * its waits. So the checker judges the function as it is written. The launch orders more than that: each of its streams
+ * comes before and after all of it.
  *
- * Easiest to break: memory of the graph is used by each launch, where the script gets new memory. What the last launch
- * did with it is over when it is handed out again, by an order that only launches have. */
+ * Easiest to break: memory of the graph is used by each launch, where the script gets new memory. The uses by the last
+ * launch are over when that memory is handed out again, by an order that only launches have. */
 #include "graph/auto_state.h"
 
 /* Takes over the reference. */

@@ -180,7 +180,7 @@ static mr_status check_finish(const mr_capture *capture, const char *name) {
     return at == UINT32_MAX ? MR_OK : unjoined(capture, name, at);
 }
 
-/* What a launch waits for, so that its memory is there on the device. */
+/* Records the event that a launch waits for, so that its memory is there on the device. */
 static mr_status record_memory(const mr_caller *caller, mr_graph *graph) {
     mr_event_options options = {0};
     mr_caller nobody = {.machine = caller->machine}; /* the record is on no line of the script */

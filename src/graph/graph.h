@@ -4,9 +4,9 @@
  * makes a graph: a list of nodes in the order of their capture, each with the nodes that it comes after. A graph does
  * not change. An executable launches one; two executables of one graph may run at once.
  *
- * A launch becomes commands. The nodes lose their streams and are spread over lanes, the first of which is the
- * launch's stream; records and waits between the lanes give exactly the order of the graph's edges. So backends, the
- * checker, traces and the explorer need to know nothing of graphs.
+ * A launch becomes commands. The nodes lose their streams and are spread over lanes, the first of which is the launch's
+ * stream. Records and waits between the lanes give exactly the order of the graph's edges. So backends, the checker,
+ * traces and the explorer need to know nothing of graphs.
  *
  * Errors of R35-R41 have CUDA's numbers (400, 401, 900-910) and name the line that began the capture. */
 #ifndef MR_GRAPH_GRAPH_H

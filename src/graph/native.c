@@ -50,7 +50,7 @@ static const char *obstacle_of_work(const mr_graph *graph, const mr_command *com
     return NULL;
 }
 
-/* NULL: nothing. What needs the host while it runs, or another device, is not for it. */
+/* NULL: nothing. A native graph takes no command that needs the host while it runs, or another device. */
 static const char *obstacle_of(const mr_graph *graph, const mr_command *command) {
     switch (command->kind) {
     case MR_COMMAND_OP:

@@ -1,5 +1,5 @@
-/* What may not be captured, or not be done while something is captured (R35-R41), and the errors that say so. What is
- * refused invalidates the captures that it concerns (R38), and does nothing else. */
+/* The rules of capture (R35-R41): calls that may not be captured, calls that are prohibited meanwhile, and their
+ * errors. A refused call invalidates the captures that it concerns (R38), and does nothing else. */
 #include <stdio.h>
 #include <string.h>
 

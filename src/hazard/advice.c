@@ -244,7 +244,8 @@ void mr_hazard_advise_sync(checker *c, const mr_command *command) {
 /* Called before the synchronise takes effect: remembers what the host knew without it. */
 static void watch_device_sync(checker *c, const mr_command *command) {
     int device = command->u.device->index, busy = 0;
-    /* What comes after it is the earlier one's: that must not be weakened, for this one may go. */
+    /* Leaves later commands to the earlier barrier: this one may be removed, so the earlier one must not be
+     * weakened. */
     if (!sync_adds(c, command) && c->order.barriers[device].watch.before) return;
     sync_watch *watch = &c->order.barriers[device].watch;
     advice_place *p =
@@ -318,7 +319,7 @@ static void give(checker *c, const advice_place *p) {
         draft.kind = MR_HAZARD_DEVICE_SYNCHRONIZE;
         mr_text_format(draft.why, sizeof draft.why,
                        "the host waits for all %d busy streams of the device, but only the results "
-                       "of %s were used before the next wait: an event that is recorded in it, or "
+                       "of %s were used before the next wait. An event that is recorded in it, or "
                        "its synchronize(), is enough.",
                        p->busy, p->stream);
     } else if (p->kind == MR_COMMAND_RECORD) {

@@ -248,8 +248,8 @@ static void check_ahead(checker *c, const mr_command *command) {
     mr_hazard_log_take_back(c);
 }
 
-/* What came up where nothing could be raised (a tensor collected by Lua, no memory to remember
- * what was submitted) is raised by the next call. */
+/* The next call raises an error that came up where none could be raised: a tensor collected by Lua, or no memory to
+ * remember a command. */
 static mr_status may(mr_observer *observer, const mr_command *command) {
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
     mr_hazard_host_is(c, c->machine->rank);

@@ -122,8 +122,8 @@ static bool went_on(const checker *c, const found_pair *pair, uint64_t seq) {
     return false;
 }
 
-/* What the first stream was given last from the line of the first access: an event that is recorded behind that line
- * covers it, too. */
+/* The last command that the first stream was given from the line of the first access. An event that is recorded behind
+ * that line covers it, too. */
 static uint64_t last_time(const checker *c, const found_pair *pair) {
     const log_line *line;
     for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++) {
@@ -168,7 +168,7 @@ static bool is_set_later(const checker *c, const mr_script_spot *spot, const cha
     return c->hooks.is_set_later && c->hooks.is_set_later(c->hooks.context, spot, expression);
 }
 
-/* What `work:wait()` waits with, where no stream is named. */
+/* Whether `work:wait()` waits with this stream, where none is named. */
 static bool is_current(const checker *c, const actor *a) {
     return a->kind == MR_STREAM_LEGACY && a->stream && mr_hazard_current(c) == a->stream;
 }

@@ -6,7 +6,7 @@
 #include "base/vec.h"
 #include "hazard/order.h"
 
-/* What the host knew at a time, by slot; shared by all of which it is true. */
+/* The host's knowledge at a time, by slot; shared by all functions for which it is the same. */
 typedef struct host_past {
     uint32_t refs, slots;
     uint64_t floor;

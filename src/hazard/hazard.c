@@ -144,7 +144,8 @@ void mr_hazard_check_end(mr_hazard *c, size_t *out_first, mr_hazard_totals *out_
     tell_turn(c, MR_HAZARD_TURN_CHECK_END, c->mode);
 }
 
-/* What was collected before is reported when anything comes after it: after a check the script goes on. */
+/* Within a check, tensors collected before this are still reported when anything comes after them, since the script
+ * goes on after the check. */
 void mr_hazard_returned(mr_hazard *c) {
     if (!c->check.on) mr_hazard_drop_collected(c);
     if (c->mode != MR_HAZARD_OFF && mr_hazard_functions_pending(c))

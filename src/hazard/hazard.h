@@ -209,7 +209,7 @@ typedef struct {
     char text[224];
 } mr_hazard_fix;
 
-/* What is new about a report that is written. */
+/* The news in a report that is written. */
 typedef enum {
     MR_HAZARD_NEWS_REPORT,  /* all of it */
     MR_HAZARD_NEWS_REASON,  /* the reason became clearer (waited-after-use) */
@@ -306,16 +306,16 @@ typedef struct {
     bool (*new_local)(void *context, const mr_script_spot *from, const mr_script_spot *to,
                       bool (*is_taken)(const void *asker, const char *name), const void *asker,
                       char *name, size_t size);
-    /* Where a local cannot be set at `record` and used at `wait`, as that comes before it in a loop, or is out of its
-     * scope: one that is declared ahead of both. `tensor`: an expression for it in front of the second, "" if there is
-     * none; `stream`: one for that of the first. */
+    /* Finds a variable that is declared ahead of both places. Needed where a local cannot be set at `record` and used
+     * at `wait`: `wait` comes before it in a loop, or is out of its scope. `tensor`: an expression for it in front of
+     * the second, "" if there is none; `stream`: one for that of the first. */
     bool (*ahead)(void *context, const mr_script_spot *record, const mr_script_spot *wait,
                   const mr_script_meeting *meeting, const char *tensor, const char *stream,
                   bool (*is_taken)(const void *asker, const char *name), const void *asker,
                   mr_script_variable *out_ahead);
     /* `done[k]`, an expression at that place, may be nil: the entry is only set by what stands behind it. */
     bool (*is_set_later)(void *context, const mr_script_spot *spot, const char *expression);
-    /* What is current at the spot is so at the statement of that line. */
+    /* The stream that is current at the spot is current at the statement of that line, too. */
     bool (*is_direct)(void *context, const mr_script_spot *spot, mr_site where);
     /* The variable, seen at that place, that gets what the call of `name` with `option` returns, where the line is one
      * such call; "": it is thrown away. False: neither. */
@@ -410,10 +410,10 @@ void mr_hazard_whole_name(const mr_hazard *hazard, const char *shown, mr_buffer 
  * NULL. */
 mr_status mr_hazard_check_begin(mr_hazard *hazard);
 void mr_hazard_check_end(mr_hazard *hazard, size_t *out_first, mr_hazard_totals *out_inside);
-/* What runs between the two stands apart: its hazards and what was not followed in it are no part of the totals, which
- * say only how many operations there were. It is followed all the same, as it may use memory of before. Inside a check
- * it can have checks of its own. A change of the mode takes effect when it ends. All devices have been waited for when
- * it ends, so its work counts as ordered. Not nested; a second end does nothing. */
+/* Work between the two calls stands apart. The totals say how many operations it had, but do not count its hazards, nor
+ * what was not followed in it. It is followed all the same, as it may use memory of before. Inside a check it can have
+ * checks of its own. A change of the mode takes effect when it ends. All devices have been waited for when it ends, so
+ * its work counts as ordered. Not nested; a second end does nothing. */
 typedef enum { MR_HAZARD_EXPLORED, MR_HAZARD_STRESSED } mr_hazard_apart;
 mr_status mr_hazard_apart_begin(mr_hazard *hazard, mr_hazard_apart kind);
 void mr_hazard_apart_end(mr_hazard *hazard);
@@ -421,8 +421,8 @@ void mr_hazard_apart_end(mr_hazard *hazard);
  * found since begin, except those of such checks, are those from *out_first on. `out_inside` as of a check. */
 mr_status mr_hazard_judge_begin(mr_hazard *hazard);
 void mr_hazard_judge_end(mr_hazard *hazard, size_t *out_first, mr_hazard_totals *out_inside);
-/* The code that is judged has returned: the function of a check, else the script. What Lua's collector frees from
- * then on, until the check ends, is no act of that code: it is not judged. All else still is. */
+/* The code that is judged has returned: the function of a check, else the script. From then on, until the check ends, a
+ * free by Lua's collector is no act of that code, and is not judged. All else still is. */
 void mr_hazard_returned(mr_hazard *hazard);
 /* Ends a check that the script has left for good (os.exit): what it found is forgotten. */
 void mr_hazard_check_abandon(mr_hazard *hazard);
@@ -458,10 +458,10 @@ void mr_hazard_drop_from(mr_hazard *hazard, size_t first);
 
 /* Since the last clear; `whole_run`: of everything, also of what was forgotten. */
 mr_hazard_totals mr_hazard_get_totals(const mr_hazard *hazard, bool whole_run);
-/* What may be said of these operations: nothing where there was none, or a hazard. */
+/* The claim about these operations; none where there were none, or a hazard. */
 mr_claim mr_hazard_claim(const mr_hazard_totals *totals);
-/* What no command tells: the script ended with an error, or with this one (not NULL), which work has caused that it
- * did not wait for. */
+/* To be called where the script ended with an error, which no command tells. `status`, if not NULL: the error, caused
+ * by work that the script did not wait for. */
 void mr_hazard_script_failed(mr_hazard *hazard, const mr_error *status);
 
 /* Suppression. Each text may be NULL (any). `where` is "file:line" or "file" and matches either side;
@@ -471,8 +471,8 @@ void mr_hazard_clear_ignores(mr_hazard *hazard);
 /* One line a rule: what it matches and how often it did. */
 void mr_hazard_describe_ignores(const mr_hazard *hazard, mr_buffer *out);
 
-/* Gives the advice about lines, by all their occurrences so far, and writes what has become part of reports since
- * they were written: at the end of the run, or when asked. */
+/* Gives the advice about lines, by all their occurrences so far, and writes the parts that reports have gained since
+ * they were written. To be called at the end of the run, or when asked. */
 void mr_hazard_finish(mr_hazard *hazard);
 /* Writes the reports that wait for launches to run: at the end of the run. */
 void mr_hazard_write_waiting(mr_hazard *hazard);

@@ -1,4 +1,4 @@
-/* What is held: finding a held report, and adding tensors and lines to a report. */
+/* Held reports: finds one, and adds tensors and lines to it. */
 #include "hazard/explain.h"
 
 #include <string.h>

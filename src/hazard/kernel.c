@@ -1,6 +1,5 @@
-/* What was seen inside launches of the user's kernels: src/ptx finds races and reads of unwritten bytes while the
- * virtual GPU runs them, and here they become reports. Both sides are the same command; their places are lines of the
- * kernel's source. */
+/* Makes reports of findings inside launches of the user's kernels: src/ptx finds races and reads of unwritten bytes
+ * while the virtual GPU runs them. Both sides are the same command; their places are lines of the kernel's source. */
 #include "hazard/explain.h"
 
 #include "base/text.h"

@@ -1,6 +1,6 @@
-/* Collects the parts of one report: the other tensors on which its command races in the same way, and
- * the lines that other memory or other streams need at the same places. A report is held back until the
- * whole command was checked, and for a host function until the function has run. So it is written once. */
+/* Collects the parts of one report. These are the other tensors on which its command races in the same way, and the
+ * lines that other memory or other streams need at the same places. A report is held back until the whole command was
+ * checked, and for a host function until the function has run. So it is written once. */
 #include "hazard/explain.h"
 
 #include <stdlib.h>

@@ -15,8 +15,8 @@ typedef struct {
 #define NAME_SIZE 64
 /* What a person calls it. */
 void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t size);
-/* An expression that leads to it at that place: a variable, the function of a default stream, or mr.current_stream()
- * right in front of the call of the pair's second (`pair` may be NULL). False: nothing does. */
+/* An expression that leads to it at that place: a variable, or the function of a default stream. mr.current_stream()
+ * leads to it right in front of the call of the pair's second (`pair` may be NULL). False: nothing does. */
 bool mr_hazard_stream_code(const checker *c, const found_pair *pair, const actor *a,
                            const mr_script_spot *spot, char *out, size_t size);
 #define MR_HAZARD_CURRENT "mr.current_stream()"
@@ -39,7 +39,7 @@ const char *mr_hazard_signature(const found_pair *pair, char *out, size_t size);
 void mr_hazard_tensor_text(const checker *c, const found_pair *pair, char *out, size_t size);
 bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, const mr_script_spot *spot,
                            char *out, size_t size);
-/* "race.lua:3"; without the room for it, "...ce.lua:3". What has PLACE_SIZE is always whole. */
+/* "race.lua:3"; without the room for it, "...ce.lua:3". With PLACE_SIZE bytes it is always whole. */
 #define PLACE_SIZE (MR_LONGEST_NAME + 16)
 const char *mr_hazard_place(mr_site where, char *out, size_t size);
 /* Whether `end` is the name of the file, or all of it behind a '/': "race.lua" of "examples/race.lua". */
@@ -48,7 +48,7 @@ bool mr_hazard_file_ends(const char *file, const char *end);
 void mr_hazard_folder(const checker *c, char *out, size_t size);
 /* Whether it is an entry at the prompt: "mr:7", in which 7 is no line. */
 bool mr_hazard_is_entry(const checker *c, const char *file);
-/* What a person calls it: its name, a variable that holds it, or what it is. */
+/* The storage as a person calls it: its name, a variable that holds it, or its kind. */
 void mr_hazard_storage_text(const checker *c, const mr_storage *storage, char *out, size_t size);
 
 #endif

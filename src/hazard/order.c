@@ -238,8 +238,8 @@ static bool order_submitted(checker *c, actor *t, uint64_t seq) {
     return true;
 }
 
-/* What is allocated in the legacy stream may be used in blocking ones (R3): they come after the
- * allocation, but for that not after what it came after. */
+/* Blocking streams may use memory that the legacy stream allocates (R3). So they come after the allocation, but not for
+ * that after its predecessors. */
 void mr_hazard_order_alloc(checker *c, actor *t, uint64_t seq) {
     t->last = seq;
     if (MR_BROKEN(ALLOC_IS_BARRIER)) order_submitted(c, t, seq);

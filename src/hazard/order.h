@@ -143,7 +143,7 @@ void mr_hazard_order_device_sync(checker *c, mr_device *device, uint64_t seq);
  * streams may have. */
 bool mr_hazard_order_before(checker *c, actor *t, const mr_command *command);
 
-/* What mr_hazard_order_before changes, as it was: for a look at what the command would come after. */
+/* The state that mr_hazard_order_before changes, as it was. Allows asking what a command would come after. */
 typedef struct {
     actor *actor;
     actor was;

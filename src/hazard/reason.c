@@ -22,8 +22,8 @@ const char *mr_hazard_reason_text(mr_hazard_reason reason) {
     return texts[reason];
 }
 
-/* What was found about the pair. NULL: nothing of the kind. What comes before the first access by CUDA's rules
- * cannot have been meant to order anything behind it, and is passed over. */
+/* Commands found about the pair. NULL: none of that kind. Commands that come before the first access by CUDA's rules
+ * are passed over: they cannot have been meant to order anything behind it. */
 typedef struct {
     const log_line *never;       /* a wait on an event never recorded */
     const log_line *early;       /* a wait bound to a record of the first from before the access */
@@ -273,21 +273,21 @@ static bool tell_events(const checker *c, teller *t, const findings *f, const fo
     const log_line *kept = f->kept, *late = f->late;
     if (kept && (kept->bound_stream != pair->first->id || kept->bound > pair->first_seq)) {
         tell(t, MR_HAZARD_BECAUSE_EVENT_RERECORDED,
-             "%s waited for %s at %s, and %s recorded it again at %s, after that wait: a wait uses "
-             "the record that was the latest at its call, which was made on %s.",
+             "%s waited for %s at %s, and %s recorded it again at %s, after that wait. A wait uses "
+             "the record that was the latest at its call. That record was made on %s.",
              waiter_of(t, kept), event_of(t, kept), at(t, 0, kept), t->first,
              at(t, 1, f->rerecorded), stream_of(c, t, kept->bound_stream));
     } else if (kept) {
         tell(t, MR_HAZARD_BECAUSE_EVENT_RERECORDED,
-             "%s waited for %s at %s, and it was recorded again at %s: a wait uses the record that "
-             "was the latest at its call, which was made before %s %s.",
+             "%s waited for %s at %s, and it was recorded again at %s. A wait uses the record that "
+             "was the latest at its call. That record was made before %s %s.",
              waiter_of(t, kept), event_of(t, kept), at(t, 0, kept), at(t, 1, f->rerecorded),
              t->first, verb);
     } else if (late) {
         tell(
             t, MR_HAZARD_BECAUSE_RECORDED_ON_WRONG_STREAM,
             "%s waits at %s for %s, but the record that covers `%s`, on %s at %s, had already been "
-            "replaced: the event was recorded again on %s, and a wait uses the latest record.",
+            "replaced. The event was recorded again on %s, and a wait uses the latest record.",
             waiter_of(t, late), at(t, 0, late), event_of(t, late), pair->first_op, t->first,
             at(t, 1, f->replaced), stream_of(c, t, late->bound_stream));
     } else if (f->early && f->early->seq > pair->first_seq) {
@@ -519,8 +519,8 @@ static void tell_lifetime(teller *t, const found_pair *pair) {
     } else if (pair->second->device < 0) {
         tell(t, MR_HAZARD_BECAUSE_HOST_DID_NOT_WAIT,
              "the memory, allocated at %s, is freed at once: cudaFree does not wait for memory of "
-             "a pool (R27), and the host has not waited for %s, so the next allocation may reuse "
-             "it while %s still uses it.",
+             "a pool (R27). The host has not waited for %s, so the next allocation may reuse the "
+             "memory while %s still uses it.",
              made, t->first, t->first);
     } else if (!pair->second_where.file) {
         tell(t, MR_HAZARD_BECAUSE_COLLECTED,

@@ -1,6 +1,5 @@
-/* What becomes of an unordered pair: it is counted, or reported and held until its command has been looked at as a
- * whole. After a missing order was reported, other pairs that it leaves unordered are only counted, since one fix
- * orders them all. */
+/* Counts an unordered pair, or reports it and holds the report until its command has been looked at as a whole. After a
+ * missing order was reported, other pairs that it leaves unordered are only counted, since one fix orders them all. */
 #include "hazard/explain.h"
 
 #include "base/text.h"

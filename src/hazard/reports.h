@@ -71,7 +71,7 @@ void mr_hazard_merge(checker *c, mr_hazard_report *r, const mr_hazard_report *dr
 /* Whether the pair has to be explained again: it may need lines that the report does not have. */
 bool mr_hazard_may_add(const mr_hazard_report *r, const found_pair *pair);
 
-/* What has become part of reports since they were amended. */
+/* Writes the parts that reports have gained since they were amended. */
 void mr_hazard_write_rest(checker *c);
 
 /* blame.c: the fix between these streams that was proposed last; NULL: none. */

@@ -1,7 +1,7 @@
 /* How much was checked and found, what the final sentence may claim from it, and forgetting it all. */
 #include "hazard/explain.h"
 
-/* What is so now, and may change. */
+/* Adds the claims that hold now, and may change. */
 static void add_present(const checker *c, mr_claims *claims) {
     bool off = c->mode == MR_HAZARD_OFF;
     if (off && c->machine->counts.next_seq > c->off_since) claims->count[MR_CLAIM_SWITCHED_OFF]++;

@@ -340,7 +340,7 @@ static void touch_bytes(checker *c, touch *t) {
     mr_hazard_history_search(c, h, &view);
     check_found(c, h, t, &view);
     if (__builtin_expect(!h->watched, 1)) return;
-    /* What is shared with code outside may have been written there. */
+    /* Code outside may have written memory that is shared with it. */
     if (h->storage->shared || writes_all(c, h, t, &view)) mr_hazard_unset_drop(h);
     else t->watched = true;
 }

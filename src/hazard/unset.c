@@ -1,9 +1,9 @@
 /* Bytes that nothing has written: what mr.empty gives, until then. Reading them gives any value under
  * every schedule, so it is a hazard of its own.
  *
- * Order is the host's: a write that was submitted before the read and that nothing orders is a race, which
- * is reported as one. A copy reads nothing by itself: it hands on what its source has, and
- * an operation that computes with that is reported. What was reported counts as written from then on.
+ * Order is the host's: a write that was submitted before the read and that nothing orders is a race, which is reported
+ * as one. A copy reads nothing by itself: it hands on what its source has, and an operation that computes with that is
+ * reported. After a report, those bytes count as written.
  *
  * Kept exactly, by bytes, and only while some are missing: history.watched is false for all other
  * memory, and that is all that its uses look at. Host functions write host memory at a time of their

@@ -116,7 +116,7 @@ static void make_certain(checker *c, mr_hazard_report *report) {
     write_waiting(c, report);
 }
 
-/* What is not known by now: false. */
+/* False if it is not known by now. */
 static bool judge(const checker *c, const open_pair *pair, meeting *out_meeting, bool *out_known) {
     const touched_set *sets[2] = {0};
     const open_side *sides[2] = {&pair->first, &pair->second};

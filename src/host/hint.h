@@ -1,4 +1,4 @@
-/* What is said behind the message of a script that has failed. */
+/* Hints behind the message of a script that has failed. */
 #ifndef MR_HOST_HINT_H
 #define MR_HOST_HINT_H
 

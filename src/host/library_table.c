@@ -9,7 +9,7 @@
 
 #define STEPS 4096 /* elements until it is asked whether to stop */
 
-/* What is done with the elements: the metamethods that stand for a table. */
+/* The uses that a function has for elements. Each needs a metamethod of an object that stands for a table. */
 enum { READ = 1, WRITE = 2, LENGTH = 4 };
 
 /* In the table at the top. */

@@ -57,7 +57,7 @@ static int safe_collectgarbage(lua_State *L) {
     return 1;
 }
 
-/* What is loaded already, or a Lua module inside the program; nothing from files. */
+/* Finds modules that are loaded already, and Lua modules inside the program; nothing from files. */
 static int safe_require(lua_State *L) {
     const char *name = luaL_checkstring(L, 1);
     lua_settop(L, 1);

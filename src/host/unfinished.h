@@ -1,4 +1,4 @@
-/* What a script has not waited for, when it is over. */
+/* Finishes the work that a script has not waited for, when it is over. */
 #ifndef MR_HOST_UNFINISHED_H
 #define MR_HOST_UNFINISHED_H
 

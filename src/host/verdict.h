@@ -1,6 +1,7 @@
-/* What a hazard checker finds in a script, for comparison with what another one finds when the script's commands are
- * carried out again. Compared are the pairs that nothing orders, in the order in which they were found. The reports are
- * not: their sentences and fixes come from the script's text and variables, which a replay does not have. */
+/* Compares the hazards that a checker finds in a script with those of another checker, which sees the script's commands
+ * carried out again. It compares the pairs that nothing orders, in the order in which they were found. It does not
+ * compare reports: their sentences and fixes come from the script's text and variables, which a replay does not
+ * have. */
 #ifndef MR_HOST_VERDICT_H
 #define MR_HOST_VERDICT_H
 

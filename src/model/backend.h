@@ -37,7 +37,7 @@ typedef struct {
 
 #define MR_COMMUNICATOR_ID 128 /* bytes */
 
-/* What a rank that is a process joins a communicator with. */
+/* The arguments with which a rank that is a process joins a communicator. */
 typedef struct {
     const char *id; /* MR_COMMUNICATOR_ID bytes */
     uint32_t rank, size;
@@ -139,11 +139,10 @@ struct mr_backend {
      * has no stream and no operands, and nobody may keep it. runs_flush and runs_stop tell of the commands, and
      * `submit` does when many of them are over. Each command has one run, and those of one stream come in their order.
      *
-     * runs_start may wait for the devices. *out_how: a sentence, static, that says how
-     * times are found. An error (OUT_OF_MEMORY, INTERRUPTED, a lost device): nothing has been started.
-     * runs_flush tells of all that is over, without waiting for the device. What runs on is told of by a later call.
-     * runs_stop flushes; what is still pending then is never told of, if nobody else has started it: synchronize
-     * before. */
+     * runs_start may wait for the devices. *out_how: a sentence, static, that says how times are found. An error
+     * (OUT_OF_MEMORY, INTERRUPTED, a lost device): nothing has been started. runs_flush tells of all that is over,
+     * without waiting for the device. A later call tells of the commands that still run. runs_stop flushes; what is
+     * still pending then is never told of, if nobody else has started it: synchronize before. */
     mr_status (*runs_start)(mr_machine *machine, const char **out_how);
     void (*runs_flush)(mr_machine *machine);
     void (*runs_stop)(mr_machine *machine);

@@ -57,7 +57,7 @@ typedef enum {
     X(FREE,            "free",               SUBMITTED | MARKER,        MEMORY,  NOTHING) /* R28: and before this */                                \
     X(FAULT,           "fault",              SUBMITTED | LAUNCH,        FAULT,   NOTHING) /* fails on purpose (virtual GPU only) */
 
-/* What the host does by itself, while no command is submitted. */
+/* Actions of the host itself, without a submitted command. */
 #define MR_HOST_LIST(X)                                                                                                                             \
     X(STREAM_SYNC,     "stream-synchronize", NONE,                      NONE,    STREAM)                                                            \
     X(EVENT_SYNC,      "event-synchronize",  NONE,                      EVENT,   RECORD)                                                            \
@@ -84,7 +84,7 @@ typedef enum {
     X(ELAPSED,         "elapsed-time",       ACCOUNT,                   ACCOUNT, NOTHING) /* from, to, number: milliseconds */                      \
     X(DRAIN,           "drain",              ACCOUNT,                   ACCOUNT, NOTHING) /* device is waited for; the host learns nothing */
 
-/* What is asked of, or set for, the machine as a whole: it orders nothing, and names no memory of the program. */
+/* Questions to the machine as a whole, and settings of it. They order nothing, and name no memory of the program. */
 #define MR_MACHINE_LIST(X)                                                                                                                          \
     X(TRIM,            "trim",               ACCOUNT,                   ACCOUNT, NOTHING) /* device */                                              \
     X(ENABLE_PEER,     "enable-peer-access", ACCOUNT,                   ACCOUNT, NOTHING) /* device, peer */                                        \
@@ -189,8 +189,8 @@ typedef struct {
     double f; /* always set, also for integers */
 } mr_scalar;
 
-/* What of a graph's launch a command is (R42). The first operation stands for the call: it costs the host what a launch
- * costs, and takes its place in the launch queue. The rest costs the host nothing. */
+/* The part of a graph's launch that a command is (R42). The first operation stands for the call: it costs the host what
+ * a launch costs, and takes its place in the launch queue. The rest costs the host nothing. */
 enum { MR_LAUNCH_NONE, MR_LAUNCH_FIRST, MR_LAUNCH_REST };
 
 /* The arguments of an operation by value, copied at the call (R26): as many bytes as the largest of them takes. Only
@@ -305,13 +305,13 @@ mr_status mr_command_submit_together(mr_command **commands, uint32_t count,
 /* That it was submitted, for messages and the versions of what it writes. mr_command_submit does it by itself. */
 void mr_command_note_writes(const mr_command *command);
 
-/* The two moments of what the host does itself (waits, queries, accesses, closing a stream): `may`
- * before it begins, after which nothing has happened if it fails; `did` once it has come true. A
- * wait that was interrupted never gets to `did`. */
+/* The two moments of an action of the host itself (waits, queries, accesses, closing a stream). `may` comes before it
+ * begins; if it fails, nothing has happened. `did` comes once the action has come true. A wait that was interrupted
+ * never gets to `did`. */
 mr_status mr_command_may(const mr_command *command);
 void mr_command_did(const mr_command *command);
-/* What observers that ask for everything are told, see observer.h: the call that made the command returns this
- * error, or a query said no (`status` NULL). */
+/* Tells the observers that ask for everything (observer.h): the call that made the command returns this error, or a
+ * query said no (`status` NULL). */
 void mr_command_failed(const mr_command *command, mr_status status);
 
 /* A command of the trait ACCOUNT has come true or, with an error, has not. It is the caller's, who sets kind, stream

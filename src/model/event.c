@@ -111,7 +111,7 @@ mr_status mr_event_record_as(const mr_caller *caller, mr_event *event, mr_stream
     if (event->device && event->device != stream->device)
         return mr_fail(MR_CODE_INVALID_HANDLE,
                        "record: %s belongs to device %d, where it was first recorded, and %s is on "
-                       "device %d: use an event of its own for each device, and wait for it there",
+                       "device %d. Use an event of its own for each device, and wait for it there",
                        mr_event_describe(event, name, sizeof name), event->device->index,
                        mr_stream_describe(stream, where, sizeof where), stream->device->index);
     if (stream->capture) return mr_capture_rules_of(caller->machine)->record(caller, event, stream);

@@ -18,8 +18,8 @@ void mr_event_drop_given(mr_event *event);
 /* After its RECORD, `record`, has been submitted. */
 void mr_event_recorded(mr_event *event, const mr_command *record);
 
-/* What the model itself counts for a machine: numbers that it has given out, bytes that are live, references of the
- * default streams. With a checkpoint of the backend it brings the machine back to an earlier point. */
+/* The model's own counts of a machine: numbers that it has given out, bytes that are live, references of the default
+ * streams. With a checkpoint of the backend it brings the machine back to an earlier point. */
 size_t mr_machine_counts_bytes(const mr_machine *machine);
 void mr_machine_counts_save(const mr_machine *machine, void *out);
 void mr_machine_counts_load(mr_machine *machine, const void *in);

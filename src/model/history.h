@@ -3,9 +3,10 @@
  *
  * A checkpoint knows the device only. So a call ends the history if the host or the model knows more of the device by
  * it. Such calls are a submission, a wait that ended, a query that said yes, a new stream and a setting. A write to
- * host memory that the device may use is one, too. The next step begins a new history. What the host does with memory
- * of its own, closes, or lets the collector drop does not end it, and is not taken back (machine->steps.host_stays).
- * Device memory that the collector drops meanwhile is freed with the next submission.
+ * host memory that the device may use is one, too. The next step begins a new history. Three kinds of actions do not
+ * end it and are not taken back: accesses to the host's own memory, closing an object, and dropping one by the
+ * collector (machine->steps.host_stays). Device memory that the collector drops meanwhile is freed with the next
+ * submission.
  *
  * Easiest to break: a function of the model that changes the device by another way than a step and does not call
  * mr_history_end first.

@@ -48,10 +48,10 @@ bool mr_command_crosses(const mr_command *command);
  * and fewer and fewer in a program that goes on and on. Commands are counted for that: the clock decides nothing. */
 void mr_command_asks_collector(const mr_command *command);
 
-/* To be called where the host is about to wait for the device, to query it or to touch memory that it may be at: other
- * hosts may go on meanwhile. It is also the last moment at which a collector could free what this wait would protect:
- * whoever looks for that asks for a collection here (mr_machine_memory.collect_before_wait). Costs two comparisons
- * where nobody chooses or asks. */
+/* To be called where the host is about to wait for the device, to query it, or to touch memory that the device may use.
+ * Other hosts may go on meanwhile. It is also the last moment at which a collector could free memory that this wait
+ * would protect. An observer that looks for such frees asks for a collection here
+ * (mr_machine_memory.collect_before_wait). Costs two comparisons where nobody chooses or asks. */
 static inline void mr_host_gives_way(mr_machine *machine, mr_site where) {
     if (__builtin_expect(machine->memory.collect_before_wait, 0)) mr_machine_collect(machine);
     if (__builtin_expect(machine->hosts.give_way != NULL, 0))

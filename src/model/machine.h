@@ -81,8 +81,8 @@ static inline void mr_machine_host_worked(mr_machine *machine, uint64_t begin, u
 typedef struct {
     mr_machine *machine;
     mr_site where; /* the script's line; no file: nobody's, as in a finalizer */
-    /* What a person would call the operations and copies of this call, where one call makes several of
-     * them or they are an operation of another name: "item", "ones". Static; NULL: as they are called. */
+    /* The script's name for the operations and copies of this call: "item", "ones". Set where one call makes several of
+     * them, or one of another name. Static; NULL: their own names. */
     const char *name;
     bool in_place; /* its commands take the place of others (observer.h, as_written) */
 } mr_caller;

@@ -68,7 +68,8 @@ typedef struct {
     bool host_stays;
 } mr_machine_steps;
 
-/* What a body keeps from its first slice to its last and cannot keep in its state, since it is no plain bytes. */
+/* Data that a body keeps from its first slice to its last, and cannot keep in its state, since they are no plain
+ * bytes. */
 typedef struct {
     const mr_command *command;
     void *data;

@@ -88,7 +88,7 @@ typedef struct {
     uint32_t column; /* 0: unknown */
 } mr_kernel_place;
 
-/* What was seen inside one launch of the user's kernel. */
+/* A finding inside one launch of the user's kernel. */
 typedef struct {
     mr_finding_kind kind;
     const mr_storage *storage; /* NULL: shared or local memory */
@@ -147,8 +147,9 @@ struct mr_observer {
      * MR_FINDING_NOT_LOOKED is told of it. Called while the device moves. */
     void (*touched)(mr_observer *observer, const mr_command *command,
                     const mr_kernel_touched *touched);
-    /* Optional, with `found`: the bytes of `storage` that nothing had written before `command`, a launch that is about
-     * to begin: one bit a byte, lowest bit first, for all of it (malloc). NULL: all are written, or it is not known. */
+    /* Optional, with `found`: returns the bytes of `storage` that nothing had written before `command`, a launch that
+     * is about to begin. One bit a byte, lowest bit first, for all of it (malloc). NULL: all are written, or it is not
+     * known. */
     uint8_t *(*unset)(mr_observer *observer, const mr_command *command, const mr_storage *storage);
     /* Optional: a host function has returned (R46), on every backend; what it touched has been told. */
     void (*function_ran)(mr_observer *observer, const mr_command *command);

@@ -143,7 +143,7 @@ mr_status mr_machine_set_setting(mr_machine *machine, const char *name, int64_t 
 void mr_machine_pending(mr_machine *machine, void (*see)(void *context, const mr_pending *pending),
                         void *context);
 uint64_t mr_machine_device_time(mr_machine *machine);
-/* The lost devices are well again. What was made before the loss and in it stays valid, unlike after mr_machine_reset.
+/* The lost devices are well again. Objects made before and during the loss stay valid, unlike after mr_machine_reset.
  * Commands that were pending then are not carried out any more; drains are what tells observers so. */
 void mr_machine_revive(mr_machine *machine);
 

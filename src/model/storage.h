@@ -1,10 +1,9 @@
 /* A storage: one allocation of device, pinned or pageable memory.
  *
- * Two counts, because the life of the memory is not the life of the record. `handles` counts the
- * script's tensors: when the last goes, device memory is freed in stream order (R28) even though
- * pending commands still name it, which is exactly the bug that record_stream (R33) is for. `refs`
- * counts everyone who may still look at this struct: handles, commands, the checker's reports.
- * Host memory has no stream order: it stays until the last reference goes. */
+ * Two counts, because the life of the memory is not the life of the record. `handles` counts the script's tensors. When
+ * the last goes, device memory is freed in stream order (R28), even though pending commands still name it.
+ * record_stream (R33) prevents exactly this bug. `refs` counts everyone who may still look at this struct: handles,
+ * commands, the checker's reports. Host memory has no stream order: it stays until the last reference goes. */
 #ifndef MR_MODEL_STORAGE_H
 #define MR_MODEL_STORAGE_H
 

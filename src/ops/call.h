@@ -47,10 +47,10 @@ typedef struct {
 mr_status mr_create_empty(const mr_caller *caller, const mr_placement *placement, mr_dtype dtype,
                           int ndim, const int64_t *shape, mr_tensor **out_tensor);
 
-/* dst.copy_(src): any two memories, dtypes and strides; src is broadcast to dst. On the current
- * stream of the device side (`stream` NULL). Without non_blocking, and with the host on one side,
- * waits for that stream. What one copy engine command cannot do (strides, another dtype) goes
- * through a temporary on the side where it is converted. */
+/* dst.copy_(src): any two memories, dtypes and strides; src is broadcast to dst. On the current stream of the device
+ * side (`stream` NULL). Without non_blocking, and with the host on one side, waits for that stream. A copy that one
+ * command of a copy engine cannot do (strides, another dtype) goes through a temporary on the side where it is
+ * converted. */
 mr_status mr_copy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_stream *stream,
                   bool non_blocking);
 
@@ -64,8 +64,8 @@ mr_status mr_memset(const mr_caller *caller, mr_tensor *t, uint8_t byte, mr_stre
 mr_status mr_may_read(const mr_caller *caller, const mr_tensor *t);
 /* The element as a number: copies it to the host in the current stream and waits. */
 mr_status mr_item(const mr_caller *caller, mr_tensor *t, mr_scalar *out_value);
-/* A host tensor with t's values now: t itself (retained, plus a handle) if it is on the host, else a
- * contiguous pageable copy made in the current stream, which is waited for. */
+/* A host tensor with t's values now. It is t itself (retained, plus a handle) if t is on the host. Else it is a
+ * contiguous pageable copy made in the current stream, for which the host waits. */
 mr_status mr_to_host(const mr_caller *caller, mr_tensor *t, mr_tensor **out_tensor);
 
 /* mr.op: an abstract operation. Reads and writes exactly these views; each element written becomes a

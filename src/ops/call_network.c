@@ -1,4 +1,4 @@
-/* What the entry points of the network rows share: their inputs are floats with any strides, their result is new and
+/* Shared by the entry points of the network rows: their inputs are floats with any strides, their result is new and
  * contiguous. f16 and bf16 are made f32 in front of the row, and its result is rounded once. */
 #include "ops/launch.h"
 

@@ -10,7 +10,7 @@ static const char *role(int k) {
     return roles[k];
 }
 
-/* What is wrong with tensor `k` of a parameter: its dtype, its shape or its layout. */
+/* The error for tensor `k` of a parameter, whose dtype, shape or layout is wrong. */
 static mr_status unfit(const mr_launch *launch, const mr_tensor *parameter, const mr_tensor *t,
                        int k) {
     const mr_tensor *first = launch->first;

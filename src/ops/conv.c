@@ -1,7 +1,7 @@
-/* Runs conv2d and conv2d_input: a matrix product of the weights (outputs x taps) and of what the taps see (taps x
- * positions), of which only a panel exists at a time. An item is MR_TILE_COLUMNS positions of all outputs of a group.
- * No value depends on the positions that are computed with it, so neither on how items were sliced. Where groups are
- * small, conv_direct.c does without the product. */
+/* Runs conv2d and conv2d_input: a matrix product of the weights (outputs x taps) and the taps' inputs (taps x
+ * positions). Only a panel of the latter exists at a time. An item is MR_TILE_COLUMNS positions of all outputs of a
+ * group. No value depends on the positions that are computed with it, so neither on how items were sliced. Where groups
+ * are small, conv_direct.c does without the product. */
 #include "ops/conv_runs.h"
 #include "ops/tile.h"
 

@@ -7,7 +7,7 @@ int64_t mr_window_positions(const mr_window *w, int dim, int64_t size) {
     return room < 0 ? 0 : room / w->stride[dim] + 1;
 }
 
-/* What both kinds have in common: `in` is on the side of conv2d's input, `out` on that of its result. */
+/* The layout that both kinds have in common: `in` is on the side of conv2d's input, `out` on that of its result. */
 static void lay_out(const mr_window *window, const mr_tensor *in, const mr_tensor *out,
                     const mr_tensor *w, mr_conv *c) {
     *c = (mr_conv){.images = in->shape[0],

@@ -1,7 +1,7 @@
-/* Runs conv2d_weight: for each weight, the sum over all positions of the gradient there times what the tap sees there:
- * a matrix product of outputs x positions and positions x taps. An item is a chunk of positions of a group, whose sums
- * go to a place of their own in operand 0. So no item waits for another. The shapes alone decide what is added up, and
- * in which order. */
+/* Runs conv2d_weight: each weight is the sum over all positions of the gradient times the tap's input there. This is a
+ * matrix product of outputs x positions and positions x taps. An item is a chunk of positions of a group, whose sums go
+ * to a place of their own in operand 0. So no item waits for another. The shapes alone decide what is added up, and in
+ * which order. */
 #include "ops/conv_runs.h"
 #include "ops/tile.h"
 

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* The bounds are exact in the floating type: the greatest value below 2^31 or 2^63 is not, the power
- * is. What is not inside (NaN too) never reaches the conversion. */
+/* The bounds are exact in the floating type: the greatest value below 2^31 or 2^63 is not, the power is. A value
+ * outside of them (NaN too) never reaches the conversion. */
 static inline int32_t i32_from_f32(float v) {
     return v >= 0x1p31f ? INT32_MAX : v >= -0x1p31f ? (int32_t)v : v != v ? 0 : INT32_MIN;
 }

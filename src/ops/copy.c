@@ -106,8 +106,8 @@ static mr_status copy_across(const mr_caller *caller, mr_tensor *dst, mr_tensor 
     }
     if (!status && !dst->contiguous)
         status = new_beside(caller, dst, to, (mr_dtype)dst->dtype, dst, &dense_dst);
-    /* Two devices: the transfer begins when the destination's stream is ready for it, and that stream
-     * goes on when it is done, so that neither side needs events of its own. */
+    /* Two devices: the transfer begins when the destination's stream is ready for it, and that stream goes on when it
+     * is done. So neither side needs events of its own. */
     if (!status && from && to) status = mr_stream_join(caller, on, to, "copy_");
     if (!status) status = submit_copy(caller, "copy_", dense_dst, dense_src, on, false);
     if (!status && from && to) status = mr_stream_join(caller, to, on, "copy_");

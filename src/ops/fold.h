@@ -48,7 +48,7 @@ typedef struct {
 MR_REDUCE_TABLE(X)
 #undef X
 
-/* What softmax and log_softmax do with `count` dense elements; the letters are those of the table. */
+/* The steps of softmax and log_softmax for `count` dense elements; the letters are those of the table. */
 typedef struct {
     /* Makes k, which may be x, and returns the sum of e. */
     double (*weigh)(const void *x, int64_t count, double max, void *k);

@@ -1,8 +1,8 @@
 /* Inside src/ops only: the loops of the reductions over dense elements. fold.c makes folds of them.
  *
  * They are apart from fold.c because compiling them is what takes time: each is compiled for several instruction sets
- * (body.h). So there are only those that differ: a mean of floats is folded like their sum, the maximum of flags
- * like `any`; and elements of other types are converted first where that costs no time (fold.c). */
+ * (body.h). So there are only loops that differ. A mean of floats is folded like their sum, and the maximum of flags
+ * like `any`. Elements of other types are converted first where that costs no time (fold.c). */
 #ifndef MR_OPS_FOLD_LOOPS_H
 #define MR_OPS_FOLD_LOOPS_H
 

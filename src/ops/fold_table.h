@@ -26,9 +26,9 @@
 
 /* max and min test x for NaN, and not s: so vectors wait for one comparison of s only.
  *
- * X(name, accumulator, begin, step, join, final): of the accumulators s and o, the element x (of type T,
- * converted to the accumulator's type A where it is a number), the count n. Accumulators: WIDE is double
- * or i64, REAL double, SAME the element's type, FLAG any that holds 0 and 1. */
+ * X(name, accumulator, begin, step, join, final): expressions of the accumulators s and o, the element x and the count
+ * n. x has type T, and is converted to the accumulator's type A where it is a number. Accumulators: WIDE is double or
+ * i64, REAL double, SAME the element's type, FLAG any that holds 0 and 1. */
 #define FOLDS_WIDE(X)                                                                              \
     X(sum, WIDE, 0, mr_add(s, (A)x), mr_add(s, o), s)                                              \
     X(prod, WIDE, 1, mr_mul(s, (A)x), mr_mul(s, o), s)

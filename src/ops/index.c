@@ -1,5 +1,5 @@
-/* The bodies of the INDEX family on the CPU: elements that an index picks (gather, index_select, embedding), and
- * elements that are set or added to where an index says (scatter_, scatter_add_, index_add_).
+/* The bodies of the INDEX family on the CPU. Some pick elements by an index (gather, index_select, embedding). Others
+ * set elements, or add to them, by an index (scatter_, scatter_add_, index_add_).
  *
  * Picking: an item is an element of the result. Setting and adding: an item is a line of positions along the dim of the
  * index, which is gone through in its order. So of two elements that are set the later one stays, and sums are added up

@@ -47,7 +47,7 @@ typedef struct {
     uint64_t count_from; /* mr_ptx_launch */
 } mr_kernel_counting;
 
-/* What a kernel's launches on the virtual GPU did since mr_kernel_code_forget, if the setting kernel_profile is on.
+/* Counts of a kernel's launches on the virtual GPU since mr_kernel_code_forget, if the setting kernel_profile is on.
  * Counting takes several times as long as running, so only a sample of the blocks is counted. */
 typedef struct mr_kernel_count {
     mr_ptx_profile *profile; /* of the blocks that were counted; NULL: none were */

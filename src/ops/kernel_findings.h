@@ -1,5 +1,5 @@
-/* What is looked for inside a launch on the virtual GPU while the hazard checker is on: races, and reads of what
- * nothing has written. Collected from the first block to the last, then told to the observers. */
+/* Findings inside a launch on the virtual GPU while the hazard checker is on: races, and reads of bytes that nothing
+ * has written. They are collected from the first block to the last, then told to the observers. */
 #ifndef MR_OPS_KERNEL_FINDINGS_H
 #define MR_OPS_KERNEL_FINDINGS_H
 

@@ -138,8 +138,8 @@ static const mr_kernel_address *passed_at(const mr_command *command, const mr_st
     return found;
 }
 
-/* "element [2, 6]", as the script counts, and with `in_kernel` the same as the kernel counts from the pointer that it
- * got; "byte 52" where the address begins no element of a tensor that was passed. */
+/* "element [2, 6]", as the script counts. With `in_kernel` also as the kernel counts from the pointer that it got.
+ * "byte 52" where the address begins no element of a tensor that was passed. */
 static void describe_place(const mr_command *command, const mr_storage *there, uint64_t address,
                            bool in_kernel, char *out, size_t size) {
     const mr_kernel_address *passed = passed_at(command, there, address);

@@ -8,7 +8,7 @@
 /* a power of two; the last launches of a kernel with more shapes and arguments have no time */
 #define KERNEL_TIMES 512
 
-/* What is known of one kernel of a code. */
+/* The times known of one kernel of a code. */
 typedef struct mr_kernel_timing {
     struct {
         uint64_t key; /* 0: none */

@@ -73,8 +73,8 @@ mr_status mr_check_rank(const mr_launch *launch, const mr_tensor *t, int ndim, c
 /* A new tensor with t's values. */
 mr_status mr_new_converted(const mr_launch *launch, mr_tensor *t, mr_dtype dtype,
                            mr_tensor **out_tensor);
-/* After all checks and mr_launch_place: runs the row on call->in, for a new result of dtype `result`. What is f16 or
- * bf16 goes through f32. `second`: another tensor that the row writes, its last operand; NULL: none. */
+/* After all checks and mr_launch_place: runs the row on call->in, for a new result of dtype `result`. f16 and bf16 go
+ * through f32. `second`: another tensor that the row writes, its last operand; NULL: none. */
 mr_status mr_run_network_row(mr_launch *launch, const mr_call *call, mr_tensor *second,
                              mr_dtype result, int ndim, const int64_t *shape,
                              mr_tensor **out_tensor);

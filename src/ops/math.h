@@ -26,8 +26,8 @@
 
 /* ------------------------------------------------------------------------- exp */
 
-/* y 2^n, where y is about 1 and t is n + MR_ROUND_F32 or MR_ROUND_F64: by two factors of about 2^(n/2), as one would
- * overflow or be subnormal before the product is. */
+/* y 2^n, where y is about 1 and t is n + MR_ROUND_F32 or MR_ROUND_F64. Uses two factors of about 2^(n/2): one alone
+ * would overflow or be subnormal before the product is. */
 MR_INLINE float mr_scale_f32(float y, float t) {
     uint32_t half = mr_bits_f32(t) >> 1 << 23, rest = (mr_bits_f32(t) << 23) - half;
     return mr_from_bits_f32(mr_bits_f32(y) + half) * mr_from_bits_f32(rest + 0x3f800000u);
@@ -389,13 +389,11 @@ MR_INLINE float mr_erf_f32(float a) {
 
 /* ------------------------------------------------------------------------- gelu */
 
-/* a Phi(a), where Phi is the normal distribution function. Negative a are computed without the
- * cancelling of 1 + erf, and without rounding a / sqrt(2), which the result would have 2 a^2
- * times. For t = |a|, Phi(-t) is exp(-t^2/2) v P(v), where v = 1 / (1 + t/4). The polynomial P is
- * in v - 0.5, so that rounding adds up less; its relative error is 2^-26.7. What v and t^2 lack
- * by rounding, `rest` of the one and `low` of the other, goes into the exponent; of G(v) = v
- * P(v), G'(v) v / G(v) is about 0.65 + 2.5 v. What P(v) and the products v P(v) and t G(v) lack
- * is added to the last product. */
+/* a Phi(a), where Phi is the normal distribution function. Negative a are computed without the cancelling of 1 + erf,
+ * and without rounding a / sqrt(2), which the result would have 2 a^2 times. For t = |a|, Phi(-t) is exp(-t^2/2) v
+ * P(v), where v = 1 / (1 + t/4). The polynomial P is in v - 0.5, so that rounding adds up less; its relative error is
+ * 2^-26.7. The rounding errors of v (`rest`) and of t^2 (`low`) go into the exponent. For G(v) = v P(v), G'(v) v / G(v)
+ * is about 0.65 + 2.5 v. The part that P(v) and the products v P(v) and t G(v) lack is added to the last product. */
 MR_INLINE float mr_gelu_f32(float a) {
     float t = fabsf(a), d = fmaf(t, 0.25f, 1.0f), v = 1.0f / d;
     float rest = fmaf(-v, fmaf(t, 0.25f, 1.0f - d), fmaf(-v, d, 1.0f));

@@ -158,7 +158,7 @@ static bool multiply_by_blas(const product *p, mr_dtype dtype, int64_t rows, con
 
 /* ------------------------------------------------------------------------- halves */
 
-/* What is made f32 at a time: a part of the left matrix, of the right one, and their product. */
+/* The parts that are f32 at a time: of the left matrix, of the right one, and their product. */
 enum { HALF_ROWS = 256, HALF_COLUMNS = 512, HALF_DEPTH = 256 };
 
 typedef struct {

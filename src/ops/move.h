@@ -11,8 +11,8 @@ typedef struct {
 extern const mr_move_body mr_move_flip, mr_move_roll, mr_move_tril, mr_move_triu;
 
 /* Element (i, j, ...) of the result is the input's element at `offset` elements from its first, plus the strides times
- * (i, j, ...), where along the dim `rolled` (-1: none) the index is taken `shift` less, around the end. With `band`, it
- * is 0 unless column - row, of the last two dims, is at most (-1) or at least (1) the `diagonal`. */
+ * (i, j, ...). Along the dim `rolled` (-1: none) the index is `shift` less, around the end. With `band`, it is 0 unless
+ * column - row, of the last two dims, is at most (-1) or at least (1) the `diagonal`. */
 typedef struct {
     const mr_tensor *out, *in;
     int64_t offset;

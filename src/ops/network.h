@@ -27,8 +27,8 @@ typedef struct {
     int64_t out_offset, out_image, out_group, out_output, out_stride[2];
 } mr_conv;
 
-/* conv2d (operands: out, x, w [, bias]) is one such sum, conv2d_input (out, gradient, w) one for each remainder that a
- * row and a column leave modulo the stride: only the taps of that remainder touch it. */
+/* conv2d (operands: out, x, w [, bias]) is one such sum. conv2d_input (out, gradient, w) is one for each remainder that
+ * a row and a column leave modulo the stride. Only the taps of that remainder touch it. */
 int64_t mr_conv_parts(const mr_command *command);
 void mr_conv_part(const mr_command *command, int64_t part, mr_conv *out_part);
 

@@ -136,8 +136,8 @@ extern const mr_op mr_ops[MR_OP_COUNT]; /* from MR_OP_FIRST on */
 /* For names that come from outside; NULL: there is none. */
 const mr_op *mr_op_find(const char *name);
 
-/* A MATMUL on a device: a product of floats so small that a GPU has a kernel of its own for it, since its library
- * takes longer to choose one than that takes. */
+/* True for a MATMUL of floats on a device that is so small that the CUDA backend has its own kernel for it. cuBLAS
+ * takes longer to choose a kernel than that one takes to run. */
 bool mr_matmul_is_small(const mr_command *command);
 
 /* The three steps of running a command. First: allocates and sets up its state. *out_state is NULL where

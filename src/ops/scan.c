@@ -2,8 +2,9 @@
  * double for floats and in i64 for all others. Each result is rounded to the output's dtype. So a line does not depend
  * on the others, and its sums are as good as those of `sum`.
  *
- * Lines go through a block side by side, which the compiler makes vectors of: those whose elements are neighbours, and
- * dense ones of halves and integers, which are turned on their way in and out. Dense floats need no block. */
+ * Lines go through a block side by side, so that the compiler can use vectors. These are the lines whose elements are
+ * neighbours, and dense ones of halves and integers, which are transposed on their way in and out. Dense floats need no
+ * block. */
 #include "ops/body.h"
 #include "ops/line.h"
 #include <math.h>

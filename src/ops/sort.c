@@ -268,8 +268,8 @@ mr_sort_way mr_sort_way_of(int64_t length, int64_t taken) {
     return few ? MR_SORT_TAKEN : MR_SORT_ALL;
 }
 
-/* What is read and written to sort `items` elements of `size` bytes and to give out `results` of them: their positions
- * (i64) and, of `value` bytes each, their values. */
+/* The bytes that are read and written to sort `items` elements of `size` bytes and to give out `results` of them.
+ * Results are positions (i64) and, of `value` bytes each, values. */
 static double bytes_of_sort(mr_sort_way way, double items, double size, double results,
                             double value) {
     enum { POSITION = 4 }; /* bytes, inside */

@@ -107,8 +107,8 @@
     X(logical_or,  ALL,     BOOL,  1, (a != 0) | (b != 0)) \
     X(logical_xor, ALL,     BOOL,  1, (a != 0) ^ (b != 0))
 
-/* These rows also have the names of the inputs after the first, for the usage line; and the rows that run when only
- * the second or only the third input is given (NONE: both must be). */
+/* These rows also have the names of the inputs after the first, for the usage line. The last two fields are the rows
+ * that run when only the second or only the third input is given (NONE: both must be). */
 #define MR_TERNARY_TABLE(X) \
     X(clamp,       NUMBERS, SAME,  2, mr_minimum(mr_maximum(a, b), c), "least, greatest", maximum, minimum) \
     X(lerp,        FLOATS,  FLOAT, 4, c < (T)0.5 ? a + c * (b - a) : b - (b - a) * (1 - c), "y, w", NONE, NONE)
@@ -136,9 +136,9 @@
     X(bernoulli,   ALL,     INPLACE, (0, 1, 0.5),  12, mr_gen_bernoulli, "x:bernoulli_([p]) -> x") \
     X(randint,     ALL,     NONE,    (0, 0, 0),    12, mr_gen_randint,   "mr.randint([low,] high, shape [, options]) -> tensor")
 
-/* X(name, dtypes taken, result, flops, rules, positions, of two, options). fold.c has the code that combines the elements.
- * positions, of two: the row of the second result, which says where the first one was found, and the row that runs when
- * two tensors are given; NONE: there is none. */
+/* X(name, dtypes taken, result, flops, rules, positions, of two, options). fold.c has the code that combines the
+ * elements. positions: the row of the second result, which says where the first one was found. of two: the row that
+ * runs when two tensors are given. NONE: there is none. */
 #define MR_REDUCE_TABLE(X) \
     X(sum,         ALL,     SUM,   1, 0,               NONE, NONE, "out=") \
     X(mean,        ALL,     FLOAT, 1, 0,               NONE, NONE, "out=") \

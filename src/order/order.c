@@ -47,7 +47,7 @@ mr_order_set mr_order_of_wall(mr_order_when when, mr_strength strength) {
     return since_it_is(WALL, when, strength);
 }
 
-/* What the rows, all of that moment, are about. */
+/* The places that these rows, all of that moment, name. */
 static mr_place_set places_in(mr_order_set rows, mr_order_when when) {
     mr_place_set set = 0;
     for (; rows; rows &= rows - 1)

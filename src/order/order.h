@@ -222,12 +222,12 @@ typedef struct {
     bool is_open;      /* CUDA permits both, and it did as `early` says */
 } mr_order_copy_rules;
 
-/* What the command says of it; the rest (staging, writers, `early`) is the reader's to fill in. */
+/* The facts that the command itself has; the reader fills in the rest (staging, writers, `early`). */
 mr_order_copy mr_order_copy_asked(const mr_command *command);
 mr_order_copy_rules mr_order_copy_of(const mr_order_copy *copy);
 /* CUDA does not say whether the host waits for it (R23): an asynchronous copy of pageable memory. */
 bool mr_order_copy_is_open(const mr_command *command);
-/* What is guaranteed of it: where both are permitted, neither that it waits nor that it has read the source. */
+/* The guarantees about it. Where CUDA permits both, it is neither sure to wait nor sure to have read the source. */
 mr_order_copy_rules mr_order_copy_guaranteed(const mr_command *command);
 /* Whether it may write pageable memory when it runs: a copy there, or a host function, which does as it likes. */
 static inline bool mr_order_writes_pageable(mr_command_id kind, mr_memory_kind to) {

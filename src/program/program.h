@@ -1,17 +1,17 @@
 /* Programs: what a script asked of a machine, written down so that it can be carried out again without the script.
  *
  * A program is a list of items in the order of the host's calls. Each holds a command of the model (model/command.h)
- * and what came of it: the answer of a query, the values that the host read, the bytes that it wrote, the error. The
- * list is complete: it has all that was asked of the backend. So a player that carries the items out on a fresh
- * virtual machine, with the same chooser, gets the same bytes, times and errors.
+ * and its result. That is the answer of a query, the values that the host read, the bytes that the host wrote, or the
+ * error. The list is complete: it has all that was asked of the backend. So a player that carries the items out on a
+ * fresh virtual machine, with the same chooser, gets the same bytes, times and errors.
  *
  * A program holds no object of the machine that it was recorded on. Streams, events, storages and views are slots,
  * which are numbered in the order in which they were met. An object that the script has freed or lost is a slot like
  * any other. A program does not change after it was recorded, so several players, in several threads, may share one.
  *
  * A player makes its own objects of the slots, once, in one block of memory. Carrying out an item is then one call of
- * the model, without an allocation, and observers of the player's machine are told what those of the recorded machine
- * were told: same numbers, same lines. */
+ * the model, without an allocation. Observers of the player's machine are told the same as those of the recorded
+ * machine, with the same numbers and lines. */
 #ifndef MR_PROGRAM_PROGRAM_H
 #define MR_PROGRAM_PROGRAM_H
 
@@ -52,7 +52,7 @@ const char *mr_program_inexact(const mr_program *program);
 size_t mr_program_bytes(const mr_program *program);      /* of memory, about */
 size_t mr_program_host_bytes(const mr_program *program); /* of storages that are on no device */
 
-/* What it was recorded on; the texts live as long as the program. */
+/* The machine on which it was recorded; the texts live as long as the program. */
 typedef struct {
     const char *backend; /* "virtual" */
     int device_count;

@@ -1,26 +1,25 @@
 /* The inside of programs, private to this folder: slots for objects, items, and the bytes that they refer to. All
  * references are numbers; nothing points to a machine.
  *
- * The commands are complete. Some calls of a backend change its state and are of no interest to the checker: host
- * memory comes and goes, an event is created, a setting changes, a query says no. They are commands of the trait
- * `ACCOUNT`. Only an observer with `everything` is told of them, and of calls that failed. Such a command is made
- * only where somebody listens, so a call costs one comparison more.
+ * The commands are complete. Some calls of a backend change its state and do not interest the checker. Host memory
+ * comes and goes, an event is created, a setting changes, or a query says no. They are commands of the trait `ACCOUNT`.
+ * Only an observer with `everything` is told of them, and of calls that failed. Such a command is made only where
+ * somebody listens, so a call costs one comparison more.
  *
  * An effect that depends on the schedule is no item. Pending commands hold references, so when the last reference to an
  * event, a stream or host memory goes depends on the schedule. A program has a list of these drops beside the items,
- * and an item's number depends only on what the script asked for. For the same reason storages are numbered at the end
- * of the recording (`number.c`), in the order in which the script's own calls use them: a host function may use memory
- * at any time. Two runs that ask for the same up to some item have the same numbers up to there, and the search
- * relies on this.
+ * and an item's number depends only on what the script asked for. A host function may use memory at any time. So
+ * storages are numbered at the end of the recording (`number.c`), in the order in which the script's own calls use
+ * them. Two runs that ask for the same up to some item have the same numbers up to there, and the search relies on
+ * this.
  *
- * What the host does. An operation on host tensors is recorded as its row and operands, and is
- * carried out again: under another schedule its inputs may differ. Everything else that the host
- * writes is recorded as bytes. The recorder copies them at the next call, or when the host
- * function returns, because only then the write is over. The values that the host reads are kept
- * as a hash, and as bytes if they are few; the player compares. What a host function does is a
- * list of its own and is carried out when the player's machine runs that function.
+ * Work of the host. An operation on host tensors is recorded as its row and operands, and is carried out again: under
+ * another schedule its inputs may differ. Everything else that the host writes is recorded as bytes. The recorder
+ * copies them at the next call, or when the host function returns, because only then the write is over. The values that
+ * the host reads are kept as a hash, and as bytes if they are few; the player compares. The actions of a host function
+ * are a list of its own, which is carried out when the player's machine runs that function.
  *
- * What is not exact. A wait that Ctrl-C ended, a recording on a real GPU, a random chooser that had drawn before the
+ * Inexact recordings. A wait that Ctrl-C ended, a recording on a real GPU, a random chooser that had drawn before the
  * recording began: `mr_program_inexact` gives the reason. A recording may begin in the middle: it first waits for all
  * devices, and memory of before is in the program as bytes. Durations are then equal, but points in time are not. */
 #ifndef MR_PROGRAM_STATE_H
@@ -111,7 +110,7 @@ typedef enum {
     FAILED,    /* tried */
 } outcome;
 
-/* What an item's `object` is. */
+/* The kind of an item's `object`. */
 typedef enum {
     OBJECT_NONE,    /* nothing, or what the kind says */
     OBJECT_EVENT,   /* a slot; so is `other`, where there is one */

@@ -158,8 +158,8 @@ typedef struct {
      * has the number `count_from`. */
     uint32_t count_every;
     uint64_t count_from;
-    /* What printf prints; a call is whole lines or parts of them, in the order of one thread. Called with a lock held.
-     * NULL: it goes nowhere. */
+    /* The output of printf; a call has whole lines or parts of them, in the order of one thread. Called with a lock
+     * held. NULL: it goes nowhere. */
     void (*print)(void *context, const char *text, size_t size);
     /* With `check`: an instruction reads bytes that nothing has written (global memory by range->unset, shared, local).
      * That is no error, as CUDA goes on with any values; told once for each instruction in a call of mr_ptx_run, with a

@@ -1,9 +1,8 @@
 /* Drawing what is typed: see frame.h.
  *
- * Readline's own display knows no colours in the text, and writes rows that have left the screen. So we draw all
- * that it edits by ourselves, as rows of at most the terminal's width. A row that goes on in the next one is
- * written together with it, so that the terminal, too, takes both for one line: when it is copied, and when the
- * width changes. */
+ * Readline's own display knows no colours in the text, and writes rows that have left the screen. So we draw all that
+ * it edits by ourselves, as rows of at most the terminal's width. A row that goes on in the next one is written
+ * together with it. So the terminal, too, takes both for one line, when text is copied and when the width changes. */
 #include "repl/frame.h"
 
 #include <stdbool.h>

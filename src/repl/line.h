@@ -19,10 +19,10 @@ typedef struct {
     /* What can stand instead of text[*out_from ... point): an array that ends with NULL, of which the caller frees each
      * element and itself. NULL: nothing. */
     char **(*complete)(void *context, const char *text, int point, int *out_from);
-    /* What is shown behind the text, whose end the cursor is at: NULL, or to be freed by the caller. */
+    /* Returns the hint to show behind the text, with the cursor at its end; NULL, or to be freed by the caller. */
     char *(*hint)(void *context, const char *text, size_t size);
-    /* What stands above the prompt, a line: NULL, or to be freed by the caller. It is asked for at the beginning, and
-     * where `polls` is set again while nothing is typed. *out_message: what is to be said above it, likewise. */
+    /* Returns the line above the prompt; NULL, or to be freed by the caller. Called at the beginning, and where `polls`
+     * is set again while nothing is typed. *out_message: a message to print above it, likewise. */
     char *(*above)(void *context, char **out_message);
     bool polls;
     /* Shows what `complete` found last, if it was more than one. */

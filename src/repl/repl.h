@@ -6,12 +6,12 @@
  *     local __mr_keep, ..., a, b<const> = ...; return function(...) TEXT
  *     ;__mr_keep("c", function() return c end, false) end
  *
- * `a` and `b` are the locals of earlier entries that occur in the text. After the chunk has run, their upvalues in
- * the new function are joined with those of the earlier functions (`debug.upvaluejoin`). So all of them have the same
- * variable, at the cost of an upvalue. What the text declares (`src/script/entry.c`) is handed out at its end, or
- * before its `return`. If one of the variables is a `<close>` variable, the function runs in a coroutine that waits at
- * its end. Alternatives: a table as `_ENV` costs a call for each access and cannot share variables with closures;
- * `debug.getlocal` after the end of an entry comes too late.
+ * `a` and `b` are the locals of earlier entries that occur in the text. After the chunk has run, their upvalues in the
+ * new function are joined with those of the earlier functions (`debug.upvaluejoin`). So all of them have the same
+ * variable, at the cost of an upvalue. The locals that the text declares (`src/script/entry.c`) are handed out at its
+ * end, or before its `return`. If one of the variables is a `<close>` variable, the function runs in a coroutine that
+ * waits at its end. Alternatives: a table as `_ENV` costs a call for each access and cannot share variables with
+ * closures; `debug.getlocal` after the end of an entry comes too late.
  *
  * The checker reads entries as it reads files (`bind/source.c`), so a fix can name a line within an entry. The
  * variables of the session count as variables that a new entry sees (`bind/variable.c`).

@@ -1,4 +1,4 @@
-/* What is shown while an entry is typed; all of it is at first (:set). */
+/* Switches of the prompt's display while an entry is typed; all are on at first (:set). */
 #ifndef MR_REPL_SHOWN_H
 #define MR_REPL_SHOWN_H
 

@@ -152,11 +152,10 @@ static int drop_scripts(lua_State *L) {
     return 0;
 }
 
-/* outline(text) -> what the main chunk declares: {locals = {{name =, is_const =}, ...}, has_close
- * =, return_at =, quiet_at =, ends_at =, values = {{from =, to =, entry =}, ...}, is_empty =};
- * nil: it cannot be read. Three fields count the bytes in front of something, and may be nil:
- * return_at of `return`, quiet_at of a `;` at the end, ends_at of that `;` or a comment at the
- * end */
+/* outline(text) -> what the main chunk declares: {locals = {{name =, is_const =}, ...}, has_close =, return_at =,
+ * quiet_at =, ends_at =, values = {{from =, to =, entry =}, ...}, is_empty =}; nil: it cannot be read. Three fields
+ * count the bytes in front of something, and may be nil. return_at: `return`; quiet_at: a `;` at the end; ends_at: that
+ * `;`, or a comment at the end */
 static int outline(lua_State *L) {
     size_t size;
     bool has_close = false;

@@ -103,8 +103,8 @@ bool mr_script_ends_with(const mr_script *script, int line, const char *name);
 bool mr_script_indexes(const mr_script *script, int front, const char *name);
 /* `table[2]` is written in that block. */
 bool mr_script_names_entry(const mr_script *s, int front, const char *table, long long index);
-/* What a line in front of `front` finds, such as the current stream, is what the statements of `line` find. They are
- * the next ones, and none of them stands in a function of its own. */
+/* True if the statements of `line` run in the state, such as the current stream, that a line in front of `front` finds.
+ * They are the next ones, and none of them stands in a function of its own. */
 bool mr_script_is_direct(const mr_script *script, int front, int line);
 /* The statement of `line` is one call of `name` that sets `option`. *out: the variable that gets what it returns, and
  * that the place `front` sees; "": it is thrown away. False: neither. */

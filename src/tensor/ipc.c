@@ -8,7 +8,7 @@
 
 #define WHY "its memory is this process's own, and no other can see the simulation"
 
-/* What a storage keeps: where its memory is, and how it goes. */
+/* A storage's note: where its memory is, and how it is given back. */
 typedef struct {
     mr_device *device;
     uint32_t epoch; /* a reset has taken what is older */

@@ -47,9 +47,9 @@ typedef struct {
 } mr_trace_why;
 mr_status mr_trace_explain(const mr_trace *trace, uint32_t a, uint32_t b, mr_trace_why *out_why);
 
-/* What was carried out at one place of the script, in two traces: [0] before, [1] after. Where a place is in one trace
- * only, the first such place of the same name in the other one counts as the same, moved by an edit. Texts are those of
- * a trace. */
+/* The operations of one place of the script, in two traces: [0] before, [1] after. Where a place is in one trace only,
+ * the first such place of the same name in the other one counts as the same, moved by an edit. Texts are those of a
+ * trace. */
 typedef struct {
     mr_site where[2]; /* equal, if it has not moved */
     const char *name;

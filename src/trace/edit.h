@@ -5,7 +5,7 @@
 
 #include "trace/order.h"
 
-/* What is removed: of `span`, what made it wait by that rule.
+/* The thing removed: the part of `span` that made it wait by that rule.
  *   STREAM          `span` gets a stream of its own
  *   EVENT           the wait `span` is gone; where one call made the record, too (wait_stream), the whole call
  *   DEFAULT_STREAM  the stream that is not the default stream, of `span` or of `holder`, becomes non-blocking

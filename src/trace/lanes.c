@@ -261,7 +261,7 @@ void mr_trace_put_host(mr_buffer *out, int rank) {
     if (rank >= 0) mr_buffer_printf(out, " of rank %d", rank);
 }
 
-/* What is typed at a prompt has no other file than its entry. */
+/* Text that is typed at a prompt has no file but its entry. */
 static bool is_entry(const char *file) {
     return strncmp(file, "mr:", 3) == 0;
 }

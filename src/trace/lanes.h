@@ -1,13 +1,13 @@
-/* How a trace is drawn, whatever it is drawn with: which lanes there are, which spans are bars in them, what each bar
- * looks like, and what the time before a bar was spent with. */
+/* The drawing of a trace, for all formats. It gives the lanes, the spans that are bars in them, the look of each bar,
+ * and the cause of the time before a bar. */
 #ifndef MR_TRACE_LANES_H
 #define MR_TRACE_LANES_H
 
 #include "base/buffer.h"
 #include "trace/trace.h"
 
-/* id, what the legend calls it, its word in files (a class of CSS, a column of CSV), for a terminal: the character that
- * fills a bar in ASCII, and the same with UTF-8, the number of its colour of 256 */
+/* id; its name in the legend; its word in files (a class of CSS, a column of CSV). For a terminal: the character that
+ * fills a bar in ASCII, the one in UTF-8, and the number of its colour of 256 */
 // clang-format off
 #define MR_LOOK_LIST(X)                                                        \
     X(KERNEL,        "kernel",                "kernel",        "#", "█", 75)   \

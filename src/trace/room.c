@@ -28,7 +28,8 @@ static bool one_engine(const mr_trace_facts *facts, const mr_span *a, const mr_s
     return a->engine == b->engine || facts->copy_engines < 3;
 }
 
-/* What was under way when `list[i]` began: `active` has those before it that have not ended. */
+/* Whether there is room for `list[i]` beside the pieces under way when it began: `active` has those before it that have
+ * not ended. */
 static bool has_room(const mr_trace_facts *facts, const piece *list, size_t i, const size_t *active,
                      size_t count) {
     const mr_span *span = list[i].span;
@@ -60,7 +61,7 @@ static bool all_have_room(const mr_trace_facts *facts, piece *list, size_t count
     return true;
 }
 
-/* What may have run or may run before `last` begins: `now`, where it has moved to; else, where it was. */
+/* Lists the pieces that may run before `last` begins: with `now`, at their new times; else at the old ones. */
 static size_t list_pieces(const mr_trace_replan *r, uint32_t last, bool now, piece *out) {
     const mr_trace *trace = mr_trace_replan_trace(r);
     const mr_span *spans = mr_trace_spans(trace);
@@ -73,7 +74,7 @@ static size_t list_pieces(const mr_trace_replan *r, uint32_t last, bool now, pie
         int64_t begin = gone ? was : mr_trace_replan_begin(r, i);
         if (was > (int64_t)spans[last].begin && begin > mr_trace_replan_begin(r, last)) continue;
         if (now && gone) continue;
-        /* What is gone has moved away from all. */
+        /* A removed span has moved away from all. */
         int64_t at = now ? begin : was, shift = gone ? INT64_MIN : begin - was;
         out[count++] = (piece){at, at + length, shift, span};
     }

@@ -18,7 +18,7 @@
 /* So many at most can be undone, however many checkpoints there are. */
 #define MOST_UNDOABLE ((size_t)1 << 18)
 
-/* What `may` saw of a call that is under way. */
+/* Facts that `may` noted of a call that is under way. */
 typedef struct {
     uint64_t seq, time, waited, worked, followed;
 } asked;

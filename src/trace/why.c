@@ -248,7 +248,7 @@ static void say_meanwhile(const question *q, uint32_t from, uint32_t to, char *o
                    calls, calls == 1 ? "" : "s", ms(in_calls), ms(between));
 }
 
-/* What to do about a late call: the answer is either a place for it, or fewer calls. */
+/* Says how to cure a late call: either a place for it, or fewer calls. */
 static void say_host_cure(const question *q, char *out, size_t size) {
     const mr_span *late = &q->spans[q->removal.span], *early = &q->spans[q->early];
     const mr_trace_facts *facts = mr_trace_facts_of(q->trace);
@@ -259,7 +259,7 @@ static void say_host_cure(const question *q, char *out, size_t size) {
                        name_of(early).text);
     else if (q->order->call_before[q->removal.span] != q->early ||
              early->end - early->begin > late->returned - early->call)
-        mr_text_format(out, size, ". What it comes after is called late, too");
+        mr_text_format(out, size, ". The work before it is called late, too");
     else
         mr_text_format(
             out, size,

@@ -53,7 +53,7 @@ static const char *category(const mr_span *span) {
     return "kernel";
 }
 
-/* What is the same in all events of a stream, made once. */
+/* The text that all events of a stream share, made once. */
 typedef struct {
     char place[40]; /* "pid":0,"tid":7 */
     int device;

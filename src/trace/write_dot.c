@@ -1,6 +1,6 @@
-/* The order of a program as a graph for Graphviz: what comes after what by the rules, whatever the times were.
- * Operations are in a column for each stream; an edge that an event or the default stream makes is labelled. What
- * orders nothing that anybody sees (allocations, queries) is left out. */
+/* The order of a program as a graph for Graphviz: the order by the rules, whatever the times were. Operations are in a
+ * column for each stream; an edge that an event or the default stream makes is labelled. Allocations and queries, which
+ * order nothing that anybody sees, are left out. */
 #include "trace/formats.h"
 
 #include <stdlib.h>

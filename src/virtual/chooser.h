@@ -12,8 +12,8 @@ mr_status mr_virtual_chooser_manual(mr_chooser **out_chooser);
 mr_status mr_virtual_chooser_random(uint64_t seed, mr_chooser **out_chooser);
 mr_status mr_virtual_chooser_adversarial(vgpu *gpu, mr_chooser **out_chooser);
 
-/* The state of a chooser is a struct and a vector, whose memory never shrinks, so that a copy that was made fits back:
- * its slots saved_size, save and load by these. */
+/* Macros for the slots saved_size, save and load of a chooser. Its state is a struct and a vector, whose memory never
+ * shrinks, so a copy of it fits back. */
 #define MR_SAVED_SIZE(head, vec)                                                                   \
     (sizeof(head) + sizeof(vec).count + (vec).count * sizeof *(vec).items)
 #define MR_SAVE(head, vec, out_copy)                                                               \

@@ -5,10 +5,9 @@
  * 1. what touches the same bytes as something older that it is not ordered behind: newest first, each
  *    after exactly what it must wait for. The older one comes too late;
  * 2. what the host waits for;
- * 3. the other operations, newest first, but for those that write host memory: their consumer is the
- *    host, which looks at a time of its own, so they are left until nothing else is.
- * Records, waits, allocations and frees have no effect that could be missed: they run only on the way
- * to something else.
+ * 3. the other operations, newest first. Those that write host memory come last: their consumer is the host, which
+ * looks at a time of its own. Records, waits, allocations and frees have no effect that could be missed: they run only
+ * on the way to something else.
  *
  * A stream's next allocation gets freed memory that pending work of another stream uses: the pool asks
  * for it (`seeks_used_memory`). Else it would depend on what Lua's collector has freed in between.

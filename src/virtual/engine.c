@@ -191,8 +191,8 @@ static void dispatch(vgpu *gpu, uint64_t now) {
     }
 }
 
-/* ---- copy engines: each first come, first served (R25); a peer copy needs two at once, and takes
- * its place in both lines at the same moment, so that two of them never wait for each other */
+/* ---- copy engines: each first come, first served (R25). A peer copy needs two at once. It takes its place in both
+ * lines at the same moment, so two of them never wait for each other */
 
 static work **next_in_line(work *w, const copy_engine *engine) {
     return &w->body->next_in_engine[w->body->copy_engine[0] != engine];

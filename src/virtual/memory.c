@@ -49,7 +49,7 @@ static uint64_t group_memory(void) {
     return used < most ? most - used : 0;
 }
 
-/* What is left of a bound that batch systems set (ulimit). `field`: of /proc/self/statm, what is taken of it. */
+/* The rest of a bound that batch systems set (ulimit). `field`: the number in /proc/self/statm that is taken of it. */
 static uint64_t left_of(int resource, int field) {
     struct rlimit bound;
     unsigned long long pages[7] = {0};
@@ -166,7 +166,7 @@ static void *host_bytes(vgpu *gpu, uint64_t size) {
     return host;
 }
 
-/* What is freed may still be held by the pools. */
+/* The pools may still hold memory that was freed. */
 static mr_status empty_pools(vgpu *gpu) {
     for (int i = 0; i < gpu->device_count; i++) {
         const pool *p = &gpu->devices[i].pool;

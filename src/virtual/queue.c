@@ -311,8 +311,8 @@ void mr_virtual_work_destroy(work *w) {
     mr_command_release(command);
 }
 
-/* What it comes after may be over, and by this host's clock in the future (mr_virtual_is_past). Then it begins when it
- * would have begun if that were still pending: as in start_after. */
+/* The work before `w` may be over, and by this host's clock in the future (mr_virtual_is_past). Then `w` begins as if
+ * that work were still pending, as in start_after. */
 static uint64_t after_the_past(work *w, uint64_t earliest) {
     const mr_command *command = w->command;
     const vgpu *gpu = vgpu_of(command->machine);

@@ -1,10 +1,10 @@
 /* Which freed memory an allocation may have: the policies of R29 and R30, record_stream (R33), and
  * going back to the system (R31).
  *
- * In this order: freed in the same stream, at once; freed in another one, when an event orders the
- * free before; free for everyone; new memory; what another stream is about to free, with a wait. The
- * invariant easiest to break: block->free_work is valid only while that FREE is pending, and leads to all blocks that
- * it freed. So every taking out of a cache goes through take(). */
+ * The order: memory freed in the same stream, at once; memory freed in another one, when an event orders the free
+ * before; memory free for everyone; new memory. Last comes memory that another stream is about to free, with a wait.
+ * The invariant easiest to break: block->free_work is valid only while that FREE is pending, and leads to all blocks
+ * that it freed. So every taking out of a cache goes through take(). */
 #include <string.h>
 
 #include "virtual/state.h"

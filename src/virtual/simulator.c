@@ -122,7 +122,7 @@ static void find_predecessor(const work *w, mr_pending *out) {
     out->held_by = MR_CAUSE_STREAM;
 }
 
-/* What has the engine that `w` is ready for. */
+/* Finds the command that has the engine for which `w` is ready. */
 static void find_holder(const vgpu *gpu, const work *w, mr_pending *out) {
     const body *b = w->body;
     if (b->engine == ENGINE_NONE) return;

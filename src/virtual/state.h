@@ -135,8 +135,8 @@ struct work {
     staged *staged;   /* COPY from pageable memory: one reference */
 };
 
-/* What a work needs while it is carried out. Apart from the work, because few run at a time and many
- * wait: these stay in the cache. */
+/* The state of a work while it is carried out. Apart from the work, because few run at a time and many wait: these stay
+ * in the cache. */
 struct body {
     work *next_in_engine[2];
     copy_engine *copy_engine[2]; /* copies: needed both at once */

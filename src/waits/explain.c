@@ -129,7 +129,7 @@ static bool is_collected(const wait_judge *j, size_t item) {
     return item != NO_ITEM && !mr_program_item_at(j->rounds->program, item).where.file;
 }
 
-/* What two functions have in common; a launch is one that may print. */
+/* The thing that two functions may share; a launch is one that may print. */
 static const char *what_both_do(const wait_judge *j, size_t first, size_t second) {
     const mr_program *program = j->rounds->program;
     bool prints = mr_program_item_at(program, first).kind == MR_COMMAND_OP ||
@@ -299,8 +299,8 @@ static bool conflict(const mr_program *program, size_t a, size_t b) {
     return false;
 }
 
-/* An operation behind the wait and one before it that have data in common: the first such pair of two streams, or else
- * one of the same stream, which needs no wait. */
+/* An operation behind the wait and one before it that have data in common. It is the first such pair of two streams, or
+ * else one of the same stream, which needs no wait. */
 typedef struct {
     size_t first, second;
     bool is_found, same_stream;

@@ -1,9 +1,9 @@
 /* Asks the hazard checker about a program without some of its waits. One checker and one set of objects serve all
  * questions: it is switched off and on again in between.
  *
- * What counts is an access that has a hazard now and had none with all waits. A pair does not: which earlier access the
- * checker names depends on what it could forget. Such accesses only become more when more waits go, so the answers
- * are monotone, and the searches rely on that. */
+ * The judge counts accesses that have a hazard now and had none with all waits. It does not count pairs: which earlier
+ * access the checker names depends on what it could forget. Such accesses only become more when more waits go, so the
+ * answers are monotone, and the searches rely on that. */
 #include <stdlib.h>
 #include <string.h>
 

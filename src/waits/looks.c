@@ -20,7 +20,7 @@ static void note(wait_judge *j, size_t look, size_t work) {
     if (!mr_vec_push(&j->looks.orders, ((look_order){look, work}))) mr_waits_judge_no_memory(j);
 }
 
-/* About all work. What is over only grows. */
+/* Learns about all work. The set of work that is over only grows. */
 static void learn_all(wait_judge *j, size_t look) {
     wait_looks *l = &j->looks;
     const mr_program *program = j->rounds->program;

@@ -13,10 +13,10 @@
  * nothing. It calls the observers with the recorded commands, some left out or added (`mr_program_edit`). So one
  * question costs what the checker costs, some 50 ns for each command, and stops at the first hazard that is new.
  *
- * Answers are monotone. What counts is that an access has a hazard which has none with all waits: of more waits left
- * out, there are only more such accesses. The searches rest on that. A minimal set of waits that cannot all go (a
- * *cut*) is found by dividing (QuickXplain), and a smallest sufficient set is a smallest hitting set of the cuts.
- * Only waits that were submitted between two commands can order them, so a cut is looked for among these.
+ * Answers are monotone. The judge counts accesses that have a hazard, and have none with all waits. Leaving out more
+ * waits can only add such accesses. The searches rest on that. A minimal set of waits that cannot all go (a *cut*) is
+ * found by dividing (QuickXplain), and a smallest sufficient set is a smallest hitting set of the cuts. Only waits that
+ * were submitted between two commands can order them, so a cut is looked for among these.
  *
  * Orders beside tensors. `waits/beyond.c` notes which orders of host functions, answers and atomic updates the
  * program has with all waits, each in its weakest form. A run without some waits asks whether these are still there.
@@ -103,8 +103,9 @@ mr_status mr_waits_edit_add(wait_edit *edit, mr_program_addition addition);
 
 /* ---- judge.c */
 
-/* What is lost that is no access to a tensor: nobody follows what a host function shares with other code (of a launch
- * that prints: the output), nor what the host does with an answer. So it is not known whether the loss matters. */
+/* A lost order between things that are no accesses to a tensor. Nobody follows the data that a host function shares
+ * with other code (for a launch that prints: the output), nor the host's use of an answer. So it is not known whether
+ * the loss matters. */
 typedef enum {
     MR_LOST_NOTHING, /* it is a hazard */
     /* host function `first` may run while the host goes on; `second`: where it did not yet */

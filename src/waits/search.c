@@ -409,8 +409,8 @@ static void search(searcher *s) {
     if (!is_spent(s)) see_which_matter(s);
 }
 
-/* What holds up less comes first, as the earlier ones are preferred where several would do: a stream's wait before the
- * host's, and that for an event before that for a stream. */
+/* Waits that hold up less come first, as the earlier ones are preferred where several would do. A stream's wait comes
+ * before the host's, and a wait for an event before one for a stream. */
 static void add_open(searcher *s, uint32_t wait) {
     mr_wait_kind kind = mr_waits_kind(s->judge->rounds, wait);
     size_t at = s->open_count++;

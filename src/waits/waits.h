@@ -90,8 +90,8 @@ typedef struct {
     double makespan_ms, kept_ms; /* of the program, and with only the waits that are kept */
     mr_waits_records records;
     char *no_costs; /* why there are none, or not all; or NULL */
-    /* What was not followed when the program was recorded, which whoever recorded it adds; of queries and host
-     * functions only those on which it may depend what the script does. */
+    /* Claims about the recording; whoever recorded the program adds them. Queries and host functions count only if the
+     * script's behaviour may depend on them. */
     mr_claims claims;
 } mr_waits;
 
@@ -135,7 +135,7 @@ void mr_waits_destroy(mr_waits *waits); /* accepts NULL */
 /* Adds what was not followed when the program was recorded. */
 void mr_waits_note_claims(mr_waits *waits, const mr_claims *recorded);
 
-/* What the verdicts claim, and where there is no wait, what may be said of the program. */
+/* The claim of the verdicts; where there is no wait, the claim about the program. */
 mr_claim mr_waits_claim(const mr_waits *waits);
 
 /* For a person. */

@@ -677,7 +677,7 @@ local function launch()
   mr.synchronize()
   return z:sum():item()
 end
-ended_by("graph", "a graph from outside must have been launched before", function()
+ended_by("graph", "A graph from outside must have been launched before", function()
   mr.explore(launch, { full = true }) -- else it is called once, as nothing in it depends on the order
 end)
 T.equal(mr.explore(launch).outcomes[1].value, 8.0, "a graph that was launched")

@@ -68,7 +68,7 @@ return function(tools)
     end },
   }
 
-  -- What the view holds, if its memory was changed since: a part of what the base holds.
+  -- The target of a view whose memory was changed since: a part of the base's target.
   function view_target(s, t)
     if s.seen == version(t) then return s.view end
     local from = target(s.base)

@@ -1,5 +1,5 @@
--- What is recorded of a call whose arguments require gradients: the rule of the function, made of its entry in
--- derivatives.lua, and a node with what the derivative reads.
+-- Records a call whose arguments require gradients: the rule of the function, made of its entry in derivatives.lua, and
+-- a node with the values that the derivative reads.
 --
 -- Easiest to break: a call that is refused has done nothing, so all that is refused here is checked before the function
 -- runs.

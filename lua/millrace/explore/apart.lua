@@ -13,7 +13,7 @@ local MOST_COMPARED = 4000000 -- of one call of the function
 
 local getinfo, getmetatable = debug and debug.getinfo, debug and debug.getmetatable
 
--- What answers otherwise at another time, or is everybody's: the fields of these libraries.
+-- Fields of these libraries that answer otherwise at another time, or act on things that all ranks share.
 local ASKED = { os = { "clock", "time", "date", "tmpname", "getenv", "execute", "remove", "rename", "setlocale" },
                 math = { "random", "randomseed" }, io = { "read", "lines", "open", "popen", "input", "output" } }
 

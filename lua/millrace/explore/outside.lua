@@ -1,4 +1,4 @@
--- What a script reads and writes outside of the machine while all its schedules are explored.
+-- Reads and writes of a script outside of the machine while all its schedules are explored.
 --
 -- Nothing outside changes. A file that the script writes, by io.open or by mr.save, is a shadow: a copy of the run's
 -- own. Its bytes are a part of the outcome. Standard input is read once, and each run gets it from its beginning. A

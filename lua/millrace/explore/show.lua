@@ -164,7 +164,7 @@ return function(tools, values)
     return table.concat(order, " * ")
   end
 
-  -- What was not carried out itself: see `combined` in docs/explorer.md.
+  -- Outcomes that are combined, not carried out: see `combined` in docs/explorer.md.
   local function combination(r)
     local races = 0
     for _, group in ipairs(r.combined.groups) do races = races + group.races end

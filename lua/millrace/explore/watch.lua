@@ -206,10 +206,10 @@ function Watch:change()
   return nil
 end
 
--- `given`: `tools`, those of src/bind/explore.c; `libraries`, tables and functions that are Lua's or millrace's;
--- `is_closed(value, kind)`, a function or an object of millrace that cannot be looked into; `is_known(fn)`, a function
--- that keeps nothing; `sees_writes`, whether a write to a tensor's memory is a change; `replace(fn, i, value)`, what
--- from then on is in the place of an upvalue.
+-- `given` has `tools`, those of src/bind/explore.c, and `libraries`, tables and functions that are Lua's or millrace's.
+-- `is_closed(value, kind)`: a function or an object of millrace that cannot be looked into. `is_known(fn)`: a function
+-- that keeps nothing. `sees_writes`: whether a write to a tensor's memory is a change. `replace(fn, i, value)`: puts
+-- the value in the place of an upvalue.
 function watch.new(given)
   local self = setmetatable({ tools = given.tools, libraries = given.libraries, is_closed = given.is_closed,
     is_known = given.is_known, sees_writes = given.sees_writes, replace = given.replace, seen = {}, list = {},

@@ -22,7 +22,7 @@ local MOST_SCHEDULES, MOST_SECONDS = 4000, 3
 -- not wait, a third question in a row is a wait.
 local MANY_POLLS, FEW_POLLS, POLLS_WITHOUT_A_WAIT = 120, 3, 2
 
--- What is tried to see whether a program ends at all.
+-- Limits of the search that tells whether a program ends at all.
 local LIMITS_OF_AN_END = { max = 8, polls = 1 }
 
 -- ---------------------------------------------------------------- values
@@ -284,8 +284,8 @@ local function count_of(outcome, result)
   return orders == 1 and "in its only order" or words.format("in %d of %.0f orders", outcome.count, orders)
 end
 
--- The first race of the solution, or nil. What Lua's collector frees is none of its own: the explorer lets it free all
--- garbage as soon as the host waits, which is after the function has returned.
+-- The first race of the solution, or nil. A free by Lua's collector is no race of the solution. The explorer lets it
+-- free all garbage as soon as the host waits, which is after the function has returned.
 local function race_in(result)
   for _, report in ipairs(result.hazards) do
     if report.kind ~= "use-after-free" or (report.second or {}).where then return report end
@@ -322,8 +322,8 @@ local function judge_orders(lesson, result, variant, seen, name)
   return "schedule", text .. race
 end
 
--- The result was right in the calls before. What a solution does in a call that is judged for its speed or its waits
--- counts only if the result is right there, too.
+-- The result was right in the calls before. A call that is judged for its speed or its waits counts only if the result
+-- is right there, too.
 local function still_right(exercise, run, seen)
   local expected = exercise.answer(1)
   return function()
@@ -337,7 +337,7 @@ local function is_here(where, name) return where and where:find(name .. ":", 1, 
 
 local function line_of(where) return where:match(":(%d+)$") end
 
--- What the solution does that has no effect, where its result is wrong: a line for each, or an empty text.
+-- Names actions of the solution that have no effect, where its result is wrong: a line for each, or an empty text.
 local function remarks_on(run, name)
   local ok, trace = pcall(timeline, run)
   if not ok then return "" end
@@ -363,7 +363,7 @@ local function remarks_on(run, name)
   return text
 end
 
--- What a row of `uses` says of itself, and is no field of a span.
+-- Fields of a row of `uses` that are about the row, and are no fields of a span.
 local OF_THE_ROW = {}
 for field in ("after captures count elsewhere kind ms name stream text"):gmatch("%a+") do OF_THE_ROW[field] = true end
 local KINDS = { work = { op = true, copy = true } } -- those with several kinds of spans
@@ -662,7 +662,7 @@ local function limits_of(exercise, few)
   return { max = MOST_SCHEDULES, time = MOST_SECONDS, polls = polls }
 end
 
--- What is wrong in the orders of one variant. Returns nil if all is well, else the reason and the text.
+-- Judges the orders of one variant. Returns nil if all is well, else the reason and the text.
 local function judge_variant(lesson, result, variant, seen, name)
   local reason, message = judge_orders(lesson, result, variant, seen, name)
   if reason then return reason, message end

@@ -5,7 +5,7 @@ local question = require "millrace.learn.question"
 
 local slides = {}
 
--- What stands above the picture: the place of a line in it is the line alone.
+-- The title above the picture; a place in the picture is a line number alone.
 local function title_of(lesson) return ("%d %s"):format(lesson.number, lesson.title) end
 
 -- The run by the device model's times, until it ends or fails. Returns the trace, and the error.

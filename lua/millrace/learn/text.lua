@@ -4,7 +4,7 @@ local text = {}
 
 local WIDTH = 78
 
--- What stands in front of the rest of a line that is too long: nothing for prose, and more than before for what is
+-- The indentation of the rest of a line that is too long: none for prose, and 2 more than the line's own if that is
 -- indented.
 local function hanging(line)
   local indent = #line:match("^%s*")

@@ -26,10 +26,10 @@ x:free() free in the order of the stream that made the tensor. cudaFreeAsync
 frees in the stream that you pass.
 
 Lua's collector frees in the same order (lesson 18). Whoever uses a tensor on a
-second stream has to order its end, too: let the first stream wait for the
-second before the free; free it in the order of the second, x:free{stream = s};
-or call x:record_stream(s), which keeps the memory until `s` has done what it
-was given before the free (R33).
+second stream has to order its end, too. There are three ways. Let the first
+stream wait for the second before the free. Free it in the order of the second,
+x:free{stream = s}. Or call x:record_stream(s), which keeps the memory until
+`s` has done what it was given before the free (R33).
 ]],
   exercise = {
     task = [[

@@ -23,9 +23,9 @@ narrow, view, transpose and t[i] copy nothing: they return a view, a second
 name for a part of the same memory. `left` and `right` share the elements 3
 and 4, so the two fills race for them.
 
-What counts are the bytes, not the variables. Views that do not overlap need no
-order, although they belong to one tensor: so two streams can each work on a
-half. Views that overlap by one element do.
+Bytes count, not variables. Views that do not overlap need no order, although
+they belong to one tensor: so two streams can each work on a half. Views that
+overlap by one element do.
 ]],
   exercise = {
     task = [[

@@ -50,7 +50,7 @@ end
     "A stream has to wait now, not the host. Which one, and for which?",
     "The current stream computes y. It has a method wait_stream.",
   },
-  take_home = "Looking waits. What works only while you look is not right.",
+  take_home = "Looking waits. Code that works only while you look is not right.",
   right = {
     { "s:run(function() print(x:item()) end)", "mr.current_stream():wait_stream(s)" },
     { "s:run(function() print(x:item()) end)\nlocal y = x * 2", "local y = s:run(function() return x * 2 end)" },

@@ -25,9 +25,9 @@ print(ratio < 1.5 and "equally long" or "the first takes longer")
     usual = "always equally long",
   },
   explanation = [[
-Copies between host and device are done by copy engines, of which a large GPU
-has a few: one copy to the device, one to the host, and kernels can run at the
-same time. Two copies in one direction share the line to the host. They run one
+Copy engines do the copies between host and device. A large GPU has a few of
+them: one copy to the device, one to the host, and kernels can run at the same
+time. Two copies in one direction share the line to the host. They run one
 after the other, on however many streams.
 
 Two things are needed: pinned memory, since other copies are staged or make the

@@ -24,12 +24,12 @@ print(("%d ms, with both waits %d ms"):format(time(false), time(true)))
     usual = "always 3 ms, with both waits 3 ms",
   },
   explanation = [[
-A wait between two streams takes no time of its own to speak of. What it costs
-is what could have run meanwhile: `b` has 2 ms of work, and stands still until
-`a` is done. A wait for what is done anyhow costs nothing: that of `b` for
-itself, or one for a stream that another wait covers already.
+A wait between two streams takes almost no time of its own. Its cost is the
+work that could have run meanwhile: `b` has 2 ms of work, and stands still
+until `a` is done. A wait for work that is over anyhow costs nothing: that of
+`b` for itself, or one for a stream that another wait covers already.
 
-So count what a wait holds up, not how many there are. One that orders nothing
+So count the work that waits hold up, not the waits. One that orders nothing
 new can go in any case: it makes the reader of your program look for a reason.
 mr.waits(f) names for each wait what it protects, and what it costs.
 ]],

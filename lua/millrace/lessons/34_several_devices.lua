@@ -23,11 +23,11 @@ device 1 still copies. mr.synchronize(1), t:synchronize() or an event of `t`
 would be right.
 
 Each device has its own default stream, and they know nothing of each other.
-What crosses devices are waits: a stream of one device can wait for an event,
-or for a stream, of another. That is how a tensor is handed over without the
-host. mr.memcpy_async, like cudaMemcpyPeerAsync, is ordered by its own stream
-only (R60). y:copy_(x) is work of the current stream of x's device, and also
-orders the current streams of both devices.
+Waits cross devices: a stream of one device can wait for an event, or for a
+stream, of another. That is how a tensor is handed over without the host.
+mr.memcpy_async, like cudaMemcpyPeerAsync, is ordered by its own stream only
+(R60). y:copy_(x) is work of the current stream of x's device, and also orders
+the current streams of both devices.
 ]],
   exercise = {
     task = [[

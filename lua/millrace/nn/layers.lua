@@ -127,8 +127,8 @@ return function(tools, module, init)
     end
   end
 
-  -- What a convolution with so many dims reads as an option, how its numbers are listed and how they are shown: one
-  -- number for one dim, a pair for two.
+  -- The options of a convolution with so many dims: reads one, lists its numbers and shows them. One number for one
+  -- dim, a pair for two.
   local FORMS = {
     [1] = {
       read = whole,
@@ -295,8 +295,8 @@ return function(tools, module, init)
 
   --- mr.nn.BatchNorm2d(channels: integer [, {eps: number=1e-5, momentum: number=0.1, affine: boolean=true,
   ---   track_running_stats: boolean=true, dtype: string, device: device}]) -> module: table
-  --- Each channel of images less its mean, divided by its standard deviation: those of the batch while the module is
-  --- trained, and running ones otherwise.
+  --- Subtracts from each channel of images its mean, and divides it by its standard deviation. They are those of the
+  --- batch while the module is trained, and running ones otherwise.
   batch_norm("BatchNorm2d", { [4] = true }, "4")
 
   --- mr.nn.Embedding(count: integer, size: integer [, {dtype: string, device: device}]) -> module: table

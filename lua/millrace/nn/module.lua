@@ -101,7 +101,7 @@ return function(tools)
     end
   end
 
-  -- What was assigned to m gets its path or name there, if it has no other.
+  -- Gives a value that was assigned to m its path or name there, if it has no other.
   local function place_in(m, name, kind, value)
     local path = rawget(m, STATE).path .. "." .. name
     if kind ~= "module" then
@@ -514,7 +514,7 @@ return function(tools)
     return missing, unexpected
   end
 
-  -- What is no tensor of the module's shape.
+  -- Lists the values that are no tensors of the module's shapes.
   local function faults_of_values(own, dict)
     local faults = {}
     for _, pair in ipairs(own) do

@@ -1,7 +1,7 @@
 -- The lines of a chunk that have code: those that a breakpoint can stop at.
 --
 -- debug.getinfo tells them for one function, and not for those that are defined within it. So they are read from what
--- string.dump writes, in the format of Lua 5.4. Easiest to break: that format. What is not as expected gives nil, and
+-- string.dump writes, in the format of Lua 5.4. Easiest to break: that format. Anything unexpected in it gives nil, and
 -- then nothing is claimed about a line.
 local dump, unpack = string.dump, string.unpack
 

@@ -14,7 +14,7 @@ local MOST_LISTED_WITH_USAGE = 12
 
 local session = tools.require "session"
 
--- What was found last: { { text =, note = }, ... } in order.
+-- The last completions: { { text =, note = }, ... } in order.
 local found = {}
 
 -- ---------------------------------------------------------------- values
@@ -146,8 +146,8 @@ end
 
 -- ---------------------------------------------------------------- what is open at the cursor
 
--- The open brackets in front of the cursor, the innermost last: { { open = "(" or "{" or "[", at = }, ... }, where an
--- open string begins, or nil, and whether a comment or a long string is open.
+-- Returns the open brackets in front of the cursor, the innermost last: { { open = "(" or "{" or "[", at = }, ... }.
+-- Returns also where an open string begins, or nil, and whether a comment or a long string is open.
 local function open_brackets(text)
   local stack, at, size = {}, 1, #text
   while at <= size do
@@ -444,7 +444,7 @@ function complete.hint(text)
   return bracket.at == #text and arguments or "  " .. usage
 end
 
--- What was found last, as a text: in columns, or each with what it is if there are few.
+-- The last completions as a text: in columns, or each with its note if there are few.
 function complete.listing()
   local out, width = {}, tools.width()
   if #found > MOST_LISTED_WITH_USAGE then

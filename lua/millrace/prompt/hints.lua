@@ -125,7 +125,7 @@ local session = tools.require "session"
 
 local function is_defined(name) return session.has_local(name) or rawget(_G, name) ~= nil end
 
--- What is written instead of torch.cuda.NAME or cudaNAME.
+-- The text to write instead of torch.cuda.NAME or cudaNAME.
 local function foreign_name(name)
   local here = tools.mr
   local plain = name:lower()

@@ -208,7 +208,7 @@ end
 
 -- ---------------------------------------------------------------- tensors
 
--- What is known of a tensor that can be used; nil: it was freed or closed.
+-- The row of a tensor that can be used; nil: it was freed or closed.
 local function tensor_row(name, tensor, streams)
   local text = tostring(tensor)
   local gone = tensors.gone(text)

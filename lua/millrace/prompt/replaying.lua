@@ -79,7 +79,7 @@ local function without_steps(script)
   return kept
 end
 
--- Runs the list again for the command. What comes before entry `from` is not shown.
+-- Runs the list again for the command. Output of entries before `from` is not shown.
 local function replay(commands, script, from, command)
   local session = tools.require("session")
   session.reset()

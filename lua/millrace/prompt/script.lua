@@ -22,8 +22,14 @@ local function sorted(set)
   return list
 end
 
--- source = of its chunk, name =, lines = its text, has_code = the lines that have some, goes_to = "next" or nil,
--- seen = the last operation's seq, is_left = true: it is to end, ranks = true: its chunk runs on each of several
+-- The script that runs, as a table:
+--     source, name   of its chunk
+--     lines          its text
+--     has_code       the lines that have some
+--     goes_to        "next" or nil
+--     seen           the last operation's seq
+--     is_left        true: it is to end
+--     ranks          true: its chunk runs on each of several
 local running
 local stopped -- { line =, locals =, names = of them, globals = } while the script stands
 local ranks = setmetatable({}, { __mode = "k" }) -- by the coroutine that a rank runs on

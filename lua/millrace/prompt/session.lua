@@ -27,8 +27,9 @@ local MOST_VALUES = 50
 -- beyond these are looked up in a table instead.
 local MOST_UPVALUES = 120
 
--- name = { holder = function whose first upvalue is the variable } or { value = } of a constant that Lua has no
--- variable for; is_const =, closer = the suspended coroutine in which a <close> variable waits for its end.
+-- The variables by name. Each has `holder`, a function whose first upvalue is the variable, or `value`, a constant that
+-- Lua has no variable for. It also has `is_const`, and `closer`, the suspended coroutine in which a <close> variable
+-- waits for its end.
 local kept = {}
 local holders = {} -- name = holder, for reports
 local closers = {} -- in the order of their making
@@ -395,8 +396,8 @@ local function new_entry(entry)
   return entry
 end
 
--- Runs the text as a new entry, and returns it. echo: what it returns is shown, and why it failed; file: what the text
--- was read from, whose name the chunk then has; ranks: the file is run on so many.
+-- Runs the text as a new entry, and returns it. echo: shows the results, or the error. file: the file that the text was
+-- read from, whose name the chunk then has. ranks: the file is run on so many.
 function session.run(text, options)
   local echo = options and options.echo
   local entry = new_entry{ text = text, file = options and options.file, ranks = options and options.ranks }
@@ -483,7 +484,7 @@ local is_over = false
 -- Ends the session when the present entry is done.
 function session.leave() is_over = true end
 
--- What was typed: an entry, or a command. Returns whether it went well, and whether the session ends with it.
+-- Carries out a typed text: an entry, or a command. Returns whether it went well, and whether the session ends with it.
 function session.submit(text)
   if session.asks_to_leave(text) then return true, true end
   local clocks = tools.require("times").now()
@@ -513,10 +514,10 @@ end
 -- What can stand instead of the end of the text from byte `from` on: a list, and `from`.
 function session.complete(text) return tools.require("complete").find(text) end
 
--- What is shown behind the text: how the function is called that an open bracket at its end belongs to; or nil.
+-- The hint to show behind the text: the usage of the function whose bracket is open at its end; or nil.
 function session.hint(text) return tools.require("complete").hint(text) end
 
--- The line above the prompt, and what is to be said above it; each may be nil.
+-- The line above the prompt, and a message to print above it; each may be nil.
 function session.above() return tools.require("live").text() end
 
 -- Shows what was found last.

@@ -1,9 +1,9 @@
 -- Showing values at the prompt: like print, except that tables are written out as Lua would read them.
 --
 -- A table goes on one line if it fits there. Otherwise each element has its own, a list of numbers has as many on a
--- line as fit, and records of one shape stand below each other. What is too large or too deep, or contains itself, is
--- cut. The same table is always shown in the same way: first the list, then names in alphabetical order, then other
--- keys.
+-- line as fit, and records of one shape stand below each other. A value that is too large or too deep, or contains
+-- itself, is cut. The same table is always shown in the same way: first the list, then names in alphabetical order,
+-- then other keys.
 --
 -- A table with __tostring is not looked into, and no other metamethod is called.
 local _, tools = ...

@@ -1,4 +1,4 @@
--- What is known of a tensor without reading or waiting: who can read it now, and its values if the host can.
+-- Facts about a tensor, found without a read or a wait: who can read it now, and its values if the host can.
 local _, tools = ...
 
 local mr = tools.mr

@@ -30,7 +30,7 @@ local function kinds()
   return list
 end
 
--- The own names of the streams or tensors that variables hold. What was closed or freed has none.
+-- The own names of the streams or tensors that variables hold. A closed stream or a freed tensor has none.
 local function names_of(kind)
   return function()
     local commands, list = tools.require("commands"), {}

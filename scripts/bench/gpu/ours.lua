@@ -1,6 +1,6 @@
--- The rows of run.sh with millrace: lines of name, value, unit. Times as in raw.cu. Run with --device cuda.
--- After the script: parts (small kernels graphs traced large halves products convolutions networks order pinned peer
--- pipeline; none: all), and =PATTERN for only those rows of the large ones and of the convolutions whose name has it.
+-- The rows of run.sh with millrace: lines of name, value, unit. Times as in raw.cu. Run with --device cuda. Arguments
+-- are parts (small kernels graphs traced large halves products convolutions networks order pinned peer pipeline; none:
+-- all). =PATTERN keeps only those rows of the large ones and of the convolutions whose name has it.
 local mr = require "millrace"
 
 local GIB, SETS = 1 << 30, 3
@@ -147,7 +147,7 @@ local function graphs()
   end, 5), "us")
 end
 
--- What it costs to be told when commands ran (by CUPTI, if it is there), and the same work without.
+-- The cost of a report when each command ran (by CUPTI, if it is there), beside the same work without.
 local function traced()
   local x, y, s, before = mr.rand(1024), mr.rand(1024), mr.stream(), mr.current_stream()
   mr.set_stream(s)

@@ -123,9 +123,8 @@ local function settle()
   mr.synchronize()
 end
 
--- Which part of the all-reduces' time lies before the end of backward: the steps' last work that begins before the
--- last all-reduce ends, as the optimiser waits for all of them. What stands before the
--- last barrier does not count.
+-- The part of the all-reduces' time that lies before the end of backward. That end is the steps' last work that begins
+-- before the last all-reduce ends, as the optimiser waits for all of them. Work before the last barrier does not count.
 local function share_under_backward(trace)
   local reductions, others, total, hidden = {}, {}, 0, 0
   for _, span in ipairs(trace.spans) do

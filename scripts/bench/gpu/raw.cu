@@ -1,6 +1,6 @@
-/* What a C program with CUDA's runtime and cuBLAS gets: the rows of run.sh, one line each as
- * name, value, unit. Times per call are host time with the stream kept fed, the median of 41 batches;
- * bandwidths are by events, the median of 21 rounds over three sets of random data that the L2 cannot hold. */
+/* The rows of run.sh in a C program with CUDA's runtime and cuBLAS, one line each as name, value, unit. Times per call
+ * are host time with the stream kept fed, the median of 41 batches. Bandwidths are by events, the median of 21 rounds
+ * over three sets of random data that the L2 cannot hold. */
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -64,8 +64,8 @@ typedef struct {
     mr_cuda_strides stride[1 + MR_CUDA_INPUTS]; /* the output's first */
 } mr_cuda_strided;
 
-/* Rows and columns of one matrix are exchanged, in each of `batch` matrices: element (i, j) of the output, at
- * i * out_row + j, is at i + j * in_row of the input. Both strides count elements. */
+/* Transposes each of `batch` matrices. Element (i, j) of the output, at i * out_row + j, is at i + j * in_row of the
+ * input. Both strides count elements. */
 typedef struct {
     void *out;
     const void *in;
@@ -172,9 +172,9 @@ typedef struct {
 /* Bytes of a row that each of its threads can keep in registers. */
 enum { MR_CUDA_HELD = 128 };
 
-/* A block of MR_CUDA_THREADS threads handles `width` rows with `lanes` threads each (width * lanes =
- * MR_CUDA_THREADS, both powers of two); blockIdx.x counts groups of `width` rows, blockIdx.y the `splits` parts
- * of `part` elements that rows are cut into. */
+/* A block of MR_CUDA_THREADS threads handles `width` rows with `lanes` threads each (width * lanes = MR_CUDA_THREADS,
+ * both powers of two). blockIdx.x counts groups of `width` rows. Rows are cut into `splits` parts of `part` elements,
+ * and blockIdx.y counts these. */
 typedef struct {
     const void *in;
     void *out;

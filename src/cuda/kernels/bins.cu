@@ -2,10 +2,10 @@
  * many threads at a time.
  *
  * The elements of the output, numbered by keys, are cut into bins of neighbours that fit into shared memory. A kernel
- * makes keys of the index. Passes of the stable sort (kernels/sort.cu) then bring together what goes to the same bin; the
- * low bits need no sorting. A block adds up a bin: it takes the additions tile by tile, sorts each tile by the lowest
- * bits of its keys, and each thread makes the additions of one digit. So each element is added to by one thread alone, in
- * order, and the elements of the threads of a warp lie in different banks of shared memory.
+ * makes keys of the index. Passes of the stable sort (kernels/sort.cu) then bring together what goes to the same bin;
+ * the low bits need no sorting. A block adds up a bin tile by tile. It sorts the additions of each tile by the lowest
+ * bits of their keys, and each thread makes the additions of one digit. So each element is added to by one thread
+ * alone, in order, and the elements of the threads of a warp lie in different banks of shared memory.
  *
  * Easiest to break: the order. Whatever brings a tile's additions together must keep that of equals. */
 #include "cuda/kernels/index.cuh"

@@ -10,8 +10,9 @@ MR_DEVICE uint32_t quotient(const mr_cuda_divisor &d, uint32_t n) {
     return (__umulhi(n, d.multiplier) + n) >> d.shift;
 }
 
-/* at[offset], or 0 and no access. Written out as predicated instructions, and volatile: of an `if` the compiler makes a
- * branch, and it moves loads down to where their values are used, behind the products that they should run beside. */
+/* at[offset], or 0 and no access. Written out as predicated instructions, since the compiler makes a branch of an `if`.
+ * Volatile, since it moves loads down to where their values are used, behind the products that they should run
+ * beside. */
 template <class T> MR_DEVICE T load_if(bool exists, const T *at, int64_t offset) {
     at += offset;
     if constexpr (sizeof(T) == 4) {

@@ -1,6 +1,6 @@
-/* The tile of a result that a block of a convolution makes: a product of a slab of the left side, [depth][row], and one of
- * the right side, [depth][column], both in shared memory. Who multiplies is said here and nowhere else: each thread its
- * own part with fused multiply-adds (plain_tile), or each warp with tensor cores (tensor_tile).
+/* The tile of a result that a block of a convolution makes: a product of two slabs in shared memory. The left side's is
+ * [depth][row], the right side's [depth][column]. Only this file says who multiplies: each thread its own part with
+ * fused multiply-adds (plain_tile), or each warp with tensor cores (tensor_tile).
  *
  * A plain tile adds the products of a result in the order of the slabs, so its bits are those of the CPU. */
 #ifndef MR_CUDA_KERNELS_CONV_TILE_CUH
@@ -19,7 +19,7 @@ template <class Type, int ROWS_, int COLUMNS_, int TM, int TN, int DEPTH_ = 8> s
     static constexpr int ACROSS = COLUMNS / TN, DOWN = ROWS / TM;
     static constexpr int THREADS = ACROSS * DOWN;
     static_assert(ACROSS % 8 == 0 && DOWN % 4 == 0);
-    /* What is written as one, and how many of these a thread has in a row and in a column. */
+    /* The elements that are written as one, and how many of these groups a thread has in a row and in a column. */
     static constexpr int WIDTH = PER, GROUPS = TN / PER, HEIGHT = TM;
     static constexpr int DEPTH = DEPTH_, LEFT_LANES = 8; /* of convolve() */
 

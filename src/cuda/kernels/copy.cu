@@ -44,16 +44,16 @@ CASTS(bf16, bf16, a)
 
 /* ------------------------------------------------------------------------- transposed */
 
-/* A tile goes through shared memory, so that both sides are read and written along their rows: V elements
- * (16 bytes) a thread where both begin at such multiples. Rows of the tile are one element longer than it
- * is wide, which spreads a column over the banks. L1 is left out: a tile's rows are far apart, often by a power of
- * two, and compete for few of its lines; with plain stores a copy has 60 % of the speed. */
+/* A tile goes through shared memory, so that both sides are read and written along their rows: V elements (16 bytes) a
+ * thread where both begin at such multiples. Rows of the tile are one element longer than it is wide, which spreads a
+ * column over the banks. L1 is left out, since a tile's rows are far apart, often by a power of two, and compete for
+ * few of its lines. With plain stores a copy has 60 % of the speed. */
 template <class T, int TILE> MR_DEVICE void transpose(const mr_cuda_transpose &p) {
     constexpr int V = 16 / sizeof(T), ACROSS = TILE / V, DOWN = MR_CUDA_THREADS / ACROSS;
     __shared__ T tile[TILE][TILE + 1]; /* [column of the output][row of the output] */
 
-    /* Tiles are numbered down GROUP rows of tiles before going on to the right: blocks that run at the same
-     * time then touch neighbouring pieces of the same rows, in the input as in the output. */
+    /* Tiles are numbered down GROUP rows of tiles before going on to the right. Blocks that run at the same time then
+     * touch neighbouring pieces of the same rows, in the input as in the output. */
     constexpr uint32_t GROUP = 4;
     uint32_t tiles = p.row_tiles * p.column_tiles, number = blockIdx.x % tiles, batch = blockIdx.x / tiles;
     uint32_t group = number / (GROUP * p.column_tiles), within = number % (GROUP * p.column_tiles);
@@ -107,13 +107,13 @@ TRANSPOSE(8, uint64_t, 32)
 
 /* ------------------------------------------------------------------------- one value */
 
-/* Every dtype's value as a pattern of 16 bytes, whose byte at an address is that of address % 16: right for any
- * memory of a type, as its elements are aligned and their size divides 16. */
+/* Fills with a pattern of 16 bytes: the byte at an address is that of address % 16. This is right for every dtype, as
+ * its elements are aligned and their size divides 16. */
 extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS) millrace_fill(const __grid_constant__ mr_cuda_fill p) {
     uint64_t begin = (uint64_t)p.out, end = begin + p.bytes, first = (begin + 15) / 16, last = end / 16;
     uint64_t i = first + thread_number();
     if (i < last) *(uint4 *)(i * 16) = make_uint4(p.pattern[0], p.pattern[1], p.pattern[2], p.pattern[3]);
-    /* What is left on both sides: fewer than 16 bytes each, or all of it. */
+    /* The rest on both sides: fewer than 16 bytes each, or all of it. */
     if (thread_number() < 32) {
         uint64_t address = thread_number() < 16 ? begin + thread_number() : (first > last ? first : last) * 16 + thread_number() - 16;
         bool left = thread_number() < 16 && address < first * 16 && address < end;

@@ -16,15 +16,15 @@
 
 /* ------------------------------------------------------------------------- functions of the table */
 
-/* ops/expr.h and ops/math.h are plain C; compiled here for the device they give the CPU bodies' bits, since
- * neither side fuses a multiply with an add where fma is not written (nvcc: --fmad=false). */
+/* ops/expr.h and ops/math.h are plain C. Compiled here for the device they give the CPU bodies' bits: neither side
+ * fuses a multiply with an add where fma is not written (nvcc: --fmad=false). */
 #define inline inline __device__
 #include "base/half.h"
 #include "ops/expr.h"
 #undef inline
 
-/* Where the CPU's way is slow on a GPU (it uses double precision or has more bits than the result), the
- * device's own functions: they differ by at most 4 units in the last place. */
+/* The device's own functions, where the CPU's way is slow on a GPU: it uses double precision, or has more bits than the
+ * result. They differ by at most 4 units in the last place. */
 MR_DEVICE float mr_native_sin_f32(float a) { return sinf(a); }
 MR_DEVICE float mr_native_cos_f32(float a) { return cosf(a); }
 MR_DEVICE double mr_native_sin_f64(double a) { return sin(a); }
@@ -65,7 +65,7 @@ MR_PICK(double, 4)
 /* As in MR_DTYPE_LIST (tensor/dtype.h), whose order cuda/launch.c checks. */
 enum { DTYPE_BOOL, DTYPE_U8, DTYPE_I32, DTYPE_I64, DTYPE_F32, DTYPE_F64, DTYPE_F16, DTYPE_BF16 };
 
-/* Elements of f16 and bf16 as they are in memory. What is computed with them is a float. */
+/* Elements of f16 and bf16 as they are in memory. Computing with them gives a float. */
 struct f16 {
     uint16_t bits;
 };
@@ -119,9 +119,10 @@ template <class T> MR_DEVICE T narrow(float x) {
     return v;
 }
 
-/* The rules of ops/convert.c: float to i32 and i64 truncates and saturates, to u8 it truncates and wraps, NaN gives 0;
- * integers wrap; to f16 and bf16 all is rounded once. To bool is `!= 0` and at the place where it is done, as bool has no C type of its own. The device's conversions
- * saturate by themselves, and only that of NaN differs from type to type. */
+/* The rules of ops/convert.c. Float to i32 and i64 truncates and saturates, to u8 it truncates and wraps; NaN gives 0.
+ * Integers wrap. Conversions to f16 and bf16 round once. A conversion to bool is `!= 0`, written where it is needed, as
+ * bool has no C type of its own. The device's conversions saturate by themselves, and only that of NaN differs from
+ * type to type. */
 template <class To, class From> MR_DEVICE To convert(From v) {
     if constexpr (is_half<From>) {
         return convert<To>(widen(v));
@@ -197,8 +198,8 @@ template <class T, int V> MR_DEVICE void store_vector(void *data, uint64_t i, co
     *(vector<T, V> *)((T *)data + i) = v;
 }
 
-/* Vectors that nobody needs again soon, and which L1 need not keep; by 16 bytes where there are so many, which the
- * compiler, left to itself, does not always do in loops. */
+/* Loads vectors that nobody needs again soon, so L1 need not keep them. Loads 16 bytes at once where there are so many;
+ * the compiler alone does not always do so in loops. */
 template <class T, int V> MR_DEVICE vector<T, V> load_past_l1(const T *at) {
     static_assert(sizeof(vector<T, V>) == 16);
     uint4 bits;

@@ -1,5 +1,5 @@
-/* What the kernels share that put or pick elements where an index says: how an index is read and checked, and how an element
- * of each dtype is set or added to. */
+/* Shared by the kernels that put or pick elements by an index. Reads and checks an index; sets an element of each
+ * dtype, or adds to it. */
 #ifndef MR_CUDA_KERNELS_INDEX_CUH
 #define MR_CUDA_KERNELS_INDEX_CUH
 

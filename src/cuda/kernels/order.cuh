@@ -71,8 +71,8 @@ MR_DEVICE uint32_t block_prefix(uint32_t v, uint32_t *total) {
     return before + sum - v;
 }
 
-/* Counts digits in shared memory. What one thread counts is often the same several times over, as the high digits of
- * floats are; that is added at once, since atomic additions to one place wait for each other. */
+/* Counts digits in shared memory. A thread often counts the same digit several times over, such as the high digits of
+ * floats. It adds those at once, since atomic additions to one address wait for each other. */
 struct digit_counter {
     uint32_t *counts, digit, times;
     MR_DEVICE_MEMBER digit_counter begin(uint32_t *counts) { return {counts, 0, 0}; }

@@ -72,7 +72,7 @@ typedef struct {
     uint32_t group; /* lines of a block that sorts them by itself */
 } mr_cuda_order;
 
-/* What is known of the last key that topk takes of a line. */
+/* The known part of the last key that topk takes of a line. */
 typedef struct {
     uint64_t key;  /* its digits from `shift` on, as far as they are known */
     uint32_t left; /* how many are taken of the elements that have these digits */
@@ -94,7 +94,7 @@ typedef struct {
 /* Elements of which a block chooses. */
 enum { MR_CUDA_COMPACT_TILE = 16 * MR_CUDA_THREADS };
 
-/* What a condition chooses of `count` elements; strides are the condition's and the input's. `size` are the dims, the
+/* Chooses elements by a condition, of `count`. Strides are the condition's and the input's. `size` are the dims, the
  * outermost first, for the positions. */
 typedef struct {
     const void *in, *condition;
@@ -114,7 +114,8 @@ typedef struct {
 
 /* ------------------------------------------------------------------------- indices */
 
-/* What a kernel says of an index that is out of range, before it fails: in pinned memory, which outlives the device. */
+/* A kernel's complaint about an index that is out of range, made before it fails. It is in pinned memory, which
+ * outlives the device. */
 typedef struct {
     uint32_t taken;    /* by the thread that writes the rest */
     uint32_t complete; /* it has */

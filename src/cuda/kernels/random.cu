@@ -4,8 +4,8 @@
 
 /* ------------------------------------------------------------------------- Philox */
 
-/* Philox-4x32-10, as base/philox.h. A product's two halves come from one instruction, and so does what they are mixed
- * with: a key of a round is an operand like any other, as it comes from the arguments. */
+/* Philox-4x32-10, as base/philox.h. One instruction gives both halves of a product, and one mixes them: the key of a
+ * round comes from the arguments, so it is an operand like any other. */
 struct four {
     uint32_t v[4];
 };
@@ -77,8 +77,8 @@ template <class G> MR_DEVICE void generate(const mr_cuda_generate &p) {
     else generate_from<G>(p, p.philox);
 }
 
-/* With 64 registers a thread, half of an SM's threads are at home: fewer have too little to do, and of more each
- * would make too few quads side by side. */
+/* With 64 registers a thread, half of an SM's threads are resident. Fewer threads have too little to do; with more,
+ * each would make too few quads side by side. */
 #define GENERATOR_KERNEL(name) extern "C" __global__ void __launch_bounds__(MR_CUDA_GENERATORS, 8) name(const __grid_constant__ mr_cuda_generate p)
 
 #define GENERATOR(name, tag)                                                                       \
@@ -119,7 +119,8 @@ struct uniform_f64 {
 };
 GENERATOR(uniform, f64)
 
-/* Halves are rounded from f32, and the bound is looked at after that. What is rounded up to it becomes the number below. */
+/* Halves are rounded from f32, and the bound is looked at after that. A value that is rounded up to the bound becomes
+ * the number below. */
 template <class S> struct uniform_half {
     typedef S T;
     MR_DEVICE_MEMBER void make(const mr_cuda_generate &p, const mr_cuda_philox &from, uint64_t quad, T *v) {
@@ -138,8 +139,8 @@ typedef uniform_half<bf16> uniform_bf16;
 GENERATOR(uniform, f16)
 GENERATOR(uniform, bf16)
 
-/* The square root of what mr_normal_square gives, rounded as IEEE 754 has it: for numbers that are neither 0 nor
- * near the ends of the exponents this one correction of the estimate does that. */
+/* The square root of a result of mr_normal_square, rounded as in IEEE 754. One correction of the estimate is enough for
+ * numbers that are neither 0 nor near the ends of the exponents. */
 MR_DEVICE float normal_root(float square) {
     float inverse;
     asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(square));
@@ -270,9 +271,8 @@ MAKE(SEQUENCE, eye, {
 
 /* ------------------------------------------------------------------------- randperm */
 
-/* The positions in the order of 64 random bits, then of the positions themselves: a bitonic network, whose
- * result does not depend on the order in which its exchanges are done. What fills up to a power of two
- * comes last. */
+/* Sorts the positions by 64 random bits, then by the positions themselves. The result of this bitonic network does not
+ * depend on the order of its exchanges. The padding up to a power of two comes last. */
 extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS) millrace_sort_begin(const __grid_constant__ mr_cuda_sort p) {
     const mr_cuda_philox from = p.philox.launch ? of_launch(p.philox) : p.philox;
     for (uint64_t i = thread_number(); i < p.padded; i += thread_count()) {

@@ -114,8 +114,7 @@ template <class Op, class A> MR_DEVICE A front_of_thread(const mr_cuda_scan &p, 
     return front;
 }
 
-/* What the tiles of the line before this one and the warps of the block before this one have together: `own` is what
- * the warp has. */
+/* The total of the line's tiles before this one and of the block's warps before this one. `own` is the warp's total. */
 template <class Op, class A> MR_DEVICE A front_of_warp(A front, A own) {
     __shared__ A fronts[WARPS], warps[WARPS];
     front = of_warp<Op>(front);

@@ -18,7 +18,7 @@ template <class T> struct total {
     double sum;
 };
 
-/* What is subtracted. As long as there is nothing but -inf, exp must give 0 and not NaN; where that is all of a
+/* The number to subtract. As long as there is nothing but -inf, exp must give 0 and not NaN; where that is all of a
  * row, 0 / 0 follows. */
 template <class T> MR_DEVICE T base_of(T max) { return max == -(T)INFINITY ? (T)0 : max; }
 

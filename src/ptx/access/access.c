@@ -1,5 +1,5 @@
-/* What a kernel reads and writes through each of its parameters: the accesses of the graph, each given to the pointers
- * that its address is derived from (origin.c). The file also holds what the module keeps of a kernel.
+/* The accesses of a kernel through each of its parameters: those of the graph, each given to the pointers that its
+ * address is derived from (origin.c). The file also holds what the module keeps of a kernel.
  *
  * Easiest to break: an access whose address is not understood must count for every pointer that it can come from, or be
  * memory that the kernel finds by itself (follows_memory). */

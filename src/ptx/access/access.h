@@ -1,5 +1,5 @@
-/* What a kernel reads and writes: worked out from the tree alone when a module is loaded (access.c), and with the
- * numbers of a launch (launch.c). */
+/* The accesses of a kernel, derived from the tree alone when a module is loaded (access.c), and with the numbers of a
+ * launch (launch.c). */
 #ifndef MR_PTX_ACCESS_ACCESS_H
 #define MR_PTX_ACCESS_ACCESS_H
 

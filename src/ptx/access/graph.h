@@ -1,4 +1,4 @@
-/* A kernel as the analysis of accesses sees it: the functions that it calls are copied into it, and registers and local
+/* A kernel as the analysis of accesses sees it. The functions that it calls are copied into it. Registers and local
  * memory have become values that are defined once (SSA form).
  *
  *     blocks.c   the blocks, with copies of called functions; dominators, loops

@@ -32,7 +32,7 @@ static void enter_block(launch_run *r, uint32_t k) {
 
 enum { READ_PLAINLY, WRITE_PLAINLY, ATOMICALLY, WAYS, MOST_CERTAIN = 4 };
 
-/* What is known of the accesses of one pointer in one way. */
+/* The known accesses of one kind through one pointer. */
 typedef struct {
     mr_ptx_extent assumed; /* all others together; with bounds if there is one */
     bool is_there;

@@ -1,5 +1,5 @@
-/* The bytes that one launch can access: a compact form of the values that addresses and conditions need, made when the
- * module is loaded, and calculated with the numbers of a launch. */
+/* The bytes that one launch can access. A compact form of the values that addresses and conditions need is made when
+ * the module is loaded, and calculated with the numbers of a launch. */
 #ifndef MR_PTX_ACCESS_LAUNCH_H
 #define MR_PTX_ACCESS_LAUNCH_H
 

@@ -197,7 +197,7 @@ static void store(access_maker *m) {
     }
 }
 
-/* An access whose value does not matter: atomics, copies. What is stored can be read back elsewhere. */
+/* An access whose value does not matter: atomics, copies. A stored value can be read back elsewhere. */
 static void access_memory(access_maker *m, const ptx_operand *o, uint32_t bytes, uint8_t access,
                           ptx_space space, ptx_type element, uint32_t first_stored) {
     uint32_t site = add_site(m, memory_address(m, o), 0, bytes, access, space, element, false);
@@ -244,7 +244,7 @@ static void copy_async(access_maker *m) {
         bytes = 16;
     uint32_t to = add_site(m, memory_address(m, &m->at->operands[0]), 0, (uint32_t)bytes,
                            MR_PTX_WRITES, PTX_SHARED, PTX_b8, false);
-    /* What is copied can be pointers. */
+    /* The copied bytes can be pointers. */
     uint32_t from = memory_address(m, &m->at->operands[1]);
     access_value v = {.op = ACCESS_LOAD,
                       .bits = 64,

@@ -232,7 +232,7 @@ static void number_origin(solver *s, const access_value *v) {
     }
 }
 
-/* Whatever it was made of: it is no pointer. What is read from the memory of the program tells no address. */
+/* Whatever it was made of: it is no pointer. A value read from the memory of the program tells no address. */
 static void leave_number(solver *s) {
     access_origin *to = &s->scratch;
     uint32_t words = s->all->set_words;
@@ -332,8 +332,8 @@ void access_bases(const access_origins *origins, uint32_t address, uint64_t *out
     for (uint32_t b = ORIGIN_FIRST_PIECE; b < ORIGIN_FIRST_PIECE + origins->piece_count; b++)
         if (access_has(o->distance, b)) put(out, b);
     /* Beside a pointer, what is mixed in is a part of the offset. That holds only where it is known which pointers are
-     * added. A value that is one of several can be the mixed one, and low bits of a pointer are no pointer. What is
-     * mixed with memory is an index from there. */
+     * added. A value that is one of several can be the mixed one, and low bits of a pointer are no pointer. A value
+     * mixed with one from memory is an index. */
     for (uint32_t b = 0; b < origins->set_bits && !o->is_exact; b++)
         if (b != ORIGIN_MEMORY && access_has(o->mixed, b)) put(out, b);
 }

@@ -9,9 +9,9 @@
  *
  * A pointer is a symbol whose number nobody knows: it lies anywhere from 1 up. So a comparison of pointers decides only
  * what holds for every address: two pointers into one allocation are compared by their distance, and two allocations
- * are in no order. Each symbol says which pointers it `holds`: none if it is a number, exactly one if it is the base of
- * a pointer, and otherwise all that the value can be made from. A form names the allocation that it points into only if
- * it is one base plus numbers; any other can point into everything that the address can be derived from. */
+ * are in no order. Each symbol says which pointers it `holds`. A number holds none, the base of a pointer exactly one,
+ * and any other symbol all that its value can be made from. A form names the allocation that it points into only if it
+ * is one base plus numbers; any other can point into everything that the address can be derived from. */
 #ifndef MR_PTX_ACCESS_RUN_H
 #define MR_PTX_ACCESS_RUN_H
 

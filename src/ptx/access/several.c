@@ -32,7 +32,7 @@ static bool assume_order(launch_run *r, const launch_atom *a, const linear_form 
     int64_t add = a->comparison == PTX_MOD_lt || a->comparison == PTX_MOD_gt;
     if (!a->is_signed) {
         linear_form zero = linear_constant(0);
-        /* What is at most a number without the sign bit has none, either. */
+        /* A value that is at most a number without the sign bit has none, either. */
         if (launch_is_negative(r, large, block)) return true;
         if (!launch_assume_at_most(r, &zero, small, 0, scope)) return false;
     }

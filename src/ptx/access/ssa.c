@@ -310,7 +310,7 @@ static bool remove_phi(access_graph *graph, uint32_t phi) {
         same = o;
     }
     if (same == ACCESS_NONE || graph->values.items[same].bits != v->bits) return false;
-    /* What comes only from the entry need not dominate: it is the same there and everywhere. */
+    /* A value that comes only from the entry need not dominate: it is the same everywhere. */
     if (!access_dominates(graph, graph->values.items[same].block, v->block)) return false;
     v->replaced = same;
     return true;

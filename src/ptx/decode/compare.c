@@ -155,7 +155,8 @@ static void decode_setp(ptx_decoder *d) {
     if (two) ptx_emit(d, ptx_run_pred_mov, q, u, u, u);
 }
 
-/* What `set` writes where the comparison is true; for each half of a pair. 0: it has no result of this type. */
+/* The value that `set` writes where the comparison is true; for each half of a pair. 0: it has no result of this
+ * type. */
 static uint32_t value_of_true(ptx_type to, bool of_pair) {
     switch (to) {
     case PTX_u32:

@@ -1,4 +1,4 @@
-/* What the parts of the reader share: the text, the names, the function that is being read, and how errors are made.
+/* Shared by the parts of the reader: the text, the names, the function that is being read, and the making of errors.
  *
  * The parts call one way: read.c (the module) calls function.c, then body.c, instruction.c, operand.c, scope.c and
  * constant.c. All of them call reader.c, names.c and lex.c.
@@ -177,7 +177,8 @@ mr_status ptx_read_instruction(ptx_reader *r, int32_t guard, bool guard_negated,
                                ptx_name opcode);
 /* (results) name (parameters), where `_` is a name, too. */
 mr_status ptx_read_signature(ptx_reader *r, ptx_signature *out, ptx_name *out_name);
-/* `{ ... }` of a function whose signature is known, into the function. What is not covered becomes its problem. */
+/* `{ ... }` of a function whose signature is known, into the function. Anything in it that is not covered becomes its
+ * problem. */
 mr_status ptx_read_body(ptx_reader *r, ptx_function *function);
 /* After `.entry` or `.func`. */
 mr_status ptx_read_function(ptx_reader *r, ptx_function *linkage);

@@ -200,8 +200,8 @@ typedef struct {
     bool is_entry, is_visible, is_weak;
     bool is_defined; /* false: only declared (vprintf, __assertfail, malloc, free) */
     bool never_returns;
-    /* What of it is not covered, as a sentence with its line; then its body is empty. NULL: nothing that the reader
-     * sees. */
+    /* A sentence that names the part that is not covered, with its line; the body is then empty. NULL: the reader found
+     * none. */
     const char *problem;
     ptx_signature signature;
     uint32_t max_threads[3];    /* .maxntid; 0: not given */

@@ -1,5 +1,5 @@
-/* The words of PTX that the reader knows: one list each for opcodes, modifiers and types. What is not here is named in
- * an error when a module is loaded. The spelling is PTX's; `bar.sync` is the opcode `bar` with the modifier `sync`. */
+/* The words of PTX that the reader knows: one list each for opcodes, modifiers and types. An error at the loading of a
+ * module names any other word. The spelling is PTX's; `bar.sync` is the opcode `bar` with the modifier `sync`. */
 #ifndef MR_PTX_READ_WORDS_H
 #define MR_PTX_READ_WORDS_H
 

@@ -1,6 +1,6 @@
 /* The arithmetic of one lane, as PTX defines it where C does not: shifts and divisions with any operands, conversions
- * of any value, NaN with one pattern of bits. No function here branches on its operands where it can be helped, so that
- * a loop over the lanes becomes vectors; the loops must not be compiled with contraction of a * b + c. */
+ * of any value, NaN with one pattern of bits. No function here branches on its operands where that can be avoided, so a
+ * loop over the lanes becomes vectors. The loops must not be compiled with contraction of a * b + c. */
 #ifndef MR_PTX_RUN_ARITH_H
 #define MR_PTX_RUN_ARITH_H
 

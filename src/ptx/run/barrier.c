@@ -80,9 +80,8 @@ static bool differs_in_warp(ptx_warp *warp, const ptx_code *code) {
         char thread[40], place[256];
         ptx_thread_text(warp->run, warp->number * PTX_LANES + ptx_first_lane(path->mask), thread);
         ptx_fault(warp, code, ptx_first_lane(warp->active), MR_CODE_LAUNCH_FAILURE,
-                  "waits at this barrier, while thread %s of the same warp waits at the one at %s: "
-                  "a barrier must be reached by all threads of the block, so move it out of the "
-                  "condition",
+                  "waits at this barrier, while thread %s of the same warp waits at the one at %s. "
+                  "All threads of the block must reach a barrier, so move it out of the condition",
                   thread, ptx_code_text(warp->run, path->code, place, sizeof place));
         return true;
     }

@@ -1,6 +1,6 @@
 /* The operations that compute each lane for itself: one row an operation and type. Each row becomes a handler, compiled
- * once for every x86 (lanes.c) and once with AVX2 and fused multiply-add (lanes_v3.c); decode picks by name from
- * the table of the machine that it runs on. In an expression a, b, c are the operands and n is `code->bits`. */
+ * once for every x86 (lanes.c) and once with AVX2 and fused multiply-add (lanes_v3.c). decode picks by name from the
+ * table of the machine that it runs on. In an expression a, b, c are the operands and n is `code->bits`. */
 #ifndef MR_PTX_RUN_LANES_H
 #define MR_PTX_RUN_LANES_H
 

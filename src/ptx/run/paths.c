@@ -367,8 +367,8 @@ static bool fail_divergent_barrier(ptx_warp *warp) {
                             thread);
             ptx_fault(warp, path->code, ptx_first_lane(path->mask), MR_CODE_LAUNCH_FAILURE,
                       "waits at a barrier that thread %s of the same warp does not come to (it is "
-                      "at %s): a barrier must be reached by all threads of the block, so move it "
-                      "out of the condition",
+                      "at %s). All threads of the block must reach a barrier, so move it out of "
+                      "the condition",
                       thread, ptx_code_text(warp->run, join->code, place, sizeof place));
             return true;
         }

@@ -29,8 +29,8 @@ void ptx_pause(ptx_warp *warp, const ptx_code *code);
 /* Lanes that the instruction of the path names, of those that live; `code->c` is its mask of members. */
 uint32_t ptx_members(const ptx_warp *warp, const ptx_code *code, uint32_t mask);
 
-/* Paths that are ready at the same place, in front of the same join, become one again; `active`: those at `code` become
- * part of the path that runs and is about to go on there. */
+/* Paths that are ready at the same place, in front of the same join, become one again. `ptx_unite_with_active`: those
+ * at `code` become part of the path that runs and is about to go on there. */
 void ptx_unite_paths(ptx_warp *warp);
 void ptx_unite_with_active(ptx_warp *warp, const ptx_code *code);
 

@@ -14,12 +14,12 @@
  * at a join for one that spins go on without it after a while, as on devices since Volta. A call is a join, too.
  * Instructions with `.sync` wait for the lanes that they name on whatever path these are.
  *
- * `grid.c` says which block runs: one after the other, as long as none waits for another. Behind each slice of a warp
- * that was used up comes a short one, in which `spin.c` looks at each code: a warp that asks for memory with volatile
- * or atomic reads and changes nothing only waits. If all warps of a block do, the next block begins in a run of its
- * own. If nothing can begin, and all registers are as they were in an earlier round (Brent's search for a cycle), the
- * launch fails. Which blocks have begun is in the launch's state (`mr_ptx_progress`), so that later slices of virtual
- * time and other threads leave them out.
+ * `grid.c` says which block runs: one after the other, as long as none waits for another. After a warp has used up its
+ * slice comes a short one, in which `spin.c` looks at each code. A warp that reads memory with volatile or atomic reads
+ * and changes nothing only waits. If all warps of a block do, the next block begins in a run of its own. If nothing can
+ * begin, and all registers are as they were in an earlier round (Brent's search for a cycle), the launch fails. Which
+ * blocks have begun is in the launch's state (`mr_ptx_progress`), so that later slices of virtual time and other
+ * threads leave them out.
  *
  * `memory.c` finds the shape of the addresses of an access, and the files of the spaces (`global.c`, `shared.c`,
  * `local.c`) find the bytes and everything that can be wrong with them. Global memory belongs to the caller; an

@@ -1,13 +1,13 @@
-/* What memory.c hands each space: accesses whose addresses and shape are known. A space finds the bytes on the host,
- * checks the bounds, and follows what has been written. Private to memory.c and the files of the spaces. */
+/* The interface of memory.c to each space: accesses whose addresses and shape are known. A space finds the bytes on the
+ * host, checks the bounds, and follows what has been written. Private to memory.c and the files of the spaces. */
 #ifndef MR_PTX_RUN_SPACE_H
 #define MR_PTX_RUN_SPACE_H
 
 #include "ptx/run/fault.h"
 #include "ptx/run/memory.h"
 
-/* All of these: `r->address` holds addresses of the space, the shape is set, and `base` is what lane 0 would access if
- * the lanes are a row, or the address of all. They fill in where the bytes are. False: it failed (ptx_fault was
+/* All of these: `r->address` holds addresses of the space, and the shape is set. `base` is the address of lane 0 if the
+ * lanes are a row, or the address of all lanes. They fill in where the bytes are. False: it failed (ptx_fault was
  * called). */
 typedef bool ptx_space_reach(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
                              uint32_t mask, uint64_t base, ptx_reach *r);

@@ -2,8 +2,8 @@
  *
  * The GPU's compiler moves loads of a basic block up as far as their addresses allow. It does not move them over a
  * barrier, nor over a store or an atomic operation that may touch the same bytes. So in each block loads have a depth:
- * one more than that of what their address is made of. Loads of one depth are under way together. What was loaded in an
- * earlier block counts as there. */
+ * one more than that of the loads that their address is made of. Loads of one depth are under way together. A load of
+ * an earlier block counts as done. */
 #include "ptx/run/waits.h"
 
 #include <stdlib.h>

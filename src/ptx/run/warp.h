@@ -1,12 +1,12 @@
 /* What runs: a run has one block at a time, a block its warps, a warp its paths.
  *
- * A path is a set of lanes at one instruction. A warp has one, until a branch sends its lanes to different places: then
- * each set is a path, and a join waits where they meet again, at the immediate post-dominator. A join is complete when
- * all lanes that it expects have arrived; lanes that exit are expected no more. A call is a join, too: at the
+ * A path is a set of lanes at one instruction. A warp has one path until a branch sends its lanes to different places.
+ * Then each set is a path, and a join waits where they meet again, at the immediate post-dominator. A join is complete
+ * when all lanes that it expects have arrived; lanes that exit are expected no more. A call is a join, too: at the
  * instruction after it, for the lanes that return. Only one path of a warp runs at a time; its state lies in the warp.
  *
- * Easiest to break: a live lane is in exactly one path, or has arrived at exactly one join; and a join in the chain of
- * a path expects all lanes of that path. */
+ * Easiest to break: a live lane is in exactly one path, or has arrived at exactly one join. A join in the chain of a
+ * path expects all lanes of that path. */
 #ifndef MR_PTX_RUN_WARP_H
 #define MR_PTX_RUN_WARP_H
 

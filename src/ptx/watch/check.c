@@ -168,8 +168,9 @@ void ptx_after_strong(ptx_turn *turn, ptx_history *h, const ptx_judged *j) {
  *
  * Two strong accesses of which one writes do not race, but which one comes first is not defined unless a barrier orders
  * them. Until the first such pair, all that threads know of each other comes from barriers, so ptx_unordered tells.
- * Updates among themselves are left to access/outcome.h, which knows whether their order matters. What a thread knows
- * only because its update came after another one is a pair, too: order.c and after_one_strong tell of it. */
+ * Updates among themselves are left to access/outcome.h, which knows whether their order matters. Knowledge that a
+ * thread has only because its update came after another one makes a pair, too: order.c and after_one_strong tell of
+ * it. */
 
 void ptx_note_order(ptx_turn *turn, const ptx_history *h, const ptx_judged *j) {
     if (atomic_load_explicit(&turn->watch->order_matters, memory_order_relaxed)) return;

@@ -4,9 +4,9 @@
  * The time of a thread is that of its warp (order.h). A clock that says t of a thread covers what the thread did at
  * times before t. Most threads of most launches know nothing beyond what barriers say, and have no clock (NULL).
  *
- * Clocks are sparse and share their parts: a Patricia trie over blocks, whose leaves hold a time for the whole block
- * (its last barrier), and times for warps and single lanes. Joining two clocks costs what differs between them, so a
- * chain of releases through n blocks costs n log n and not n * n. */
+ * Clocks are sparse and share their parts. A clock is a Patricia trie over blocks. Its leaves hold a time for the whole
+ * block (its last barrier), and times for warps and single lanes. The cost of joining two clocks is the size of their
+ * difference, so a chain of releases through n blocks costs n log n and not n * n. */
 #ifndef MR_PTX_WATCH_CLOCK_H
 #define MR_PTX_WATCH_CLOCK_H
 

@@ -138,10 +138,10 @@ static const char *advise_between_blocks(const ptx_race *race, bool has_fence) {
                "(atomicAdd ...); else split the kernel in two launches, one that reads and one "
                "that writes";
     if (has_fence)
-        return "a fence alone is not enough: the first thread has to write a flag after its "
-               "__threadfence() (atomically or volatile), and the second one has to read that "
-               "value, then "
-               "call __threadfence(), then access the data; or split the kernel in two launches";
+        return "a fence alone is not enough. The first thread has to write a flag after its "
+               "__threadfence() (atomically or volatile). The second one has to read that value, "
+               "then call __threadfence(), then access the data. Or split the kernel in two "
+               "launches";
     return "__syncthreads() does not reach another block: split the kernel in two launches, or put "
            "cooperative_groups::this_grid().sync() between the two and launch it with "
            "cooperative=true";

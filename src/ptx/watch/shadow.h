@@ -1,13 +1,13 @@
 /* Shadow memory of the watch: what is remembered of the accesses to each cell of memory.
  *
- * An epoch is one moment of one thread in 64 bits: block + 1 | time | warp | lane, from the highest bit; `time_shift`
+ * An epoch is one moment of one thread in 64 bits: block + 1 | time | warp | lane, from the highest bit. `time_shift`
  * is 10, and `block_shift` depends on the number of blocks. In shared memory the block is left out (0). 0: never. So
  * "the same block, and before its last barrier" is one subtraction and one compare.
  *
  * Memory is looked at in rows of 128 bytes. As long as each access to a row covers all of it with consecutive lanes of
- * one warp, one entry says everything. Else the row is divided into cells. A cell is 4 bytes at first; where an access
- * has a smaller size or alignment, all cells of the area become 2 bytes or 1 byte: what was remembered of a cell holds
- * for each of its parts.
+ * one warp, one entry says everything. Else the row is divided into cells. A cell is 4 bytes at first. Where an access
+ * has a smaller size or alignment, all cells of the area become 2 bytes or 1 byte. Each part then has the facts of its
+ * cell.
  *
  * A page of global memory has a lock, which is held while it is looked at or changed; pages live as long as the watch.
  * Shared memory is used by one thread at a time and needs none. */
@@ -64,8 +64,8 @@ typedef struct {
     ptx_clock *clock;
 } ptx_block_clock;
 
-/* A strong write to a location and the atomic operations that follow it, each of which read what the one before wrote:
- * who reads the last one's value has synchronised with all of them. Counted by the cells that it covers. */
+/* A strong write to a location and the atomic operations that follow it, each of which reads the value of the one
+ * before. A thread that reads the last value has synchronised with all of them. Counted by the cells that it covers. */
 typedef struct ptx_chain ptx_chain;
 struct ptx_chain {
     uint32_t references;

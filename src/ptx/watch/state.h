@@ -23,8 +23,8 @@ typedef struct {
     ptx_clock *clock; /* made of the above */
 } ptx_moment;
 
-/* For one lane and one location: in a warp's `pending`, what its strong reads there have seen published and no acquire
- * has taken over; in `released`, what its release operations there published. */
+/* For one lane and one location. In a warp's `pending`: times that its strong reads there have seen published, and that
+ * no acquire has taken over. In `released`: times that its release operations there published. */
 typedef struct {
     uint32_t lane;
     bool is_shared;

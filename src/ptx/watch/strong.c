@@ -100,7 +100,7 @@ static bool have_histories(ptx_turn *turn, const element *e) {
             ptx_history_forget(h);
             h->owner = turn->access->block;
         }
-        /* What is before a barrier of its only block matters to nobody any more. */
+        /* Accesses before a barrier of the only block that can see them matter to nobody any more. */
         if (turn->is_shared && h->strong_count && h->latest_strong < turn->span) {
             h->strong_count = h->compact_at = h->compact_count = 0;
             h->strong_mixed = h->strong_narrow = h->strong_exchanged = false;
@@ -112,9 +112,9 @@ static bool have_histories(ptx_turn *turn, const element *e) {
 
 /* ---- the barrier of a grid (a cooperative launch)
  *
- * A block that waits may look at the barrier only when others have gone on and come to it again. What they did in
- * between is nothing that it has waited for, though this run read their value. So each round of the barrier is a chain
- * of its own, and a block takes over what was published in the last round that it took part in. */
+ * A block that waits may look at the barrier only when others have gone on and come to it again. The block has not
+ * waited for their work in between, though this run read their value. So each round of the barrier is a chain of its
+ * own, and a block takes over what was published in the last round that it took part in. */
 
 static ptx_chain *chain_waited_for(const ptx_turn *turn, ptx_chain *chain) {
     return chain && chain->round >= turn->running->grid_rounds ? chain->previous : chain;

@@ -43,7 +43,7 @@ static void strong_lane(ptx_turn *turn, ptx_area *area, uint64_t start, uint32_t
         if (!ptx_fit(turn, area, start, address, element)) return;
         ptx_strong_access(turn, &area->cells, start, lane, address, element);
         if (!turn->has_released) continue;
-        /* What was released covers the time until now. */
+        /* The release covers the time until now. */
         turn->has_released = false;
         turn->running->now[turn->warp]++;
         turn->me += (uint64_t)1 << PTX_TIME_SHIFT;

@@ -118,9 +118,9 @@ void ptx_watch_commit(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32
 void ptx_watch_wait(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t mask,
                     uint64_t most);
 
-/* The order in which accesses are told decides which write a strong read has seen. So where blocks of one launch run on
- * several threads, a strong access to global memory is told and carried out between these two: else another thread may
- * come in between. The lanes of a warp count as carried out in ascending order. */
+/* The order in which accesses are told decides which write a strong read has seen. Blocks of one launch may run on
+ * several threads. So a strong access to global memory is told and carried out between these two calls; else another
+ * thread may come in between. The lanes of a warp count as carried out in ascending order. */
 void ptx_watch_hold(mr_ptx_watch *watch);
 void ptx_watch_let_go(mr_ptx_watch *watch);
 
@@ -137,7 +137,7 @@ bool mr_ptx_watch_mark(mr_ptx_watch *watch, uint64_t address, uint64_t bytes, bo
                        _Atomic uint8_t *marks);
 void mr_ptx_watch_unmark(mr_ptx_watch *watch); /* takes the last one back */
 
-/* What was found so far: one for each pair of instructions and space, the first that ran. */
+/* The races found so far: one for each pair of instructions and space, the first that ran. */
 uint32_t mr_ptx_watch_race_count(const mr_ptx_watch *watch);
 const ptx_race *mr_ptx_watch_race(const mr_ptx_watch *watch, uint32_t i);
 /* "race in kernel `k`: thread (3,0,0) of block (0,0,0) writes shared memory s[3] at t.cu:14, and thread (4,0,0) reads

@@ -1,4 +1,4 @@
-/* What a kernel uses of this header of CUDA is there without an #include. */
+/* Empty: kernels have the contents of this CUDA header without an #include. */
 #ifndef MILLRACE_CUDA_RUNTIME_API_H
 #define MILLRACE_CUDA_RUNTIME_API_H
 #endif

@@ -1,5 +1,5 @@
 /* Functions of the CUDA math API for clang: the part that computes. Those of double are within 2 units in the last
- * place (the gamma functions: 10), which are CUDA's own bounds or less; those of float are computed in double and
+ * place (the gamma functions: 10), which are CUDA's own bounds or less. Those of float are computed in double and
  * rounded once. tests/c/test_compile_math.c measures all of them on the host, so this file is C that both sides
  * compile: MR_FUNCTION is what stands in front of a function.
  *
