@@ -57,6 +57,9 @@ void mr_hazard_find_fix(const checker *c, const found_pair *pair,
 /* What waits for it behind the line of its call: `work:wait()`. False: no variable holds the work there. */
 bool mr_hazard_work_wait(const checker *c, const found_pair *pair, const mr_script_spot *behind,
                          char *out, size_t size);
+/* The same at `spot`, where the variable `work` holds it. False: no expression leads to the stream that waits. */
+bool mr_hazard_wait_of_work(const checker *c, const found_pair *pair, const char *work,
+                            const mr_script_spot *spot, char *out, size_t size);
 /* The script has not kept the work, which would be the shortest wait. */
 bool mr_hazard_work_is_lost(const checker *c, const found_pair *pair);
 

@@ -338,6 +338,19 @@ static void say_without_variable(const checker *c, const actor *lost, const mr_s
     }
 }
 
+/* The work that the line of the first access throws away: which local would do. */
+static void say_keep_work(const checker *c, const found_pair *pair, const mr_script_spot *spot,
+                          mr_buffer *out) {
+    char work[NAME_SIZE], wait[NAME_SIZE * 2];
+    mr_script_spot behind;
+    if (c->hooks.new_local && behind_first(c, pair, &behind) &&
+        c->hooks.new_local(c->hooks.context, &behind, spot, is_proposed, c, work, sizeof work) &&
+        mr_hazard_wait_of_work(c, pair, work, spot, wait, sizeof wait))
+        mr_buffer_printf(out, "or keep what %s returns at line %d, as local %s, and write %s here",
+                         pair->first_op, pair->first_where.line, work, wait);
+    else mr_buffer_printf(out, "or keep what %s returns, and call its wait() here", pair->first_op);
+}
+
 /* If no expression leads to one of the streams, the host can still wait for the whole device of the first
  * one. The variables of a function that is not running are not known, for example when a host function
  * runs after the script. */
@@ -350,8 +363,7 @@ static void wait_on_host(const checker *c, const found_pair *pair, const actor *
     mr_text_put(&shown, name);
     if (c->machine->device_count > 1 && !mr_hazard_is_own_device(c, first->device))
         snprintf(device, sizeof device, "%d", first->device);
-    if (lost == first && mr_hazard_work_is_lost(c, pair))
-        mr_buffer_printf(&why, "or keep what %s returns, and call its wait() here", pair->first_op);
+    if (lost == first && mr_hazard_work_is_lost(c, pair)) say_keep_work(c, pair, spot, &why);
     else say_without_variable(c, lost, spot, shown.data ? shown.data : "it", &why);
     put_line(report, spot, "mr.synchronize(%s)%s%s", device, why.data ? " -- " : "",
              why.data ? why.data : "");

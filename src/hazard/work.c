@@ -30,17 +30,23 @@ static uint32_t current_at_call(const checker *c, const found_pair *pair) {
     return 0;
 }
 
-bool mr_hazard_work_wait(const checker *c, const found_pair *pair, const mr_script_spot *behind,
-                         char *out, size_t size) {
-    char work[NAME_SIZE], waiting[NAME_SIZE];
-    if (!find_result(c, pair, behind, work, sizeof work) || !work[0]) return false;
+bool mr_hazard_wait_of_work(const checker *c, const found_pair *pair, const char *work,
+                            const mr_script_spot *spot, char *out, size_t size) {
+    char waiting[NAME_SIZE];
     if (pair->second == &c->order.host_actor) mr_text_format(out, size, "%s:synchronize()", work);
     else if (current_at_call(c, pair) == pair->second->id)
         mr_text_format(out, size, "%s:wait()", work);
-    else if (mr_hazard_stream_code(c, pair, pair->second, behind, waiting, sizeof waiting))
+    else if (mr_hazard_stream_code(c, pair, pair->second, spot, waiting, sizeof waiting))
         mr_text_format(out, size, "%s:wait(%s)", work, waiting);
     else return false;
     return true;
+}
+
+bool mr_hazard_work_wait(const checker *c, const found_pair *pair, const mr_script_spot *behind,
+                         char *out, size_t size) {
+    char work[NAME_SIZE];
+    return find_result(c, pair, behind, work, sizeof work) && work[0] &&
+           mr_hazard_wait_of_work(c, pair, work, behind, out, size);
 }
 
 bool mr_hazard_work_is_lost(const checker *c, const found_pair *pair) {

@@ -173,11 +173,21 @@ end
 
 -- Nothing holds it, or not there.
 function TestFixes.test_the_work_is_not_kept()
-  local kept = "mr.synchronize() -- or keep what all_reduce returns, and call its wait() here"
+  local kept = "mr.synchronize() -- or keep what all_reduce returns at line 2, as local e, and write e:wait() here"
   check(2, [[
 local g = mr.ones(64)
 mr.dist.all_reduce(g, {async = true})
 g:mul_(2)]], { { "no-path", "3 " .. kept } })
+  check(2, [[
+local g, side = mr.ones(64), mr.stream{name = "side"}
+mr.dist.all_reduce(g, {async = true})
+side:run(function() g:mul_(2) end)]], { { "no-path", "3 " .. kept:gsub("e:wait%(%)", "e:wait(side)") } })
+  check(2, [[
+local e, g = 0, mr.ones(64)
+do
+  mr.dist.all_reduce(g, {async = true}) -- a local would end before the line that waits
+end
+g:mul_(e + 2)]], { { "no-path", "5 mr.synchronize() -- or keep what all_reduce returns, and call its wait() here" } })
   check(2, [[
 local g = mr.ones(64)
 for i = 1, 2 do local w = mr.dist.all_reduce(g, {async = true}) end
@@ -270,8 +280,9 @@ function TestReasons.test_what_another_rank_does_afterwards()
 local y = mr.ones(8)
 mr.dist.broadcast(y, 0, {async = true})
 y:add_(1)
-mr.synchronize()]], { { "no-path", "3 mr.synchronize() -- or keep what broadcast returns, and call its wait() here" },
-                      { "one-way", "3 mr.synchronize() -- or keep what broadcast returns, and call its wait() here" } })
+mr.synchronize()]], {
+    { "no-path", "3 mr.synchronize() -- or keep what broadcast returns at line 2, as local e, and write e:wait() here" },
+    { "one-way", "3 mr.synchronize() -- or keep what broadcast returns at line 2, as local e, and write e:wait() here" } })
   for _, report in ipairs(found) do lu.assertNotStrContains(report.why, "SCRIPT:4") end
 end
 
