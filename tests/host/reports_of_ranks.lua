@@ -276,13 +276,12 @@ print(loss:item())]], { { "no-path", "3 work:wait()" } })
 end
 
 function TestReasons.test_what_another_rank_does_afterwards()
+  local fix = "3 mr.synchronize() -- or keep what broadcast returns at line 2, as local e, and write e:wait() here"
   local found = check(2, [[
 local y = mr.ones(8)
 mr.dist.broadcast(y, 0, {async = true})
 y:add_(1)
-mr.synchronize()]], {
-    { "no-path", "3 mr.synchronize() -- or keep what broadcast returns at line 2, as local e, and write e:wait() here" },
-    { "one-way", "3 mr.synchronize() -- or keep what broadcast returns at line 2, as local e, and write e:wait() here" } })
+mr.synchronize()]], { { "no-path", fix }, { "one-way", fix } })
   for _, report in ipairs(found) do lu.assertNotStrContains(report.why, "SCRIPT:4") end
 end
 
