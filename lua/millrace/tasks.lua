@@ -36,6 +36,26 @@ return function(tools)
   -- A family is all tasks of an mr.run and of those inside of it: { list =, is_explored =, step = how often one has
   -- gone on }.
   local task_of = setmetatable({}, { __mode = "k" })
+  local threads = setmetatable({ n = 0 }, { __mode = "v" }) -- for reports, which name the variables of other tasks
+  tools.keep(threads)
+
+  local function add_threads(list)
+    local n = 0
+    for i = 1, threads.n do
+      local thread = threads[i]
+      threads[i] = nil
+      if thread and coroutine.status(thread) ~= "dead" then
+        n = n + 1
+        threads[n] = thread
+      end
+    end
+    for _, task in ipairs(list) do
+      n = n + 1
+      threads[n] = task.coroutine
+    end
+    threads.n = n
+  end
+
 
   -- ---------------------------------------------------------------- the current stream
 
@@ -271,6 +291,7 @@ return function(tools)
       list[n] = { n = n, coroutine = create(list[n]), place = home, family = family }
       task_of[list[n].coroutine] = list[n]
     end
+    add_threads(list)
     if outer then outer.inner = list end
     do
       local _ <close> = setmetatable({}, { __close = function()

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "bind/explore_parts.h"
+#include "bind/hazard.h"
 #include "bind/internal.h"
 #include "bind/lua_body.h"
 #include "bind/open.h"
@@ -90,10 +91,35 @@ static int tool_ask(lua_State *L) {
     return status == LUA_OK ? 1 : lua_error(L);
 }
 
-static const luaL_Reg tools[] = {
-    {"misuse", tool_misuse},           {"where", tool_where}, {"epoch", tool_epoch},
-    {"time_passes", tool_time_passes}, {"clock", tool_clock}, {"pass", tool_pass},
-    {"is_moving", tool_is_moving},     {"ask", tool_ask},     {NULL, NULL}};
+static const char tasks_box; /* its address is a registry key */
+
+/* keep(threads): the list of the tasks' coroutines, with weak values; `n` is how many. */
+static int tool_keep(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &tasks_box);
+    return 0;
+}
+
+bool mr_bind_push_tasks(lua_State *L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &tasks_box) == LUA_TTABLE) return true;
+    lua_pop(L, 1);
+    return false;
+}
+
+lua_Integer mr_bind_task_count(lua_State *L) {
+    lua_pushliteral(L, "n");
+    lua_rawget(L, -2);
+    lua_Integer count = lua_tointeger(L, -1);
+    lua_pop(L, 1);
+    return count;
+}
+
+static const luaL_Reg tools[] = {{"misuse", tool_misuse},       {"where", tool_where},
+                                 {"epoch", tool_epoch},         {"time_passes", tool_time_passes},
+                                 {"clock", tool_clock},         {"pass", tool_pass},
+                                 {"is_moving", tool_is_moving}, {"ask", tool_ask},
+                                 {"keep", tool_keep},           {NULL, NULL}};
 
 static const mr_lua_module module = {"millrace.tasks", tools};
 

@@ -102,15 +102,20 @@ static bool sees_global(const wanted *w, const char *name) {
 
 /* ---- variables that change */
 
-/* The line of the code that runs now in the function that `front` is in; 0: none does. */
-static int line_that_runs(const wanted *w) {
+static int line_on(const wanted *w, lua_State *L) {
     lua_Debug frame;
     int function = mr_script_function(w->script, w->front.line);
-    for (int level = 0; mr_bind_frame(w->running, &level, &frame); level++)
-        if (mr_bind_file(mr_bind_module(w->L), &frame) == w->front.file &&
-            mr_source_function(w->running, w->script, &frame) == function)
+    for (int level = 0; mr_bind_frame(L, &level, &frame); level++)
+        if (mr_bind_file(mr_bind_module(L), &frame) == w->front.file &&
+            mr_source_function(L, w->script, &frame) == function)
             return frame.currentline;
     return 0;
+}
+
+/* The line of the code that runs now in the function that `front` is in; 0: none does. */
+static int line_that_runs(const wanted *w) {
+    int line = line_on(w, w->running);
+    return line || w->L == w->running ? line : line_on(w, w->L);
 }
 
 /* `first`: how many statements may give it the value that it keeps. */
@@ -400,26 +405,44 @@ static int look_below(lua_State *L) {
     return 0;
 }
 
-/* The script's own stack, where a coroutine runs. Between the two may be others, which nothing leads to. An error of
- * memory must not leave the stack that it is raised on. */
+/* Pops a thread, and looks at its stack. An error of memory must not leave the stack that it is raised on. */
+static bool pop_thread(const wanted *w, step by) {
+    lua_State *other = lua_tothread(w->L, -1);
+    lua_pop(w->L, 1);
+    bool is_alive = other && other != w->L && lua_status(other) <= LUA_YIELD;
+    if (!is_alive || !lua_checkstack(other, 24)) return false;
+    wanted inner = *w;
+    inner.L = other;
+    below b = {&inner, by, false};
+    lua_pushcfunction(other, look_below);
+    lua_pushlightuserdata(other, &b);
+    if (lua_pcall(other, 1, 0, 0) != LUA_OK) lua_pop(other, 1);
+    return b.found;
+}
+
+/* The script's own stack, where a coroutine runs. Between the two may be others, which nothing leads to. */
 static bool in_script(const wanted *w, step by) {
     lua_rawgeti(w->L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
-    lua_State *script = lua_tothread(w->L, -1);
-    lua_pop(w->L, 1);
-    if (script == w->L || lua_status(script) != LUA_OK || !lua_checkstack(script, 24)) return false;
-    wanted inner = *w;
-    inner.L = script;
-    below b = {&inner, by, false};
-    lua_pushcfunction(script, look_below);
-    lua_pushlightuserdata(script, &b);
-    if (lua_pcall(script, 1, 0, 0) != LUA_OK) lua_pop(script, 1);
-    return b.found;
+    return pop_thread(w, by);
+}
+
+static bool in_tasks(const wanted *w, step by) {
+    lua_State *L = w->L;
+    bool found = false;
+    if (!mr_bind_push_tasks(L)) return false;
+    for (lua_Integer i = 1, n = mr_bind_task_count(L); i <= n && !found; i++) {
+        lua_rawgeti(L, -1, i);
+        found = pop_thread(w, by);
+    }
+    lua_pop(L, 1);
+    return found;
 }
 
 /* What leads to an object at a line: by itself, then by one step into a table, or to a tensor's gradient. */
 static bool (*const leads[])(const wanted *w, step by) = {
     in_frames,  /* locals in scope, arguments and upvalues of what runs */
     in_script,  /* the same below a coroutine */
+    in_tasks,   /* the same of the other tasks of mr.run */
     in_prompt,  /* locals of earlier entries */
     in_globals, /* of the script */
     in_modules, /* locals of a file whose chunk has ended, which its functions hold */

@@ -255,7 +255,7 @@ static bool is_of_round(const checker *c, const found_pair *pair) {
  * behind the first. An event that holds the second up for as long as the whole stream would is no gain. */
 static bool event_ahead(const checker *c, const found_pair *pair, mr_hazard_report *report,
                         const mr_script_spot *record, const char *first, const mr_script_spot *spot,
-                        const char *second, bool for_each) {
+                        const char *second, bool for_each, bool only_way) {
     char tensor[NAME_SIZE] = "";
     mr_script_variable ahead;
     mr_script_meeting meeting = {.first = pair->first_where, .second = pair->second_where};
@@ -267,7 +267,7 @@ static bool event_ahead(const checker *c, const found_pair *pair, mr_hazard_repo
                         &ahead))
         return false;
     if (for_each && !ahead.index[0]) return false;
-    if (!ahead.index[0] && !went_on(c, pair, last_time(c, pair))) return false;
+    if (!ahead.index[0] && !only_way && !went_on(c, pair, last_time(c, pair))) return false;
     put_event_ahead(report, &ahead, record, first, spot, second);
     return true;
 }
@@ -287,23 +287,26 @@ static bool event_for_each(const checker *c, const found_pair *pair, mr_hazard_r
                     line->seq < in_force->seq;
     if (!is_again || pair->first == &c->order.host_actor || !behind_first(c, pair, &record) ||
         !mr_hazard_stream_code(c, pair, pair->first, &record, first, sizeof first) ||
-        !event_ahead(c, pair, report, &record, first, spot, second, true))
+        !event_ahead(c, pair, report, &record, first, spot, second, true, false))
         return false;
     report->covered = pair->first_seq;
     return true;
 }
 
-/* A new event, recorded directly after the first access. Returns false if there is no place for it. */
+/* A new event, recorded directly after the first access. Returns false if there is no place for it, or if a wait for
+ * the stream does the same. `only_way`: nothing leads to the stream where the second waits. */
 static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report *report,
-                      const mr_script_spot *spot, const char *second) {
+                      const mr_script_spot *spot, const char *second, bool only_way) {
     char name[NAME_SIZE], first[NAME_SIZE];
     mr_script_spot record;
     if (!c->hooks.new_local || pair->first == &c->order.host_actor) return false;
-    if (!went_on(c, pair, pair->first_seq) || !behind_first(c, pair, &record)) return false;
+    if (!only_way && !went_on(c, pair, pair->first_seq)) return false;
+    if (!behind_first(c, pair, &record)) return false;
     if (!mr_hazard_stream_code(c, pair, pair->first, &record, first, sizeof first)) return false;
     report->covered = pair->first_seq;
     if (!c->hooks.new_local(c->hooks.context, &record, spot, is_proposed, c, name, sizeof name)) {
-        if (event_ahead(c, pair, report, &record, first, spot, second, false)) return true;
+        if (event_ahead(c, pair, report, &record, first, spot, second, false, only_way))
+            return true;
         report->covered = 0;
         return false;
     }
@@ -456,10 +459,11 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
         if (!is_work && event_for_each(c, pair, report, &spot, waits)) return;
         if (is_work) put_work_wait(report, &spot, waits, event, is_later);
         else (is_later ? put_wait_if_set : put_wait)(report, &spot, waits, event);
-    } else if (new_event(c, pair, report, &spot, host ? NULL : second)) {
+    } else if (new_event(c, pair, report, &spot, host ? NULL : second, false)) {
         return;
     } else if (!awaited_code(c, pair, &spot, first, sizeof first, &report->covered)) {
-        if (!wait_behind_call(c, pair, report) && !wait_before_close(c, pair, report))
+        if (!wait_behind_call(c, pair, report) && !wait_before_close(c, pair, report) &&
+            !new_event(c, pair, report, &spot, host ? NULL : second, true))
             wait_on_host(c, pair, pair->first, report, &spot);
     } else if (host) {
         put_line(report, &spot, "%s:synchronize()", first);
