@@ -13,7 +13,7 @@
 #include "bind/tensor.h"
 
 /* How the object is reached from a variable. */
-typedef enum { BY_ITSELF, BY_TABLE, STEPS } step;
+typedef enum { BY_ITSELF, BY_TABLE, BY_TABLES, STEPS } step;
 
 typedef struct {
     lua_State *L;       /* whose stack is looked at */
@@ -182,32 +182,41 @@ static bool index_name(const wanted *w, const char *table, lua_Integer value, ch
            !mr_script_names_entry(w->script, w->front.line, table, value);
 }
 
-/* `streams[2]`, `self.copy`: one step into a table that a variable holds. */
-static bool in_table(const wanted *w, const char *name) {
+/* `streams[2]`, `self.copy`: the entry of the table `name` whose key is below the top. False: a line cannot use it. */
+static bool name_entry(const wanted *w, const char *name, char *out, size_t size) {
     lua_State *L = w->L;
+    const char *last = strrchr(name, '.');
     char index[40];
+    int length = 0;
+    if (lua_isinteger(L, -2)) {
+        lua_Integer value = lua_tointeger(L, -2);
+        if (!index_name(w, last ? last + 1 : name, value, index, sizeof index))
+            snprintf(index, sizeof index, "%d", (int)value);
+        length = snprintf(out, size, "%s[%s]", name, index);
+    } else if (lua_type(L, -2) == LUA_TSTRING && is_name(lua_tostring(L, -2)) &&
+               keeps_value(w, w->script, lua_tostring(L, -2), MR_SCRIPT_FIELD, 1)) {
+        length = snprintf(out, size, "%s.%s", name, lua_tostring(L, -2));
+    }
+    return length > 0 && (size_t)length < size;
+}
+
+/* What the table at the top holds, which is called `name`; `is_deep`: what tables in it hold. */
+static bool in_table(const wanted *w, const char *name, bool is_deep) {
+    lua_State *L = w->L;
+    char entry[96];
     int seen = 0;
     bool found = false;
     lua_pushnil(L);
     while (lua_next(L, -2)) {
-        if (++seen > 64) {
-            lua_pop(L, 2);
-            return found;
-        }
-        if (!found && is_wanted(w, -1)) {
-            if (lua_isinteger(L, -2)) {
-                lua_Integer value = lua_tointeger(L, -2);
-                if (!index_name(w, name, value, index, sizeof index))
-                    snprintf(index, sizeof index, "%d", (int)value);
-                snprintf(w->out, w->size, "%s[%s]", name, index);
-                found = true;
-            } else if (lua_type(L, -2) == LUA_TSTRING && is_name(lua_tostring(L, -2)) &&
-                       keeps_value(w, w->script, lua_tostring(L, -2), MR_SCRIPT_FIELD, 1)) {
-                snprintf(w->out, w->size, "%s.%s", name, lua_tostring(L, -2));
-                found = true;
-            }
-        }
+        bool is_tried = !found && (is_deep ? lua_istable(L, -1) : is_wanted(w, -1));
+        if (is_tried && !is_deep) found = name_entry(w, name, w->out, w->size);
+        else if (is_tried && name_entry(w, name, entry, sizeof entry))
+            found = in_table(w, entry, false);
         lua_pop(L, 1);
+        if (++seen == 64) {
+            lua_pop(L, 1);
+            break;
+        }
     }
     return found;
 }
@@ -234,8 +243,8 @@ static bool holds(const wanted *w, const char *name, step by) {
     if (by == BY_ITSELF && is_wanted(w, -1)) {
         snprintf(w->out, w->size, "%s", name);
         found = true;
-    } else if (by == BY_TABLE && lua_type(w->L, -1) == LUA_TTABLE) {
-        found = in_table(w, name);
+    } else if (by != BY_ITSELF && lua_istable(w->L, -1)) {
+        found = in_table(w, name, by == BY_TABLES);
     } else if (by == BY_TABLE) {
         found = is_gradient(w, name);
     }
@@ -438,7 +447,8 @@ static bool in_tasks(const wanted *w, step by) {
     return found;
 }
 
-/* What leads to an object at a line: by itself, then by one step into a table, or to a tensor's gradient. */
+/* What leads to an object at a line: by itself, then by a step into a table or to a tensor's gradient, then by two into
+ * tables. */
 static bool (*const leads[])(const wanted *w, step by) = {
     in_frames,  /* locals in scope, arguments and upvalues of what runs */
     in_script,  /* the same below a coroutine */
@@ -469,7 +479,7 @@ static bool find_object(wanted *w) {
 
 bool mr_bind_variable(lua_State *L, const mr_hazard_object *object, mr_site front, char *out,
                       size_t size) {
-    if (!L || !lua_checkstack(L, 16)) return false;
+    if (!L || !lua_checkstack(L, 24)) return false;
     wanted w = {.L = L, .running = L, .object = *object, .front = front, .out = out, .size = size};
     if (front.file) w.script = mr_source_read(L, front.file);
     bool found = find_object(&w);
@@ -483,7 +493,7 @@ bool mr_bind_holder(lua_State *L, const mr_hazard_object *object, char *out, siz
     mr_site held = {0}, made = object->stream ? object->stream->where : (mr_site){0};
     w.out_held = &held;
     *out_held = (mr_site){0};
-    if (!L || !lua_checkstack(L, 16)) return false;
+    if (!L || !lua_checkstack(L, 24)) return false;
     bool found = find_object(&w) && held.file;
     mr_script *script = !found && made.file ? mr_source_read(L, made.file) : NULL;
     if (found) *out_held = held;

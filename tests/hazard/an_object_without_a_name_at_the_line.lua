@@ -64,6 +64,19 @@ local function main()
 end
 main()]]),
 
+  case("fields of a table in a table", "fix=self.s.use:wait_stream(self.s.copy) place=before:13", [[
+local Worker = {}
+Worker.__index = Worker
+function Worker.new()
+  return setmetatable({ s = { copy = mr.stream(), use = mr.stream() } }, Worker)
+end
+function Worker:go()
+  self.s.copy:run(function() x:fill_(1) end)
+  -- fix: self.s.use:wait_stream(self.s.copy)
+  self.s.use:run(function() return x:sum() end)
+end
+Worker.new():go()]]),
+
   case("made in a call", comment "no variable in scope here leads to p: name it first, at line 12: local s = ...", [[
 local function fill(t, s)
   s:run(function() t:fill_(1) end)
