@@ -3,7 +3,7 @@
 --     lua5.4 tests/run.lua --host build/millrace [--jobs N] [--times N] [--calls DIR] [--cache DIR] [--all]
 --                          [FILE...]
 --
--- What a FILE is follows from its name:
+-- The name of a FILE gives its kind:
 --     scripts/examples/X.lua   its output must equal tests/examples/X.out
 --     any other *.lua          must say what it counted: luaunit's summary, a line "N passed, N failed", or a line
 --                              "N checks" (millrace.testing), which counts as one test
@@ -13,12 +13,11 @@
 -- Not so in tests/hazard and tests/host, which are about races and about the host's options. A
 -- file that counted nothing has failed, whatever its exit status. So has one that left objects
 -- behind: the host is told to look for them as it closes (MILLRACE_VERIFY_CLOSE), and its exit
--- status is 70 then. What a script asks of the machine is carried out again at its end, without
--- Lua (MILLRACE_VERIFY_REPLAY): exit status 71 says that something else came of it. A file that
--- was not carried out again has failed. So has a file of tests/hazard in which the checker was
--- not on, so that no verdicts were compared. --all adds every tests/<folder>/*.lua and every
--- example. Deeper folders hold what tests read. --calls notes in files of DIR which functions the
--- Lua files call (lua/coverage/record.lua), except those that are about the host itself.
+-- status is 70 then. The commands of a script are carried out again at its end, without Lua (MILLRACE_VERIFY_REPLAY):
+-- exit status 71 says that something else came of it. A file that was not carried out again has failed. So has a file
+-- of tests/hazard in which the checker was not on, so that no verdicts were compared. --all adds every
+-- tests/<folder>/*.lua and every example. Deeper folders hold what tests read. --calls notes in files of DIR which
+-- functions the Lua files call (lua/coverage/record.lua), except those that are about the host itself.
 --
 -- --cache keeps compiled kernels in DIR, for the next run with the same DIR. Otherwise they last for this run alone.
 -- MILLRACE_LONG in the environment asks random tests for the counts of `make check-long`. MILLRACE_GCSTRESS asks the

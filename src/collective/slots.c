@@ -107,8 +107,8 @@ static bool wait_for(const taking *t, uint32_t k) {
 
 /* ---- mpirun */
 
-/* It ends with this process, as slot 0 does. Ctrl-C is for the ranks. What a resource manager has given to others is
- * not asked for: torchrun's ranks are here. */
+/* It ends with this process, as slot 0 does. Ctrl-C is for the ranks. It asks no resource manager for other computers:
+ * torchrun's ranks are here. */
 static bool start_mpirun(const taking *t) {
     char count[16], host[40];
     snprintf(count, sizeof count, "%u", t->launch->size);

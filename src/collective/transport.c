@@ -108,7 +108,7 @@ static mr_status take_slot(const mr_started *launch, const char *module, double 
     return mr_slots_take(launch, program, timeout, why, sizeof why) ? MR_OK : refuse(launch, why);
 }
 
-/* What MPI needs before it is opened. Scripts of srun often set torchrun's variables. */
+/* Prepares the environment that MPI needs before it is opened. Scripts of srun often set torchrun's variables. */
 static mr_status prepare(const mr_started *launch, const char *module, double timeout) {
     bool is_known = getenv("PMIX_NAMESPACE") != NULL;
     if (strcmp(launch->by, "torchrun") == 0 && (!is_known || getenv("TORCHELASTIC_RUN_ID")))

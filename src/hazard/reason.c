@@ -525,12 +525,12 @@ static void tell_lifetime(teller *t, const found_pair *pair) {
     } else if (!pair->second_where.file) {
         tell(t, MR_HAZARD_BECAUSE_COLLECTED,
              "the memory, allocated at %s, was collected by Lua and freed in the order of %s while "
-             "work in %s was pending: the next allocation in %s may reuse it (R29).",
+             "work in %s was pending. The next allocation in %s may reuse it (R29).",
              made, t->second, t->first, t->second);
     } else {
         tell(t, MR_HAZARD_BECAUSE_FREED_WITHOUT_RECORD_STREAM,
              "the memory, allocated at %s, is freed in the order of %s, which does not wait for "
-             "%s: the next allocation in %s may reuse it (R29) while %s still uses it.",
+             "%s. The next allocation in %s may reuse it (R29) while %s still uses it.",
              made, t->second, t->first, t->second, t->first);
     }
 }

@@ -1,6 +1,6 @@
-/* What the tests of the CUDA backend share: a machine on the fake driver (tests/fake_cuda), which decides
- * what is pending. After each test nothing is left in the driver. Built without CUDA, a program of these
- * says so and is skipped. */
+/* Shared by the tests of the CUDA backend: a machine on the fake driver (tests/fake_cuda), which decides what is
+ * pending. After each test nothing is left in the driver. Built without CUDA, a program of these says so and is
+ * skipped. */
 #ifndef MR_TESTS_CUDA_FIXTURE_H
 #define MR_TESTS_CUDA_FIXTURE_H
 

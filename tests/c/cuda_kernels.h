@@ -1,6 +1,6 @@
 /* Random kernels in CUDA C++ that choose, compare and compute pointers, many in one text, so that one call of a
  * compiler serves them all. All have the parameters of `cuda_params`. Indices are small, so that an access lies within
- * CUDA_REACH bytes of the pointer that it starts from, as long as loops end soon; a kernel may still use a null
+ * CUDA_REACH bytes of the pointer that it starts from, as long as loops end soon. A kernel may still use a null
  * pointer, or loop for ever. */
 #ifndef CUDA_KERNELS_H
 #define CUDA_KERNELS_H

@@ -274,8 +274,8 @@ static void do_copy(int step, const sample_step *s) {
         write_element(step, to, to->view.offset + n, moved[n]);
 }
 
-/* Each element that is written depends on the name, and on the elements that are read in proportion to its own place:
- * that is an abstract operation as far as equality of values goes. */
+/* Each written element depends on the name, and on the read elements in proportion to its own position. As far as
+ * equality of values goes, that is an abstract operation. */
 static void do_op(int step, const sample_step *s) {
     const sample_access *to = &s->access[0], *read = s->access_count > 1 ? &s->access[1] : NULL;
     for (int n = 0; n < to->view.shape[0]; n++) {

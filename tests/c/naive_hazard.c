@@ -129,7 +129,7 @@ static bool covers_byte(const sample_view *v, int byte) {
     return false;
 }
 
-/* What a step does to a byte, of its certain accesses, and shifted by BYTE_ASSUMED of those that are assumed. */
+/* The accesses of a step to a byte: the certain ones, and, shifted by BYTE_ASSUMED, the assumed ones. */
 enum { BYTE_READ = 1, BYTE_WRITE = 2, BYTE_UPDATE = 4, BYTE_ASSUMED = 4 };
 
 static uint8_t byte_access(uint8_t access) {
@@ -215,8 +215,8 @@ static bool is_direct(const sample_program *p, int i, int j) {
 static void close_graph(const sample_program *p, bool before[MOST_STEPS][MOST_STEPS]) {
     for (int j = 0; j < p->step_count; j++) {
         for (int i = j - 1; i >= 0; i--) {
-            /* What is used comes after the allocation and before the free; nothing comes after
-             * anything else because of either. */
+            /* Uses come after the allocation and before the free; nothing comes after anything else because of
+             * either. */
             if (p->step[i].kind == STEP_FREE || p->step[j].kind == STEP_ALLOC) continue;
             if (!is_direct(p, i, j)) continue;
             before[i][j] = true;
@@ -276,7 +276,7 @@ bool naive_host_knows(const sample_program *p, const naive_verdict *v, int i, in
     return false;
 }
 
-/* What was reported counts as written. */
+/* Reported bytes count as written. */
 static void find_unset(const sample_program *p, naive_verdict *v) {
     bool missing[MOST_TENSORS][MOST_BYTES];
     for (int t = 0; t < MOST_TENSORS; t++) memset(missing[t], p->tensor[t].blank, MOST_BYTES);

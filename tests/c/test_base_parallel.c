@@ -1,5 +1,5 @@
-/* The pool: every position is handled once, whatever the range and the grain, also from two threads at
- * a time, from inside a loop, and in the child of a fork. */
+/* The pool handles every position once, whatever the range and the grain. So it does from two threads at a time, from
+ * inside a loop, and in the child of a fork. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* Lua runs out of memory at each allocation of a call in turn: the call raises, and nothing that C made for it is
- * left behind, which the sanitizer's search for leaks tells at the end. */
+/* Lua runs out of memory at each allocation of a call in turn. The call raises, and nothing that C made for it is left
+ * behind. The sanitizer's search for leaks tells that at the end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

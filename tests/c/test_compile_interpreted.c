@@ -1,5 +1,5 @@
-/* The math functions of clang's kernels, run by the PTX interpreter, beside the same text compiled for the host: the
- * bits are the same, so the errors that test_compile_math.c measures are those of kernels, too. */
+/* The math functions of clang's kernels, run by the PTX interpreter, beside the same text compiled for the host. The
+ * bits are the same, so test_compile_math.c measures the errors of kernels, too. */
 #include "ptx_fixture.h"
 
 #include <math.h>

@@ -227,7 +227,7 @@ static void a_reset_lets_every_stream_go_on(void **state) {
 
 enum { MOST_STREAMS = 8, SUBMISSIONS = 10000 };
 
-/* What a stream's memory holds once it has done all that it was given. */
+/* The expected contents of a stream's memory once all its work is done. */
 typedef struct {
     mr_stream *stream;
     mr_tensor *in, *on_device, *out; /* pinned, device, pinned */

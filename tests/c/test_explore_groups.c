@@ -236,7 +236,7 @@ static bool run_all(const sample *p, const groups *g, uint32_t group, outcomes *
     return true;
 }
 
-/* What one group comes to is laid over each outcome so far, where it differs from that of the submitted order. */
+/* The outcome of one group is laid over each outcome so far, where it differs from that of the submitted order. */
 static void combine(outcomes *all, const outcomes *one, uint64_t base) {
     static outcomes before;
     before = *all;

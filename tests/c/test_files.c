@@ -1,5 +1,5 @@
-/* Files of tensors that are damaged in every way: nothing crashes, nothing leaks (this runs under the sanitizers), no
- * more memory is wanted than the file has bytes for, and what is accepted lies inside the file. */
+/* Files of tensors that are damaged in every way. Nothing crashes or leaks (this runs under the sanitizers). No more
+ * memory is wanted than the file has bytes for, and accepted tensors lie inside the file. */
 #include "fake_backend.h"
 
 #include <stdio.h>
@@ -95,7 +95,7 @@ static uint32_t draw(size_t below) {
     return (uint32_t)random_below((int64_t)below);
 }
 
-/* What a header is made of, put where it does not belong. */
+/* Pieces of a header, put where they do not belong. */
 static const char *const scraps[] = {"{",     "}",
                                      "[",     "]",
                                      "\"",    "'",

@@ -1,5 +1,5 @@
-/* Graphs below Lua: the thread rule of captures, and whether the lanes of a launch have exactly the order of the edges,
- * compared pair by pair with the transitive closure of random graphs. */
+/* Graphs below Lua: the thread rule of captures, and the lanes of a launch. Their order must be exactly that of the
+ * edges, compared pair by pair with the transitive closure of random graphs. */
 #include <pthread.h>
 
 #include "graph/state.h"

@@ -228,8 +228,8 @@ static void the_host_s_waits_free_what_is_done(void **unused) {
     close_bench(&b);
 }
 
-/* What a function may still race with is kept, and no more: not what others have replaced, however many
- * functions are pending and however long. */
+/* Accesses are kept as long as a function may still race with them. Replaced accesses are not, however many functions
+ * are pending and however long. */
 static void memory_is_bounded_while_host_functions_are_pending(void **unused) {
     (void)unused;
     for (int many = 0; many < 2; many++) {

@@ -1,5 +1,5 @@
-/* The history of steps: any sequence of steps and of going back ends in the state that the steps which are left give by
- * themselves, byte for byte; what the host did meanwhile stays; and the history ends where it has to. */
+/* The history of steps. Any sequence of steps and of going back ends, byte for byte, in the state that the remaining
+ * steps give by themselves. The host's own actions meanwhile stay, and the history ends where it has to. */
 #include "model/history.h" /* before the fixture, whose `machine` its parameters would shadow */
 
 #include "virtual_programs.h"
@@ -105,8 +105,8 @@ static void begin(int round) {
     submit_program();
 }
 
-/* What the collector dropped is freed once the history has ended, and freeing takes time: with it, times are not
- * compared. */
+/* Objects that the collector dropped are freed once the history has ended, and freeing takes time: with them, times are
+ * not compared. */
 static uint64_t final_picture(bool dropped) {
     uint64_t hash = dropped ? 0 : picture();
     for (int i = 0; i < STREAMS; i++) OK(mr_stream_synchronize(&caller, streams[i]));

@@ -1,5 +1,5 @@
-/* Bodies that fail: the error says which operation, stream and line; whether the device is lost depends on the
- * code; the state of a command that fails or is dropped is freed, and its last step is not run.
+/* Bodies that fail. The error names the operation, the stream and the line. The code decides whether the device is
+ * lost. The state of a command that fails or is dropped is freed, and its last step is not run.
  *
  * The row is no row of the table: `put` writes item i to place i of its state and, in its last step, the state to
  * its output. */

@@ -1,5 +1,5 @@
 /* Convolutions and their gradients against the seven loops of the definition, in double: random shapes with every
- * option, strided and empty inputs; on the device in random slices, which must give the host's bits. */
+ * option, strided and empty inputs. On the device they run in random slices, which must give the host's bits. */
 #include "fake_backend.h"
 
 /* One problem: the sizes and the window. */

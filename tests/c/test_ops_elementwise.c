@@ -1,5 +1,5 @@
-/* Every row of the unary, binary, compare and ternary families, for every dtype, layout and pair of
- * layouts, against plain functions; on the device in random slices, which must give the host's bits. */
+/* Every row of the unary, binary, compare and ternary families, for every dtype, layout and pair of layouts, against
+ * plain functions. On the device they run in random slices, which must give the host's bits. */
 #include "fake_backend.h"
 
 #include "ops/expr.h"
@@ -575,7 +575,7 @@ static void check_result(int k, const mr_op *op, mr_dtype computed, const mr_ten
             for (int j = 0; j < 3; j++)
                 v[j] = computed != MR_F64 ? (double)(float)in[j].f : in[j].f;
             double expected = references[k].real(v[0], v[1], v[2]);
-            /* What is cancelled in lerp and the like is as large as the operands. */
+            /* The cancelled terms of lerp and the like are as large as the operands. */
             double ulps = references[k].ulps, slack = 0;
             if (strcmp(op->name, "lerp") == 0) {
                 double size = fmax(fabs(v[0]), fabs(v[1])) * (1 + fabs(v[2]));
@@ -805,8 +805,8 @@ static bool same_value(double a, double b) { /* and the same zero */
     return (a == b && signbit(a) == signbit(b)) || (isnan(a) && isnan(b));
 }
 
-/* Larger than the tiles in which such operands are turned, and not a multiple of them; two matrices, so that a
- * row of the one is followed by a row of the next. */
+/* Larger than the tiles in which such operands are transposed, and not a multiple of them. Two matrices, so that a row
+ * of the one is followed by a row of the next. */
 static void transposed_operands_of_all_sizes(void **state) {
     (void)state;
     static const mr_dtype dtypes[] = {MR_U8, MR_F16, MR_F32, MR_F64};

@@ -1,5 +1,5 @@
-/* The INDEX family against loops over coordinates: each row, dtype and layout; on the device in random slices, which
- * must give the host's bits; and what happens to indices that are out of range. */
+/* The INDEX family against loops over coordinates: each row, dtype and layout. On the device it runs in random slices,
+ * which must give the host's bits. Indices out of range are tested, too. */
 #include "fake_backend.h"
 
 enum { ROUNDS = 40 };

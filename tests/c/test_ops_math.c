@@ -219,8 +219,8 @@ static void pow_is_close(void **state) {
         fail_msg("pow(%.9g, %.9g) is %.9g", at_a, at_b, (double)mr_pow((float)at_a, (float)at_b));
 }
 
-/* Exponents for which the power is a number, so that there is something to compare: a few tenths, up to the greatest
- * and the least, and bases next to 1, where those are large. */
+/* Exponents for which the power is a number, so that there is something to compare. They are a few tenths, up to the
+ * greatest and the least, and bases are next to 1 where those are large. */
 static void pow_of_f64_is_close(void **state) {
     (void)state;
     double worst = 0, at_a = 0, at_b = 0;
@@ -241,8 +241,8 @@ static void pow_of_f64_is_close(void **state) {
     if (worst > 1.5) fail_msg("pow(%.17g, %.17g) is %.17g", at_a, at_b, mr_pow(at_a, at_b));
 }
 
-/* C's special cases, all pairs; and where a digit too few would show: bases next to 1 with large exponents, results
- * next to the greatest and the least number, subnormal bases. */
+/* C's special cases, all pairs. Also cases where a digit too few would show: bases next to 1 with large exponents,
+ * results next to the greatest and the least number, subnormal bases. */
 static void pow_has_all_special_cases(void **state) {
     (void)state;
     static const float values[] = {

@@ -95,8 +95,8 @@ static void scans_go_along_lines(void **state) {
     }
 }
 
-/* inf * 0 and inf - inf are NaN with a sign, which is combined with the NaN that follows it: whatever lines go through
- * a block side by side, each has the same bits. */
+/* inf * 0 and inf - inf are NaN with a sign, which is combined with the NaN that follows it. Each line has the same
+ * bits, whatever lines go through a block beside it. */
 static void scans_of_nan_have_the_same_bits(void **state) {
     (void)state;
     static const mr_dtype dtypes[] = {MR_F64, MR_F32, MR_F16, MR_BF16};

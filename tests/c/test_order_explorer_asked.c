@@ -1,8 +1,8 @@
-/* Rows that the random programs of test_order_explorer.c leave out: what devices do beyond CUDA's word for the default
- * stream (R5, R20), copies between devices (R60), collectives (R61), an event that is recorded again (R11). The
- * explorer is told that two commands of a function race. It calls its result incomplete if its own order has one before
- * the other. So the functions ask it, and a person knows the answers. Then each row is broken in turn, and an answer
- * must change. */
+/* Rows that the random programs of test_order_explorer.c leave out. They are orders of the default stream that devices
+ * keep beyond CUDA's word (R5, R20), copies between devices (R60), collectives (R61), and an event that is recorded
+ * again (R11). The explorer is told that two commands of a function race. It calls its result incomplete if its own
+ * order has one before the other. So the functions ask it, and a person knows the answers. Then each row is broken in
+ * turn, and an answer must change. */
 #include "order_mutants.h"
 
 #include "collective/comm.h"

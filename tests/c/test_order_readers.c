@@ -352,8 +352,8 @@ static void they_know_the_order(void **unused) {
     }
 }
 
-/* A command may only take the place of what it comes after, so that nothing is lost; but for a record (R11). What a
- * default stream has released is the end of its lane. */
+/* A command may only take the place of what it comes after, so that nothing is lost; but for a record (R11). The
+ * release by a default stream is the end of its lane. */
 static void what_is_replaced_is_known(void **unused) {
     (void)unused;
     for (unsigned i = 0; i < MR_ORDER_ROWS; i++) {

@@ -12,8 +12,8 @@
 
 typedef struct {
     const sample_program *program;
-    /* What new device memory holds is what its last owner wrote. A program knows no owner of
-     * before the recording, so then nothing is freed. */
+    /* New device memory holds the bytes that its last owner wrote. A program knows no owner of before the recording, so
+     * then nothing is freed. */
     bool frees;
     mr_stream *stream[MOST_STREAMS];
     mr_event *event[MOST_EVENTS];
@@ -298,7 +298,7 @@ static const char *verdict_differs(const char *where) {
     return NULL;
 }
 
-/* What a function that has not run by the end would have written is not known, so reads of it have not been judged. */
+/* The writes of a function that has not run by the end are not known, so reads of those bytes have not been judged. */
 static bool has_races(const verdict *v) {
     for (size_t i = 0; i < v->count; i++)
         if (seen.count || v->items[i].kind != MR_HAZARD_UNINITIALISED_READ) return true;

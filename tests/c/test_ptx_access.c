@@ -1,5 +1,5 @@
-/* What kernels read and write: those of tests/ptx/access.cu as four compilations of them, against what a person says,
- * and against the interpreter, which is given no more memory than the extents. */
+/* The accesses of the kernels in tests/ptx/access.cu, from four compilations. They are compared with a list made by
+ * hand, and with the interpreter, which is given no more memory than the extents. */
 #include "ptx_fixture.h"
 
 #include "ptx/access/access.h"

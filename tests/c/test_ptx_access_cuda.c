@@ -1,8 +1,8 @@
-/* What kernels access, against what they do: random kernels in CUDA C++ (cuda_kernels.h),
- * compiled by each compiler that this machine has, run by the interpreter, which tells each
- * access before it is carried out. Every byte that is read, written or changed must lie in the
- * extents of its launch with that access. If a launch ends, it has touched extents without a
- * reason to the last byte. Arguments are null, the same memory twice, or inside of an allocation.
+/* The inferred accesses of kernels, against their runs. Random kernels in CUDA C++ (cuda_kernels.h) are compiled by
+ * each compiler that this machine has. The interpreter runs them, and tells each access before it is carried out. Every
+ * byte that is read, written or changed must lie in the extents of its launch with that access. If a launch ends, it
+ * has touched extents without a reason to the last byte. Arguments are null, the same memory twice, or inside of an
+ * allocation.
  *
  * The linker puts __wrap_ptx_watch_access in the place of the watch's own function.
  *

@@ -1,8 +1,8 @@
-/* What a kernel accesses, against random kernels: each is written as PTX, and carried out here, thread by thread, by a
- * walk over the same statements with plain C integers. What a thread touches must lie in the extents, and must be an
- * access that the inference allows. Where all threads of a launch end, extents without a reason must be touched to the
- * last byte. Kernels choose between pointers, compare them with each other, with null and with numbers, round them,
- * and add their differences; memory holds other numbers at each read.
+/* The inferred accesses of random kernels. Each is written as PTX, and carried out here, thread by thread, by a walk
+ * over the same statements with plain C integers. What a thread touches must lie in the extents, and must be an access
+ * that the inference allows. Where all threads of a launch end, extents without a reason must be touched to the last
+ * byte. Kernels choose between pointers, compare them with each other, with null and with numbers, round them, and add
+ * their differences; memory holds other numbers at each read.
  *
  * MR_ACCESS_ROUNDS: kernels to try; 400 unless given. MR_ACCESS_SEED: of the first. */
 #include <setjmp.h>
@@ -78,7 +78,7 @@ typedef enum {
 
 typedef enum { LT_S, LE_S, GT_S, GE_S, LT_U, LE_U, GT_U, GE_U, EQ, NE, COMPARISONS } comparison;
 
-/* What a condition is about. */
+/* The subject of a condition. */
 typedef enum {
     OF_WORDS,
     IS_NULL,

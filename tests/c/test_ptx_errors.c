@@ -1,4 +1,4 @@
-/* What the reader of PTX says about text that is wrong or not covered: whole sentences. */
+/* The errors of the PTX reader for text that is wrong or not covered: whole sentences. */
 #include "ptx_texts.h"
 
 typedef struct {

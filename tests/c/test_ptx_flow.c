@@ -115,7 +115,7 @@ static void check_post_dominators(const ptx_function *f, const graph *g) {
     }
 }
 
-/* What an instruction is followed by, from the text's point of view. */
+/* The successors of an instruction, from the text's point of view. */
 typedef struct {
     char kind; /* a: add; b: bra; x: brx; r: ret */
     bool guarded;

@@ -1,4 +1,4 @@
-/* What compilers write (tests/ptx), with tokens exchanged, through all that stands behind the reader: decoding, the
+/* PTX of compilers (tests/ptx) with tokens exchanged. It goes through all stages behind the reader: decoding, the
  * inference of accesses, the extents of a launch, and blocks that run with all checks. Each text is loaded or refused,
  * and each launch ends; the sanitizers and the fixture's memory find what goes wrong. Damage of single bytes:
  * test_ptx_samples.c.

@@ -309,10 +309,9 @@ static bool bhalf_nan(uint64_t a, uint64_t b) {
     return isnan_any(bf16_of(a), bf16_of(b));
 }
 
-/* name for messages and text of the instruction, with $ for its operands; kinds of d, a, b, c;
- * then the result from a, b, c, which are zero-extended. Kinds: h, w, d have 16, 32, 64 bits; p
- * is a predicate that is stored as 0 or 1; e, f, g are floats of 16, 32, 64 bits (special
- * operands); s is a shift count */
+/* name for messages and text of the instruction, with $ for its operands; kinds of d, a, b, c; then the result from a,
+ * b, c, which are zero-extended. Kinds: h, w, d have 16, 32, 64 bits. p is a predicate that is stored as 0 or 1. e, f,
+ * g are floats of 16, 32, 64 bits (special operands). s is a shift count */
 /* Several lists, since clang-format needs minutes and gigabytes for one of this length. */
 // clang-format off
 #define ROWS_PRODUCTS(X) \

@@ -1,5 +1,6 @@
-/* What docs/kernels.md says under "What is not covered", instruction by instruction: each is refused in the kernel that
- * has it. An instruction that has become covered makes a test fail here: take it out of this list and of that page. */
+/* The list of docs/kernels.md under "What is not covered", instruction by instruction: each is refused in the kernel
+ * that has it. An instruction that has become covered makes a test fail here: take it out of this list and of that
+ * page. */
 #include "ptx_texts.h"
 
 #include "ptx/ptx.h"

@@ -316,7 +316,7 @@ static void a_store_among_atomics(void **state) {
     }
 }
 
-/* What a thread has learned because its atomic operation happened to be the later one is no order. */
+/* A thread's atomic operation may happen to be the later one; the thread's knowledge of that is no order. */
 static void atomics_that_tell(void **state) {
     (void)state;
     for (int what = 0; what < 4; what++) { /* 1: fences, 2: data, too, 3: the counter is read */

@@ -30,7 +30,7 @@ static bool one_in(uint32_t n) {
     return below(n) == 0;
 }
 
-/* What a trace is made of, so that traces differ in kind and not only in details. */
+/* The mixture of a trace, so that traces differ in kind and not only in details. */
 typedef struct {
     uint32_t few_addresses, strong, sync, fences, odd_sizes, global, full_warps, wide, messages,
         rows;

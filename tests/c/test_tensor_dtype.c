@@ -31,8 +31,8 @@ static void promotion(void **state) {
     assert_int_equal(mr_dtype_promote(MR_I64, MR_F16), MR_F16);
 }
 
-/* PyTorch's rule as its documentation words it ("type promotion"): a category higher than that of all tensors with
- * dimensions is needed for what has none to count, and likewise for plain numbers. */
+/* PyTorch's rule, after its documentation ("type promotion"). A tensor without dimensions counts only if its category
+ * is higher than that of all tensors with dimensions; the same holds for plain numbers. */
 static void inputs_without_dimensions_count_less(void **state) {
     (void)state;
 #define A MR_RANK_DIMS

@@ -1,5 +1,5 @@
-/* What a trace tells, against brute force: random programs of kernels, events and waits on the virtual GPU, and a
- * simulation of them that knows nothing but the rules and looks at all pairs. On a device model without latencies both
+/* The answers of a trace, against brute force. Random programs of kernels, events and waits run on the virtual GPU, and
+ * in a simulation that knows nothing but the rules and looks at all pairs. On a device model without latencies both
  * must agree to the nanosecond. */
 #include <stdlib.h>
 #include <unistd.h>

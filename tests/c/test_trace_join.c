@@ -40,7 +40,7 @@ static void add(mr_trace_builder *builder, mr_span span) {
     assert_null(mr_trace_builder_access(builder, &access));
 }
 
-/* What rank `own` of two sees: its operation, a collective in which it is late, and one behind it. */
+/* The trace of rank `own` of two: its operation, a collective in which it is late, and one behind it. */
 static mr_trace *trace_of(uint32_t own, uint64_t began) {
     mr_trace_builder *builder;
     mr_trace *trace;

@@ -49,7 +49,7 @@ static void chance_shows_both_outcomes(void **state) {
     assert_true(seen[1] > 8 && seen[7] > 8);
 }
 
-/* What the host sees, of work that it did not wait for, in 200 seeds: how often it was done. */
+/* Counts in 200 seeds how often the host sees as done work that it did not wait for. */
 enum { HOST_SEEDS = 200 };
 
 static int times_done(bool (*is_done)(void)) {

@@ -1,5 +1,5 @@
-/* Traces made by hand, for tests of what reads and writes traces: a small machine whose times follow from its rules,
- * without a script, a stream of the model or a backend. */
+/* Traces made by hand, for tests of readers and writers of traces. They come from a small machine whose times follow
+ * from its rules, without a script, a stream of the model or a backend. */
 #ifndef TRACE_SAMPLES_H
 #define TRACE_SAMPLES_H
 

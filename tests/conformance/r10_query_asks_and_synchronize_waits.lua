@@ -1,7 +1,6 @@
--- R10: a query tells without waiting; a stream's synchronize waits for what it was given so far, and the
--- device's for all of its streams. What is done has been seen by the host.
--- Guaranteed: CUDA Runtime API, cudaStreamQuery, cudaStreamSynchronize, cudaDeviceSynchronize; CUDA Programming
--- Guide, 2.3.2.
+-- R10: a query tells without waiting; a stream's synchronize waits for what it was given so far, and the device's for
+-- all of its streams. The host has seen all work that is done. Guaranteed: CUDA Runtime API, cudaStreamQuery,
+-- cudaStreamSynchronize, cudaDeviceSynchronize; CUDA Programming Guide, 2.3.2.
 local mr = require "millrace"
 local T = require "millrace.testing"
 T.rule "R10"

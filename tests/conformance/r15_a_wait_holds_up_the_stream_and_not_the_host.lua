@@ -1,6 +1,5 @@
--- R15: a wait for an event holds up the later work of its stream: not its earlier work, not the host, and not the
--- stream in which the event was recorded.
--- Guaranteed: CUDA Runtime API, cudaStreamWaitEvent.
+-- R15: a wait for an event holds up the later work of its stream. It does not hold up the earlier work, the host, or
+-- the stream in which the event was recorded. Guaranteed: CUDA Runtime API, cudaStreamWaitEvent.
 local mr = require "millrace"
 local T = require "millrace.testing"
 T.rule "R15"

@@ -1,8 +1,7 @@
--- R30: another stream may have freed memory (1) when an event puts it behind the free, (2) when the free is done,
--- (3) when memory is short: it is then made to wait for the free. Otherwise the pool grows.
--- Guaranteed that these are the policies: CUDA Runtime API, cudaMemPoolAttr; CUDA Programming Guide, 4.3.8. (2) and
--- (3) depend on timing. Seen on an H200: all of the below.
--- Settings: reuse_event, reuse_opportunistic, reuse_internal, memory_bytes.
+-- R30: another stream may have freed memory (1) when an event puts it behind the free, or (2) when the free is done.
+-- (3) When memory is short, it is made to wait for the free. Otherwise the pool grows. Guaranteed that these are the
+-- policies: CUDA Runtime API, cudaMemPoolAttr; CUDA Programming Guide, 4.3.8. (2) and (3) depend on timing. Seen on an
+-- H200: all of the below. Settings: reuse_event, reuse_opportunistic, reuse_internal, memory_bytes.
 local mr = require "millrace"
 local T = require "millrace.testing"
 T.rule "R30"

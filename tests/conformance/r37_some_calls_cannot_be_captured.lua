@@ -44,7 +44,7 @@ for _, row in ipairs(rows) do
 end
 T.equal(x:sum():item(), 0.0, "nothing was carried out")
 
--- What is fine: an event that was never recorded, and copies from pageable memory.
+-- Permitted: an event that was never recorded, and copies from pageable memory.
 local host = mr.tensor({1, 2, 3, 4}, {device = "cpu", dtype = "f32"})
 mr.graph.begin(s)
 s:wait_event(mr.event())

@@ -1,6 +1,6 @@
--- R40: in the modes global and thread, calls that may wait for any stream are prohibited while a capture is under
--- way; in the mode relaxed only those are that concern the captured streams.
--- Guaranteed: CUDA Runtime API, cudaStreamBeginCapture, cudaThreadExchangeStreamCaptureMode.
+-- R40: in the modes global and thread, calls that may wait for any stream are prohibited while a capture is under way.
+-- In the mode relaxed only those are that concern the captured streams. Guaranteed: CUDA Runtime API,
+-- cudaStreamBeginCapture, cudaThreadExchangeStreamCaptureMode.
 local mr = require "millrace"
 local T = require "millrace.testing"
 T.rule "R40"
@@ -28,7 +28,7 @@ for _, mode in ipairs{ "global", "thread", "relaxed" } do
       T.raises("stream-capture-invalidated", mr.graph.finish, s)
     end
   end
-  -- What the captured stream itself is asked is illegal in each mode.
+  -- Questions to the captured stream itself are illegal in each mode.
   for _, call in ipairs{ function() s:synchronize() end, function() s:query() end, function() mr.synchronize() end } do
     mr.graph.begin(s, {mode = mode})
     T.raises("stream-capture-unsupported", call)

@@ -1,8 +1,7 @@
 -- R55: streams share a bounded number of hardware queues (CUDA_DEVICE_MAX_CONNECTIONS), which may hold up work that
--- nothing orders. It never makes an order to rely on.
--- Guaranteed: CUDA Programming Guide, 5.2. Seen on an H200: with one kernel a stream none held up another; with two,
--- 64 streams took 90 ms instead of 20 with the default of 8 queues, and 30 ms with 32. The virtual GPU has no such
--- queues.
+-- nothing orders. It never makes an order to rely on. Guaranteed: CUDA Programming Guide, 5.2. Seen on an H200: with
+-- one kernel a stream none held up another. With two, 64 streams took 90 ms instead of 20 with the default of 8 queues,
+-- and 30 ms with 32. The virtual GPU has no such queues.
 local mr = require "millrace"
 local T = require "millrace.testing"
 T.rule "R55"

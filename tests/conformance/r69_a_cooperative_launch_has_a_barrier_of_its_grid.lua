@@ -1,4 +1,4 @@
--- R69: all blocks of a cooperative launch run at once and can wait for each other (grid.sync()); more blocks than the
+-- R69: all blocks of a cooperative launch run at once and can wait for each other (grid.sync()). More blocks than the
 -- device runs at once are an error of the call. Guaranteed: CUDA Programming Guide (cooperative groups, grid
 -- synchronization); RT cudaLaunchCooperativeKernel (error 720).
 local mr = require "millrace"

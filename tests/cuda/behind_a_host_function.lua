@@ -1,5 +1,5 @@
 -- Calls that wait for the device inside the driver, on the tests' own driver (tests/fake_cuda), which waits wherever
--- CUDA allows it: none is made while a host function is pending, and Ctrl-C ends what we wait for instead.
+-- CUDA allows it. None is made while a host function is pending; we wait otherwise, and Ctrl-C ends that wait.
 -- timeout: 180
 local luaunit = require "luaunit"
 local command = require "host.support.command"

@@ -6,7 +6,7 @@ local fake = require "cuda.support.fake"
 -- Each way to hold a stream for a function.
 local FORMS = { "MILLRACE_HOST_FUNCTIONS=", "MILLRACE_HOST_FUNCTIONS=callback", "FAKE_CUDA_MEMORY_OPERATIONS=0" }
 
--- What a script prints; a hang is exit status 124.
+-- The output of a script; a hang is exit status 124.
 local function run(form, script)
   return fake.run{ "--device", "cuda", "-e", script, variables = form, limit = 20 }
 end

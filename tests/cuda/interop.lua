@@ -1,5 +1,5 @@
--- What is shared with other code on a GPU, on the tests' own driver: capsules of DLPack over device memory, streams of
--- others, and memory and events of two processes.
+-- Sharing with other code on a GPU, on the tests' own driver: capsules of DLPack over device memory, streams of others,
+-- and memory and events of two processes.
 local lu = require "luaunit"
 local command = require "host.support.command"
 local fake = require "cuda.support.fake"

@@ -1,5 +1,5 @@
 -- The user's kernels on the CUDA backend, through the whole program, on the tests' own driver (tests/fake_cuda), which
--- carries them out. What is below Lua is in tests/c/test_cuda_kernels.c.
+-- carries them out. tests/c/test_cuda_kernels.c has the tests below Lua.
 -- timeout: 180
 local luaunit = require "luaunit"
 local fake = require "cuda.support.fake"

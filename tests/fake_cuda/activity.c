@@ -1,5 +1,5 @@
-/* The fake driver's CUPTI: the functions of the list in cuda/driver.h, in the same library (MILLRACE_LIBCUPTI names it, too).
- * Calls that give the device work are told to the subscriber with a number; what was carried out for them becomes a
+/* The fake driver's CUPTI: the functions of the list in cuda/driver.h, in the same library (MILLRACE_LIBCUPTI names it,
+ * too). The subscriber is told, with a number, of calls that give the device work. Work carried out for them becomes a
  * record with that number, which waits for a flush. Buffers come back on a thread of their own, as CUPTI's may. */
 #include "fake.h"
 

@@ -1,7 +1,7 @@
 /* The fake driver's built-in kernels, from the PTX that the build made of them beside the fat binaries.
  *
- * A file has hundreds of kernels, and reading one takes long: a module is made for each kernel that is asked for, of a text from
- * which the others are left out. */
+ * A file has hundreds of kernels, and reading one takes long. So each kernel that is asked for gets a module, made of a
+ * text without the others. */
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>

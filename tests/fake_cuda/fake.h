@@ -226,8 +226,8 @@ bool fake_meet_come(task *t);            /* whether all have */
 void fake_meet_carry_out(task *t);       /* once for all tasks */
 void fake_meet_release(fake_meet *meet); /* accepts NULL */
 
-/* activity.c, under the lock: the number of a call of the driver, of which the subscriber is told; the time that records have;
- * a task of such a call is done. */
+/* activity.c, under the lock. Tells the subscriber of a call of the driver, and returns its number; the time of
+ * records; a task of such a call is done. */
 uint32_t fake_call(uint32_t id);
 uint64_t fake_now(void);
 void fake_finished(const task *t, uint64_t begin);

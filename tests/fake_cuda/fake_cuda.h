@@ -1,8 +1,8 @@
-/* A driver for tests on machines without a GPU: a shared library with the functions of cuda/driver.h,
- * opened through MILLRACE_LIBCUDA. Streams are queues in this process, device memory is memory of this process, copies
- * copy, and host functions run on threads of their own. Kernels that are given as PTX text really run: src/ptx carries
- * them out, which is linked into the library and is all that it has of the program (with src/base, on which that
- * stands). The built-in kernels, which come as fat binaries, do nothing but be counted.
+/* A driver for tests on machines without a GPU: a shared library with the functions of cuda/driver.h, opened through
+ * MILLRACE_LIBCUDA. Streams are queues in this process, device memory is memory of this process, copies copy, and host
+ * functions run on threads of their own. Kernels that are given as PTX text really run: src/ptx carries them out. The
+ * library links src/ptx and src/base, on which that stands, and nothing else of the program. The built-in kernels,
+ * which come as fat binaries, do nothing but be counted.
  *
  * A queue moves when somebody asks: at each call that asks or waits, everything that is in order and not
  * held up by `hold` or by ticks is carried out. So a test decides what is pending.

@@ -1,6 +1,6 @@
 /* What the fake driver shares with other code: facts about streams and addresses, and memory and events between
- * processes. What processes share lies in a file of /dev/shm, whose name is the handle: the number of the process and one
- * of its own. An event that they share is a page with two counts, of records submitted and done. */
+ * processes. Shared memory lies in a file of /dev/shm, whose name is the handle: the number of the process and one of
+ * its own. An event that they share is a page with two counts, of records submitted and done. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Every row of the operation table on a real GPU beside its CPU body: each dtype, dense, unaligned, transposed,
- * stepped and broadcast operands, numbers, mixed dtypes, outputs of other layouts and dtypes.
+/* Every row of the operation table on a real GPU beside its CPU body, in each dtype. Operands are dense, unaligned,
+ * transposed, stepped, broadcast, numbers, or of mixed dtypes; outputs have other layouts and dtypes, too.
  *
  *     build/compare_ops [ROW...]
  *

@@ -1,5 +1,5 @@
--- Graphs of the driver on a GPU: for each family of operations, the values of launches are those of the same program
--- without a graph, and a launch is one call of the driver.
+-- Graphs of the driver on a GPU. For each family of operations, launches have the values of the same program without a
+-- graph, and a launch is one call of the driver.
 -- timeout: 300
 -- not replayed: it looks at device tensors only through copies
 --

@@ -1,5 +1,5 @@
--- Host functions among everything else that a stream may hold, and nothing may hang: on the virtual GPU and on a real
--- one, where each step says what it does before it does it, so that the last line tells what hung.
+-- Host functions among everything else that a stream may hold, and nothing may hang, on the virtual GPU and on a real
+-- one. There each step says what it does before it does it, so the last line tells what hung.
 -- timeout: 120
 --
 --     millrace --device cuda tests/gpu/host_functions.lua
@@ -191,7 +191,7 @@ end
 -- ---------------------------------------------------------------- order
 
 -- The function writes pinned memory; what comes after it in any order that CUDA gives must see that. Where only the
--- default stream's barrier gives the order, a kernel reads: the driver lets a small copy from pinned memory read its
+-- default stream's barrier gives the order, a kernel reads. The driver lets a small copy from pinned memory read its
 -- source before (seen on an H200 with plain CUDA C, too: docs/semantics.md).
 local function order(what, from, to, link)
   step("order: " .. what, function()
@@ -244,7 +244,7 @@ end)
 
 -- ---------------------------------------------------------------- random mixes
 
--- What each stream's memory holds once it has done all that it was given: `into` is pinned and written by functions,
+-- The expected contents of each stream's memory once all its work is done. `into` is pinned and written by functions,
 -- `device` is copied and added to, `out` is pinned and read by functions.
 local function new_lane(number)
   local stream = mr.stream{nonblocking = number % 3 ~= 0}

@@ -1,5 +1,5 @@
--- Memory, streams and events that are shared with other code on a real GPU: with PyTorch in another process, which uses
--- and records events and reads and writes memory in both directions, and with a C module in this one (DLPack, streams).
+-- Memory, streams and events that are shared with other code on a real GPU. PyTorch in another process uses and records
+-- events, and reads and writes memory, in both directions. A C module in this process shares by DLPack and streams.
 -- timeout: 240
 --
 --     millrace --device cuda tests/gpu/interop.lua [ELEMENTS]

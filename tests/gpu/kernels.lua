@@ -1,7 +1,6 @@
--- Programs of tests/kernels on a GPU. A second process computes the same values on the virtual
--- GPU, and all are compared bit for bit. Values that a few lines of Lua can tell are compared
--- with these, too. What PTX leaves open (its approximations, and functions that are built on
--- them) is only compared to a tolerance.
+-- Programs of tests/kernels on a GPU. A second process computes the same values on the virtual GPU, and all are
+-- compared bit for bit. Values that a few lines of Lua can tell are compared with these, too. Results that PTX leaves
+-- open (its approximations, and functions that are built on them) are only compared to a tolerance.
 -- timeout: 120
 -- not replayed: a second process computes what this one is compared with
 --

@@ -97,8 +97,8 @@ function operations.conv2d(case, dtype)
   end)
 end
 
--- What each kernel of src/cuda/launch_conv.c was written for, and the edges of it: images, channels, outputs, groups,
--- size, kernel, then stride, padding and dilation where they are not 1, 0 and 1.
+-- Cases for which the kernels of src/cuda/launch_conv.c were written, and their edges. Fields are images, channels,
+-- outputs, groups, size, kernel, then stride, padding and dilation where they are not 1, 0 and 1.
 local kernels = {
   { 2, 3, 64, 1, { 8, 8 }, { 3, 3 }, padding = 1 }, -- few channels in, vectors out; back: thin
   { 3, 70, 4, 1, { 7, 5 }, { 3, 3 }, padding = 1 }, -- thin, several groups of described taps; lines are no vectors
@@ -176,7 +176,7 @@ local function any_pool()
   return { random(0, 2), random(3), size[1], size[2] }, kernel, options
 end
 
--- What halves the planes: there are kernels for it, in f32 where lines are whole vectors.
+-- Pooling that halves the planes: there are kernels for it, in f32 where lines are whole vectors.
 local function halving_pool()
   return { random(0, 3), random(3), 2 * random(7), 2 * random(7) }, { 2, 2 }, { stride = { 2, 2 } }
 end

@@ -1,5 +1,5 @@
--- What several devices compute, beside the host: every collective of mr.nccl and of mr.dist on random values, groups,
--- messages, and the losses of DataParallel and DistributedDataParallel beside those of one device.
+-- Results of several devices beside the host's: every collective of mr.nccl and of mr.dist on random values, groups,
+-- messages. The losses of DataParallel and DistributedDataParallel are compared with those of one device.
 --
 --     millrace --device cuda tests/gpu/ranks.lua                    mr.nccl, DataParallel, and ranks of mr.dist.spawn
 --     mpirun -n 2 millrace --device cuda tests/gpu/ranks.lua        ranks that are processes

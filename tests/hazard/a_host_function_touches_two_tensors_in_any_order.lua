@@ -1,4 +1,4 @@
--- Before it there are two operations to wait for, and behind it two that must wait: one fix orders both of them, in
+-- Before it there are two operations to wait for, and behind it two that must wait. One fix orders both of them, in
 -- whichever order the function comes to their tensors.
 local MADE = [[
 local mr = require "millrace"

@@ -1,4 +1,4 @@
--- What was collected first is told first. The wait behind its use does not cover what the stream did later.
+-- The first tensor that was collected is told first. The wait behind its use does not cover what the stream did later.
 -- expect: kind=use-after-free reason=collected-while-pending first=11 second=collected place=after:11
 -- expect: kind=use-after-free reason=collected-while-pending first=16 second=collected place=after:16
 if require "hazard_pair" () then return end

@@ -1,4 +1,4 @@
--- What Lua collects is reported out of a finalizer; the streams are still those of the script's variables.
+-- A free by Lua's collector is reported out of a finalizer; the streams are still those of the script's variables.
 -- expect: kind=use-after-free reason=collected-while-pending first=12 second=collected second_stream=s fix=s:wait_stream(mr.default_stream()) place=after:12
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -1,4 +1,4 @@
--- What the host waited for in between needs no wait: a later one is for something else.
+-- Work that the host waited for in between needs no wait: a later one is for something else.
 -- expect: kind=read-after-write reason=no-path amended=false first=10 second=13
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -1,5 +1,5 @@
--- What is allocated in the default stream may be used in a blocking stream (R3), and in one that waits for
--- that; and freeing it there comes after both.
+-- A blocking stream may use memory that the default stream allocates (R3), and so may one that waits for that. Freeing
+-- it there comes after both.
 -- expect: clean
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -1,5 +1,5 @@
 -- The first access is waited for one round later, or out of the scope of a local that is made behind it: the event is
--- declared in front of both. What is about several buffers in turn gets an event for each, so that the wait holds up
+-- declared in front of both. A race about several buffers in turn gets an event for each, so that the wait holds up
 -- nothing else. Each case ends with what mr.waits says of the script with the proposed lines.
 local pair = require "hazard_pair"
 

@@ -1,4 +1,4 @@
--- What a host function touches belongs to its stream: another stream is not ordered with it (R46).
+-- Accesses of a host function belong to its stream: another stream is not ordered with it (R46).
 -- expect: kind=read-after-write first=11 second=14
 -- proposed fix: none
 if require "hazard_pair" () then return end

@@ -1,5 +1,5 @@
 -- timeout: 120
--- A host function that the script does not wait for runs before the verdict, and one that cannot run is named: a
+-- A host function that the script does not wait for runs before the verdict, and one that cannot run is named. So a
 -- clean verdict never depends on whether a function happened to run.
 local lu = require "luaunit"
 local command = require "host.support.command"

@@ -449,7 +449,7 @@ function TestForm.test_json_is_an_object_a_line()
   lu.assertEquals({ objects[2].type, objects[2].hazards, objects[2].operations }, { "summary", 1, 3 })
 end
 
--- What is met again is not printed again, unless it needs lines of its own: the summary has the last numbers.
+-- A pair that is met again is not printed again, unless it needs lines of its own: the summary has the last numbers.
 function TestForm.test_the_counts_of_the_end_are_in_the_summary()
   local result = run([[
 local x, streams = mr.zeros(4), {}

@@ -1,6 +1,6 @@
 -- timeout: 120
--- What the verdict of --check claims: for each thing that is not followed, a program with its count and its line.
--- The rows are those of hazard/claims.h, and each has a program here.
+-- Claims of the verdict of --check: for each thing that is not followed, a program with its count and its line. The
+-- rows are those of hazard/claims.h, and each has a program here.
 local lu = require "luaunit"
 local mr = require "millrace"
 local command = require "host.support.command"
@@ -97,7 +97,7 @@ local PROGRAMS = {
   not_looked_inside = { "mr.machine.settings{kernel_checks = 1}\n" .. KERNEL .. "kernel[{1, 32}](a, 1)" },
 }
 
--- What a program cannot show here, and where it is shown.
+-- Claims that no program can show here, and the tests that show them.
 local ELSEWHERE = { interrupted = "host/interrupt.lua", forgotten = "c/test_hazard_parts.c",
   ranks_in_one_stream = "lua/ranks_explored.lua", collectives_end_together = "lua/ranks_explored.lua" }
 
@@ -167,7 +167,7 @@ function TestRows.test_what_is_followed_is_claimed_without_a_condition()
   lu.assertStrContains(result.err, '"claim":"every-legal-schedule"')
 end
 
--- What is garbage goes before the host waits. Where record_stream has named the stream, an earlier free does no harm.
+-- Garbage goes before the host waits. Where record_stream has named the stream, an earlier free does no harm.
 function TestRows.test_garbage_that_another_stream_used_is_a_condition()
   local function said(code)
     return run({ ([[
@@ -317,7 +317,7 @@ local function pointers(f)
     ]=] .. f
 end
 
--- What runs inside mr.explore, mr.stress and mr.replay is no part of the verdict: neither its hazards nor what was not
+-- Runs inside mr.explore, mr.stress and mr.replay are no part of the verdict: neither their hazards nor what was not
 -- followed.
 TestApart = {}
 
@@ -428,7 +428,7 @@ function TestOthers.test_explore_calls_nothing_deterministic_whose_accesses_are_
   lu.assertStrContains(result.err, "ran inside mr.explore and are reported there")
 end
 
--- What a host function changes in Lua is no outcome: the explorer says on what it has not looked.
+-- A change that a host function makes in Lua is no outcome: the explorer says what it has not looked at.
 function TestOthers.test_explore_says_what_host_functions_may_share()
   local function explored(code)
     return run{ "print(mr.explore(function() local s, b, v = mr.stream(), mr.stream(), 1 " .. code .. " end))" }

@@ -186,7 +186,7 @@ function TestScripts.test_syntax_error_has_file_and_line()
   assert_refused(eval("x ="), 1, "%(command line%):1: unexpected symbol near <eof>")
 end
 
--- What raises it for a module inside the program is no frame of the script's, either.
+-- The function that raises it for a module inside the program is no frame of the script's, either.
 function TestScripts.test_a_traceback_has_no_tools_of_ours()
   command.with_file("local mr = require 'millrace'\nlocal x = mr.zeros(4)\n" ..
     "local g = mr.graph(function() x:add_(1) end)\nlocal function f() return (g:inputs{ 5 }) end\nf()\n", function(path)
@@ -304,7 +304,7 @@ function TestLeaving.test_what_finalizers_make_at_the_end_is_finalised()
   lu.assertEquals(result, { status = 0, out = "3 made and finalised\n", err = "" })
 end
 
--- What is kept in memory until then, LeakSanitizer finds; a stream that a row of queues() holds, the host itself.
+-- LeakSanitizer finds memory that is kept until then; the host itself finds a stream that a row of queues() holds.
 function TestLeaving.test_what_calls_in_finalizers_copy_at_the_end_is_released()
   local result = eval [[
     local s = mr.stream()

@@ -253,7 +253,7 @@ function TestExplore.test_the_hazard_its_fix_and_the_script_with_it()
   lu.assertEquals(status, 3)
 end
 
--- What could be tried further is said as it is written: for a script, as an option of the host.
+-- Hints for a further search are in the form to write: for a script, as an option of the host.
 function TestExplore.test_hints_name_the_options_of_the_host()
   lu.assertStrContains((run("--explore", "local mr = require 'millrace'\n" .. RACY)),
     "(--explore=grain:n mixes n parts of each)")
@@ -270,7 +270,7 @@ function TestExplore.test_a_fix_with_a_comment()
   lu.assertStrContains(text, "  with the fix: 1 schedule, 1 outcome: deterministic\n")
 end
 
--- What nobody can see is the same in every order, and that is no praise.
+-- A result that nobody can see is the same in every order, and that is no praise.
 function TestExplore.test_a_race_whose_result_nobody_sees()
   local code = "local mr = require 'millrace' local s, x = mr.stream(), mr.zeros(4)\ns:run(function() x:add_(1) end)"
   lu.assertStrContains((run("--explore", code)), "1 outcome: the script prints nothing that the hazards could change\n")
@@ -438,7 +438,7 @@ local function read(path)
   return text
 end
 
--- What is written is compared, and nothing is written. A run reads what it has written itself, and nothing of another.
+-- Writes are compared, and nothing is written. A run reads what it has written itself, and nothing of another.
 function TestExplore.test_files_are_shadows()
   with_folder(function(folder)
     command.write(folder .. "/old", "before\n")
@@ -580,7 +580,7 @@ function TestExplore.test_loaded_code()
   end)
 end
 
--- Nothing of a script catches os.exit. What it draws is said, and what it does to _G is its own.
+-- Nothing of a script catches os.exit. Its random numbers are told, and its changes of _G are its own.
 function TestExplore.test_what_ends_and_draws()
   local text, status = run("--explore", "pcall(function() os.exit(0) end) print('after')")
   lu.assertStrContains(text, "ends with os.exit(0)")

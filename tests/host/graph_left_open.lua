@@ -1,4 +1,4 @@
--- Captures that a program does not end: the host says so at the end of a script, nothing is left over, and a run of an
+-- Captures that a program does not end. The host says so at the end of a script, nothing is left over, and a run of an
 -- exploration does not hand them on to the next.
 local lu = require "luaunit"
 local command = require "host.support.command"

@@ -113,7 +113,7 @@ function TestInterrupt.test_making_many_parts_and_values()
   assert_stopped("local t = " .. long .. " mr.allclose(t, t)")
 end
 
--- What was interrupted goes on at the next wait, from where it was.
+-- An interrupted computation goes on at the next wait, from where it was.
 function TestInterrupt.test_a_computation_goes_on_after_the_interruption()
   local result = command.run{ "-i", input = "x = mr.ones(1 << 8, 1):expand(-1, 1 << 22)\nprint('ready')\n" ..
     "s = x:sum()\nmr.synchronize()\nprint(s:item() == 2^30)\n", interrupts = 1 }
@@ -313,7 +313,7 @@ function TestFound.test_a_second_one_ends_the_script()
   end
 end
 
--- What an explored script prints is kept, so another process says that it runs. Only the first run starts one: a
+-- The output of an explored script is kept, so another process says that it runs. Only the first run starts one: a
 -- process ignores interrupts while os.execute waits for its child, and an interrupt would meet that in a later run.
 function TestFound.test_the_command_line()
   command.with_file("", function(first)

@@ -193,8 +193,8 @@ end]]):format(calls))
   end)
 end
 
--- What is no regular file is named in one sentence, and nobody waits for it. What is a formula for a spreadsheet, at
--- the beginning of a cell or behind what separates cells elsewhere, gets an apostrophe.
+-- A path that is no regular file is named in one sentence, and nobody waits for it. A formula for a spreadsheet, at the
+-- beginning of a cell or behind a separator of cells, gets an apostrophe.
 function TestSheet.test_what_is_no_file()
   with_folder(function(folder)
     local name = "01_asynchronous.lua"
@@ -279,7 +279,7 @@ function TestSheet.test_a_solution_cannot_reach_the_judge()
   end)
 end
 
--- What does nothing is named where the result is wrong: a wait of a stream for itself, a graph without nodes.
+-- Calls without an effect are named where the result is wrong: a wait of a stream for itself, a graph without nodes.
 function TestSheet.test_what_has_no_effect_is_named()
   local out = message_for("04_default_stream.lua", [[return function(s, x)
     local y = x + 1
@@ -356,8 +356,8 @@ function TestSheet.test_what_is_wrong_is_told_in_the_learners_words()
     "`add_` at line 3, since the default stream is a barrier for blocking streams.\"")
 end
 
--- What has few instructions and takes long is ended by the time, and the learner is told so. The grader gives it ten
--- seconds, and then another ten: here the sandbox has one of each, and in `make check-long` all.
+-- A solution with few instructions that takes long is ended by the time, and the learner is told so. The grader gives
+-- it ten seconds, and then another ten: here the sandbox has one of each, and in `make check-long` all.
 function TestSheet.test_a_solution_that_takes_too_long()
   local solution = "return function() local x = ('x'):rep(100000) x:find(('.-'):rep(30) .. 'y') return 6 end"
   local given = {}
@@ -530,7 +530,7 @@ function TestSession.test_a_lesson_from_its_question_to_its_end()
   end)
 end
 
--- Saves the text to the file again and again, as soon as the file is there: one save must be enough, and it must come
+-- Saves the text to the file again and again, as soon as the file is there. One save must be enough, and it must come
 -- when the dialogue waits for it. Ends with the folder.
 local function keep_saving(home, file, text)
   command.write(home .. "/saved", text)

@@ -1,6 +1,6 @@
 -- timeout: 120
 -- own pace: what is graded has limits of time
--- What the grader of `millrace learn` says: of programs that ask, of waits, of mistakes that are easy to make.
+-- Messages of the grader of `millrace learn`: about programs that ask, waits, and mistakes that are easy to make.
 local lu = require "luaunit"
 local command = require "host.support.command"
 local lessons = require "host.support.lessons"
@@ -145,7 +145,7 @@ end
 
 TestMistakes = {}
 
--- What the task asks for and the function lacks is told by its name; so is what it must not have.
+-- A call that the task asks for and the function lacks is told by its name; so is one that it must not have.
 function TestMistakes.test_what_the_task_asks_for()
   local out = message_for("07_it_worked.lua", changed("07_it_worked.lua", "mr.spin{ms = 1}",
     "mr.spin{ms = 1}\n  mr.current_stream():wait_stream(s)"))
@@ -194,7 +194,7 @@ function TestMistakes.test_a_machine_that_cannot_grade_kernels()
   end)
 end
 
--- What happens in a kernel is told by the lines of the learner's file, and an argument is no place of the lesson.
+-- Events in a kernel are told by the lines of the learner's file, and an argument is no place of the lesson.
 function TestMistakes.test_the_lines_of_a_kernel()
   local name = "36_inside_a_block.lua"
   local out = message_for(name, lessons.of(name).exercise.start)

@@ -67,7 +67,7 @@ function TestRequire.test_again_through_the_shared_library()
   if said then lu.assertEquals(said, "4.0\n") end
 end
 
--- What the registry no longer names is still reached by what lives.
+-- Live objects still reach things that the registry no longer names.
 function TestRequire.test_a_registry_that_was_emptied()
   both([[
     local mr = require "millrace"

@@ -1,6 +1,6 @@
 -- timeout: 360
--- mpirun -n N millrace script.lua: ranks in several processes. What they compute, report and refuse is what
--- millrace --ranks N does in one process.
+-- mpirun -n N millrace script.lua: ranks in several processes. They compute, report and refuse the same as millrace
+-- --ranks N in one process.
 -- virtual only: the options choose the device
 local lu = require "luaunit"
 
@@ -379,7 +379,7 @@ function TestMpirun.test_hazards()
   for rank = 0, 1 do lu.assertStrContains(json, ('"rank":%d}\n'):format(rank)) end
 end
 
--- What is said first of an error, from the word `from` on, by a rank of each way.
+-- The first words about an error, from the word `from` on, by a rank of each way.
 local function message(text, from)
   return (text:match(from .. "[^\n]*"))
 end
@@ -561,7 +561,7 @@ function TestMpirun.test_no_verdict_about_waits_of_ranks_that_meet()
   lu.assertEquals(status, 0)
 end
 
--- What is said later is so.
+-- A later message is so.
 function TestMpirun.test_ranks_that_could_not_join()
   local output = run(2, [[
     print(pcall(mr.dist.init))

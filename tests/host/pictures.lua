@@ -1,5 +1,5 @@
 -- own pace: a collector at each call changes the times that a picture shows
--- What a picture (.svg) of a timeline shows: no text covers another one, and how busy a bar is.
+-- The picture (.svg) of a timeline: no text covers another one, and bars show how busy they are.
 local lu = require "luaunit"
 local command = require "host.support.command"
 local svg_reader = require "host.support.svg"

@@ -22,7 +22,7 @@ local function ask(lines)
   return (result.out:gsub("mr:%d+[^\n>]*> ", ""))
 end
 
--- What is offered at the end of the text, and behind these entries.
+-- The completions at the end of the text, after these entries.
 local function offered(text, before)
   return ask((before or "") .. ("offered(%q)\n"):format(text)):match("offered\t([^\n]*)")
 end

@@ -1,6 +1,5 @@
 -- timeout: 240
--- What a line looks like while it is typed: colours, hints, brackets, and texts that are wider or taller than the
--- screen.
+-- The look of a line while it is typed: colours, hints, brackets, and texts that are wider or taller than the screen.
 local lu = require "luaunit"
 local command = require "host.support.command"
 local terminal = require "host.support.terminal"

@@ -16,7 +16,7 @@ c:synchronize()
 print(sum:item())
 ]]
 
--- What is shown and complained of for these lines, with the file in the place of FILE. `step`: by --step.
+-- The output and the complaints for these lines, with the file in the place of FILE. `step`: by --step.
 local function stepped(text, input, options)
   options = options or {}
   return command.with_file(text, function(path)

@@ -1,6 +1,6 @@
 -- timeout: 300
--- What the prompt says at a terminal: whole words in any width, one screen at a time, no codes where none belong; names
--- that were nearly right; and how one leaves.
+-- Words of the prompt at a terminal: whole words in any width, one screen at a time, no codes where none belong. Names
+-- that were nearly right, and how one leaves.
 local lu = require "luaunit"
 local command = require "host.support.command"
 local terminal = require "host.support.terminal"
@@ -99,7 +99,7 @@ function TestWords.test_in_every_size_and_locale()
   end
 end
 
--- What is printed of a whole script, too: its verdicts and its error.
+-- The texts about a whole script, too: its verdicts and its error.
 function TestWords.test_verdicts_and_errors_of_a_script()
   local script = os.tmpname()
   command.write(script, [[
@@ -141,7 +141,7 @@ function TestWords.test_the_first_steps()
   lu.assertNil(next(columns, (next(columns))))
 end
 
--- What is typed has room behind the prompt; values stand in rows of the terminal's width; and a timeline is drawn.
+-- Typed text has room behind the prompt; values stand in rows of the terminal's width; and a timeline is drawn.
 function TestWords.test_on_a_narrow_terminal()
   local text = screen_after{ columns = 40, rows = 150, environment = "PAGER=cat LC_ALL=C.UTF-8",
     { "send", "p, c = mr.stream{name = 'producer'}, mr.stream{name = 'a long name'}\r" }, { "wait", "mr:2>" },
@@ -291,7 +291,7 @@ function TestNearlyRight.test_names_of_the_same_kind()
   lu.assertStrContains(hint(":hazrds"), "did you mean :hazards?")
 end
 
--- What is called is a function, what is indexed has fields.
+-- A called variable is a function, an indexed one has fields.
 function TestNearlyRight.test_variables_of_the_kind_that_the_use_needs()
   lu.assertStrContains(hint("prinx = 5\nprin(1)"), "did you mean `print`?")
   lu.assertStrContains(hint("function tensos() end tensor = mr.zeros(1)\ntensoo:sum()"), "did you mean `tensor`?")

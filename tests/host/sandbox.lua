@@ -159,7 +159,7 @@ function TestReach.test_the_collector_is_not_for_tuning()
   end
 end
 
--- What the process had in memory before is nothing that a stranger's script may see.
+-- A stranger's script may not see anything that the process had in memory before.
 function TestReach.test_new_host_memory_is_zero()
   assert_prints([[
 local found = 0

@@ -1,6 +1,6 @@
 -- timeout: 120
--- When the script has returned, it still has host functions, `<close>` variables and finalizers. What they submit is
--- part of the verdict. What the collector frees from then on is not: nobody wrote that.
+-- When the script has returned, it still has host functions, `<close>` variables and finalizers. Their operations are
+-- part of the verdict. A free by the collector from then on is not: nobody wrote that.
 local lu = require "luaunit"
 local command = require "host.support.command"
 
@@ -36,8 +36,8 @@ end
 
 TestCollected = {}
 
--- The first host function collects what only `y` holds. The second goes on, so that something comes after the free;
--- it is on another device, which is waited for next: what is freed in host functions goes when such a wait ends.
+-- The first host function collects what only `y` holds. The second goes on, so that something comes after the free. It
+-- is on another device, which is waited for next: memory freed in host functions goes when such a wait ends.
 local COLLECTED = [[
 local y = coroutine.wrap(function()
   local made = mr.zeros(64)

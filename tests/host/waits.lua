@@ -96,7 +96,7 @@ function TestWaits.test_host_functions_that_nothing_waited_for_run_first()
   local text, status = run("", GOOD .. "b:host_func(function() print('ran') end)")
   lu.assertStrContains(text, "ran\n2 waits")
   lu.assertEquals(status, 0)
-  -- What the collector takes by then is no act of the script.
+  -- A free by the collector then is no act of the script.
   text, status = run("", GOOD .. "b:host_func(function() collectgarbage() print('ran') end)")
   lu.assertStrContains(text, "ran\n2 waits")
   lu.assertEquals(status, 0)

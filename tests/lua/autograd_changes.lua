@@ -1,6 +1,6 @@
--- No gradient is silently wrong: whatever is overwritten between the forward pass and backward, and whatever memory the
--- operands of an operation in place share, backward raises an error or computes the right gradient. Every row of the
--- operation table and every function of support/derivative_cases.lua is tried.
+-- No gradient is silently wrong: backward raises an error or computes the right gradient. This holds for any overwrite
+-- between the forward pass and backward, and for any memory that operands of an operation in place share. Every row of
+-- the operation table and every function of support/derivative_cases.lua is tried.
 local lu = require "luaunit"
 local mr = require "millrace"
 

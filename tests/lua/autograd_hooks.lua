@@ -1,5 +1,5 @@
--- Hooks of leaves: called once a pass, behind the last edge that leads to the leaf, with the complete gradient, while
--- the pass goes on; on the stream of the gradient; what a hook may do, and what it may not.
+-- Hooks of leaves are called once a pass, behind the last edge that leads to the leaf, with the complete gradient,
+-- while the pass goes on. They run on the stream of the gradient. Some calls in a hook are refused.
 -- virtual only: timelines and schedules of the virtual GPU
 -- not replayed: choosers are switched in the middle
 local lu = require "luaunit"

@@ -5,8 +5,8 @@
 -- atomics and clocks. They ask queries, times and addresses, copy pinned and pageable memory,
 -- free tensors, let them be collected, fail and reset.
 --
--- MR_CLAIMS_PROGRAMS sets how many (300), MR_CLAIMS_FIRST the first seed, MR_CLAIMS_SEEDS how many random choosers
--- (8); with MR_CLAIMS_SHOW each mistake is printed at once, and what the programs were like at the end.
+-- MR_CLAIMS_PROGRAMS sets how many (300), MR_CLAIMS_FIRST the first seed, MR_CLAIMS_SEEDS how many random choosers (8).
+-- With MR_CLAIMS_SHOW each mistake is printed at once, and facts about the programs at the end.
 -- timeout: 300
 -- virtual only: other schedules are made by choosers
 -- not replayed: choosers are switched in the middle

@@ -1,7 +1,7 @@
 -- virtual only: how finalizers and the collector meet a call is the same on every backend
--- The collector may run, and with it finalizers, wherever a call makes a Lua value: what the call has taken out
--- of the script's tables stays, and what it walks over does not change under it. Under make check-san the
--- collector runs at each of these moments.
+-- The collector may run, and with it finalizers, wherever a call makes a Lua value. Objects that the call has taken out
+-- of the script's tables stay, and lists that it walks over do not change under it. Under make check-san the collector
+-- runs at each of these moments.
 -- not checked: tensors are collected while streams use them
 -- not recorded: each of its many collections would walk over what the recorder keeps
 local lu = require "luaunit"

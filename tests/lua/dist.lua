@@ -1,5 +1,5 @@
--- mr.dist: ranks in one process. Every function on 1 to 4 ranks beside naive values; what a rank has for itself; whose
--- tensors are whose; errors and deadlocks, and what comes after them; what the script's own functions may do on a rank.
+-- mr.dist: ranks in one process. Every function on 1 to 4 ranks beside naive values. A rank's own state, and the
+-- ownership of tensors. Errors and deadlocks, and calls after them. Calls of the script's own functions on a rank.
 -- options: --device virtual:4
 -- virtual only: four devices
 -- not replayed: ranks have a clock each
@@ -407,7 +407,7 @@ function TestErrors.test_the_first_error_is_the_callers()
   assert_clean()
 end
 
--- What to change, where one line is called by all, and where not.
+-- The remedy, where one line is called by all, and where not.
 function TestErrors.test_the_remedy_of_a_mismatch()
   local function remedy(fn)
     return (fails("collective-mismatch", "do not match", 2, fn).message:match "%. (All ranks must .*)$")

@@ -1,7 +1,7 @@
 -- The explorer on tiny programs of two ranks beside brute force: a device that does, at each moment, any command that
 -- is first in its stream. A collective is one step, once the commands of both ranks are first, and those of its
--- communicator come in turn (R61, R64). Both find the same outcomes, also where the ranks' hosts wait: what one rank
--- submits is not ordered by what another one has waited for, since the search tries the orders of the hosts, too.
+-- communicator come in turn (R61, R64). Both find the same outcomes, also where the ranks' hosts wait. A wait of one
+-- rank does not order the submissions of another, since the search tries the orders of the hosts, too.
 --
 -- MR_DIST_PROGRAMS sets how many (250), MR_DIST_SEED the first seed.
 -- options: --device virtual:2
@@ -20,7 +20,7 @@ local STREAMS, TENSORS = 2, 2 -- of each rank
 
 local random = math.random
 
--- Commands in the order in which ranks call them: {kind=, r=, s=, x=, y=}; a collective has a list of these for each
+-- Commands in the order in which ranks call them: {kind=, r=, s=, x=, y=}. A collective has a list of these for each
 -- rank, `r` is the root of a broadcast.
 local function new_program()
   local commands = {}

@@ -1,5 +1,5 @@
--- Ranks are hosts of their own: what one has waited for, another has not (src/hazard/hosts.c). What they share here is
--- memory of the host that was there before them.
+-- Ranks are hosts of their own: what one has waited for, another has not (src/hazard/hosts.c). Here they share memory
+-- of the host that was there before them.
 -- options: --device virtual:3
 -- virtual only: three devices
 -- not checked: some of its programs race
@@ -141,7 +141,7 @@ function TestHosts.test_a_critical_path_stays_with_its_host()
   lu.assertNil(met["0"] or met["2"])
 end
 
--- What two ranks do with one tensor of before came in the order of this run: nothing is claimed about it.
+-- Accesses of two ranks to one older tensor came in the order of this run: nothing is claimed about them.
 function TestHosts.test_ranks_that_share_a_tensor_are_counted()
   local fixed = { device = "cpu", pinned = true }
   -- What the ranks do with `x`, where it lies, and whether that counts.

@@ -1,7 +1,7 @@
 -- Random programs of ranks that may not match: another operation, count, dtype, op or root on one rank, another order
 -- of communicators, a rank that leaves early, messages without peers. A model of NCCL's rules carries the ranks out as
--- far as they get (R62, R63, R66). The error is one that the model has: a mismatch names two ranks, their lines and
--- what differs; a deadlock names each rank that waits, its line, its communicator and the ranks that it waits for.
+-- far as they get (R62, R63, R66). The error is one that the model has. A mismatch names two ranks, their lines and the
+-- difference. A deadlock names each rank that waits, its line, its communicator and the ranks that it waits for.
 -- Afterwards the machine can be used.
 --
 -- MR_DIST_PROGRAMS sets how many (400), MR_DIST_SEED the first seed.
@@ -219,8 +219,8 @@ local function complete_messages(now, n)
   return complete
 end
 
--- Carries the program out as far as it gets: the step where each rank then stands (nil: it has ended), and all pairs
--- of calls that do not match, { ranks and words }.
+-- Carries the program out as far as it gets. Returns the step where each rank then stands (nil: it has ended), and all
+-- pairs of calls that do not match, { ranks and words }.
 local function carry_out(p)
   local at, now, wrong = {}, {}, {}
   for r = 1, p.n do at[r] = 1 end
@@ -294,7 +294,7 @@ local function lacks(p, now, r)
   return set
 end
 
--- What the message says of a deadlock, or false and what is wrong.
+-- The deadlock in the message, or false and the mistake.
 local function check_deadlock(p, now, text)
   for r = 1, p.n do
     local start, stop = text:find(("rank %d waits in `[%%a_ ]+` at m%%.lua:"):format(r - 1))

@@ -1,6 +1,6 @@
 -- DistributedDataParallel on virtual ranks: losses, gradients and parameters beside one device that has the whole
--- batch, for random networks, dtypes, buckets and schedules; the reduction beside backward; what orders it; what is
--- refused.
+-- batch, for random networks, dtypes, buckets and schedules. The reduction beside backward, its order, and refused
+-- calls.
 -- options: --device virtual:4
 -- virtual only: four devices
 -- not replayed: ranks have a clock each
@@ -306,7 +306,7 @@ function TestOrder.test_reductions_run_beside_backward()
   lu.assertEquals({ part, count }, { 0, 2 })
 end
 
--- What is reduced last has nothing to run beside, so it is little: one large layer more is not in it.
+-- The last reduction has nothing to run beside, so it is small: one large layer more is not in it.
 function TestOrder.test_the_last_reduction_is_small()
   local function wide()
     return nn.Sequential(nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 2048),
@@ -416,7 +416,8 @@ function TestOrder.test_ranks_in_another_order()
   lu.assertEquals(sums, { { expected, expected, expected }, { expected, expected, expected } })
 end
 
--- What is used first is assigned last: after the first pass, buckets are reduced in the order in which they come.
+-- The parameter that is used first is assigned last: after the first pass, buckets are reduced in the order in which
+-- they come.
 function TestOrder.test_buckets_follow_the_order_of_use()
   local seen = dist.spawn(2, function(rank)
     local net = nn.Module()
@@ -542,7 +543,7 @@ function TestPasses.test_a_parameter_without_a_gradient_is_named()
   lu.assertStrContains(tostring(err), "`b.bias`, `b.weight` of rank 1 got no gradient in this pass")
 end
 
--- What the error leaves behind is in order, and the next pass is a whole one.
+-- The state after the error is in order, and the next pass is a whole one.
 function TestPasses.test_after_a_pass_that_failed()
   clean(dist.spawn, 2, function(rank)
     local net, fails = nn.Module(), true

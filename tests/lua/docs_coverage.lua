@@ -1,8 +1,8 @@
 -- virtual only: about the documentation, the same on every backend
 -- Every bound function says how it is used and what it does, and is called by some test or example.
 --
--- What is called is seen, not searched for in the texts: the runner notes it while the other tests run
--- (coverage/record.lua). Alone, this test has them run for that.
+-- Calls are seen, not searched for in the texts: the runner notes them while the other tests run (coverage/record.lua).
+-- Alone, this test has them run for that.
 -- after: the others
 -- timeout: 300
 local lu = require "luaunit"

@@ -10,8 +10,8 @@ local DIGITS = { f16 = 11, bf16 = 8, f32 = 24, f64 = 53 }
 local LEAST = { f16 = -14, bf16 = -126, f32 = -126, f64 = -1022 }
 local GREATEST = { f16 = 65504.0, bf16 = 0x1.fep127, f32 = 0x1.fffffep127, f64 = math.huge }
 
--- How far a result may be from PyTorch's in f64, in units of the last place: half a unit for the last rounding, and
--- what the page allows the computation, which is in f32 for the half types.
+-- The largest distance of a result from PyTorch's in f64, in units of the last place. It is half a unit for the last
+-- rounding, plus the page's bound for the computation, which is in f32 for the half types.
 local WIDE = { f16 = 0.502, bf16 = 0.51, f32 = 2, f64 = 4 }
 
 -- gelu of f32 is a product of many factors.

@@ -1,6 +1,6 @@
 -- virtual only: choosers
--- The examples' programs under every kind of chooser: the racy ones give a wrong value under the
--- adversarial one, and the fixed ones give the right value under each of 200 seeds (1,000 in `make check-long`).
+-- The examples' programs under every kind of chooser. The racy ones give a wrong value under the adversarial one, and
+-- the fixed ones give the right value under each of 200 seeds (1,000 in `make check-long`).
 -- options: --device virtual:3
 -- timeout: 120
 -- not checked: it runs the racy examples
@@ -14,8 +14,8 @@ if not mr.machine then
   os.exit(77)
 end
 
--- An example that has something to try returns {fixed=, racy=}: functions of a size that return what
--- came out and what is right. What it prints is checked elsewhere.
+-- An example that has something to try returns {fixed=, racy=}: functions of a size that return what came out and what
+-- is right. Another test checks the output.
 local function load_examples()
   local examples, names = {}, {}
   local quiet = setmetatable({ print = function() end }, { __index = _G })

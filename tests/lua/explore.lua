@@ -327,7 +327,7 @@ refused("another object", mr.explore, function() -- the second event of a time, 
   mr.synchronize()
   first:elapsed_time(calls % 2 == 0 and second or third)
 end)
--- What decides is hidden from the function's own variables: no hazard, and still not called once.
+-- The decisive value is hidden from the function's own variables: no hazard, and still not called once.
 local function fills(next_value)
   return function()
     local x = mr.zeros(1)

@@ -153,7 +153,7 @@ same_as_full(races(3, function(x)
   return x[1], x[3]
 end), true, "a write that may not happen")
 
--- What it reads through pointers in memory is not known.
+-- Its reads through pointers in memory are not known.
 local follow = mr.kernel [[extern "C" __global__ void follow(float *out, float *const *at) {
   out[0] = at[0][0] * at[1][0];
 }]]

@@ -115,7 +115,7 @@ end
 T.equal(mr.explore(function() return os.time() * 0 end).runs, 2, "a time is asked for")
 rawset(_G, "counter", nil)
 
--- What looks at the order is searched although there is no hazard.
+-- A function that looks at the order is searched although there is no hazard.
 r = mr.explore(function()
   local s = streams[1]
   s:run(function() x:fill_(1) end)
@@ -159,13 +159,13 @@ T.equal(mr.hazard.mode(), "off", "and the checker is as it was")
 local function six_orders()
   os.execute("sleep 0.3")
   local s = { mr.stream(), mr.stream(), mr.stream() }
-  local x = mr.ones(1)
+  local y = mr.ones(1)
   mr.synchronize()
-  s[1]:run(function() x:add_(1) end)
-  s[2]:run(function() x:mul_(3) end)
-  s[3]:run(function() x:sub_(5) end)
+  s[1]:run(function() y:add_(1) end)
+  s[2]:run(function() y:mul_(3) end)
+  s[3]:run(function() y:sub_(5) end)
   mr.synchronize()
-  return x:item()
+  return y:item()
 end
 local slept = mr.explore(six_orders, { time = 1 })
 T.check(slept.complete and slept.runs == 5, tostring(slept))
@@ -174,14 +174,14 @@ T.check(not mr.explore(six_orders, { time = 0.1 }).complete, "more than four tim
 -- Large memory of one call of the function is given to the next one, and begins with zeros again.
 local function large()
   local a, b = mr.stream(), mr.stream()
-  local pinned, x = mr.empty(1 << 19, { pinned = true }), mr.ones(1)
+  local pinned, y = mr.empty(1 << 19, { pinned = true }), mr.ones(1)
   local first = pinned:sum():item()
   pinned:fill_(7)
   mr.synchronize()
-  a:run(function() x:add_(1) end)
-  b:run(function() x:mul_(3) end)
+  a:run(function() y:add_(1) end)
+  b:run(function() y:mul_(3) end)
   mr.synchronize()
-  return first, x:item()
+  return first, y:item()
 end
 local again = mr.explore(large)
 T.check(again.complete and #again.outcomes == 2 and again.runs > 2, tostring(again))

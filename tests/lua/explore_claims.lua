@@ -1,5 +1,5 @@
--- What the result of mr.explore claims where one run is not all that there is: updates that mix, races inside launches,
--- memory that is short.
+-- Claims of mr.explore's result where one run does not show everything: updates that mix, races inside launches, memory
+-- that is short.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
 -- not checked: schedules are explored
@@ -71,7 +71,7 @@ function TestMemory.tearDown() mr.machine.settings{ memory_bytes = 0 } end
 
 local MB = 1 << 18 -- floats
 
--- Explores a function that allocates and frees, with two streams. What it holds is gone when the next call begins.
+-- Explores a function that allocates and frees, with two streams. Its memory is gone when the next call begins.
 local function explore_memory(fn)
   collectgarbage()
   return mr.explore(function()

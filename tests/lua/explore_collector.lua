@@ -1,5 +1,5 @@
--- What Lua's collector frees in a function that is explored: all that is garbage before the host waits, the same in
--- each call. So memory that another stream still uses is found, and where it is used again, the outcomes are.
+-- Frees by Lua's collector in a function that is explored: all garbage goes before the host waits, the same in each
+-- call. So memory that another stream still uses is found, and where it is used again, the outcomes are.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
 -- not checked: schedules are explored
@@ -70,7 +70,7 @@ for _, o in ipairs(r.outcomes) do sums[o.values[1]] = o end
 T.check(sums[1000] and sums[2000], tostring(r))
 for value, o in pairs(sums) do T.equal((mr.replay(o.schedule, used_again)), value) end
 
--- What an earlier call has left in a variable is freed when a call is over, so that each call does the same.
+-- Tensors that an earlier call has left in a variable are freed when a call is over, so that each call does the same.
 local kept
 r = mr.explore(function()
   kept = mr.full(100, 1, {dtype = "f32"})

@@ -68,7 +68,7 @@ for _, o in ipairs(r.outcomes) do values[o.error and "fault" or o.value] = true 
 T.check(values.fault and values[7.0], "the fault, and the value")
 unharmed("racing")
 
--- What a run with a fault has left is freed.
+-- Remains of a run with a fault are freed.
 local function reserved()
   for _ = 1, 3 do collectgarbage() end
   mr.synchronize()
@@ -82,7 +82,7 @@ mr.stress(function()
 end, { runs = 20 })
 T.equal(reserved(), live, "memory of runs with a fault")
 
--- After a failure that the function has caught, it goes on with memory of the host. What it returns is the outcome.
+-- After a failure that the function has caught, it goes on with memory of the host. Its result is the outcome.
 local AFTER = {
   read = function(p) return p[1]:item() end,
   write = function(p) p:add_(1) return 1 end,
@@ -99,7 +99,7 @@ for name, after in pairs(AFTER) do
   T.equal(found.outcomes[1].value, ({ read = 0, write = 1, new = 4 })[name], name .. " after a failure")
 end
 
--- Two failures: which one comes first is the outcome. What the device has lost before a wait is found by that wait.
+-- Two failures: which one comes first is the outcome. A wait finds the loss of the device before it.
 local two = mr.explore(function()
   mr.machine.fault("assert", mr.stream())
   mr.machine.fault("illegal-address", mr.stream())

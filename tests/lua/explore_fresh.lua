@@ -8,7 +8,7 @@ local T = require "millrace.testing"
 
 T.rule("explore_fresh")
 
--- What the C library hands out next for so many bytes is not zero.
+-- Memory that the C library hands out next for so many bytes is not zero.
 local function litter(options)
   local used = {}
   for i = 1, 8 do used[i] = mr.full({ 64 }, 7, options) end
@@ -99,7 +99,7 @@ T.check(rests_on(race({}, function(t) some[{1, 2}](t) end, zeros)), "a kernel")
 T.check(rests_on(race({ pinned = true }, nil, function(a, t) a:host_func(function() t:zero_() end) end)), "a function")
 T.check(not rests_on(race({ pinned = true }, function(t) mr.default_stream():host_func(function() halves(t) end) end,
   zeros)), "a function has written both halves")
--- What the host reads decides: the race is behind one of two values.
+-- The host's read decides: the race is behind one of two values.
 T.check(rests_on(function()
   local a, b, n = mr.stream(), mr.stream(), mr.zeros(1)
   mr.synchronize()

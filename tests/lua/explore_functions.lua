@@ -44,8 +44,8 @@ T.equal(r.deterministic, false, "random numbers in host functions")
 local one, other = r.outcomes[1].values, r.outcomes[2].values
 T.equal(one[1]:item(), other[2]:item(), "the numbers are those of the other function")
 
--- What the function does after it has waited depends on which one ran first: each run's own end is an outcome, and
--- orders of what it does then are not tried.
+-- The function's behaviour after its wait depends on which operation ran first. Each run's own end is an outcome, and
+-- orders of its later operations are not tried.
 local function by_first()
   local first
   two_functions(function() first = first or "a" end, function() first = first or "b" end)

@@ -118,7 +118,7 @@ T.equal(outcomes(function()
   return u:item(), v:item() + w:item()
 end), "0 2, 6 2", "first met in a host function")
 
--- What a host function has made is not there before it has run: the function asks for something else then.
+-- The tensor that a host function makes is not there before it has run: the function asks for something else then.
 local r = mr.explore(function()
   local a, b, made = mr.stream(), mr.stream(), nil
   a:host_func(function() made = mr.full({1}, 4, {pinned = true}) end)

@@ -1,4 +1,4 @@
--- A record, a wait and an allocation take no time that a program could rely on, and yet none is over at once: a query
+-- A record, a wait and an allocation take no time that a program could rely on, and yet none is over at once. A query
 -- may come before it, also where all operations of the stream are done (R10, R11).
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells

@@ -1,8 +1,8 @@
--- Memory that is freed and allocated again, in every schedule: random programs are carried out by hand, one step of
--- the device after the other, in every order and with every progress of the device at each allocation. An allocation
--- may also miss the frees of other streams, if neither its stream nor the host knows of them (R30). Two of these
--- runs are equivalent if each allocation found the same memory and each pair of operations that touch the same bytes
--- ran in the same order. mr.explore must carry out one schedule of each class, and come to the same outcomes.
+-- Memory that is freed and allocated again, in every schedule. Random programs are carried out by hand, one step of the
+-- device after the other. All orders are tried, with every progress of the device at each allocation. An allocation may
+-- also miss the frees of other streams, if neither its stream nor the host knows of them (R30). Two of these runs are
+-- equivalent if each allocation found the same memory and each pair of operations that touch the same bytes ran in the
+-- same order. mr.explore must carry out one schedule of each class, and come to the same outcomes.
 --
 -- MR_EXPLORE_MEMORY_PROGRAMS sets how many programs (20; 80 in `make check-long`), MR_EXPLORE_MEMORY_SEED where they
 -- begin.

@@ -1,5 +1,5 @@
--- What the virtual GPU waits for on the default stream, as CUDA does without promising it (R5, R20): the
--- explorer knows that the work is over then.
+-- Waits of the virtual GPU for the default stream, which CUDA makes without a promise (R5, R20): the explorer knows
+-- that the work is over then.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
 -- not checked: schedules are explored

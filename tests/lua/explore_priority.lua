@@ -1,4 +1,4 @@
--- What a search does not come to in its time: schedules are drawn by priorities, and the result says what they would
+-- Schedules that a search does not reach in its time: some are drawn by priorities, and the result says what they would
 -- have found.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells

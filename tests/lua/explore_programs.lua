@@ -19,7 +19,7 @@ local SHOW = os.getenv("MR_CLAIMS_SHOW")
 local CHOOSERS = { "timed", "adversarial" }
 for seed = 1, 6 do CHOOSERS[#CHOOSERS + 1] = "random:" .. seed end
 
--- What a function may not do while it is explored, or what is no order: points in time, addresses, a peek.
+-- Actions that are refused while a function is explored, or that depend on no order: points in time, addresses, a peek.
 local WITHOUT = { reset = true, look = true, by_list = true, by_number = true, by_struct = true, address = true,
   one_by_one = true, op = true, -- its parts can be torn
   host_draws = true, -- what is drawn elsewhere depends on when they run, which is refused

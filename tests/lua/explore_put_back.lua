@@ -1,5 +1,5 @@
--- What a function of mr.explore changes beside tensors is as before when it is called again, and after the last call:
--- peer access, the ranks of a world of one, a trace that it starts, the way of launching.
+-- Changes of a function of mr.explore beside tensors are undone before it is called again, and after the last call.
+-- They are peer access, the ranks of a world of one, a trace that it starts, the way of launching.
 -- options: --device virtual:2
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells

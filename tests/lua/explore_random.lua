@@ -1,5 +1,5 @@
--- Random programs with copies, host functions and queries: each value that a random chooser comes to is one of the
--- outcomes that the exploration has found, and each outcome can be replayed.
+-- Random programs with copies, host functions and queries. Each value that a random chooser comes to is one of the
+-- explored outcomes, and each outcome can be replayed.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
 -- not checked: schedules are explored

@@ -1,5 +1,5 @@
--- What mr.explore refuses has had no effect, also where the function catches the error. What a function changes of the
--- machine otherwise is put back.
+-- What mr.explore refuses has had no effect, also where the function catches the error. Other changes of a function to
+-- the machine are put back.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
 -- not checked: schedules are explored

@@ -159,7 +159,7 @@ for name, fn in pairs(CHANGES) do
 end
 T.equal(mr.explore(function() return mr.ones(1) end).runs, 1, "nothing is changed")
 
--- What was watched before tells nothing of today: an entry may have gone or come, and a value that is no number is the
+-- Facts watched before tell nothing of today: an entry may have gone or come, and a value that is no number is the
 -- same.
 math.taken = 0 / 0 -- luacheck: ignore 142
 T.equal(mr.explore(function() return mr.ones(1) end).runs, 1, "a field that is no number")

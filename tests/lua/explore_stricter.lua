@@ -1,5 +1,5 @@
--- Races that the virtual GPU always has in one order, since it waits for more than CUDA guarantees: they are in no
--- schedule the other way round, so the result is not complete and says which ones they are.
+-- Races that the virtual GPU always has in one order, since it waits for more than CUDA guarantees. No schedule has
+-- them the other way round, so the result is not complete and names them.
 -- options: --device virtual:2
 -- not checked: its programs race
 -- virtual only: schedules are explored on the virtual GPU

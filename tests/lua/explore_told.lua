@@ -1,6 +1,6 @@
 -- virtual only: mr.explore
--- What the result of mr.explore tells a person: outcomes by what differs between them, and schedules by what in them is
--- not as submitted.
+-- The text of mr.explore's result: it tells outcomes by their differences, and schedules by the steps that are not as
+-- submitted.
 -- not replayed: schedules are explored, by a chooser that no name tells
 -- not checked: functions that race
 local mr = require "millrace"
@@ -90,7 +90,7 @@ T.equal(mr.replay(r.outcomes[1].schedule, function()
   return x:item() + y:item()
 end), 3.0, "which can be replayed")
 
--- The same pair of a loop is one line, and a pair that is alone says which of its times it is; streams are named where
+-- The same pair of a loop is one line, and a pair that is alone says which of its times it is. Streams are named where
 -- the lines are the same.
 r = mr.explore(function()
   local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
@@ -207,7 +207,7 @@ do
   T.equal(pair.reversed.values[2][1]:item(), 1)
 end
 
--- What was not tried may be anything.
+-- A schedule that was not tried may have any outcome.
 r = mr.explore(function()
   local s = mr.stream()
   s:run(function() mr.ones(1) end)

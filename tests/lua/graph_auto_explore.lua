@@ -1,5 +1,5 @@
--- mr.explore and its relatives inside of a function of mr.graph.auto: what they put back at their end is what there
--- was after the call's earlier operations, whether these had been submitted or were held back.
+-- mr.explore and its relatives inside of a function of mr.graph.auto. At their end they put back the state after the
+-- call's earlier operations, whether these had been submitted or were held back.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
 -- not checked: schedules are explored

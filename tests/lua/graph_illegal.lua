@@ -1,6 +1,6 @@
--- What is an error while a stream captures (R35-R40): each call of the table in each mode, on blocking and
--- non-blocking streams. After each, the capture is invalidated exactly if the table says so, its end says the same, and
--- the streams can be used as before.
+-- Errors while a stream captures (R35-R40): each call of the table in each mode, on blocking and non-blocking streams.
+-- After each, the capture is invalidated exactly if the table says so, its end says the same, and the streams can be
+-- used as before.
 local lu = require "luaunit"
 local mr = require "millrace"
 
@@ -22,8 +22,8 @@ local numbers = {
   ["captured-event"] = 907,
 }
 
--- A call, its error in the modes global and thread, its error in the mode relaxed (nil: it is allowed), and whether it
--- leaves the capture as it is although it is an error. `w` is what make() returns.
+-- A call, its error in the modes global and thread, and its error in the mode relaxed (nil: it is allowed). Then
+-- whether it leaves the capture as it is although it is an error. `w` is what make() returns.
 local rows = {
   {"synchronize of the stream", unsupported, unsupported, function(w) w.s:synchronize() end},
   {"query of the stream", unsupported, unsupported, function(w) return w.s:query() end},

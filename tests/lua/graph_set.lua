@@ -1,5 +1,5 @@
--- g:set gives one node of a graph other tensors and numbers. What it must do is what eager calls do, with the changed
--- line in place of the old one.
+-- g:set gives one node of a graph other tensors and numbers. It must do the same as eager calls with the changed line
+-- in place of the old one.
 local lu = require "luaunit"
 local mr = require "millrace"
 

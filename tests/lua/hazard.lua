@@ -1,5 +1,5 @@
--- mr.hazard as a library: modes, reports, check, ignore, advice, why; misuse; bounds. What is and what is not
--- a hazard is in tests/hazard/.
+-- mr.hazard as a library: modes, reports, check, ignore, advice, why; misuse; bounds. tests/hazard/ has programs with
+-- and without hazards.
 -- not checked: the checker is what is tested
 local lu = require "luaunit"
 local mr = require "millrace"
@@ -64,7 +64,7 @@ function TestModes.test_print_shows_the_text_of_reports()
   lu.assertEquals(tostring(reports) .. "\n", reports[1].message:rep(2))
 end
 
--- What a script knows of a graph's nodes is on which streams they were captured.
+-- A script knows a graph's nodes by the streams on which they were captured.
 function TestModes.test_nodes_of_a_graph_are_named_by_what_was_captured()
   local x, b = mr.zeros(16, {name = "x"}), mr.stream{name = "b"}
   local a = mr.stream{name = "a"}

@@ -236,7 +236,7 @@ function TestAdvice.test_a_copy_s_own_synchronise_is_not_the_script_s()
   end), {})
 end
 
--- What a launch records and waits for inside is on no line that could go; the script's own lines are judged as before.
+-- Records and waits inside a launch are on no line that could go; the script's own lines are judged as before.
 function TestAdvice.test_launches_of_graphs()
   local a, b = mr.stream(), mr.stream()
   local x = mr.zeros(4)

@@ -93,7 +93,7 @@ function TestCheck.test_pending_work_of_before_counts_as_ordered()
   lu.assertEquals(#mr.hazard.check(function() mr.op{name = "use", reads = {x}, stream = b} end), 0)
 end
 
--- What the collector frees once the function has returned is not the function's doing.
+-- A free by the collector after the function has returned is not the function's doing.
 function TestCheck.test_what_is_collected_after_the_function_returned_is_not_judged()
   local a, b, c = mr.stream(), mr.stream(), mr.stream()
   local garbage
@@ -166,7 +166,7 @@ function TestCheck.test_a_host_function_cannot_begin_a_check_nor_change_the_mode
   lu.assertEquals(mr.hazard.reports()[1].kind, "write-after-write")
 end
 
--- What is asked about a coroutine that the collector has taken is asked about freed memory.
+-- A question about a coroutine that the collector has taken would be about freed memory.
 function TestCheck.test_a_finalizer_asks_nothing_of_a_coroutine_that_is_gone()
   local status, text = run("", [[
     local mr = require "millrace"

@@ -273,7 +273,7 @@ function TestCures.test_of_a_loop_on_one_line()
     :format(r.fixes[1].line))
 end
 
--- What the first part of such a line declares is in scope between the parts: nothing else is said of it.
+-- A local of the first part of such a line is in scope between the parts: nothing else is said of it.
 function TestCures.test_of_one_line_that_declares_the_stream()
   local r = only(function()
     local a, b = mr.stream{name = "a"}, mr.zeros(3) mr.synchronize() b:add_(1) a:run(function() b:mul_(2) end)

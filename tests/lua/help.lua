@@ -4,7 +4,7 @@ local mr = require "millrace"
 
 local HOST = assert(os.getenv("MILLRACE"), "MILLRACE must hold the path of the host")
 
--- What `help` prints goes to standard output, so it is asked for in a process of its own.
+-- `help` prints to standard output, so it runs in a process of its own.
 local function help(what)
   local pipe = assert(io.popen(("%s -e 'mr.help(%s)'"):format(HOST, what)))
   local text = pipe:read("a")

@@ -1,4 +1,4 @@
--- What the operands of a launch do not tell: memory that is reached through no tensor, addresses as numbers, accesses
+-- Accesses beyond the operands of a launch: memory that is reached through no tensor, addresses as numbers, accesses
 -- that the script declares, and the order of threads. Each program has the count that it must have, and none beside it.
 -- virtual only: what leaves its tensor, and accesses that no argument tells, are seen by the interpreter
 -- not checked: the checker is what is tested
@@ -64,7 +64,7 @@ function TestReach.test_nothing_is_claimed_of_it()
   lu.assertEquals(claim, "none")
 end
 
--- What is freed in stream order is there until the free is carried out.
+-- Memory freed in stream order is there until the free is carried out.
 function TestReach.test_a_free_that_comes_after()
   local x = zeros(64)
   local list = mr.tensor({ x.data_ptr }, { dtype = "i64" })

@@ -87,7 +87,7 @@ function TestCover.test_the_error_names_the_line_of_the_source()
   refusal(mr.kernel, SOURCE, {name = "narrow", options = "-DX"})
 end
 
--- What is wrong, and not only not covered, is an error of the whole text.
+-- Wrong text, as opposed to text that is not covered, is an error of the whole text.
 function TestCover.test_wrong_ptx_is_refused_as_a_whole()
   for _, body in ipairs{ "frob %r1;", "add.u32 %r1, %nothing;", "mapa.u32 %r1, %r2, 0;" } do
     local text = ".version 8.3\n.target sm_90\n.entry a() { ret; }\n.entry k() { .reg .b32 %r<3>; " .. body .. "\n"

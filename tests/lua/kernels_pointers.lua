@@ -112,7 +112,7 @@ function TestPointers.test_pointers_in_data()
   lu.assertEquals(#races(pass_both, y), 1)
 end
 
--- What two streams do side by side is no hazard where every byte has one owner.
+-- Work of two streams side by side is no hazard where every byte has one owner.
 function TestPointers.test_strided_accesses_are_told_apart()
   local kernel = mr.kernel [=[extern "C" __global__ void k(float *x, int first, int step, int width, int pitch) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

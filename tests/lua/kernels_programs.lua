@@ -507,7 +507,7 @@ function TestPrograms.test_vector_types()
   lu.assertEquals(points:totable(), { -1, 14, 23, -31, 44, 53, -61, 74, 83 })
 end
 
--- What a thread has written to shared memory before a barrier is not what it reads behind it.
+-- A thread reads other elements of shared memory behind a barrier than it has written before it.
 function TestPrograms.test_neighbours()
   local sizes = { by_block = 256, by_count = 256, by_and = 256, by_or = 256, by_warp = 32, by_fence = 32 }
   for name, threads in pairs(sizes) do

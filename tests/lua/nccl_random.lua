@@ -241,7 +241,7 @@ local function messages(_, c, use)
   return ranks, function() for _, move in ipairs(moves) do move() end end
 end
 
--- A group of some collectives and messages. What has no tensors left is not called.
+-- A group of some collectives and messages. A part without tensors is not called.
 local function group(w)
   local used, parts = {}, {}
   for r = 1, w.n do used[r] = shuffled(TENSORS) end

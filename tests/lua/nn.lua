@@ -582,7 +582,7 @@ function TestModules.test_names_that_are_not_there()
   refused({ "`mr.optim.lr_scheduler.ExponentialLR`" }, function() return mr.optim.lr_scheduler.ExponentialLR end)
 end
 
--- What PyTorch takes by position is an option here, and is not left out silently.
+-- An argument that PyTorch takes by position is an option here, and is not left out silently.
 function TestModules.test_arguments_that_nothing_reads()
   refused({ "Linear: argument 3 is false, expected a table of options: {bias=, dtype=, device=}" }, nn.Linear, 2, 3,
     false)

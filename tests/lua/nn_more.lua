@@ -198,7 +198,7 @@ function TestShapes.test_functions_that_are_methods()
   lu.assertEquals(mr.squeeze(x:view(1, 2, 1, 3), 3).shape, { 1, 2, 3 })
 end
 
--- What is written through a view is read through the tensor.
+-- A value written through a view is read through the tensor.
 function TestShapes.test_functions_that_return_views()
   local x = mr.zeros(2, 3)
   mr.t(x)[3][1] = 1

@@ -1,9 +1,9 @@
--- All forms of an operation are one operation: the method, the function in `mr`, the in-place method and
--- out= give the same values, for every row of the operation table that has them.
+-- All forms of an operation are one operation. The method, the function in `mr`, the in-place method and out= give the
+-- same values, for every row of the operation table that has them.
 local lu = require "luaunit"
 local mr = require "millrace"
 
--- What the rows are tried on; most take anything.
+-- Operands on which the rows are tried; most take anything.
 local function operands(name)
   if name == "matmul" or name == "mm" then return mr.rand(3, 4), mr.rand(4, 2) end
   if name == "mv" then return mr.rand(3, 4), mr.rand(4) end

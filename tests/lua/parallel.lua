@@ -1,5 +1,5 @@
 -- mr.nn.parallel on four virtual devices: values and gradients beside one device, for random networks, batches and
--- schedules; what scatter, gather and replicate do alone; work of the devices at the same time.
+-- schedules. Also scatter, gather and replicate alone, and work of the devices at the same time.
 -- options: --device virtual:4
 -- virtual only: four devices
 -- not replayed: choosers are switched in the middle

@@ -100,7 +100,7 @@ function TestPromotion:test_in_place()
   end)
 end
 
--- What is computed, and not only what it is called.
+-- The computed values, and not only their type's name.
 function TestPromotion:test_values_are_those_of_the_result_type()
   for _, device in ipairs { "cpu", 0 } do
     local function of(values, dtype) return mr.tensor(values, { dtype = dtype, device = device }) end

@@ -19,8 +19,8 @@ local PAIRS = 6    -- of the last commands of streams, each two are asked about
 
 local SHOWN = os.getenv "MR_READERS_SHOW"
 
--- What a program does, by the rule that it is about. The names are those of agree_programs.HEAD; `far` and `f` are of
--- device 1, and there is a device 2.
+-- The actions of a program, by the rule that it is about. The names are those of agree_programs.HEAD; `far` and `f` are
+-- of device 1, and there is a device 2.
 local BY_HAND = {
   { "R1", "a:run(function() x:add_(1) end)", "a:run(function() x:mul_(2) end)" },
   { "R2", "a:run(function() x:add_(1) end)", "b:run(function() x:mul_(2) end)" },
@@ -219,7 +219,7 @@ end)
 
 -- ---------------------------------------------------------------- lines
 
--- What it has used is garbage when it returns.
+-- Its objects are garbage when it returns.
 local function ask(r, ...)
   local fine, answer = pcall(coroutine.wrap(r.answer), ...)
   return renumbered(fine and answer or "error: " .. tostring(answer))

@@ -1,5 +1,5 @@
--- What the README shows works: its program prints what stands beside it, the files that it names are there. Its table
--- of folders is that of src, and every page can be found from it.
+-- The README is right: its program prints what stands beside it, and the files that it names are there. Its table of
+-- folders is that of src, and every page can be found from it.
 local lu = require "luaunit"
 local unchecked = require "lua.support.unchecked"
 

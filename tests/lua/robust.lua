@@ -1,5 +1,5 @@
 -- virtual only: the simulator's limits of memory and its choosers
--- What a script may do at an awkward moment, and nothing may come of it: coroutines and odd errors in host
+-- Actions of a script at an awkward moment, which must do no harm. They are coroutines and odd errors in host
 -- functions, finalizers in the middle of an allocation, tables that answer with a function.
 local lu = require "luaunit"
 local mr = require "millrace"

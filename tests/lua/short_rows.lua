@@ -123,8 +123,8 @@ end
 
 TestSoftmax = {}
 
--- Elements that are -inf add exactly 0 to a row's sum: so a short row has the bits of the same row with many of them
--- behind it, which is too long to be weighed with others.
+-- Elements that are -inf add exactly 0 to a row's sum. So a short row has the bits of the same row with many of them
+-- behind it. That one is too long to be weighed with others.
 for _, name in ipairs { "softmax", "log_softmax" } do
   TestSoftmax["test_" .. name] = function()
     mr.manual_seed(3)

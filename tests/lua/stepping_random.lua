@@ -1,6 +1,6 @@
 -- virtual only: stepping forward and back
--- Random programs of operations, kernels, copies, events and memory that is used again: any sequence of steps and of
--- going back ends where the steps that are left lead by themselves.
+-- Random programs of operations, kernels, copies, events and memory that is used again. Any sequence of steps and of
+-- going back ends where the remaining steps lead by themselves.
 -- not checked: its programs race
 local lu = require "luaunit"
 local mr = require "millrace"
@@ -34,8 +34,8 @@ local function submit(w)
   end
 end
 
--- What earlier programs have left is freed first: a free costs time on the host's clock, and when the collector would
--- come to it is not the same twice.
+-- Remains of earlier programs are freed first: a free costs time on the host's clock, and the collector would do it at
+-- another time in each run.
 local function build(seed)
   collectgarbage()
   math.randomseed(seed)
@@ -49,7 +49,7 @@ local function build(seed)
   return w
 end
 
--- What there is to see: bytes of all memory, the clocks, what is pending.
+-- The visible state: bytes of all memory, the clocks, pending commands.
 local function picture(w)
   local seen = { ("%.6f %.6f"):format(mr.machine.time() - w.start, mr.clock() - w.clock) }
   for i = 1, TENSORS do seen[#seen + 1] = w.tensors[i]:peek() end

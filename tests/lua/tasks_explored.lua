@@ -75,7 +75,7 @@ function TestExplored.test_the_difference()
   lu.assertStrContains(table.concat(result.untried, "\n"), "task 1 still waits at ")
 end
 
--- What has been seen to be over stays so: the one that is asked next goes on.
+-- An event that was seen to be over stays so: the task that is asked next goes on.
 function TestExplored.test_several_await_one_event()
   local result = mr.explore(function()
     local s, order = mr.stream(), ""

@@ -1,5 +1,6 @@
--- Random programs of tasks in mr.explore: the same outcomes as in a naive search, which goes through every interleaving
--- of the device's steps with those of the host that docs/tasks.md describes. It knows states, not schedules.
+-- Random programs of tasks in mr.explore have the same outcomes as in a naive search. That goes through every
+-- interleaving of the device's steps with those of the host that docs/tasks.md describes. It knows states, not
+-- schedules.
 --
 -- MR_TASKS_PROGRAMS sets how many (40; 1000 in `make check-long`), MR_TASKS_SEED the first seed.
 -- timeout: 180

@@ -1,5 +1,5 @@
--- Edges of the tensor functions that are easily different from one function to the next: dims of a tensor without dims,
--- empty vectors, what a dtype cannot hold, how often a result of 16 bits is rounded.
+-- Edges of the tensor functions that easily differ from one function to the next. They are dims of a tensor without
+-- dims, empty vectors, numbers that a dtype cannot hold, and how often a result of 16 bits is rounded.
 local lu = require "luaunit"
 local mr = require "millrace"
 local refused = require "lua.support.naive".assert_raises

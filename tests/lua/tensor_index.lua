@@ -148,7 +148,7 @@ end
 
 TestTensors = {}
 
--- What t[index] is, row by row: positions and the place of an element in a row count from 1.
+-- The expected t[index], row by row: positions and the place of an element in a row count from 1.
 local function rows_of(t, positions)
   local rows, width = {}, t.numel // math.max(t:size(1), 1)
   local all = naive.flat(t:totable())

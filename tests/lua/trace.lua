@@ -232,7 +232,7 @@ local function behind_two(moved)
   end)
 end
 
--- What the answer promises for another stream is what the changed program gains.
+-- The gain that the answer promises for another stream is that of the changed program.
 function TestTells.test_why_of_one_stream_keeps_the_waits_of_the_stream()
   local tr, moved = behind_two(false), behind_two(true)
   local why = tr:why("B", "C")

@@ -1,4 +1,4 @@
--- What a person who is new here gets wrong, and what the messages then say.
+-- Mistakes of a person who is new here, and the messages about them.
 local lu = require "luaunit"
 local mr = require "millrace"
 

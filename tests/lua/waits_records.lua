@@ -1,5 +1,5 @@
--- What mr.waits says of record_stream: cases, and random programs against brute force, in which every subset of the
--- calls is left out and what is left is judged by mr.hazard.check.
+-- Verdicts of mr.waits about record_stream: cases, and random programs against brute force. That leaves out every
+-- subset of the calls, and mr.hazard.check judges the rest.
 
 -- not replayed: it runs more commands than a replay has room for
 

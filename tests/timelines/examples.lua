@@ -7,8 +7,8 @@
 local lu = require "luaunit"
 local command = require "host.support.command"
 
--- The collector runs only where an example says so: when it would run by itself depends on how much memory the modules
--- of millrace take, and each tensor that it frees takes the host time.
+-- The collector runs only where an example says so. By itself it would run at times that depend on the memory of
+-- millrace's modules, and each tensor that it frees takes the host time.
 local PROGRAM = [[
 local mr = require "millrace"
 collectgarbage "stop"

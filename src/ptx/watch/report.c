@@ -82,7 +82,7 @@ static bool is_between(const ptx_place *at, const ptx_place *a, const ptx_place 
            at->outer_line > low && at->outer_line < a->outer_line + b->outer_line - low;
 }
 
-/* A barrier of the block stands between the two lines in the source, or in the code: so one of them is of another round
+/* A barrier of the block stands between the two lines in the source, or in the code. So one of them is of another round
  * of a loop, which may be unrolled, or the barrier was passed by. A copy in the background goes on behind a barrier. */
 static bool has_barrier_between(const mr_ptx_watch *w, const ptx_race *race) {
     const ptx_tree *tree = w->module ? mr_ptx_module_tree(w->module) : NULL;
@@ -121,7 +121,7 @@ static const char *advise_in_block(const mr_ptx_watch *w, const ptx_race *race) 
         return "the threads of a warp are not in step: __syncwarp() between the two orders them";
     if (has_barrier_between(w, race))
         return "a __syncthreads() stands between the two lines, but the next iteration of the loop "
-               "may begin before this one is over: put another one at the end of the loop's body";
+               "may begin before this one is over. Put another one at the end of the loop's body";
     return "__syncthreads() between the two orders them";
 }
 

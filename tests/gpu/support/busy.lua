@@ -1,5 +1,6 @@
--- Keeps a GPU busy from a process of its own until a file is gone (scripts/gpu_check.sh, part `shared`): kernels of
--- several sizes, copies both ways, sorts and products on three streams, and never more than a few hundred megabytes.
+-- Keeps a GPU busy from a process of its own until a file is gone (scripts/gpu_check.sh, part `shared`). It runs
+-- kernels of several sizes, copies both ways, sorts and products on three streams. It never takes more than a few
+-- hundred megabytes.
 local mr = require "millrace"
 
 local path = assert(arg[1], "the path of a file that exists while the GPU is to be kept busy")

@@ -51,8 +51,8 @@ end
 -- A shell may have been started with SIGINT ignored, which programs inherit and the host respects.
 local default_signal = os.execute("env --default-signal=INT true 2>/dev/null") and "env --default-signal=INT " or ""
 
--- Sends SIGINT when the output holds "ready" and the program has gone on from there, by 20 ms of processor time or, where
--- it waits, by 100 ms; and again each second until the program has ended.
+-- Sends SIGINT when the output holds "ready" and the program has gone on from there, by 20 ms of processor time or,
+-- where it waits, by 100 ms. Sends it again each second until the program has ended.
 local SIGNALS = [[
 used() { read -r stat </proc/$$/stat || return; set -- ${stat##*) }; echo $((${12} + ${13})); }
 (until grep -q ready OUT 2>/dev/null || [ ! -e OUT ]; do sleep 0.02; done
@@ -105,7 +105,8 @@ function command.eval(code, ...)
   return command.run(arguments)
 end
 
--- What a plain lua5.4 says that loads the module beside the host, and whether it ended well; nil: there is none.
+-- Runs a plain lua5.4 that loads the module beside the host. Returns its output, and whether it ended well; nil: there
+-- is none.
 function command.run_plain(text, environment)
   local folder = host:match("^(.*)/[^/]*$") or "."
   local module = io.open(folder .. "/millrace.so")

@@ -14,7 +14,7 @@ function transcript.typed(text)
   return typed
 end
 
--- What the host writes, errors and reports included, when these lines are typed. arguments: a text for the shell.
+-- The output of the host, errors and reports included, when these lines are typed. arguments: a text for the shell.
 function transcript.play(typed, arguments, environment)
   return command.with_file(table.concat(typed, "\n") .. "\n", function(path)
     local pipe = io.popen(("%s timeout -k 5 50 %s -i %s < %s 2>&1"):format(environment or "LC_ALL=C.UTF-8 COLUMNS=100",

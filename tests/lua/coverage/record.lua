@@ -3,7 +3,7 @@
 --     MILLRACE_CALLS=OUTPUT millrace -e 'require "lua.coverage.record"' SCRIPT
 --
 -- When the state closes, "owner.name" lines are written to OUTPUT. A hook sees every call, also those that Lua makes by
--- itself for operators, pcall(f), and `<close>`; it sees them as calls of the function itself, whatever the name under
+-- itself for operators, pcall(f), and `<close>`. It sees them as calls of the function itself, whatever the name under
 -- which it was called. For the script nothing changes: no object is made, and after its first calls, which are what
 -- counts, the hook is gone, as it costs a microsecond. Coroutines made by the script are not seen.
 local MOST_CALLS = 10000000

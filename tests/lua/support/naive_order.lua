@@ -8,14 +8,14 @@ local function join(set, other)
   return set
 end
 
--- text -> set of accesses ("p.lua:5 x") that have a hazard, how many they are, and a set of what nothing orders: two
--- host functions, or a host function and a moment of the host. `mr.tick()` in the text is such a moment.
+-- text -> set of accesses ("p.lua:5 x") that have a hazard, how many they are, and a set of unordered things. These are
+-- two host functions, or a host function and a moment of the host. `mr.tick()` in the text is such a moment.
 return function(text)
   local lane = { a = {}, b = {}, d = {}, default = {} }
   local host, released, nodes, found, count = {}, {}, {}, {}, 0
   local functions, loose, met = {}, {}, {}
 
-  -- What anything comes after that the stream is given now.
+  -- The predecessors of anything that the stream is given now.
   local function before(stream)
     local set = join(join({}, host), lane[stream])
     if stream == "default" then join(set, lane.d) elseif stream == "d" then join(set, released) end

@@ -26,7 +26,7 @@ require "lua.support.random_answers" (add, function(w)
   programs.open(w)
 end)
 
--- What orders streams is in each program, else each would race.
+-- Each program has orders between streams, else each would race.
 local ORDERS = { "wait_stream", "wait_stream", "barrier", "record", "wait_event", "wait_event", "synchronize",
   "synchronize_all" }
 

@@ -1,13 +1,13 @@
--- Random SPMD programs, as texts of Lua: what ranks do with collectives, messages and streams, and the same in one
--- script that has the tensors of all ranks and neither streams nor collectives.
+-- Random SPMD programs, as texts of Lua: ranks with collectives, messages and streams. The same is done by one script
+-- that has the tensors of all ranks and neither streams nor collectives.
 --
 -- A program is made step by step, beside a simple judge that knows, for each operation of each rank, the set of all
 -- operations before it. Where a step would race, the program gets a wait first; a program with `races` may leave it
 -- out. The judge shares no code with the checker: what it finds is in `hazards`.
 --
--- Easiest to break: what comes after what. A stream that is not blocking has no part in the default stream's barrier
--- (R3); a member of a collective comes after what those came after whose data it gets (R61); a host knows only what it
--- has waited for itself.
+-- Easiest to break: the order. A stream that is not blocking has no part in the default stream's barrier (R3). A member
+-- of a collective comes after the predecessors of the members whose data it gets (R61). A host knows only the work that
+-- it has waited for itself.
 local spmd = {}
 
 local LENGTH = 24 -- elements of each tensor; 1 to 4 ranks divide it
@@ -46,7 +46,7 @@ local function new_judge(n)
   return setmetatable(j, judge)
 end
 
--- What anything comes after that the stream is given now. Streams of groups have names.
+-- The predecessors of anything that the stream is given now. Streams of groups have names.
 function judge:before(r, s)
   local set = join(join({}, self.host[r]), self.lane[r][s] or {})
   if s == DEFAULT then join(set, self.lane[r][BLOCKING]) elseif s == BLOCKING then join(set, self.released[r]) end
@@ -497,9 +497,9 @@ local function text_of(list)
   return table.concat(out, ";")
 end]]
 
--- {ranks=, dtype=, text= of a function of each rank, which returns its tensors as a text; alone= of a function that
--- returns a list of these texts; hazards = set of "LINE NAME", count=, first= by rank from 1}. options: ranks, races,
--- steps (how many at most), dtype.
+-- Returns {ranks=, dtype=, text=, alone=, hazards=, count=, first=}. text is that of a function of each rank, which
+-- returns its tensors as a text. alone is that of a function that returns a list of these texts. hazards is a set of
+-- "LINE NAME"; first is by rank from 1. options: ranks, races, steps (how many at most), dtype.
 function spmd.make(seed, options)
   math.randomseed(seed)
   options = options or {}

@@ -1,0 +1,78 @@
+-- scripts/sentences.lua finds sentences that are hard to read, in pages, comments and texts of the program. `make lint`
+-- runs it on this tree.
+-- not replayed: it runs a script of the developers'
+local lu = require "luaunit"
+
+TestSentences = {}
+
+local LONG = ("word "):rep(31):sub(1, -2)
+local SHORT = ("word "):rep(30):sub(1, -2)
+
+-- The output for a file with this text; "": nothing was found.
+local function said(name, text)
+  local root = os.tmpname()
+  os.remove(root)
+  os.execute(("mkdir -p '%s/%s'"):format(root, name:match "^(.*)/" or "."))
+  local path = root .. "/" .. name
+  local file <close> = assert(io.open(path, "w"))
+  file:write(text)
+  file:flush()
+  local pipe <close> = io.popen(("lua5.4 scripts/sentences.lua '%s'"):format(path))
+  local output = pipe:read "a"
+  os.execute(("rm -r '%s'"):format(root))
+  return (output:gsub(root:gsub("%p", "%%%0") .. "/", ""))
+end
+
+local function finds(name, text, reason)
+  lu.assertStrContains(said(name, text), reason)
+end
+
+local function accepts(name, text) lu.assertEquals(said(name, text), "") end
+
+function TestSentences.test_only_a_full_stop_ends_a_sentence()
+  for _, mark in ipairs { ":", ";", ",", " ...", " e.g." } do
+    finds("a.md", SHORT .. mark .. " word.\n", " words: ")
+  end
+  for _, mark in ipairs { ".", "?", "!", ".)", "..." } do
+    accepts("a.md", SHORT .. mark .. " Word.\n")
+  end
+end
+
+function TestSentences.test_code_is_one_word()
+  accepts("a.md", "`" .. LONG .. "` is ``" .. LONG .. "`x` ``.\n")
+end
+
+function TestSentences.test_items_cells_and_paragraphs_end_a_sentence()
+  accepts("a.md", ("%s\n\n%s\n\n- %s\n- %s\n1. %s\n\n| %s | `a\\|b` |\n"):gsub("%%s", SHORT))
+  finds("a.md", "- " .. SHORT .. "\n  word\n", "a.md:1: 31 words")
+  finds("a.md", "\n\n| word | " .. LONG .. " |\n", "a.md:3: 31 words")
+end
+
+function TestSentences.test_comments()
+  finds("a.c", "int x; /* " .. LONG .. " */\n", "a.c:1: 31 words")
+  finds("a.c", "/* " .. SHORT .. "\n * word */\n", "a.c:1: 31 words")
+  finds("a.cu", "// " .. SHORT .. "\n// word\n", "a.cu:1: 31 words")
+  finds("a.lua", "-- " .. SHORT .. "\n-- word\n", "a.lua:1: 31 words")
+  finds("a.lua", "local x = 1 -- " .. LONG .. "\n", "a.lua:1: 31 words")
+  accepts("a.c", "int x; /* " .. SHORT .. " */\nint y; /* " .. SHORT .. " */\n")
+  accepts("a.c", "/* " .. SHORT .. "\n *\n * " .. SHORT .. "\n *     " .. LONG .. "\n */\n")
+end
+
+function TestSentences.test_texts_of_the_program()
+  finds("a.c", '\n"' .. SHORT .. '"\n    " %s word";\n', "a.c:2: 32 words")
+  finds("a.lua", 'f("' .. SHORT .. '" ..\n  " word")\n', "31 words")
+  finds("a.lua", "return { explanation = [[\n" .. SHORT .. "\nword]] }\n", "31 words")
+  accepts("a.lua", "return { program = [[\n" .. LONG .. "]] }\n")
+  accepts("tests/a.c", '"' .. LONG .. '";\n') -- a program
+  accepts("a.lua", "--- mr.f(x: tensor, " .. SHORT .. ",\n---   y: tensor) -> z: tensor\n--- " .. SHORT .. "\n")
+end
+
+function TestSentences.test_beginnings()
+  finds("a.md", "A. Of a tile most rows are empty.\n", 'begins with "Of"')
+  finds("a.c", "/* What it waited for is reported. */\n", 'a clause "what ..." as subject')
+  finds("a.c", "/* What the rows are about. */\n", 'a clause "what ..." as subject')
+  accepts("a.md", "What is this? Often it is (what it was).\n")
+  accepts("a.md", "What a call borrows\n")
+end
+
+os.exit(lu.LuaUnit.run())
