@@ -166,7 +166,7 @@ static mr_order_copy_rules staged(const mr_order_copy *copy) {
                                  .reads_source = true};
 }
 
-mr_order_copy_rules mr_order_copy_of(const mr_order_copy *copy) {
+static mr_order_copy_rules rules_of_copy(const mr_order_copy *copy) {
     const mr_order_copy_rules at_once = {0}, done = {.until_done = true};
     if (copy->of_graph) return at_once;
     switch (copy->direction) {
@@ -185,6 +185,16 @@ mr_order_copy_rules mr_order_copy_of(const mr_order_copy *copy) {
     mr_order_copy_rules rules = copy->early ? staged(copy) : done; /* R23 */
     rules.is_open = true;
     return rules;
+}
+
+#ifdef MR_ORDER_MUTATE /* as above */
+static mr_order_copy_rules order_break_copy(const mr_order_copy *copy, mr_order_copy_rules rules);
+#else
+#define order_break_copy(copy, rules) (rules)
+#endif
+
+mr_order_copy_rules mr_order_copy_of(const mr_order_copy *copy) {
+    return order_break_copy(copy, rules_of_copy(copy));
 }
 
 mr_order_copy mr_order_copy_asked(const mr_command *command) {

@@ -124,6 +124,70 @@ static int order_row_unnoticed(mr_order_id id, mr_strength strength, const order
     return missed;
 }
 
+/* ---- copies: each fact of each kind of copy, the other way round */
+
+typedef enum {
+    COPY_D2D,
+    COPY_PEER,
+    COPY_H2H,
+    COPY_TO_PINNED,
+    COPY_TO_PINNED_ASYNC,
+    COPY_TO_PAGEABLE,
+    COPY_TO_PAGEABLE_ASYNC,
+    COPY_FROM_PINNED,
+    COPY_FROM_PINNED_ASYNC,
+    COPY_FROM_PAGEABLE,
+    COPY_FROM_PAGEABLE_ASYNC,
+    ORDER_COPIES
+} order_copy_kind;
+
+typedef enum { AFTER_STREAM, READS_SOURCE, UNTIL_DONE, IS_OPEN, COPY_FACTS } order_copy_fact;
+
+static int broken_copy = -1, broken_fact; /* -1: none */
+
+static order_copy_kind order_copy_kind_of(const mr_order_copy *copy) {
+    int async = !copy->synchronous;
+    switch (copy->direction) {
+    case MR_COPY_D2D: return COPY_D2D;
+    case MR_COPY_PEER: return COPY_PEER;
+    case MR_COPY_H2H: break;
+    case MR_COPY_D2H:
+        return (copy->to == MR_MEMORY_PAGEABLE ? COPY_TO_PAGEABLE : COPY_TO_PINNED) + async;
+    case MR_COPY_H2D:
+        return (copy->from == MR_MEMORY_PAGEABLE ? COPY_FROM_PAGEABLE : COPY_FROM_PINNED) + async;
+    }
+    return COPY_H2H;
+}
+
+static mr_order_copy_rules order_break_copy(const mr_order_copy *copy, mr_order_copy_rules rules) {
+    if (broken_copy != (int)order_copy_kind_of(copy)) return rules;
+    switch ((order_copy_fact)broken_fact) {
+    case AFTER_STREAM: rules.after_stream ^= true; break;
+    case READS_SOURCE: rules.reads_source ^= true; break;
+    case UNTIL_DONE: rules.until_done ^= true; break;
+    case IS_OPEN: rules.is_open ^= true; break;
+    case COPY_FACTS: break;
+    }
+    return rules;
+}
+
+/* `same`: by kind, the facts (bits) whose opposite is the same to this reader. How many others its judge does not
+ * notice. */
+static inline int order_copies_unnoticed(const unsigned same[ORDER_COPIES], bool (*notices)(void)) {
+    static const char *const facts[] = {"after_stream", "reads_source", "until_done", "is_open"};
+    int missed = 0;
+    for (broken_copy = 0; broken_copy < ORDER_COPIES; broken_copy++)
+        for (broken_fact = 0; broken_fact < COPY_FACTS; broken_fact++) {
+            if (same[broken_copy] >> broken_fact & 1) continue;
+            bool noticed = notices();
+            printf("copy %2d %s: %s\n", broken_copy, facts[broken_fact],
+                   noticed ? "noticed" : "NOT NOTICED");
+            missed += !noticed;
+        }
+    broken_copy = -1;
+    return missed;
+}
+
 static inline int order_unnoticed(mr_strength strength, const order_inherent *inherent,
                                   bool (*notices)(void)) {
     int missed = 0;

@@ -1,5 +1,6 @@
-/* Does the hazard checker take each rule of order from its row? Each row is broken in turn; the simple checker of
- * naive_hazard.c must then judge some random program differently. */
+/* Does the hazard checker take each rule of order from its row, and what copies do to the host from their rules? Each
+ * row, and each fact of a kind of copy, is broken in turn; the simple checker of naive_hazard.c must then judge some
+ * random program differently. */
 #include "order_mutants.h"
 
 #include <setjmp.h>
@@ -44,7 +45,29 @@ static void every_row_counts(void **unused) {
     assert_int_equal(order_unnoticed(MR_GUARANTEED, inherent, notices), 0);
 }
 
+static void every_fact_of_a_copy_counts(void **unused) {
+    (void)unused;
+    enum {
+        UNASKED = 1 << AFTER_STREAM,      /* touch.c reads a staged source behind the stream */
+        AT_ONCE = UNASKED | 1 << IS_OPEN, /* nothing is guaranteed of it anyway */
+        OPEN = UNASKED | 1 << READS_SOURCE | 1 << UNTIL_DONE /* neither is guaranteed */
+    };
+    static const unsigned same[ORDER_COPIES] = {[COPY_D2D] = AT_ONCE,
+                                                [COPY_PEER] = AT_ONCE,
+                                                [COPY_H2H] = UNASKED,
+                                                [COPY_TO_PINNED] = UNASKED,
+                                                [COPY_TO_PINNED_ASYNC] = AT_ONCE,
+                                                [COPY_TO_PAGEABLE] = UNASKED,
+                                                [COPY_TO_PAGEABLE_ASYNC] = OPEN,
+                                                [COPY_FROM_PINNED] = UNASKED,
+                                                [COPY_FROM_PINNED_ASYNC] = AT_ONCE,
+                                                [COPY_FROM_PAGEABLE] = UNASKED,
+                                                [COPY_FROM_PAGEABLE_ASYNC] = OPEN};
+    assert_int_equal(order_copies_unnoticed(same, notices), 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_row_counts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_row_counts),
+                                       cmocka_unit_test(every_fact_of_a_copy_counts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
