@@ -75,8 +75,8 @@ typedef enum {
       "work of the default stream while a non-blocking stream captures: it is carried out at "     \
       "once, and is no part of the graph (R39)")                                                   \
     X(WAIT_IN_GROUP, "wait-in-group", true,                                                        \
-      "the host waits inside `mr.nccl.group` for a stream of which the group has collectives: "    \
-      "nothing of them is submitted before the group ends, so the wait does not cover them (R63)") \
+      "the host waits inside `mr.nccl.group` for a stream that has collectives of the group. "     \
+      "They are submitted when the group ends, so the wait does not cover them (R63)")             \
     X(UNSPECIFIED_SYNCHRONY, "unspecified-synchrony", true,                                        \
       "the values are right only if such a copy waited; NVIDIA's driver waits, but CUDA does not " \
       "guarantee it")

@@ -347,7 +347,7 @@ end
 function TestChoice.test_help_names_them()
   local help = command.run{ "--help" }.out
   for _, word in ipairs { "--check[=MODE]", "--report=FORM", "MILLRACE_CHECK",
-                          "3 --check or --waits found a hazard" } do
+                          "3    --check or --waits found a hazard" } do
     lu.assertStrContains(help, word)
   end
 end
