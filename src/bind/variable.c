@@ -200,7 +200,7 @@ static bool name_entry(const wanted *w, const char *name, char *out, size_t size
     return length > 0 && (size_t)length < size;
 }
 
-/* What the table at the top holds, which is called `name`; `is_deep`: what tables in it hold. */
+/* Looks in the table at the top, which is called `name`, or with `is_deep` in the tables that it holds. */
 static bool in_table(const wanted *w, const char *name, bool is_deep) {
     lua_State *L = w->L;
     char entry[96];
