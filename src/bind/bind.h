@@ -110,6 +110,14 @@ void mr_push_module(lua_State *L);
  * in the registry under the address `key`. */
 void mr_push_embedded(lua_State *L, const void *key, const char *name, const luaL_Reg *tools);
 
+/* The userdata that is in the registry under the address `key`; NULL: there is none. */
+static inline void *mr_under_key(lua_State *L, const void *key) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
+    void *value = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return value;
+}
+
 /* New userdata of a kind with `size` zeroed bytes and its metatable. */
 void *mr_new(lua_State *L, const mr_kind *kind, size_t size);
 /* New userdata of `size` zeroed bytes that C needs during a call; no script sees it. `drop` is its

@@ -22,19 +22,12 @@ static void put(lua_State *L, const char *key, void *value) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, key);
 }
 
-static void *get(lua_State *L, const char *key) {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
-    void *value = lua_touserdata(L, -1);
-    lua_pop(L, 1);
-    return value;
-}
-
 void mr_explore_guard_keep(lua_State *L, mr_explore_keeper *keeper) {
     put(L, &busy, keeper);
 }
 
 bool mr_explore_guard_is_busy(lua_State *L) {
-    return get(L, &busy) != NULL;
+    return mr_under_key(L, &busy) != NULL;
 }
 
 void mr_explore_guard_search(lua_State *L, mr_explore_refused *refused) {
@@ -47,7 +40,7 @@ void mr_explore_guard_calls(lua_State *L, mr_explore_call *call) {
 
 void mr_bind_explore_judged(lua_State *L, const mr_hazard_totals *totals,
                             const mr_hazard_report *reports, size_t count) {
-    mr_explore_call *call = get(L, &calls);
+    mr_explore_call *call = mr_under_key(L, &calls);
     if (!call || call->has_hazards) return;
     call->judged = true;
     call->has_hazards = count > 0;
@@ -62,14 +55,14 @@ void mr_bind_explore_judged(lua_State *L, const mr_hazard_totals *totals,
 
 /* seems_repeatable(): nothing was seen by which another call of the function could differ from the last one */
 int mr_explore_tool_seems_repeatable(lua_State *L) {
-    mr_explore_call *call = get(L, &calls);
+    mr_explore_call *call = mr_under_key(L, &calls);
     if (call) call->seems_repeatable = true;
     return 0;
 }
 
 /* ranks_are_apart(): in the last call they shared nothing that one of them has changed */
 int mr_explore_tool_ranks_are_apart(lua_State *L) {
-    mr_explore_call *call = get(L, &calls);
+    mr_explore_call *call = mr_under_key(L, &calls);
     if (call) call->ranks_are_apart = !call->watch_failed;
     return 0;
 }
@@ -89,7 +82,7 @@ bool mr_bind_explore_watches_ranks(lua_State *L) {
 
 /* For want of memory it may fail. */
 static void call_watch(lua_State *L, int argument_count) {
-    mr_explore_call *call = get(L, &calls);
+    mr_explore_call *call = mr_under_key(L, &calls);
     if (lua_pcall(L, argument_count, 0, 0) == LUA_OK) return;
     lua_pop(L, 1);
     if (call) call->watch_failed = true;
@@ -126,7 +119,7 @@ void mr_bind_explore_ranks_end(lua_State *L, bool failed) {
 }
 
 void mr_bind_explore_refuse(lua_State *L, const char *what) {
-    mr_explore_refused *refused = get(L, &search);
+    mr_explore_refused *refused = mr_under_key(L, &search);
     if (!refused) return;
     mr_site where = mr_enter(L).where;
     snprintf(refused->text, sizeof refused->text, "the function calls %s (%s:%d)", what,
@@ -135,7 +128,7 @@ void mr_bind_explore_refuse(lua_State *L, const char *what) {
 }
 
 void mr_bind_explore_differs(lua_State *L, const char *what) {
-    if (!get(L, &search)) return;
+    if (!mr_under_key(L, &search)) return;
     bool known = lua_rawgetp(L, LUA_REGISTRYINDEX, &differs) == LUA_TSTRING;
     lua_pop(L, 1);
     if (known) return;
@@ -162,16 +155,16 @@ static void refuse_end(lua_State *L, mr_explore_keeper *keeper, const char *what
 }
 
 void mr_bind_explore_frees(lua_State *L, const mr_storage *storage) {
-    mr_explore_keeper *keeper = get(L, &busy);
+    mr_explore_keeper *keeper = mr_under_key(L, &busy);
     if (keeper && mr_explore_had_storage(keeper, storage)) refuse_end(L, keeper, "frees a tensor");
 }
 
 void mr_bind_explore_closes_stream(lua_State *L, const mr_stream *stream) {
-    mr_explore_keeper *keeper = get(L, &busy);
+    mr_explore_keeper *keeper = mr_under_key(L, &busy);
     if (keeper && mr_explore_had_stream(keeper, stream)) refuse_end(L, keeper, "closes a stream");
 }
 
 void mr_bind_explore_closes_event(lua_State *L, const mr_event *event) {
-    mr_explore_keeper *keeper = get(L, &busy);
+    mr_explore_keeper *keeper = mr_under_key(L, &busy);
     if (keeper && mr_explore_had_event(keeper, event)) refuse_end(L, keeper, "closes an event");
 }

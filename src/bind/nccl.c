@@ -74,10 +74,7 @@ static const char cliques_key, cliques_of_run_key;
 static const char kept_key;
 
 static mr_collectives *kept(lua_State *L) {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &kept_key);
-    mr_collectives *c = lua_touserdata(L, -1);
-    lua_pop(L, 1);
-    return c;
+    return mr_under_key(L, &kept_key);
 }
 
 static void forget_of_run(lua_State *L) {

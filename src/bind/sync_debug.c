@@ -30,10 +30,7 @@ static void tell(void *context, const mr_hidden_wait *wait) {
 }
 
 static mr_sync_debug *debug_of(lua_State *L) {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &box);
-    mr_sync_debug **debug = lua_touserdata(L, -1);
-    lua_pop(L, 1);
-    return *debug;
+    return *(mr_sync_debug **)mr_under_key(L, &box);
 }
 
 MR_FUNCTION(sync_debug, "sync_debug", "mr.sync_debug([mode: string]) -> before: string",

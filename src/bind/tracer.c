@@ -32,10 +32,7 @@ typedef struct {
 static const char state_box; /* its address is a registry key */
 
 static state *state_of(lua_State *L) {
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &state_box);
-    state *s = lua_touserdata(L, -1);
-    lua_pop(L, 1);
-    return s;
+    return mr_under_key(L, &state_box);
 }
 
 /* ---- snapshots */

@@ -289,10 +289,16 @@ static mr_status make_meetings(mr_player *p) {
     return fine ? MR_OK : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to play a program");
 }
 
-void mr_player_drop_meetings(mr_player *p) {
+void mr_player_free_parts(mr_player *p) {
     for (size_t i = 0; p->meetings && i < p->program->meetings.count; i++)
         mr_meeting_release(p->meetings[i]);
     free(p->meetings);
+    free(p->block);
+    free(p->stream_at);
+    free(p->command_of);
+    free(p->users);
+    free(p->users_from);
+    mr_program_release(p->program);
 }
 
 mr_status mr_player_build(mr_player *p, mr_status (*run_function)(void *context)) {

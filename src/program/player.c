@@ -156,13 +156,7 @@ void mr_player_close(mr_player *p) {
     mr_vec_free(&p->extra);
     mr_machine_close(p->machine);
     mr_error_destroy(p->host_work);
-    mr_player_drop_meetings(p);
-    free(p->block);
-    free(p->stream_at);
-    free(p->command_of);
-    free(p->users);
-    free(p->users_from);
-    mr_program_release(p->program);
+    mr_player_free_parts(p);
     free(p);
 }
 

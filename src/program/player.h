@@ -62,7 +62,7 @@ static inline mr_command *command_at(const mr_player *p, const item *it) {
 /* build.c */
 /* `run_function`: the host function of all commands of that kind, called with its function_context. */
 mr_status mr_player_build(mr_player *p, mr_status (*run_function)(void *context));
-void mr_player_drop_meetings(mr_player *p);
+void mr_player_free_parts(mr_player *p); /* what it has made, and its reference to the program */
 /* Streams of the devices, which are new after a reset; `epoch` counts from 1. */
 void mr_player_find_default_streams(mr_player *p, uint32_t epoch);
 

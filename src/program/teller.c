@@ -48,14 +48,8 @@ void mr_teller_close(mr_teller *t) {
     if (!t) return;
     mr_player *p = &t->player;
     mr_machine_close(p->machine);
-    mr_player_drop_meetings(p);
-    free(p->block);
-    free(p->stream_at);
-    free(p->command_of);
-    free(p->users);
-    free(p->users_from);
+    mr_player_free_parts(p);
     free(t->extra);
-    mr_program_release(p->program);
     free(t);
 }
 

@@ -12,16 +12,27 @@ mr_status mr_virtual_chooser_manual(mr_chooser **out_chooser);
 mr_status mr_virtual_chooser_random(uint64_t seed, mr_chooser **out_chooser);
 mr_status mr_virtual_chooser_adversarial(vgpu *gpu, mr_chooser **out_chooser);
 
-/* Macros for the slots saved_size, save and load of a chooser. Its state is a struct and a vector, whose memory never
- * shrinks, so a copy of it fits back. */
-#define MR_SAVED_SIZE(head, vec)                                                                   \
-    (sizeof(head) + sizeof(vec).count + (vec).count * sizeof *(vec).items)
-#define MR_SAVE(head, vec, out_copy)                                                               \
-    mr_chooser_save_parts(&(head), sizeof(head), (vec).items, (vec).count, sizeof *(vec).items,    \
-                          out_copy)
-#define MR_LOAD(head, vec, copy)                                                                   \
-    mr_chooser_load_parts(&(head), sizeof(head), (vec).items, &(vec).count, sizeof *(vec).items,   \
-                          copy)
+/* The slots saved_size, save, load and destroy of a chooser whose state is the struct `head` and the vector `vec`. The
+ * vector's memory never shrinks, so a copy of it fits back. */
+#define MR_CHOOSER_STATE(type, head, vec)                                                          \
+    static size_t saved_size(const mr_chooser *chooser) {                                          \
+        const type *c = (const type *)chooser;                                                     \
+        return sizeof c->head + sizeof c->vec.count + c->vec.count * sizeof *c->vec.items;         \
+    }                                                                                              \
+    static void save(const mr_chooser *chooser, void *out_copy) {                                  \
+        const type *c = (const type *)chooser;                                                     \
+        mr_chooser_save_parts(&c->head, sizeof c->head, c->vec.items, c->vec.count,                \
+                              sizeof *c->vec.items, out_copy);                                     \
+    }                                                                                              \
+    static void load(mr_chooser *chooser, const void *copy) {                                      \
+        type *c = (type *)chooser;                                                                 \
+        mr_chooser_load_parts(&c->head, sizeof c->head, c->vec.items, &c->vec.count,               \
+                              sizeof *c->vec.items, copy);                                         \
+    }                                                                                              \
+    static void destroy(mr_chooser *chooser) {                                                     \
+        mr_vec_free(&((type *)chooser)->vec);                                                      \
+        free(chooser);                                                                             \
+    }
 
 static inline void mr_chooser_save_parts(const void *head, size_t head_size, const void *items,
                                          size_t count, size_t item_size, void *out_copy) {

@@ -251,25 +251,7 @@ static void clear(mr_chooser *chooser) {
     a->now.phase = CONFLICTING;
 }
 
-static size_t saved_size(const mr_chooser *chooser) {
-    const adversarial_chooser *c = (const adversarial_chooser *)chooser;
-    return MR_SAVED_SIZE(c->now, c->spans);
-}
-
-static void save(const mr_chooser *chooser, void *out_copy) {
-    const adversarial_chooser *c = (const adversarial_chooser *)chooser;
-    MR_SAVE(c->now, c->spans, out_copy);
-}
-
-static void load(mr_chooser *chooser, const void *copy) {
-    adversarial_chooser *c = (adversarial_chooser *)chooser;
-    MR_LOAD(c->now, c->spans, copy);
-}
-
-static void destroy(mr_chooser *chooser) {
-    mr_vec_free(&((adversarial_chooser *)chooser)->spans);
-    free(chooser);
-}
+MR_CHOOSER_STATE(adversarial_chooser, now, spans)
 
 mr_status mr_virtual_chooser_adversarial(vgpu *gpu, mr_chooser **out_chooser) {
     adversarial_chooser *chooser = calloc(1, sizeof *chooser);

@@ -62,25 +62,7 @@ static void clear(mr_chooser *chooser) {
     ((heap_chooser *)chooser)->entries.count = 0;
 }
 
-static size_t saved_size(const mr_chooser *chooser) {
-    const heap_chooser *heap = (const heap_chooser *)chooser;
-    return MR_SAVED_SIZE(heap->offers, heap->entries);
-}
-
-static void save(const mr_chooser *chooser, void *out_copy) {
-    const heap_chooser *heap = (const heap_chooser *)chooser;
-    MR_SAVE(heap->offers, heap->entries, out_copy);
-}
-
-static void load(mr_chooser *chooser, const void *copy) {
-    heap_chooser *heap = (heap_chooser *)chooser;
-    MR_LOAD(heap->offers, heap->entries, copy);
-}
-
-static void destroy(mr_chooser *chooser) {
-    mr_vec_free(&((heap_chooser *)chooser)->entries);
-    free(chooser);
-}
+MR_CHOOSER_STATE(heap_chooser, offers, entries)
 
 mr_status mr_heap_chooser_create(const char *name, heap_chooser **out_chooser) {
     heap_chooser *heap = calloc(1, sizeof *heap);

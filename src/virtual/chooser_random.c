@@ -117,25 +117,7 @@ static void clear(mr_chooser *chooser) {
     ((random_chooser *)chooser)->steps.count = 0;
 }
 
-static size_t saved_size(const mr_chooser *chooser) {
-    const random_chooser *c = (const random_chooser *)chooser;
-    return MR_SAVED_SIZE(c->now, c->steps);
-}
-
-static void save(const mr_chooser *chooser, void *out_copy) {
-    const random_chooser *c = (const random_chooser *)chooser;
-    MR_SAVE(c->now, c->steps, out_copy);
-}
-
-static void load(mr_chooser *chooser, const void *copy) {
-    random_chooser *c = (random_chooser *)chooser;
-    MR_LOAD(c->now, c->steps, copy);
-}
-
-static void destroy(mr_chooser *chooser) {
-    mr_vec_free(&((random_chooser *)chooser)->steps);
-    free(chooser);
-}
+MR_CHOOSER_STATE(random_chooser, now, steps)
 
 mr_status mr_virtual_chooser_random(uint64_t seed, mr_chooser **out_chooser) {
     random_chooser *r = calloc(1, sizeof *r);
