@@ -30,6 +30,7 @@ typedef struct {
 
 static program programs[PROGRAMS];
 static mr_stream *lane_stream[LANES];
+static mr_stream *blocking; /* where functions are explored */
 static mr_tensor *large, *small[STEPS];
 
 static uint64_t random_state;
@@ -282,6 +283,24 @@ static void give_back(mr_explore_value *out) {
     drop(read);
 }
 
+/* Until the allocation of a blocking stream is over, a query of the default stream may say no, too (R5). */
+static void ask(mr_explore_value *out, mr_stream *allocates, mr_stream *stream) {
+    mr_tensor *x = on_device(allocates, SMALL);
+    bool done;
+    OK(mr_stream_query(&caller, stream, &done));
+    mr_buffer_printf(&out->text, "%d", done);
+    let_go_of(x);
+}
+static void ask_behind_blocking(mr_explore_value *out) {
+    ask(out, blocking, device->legacy);
+}
+static void ask_behind_nonblocking(mr_explore_value *out) {
+    ask(out, lane_stream[0], device->legacy);
+}
+static void ask_another(mr_explore_value *out) {
+    ask(out, blocking, lane_stream[0]);
+}
+
 static mr_status begin_function(void *context) {
     (void)context;
     return mr_device_drain(device);
@@ -305,6 +324,7 @@ static bool has(void (*function)(mr_explore_value *), bool free_waits, uint64_t 
     open_machine(NULL, NULL);
     set("free_waits", free_waits);
     for (int k = 0; k < 3; k++) lane_stream[k] = free_stream();
+    blocking = blocking_stream();
     mr_explore_subject subject = {.context = &function,
                                   .machine = machine,
                                   .begin = begin_function,
@@ -326,6 +346,11 @@ static bool explorer_differs(void) {
            !has(give_back, false, 2, 2, true);
 }
 
+static bool answers_differ(void) {
+    return !has(ask_behind_blocking, false, 2, 2, true) ||
+           !has(ask_behind_nonblocking, false, 1, 1, true) || !has(ask_another, false, 1, 1, true);
+}
+
 /* ---- the tests */
 
 static void they_know_the_order(void **unused) {
@@ -338,6 +363,7 @@ static void they_know_the_order(void **unused) {
         if (trace_differs(p)) fail_msg("program %d: the trace", (int)seed);
     }
     assert_false(explorer_differs());
+    assert_false(answers_differ());
 }
 
 static bool queue_notices(void) {
@@ -371,8 +397,19 @@ static void rows_of_memory_count(void **unused) {
     for (int i = 0; i < PROGRAMS; i++) mr_trace_release(programs[i].trace);
 }
 
+static void what_a_query_waits_for_counts(void **unused) {
+    (void)unused;
+    static const order_inherent inherent[] = {
+        {MR_ORDER_TO_GATHERED, "what is gathered is the union of streams", ONLY_KEPT},
+        {MR_ORDER_ROWS, NULL, 0}};
+    static const mr_order_id rows[] = {MR_ORDER_SYNC_BLOCKING, MR_ORDER_TO_GATHERED};
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(order_row_unnoticed(rows[i], MR_ALLOCATOR, inherent, answers_differ), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(they_know_the_order),
-                                       cmocka_unit_test(rows_of_memory_count)};
+                                       cmocka_unit_test(rows_of_memory_count),
+                                       cmocka_unit_test(what_a_query_waits_for_counts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
