@@ -363,6 +363,10 @@ static void push_result(lua_State *L, const mr_explore_result *r) {
     lua_setfield(L, -2, "stages");
     lua_pushboolean(L, r->all_turns);
     lua_setfield(L, -2, "all_turns");
+    if (r->settled) {
+        lua_pushboolean(L, true);
+        lua_setfield(L, -2, "unseen");
+    }
     if (r->interrupted) {
         lua_pushboolean(L, true);
         lua_setfield(L, -2, "interrupted");

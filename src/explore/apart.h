@@ -44,6 +44,9 @@ struct apart {
     uint32_t tried;      /* groups that have been searched */
     bool failed;         /* something has been met that forbids it */
     bool looks;          /* the host reads bytes that depend on a race */
+    bool returns;        /* so does the value of the function */
+    bool may_go_wrong;   /* a command may fail, or touch other bytes, by what depends on a race */
+    bool shares;         /* apart_prove_unseen: a tensor may get memory that others still read */
     bool alone;          /* apart_try_alone: nothing is combined, and all may be met */
     apart_group *group;
     MR_VEC(apart_pair) pairs;
@@ -63,6 +66,11 @@ mr_status apart_explore(explorer *e, branch *b, bool *out_done);
 /* The search of all races has no time left. Tries each group alone, as far as there is time: what is read by the host
  * may differ then. Outcomes that are new are added to the result. */
 mr_status apart_try_alone(explorer *e, branch *b);
+
+/* Whether what the races of the branch change reaches nobody. The host reads nothing that depends on them, the value
+ * has nothing of it, and no command can fail by it. Then all schedules come to one outcome. Unlike the others it also
+ * holds where memory is freed while somebody reads it: these reads count as races, too. */
+mr_status apart_prove_unseen(explorer *e, branch *b, bool *out_proved);
 
 /* ---- apart.c: what a search asks and tells */
 

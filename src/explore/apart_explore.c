@@ -7,11 +7,19 @@
 
 #define MOST_NODES 4096
 
-static bool may_try(const explorer *e, const branch *b) {
+static bool may_share(const branch *b) {
+    return b->order.aliases && !b->clean;
+}
+
+static bool may_look(const explorer *e, const branch *b) {
     const mr_explore_options *o = &e->options;
     return o->overtaking < 0 && !o->samples && !o->full && !o->unspecified && o->grain < 2 &&
            !o->pair[0].where.file && b->count && b->order.nodes.count <= MOST_NODES &&
-           (b->clean || !b->order.aliases) && proof_of_items(e, b);
+           proof_of_items(e, b);
+}
+
+static bool may_try(const explorer *e, const branch *b) {
+    return !may_share(b) && may_look(e, b);
 }
 
 /* The smallest one that has not been searched: what time there is reaches as many as it can. */
@@ -120,6 +128,20 @@ mr_status apart_explore(explorer *e, branch *b, bool *out_done) {
     mr_status status = apart_find_groups(e, b, &a);
     if (!status && a.count > 1 && !a.looks && !e->stop) status = proof_of_accesses(b, &known);
     if (!status && known) status = explore_groups(e, b, &a, out_done);
+    close_apart(&a);
+    return status;
+}
+
+mr_status apart_prove_unseen(explorer *e, branch *b, bool *out_proved) {
+    apart a = {.shares = may_share(b)};
+    bool known, written = true;
+    *out_proved = false;
+    if (!may_look(e, b)) return MR_OK;
+    MR_TRY(proof_of_accesses(b, &known));
+    if (known && a.shares) MR_TRY(proof_of_first_writes(b, &written));
+    if (!known || !written) return MR_OK;
+    mr_status status = apart_find_groups(e, b, &a);
+    *out_proved = !status && !e->stop && a.group && !a.looks && !a.returns && !a.may_go_wrong;
     close_apart(&a);
     return status;
 }

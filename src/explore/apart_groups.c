@@ -1,10 +1,14 @@
 /* The groups of a program's races: see apart.h. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "explore/apart.h"
+#include "ops/op.h"
 #include "tensor/tensor.h"
 
 #define MOST_PAIRS 65536
+#define NO_ITEM    UINT32_MAX
+#define NO_SLOT    UINT32_MAX
 
 /* Copies that the host waits for are over when it goes on, as in a search. False: one that it does not wait for may
  * write pageable memory, so what later copies wait for depends on the schedule. */
@@ -59,6 +63,79 @@ static bool add_races(apart *a, const branch *b, const bool *takes_part, uint64_
     return true;
 }
 
+/* No memory is allocated between the free and the end of the use, so nobody else has the same memory meanwhile. */
+static bool is_over_before_allocs(const branch *b, uint32_t use, uint32_t freed) {
+    for (uint32_t i = freed + 1; i < b->count; i++)
+        if (mr_program_kind_at(b->program, i) == MR_COMMAND_ALLOC &&
+            (i < use || !order_comes_after(&b->order, i, use)))
+            return false;
+    return true;
+}
+
+/* Memory that is read while it is free may have got another owner, and the reads find what that one writes. So they
+ * race with the free. False: it is written then, used before it is allocated, or freed by the host. */
+static bool add_late_read(const branch *b, uint32_t use, uint8_t access, const uint32_t *life,
+                          uint64_t *races) {
+    const order *o = &b->order;
+    uint32_t alloc = life[0], freed = life[1];
+    if (o->first_node[use] == o->first_node[use + 1])
+        return true; /* of the host, which has waited */
+    if (alloc != NO_ITEM && !order_comes_after(o, use, alloc)) return false;
+    if (freed == NO_ITEM || order_comes_after(o, freed, use)) return true;
+    if (is_over_before_allocs(b, use, freed)) return true;
+    if (access & MR_WRITE || o->items[freed].kind != MR_COMMAND_FREE) return false;
+    uint32_t at = o->first_node[freed];
+    for (uint32_t n = o->first_node[use]; n < o->first_node[use + 1]; n++) {
+        uint32_t late = n > at ? n : at, early = n > at ? at : n;
+        races[(size_t)late * o->words_in_set + early / 64] |= (uint64_t)1 << early % 64;
+    }
+    return true;
+}
+
+static bool add_late_reads(const branch *b, uint64_t *races) {
+    size_t storages = mr_program_storage_count(b->program);
+    uint32_t(*lives)[2] = malloc((storages + 1) * sizeof *lives);
+    bool fine = lives != NULL;
+    for (size_t slot = 0; slot < storages && fine; slot++)
+        lives[slot][0] = lives[slot][1] = NO_ITEM;
+    for (uint32_t i = 0; i < b->count && fine; i++) {
+        mr_program_item it = mr_program_item_at(b->program, i);
+        if (it.kind == MR_COMMAND_ALLOC) lives[it.storage][0] = i;
+        if (it.kind == MR_COMMAND_FREE || it.kind == MR_COMMAND_HOST_FREE) lives[it.storage][1] = i;
+        fine = it.kind != MR_COMMAND_ALLOC || !it.failed;
+    }
+    for (uint32_t i = 0; i < b->count && fine; i++) {
+        uint32_t count = mr_program_item_at(b->program, i).operand_count;
+        for (uint32_t k = 0; k < count && fine; k++) {
+            mr_program_operand used = mr_program_operand_at(b->program, i, k);
+            fine = add_late_read(b, i, used.access, lives[used.storage], races);
+        }
+    }
+    free(lives);
+    return fine;
+}
+
+/* By an index that is out of range, or as a kernel of the script's own, which may do anything. */
+static bool may_go_wrong(const mr_program_item *it, const branch *b, uint32_t i) {
+    if (!it->row) return false;
+    if (it->row->id == MR_OP_kernel) return true;
+    for (uint32_t k = 0; k < it->operand_count && it->row->family->may_fail; k++)
+        if (mr_dtype_category((mr_dtype)mr_program_operand_at(b->program, i, k).view->dtype) <
+            mr_dtype_category(MR_F32))
+            return true;
+    return false;
+}
+
+static bool depends(const apart *a, const branch *b, uint32_t i, const group_touch *touches,
+                    size_t count) {
+    const order *o = &b->order;
+    for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1]; n++)
+        if (a->groups.of[n] != NO_GROUP) return true;
+    for (size_t k = 0; k < count; k++)
+        if (touches[k].reads && groups_taint_of(&a->groups, &touches[k]) != NO_GROUP) return true;
+    return false;
+}
+
 /* A read of the host adds nothing: the host reads the same in all schedules. */
 static mr_status pass_item(apart *a, const branch *b, uint32_t i) {
     mr_program_item it = mr_program_item_at(b->program, i);
@@ -78,10 +155,19 @@ static mr_status pass_item(apart *a, const branch *b, uint32_t i) {
             return mr_no_memory("for groups of races");
         }
     }
+    if (may_go_wrong(&it, b, i)) a->may_go_wrong |= depends(a, b, i, touches.items, touches.count);
     mr_status status = groups_pass(&a->groups, o->first_node[i], o->first_node[i + 1],
                                    touches.items, touches.count);
     mr_vec_free(&touches);
     return status;
+}
+
+static bool depends_value(const apart *a, const branch *b) {
+    for (size_t i = 0; i < b->parts.count; i++) {
+        group_touch all = {.memory = b->parts.items[i].slot, .end = UINT64_MAX};
+        if (all.memory != NO_SLOT && groups_taint_of(&a->groups, &all) != NO_GROUP) return true;
+    }
+    return false;
 }
 
 static mr_status make_groups(apart *a, const branch *b, const uint64_t *races) {
@@ -89,6 +175,7 @@ static mr_status make_groups(apart *a, const branch *b, const uint64_t *races) {
     race_graph graph = {(uint32_t)o->nodes.count, o->words_in_set, o->words, races};
     MR_TRY(groups_open(&a->groups, &graph, (uint32_t)mr_program_storage_count(b->program)));
     for (uint32_t i = 0; i < b->count; i++) MR_TRY(pass_item(a, b, i));
+    a->returns = depends_value(a, b);
     a->count = groups_number(&a->groups);
     a->group = calloc(a->count + 1, sizeof *a->group);
     if (!a->group) return mr_no_memory("for groups of races");
@@ -100,8 +187,8 @@ static mr_status make_groups(apart *a, const branch *b, const uint64_t *races) {
     return MR_OK;
 }
 
-/* All storages that may share memory with another one are told apart by the proof of memory, so the rows hold of every
- * schedule. Their copies are those of a program in which nothing is pending. */
+/* Different storages count as different memory: the proof of memory has told them apart, or add_late_reads does. Their
+ * copies are those of a program in which nothing is pending. */
 static void find_conflicts(branch *b) {
     bool was_clean = b->clean;
     order_forget(&b->order);
@@ -116,9 +203,12 @@ mr_status apart_find_groups(explorer *e, branch *b, apart *a) {
     bool *part = calloc(nodes + 1, sizeof *part);
     mr_status status = races && part ? MR_OK : mr_no_memory("for groups of races");
     if (!status) find_conflicts(b);
-    if (!status && place_all(e, b, part) && add_races(a, b, part, races))
+    if (!status && place_all(e, b, part) && add_races(a, b, part, races) &&
+        (!a->shares || add_late_reads(b, races)))
         status = make_groups(a, b, races);
     order_forget(&b->order);
+    /* In a search, rows hold while tensors have the memory that they have. */
+    if (a->shares) memset(b->known, 0, nodes * sizeof *b->known);
     free(races);
     free(part);
     return status;

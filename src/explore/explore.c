@@ -261,13 +261,49 @@ static bool may_estimate(const explorer *e) {
     return e->stop && !e->result->interrupted && !e->no_room && each < WALKS_SECONDS / 4;
 }
 
+/* ---- where all schedules are known to come to one outcome */
+
+#define BRIEF 0.1 /* of the seconds, for counting schedules */
+
+static void be_brief(explorer *e) {
+    double left = e->ends - budget_now(e), brief = BRIEF * e->options.seconds;
+    if (!(e->options.seconds > 0)) return;
+    e->reserved = 0;
+    budget_end_at(e, left < brief ? left : brief);
+}
+
+/* Only the time or the number of schedules has stopped it. */
+static void settle(explorer *e) {
+    mr_explore_result *r = e->result;
+    if (!e->stop || r->interrupted || e->no_room || r->outcomes.count != 1) return;
+    r->settled = r->complete = true;
+    r->all_turns = !e->eager;
+    r->incomplete[0] = 0;
+    r->alone = (mr_explore_alone){0};
+    mr_buffer_free(&r->untried);
+    r->untried_count = e->untried_lines = 0;
+    e->stop = false;
+}
+
+/* Where hosts choose, races are not free of each other. */
+static mr_status search_apart_or_all(explorer *e, branch *b) {
+    bool is_done = false, settles = false;
+    mr_status status = MR_OK;
+    if (e->one_order && !turns_are_open(b)) status = apart_prove_unseen(e, b, &e->result->unseen);
+    if (!status && e->result->unseen && e->result->complete) {
+        settles = true;
+        be_brief(e);
+    }
+    if (!status && e->one_order && !e->stop) status = apart_explore(e, b, &is_done);
+    if (!status && !is_done && !e->stop) status = search_all(e, b);
+    take_late(e, &status);
+    if (!status && settles) settle(e);
+    return status;
+}
+
 static mr_status search_as_asked(explorer *e, branch *b) {
     if (!e->options.samples) {
-        bool is_done = false; /* where hosts choose, races are not free of each other */
-        mr_status status = e->one_order ? apart_explore(e, b, &is_done) : MR_OK;
-        if (!status && !is_done && !e->stop) status = search_all(e, b);
-        take_late(e, &status);
-        MR_TRY(status);
+        MR_TRY(search_apart_or_all(e, b));
         bool draws = may_draw(e, b);
         e->reserved = 0;
         if (may_estimate(e)) MR_TRY(estimate(e, b));

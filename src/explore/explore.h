@@ -146,7 +146,10 @@ typedef struct {
     /* Where several hosts could go on, as ranks: every order of them was followed, or they are apart. Else one order of
      * them is complete. */
     bool all_turns;
-    bool proved;     /* its one schedule stands for all: nothing in it depends on the order */
+    bool proved; /* its one schedule stands for all: nothing in it depends on the order */
+    bool unseen; /* nothing that is read or returned depends on the races (apart_prove_unseen) */
+    /* By that: not all schedules were tried, and the others come to the same outcome. */
+    bool settled;
     double estimate; /* of the number of classes; 0: not estimated */
     /* Where the time was over: so many more schedules were drawn by priorities (priority.c), of which `schedules` has
      * those that came to a new outcome. */

@@ -182,6 +182,10 @@ static mr_status find_first_writes(const branch *b, bool by_order, bool *out_all
     return MR_OK;
 }
 
+mr_status proof_of_first_writes(const branch *b, bool *out_all) {
+    return find_first_writes(b, false, out_all);
+}
+
 /* ---- the two proofs */
 
 /* What an item may depend on beside the bytes of its operands, the answers and the allocations. */

@@ -206,6 +206,8 @@ mr_status proof_of_one(const explorer *e, const branch *b, bool *out_proved);
 bool proof_of_items(const explorer *e, const branch *b);
 /* Whether it is known what each command touches. */
 mr_status proof_of_accesses(const branch *b, bool *out_known);
+/* Whether all memory is written as a whole by the first command that was submitted to touch it. */
+mr_status proof_of_first_writes(const branch *b, bool *out_all);
 /* Whether the hazard checker, to which each rank is a host of its own, finds nothing in the last run. Nothing in it
  * looks at what depends on the order, either: all orders of the work come to the same values, whoever goes on. */
 bool proof_of_ranks(const explorer *e);

@@ -621,6 +621,9 @@ static const char *compare(const judgement *expected, const mr_explore_result *r
     else if (r->outcomes.count != expected->outcomes)
         snprintf(text, sizeof text, "%zu outcomes, expected %llu", r->outcomes.count,
                  (unsigned long long)expected->outcomes);
+    else if (r->unseen && expected->outcomes != 1)
+        snprintf(text, sizeof text, "said to have one outcome, expected %llu",
+                 (unsigned long long)expected->outcomes);
     else if (most != expected->most_common)
         snprintf(text, sizeof text, "the most common outcome came %llu times, expected %llu",
                  (unsigned long long)most, (unsigned long long)expected->most_common);

@@ -84,7 +84,7 @@ return function(tools, values)
 
   local FIELDS = { "schedules", "runs", "complete", "incomplete", "deterministic", "claim", "interrupted", "estimate",
                    "not_followed", "untried", "hazards", "hazard_count", "by_priority", "chance",
-                   "combined", "alone" }
+                   "combined", "alone", "unseen" }
 
   local function of_result(r)
     local out = { outcomes = {} }

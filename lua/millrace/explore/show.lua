@@ -140,6 +140,8 @@ return function(tools, values)
     return text .. "\n  the function reads their values: where it returns the tensors instead, groups can be combined"
   end
 
+  local UNSEEN = "  and all others, which were not tried: nothing that is read or returned depends on the races"
+
   -- "A bug of depth 2" is one that shows where two given orders hold.
   local function by_priority(r)
     local text = ("  and %s at random, by priorities"):format(plural(r.by_priority, "schedule"))
@@ -211,6 +213,7 @@ return function(tools, values)
     local names, remarks = name_outcomes(shown)
     local own = own_lines(shown)
     if r.combined then out[#out + 1] = combination(r) end
+    if r.unseen then out[#out + 1] = UNSEEN end
     for _, remark in ipairs(remarks) do out[#out + 1] = "  " .. remark end
     for i, o in ipairs(shown) do
       out[#out + 1] = ("  outcome %d, in %s: %s"):format(i, plural(o.count, r.drawn and "sample" or "schedule"),
