@@ -42,7 +42,9 @@ void tell_command(const explorer *e, const branch *b, uint32_t item, mr_buffer *
     size_t from = out->size;
     if (put_told(told, out)) return;
     mr_program_item it = mr_program_item_at(b->program, item);
-    mr_buffer_printf(out, "`%.60s`", it.name ? it.name : mr_command_kinds[it.kind].name);
+    const char *name = it.name ? it.name : mr_command_kinds[it.kind].name;
+    if (it.kind == MR_COMMAND_ELAPSED) name = "elapsed_time";
+    mr_buffer_printf(out, "`%.60s`", name);
     if (it.where.file) {
         mr_buffer_puts(out, " (");
         write_place(e, it.where, out);
@@ -66,7 +68,8 @@ void tell_no(const explorer *e, const branch *b, uint32_t item, mr_buffer *out) 
     const mr_host_ask *ask = steer_ask_at(&b->queries, item);
     if (!ask) {
         tell_command(e, b, item, out);
-        mr_buffer_puts(out, " says no");
+        bool is_time = mr_program_kind_at(b->program, item) == MR_COMMAND_ELAPSED;
+        mr_buffer_puts(out, is_time ? " has another answer" : " says no");
         return;
     }
     mr_buffer_printf(out, "task %u still waits at ", ask->task);

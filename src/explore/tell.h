@@ -8,7 +8,7 @@
 void tell_turn(const explorer *e, const branch *b, uint32_t number, uint32_t who, mr_buffer *out);
 /* "`sum` (a.lua:7)" */
 void tell_command(const explorer *e, const branch *b, uint32_t item, mr_buffer *out);
-/* "`query` (a.lua:7) says no", "task 1 still waits at a.lua:7" */
+/* "`query` (a.lua:7) says no", "`elapsed_time` has another answer", "task 1 still waits at a.lua:7" */
 void tell_no(const explorer *e, const branch *b, uint32_t item, mr_buffer *out);
 /* A line a step, as `steps` of an outcome. */
 void tell_steps(const explorer *e, const branch *b, const plan *p, mr_buffer *out);

@@ -688,4 +688,20 @@ end)
 T.check(r.deterministic, "its own may be freed and closed")
 T.equal(#mr.explore(lost_update).outcomes, 2, "explored after an error")
 
+-- A time that another order changes is no query that said no.
+do
+  local a, b, x = mr.stream(), mr.stream(), mr.zeros(64)
+  local told = tostring(mr.explore(function()
+    local from, to = mr.event{timing = true}, mr.event{timing = true}
+    from:record(a)
+    a:run(function() mr.spin{ms = 1} x:fill_(1) end)
+    b:run(function() mr.spin{ms = 2} x:add_(2) end)
+    to:record(b)
+    mr.synchronize()
+    return from:elapsed_time(to)
+  end))
+  T.check(told:find("`elapsed_time` has another answer", 1, true), told)
+  T.check(not told:find("says no", 1, true), told)
+end
+
 T.equal(mr.machine.chooser(), "timed", "the chooser is put back")
