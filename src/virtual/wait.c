@@ -140,11 +140,10 @@ static void move_host(vgpu *gpu, uint64_t since, uint64_t end, double call) {
 }
 
 /* Only the strictest pool policy asks for it, so only where that may be chosen the streams are walked. */
-static void prove(vdevice *device, bool blocking_only) {
+static void prove(vdevice *device, bool gathered_only) {
     if (device->gpu->set.reuse_opportunistic && !device->gpu->chooser->decide) return;
     for (queue *q = device->first; q; q = q->next)
-        if (!blocking_only || (q->lane.facts & (MR_FACT_LEGACY | MR_FACT_BLOCKING)))
-            q->proven = q->completed;
+        if (!gathered_only || mr_order_gives(&q->lane, MR_PLACE_GATHERED)) q->proven = q->completed;
 }
 
 mr_status mr_virtual_wait_stream(queue *q) {
