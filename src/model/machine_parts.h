@@ -127,6 +127,8 @@ typedef struct {
     unsigned ran_listeners;        /* observers that have a `ran` */
     unsigned everything_listeners; /* observers that ask for everything */
     uint64_t runs_told;            /* to observers; less again after a restored checkpoint */
+    /* Some have been told what the script asked for, and not the launch in its place (observer.h). */
+    bool wrote;
 } mr_machine_observing;
 
 /* What the host did inside of calls, added up: it stood and waited for a device, or it worked with memory; or time

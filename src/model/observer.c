@@ -132,6 +132,7 @@ bool mr_observers_as_written(const mr_machine *machine) {
 }
 
 mr_status mr_observers_written(mr_machine *machine, const mr_command *command) {
+    machine->observing.wrote = true;
     for (size_t i = 0; i < machine->observing.observers.count; i++) {
         mr_observer *observer = machine->observing.observers.items[i];
         if (!observer->as_written) continue;
