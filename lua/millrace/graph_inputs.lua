@@ -1,7 +1,8 @@
 -- g:inputs: names for the tensors of before a capture that a graph reads, and new values for them.
 --
 -- New values are copied in front of the next launch, on its stream, so they come after the earlier launches there. The
--- checker sees the copies like those of the script. Easiest to break: a call with one wrong entry changes nothing.
+-- checker sees the copies like those of the script. The launch lets go of the values, which may be those of another
+-- stream and nobody else's, so it records its stream. Easiest to break: a call with one wrong entry changes nothing.
 local mr = require "millrace"
 
 return function(tools)
@@ -66,6 +67,7 @@ return function(tools)
     for _, name in ipairs(names) do
       local input, value = state.tensors[name], state.values[name]
       mr.with(stream, function() input:detach():copy_(value:detach()) end)
+      if value.device ~= "cpu" then value:record_stream(stream) end
       state.values[name] = nil
     end
   end

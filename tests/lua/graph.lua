@@ -245,6 +245,19 @@ function TestGraph.test_inputs()
   g:launch(s)
   s:synchronize()
   lu.assertEquals(out:totable(), {2.0, 4.0, 6.0, 8.0})
+  -- So it does with a temporary, which nobody has when the launch is over, and with memory of the host.
+  reports = mr.hazard.check(function()
+    g:inputs{x = mr.full({4}, 3.0)}
+    s:wait_stream(mr.default_stream())
+    g:launch(s)
+    g:inputs{x = mr.full({4}, 4.0, {pinned = true})}
+    g:launch(s)
+    collectgarbage()
+    collectgarbage()
+    s:synchronize()
+  end)
+  lu.assertEquals(#reports, 0)
+  lu.assertEquals(out:totable(), {8.0, 8.0, 8.0, 8.0})
 end
 
 function TestGraph.test_wrong_inputs()
