@@ -5,6 +5,7 @@
 #include "bind/open.h"
 #include "bind/shape.h"
 #include "bind/tensor.h"
+#include "bind/waits.h"
 #include "model/backend.h"
 
 MR_FUNCTION(tensor_name, "name", "t:name([name: string]) -> string",
@@ -141,6 +142,7 @@ static void push_state(lua_State *L, const mr_tensor *t) {
     if (simulator) {
         mr_machine_pending(machine, count_pending, &pendings);
         mr_observers_learned(machine);
+        mr_bind_waits_looks(L, "tostring", t->storage);
     }
     if (pendings.count) lua_pushfstring(L, ", %d pending", pendings.count);
     else lua_pushliteral(L, "");

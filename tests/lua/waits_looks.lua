@@ -89,6 +89,13 @@ function TestLooks.test_peek()
   lu.assertEquals(at(result, wait).verdict, "redundant")
   check_unknown(result, wait + 1, "`peek` at line " .. wait + 2)
   lu.assertStrContains(at(result, wait + 1).because, "before `add_` at line " .. wait - 2 .. " is over")
+  -- Its text says how much is pending.
+  result = mr.waits(function()
+    s:run(function() x:add_(1) end)
+    s:synchronize() wait = line()
+    return tostring(x)
+  end)
+  check_unknown(result, wait, "`tostring` at line " .. wait + 1)
   -- What reads it does not.
   result = mr.waits(function()
     s:run(function() y:add_(x) end)
