@@ -28,6 +28,7 @@ struct found_pair {
     mr_site unset_made;   /* and where they were allocated, if a copy has brought them */
     bool advisory;
     bool first_merged; /* the first stands for several launches (entry) */
+    bool by_scope;     /* a free at the end of a <close> variable's block */
     bool only_look;    /* error mode: it has not happened, and may be looked at again */
 };
 

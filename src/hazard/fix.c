@@ -541,6 +541,16 @@ static void say_keep(const checker *c, const found_pair *pair, mr_hazard_report 
         stream, mr_hazard_place(mr_hazard_shown(c, pair->first_where), place[1], sizeof place[1]));
 }
 
+/* The place behind the use, if that is in front of the free. The use may be the last line of the block at whose end the
+ * variable is closed; else a free in the same line comes sooner. */
+static bool behind_use(const checker *c, const found_pair *pair, bool is_one_line,
+                       mr_script_spot *out_spot) {
+    char tensor[NAME_SIZE];
+    if (!behind_first(c, pair, out_spot)) return false;
+    if (!is_one_line) return true;
+    return pair->by_scope && mr_hazard_tensor_code(c, pair, out_spot, tensor, sizeof tensor);
+}
+
 static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_report *report) {
     /* R33: record_stream has no effect for the stream of the allocation. */
     bool own = pair->first->stream && pair->first->stream == pair->history->storage->stream;
@@ -548,8 +558,9 @@ static void keep_alive(const checker *c, const found_pair *pair, mr_hazard_repor
     spots where = {.count = 0}, records;
     bool is_before = find_before_second(c, pair, &before);
     if (!pair->first_where.file) return;
+    bool is_one_line = is_before && before.place == MR_SCRIPT_WITHIN;
     if (is_before && own) where.spot[where.count++] = before;
-    if (behind_first(c, pair, &behind)) where.spot[where.count++] = behind;
+    if (behind_use(c, pair, is_one_line, &behind)) where.spot[where.count++] = behind;
     if (is_before && !own) where.spot[where.count++] = before;
     records = where;
     if (records.count < 3 && before_first(c, pair, &use)) records.spot[records.count++] = use;

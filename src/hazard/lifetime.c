@@ -62,6 +62,7 @@ static void free_races(checker *c, history *h, actor *t, const mr_command *comma
                        .first_view = &e->view,
                        .first_name = mr_name_text(e->tensor_name),
                        .advisory = e->advisory,
+                       .by_scope = command->u.by_scope,
                        .only_look = only_look};
     mr_hazard_tell_found(c, &pair);
     if (is_last_of_its_stream(h, e)) mr_hazard_pair_found(c, &pair);

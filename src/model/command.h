@@ -249,7 +249,8 @@ struct mr_command {
         } event;
         struct {
             mr_storage *storage; /* ALLOC, FREE; one reference owned */
-            bool at_once; /* FREE: cudaFree, by the host and in the order of no stream (R27) */
+            bool at_once;  /* FREE: cudaFree, by the host and in the order of no stream (R27) */
+            bool by_scope; /* FREE: at the end of a <close> variable's block */
         };
         struct {
             mr_status (*call)(void *context);

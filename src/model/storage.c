@@ -331,11 +331,12 @@ void mr_storage_drop_handle(mr_storage *storage) {
 /* Submits the FREE. The order is that of `stream`: where it was made, or the script's choice. `at_once`: no
  * order at all, and the stream only says whose memory it was. */
 static mr_status submit_free(const mr_caller *caller, mr_storage *storage, mr_stream *stream,
-                             bool at_once) {
+                             bool at_once, bool by_scope) {
     mr_command *command;
     MR_TRY(mr_command_create(caller, MR_COMMAND_FREE, stream, "free", 0, &command));
     command->u.storage = storage;
     command->u.at_once = at_once;
+    command->u.by_scope = by_scope;
     storage->refs++;
     return mr_storage_submit_free(command);
 }
@@ -370,7 +371,7 @@ void mr_storage_free_dropped(mr_storage *storage) {
     if (host && storage->rank) mr_observers_host_is(machine, storage->rank);
     machine->payer = host;
     /* nobody to tell; a refusal leaves it live */
-    mr_error_destroy(submit_free(&nobody, storage, stream_to_free_in(storage), false));
+    mr_error_destroy(submit_free(&nobody, storage, stream_to_free_in(storage), false, false));
     machine->payer = 0;
     if (machine->rank != host) mr_observers_host_is(machine, host);
 }
@@ -379,12 +380,12 @@ void mr_storage_free_lent(mr_storage *storage) {
     mr_caller caller = {.machine = storage->machine, .where = storage->freed_where};
     storage->free_waits = false;
     if (mr_storage_is_lost(storage) || storage->machine->lost) return;
-    mr_error_destroy(submit_free(&caller, storage, stream_to_free_in(storage), false));
+    mr_error_destroy(submit_free(&caller, storage, stream_to_free_in(storage), false, false));
 }
 
 mr_status mr_storage_close_handle(const mr_caller *caller, mr_storage *storage) {
     if (!drop_last_handle(storage, true)) return MR_OK;
-    mr_status status = submit_free(caller, storage, stream_to_free_in(storage), false);
+    mr_status status = submit_free(caller, storage, stream_to_free_in(storage), false, true);
     if (status) storage->handles++;
     return status;
 }
@@ -443,7 +444,7 @@ mr_status mr_storage_free(const mr_caller *caller, mr_storage *storage, mr_free_
         return MR_OK;
     }
     if (mode == MR_FREE_SYNC) MR_TRY(mr_storage_free_wait(storage));
-    MR_TRY(submit_free(caller, storage, stream, mode == MR_FREE_SYNC));
+    MR_TRY(submit_free(caller, storage, stream, mode == MR_FREE_SYNC, false));
     storage->recorded_free = true;
     return MR_OK;
 }

@@ -273,6 +273,36 @@ function TestCures.test_of_a_loop_on_one_line()
     :format(r.fixes[1].line))
 end
 
+-- A use and the free in one line: what is added behind the line comes after the free. A <close> variable is freed in
+-- the line of its block's last statement, and what is added behind that is in the block.
+function TestCures.test_of_a_free_in_the_line_of_the_use()
+  local a, b, x = mr.stream{ name = "a" }, mr.stream{ name = "b" }, mr.zeros(4)
+  mr.synchronize()
+  local function fix_of(fn)
+    local r = mr.hazard.check(fn)[1]
+    mr.synchronize()
+    return { r.fixes[1].place, r.fixes[1].text }
+  end
+  lu.assertEquals(fix_of(function()
+    local t = a:run(function() return x + 1 end)
+    b:wait_stream(a)
+    b:run(function() x:copy_(t) end) t:free()
+  end), { "within", "t:record_stream(b)" })
+  lu.assertEquals(fix_of(function()
+    local t = a:run(function() return x + 1 end)
+    b:wait_stream(a)
+    if t then b:run(function() x:copy_(t) end) t:free() t = nil end
+  end)[1], "within")
+  lu.assertEquals(fix_of(function()
+    do local t <close> = a:run(function() return x + 1 end) b:wait_stream(a) b:run(function() x:copy_(t) end) end
+  end), { "within", "a:wait_stream(b)" })
+  lu.assertEquals(fix_of(function()
+    local t <close> = a:run(function() return x + 1 end)
+    b:wait_stream(a)
+    b:run(function() x:copy_(t) end)
+  end), { "after", "t:record_stream(b)" })
+end
+
 -- A local of the first part of such a line is in scope between the parts: nothing else is said of it.
 function TestCures.test_of_one_line_that_declares_the_stream()
   local r = only(function()
