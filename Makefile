@@ -424,13 +424,21 @@ check: all $(TESTS_BIN) $(TERMINAL) $(CAPSULES) $(FAKE_CUDA) $(PTX) $(BUILD)/sam
 	@$(RUN_TESTS) $(or $(TESTS),$(ALL_TESTS))
 
 # What make check runs for some seconds, with the counts that take minutes (docs/performance.md has both).
-LONG_TESTS := $(patsubst %,tests/%.lua,fuzz/random_calls host/explore_examples host/mpirun) \
+LONG_TESTS := $(patsubst %,tests/%.lua,fuzz/random_calls host/explore_examples host/learn host/mpirun) \
               $(patsubst %,tests/lua/%.lua,calibrate dist_explore dist_mismatches dist_random examples_seeds explore_memory \
-                waits_random) \
-              $(addprefix $(BUILD)/tests/test_,compile explore_apart explore_differential hazard_mutation model_history program_random script)
+                hazard_million ranks_explored tasks_random tools_agree waits_random) \
+              $(addprefix $(BUILD)/tests/test_,compile explore_apart explore_differential explore_groups hazard_mutation \
+                model_history program_random script)
 .PHONY: check-long
 check-long:  ## random tests of make check with many more programs, calls and seeds
 	@MILLRACE_LONG=1 $(MAKE) --no-print-directory check TESTS="$(LONG_TESTS)"
+
+# What another compiler may change: all but the tests of the host's own words and of pictures (docs_coverage.lua needs all).
+CODE_TESTS := $(filter-out tests/lua/docs_coverage.lua tests/host/% tests/timelines/%, \
+                $(wildcard tests/*/*.lua scripts/examples/*.lua)) $(TEST_BIN)
+.PHONY: check-code
+check-code:  ## the tests whose outcome the compiler can change, as with CC=clang BUILD=build/clang
+	@$(MAKE) --no-print-directory check TESTS="$(CODE_TESTS)"
 
 .PHONY: check-recipes
 check-recipes: all $(TERMINAL) $(FAKE_CUDA) $(PTX)  ## follow the recipes of docs/contributing.md on a copy of the tree

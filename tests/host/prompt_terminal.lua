@@ -89,6 +89,7 @@ function TestTyping.test_a_script_that_stops()
     { "send", "for i = 1, 2 do\rprint('number', i)\rend\r" }, { "wait", "number  2" },
     { "send", ":c\r" }, { "wait", "waits for the device" }, { "send", ":run\r" }, { "wait", "nothing is pending" },
     { "send", ":c\r" }, { "wait", "item" }, { "send", ":run\r" }, { "send", ":c\r" }, { "wait", "4.0" },
+    { "wait", "mr:" }, -- Ctrl-D is for this prompt: before, the terminal takes it away
   }
   os.remove(path)
   lu.assertNotStrContains(text, "attempt to")

@@ -48,7 +48,7 @@ function TestSchedules.test_a_step_has_one_outcome()
 end
 
 function TestSchedules.test_a_gradient_that_is_used_before_its_reduction()
-  local result = mr.explore(function() return step(25, false) end)
+  local result = mr.explore(function() return step(25, false) end, { max = 50 })
   lu.assertTrue(#result.outcomes > 1)
   lu.assertTrue(#result.hazards > 0)
 end

@@ -46,11 +46,11 @@ end
 
 -- The bytes are the same; only the loop is longer.
 function TestTime.test_loops_that_come_back()
-  local y, x, again = mr.zeros(264 * 256), mr.zeros(256), module:get("again")
+  local y, x, again = mr.zeros(264 * 64), mr.zeros(256), module:get("again")
   mr.synchronize()
   local list = times(function()
-    again[{ 264, 256 }](y, x, 10)
-    again[{ 264, 256 }](y, x, 1000)
+    again[{ 264, 64 }](y, x, 10)
+    again[{ 264, 64 }](y, x, 1000)
   end)
   lu.assertTrue(list[2] > 10 * list[1])
 end

@@ -1,7 +1,7 @@
 -- Orders between the hosts of ranks in mr.explore: what they share in Lua, which of them goes on where one waits, and
 -- when one order stands for all.
 --
--- MR_RANKS_PROGRAMS sets how many programs brute force judges (60), MR_RANKS_SEED the first seed.
+-- MR_RANKS_PROGRAMS sets how many programs brute force judges (30), MR_RANKS_SEED the first seed.
 -- options: --device virtual:3
 -- virtual only: schedules are explored there
 -- not checked: schedules are explored
@@ -9,7 +9,7 @@
 local lu = require "luaunit"
 local mr = require "millrace"
 
-local COUNT = tonumber(os.getenv("MR_RANKS_PROGRAMS")) or (os.getenv("MILLRACE_LONG") and 600 or 60)
+local COUNT = tonumber(os.getenv("MR_RANKS_PROGRAMS")) or (os.getenv("MILLRACE_LONG") and 600 or 30)
 local FIRST = tonumber(os.getenv("MR_RANKS_SEED")) or 1
 
 -- Not by the clock of a busy machine.

@@ -14,7 +14,7 @@ local T = require "millrace.testing"
 local naive_order = require "lua.support.naive_order"
 
 local COUNT = tonumber(os.getenv("MR_WAITS_PROGRAMS")) or (mr.backend ~= "virtual" and 100 or
-  os.getenv("MILLRACE_LONG") and 1500 or 250)
+  os.getenv("MILLRACE_LONG") and 1500 or 125)
 local SEED = tonumber(os.getenv("MR_WAITS_SEED") or 1)
 local MOST_WAITS = 7
 
