@@ -1,5 +1,5 @@
-/* What a program writes to its standard streams. The amount can be limited, and output that cannot be
- * written is always reported. There is one counter for the whole process. */
+/* The program's output to its standard streams. The amount can be limited, and output that cannot be written is always
+ * reported. There is one counter for the whole process. */
 #ifndef MR_BASE_OUTPUT_H
 #define MR_BASE_OUTPUT_H
 

@@ -1,4 +1,4 @@
-/* What comm.c (one communicator) and nccl.c (the table mr.nccl) share. Private to these two. */
+/* Shared by comm.c (one communicator) and nccl.c (the table mr.nccl). Private to these two. */
 #ifndef MR_BIND_COMM_H
 #define MR_BIND_COMM_H
 

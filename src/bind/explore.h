@@ -1,4 +1,4 @@
-/* What the host program and other calls of scripts need of mr.explore. */
+/* The functions of mr.explore for the host program and other calls of scripts. */
 #ifndef MR_BIND_EXPLORE_H
 #define MR_BIND_EXPLORE_H
 

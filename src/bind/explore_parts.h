@@ -1,5 +1,6 @@
-/* What the files of mr.explore share: explore.c has what scripts call, explore_run.c the search and the calls of the
- * function. explore_guard.c has what the function may not do, explore_tools.c the rest of what the Lua module needs. */
+/* Shared by the files of mr.explore: explore.c has the functions that scripts call, explore_run.c the search and the
+ * calls of the function. explore_guard.c has what the function may not do, explore_tools.c the rest of what the Lua
+ * module needs. */
 #ifndef MR_BIND_EXPLORE_PARTS_H
 #define MR_BIND_EXPLORE_PARTS_H
 
@@ -29,7 +30,7 @@ void mr_explore_start_collector(lua_State *L, bool runs); /* as it was before */
 
 /* ---- explore_guard.c */
 
-/* What the function did that no search can follow; "" */
+/* The action of the function that no search can follow; "" */
 typedef struct {
     char text[240];
 } mr_explore_refused;

@@ -1,4 +1,4 @@
-/* What help knows of functions and tables, for the prompt. */
+/* The facts that help has about functions and tables, for the prompt. */
 #ifndef MR_BIND_HELP_H
 #define MR_BIND_HELP_H
 

@@ -5,8 +5,8 @@
 #include "bind/bind.h"
 #include "script/script.h"
 
-/* What a Lua state has of millrace. It is one userdata, upvalue 1 of every function of ours and in the registry, so
- * that it lives as long as anything that could ask for it. */
+/* The part of millrace that a Lua state owns. It is one userdata, upvalue 1 of every function of ours and in the
+ * registry, so that it lives as long as anything that could ask for it. */
 typedef struct {
     mr_machine *machine;            /* NULL: closed, since Lua closes */
     const mr_class *const *classes; /* all, in the order of the reference page; ends with NULL */

@@ -7,7 +7,7 @@
 #include "compile/signature.h"
 #include "ops/kernel.h"
 
-/* What a compilation or a load made. The userdata of the module and those of its kernels share it. */
+/* The result of a compilation or a load. The userdata of the module and those of its kernels share it. */
 typedef struct {
     unsigned refs;
     mr_kernel_module *module;

@@ -1,4 +1,4 @@
-/* What the calls of a script read from outside of the machine and write there: files and times.
+/* Reads and writes of a script's calls outside of the machine: files and times.
  *
  * While all schedules of a script are explored, nothing outside may change, and each run is to get the same answers.
  * lua/millrace/explore/outside.lua then says where a file is, and what an answer is. */

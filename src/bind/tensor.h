@@ -30,7 +30,7 @@ void mr_finish_new(lua_State *L, mr_status status);
 mr_tensor **mr_new_view(lua_State *L, int of);
 /* The tensor that the one at `index` is a view of, itself no view; nil if it is none. */
 void mr_push_base(lua_State *L, int index);
-/* What autograd keeps for the tensor at `index`, or nil. */
+/* Pushes autograd's table for the tensor at `index`, or nil. */
 void mr_push_gradient_state(lua_State *L, int index);
 /* Pops it and keeps it; `tracked`: the tensor requires gradients. */
 void mr_set_gradient_state(lua_State *L, int index, bool tracked);

@@ -1,4 +1,4 @@
-/* What help answers with besides names: ordering rules, examples, words that the pages of docs/ explain. */
+/* Topics of help besides names: ordering rules, examples, words that the pages of docs/ explain. */
 #ifndef MR_BIND_TOPICS_H
 #define MR_BIND_TOPICS_H
 

@@ -52,7 +52,7 @@ struct mr_collectives {
     struct kept_cliques *kept; /* between mr_collectives_keep and _let_go; else NULL (keep.c) */
     MR_VEC(pending_call) calls;
     made_call last[MR_MEETING_MOST]; /* of each rank that runs, or ran last */
-    /* What graphs make the calls of a group with (mr_captured_call). */
+    /* Makes the calls of a group, for graphs (mr_captured_call). */
     mr_status (*launch)(const mr_caller *caller, const mr_launched_call *calls, uint32_t count,
                         bool begun);
 };
@@ -89,7 +89,7 @@ mr_status mr_collectives_capture(mr_collectives *collectives);
 /* comm.c */
 /* "communicator `ring`"; returns `out`. */
 const char *mr_clique_describe(const mr_clique *clique, char *out, size_t size);
-/* What a script calls that rank of the communicator: its number there; where ranks run, in the world. */
+/* The script's number for that rank of the communicator: its number there; where ranks run, in the world. */
 uint32_t mr_clique_rank(const mr_clique *clique, uint32_t rank);
 /* Its number among all ranks that run: rank k of one process runs on device k. */
 uint32_t mr_clique_host(const mr_clique *clique, uint32_t rank);

@@ -88,8 +88,7 @@ const char *mr_comm_describe(const mr_comm *comm, char *out, size_t size);
 
 typedef enum { MR_PEER_NONE, MR_PEER_SEND, MR_PEER_RECV } mr_peer_way;
 
-/* What one rank asks for. Tensors are contiguous, on the rank's device, and of the sizes that ops/collective.h
- * gives. */
+/* The call of one rank. Tensors are contiguous, on the rank's device, and of the sizes that ops/collective.h gives. */
 typedef struct {
     mr_comm *comm;
     mr_collective what; /* EXCHANGE with `way`: one send or recv */

@@ -29,7 +29,8 @@ struct mr_fabric {
     void (*close)(mr_fabric *fabric, bool failed);
 };
 
-/* What the library exports under the name "mr_fabric_open": joins the world. NULL, or a text that says why not. */
+/* The function that the library exports under the name "mr_fabric_open": joins the world. NULL, or a text that says why
+ * not. */
 typedef const char *mr_fabric_open_function(mr_fabric **out_fabric);
 
 #endif

@@ -1,4 +1,4 @@
-/* What match.c finds and meet.c submits: the calls that belong together. Private to these two. */
+/* The calls that belong together: match.c finds them, meet.c submits them. Private to these two. */
 #ifndef MR_COLLECTIVE_MATCH_H
 #define MR_COLLECTIVE_MATCH_H
 

@@ -2,8 +2,8 @@
  *
  * A rank is a function that runs on a C stack of its own. It runs until it calls a collective whose peers have not
  * come, parks there, and goes on when the collective was submitted. So ranks meet at their collectives and nowhere
- * else, one rank runs at a time, and a program does the same each time. What a host has for itself each rank has for
- * itself: its clock, its current device and streams, its random numbers.
+ * else, one rank runs at a time, and a program does the same each time. Each rank has its own copy of everything that a
+ * host has: its clock, its current device and streams, its random numbers.
  *
  * All ranks use one machine: a failure of the device is everybody's, and numbers of commands count over all of them.
  * A tensor belongs to the rank that made it; another rank that uses it gets an error (mr_tensor_usable).

@@ -1,5 +1,5 @@
-/* What the files of a world share: world.c (rounds), far.c (calls of other ranks), move.c (bytes), world_group.c,
- * link.c (messages). */
+/* Shared by the files of a world: world.c (rounds), far.c (calls of other ranks), move.c (bytes), world_group.c, link.c
+ * (messages). */
 #ifndef MR_COLLECTIVE_WORLD_PARTS_H
 #define MR_COLLECTIVE_WORLD_PARTS_H
 

@@ -1,4 +1,4 @@
-/* What to change in a text that a compiler has rejected. */
+/* Advice about a text that a compiler has rejected. */
 #ifndef MR_COMPILE_ADVICE_H
 #define MR_COMPILE_ADVICE_H
 

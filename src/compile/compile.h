@@ -13,7 +13,7 @@
 
 #include "base/status.h"
 
-/* What to compile. Nothing of it is kept after the call. */
+/* The text to compile. Nothing of it is kept after the call. */
 typedef struct {
     const char *text; /* CUDA C++ */
     size_t size;

@@ -1,4 +1,4 @@
-/* What the files of this folder share: a job, which a compiler carries out, and what it made.
+/* Shared by the files of this folder: a job, which a compiler carries out, and its result.
  *
  * Two compilers. NVRTC, NVIDIA's compiler, is a library that is opened at run time. Where it is missing, clang runs.
  * clang normally needs the CUDA toolkit for the names that CUDA C++ has without an `#include`; `device/` has headers

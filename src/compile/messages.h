@@ -1,4 +1,4 @@
-/* What a compiler says, for the user: with the lines of the user's file, and without ours. */
+/* A compiler's messages, for the user: with the lines of the user's file, and without ours. */
 #ifndef MR_COMPILE_MESSAGES_H
 #define MR_COMPILE_MESSAGES_H
 

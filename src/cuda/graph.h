@@ -1,4 +1,4 @@
-/* What graph.c and graph_capture.c share. */
+/* Shared by graph.c and graph_capture.c. */
 #ifndef MR_CUDA_GRAPH_H
 #define MR_CUDA_GRAPH_H
 

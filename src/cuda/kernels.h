@@ -1,5 +1,5 @@
-/* What the parts of the launcher share: the modules of kernels in the binary, the handles that have been
- * asked for, and what each stream has of its own. Private to launch*.c and blas.c. */
+/* Shared by the parts of the launcher: the modules of kernels in the binary, the handles that have been asked for, and
+ * what each stream has of its own. Private to launch*.c and blas.c. */
 #ifndef MR_CUDA_KERNELS_H
 #define MR_CUDA_KERNELS_H
 
@@ -39,7 +39,7 @@ typedef enum {
         MODULE_COUNT
 } cuda_module;
 
-/* What one stream has of its own, so that calls on several streams overlap. Made when first needed. */
+/* Resources that each stream has of its own, so that calls on several streams overlap. Made when first needed. */
 typedef struct cuda_lane cuda_lane;
 struct cuda_lane {
     cuda_lane *next;

@@ -22,7 +22,7 @@
 #include "model/command.h"
 #include "model/tensor.h"
 
-/* What a run of the function came to: bytes that say it, except for the values of some tensors. Two outcomes are the
+/* The result of a run of the function: bytes that say it, except for the values of some tensors. Two outcomes are the
  * same if these bytes and the tensors' are. */
 typedef struct {
     mr_buffer text;

@@ -10,8 +10,8 @@ typedef struct mr_explore_keeper mr_explore_keeper;
 
 /* From now on keeps the bytes of each storage that is there now, as they are before a command may change them. */
 mr_status mr_explore_keep(mr_machine *machine, mr_explore_keeper **out_keeper);
-/* Puts them back, as often as wanted. All devices must be idle. What has been freed stays freed. OUT_OF_MEMORY: some
- * could not be kept. */
+/* Puts them back, as often as wanted. All devices must be idle. Freed memory stays freed. OUT_OF_MEMORY: some could not
+ * be kept. */
 mr_status mr_explore_put_back(mr_explore_keeper *keeper);
 /* Whether an object was there when the keeping began. */
 bool mr_explore_had_storage(const mr_explore_keeper *keeper, const mr_storage *storage);

@@ -34,7 +34,7 @@ struct mr_auto {
 
 /* ---- auto_record.c */
 
-/* What no graph does in this call's place; the first reason counts. */
+/* Notes an action of this call that no graph can do; the first reason counts. */
 void mr_auto_object(mr_auto *a, mr_site where, const char *name, const char *what);
 extern const char mr_auto_frees[]; /* what to say of a free */
 /* Why a graph cannot do that; NULL: it can. */

@@ -1,5 +1,5 @@
-/* What one call of a function submitted, in order, and a strict comparison of two calls (auto.h). Private to this
- * folder.
+/* The commands that one call of a function submitted, in order, and a strict comparison of two calls (auto.h). Private
+ * to this folder.
  *
  * Easiest to break: whatever makes a difference on the device has to be compared, or a launch computes something else
  * than the call would have. */

@@ -1,7 +1,7 @@
-/* What the final sentence of a check may claim. A ledger counts what was not followed; each row of the list below is
- * one thing that can escape, with its own clause. A row either forbids the sentence "every legal schedule gives the
- * same values" or puts a condition behind it. Nothing else decides what is claimed: mr.hazard.summary(), the verdict of
- * --check, its JSON, and what mr.explore and mr.waits say all ask here.
+/* The claim of a check's final sentence. A ledger counts what was not followed; each row of the list below is one thing
+ * that can escape, with its own clause. A row either forbids the sentence "every legal schedule gives the same values"
+ * or puts a condition behind it. Nothing else decides what is claimed: mr.hazard.summary(), the verdict of --check, its
+ * JSON, and what mr.explore and mr.waits say all ask here.
  *
  * Whoever adds something that the checker does not follow adds a row, and counts it where it happens. A row without a
  * count says nothing. docs/hazards.md has the same rows, word for word (tests/host/claims.lua). */
@@ -164,7 +164,7 @@ void mr_claims_lost(mr_claims *claims, const mr_error *error);
 void mr_claims_found(mr_claims *claims, const mr_command *command,
                      const mr_kernel_finding *finding);
 
-/* What may be said of a run without a hazard. */
+/* The claim about a run without a hazard. */
 #define MR_CLAIM_WORD_LIST(X)                                                                      \
     X(NONE, "none")                  /* nothing about schedules that were not seen */              \
     X(CONDITIONAL, "conditional")    /* every legal schedule, under the conditions that follow */  \

@@ -272,7 +272,7 @@ typedef struct {
     const mr_storage *storage;
 } mr_hazard_object;
 
-/* What binds the checker to the language of the scripts; each may be NULL. */
+/* Functions that bind the checker to the language of the scripts; each may be NULL. */
 typedef struct {
     void *context;
     /* Ranks: calls `look` meanwhile the other hooks answer for the host `rank`, from 1. It may be parked, as the rank

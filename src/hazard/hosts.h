@@ -1,4 +1,4 @@
-/* What each host knows: the one that runs the script, and the ranks. */
+/* The knowledge of each host: the one that runs the script, and the ranks. */
 #ifndef MR_HAZARD_HOSTS_H
 #define MR_HAZARD_HOSTS_H
 

@@ -45,7 +45,7 @@ static inline bool mr_hazard_line_is(const log_line *line, uint32_t traits) {
 static inline mr_command_after mr_hazard_line_after(const log_line *line) {
     return mr_command_kinds[line->kind].after;
 }
-/* What the rows of order ask for. */
+/* The facts of a line that the rows of order ask for. */
 mr_order_facts mr_hazard_line_facts(const log_line *line);
 /* After it the host comes after what the event's record captured. */
 static inline bool mr_hazard_line_is_event_wait(const log_line *line) {

@@ -13,10 +13,11 @@ typedef struct {
 } names_part;
 
 #define NAME_SIZE 64
-/* What a person calls it. */
+/* The stream as a person calls it. */
 void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t size);
-/* An expression that leads to it at that place: a variable, or the function of a default stream. mr.current_stream()
- * leads to it right in front of the call of the pair's second (`pair` may be NULL). False: nothing does. */
+/* An expression that leads to it at that place: a variable, or the function of a default stream.
+ * mr.current_stream() leads to it right in front of the call of the pair's second (`pair` may be NULL). False: nothing
+ * does. */
 bool mr_hazard_stream_code(const checker *c, const found_pair *pair, const actor *a,
                            const mr_script_spot *spot, char *out, size_t size);
 #define MR_HAZARD_CURRENT "mr.current_stream()"

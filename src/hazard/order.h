@@ -59,7 +59,7 @@ typedef struct {
     bool counted;
 } in_flight;
 
-/* What the host knew right before a device's last synchronise. */
+/* The host's knowledge right before a device's last synchronise. */
 typedef struct {
     struct host_past *before; /* NULL: there was none */
     uint64_t seq;

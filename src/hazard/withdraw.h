@@ -6,7 +6,7 @@
 #include "hazard/reports.h"
 #include "hazard/view.h"
 
-/* What one launch has touched of one storage. */
+/* The bytes of one storage that one launch has touched. */
 typedef struct {
     uint64_t seq, storage;
     bool is_known;

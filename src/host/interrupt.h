@@ -57,7 +57,7 @@ void mr_stop_after(double worked, double waited);
 bool mr_stop_take_end(void);
 void mr_stop_end_again(void);
 
-/* What runs on one C stack. */
+/* The Lua code that runs on one C stack. */
 typedef struct {
     mr_running *innermost;
     uintptr_t stack_base;

@@ -1,4 +1,4 @@
-/* What a stranger's script may use up: memory of Lua, instructions, time.
+/* Limits of a stranger's script: memory of Lua, instructions, time.
  *
  * (Tensors are counted by the model: mr_machine_memory.limit.) Each limit ends a script with one
  * sentence, whatever pcalls it is in. A script that sits in a C function and cannot

@@ -1,4 +1,4 @@
-/* What an untrusted script can use under --sandbox. limits.h has the limits on memory and time. */
+/* The functions that an untrusted script can use under --sandbox. limits.h has the limits on memory and time. */
 #ifndef MR_HOST_SANDBOX_H
 #define MR_HOST_SANDBOX_H
 

@@ -9,7 +9,7 @@
 #include "model/meeting.h"
 #include "model/tensor.h"
 
-/* What holds for all commands of a kind. */
+/* Facts about all commands of a kind. */
 enum {
     MR_TRAIT_SUBMITTED =
         1,             /* it has a stream and is given to a backend; else the host did it itself */
@@ -34,7 +34,7 @@ typedef enum {
     MR_PART_ACCOUNT, /* u.account, which owns nothing */
 } mr_command_part;
 
-/* What the host comes after once a command of the kind has come true (R10). */
+/* The work that the host comes after once a command of the kind has come true (R10). */
 typedef enum {
     MR_AFTER_NOTHING,
     MR_AFTER_STREAM, /* all that was submitted to `stream` */

@@ -1,4 +1,4 @@
-/* What the files of this folder share among themselves. */
+/* Shared by the files of this folder. */
 #ifndef MR_MODEL_INTERNAL_H
 #define MR_MODEL_INTERNAL_H
 

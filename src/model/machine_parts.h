@@ -50,8 +50,8 @@ typedef struct {
     bool collecting; /* the collect hook runs, in the middle of an allocation: no reset then */
     bool collect_before_wait; /* once, and then false: see mr_host_gives_way */
     uint64_t crossings;       /* commands that used memory of another stream */
-    /* Host memory is zero when it is made. What runs again has to find the same there; clearing a MiB costs 50 us, so
-     * other programs find what the C library left. */
+    /* Host memory is zero when it is made. A function that runs again has to find the same there; clearing a MiB costs
+     * 50 us, so other programs find what the C library left. */
     bool host_begins_zero;
     /* Storages up to this number that the collector drops stay until the run of a function is over. Another run would
      * not meet them again. 0: there are none. */
@@ -131,14 +131,14 @@ typedef struct {
     bool wrote;
 } mr_machine_observing;
 
-/* What the host did inside of calls, added up: it stood and waited for a device, or it worked with memory; or time
- * passed it by. */
+/* The host's time inside of calls, added up: it stood and waited for a device, or it worked with memory; or time passed
+ * it by. */
 typedef struct {
     uint64_t total;      /* nanoseconds so far */
     uint64_t begin, end; /* the last one */
 } mr_host_times;
 
-/* What the host does (storage.c, and backends by mr_machine_host_stood, _followed and _worked). */
+/* The host's times by action (storage.c, and backends by mr_machine_host_stood, _followed and _worked). */
 typedef struct {
     mr_host_times waits;
     mr_host_times follows;  /* a chooser moved the device on, and the host's clock with it */
@@ -159,7 +159,7 @@ typedef struct {
     void *context;
 } mr_machine_hosts;
 
-/* What code outside of millrace can reach (outside.c). */
+/* Objects that code outside of millrace can reach (outside.c). */
 typedef struct {
     bool used;                   /* something is shared, or was */
     uint32_t loans;              /* that were begun and not taken back */

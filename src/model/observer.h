@@ -29,10 +29,10 @@ typedef enum {
 } mr_engine;
 
 const char *mr_engine_text(mr_engine engine);
-/* What carries the command out, on hardware and on the virtual GPU. */
+/* The engine that carries the command out, on hardware and on the virtual GPU. */
 mr_engine mr_engine_of(const mr_command *command);
 
-/* What a command waited for last before the device began it. */
+/* The last thing that a command waited for before the device began it. */
 #define MR_CAUSE_LIST(X)                                                                           \
     X(NONE, "none")                                                                                \
     X(STREAM, "same-stream")            /* the operation before it in its stream */                \
@@ -107,7 +107,7 @@ typedef struct {
     uint8_t access; /* MR_READ, MR_WRITE: plain ones; MR_ATOMIC: atomic updates, as of an operand */
 } mr_touched_range;
 
-/* What of one storage a launch of the user's kernel has really accessed. */
+/* The bytes of one storage that a launch of the user's kernel has really accessed. */
 typedef struct {
     const mr_storage *storage;
     bool is_known;                  /* false: it failed, or this would take too much memory */

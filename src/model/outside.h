@@ -1,7 +1,7 @@
-/* What code outside of millrace can reach: memory, streams and events that the script shares with a C module, with
- * another library of this process, or with another process. Nobody here sees what that code does. So each of them is
- * marked, and from then on every claim about an order leaves it out (hazard/claims.h, OUTSIDE). A recorded program that
- * uses one is not exact.
+/* Objects that code outside of millrace can reach: memory, streams and events that the script shares with a C module,
+ * with another library of this process, or with another process. Nobody here sees what that code does. So each of them
+ * is marked, and from then on every claim about an order leaves it out (hazard/claims.h, OUTSIDE). A recorded program
+ * that uses one is not exact.
  *
  * Memory that is lent: a loan keeps a tensor's memory until the borrower gives it back, past a free by the script and
  * past the collector. The borrower may do so on any thread, so a loan that is given back waits in a list, which the
@@ -51,7 +51,7 @@ mr_status mr_loans_allow_reset(mr_machine *machine);
 
 #define MR_IPC_HANDLE_BYTES 64
 
-/* What a handle of a stream tells. */
+/* The facts that a handle of a stream tells. */
 typedef struct {
     mr_stream *known; /* it is one of ours, which is borrowed; else NULL, and: */
     mr_device *device;

@@ -1,4 +1,4 @@
-/* What a simulated device can do beyond a real one: be stepped, looked into, set. The slots behind
+/* The slots that a simulated device has beyond a real one: it can be stepped, looked into, and set. The slots behind
  * `mr.machine`. */
 #ifndef MR_MODEL_SIMULATOR_H
 #define MR_MODEL_SIMULATOR_H
@@ -119,10 +119,10 @@ typedef struct mr_simulator {
     void (*checkpoint_forget)(mr_machine *machine, mr_checkpoint *keep);
     /* Host memory that no checkpoint knows. */
     bool (*is_new)(mr_machine *machine, const mr_storage *storage);
-    /* What lies between a call or an end and what it lets begin, under a chooser that keeps to times. */
+    /* The time between a call or an end and the work that it lets begin, under a chooser that keeps to times. */
     void (*lags)(mr_machine *machine, mr_lags *out_lags);
-    /* What all of them take of the host's memory. SIZE_MAX: that was more than there is, or machine->steps.limit, and
-     * none can be restored any more. */
+    /* The host memory that all of them take. SIZE_MAX: that was more than there is, or machine->steps.limit, and none
+     * can be restored any more. */
     size_t (*checkpoint_bytes)(mr_machine *machine);
     /* Freed host memory that is kept for the next allocations, where memory.host_begins_zero. */
     size_t (*spare_bytes)(mr_machine *machine);

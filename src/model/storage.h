@@ -87,7 +87,7 @@ mr_status mr_storage_create(const mr_caller *caller, mr_memory_kind kind, uint64
 mr_status mr_storage_create_at(const mr_caller *caller, mr_memory_kind kind, uint64_t bytes,
                                mr_stream *stream, uint64_t address, mr_storage **out_storage);
 
-/* What the address depends on: `release` gets it when the last reference goes. Once. */
+/* Keeps `kept`, which the address depends on: `release` gets it when the last reference goes. Once. */
 void mr_storage_keep(mr_storage *storage, void *kept, void (*release)(void *kept));
 
 void mr_storage_retain(mr_storage *storage);

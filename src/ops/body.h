@@ -143,7 +143,7 @@ mr_status mr_copy_run(const mr_command *command, void *state, int64_t first, int
 int64_t mr_bytes_items(const mr_command *command);
 mr_status mr_bytes_run(const mr_command *command, void *state, int64_t first, int64_t end);
 
-/* What all positions of a generated tensor share. */
+/* Facts that all positions of a generated tensor share. */
 typedef struct {
     double real[3];
     int64_t integer[2];

@@ -14,7 +14,8 @@
 
 extern const mr_op mr_collective_op;
 
-/* What the slowest member sends or receives through its link, in bytes, and in how many steps, one after the other. */
+/* The bytes that the slowest member sends or receives through its link, and the number of steps, one after the
+ * other. */
 typedef struct {
     double bytes;
     uint32_t steps;

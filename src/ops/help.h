@@ -1,5 +1,5 @@
-/* What help() and docs/api.md say of each operation. Only table.c includes this file, so a change of a text compiles
- * that file alone. */
+/* The texts of help() and docs/api.md about each operation. Only table.c includes this file, so a change of a text
+ * compiles that file alone. */
 #ifndef MR_OPS_HELP_H
 #define MR_OPS_HELP_H
 

@@ -21,7 +21,7 @@ typedef struct {
     int64_t size;                          /* choices: the index is from 1 to this */
 } mr_indexing;
 
-/* What a row of the family does: `body`. */
+/* The action of a row of the family: `body`. */
 typedef enum { MR_INDEX_PICK, MR_INDEX_SET, MR_INDEX_ADD } mr_index_action;
 typedef struct {
     mr_index_action action;

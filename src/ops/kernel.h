@@ -145,7 +145,7 @@ static inline uint64_t mr_kernel_pointer_offset(const mr_tensor *t) {
     return (uint64_t)t->offset * mr_dtype_size((mr_dtype)t->dtype);
 }
 
-/* What the operands of a launch do not say of it. */
+/* Facts about a launch that its operands do not tell. */
 typedef struct {
     /* It may access memory through pointers that are no arguments of their own: in structs by value that the kernel
      * reads, in memory, in numbers. No operand stands for those accesses, except (MR_ASSUMED_IN_DATA) for a number

@@ -1,4 +1,4 @@
-/* What a kernel's counts mean on a device: occupancy, and the time that its units would need. */
+/* Figures from a kernel's counts on a device: occupancy, and the time that its units would need. */
 #ifndef MR_OPS_KERNEL_PROFILE_H
 #define MR_OPS_KERNEL_PROFILE_H
 

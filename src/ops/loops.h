@@ -47,7 +47,7 @@
 #define MR_ENTRIES_WHOLE(name)    MR_ENTRIES_INTEGERS(name), [MR_BOOL] = name##_b8
 #define MR_ENTRIES_ALL(name)      MR_ENTRIES_NUMBERS(name), [MR_BOOL] = name##_b8
 
-/* What the families' files define for table.c. */
+/* Functions that the families' files define for table.c. */
 #define X(name, ...) extern const mr_elementwise mr_loops_##name;
 MR_UNARY_TABLE(X)
 MR_RANGED_TABLE(X)

@@ -259,7 +259,7 @@ MR_INLINE double mr_cos_near_f64(double a) {
 }
 
 /* The tangent as a quotient of sums of two doubles each, of which the second has what the first lacks: so rounding
- * counts once. What the reduction lacks counts as well, up to 1.6 times. */
+ * counts once. The error of the reduction counts as well, up to 1.6 times. */
 typedef struct {
     double high, low;
 } mr_sum_f64;

@@ -38,8 +38,8 @@ typedef enum {
     MR_FAMILY_COUNT
 } mr_family_id;
 
-/* What holds for all rows of a family. What others need for each family (checks of a call, kernels, Lua functions) they
- * keep in tables of their own, by its id. */
+/* Facts about all rows of a family. Other tables for each family (checks of a call, kernels, Lua functions) they keep
+ * in tables of their own, by its id. */
 typedef struct {
     mr_family_id id;
     const char *name;
@@ -56,7 +56,7 @@ typedef struct {
 
 extern const mr_op_family mr_families[MR_FAMILY_COUNT];
 
-/* What a command costs a device; the cost model turns it into time. */
+/* The cost of a command to a device; the cost model turns it into time. */
 typedef struct {
     double flops;
     double bytes; /* read + written */

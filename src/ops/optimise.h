@@ -12,7 +12,7 @@
 
 enum { MR_STEP_NUMBERS = 8, MR_STEP_STATES = 2 };
 
-/* What all elements share. The numbers are those of table.h's rows, in their order. */
+/* Numbers that all elements share. The numbers are those of table.h's rows, in their order. */
 typedef struct {
     double number[MR_STEP_NUMBERS];
     uint32_t flags;

@@ -4,7 +4,7 @@
 
 #include "program/state.h"
 
-/* What the player's commands of host functions get as their context. */
+/* The context of the player's commands of host functions. */
 typedef struct {
     mr_player *player;
     const item *item;

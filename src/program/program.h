@@ -108,7 +108,7 @@ uint32_t mr_program_stream_of(const mr_program *program, size_t i);
 /* It came true, or said no, without an error, and it meets nobody. */
 bool mr_program_is_plain(const mr_program *program, size_t i);
 
-/* What operand `k` of item i touches: a view without a storage, the storage's slot and id, and how. */
+/* The access of operand `k` of item i: a view without a storage, the storage's slot and id, and the kind of access. */
 typedef struct {
     const mr_tensor *view;
     uint32_t storage;

@@ -66,7 +66,7 @@ typedef void ptx_store(const ptx_reach *reach, size_t offset, const void *from, 
 /* Carries out an atomic operation with operands b and c; returns what was there before. */
 typedef uint64_t ptx_atom(void *at, uint64_t b, uint64_t c);
 
-/* What a load, store or atomic operation accesses. */
+/* The access of a load, store or atomic operation. */
 typedef struct {
     uint8_t space; /* ptx_space */
     uint8_t access;

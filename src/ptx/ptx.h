@@ -102,7 +102,7 @@ typedef struct {
     const char *text; /* a sentence */
 } mr_ptx_unset_read;
 
-/* What the special registers and limits say of the device. */
+/* The values of the device's special registers and limits. */
 typedef struct {
     uint32_t sm_count;
     uint32_t max_shared; /* bytes a block may ask for, dynamic and static together */
@@ -188,8 +188,8 @@ mr_status mr_ptx_run(const mr_ptx_launch *launch, uint64_t first, uint64_t end);
 
 enum { MR_PTX_READS = 1, MR_PTX_WRITES = 2 };
 
-/* What may be accessed through it, of any launch. Conservative: what cannot be told counts as
- * both, and `reason` then says why in a few words, with the line. */
+/* The accesses through it that any launch may make. Conservative: what cannot be told counts as both, and `reason` then
+ * says why in a few words, with the line. */
 typedef struct {
     uint8_t access;   /* MR_PTX_READS | MR_PTX_WRITES; 0: not used as a pointer */
     bool known;       /* false: the inference gave up; access is both */

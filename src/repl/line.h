@@ -9,7 +9,7 @@
 
 typedef enum { MR_LINE_READ, MR_LINE_END, MR_LINE_INTERRUPTED } mr_line_status;
 
-/* What the editor asks. */
+/* Functions that the editor calls. */
 typedef struct {
     void *context;
     bool (*interrupted)(void); /* whether Ctrl-C came, and resets that */

@@ -29,7 +29,7 @@
 
 typedef enum { MR_REPL_DONE, MR_REPL_FAILED, MR_REPL_STOPPED } mr_repl_end;
 
-/* What the prompt needs from the host program. */
+/* Functions that the prompt needs from the host program. */
 typedef struct {
     const char *banner; /* whole lines */
     bool is_sandboxed;  /* no files */

@@ -1,4 +1,4 @@
-/* What the output of the prompt may contain: colours, characters beyond ASCII. */
+/* Whether the output of the prompt may contain colours and characters beyond ASCII. */
 #ifndef MR_REPL_TERMINAL_H
 #define MR_REPL_TERMINAL_H
 

@@ -1,4 +1,4 @@
-/* What the Lua modules of the prompt (lua/millrace/prompt) ask of the host: a table of functions that each of them
+/* The host's functions for the Lua modules of the prompt (lua/millrace/prompt): a table of functions that each of them
  * gets. No script may get it: it has what --sandbox takes away. */
 #ifndef MR_REPL_TOOLS_H
 #define MR_REPL_TOOLS_H

@@ -49,7 +49,7 @@ double mr_dtype_greatest(mr_dtype dtype);
 /* torch.promote_types: the higher category wins; inside one, the wider type (u8 with i32 is i32, i64 with
  * f32 is f32). Neither f16 nor bf16 holds the other's values: together they are f32. */
 mr_dtype mr_dtype_promote(mr_dtype a, mr_dtype b);
-/* What a plain number counts as: bool, i64, or f32 (PyTorch's default dtype). */
+/* The dtype that a plain number counts as: bool, i64, or f32 (PyTorch's default dtype). */
 mr_dtype mr_dtype_of_number(mr_scalar number);
 
 /* torch.result_type: the dtype in which an operation on several inputs is computed. There are three ranks:

@@ -1,5 +1,4 @@
-/* What can be done with a tensor (model/tensor.h): making one with its storage, views, overlap, names for messages,
- * printing. */
+/* Functions on a tensor (model/tensor.h): making one with its storage, views, overlap, names for messages, printing. */
 #ifndef MR_TENSOR_TENSOR_H
 #define MR_TENSOR_TENSOR_H
 

@@ -1,4 +1,4 @@
-/* What a trace tells: overlap, idle time, the critical path, and why two operations did not run at once. */
+/* The answers of a trace: overlap, idle time, the critical path, and why two operations did not run at once. */
 #ifndef MR_TRACE_ANALYSIS_H
 #define MR_TRACE_ANALYSIS_H
 

@@ -1,5 +1,5 @@
-/* What the operations of a trace access, and whether a changed order keeps what their data need. Private to this
- * folder.
+/* The accesses of a trace's operations, and whether a changed order keeps the order that their data need. Private to
+ * this folder.
  *
  * Two spans conflict if both access the same bytes and one of them writes. Views are compared by their extents, so two
  * interleaved ones count as a conflict, too: an order is kept that may not be needed, and never the reverse. Memory

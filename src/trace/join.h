@@ -8,7 +8,7 @@
 /* The trace as bytes that the same program can read in another process. `rank`: whose it is, from 0. */
 mr_status mr_trace_to_bytes(const mr_trace *trace, uint32_t rank, mr_buffer *out);
 
-/* What mr_trace_to_bytes has made, aligned as malloc does. NULL: that rank's are missing. */
+/* The bytes of mr_trace_to_bytes, aligned as malloc does. NULL: that rank's are missing. */
 typedef struct {
     const char *bytes;
     size_t size;

@@ -1,4 +1,4 @@
-/* What a tracer keeps, private to this folder. This is an entry for each command, in the order of their numbers, and
+/* The memory of a tracer, private to this folder. This is an entry for each command, in the order of their numbers, and
  * the runs that have been told and may still be undone.
  *
  * Easiest to break: entries are found by the command's number, so they stay sorted by it. A call that runs host
@@ -108,7 +108,7 @@ kept_entry *mr_kept_add_earlier(mr_kept *kept, uint64_t seq);
 /* NULL: there is none, or it is forgotten. */
 kept_entry *mr_kept_find(mr_kept *kept, uint64_t seq);
 
-/* What a command reads and writes. */
+/* The accesses of a command. */
 void mr_kept_note_accesses(mr_kept *kept, kept_entry *entry, const mr_command *command);
 
 /* The index of a stream; it is met now if it was not before. */

@@ -1,5 +1,5 @@
-/* What many spans of a trace have in common: name, line, stream. A loop of a million steps has a few dozen of these, so
- * a page holds each once, and of a span only its number. */
+/* The facts that many spans of a trace have in common: name, line, stream. A loop of a million steps has a few dozen of
+ * these, so a page holds each once, and of a span only its number. */
 #ifndef MR_TRACE_SORTS_H
 #define MR_TRACE_SORTS_H
 

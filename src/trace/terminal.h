@@ -1,5 +1,5 @@
-/* What a terminal shows of one trace, private to this folder: terminal.c draws the lanes into a grid, write_terminal.c
- * writes the grid and the lists below it. */
+/* The drawing of one trace on a terminal, private to this folder: terminal.c draws the lanes into a grid,
+ * write_terminal.c writes the grid and the lists below it. */
 #ifndef MR_TRACE_TERMINAL_H
 #define MR_TRACE_TERMINAL_H
 

@@ -31,9 +31,9 @@ typedef struct {
     const char *kind, *message, *fix;
 } mr_tracer_hazard;
 
-/* What has been traced so far, as a trace of its own; the tracer goes on. From span `first` (mr_tracer_count then) on,
- * with times from its call. Work that is still pending is in it, without times. Waits for nothing; a simulated device
- * is brought to the host's present. */
+/* Makes a trace of everything traced so far; the tracer goes on. From span `first` (mr_tracer_count then) on, with
+ * times from its call. Work that is still pending is in it, without times. Waits for nothing; a simulated device is
+ * brought to the host's present. */
 mr_status mr_tracer_snapshot(mr_tracer *tracer, uint64_t first, const mr_tracer_hazard *hazards,
                              size_t hazard_count, mr_trace **out_trace);
 /* How places are named in later snapshots: the context must outlive the tracer. */

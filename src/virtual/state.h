@@ -41,8 +41,8 @@ struct edge {
     } u;
 };
 
-/* What an event stands for: one record of it. Belongs to the event while it is the event's latest, and
- * to the RECORD's work while that is pending; the last one to release it frees it (R12, R19). */
+/* The mark that an event stands for: one record of it. Belongs to the event while it is the event's latest, and to the
+ * RECORD's work while that is pending; the last one to release it frees it (R12, R19). */
 typedef struct {
     work *record;  /* pending, else NULL */
     queue *queue;  /* valid while the record is pending */

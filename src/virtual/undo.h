@@ -72,7 +72,7 @@ void mr_undo_roll_back(undo *u, size_t mark);
 void mr_undo_pop(undo *u, uint64_t generation);
 /* The oldest checkpoints are gone, up to the one of `mark`. Returns by how much the marks of the others go down. */
 size_t mr_undo_forget(undo *u, size_t mark);
-/* What it takes of the host's memory. */
+/* The host memory that it takes. */
 size_t mr_undo_bytes(const undo *u);
 void mr_undo_free(undo *u);
 

@@ -152,7 +152,7 @@ typedef struct {
     uint32_t *over, *noted, *first, *next;
 } wait_looks;
 
-/* What the program has with all its waits, and how far a run has come. */
+/* The orders of host functions with all waits, and the progress of a run. */
 typedef struct {
     uint32_t *lane_of; /* by stream; NONE: it has no host function */
     uint32_t *next;    /* by function: the next one of its stream, 1 more; 0: there is none */
@@ -297,7 +297,7 @@ void mr_waits_records_free(mr_waits_records *calls);
 
 /* ---- cost.c */
 
-/* What waits cost in the program with only some of its waits. */
+/* The costs of waits in the program with only some of its waits. */
 typedef struct {
     wait_judge *judge;
     const mr_waits_options *options;

@@ -8,7 +8,7 @@
 #include "hazard/hazard.h"
 #include "program/program.h"
 
-/* What the script called. */
+/* The kinds of waits, by the function that the script called. */
 #define MR_WAIT_KIND_LIST(X)                                                                       \
     X(EVENT, "wait_event")                                                                         \
     X(STREAM, "wait_stream") /* its record goes with it */                                         \
@@ -48,8 +48,8 @@ typedef struct {
     uint32_t rounds;
     uint32_t needed_rounds; /* how many of them cannot go alone for a hazard; or NOT_COUNTED */
     bool has_cost;
-    /* What the whole program would take less without it; may be negative. For a wait that is kept: in the program with
-     * only those that are kept. */
+    /* The time that the whole program would save without it; may be negative. For a wait that is kept: in the program
+     * with only those that are kept. */
     double costs_ms;
     char *because; /* sentences; owned */
     char *instead; /* a cheaper way with the same effect, which has been checked; or NULL */
@@ -107,7 +107,7 @@ typedef struct {
 typedef struct {
     const mr_backend *simulated;        /* on which times are predicted; NULL: none are */
     bool (*interrupted)(void *context); /* polled; may be NULL */
-    /* What the script calls an object, by its id; NULL: nothing. Each may be NULL. */
+    /* The script's name for an object, by its id; NULL: none. Each may be NULL. */
     const char *(*stream_name)(void *context, uint32_t id);
     const char *(*storage_name)(void *context, uint64_t id);
     void *context;

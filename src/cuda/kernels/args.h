@@ -1,6 +1,6 @@
-/* What a launch hands to the built-in kernels, by value: included by cuda/launch*.c as C and by the kernels
- * as CUDA C++. Strides count elements; dims are in reverse, the innermost first, sizes of 1 gone and
- * neighbours that lie one after the other merged. */
+/* The arguments of a launch to the built-in kernels, by value: included by cuda/launch*.c as C and by the kernels as
+ * CUDA C++. Strides count elements; dims are in reverse, the innermost first, sizes of 1 gone and neighbours that lie
+ * one after the other merged. */
 #ifndef MR_CUDA_KERNELS_ARGS_H
 #define MR_CUDA_KERNELS_ARGS_H
 
@@ -132,7 +132,7 @@ typedef struct {
     mr_cuda_strides stride;
 } mr_cuda_sort;
 
-/* What the fold of one reduction keeps: 24 bytes, as the fold sees fit. */
+/* The state of the fold of one reduction: 24 bytes, as the fold sees fit. */
 typedef struct {
     double f, g;
     int64_t i;

@@ -1,5 +1,5 @@
-/* What a launch hands to the kernels of the rows that put elements in order or choose some of them: scan.cu, sort.cu,
- * select.cu, compact.cu, index.cu. As args.h, included as C by the launcher and as CUDA C++ by the kernels. */
+/* The arguments of a launch to the kernels of the rows that put elements in order or choose some of them: scan.cu,
+ * sort.cu, select.cu, compact.cu, index.cu. As args.h, included as C by the launcher and as CUDA C++ by the kernels. */
 #ifndef MR_CUDA_KERNELS_ORDER_ARGS_H
 #define MR_CUDA_KERNELS_ORDER_ARGS_H
 

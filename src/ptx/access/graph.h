@@ -10,9 +10,9 @@
  *     launch.c   the values' linear forms in one launch, and the bytes that are accessed
  *     access.c          puts them together
  *
- * What all of it rests on: the graph has at least the paths and the values of the kernel. Where an instruction is not
- * understood, its result is OTHER, which can be any number, derived from all of its operands. A result that can be no
- * pointer keeps its operands, too: it may tell where memory lies. */
+ * All of it rests on one fact: the graph has at least the paths and the values of the kernel. Where an instruction is
+ * not understood, its result is OTHER, which can be any number, derived from all of its operands. A result that can be
+ * no pointer keeps its operands, too: it may tell where memory lies. */
 #ifndef MR_PTX_ACCESS_GRAPH_H
 #define MR_PTX_ACCESS_GRAPH_H
 
@@ -172,7 +172,7 @@ typedef struct access_graph {
     bool too_large;
     const char *gave_up; /* why; NULL */
 
-    /* What one attempt to find the values tells the next one. */
+    /* Facts that one attempt to find the values tells the next one. */
     ACCESS_LIST(access_cell) cells;
     uint32_t *first_cell;       /* by storage */
     bool *is_exposed;           /* by storage: it is reached in ways that are not followed */
@@ -201,7 +201,7 @@ bool access_is_copied(const access_graph *graph, uint32_t copy, uint32_t instruc
 bool access_in_loop(const access_graph *graph, uint32_t block, uint32_t header);
 
 void access_build_values(access_graph *graph);
-/* What has taken the place of a value. */
+/* The value that has replaced `value`. */
 uint32_t access_find(const access_graph *graph, uint32_t value);
 static inline const access_value *access_value_at(const access_graph *graph, uint32_t value) {
     return &graph->values.items[access_find(graph, value)];

@@ -1,5 +1,5 @@
-/* What the outcome of a launch can depend on besides the values that it reads (outcome.c): where memory lies, and when
- * its threads run. */
+/* Things that the outcome of a launch can depend on besides the values that it reads (outcome.c): where memory lies,
+ * and when its threads run. */
 #ifndef MR_PTX_ACCESS_OUTCOME_H
 #define MR_PTX_ACCESS_OUTCOME_H
 

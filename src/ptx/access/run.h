@@ -1,4 +1,4 @@
-/* What the evaluation of one launch shares between its files.
+/* Shared by the files that evaluate one launch.
  *
  *     numbers.c   forms as numbers of a register, and as pointers
  *     forms.c     arithmetic, parameters: the form of each value

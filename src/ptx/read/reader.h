@@ -144,7 +144,7 @@ bool ptx_begins_constant(const ptx_reader *r);
 
 /* ---- variable.c, initialiser.c */
 
-/* What stands after the directive of a space. */
+/* The declaration behind the directive of a space. */
 typedef struct {
     ptx_variable variable;
     ptx_name name;

@@ -1,5 +1,5 @@
-/* What went wrong in a launch, as a sentence with the kernel, the line, the thread and its block. The first failure of
- * a run is kept. */
+/* The failure of a launch, as a sentence with the kernel, the line, the thread and its block. The first failure of a
+ * run is kept. */
 #ifndef MR_PTX_RUN_FAULT_H
 #define MR_PTX_RUN_FAULT_H
 

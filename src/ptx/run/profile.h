@@ -1,5 +1,5 @@
-/* What a launch executed, by decoded instruction: how often warps did, with how many lanes, and what its accesses of
- * memory cost on a device. Each run counts for itself; at its end the counts are added to the launch's profile, under a
+/* Counts of a launch, by decoded instruction: how often warps did, with how many lanes, and what its accesses of memory
+ * cost on a device. Each run counts for itself; at its end the counts are added to the launch's profile, under a
  * lock. */
 #ifndef MR_PTX_RUN_PROFILE_H
 #define MR_PTX_RUN_PROFILE_H

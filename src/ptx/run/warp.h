@@ -1,4 +1,4 @@
-/* What runs: a run has one block at a time, a block its warps, a warp its paths.
+/* The running state: a run has one block at a time, a block its warps, a warp its paths.
  *
  * A path is a set of lanes at one instruction. A warp has one path until a branch sends its lanes to different places.
  * Then each set is a path, and a join waits where they meet again, at the immediate post-dominator. A join is complete

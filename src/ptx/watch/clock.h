@@ -1,4 +1,4 @@
-/* What a thread knows of other threads: a vector clock over all threads of a launch, as a counted object that never
+/* A thread's knowledge of other threads: a vector clock over all threads of a launch, as a counted object that never
  * changes.
  *
  * The time of a thread is that of its warp (order.h). A clock that says t of a thread covers what the thread did at

@@ -82,7 +82,8 @@ struct ptx_chain {
     MR_VEC(ptx_block_clock) narrow;
 };
 
-/* What does not fit into a cell: several warps as readers, strong accesses. What each reading looks at comes first. */
+/* Facts that do not fit into a cell: several warps as readers, strong accesses. The fields that each access reads come
+ * first. */
 typedef struct {
     uint64_t owner;           /* in shared memory: the block that it belongs to */
     uint64_t latest_read;     /* the greatest epoch, if all are of one block */
@@ -129,7 +130,7 @@ typedef struct {
     uint8_t words;
 } ptx_row_entry;
 
-/* What most rows do not have. */
+/* Fields that most rows do not have. */
 typedef struct {
     ptx_row_entry lost; /* stands for readers of blocks that ended unheard */
     uint64_t owner;     /* as of a history */

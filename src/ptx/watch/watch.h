@@ -48,7 +48,7 @@ typedef struct {
      * the same value be told apart from others in the report */
     const uint64_t *value;
     const ptx_instruction *instruction;
-    /* What the caller knows of the addresses of the mask's lanes; saves a look at them. */
+    /* Facts that the caller has about the addresses of the mask's lanes; they save a look at them. */
     bool is_row;  /* lane i + 1 accesses the `bytes` bytes after those of lane i */
     bool is_same; /* all lanes access one address */
 } ptx_watched;

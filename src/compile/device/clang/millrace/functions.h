@@ -306,7 +306,7 @@ MR_FUNCTION mr_pair mr_log_pair(double x) {
     return mr_pair_sum(mr_quick_sum(whole.high, whole.low), sum);
 }
 
-/* What a logarithm gives for zero, negative numbers, infinity and NaN. */
+/* The results of a logarithm for zero, negative numbers, infinity and NaN. */
 MR_FUNCTION int mr_log_is_special(double x, double *out) {
     *out = x == 0.0 ? -MR_INFINITY : x < 0.0 ? MR_NAN : x;
     return !(x > 0.0 && x < MR_INFINITY);
