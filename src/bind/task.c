@@ -95,14 +95,13 @@ static const char tasks_box; /* its address is a registry key */
 
 /* keep(threads): the list of the tasks' coroutines, with weak values; `n` is how many. */
 static int tool_keep(lua_State *L) {
-    luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &tasks_box);
     return 0;
 }
 
 bool mr_bind_push_tasks(lua_State *L) {
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &tasks_box) == LUA_TTABLE) return true;
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &tasks_box) != LUA_TNIL) return true;
     lua_pop(L, 1);
     return false;
 }
