@@ -41,7 +41,16 @@ bool mr_bind_before(lua_State *L, const mr_script_meeting *m, mr_script_spot *ou
     return put_into_frame(L, m, out_spot);
 }
 
+/* What is behind a line that has called this coroutine comes after all that the coroutine does now. */
+static bool has_called(lua_State *L, mr_site where) {
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+    lua_State *main = lua_tothread(L, -1);
+    lua_pop(L, 1);
+    return main != L && runs_now(main, where);
+}
+
 bool mr_bind_behind(lua_State *L, mr_site where, mr_script_spot *out_spot) {
+    if (has_called(L, where)) return false;
     mr_script *s = mr_source_read(L, where.file);
     bool found = mr_script_place_behind(s, where, out_spot);
     mr_script_free(s);

@@ -303,6 +303,19 @@ function TestCures.test_of_a_free_in_the_line_of_the_use()
   end), { "after", "t:record_stream(b)" })
 end
 
+-- A coroutine of one line, which the line of the first operation goes on with: behind that line it is too late.
+function TestCures.test_of_a_coroutine_that_the_line_goes_on_with()
+  local a, b, x = mr.stream{ name = "a" }, mr.stream{ name = "b" }, mr.zeros(4)
+  mr.synchronize()
+  local r = only(function()
+    local co = coroutine.wrap(function() coroutine.yield() a:run(function() x:mul_(3) end) end)
+    co()
+    b:run(function() x:add_(5) end) co()
+  end)
+  lu.assertEquals(r.fixes, {})
+  lu.assertStrContains(r.fix, "make a wait for b, after the operation at")
+end
+
 -- A local of the first part of such a line is in scope between the parts: nothing else is said of it.
 function TestCures.test_of_one_line_that_declares_the_stream()
   local r = only(function()
