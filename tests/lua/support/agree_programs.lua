@@ -175,6 +175,58 @@ local kinds = {
   end,
 }
 
+-- Lines of more than one thing, and of what Lua does by itself.
+local more = {
+  nothing = function(o)
+    return ("%s:run(function() %s:narrow(1, 1, 0):add_(%d) end)"):format(any(HERE), sized(o), number())
+  end,
+  record_again = function()
+    local e = any { "e", "e2" }
+    return ("%s:record(%s) %s:wait_event(%s) %s:record(%s)"):format(e, any(HERE), any(HERE), e, e, any(HERE))
+  end,
+  closed_event = function()
+    return ("do local q <close> = mr.event() q:record(%s) %s:wait_event(q) end"):format(any(HERE), any(HERE))
+  end,
+  refused = function()
+    return any { "pcall(function() x:view(7) end)", "pcall(function() a:wait_event(5) end)",
+      ("pcall(function() %s:run(function() x:add_(nil) end) end)"):format(any(HERE)) }
+  end,
+  coroutine = function(o)
+    local t, text = sized(o), "do local go = coroutine.wrap(function() %s:run(function() %s:add_(1) coroutine.yield() "
+      .. "%s:mul_(2) end) end) go() %s:run(function() %s:add_(4) end) go() end"
+    return text:format(any(HERE), t, t, any(HERE), any(SMALL))
+  end,
+  finalizer = function(o)
+    local text = "setmetatable({}, {__gc = function() %s:run(function() %s:add_(3) end) end}) collectgarbage()"
+    return text:format(any(HERE), (sized(o)))
+  end,
+  cache = function() return "mr.memory.empty_cache()" end,
+  message = function(o)
+    local text = "mr.nccl.group(function() comms[1]:send(%s, 1, {stream = %s}) comms[2]:recv(far, 0, {stream = f}) end)"
+    return o.two and text:format(any(SMALL), any(HERE))
+  end,
+  joined = function()
+    return ("t = %s:run(function() return mr.cat{%s, %s}:narrow(1, %d, 4) end)"):format(any(HERE), any(SMALL),
+      any(SMALL), random(5))
+  end,
+  tries = function()
+    local text = "for i = 1, 2 do said[#said + 1] = %s:query() if said[#said] then %s:run(function() %s:add_(1) end) "
+      .. "break end end"
+    return text:format(any { "a", "b", "e", "e2" }, any(HERE), any(SMALL))
+  end,
+  captured_free = function(o)
+    local t = sized(o)
+    return ("graph = mr.graph(function() local u = %s + 1 %s:copy_(u) u:free() end, {stream = own})"):format(t, t)
+  end,
+  chunks = function()
+    return ("for _, v in ipairs(%s:chunk(2)) do %s:run(function() v:add_(%d) end) end"):format(any(SMALL), any(HERE),
+      number())
+  end,
+  use_and_free = function()
+    return ("if t then %s:run(function() x:copy_(t) end) t:free{stream = %s} t = nil end"):format(any(HERE), any(HERE))
+  end,
+}
+
 -- Lines that order. The wait of a line is the only one on it.
 local function wait(o)
   local pick, s = random(13), any(o.two and { "a", "b", "c", "d", "p", "f" } or STREAMS)
@@ -189,22 +241,30 @@ local function wait(o)
   return "mr.synchronize()"
 end
 
-local NAMES = {}
-for name in pairs(kinds) do NAMES[#NAMES + 1] = name end
-table.sort(NAMES)
+local function names_of(of)
+  local names = {}
+  for name in pairs(of) do names[#names + 1] = name end
+  table.sort(names)
+  return names
+end
 
--- -> { lines = texts, large=, two= }
-function programs.make(seed)
+local function draw(name, o) return (kinds[name] or more[name])(o) end
+
+local NAMES, ALL = names_of(kinds), names_of(kinds)
+for _, name in ipairs(names_of(more)) do ALL[#ALL + 1] = name end
+
+-- -> { lines = texts, large=, two= }; `of_all`: also of the kinds of `more`
+function programs.make(seed, of_all)
   math.randomseed(seed)
   local o = { large = random(3) == 1, two = random(3) == 1, lines = {} }
   local some = { "work", "two" }
-  for _, name in ipairs(NAMES) do
+  for _, name in ipairs(of_all and ALL or NAMES) do
     if random(5) == 1 then some[#some + 1] = name end
   end
   local waits = random(2, 5) -- of ten lines
   local count = random(3, 12)
   while #o.lines < count do
-    local line = random(10) <= waits and wait(o) or kinds[any(some)](o)
+    local line = random(10) <= waits and wait(o) or draw(any(some), o)
     if line then o.lines[#o.lines + 1] = line end
   end
   return o
