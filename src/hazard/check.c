@@ -138,7 +138,7 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
     }
     if (tells_when_it_runs(command)) a->launched = command->seq;
     bool carries = order_and_touch(c, command, a, false);
-    mr_command_asks_collector(command);
+    if (command->operand_count) mr_command_asks_collector(command);
     if (__builtin_expect(command->meeting != NULL, 0)) meet(c, a, command);
     bool marks =
         !carries && (command->kind == MR_COMMAND_WAIT || command->kind == MR_COMMAND_RECORD);

@@ -155,8 +155,9 @@ static void set_earlier(earlier_access *kept, earlier_access access) {
 
 /* As of an entry. */
 static uint8_t updates_of(const touch *t) {
+    if (!(t->access & MR_ATOMIC)) return 0;
     const mr_kernel_escapes *launch = mr_kernel_escapes_of(t->command);
-    return launch && (t->access & MR_ATOMIC) ? launch->updates : 0;
+    return launch ? launch->updates : 0;
 }
 
 static void note(checker *c, history *h, touch *t, const byte_view *view, entry *into) {
@@ -176,7 +177,7 @@ static void note(checker *c, history *h, touch *t, const byte_view *view, entry 
     e->where = t->where;
     mr_name_keep(&e->op_name, t->command->own_name);
     mr_name_keep(&e->tensor_name, t->tensor->name);
-    set_earlier(&e->earlier, t->earlier);
+    if (e->earlier.seq || t->earlier.seq) set_earlier(&e->earlier, t->earlier);
     if (e->clock) mr_hazard_clock_release(c, e->clock);
     e->clock = NULL;
     if (mr_hazard_functions_reach(c, h->storage)) e->clock = mr_hazard_clock_retain(clock_of(c, t));
@@ -316,7 +317,7 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         mr_hazard_history_remove(c, h, mr_vec_pop(&c->histories.replaced));
     if (!certain && before_alloc(c, h, t)) used_before_alloc(c, h, t);
     if (leaves_entry) note(c, h, t, view, again);
-    set_earlier(&t->earlier, (earlier_access){0});
+    if (t->earlier.seq) set_earlier(&t->earlier, (earlier_access){0});
     t->merged = t->mixes = false;
 }
 
@@ -357,6 +358,7 @@ static void judge_unset(checker *c, const touch *t) {
 /* Reads before writes: an operation that reads what it writes then leaves one entry. */
 void mr_hazard_touch_operands(checker *c, const mr_command *command, actor *a, bool staged,
                               bool only_look) {
+    if (!command->operand_count) return; /* as for records and waits */
     touch t = {.command = command,
                .actor = a,
                .seq = command->seq,
