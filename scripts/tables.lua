@@ -9,7 +9,7 @@ local MAY_LOOK = {
   ["args.c"] = "the one place for what a script's tables hold",
   -- into tables that no script reaches, or the module's own
   ["object.c"] = true, ["class.c"] = true, ["registry.c"] = true, ["module.c"] = true, ["open.c"] = true,
-  ["stream_pool.c"] = true,
+  ["stream_pool.c"] = true, ["task.c"] = true,
   ["names.c"] = true, ["tensor.c"] = true, ["missing.c"] = true, ["embedded.c"] = true,
   ["error.c"] = true, ["format.c"] = true,
   ["help.c"] = true, ["topics.c"] = true, ["op_list.c"] = true,
