@@ -1,6 +1,5 @@
--- What the scripts share that measure a device: medians, the two clocks, and running the host once more.
--- mr.clock() and timed events are virtual time on the virtual GPU and real time on a real one, so the same code
--- measures both.
+-- Shared by the scripts that measure a device: medians, the two clocks, and running the host once more. mr.clock() and
+-- timed events are virtual time on the virtual GPU and real time on a real one, so the same code measures both.
 --
 --     local M = dofile(arg[0]:match("^(.*)/") .. "/measure.lua")
 local mr = require "millrace"

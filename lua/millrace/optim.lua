@@ -296,7 +296,7 @@ return function(tools)
   local metatables = {}
   local function is_optimiser(o) return type(o) == "table" and metatables[getmetatable(o)] ~= nil end
 
-  -- What a method does, if it stands behind an optimiser and a colon.
+  -- Wraps a method: calls it if an optimiser stands in front of the colon.
   local function checked(name, method)
     return function(o, ...)
       if not is_optimiser(o) then

@@ -1,5 +1,5 @@
--- What modules and optimisers do in the same way with parameters. The module is a function of the tools that
--- src/bind/nn.c hands to both.
+-- Functions that modules and optimisers share for parameters. The module is a function of the tools that src/bind/nn.c
+-- hands to both.
 local mr = require "millrace"
 
 return function(tools)

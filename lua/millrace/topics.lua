@@ -314,7 +314,7 @@ return function(tools)
       ('docs/%s.md is about this, too: help("%s.md")\n'):format(name, name) or nil
   end
 
-  -- What help can be asked for, besides functions.
+  -- The topics of help, besides functions.
   function topics.known()
     local names = example_names()
     names[#names + 1] = "examples"

@@ -1,4 +1,4 @@
--- What a collective of eight virtual devices costs: an all_reduce of 16 elements, from one thread and by eight ranks.
+-- The cost of a collective of eight virtual devices: an all_reduce of 16 elements, from one thread and by eight ranks.
 --
 --     millrace --device virtual:8 scripts/bench/collectives.lua [COUNT]
 --

@@ -1,5 +1,5 @@
--- What the rules of order cost: commands of two streams that wait for each other, with the default stream now and then;
--- or, with a second argument, an exploration. To be counted in instructions, which other processes do not change:
+-- The cost of the rules of order: commands of two streams that wait for each other, with the default stream now and
+-- then; or, with a second argument, an exploration. To be counted in instructions, which other processes do not change:
 --
 --     valgrind --tool=callgrind millrace [--check] scripts/bench/order.lua N [explore]
 --

@@ -1,4 +1,4 @@
--- What a step by hand costs, with and without a history, and the way back. The program has ten small tensors.
+-- The cost of a step by hand, with and without a history, and of the way back. The program has ten small tensors.
 local bench = dofile((arg[0]:match("^(.*)/") or ".") .. "/support.lua")
 
 local ROUNDS, STEPS = 15, 200

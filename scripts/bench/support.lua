@@ -1,4 +1,4 @@
--- What the benchmarks share: time, medians, tables, and the host that they run under.
+-- Shared by the benchmarks: time, medians, tables, and the host that they run under.
 local M = {}
 
 -- Where this file is, and the host that runs it.
@@ -31,7 +31,7 @@ function M.median(list)
   return list[(#list + 1) // 2]
 end
 
--- What it costs to ask for the time.
+-- The cost of asking for the time.
 local asking
 local function cost_of_asking()
   if asking then return asking end

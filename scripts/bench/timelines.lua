@@ -1,4 +1,4 @@
--- What it takes to write the trace of a million commands, in each format: seconds of this process, and the size.
+-- The cost of writing the trace of a million commands, in each format: seconds of this process, and the size.
 local mr = require "millrace"
 local bench = dofile((arg[0]:match("^(.*)/") or ".") .. "/support.lua")
 

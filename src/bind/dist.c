@@ -25,7 +25,7 @@ void mr_bind_threads(lua_State *L, const mr_thread_hooks *hooks) {
     mr_bind_module(L)->threads = hooks;
 }
 
-/* What this folder keeps for a host, while another one runs. */
+/* The state that this folder keeps for a host, while another one runs. */
 typedef struct {
     void *hook_context; /* the thread that called last */
     bool gradients_off, has_ended;

@@ -38,7 +38,7 @@ static int advice_of(lua_State *L) {
     return 1;
 }
 
-/* What each module gets besides its own tools. */
+/* The functions that each module gets besides its own tools. */
 static const luaL_Reg common[] = {{"no_option", no_option}, {"advice_of", advice_of}, {NULL, NULL}};
 
 void mr_push_embedded(lua_State *L, const void *key, const char *name, const luaL_Reg *tools) {

@@ -1,4 +1,5 @@
-/* What the Lua module of mr.explore needs beside the search: values of outcomes, delays, captures, Lua's collector. */
+/* Functions that the Lua module of mr.explore needs beside the search: values of outcomes, delays, captures, Lua's
+ * collector. */
 #include <dlfcn.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* What a Lua state has of millrace: the box, which every function of ours and the registry hold. It is made and
- * filled in open.c. */
+/* The part of millrace that a Lua state owns: the box, which every function of ours and the registry hold. It is made
+ * and filled in open.c. */
 #include "bind/internal.h"
 
 static const char module_box; /* its address is the registry key */

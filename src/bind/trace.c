@@ -36,7 +36,7 @@ static const mr_trace *option_trace(lua_State *L, const mr_option_slots *options
     return at ? mr_check_trace(L, at) : NULL;
 }
 
-/* What a writer writes to a file, as a text. */
+/* Returns the output of a writer to a file, as a text. */
 static mr_status text_of(const mr_trace *trace, const mr_trace *before,
                          const mr_trace_terminal *terminal, char **out_text, size_t *out_size) {
     FILE *file = open_memstream(out_text, out_size);

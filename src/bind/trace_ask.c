@@ -1,4 +1,4 @@
-/* What a trace tells: overlap, idle times, why an operation began when it did, the critical path, a comparison. */
+/* The answers of a trace: overlap, idle times, why an operation began when it did, the critical path, a comparison. */
 #include <string.h>
 #include <strings.h>
 

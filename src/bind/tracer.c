@@ -151,7 +151,7 @@ void mr_bind_tracer_keep(lua_State *L) {
     s->outer = s->started;
 }
 
-/* What a run has started ends with it. */
+/* A trace that a run has started ends with it. */
 void mr_bind_tracer_put_back(lua_State *L) {
     state *s = state_of(L);
     if (s->started != s->outer) mr_tracer_stop(s->started);
@@ -256,7 +256,7 @@ static mr_status save_joined(lua_State *L, mr_collectives *c, const mr_buffer *o
     return status ? status : missing(handed, count);
 }
 
-/* What this rank has traced becomes a part of the timeline of all. */
+/* This rank's trace becomes a part of the timeline of all. */
 static mr_status join(lua_State *L, const mr_trace *trace, const char *path) {
     mr_collectives *c = mr_bind_module(L)->collectives;
     mr_buffer bytes = {0};

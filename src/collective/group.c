@@ -101,7 +101,7 @@ mr_status mr_collective_ask(mr_collectives *c, const mr_caller *caller,
                         .where = caller->where,
                         .name = caller->name ? caller->name : mr_collective_name(call),
                         .host = c->machine->rank};
-    /* What a function of mr.graph.auto holds back comes before. */
+    /* The commands that a function of mr.graph.auto holds back come before. */
     MR_TRY(mr_capture_ask_host(caller, MR_ASK_COLLECTIVE, one.name, NULL, NULL, NULL));
     MR_TRY(mr_collective_collect(c, &one));
     if (c->depth) return MR_OK;

@@ -57,7 +57,7 @@ static const char *remedy_of(const pending_call *a, const pending_call *b) {
     return x->root != y->root ? "All ranks must give the same root" : SAME_ORDER;
 }
 
-/* What two ranks' calls of one round differ in; false: nothing. */
+/* The difference between two ranks' calls of one round; false: there is none. */
 static bool find_difference(const pending_call *a, const pending_call *b, char *in_a, char *in_b,
                             size_t size) {
     const mr_collective_call *x = &a->ask, *y = &b->ask;

@@ -12,7 +12,7 @@
 
 typedef enum { NOT_STARTED, RUNS, PARKED, GAVE_WAY, ENDED } rank_state;
 
-/* What a host has for itself, while another one runs. */
+/* The state of a host while another one runs. */
 typedef struct {
     mr_device *device;
     /* current on each device; one reference each while the host does not run */

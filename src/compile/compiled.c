@@ -1,4 +1,4 @@
-/* What mr_compile returns: its end. */
+/* The result of mr_compile: its end. */
 #include <stdlib.h>
 
 #include "compile/compile.h"

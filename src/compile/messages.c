@@ -1,4 +1,4 @@
-/* What a compiler says: see messages.h.
+/* A compiler's messages: see messages.h.
  *
  * A log is a list of messages. Each begins with a line that has a place and a severity, in one of two forms:
  *     FILE(LINE): error: TEXT                NVRTC

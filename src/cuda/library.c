@@ -80,7 +80,7 @@ static const struct {
 #endif
 };
 
-/* What opening each library gave. Written once, under the lock. */
+/* The result of opening each library. Written once, under the lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     bool tried, open;

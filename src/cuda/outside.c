@@ -1,5 +1,5 @@
-/* What code outside of millrace can share with the device: handles of streams, memory of others, and memory and events
- * between processes (model/outside.h).
+/* Objects that code outside of millrace can share with the device: handles of streams, memory of others, and memory and
+ * events between processes (model/outside.h).
  *
  * Between processes the driver shares only what cuMemAlloc gave, and no memory of a pool. So memory that is to be
  * shared is allocated on its own (option `ipc`). cuMemFree and cuIpcCloseMemHandle may wait for the device, and the end

@@ -1,4 +1,4 @@
-/* What independent groups of races come to together: see apart.h. */
+/* Combines the outcomes of independent groups of races: see apart.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -188,7 +188,7 @@ mr_status proof_of_first_writes(const branch *b, bool *out_all) {
 
 /* ---- the two proofs */
 
-/* What an item may depend on beside the bytes of its operands, the answers and the allocations. */
+/* The things that an item may depend on beside the bytes of its operands, the answers and the allocations. */
 typedef enum {
     BESIDE_NOTHING,
     BESIDE_POOLS,    /* how much memory the pools have, or whether a free is over */

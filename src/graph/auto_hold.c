@@ -224,7 +224,7 @@ static void forget_event(mr_event *event) {
 
 /* ---- memory */
 
-/* What the graph's launch writes in place of this allocation. */
+/* The memory that the graph's launch writes in place of this allocation. */
 static mr_storage *memory_of_graph(const mr_auto *a) {
     const mr_graph *graph = mr_executable_graph(a->executable);
     return graph->memory.items[a->now.allocated.count].storage;

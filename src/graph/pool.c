@@ -27,7 +27,7 @@ struct mr_graph_pool {
     MR_VEC(mr_graph *) graphs; /* that exist; each has a reference to the pool */
 };
 
-/* What the pools of the devices hand out at least. */
+/* The smallest block that the pools of the devices hand out. */
 #define LEAST_BYTES 512
 
 mr_status mr_graph_pool_new(const mr_caller *caller, mr_graph_pool **out_pool) {

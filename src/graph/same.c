@@ -1,5 +1,5 @@
 /* Whether one graph may take another's place in an executable (R43): the same nodes in the same order, with the same
- * edges. What they read and write, and with which numbers, may differ. */
+ * edges. Their operands and numbers may differ. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* What a person sees of a graph: a line for each node, with what it comes after. */
+/* The text of a graph: a line for each node, with its predecessors. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* What a listed report still learns: other pairs of streams at its places, and tensors that need lines of their own. */
+/* Adds to a listed report: other pairs of streams at its places, and tensors that need lines of their own. */
 #include "hazard/explain.h"
 
 #include "base/text.h"

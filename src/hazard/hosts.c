@@ -1,5 +1,5 @@
-/* What each host knows. Ranks (collective/ranks.h) are hosts of their own: what one has waited for, another has not.
- * One of them runs at a time, and `host` is what that one knows.
+/* The knowledge of each host. Ranks (collective/ranks.h) are hosts of their own: what one has waited for, another has
+ * not. One of them runs at a time, and `host` is what that one knows.
  *
  * The outer host starts the ranks, and goes on when all have ended. So each rank knows what the outer host knew, and
  * the outer host then knows what all of them did. Meanwhile only what the outer host knew is known to everybody:

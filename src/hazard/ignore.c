@@ -1,4 +1,4 @@
-/* What the script tells the checker to ignore. A rule applies to a report as a whole, and counts the reports that it
+/* Rules of the script about reports to ignore. A rule applies to a report as a whole, and counts the reports that it
  * suppressed. */
 #include "hazard/explain.h"
 

@@ -52,7 +52,7 @@ static void copy_detail(const mr_command *command, char *out, size_t size) {
 static const struct {
     /* Releases what the part owns. */
     void (*destroy)(mr_command *command);
-    /* What a person needs beside name, stream and place, as " of event `e`". */
+    /* Facts that a person needs beside name, stream and place, as " of event `e`". */
     void (*detail)(const mr_command *command, char *out, size_t size);
 } parts[] = {
     [MR_PART_NONE] = {NULL, NULL},

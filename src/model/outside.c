@@ -1,4 +1,4 @@
-/* What code outside of millrace can reach: see outside.h. */
+/* Objects that code outside of millrace can reach: see outside.h. */
 #include "model/outside.h"
 
 #include "model/backend.h"

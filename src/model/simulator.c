@@ -1,4 +1,4 @@
-/* What a script may do to a simulated device: the backend's slots of simulator.h, with the checks that every other call
+/* Actions of a script on a simulated device: the backend's slots of simulator.h, with the checks that every other call
  * has. */
 #include "model/simulator.h"
 

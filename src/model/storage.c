@@ -31,8 +31,8 @@ static mr_status check_limit(mr_machine *machine, uint64_t bytes) {
                    bytes, live, machine->memory.limit);
 }
 
-/* What the records of a tensor and its storage take of the host's memory, roughly: garbage that the
- * script language's collector cannot see either. */
+/* The host memory that the records of a tensor and its storage take, roughly: garbage that the script language's
+ * collector cannot see either. */
 #define RECORD_BYTES 512
 
 static void account(mr_storage *storage) {

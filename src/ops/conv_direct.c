@@ -88,7 +88,7 @@ static mr_status begin_work(work *w, const mr_command *command, const mr_conv *c
     return MR_OK;
 }
 
-/* What one output adds to the sums of `n` positions, for `count` taps. */
+/* Adds one output's part to the sums of `n` positions, for `count` taps. */
 #define ADD_9  ADD(0) ADD(1) ADD(2) ADD(3) ADD(4) ADD(5) ADD(6) ADD(7) ADD(8)
 #define ADD_3  ADD(0) ADD(1) ADD(2)
 #define ADD(k) s = FUSED(weight[k], from[offset[k] + i], s);

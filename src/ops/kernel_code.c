@@ -1,4 +1,4 @@
-/* What the compiler made of a source, counted: see kernel.h. */
+/* The compiled code of a source, with a count of references: see kernel.h. */
 #include <stdlib.h>
 #include <string.h>
 

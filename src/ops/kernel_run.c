@@ -121,7 +121,7 @@ static uint64_t resident_blocks(const mr_command *command) {
     return (uint64_t)o.blocks_per_sm * (uint64_t)device->properties.sm_count;
 }
 
-/* What a thread of the host may take for the local memory of the blocks that it runs. */
+/* The bytes that a thread of the host may take for the local memory of the blocks that it runs. */
 static uint64_t local_limit(const mr_command *command) {
     const mr_machine *machine = command->machine;
     if (!machine->memory.limit) return 0;

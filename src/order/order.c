@@ -33,7 +33,7 @@ mr_order_set mr_order_find(mr_order_facts facts, mr_order_when when, mr_strength
     return set;
 }
 
-/* What the fact adds to the rows of a command of a stream. */
+/* The rows that the fact adds to those of a command of a stream. */
 static mr_order_set since_it_is(mr_order_facts fact, mr_order_when when, mr_strength strength) {
     return mr_order_find(SUBMITTED | fact, when, strength) &
            ~mr_order_find(SUBMITTED, when, strength);

@@ -109,7 +109,7 @@ static bool same_blob(const mr_program *a, blob x, const mr_program *b, blob y) 
     return x.zero || !x.size || !memcmp(a->bytes.items + x.at, b->bytes.items + y.at, x.size);
 }
 
-/* What the host wrote: a function may write the clock, too. */
+/* Whether both wrote the same bytes of the host: a function may write the clock, too. */
 static bool writes_same(const mr_program *a, const item *x, const mr_program *b, const item *y) {
     if (x->kind != MR_COMMAND_HOST_ACCESS || x->row) return true;
     for (uint32_t i = 0; i < x->operand_count; i++)

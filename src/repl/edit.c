@@ -188,7 +188,7 @@ static const char paste_end[] = "\033[201~";
 static mr_buffer pasted; /* and, from `taken` on, what was read behind it */
 static size_t taken;
 
-/* What readline reads next. */
+/* The bytes that readline reads next. */
 static int next_byte(FILE *stream) {
     if (taken < pasted.size) return (unsigned char)pasted.data[taken++];
     return rl_getc(stream);

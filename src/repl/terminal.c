@@ -1,4 +1,4 @@
-/* What the output may contain: see terminal.h. line.c knows about colours, base/output.h about characters. */
+/* The abilities of the terminal: see terminal.h. line.c knows about colours, base/output.h about characters. */
 #include "repl/terminal.h"
 
 #include "base/output.h"

@@ -1,4 +1,4 @@
-/* What the prompt asks of an entry, whose main chunk continues in the entries that follow. */
+/* Facts that the prompt asks of an entry, whose main chunk continues in the entries that follow. */
 #include <stdlib.h>
 
 #include "script/text.h"

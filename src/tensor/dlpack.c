@@ -154,7 +154,7 @@ static void release_managed(void *kept) {
     mr_dlpack_drop((mr_dl_capsule){.managed = kept});
 }
 
-/* What the structure says, checked. */
+/* The facts of the structure, checked. */
 typedef struct {
     mr_memory_kind kind;
     mr_device *device; /* of device memory */

@@ -13,7 +13,7 @@
 #define HOST        9999
 #define ROW_THREADS 100000 /* added to a stream's thread for each row of overlapping bars */
 
-/* What the driver calls the request; NULL: no call of the driver. */
+/* The driver's name for the request; NULL: no call of the driver. */
 static const char *runtime_name(const mr_span *span) {
     switch (span->kind) {
     case MR_COMMAND_OP:

@@ -169,7 +169,7 @@ static void prepare_copy(vdevice *device, const mr_command *command, body *b) {
     16u /* thread blocks that a collective holds at most, each on a multiprocessor of its own */
 #define CHANNEL_THREADS 512u
 
-/* What connects two devices of a model. */
+/* The link between two devices of a model. */
 typedef struct {
     double gbs, step_ns;
 } link;

@@ -1,4 +1,4 @@
-/* What a simulated device can do beyond a real one: see model/simulator.h. */
+/* The slots that a simulated device has beyond a real one: see model/simulator.h. */
 #include <stdio.h>
 #include <string.h>
 

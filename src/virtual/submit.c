@@ -21,7 +21,7 @@ static void advance_sometimes(vgpu *gpu, mr_command_id submitted) {
     mr_error_destroy(mr_virtual_advance(gpu, collected ? MR_CHOICE_LOOK : MR_CHOICE_SUBMIT, NULL));
 }
 
-/* What a kernel's launch costs beyond that of others: a library that chooses among kernels of its own. */
+/* The cost of a kernel's launch beyond that of others: a library that chooses among kernels of its own. */
 static uint64_t library_ns(const device_model *model, const mr_command *command) {
     const mr_op_family *family = command->u.op.row->family;
     if (!family->by_library || !family->by_library(command)) return 0;

@@ -1,4 +1,4 @@
-/* What a run of the judge notes, and what it asks the checker: below judge.c and beyond.c. */
+/* The notes of a run of the judge, and its questions to the checker: below judge.c and beyond.c. */
 #include "waits/parts.h"
 
 int mr_waits_compare_accesses(const void *a, const void *b) {

@@ -1,4 +1,4 @@
--- What the expressions of derivatives.lua call, beside the methods of tensors.
+-- Functions that the expressions of derivatives.lua call, beside the methods of tensors.
 local mr = require "millrace"
 
 local H = {}

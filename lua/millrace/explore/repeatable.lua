@@ -9,7 +9,7 @@ local watch = require "millrace.explore.watch"
 
 local repeatable = {}
 
--- What answers otherwise at another time: the fields of these libraries.
+-- The fields of these libraries that answer otherwise at another time.
 local ASKED = { os = { "clock", "time", "date", "tmpname", "getenv", "execute", "remove", "rename" },
                 math = { "random" }, io = { "read", "lines", "open", "popen" } }
 -- The same, and explore/script.lua does not answer these. The registry has what no table of a script leads to.

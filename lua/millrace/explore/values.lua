@@ -1,4 +1,5 @@
--- What a function returns as bytes that can be compared, and back: a text, and behind it the bytes of its tensors.
+-- Turns the results of a function into bytes that can be compared, and back: a text, and behind it the bytes of its
+-- tensors.
 local mr = require "millrace"
 
 local MOST_DEPTH = 16 -- of tables in tables

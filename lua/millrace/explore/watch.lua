@@ -1,6 +1,6 @@
--- What a function can reach, and whether it has changed since: entries of tables, metatables, variables of closures,
--- objects of millrace, and settings of Lua and of millrace. repeatable.lua asks this of all that an explored function
--- finds, apart.lua of all that several ranks find.
+-- The values that a function can reach, and whether they have changed since: entries of tables, metatables, variables
+-- of closures, objects of millrace, and settings of Lua and of millrace. repeatable.lua asks this of all that an
+-- explored function finds, apart.lua of all that several ranks find.
 --
 -- What cannot be looked into makes the watch `lost`: a coroutine, an object of a C module, or more values than
 -- MOST_VALUES. Who asks says what else.
@@ -190,7 +190,7 @@ local function change_of(self, value)
   return not is_same and "a property of " .. self.tools.kind(value) or nil
 end
 
--- What has changed, as a text: "`n`"; nil: nothing.
+-- The change, as a text: "`n`"; nil: none.
 function Watch:change()
   for name, get in next, SETTINGS do
     if get() ~= self.settings[name] then return name end

@@ -37,7 +37,7 @@ local function has_tensor(value)
   return false
 end
 
--- What the judge can compare: tensors become tables of numbers.
+-- Values that the judge can compare: tensors become tables of numbers.
 local function read(value)
   if is_tensor(value) then return value.ndim == 0 and value:item() or value:cpu():totable() end
   if type(value) ~= "table" then return value end

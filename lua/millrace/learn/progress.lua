@@ -1,4 +1,4 @@
--- What a learner has done: a file in the state folder, one line for each thing done. Lines are only added.
+-- The progress of a learner: a file in the state folder, one line for each thing done. Lines are only added.
 
 local progress = {}
 

@@ -1,5 +1,5 @@
--- What a solution sees: copies of Lua's functions, and `mr` without what judges. `seen` is a table of the judge, in
--- which the view notes what the solution has called.
+-- The environment of a solution: copies of Lua's functions, and `mr` without what judges. `seen` is a table of the
+-- judge, in which the view notes what the solution has called.
 
 local view = {}
 

@@ -103,7 +103,7 @@ local function entry_of(word)
   return nil, ("there is no entry `%s`; :timeline shows the last one, :timeline 3 those from 3 on"):format(word)
 end
 
--- What has no time yet: for each stream, the operations in their order.
+-- Operations that have no time yet: for each stream, in their order.
 local function pending_lines()
   local lines, style = {}, draw.style()
   for _, queue in ipairs(mr.machine and mr.machine.queues() or {}) do

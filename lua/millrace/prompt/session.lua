@@ -562,7 +562,7 @@ local function run_init()
   if not done then tools.complain(message) end
 end
 
--- What only the prompt has.
+-- Functions that only the prompt has.
 function session.open()
   _G.help = tools.mr.help
   rawset(tools.mr, "prompt", setmetatable({}, { __index = function(functions, name)

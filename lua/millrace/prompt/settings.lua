@@ -1,5 +1,5 @@
--- What a person chooses for all sessions: `:set times 5`. A file beside init.lua keeps it, a line "name
--- value" for each.
+-- The settings of a person for all sessions: `:set times 5`. A file beside init.lua keeps it, a line "name value" for
+-- each.
 local _, tools = ...
 
 local settings = {}
@@ -68,7 +68,7 @@ local function write()
   return true
 end
 
--- What earlier sessions chose. A line that says nothing is told.
+-- The settings of earlier sessions. A line that says nothing is told.
 function settings.read()
   local text = has_files and path() and tools.read_file(path()) or ""
   for line in text:gmatch("[^\n]+") do

@@ -322,7 +322,7 @@ static uint32_t find_extents(const ptx_access *access, const mr_ptx_plan *plan, 
                              uint32_t most) {
     uint32_t found = 0, count = 0;
     if (access->program) found = access_evaluate(access->program, plan, out, most);
-    /* What the inference gave up on can be accessed in ways that no address shows. */
+    /* Memory on which the inference gave up can be accessed in ways that no address shows. */
     for (uint32_t k = 0; k < found; k++) {
         if (k >= most) count++;
         else if (access->params[out[k].param].known ||

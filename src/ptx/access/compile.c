@@ -153,7 +153,7 @@ static uint32_t find_counter(compiler *c, uint32_t value, uint32_t header, chain
     return ACCESS_NONE;
 }
 
-/* What an iteration adds to a phi, the same on all ways back. */
+/* The number that an iteration adds to a phi, the same on all ways back. */
 static bool find_step(compiler *c, uint32_t phi, chain *out) {
     access_graph *graph = c->graph;
     const access_value *v = &graph->values.items[phi];

@@ -106,7 +106,7 @@ static access_op resolve(access_maker *m, uint32_t address, uint32_t part, ptx_s
     return ACCESS_ADDRESS_LOCAL;
 }
 
-/* What a load of one element gives: `bits` of it. */
+/* The value of a load of one element: `bits` of it. */
 static uint32_t load_element(access_maker *m, uint32_t address, uint32_t part, ptx_space space,
                              ptx_type type) {
     access_graph *graph = m->graph;

@@ -263,8 +263,8 @@ static bool is_complete(const access_maker *m, uint32_t block) {
     return true;
 }
 
-/* What a variable holds at the end of a block. Ways through blocks with one predecessor are walked; elsewhere a phi is
- * made, whose operands are read later. */
+/* The value of a variable at the end of a block. Ways through blocks with one predecessor are walked; elsewhere a phi
+ * is made, whose operands are read later. */
 static uint32_t look_up(access_maker *m, uint32_t block, uint32_t variable) {
     access_graph *graph = m->graph;
     uint32_t first = block;

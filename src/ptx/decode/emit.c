@@ -1,4 +1,4 @@
-/* What every part of the decoder does: adds a code, or refuses an instruction. See decode.h. */
+/* Shared by all parts of the decoder: adds a code, or refuses an instruction. See decode.h. */
 #include "base/number.h"
 #include "ptx/decode/decode.h"
 

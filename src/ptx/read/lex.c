@@ -72,7 +72,7 @@ static void lex_word(ptx_lexer *l) {
     while (is(l, l->at, FIRST | DIGIT)) l->at++;
 }
 
-/* What stands after a dot may begin with a digit and hold `::`. */
+/* A word after a dot may begin with a digit and hold `::`. */
 static void lex_dot_word(ptx_lexer *l) {
     for (;;) {
         lex_word(l);

@@ -1,4 +1,4 @@
-/* What the lanes of a warp do together: shuffles, votes, matches, reductions.
+/* Operations that the lanes of a warp do together: shuffles, votes, matches, reductions.
  *
  * An instruction with .sync waits for all lanes that its mask names and that live (paths.c brings them together). Lanes
  * that are named but do not take part, as they have exited, count as inactive. */

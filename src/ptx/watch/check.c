@@ -212,7 +212,7 @@ static met_slot *meet(const met_table *t, uint64_t key, uint64_t chain) {
 enum { OF_THREAD = 1, OF_CHAIN = 2, OF_READING = 3, OF_UNHEARD = 4 }; /* kinds of keys */
 enum { OF_ORDER = 5, OF_UNHEARD_ORDER = 6 };
 
-/* What a later access of the same thread must agree in to stand for this one. */
+/* The facts in which a later access of the same thread must agree to stand for this one. */
 static uint64_t manner(const ptx_strong *s) {
     return s->address << 9 | (uint64_t)s->is_exchange << 8 | (uint64_t)s->is_spread << 7 |
            (uint64_t)s->bytes << 1 | s->wide;
@@ -278,7 +278,7 @@ static void keep_readings(ptx_turn *turn, const met_table *t, ptx_history *h) {
     }
 }
 
-/* What the whole log has in common, for the short ways of ptx_after_strong. */
+/* The facts that the whole log has in common, for the short ways of ptx_after_strong. */
 static void summarize(ptx_turn *turn, ptx_history *h) {
     uint32_t shift = turn->watch->block_shift;
     h->latest_strong = 0;
