@@ -41,7 +41,7 @@ bool mr_bind_before(lua_State *L, const mr_script_meeting *m, mr_script_spot *ou
     return put_into_frame(L, m, out_spot);
 }
 
-/* What is behind a line that has called this coroutine comes after all that the coroutine does now. */
+/* True if the line has called this coroutine. Code behind such a line comes after all that the coroutine does now. */
 static bool has_called(lua_State *L, mr_site where) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     lua_State *main = lua_tothread(L, -1);
