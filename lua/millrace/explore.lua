@@ -189,7 +189,8 @@ return function(tools)
 
   local function benign(w)
     return w.benign and "  both orders come to the same: a benign race, as far as these two schedules show"
-      .. (w.may_mix and "; their parts may mix" or "") or nil
+      .. (w.may_mix and "; their parts may mix" or "")
+      .. (w.reads_fresh and "; memory that nothing has written reads as zero here" or "") or nil
   end
 
   -- A free changes nothing by itself. Only the next user of the memory counts.
@@ -232,7 +233,8 @@ return function(tools)
     end)
     local first = raw.in_order and read_outcome(raw.in_order)
     local second = raw.reversed and read_outcome(raw.reversed)
-    local w = { in_order = first, reversed = second, complete = raw.complete, may_mix = raw.may_mix or nil }
+    local w = { in_order = first, reversed = second, complete = raw.complete, may_mix = raw.may_mix or nil,
+      reads_fresh = raw.reads_fresh or nil }
     w.benign = first ~= nil and second ~= nil and raw.in_order.raw == raw.reversed.raw
     if not first and not second then return setmetatable(w, other_outcomes(w, raw, report.kind)) end
     if report.kind == "use-after-free" then return setmetatable(w, tell_reuse(w, report)) end
@@ -416,6 +418,7 @@ return function(tools)
     end
     if unwritten or raw.reads_fresh or reads_unwritten(result.hazards) then
       add_condition(result, "This holds if memory that nothing has written reads as in this run.")
+      result.not_followed.unwritten = true
     end
     if collected and frees_in_use(result.hazards) then
       result.not_followed.collector = true

@@ -315,6 +315,9 @@ function T.expect_deterministic(fn, options)
     fail("Lua's collector frees memory that another stream uses; where it frees earlier, another tensor gets it\n%s",
       tostring(r))
   end
+  if r.not_followed and r.not_followed.unwritten then
+    fail("memory that nothing has written is read, or may be read before it is written\n%s", tostring(r))
+  end
   if r.not_followed and r.not_followed.parts then
     fail("operations race, and the one outcome holds only while each is carried out as a whole; order them\n%s",
       tostring(r))

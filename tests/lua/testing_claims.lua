@@ -65,6 +65,22 @@ function TestClaims.test_a_condition_passes()
   T.expect_clean(function() return mr.ones(4):sum():item() end)
 end
 
+-- New memory reads as zero here, and as anything elsewhere: one outcome is not enough.
+function TestClaims.test_memory_that_nothing_has_written()
+  local function early()
+    local a, b, t = mr.stream(), mr.stream(), mr.empty(1)
+    mr.synchronize()
+    a:run(function() t:zero_() end)
+    local y = b:run(function() return t + 1 end)
+    mr.synchronize()
+    return y:item()
+  end
+  assert_fails("memory that nothing has written", T.expect_deterministic, early)
+  assert_fails("memory that nothing has written", T.expect_deterministic, function() return mr.empty(1) end)
+  local result = mr.explore(early)
+  lu.assertStrContains(tostring(result.hazards[1]:witness()), "memory that nothing has written reads as zero here")
+end
+
 function TestClaims.test_outcomes_are_exactly_these()
   T.expect_outcomes(function() return race("fill_", "fill_") end, { 3.0, 1.0 })
   assert_fails("there are", T.expect_outcomes, function() return race("fill_", "fill_") end, { 3.0 })
