@@ -289,6 +289,7 @@ static mr_status make_tables(branch *b) {
 
 mr_status branch_open_player(explorer *e, branch *b) {
     mr_machine *machine = e->subject->machine;
+    budget_trim_spares(e, budget_of_player(e, b));
     mr_player_options options = {
         .backend = machine->backend, .chooser = "manual", .memory_limit = machine->memory.limit};
     MR_TRY(mr_player_open(b->program, &options, &b->player));

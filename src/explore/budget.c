@@ -18,7 +18,7 @@
 #include "model/backend.h"
 #include "model/simulator.h"
 
-#define BUDGET_PATIENCE 4 /* seconds on the wall for one of the processor, at most */
+#define BUDGET_PATIENCE 10 /* seconds on the wall for one of the processor, at most */
 
 static double seconds_of(clockid_t clock) {
     struct timespec now;
@@ -167,8 +167,7 @@ static size_t bytes_of(const branch *b) {
 static size_t bytes_of_last_run(const explorer *e) {
     const mr_machine *machine = e->subject->machine;
     size_t live = machine->host_memory.live_bytes,
-           bytes = (live > e->host_before ? live - e->host_before : 0) +
-                   machine->backend->simulator->spare_bytes((mr_machine *)machine);
+           bytes = live > e->host_before ? live - e->host_before : 0;
     for (int i = 0; i < machine->device_count; i++)
         bytes += machine->backend->memory_reserved(machine->devices[i]);
     return bytes;
@@ -204,9 +203,16 @@ bool budget_has_room(explorer *e, size_t more) {
     if (fits(e, more)) return true;
     if (!e->subject->let_go || !bytes_of_last_run(e)) return false;
     e->subject->let_go(e->subject->context);
-    if (fits(e, more)) return true;
-    e->subject->machine->backend->simulator->drop_spares(e->subject->machine);
     return fits(e, more);
+}
+
+/* A run takes what the last one has left. For a player, and in between, there must be room beside it. */
+void budget_trim_spares(explorer *e, size_t more) {
+    mr_machine *machine = e->subject->machine;
+    size_t spare = machine->backend->simulator->spare_bytes(machine),
+           all = budget_used(e) + spare + more;
+    if (!spare || !e->store_most || all <= e->store_most) return;
+    machine->backend->simulator->drop_spares(machine, all - e->store_most);
 }
 
 static void let_go_of_all(explorer *e) {
@@ -241,6 +247,7 @@ static void make_room(explorer *e, size_t more, size_t most) {
 
 void budget_make_room(explorer *e, size_t more) {
     size_t most = e->store_most;
+    if (!more) budget_trim_spares(e, 0);
     if (!e->innermost || budget_has_room(e, more)) return;
     make_room(e, more, most);
 #ifdef __GLIBC__

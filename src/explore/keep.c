@@ -202,7 +202,8 @@ void mr_explore_let_go(mr_explore_keeper *k) {
     mr_observer_remove(k->machine, &k->observer);
     k->machine->numbers = k->numbers;
     k->machine->memory.host_begins_zero = false;
-    if (k->machine->backend->simulator) k->machine->backend->simulator->drop_spares(k->machine);
+    if (k->machine->backend->simulator)
+        k->machine->backend->simulator->drop_spares(k->machine, SIZE_MAX);
     k->machine->memory.stay_until_end = 0;
     k->machine->memory.collect_before_wait = false;
     for (size_t i = 0; i < k->kept.count; i++) {

@@ -269,6 +269,8 @@ void budget_make_room(explorer *e, size_t more);
 void budget_drop_children(explorer *e, branch *b);
 /* If there is no room, what the last run has left is freed first. */
 bool budget_has_room(explorer *e, size_t more);
+/* Frees memory that is kept for the next run, until there is room for so many bytes more. */
+void budget_trim_spares(explorer *e, size_t more);
 size_t budget_of_player(const explorer *e, const branch *b); /* what one takes, about */
 void budget_begin(explorer *e);                              /* before the first run */
 void budget_measure(explorer *e);                            /* after it */

@@ -126,7 +126,7 @@ typedef struct mr_simulator {
     size_t (*checkpoint_bytes)(mr_machine *machine);
     /* Freed host memory that is kept for the next allocations, where memory.host_begins_zero. */
     size_t (*spare_bytes)(mr_machine *machine);
-    void (*drop_spares)(mr_machine *machine);
+    void (*drop_spares)(mr_machine *machine, size_t bytes); /* at least so many, or all */
 } mr_simulator;
 
 /* The same slots for callers above the model: observers that ask for everything are told. */

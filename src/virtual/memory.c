@@ -160,7 +160,7 @@ static void *host_bytes(vgpu *gpu, uint64_t size) {
     uint64_t whole = whole_host_size(size);
     void *host = mr_spares_take(&gpu->spares, whole);
     if (host) return host;
-    if (whole > b->limit - b->used - gpu->spares.bytes) mr_spares_drop(&gpu->spares);
+    if (whole > b->limit - b->used - gpu->spares.bytes) mr_spares_drop(&gpu->spares, SIZE_MAX);
     host = aligned_alloc(host_alignment(size), whole);
     if (host && whole >= 2 * HUGE_PAGE) mr_arena_wish_huge(host, whole);
     return host;
@@ -218,8 +218,8 @@ size_t mr_virtual_spare_bytes(mr_machine *machine) {
     return vgpu_of(machine)->spares.bytes;
 }
 
-void mr_virtual_drop_spares(mr_machine *machine) {
-    mr_spares_drop(&vgpu_of(machine)->spares);
+void mr_virtual_drop_spares(mr_machine *machine, size_t bytes) {
+    mr_spares_drop(&vgpu_of(machine)->spares, bytes);
 }
 
 mr_status mr_virtual_memory_alloc(mr_storage *storage) {

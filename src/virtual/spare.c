@@ -24,8 +24,12 @@ bool mr_spares_keep(spares *s, void *at, uint64_t size) {
     return true;
 }
 
-void mr_spares_drop(spares *s) {
-    for (size_t i = 0; i < s->blocks.count; i++) free(s->blocks.items[i].at);
-    mr_vec_free(&s->blocks);
-    s->bytes = 0;
+void mr_spares_drop(spares *s, size_t bytes) {
+    for (size_t dropped = 0; s->blocks.count && dropped < bytes;) {
+        spare_block b = mr_vec_pop(&s->blocks);
+        free(b.at);
+        dropped += b.size;
+        s->bytes -= b.size;
+    }
+    if (!s->blocks.count) mr_vec_free(&s->blocks);
 }

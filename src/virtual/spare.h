@@ -24,6 +24,6 @@ typedef struct {
 void *mr_spares_take(spares *s, uint64_t size);
 /* False: it is not kept, as it is small or there are too many. */
 bool mr_spares_keep(spares *s, void *at, uint64_t size);
-void mr_spares_drop(spares *s); /* all */
+void mr_spares_drop(spares *s, size_t bytes); /* at least so many bytes, or all */
 
 #endif

@@ -415,7 +415,7 @@ mr_status mr_virtual_event_elapsed(mr_event *from, mr_event *to, double *out_mil
 mr_status mr_virtual_memory_alloc(mr_storage *storage);
 void mr_virtual_memory_release(mr_storage *storage);
 size_t mr_virtual_spare_bytes(mr_machine *machine);
-void mr_virtual_drop_spares(mr_machine *machine);
+void mr_virtual_drop_spares(mr_machine *machine, size_t bytes);
 bool mr_virtual_memory_at(mr_machine *machine, uint64_t address, mr_memory_block *out_block);
 void mr_virtual_will_write(mr_machine *machine, const mr_memory_block *block);
 uint64_t mr_virtual_memory_reserved(mr_device *device);

@@ -77,7 +77,7 @@ static void close_backend(mr_machine *machine) {
         if (machine->devices) free(machine->devices[i]);
     }
     mr_undo_free(&gpu->undo);
-    mr_spares_drop(&gpu->spares);
+    mr_spares_drop(&gpu->spares, SIZE_MAX);
     mr_vec_free(&gpu->let_go);
     mr_region_free(&gpu->region);
     free(gpu);

@@ -155,7 +155,7 @@ end)
 T.equal(r.outcomes[1].value, 1, "a check inside")
 T.equal(mr.hazard.mode(), "off", "and the checker is as it was")
 
--- Time in which the search has no processor does not count, up to four times as much.
+-- Time in which the search has no processor does not count, up to ten times as much.
 local function six_orders()
   os.execute("sleep 0.3")
   local s = { mr.stream(), mr.stream(), mr.stream() }
@@ -169,7 +169,7 @@ local function six_orders()
 end
 local slept = mr.explore(six_orders, { time = 1 })
 T.check(slept.complete and slept.runs == 5, tostring(slept))
-T.check(not mr.explore(six_orders, { time = 0.1 }).complete, "more than four times as much does")
+T.check(not mr.explore(six_orders, { time = 0.1 }).complete, "more than ten times as much does")
 
 -- Large memory of one call of the function is given to the next one, and begins with zeros again.
 local function large()
