@@ -88,7 +88,7 @@ local function a_call_among_others(work)
   return M.median_of(ROUNDS, once)
 end
 
--- What one piece of work takes beyond another, by turns, so that both find the same machine.
+-- The time that one piece of work takes beyond another, by turns, so that both find the same machine.
 local function beyond_among_others(more, less)
   local longer, shorter = among_others(more), among_others(less)
   longer()
@@ -452,7 +452,7 @@ end
 
 local SECONDS_DO_NOT_PASS = "the script's own time does not pass here"
 
--- What a script does between calls: a loop with calls, tables and numbers.
+-- The work of a script between calls: a loop with calls, tables and numbers.
 local function some_lua(rounds)
   local sum, list = 0.0, {}
   local function plus(a, b) return a + b end

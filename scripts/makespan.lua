@@ -1,4 +1,4 @@
--- What the virtual GPU predicts beside what a GPU takes: for each example its makespan, and for kernels their launches.
+-- The virtual GPU's predictions beside a GPU's times: for each example its makespan, and for kernels their launches.
 --
 --     build/millrace --device cuda scripts/makespan.lua [--model NAME] [--lines] [--only examples|kernels] [EXAMPLE...]
 --
@@ -26,7 +26,7 @@ local RUNS, ENOUGH_MS = 9, 1500 -- on a real GPU, that count; no further one aft
 
 -- ---------------------------------------------------------------- in the child: one example
 
--- What gets ready: it always does, or where its options ask for memory of the host.
+-- Functions that prepare: always, or where their options ask for memory of the host.
 local ALWAYS = { "kernel", "module", "elementwise", "graph" }
 local ON_HOST = { "empty", "zeros", "ones", "full", "arange", "linspace", "tensor", "zeros_like", "ones_like",
   "empty_like", "full_like", "eye", "rand", "randn", "randint" }

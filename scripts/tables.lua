@@ -4,7 +4,7 @@
 --     lua5.4 scripts/tables.lua [SOURCES]
 local src = (arg[1] or "src") .. "/bind"
 
--- What else looks into tables, and why it may.
+-- Other files that look into tables, and why they may.
 local MAY_LOOK = {
   ["args.c"] = "the one place for what a script's tables hold",
   -- into tables that no script reaches, or the module's own

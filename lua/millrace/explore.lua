@@ -26,7 +26,8 @@ return function(tools)
 
   -- ---------------------------------------------------------------- the function
 
-  -- What pcall(fn) returns. A capture that is left open would reach the next run, and is an error of this one.
+  -- Returns the results of pcall(fn). A capture that is left open would reach the next run, and is an error of this
+  -- one.
   local function call(fn)
     local results = table.pack(pcall(fn))
     local left_open = tools.end_captures()
@@ -47,7 +48,7 @@ return function(tools)
     return false
   end
 
-  -- What the search calls: `fn`, as text and tensors. Keeps what it returned last in `last`. An error of work that the
+  -- The function for the search: `fn`, as text and tensors. Keeps the last results in `last`. An error of work that the
   -- function has not waited for is the outcome, too. Calls are made by `checked`, if there is one. It returns whether
   -- nothing was seen by which another call could differ.
   local function runner(fn, last, checked)
@@ -252,7 +253,7 @@ return function(tools)
 
   local WORSE = { ["every-legal-schedule"] = 0, conditional = 1, none = 2 }
 
-  -- What a later call leaves open counts, too. The larger number of the same condition is told.
+  -- Conditions of a later call count, too. The larger number of the same condition is told.
   local function add_claims(totals, later)
     local left, new = totals.unexplored, later.unexplored
     if WORSE[new.claim] > WORSE[left.claim] then left.claim = new.claim end
@@ -452,7 +453,7 @@ return function(tools)
     result.incomplete = result.incomplete or reason
   end
 
-  -- What a call returned, a line each; nil: it cannot be shown.
+  -- The results of a call, a line each; nil: they cannot be shown.
   local function lines_of(results)
     local lines = {}
     for i = 2, results and results.n or 0 do

@@ -161,7 +161,7 @@ return function(tools)
 
   -- ---------------------------------------------------------------- driving
 
-  -- What a task that failed has raised, with its number; if nothing can go on, with the lines of the others.
+  -- The error of a task that failed, with its number; if nothing can go on, with the lines of the others.
   local function named(list, task, problem)
     local others, is_deadlock = {}, type(problem) == "table" and rawget(problem, "code") == "deadlock"
     for _, other in ipairs(is_deadlock and list or {}) do

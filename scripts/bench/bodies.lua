@@ -285,7 +285,7 @@ local function flops_of_convolution(row, n)
   return 2 * n * outputs * size * size * channels // groups * 9
 end
 
--- What one call moves or computes, for the column that a person can judge.
+-- The bytes or operations of one call, for the column that a person can judge.
 local function figure(row, dtype, n, seconds)
   if row == "matmul" then return ("%.0f GFLOP/s"):format(2 * n ^ 3 / seconds / 1e9) end
   if row:find "conv2d" then return ("%.0f GFLOP/s"):format(flops_of_convolution(row, n) / seconds / 1e9) end

@@ -4,7 +4,7 @@
 -- not checked: schedules are explored
 local mr = require "millrace"
 
--- What the host does while it waits depends on the device, and the value does not.
+-- The host's work while it waits depends on the device, and the value does not.
 local function polls()
   local s = mr.stream{name = "s"}
   local x = mr.zeros(1, {name = "x"})

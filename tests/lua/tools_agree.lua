@@ -313,7 +313,7 @@ local function check_explored(fn, text, reports, totals, said)
   for _, report in ipairs(r.hazards) do hazards = hazards + (report.second.where and 1 or 0) end
   local with_place = 0
   for _, report in ipairs(reports) do with_place = with_place + (report.second.where and 1 or 0) end
-  -- Of two accesses in a row that race with a function, only the later one is kept until the function runs.
+  -- Only the later of two accesses in a row that race with a function is kept until the function runs.
   local is_covered = hazards > with_place and text:find("host_func", 1, true)
   if with_place ~= hazards and not varies and not is_covered then
     wrong("the checker has %d reports, and mr.explore %d:\n%s\n%s", with_place, hazards, messages(reports), tostring(r))

@@ -6,7 +6,7 @@ local H = {}
 function H.where(condition, y, z) return mr.where(condition, y, z) end
 function H.zeros(g) return mr.zeros_like(g) end
 
--- What can be a tensor or a number.
+-- Functions of a tensor or a number.
 function H.log(x) return type(x) == "number" and math.log(x) or x:log() end
 function H.is_zero(x) if type(x) == "number" then return x == 0 end return x:eq(0) end
 

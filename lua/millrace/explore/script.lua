@@ -14,8 +14,8 @@ return function(tools, explore, core)
   local MOST_DEPTH, differs = core.values.MOST_DEPTH, core.show.differs
   local write_json, fresh = new_json(tools, core.values), new_globals(tools)
 
-  -- What a script prints. Each rank has an output of its own, as a process has: between two texts of the script itself,
-  -- all of rank 0 comes first.
+  -- The output of a script. Each rank has an output of its own, as a process has: between two texts of the script
+  -- itself, all of rank 0 comes first.
   local function new_printed()
     local texts, of_ranks, printed = {}, {}, {}
     local function end_ranks()
@@ -145,7 +145,7 @@ return function(tools, explore, core)
     return unpack(results, 2, results.n)
   end
 
-  -- What the chunk returns; after os.exit its status.
+  -- The results of the chunk; after os.exit its status.
   local function call_chunk(state, chunk, arguments)
     state.exit = nil
     local results = table.pack(pcall(chunk, unpack(arguments, 1, arguments.n)))
@@ -154,7 +154,7 @@ return function(tools, explore, core)
     return table.pack(unpack(results, 2, results.n))
   end
 
-  -- What the script has written, a line a file: of long lines the beginning.
+  -- The files that the script has written, a line a file: of long lines the beginning.
   local MOST_SHOWN = 300
 
   local function show_written(text)
@@ -270,7 +270,7 @@ return function(tools, explore, core)
       table.concat(asked, ", ")))
   end
 
-  -- What the runs printed, with its times.
+  -- The output of the runs, with its times.
   local function show_times(r, printed_times)
     for _, o in ipairs(r.outcomes) do
       if o.values then

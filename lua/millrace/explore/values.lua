@@ -146,7 +146,7 @@ return function(tools)
     return out
   end
 
-  -- What pcall of the function returned: a text, and a list of tensors.
+  -- The results of pcall of the function: a text, and a list of tensors.
   local function pack_results(results, counts_on)
     if not results[1] then return pack_error(results[2], counts_on) end
     local out, tensors = { "v" .. string.pack("<I4", results.n - 1) }, {}

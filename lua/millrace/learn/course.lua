@@ -110,8 +110,8 @@ end
 
 local KERNEL = "__global__ void nothing() {}"
 
--- What this machine lacks for the lesson, or nil. With `tools`, also for its exercise: that is graded in the sandbox,
--- where not every compiler may run.
+-- The part that this machine lacks for the lesson, or nil. With `tools`, also for its exercise: that is graded in the
+-- sandbox, where not every compiler may run.
 function course.missing(lesson, tools)
   if lesson.needs ~= "compiler" then return nil end
   local ok, message = pcall(mr.kernel, KERNEL)

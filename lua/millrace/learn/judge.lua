@@ -408,7 +408,7 @@ local NOT_ALLOWED = "The result is right, but line %s has %s, which the task doe
 local NOT_CAPTURED = "The result is right, but the task asks for work on `%s` in the graph: it is in no capture of " ..
   "your function."
 
--- What a solution must have: `streams`, each of which works, and the rows of `uses`.
+-- Requirements of a solution: `streams`, each of which works, and the rows of `uses`.
 local function wanted_of(exercise)
   local rows = table.pack(table.unpack(exercise.uses or {}))
   for _, stream in ipairs(exercise.streams or {}) do rows[#rows + 1] = { kind = "work", stream = stream } end

@@ -11,7 +11,7 @@ local function hanging(line)
   return (" "):rep(indent > 0 and indent + 2 or 0)
 end
 
--- What a text takes on the screen: bold has no width. Bytes that are no UTF-8 count one each.
+-- The width of a text on the screen: bold has none. Bytes that are no UTF-8 count one each.
 local function columns(line)
   local shown = line:gsub("\27%[[%d;]*m", "")
   return utf8.len(shown) or #shown

@@ -211,7 +211,7 @@ return function(tools)
     }
   end
 
-  -- What calling a class makes.
+  -- Makes the module that calling a class returns.
   local function new_instance(class, ...)
     local m = setmetatable({ [STATE] = { values = { training = true }, kinds = {}, order = {}, transient = {},
       path = class.name, class = class } }, class.metatable)
@@ -572,7 +572,7 @@ return function(tools)
     end
   end
 
-  -- What scripts find in mr.nn.Module, so that help knows the methods of a module.
+  -- The methods in mr.nn.Module, so that help knows them.
   for name, method in pairs(methods) do Base[name] = rawget(mr.nn.Module, name) or method end
 
   -- mr.nn.Module(): a module of no class of its own, which gets its parts and its `forward` by assignment.

@@ -161,7 +161,7 @@ function commands.stream_of(word)
   return nil, ("`%s` is no stream%s"):format(word, known)
 end
 
--- What only the virtual GPU can do; nil and a message elsewhere.
+-- mr.machine, which only the virtual GPU has; nil and a message elsewhere.
 function commands.machine(name)
   if tools.mr.machine then return tools.mr.machine end
   return nil, (":%s needs the virtual GPU: start millrace with --device virtual"):format(name)

@@ -391,7 +391,7 @@ local function behind_call(text)
   return chain_before(before, #before + 1), mark, prefix
 end
 
--- What can stand instead of the end of the text, and from which byte on (0: all of it).
+-- Returns the texts that can replace the end of the text, and the byte from which on (0: all of it).
 function complete.find(text)
   local mark = text:match("^%s*([:?]+)")
   if mark and mark:byte() == 58 then return commands(text) end

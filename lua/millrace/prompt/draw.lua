@@ -62,7 +62,7 @@ function draw.wrap(text, width, indent)
   return lines
 end
 
--- What the columns may take, so that all of them fit: the widest give way.
+-- The widths of the columns, so that all of them fit: the widest give way.
 local function fitting(widths, width)
   local total = 2 * (#widths - 1)
   for _, one in ipairs(widths) do total = total + one end

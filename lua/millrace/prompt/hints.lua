@@ -164,7 +164,7 @@ local function field_hint(text, name)
   return nil
 end
 
--- What a value must be, so that this can be done with it.
+-- The type that a value must have for this use.
 local DONE_WITH = {
   call = { ["function"] = true }, index = { table = true, userdata = true, string = true },
   perform = { number = true, userdata = true }, concatenate = { string = true, number = true },

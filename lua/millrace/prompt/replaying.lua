@@ -8,7 +8,7 @@ local _, tools = ...
 
 local mr = tools.mr
 
--- What scripts at the prompt may not do in a sandbox.
+-- Actions that scripts at the prompt may not do in a sandbox.
 local open = io and io.open
 local execute, tmpname, remove = os and os.execute, os and os.tmpname, os and os.remove
 

@@ -226,7 +226,7 @@ end
 
 -- ---------------------------------------------------------------- waits
 
--- What makes the host wait: methods by class, functions of mr.
+-- The functions that make the host wait: methods by class, functions of mr.
 local WAITS = { stream = { "synchronize" }, event = { "synchronize" }, tensor = { "item", "totable", "has_nan" },
   mr = { "synchronize", "format", "print" } }
 

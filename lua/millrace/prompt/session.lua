@@ -210,7 +210,7 @@ local function without_tail_call(body, outline)
   return ("return __mr_pass(%s)%s"):format(body:sub(#"return " + 1, ends), body:sub(ends + 1))
 end
 
--- What runs: the function of the entry, and how.
+-- Compiles the text of an entry.
 local function compile(text, name, calls)
   local body, is_value = parse(text, name)
   if not body then return nil, is_value end
@@ -257,7 +257,7 @@ local function run_closing(entry, calls)
   return unpack(ended, 1, ended.n)
 end
 
--- What the text of an entry calls at its end, for one run.
+-- The functions that the text of an entry calls at its end, for one run.
 local function new_calls(new)
   local calls = {}
   function calls.keep(name, holder, is_const) new[#new + 1] = { name, holder, is_const } end
@@ -471,7 +471,7 @@ function session.prompt()
   return number .. " " .. tools.style("dim", ("[%s]"):format(concat(parts, "; ")), true) .. "> "
 end
 
--- What people type to leave, from Python and other shells.
+-- Words with which people leave Python and other shells.
 local LEAVING = { quit = true, exit = true }
 
 function session.asks_to_leave(text)

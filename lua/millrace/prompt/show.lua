@@ -10,7 +10,7 @@ local _, tools = ...
 
 local show = {}
 
--- What somebody sees who types `help` alone.
+-- The text for a person who types `help` alone.
 local HELP = 'help() shows the first steps; help("stream") or help(mr.zeros) explains one thing'
 
 local MOST_ELEMENTS = { 100, 20 } -- of a table, and of a table in a table

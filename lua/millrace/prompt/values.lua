@@ -73,7 +73,8 @@ local OF = {
   ["idle.s"] = names_of "stream",
 }
 
--- What an option or an argument of that function can be; the name of the function may be nil. nil: any text.
+-- The values that an option or an argument of that function can have; the name of the function may be nil. nil: any
+-- text.
 function values.of(fn, parameter)
   if not parameter then return nil end
   local list = fn and OF[("%s.%s"):format(fn, parameter)] or OF[parameter]
