@@ -20,6 +20,8 @@ local MAY_LOOK = {
   ["lua_body.c"] = true, ["nccl.c"] = true, ["graph_inputs.c"] = true,
   ["elementwise.c"] = true, ["explore.c"] = true, ["explore_run.c"] = true,
   ["waits.c"] = true, ["pending.c"] = true, ["hazard_ask.c"] = true,
+  -- at the main thread, in the registry
+  ["place.c"] = true,
   -- at functions of Lua's libraries, and at texts
   ["source.c"] = true, ["hazard_tables.c"] = true,
   -- pairs of a script's table go into lists of our own at once, of which args.c takes the objects
