@@ -2,7 +2,8 @@
 --
 -- A copy with non_blocking to pinned memory returns before it is done, and the host goes on. The return of the call
 -- says nothing about the values. Wait where they are first used, and wait for the copy's own event, not for the whole
--- device. not checked: one of its programs races
+-- device.
+-- not checked: one of its programs races
 local mr = require "millrace"
 
 local copy = mr.stream{name = "copy"}

@@ -1,8 +1,9 @@
 -- Every schedule: a counter that two streams change, and the same with the wait that is missing.
 --
 -- mr.explore runs the function under each order that CUDA's rules allow and that can make a difference. The result of
--- the function is the outcome. not replayed: schedules are explored, by a chooser that no name tells not checked:
--- schedules are explored
+-- the function is the outcome.
+-- not replayed: schedules are explored, by a chooser that no name tells
+-- not checked: schedules are explored
 local mr = require "millrace"
 
 local function program(wait)

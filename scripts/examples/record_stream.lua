@@ -2,7 +2,8 @@
 --
 -- x is made on `main`. Its free (here x:free(), in real programs the end of the variable's scope) lets the next
 -- allocation on `main` have the memory at once. `main` runs in order, so that is safe for `main`. The allocator knows
--- nothing of `side`, which is still adding up x, unless it is told. not checked: one of its programs races
+-- nothing of `side`, which is still adding up x, unless it is told.
+-- not checked: one of its programs races
 local mr = require "millrace"
 
 local main, side = mr.stream{name = "main"}, mr.stream{name = "side"}
