@@ -209,7 +209,7 @@ function TestFindings.test_the_fix_orders_all_pairs()
   lu.assertStrContains(report(32, 1, ring).fix, "__syncwarp() between the two orders them")
   lu.assertNotStrContains(report(32, 1, ring).message, "also of different")
   local loop = "for (int n = 0; n < blockDim.x / 16; n++) {\n s[i] = n;\n __syncthreads();\n y[i] = s[63 - i];\n }"
-  lu.assertStrContains(report(64, 1, loop).fix, "put another one at the end of the loop's body")
+  lu.assertStrContains(report(64, 1, loop).fix, "Put another one at the end of the loop's body")
   local two_warps = report(64, 1, ring)
   lu.assertEquals(two_warps.fix, "__syncthreads() between the two orders them")
   lu.assertStrContains(two_warps.message, "more pairs, also of different warps, all in bytes 0..255)")
