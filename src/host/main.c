@@ -60,6 +60,7 @@ typedef struct {
 /* --- leaving ------------------------------------------------------------------------------------- */
 
 static const mr_options *checked; /* --check is on: its verdict is due at the end */
+static bool was_checked;          /* --check was given */
 static int exit_status;           /* of the process, as it is now */
 static bool refused;   /* by the checker: no failure of the script where --check was asked for */
 static bool left_over; /* what MILLRACE_VERIFY_CLOSE finds */
@@ -116,15 +117,18 @@ static void note_captures(lua_State *L) {
  * after the script's last finalizer. */
 static void end_script(lua_State *L) {
     note_captures(L);
+    bool did_well = exit_status == MR_EXIT_OK;
     give_waits(L);
     if (!checked) return;
     mr_bind_check_returned(L, give_verdict);
-    if (exit_status != MR_EXIT_OK) {
+    if (!did_well) {
         if (!refused) mr_bind_check_stopped(L);
         return;
     }
+    if (exit_status == MR_EXIT_INTERRUPTED) return;
     lua_pushcfunction(L, mr_bind_check_run_pending);
-    note_status(mr_host_call(L, 0, 0, prefix));
+    int called = mr_host_call(L, 0, 0, prefix);
+    if (called != MR_EXIT_OK) note_status(called); /* else it stays as --waits has set it */
 }
 
 /* With MILLRACE_VERIFY_CLOSE in the environment, which the tests set: whatever a script does, all objects are gone once
@@ -139,7 +143,7 @@ static void save_trace(lua_State *L) {
     bool is_unchecked;
     bool waits = exit_status == MR_EXIT_OK && !mr_stop_reason();
     mr_status status = mr_bind_trace_end(L, waits, &is_unchecked);
-    if (!status && is_unchecked)
+    if (!status && is_unchecked && !was_checked)
         mr_host_complain("--trace: races are not marked; with --check they are");
     if (!status) return;
     mr_host_complain("--trace: %s", status->message);
@@ -221,6 +225,7 @@ static mr_status open_check(lua_State *L, const mr_options *options, const char 
     if (!mode || strcmp(mode, "off") == 0) return MR_OK;
     mr_status status = mr_bind_check(L, mode, options->report_json);
     if (!status) checked = options;
+    was_checked = checked != NULL;
     return status;
 }
 

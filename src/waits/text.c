@@ -51,9 +51,11 @@ static void put_head(const mr_waits *w, mr_buffer *out) {
     if (w->hazards) {
         mr_buffer_printf(out,
                          "The program %s hazards with all its waits (%zu access%s): fix those "
-                         "first. The verdicts count only races that removing a wait would add.\n",
+                         "first. The verdicts leave %s out, so a redundant wait may be needed "
+                         "for %s.\n",
                          w->hazards_assumed ? "may have" : "has", w->hazards,
-                         w->hazards == 1 ? "" : "es");
+                         w->hazards == 1 ? "" : "es", w->hazards == 1 ? "it" : "them",
+                         w->hazards == 1 ? "it" : "them");
         if (w->hazard) mr_buffer_printf(out, "  %s\n", w->hazard);
     }
     mr_claim claim = mr_waits_claim(w);
@@ -68,7 +70,8 @@ static void put_head(const mr_waits *w, mr_buffer *out) {
         mr_buffer_printf(out, "; interrupted, and known by then: %zu %s needed", w->count,
                          w->count == 1 ? "is" : "are");
     } else if (w->count) {
-        mr_buffer_printf(out, ", %zu suffice%s", w->sufficient, w->sufficient == 1 ? "s" : "");
+        mr_buffer_printf(out, ", %zu suffice%s%s", w->sufficient, w->sufficient == 1 ? "s" : "",
+                         w->hazards ? " for the other accesses" : "");
         if (w->sufficient) mr_buffer_puts(out, ": ");
         put_kept(w, out);
         if (!w->exact)

@@ -66,6 +66,7 @@ function TestTrace.test_of_several_streams_says_that_races_are_not_marked_withou
   local code = "mr.spin{ms = 1} mr.stream():run(function() mr.spin{ms = 1} end)"
   lu.assertStrContains(run(code).err, "--trace: races are not marked; with --check they are\n")
   lu.assertNotStrContains(run(code, { "--check" }).err, "not marked")
+  lu.assertNotStrContains(run("mr.stream() mr.stream()", { "--check" }).err, "not marked")
 end
 
 function TestTrace.test_is_saved_when_the_device_is_lost()

@@ -114,6 +114,25 @@ function TestWaits.test_beside_other_options()
   end
 end
 
+-- The wait orders `fill_` before `mul_`, which races with `zeros` already.
+function TestWaits.test_an_access_with_a_hazard_is_left_out_and_nothing_claims_more()
+  local racy = [[local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+local d = mr.zeros(4)
+a:run(function() d:fill_(1) end)
+b:wait_stream(a)
+b:run(function() d:mul_(2) end)
+mr.synchronize()
+]]
+  local text, status = run("", racy)
+  lu.assertStrContains(text, "leave them out, so a redundant wait may be needed for them.")
+  lu.assertStrContains(text, "2 waits, 0 suffice for the other accesses\n")
+  lu.assertEquals(status, 3)
+  text, status = run("--check", racy)
+  lu.assertStrContains(text, "2 hazards at 2 pairs of places")
+  lu.assertNotStrContains(text, "ended with an error")
+  lu.assertEquals(status, 3)
+end
+
 function TestWaits.test_a_function_of_the_script_is_judged_apart()
   local text = run("", GOOD .. "print(mr.waits(function() b:wait_stream(a) end))")
   lu.assertStrContains(text, "1 wait, 0 suffice\n")
