@@ -8,6 +8,7 @@
 #include "bind/kernel.h"
 #include "bind/nearest.h"
 #include "bind/open.h"
+#include "bind/row.h"
 
 /* ---- finding one ----------------------------------------------------------------------------------------- */
 
@@ -361,6 +362,7 @@ MR_FUNCTION(kernel_new, "kernel",
     mr_caller caller = mr_enter(L);
     mr_option_slots options = {known, 0};
     const char *name = NULL;
+    mr_no_arguments_behind(L, 2, &kernel_new_function);
     if (lua_type(L, 2) == LUA_TSTRING) {
         name = mr_check_name(L, 2);
     } else {

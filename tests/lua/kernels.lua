@@ -536,6 +536,7 @@ function TestModules.test_options()
     function() mr.kernel(source, {options = 3}) end)
   assert_fails("option `options`: expected strings, got a number", function() mr.kernel(source, {options = { 3 }}) end)
   assert_fails("there is no option `nam` here", function() mr.kernel(source, {nam = "f"}) end)
+  assert_fails("kernel: too many arguments", function() mr.kernel(source, "f", {options = "-DN=4"}) end)
   local many = {}
   for k = 1, 65 do many[k] = "-DX" .. k end
   assert_fails("more than 64 strings", function() mr.kernel(source, {options = many}) end)

@@ -106,6 +106,15 @@ function TestStream:test_wait_takes_events_and_streams()
   lu.assertErrorMsgContains("expected an event or a stream", function() b:wait(3) end)
 end
 
+-- A second stream would not be waited for.
+function TestStream:test_a_wait_takes_one_thing()
+  local a, b, c = mr.stream(), mr.stream(), mr.stream()
+  lu.assertErrorMsgContains("wait_stream: too many arguments: expected s:wait_stream(other", a.wait_stream, a, b, c)
+  lu.assertErrorMsgContains("wait: too many arguments", a.wait, a, b, c)
+  lu.assertErrorMsgContains("wait_event: too many arguments", a.wait_event, a, b:record_event(), {}, c)
+  a:wait_stream(b, nil)
+end
+
 function TestStream:test_barrier_joins_all()
   local streams, ends = {}, {}
   for i = 1, 4 do streams[i] = mr.stream() end
