@@ -131,10 +131,13 @@ return function(tools)
   function dist.new_group(ranks)
     local s = own_state("new_group")
     if type(ranks) ~= "table" or #ranks == 0 then misuse("new_group: expected a list of ranks") end
+    local seen = {}
     for _, rank in ipairs(ranks) do
       if math.type(rank) ~= "integer" or rank < 0 or rank >= s.count then
         misuse(("new_group: there is no rank %s: ranks are 0 to %d"):format(tostring(rank), s.count - 1))
       end
+      if seen[rank] then misuse(("new_group: rank %d is named twice"):format(rank)) end
+      seen[rank] = true
     end
     set(s, "made", s.made + 1)
     local text = table.concat(ranks, ", ")
@@ -226,7 +229,8 @@ return function(tools)
   --- w:wait([s: stream])
   --- `s` (default: the current stream) waits for the collective; the host goes on. The tensors are kept until then.
   function work.wait(w, s)
-    (s or mr.current_stream()):wait_event(w.event)
+    local current = mr.current_stream()
+    current.wait_event(s or current, w.event) -- which says what else `s` is
     w.tensors = nil
   end
 

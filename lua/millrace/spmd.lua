@@ -4,6 +4,7 @@
 -- methods and millrace itself are shared.
 local mr = require "millrace"
 local fixed = require "millrace.fixed"
+local let_exit_through = require "millrace.exit"
 local let_load = require "millrace.loading"
 
 -- mr.explore puts others in their place; its loadfile asks for a file of the run.
@@ -40,17 +41,43 @@ local function environment(globals, new_random)
   return env
 end
 
+-- os.exit ends the rank that calls it, as the end of its script does, and statuses[rank] is its status.
+local function let_exit(env, statuses, rank)
+  function env.os.exit(code)
+    if code == nil or code == true then code = 0 elseif code == false then code = 1 end
+    statuses[rank] = math.tointeger(code) or error("os.exit: expected a whole number or a boolean", 2)
+    error("os.exit", 0)
+  end
+  let_exit_through(env, function() return statuses[rank] ~= nil end)
+end
+
+-- What the chunk of a rank returns. Nothing is allocated here: the collector could free what the chunk has left.
+local function finish(statuses, rank, did_well, ...)
+  if did_well then return ... end
+  if not statuses[rank] then error((...), 0) end
+end
+
+-- Ends the script with the first status that is not 0, in the order of the ranks.
+local function leave_with(statuses, count)
+  for rank = 0, count - 1 do
+    if (statuses[rank] or 0) ~= 0 then os.exit(statuses[rank]) end
+  end
+end
+
 -- The chunk that runs `path`, or this text instead, on `count` ranks, with the arguments of the script.
 local function new_chunk(path, count, new_random, text)
   local function run(...)
     local globals = _ENV -- first: mr.explore looks for the globals of a chunk in its first upvalue
-    mr.dist.spawn(count, function(_, ...)
+    local statuses = {}
+    mr.dist.spawn(count, function(rank, ...)
+      local env = environment(globals, new_random)
       local chunk, why
-      if text then chunk, why = load(text, "@" .. path, "t", environment(globals, new_random))
-      else chunk, why = loadfile(path, nil, environment(globals, new_random)) end
+      let_exit(env, statuses, rank)
+      if text then chunk, why = load(text, "@" .. path, "t", env) else chunk, why = loadfile(path, nil, env) end
       if not chunk then error(why, 0) end
-      return chunk(...)
+      return finish(statuses, rank, pcall(chunk, ...))
     end, ...)
+    leave_with(statuses, count)
   end
   fixed.runs[run] = { path = path, of_ranks = true,
                       with = function(with) return new_chunk(path, count, new_random, with) end }

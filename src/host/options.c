@@ -473,6 +473,12 @@ bool mr_options_parse(int argc, char **argv, mr_options *out) {
     if (out->step && !check_step(out, argc, argv)) return false;
     if ((out->explore || out->step) && any) out->machine.device = "virtual";
     mr_started launch = mr_started_find();
+    if (out->ranks && launch.by) {
+        mr_host_complain("--ranks: %s has started this process as rank %u of %u already: leave "
+                         "--ranks out, or start millrace without %s",
+                         launch.by, launch.rank, launch.size, launch.by);
+        return false;
+    }
     int ranks = out->ranks ? out->ranks : (int)launch.size;
     if (ranks && any && !out->sandbox) {
         snprintf(out->virtual_devices, sizeof out->virtual_devices, "virtual:%d", ranks);

@@ -42,6 +42,39 @@ function TestRanks.test_each_rank_runs_the_whole_script()
   lu.assertEquals(status, 0)
 end
 
+-- os.exit ends a rank, as the end of its script does, and nothing of the script catches it.
+function TestRanks.test_os_exit_ends_the_rank_that_calls_it()
+  local output, status = run("--check --ranks 2", [[
+    if mr.dist.rank() == 1 then pcall(os.exit, 0) print "not here" end
+    mr.dist.all_reduce(mr.ones(4))]])
+  lu.assertStrContains(output, "deadlock of the ranks (R62)")
+  lu.assertNotStrContains(output, "not here")
+  lu.assertNotStrContains(output, "no hazards")
+  lu.assertEquals(status, 1)
+  local script = [[
+    local x = mr.ones(1)
+    mr.dist.all_reduce(x)
+    mr.dist.barrier()
+    os.exit(mr.dist.rank() > 0 and mr.dist.rank() + 4 or 0)]]
+  output, status = run("--check --ranks 3", script)
+  lu.assertEquals({ output:match "no hazard" ~= nil, status }, { true, 5 })
+  output, status = run("--explore --ranks 2", script)
+  lu.assertStrContains(output, "1 outcome")
+  lu.assertStrContains(output, "ends with os.exit(5)")
+  lu.assertEquals(status, 1)
+  output, status = run("--check --ranks 2", "mr.dist.barrier() os.exit(true)")
+  lu.assertStrContains(output, "no hazards")
+  lu.assertEquals(status, 0)
+end
+
+function TestRanks.test_is_refused_where_another_program_has_started_ranks()
+  local path = os.tmpname()
+  local pipe = io.popen(("RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 %s --ranks 2 %s 2>&1"):format(HOST, path))
+  lu.assertStrContains(pipe:read("a"), "torchrun has started this process as rank 0 of 2 already: leave --ranks out")
+  pipe:close()
+  os.remove(path)
+end
+
 -- Global variables and modules belong to a rank.
 function TestRanks.test_modules_are_loaded_for_each_rank()
   local folder = os.tmpname()

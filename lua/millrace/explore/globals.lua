@@ -72,23 +72,7 @@ return function(tools)
     end
   end
 
-  -- A call of os.exit is an error that ends the run: nothing of the script catches it. `has_ended()`: it was called.
-  -- Each function of Lua that calls code of the script and catches its errors looks at that when it comes back.
-  -- coroutine.close runs __close, load a reader, and collectgarbage finalizers.
-  function new.let_exit_through(globals, has_ended)
-    local function pass(...)
-      if has_ended() then error("os.exit", 0) end
-      return ...
-    end
-    local function let_through(library, ...)
-      for _, name in ipairs { ... } do
-        local call = library and library[name]
-        if call then library[name] = function(...) return pass(call(...)) end end
-      end
-    end
-    let_through(globals, "pcall", "xpcall", "load", "collectgarbage")
-    let_through(globals.coroutine, "resume", "close")
-  end
+  new.let_exit_through = require "millrace.exit"
 
   -- Warnings are printed, from warn("@on") to warn("@off").
   local function new_warn(write)
