@@ -94,7 +94,7 @@ end
 
 local function run(folder, recipe)
   for _, step in ipairs(recipe.steps) do
-    -- What was given to the make that calls this is not for the copy.
+    -- The copy gets none of the settings of the make that calls this.
     local set = "unset MAKEFLAGS MAKEOVERRIDES MFLAGS BUILD && export CFLAGS=-O0 && set -e"
     if step.kind == "sh" and not os.execute(("cd '%s' && %s && %s"):format(folder, set,
         step.code:gsub("\n(.)", " && %1"))) then
