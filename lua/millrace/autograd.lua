@@ -25,8 +25,7 @@
 -- value that a derivative reads is kept with the count. A difference is an error that has both lines.
 --
 -- With `create_graph` the pass is recorded like other calls, and owns nothing: gradients are not added to in place,
--- and none is freed before the collector does it. What a change in place has kept from before the change has its
--- place in the graph, too.
+-- and the collector frees them. Values that a change in place has kept from before the change are in the graph, too.
 --
 -- Nodes are numbered. An edge leads to a smaller number, so the greatest one that has a gradient is always complete,
 -- and a heap replaces the counting of dependencies. Until the last node has been carried out nothing changes that the

@@ -133,7 +133,7 @@ return function(tools)
     return setmetatable(r, show.result_meta)
   end
 
-  -- r:save("t.html"): a page with the timelines of the outcomes, of which it shows one at a time.
+  -- r:save("t.html"): a page with the timelines of the outcomes. It shows one at a time.
   function show.result_meta.save(r, path)
     local list = {}
     for i = 1, math.min(#r.outcomes, SHOWN) do
@@ -159,7 +159,7 @@ return function(tools)
 
   local text_meta = { __tostring = function(self) return self.text end }
 
-  -- A hazard that is no matter of two lines in one order or the other, such as a use of memory that was freed and given
+  -- A hazard that is not about two lines in one order or the other, such as a use of memory that was freed and given
   -- to another tensor. The search has met no two orders to compare, but it has the outcomes of the whole function.
   local function other_outcomes(w, raw, kind)
     local reason = kind == "uninitialised-read"

@@ -77,7 +77,7 @@ return function(tools)
     return value or otherwise, value or otherwise
   end
 
-  -- conv2d with the padding "valid", which is none, or "same", with which the result has as many rows and columns as x.
+  -- conv2d with the padding "valid" (no padding) or "same" (the result has as many rows and columns as x).
   -- Where that is an odd number in all, the greater part stands behind, as in PyTorch. Both sides get the greater part,
   -- and what came from the surplus in front is left out.
   function M.conv2d(x, w, bias, options)

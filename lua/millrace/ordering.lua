@@ -18,8 +18,8 @@ return function(tools, check)
 
   -- ---------------------------------------------------------------- median
 
-  -- Which of the `count` elements in order is the median, for each line: the lower one of two; or the first NaN, which
-  -- are in order behind all others.
+  -- The place of the median among the `count` elements in order, for each line: the lower one of two; or the first NaN.
+  -- NaNs are in order behind all others.
   local function median_place(x, dim, count)
     local middle = (count + 1) // 2
     if not has_nan(x) then return nil, middle end
@@ -175,7 +175,7 @@ return function(tools, check)
 
   local MULTINOMIAL = { replacement = true }
 
-  -- Numbers above 0 up to 1: 1 is as likely as each other, and 0 is none of them.
+  -- Numbers above 0 up to 1: 1 is as likely as each other, and 0 is not among them.
   local function above_zero(shape, dtype, device)
     return 1 - mr.rand(shape, { dtype = dtype, device = device })
   end

@@ -251,7 +251,7 @@ return function(tools)
     while true do
       local goes_on, first, has_moved, has_yielded = round(list)
       if not goes_on then break end
-      -- Who yields has another turn before time goes by, but no third one: it may yield until another task has waited.
+      -- A task that yields has one more turn before time goes by: it may yield until another task has waited.
       local is_stuck = first and not has_moved and (yielded_before or not has_yielded)
       yielded_before = has_yielded and not has_moved
       if is_stuck then waited = let_time_pass(list, first, waited) else waited = 0 end

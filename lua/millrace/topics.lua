@@ -279,7 +279,7 @@ return function(tools)
     return nil
   end
 
-  -- Advice on what to write instead of a name or a word of PyTorch or CUDA; nil: it is none. `owner`: see advice_of.
+  -- Advice on what to write instead of a name or a word of PyTorch or CUDA; nil: it is not one. `owner`: see advice_of.
   local function foreign(topic, owner, width)
     local advice, out = tools.advice_of(owner)[topic] or tools.advice_of "word"[topic:lower()], {}
     if not advice then return nil end

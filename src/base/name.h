@@ -17,7 +17,7 @@ typedef struct {
 /* A copy of `text` with one reference; NULL: no memory. */
 mr_name *mr_name_new(const char *text, size_t size);
 
-/* All accept NULL, which is no name. */
+/* All accept NULL, which means no name. */
 static inline const char *mr_name_text(const mr_name *name) {
     return name ? name->text : NULL;
 }

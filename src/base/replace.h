@@ -2,8 +2,8 @@
  *
  * The bytes go into a file of the same folder that has no name, or a name that ends in `~` where
  * the file system needs one. It gets the path's name when all bytes are on the disk. A failure
- * before that leaves the old file as it was. So does the end of the process, and no other file is
- * left. */
+ * before that leaves the old file as it was. The end of the process does the same, and no other file
+ * is left. */
 #ifndef MR_BASE_REPLACE_H
 #define MR_BASE_REPLACE_H
 

@@ -1,7 +1,7 @@
 /* Texts from a script (names, file names) in the form in which they are shown. They are cut between characters, and
  * written so that they neither break a line nor command a terminal.
  *
- * They are meant to be UTF-8, and need not be: what is none is shown as such. */
+ * They are meant to be UTF-8, and need not be: what is not UTF-8 is shown as such. */
 #ifndef MR_BASE_TEXT_H
 #define MR_BASE_TEXT_H
 

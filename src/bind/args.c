@@ -59,7 +59,7 @@ const char *mr_check_name(lua_State *L, int arg) {
 
 /* --- options ------------------------------------------------------------------------------------ */
 
-/* The place of a key among the known names, -1: it is none of them. */
+/* The place of a key among the known names; -1: it is not one of them. */
 static int known_at(const char *const *known, const char *key, size_t size) {
     for (int i = 0; known[i]; i++)
         if (strcmp(known[i], key) == 0 && strlen(key) == size) return i;
@@ -93,7 +93,7 @@ void mr_push_no_option(lua_State *L, const char *key, const char *const *known) 
     lua_concat(L, 2);
 }
 
-/* The key on top of the stack but one, as the place of an option; raises if it is none. */
+/* The key on top of the stack but one, as the place of an option; raises if it is not one. */
 static int option_of_key(lua_State *L, const char *const *known, int count, bool positional) {
     size_t size;
     if (positional && lua_isinteger(L, -2)) {

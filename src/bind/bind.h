@@ -238,7 +238,7 @@ void mr_push_stream(lua_State *L, mr_stream *const *at);
 
 mr_device *mr_check_device(lua_State *L, int arg); /* a device, an ordinal or a name */
 /* "cuda", "virtual" and "device" (the current one), with ":1" or " 1" after them: that device, which must
- * be there; NULL: the text is no name of a device. */
+ * be there; NULL: the text is not a name of a device. */
 mr_device *mr_device_named(lua_State *L, const char *text);
 mr_stream *mr_check_stream(lua_State *L, int arg); /* open; a closed one raises */
 mr_stream *mr_opt_stream(lua_State *L, int arg);   /* the current stream when none */

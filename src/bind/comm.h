@@ -5,7 +5,7 @@
 #include "bind/bind.h"
 #include "collective/comm.h"
 
-/* The communicator at `arg`, borrowed. Raises where it is none, or split() has not ended on all ranks. */
+/* The communicator at `arg`, borrowed. Raises if it is not one, or split() has not ended on all ranks. */
 mr_comm *mr_check_comm(lua_State *L, int arg);
 void mr_push_own_comm(lua_State *L, mr_comm *comm); /* takes the reference */
 

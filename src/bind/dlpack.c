@@ -11,7 +11,7 @@
 
 /* --- capsules ----------------------------------------------------------------------------------- */
 
-/* The place of the pointer; NULL: it is no capsule of that name. The userdata may come from other code. */
+/* The place of the pointer; NULL: it is not a capsule of that name. The userdata may come from other code. */
 static void **capsule_at(lua_State *L, int index, const char *name) {
     void **at = luaL_testudata(L, index, name);
     return at && lua_rawlen(L, index) >= sizeof *at ? at : NULL;

@@ -33,7 +33,7 @@ static bool same_view(const mr_tensor *a, const mr_tensor *b) {
 }
 
 /* conflict(output, other) -> whether a thread may write what another one uses. An element that is read and written by
- * the same thread is none. */
+ * the same thread is not a conflict. */
 static int conflict(lua_State *L) {
     const mr_tensor *output = mr_check_tensor(L, 1), *other = mr_check_tensor(L, 2);
     lua_pushboolean(L, !same_view(output, other) && mr_tensor_may_overlap(output, other));

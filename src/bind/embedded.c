@@ -8,7 +8,8 @@
 
 #define MOST_OPTIONS 32
 
-/* no_option(key, names) -> the text for an option that is none of the names, which stand in one string: "op group" */
+/* no_option(key, names) -> the text for an option that is not one of the names, which stand in one string: "op
+ * group" */
 static int no_option(lua_State *L) {
     char names[512];
     const char *known[MOST_OPTIONS + 1], *key = luaL_tolstring(L, 1, NULL);

@@ -42,7 +42,7 @@ extern const mr_explore_host *mr_bind_explore_host; /* NULL: none */
 /* Raises an error at the script's line, and ends the search, if mr.explore is trying all schedules of the function that
  * calls. `what`: a call, and why no search can follow it. mr.replay and mr.stress permit it. */
 void mr_bind_explore_refuse(lua_State *L, const char *what);
-/* Why: what other code does is no part of a run. */
+/* Why: what other code does is not part of a run. */
 #define MR_OUTSIDE_NOT_EXPLORED                                                                    \
     "code outside of millrace sees one order only, and no order of another run"
 /* The same with the reason of mr_explore_refusal. */

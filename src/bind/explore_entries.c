@@ -30,7 +30,7 @@ int mr_explore_tool_copy_entries(lua_State *L) {
     return 1;
 }
 
-/* The same value, or both are no number. */
+/* The same value, or both are NaN. */
 static bool is_same(lua_State *L, int a, int b) {
     if (lua_rawequal(L, a, b)) return true;
     return lua_type(L, a) == LUA_TNUMBER && lua_type(L, b) == LUA_TNUMBER &&

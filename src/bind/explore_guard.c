@@ -80,7 +80,7 @@ bool mr_bind_explore_watches_ranks(lua_State *L) {
     return watches;
 }
 
-/* For want of memory it may fail. */
+/* The call may fail for want of memory. */
 static void call_watch(lua_State *L, int argument_count) {
     mr_explore_call *call = mr_under_key(L, &calls);
     if (lua_pcall(L, argument_count, 0, 0) == LUA_OK) return;

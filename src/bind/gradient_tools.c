@@ -12,7 +12,7 @@
 
 /* --- what autograd keeps ------------------------------------------------------------------------ */
 
-/* state(x) -> the table of a tensor; or nil, as it has none or is no tensor, and the tensor that it is a view of or
+/* state(x) -> the table of a tensor; or nil, as it has none or is not a tensor, and the tensor that it is a view of or
  * nil */
 static int state(lua_State *L) {
     lua_settop(L, 1);
@@ -180,7 +180,7 @@ static int part(lua_State *L) {
     return 1;
 }
 
-/* alias(t) -> a new tensor that is the same view of the same memory, and of which autograd knows nothing */
+/* alias(t) -> a new tensor that is the same view of the same memory, unknown to autograd */
 static int alias(lua_State *L) {
     mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);

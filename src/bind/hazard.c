@@ -226,7 +226,7 @@ static mr_status wait_for_all(const mr_caller *caller, mr_hazard *hazard) {
     return MR_OK;
 }
 
-/* In one, those cannot run of which the checker must know what they touch. */
+/* Inside a scope, operations cannot run if the checker must know what they touch. */
 static void refuse_in_function(lua_State *L, const char *what) {
     if (state_of(L)->machine->host_function.running)
         mr_raise(L,

@@ -20,9 +20,9 @@ int mr_bind_check_run_pending(lua_State *L);
  * that one. All devices are done when `fn` begins and when it has returned. */
 int mr_bind_check_judge(lua_State *L);
 
-/* The script is over: what the collector frees from now on is no hazard. Commands of the script's `<close>` variables
- * and finalizers still count, so the verdict has to wait for them. `at_close` is called when the state has run the
- * finalizers of all that the script made. The state closes the checker and the machine next. */
+/* The script is over: what the collector frees from now on is not a hazard. Commands of the script's `<close>`
+ * variables and finalizers still count, so the verdict has to wait for them. `at_close` is called when the state has
+ * run the finalizers of all that the script made. The state closes the checker and the machine next. */
 void mr_bind_check_returned(lua_State *L, void (*at_close)(lua_State *L));
 
 /* The script ended with an error: what it did not reach is not judged. */

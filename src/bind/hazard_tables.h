@@ -10,7 +10,7 @@
 void mr_copy_reports(const mr_hazard *hazard, size_t first, size_t count, bool advice,
                      mr_buffer *copies);
 
-/* Pushes the list of the reports of which the buffer at the top of the stack has copies. */
+/* Pushes the list of the reports that the buffer at the top of the stack has copies of. */
 void mr_push_reports(lua_State *L);
 
 void mr_push_totals(lua_State *L, const mr_hazard_totals *totals);

@@ -401,7 +401,7 @@ static int not_found(lua_State *L, search *s) {
     return mr_misuse(L, "help: nothing is called `%s`: help() shows the first steps", s->name);
 }
 
-/* The kind of a module or an optimiser, which are tables: their metatable says it. NULL: it is none. */
+/* The kind of a module or an optimiser, which are tables: their metatable says it. NULL: it is not one. */
 static const char *owner_of_table(lua_State *L, int index) {
     if (!lua_istable(L, index) || luaL_getmetafield(L, index, "help") == LUA_TNIL) return NULL;
     const char *name = lua_tostring(L, -1), *owner = NULL;

@@ -7,7 +7,7 @@
 /* The width of a page's lines: that of the terminal, or what COLUMNS says. */
 int mr_help_width(void);
 
-/* Pushes the usage line of the function at `index`; nil: it is none of millrace's. */
+/* Pushes the usage line of the function at `index`; nil: it is not one of millrace's. */
 void mr_help_push_usage(lua_State *L, int index);
 
 /* "mr.hazard" for that table; "stream" for a stream; NULL: the value at `index` is of another kind. */

@@ -4,7 +4,7 @@
 
 #include "bind/bind.h"
 
-/* The MR_IPC_HANDLE_BYTES of the handle at `index`. Raises if it is none. */
+/* The MR_IPC_HANDLE_BYTES of the handle at `index`. Raises if it is not one. */
 const char *mr_check_ipc_handle(lua_State *L, int index, const char *what);
 
 /* Why the virtual GPU has none. */

@@ -73,7 +73,7 @@ static bool is_real(const mr_c_param *c) {
     return strcmp(c->base, "float") == 0 || strcmp(c->base, "double") == 0;
 }
 
-/* A parameter that is no struct, by its declaration. */
+/* A parameter that is not a struct, by its declaration. */
 static void apply_declaration(const mr_ptx_param *p, const mr_c_param *c, mr_kernel_param *out) {
     bool is_unsigned = false;
     if (c->pointers) {

@@ -1,7 +1,7 @@
 /* mr.ops: the rows of the operation table as data, for the reference page, for tests that go through all rows, and for
  * people. It is a copy: what a script does to it changes no operation.
  *
- * Derivatives are no fact of the table. The embedded Lua module millrace.derivatives returns them by row name: a text
+ * Derivatives are not part of the table. The embedded Lua module millrace.derivatives returns them by row name: a text
  * ("none", or how the gradients are made), or a table with that text as `formula`. Without the module, or for rows that
  * it does not have, the field is nil. */
 #include "base/embedded.h"

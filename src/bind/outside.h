@@ -13,7 +13,7 @@ typedef enum {
     MR_PATH_WRITE_TIMES, /* the bytes hold times, which no two schedules have in common */
 } mr_path_use;
 
-/* Argument `arg`, a path as the user wrote it. Raises if it is none: no string, empty, or with a NUL. */
+/* Argument `arg`, a path as the user wrote it. Raises if it is not one: no string, empty, or with a NUL. */
 const char *mr_check_path(lua_State *L, const char *what, int arg);
 
 /* Where that file is: in a file of this run, or where the user says. The argument becomes this path, which the stack

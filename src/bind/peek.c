@@ -1,7 +1,7 @@
 /* t:peek(): the bytes of a tensor as they are at this moment, on a virtual GPU.
  *
- * Easiest to break: it is no access. It submits nothing, no observer is told, and the device moves no further than the
- * host's clock says it has got by itself. */
+ * Easiest to break: it is not an access. It submits nothing, no observer is told, and the device moves no further than
+ * the host's clock says it has got by itself. */
 #include <string.h>
 
 #include "bind/creation.h"

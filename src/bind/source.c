@@ -1,4 +1,4 @@
-/* Which files were run: see source.h. The module has the list, with the bound of interned strings. */
+/* The files that were run: see source.h. The module has the list, with the bound of interned strings. */
 #include "bind/internal.h"
 #include "bind/source.h"
 

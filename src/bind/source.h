@@ -16,7 +16,7 @@ void mr_source_add(lua_State *L, const char *path);
 /* Entries of a prompt are chunks called "mr:1", "mr:2", ... Their texts are read as files are, and the variables that
  * they leave to later entries are variables of the script to a report. */
 #define MR_SOURCE_ENTRY "mr:"
-int mr_source_entry(const char *file); /* 7 for "mr:7"; 0: it is no entry */
+int mr_source_entry(const char *file); /* 7 for "mr:7"; 0: it is not an entry */
 /* Pops the text. An entry that was loaded from a file keeps the name of the file; else `file` is NULL. */
 void mr_source_set_entry(lua_State *L, int number, const char *file);
 /* "mr:7", or a file that became an entry */
@@ -25,7 +25,7 @@ bool mr_source_is_entry(lua_State *L, const char *file);
  * sees its own. */
 bool mr_source_is_stop(const char *file);
 /* Pops the table of these variables, which the prompt keeps up to date. Each name leads to a function whose first
- * upvalue is the variable, or to a value that is no function. */
+ * upvalue is the variable, or to a value that is not a function. */
 void mr_source_set_locals(lua_State *L);
 bool mr_source_push_locals(lua_State *L); /* false, and pushes nothing: there is no prompt */
 
@@ -36,7 +36,7 @@ int mr_source_function(lua_State *L, const mr_script *s, const lua_Debug *frame)
 /* Lines of the chunk of that name are told by it, however many other names the script makes up (base/intern.h). */
 void mr_source_keep_name(lua_State *L, const char *name);
 
-/* The text of a file that a script was run from; NULL: it is none, or mr_script_read says so. */
+/* The text of a file that a script was run from; NULL: it is not one, or mr_script_read says so. */
 mr_script *mr_source_read(lua_State *L, const char *file);
 /* Where `text` begins, if it stands as it is in just one place of these files and of the entries. The name in `out`
  * lives as long as the machine. */

@@ -405,7 +405,7 @@ static int get_closed(lua_State *L) {
     return 1;
 }
 
-/* Who has it may submit to the stream. */
+/* The holder of the handle may submit to the stream. */
 static int get_handle(lua_State *L) {
     const mr_outside_slots *slots;
     mr_caller caller = mr_enter(L);

@@ -28,7 +28,7 @@ void mr_finish_new(lua_State *L, mr_status status);
 /* As mr_new_tensor, of a view of the tensor at `of`. An operation in place on the view changes that tensor, too, so
  * autograd must find it. */
 mr_tensor **mr_new_view(lua_State *L, int of);
-/* The tensor that the one at `index` is a view of, itself no view; nil if it is none. */
+/* The tensor that the one at `index` is a view of, itself not a view; nil if it is not a view. */
 void mr_push_base(lua_State *L, int index);
 /* Pushes autograd's table for the tensor at `index`, or nil. */
 void mr_push_gradient_state(lua_State *L, int index);

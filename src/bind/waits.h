@@ -1,10 +1,10 @@
-/* Which waits are needed: mr.waits, and --waits for the host program. */
+/* The waits that a program needs: mr.waits, and --waits for the host program. */
 #ifndef MR_BIND_WAITS_H
 #define MR_BIND_WAITS_H
 
 #include "bind/bind.h"
 
-/* Where costs are predicted if the machine is no simulated one. To be called after mr_bind_open. */
+/* Where costs are predicted if the machine is not simulated. To be called after mr_bind_open. */
 void mr_bind_waits_predict(lua_State *L, const mr_backend *simulated);
 
 /* For --waits: records all that the script asks for from now on. */

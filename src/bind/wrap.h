@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 
-/* Columns of the terminal that this is; 0: it is none, or does not say. */
+/* The columns of the terminal; 0: it is not a terminal, or does not say. */
 int mr_wrap_width(FILE *file);
 
 /* Adds a paragraph, without an end of line behind it: `first` blanks, and as many words as fit into `width` columns;

@@ -121,7 +121,7 @@ static mr_status check_stream(const mr_collective_call *call) {
                    stream->device->index, call->comm->rank, call->comm->device->index);
 }
 
-/* The other ranks of a call that is no node could come here, and would wait for the end of the capture. */
+/* The other ranks of a call that is not a node could come here, and would wait for the end of the capture. */
 static mr_status check_capture(const mr_collective_call *call) {
     char text[100];
     if (!call->comm->clique->machine->captures.open || call->stream->capture) return MR_OK;

@@ -1,4 +1,4 @@
-/* Ranks that torchrun has started, of which MPI knows nothing: mpirun starts a slot for each of them, and the rank
+/* Ranks that torchrun has started. MPI does not know them: mpirun starts a slot for each of them, and the rank
  * becomes to MPI what its slot is.
  *
  * Rank 0 starts mpirun, with the program src/mpi/slot.c. Slot k sends its environment to rank k, by a socket that has

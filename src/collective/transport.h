@@ -11,7 +11,7 @@ typedef struct {
     uint32_t local_rank; /* on its computer; 0: also if nobody tells it */
 } mr_started;
 
-/* As the variables of the environment say. A world of one rank is none. */
+/* As the variables of the environment say. A world of one rank counts as not started. */
 mr_started mr_started_find(void);
 
 /* Joins the ranks of `launch`. NOT_SUPPORTED: the module is not there, MPI does not know of them, or they did not all

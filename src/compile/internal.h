@@ -11,9 +11,9 @@
  * `messages.c` removes what concerns our own headers, and brings the messages of both compilers into one form.
  *
  * The cache. A file of the cache is named by a hash. It covers the text, the options, the names, the architecture, the
- * files of the compiler, and all files that the text may include. The place of the text in the script is no part of it.
- * The lines in the PTX are moved when a file is read, so an edit elsewhere in a script compiles nothing again. Only a
- * text that can show its own line (`__LINE__`, `assert`) is compiled again when it moves. Each file has a hash of its
+ * files of the compiler, and all files that the text may include. The place of the text in the script is not part of
+ * it. The lines in the PTX are moved when a file is read, so an edit elsewhere in a script compiles nothing again. Only
+ * a text that can show its own line (`__LINE__`, `assert`) is compiled again when it moves. Each file has a hash of its
  * contents, and is written under another name and renamed. So a damaged file is the same as none, and several processes
  * can use one folder.
  *

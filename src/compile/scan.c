@@ -1,5 +1,5 @@
-/* Reading CUDA C++ without a compiler: see scan.h. Whatever this misreads may only cost a compilation or a worse
- * message, so each doubt counts as "depends". */
+/* Reads CUDA C++ without a compiler: see scan.h. A misreading may only cost a compilation or a worse message, so each
+ * doubt counts as "depends". */
 #include "compile/scan.h"
 
 #include <ctype.h>

@@ -201,7 +201,7 @@ static int read_list(scanner *s, mr_c_param *out, int most) {
     }
 }
 
-/* __launch_bounds__, __cluster_dims__, __attribute__, ...: what stands in front of parentheses and is no name. */
+/* __launch_bounds__, __cluster_dims__, __attribute__, ...: what stands in front of parentheses and is not a name. */
 static bool is_attribute(word w) {
     return w.size > 4 && memcmp(w.text, "__", 2) == 0 && memcmp(w.text + w.size - 2, "__", 2) == 0;
 }

@@ -1,5 +1,5 @@
-/* Which context is current on a thread, and what a fork leaves of it. Who makes a context is told by device.c: it knows
- * all that lives in one. */
+/* The current context of a thread, and what a fork leaves of it. device.c makes the contexts: it knows all that lives
+ * in one. */
 #include <pthread.h>
 #include <time.h>
 

@@ -31,8 +31,8 @@ static mr_status upload(const mr_command *command, CUstream stream, CUdeviceptr 
     return status;
 }
 
-/* So much shared memory that nothing else fits on the block's SM: a kernel that uses none has some reserved
- * for it all the same. */
+/* The kernel gets as much shared memory as a block may have. Nothing else then fits on the SM: even a kernel that uses
+ * no shared memory has some reserved. */
 static mr_status find_op(const mr_command *command, CUfunction *out_function) {
     cuda_kernels *kernels = mr_cuda_kernels_of(command);
     cuda_device *device = mr_cuda_device_of(command);

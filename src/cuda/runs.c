@@ -207,8 +207,7 @@ void mr_cuda_runs_stop(mr_machine *machine) {
     cuda->runs = NULL;
 }
 
-/* The contexts are about to go, and with them what is pending. Whoever has asked goes on being told in the next
- * ones. */
+/* The contexts are about to go, and the pending measurements with them. Measuring goes on in the next contexts. */
 void mr_cuda_runs_forget(cuda_machine *cuda) {
     cuda_runs *runs = cuda->runs;
     if (!runs) return;

@@ -103,7 +103,7 @@ bool budget_interrupts(void *context) {
            is_late(e);
 }
 
-/* An interruption that the clock has caused is none of the user's. */
+/* An interruption by the clock does not come from the user. */
 bool budget_takes_interruption(explorer *e) {
     if (!is_late(e)) return false;
     explore_incomplete(e, "it stopped after time = %g s", e->options.seconds);
@@ -290,7 +290,7 @@ static bool look_at_clock(explorer *e) {
     double now = seconds_of(CLOCK_MONOTONIC_COARSE);
     if (now == e->looked) return false;
     e->looked = now;
-    /* A run that the clock has ended is no wish of the user's, of whom go_on would tell. */
+    /* go_on reports a wish of the user's to stop. A run that the clock has ended is not one. */
     if (budget_takes_interruption(e)) return false;
     if (e->subject->go_on && now - e->told >= 0.1) tell(e, now);
     return !e->stop;

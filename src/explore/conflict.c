@@ -1,4 +1,4 @@
-/* Which nodes of a branch touch the same bytes, one of them writing. */
+/* Finds the nodes of a branch that touch the same bytes, one of them writing. */
 #include "explore/state.h"
 #include "tensor/tensor.h"
 

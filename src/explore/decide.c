@@ -167,7 +167,7 @@ static bool is_excluded(const search *s) {
     return true;
 }
 
-/* One of the choices that there are, of which none is kept. */
+/* One of the choices that there are. None of them is kept. */
 static mr_status draw_choice(search *s, decision kind) {
     cursor at = s->at;
     size_t changes = order_changes(s->o);

@@ -1,5 +1,5 @@
-/* A schedule of mr_explore on hardware. In a run of the function the device's streams wait for one another, and for the
- * host. So its commands are carried out in the schedule's order. By the latches of the backend. */
+/* A schedule of mr_explore on hardware. In a run of the function the device's streams wait for one another and for the
+ * host, by the latches of the backend. So the commands are carried out in the schedule's order. */
 #ifndef MR_EXPLORE_FOLLOW_H
 #define MR_EXPLORE_FOLLOW_H
 

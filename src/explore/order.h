@@ -1,5 +1,5 @@
-/* Who comes before whom. This is the order that the rules give to the commands of a program, and on top of it the
- * decisions of a search, which can be taken back.
+/* The order of a program's commands: the one that the rules give, and on top of it the decisions of a search, which can
+ * be taken back.
  *
  * The nodes are commands that a device carries out (several nodes for one command that is cut into parts) and what the
  * host does by itself (accesses, waits, queries). Records, waits and frees are nodes that touch nothing and need no
@@ -178,7 +178,7 @@ typedef enum {
     ITEM_REFUSED, /* cannot be explored */
 } item_class;
 item_class order_class(const order *o, size_t i);
-/* An item of the class has nodes which the search places before it looks at the item. */
+/* Whether items of the class have nodes. The search places these before it looks at the item. */
 bool order_has_nodes(item_class class);
 /* How a copy behaves towards the host (R20-R24). `asked`: that it returns early, where it may. */
 mr_order_copy_rules order_copy_of(const order *o, size_t i, bool asked);

@@ -1,8 +1,8 @@
 /* Finds the memory that an allocation may get. The pool chooses memory by its own rules, and the frees that are over by
  * then decide which rule applies. So the player tries out each choice. At place 0 only the items that must be over have
- * been carried out. At place k + 1 all that the free of item k comes after is over, too. The next to last place does
+ * been carried out. At place k + 1 everything before the free of item k is over, too. The next to last place does
  * the same for all frees. At the last place frees of other streams are over, and the allocation does not see it (R30).
- * Choices that come to an address which an earlier one has come to are left out.
+ * A choice that gives the same address as an earlier choice is left out.
  *
  * A choice only says what comes before the allocation, never what comes after it. Two schedules in which the allocation
  * finds the same memory are equivalent if their conflicting pairs are. It does not matter what else is over by then.

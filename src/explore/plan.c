@@ -92,7 +92,7 @@ static bool read_turn(plan *p, uint32_t number) {
     return mr_vec_push(&p->turns, ((plan_turn){number, 0}));
 }
 
-/* Who goes on at the turn before. */
+/* Sets the one that goes on at the turn before. */
 static bool read_who(plan *p, uint32_t who) {
     size_t count = p->turns.count;
     if (!count || p->turns.items[count - 1].who || !who) return false;

@@ -113,7 +113,7 @@ static uint32_t who_goes(const follow *f) {
     return best;
 }
 
-/* Items without nodes are no steps. */
+/* Items without nodes are not steps. */
 static void pass_items(follow *f) {
     const order *o = &f->b->order;
     while (f->item < f->b->count && o->first_node[f->item] == o->first_node[f->item + 1]) f->item++;
@@ -155,7 +155,7 @@ static void thread_lanes(follow *f) {
     }
 }
 
-/* Lanes without a node are no threads. */
+/* Lanes without a node are not threads. */
 static uint32_t count_threads(const follow *f) {
     uint32_t count = 1;
     for (uint32_t lane = 0; lane + 1 < f->threads; lane++) count += f->next[lane] != NONE;

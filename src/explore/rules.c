@@ -441,8 +441,8 @@ bool order_is_open(const order *o, size_t i, bool *out_usual) {
     return order_copy_of(o, i, *out_usual).is_open;
 }
 
-/* What a wait waits for, or a query asks for; of a copy, what the host waits for if it does before it reads the
- * source. */
+/* Gathers the nodes that a wait waits for or a query asks for. For a copy: those that the host waits for before it
+ * reads the source, if it does. */
 void order_goal(order *o, size_t i) {
     order_scratch_clear(o);
     take_all(o, &o->items[i], o->rows[i].waits);

@@ -1,4 +1,4 @@
-/* Which two items of a branch are the accesses of a hazard's report.
+/* Finds the two items of a branch that are the accesses of a hazard's report.
  *
  * A report names its accesses by the numbers that their commands had in the run that was checked. The function asks for
  * the same in each run until it reads another value, so the same number is the same command; where it is not, the line

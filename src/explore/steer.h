@@ -20,7 +20,7 @@ typedef struct {
 #define PLAN_NO_ITEM UINT32_MAX
 
 /* An answer to a question that CUDA leaves open, at item `at`. A query is answered no because the record, wait or free
- * of item `behind` comes after it; PLAN_NO_ITEM: it is no such answer. */
+ * of item `behind` comes after it; PLAN_NO_ITEM: it is not such an answer. */
 typedef struct {
     uint32_t at;
     bool yes;
@@ -46,7 +46,7 @@ typedef struct {
 
 void plan_free(plan *p);
 bool plan_copy(plan *to, const plan *from); /* false: no memory */
-/* "mr1 g2 t0 =1 -7 ^6 @4 2 1 @7 3 .9", and back; false: it is no such text. */
+/* "mr1 g2 t0 =1 -7 ^6 @4 2 1 @7 3 .9", and back; false: it is not such a text. */
 void plan_write(const plan *p, mr_buffer *out);
 bool plan_read(plan *out, const char *text);
 
@@ -82,7 +82,7 @@ typedef struct {
 } task_query;
 typedef MR_VEC(task_query) task_queries;
 
-/* NULL: the item is no query, or the script's own. */
+/* NULL: the item is not a query, or is the script's own. */
 const mr_host_ask *steer_ask_at(const task_queries *queries, uint32_t item);
 
 typedef struct {

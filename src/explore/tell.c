@@ -284,7 +284,7 @@ static uint64_t *find_moments(const branch *b, const plan *p, uint32_t until) {
     return moments;
 }
 
-/* Which of the calls of this operation at this line by this rank it is, from 1; 0: it is the only one. */
+/* The number of this call among this rank's calls of the operation at the line, from 1; 0: it is the only one. */
 static uint32_t find_time(const branch *b, uint32_t item) {
     mr_program_item it = mr_program_item_at(b->program, item);
     uint32_t time = 0, count = 0;

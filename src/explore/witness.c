@@ -1,5 +1,5 @@
 /* The two orders of a hazard, each by the simplest schedule that is carried out and has it: the first access before the
- * second, or the other way round. Which commands these are is found by sides.c. */
+ * second, or the other way round. sides.c finds the commands. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -27,7 +27,7 @@ bool mr_json_next(mr_json *j, char close, size_t *count, bool *out_bad) {
 
 /* ------------------------------------------------------------------------- UTF-8 */
 
-/* The bytes of the character at `at`; 0: it is none. */
+/* The number of bytes of the character at `at`; 0: it is not one. */
 static size_t utf8_length(const unsigned char *at, const unsigned char *end) {
     static const struct {
         unsigned char first, last, low, high; /* of the first byte; of the second */

@@ -1,13 +1,13 @@
-/* Functions that become graphs by themselves (mr.graph.auto). The function runs at each call, since only so it is known
- * what it submits; what it submits is compared with what its last call submitted.
+/* Functions that become graphs by themselves (mr.graph.auto). The function runs at each call, since only a run shows
+ * its submissions. These are compared with the submissions of its last call.
  *
- *   recorded  The call is carried out as always, and an observer notes what it submits. So is the first call.
+ *   recorded  The call is carried out as always, and an observer notes what it submits. The first call is recorded.
  *   held      What the call submits is held back and compared, one submission after the other. If all of it is the
  *             same, the end of the call launches a graph of it: of the first such call, instantiated once.
  *             At the first difference, or where the host needs the device, everything held so far is submitted, and the
  *             rest of the call is recorded. So values never depend on which of both a call was.
  *
- * Compared are kinds, streams, operands (storage, view, access), numbers, and who waits for whom.
+ * Compared are kinds, streams, operands (storage, view, access), numbers, and waits.
  * Memory that the call allocates counts as the same if it is the same allocation in the same
  * order.
  *

@@ -120,7 +120,8 @@ static mr_status begin(const mr_caller *caller, mr_stream *stream,
     return status;
 }
 
-/* What only garbage of the script refers to can be used again. A finalizer may close the stream. */
+/* Collects the script's garbage, so that memory of the pool which only garbage refers to can be used again. A finalizer
+ * may close the stream. */
 static mr_status drop_garbage(mr_machine *machine, const mr_stream *stream) {
     mr_machine_collect(machine);
     return mr_stream_usable(stream);

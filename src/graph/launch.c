@@ -363,12 +363,12 @@ static mr_status submit_external(const launching *w, const mr_command *captured,
     return submit_event(w, &at, captured->kind, event, stream, captured->name);
 }
 
-/* The backend has all of it; without observers only events of outside have anybody to tell. */
+/* Whether the steps are submitted. In a native launch they are for observers only, except calls and external events. */
 static bool is_told(const launching *w) {
     return !w->native || w->caller->machine->observing.observers.count;
 }
 
-/* A call that is disabled is none of its group. */
+/* A disabled call is left out of its group. */
 static mr_status submit_call(launching *w, uint32_t i, mr_stream *stream) {
     const mr_command *node = w->x->commands[i];
     const mr_captured_call *call = captured_call_of(node);

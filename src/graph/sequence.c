@@ -129,7 +129,7 @@ static bool same_stream(const mr_stream *x, const mr_stream *y, difference *d) {
 
 /* ---- operands */
 
-/* Which allocation of the call it is; UINT32_MAX: it was there before. */
+/* The number of the allocation in the call; UINT32_MAX: it was there before. */
 static uint32_t allocation_of(const sequence *s, const mr_storage *storage) {
     size_t low = 0, high = s->allocated.count;
     while (low < high) {

@@ -30,7 +30,7 @@
  *
  * Memory is there from the capture on. Storage that is allocated in a capture is ordinary memory, allocated on a
  * hidden stream of the graph and kept until the graph and all tensors are gone. So addresses are fixed (R44), and the
- * launch of an allocation is no command. The graph holds a handle on each storage that its nodes use: the collector
+ * launch of an allocation is not a command. The graph holds a handle on each storage that its nodes use: the collector
  * cannot free it.
  *
  * Random numbers. An operation that draws is captured with its number in the graph. A launch adds what the machine
@@ -53,7 +53,7 @@ typedef MR_VEC(uint32_t) index_list;
 typedef struct {
     mr_command *command;   /* one reference; each operand's storage has a handle more */
     uint32_t first, count; /* of its edges: the nodes that it comes after */
-    bool off;              /* disabled in the graph of which it was a part */
+    bool off;              /* it was disabled in the graph that it was a part of */
 } graph_node;
 
 typedef struct {
@@ -154,7 +154,8 @@ typedef struct {
     mr_site ended;        /* the line of the last finish */
     uint32_t ended_on;    /* id of the stream that it ended */
     struct mr_auto *call; /* of a function of auto.h, the outermost one; NULL: none is under way */
-    /* Set while what it submits is held back, which no script can see: to be called before anything that would. */
+    /* Set while submissions of the call are held back. To be called before anything that would let the script see
+     * it. */
     mr_status (*stop_holding)(struct mr_auto *call, const mr_caller *caller, const char *name);
 } captures;
 

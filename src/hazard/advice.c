@@ -177,7 +177,8 @@ void mr_hazard_advise_used(checker *c, const snapshot *s) {
 
 /* ---- synchronises */
 
-/* What a wait for `a` up to now would bring the host: of a stream that takes part in the barrier more than its own. */
+/* Whether a wait for `a` up to `seq` would tell the host anything. A wait for a stream that takes part in the barrier
+ * also tells it of other streams. */
 static bool host_lacks(const checker *c, const actor *a, uint64_t seq, uint64_t worked) {
     if (mr_hazard_host_knows(c, a, seq)) return false;
     return a->grouped || !mr_hazard_host_knows(c, a, worked);

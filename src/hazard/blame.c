@@ -1,4 +1,4 @@
-/* Which pairs a fix that was proposed already orders: they are counted as follow-ups, not reported. */
+/* The pairs that a fix orders which was already proposed: they are counted as follow-ups, not reported. */
 #include "hazard/explain.h"
 
 #define MOST_BLAMES 256

@@ -4,7 +4,7 @@
 #include "model/hosts.h"
 #include "ops/kernel.h"
 
-/* ---- copies: who waits for whom (R20-R24, R60) */
+/* ---- copies: the waits of host and streams (R20-R24, R60) */
 
 /* The order that a command of a stream brings, and then what it touches. It is the same for the fact and for the
  * look at what is to come, which is followed by mr_hazard_order_restore. */
@@ -112,7 +112,7 @@ static bool tells_when_it_runs(const mr_command *command) {
     return false;
 }
 
-/* R61. Devices order more than the way of the data, which is no guarantee. */
+/* R61. Devices order more than the way of the data, which is not guaranteed. */
 static void meet(checker *c, actor *a, const mr_command *command) {
     mr_order_set rows = mr_order_of_meeting(MR_GUARANTEED);
     for (; rows; rows &= rows - 1)

@@ -99,8 +99,8 @@ void mr_claims_did(mr_claims *claims, const mr_command *command) {
     else if (launch) note_launch(claims, command, launch);
 }
 
-/* An error of a call that was refused for its arguments or for want of memory is no failure of the run: nothing was
- * done. One that loses the device is told as that, since it may show first in a call that is no command. */
+/* An error of a call that was refused for its arguments or for want of memory is not a failure of the run: nothing was
+ * done. One that loses the device is told as that, since it may show first in a call that is not a command. */
 static bool ends_run(const mr_error *status) {
     if (mr_code_sticky(status->code)) return false;
     return status->code == MR_CODE_HOST_FUNCTION || status->code == MR_CODE_UNKNOWN ||

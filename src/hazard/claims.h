@@ -3,7 +3,7 @@
  * or puts a condition behind it. Nothing else decides what is claimed: mr.hazard.summary(), the verdict of --check, its
  * JSON, and what mr.explore and mr.waits say all ask here.
  *
- * Whoever adds something that the checker does not follow adds a row, and counts it where it happens. A row without a
+ * Each thing that the checker does not follow has a row, and is counted where it happens. A row without a
  * count says nothing. docs/hazards.md has the same rows, word for word (tests/host/claims.lua). */
 #ifndef MR_HAZARD_CLAIMS_H
 #define MR_HAZARD_CLAIMS_H

@@ -252,7 +252,7 @@ static bool is_of_round(const checker *c, const found_pair *pair) {
 }
 
 /* The same where the second access stands in front of the first, in a loop, or out of the scope of a local that is made
- * behind the first. An event that holds the second up for as long as the whole stream would is no gain. */
+ * behind the first. An event that holds the second up for as long as the whole stream would gains nothing. */
 static bool event_ahead(const checker *c, const found_pair *pair, mr_hazard_report *report,
                         const mr_script_spot *record, const char *first, const mr_script_spot *spot,
                         const char *second, bool for_each, bool only_way) {

@@ -126,7 +126,7 @@ static void end_totals(checker *c, mr_hazard_totals *out_inside) {
     beyond.count[MR_CLAIM_FORGOTTEN] = inside.claims.count[MR_CLAIM_FORGOTTEN];
     beyond.count[MR_CLAIM_IGNORED] = inside.claims.count[MR_CLAIM_IGNORED];
     beyond.count[MR_CLAIM_DROPPED] = inside.claims.count[MR_CLAIM_DROPPED];
-    /* Who judges all of it claims no more than what was followed in its checks. */
+    /* In judged work, the checks are a part of the verdict, and so is what they did not follow. */
     mr_claims_merge(&c->totals.claims, c->apart.judging ? &inside.claims : &beyond);
     if (out_inside) *out_inside = inside;
 }
@@ -192,7 +192,7 @@ mr_status mr_hazard_apart_begin(mr_hazard *c, mr_hazard_apart kind) {
     return MR_OK;
 }
 
-/* An error that ends the run or loses the device is no matter of the inside alone. */
+/* An error that ends the run or loses the device also counts outside. */
 static void count_apart(checker *c, const mr_hazard_totals *inside) {
     uint64_t operations = inside->operations + inside->checked_apart;
     mr_claims beyond = {.where = inside->claims.where, .code = inside->claims.code};

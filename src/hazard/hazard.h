@@ -365,7 +365,7 @@ typedef enum {
     MR_HAZARD_TURN_JUDGE_END,
 } mr_hazard_turn;
 
-/* Whoever compares verdicts, as tests do. Each function is optional. */
+/* For comparisons of verdicts, as tests make them. Each function is optional. */
 typedef struct {
     void *context;
     bool only_tell; /* pairs are told to `found`; nothing is counted, explained or reported */
@@ -405,7 +405,7 @@ void mr_hazard_whole_name(const mr_hazard *hazard, const char *shown, mr_buffer 
 
 /* mr.hazard.check: between the two, mode is collect and reports go to a list of their own; all work of
  * before counts as ordered. Not nested: a second begin is not-permitted. `end` puts the mode back; the
- * reports found since begin are those from *out_first on. Neither they nor the operations count in the
+ * reports found since begin are those from *out_first on. They and the operations do not count in the
  * totals, which say only how many operations there were (`checked_apart`). *out_inside: those of the check; may be
  * NULL. */
 mr_status mr_hazard_check_begin(mr_hazard *hazard);
@@ -422,7 +422,7 @@ void mr_hazard_apart_end(mr_hazard *hazard);
 mr_status mr_hazard_judge_begin(mr_hazard *hazard);
 void mr_hazard_judge_end(mr_hazard *hazard, size_t *out_first, mr_hazard_totals *out_inside);
 /* The code that is judged has returned: the function of a check, else the script. From then on, until the check ends, a
- * free by Lua's collector is no act of that code, and is not judged. All else still is. */
+ * free by Lua's collector is not part of that code, and is not judged. All else still is. */
 void mr_hazard_returned(mr_hazard *hazard);
 /* Ends a check that the script has left for good (os.exit): what it found is forgotten. */
 void mr_hazard_check_abandon(mr_hazard *hazard);
@@ -490,7 +490,7 @@ bool mr_hazard_is_ordered(mr_hazard *hazard, mr_stream *first, uint64_t first_se
                           mr_stream *second);
 
 /* "race.lua:12" taken apart: the size of the file's name (0: there is none) and the line, 0 where the text
- * does not end in ":" and digits. False: those digits are no line, which is 1 to INT_MAX. */
+ * does not end in ":" and digits. False: those digits are not a line, which is 1 to INT_MAX. */
 bool mr_hazard_place_parse(const char *text, size_t *out_file_size, int *out_line);
 
 /* The claim or the count of hazards, then a line for each thing that was not followed (claims.h); since the last
@@ -503,7 +503,7 @@ void mr_hazard_write_text(const mr_hazard_report *report, bool colour, mr_buffer
 void mr_hazard_write_amended(const mr_hazard_report *report, mr_hazard_news news, bool colour,
                              mr_buffer *out);
 void mr_hazard_write_json(const mr_hazard_report *report, mr_buffer *out); /* one line with '\n' */
-/* Likewise: the run's. `rank`: of this process among others, below 0 if it is none of several. */
+/* Likewise: the run's. `rank`: of this process among others, below 0 if there are no others. */
 void mr_hazard_summary_json(const mr_hazard *hazard, int rank, mr_buffer *out);
 void mr_hazard_fix_text(const mr_hazard_report *report, mr_buffer *out); /* lines of Lua, placed */
 

@@ -1,4 +1,4 @@
-/* Pairs of which one access or both are nodes of a graph. Their lines are in the captured function, but what orders
+/* Pairs in which one access or both are nodes of a graph. Their lines are in the captured function, but what orders
  * them against anything outside of the launch stands at the launch (R42): there a fix belongs. Two nodes of one launch
  * are ordered by the graph's edges only: there it belongs into the function.
  *

@@ -14,7 +14,7 @@ void mr_hazard_alloc(checker *c, actor *t, const mr_command *command) {
     mr_hazard_unset_begin(h);
 }
 
-/* R33: of the streams that record_stream named, one behind whose work the access is. */
+/* R33: a stream that record_stream named and whose last command comes after the access; NULL: there is none. */
 static actor *recorded_user(const checker *c, const mr_storage *storage, const entry *e) {
     if (MR_BROKEN(FREE_USED_BY)) return NULL;
     for (size_t i = 0; i < storage->used_by.count; i++) {

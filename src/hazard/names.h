@@ -47,7 +47,7 @@ const char *mr_hazard_place(mr_site where, char *out, size_t size);
 bool mr_hazard_file_ends(const char *file, const char *end);
 /* The script's, with the '/'; "": it has none, or one that is too long. */
 void mr_hazard_folder(const checker *c, char *out, size_t size);
-/* Whether it is an entry at the prompt: "mr:7", in which 7 is no line. */
+/* Whether it is an entry at the prompt: "mr:7", in which 7 is not a line. */
 bool mr_hazard_is_entry(const checker *c, const char *file);
 /* The storage as a person calls it: its name, a variable that holds it, or its kind. */
 void mr_hazard_storage_text(const checker *c, const mr_storage *storage, char *out, size_t size);

@@ -1,4 +1,4 @@
-/* Open pairs: those of which a launch has still to tell what it touches (withdraw.c). Each is counted in a report. */
+/* Open pairs: a launch has still to tell what it touches there (withdraw.c). Each is counted in a report. */
 #include "hazard/explain.h"
 
 #include "model/backend.h"

@@ -71,7 +71,7 @@ static bool is_by_own_host(const checker *c, const log_line *line) {
 }
 
 /* Work of a default stream that would order the two if they were blocking streams of its device. The record for the
- * wait of the second's own call is none of the script's. */
+ * wait of the second's own call is not the script's. */
 static bool is_barrier(const log_line *line, const findings *f, const found_pair *pair) {
     if (f->of_call && line->seq == f->of_call->bound) return false;
     mr_order_facts facts = mr_hazard_line_facts(line);

@@ -304,7 +304,7 @@ static bool copy_elements(unset *to, const mr_tensor *target, const unset *from,
             if (!copy_range(to, at, from, of, to_size)) return false;
             continue;
         }
-        gap_look(from, of, of + from_size, &g); /* a value of which a part is missing is none */
+        gap_look(from, of, of + from_size, &g); /* a value that lacks a part counts as missing */
         if (!bits_change(to, at, at + to_size, g.count > 0)) return false;
     }
     return true;

@@ -9,7 +9,7 @@ typedef struct unset unset;
 /* One access, or one copy, as it is judged once all host functions before it have run. */
 typedef struct {
     uint64_t seq;
-    history *history, *from;  /* `from`: the source of a copy; NULL: it is none */
+    history *history, *from;  /* `from`: the source of a copy; NULL: not a copy */
     mr_tensor tensor, source; /* copies; one that is kept holds the storages and the first's name */
     mr_name *op_name;         /* as in an entry */
     uint8_t access;

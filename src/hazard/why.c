@@ -52,7 +52,7 @@ static bool is_on_stream(const log_line *line) {
            line->stream; /* a free at once is the host's */
 }
 
-/* Does whatever the host submits or does later come after this, or after the host's part in it? */
+/* Whether everything that the host submits or does later comes after this line, or after the host's part in it. */
 static bool is_of_host(const search *s, uint64_t i) {
     const log_line *line = line_at(s, i);
     mr_order_facts facts = mr_hazard_line_facts(line);

@@ -86,7 +86,7 @@ static meeting sets_meet(const touched_set *a, const touched_set *b, const open_
     return found;
 }
 
-/* The view's access stands for what it has replaced, all of which is no stronger. */
+/* The view's access stands for those that it has replaced, which are not stronger. */
 static meeting view_meets(const touched_set *set, const open_side *side, const open_pair *pair) {
     meeting found = ABSENT;
     bool is_first = side == &pair->first;

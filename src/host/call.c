@@ -144,7 +144,7 @@ static bool is_bottom(const char *line, const char *end) {
 static const char in_c[] = "\t[C]: in ";
 
 /* Frames of our own are those of embedded modules, and the C functions that they call, as the one that raises an error
- * for them. So are nameless ones between them and their caller, and the C functions below all others. */
+ * for them. Nameless frames between them and their caller count, too, and the C functions below all others. */
 static bool is_own_frame(const char *line, const char *end, bool behind_own) {
     size_t length = length_of_line(line, end);
     const char *next = line + length + 1;

@@ -149,7 +149,7 @@ static ssize_t read_whole(int file, char *bytes, size_t most) {
 }
 
 /* read(path, most [, follows]) -> the text of a regular file; or nil and why not, as the end of a sentence. Opening a
- * pipe does not wait for its writer. Without `follows` a link is no file. */
+ * pipe does not wait for its writer. Without `follows` a link does not count as a file. */
 static int read_regular(lua_State *L) {
     const char *path = luaL_checkstring(L, 1);
     size_t most = (size_t)luaL_checkinteger(L, 2);
@@ -295,13 +295,13 @@ static void read_more(void) {
 
 static look watched; /* as the file was when it was last told about */
 
-/* watch(path): from now on `wait` tells when this file is another one than it is now */
+/* watch(path): from now on `wait` reports when the file differs from its present state */
 static int watch(lua_State *L) {
     watched = look_at(luaL_checkstring(L, 1));
     return 0;
 }
 
-/* wait([path]) -> "line" and a line of standard input, "saved" if the watched file is another one than before, or
+/* wait([path]) -> "line" and a line of standard input, "saved" if the watched file differs from before, or
  * "end". A file counts as saved when it has stayed the same between two looks: its writer may write it in parts. */
 static int wait_for(lua_State *L) {
     const char *path = luaL_optstring(L, 1, NULL);

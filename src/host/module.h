@@ -1,4 +1,4 @@
-/* Which backends this build has, and `require "millrace"` in a plain lua5.4. The only place that
+/* The backends that this build has, and `require "millrace"` in a plain lua5.4. The only place that
  * names the backends; main.c and the loadable module share it. */
 #ifndef MR_HOST_MODULE_H
 #define MR_HOST_MODULE_H

@@ -1,4 +1,4 @@
-/* Who decides what a device does next, wherever the rules of CUDA leave a choice.
+/* Choosers decide what a device does next, wherever the rules of CUDA leave a choice.
  *
  * The virtual GPU offers steps: "this work may go on now". A chooser keeps what it was offered and
  * hands one back when the machine comes to a choice point. A step is offered when it becomes possible
@@ -37,7 +37,7 @@ typedef struct {
 } mr_moment;
 
 /* What CUDA leaves open besides the order of steps: questions with the answers yes and no. (Whether a query finds
- * operations done is no such question: it does if `take` lets the device get there at MR_CHOICE_QUERY.) */
+ * operations done is not such a question: it does if `take` lets the device get there at MR_CHOICE_QUERY.) */
 typedef enum {
     MR_OPEN_H2D_ASYNC,  /* R23: this async copy from pageable memory returns once it is staged */
     MR_OPEN_D2H_ASYNC,  /* R23: this async copy to pageable memory returns before it is done */

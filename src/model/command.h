@@ -42,10 +42,10 @@ typedef enum {
     MR_AFTER_DEVICE, /* all that was submitted to u.device */
 } mr_command_after;
 
-/* One line for each kind: id, what a person calls it, traits, part, what the host comes after.
+/* One line for each kind: id, its name in messages, traits, part, what the host comes after.
  *
- * A `switch` over kinds has no `default`: whoever adds a kind is told of each reader that has not said what it does
- * with it. MR_COMMAND_CASE makes the cases of a whole list, for a reader to which all of its kinds are the same. */
+ * A `switch` over kinds has no `default`, so the compiler names each reader that does not handle a new kind.
+ * MR_COMMAND_CASE makes the cases of a whole list, for a reader that treats all of its kinds alike. */
 // clang-format off
 #define MR_SUBMITTED_LIST(X)                                                                                                                        \
     X(OP,              "op",                 SUBMITTED | WORK | LAUNCH, OP,      NOTHING) /* a kernel: a row of the operation table */              \
@@ -315,9 +315,9 @@ void mr_command_did(const mr_command *command);
  * query said no (`status` NULL). */
 void mr_command_failed(const mr_command *command, mr_status status);
 
-/* A command of the trait ACCOUNT has come true or, with an error, has not. It is the caller's, who sets kind, stream
- * and `u` and takes it back at once: nobody may keep a reference. MR_ACCOUNT costs a comparison where nobody
- * listens. */
+/* A command of the trait ACCOUNT has come true or, with an error, has not. The caller owns the command, sets kind,
+ * stream and `u`, and takes it back after the call: observers may not keep a reference. Without listeners, MR_ACCOUNT
+ * costs a comparison. */
 void mr_command_account(mr_machine *machine, mr_command *command, mr_status status);
 void mr_command_account_may(mr_machine *machine);
 /* Before the backend does such a thing, if it may let the device move: an observer that wants the bytes of before must
@@ -336,7 +336,7 @@ void mr_command_account_may(mr_machine *machine);
     } while (0)
 
 static inline void mr_command_retain(const mr_command *command) {
-    ((mr_command *)command)->refs++; /* the count is no part of the description */
+    ((mr_command *)command)->refs++; /* the count is not part of the description */
 }
 /* The last one drops the command's own references. Accepts NULL. */
 void mr_command_release(const mr_command *command);

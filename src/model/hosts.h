@@ -11,13 +11,13 @@
 
 #define MR_HOST_CHOICE_MOST 64
 
-/* Which ranks can go on. The first one does where nobody chooses. */
+/* The ranks that can continue. Without a chooser, the first one continues. */
 typedef struct {
     uint32_t count; /* at least 2 */
     uint32_t numbers[MR_HOST_CHOICE_MOST];
     /* Bit i: number i stands in front of a wait; the others have something to do first. */
     uint64_t waits;
-    mr_site where; /* the wait in front of which the first one stands; no file: none */
+    mr_site where; /* the wait that the first one stands in front of; no file: none */
 } mr_host_choice;
 
 struct mr_host_chooser {

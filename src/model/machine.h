@@ -33,8 +33,8 @@ struct mr_machine {
 
     /* mr.reset() adds one; an object of an earlier epoch answers every use with invalid-handle. */
     uint32_t epoch;
-    uint16_t rank;        /* that runs, from 1 (collective/ranks.h); 0: none */
-    uint16_t payer;       /* whose clock runs while `rank` is another's; 0: that of `rank` */
+    uint16_t rank;        /* the running one, from 1 (collective/ranks.h); 0: none */
+    uint16_t payer;       /* the rank whose clock runs, where that is not `rank`; 0: it is `rank` */
     bool launch_blocking; /* R52 */
     mr_status lost;       /* the sticky error (R50) since when every call fails, or NULL; owned */
     mr_status deferred_error; /* see mr_machine_defer_error; owned, or NULL */
@@ -76,8 +76,8 @@ static inline void mr_machine_host_worked(mr_machine *machine, uint64_t begin, u
     mr_host_times_add(&machine->host.works, begin, end);
 }
 
-/* Who asks. Every function that makes a command, or an object that remembers the line that made it, takes
- * one as its first argument. */
+/* The caller of a function: the machine, and the line of the script. Every function that makes a command, or an object
+ * that remembers the line that made it, takes one as its first argument. */
 typedef struct {
     mr_machine *machine;
     mr_site where; /* the script's line; no file: nobody's, as in a finalizer */

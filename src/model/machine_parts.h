@@ -68,7 +68,7 @@ typedef struct {
     bool host_stays;
 } mr_machine_steps;
 
-/* Data that a body keeps from its first slice to its last, and cannot keep in its state, since they are no plain
+/* Data that a body keeps from its first slice to its last, and cannot keep in its state, since they are not plain
  * bytes. */
 typedef struct {
     const mr_command *command;
@@ -121,7 +121,7 @@ typedef struct {
     mr_storage *newest_storage; /* and by it all others; see mr_storage_at */
 } mr_machine_objects;
 
-/* Who is told (observer.c). */
+/* The observers (observer.c). */
 typedef struct {
     MR_VEC(mr_observer *) observers;
     unsigned ran_listeners;        /* observers that have a `ran` */

@@ -67,7 +67,7 @@ typedef struct {
     int16_t in, out;   /* their operands */
 } mr_message;
 
-/* A node of a graph that is one rank's call of a collective. It is no member of a meeting yet: each launch makes the
+/* A node of a graph that is one rank's call of a collective. It is not a member of a meeting yet: each launch makes the
  * call again, so the instances meet. The node's meeting says what this rank does, as its only member, and has this.
  * src/collective makes it, src/graph launches it. */
 typedef struct mr_captured_call mr_captured_call;

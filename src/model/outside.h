@@ -62,7 +62,8 @@ typedef struct {
 struct mr_outside_slots {
     /* The driver's handle, as a number. */
     uint64_t (*stream_handle)(mr_stream *stream);
-    /* Refuses what is no stream of a primary context, as far as that can be told. stream_open takes stream->foreign. */
+    /* Refuses what is not a stream of a primary context, as far as that can be told. stream_open takes
+     * stream->foreign. */
     mr_status (*stream_look)(mr_machine *machine, uint64_t handle, mr_stream_look *out_look);
 
     /* Whether that is memory of the device, or pinned memory of the host (`device` NULL), as DLPack's capsule says. */

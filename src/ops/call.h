@@ -20,7 +20,7 @@ typedef struct {
     mr_tensor *out;    /* in-place forms and out=; borrowed; NULL: a new tensor */
     mr_stream *stream; /* borrowed; NULL: the current stream of the operands' device */
     bool in_place;     /* out is in[0]: shape and dtype must stay */
-    mr_params params;  /* what the row takes by value, as far as it is no input */
+    mr_params params;  /* what the row takes by value, as far as it is not an input */
     bool allow_tf32;   /* for sums of products of f32 */
     bool dims_given;   /* reductions: else over everything; softmax: one dim */
     /* rows that make gradients: the shape of the result */

@@ -15,7 +15,7 @@ static const char *name_of(const mr_abstract *op) {
     return op->name ? op->name : "op";
 }
 
-/* Another device's memory is no error here: whether the device can reach it is found out when the kernel
+/* Another device's memory is not an error here: whether the device can reach it is found out when the kernel
  * runs, as on hardware (R59). */
 static mr_status check_operand(const mr_abstract *op, mr_machine *machine, mr_tensor *t,
                                bool written) {

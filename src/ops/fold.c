@@ -82,8 +82,8 @@ static inline void store_whole(void *out, int w, int64_t v) {
                                               .rows = name##_rows_##tag,                           \
                                               .rows_are_whole = IS_WHOLE(A_)};
 
-/* Halves are folded as f32. Small integers are sooner converted than added to wide accumulators, and so is i64 that
- * becomes double: sums of the converted elements have the same bits. */
+/* Halves are folded as f32. Small integers, and i64 for a sum in double, are converted first: that is faster than
+ * adding them to wide accumulators, and the sums have the same bits. */
 #define FOLDED_SAME                                                                                \
     {                                                                                              \
         [MR_F16] = MR_F32, [MR_BF16] = MR_F32, [MR_F32] = MR_F32, [MR_F64] = MR_F64,               \

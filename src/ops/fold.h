@@ -1,7 +1,7 @@
 /* Inside src/ops only: how a reduction folds many elements into one.
  *
  * Elements are folded in leaves of MR_LEAF, in 64 lanes each; leaves are joined in a binary tree over
- * their numbers. Which leaf an element is in, which lane, and the tree depend on positions alone, so
+ * their numbers. The leaf and the lane of an element, and the tree, depend on positions alone, so
  * the result has the same bits for every slicing. The depth of the tree is logarithmic, and with it
  * the rounding error. */
 #ifndef MR_OPS_FOLD_H
@@ -34,8 +34,8 @@ typedef struct {
     void (*rows)(const void *x, int64_t apart, int64_t n, int64_t count, double correction,
                  void *out);
     bool rows_are_whole;
-    /* Optional: the cell's `i` is the position of a leaf, of the elements x, and becomes that of its element. Asked of
-     * the one leaf whose value is left, or of each. */
+    /* Optional: replaces the cell's `i`, the position of a leaf of the elements x, by the position of the element.
+     * Called for the one leaf whose value is left, or for each leaf. */
     void (*locate)(const void *x, int64_t n, mr_cell *cell);
 } mr_fold;
 

@@ -1,4 +1,4 @@
-/* The names of the operations, in the order of table.h, which has their rows. Who needs no more than an id compiles
+/* The names of the operations, in the order of table.h, which has their rows. A file that only needs an id is compiled
  * anew only when there is another operation. */
 #ifndef MR_OPS_IDS_H
 #define MR_OPS_IDS_H

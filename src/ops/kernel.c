@@ -234,8 +234,9 @@ static mr_status fill_addresses(mr_kernel_arguments *a, mr_kernel_operands *list
     return MR_OK;
 }
 
-/* How often loops run is not known before. But what the launch may touch beyond what its threads access outside of
- * them, it takes the loops to touch. Loops that come to the same bytes again are not seen by that. */
+/* Estimates the passes of loops, which are not known before a launch. Bytes that the launch may touch, beyond those
+ * that its threads access outside of loops, are taken to be the loops'. Loops over the same bytes are
+ * underestimated. */
 static double passes_of(const mr_kernel_once *once, double threads, double bytes) {
     double outside = threads * (double)once->bytes[PTX_STRAIGHT];
     double inside = threads * (double)once->bytes[PTX_LOOPS];

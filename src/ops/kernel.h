@@ -147,7 +147,7 @@ static inline uint64_t mr_kernel_pointer_offset(const mr_tensor *t) {
 
 /* Facts about a launch that its operands do not tell. */
 typedef struct {
-    /* It may access memory through pointers that are no arguments of their own: in structs by value that the kernel
+    /* It may access memory through pointers that are not arguments of their own: in structs by value that the kernel
      * reads, in memory, in numbers. No operand stands for those accesses, except (MR_ASSUMED_IN_DATA) for a number
      * among the arguments that was the address of an allocation at the call. */
     bool follows_data;
@@ -183,7 +183,7 @@ static inline const void *mr_kernel_params_of(const mr_kernel_arguments *a) {
 static inline uint64_t mr_kernel_blocks(const mr_kernel_arguments *a) {
     return (uint64_t)a->grid[0] * a->grid[1] * a->grid[2];
 }
-/* NULL: it is no launch of a user's kernel. */
+/* NULL: it is not a launch of a user's kernel. */
 const mr_kernel_escapes *mr_kernel_escapes_of(const mr_command *command);
 /* It may print: a launch of a kernel whose module calls printf. */
 bool mr_kernel_may_print(const mr_command *command);

@@ -1,4 +1,4 @@
-/* Which bytes a launch may touch: see kernel_operands.h.
+/* The bytes that a launch may touch: see kernel_operands.h.
  *
  * Easiest to break: a pointer whose bytes are not touched is an operand, too (of no bytes), since the operand keeps its
  * storage alive and tells the address. */
@@ -212,7 +212,7 @@ static uint32_t place_of(const mr_kernel_call *call, const mr_ptx_extent *extent
     return call->kernel->params[extent->param].offset + extent->offset;
 }
 
-/* Neither backend has memory below: what an extent reaches there fails. */
+/* No backend has memory below: what an extent reaches there fails. */
 #define LOWEST_ADDRESS ((int64_t)1 << 32)
 
 /* The pointer of an extent has no memory of its own: it is a number, NULL, or that of a tensor without bytes. So what

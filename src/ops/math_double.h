@@ -32,7 +32,7 @@ MR_INLINE double mr_log_short(double a) {
     r = a < (double)INFINITY ? r : a;
     return a < 0.0 ? (double)NAN : r;
 }
-/* About 32 good bits; the result is no subnormal. */
+/* About 32 good bits; the result is not subnormal. */
 MR_INLINE double mr_exp_short(double a) {
     double x = a > 130.0 ? 130.0 : a;
     x = x < -160.0 ? -160.0 : x;

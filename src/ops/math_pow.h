@@ -12,8 +12,8 @@
 /* ------------------------------------------------------------------------- f32 */
 
 /* The power of f32 is 2^(b log2 |a|) in double. b log2 |a| is at most 150 where the power is a number, so the logarithm
- * has a relative error of 2^-37.8; that of 2^r is 2^-29. Subnormals of f32 are none in double. A square is a * a: most
- * powers are squares, and it is correctly rounded. */
+ * has a relative error of 2^-37.8; that of 2^r is 2^-29. Subnormals of f32 are normal in double. A square is a * a:
+ * most powers are squares, and it is correctly rounded. */
 
 /* The logarithm of a positive finite number is k + log2(1 + f), where 1 + f is in [sqrt(1/2),
  * sqrt(2)). f P(f) gives log2(1 + f) with a relative error of 2^-38.5. A division would make the

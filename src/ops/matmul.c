@@ -303,7 +303,7 @@ static double tiles_of(int64_t length, int64_t tile) {
 
 void mr_matmul_cost(const mr_command *command, mr_cost *out_cost) {
     enum { LARGE_TILE = 128, SMALL_TILE = 64, SMALLEST_TILE = 16, FEW = 128, THREADS = 256 };
-    enum { WAITING = 12 }; /* the small kernel's time, of which it reckons for one part */
+    enum { WAITING = 12 }; /* the small kernel's time that it reckons for one part */
     bool is_small = mr_matmul_is_small(command);
     const mr_tensor *out = command->operands[0].tensor, *a = command->operands[1].tensor,
                     *b = command->operands[2].tensor;

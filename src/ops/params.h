@@ -62,7 +62,7 @@ typedef struct {
 } mr_along_params;
 
 typedef struct {
-    mr_scalar number; /* what scatter_ and its like write where that is no tensor */
+    mr_scalar number; /* what scatter_ and its like write where that is not a tensor */
     int32_t dim;      /* from 0 */
 } mr_index_params;
 
@@ -151,7 +151,7 @@ static inline void mr_params_set(mr_command *command, const mr_params *params) {
     memcpy(command->u.op.params, params, sizeof *params);
 }
 
-/* Which numbers a command of a family that draws (RANDOM) takes from the generator. */
+/* Sets the numbers that a command of a family that draws (RANDOM) takes from the generator. */
 static inline void mr_params_set_draw(mr_command *command, uint64_t seed, uint64_t offset) {
     mr_params params = mr_params_of(command);
     params.random.seed = seed;

@@ -140,7 +140,7 @@ extern const mr_order_row mr_order_rows[MR_ORDER_ROWS];
 
 typedef uint32_t mr_order_set; /* of rows: bit i is row i */
 
-/* The rows of a command of which these facts hold, up to this strength. Pure. */
+/* The rows of a command with these facts, up to this strength. Pure. */
 mr_order_set mr_order_find(mr_order_facts facts, mr_order_when when, mr_strength strength);
 
 /* The first row of a set that is not empty. Readers go through a set in this order, which is the list's. */
@@ -200,7 +200,7 @@ bool mr_order_sync_gathers(mr_order_facts stream);
 mr_order_facts mr_order_facts_of_kind(mr_command_id kind, mr_order_facts stream);
 
 /* The devices, as bits, that a synchronous copy between devices is a wall for (R60): those of both operands and the one
- * that was current. 0: it is no such copy. */
+ * that was current. 0: it is not such a copy. */
 uint64_t mr_order_walls(const mr_command *command);
 
 /* ---- copies and the host: R20-R24 */

@@ -118,7 +118,7 @@ static bool writes_same(const mr_program *a, const item *x, const mr_program *b,
     return true;
 }
 
-/* The event to which a time is asked for, the peer; in other items `other` is no object of the caller's. */
+/* The event to which a time is asked for, the peer; in other items `other` is not an object of the caller's. */
 static bool same_second_object(const item *x, const item *y) {
     bool has_second = x->kind == MR_COMMAND_ELAPSED || x->kind == MR_COMMAND_ENABLE_PEER;
     return !has_second || x->other == y->other;

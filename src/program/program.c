@@ -46,7 +46,7 @@ static void destroy(mr_program *p) {
 }
 
 void mr_program_release(const mr_program *program) {
-    mr_program *p = (mr_program *)program; /* the count is no part of what it says */
+    mr_program *p = (mr_program *)program; /* the count is not part of what it says */
     if (p && atomic_fetch_sub(&p->refs, 1) == 1) destroy(p);
 }
 

@@ -297,7 +297,7 @@ static void function_ran(mr_observer *observer, const mr_command *command) {
     function->flag = true;
 }
 
-/* Whether the command is no item but a drop (state.h), and of which slot. */
+/* Whether the command is not an item but a drop (state.h); *out_slot: the slot. */
 static bool is_drop(const mr_recorder *r, const mr_command *command, uint32_t *out_slot) {
     switch (command->kind) {
     case MR_COMMAND_EVENT_CLOSE:

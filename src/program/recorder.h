@@ -48,7 +48,7 @@ uint32_t mr_record_event(mr_recorder *r, const mr_event *event, bool created);
 uint32_t mr_record_storage(mr_recorder *r, mr_storage *storage, bool created);
 uint32_t mr_record_view(mr_recorder *r, const mr_tensor *t);
 
-/* number.c. Each item that is none of a host function is met; at the end storages are numbered by that. */
+/* number.c. Each item that no host function made is met; at the end storages are numbered by that. */
 void mr_record_meet(mr_recorder *r, const item *it);
 void mr_record_number(mr_recorder *r);
 

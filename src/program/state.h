@@ -6,9 +6,9 @@
  * Only an observer with `everything` is told of them, and of calls that failed. Such a command is made only where
  * somebody listens, so a call costs one comparison more.
  *
- * An effect that depends on the schedule is no item. Pending commands hold references, so when the last reference to an
- * event, a stream or host memory goes depends on the schedule. A program has a list of these drops beside the items,
- * and an item's number depends only on what the script asked for. A host function may use memory at any time. So
+ * An effect that depends on the schedule is not an item. Pending commands hold references, so when the last reference
+ * to an event, a stream or host memory goes depends on the schedule. A program has a list of these drops beside the
+ * items, and an item's number depends only on what the script asked for. A host function may use memory at any time. So
  * storages are numbered at the end of the recording (`number.c`), in the order in which the script's own calls use
  * them. Two runs that ask for the same up to some item have the same numbers up to there, and the search relies on
  * this.

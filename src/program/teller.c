@@ -123,7 +123,7 @@ static void count_storage(mr_teller *t, const item *it) {
     if (machine->counts.next_storage < storage->id) machine->counts.next_storage = storage->id;
 }
 
-/* The changes of an item that are no commands of their own. */
+/* The changes of an item that are not commands of their own. */
 static mr_status take_account(mr_teller *t, const item *it) {
     mr_player *p = &t->player;
     switch ((mr_command_id)it->kind) {

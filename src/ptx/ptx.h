@@ -162,8 +162,8 @@ typedef struct {
      * held. NULL: it goes nowhere. */
     void (*print)(void *context, const char *text, size_t size);
     /* With `check`: an instruction reads bytes that nothing has written (global memory by range->unset, shared, local).
-     * That is no error, as CUDA goes on with any values; told once for each instruction in a call of mr_ptx_run, with a
-     * lock held by none. NULL: what has been written is not followed at all. */
+     * That is not an error, as CUDA goes on with any values; told once for each instruction in a call of mr_ptx_run,
+     * with a lock held by none. NULL: what has been written is not followed at all. */
     void (*unset_read)(void *context, const mr_ptx_unset_read *read);
     /* An access was carried out that its range does not name (mr_ptx_range.access), or see may_stray. Told once or more
      * often. NULL: nobody wants to know. Any thread. */
@@ -264,7 +264,7 @@ typedef struct {
 } mr_ptx_plan;
 /* Interval analysis with the launch's numbers: grid, block, and the values in `params`. Writes at most `most` extents,
  * in no certain order, and returns how many there are, which can be more than `most`. An access through a number that
- * is no pointer has extents relative to that number. */
+ * is not a pointer has extents relative to that number. */
 uint32_t mr_ptx_launch_extents(const mr_ptx_kernel *kernel, const mr_ptx_plan *plan,
                                mr_ptx_extent *out, uint32_t most);
 

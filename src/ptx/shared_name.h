@@ -1,4 +1,4 @@
-/* Which variable a byte of a block's shared memory belongs to, for messages. */
+/* The variable that a byte of a block's shared memory belongs to, for messages. */
 #ifndef MR_PTX_SHARED_NAME_H
 #define MR_PTX_SHARED_NAME_H
 

@@ -28,7 +28,7 @@ static size_t word_end(const char *text, size_t size, size_t at) {
     return at;
 }
 
-/* The end of `[==[ ... ]==]` at `at`; `at`: it is none. */
+/* The end of `[==[ ... ]==]` at `at`; `at`: there is none. */
 static size_t long_end(const char *text, size_t size, size_t at) {
     size_t level = at + 1, end;
     while (level < size && text[level] == '=') level++;

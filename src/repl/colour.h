@@ -20,7 +20,7 @@ typedef enum {
 /* out_colours[size]: the colour of each byte. */
 void mr_colour_find(const char *text, size_t size, unsigned char *out_colours);
 
-/* The other one of the pair of the bracket at `at`; `size`: it is no bracket, or stands alone. */
+/* The other one of the pair of the bracket at `at`; `size`: it is not a bracket, or stands alone. */
 size_t mr_colour_partner(const char *text, size_t size, const unsigned char *colours, size_t at);
 
 /* The code that begins a colour. Readable on light and on dark terminals. */

@@ -74,7 +74,7 @@ static size_t shortest(lua_State *L, const char *text, size_t size) {
     return verdict == MR_ENTRY_WHOLE ? used : 0;
 }
 
-/* The first entry of a row of entries; 0: it is none. */
+/* The first entry of a row of entries; 0: it is not a row. */
 static size_t first_of_row(lua_State *L, const char *text, size_t size) {
     size_t first = 0;
     for (size_t at = 0; at < size;) {
@@ -110,7 +110,7 @@ static bool is_python_block(const char *text, size_t size) {
     return false;
 }
 
-/* `x = 5` and below it `x` is no chunk of Lua, as it could go on; it is two entries. */
+/* `x = 5` and below it `x` is not a chunk of Lua, as it could go on; it is two entries. */
 mr_entry_verdict mr_entry_judge(lua_State *L, const char *text, size_t size) {
     mr_entry_verdict verdict = judge_one(L, text, size);
     if (verdict == MR_ENTRY_TOO_SHORT && is_python_block(text, size)) return MR_ENTRY_WRONG;

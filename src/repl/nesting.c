@@ -19,7 +19,7 @@ static int step_of(const char *word, size_t length) {
     return 0;
 }
 
-/* At `[==[`: its end, and *out_level = 2; NULL: it is none. */
+/* At `[==[`: its end, and *out_level = 2; NULL: there is none. */
 static const char *opens_long(const char *at, const char *end, int *out_level) {
     const char *p = at + 1;
     while (p < end && *p == '=') p++;

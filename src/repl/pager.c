@@ -29,7 +29,7 @@ static bool fits_on_screen(const char *text, size_t size) {
     return !rows || count_lines(text, size) < (size_t)rows;
 }
 
-/* Ctrl-C is the pager's, and one that is left before the end of the text is no failure. */
+/* Ctrl-C is the pager's, and a pager that is left before the end of the text has not failed. */
 static int run(const char *command, const char *text, size_t size) {
     struct sigaction ignore, interrupt, pipe;
     memset(&ignore, 0, sizeof ignore);

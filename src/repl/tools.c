@@ -324,7 +324,7 @@ static int get_environment(lua_State *L) {
 
 /* --- what is known of a value -------------------------------------------------------------------------- */
 
-/* usage(f) -> the usage line of a function of millrace; nil: it is none */
+/* usage(f) -> the usage line of a function of millrace; nil: it is not one */
 static int usage(lua_State *L) {
     luaL_checkany(L, 1);
     mr_help_push_usage(L, 1);
@@ -402,7 +402,7 @@ static int with_prefix(lua_State *L) {
     return 1;
 }
 
-/* advice(owner, name) -> what is written instead of a name of PyTorch or CUDA; nil: it is none */
+/* advice(owner, name) -> what is written instead of a name of PyTorch or CUDA; nil: it is not one */
 static int advice(lua_State *L) {
     const char *owner = luaL_checkstring(L, 1), *name = luaL_checkstring(L, 2);
     lua_pushstring(L, mr_foreign_advice(owner, name));
@@ -420,7 +420,7 @@ static int nearest(lua_State *L) {
     return 1;
 }
 
-/* owner(table) -> "mr", "mr.hazard"; nil: it is no table of functions of millrace */
+/* owner(table) -> "mr", "mr.hazard"; nil: it is not a table of functions of millrace */
 static int owner(lua_State *L) {
     luaL_checkany(L, 1);
     lua_pushstring(L, mr_help_owner(L, 1));

@@ -24,7 +24,7 @@ bool mr_script_is_of_chunk(const mr_script *s, const char *name, int front) {
     return binding && s->declarations.items[binding - 1].block == 0;
 }
 
-/* The `=` of the assignment that the statement is; 0: it is none. */
+/* The `=` of a statement that is an assignment; 0: it is not one. */
 static int assignment(const mr_script *s, int statement) {
     const word *w = s->words.items;
     int open = 0;

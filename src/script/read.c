@@ -87,7 +87,7 @@ mr_script *mr_script_read(mr_scripts *scripts, const char *path) {
     return refer(keep(scripts, s));
 }
 
-/* An inode of 0 is none of a file. */
+/* No file has the inode 0. */
 mr_script *mr_script_of(mr_scripts *scripts, const char *name, const char *text) {
     mr_script **kept = scripts->kept;
     for (unsigned i = 0; i < most; i++)

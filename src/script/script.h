@@ -17,8 +17,8 @@ typedef struct {
 
 /* A reference; NULL: no such file, too large, or not Lua. */
 mr_script *mr_script_read(mr_scripts *scripts, const char *path);
-/* The same of a text that is no file, such as an entry of the prompt, under the name that reports give it. Not bounded
- * in size; NULL: not Lua, or no memory. */
+/* The same of a text that is not a file, such as an entry of the prompt, under the name that reports give it. Not
+ * bounded in size; NULL: not Lua, or no memory. */
 mr_script *mr_script_of(mr_scripts *scripts, const char *name, const char *text);
 void mr_scripts_free(mr_scripts *scripts);
 void mr_script_free(mr_script *script); /* accepts NULL */
@@ -74,13 +74,13 @@ bool mr_script_is_within(const mr_script *script, int front, int line);
 bool mr_script_loops(const mr_script *script, int front, int line);
 bool mr_script_has_several(const mr_script *script, int front); /* statements begin on that line */
 
-/* Which declaration of the name is in force at the place: the same number for the same one, 0 for a global. */
+/* The declaration of the name that is in force at the place: the same number for the same one, 0 for a global. */
 int mr_script_binding(const mr_script *script, const char *name, int front);
 /* It is a local of the main chunk, outside of any block: there is one variable each time that the chunk runs. */
 bool mr_script_is_of_chunk(const mr_script *script, const char *name, int front);
 /* Counts the statements that begin on these lines and assign to the variable of that binding (see
  * mr_script_binding). With MR_SCRIPT_FIELD: to a field of that name of any table. A declaration
- * is no assignment. */
+ * is not an assignment. */
 enum { MR_SCRIPT_FIELD = -1 };
 int mr_script_assigns(const mr_script *script, const char *name, int binding, int first, int last);
 /* A local that is declared at the place `from` is in force at the place `to`, behind it. */

@@ -12,7 +12,7 @@ typedef enum {
     MR_SCRIPT_WITHIN,
 } mr_script_place;
 
-/* A place for a line of Lua: as a person is told, and the line in front of which it comes to stand, whose
+/* A place for a line of Lua: as a person is told, and the line that it comes to stand in front of, whose
  * variables it can use. No text to judge by: the same line. */
 typedef struct {
     mr_script_place place;

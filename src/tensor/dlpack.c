@@ -71,7 +71,7 @@ static void end_managed(mr_dl_managed *self) {
     mr_loan_end(&((lent *)((char *)self - offsetof(lent, managed)))->loan);
 }
 
-/* Pinned memory of a simulation is no pinned memory for CUDA. */
+/* Pinned memory of a simulation is not pinned for CUDA. */
 static int32_t device_type_of(const mr_storage *storage) {
     if (storage->kind == MR_MEMORY_DEVICE) return MR_DL_CUDA;
     bool is_pinned = storage->kind == MR_MEMORY_PINNED && storage->machine->backend->outside;
@@ -128,7 +128,7 @@ mr_status mr_dlpack_export(const mr_caller *caller, mr_tensor *t, bool versioned
     return MR_OK;
 }
 
-/* The tensor that this machine lent by the capsule; NULL: it is none of ours. */
+/* The tensor that this machine lent by the capsule; NULL: it is not one of ours. */
 static mr_tensor *lent_tensor(const mr_machine *machine, mr_dl_capsule capsule) {
     const lent *l = NULL;
     if (capsule.versioned && capsule.versioned->deleter == end_versioned)

@@ -10,8 +10,9 @@
  *     DLManagedTensorVersioned **capsule = luaL_checkudata(L, 1, "dltensor_versioned");
  *
  * The pointer is NULL once the tensor was taken: who takes it sets it to NULL, and calls the deleter once, when it
- * needs the memory no longer. The collector calls the deleter of a capsule that nobody has taken. Whoever makes the
- * metatable first (luaL_newmetatable) gives it that `__gc`. docs/interop.md explains it to authors of such modules. */
+ * needs the memory no longer. The collector calls the deleter of a capsule that nobody has taken. The module that makes
+ * the metatable first (luaL_newmetatable) gives it that `__gc`. docs/interop.md explains it to authors of such
+ * modules. */
 #ifndef MR_TENSOR_DLPACK_H
 #define MR_TENSOR_DLPACK_H
 

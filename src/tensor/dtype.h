@@ -47,7 +47,7 @@ static inline mr_dtype mr_dtype_computed(mr_dtype dtype) {
 double mr_dtype_greatest(mr_dtype dtype);
 
 /* torch.promote_types: the higher category wins; inside one, the wider type (u8 with i32 is i32, i64 with
- * f32 is f32). Neither f16 nor bf16 holds the other's values: together they are f32. */
+ * f32 is f32). f16 does not hold all values of bf16, and bf16 not all of f16: together they are f32. */
 mr_dtype mr_dtype_promote(mr_dtype a, mr_dtype b);
 /* The dtype that a plain number counts as: bool, i64, or f32 (PyTorch's default dtype). */
 mr_dtype mr_dtype_of_number(mr_scalar number);

@@ -1,4 +1,4 @@
-/* Which bars are drawn: see bars.h. */
+/* The bars that are drawn: see bars.h. */
 #include "trace/bars.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Who held up whom, private to this folder: steps along mr_span.holder. */
+/* The chain of holders, private to this folder: steps along mr_span.holder. */
 #ifndef MR_TRACE_CHAIN_H
 #define MR_TRACE_CHAIN_H
 

@@ -1,4 +1,4 @@
-/* Which orders the data of a trace need: see data.h.
+/* The orders that the data of a trace need: see data.h.
  *
  * Each span has a clock: of each stream, and of each host, the number of the last span that it comes after. A host
  * comes after what it has waited for, and all that it submits then does, too. Each rank is a host of its own. It begins

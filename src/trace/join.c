@@ -261,7 +261,8 @@ static bool is_complete(joining *j, const meeting *m) {
     return true;
 }
 
-/* Whose call comes next: the earliest that is no collective; else a collective to which all have come. */
+/* The rank whose call comes next: the earliest call that is not a collective; else a collective that all have
+ * reached. */
 static part *choose(joining *j) {
     part *best = NULL, *any = NULL;
     uint64_t earliest = UINT64_MAX;

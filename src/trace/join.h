@@ -15,7 +15,7 @@ typedef struct {
 } mr_trace_bytes;
 
 /* It has the calls of each rank's own host, with the times of its clock. The caller owns one reference. UNKNOWN: bytes
- * that are no trace. */
+ * that are not a trace. */
 mr_status mr_trace_join(const mr_trace_bytes *parts, size_t count, mr_trace **out_trace);
 
 #endif

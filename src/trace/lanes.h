@@ -68,7 +68,7 @@ static inline int mr_lane_rows(const mr_lane *lane) {
     return lane->stream == MR_TRACE_NONE ? 1 : lane->row_count;
 }
 
-/* The time before bar i of a lane in which something held the lane up. A late call of the host is no such thing. */
+/* The time before bar i of a lane in which something held the lane up. A late call of the host does not count. */
 typedef struct {
     uint64_t begin, end; /* equal: there is none */
     const mr_span *span; /* the bar that ended it; its held_by says what the lane waited for */

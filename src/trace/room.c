@@ -89,8 +89,8 @@ static int64_t ready_shift_of(const mr_trace_replan *r, uint32_t i) {
     return mr_trace_replan_ready(r, i) - (int64_t)mr_trace_spans(mr_trace_replan_trace(r))[i].ready;
 }
 
-/* Who has an engine first depends on who is ready first. So what an engine kept waiting must have moved together with
- * what kept it waiting, and both as far as what made them ready. */
+/* The operation that is ready first has an engine first. So an operation that waited for an engine must have moved as
+ * far as the one that held the engine. Both must have moved as far as the moments at which they were ready. */
 static bool keeps_turns(const mr_trace_replan *r, uint32_t last) {
     const mr_trace *trace = mr_trace_replan_trace(r);
     const mr_span *spans = mr_trace_spans(trace);

@@ -1,5 +1,5 @@
 /* Names the calls in which the host waits for a device although the script does not ask for a wait: an observer, after
- * PyTorch's torch.cuda.set_sync_debug_mode. Calls of synchronize() are no surprise and are not named. */
+ * PyTorch's torch.cuda.set_sync_debug_mode. Calls of synchronize() are expected to wait and are not named. */
 #ifndef MR_TRACE_SYNC_DEBUG_H
 #define MR_TRACE_SYNC_DEBUG_H
 

@@ -78,8 +78,8 @@ static bool is_wait(const mr_command *command, const kept_entry *entry) {
            !(mr_command_kinds[command->kind].traits & MR_TRAIT_QUERY);
 }
 
-/* What passed while a chooser moved the device on belongs to a call that waits. Any other call, such as a query, was
- * made after it. */
+/* Adds the time that passed while a chooser moved the device on. It belongs to a call that waits; any other call, such
+ * as a query, was made after it. */
 static void count_followed(const mr_command *command, uint64_t followed, kept_entry *entry) {
     if (is_wait(command, entry)) entry->waited += followed;
     else entry->call += followed;
@@ -137,7 +137,7 @@ static uint64_t bytes_of(const mr_command *command) {
     return bytes;
 }
 
-/* The blocks of an mr.op, each of which occupies a whole SM; 0: the operation says none. */
+/* The blocks of an mr.op. Each occupies a whole SM; 0: the operation says none. */
 static uint32_t blocks_of(const mr_command *command) {
     const mr_op *row = command->u.op.row;
     bool says = row && row->family->id == MR_FAMILY_ABSTRACT;

@@ -429,7 +429,7 @@ static void say_need(const question *q, char *out, size_t size) {
                    memory_of(need->access).text, both);
 }
 
-/* Only what a replan supports. Another chooser's times are no times that a device needs. */
+/* Only what a replan supports. Another chooser's times are not times that a device needs. */
 static void say_saving(const question *q, char *out, size_t size) {
     const mr_trace_facts *facts = mr_trace_facts_of(q->trace);
     bool host = is_host(q);

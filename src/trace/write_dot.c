@@ -78,7 +78,7 @@ static void write_node(graph *g, uint32_t i) {
     mr_buffer_free(&object);
 }
 
-/* The nodes of a stream; where it is none, those of the host of that rank. */
+/* The nodes of a stream; without a stream, those of the host of that rank. */
 static void write_column(graph *g, uint32_t stream, int rank) {
     bool is_open = false, of_host = stream == MR_TRACE_NONE;
     mr_buffer title = {0};
@@ -109,7 +109,7 @@ static void write_edge(graph *g, uint32_t from, uint32_t to, const char *style) 
     mr_sink_format(g->sink, "  n%u -> n%u%s;\n", from, to, style);
 }
 
-/* An edge from what is no node stands for one from the node before it in its stream. */
+/* An edge from what is not a node stands for one from the node before it in its stream. */
 static uint32_t node_at_or_before(const graph *g, uint32_t i) {
     uint32_t stream = span_at(g, i)->stream;
     if (is_node(span_at(g, i))) return i;

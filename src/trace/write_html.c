@@ -53,7 +53,7 @@ static void put_text(mr_sink *sink, const char *key, const char *text) {
     else mr_sink_text(sink, "null");
 }
 
-/* -1 for a stream, a span, a look that is none. */
+/* -1 for a stream, a span or a look that is missing. */
 static void put_index(mr_sink *sink, const char *key, uint32_t index, uint32_t none) {
     mr_sink_format(sink, "%s%lld", key, index == none ? -1LL : (long long)index);
 }

@@ -1,5 +1,5 @@
 /* The spans as a table, for other programs: CSV, a line a span, and JSON, an object a span. Both have the same columns,
- * of which the first line of the CSV is the list. Times are in milliseconds; what is not known is empty, or null. */
+ * whose list is the first line of the CSV. Times are in milliseconds; what is not known is empty, or null. */
 #include "trace/formats.h"
 
 #include "trace/lanes.h"

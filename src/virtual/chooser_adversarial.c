@@ -158,7 +158,7 @@ static bool is_candidate(const work *w, phase of) {
     return false;
 }
 
-/* Markers are no candidates, and are completed without being chosen: the cursor must not rest on one. */
+/* Markers are not candidates, and are completed without being chosen: the cursor must not rest on one. */
 static work *skip_markers(work *w) {
     while (w && is_passive(w)) w = w->older;
     return w;

@@ -13,7 +13,7 @@
 #include "base/embedded.h"
 #include "base/number.h"
 
-#define LONGEST_MODEL (1 << 20) /* bytes: what is larger is no model */
+#define LONGEST_MODEL (1 << 20) /* bytes: what is larger is not a model */
 
 static const struct {
     const char *key;

@@ -44,7 +44,7 @@ static bool is_marker(const work *w) {
     return mr_command_is(w->command, MR_TRAIT_MARKER);
 }
 
-/* Which rule made `w` wait for `from`, by an edge that is for `cause`. */
+/* The rule that made `w` wait for `from`, by an edge that is for `cause`. */
 static mr_cause rule_between(const work *from, const work *w, mr_cause cause) {
     const mr_command *command = w->command;
     bool is_record =

@@ -1,4 +1,4 @@
-/* Which freed memory an allocation may have: the policies of R29 and R30, record_stream (R33), and
+/* The freed memory that an allocation may have: the policies of R29 and R30, record_stream (R33), and
  * going back to the system (R31).
  *
  * The order: memory freed in the same stream, at once; memory freed in another one, when an event orders the free

@@ -270,7 +270,7 @@ static inline bool mr_virtual_decide(const vgpu *gpu, mr_open_choice what,
     return chooser->decide ? chooser->decide(chooser, what, command, usual) : usual;
 }
 
-/* ---- graph.c: who waits for whom; nothing there changes what is pending */
+/* ---- graph.c: the waits between works; nothing there changes what is pending */
 
 /* False: memory is out. */
 bool mr_virtual_add_edge(vgpu *gpu, work *from, work *to, mr_cause cause);
@@ -350,13 +350,14 @@ work *mr_virtual_meet_begin(work *w, uint64_t now);
 /* The meeting of `last` has been carried out and is gone. The caller completes the works of its members: this one, and
  * what follows by `u.member.next`. */
 work *mr_virtual_meet_end(vgpu *gpu, work *last);
-/* What a member that nothing else holds up waits for: one that has not begun, or the work that carries the meeting out.
- * NULL: it is that work and can run, or the last member is still to be submitted. */
+/* `w` is a member that only its meeting holds up. Returns the work that it waits for: a member that has not begun, or
+ * the work that carries the meeting out. NULL: `w` is that work and can run, or the last member is not submitted
+ * yet. */
 work *mr_virtual_meet_waits_for(const work *w);
 /* A member that has begun is to begin again; false: all had, so the meeting is to be carried out. */
 bool mr_virtual_meet_interrupt(work *w);
 void mr_virtual_meets_drop(vgpu *gpu); /* once all works are dropped */
-/* Nothing can go on: who waits for whom. */
+/* The error when nothing can go on. It says which member waits for which. */
 mr_status mr_virtual_meet_deadlock(const vgpu *gpu);
 /* cost.c: how long it takes once all have begun. Its members are all submitted. */
 uint64_t mr_virtual_meeting_ns(const vdevice *device, const mr_meeting *meeting);
@@ -380,7 +381,8 @@ void mr_virtual_checkpoint_forget(mr_machine *machine, mr_checkpoint *keep);
 size_t mr_virtual_checkpoint_bytes(mr_machine *machine);
 /* Something happens that cannot be undone: none can be restored any more. */
 void mr_virtual_checkpoints_void(vgpu *gpu);
-/* Where checkpoints leave the host's objects as they are: a checkpoint may need what it closes. False: it goes now. */
+/* Keeps a closed object while a checkpoint may need it, where checkpoints leave the host's objects as they are. False:
+ * the object goes now. */
 bool mr_virtual_let_go_later(vgpu *gpu, closed_object object);
 
 /* ---- wait.c: the host's side of time */

@@ -12,8 +12,8 @@
 
 #define ADVANCE_EVERY 64 /* submissions after which the device is brought to the host's present */
 
-/* Lets the device catch up, so that what is done is gone; a failure is for a later call (R49). Frees are
- * the collector's, which neither decides anything nor waits for long work. */
+/* Lets the device catch up, so that finished work is removed. A later call reports a failure (R49). A free counts as
+ * the collector's, which decides nothing and does not wait for long work. */
 static void advance_sometimes(vgpu *gpu, mr_command_id submitted) {
     bool collected = submitted == MR_COMMAND_FREE;
     bool decides = gpu->chooser->every_submission && !collected;

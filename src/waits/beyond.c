@@ -10,7 +10,7 @@
 
 #include "waits/parts.h"
 
-/* Indices are kept one higher, so that 0 is none. */
+/* Indices are kept one higher, so that 0 means no item. */
 #define NONE 0
 
 static bool comes_before(const wait_judge *j, uint32_t function, uint32_t stream) {

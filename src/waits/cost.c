@@ -402,7 +402,7 @@ static mr_status price(wait_costs *c, size_t wait, const need_list *needs, doubl
     return MR_OK;
 }
 
-/* A replacement that costs as much to the last digit is no better. */
+/* A replacement that costs as much to the last digit is not better. */
 static bool shows_difference(double costs_ms, double instead_ms) {
     char a[24], b[24];
     return strcmp(mr_wait_ms_text(costs_ms, a, sizeof a),

@@ -103,7 +103,7 @@ mr_status mr_waits_edit_add(wait_edit *edit, mr_program_addition addition);
 
 /* ---- judge.c */
 
-/* A lost order between things that are no accesses to a tensor. Nobody follows the data that a host function shares
+/* A lost order between things that are not accesses to a tensor. Nobody follows the data that a host function shares
  * with other code (for a launch that prints: the output), nor the host's use of an answer. So it is not known whether
  * the loss matters. */
 typedef enum {
@@ -134,7 +134,7 @@ typedef struct {
     uint64_t seq, storage;
 } judged_access;
 
-/* Two host functions of two streams, of which the first comes before the second with all waits. By index. */
+/* Two host functions of two streams; the first comes before the second with all waits. By index. */
 typedef struct {
     size_t first, second;
 } function_pair;
@@ -161,7 +161,7 @@ typedef struct {
     uint32_t *known_to;
     uint32_t *pending; /* by lane: the first that the host does not know to have run, 1 more */
     size_t lanes;
-    size_t *known_from; /* by function: the item in front of which the host knows it to have run */
+    size_t *known_from; /* by function: the first item at which the host knows it to have run */
     MR_VEC(uint32_t) by_known;     /* functions in the order of that; those that have one */
     MR_VEC(function_pair) pairs;   /* in the order of `second` */
     MR_VEC(judged_access) updates; /* sorted: that nothing orders even then */
@@ -255,7 +255,7 @@ void mr_waits_looks_next(wait_judge *judge, size_t i); /* as mr_waits_beyond_nex
 
 /* ---- search.c */
 
-/* A set of waits, none of which is needed alone, but not all of which can go. */
+/* A set of waits. None of them is needed alone, but they cannot all go. */
 typedef struct {
     uint32_t *waits;
     size_t count;

@@ -1,4 +1,4 @@
-/* Which calls of record_stream are needed. They are no waits. Nothing is held up by them, but the memory that a free
+/* The calls of record_stream that are needed. They are not waits. They hold nothing up, but the memory that a free
  * gives back is kept from others until the streams that they name have used it (R33). So they are counted apart: the
  * waits are judged with all of them in place, and then they are judged with all waits, and with only those that are
  * kept.
@@ -132,7 +132,7 @@ static size_t find_use(const finder *f, size_t freeing, uint32_t storage, uint32
     return NO_ITEM;
 }
 
-/* Who gets the memory at once when nothing keeps it: the next tensor of the freeing stream that fits (R29). */
+/* The tensor that gets the memory at once when nothing keeps it: the next one of the freeing stream that fits (R29). */
 static size_t find_next_owner(const finder *f, size_t freeing) {
     const mr_program *program = f->judge->rounds->program;
     mr_program_item free_ = item_at(f, freeing);

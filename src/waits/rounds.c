@@ -1,5 +1,5 @@
 /* Finds the waits in a recorded program: what the script called, told apart by the names of the commands. Waits that an
- * operation makes by itself (a blocking copy) have the operation's name and are none.
+ * operation makes by itself (a blocking copy) have the operation's name and do not count.
  *
  * Easiest to break: what goes with a wait. The record of wait_stream does; that of wait_event is a line of its own. A
  * barrier whose first member goes needs another one that the rest meets at. */

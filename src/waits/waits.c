@@ -1,4 +1,4 @@
-/* Which waits of a program are needed: see waits.h. Finds them, asks about each alone, searches for a smallest
+/* The waits that a program needs: see waits.h. Finds them, asks about each alone, searches for a smallest
  * sufficient set, then prices and explains. */
 #include <stdlib.h>
 #include <string.h>
@@ -265,7 +265,7 @@ static mr_status price(finder *f) {
 static mr_status note_hazards(finder *f) {
     mr_buffer text = {0};
     uint64_t resets = UINT64_MAX - mr_program_stream_count(f->result->program);
-    for (size_t i = 0; i < f->judge.known.count; i++) /* what a reset drops is no hazard */
+    for (size_t i = 0; i < f->judge.known.count; i++) /* what a reset drops is not a hazard */
         f->result->hazards += f->judge.known.items[i].storage <= resets;
     f->result->hazards_assumed = f->result->hazards && !f->judge.has_certain;
     if (!f->result->hazards || !f->judge.found.count) return MR_OK;
@@ -288,7 +288,7 @@ mr_claim mr_waits_claim(const mr_waits *waits) {
     return mr_claims_judge(&waits->claims);
 }
 
-/* With the same order of all that shares anything, the host reads the same values: they are no condition. */
+/* With the same order of all that shares anything, the host reads the same values: they are not a condition. */
 void mr_waits_note_claims(mr_waits *waits, const mr_claims *recorded) {
     mr_claims claims = *recorded;
     claims.count[MR_CLAIM_HOST_READS] = 0;

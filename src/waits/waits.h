@@ -1,4 +1,4 @@
-/* Which waits of a program are needed. A recorded program is shown to the hazard checker with some of its waits left
+/* The waits that a program needs. A recorded program is shown to the hazard checker with some of its waits left
  * out; nothing is carried out. A wait is needed if a hazard appears without it. Rounds of one line are one wait. */
 #ifndef MR_WAITS_WAITS_H
 #define MR_WAITS_WAITS_H
@@ -112,7 +112,7 @@ typedef struct {
     const char *(*storage_name)(void *context, uint64_t id);
     void *context;
     const mr_hazard *names; /* leaves the script's folder out of texts; NULL: nobody does */
-    /* Items that are no wait of the script's own, such as those of backward; ascending. They stay in the program. */
+    /* Items that are not waits of the script's own, such as those of backward; ascending. They stay in the program. */
     const size_t *not_judged;
     size_t not_judged_count;
     const mr_waits_look *looks; /* in their order */
@@ -127,7 +127,7 @@ typedef struct {
     uint64_t effort;
 } mr_waits_options;
 
-/* An interruption is no error: see `interrupted`. */
+/* An interruption is not an error: see `interrupted`. */
 mr_status mr_waits_find(const mr_program *program, const mr_waits_options *options,
                         mr_waits **out_waits);
 void mr_waits_destroy(mr_waits *waits); /* accepts NULL */

@@ -443,7 +443,7 @@ return function(tools, graph)
     if not retain then free_graph(pass) end
   end
 
-  -- After mr.reset(), which a backward function can call, the streams are no more.
+  -- After mr.reset(), which a backward function can call, the streams are gone.
   local function restore(pass)
     for _, stream in pairs(pass.before) do pcall(set_stream, stream) end
     mr.set_device(pass.device)

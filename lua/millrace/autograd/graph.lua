@@ -72,7 +72,7 @@ return function(tools)
   function view_target(s, t)
     if s.seen == version(t) then return s.view end
     local from = target(s.base)
-    if from and from.rule then -- what was changed inside mr.no_grad, as a leaf is, is no operation
+    if from and from.rule then -- a change inside mr.no_grad, as of a leaf, is not an operation
       local node = new_node(REGION, t)
       node[1], node.n, node.shape, node.region = from, 1, s.base.shape, tools.region(t, s.base)
       if s.retained then s.view.holder, node.holder = nil, s end

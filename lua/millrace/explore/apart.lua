@@ -3,7 +3,7 @@
 -- nothing has changed in a run, each rank does the same in every order of the hosts, since it finds the same.
 --
 -- What cannot be looked into counts as changed: a coroutine, a stream, an event, an object or a function of a C module,
--- a closure that millrace has made. So do too many values (watch.lua), and more comparisons than MOST_COMPARED.
+-- a closure that millrace has made. Too many values count, too (watch.lua), and more comparisons than MOST_COMPARED.
 local watch = require "millrace.explore.watch"
 
 local apart = {}
@@ -146,7 +146,7 @@ function spawn.begin(...)
   end
   local libraries, others = find_libraries()
   active = { replaced = {} }
-  replace_questions(active) -- what is put in the place of a question is no change
+  replace_questions(active) -- what is put in the place of a question is not a change
   local state = watch.new{ tools = spawn.tools, libraries = libraries, is_closed = is_closed, is_known = is_known,
                            sees_writes = true }
   active.state = state

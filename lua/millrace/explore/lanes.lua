@@ -39,7 +39,8 @@ end
 
 local function width_of(step) return #step.name + 2 end
 
--- The first and the last of the steps around the pair that a line has room for; nil: for those between is none.
+-- The first and the last of the steps around the pair that a line has room for; nil: there is no room for those
+-- between.
 local function window(list, pair, room)
   local from, to = math.min(pair[1], pair[2]), math.max(pair[1], pair[2])
   local used = 0

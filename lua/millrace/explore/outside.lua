@@ -327,7 +327,7 @@ return function(tools)
     handlers.file = files.redirect
     return function()
       finish()
-      if io.output() ~= io.stdout then io.output(io.stdout) end -- a shadow is none of the next run's
+      if io.output() ~= io.stdout then io.output(io.stdout) end -- the next run has shadows of its own
       return files.finish()
     end
   end

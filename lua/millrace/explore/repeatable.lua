@@ -147,7 +147,7 @@ function repeatable.watch(tools, fn, is_script)
       self.questions[#self.questions + 1] = { fields = _G, name = name, fn = walk, asked = walks[walk] }
     end
   end
-  self:ask() -- what is put in the place of a question is no change
+  self:ask() -- what is put in the place of a question is not a change
   local state = watch.new{ tools = tools, libraries = libraries,
     is_closed = function(value) return asked_of[value] end,
     replace = function(of, index, value)

@@ -3,7 +3,7 @@
 -- explored function finds, apart.lua of all that several ranks find.
 --
 -- What cannot be looked into makes the watch `lost`: a coroutine, an object of a C module, or more values than
--- MOST_VALUES. Who asks says what else.
+-- MOST_VALUES. The caller says what else.
 local mr = require "millrace"
 
 local watch = {}

@@ -1,5 +1,6 @@
 -- `millrace learn --check FILE`: runs the tests of a lesson, which stand in its file. Right solutions must pass, and
--- wrong ones must fail for the reason that the lesson names. So must the mistakes that lessons share (mistakes.lua).
+-- wrong ones must fail for the reason that the lesson names. The mistakes that lessons share must fail so, too
+-- (mistakes.lua).
 
 local course = require "millrace.learn.course"
 local grader = require "millrace.learn.grader"

@@ -170,7 +170,7 @@ end
 local PROPOSALS = { " Let stream `[^`]*` wait for stream `[^`]*` before the end: wait_stream%.",
   ", made at lesson:[^ )]*:%d+", ": every call fails until mr%.reset%(%)" }
 
--- A look at memory that is no access has no place in an order. Returns nil for another error.
+-- A look at memory that is not an access has no place in an order. Returns nil for another error.
 local function peek_in(text)
   local call, line = text:match("the function calls (%S+%(%)), which is no access.*:(%d+)%)$")
   return call and ("In line %s your function calls %s, which has no place in an order. Read values with t:item() or " ..
@@ -284,7 +284,7 @@ local function count_of(outcome, result)
   return orders == 1 and "in its only order" or words.format("in %d of %.0f orders", outcome.count, orders)
 end
 
--- The first race of the solution, or nil. A free by Lua's collector is no race of the solution. The explorer lets it
+-- The first race of the solution, or nil. A free by Lua's collector is not a race of the solution. The explorer lets it
 -- free all garbage as soon as the host waits, which is after the function has returned.
 local function race_in(result)
   for _, report in ipairs(result.hazards) do
@@ -363,7 +363,7 @@ local function remarks_on(run, name)
   return text
 end
 
--- Fields of a row of `uses` that are about the row, and are no fields of a span.
+-- Fields of a row of `uses` that are about the row, and are not fields of a span.
 local OF_THE_ROW = {}
 for field in ("after captures count elsewhere kind ms name stream text"):gmatch("%a+") do OF_THE_ROW[field] = true end
 local KINDS = { work = { op = true, copy = true } } -- those with several kinds of spans
@@ -408,7 +408,7 @@ local NOT_ALLOWED = "The result is right, but line %s has %s, which the task doe
 local NOT_CAPTURED = "The result is right, but the task asks for work on `%s` in the graph: it is in no capture of " ..
   "your function."
 
--- Requirements of a solution: `streams`, each of which works, and the rows of `uses`.
+-- Requirements of a solution: `streams` (each of them works) and the rows of `uses`.
 local function wanted_of(exercise)
   local rows = table.pack(table.unpack(exercise.uses or {}))
   for _, stream in ipairs(exercise.streams or {}) do rows[#rows + 1] = { kind = "work", stream = stream } end

@@ -311,7 +311,7 @@ return function(tools)
     end
   end
 
-  -- An iterator over the pairs of a list. Whoever passes it to pairs gets the same: both are habits.
+  -- An iterator over the pairs of a list. `pairs` of it gives the same, since both are habits.
   local PAIRS = { __call = function(all) return all.next() end, __pairs = function(all) return walker(all.list) end }
   local function each(list) return setmetatable({ list = list, next = walker(list) }, PAIRS) end
 
@@ -514,7 +514,7 @@ return function(tools)
     return missing, unexpected
   end
 
-  -- Lists the values that are no tensors of the module's shapes.
+  -- Lists the values that are not tensors of the module's shapes.
   local function faults_of_values(own, dict)
     local faults = {}
     for _, pair in ipairs(own) do

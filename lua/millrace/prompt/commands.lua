@@ -124,7 +124,7 @@ function commands.variables()
   return names
 end
 
--- "tensor", "stream", "event", ...; nil: it is no object of millrace.
+-- "tensor", "stream", "event", ...; nil: it is not an object of millrace.
 function commands.kind_of(value)
   if type(value) ~= "userdata" then return nil end
   local meta = tools.getmetatable(value)

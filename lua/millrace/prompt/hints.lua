@@ -211,7 +211,7 @@ local function method_hint(text, message)
   return ("methods are called with a colon: %s:%s(...)"):format(object:find("^[%a_]") and object or "x", name)
 end
 
--- Two lines that Lua takes as one call, of which the first is named.
+-- Two lines that Lua takes as one call. The first one is named.
 local function joined_hint(text, message)
   local at = tonumber(message:match ":(%d+): attempt to call a [%w%._ ]+ value$")
   local n = 0

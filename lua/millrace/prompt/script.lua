@@ -98,7 +98,7 @@ local function level_of_script()
   return nil
 end
 
--- Calls it as tools.call does. Ctrl-C is a hook, and within a hook there is none: but there is in another coroutine.
+-- Calls fn as tools.call does, in another coroutine: Ctrl-C is a hook, and no hook runs within a hook of the same one.
 local function apart(fn, ...)
   return select(2, resume(create(tools.call), fn, ...))
 end

@@ -270,7 +270,7 @@ local function new_calls(new)
   return calls
 end
 
--- `_`, `__` and `_7` are globals, as long as the user has no variables of these names.
+-- Sets the globals `_`, `__` and `_7`, as long as the user has no variables of these names.
 local function publish(entry)
   local value = entry.values[1]
   if value == nil then return end
@@ -366,7 +366,7 @@ local function tidy_trace(entry, trace)
   return frames > 1 and "\nstack traceback:\n" .. concat(lines, "\n") or ""
 end
 
--- A message of something that is no entry, without its traceback.
+-- A message of something that is not an entry, without its traceback.
 local function tidy(message) return (message:gsub("\nstack traceback:.*$", "")) end
 
 -- The message with the line that it names, unless that is what has just been typed.

@@ -141,7 +141,7 @@ local function filled(list, indent, width, out)
   out[#out + 1] = line
 end
 
--- The names of a record whose values are all plain, in order, as one text; nil: it is none.
+-- The names of a record whose values are all plain, in order, as one text; nil: it is not one.
 local function shape_of(value)
   if not opens(value) or rawlen(value) > 0 then return nil end
   local names = {}

@@ -1,5 +1,5 @@
-/* Which conditions an access in a block depends on, all of them: a chain of conditions and loops from the block up to
- * the entry. Whoever finds them true knows that the access happens; launch.c only knows that it may.
+/* All conditions that an access in a block depends on: a chain of conditions and loops from the block up to the entry.
+ * If all are true, the access happens; launch.c only knows that it may.
  *
  * A block is reached whenever another one is if every way on from there leads through it: if it postdominates it. A way
  * back counts as the ways out of its loop, so that this holds for each iteration by itself.
@@ -157,7 +157,7 @@ static bool has_condition(const access_graph *graph, uint32_t block, uint32_t *o
 }
 
 /* The block behind the test of a loop that ends in one place only, by one comparison, which every iteration comes to;
- * ACCESS_NONE: it is no such loop. */
+ * ACCESS_NONE: it is not such a loop. */
 static uint32_t block_behind_test(const access_graph *graph, uint32_t header) {
     uint32_t behind = ACCESS_NONE, from = ACCESS_NONE, atoms;
     for (uint32_t k = 0; k < graph->order.count; k++) {

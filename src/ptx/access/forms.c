@@ -1,7 +1,7 @@
 /* The values of a launch as linear forms: arithmetic, parameters and special registers.
  *
  * Easiest to break: a form is the exact number in the register, read as a signed number of the register's width. Where
- * a result could wrap around it is a new symbol, of which only the width is known. */
+ * a result could wrap around it is a new symbol. Only its width is known. */
 #include <string.h>
 
 #include "ptx/access/run.h"
@@ -204,7 +204,7 @@ static linear_form extended(launch_run *r, const launch_node *node) {
 
 /* ---- leaves */
 
-/* Part of a pointer is no number that anybody knows. */
+/* Part of a pointer is not a known number. */
 static linear_form param_of(launch_run *r, const launch_node *node) {
     const access_program *p = r->program;
     uint32_t first = p->param_offsets[node->number] + node->offset, bytes = node->bits / 8;

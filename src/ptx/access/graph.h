@@ -234,7 +234,7 @@ enum {
  *   minus     these are subtracted; only of an exact one
  *   distance  numbers made from differences of these: added to a pointer they can lead to another one
  *   mixed     what else is made from these, in any way: counts where there is no plus, or the value is not exact
- *   number    what it depends on otherwise, also through 32-bit values, which are no pointers (outcome.c)
+ *   number    what it depends on otherwise, also through 32-bit values, which are not pointers (outcome.c)
  * Exact: the sum of all of plus, minus all of minus, plus a number. */
 typedef struct {
     uint64_t *plus, *minus, *distance, *mixed, *number;

@@ -26,7 +26,7 @@ ptx_space access_space_of(const ptx_instruction *i) {
     return PTX_GENERIC;
 }
 
-/* Which cell an access of local memory is; ACCESS_NONE: one that is not followed. */
+/* The cell that an access of local memory is; ACCESS_NONE: one that is not followed. */
 static uint32_t cell_at(access_maker *m, uint32_t storage, int64_t offset, uint32_t bytes) {
     access_graph *graph = m->graph;
     if (graph->is_exposed[storage]) return ACCESS_NONE;

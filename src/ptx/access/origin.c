@@ -1,4 +1,4 @@
-/* Which pointers a value can be derived from: a fixed point over all values of the kernel and over what is stored to
+/* The pointers that a value can be derived from: a fixed point over all values of the kernel and over what is stored to
  * memory that is not followed. Then it is known whether local memory may be followed as memory.c assumed; if
  * not, the values are made again.
  *
@@ -110,7 +110,7 @@ static void join(solver *s, const access_value *v, uint32_t first) {
     memset(to->minus, 0, words * sizeof *to->minus);
 }
 
-/* a + b or a - b of exact ones, a word of 64 bases at once. A base that is there twice is no pointer any more. */
+/* a + b or a - b of exact ones, a word of 64 bases at once. A base that is there twice is not a pointer any more. */
 static void add_exact(solver *s, const access_origin *a, const uint64_t *plus,
                       const uint64_t *minus) {
     access_origin *to = &s->scratch;
@@ -147,7 +147,7 @@ static void add(solver *s, const access_value *v) {
     unite(to->distance, subtract ? b->plus : b->minus, words);
 }
 
-/* x >> 3 << 3 is x, aligned. High halves come from 32-bit values, which by themselves are no pointers. */
+/* x >> 3 << 3 is x, aligned. High halves come from 32-bit values, which by themselves are not pointers. */
 static void shift_left(solver *s, const access_value *v) {
     const access_value *shifted = access_value_at(s->graph, access_operand(s->graph, v, 0));
     uint32_t words = s->all->set_words;
@@ -232,7 +232,7 @@ static void number_origin(solver *s, const access_value *v) {
     }
 }
 
-/* Whatever it was made of: it is no pointer. A value read from the memory of the program tells no address. */
+/* The value is a number, whatever it was made of. A value read from the program's memory does not tell an address. */
 static void leave_number(solver *s) {
     access_origin *to = &s->scratch;
     uint32_t words = s->all->set_words;
@@ -266,7 +266,7 @@ static void compute(solver *s, const access_value *v) {
     case ACCESS_MAX: join(s, v, 0); break;
     case ACCESS_LOAD: load_origin(s, v); break;
     case ACCESS_EXTEND:
-        break; /* half of a pointer is none, until it is put together with the other */
+        break; /* half of a pointer is not a pointer, until it is put together with the other */
     case ACCESS_COMPARE:
     case ACCESS_CONSTANT:
     case ACCESS_SPECIAL: break;
@@ -332,7 +332,7 @@ void access_bases(const access_origins *origins, uint32_t address, uint64_t *out
     for (uint32_t b = ORIGIN_FIRST_PIECE; b < ORIGIN_FIRST_PIECE + origins->piece_count; b++)
         if (access_has(o->distance, b)) put(out, b);
     /* Beside a pointer, what is mixed in is a part of the offset. That holds only where it is known which pointers are
-     * added. A value that is one of several can be the mixed one, and low bits of a pointer are no pointer. A value
+     * added. A value that is one of several can be the mixed one, and low bits of a pointer are not one. A value
      * mixed with one from memory is an index. */
     for (uint32_t b = 0; b < origins->set_bits && !o->is_exact; b++)
         if (b != ORIGIN_MEMORY && access_has(o->mixed, b)) put(out, b);

@@ -67,7 +67,7 @@ static void judge_pair(number_search *s, uint32_t first, uint32_t second) {
     mark(s, b);
 }
 
-/* A predicate that is no comparison of integers compares floating point, or is made of a whole number. */
+/* A predicate that is not a comparison of integers compares floating point, or is made of a whole number. */
 static void judge_value(number_search *s, const access_value *v, uint32_t value) {
     if (v->op == ACCESS_OTHER && v->bits == 1) mark(s, origin_of(s, value));
     if (v->op != ACCESS_COMPARE && v->op != ACCESS_MIN && v->op != ACCESS_MAX) return;

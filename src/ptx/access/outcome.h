@@ -15,7 +15,7 @@ typedef struct {
      * kind on integers whose results nobody uses; clocks, numbers of multiprocessors and activemask do. The barrier of
      * the grid does not. */
     bool matters;
-    /* Or it may do so where threads meet in volatile accesses, or in others that are no atomic operations and do not
+    /* Or it may do so where threads meet in volatile accesses, or in others that are not atomic operations and do not
      * race. Whether they meet, only the watch of a launch knows (watch/watch.h). */
     bool may_matter;
     /* The kind of all its atomic operations: two of a kind may change places. 0: it has none, or `matters`. */

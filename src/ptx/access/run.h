@@ -22,7 +22,7 @@
  * address plus a number do not overflow. */
 #define LAUNCH_MOST_ADDRESS (INT64_C(1) << 60)
 
-/* A loop of which one test decides whether it goes on. */
+/* A loop in which one test decides whether it goes on. */
 typedef struct {
     bool is_known;
     uint32_t counter;  /* symbol */

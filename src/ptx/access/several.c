@@ -150,8 +150,8 @@ static linear_form merged_form(launch_run *r, const merged *m, uint32_t bits, ui
     return fits ? sum : launch_unknown(r, bits);
 }
 
-/* After a loop that some threads do not enter, its counter means nothing to those. Where the loop ends with an equation
- * (the counter is the bound), the value is written without the counter: one form for both ways, perhaps. */
+/* A loop that some threads do not enter has no counter for those threads. Where the loop ends with an equation (the
+ * counter is the bound), the value is written without the counter. Both ways may then have the same form. */
 static bool common_form(launch_run *r, const launch_node *node, linear_form *out) {
     bool found = false;
     for (uint32_t k = 0; k < node->operand_count && !found; k++) {

@@ -66,7 +66,7 @@ static int64_t most_of(const shape *s, uint32_t n) {
 
 /* ---- conditions */
 
-/* A fact that holds for all threads is no condition. */
+/* A fact that holds for all threads is not a condition. */
 static bool add_condition(shape *s, const linear_form *f) {
     if (linear_plain_upper(s->run->system, f) <= 0) return true;
     if (s->condition_count == MOST_CONDITIONS) return false;
@@ -165,7 +165,8 @@ typedef struct {
     int64_t step, low, high;
 } part;
 
-/* The largest multiple of the form that both are; its factors are those of `f` divided by the result. 0: it is none. */
+/* The largest multiple of the form that both are; its factors are those of `f` divided by the result. 0: there is
+ * none. */
 static int64_t multiple_of(const shape *s, uint32_t group, const dense *f, const dense *unit) {
     int64_t times = 0;
     for (uint32_t n = 0; n < s->count; n++) {

@@ -2,7 +2,7 @@
  *
  * Easiest to break: the list of an instruction must be complete, or a correct kernel fails. An address with any other
  * source has no list at all: a pointer in memory, or bits that were put together in a way that was not followed.
- * Neither has code that is also reached in ways that the graph does not contain. */
+ * Code that is also reached in ways that the graph does not contain has no lists either. */
 #include "ptx/access/sources.h"
 
 #include <stdlib.h>

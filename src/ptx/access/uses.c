@@ -1,4 +1,4 @@
-/* Which variables of its module a kernel uses, directly or in functions that it calls, and how. A variable whose
+/* The variables of its module that a kernel uses, directly or in functions that it calls, and how. A variable whose
  * address is taken counts as read and written, and so does what its initial value points to; a string that the compiler
  * made is only read. */
 #include <stdlib.h>

@@ -149,7 +149,7 @@ static mr_status place_shared(const mr_ptx_module *m, uint64_t *at, uint64_t *of
     return MR_OK;
 }
 
-/* Which variables of the module a function names. */
+/* The variables of the module that a function names. */
 static void mark_operand(const ptx_operand *o, uint8_t *used) {
     if (o->kind == PTX_VARIABLE) used[o->index] = 1;
     if (o->kind != PTX_LIST) return;

@@ -1,4 +1,4 @@
-/* Which registers share a place of the frame. PTX has a register for each value; a frame with all of them would not
+/* The registers that share a place of the frame. PTX has a register for each value; a frame with all of them would not
  * stay in the cache. Registers of one width whose lives do not overlap share a slot: a linear scan over intervals, with
  * lives from a backward data flow over the blocks.
  *

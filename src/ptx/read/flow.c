@@ -25,7 +25,7 @@ static bool ends_block(const ptx_instruction *i) {
     }
 }
 
-/* The indices of the instructions that a branch names; NULL: it is no branch. */
+/* The indices of the instructions that a branch names; NULL: it is not a branch. */
 static const uint32_t *branch_targets(const ptx_function *f, const ptx_instruction *i,
                                       uint32_t *out_count) {
     *out_count = 0;

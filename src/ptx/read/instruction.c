@@ -24,7 +24,7 @@ static mr_status unknown_word(ptx_reader *r, uint32_t line, const char *word, ui
     return ptx_fail(r, line, code, "%s is no instruction of PTX that is known", shown);
 }
 
-/* The words after the opcode, each of which begins with a dot. */
+/* The words after the opcode. Each begins with a dot. */
 static mr_status read_words(ptx_reader *r, ptx_instruction *i, const char *opcode) {
     for (; r->token.kind == PTX_TOKEN_DOT;) {
         const ptx_token *t = &r->token;

@@ -56,7 +56,7 @@ static bool skip_blanks(ptx_lexer *l) {
     }
 }
 
-/* The rest of a number that is none belongs to it. */
+/* The rest of a malformed number belongs to its token. */
 static void bad_number(ptx_lexer *l, ptx_token *t, const char *problem) {
     while (is(l, l->at, FIRST | DIGIT)) l->at++;
     t->kind = PTX_TOKEN_BAD;

@@ -93,7 +93,7 @@ const char *ptx_shown(const char *text, size_t size, char out[PTX_SHOWN]);
 
 /* ---- tokens */
 
-mr_status ptx_advance(ptx_reader *r); /* an error if the next token is none */
+mr_status ptx_advance(ptx_reader *r); /* an error if the next token is malformed */
 static inline bool ptx_at(const ptx_reader *r, uint16_t mark) {
     return r->token.kind == PTX_TOKEN_MARK && r->token.mark == mark;
 }
@@ -185,7 +185,8 @@ mr_status ptx_read_function(ptx_reader *r, ptx_function *linkage);
 
 /* ---- uncovered.c, flow.c */
 
-/* Which part of PTX an opcode or modifier belongs to that the reader does not know; NULL: it is no word of PTX. */
+/* For an opcode or modifier that the reader does not know: the part of PTX that has it; NULL: it is not a word of
+ * PTX. */
 const char *ptx_uncovered(const char *word, size_t size);
 /* Finds blocks and post-dominators; false: no memory. */
 bool ptx_find_blocks(ptx_function *function, mr_region *arena);

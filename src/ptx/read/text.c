@@ -109,7 +109,7 @@ static void put_offset(text *t, int64_t offset) {
     if (offset) put(t, "+%" PRId64, offset);
 }
 
-/* An operand that is no list. */
+/* An operand that is not a list. */
 static void put_item(text *t, const ptx_operand *o) {
     const ptx_function *f = t->function;
     if (o->is_address) put(t, "[");

@@ -15,7 +15,7 @@
     X(selp) X(set) X(setp) X(shf) X(shfl) X(shl) X(shr) X(sin) X(slct) X(sqrt) X(st) \
     X(stackrestore) X(stacksave) X(sub) X(subc) X(szext) X(tanh) X(testp) X(trap) X(vote) X(xor)
 
-/* Modifiers other than types. Two columns: the name in C, and the spelling where it is no identifier of C. */
+/* Modifiers other than types. Two columns: the name in C, and the spelling where it is not an identifier of C. */
 #define PTX_MODIFIERS(X) \
     /* rounding */ \
     X(rn, "rn") X(rz, "rz") X(rm, "rm") X(rp, "rp") X(rna, "rna") X(rs, "rs") X(rni, "rni") \

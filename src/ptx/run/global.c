@@ -34,7 +34,7 @@ static ptx_known_range *allowed_range(ptx_warp *warp, const ptx_code *code,
     return is_allowed ? known : NULL;
 }
 
-/* Which other lanes of the access are outside, too. */
+/* The other lanes of the access that are outside, too. */
 static void put_others(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
                        uint32_t others, const ptx_reach *r, char *out, size_t size) {
     unsigned count = 0;

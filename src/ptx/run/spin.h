@@ -10,7 +10,7 @@
 const ptx_code *ptx_run_probe(ptx_warp *warp, const ptx_code *code);
 
 /* Before a code of a block that is counted: whether it counts. A device waits as long as it has to. The number of a
- * warp's reads meanwhile is no work of the kernel, and here it depends on the turns of the interpreter. So a warp that
+ * warp's reads meanwhile is not work of the kernel, and here it depends on the turns of the interpreter. So a warp that
  * asks for the same again, in the same state and with nothing changed since, does not count until it goes another way.
  * So a wait costs as much as if all came at once: an arrival and two or three answers. */
 bool ptx_counts_here(ptx_warp *warp, const ptx_code *code, uint32_t mask);

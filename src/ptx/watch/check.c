@@ -108,7 +108,7 @@ static uint64_t observed(const ptx_turn *turn, const ptx_history *h, uint32_t la
 }
 
 /* Lanes of a warp that hand values to each other in volatile shared memory, as before Volta, when a warp ran in step.
- * Neither access can be torn, so PTX calls this no race, but which value is read hangs on the timing. A flag is
+ * No access can be torn, so PTX does not call this a race, but the value that is read depends on the timing. A flag is
  * something else: there all lanes have one address. */
 static bool is_exchange(const ptx_turn *turn, const ptx_strong *s, const ptx_judged *j) {
     return turn->is_exchange && s->is_exchange && (turn->is_spread || s->is_spread) &&
@@ -166,7 +166,7 @@ void ptx_after_strong(ptx_turn *turn, ptx_history *h, const ptx_judged *j) {
 
 /* ---- the order of threads
  *
- * Two strong accesses of which one writes do not race, but which one comes first is not defined unless a barrier orders
+ * Two strong accesses, one of them a write, do not race, but their order is not defined unless a barrier orders
  * them. Until the first such pair, all that threads know of each other comes from barriers, so ptx_unordered tells.
  * Updates among themselves are left to access/outcome.h, which knows whether their order matters. Knowledge that a
  * thread has only because its update came after another one makes a pair, too: order.c and after_one_strong tell of

@@ -1,4 +1,4 @@
-/* Who comes after whom: barriers, warp syncs, and chains of release and acquire, as PTX's memory model defines them.
+/* The order of threads: barriers, warp syncs, and chains of release and acquire, as PTX's memory model defines them.
  *
  * Each warp has a time, which goes on when the warp comes to something that orders it. A whole barrier moves the
  * block's floor: what was before it is ordered before everything after it, in one compare. A sync of a whole warp does

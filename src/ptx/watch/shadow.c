@@ -1,4 +1,4 @@
-/* Shadow memory of shadow.h: cells, their division, pages, histories. Decides nothing about order. */
+/* The shadow memory of shadow.h: its cells, their division, pages and histories. order.c decides what is ordered. */
 #include "ptx/watch/shadow.h"
 
 #include <stdlib.h>

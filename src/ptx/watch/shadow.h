@@ -103,7 +103,7 @@ typedef struct {
     uint64_t latest_strong;
     bool strong_of_several, strong_mixed, strong_narrow; /* blocks; locations; a block's scope */
     bool strong_exchanged;                               /* there was one that is_exchange */
-    bool strong_written, strong_plain; /* one that writes; one that is no update */
+    bool strong_written, strong_plain; /* one that writes; one that is not an update */
     ptx_chain *chain;                  /* that its last write belongs to */
 } ptx_history;
 

@@ -1,7 +1,7 @@
 /* Private to watch*.c: the state of a watch, of a block that runs, and of one access that is being judged.
  *
  * Files: copies.c takes accesses and knows of copies that are under way, watch.c judges accesses, strong.c atomic and
- * volatile ones. order.c knows who comes after whom, report.c collects races; shadow.c and clock.c are containers. */
+ * volatile ones. order.c knows the order of threads, report.c collects races; shadow.c and clock.c are containers. */
 #ifndef MR_PTX_WATCH_STATE_H
 #define MR_PTX_WATCH_STATE_H
 
@@ -207,7 +207,7 @@ void ptx_strong_access(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_
 
 /* ---- report.c */
 
-/* Two threads meet in the order in which they happened to run, and that is no barrier of the grid. */
+/* Two threads meet in the order in which they happened to run, and not at a barrier of the grid. */
 void ptx_order_matters(mr_ptx_watch *watch);
 uint32_t ptx_instruction_number(mr_ptx_watch *watch, ptx_running *running,
                                 const ptx_instruction *instruction);

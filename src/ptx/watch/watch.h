@@ -85,7 +85,7 @@ const char *mr_ptx_watch_stopped(const mr_ptx_watch *watch);
 
 /* Two threads accessed the same bytes in strong ways that race with nothing, one of them wrote, and no barrier orders
  * the two: which came first may decide values. Atomic operations among themselves do not count (access/outcome.h judges
- * them), unless a thread goes on from what it has learned by one. Nor does the barrier of the grid. */
+ * them), unless a thread goes on from what it has learned by one. The barrier of the grid does not count. */
 bool mr_ptx_watch_order_matters(const mr_ptx_watch *watch);
 
 /* A block begins (again): what is known of its shared memory and of its barriers is forgotten. */
