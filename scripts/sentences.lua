@@ -1,10 +1,11 @@
 -- Finds sentences that are hard to read: longer than 30 words, beginning with "Of", or with a clause "what ... is" as
--- their subject. `make lint` runs it on the pages, the comments, and the texts that the program prints.
+-- their subject. In pages and comments, except in tests, it also finds "So is ...", "Nor does ..." or "Neither has ..."
+-- at the beginning. `make lint` runs it on the pages, the comments, and the texts that the program prints.
 --
 --     lua5.4 scripts/sentences.lua FILE...     .md: paragraphs, items, cells of tables; others: comments and strings
 --
--- Only a full stop, a question mark or an exclamation mark ends a sentence. So does the end of an item of a list, of a
--- cell of a table, or of a paragraph. Code between backquotes counts as one word. Fails if it finds a sentence.
+-- Only a full stop, a question mark or an exclamation mark ends a sentence within an item of a list, a cell of a table,
+-- or a paragraph. Code between backquotes counts as one word. Fails if it finds a sentence.
 local MOST = 30
 
 local found = 0
@@ -38,14 +39,24 @@ local function has_clause_as_subject(sentence)
   return false
 end
 
-local function judge_sentence(path, line, sentence)
+local TURNED = " is are was were does do did has have had must "
+
+-- The subject stands behind the verb, as in "So does the end". The sentence before says what it does.
+local function is_turned(sentence)
+  local first, second = sentence:match "^[%(\"'*]*(%a+) (%a+)"
+  return (first == "So" or first == "Nor" or first == "Neither") and TURNED:find(" " .. second .. " ", 1, true)
+end
+
+-- `is_ours`: a page, or a comment outside of the tests.
+local function judge_sentence(path, line, sentence, is_ours)
   local words = words_in(sentence)
   if words > MOST then offend(path, line, words .. " words", sentence) end
   if sentence:find "^[%(\"'*]*Of%s" then offend(path, line, 'begins with "Of"', sentence) end
   if has_clause_as_subject(sentence) then offend(path, line, 'a clause "what ..." as subject', sentence) end
+  if is_ours and is_turned(sentence) then offend(path, line, "begins with its verb", sentence) end
 end
 
-local function judge(path, line, text)
+local function judge(path, line, text, is_ours)
   text = text:gsub("``.-``", "C"):gsub("`[^`]*`", "C"):gsub("%[([^%]]*)%]%([^)]*%)", "%1")
   text = text:gsub("%*%*", ""):gsub("%s+", " ")
   local from, at = 1, 1
@@ -56,12 +67,12 @@ local function judge(path, line, text)
     -- An ellipsis within a sentence goes on with a small letter or a mark.
     local is_ellipsis = text:find("^%.%.%.", first) and text:find("^[%l%p]", after)
     if not is_ellipsis and not ABBREVIATIONS[word] then
-      judge_sentence(path, line, text:sub(from, last):match "^(.-)%s*$")
+      judge_sentence(path, line, text:sub(from, last):match "^(.-)%s*$", is_ours)
       from = after
     end
     at = after
   end
-  if from <= #text then judge_sentence(path, line, text:sub(from)) end
+  if from <= #text then judge_sentence(path, line, text:sub(from), is_ours) end
 end
 
 -- ---------------------------------------------------------------- pages
@@ -69,7 +80,7 @@ end
 local function markdown(path, lines)
   local text, first, fenced = nil, 0, false
   local function flush()
-    if text then judge(path, first, text) end
+    if text then judge(path, first, text, true) end
     text = nil
   end
   for number, line in ipairs(lines) do
@@ -81,7 +92,7 @@ local function markdown(path, lines)
       flush()
     elseif line:find "^|" then
       flush()
-      for cell in line:gsub("\\|", "/"):gmatch "|([^|]+)" do judge(path, number, cell:match "^%s*(.-)%s*$") end
+      for cell in line:gsub("\\|", "/"):gmatch "|([^|]+)" do judge(path, number, cell:match "^%s*(.-)%s*$", true) end
     elseif starts then
       flush()
       text, first = starts, number
@@ -102,10 +113,10 @@ local function is_laid_out(said)
 end
 
 -- A text of several lines, from `number` on.
-local function judge_lines(path, number, said, is_test)
+local function judge_lines(path, number, said, is_test, is_comment)
   local text, first
   local function flush()
-    if text then judge(path, first, text) end
+    if text then judge(path, first, text, is_comment and not is_test) end
     text = nil
   end
   local in_usage = false
@@ -186,7 +197,7 @@ local function source_code(path, source)
   local text, kind, first, last
   local number, counted, line_from = 1, 1, 1
   local function flush()
-    if text then judge_lines(path, first, text, is_test) end
+    if text then judge_lines(path, first, text, is_test, kind == "line" or kind == "comment") end
     text = nil
   end
   for _, piece in ipairs(pieces_of(source, is_lua)) do

@@ -35,7 +35,7 @@ return function(tools)
   -- rounded.
   function check.wide(x) return x and x.dtype:find "16" and x:to "f32" or x end
 
-  -- A copy of the table of options, of which all names are keys of `known`.
+  -- A copy of the table of options, whose names are all keys of `known`.
   function check.options(name, options, known)
     if options == nil then return {} end
     if type(options) ~= "table" then

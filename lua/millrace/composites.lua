@@ -124,7 +124,7 @@ return function(tools, check)
   --- x:tile(times: integer...) -> tensor
   --- Repeats x so many times along each dim, as a copy (PyTorch's repeat, which is a word of Lua's). Numbers for
   --- fewer dims are those of the last ones; for more, x gets dims in front. They can also be one table.
-  -- Each dim becomes two, of which the first one repeats.
+  -- Each dim becomes two. The first one repeats.
   function M.tile(x, first, ...)
     check.tensor("tile", "x", x)
     local times = type(first) == "table" and { table.unpack(first) } or { first, ... }

@@ -487,7 +487,7 @@ R.select = {
   back = function(g, n) return around(g, n, function(t) return t:select(n.dim, n.index) end) end,
 }
 
--- t[key], of which the script may change the tables later.
+-- t[key], whose tables the script may change later.
 local function copy_key(key)
   if type(key) ~= "table" then return key end
   local copy = {}

@@ -247,7 +247,7 @@ return function(tools)
     return options.reduction == "sum" and sum or sum / (logs.numel // math.max(count, 1))
   end
 
-  -- The loss of targets of which a part is spread over all classes: (1 - part) times that of the target, and part times
+  -- The loss of targets that are spread in part over all classes: (1 - part) times that of the target, and part times
   -- the mean over the classes.
   local function smoothed(logs, target, classes, part, options)
     local reduction = options.reduction or "mean"

@@ -1,4 +1,4 @@
-/* Failures of kernels name tensors, of which the device knows size and line only. Where a variable of the script holds
+/* Failures of kernels name tensors; the device knows only their size and line. Where a variable of the script holds
  * such a tensor, the message is given its name, as in reports of hazards.
  *
  * Easiest to break: the explorer compares messages of runs, with and without Lua, so nothing is named there. */

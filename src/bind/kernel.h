@@ -25,7 +25,7 @@ typedef enum {
     MR_ARGUMENT_POINTER,
     MR_ARGUMENT_INTEGER,
     MR_ARGUMENT_FLOAT,
-    MR_ARGUMENT_ANY, /* 8 bytes of which nobody knows whether they are a pointer */
+    MR_ARGUMENT_ANY, /* 8 bytes that may be a pointer or not */
     MR_ARGUMENT_STRUCT,
 } mr_argument_kind;
 

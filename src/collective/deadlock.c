@@ -1,4 +1,4 @@
-/* The error where no rank can go on: what each waits for, and what to change. */
+/* The error when no rank can go on: what each rank waits for, and what to change. */
 #include "collective/calls.h"
 
 #define NONE MR_MEETING_MOST

@@ -4,7 +4,7 @@
 
 #include "base/buffer.h"
 
-/* Takes out the variables PREFIX0, PREFIX1, ..., each of which points to a kernel, and the declarations of kernels that
+/* Takes out the variables PREFIX0, PREFIX1, ... (each points to a kernel), and the declarations of kernels that
  * they made necessary. Sets entries[i] to the symbol that variable i points to; the caller owns it. */
 void mr_ptx_take_entries(mr_buffer *ptx, const char *prefix, char **entries, int count);
 

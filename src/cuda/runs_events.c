@@ -10,7 +10,7 @@
 #include "cuda/runs.h"
 
 #define FAR_NS     1000000000u /* from the base: time for a new one */
-#define ATTEMPTS   5           /* at finding the base's time, of which the shortest counts */
+#define ATTEMPTS   5           /* at finding the base's time; the shortest counts */
 #define LONGEST_NS 1000000u    /* of one attempt */
 #define PAUSE_NS   20000000u   /* after attempts that failed; commands in between are not told of */
 

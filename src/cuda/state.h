@@ -473,7 +473,7 @@ bool mr_cuda_pinned_find(cuda_machine *cuda, uint64_t bytes, cuda_pinned_block *
 void mr_cuda_pinned_give(cuda_machine *cuda, void *block);
 CUresult mr_cuda_pinned_refill(cuda_machine *cuda, uint64_t bytes); /* then one can be found */
 void mr_cuda_pinned_release(mr_storage *storage);
-bool mr_cuda_pinned_has_unused(const cuda_machine *cuda); /* regions of which nothing is in use */
+bool mr_cuda_pinned_has_unused(const cuda_machine *cuda); /* regions with nothing in use */
 void mr_cuda_pinned_drop_unused(cuda_machine *cuda);      /* the devices are idle */
 void mr_cuda_pinned_suspend(cuda_machine *cuda);          /* before the context goes: values stay */
 /* In the new context. Values stay, also after a failure. */
@@ -487,7 +487,7 @@ mr_status mr_cuda_pinned_take(cuda_machine *cuda, uint64_t bytes, cuda_pinned_bl
  * work before that has ended, which takes a quarter off an item() that has to wait. Beyond, copying once more
  * costs more than that. */
 #define BOUNCED_BYTES ((uint64_t)64 << 10)
-/* Regions of which nothing is in use go back to the system, once the devices are idle: the driver waits for them. */
+/* Regions with nothing in use go back to the system, once the devices are idle: the driver waits for them. */
 mr_status mr_cuda_pinned_trim(cuda_machine *cuda);
 
 /* ---- hold.c: host memory that the device may be using is kept; where the driver has no event for it, these wait */

@@ -122,7 +122,7 @@ struct branch {
     MR_VEC(variant) variants; /* of the text of the value; the first one is that of the own run */
     MR_VEC(value_part) parts;
     bool has_functions;
-    bool functions_write; /* memory, of which the program has what they wrote in its own run */
+    bool functions_write; /* memory; the program has what they wrote in its own run */
     bool strayed;         /* of its run */
     bool stages;          /* as in the result */
     bool without_marks;   /* going back is beginning anew: marks would take too much memory */

@@ -1,5 +1,5 @@
 /* Memory that is allocated and freed while a stream captures (R44): it is the graph's, and has one address in all
- * launches. The memory itself is in the order of a stream of the graph, behind which the first launch comes.
+ * launches. The memory itself is in the order of a stream of the graph. The first launch comes after it.
  *
  * Easiest to break: a finalizer may end the capture while memory is looked for. */
 #include "base/text.h"

@@ -38,7 +38,7 @@ static bool stands_for(const entry *other, const entry *e) {
 }
 
 /* One fix orders two conflicting pairs with the same stream. If two accesses came before the one at `seq`, it is a wait
- * for the later one. If two came after it, it is a wait in front of the earlier one. A pair of which one side is only
+ * for the later one. If two came after it, it is a wait in front of the earlier one. A pair in which one side is only
  * assumed takes the place of no other, as it may be withdrawn. The access that takes the place of `e`; NULL: none. */
 static const entry *outdated_by(const checker *c, const entry *e, uint64_t seq, uint8_t access) {
     if (access & MR_ASSUMED) return NULL;

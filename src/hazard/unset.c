@@ -27,7 +27,7 @@ struct unset {
     uint64_t *page[]; /* NULL: all written; `whole`: none; else a bit for each byte that is not */
 };
 
-static uint64_t whole[PAGE_WORDS]; /* stands for a page of which nothing has been written */
+static uint64_t whole[PAGE_WORDS]; /* stands for a page in which nothing has been written */
 static unset nothing;              /* and this for such memory */
 
 typedef struct {

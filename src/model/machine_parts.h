@@ -175,7 +175,7 @@ typedef struct {
      * was no single Ctrl-C, and all that runs is to end. */
     bool (*take_interrupt)(void *context);
     void (*collect)(void *context); /* memory is short: drop what is garbage, then we try again */
-    /* At the end of mr_machine_close, for each kind of object ("tensors") of which some were not released: a
+    /* At the end of mr_machine_close, for each kind of object ("tensors") with some that were not released: a
      * reference was lost. No tool for leaks sees it, since they lie in slabs that are freed as a whole. */
     void (*left_over)(const char *kind, size_t count);
 } mr_machine_hooks;

@@ -96,7 +96,7 @@ typedef struct {
     uint64_t first_byte, last_byte;
     uint8_t first_access, second_access; /* MR_READ | MR_WRITE, in the order in which they ran */
     mr_kernel_place first, second;
-    uint64_t count;     /* further pairs of threads of which the same is true */
+    uint64_t count;     /* further such pairs of threads */
     const char *why;    /* a sentence: which threads, which element */
     const char *advice; /* what to do */
 } mr_kernel_finding;

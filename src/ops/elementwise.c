@@ -253,7 +253,7 @@ typedef struct {
     _Alignas(LINE) char bytes[PANEL_ROWS * PANEL_COLUMNS * 8];
 } panel;
 
-/* `rows` whole rows from item `first` on, of which none begins a new matrix: columns [column, column + width). */
+/* `rows` whole rows from item `first` on, all of one matrix: columns [column, column + width). */
 static void run_panel(const job *j, int64_t first, int64_t rows, int64_t column, int64_t width) {
     int last = j->walk.ndim - 1;
     size_t out_size = mr_dtype_size(j->result);

@@ -144,7 +144,7 @@ _Static_assert(MR_LANES == 64, "the lanes are halved down to one");
     }
 
 /* `at_once`: how many rows are taken at a time, 1 or 4. With 4, accumulators are loaded and stored less; 1 is for
- * selections, of which the compiler would make branches. */
+ * selections, which the compiler would turn into branches. */
 #define COLUMNS(name, tag, T_, A_, at_once, begin, step)                                           \
     MR_CLONES static void name##_columns_##tag(const void *x_, const int64_t *row, int64_t rows,   \
                                                int64_t width, void *accumulators) {                \

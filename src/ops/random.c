@@ -377,7 +377,7 @@ const mr_generator mr_gen_randint = {.computed = as_i64,
 /* ------------------------------------------------------------------------- randperm */
 
 /* The order in which 64 random bits, then the position itself, sort the positions: one item, since a
- * sort has no independent parts. The state is two arrays of keys with positions, of which nothing is kept from one call
+ * sort has no independent parts. The state is two arrays of keys with positions. Nothing of it is kept from one call
  * to the next. */
 typedef struct {
     uint64_t key;

@@ -14,7 +14,7 @@ typedef struct {
 } mr_sorting;
 mr_sorting mr_sorting_of(const mr_command *command);
 
-/* How a GPU sorts a line of `length` elements of which `taken` are wanted. The cost of the row follows from it, too. */
+/* How a GPU sorts a line of `length` elements for the first `taken`. The cost of the row follows from it, too. */
 typedef enum {
     MR_SORT_SHORT, /* by one block, in shared memory */
     MR_SORT_TAKEN, /* what is taken is found by its digits, and then sorted by one block */

@@ -102,7 +102,7 @@ typedef struct {
     const mr_operand *operands;     /* operand_count of them */
 } mr_program_item;
 mr_program_item mr_program_item_at(const mr_program *program, size_t i);
-/* For loops over long programs, of which few items are looked at. */
+/* For loops over long programs that look at few items. */
 mr_command_id mr_program_kind_at(const mr_program *program, size_t i);
 uint32_t mr_program_stream_of(const mr_program *program, size_t i);
 /* It came true, or said no, without an error, and it meets nobody. */

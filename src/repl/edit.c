@@ -223,7 +223,7 @@ static void fix_line_ends(char *text, size_t size) {
         if (text[i] == '\r') text[i] = '\n';
 }
 
-/* Puts the text where the cursor is, and ends the input, of which only the size is shown. */
+/* Puts the text where the cursor is, and ends the input. Only its size is shown. */
 static void accept_pasted(const char *text, size_t size) {
     char shown[64];
     mr_buffer whole = {0};

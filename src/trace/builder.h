@@ -23,7 +23,7 @@ mr_status mr_trace_builder_span(mr_trace_builder *builder, const mr_span *span);
 mr_status mr_trace_builder_access(mr_trace_builder *builder, const mr_trace_access *access);
 mr_status mr_trace_builder_hazard(mr_trace_builder *builder, const mr_trace_hazard *hazard);
 
-/* The trace, of which the caller owns one reference. facts->duration is worked out here. Destroys the builder, also on
+/* The trace; the caller owns one reference. facts->duration is worked out here. Destroys the builder, also on
  * failure. */
 mr_status mr_trace_builder_finish(mr_trace_builder *builder, const mr_trace_facts *facts,
                                   mr_trace **out_trace);

@@ -1,6 +1,6 @@
 /* Whether the engines have room for a trace whose operations have moved: see mr_trace_replan_fits.
  *
- * A replan takes over who had an engine before whom, and how long each operation took. That stays right for operations
+ * A replan takes over the order in which operations had an engine, and how long each took. That stays right for those
  * that moved together, and for those that never share an engine. Two kernels share none if the multiprocessors are as
  * many as the blocks of all that run at the time. */
 #include <stdlib.h>

@@ -93,7 +93,7 @@ static uint64_t stood_since(const mr_span *call) {
     return call->returned - call->waited - call->worked;
 }
 
-/* A call in which the host stood when the earlier one ended, and after which it submitted `at`. */
+/* A call in which the host stood when the earlier one ended. The host submitted `at` after it. */
 static void blame_host(question *q, uint32_t at) {
     const mr_span *early = &q->spans[q->early];
     q->removal = (mr_trace_removal){at, MR_CAUSE_HOST, early->called ? q->early : MR_TRACE_NONE};

@@ -69,7 +69,7 @@ typedef struct {
 void mr_backing_open(backing *b, uint64_t most);
 
 /* The part of a pool that a checkpoint does not copy as it is: the address space, which is the process's, and the
- * bins, of which most are empty. */
+ * bins; most of them are empty. */
 typedef struct {
     arena arena;
     bins unreserved, free, cached, pending;

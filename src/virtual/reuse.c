@@ -10,7 +10,7 @@
 #include "virtual/state.h"
 
 #define LOOK             8    /* entries of a bin that are looked at for the best fit */
-#define LOOK_AT_WORKS    1024 /* newest works of which it is asked what memory they use */
+#define LOOK_AT_WORKS    1024 /* newest works that are asked what memory they use */
 #define EVENT_CANDIDATES 4    /* blocks for which the order of events is searched, an allocation */
 
 /* ---- a stream's own cache */

@@ -75,4 +75,17 @@ function TestSentences.test_beginnings()
   accepts("a.md", "What a call borrows\n")
 end
 
+function TestSentences.test_verbs_before_their_subjects()
+  for _, beginning in ipairs { "So does", "So is", "Nor is", "Neither has" } do
+    local sentence = "A file counts. " .. beginning .. " a stream.\n"
+    finds("a.md", sentence, "a.md:1: begins with its verb: " .. beginning)
+    finds("a.md", "| a | " .. sentence:sub(1, -2) .. " |\n", "begins with its verb")
+    finds("a.c", "/* " .. sentence .. " */\n", "begins with its verb")
+    finds("a.lua", "-- " .. sentence, "begins with its verb")
+    accepts("a.lua", ("local x = %q\n"):format(sentence:sub(1, -2))) -- a message
+    accepts("tests/a.lua", "-- " .. sentence)
+  end
+  accepts("a.md", "So a stream counts. Neither call waits. Nor\n")
+end
+
 os.exit(lu.LuaUnit.run())

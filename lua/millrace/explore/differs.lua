@@ -161,7 +161,7 @@ return function(tools, values)
 
   local MOST_NAMED = 3 -- leaves
 
-  -- Names of outcomes of which each has values: a list of texts, or nil; and remarks on all of them. `show`: a leaf as
+  -- Names of outcomes that each have values: a list of texts, or nil; and remarks on all of them. `show`: a leaf as
   -- text.
   function differs.name(outcomes, show)
     local lists, names, remarks, more = {}, {}, {}, 0

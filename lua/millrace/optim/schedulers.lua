@@ -39,7 +39,7 @@ return function(tools, is_optimiser, check_number)
     return s
   end
 
-  -- The options of a scheduler, of which it has one.
+  -- The only option of a scheduler.
   local function option(name, options, key, default)
     if options ~= nil and type(options) ~= "table" then
       misuse(("%s: argument 3 is %s, expected a table of options: {%s=}"):format(name, tools.type_of(options), key))

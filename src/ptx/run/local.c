@@ -1,5 +1,5 @@
 /* Local memory of a warp: the lanes' copies of the same 16 bytes are neighbours, and an aligned access never crosses
- * them. Each lane sees addresses from 0 on, of which its frames have taken the first ones. */
+ * them. Each lane sees addresses from 0 on; its frames have taken the first ones. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

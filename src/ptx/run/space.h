@@ -23,7 +23,7 @@ static inline const char *ptx_access_verb(const ptx_memory_code *m) {
                                         : "reads and writes";
 }
 
-/* The bytes of a row, of which the mask may leave out some inside. */
+/* The bytes of a row. The mask may leave out some inside. */
 static inline bool ptx_is_whole_row(uint32_t mask, uint64_t stride) {
     unsigned first = ptx_first_lane(mask), end = 32 - (unsigned)__builtin_clz(mask);
     return stride == 0 || (mask >> first) == (PTX_ALL >> (32 - (end - first)));

@@ -8,7 +8,7 @@
 
 /* ---- what a code does */
 
-/* Not by the code's memory: an instruction may have several codes, of which one is the access. */
+/* Not by the code's memory: an instruction may have several codes, and one of them is the access. */
 static bool is_private(const ptx_instruction *i) {
     return ptx_has(i, PTX_MOD_local) || ptx_has(i, PTX_MOD_param);
 }

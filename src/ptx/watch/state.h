@@ -68,7 +68,7 @@ struct ptx_running {
     } recent[PTX_RECENT];
 };
 
-/* Memory of which each accessed byte is marked. */
+/* Memory in which each accessed byte is marked. */
 typedef struct {
     uint64_t address, bytes;
     ptx_scope least; /* of an atomic update */
