@@ -74,8 +74,8 @@ uint32_t mr_option_root(lua_State *L, const mr_option_slots *given) {
     return as_rank(L, mr_option_integer(L, given, "root", 0), "root");
 }
 
-/* A finalizer runs on the rank that collects garbage, whoever made the object, so it has no peers to wait for. Lua's
- * collector answers nothing meanwhile. */
+/* A finalizer runs on the rank that collects garbage, which may not have made the object, so it has no peers to wait
+ * for. Lua's collector answers nothing meanwhile. */
 void mr_check_no_finalizer(lua_State *L) {
     if (mr_ranks_current(mr_bind_collectives(L)) == MR_MEETING_MOST) return;
     if (lua_gc(L, LUA_GCCOUNT) < 0)

@@ -15,8 +15,8 @@ uint32_t mr_option_root(lua_State *L, const mr_option_slots *given);
 
 /* Before a call, or a launch of a graph with calls: raises where mr.explore cannot follow it, and in finalizers. */
 void mr_check_may_meet(lua_State *L);
-/* A finalizer runs on the rank that collects garbage, whoever made the object, so it has no peers to wait for: raises
- * in one. */
+/* Raises in a finalizer. It runs on the rank that collects garbage, which may not have made the object, so it has no
+ * peers to wait for. */
 void mr_check_no_finalizer(lua_State *L);
 
 #endif

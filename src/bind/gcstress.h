@@ -3,8 +3,8 @@
  * lua.h; no file names it. It does nothing unless the environment has MILLRACE_GCSTRESS, so one build serves both. An
  * object that such a file uses after such a call must be held by something, or it is gone.
  *
- * At first a place in the code collects each time, later less and less often, or a test would take hours. What a place
- * does wrong it mostly does wrong from the start. */
+ * At first a place in the code collects each time, later less and less often, or a test would take hours. A wrong
+ * place is mostly wrong from the start. */
 #ifndef MR_BIND_GCSTRESS_H
 #define MR_BIND_GCSTRESS_H
 

@@ -80,7 +80,7 @@ static void note_stream(recording *r, const mr_stream *stream) {
         look_up(r, &r->streams, stream->id, (mr_hazard_object){.stream = stream});
 }
 
-/* Its address is a registry key: a table whose keys are functions of Lua modules that wait for whoever calls them. */
+/* Its address is a registry key: a table whose keys are functions of Lua modules that wait for their callers. */
 static const char for_caller;
 
 void mr_bind_waits_for_caller(lua_State *L, int at) {

@@ -294,7 +294,7 @@ static void join_clocks(const ranks *r, host *outer) {
                 outer->clocks[i] = r->ranks[k].host.clocks[i];
 }
 
-/* All ranks have the error of a deadlock or a mismatch, whoever goes on first. */
+/* The error of a deadlock or a mismatch is given to all ranks, so the order in which they continue does not matter. */
 static const rank *lowest(const ranks *r) {
     for (uint32_t k = 0; k < r->count; k++)
         if (r->ranks[k].status) return &r->ranks[k];

@@ -75,7 +75,7 @@
  * the order of the CPU. The gradient of the weights is summed in chunks of positions, then over the chunks, so nothing
  * is added atomically. With `mr.allow_tf32(true)` the tiles are multiplied by tensor cores (`conv_tile.cuh`).
  *
- * Which command failed. A device error appears in a later call. The backend remembers the last launches of each
+ * The command that failed. A device error appears in a later call. The backend remembers the last launches of each
  * device with their lines. The launches that may still have been running are the suspects. If there is only one
  * suspect, the error names it.
  *

@@ -1,8 +1,8 @@
 /* Carrying out: from sets of nodes to a plan, in as few changes of the stream as can be seen at once, and from the plan
  * to the player's machine.
  *
- * Easiest to break: exactly that is carried out which the host's next look needs. What went beyond that would have been
- * decided by nobody. */
+ * Easiest to break: only what the host's next look needs is carried out. The search has not decided anything beyond
+ * that. */
 #include <stdio.h>
 
 #include "explore/apart.h"

@@ -174,7 +174,7 @@ typedef struct {
 } mr_explore_result;
 
 /* Why a function that is explored may not ask for this: "mr.reset(): what was before it is gone". NULL: it may. A
- * search that meets it ends with an error; whoever can know before should refuse the call, so that nothing has
+ * search that meets it ends with an error; a caller that can know before should refuse the call, so that nothing has
  * happened. */
 const char *mr_explore_refusal(mr_command_id kind);
 

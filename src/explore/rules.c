@@ -284,7 +284,7 @@ static void give_all(order *o, size_t i) {
 /* ---- items */
 
 /* R61: of the last member of a meeting, the other members, which were submitted before it: *io_k begins as i. The
- * virtual GPU ends all members together, whoever gets whose data. */
+ * virtual GPU ends all members together, whatever way the data take. */
 static bool next_member(const order *o, size_t i, size_t *io_k) {
     const mr_meeting *meeting = o->items[i].command->meeting;
     while (meeting && o->items[i].command->member == mr_meeting_last(meeting) && *io_k > 0) {

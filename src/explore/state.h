@@ -209,7 +209,8 @@ mr_status proof_of_accesses(const branch *b, bool *out_known);
 /* Whether all memory is written as a whole by the first command that was submitted to touch it. */
 mr_status proof_of_first_writes(const branch *b, bool *out_all);
 /* Whether the hazard checker, to which each rank is a host of its own, finds nothing in the last run. Nothing in it
- * looks at what depends on the order, either: all orders of the work come to the same values, whoever goes on. */
+ * looks at what depends on the order, either: all orders of the work come to the same values, in any order of the
+ * ranks. */
 bool proof_of_ranks(const explorer *e);
 /* Whether nothing behind item `last` depends on the order, if all before it is over and the host has waited for it:
  * there is one way to go on. */

@@ -185,7 +185,7 @@ void mr_claims_write(const mr_claims *claims, mr_claim claim, mr_buffer *out);
 /* The clause of one row, without '\n'. */
 void mr_claims_write_row(const mr_claims *claims, mr_claim_id id, mr_buffer *out);
 
-/* A ledger of its own, for whoever has no checker: between begin and end it observes the machine. It must stay at its
+/* A ledger of its own, where there is no checker: between begin and end it observes the machine. It must stay at its
  * address. */
 typedef struct {
     mr_observer observer;

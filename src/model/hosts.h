@@ -1,8 +1,8 @@
 /* Several hosts on one machine, of which one runs at a time: ranks of one process (collective/ranks.h), or tasks
  * (lua/millrace/tasks.lua).
  *
- * Ranks: which of those that can go on does is open, and a host chooser decides it, as the explorer does. Where there
- * is none, each goes on until it cannot. Tasks ask the device in turns, and the first one that is told yes goes on. So
+ * Ranks: if several can continue, a host chooser decides which one does, as the explorer does. Without a chooser, each
+ * continues until it cannot. Tasks ask the device in turns, and the first one that is told yes goes on. So
  * there the answers are open. */
 #ifndef MR_MODEL_HOSTS_H
 #define MR_MODEL_HOSTS_H

@@ -15,7 +15,7 @@
 
 #include "model/command.h"
 
-/* ---- marks: from now on code outside may use it. `what`: the call, "dlpack", for whoever refuses. */
+/* ---- marks: from now on code outside may use it. `what`: the call, "dlpack", for errors that refuse it. */
 
 void mr_share_memory(const mr_caller *caller, mr_storage *storage, const char *what);
 void mr_share_stream(const mr_caller *caller, mr_stream *stream, const char *what);

@@ -107,7 +107,7 @@ struct mr_op {
     /* Optional: the same after a failure. Writes to no operand. */
     void (*fail)(const mr_command *command, void *state);
     void (*cost)(const mr_command *command, mr_cost *out_cost);
-    /* Optional: the arguments refer to something that is counted: whoever copies their bytes retains it. */
+    /* Optional: the arguments refer to something that is counted. A copy of their bytes retains it. */
     void (*arguments_retain)(void *arguments);
     void (*arguments_release)(void *arguments);
     const void *body; /* the family's own: loops by dtype */

@@ -153,7 +153,7 @@ typedef struct {
     mr_site where;
 } mr_program_addition;
 
-/* Borrowed by whoever is given it, for as long as that is used. */
+/* The functions that take it borrow it for as long as what they make is used. */
 typedef struct {
     const bool *left_out; /* by item; NULL: none. A function's own items go with the function */
     const mr_program_addition *added; /* in the order of `before` */

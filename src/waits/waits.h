@@ -90,8 +90,8 @@ typedef struct {
     double makespan_ms, kept_ms; /* of the program, and with only the waits that are kept */
     mr_waits_records records;
     char *no_costs; /* why there are none, or not all; or NULL */
-    /* Claims about the recording; whoever recorded the program adds them. Queries and host functions count only if the
-     * script's behaviour may depend on them. */
+    /* Claims about the recording (mr_waits_note_claims). Queries and host functions count only if the script's
+     * behaviour may depend on them. */
     mr_claims claims;
 } mr_waits;
 

@@ -8,7 +8,7 @@
  *
  * A strong access (atomic, volatile, relaxed ...) races with fewer accesses than a weak one, and stands only for
  * earlier ones of its own thread with the same size and scope. The log keeps, of each thread, the last such write and
- * load. A strong write is also over for whoever comes after a strong read that saw its value, without any fence (PTX:
+ * load. A strong write is also over for all that comes after a strong read that saw its value, without any fence (PTX:
  * causality order through observation order). So the last block may reset the counter that it has drawn its number
  * from. So the log also keeps readings: for each thread and each write of the log, the first one that has seen this
  * write.

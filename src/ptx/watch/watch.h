@@ -110,7 +110,7 @@ void ptx_watch_arrived(mr_ptx_watch *watch, uint64_t block, uint32_t barrier, co
                        uint32_t warp_count);
 
 /* cp.async: the lanes have begun to copy to shared memory; the write has been told before. Until a lane waits for its
- * copy, whoever touches the bytes races, this lane, too. ptx_watch_commit makes a group of a lane's copies, and
+ * copy, an access to the bytes races, also one of this lane. ptx_watch_commit makes a group of a lane's copies, and
  * ptx_watch_wait ends all groups but its last `most` ones; PTX_WAIT_ALL: all copies. */
 #define PTX_WAIT_ALL UINT64_MAX
 void ptx_watch_copy(mr_ptx_watch *watch, const ptx_watched *access);
