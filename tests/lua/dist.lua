@@ -491,7 +491,11 @@ function TestErrors.test_what_spawn_refuses()
   fails(nil, "there is no rank 7", 2, function() dist.new_group{ 0, 7 } end)
   fails(nil, "new_group: rank 1 is named twice", 2, function() dist.new_group{ 1, 0, 1 } end)
   fails(nil, "wait_event: argument 1: expected a stream, got a number", 2, function()
-    dist.all_reduce(mr.ones(1), { async = true }):wait(3)
+    local x = mr.ones(1)
+    local work = dist.all_reduce(x, { async = true })
+    local _, why = pcall(work.wait, work, 3)
+    work:wait()
+    error(why, 0)
   end)
 end
 
