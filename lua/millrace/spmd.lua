@@ -4,7 +4,7 @@
 -- methods and millrace itself are shared.
 local mr = require "millrace"
 local fixed = require "millrace.fixed"
-local let_exit_through = require "millrace.exit"
+local exit = require "millrace.exit"
 local let_load = require "millrace.loading"
 
 -- mr.explore puts others in their place; its loadfile asks for a file of the run.
@@ -44,11 +44,10 @@ end
 -- os.exit ends the rank that calls it, as the end of its script does, and statuses[rank] is its status.
 local function let_exit(env, statuses, rank)
   function env.os.exit(code)
-    if code == nil or code == true then code = 0 elseif code == false then code = 1 end
-    statuses[rank] = math.tointeger(code) or error("os.exit: expected a whole number or a boolean", 2)
+    statuses[rank] = exit.status_of(code) or error("os.exit: expected a whole number or a boolean", 2)
     error("os.exit", 0)
   end
-  let_exit_through(env, function() return statuses[rank] ~= nil end)
+  exit.let_through(env, function() return statuses[rank] ~= nil end)
 end
 
 -- What the chunk of a rank returns. Nothing is allocated here: the collector could free what the chunk has left.

@@ -72,7 +72,7 @@ return function(tools)
     end
   end
 
-  new.let_exit_through = require "millrace.exit"
+  new.let_exit_through = require "millrace.exit".let_through
 
   -- Warnings are printed, from warn("@on") to warn("@off").
   local function new_warn(write)

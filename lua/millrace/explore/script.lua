@@ -5,6 +5,7 @@ local new_outside = require "millrace.explore.outside"
 local new_globals = require "millrace.explore.globals"
 local times = require "millrace.explore.times"
 local apart = require "millrace.explore.apart"
+local status_of = require "millrace.exit".status_of
 
 local unpack = table.unpack
 
@@ -135,8 +136,7 @@ return function(tools, explore, core)
     if not os or not os.exit then return work() end
     local exit = os.exit
     function os.exit(code) -- luacheck: ignore 122
-      if code == nil or code == true then code = 0 elseif code == false then code = 1 end
-      state.exit = math.tointeger(code) or misuse("os.exit: expected a whole number or a boolean")
+      state.exit = status_of(code) or misuse("os.exit: expected a whole number or a boolean")
       error("os.exit", 0)
     end
     local results = table.pack(pcall(work))

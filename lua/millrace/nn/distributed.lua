@@ -180,11 +180,9 @@ return function(tools, module)
 
   -- The reduction comes behind the gradients, on whatever streams they came. None of these streams waits for another.
   local function launch(r, pass, bucket)
-    local parts, current = pass.parts[bucket], mr.current_stream()
-    for _, part in ipairs(parts) do
-      if part.stream == current then gather(bucket, part) else mr.with(part.stream, gather, bucket, part) end
-    end
-    if #parts == 1 and parts[1].stream == current then return reduce(r, bucket) end
+    local parts = pass.parts[bucket]
+    for _, part in ipairs(parts) do mr.with(part.stream, gather, bucket, part) end
+    if #parts == 1 and parts[1].stream == mr.current_stream() then return reduce(r, bucket) end
     r.launcher = r.launcher or mr.stream { device = r.device, name = "buckets" }
     for _, part in ipairs(parts) do r.launcher:wait_stream(part.stream) end
     return mr.with(r.launcher, reduce, r, bucket)

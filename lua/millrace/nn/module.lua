@@ -447,12 +447,12 @@ return function(tools)
     each_tensor(m, function(s, name, kind, t)
       if kind == "buffer" then
         s.values[name] = new[t]
-        forget_walks()
       elseif not taken[t] and not same_place(new[t], t) then
         tools.replace(t, new[t], gradients[t])
       end
       taken[t] = true
     end)
+    forget_walks()
     return m
   end
 
