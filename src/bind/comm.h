@@ -1,4 +1,4 @@
-/* Shared by comm.c (one communicator) and nccl.c (the table mr.nccl). Private to these two. */
+/* Shared by comm.c (one communicator), nccl.c (the table mr.nccl) and dist.c (ranks). */
 #ifndef MR_BIND_COMM_H
 #define MR_BIND_COMM_H
 
@@ -18,5 +18,8 @@ void mr_check_may_meet(lua_State *L);
 /* Raises in a finalizer. It runs on the rank that collects garbage, which may not have made the object, so it has no
  * peers to wait for. */
 void mr_check_no_finalizer(lua_State *L);
+
+/* dist.c, for nccl.c: restores what a function that was explored has changed of the ranks. */
+void mr_bind_dist_put_back(lua_State *L);
 
 #endif

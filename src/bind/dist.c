@@ -3,13 +3,13 @@
  * thread of Lua, and on a C stack, of its own. */
 #include <string.h>
 
+#include "bind/comm.h"
 #include "bind/explore.h"
-#include "bind/explore_parts.h"
+#include "bind/explore_guard.h"
 #include "bind/missing.h"
 #include "bind/internal.h"
 #include "bind/lua_body.h"
 #include "bind/open.h"
-#include "bind/waits.h"
 #include "collective/ranks.h"
 #include "collective/transport.h"
 #include "collective/world.h"
@@ -293,7 +293,7 @@ static int tool_when_put_back(lua_State *L) {
 
 /* waits_for_caller(fn): its waits are those of the line that calls it */
 static int tool_waits_for_caller(lua_State *L) {
-    mr_bind_waits_for_caller(L, 1);
+    mr_lua_note_waits_for_caller(L, 1);
     return 0;
 }
 

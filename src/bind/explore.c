@@ -3,6 +3,7 @@
 #include "bind/explore.h"
 
 #include "bind/explore_entries.h"
+#include "bind/explore_guard.h"
 #include "bind/explore_parts.h"
 #include "bind/hazard.h"
 #include "bind/internal.h"

@@ -2,11 +2,11 @@
  * here before they do anything.
  *
  * Easiest to break: the function may catch the error. So what was refused is noted, too, and ends the exploration. */
+#include "bind/explore_guard.h"
+
 #include <stdio.h>
 
 #include "bind/explore.h"
-#include "bind/explore_parts.h"
-#include "explore/explore.h"
 
 /* Their addresses are registry keys. */
 /* the mr_explore_keeper while a function is explored, replayed or stressed */

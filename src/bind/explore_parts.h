@@ -1,13 +1,12 @@
 /* Shared by the files of mr.explore: explore.c has the functions that scripts call, explore_run.c the search and the
- * calls of the function. explore_guard.c has what the function may not do, explore_tools.c the rest of what the Lua
- * module needs. */
+ * calls of the function, explore_tools.c the rest of what the Lua module needs. explore_guard.h has what the function
+ * may not do. */
 #ifndef MR_BIND_EXPLORE_PARTS_H
 #define MR_BIND_EXPLORE_PARTS_H
 
 #include "bind/bind.h"
 #include "explore/explore.h"
 #include "explore/keep.h"
-#include "hazard/hazard.h"
 
 /* ---- explore_run.c */
 
@@ -27,42 +26,6 @@ int mr_explore_tool_follow(lua_State *L);
 
 bool mr_explore_stop_collector(lua_State *L);             /* whether it ran */
 void mr_explore_start_collector(lua_State *L, bool runs); /* as it was before */
-
-/* ---- explore_guard.c */
-
-/* The action of the function that no search can follow; "" */
-typedef struct {
-    char text[240];
-} mr_explore_refused;
-
-/* Facts about the last call of the function. */
-typedef struct {
-    bool judged, seems_repeatable;
-    bool has_hazards;                   /* a call before it had some: none is judged any more */
-    bool ranks_are_apart, watch_failed; /* by explore/apart.lua */
-    /* of the checker, where it was judged */
-    mr_hazard_totals totals;
-    mr_explore_race races[MR_HAZARD_MAX_REPORTS];
-    size_t race_count;
-} mr_explore_call;
-
-void mr_explore_guard_keep(lua_State *L, mr_explore_keeper *keeper); /* NULL: none */
-bool mr_explore_guard_is_busy(lua_State *L);                         /* there is a keeper */
-/* All schedules of a function are searched, and what is refused to it is noted here; NULL: not any more. */
-void mr_explore_guard_search(lua_State *L, mr_explore_refused *refused);
-/* Notes facts about its calls there; NULL: not any more. */
-void mr_explore_guard_calls(lua_State *L, mr_explore_call *call);
-int mr_explore_tool_seems_repeatable(lua_State *L);
-int mr_explore_tool_ranks_are_apart(lua_State *L);
-int mr_explore_tool_watch_ranks(lua_State *L);
-int mr_explore_tool_suspect(lua_State *L);
-
-/* ---- dist.c, tracer.c */
-
-/* Restores what the function has changed of the ranks, and of the trace that is under way. */
-void mr_bind_dist_put_back(lua_State *L);
-void mr_bind_tracer_keep(lua_State *L);
-void mr_bind_tracer_put_back(lua_State *L);
 
 /* ---- explore_tools.c */
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bind/explore.h"
+#include "bind/explore_guard.h"
 #include "bind/explore_parts.h"
 #include "bind/field.h"
 #include "bind/graph.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bind/explore_parts.h"
+#include "bind/explore_guard.h"
 #include "bind/hazard.h"
 #include "bind/internal.h"
 #include "bind/open.h"

@@ -51,10 +51,6 @@ bool mr_bind_variable(lua_State *L, const mr_hazard_object *object, mr_site fron
                       size_t size);
 bool mr_bind_holder(lua_State *L, const mr_hazard_object *object, char *out, size_t size,
                     mr_site *out_held);
-/* task.c: the list of the coroutines of mr.run's tasks; false, and pushes nothing: there was none. Then how many, of
- * the list at the top. */
-bool mr_bind_push_tasks(lua_State *L);
-lua_Integer mr_bind_task_count(lua_State *L);
 bool mr_bind_is_running(lua_State *L, mr_site front);
 bool mr_bind_before(lua_State *L, const mr_script_meeting *meeting, mr_script_spot *out_spot);
 bool mr_bind_behind(lua_State *L, mr_site where, mr_script_spot *out_spot);

@@ -179,14 +179,6 @@ typedef struct {
     mr_nearest nearest;
 } search;
 
-int mr_help_width(void) {
-    const char *columns = getenv("COLUMNS");
-    long width = mr_wrap_width(stdout);
-    if (!width && columns) width = strtol(columns, NULL, 10);
-    if (width <= 0) width = 100;
-    return width < 40 ? 40 : width > 1000 ? 1000 : (int)width;
-}
-
 /* Words in lines; the first is indented by `first`, the others by `rest`. */
 static void add_wrapped(const search *s, const char *text, int first, int rest) {
     mr_wrap_words(s->page, text, strlen(text), s->width, first, rest);
@@ -479,7 +471,7 @@ MR_FUNCTION(
     "rule (\"R13\"), \"examples\" or one of them (\"fan_out\"), and any word in the pages of docs/ "
     "(\"overlap\"). Without an argument, it prints the first steps. The line length is the width "
     "of the terminal, or the value of COLUMNS.") {
-    search s = {.width = mr_help_width(), .only_properties = true};
+    search s = {.width = mr_page_width(), .only_properties = true};
     if (lua_isnoneornil(L, 1)) {
         s.page = mr_push_buffer(L);
         mr_wrap_lines(s.page, overview, sizeof overview - 1, s.width);
@@ -513,7 +505,7 @@ MR_FUNCTION(
         visit_all(L, show_entry, &s);
     }
     mr_buffer_to_text(L);
-    if (!s.found && !is_word && !mr_topics_push_page(L, 1, mr_help_width()))
+    if (!s.found && !is_word && !mr_topics_push_page(L, 1, mr_page_width()))
         return not_found(L, &s);
     if (s.found) mr_topics_add_same_name(L, 1);
     return write_page(L);

@@ -4,9 +4,6 @@
 
 #include <lua.h>
 
-/* The width of a page's lines: that of the terminal, or what COLUMNS says. */
-int mr_help_width(void);
-
 /* Pushes the usage line of the function at `index`; nil: it is not one of millrace's. */
 void mr_help_push_usage(lua_State *L, int index);
 

@@ -19,4 +19,10 @@ int mr_call_lua(lua_State *L);
 int mr_call_lua_named(lua_State *L, const mr_lua_module *module, const char *path,
                       const char *name);
 
+/* From now on, the function of a Lua module at that place of the stack waits for its caller: its waits are those of the
+ * script's line, as in mr.dist.Work. */
+void mr_lua_note_waits_for_caller(lua_State *L, int at);
+/* Whether the function of `frame` is one of them. */
+bool mr_lua_waits_for_caller(lua_State *L, lua_Debug *frame);
+
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bind/comm.h"
-#include "bind/explore_parts.h"
+#include "bind/explore_guard.h"
 #include "bind/internal.h"
 #include "bind/open.h"
 

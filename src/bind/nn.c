@@ -5,7 +5,6 @@
 #include "bind/internal.h"
 #include "bind/lua_body.h"
 #include "bind/open.h"
-#include "bind/placement.h"
 #include "ops/optimise.h"
 
 /* misuse(text): raises at the script's line. */

@@ -1,12 +1,13 @@
 /* Tasks: mr.run, mr.sleep, e:await(), s:await(). Their bodies are in lua/millrace/tasks.lua; here is what they ask of
  * the machine. A task that waits yields out of these calls (mr_call_lua_named). */
+#include "bind/task.h"
+
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <time.h>
 
-#include "bind/explore_parts.h"
-#include "bind/hazard.h"
+#include "bind/explore_guard.h"
 #include "bind/internal.h"
 #include "bind/lua_body.h"
 #include "bind/open.h"

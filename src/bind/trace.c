@@ -10,11 +10,11 @@
 #include "base/number.h"
 #include "base/output.h"
 #include "bind/hazard.h"
-#include "bind/help.h"
 #include "bind/open.h"
 #include "bind/outside.h"
 #include "bind/source.h"
 #include "bind/trace_parts.h"
+#include "bind/wrap.h"
 #include "trace/writers.h"
 
 /* --- showing -------------------------------------------------------------------------------------- */
@@ -22,7 +22,7 @@
 static mr_trace_terminal terminal_of(lua_State *L, const mr_option_slots *options) {
     bool at_terminal = isatty(STDOUT_FILENO);
     mr_trace_terminal terminal = {
-        .width = (int)mr_option_integer(L, options, "width", mr_help_width()),
+        .width = (int)mr_option_integer(L, options, "width", mr_page_width()),
         .ascii = mr_option_boolean(L, options, "ascii", at_terminal && mr_output_is_ascii()),
         .color = mr_option_boolean(L, options, "color", mr_output_has_colour(stdout)),
         .is_brief = !mr_option_boolean(L, options, "short", true)};

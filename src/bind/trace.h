@@ -13,6 +13,9 @@ const mr_trace **mr_new_trace(lua_State *L);
 /* For mr.explore: trace_outcomes.c. */
 int mr_trace_tool_keep_race(lua_State *L);
 int mr_trace_tool_save_outcomes(lua_State *L);
+/* tracer.c: keeps the trace that is under way, and restores what the explored function has changed of it. */
+void mr_bind_tracer_keep(lua_State *L);
+void mr_bind_tracer_put_back(lua_State *L);
 
 /* Whether a path has one of the endings of a trace, and what its picture needs is there: NULL, or its error. */
 mr_status mr_bind_trace_can_save(const char *path);

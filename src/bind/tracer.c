@@ -4,7 +4,7 @@
  * The owner is the box of this state, or the userdata of a call of mr.timeline. */
 #include <stdlib.h>
 
-#include "bind/explore_parts.h"
+#include "bind/explore_guard.h"
 #include "bind/hazard.h"
 #include "bind/internal.h"
 #include "bind/open.h"

@@ -10,6 +10,7 @@
 #include "bind/hazard.h"
 #include "bind/internal.h"
 #include "bind/source.h"
+#include "bind/task.h"
 #include "bind/tensor.h"
 
 /* How the object is reached from a variable. */

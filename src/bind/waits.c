@@ -11,6 +11,7 @@
 #include "bind/field.h"
 #include "bind/hazard.h"
 #include "bind/internal.h"
+#include "bind/lua_body.h"
 #include "bind/open.h"
 #include "collective/world.h"
 #include "waits/waits.h"
@@ -80,35 +81,6 @@ static void note_stream(recording *r, const mr_stream *stream) {
         look_up(r, &r->streams, stream->id, (mr_hazard_object){.stream = stream});
 }
 
-/* Its address is a registry key: a table whose keys are functions of Lua modules that wait for their callers. */
-static const char for_caller;
-
-void mr_bind_waits_for_caller(lua_State *L, int at) {
-    lua_pushvalue(L, at);
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &for_caller) != LUA_TTABLE) {
-        lua_pop(L, 1);
-        lua_newtable(L);
-        lua_pushvalue(L, -1);
-        lua_rawsetp(L, LUA_REGISTRYINDEX, &for_caller);
-    }
-    lua_insert(L, -2);
-    lua_pushboolean(L, true);
-    lua_rawset(L, -3);
-    lua_pop(L, 1);
-}
-
-static bool waits_for_caller(lua_State *L, lua_Debug *frame) {
-    bool found = false;
-    if (!lua_checkstack(L, 4)) return false;
-    int top = lua_gettop(L);
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &for_caller) == LUA_TTABLE) {
-        lua_getinfo(L, "f", frame);
-        found = lua_rawget(L, -2) != LUA_TNIL;
-    }
-    lua_settop(L, top);
-    return found;
-}
-
 /* A Lua module of millrace's, such as that of backward, has called the function that runs. */
 static bool is_called_by_own_module(lua_State *L) {
     lua_Debug frame;
@@ -116,7 +88,7 @@ static bool is_called_by_own_module(lua_State *L) {
         lua_getinfo(L, "S", &frame);
         if (frame.what[0] == 'C') continue;
         if (strncmp(frame.source, "=millrace.", 10) != 0) return false;
-        if (!waits_for_caller(L, &frame)) return true;
+        if (!mr_lua_waits_for_caller(L, &frame)) return true;
     }
     return false;
 }

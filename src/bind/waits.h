@@ -20,10 +20,6 @@ void mr_bind_waits_repeats(lua_State *L, bool on);
  * it is about these bytes; NULL: about all that is pending. */
 void mr_bind_waits_looks(lua_State *L, const char *what, const mr_storage *storage);
 
-/* The function at that place of the stack, of a Lua module, waits for its caller: a wait of the script's line, as
- * those of mr.dist.Work are. */
-void mr_bind_waits_for_caller(lua_State *L, int at);
-
 /* The function of an mr.waits is running. */
 bool mr_bind_waits_running(lua_State *L);
 

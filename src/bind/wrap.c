@@ -3,6 +3,7 @@
 
 #include <lauxlib.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -18,6 +19,14 @@ int mr_wrap_width(FILE *file) {
     if (!isatty(fileno(file))) return 0;
     if (ioctl(fileno(file), TIOCGWINSZ, &window) != 0 || window.ws_col < LEAST_WIDTH) return 0;
     return window.ws_col;
+}
+
+int mr_page_width(void) {
+    const char *columns = getenv("COLUMNS");
+    long width = mr_wrap_width(stdout);
+    if (!width && columns) width = strtol(columns, NULL, 10);
+    if (width <= 0) width = 100;
+    return width < 40 ? 40 : width > 1000 ? 1000 : (int)width;
 }
 
 static void add_blanks(mr_buffer *out, size_t count) {

@@ -11,6 +11,9 @@
 /* The columns of the terminal; 0: it is not a terminal, or does not say. */
 int mr_wrap_width(FILE *file);
 
+/* The width of a page's lines: that of the terminal, or what COLUMNS says. */
+int mr_page_width(void);
+
 /* Adds a paragraph, without an end of line behind it: `first` blanks, and as many words as fit into `width` columns;
  * further lines begin with `rest` blanks. The blanks between two words stay as they are. */
 void mr_wrap_words(mr_buffer *out, const char *text, size_t size, int width, int first, int rest);

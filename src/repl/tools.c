@@ -247,7 +247,7 @@ static int is_terminal(lua_State *L) {
 
 /* width() -> columns of the terminal, or what COLUMNS says */
 static int width(lua_State *L) {
-    lua_pushinteger(L, mr_help_width());
+    lua_pushinteger(L, mr_page_width());
     return 1;
 }
 

@@ -1,0 +1,38 @@
+/* What a function may not do while it is explored, replayed or stressed: for the files of mr.explore, which begin and end
+ * that, and for calls that do something else meanwhile. explore.h has the refusals. */
+#ifndef MR_BIND_EXPLORE_GUARD_H
+#define MR_BIND_EXPLORE_GUARD_H
+
+#include "bind/bind.h"
+#include "explore/explore.h"
+#include "explore/keep.h"
+#include "hazard/hazard.h"
+
+/* The action of the function that no search can follow; "" */
+typedef struct {
+    char text[240];
+} mr_explore_refused;
+
+/* Facts about the last call of the function. */
+typedef struct {
+    bool judged, seems_repeatable;
+    bool has_hazards;                   /* a call before it had some: none is judged any more */
+    bool ranks_are_apart, watch_failed; /* by explore/apart.lua */
+    /* of the checker, where it was judged */
+    mr_hazard_totals totals;
+    mr_explore_race races[MR_HAZARD_MAX_REPORTS];
+    size_t race_count;
+} mr_explore_call;
+
+void mr_explore_guard_keep(lua_State *L, mr_explore_keeper *keeper); /* NULL: none */
+bool mr_explore_guard_is_busy(lua_State *L);                         /* there is a keeper */
+/* All schedules of a function are searched, and what is refused to it is noted here; NULL: not any more. */
+void mr_explore_guard_search(lua_State *L, mr_explore_refused *refused);
+/* Notes facts about its calls there; NULL: not any more. */
+void mr_explore_guard_calls(lua_State *L, mr_explore_call *call);
+int mr_explore_tool_seems_repeatable(lua_State *L);
+int mr_explore_tool_ranks_are_apart(lua_State *L);
+int mr_explore_tool_watch_ranks(lua_State *L);
+int mr_explore_tool_suspect(lua_State *L);
+
+#endif
