@@ -123,8 +123,8 @@ endif
 
 # ---------------------------------------------------------------- files
 
-# Folders of src, and the rooms of src/ptx.
-SRC := $(filter-out src/mpi/%,$(sort $(wildcard src/*/*.c src/ptx/*/*.c)))
+# Folders of src, and the rooms inside them (scripts/layers.lua). src/mpi and the worker of src/compile are programs of their own.
+SRC := $(filter-out src/mpi/% src/compile/worker/%,$(sort $(wildcard src/*/*.c src/*/*/*.c)))
 ifeq ($(CUDA),0)
 SRC := $(filter-out src/cuda/%,$(SRC))
 endif

@@ -12,13 +12,24 @@ local src, build = arg[1] or "src", arg[2] or "build"
 -- A room is a folder inside a folder; all others inside a folder belong to it.
 local ptx = { "ptx", "ptx/read", "ptx/access", "ptx/watch", "ptx/run", "ptx/decode" }
 
+local rooms_of_bind = { "bind", "bind/ranks", "bind/hazard", "bind/nn", "bind/ops", "bind/tensor", "bind/machine",
+                        "bind/kernel", "bind/graph", "bind/trace", "bind/explore", "bind/module" }
+
 local function with(list, ...)
   return table.move(list, 1, #list, 1 + select("#", ...), { ... })
 end
 
 local below_backends = with(ptx, "base", "model", "tensor", "ops", "order")
-local below_repl = with(ptx, "base", "model", "tensor", "ops", "order", "program", "hazard", "graph", "script",
-                        "explore", "waits", "trace", "compile", "files", "collective", "bind")
+local below_bind = with(ptx, "base", "model", "tensor", "ops", "order", "program", "hazard", "graph", "script",
+                        "explore", "waits", "trace", "compile", "files", "collective")
+local below_repl = with(below_bind, table.unpack(rooms_of_bind))
+
+-- What a room of bind includes: all that is below bind, what its files share, and these other rooms.
+local function bind(...)
+  local list = { "bind" }
+  for _, room in ipairs { ... } do list[#list + 1] = "bind/" .. room end
+  return with(below_bind, table.unpack(list))
+end
 
 -- Folder: the folders that it may include and call, besides itself.
 local may_include = {
@@ -48,7 +59,19 @@ local may_include = {
   explore = { "base", "model", "tensor", "ops", "order", "program", "hazard" },
   waits   = { "base", "model", "tensor", "ops", "order", "program", "hazard" },
   trace   = { "base", "model", "tensor", "ops", "order", "program" },
-  bind    = below_repl,
+  -- In `bind` itself is what all of its rooms need: callers, arguments, userdata, errors. `module` opens them all.
+  bind    = below_bind,
+  ["bind/ranks"]   = bind(),
+  ["bind/hazard"]  = bind("ranks"),
+  ["bind/nn"]      = bind(),
+  ["bind/ops"]     = bind("nn"),
+  ["bind/tensor"]  = bind("ops", "nn", "hazard"),
+  ["bind/machine"] = bind("tensor", "ops", "hazard"),
+  ["bind/kernel"]  = bind("ops", "hazard"),
+  ["bind/graph"]   = bind("ranks", "machine"),
+  ["bind/trace"]   = bind("hazard"),
+  ["bind/explore"] = bind("graph", "hazard", "ranks", "trace"),
+  ["bind/module"]  = with(below_bind, table.unpack(rooms_of_bind)),
   repl    = below_repl,
   host    = with(below_repl, "repl", "virtual", "cuda"),
 }
@@ -102,6 +125,11 @@ local may_require = {
 local is_lua_header = { ["lua.h"] = true, ["lauxlib.h"] = true, ["lualib.h"] = true, ["lua.hpp"] = true }
 local may_see_lua = { bind = true, repl = true, host = true }
 
+-- The folder that a room is in.
+local function outer(folder)
+  return folder:match("^[^/]+")
+end
+
 local allowed = {}
 for folder, list in pairs(may_include) do
   allowed[folder] = { [folder] = true }
@@ -134,7 +162,7 @@ end
 -- The problem of a file of `folder` that includes `name`; nil if there is none.
 local function problem(folder, name, is_quoted)
   if is_lua_header[name] then
-    return not may_see_lua[folder] and "only bind, repl and host include " .. name or nil
+    return not may_see_lua[outer(folder)] and "only bind, repl and host include " .. name or nil
   end
   if not is_quoted then return nil end
   if name:find("..", 1, true) then return "include by the path from src/, without '..'" end
@@ -261,7 +289,7 @@ for _, source in ipairs(sources) do
   for _, symbol in ipairs(source.taken or {}) do
     local target = of_symbol[symbol]
     if symbol:find("^lua_") or symbol:find("^luaL_") then
-      if not may_see_lua[source.folder] then offend(source.path, "only bind, repl and host call Lua: " .. symbol) end
+      if not may_see_lua[outer(source.folder)] then offend(source.path, "only bind, repl and host call Lua: " .. symbol) end
     elseif target and target.folder == source.folder then
       source.calls[target] = source.calls[target] or symbol
     elseif target and not allowed[source.folder][target.folder] then

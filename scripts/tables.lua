@@ -8,36 +8,36 @@ local src = (arg[1] or "src") .. "/bind"
 local MAY_LOOK = {
   ["args.c"] = "the one place for what a script's tables hold",
   -- into tables that no script reaches, or the module's own
-  ["object.c"] = true, ["class.c"] = true, ["registry.c"] = true, ["module.c"] = true, ["open.c"] = true,
-  ["stream_pool.c"] = true, ["task.c"] = true,
-  ["names.c"] = true, ["tensor.c"] = true, ["missing.c"] = true, ["embedded.c"] = true,
-  ["error.c"] = true, ["format.c"] = true,
-  ["help.c"] = true, ["topics.c"] = true, ["op_list.c"] = true,
-  ["tensor_box.c"] = true, ["gradient.c"] = true,
+  ["object.c"] = true, ["class.c"] = true, ["registry.c"] = true, ["module.c"] = true, ["module/open.c"] = true,
+  ["machine/stream_pool.c"] = true, ["ranks/task.c"] = true,
+  ["names.c"] = true, ["tensor/tensor.c"] = true, ["missing.c"] = true, ["embedded.c"] = true,
+  ["error.c"] = true, ["tensor/format.c"] = true,
+  ["module/help.c"] = true, ["module/topics.c"] = true, ["ops/op_list.c"] = true,
+  ["tensor_box.c"] = true, ["nn/gradient.c"] = true,
   ["explore_guard.c"] = true,
   -- at entries that are compared with what they were, and at whether they are there
-  ["explore_entries.c"] = true,
-  ["lua_body.c"] = true, ["nccl.c"] = true, ["graph_inputs.c"] = true,
-  ["elementwise.c"] = true, ["explore.c"] = true, ["explore_run.c"] = true,
-  ["waits.c"] = true, ["pending.c"] = true, ["hazard_ask.c"] = true,
+  ["explore/entries.c"] = true,
+  ["lua_body.c"] = true, ["ranks/nccl.c"] = true, ["graph/inputs.c"] = true,
+  ["kernel/elementwise.c"] = true, ["explore/explore.c"] = true, ["explore/run.c"] = true,
+  ["hazard/waits.c"] = true, ["machine/pending.c"] = true, ["hazard/ask.c"] = true,
   -- at the main thread, in the registry
-  ["place.c"] = true,
+  ["hazard/place.c"] = true,
   -- at functions of Lua's libraries, and at texts
-  ["source.c"] = true, ["hazard_tables.c"] = true,
+  ["source.c"] = true, ["hazard/tables.c"] = true,
   -- pairs of a script's table go into lists of our own at once, of which args.c takes the objects
-  ["files.c"] = true,
+  ["tensor/files.c"] = true,
   -- at the functions of lua/millrace/explore/outside.lua, which stay where they are
   ["outside.c"] = true,
   -- at numbers and names, which are copied at once
-  ["shape.c"] = true, ["tensor_index.c"] = true, ["tensor_literal.c"] = true, ["tensor_view.c"] = true,
-  ["nn.c"] = true, ["simulator.c"] = true, ["hazard.c"] = true, ["joining.c"] = true, ["stream.c"] = true,
-  ["trace_span.c"] = true, ["trace_ask.c"] = true, ["tracer.c"] = true, ["sync_debug.c"] = true,
-  ["kernel.c"] = true, ["kernel_module.c"] = true, ["dist.c"] = true,
-  ["kernel_profile.c"] = true,
+  ["ops/shape.c"] = true, ["tensor/index.c"] = true, ["tensor/literal.c"] = true, ["tensor/view.c"] = true,
+  ["nn/nn.c"] = true, ["machine/simulator.c"] = true, ["hazard/hazard.c"] = true, ["tensor/joining.c"] = true, ["machine/stream.c"] = true,
+  ["trace/span.c"] = true, ["trace/ask.c"] = true, ["trace/tracer.c"] = true, ["hazard/sync_debug.c"] = true,
+  ["kernel/kernel.c"] = true, ["kernel/module.c"] = true, ["ranks/dist.c"] = true,
+  ["kernel/profile.c"] = true,
   -- at whether there is a tensor that requires gradients; takes nothing out
   ["record.c"] = true,
   -- at what holds an object, which is known already; makes no value
-  ["variable.c"] = true,
+  ["hazard/variable.c"] = true,
 }
 local LOOKS = { "lua_rawgeti?%(", "lua_geti%(", "lua_gettable%(", "lua_getfield%(", "lua_next%(", "lua_rawgetp%(" }
 -- An object at the top of the stack is about to be popped.
@@ -53,9 +53,9 @@ local function offend(path, number, text)
   print(("%s:%d: %s"):format(path, number, text))
 end
 
-local files = io.popen(("ls '%s'/*.c | LC_ALL=C sort"):format(src))
+local files = io.popen(("find '%s' -name '*.c' | LC_ALL=C sort"):format(src))
 for path in files:lines() do
-  local name, number = path:match("[^/]+$"), 0
+  local name, number = path:sub(#src + 2), 0
   for line in io.lines(path) do
     number = number + 1
     for _, pattern in ipairs(LOOKS) do

@@ -18,7 +18,7 @@ local KNOWN = {
   ["ops/kernel_code.c"] = { ["ops/kernel_code.c"] = "ids" },
   ["hazard/unset.c"] = { ["hazard/unset.c"] = "whole nothing" },
   ["ops/blas.c"] = { ["ops/blas.c"] = "turn is_bounded found blas missing once" },
-  ["bind/explore_run.c"] = { ["bind/explore_run.c"] = "mr_bind_explore_host" },
+  ["bind/explore/run.c"] = { ["bind/explore/run.c"] = "mr_bind_explore_host" },
   ["cuda/context.c"] = { ["cuda/context.c"] = "mr_cuda_current forked" },
   ["cuda/device.c"] = { ["cuda/device.c"] = "is_kept kept" },
   ["cuda/library.c"] = { ["cuda/library.c"] = "mr_cu mr_cublas mr_nccl mr_cupti lock found version once" },
@@ -77,7 +77,7 @@ for _, files in pairs(KNOWN) do
 end
 -- Without CUDA=1 there may be older objects of src/cuda.
 local up_to_date = ([[
-  for source in src/*/*.c src/ptx/*/*.c; do
+  for source in src/*/*.c src/*/*/*.c; do
     if [ 'BUILD/obj/'"${source%c}o" -nt "$source" ]; then echo "$source"; fi
   done]]):gsub("BUILD", build)
 local compiled, objects = {}, {}

@@ -2,7 +2,7 @@
 -- neighbours. Each raises at the script's line, names the function and says what was expected. Those that find nothing
 -- wrong return the value, or what stands for it.
 --
--- The module is a function of the tools that bind/functional.c hands to it.
+-- The module is a function of the tools that bind/ops/functional.c hands to it.
 local words = require "millrace.words"
 local format = words.format
 

@@ -3,7 +3,7 @@
 -- Easiest to break: what a script asks of a tensor can depend on a change that was made through another view. So
 -- `settled` and `target`, which take that into account, are asked, and not the state.
 --
--- The module is a function of the tools that src/bind/gradient_tools.c hands to it.
+-- The module is a function of the tools that src/bind/nn/gradient_tools.c hands to it.
 --
 -- Autograd (docs/autograd.md) is written in Lua; C has only the way there. A function that makes a tensor from
 -- others, or changes one, is an `MR_RECORDED_FUNCTION` (`bind/record.h`). It asks whether any tensor of the state

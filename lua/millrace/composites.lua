@@ -4,7 +4,7 @@
 --
 -- All that can be wrong is checked before the first operation is submitted.
 --
--- The module is a function of the tools that bind/functional.c hands to it, and of arguments.lua.
+-- The module is a function of the tools that bind/ops/functional.c hands to it, and of arguments.lua.
 --# composite of tensor, mr: Made of several operations.
 local mr = require "millrace"
 local format = require "millrace.words".format

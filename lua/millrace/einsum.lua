@@ -6,7 +6,7 @@
 -- for, its number from the end, so that these dims are aligned as in broadcasting. Easiest to break: in a term no name
 -- stands twice once `diagonals` has been called.
 --
--- The module is a function of the tools that bind/functional.c hands to it, and of arguments.lua.
+-- The module is a function of the tools that bind/ops/functional.c hands to it, and of arguments.lua.
 --# composite
 local mr = require "millrace"
 

@@ -2,7 +2,7 @@
 -- result of a search becomes something to read (explore/show.lua). mr.stress is in explore/stress.lua, and whole
 -- scripts are in explore/script.lua.
 --
--- The module is a function of the tools that src/bind/explore.c hands to it.
+-- The module is a function of the tools that src/bind/explore/explore.c hands to it.
 local mr = require "millrace"
 local plural = require "millrace.words".plural
 local unexplored = require "millrace.unexplored"

@@ -3,7 +3,7 @@
 --
 -- All that can be wrong is checked before the first operation is submitted.
 --
--- The module is a function of the tools that bind/functional.c hands to it.
+-- The module is a function of the tools that bind/ops/functional.c hands to it.
 --# functional of tensor, mr: Networks.
 local mr = require "millrace"
 local check_pair = require "millrace.pairing"

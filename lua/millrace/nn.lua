@@ -1,5 +1,5 @@
 -- mr.nn: modules, their first values and losses. docs/nn.md is the user's page. The module is a function of the
--- tools that src/bind/nn.c hands to it.
+-- tools that src/bind/nn/nn.c hands to it.
 --# nn of mr.nn: Modules: the layers of networks, and losses. docs/nn.md explains them.
 return function(tools)
   local module = require "millrace.nn.module" (tools)

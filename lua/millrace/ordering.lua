@@ -4,7 +4,7 @@
 -- All that can be wrong is checked before the first operation is submitted. Only the probabilities of multinomial are
 -- in the device's memory, and are checked there before a number is drawn.
 --
--- The module is a function of the tools that bind/functional.c hands to it, and of arguments.lua.
+-- The module is a function of the tools that bind/ops/functional.c hands to it, and of arguments.lua.
 --# composite
 local mr = require "millrace"
 

@@ -6,7 +6,7 @@
 
 #include "bind/bind.h"
 
-extern const mr_property mr_tensor_facts[]; /* tensor_facts.c: shape, dtype ... */
+extern const mr_property mr_tensor_facts[]; /* tensor/facts.c: shape, dtype ... */
 /* The tensor, be it closed or freed: for facts, which help in finding the mistake. `out_closed` may be
  * NULL. */
 mr_tensor *mr_check_facts(lua_State *L, int arg, bool *out_closed);
@@ -41,12 +41,12 @@ bool mr_requires_grad(lua_State *L, int index);
 /* Whether the value at `index` is a tensor that requires gradients, or a view of one that does. */
 bool mr_is_tracked(lua_State *L, int index);
 
-/* --- compare.c ---------------------------------------------------------------------------------- */
+/* --- tensor/compare.c --------------------------------------------------------------------------- */
 
 /* Raises, naming both, when one is on the host or on another device. */
 void mr_check_same_place(lua_State *L, const char *what, const mr_tensor *a, const mr_tensor *b);
 
-/* --- tensor_index.c, tensor_move.c -------------------------------------------------------------- */
+/* --- tensor/index.c, tensor/move.c -------------------------------------------------------------- */
 
 int mr_tensor_get_index(lua_State *L); /* __index for anything but a string */
 int mr_tensor_set_index(lua_State *L); /* __newindex for anything but a string */

@@ -1,7 +1,7 @@
 /* Processes with real devices: how their communicators begin and end, and who watches them (world.h).
  *
- * All ranks of the world make a group at the same time: bind/dist.c lets them meet first. Then they tell each other of
- * which ranks it is, and the first of these makes the id by which the backend connects them. */
+ * All ranks of the world make a group at the same time: bind/ranks/dist.c lets them meet first. Then they tell each
+ * other of which ranks it is, and the first of these makes the id by which the backend connects them. */
 #include "collective/world_parts.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
  * search goes through the schedules of one branch that begin in a given way.
  *
  *     mr.explore(fn)
- *        |  bind/explore.c        calls the function protected; makes bytes of what it returns
+ *        |  bind/explore/explore.c        calls the function protected; makes bytes of what it returns
  *        v
  *     explore/branch.c            a run of the function: its program, a player, the order of its commands, its value
  *        |  explore/steer.c       the chooser of that run, which follows a plan as far as there is one

@@ -33,9 +33,9 @@
  * `names.c` and `write.c` run only for a pair that is about to be reported. They search a log of the last 4096
  * commands for the waits and records that the script did make, and describe what is missing. So an error in a sentence
  * cannot change a verdict. The place of a fix and the variables that are in scope there come from the script's text
- * (`src/script`) and the Lua stack, which tells what runs now (`bind/place.c`, `bind/variable.c`). There is one report
- * for each pair of places. Other pairs that the same fix orders are only counted. A fix covers the first stream up to
- * a known point; hazards with later work are reported separately.
+ * (`src/script`) and the Lua stack, which tells what runs now (`bind/hazard/place.c`, `bind/hazard/variable.c`). There
+ * is one report for each pair of places. Other pairs that the same fix orders are only counted. A fix covers the first
+ * stream up to a known point; hazards with later work are reported separately.
  *
  * Uninitialised bytes. `unset.c` keeps which bytes no command has written, exactly, and only while a storage has
  * some: one flag of the history says so. A copy passes this state on to its destination. A read that comes after a

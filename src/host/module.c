@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "bind/bind.h"
-#include "bind/hazard.h"
+#include "bind/hazard/hazard.h"
 #include "bind/source.h"
-#include "bind/waits.h"
+#include "bind/hazard/waits.h"
 #include "model/backend.h"
 #include "virtual/virtual.h"
 #if MR_HAVE_CUDA

@@ -9,7 +9,7 @@
 #include "base/number.h"
 #include "bind/explore.h"
 #include "bind/nearest.h"
-#include "bind/trace.h"
+#include "bind/trace/trace.h"
 #include "collective/transport.h"
 #include "host/call.h"
 #include "host/learn.h"

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "bind/graph.h"
-#include "bind/trace.h"
+#include "bind/graph/graph.h"
+#include "bind/trace/trace.h"
 
 /* --- wrapped functions ------------------------------------------------------------------ */
 

@@ -14,7 +14,7 @@
  * closures; `debug.getlocal` after the end of an entry comes too late.
  *
  * The checker reads entries as it reads files (`bind/source.c`), so a fix can name a line within an entry. The
- * variables of the session count as variables that a new entry sees (`bind/variable.c`).
+ * variables of the session count as variables that a new entry sees (`bind/hazard/variable.c`).
  *
  * The text is given to Lua unchanged before it is wrapped. So messages and the question whether it is complete are
  * Lua's own. Large texts are not parsed after each line, but only where a count of brackets and blocks (`nesting.c`)

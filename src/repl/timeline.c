@@ -7,7 +7,7 @@
 #include <lauxlib.h>
 
 #include "bind/bind.h"
-#include "bind/trace.h"
+#include "bind/trace/trace.h"
 #include "model/backend.h"
 
 #define MOST_SPANS 100000

@@ -17,7 +17,7 @@
 #include <lualib.h>
 
 #include "bind/bind.h"
-#include "bind/hazard.h"
+#include "bind/hazard/hazard.h"
 #include "virtual/virtual.h"
 
 enum { THREADS = 4, ROUNDS = 3 };

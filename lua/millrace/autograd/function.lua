@@ -1,7 +1,7 @@
 -- mr.autograd.Function: operations with a derivative of the script's. A call makes one node, whose results each have a
 -- slot of it.
 --
--- The module is a function. Its arguments are the tools of src/bind/gradient_tools.c, graph.lua,
+-- The module is a function. Its arguments are the tools of src/bind/nn/gradient_tools.c, graph.lua,
 -- recording.lua, and the checks of autograd.lua.
 local mr = require "millrace"
 

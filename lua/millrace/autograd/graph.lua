@@ -22,7 +22,7 @@
 --
 -- A leaf that requires gradients is the base of its views, although it may be a view itself: its `base` is nil then.
 --
--- The module is a function of the tools that src/bind/gradient_tools.c hands to it.
+-- The module is a function of the tools that src/bind/nn/gradient_tools.c hands to it.
 local mr = require "millrace"
 local helpers = require "millrace.autograd.helpers"
 

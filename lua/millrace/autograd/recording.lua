@@ -4,7 +4,7 @@
 -- Easiest to break: a call that is refused has done nothing, so all that is refused here is checked before the function
 -- runs.
 --
--- The module is a function of the tools that src/bind/gradient_tools.c hands to it, and of graph.lua.
+-- The module is a function of the tools that src/bind/nn/gradient_tools.c hands to it, and of graph.lua.
 local derivatives = require "millrace.derivatives"
 local helpers = require "millrace.autograd.helpers"
 

@@ -175,7 +175,7 @@ function spawn.finish(failed)
   active = nil
 end
 
--- A call of the function begins, whose ranks are watched, with the tools of src/bind/explore.c. Returns what
+-- A call of the function begins, whose ranks are watched, with the tools of src/bind/explore/explore.c. Returns what
 -- mr.dist.spawn calls.
 function apart.begin(tools)
   are_apart, active, spawn.tools = true, nil, tools

@@ -11,7 +11,7 @@
 -- Easiest to break: parameters of replicas are results of a recorded operation, so gradients come back through it.
 -- Buffers are not. Those of the first replica are the module's own, so its writes to them stay.
 --
--- The module is a function of the tools that src/bind/nn.c hands to it, and of module.lua.
+-- The module is a function of the tools that src/bind/nn/nn.c hands to it, and of module.lua.
 --# nn_parallel of mr.nn.parallel: One batch on several devices.
 local mr = require "millrace"
 local words = require "millrace.words"

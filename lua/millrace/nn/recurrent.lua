@@ -1,7 +1,7 @@
 -- mr.nn.LSTM and mr.nn.GRU. Parameters, their names and first values are PyTorch's. The inputs of all steps go through
 -- one product; each step then is a product with the state.
 --
--- The module is a function of the tools that src/bind/nn.c hands to it, of module.lua and init.lua.
+-- The module is a function of the tools that src/bind/nn/nn.c hands to it, of module.lua and init.lua.
 --# nn
 local mr = require "millrace"
 local keys = require "millrace.words".keys

@@ -1,0 +1,14 @@
+/* The reason that holds up a pending operation of the virtual GPU, in words. */
+#ifndef MR_BIND_MACHINE_PENDING_H
+#define MR_BIND_MACHINE_PENDING_H
+
+#include "bind/bind.h"
+#include "model/simulator.h"
+
+enum { MR_PENDING_TEXT = 480 };
+
+/* The reason that holds up the oldest operation of a stream (NULL: of any), as a sentence; empty: there is none. */
+void mr_pending_explain_stream(mr_machine *machine, const mr_stream *stream,
+                               char out[MR_PENDING_TEXT]);
+
+#endif

@@ -1,0 +1,30 @@
+/* placement.c: where a new tensor goes: the options that all functions that make one take. */
+#ifndef MR_BIND_TENSOR_PLACEMENT_H
+#define MR_BIND_TENSOR_PLACEMENT_H
+
+#include "bind/bind.h"
+
+typedef struct {
+    mr_placement placement;
+    mr_dtype dtype;
+    bool dtype_given;
+    bool requires_grad;
+    bool ipc;         /* in memory that processes can share */
+    const char *name; /* Lua's string, or NULL */
+} mr_new_options;
+
+/* The options {dtype=, device=, pinned=, name=, stream=, requires_grad=, ipc=} at `arg` (0: none). `like`: the tensor
+ * that gives dtype and memory where they are not said, or NULL: `dtype` and the current device. */
+void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype dtype,
+                          mr_new_options *out_options);
+/* The options {device=, pinned=, stream=} among those that were read; what is not given leaves *placement as it is. */
+void mr_check_placement(lua_State *L, const mr_option_slots *options, mr_placement *placement);
+/* "cpu", a device by name (see mr_device_named), an ordinal or a device at `index`: *out_device NULL means the host.
+ * False: the string is none of these. */
+bool mr_read_device(lua_State *L, int index, mr_device **out_device);
+
+/* Pushes an empty tensor of that kind. */
+mr_tensor *mr_push_empty(lua_State *L, const mr_caller *caller, const mr_new_options *options,
+                         int ndim, const int64_t *shape);
+
+#endif
