@@ -12,6 +12,8 @@ local src, build = arg[1] or "src", arg[2] or "build"
 -- A room is a folder inside a folder; all others inside a folder belong to it.
 local ptx = { "ptx", "ptx/read", "ptx/access", "ptx/watch", "ptx/run", "ptx/decode" }
 
+-- The checker's headers and what both of its rooms read; what runs for every command; what runs for a report.
+local hazard = { "hazard", "hazard/find", "hazard/explain" }
 local rooms_of_bind = { "bind", "bind/ranks", "bind/hazard", "bind/nn", "bind/ops", "bind/tensor", "bind/machine",
                         "bind/kernel", "bind/graph", "bind/trace", "bind/explore", "bind/module" }
 
@@ -20,8 +22,10 @@ local function with(list, ...)
 end
 
 local below_backends = with(ptx, "base", "model", "tensor", "ops", "order")
-local below_bind = with(ptx, "base", "model", "tensor", "ops", "order", "program", "hazard", "graph", "script",
-                        "explore", "waits", "trace", "compile", "files", "collective")
+local below_checker = { "base", "model", "tensor", "ops", "order" }
+local above_checker = with(hazard, table.unpack(with(below_checker, "program")))
+local below_bind = with(ptx, table.unpack(with(above_checker, "graph", "script", "explore", "waits", "trace", "compile",
+                                               "files", "collective")))
 local below_repl = with(below_bind, table.unpack(rooms_of_bind))
 
 -- What a room of bind includes: all that is below bind, what its files share, and these other rooms.
@@ -51,13 +55,15 @@ local may_include = {
   order   = { "base", "model", "tensor" },
   collective = { "base", "model", "tensor", "ops" },
   mpi     = { "collective" },
-  hazard  = { "base", "model", "tensor", "ops", "order" },
+  hazard  = below_checker,
+  ["hazard/explain"] = with(below_checker, "hazard"),
+  ["hazard/find"]    = with(below_checker, "hazard", "hazard/explain"),
   graph   = { "base", "model", "tensor", "ops" },
   compile = { "base" },
   files   = { "base", "model", "tensor" },
   script  = { "base" },
-  explore = { "base", "model", "tensor", "ops", "order", "program", "hazard" },
-  waits   = { "base", "model", "tensor", "ops", "order", "program", "hazard" },
+  explore = above_checker,
+  waits   = above_checker,
   trace   = { "base", "model", "tensor", "ops", "order", "program" },
   -- In `bind` itself is what all of its rooms need: callers, arguments, userdata, errors. `module` opens them all.
   bind    = below_bind,
@@ -85,7 +91,7 @@ local circles = {
   model = { "command", "device", "event", "machine", "storage", "stream", "tensor" },
   -- A function that runs is judged by the clocks, and the clocks let its past go. A report that is found holds back an
   -- earlier one, which is published later. Memory that nothing has written is reported, too.
-  hazard = { "advice", "function", "history", "merge", "order", "report", "unset" },
+  ["hazard/find"] = { "advice", "function", "history", "merge", "order", "report", "unset" },
   -- Objects that refer to each other: a clique holds a split that is under way, which holds the communicators it made.
   collective = { "comm", "split" },
   -- A search goes on with a child in the middle of itself, and makes a player that the budget has taken back again.

@@ -16,7 +16,7 @@ local KNOWN = {
   ["collective/slots.c"] = { ["collective/slots.c"] = "own" },
   ["compile/worker.c"] = { ["compile/worker.c"] = "idle_lock idle idle_owner" },
   ["ops/kernel_code.c"] = { ["ops/kernel_code.c"] = "ids" },
-  ["hazard/unset.c"] = { ["hazard/unset.c"] = "whole nothing" },
+  ["hazard/find/unset.c"] = { ["hazard/find/unset.c"] = "whole nothing" },
   ["ops/blas.c"] = { ["ops/blas.c"] = "turn is_bounded found blas missing once" },
   ["bind/explore/run.c"] = { ["bind/explore/run.c"] = "mr_bind_explore_host" },
   ["cuda/context.c"] = { ["cuda/context.c"] = "mr_cuda_current forked" },

@@ -28,14 +28,15 @@
  * are compared exactly. When a storage has more than a few views, an index by position is used, so a thousand
  * disjoint views cost no more than one.
  *
- * Detection is separate from reporting. `order.c`, `function.c`, `history.c`, `index.c`, `view.c`, `check.c`,
- * `touch.c` and `lifetime.c` run for every command and do not use names. `draft.c`, `reason.c`, `fix.c`, `relay.c`,
- * `names.c` and `write.c` run only for a pair that is about to be reported. They search a log of the last 4096
+ * Detection is separate from reporting. The files of `find/` run for every command, and decide which pairs are
+ * reported. Those of `explain/` run only for a pair that is about to be reported. They search a log of the last 4096
  * commands for the waits and records that the script did make, and describe what is missing. So an error in a sentence
- * cannot change a verdict. The place of a fix and the variables that are in scope there come from the script's text
- * (`src/script`) and the Lua stack, which tells what runs now (`bind/hazard/place.c`, `bind/hazard/variable.c`). There
- * is one report for each pair of places. Other pairs that the same fix orders are only counted. A fix covers the first
- * stream up to a known point; hazards with later work are reported separately.
+ * cannot change a verdict. The headers of both, and what both use, stand beside this file.
+ *
+ * The place of a fix and the variables that are in scope there come from the script's text (`src/script`) and the Lua
+ * stack, which tells what runs now (`bind/hazard/place.c`, `bind/hazard/variable.c`). There is one report for each pair
+ * of places. Other pairs that the same fix orders are only counted. A fix covers the first stream up to a known point;
+ * hazards with later work are reported separately.
  *
  * Uninitialised bytes. `unset.c` keeps which bytes no command has written, exactly, and only while a storage has
  * some: one flag of the history says so. A copy passes this state on to its destination. A read that comes after a

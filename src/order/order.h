@@ -5,9 +5,9 @@
  * host, a record, ... So the rows tell a reader which commands a new one comes after, and who will come after it.
  *
  * Each reader keeps the places in its own form. The virtual GPU has edges between pending commands (virtual/queue.c),
- * a trace has edges between spans (trace/order.c). The hazard checker has vector clocks (hazard/order.c), and lines
- * of the log for its explanations (hazard/why.c). The explorer has sets of bits (explore/rules.c). They differ in
- * what they take: the checker only what CUDA guarantees, the others also what a device does.
+ * a trace has edges between spans (trace/order.c). The hazard checker has vector clocks (hazard/find/order.c), and
+ * lines of the log for its explanations (hazard/explain/why.c). The explorer has sets of bits (explore/rules.c). They
+ * differ in what they take: the checker only what CUDA guarantees, the others also what a device does.
  *
  * Not here: which block of memory an allocation gets (R29-R33), the record that a wait is bound to (R12), engines and
  * multiprocessors (R53-R56). An answer that CUDA leaves open is a fact that the reader decides before it asks. */

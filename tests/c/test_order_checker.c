@@ -33,7 +33,7 @@ static void every_row_counts(void **unused) {
          EVERY_MUTANT},
         {MR_ORDER_MEET, "the programs have one device: test_order_meetings.c", EVERY_MUTANT},
         {MR_ORDER_ITSELF, "it is asked with this fact alone", ONLY_WIDENED},
-        {MR_ORDER_STREAM, "allocations are not asked: hazard/order.c", ONLY_BOUND},
+        {MR_ORDER_STREAM, "allocations are not asked: hazard/find/order.c", ONLY_BOUND},
         {MR_ORDER_GATHER, "likewise", ONLY_BOUND},
         {MR_ORDER_RELEASE, "likewise", ONLY_BOUND},
         {MR_ORDER_BEHIND_WALL, "likewise", ONLY_BOUND},

@@ -1,4 +1,4 @@
--- Ranks are hosts of their own: what one has waited for, another has not (src/hazard/hosts.c). Here they share memory
+-- Ranks are hosts of their own: what one has waited for, another has not (hazard/find/hosts.c). Here they share memory
 -- of the host that was there before them.
 -- options: --device virtual:3
 -- virtual only: three devices
