@@ -295,7 +295,9 @@ for _, source in ipairs(sources) do
   for _, symbol in ipairs(source.taken or {}) do
     local target = of_symbol[symbol]
     if symbol:find("^lua_") or symbol:find("^luaL_") then
-      if not may_see_lua[outer(source.folder)] then offend(source.path, "only bind, repl and host call Lua: " .. symbol) end
+      if not may_see_lua[outer(source.folder)] then
+        offend(source.path, "only bind, repl and host call Lua: " .. symbol)
+      end
     elseif target and target.folder == source.folder then
       source.calls[target] = source.calls[target] or symbol
     elseif target and not allowed[source.folder][target.folder] then

@@ -30,7 +30,8 @@ local MAY_LOOK = {
   ["outside.c"] = true,
   -- at numbers and names, which are copied at once
   ["ops/shape.c"] = true, ["tensor/index.c"] = true, ["tensor/literal.c"] = true, ["tensor/view.c"] = true,
-  ["nn/nn.c"] = true, ["machine/simulator.c"] = true, ["hazard/hazard.c"] = true, ["tensor/joining.c"] = true, ["machine/stream.c"] = true,
+  ["nn/nn.c"] = true, ["machine/simulator.c"] = true, ["hazard/hazard.c"] = true, ["tensor/joining.c"] = true,
+  ["machine/stream.c"] = true,
   ["trace/span.c"] = true, ["trace/ask.c"] = true, ["trace/tracer.c"] = true, ["hazard/sync_debug.c"] = true,
   ["kernel/kernel.c"] = true, ["kernel/module.c"] = true, ["ranks/dist.c"] = true,
   ["kernel/profile.c"] = true,

@@ -1,4 +1,4 @@
--- mr.dist: what a rank calls, as in torch.distributed. mr.dist.spawn (src/bind/ranks/dist.c) runs ranks in this process; a
+-- mr.dist: what a rank calls, as in torch.distributed. mr.dist.spawn (bind/ranks/dist.c) runs ranks in this process; a
 -- script that no rank runs is a world of one.
 --
 -- All ranks share this module: what a rank has for itself is in `states`, by its number. Streams as in PyTorch since

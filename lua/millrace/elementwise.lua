@@ -5,7 +5,8 @@
 -- written out. Indices have 64 bits only where 32 are not enough. These choices are a form. The kernel of a form is
 -- compiled when it is first needed.
 --
--- The module is a function of the tools that src/bind/kernel/elementwise.c hands to it, and returns what mr.elementwise calls.
+-- The module is a function of the tools that bind/kernel/elementwise.c hands to it. It returns what
+-- mr.elementwise calls.
 local mr = require "millrace"
 
 local sum_to = require("millrace.autograd.helpers").sum_to

@@ -1,4 +1,4 @@
--- Functions that modules and optimisers share for parameters. The module is a function of the tools that src/bind/nn/nn.c
+-- Functions that modules and optimisers share for parameters. The module is a function of the tools that bind/nn/nn.c
 -- hands to both.
 local mr = require "millrace"
 

@@ -3,8 +3,8 @@
 --
 -- All that can be wrong is checked before the first operation is submitted.
 --
--- The module is a function of the tools that bind/ops/functional.c hands to it, of arguments.lua, and of `rows`: get_index
--- and set_index of a tensor alone, which composites.lua has.
+-- The module is a function of the tools that bind/ops/functional.c hands to it, of arguments.lua, and of `rows`:
+-- get_index and set_index of a tensor alone, which composites.lua has.
 --# composite
 local mr = require "millrace"
 

@@ -1,8 +1,8 @@
 -- Topics of help: what the pages of docs/ and the examples say about a rule ("R13"), an example ("fan_out"), or a word
 -- ("overlap"). The pages are in the binary.
 --
--- The module is a function of the tools that src/bind/module/topics.c hands to it: embedded(name), a text or nil; names(), of
--- all that is in the binary; and wrap (src/bind/wrap.h). It returns page(topic, width), the text to print or nil, and
+-- The module is a function of the tools that bind/module/topics.c hands to it: embedded(name), a text or nil; names(),
+-- of all that is in the binary; and wrap (bind/wrap.h). It returns page(topic, width), the text to print or nil, and
 -- known(), the names that have a page. It also returns same_name(name), a line about a page that has the name of
 -- something else, and uses(), how often the examples have each name.
 

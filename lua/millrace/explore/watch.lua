@@ -206,7 +206,7 @@ function Watch:change()
   return nil
 end
 
--- `given` has `tools`, those of src/bind/explore/explore.c, and `libraries`, tables and functions that are Lua's or millrace's.
+-- `given` has `tools`, those of bind/explore/explore.c, and `libraries`, tables and functions of Lua or millrace.
 -- `is_closed(value, kind)`: a function or an object of millrace that cannot be looked into. `is_known(fn)`: a function
 -- that keeps nothing. `sees_writes`: whether a write to a tensor's memory is a change. `replace(fn, i, value)`: puts
 -- the value in the place of an upvalue.
