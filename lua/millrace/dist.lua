@@ -218,7 +218,9 @@ return function(tools)
       misuse(("%s: argument 2: expected the number of a rank, got %s: write mr.dist.%s(t, 0)"):format(name,
         rank == nil and "nothing" or "a " .. type(rank), name))
     end
-    misuse(("%s: rank %d is not in %s"):format(name, rank, group.name))
+    local count = #group.ranks
+    misuse(("%s: rank %d is not in %s%s"):format(name, rank, group.name,
+      group.name == "world" and (", which has the ranks 0 to %d"):format(count - 1) or ""))
   end
 
   local work = {}

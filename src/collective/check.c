@@ -106,8 +106,10 @@ static mr_status check_overlap(const mr_collective_call *call) {
 
 static mr_status check_root(const mr_collective_call *call) {
     if (call->root < call->comm->clique->size) return MR_OK;
-    return mr_fail(MR_CODE_INVALID_ARGUMENT, "%s: rank %u does not exist: the communicator has %u",
-                   mr_collective_name(call), call->root, call->comm->clique->size);
+    return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                   "%s: expected a rank from 0 to %u, as there are %u, got %u",
+                   mr_collective_name(call), call->comm->clique->size - 1, call->comm->clique->size,
+                   call->root);
 }
 
 static mr_status check_stream(const mr_collective_call *call) {

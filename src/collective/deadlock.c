@@ -35,7 +35,8 @@ void mr_host_tell(mr_collectives *c, uint32_t number, mr_buffer *out) {
         mr_buffer_printf(out, " at %s", mr_collective_place(s.call, place, sizeof place));
     mr_buffer_printf(out, ", in %s, for ",
                      mr_clique_describe(s.call->ask.comm->clique, title, sizeof title));
-    if (s.missing) mr_ranks_tell(s.missing, out);
+    if (s.missing == (uint64_t)1 << number) mr_buffer_puts(out, "itself");
+    else if (s.missing) mr_ranks_tell(s.missing, out);
     else mr_buffer_puts(out, "an earlier operation of the communicator");
 }
 
@@ -46,6 +47,7 @@ typedef struct {
     uint32_t waits;                          /* for one that has ended; NONE: a circle */
     uint32_t ended;                          /* with it */
     bool sends, receives, collects, several; /* what the circle waits in; `several` communicators */
+    uint32_t size;                           /* ranks of the circle */
 } cause;
 
 static uint32_t lowest(uint64_t ranks) {
@@ -62,6 +64,7 @@ static void follow_circle(const stand *stands, cause *out) {
         const pending_call *call = stands[at].call;
         seen |= (uint64_t)1 << at;
         if (!call) return;
+        out->size++;
         out->sends |= call->ask.way == MR_PEER_SEND;
         out->receives |= call->ask.way == MR_PEER_RECV;
         out->collects |= !call->ask.way;
@@ -112,6 +115,9 @@ static void tell_remedy_of_ended(const stand *stands, const cause *why, mr_buffe
 }
 
 static const char *remedy_of(const cause *why) {
+    if (why->size == 1)
+        return ". A message to the rank itself needs its send and its recv in one "
+               "mr.nccl.group(function() ... end)";
     if (why->sends && !why->collects)
         return ". Put the send and the recv of each rank in one mr.nccl.group(function() ... end)";
     if (why->receives && !why->collects)

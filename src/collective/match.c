@@ -165,12 +165,15 @@ static bool is_for(const mr_collective_call *send, const mr_collective_call *rec
 
 static mr_status alone(const pending_call *call) {
     char comm[120], place[MR_COLLECTIVE_PLACE];
-    bool sends = call->ask.way == MR_PEER_SEND;
+    bool sends = call->ask.way == MR_PEER_SEND, itself = call->ask.root == call->ask.comm->rank;
+    const char *meaning = !itself ? ""
+                          : sends ? "it sends to itself, and "
+                                  : "it receives from itself, and ";
     return mr_fail(MR_CODE_NO_PEER,
-                   "%s: `%s` by %s (%s) would wait for ever: rank %u has no matching %s in this "
+                   "%s: `%s` by %s (%s) would wait for ever: %srank %u has no matching %s in this "
                    "group (R66). Put both into one mr.nccl.group(function() ... end)",
                    call->name, call->name, mr_comm_describe(call->ask.comm, comm, sizeof comm),
-                   mr_collective_place(call, place, sizeof place), call->ask.root,
+                   mr_collective_place(call, place, sizeof place), meaning, call->ask.root,
                    sends ? "recv" : "send");
 }
 

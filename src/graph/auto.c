@@ -59,11 +59,12 @@ mr_machine *mr_auto_machine(const mr_auto *a) {
 static const char *obstacle(const mr_auto *a, const mr_stream *stream) {
     const captures *all = captures_of(a->machine);
     if (all->call)
-        return "it was called inside of another function of mr.graph.auto, which it is a part of";
+        return "it was called inside another function of mr.graph.auto, and is part of that "
+               "function";
     if (a->machine->captures.open || stream->capture)
-        return "it was called while a stream captures: it is a part of that capture, if it is on "
-               "its streams";
-    if (a->machine->host_function.running) return "it was called inside of a host function";
+        return "it was called while a stream captures: on the streams of that capture, its work is "
+               "part of the capture";
+    if (a->machine->host_function.running) return "it was called inside a host function";
     return NULL;
 }
 

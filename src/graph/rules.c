@@ -87,10 +87,10 @@ static mr_status capturing_stream(const mr_caller *caller, const char *name,
     mr_capture *capture = capture_of(stream);
     char text[100], what[200];
     MR_TRY(mr_capture_usable(capture, name));
-    mr_text_format(
-        what, sizeof what,
-        "%s captures: its operations are recorded and not run, so they are never complete",
-        mr_stream_describe(stream, text, sizeof text));
+    mr_text_format(what, sizeof what,
+                   "%s is capturing: a capture records operations and does not run them, so they "
+                   "never complete",
+                   mr_stream_describe(stream, text, sizeof text));
     return mr_capture_refuse(capture, caller, MR_CODE_CAPTURE_UNSUPPORTED, name, what,
                              "Do it after the capture has ended and the graph was launched.");
 }
@@ -126,8 +126,10 @@ static mr_status unsafe(const mr_caller *caller, const char *name, const mr_devi
     if (!found) return MR_OK;
     return mr_capture_refuse(
         found, caller, MR_CODE_CAPTURE_UNSUPPORTED, name,
-        covers ? "a stream of this device captures, and has no work that could be waited for"
-               : "not permitted while a stream captures, as it may wait for that stream",
+        covers ? "a stream of this device is capturing: a capture records operations and does not "
+                 "run them, so they never complete"
+               : "not permitted while a stream is capturing: the call may wait for that stream, "
+                 "whose operations are recorded and not run",
         covers ? "Do it after the capture has ended."
                : "Do it after the capture has ended, or begin the capture with mode=\"relaxed\".");
 }

@@ -100,16 +100,18 @@ mr_status mr_tensor_reshape(const mr_caller *caller, mr_tensor *t, int ndim, con
                            text, unknown + 1);
         if (t->numel % numel != 0)
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                           "reshape: %s (%" PRId64 " elements) cannot become %s: %" PRId64
+                           "reshape: the tensor has %" PRId64
+                           " elements (shape %s), which the shape %s cannot hold: %" PRId64
                            " does not divide %" PRId64,
-                           own, t->numel, text, numel, t->numel);
+                           t->numel, own, text, numel, t->numel);
         g.shape[unknown] = t->numel / numel;
         numel = t->numel;
     }
     if (numel != t->numel)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "reshape: %s has %" PRId64 " element%s, %s would have %" PRId64, own,
-                       t->numel, t->numel == 1 ? "" : "s", text, numel);
+                       "reshape: the tensor has %" PRId64
+                       " element%s (shape %s), and the shape %s needs %" PRId64,
+                       t->numel, t->numel == 1 ? "" : "s", own, text, numel);
     if (numel == 0) {
         for (int d = 0; d < ndim; d++) g.stride[d] = 1;
     } else if (!reshape_strides(t, &g)) {

@@ -116,7 +116,7 @@ static void misuse_is_explained(void **state) {
     expect_error(mr_tensor_permute(&caller, t, (int[]){1, 1}, &v), MR_CODE_INVALID_ARGUMENT,
                  "dimension 2 is given twice");
     expect_error(mr_tensor_reshape(&caller, t, SHAPE(3, 3), &v), MR_CODE_INVALID_ARGUMENT,
-                 "5x2 has 10 elements, 3x3 would have 9");
+                 "the tensor has 10 elements (shape 5x2), and the shape 3x3 needs 9");
     expect_error(mr_tensor_reshape(&caller, t, SHAPE(-1, -1), &v), MR_CODE_INVALID_ARGUMENT,
                  "dimensions 1 and 2");
     expect_error(mr_tensor_reshape(&caller, t, SHAPE(-1, 3), &v), MR_CODE_INVALID_ARGUMENT,

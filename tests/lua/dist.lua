@@ -170,6 +170,7 @@ function TestValues.test_groups()
     if rank % 2 == 0 then
       refused(nil, "is not in group", dist.all_reduce, t, { group = odd })
       refused(nil, "rank 1 is not in group", dist.broadcast, t, 1, { group = pair })
+      refused(nil, "rank -1 is not in world, which has the ranks 0 to 3", dist.broadcast, t, -1)
     end
     return t:item()
   end)
@@ -586,6 +587,36 @@ function TestDeadlocks.test_both_send_first()
   lu.assertStrContains(tostring(err), "deadlock of the ranks (R66)")
   lu.assertStrContains(tostring(err), ". Put the send and the recv of each rank in one mr.nccl.group(")
 end
+
+function TestDeadlocks.test_a_message_to_oneself()
+  for _, name in ipairs { "send", "recv" } do
+    local err = fails("deadlock", "rank 0 waits in `" .. name .. "`", 2, function(rank)
+      if rank == 0 then dist[name](mr.zeros(3), 0) end
+    end)
+    lu.assertStrContains(tostring(err), "for itself; rank 1 has ended. A message to the rank itself needs its send " ..
+      "and its recv in one mr.nccl.group(")
+  end
+end
+
+-- The ranks share one checker. An exploration and mr.waits follow all of them.
+function TestDeadlocks.test_one_rank_cannot_ask_for_all()
+  for tool, words in pairs {
+    ["hazard.check"] = "all ranks share one checker. Call mr.hazard.check once, around mr.dist.spawn",
+    waits = "Call mr.waits once, around mr.dist.spawn",
+    explore = "An exploration follows all ranks: call mr.explore once, around mr.dist.spawn",
+  } do
+    local said = {}
+    dist.spawn(2, function(rank)
+      local call = tool == "explore" and mr.explore or tool == "waits" and mr.waits or mr.hazard.check
+      local fine, err = pcall(call, function() dist.barrier() end)
+      said[rank + 1] = fine and "" or tostring(err)
+    end)
+    lu.assertStrContains(table.concat(said, "\n"), words)
+  end
+end
+
+require "lua.support.unchecked"(TestDeadlocks, "under --check=error, mr.explore is refused for that reason",
+  "test_one_rank_cannot_ask_for_all")
 
 -- The circle decides, and not the rank that stands outside of it.
 function TestDeadlocks.test_two_of_three_are_in_a_circle()

@@ -313,7 +313,7 @@ function TestAuto.test_nested()
   for _ = 1, 4 do outer() end
   lu.assertEquals(counts(outer).launches, 3)
   lu.assertEquals(counts(inner), {calls = 8, launches = 0, captures = 0, nodes = 0})
-  lu.assertStrContains(why(inner), "inside of another function")
+  lu.assertStrContains(why(inner), "inside another function")
   lu.assertEquals(x:item(), 45.0)
   local g = mr.graph(function() inner() end)
   lu.assertEquals(g.node_count, 1)

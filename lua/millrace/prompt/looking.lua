@@ -203,7 +203,8 @@ local function why(words)
   end
   local function operation(word) return math.tointeger(tonumber((word:gsub("^#", "")))) or word end
   local text = mr.hazard.why(operation(words[1]), operation(words[2]))
-  return { text }
+  local number = text:match "%((#%d+)%)"
+  return { text, number and ("%s is the number of a call in this session; :why takes it, too"):format(number) }
 end
 
 -- ---------------------------------------------------------------- tensors

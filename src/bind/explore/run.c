@@ -52,11 +52,13 @@ static mr_hazard_apart kind_of(const char *what) {
 int mr_explore_tool_keep(lua_State *L) {
     mr_caller caller = mr_enter(L);
     const char *what = luaL_checkstring(L, 1);
-    char call[160];
+    char call[200];
     snprintf(call, sizeof call,
-             "mr.%s: it calls its function again and again, as the exploration does. Explore the "
-             "inner function only; a script that does so by itself needs no --explore",
-             what);
+             "mr.%s: it calls its function again and again, as the exploration does. %s", what,
+             mr_machine_of(L)->rank
+                 ? "An exploration follows all ranks: call mr.explore once, around mr.dist.spawn"
+                 : "Explore the inner function only; a script that does so by itself needs no "
+                   "--explore");
     mr_bind_explore_refuse(L, call);
     if (mr_explore_guard_is_busy(L))
         return mr_misuse(L, "%s: not inside mr.explore or mr.replay", what);

@@ -382,9 +382,13 @@ static void refuse(lua_State *L, const state *s) {
     if (s->machine->host_function.running)
         mr_raise(L, mr_fail(MR_CODE_NOT_PERMITTED, "waits: not permitted inside a host function"));
     if (s->function)
-        mr_raise(L, mr_fail(MR_CODE_NOT_PERMITTED,
-                            "waits: not permitted inside another mr.waits; call the function "
-                            "itself"));
+        mr_raise(
+            L, mr_fail(MR_CODE_NOT_PERMITTED, "%s",
+                       s->machine->rank
+                           ? "waits: another mr.waits has begun and not ended, perhaps on another "
+                             "rank; it sees all ranks. Call mr.waits once, around mr.dist.spawn"
+                           : "waits: not permitted inside another mr.waits; call the function "
+                             "itself"));
 }
 
 MR_FUNCTION(

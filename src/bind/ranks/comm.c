@@ -63,15 +63,16 @@ int mr_bind_rank_of_process(lua_State *L) {
     return c && mr_world_is_joined(c) ? (int)mr_ranks_current(c) : -1;
 }
 
-static uint32_t as_rank(lua_State *L, lua_Integer rank, const char *what) {
-    if (rank < 0 || rank >= MR_MEETING_MOST)
-        mr_misuse(L, "%s: expected a rank from 0 to %d, got %lld", what, MR_MEETING_MOST - 1,
-                  (long long)rank);
+/* A rank of `size`. */
+static uint32_t as_rank(lua_State *L, lua_Integer rank, const char *what, uint32_t size) {
+    if (rank < 0 || rank >= size)
+        mr_misuse(L, "%s: expected a rank from 0 to %d, as there are %d, got %lld", what,
+                  (int)size - 1, (int)size, (long long)rank);
     return (uint32_t)rank;
 }
 
-uint32_t mr_option_root(lua_State *L, const mr_option_slots *given) {
-    return as_rank(L, mr_option_integer(L, given, "root", 0), "root");
+uint32_t mr_option_root(lua_State *L, const mr_option_slots *given, uint32_t size) {
+    return as_rank(L, mr_option_integer(L, given, "root", 0), "option `root`", size);
 }
 
 /* A finalizer runs on the rank that collects garbage, which may not have made the object, so it has no peers to wait
@@ -143,7 +144,7 @@ MR_FUNCTION(
     mr_tensor *t = mr_check_tensor(L, 2);
     mr_option_slots given = mr_check_options(L, 3, known);
     mr_tensor *out = mr_option_tensor(L, &given, "out");
-    uint32_t root = mr_option_root(L, &given);
+    uint32_t root = mr_option_root(L, &given, comm->clique->size);
     bool is_root = root == comm->rank;
     ask(L, &(mr_collective_call){.comm = comm,
                                  .what = MR_COLLECTIVE_BROADCAST,
@@ -167,7 +168,7 @@ MR_FUNCTION(
     mr_tensor *t = mr_check_tensor(L, 2);
     mr_option_slots given = mr_check_options(L, 3, known);
     mr_tensor *out = mr_option_tensor(L, &given, "out");
-    uint32_t root = mr_option_root(L, &given);
+    uint32_t root = mr_option_root(L, &given, comm->clique->size);
     ask(L, &(mr_collective_call){.comm = comm,
                                  .what = MR_COLLECTIVE_REDUCE,
                                  .redop = mr_option_redop(L, &given),
@@ -225,7 +226,7 @@ MR_FUNCTION(
 static int ask_peer(lua_State *L, mr_peer_way way) {
     mr_comm *comm = mr_check_comm(L, 1);
     mr_tensor *t = mr_check_tensor(L, 2);
-    uint32_t peer = as_rank(L, luaL_checkinteger(L, 3), "peer");
+    uint32_t peer = as_rank(L, luaL_checkinteger(L, 3), "argument `peer`", comm->clique->size);
     mr_option_slots given = mr_check_options(L, 4, only_stream);
     ask(L, &(mr_collective_call){.comm = comm,
                                  .what = MR_COLLECTIVE_EXCHANGE,

@@ -9,9 +9,9 @@
 mr_comm *mr_check_comm(lua_State *L, int arg);
 void mr_push_own_comm(lua_State *L, mr_comm *comm); /* takes the reference */
 
-/* The options `op` ("sum" if it is not given) and `root` (0). */
+/* The options `op` ("sum" if it is not given) and `root` (0), a rank of `size`. */
 mr_redop mr_option_redop(lua_State *L, const mr_option_slots *given);
-uint32_t mr_option_root(lua_State *L, const mr_option_slots *given);
+uint32_t mr_option_root(lua_State *L, const mr_option_slots *given, uint32_t size);
 
 /* Before a call, or a launch of a graph with calls: raises where mr.explore cannot follow it, and in finalizers. */
 void mr_check_may_meet(lua_State *L);

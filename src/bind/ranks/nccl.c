@@ -195,9 +195,9 @@ static int ask_whole(lua_State *L, mr_collective what, bool apart, const char *c
     mr_option_slots given = mr_check_options(L, options, known);
     const char *name = mr_collective_text(what);
     if (mr_collective_reduces(what)) whole.redop = mr_option_redop(L, &given);
-    if (what == MR_COLLECTIVE_BROADCAST || what == MR_COLLECTIVE_REDUCE)
-        whole.root = mr_option_root(L, &given);
     whole.in = mr_check_tensors(L, 1, name, &whole.count);
+    if (what == MR_COLLECTIVE_BROADCAST || what == MR_COLLECTIVE_REDUCE)
+        whole.root = mr_option_root(L, &given, (uint32_t)whole.count);
     int at = apart ? 2 : what == MR_COLLECTIVE_ALL_REDUCE ? mr_option_at(L, &given, "out") : 0;
     if (at) {
         luaL_checktype(L, at, LUA_TTABLE);

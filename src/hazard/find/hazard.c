@@ -96,7 +96,12 @@ mr_status mr_hazard_check_begin(mr_hazard *c) {
     if (c->check.on)
         return mr_fail(
             MR_CODE_NOT_PERMITTED,
-            "hazard.check: not permitted inside another check; call the function itself");
+            c->machine->rank
+                ? "hazard.check: another mr.hazard.check has begun and not ended, perhaps on "
+                  "another "
+                  "rank; all ranks share one checker. Call mr.hazard.check once, around "
+                  "mr.dist.spawn"
+                : "hazard.check: not permitted inside another check; call the function itself");
     mr_hazard_mode before = c->mode;
     mr_hazard_flush_collected(c); /* found before the check: not its own */
     MR_TRY(mr_hazard_refuse(c));

@@ -17,7 +17,7 @@ return {
   { "x[1][2] = 7" },
   { "print(x)", "[[1., 7., 1., 1.]", " -- waited " },
   { "x.view(12)", "x:view(...)" },
-  { "x:view(5)", "3x4 has 12 elements, 5 would have 5" },
+  { "x:view(5)", "the tensor has 12 elements (shape 3x4), and the shape 5 needs 5" },
   { "x:view(12)" },
   { "y = x.to('cuda')", "x:to(...)" },
   { "y = x:to('gpu')", "expected a dtype, " },
