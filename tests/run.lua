@@ -23,7 +23,7 @@
 -- MILLRACE_LONG in the environment asks random tests for the counts of `make check-long`. MILLRACE_GCSTRESS asks the
 -- host of a build with AddressSanitizer to collect garbage at each call that could (src/bind/gcstress.h), in Lua files.
 --
--- The first lines of a Lua file may say, each in a comment of its own:
+-- The comment at the top of a Lua file, or its first 15 lines, may say, each at the beginning of a line:
 --     -- timeout: 120                  seconds of processor time on each of two cores, in place of 60 (180 for C);
 --                                      --times N multiplies all limits
 --     -- options: --device virtual:4   given to the host before the file
@@ -34,6 +34,7 @@
 --     -- not replayed: WHY             it is not carried out again
 --     -- not checked: WHY              the checker is not on; for tests of races and of the checker
 --     -- own pace: WHY                 garbage is collected as always, whatever MILLRACE_GCSTRESS says
+-- The runner refuses a file whose first comment has one of these words and a colon inside a line.
 --
 -- A test that waits for something forever uses no processor time: it is stopped after five times its limit. On a
 -- machine with other work to do, a test that is well may take several times as long as on an idle one.
@@ -112,15 +113,31 @@ local function parse_arguments(argv)
   return options
 end
 
+-- "virtual only" is for scripts/gpu_check.sh.
+local SETTINGS = { "timeout", "options", "exit", "after", "not recorded", "not replayed", "not checked", "own pace",
+                   "virtual only" }
+
+-- A setting inside a paragraph would be taken for a sentence and ignored.
+local function refuse_hidden_settings(path, number, line)
+  for _, key in ipairs(SETTINGS) do
+    local from = line:find("%f[%w]" .. key .. ": ")
+    if from and from ~= 4 then
+      usage(("%s:%d: `%s:` has an effect only at the beginning of its line, after `-- `"):format(path, number, key))
+    end
+  end
+end
+
 -- The settings in the leading comment of a Lua file.
 local function header(path)
   local settings = {}
-  local n = 0
+  local number, is_leading = 0, true
   for line in io.lines(path) do
-    n = n + 1
+    number = number + 1
+    is_leading = is_leading and line:find("^%-%-") ~= nil
+    if number > 15 and not is_leading then break end
+    if is_leading then refuse_hidden_settings(path, number, line) end
     local key, text = line:match("^%-%- ([%l ]+): *(.-)%s*$")
     if key then settings[key] = text end
-    if n == 15 then break end
   end
   return settings
 end
