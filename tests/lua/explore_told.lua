@@ -30,8 +30,12 @@ end
 -- ---------------------------------------------------------------- outcomes by what differs
 
 local r = race(function(x) return x end)
-has(r, ": value[2, 1] = 6.0, one of 20 of 40 elements that differ", "a tensor by its first element")
-has(r, ": value[2, 1] = 4.0, one of 20 of 40 elements that differ")
+has(r, ": value[2, 1] = 6.0 (20 of 40 elements differ)", "a tensor by its first element")
+has(r, ": value[2, 1] = 4.0 (20 of 40 elements differ)")
+r = race(function(x) return { x[{ { 1, 2 }, 1 }], ("a"):rep(50) } end)
+has(r, "[1][2] = 6.0 (1 of 2 elements differs)", "one element alone")
+r = race(function(x) return x[2] end)
+has(r, ": value[1] = 6.0 (all 20 elements differ)", "all elements")
 r = race(function(x) return { loss = x:sum():item(), steps = ("a"):rep(50) } end)
 has(r, ": loss = 160.0\n", "a table by the field that differs")
 lacks(r, "aaa")

@@ -97,9 +97,10 @@ return function(tools, values)
     if not first then return nil end
     local rest = ""
     if total > 1 then
-      rest = count == 1 and (", alone of %d elements"):format(total)
-        or count and (", one of %d of %d elements that differ"):format(count, total)
-        or (", the first of %d elements that differs"):format(total)
+      rest = not count and (" (the first of %d elements that differs)"):format(total)
+        or count == total and (" (all %d elements differ)"):format(total)
+        or count == 1 and (" (1 of %d elements differs)"):format(total)
+        or (" (%d of %d elements differ)"):format(count, total)
     end
     for i, t in ipairs(tensors) do
       local value = #t.shape == 0 and t or t:flatten()[first + 1]
