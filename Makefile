@@ -344,8 +344,11 @@ ifeq ($(SAN),)
 $(filter-out $(BUSY_TESTS:%=$(BUILD)/tests/test_%),$(TEST_BIN)): private ALL_CFLAGS += -O0
 endif
 
-# It takes what the interpreter tells the watch.
+# These tests take the place of one function: what the interpreter tells the watch; each race that the watch finds; whether the
+# processor has the wider vectors.
 $(BUILD)/tests/test_ptx_access_cuda: private ALL_LDFLAGS += -Wl,--wrap=ptx_watch_access
+$(BUILD)/tests/test_ptx_watch_random: private ALL_LDFLAGS += -Wl,--wrap=ptx_race_collect
+$(patsubst %,$(BUILD)/tests/test_ptx_%,instructions random): private ALL_LDFLAGS += -Wl,--wrap=ptx_has_v3
 
 # A terminal in which tests of the prompt type.
 TERMINAL := $(BUILD)/terminal

@@ -2,9 +2,9 @@
 --
 --     lua5.4 scripts/exports.lua [SRC [BUILD]]
 --
--- Read from the object files of BUILD. A function or variable that only its own file uses is `static`, or goes. A name
--- that another folder uses begins with `mr_`; a name without it is of its folder alone. Prints each offence, and exits
--- with 1 if there is one.
+-- Read from the object files of BUILD. A function or variable that only its own file uses is `static`, or goes; so does
+-- one that only tests use, as they call what the program calls. A name that another folder uses begins with `mr_`; a
+-- name without it is of its folder alone. Prints each offence, and exits with 1 if there is one.
 
 local src, build = arg[1] or "src", arg[2] or "build"
 
@@ -45,15 +45,15 @@ for line in lines_of("nm -A -g " .. table.concat(objects, " ")) do
   end
 end
 
--- Words of what is linked with the library, or made for it: tests, benchmarks, the worker, generated tables, and the
--- files of src/ that this build leaves out.
+-- Words of what is linked with the library, or made for it: benchmarks, the worker, generated tables, and the files of
+-- src/ that this build leaves out.
 local words = {}
 local function take_words(path)
   for line in io.lines(path) do
     for word in line:gmatch("[%a_][%w_]+") do words[word] = true end
   end
 end
-local others = ("find tests scripts '%s/gen' -name '*.[ch]' -o -name '*.lua'"):format(build)
+local others = ("find scripts '%s/gen' -name '*.[ch]' -o -name '*.lua'"):format(build)
 for path in lines_of(others .. " | LC_ALL=C sort") do take_words(path) end
 for path in lines_of(("find '%s' -name '*.c' | LC_ALL=C sort"):format(src)) do
   if not is_built["src" .. path:sub(#src + 1)] then take_words(path) end

@@ -82,8 +82,8 @@ local may_include = {
   host    = with(below_repl, "repl", "virtual", "cuda"),
 }
 
--- Types only: `ptx` describes kernels with what `ptx/access` finds out; the checker's reports name places of `script`.
-local may_only_include = { ["ptx/access"] = { "ptx" }, hazard = { "script" } }
+-- Types only: the checker's reports name places of `script`.
+local may_only_include = { hazard = { "script" } }
 
 -- Inside a folder calls go one way, too. These files still call each other in a circle; the lists may only get shorter.
 local circles = {

@@ -40,9 +40,4 @@ struct mr_ptx_module {
     uint32_t launch_bytes; /* of the launch's area */
 };
 
-/* mr_ptx_module_load with the handlers of one of the tables of lanes.h, rather than those that suit this processor
- * best. */
-mr_status ptx_module_load_with(const char *text, size_t size, const char *name,
-                               ptx_run *const *lanes, mr_ptx_module **out_module);
-
 #endif

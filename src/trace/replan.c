@@ -356,16 +356,6 @@ const mr_trace *mr_trace_replan_trace(const mr_trace_replan *r) {
     return r->trace;
 }
 
-int64_t mr_trace_replan_end(const mr_trace_replan *r) {
-    const mr_span *spans = r->edit.spans;
-    int64_t end = 0;
-    for (size_t i = 0; i < r->order.count; i++) {
-        if (spans[i].called) end = later(end, r->at[i].returned);
-        if (spans[i].ran) end = later(end, r->at[i].end);
-    }
-    return end;
-}
-
 static void list_points(mr_trace_replan *r) {
     const mr_span *spans = mr_trace_spans(r->trace);
     for (uint32_t i = 0; i < r->whole.count; i++) {

@@ -34,7 +34,6 @@ mr_status mr_trace_replan_without(mr_trace_replan *replan, mr_trace_removal remo
 const mr_trace_edit *mr_trace_replan_edit(const mr_trace_replan *replan);
 int64_t mr_trace_replan_begin(const mr_trace_replan *replan, uint32_t span);
 int64_t mr_trace_replan_ready(const mr_trace_replan *replan, uint32_t span);
-int64_t mr_trace_replan_end(const mr_trace_replan *replan); /* of all */
 bool mr_trace_replan_is_gone(const mr_trace_replan *replan, uint32_t span);
 /* room.c: whether the engines had room for what moved, up to the begin of `span`; where they had not, a begin is a
  * guess. */

@@ -119,11 +119,11 @@ static inline uint64_t give_unset(device *d, const char *name, size_t bytes, cha
     return address;
 }
 
-static inline void load_ptx_with(device *d, const char *text, ptx_run *const *lanes) {
+static inline void load_ptx(device *d, const char *text) {
     memset(d, 0, sizeof *d);
     d->next = 0x700000000;
     d->interruptions = -1;
-    expect_none(ptx_module_load_with(text, strlen(text), "test.ptx", lanes, &d->module));
+    expect_none(mr_ptx_module_load(text, strlen(text), "test.ptx", &d->module));
     const ptx_tree *tree = mr_ptx_module_tree(d->module);
     d->variables = calloc(tree->variable_count + 1, sizeof *d->variables);
     assert_non_null(d->variables);
@@ -138,10 +138,6 @@ static inline void load_ptx_with(device *d, const char *text, ptx_run *const *la
         if (!d->variables[i]) continue;
         mr_ptx_variable_init(d->module, i, d->variables, d->pieces[at++].host);
     }
-}
-
-static inline void load_ptx(device *d, const char *text) {
-    load_ptx_with(d, text, ptx_has_v3() ? ptx_lanes_v3 : ptx_lanes_plain);
 }
 
 static inline void unload(device *d) {

@@ -430,7 +430,8 @@ static void small_texts_are_judged_by_hand(void **state) {
             fail_msg("%s\n%s instead of %s", texts[k].body, said, texts[k].access);
         const char *reason = NULL;
         for (int p = 2; p >= 0; p--)
-            if (ptx_access_params(access)[p].reason) reason = ptx_access_params(access)[p].reason;
+            if (mr_ptx_kernel_access(&kernel)[p].reason)
+                reason = mr_ptx_kernel_access(&kernel)[p].reason;
         if (reason && texts[k].reason) assert_string_equal(reason, texts[k].reason);
         assert_int_equal(!reason, !texts[k].reason);
         ptx_access_free(access);

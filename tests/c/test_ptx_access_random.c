@@ -796,7 +796,7 @@ static void what_random_kernels_touch_lies_in_the_extents(void **unused) {
         assert_non_null(access);
 
         for (int launches = 0; launches < 4; launches++) {
-            trial r = {.kernel = &k, .access = ptx_access_params(access), .made = made};
+            trial r = {.kernel = &k, .access = ptx_access_facts_of(access)->params, .made = made};
             /* Far apart, and not so that a sum of distances leads from one to another. */
             for (int i = 0; i < POINTERS; i++)
                 r.params.pointers[i] =

@@ -224,6 +224,14 @@ static void put_program(mr_buffer *out, const program *p) {
     mr_buffer_puts(out, "ret;\n}\n");
 }
 
+static bool is_plain; /* the handlers for processors without AVX2 are tried */
+/* The linker puts this in the place of the interpreter's own function. */
+bool __real_ptx_has_v3(void);
+bool __wrap_ptx_has_v3(void);
+bool __wrap_ptx_has_v3(void) {
+    return !is_plain && __real_ptx_has_v3();
+}
+
 static void random_programs_do_the_same_in_lock_step(void **state) {
     (void)state;
     int count = getenv("PTX_RANDOM") ? atoi(getenv("PTX_RANDOM")) : 400;
@@ -233,7 +241,8 @@ static void random_programs_do_the_same_in_lock_step(void **state) {
         mr_buffer text = {0};
         put_program(&text, &p);
         device d;
-        load_ptx_with(&d, text.data, n % 2 && ptx_has_v3() ? ptx_lanes_v3 : ptx_lanes_plain);
+        is_plain = n % 2 == 0;
+        load_ptx(&d, text.data);
         char *out, *sum;
         uint64_t to = give(&d, "out", 4 * REGISTERS * THREADS, 0, &out),
                  total = give(&d, "sum", 4, 0, &sum);

@@ -718,54 +718,51 @@ static void reads_of_what_nothing_has_written_are_told(void **state) {
 
 /* ---- what is counted */
 
+/* Loads of neighbours, of every eighth word, of one word; shared memory without and with conflicts of banks. Each of
+ * these instructions has a line of its own; all others are on line 1. */
+static const char counted_ptx[] = KERNEL(
+    ".file 1 \"k.cu\"\n.shared .align 4 .b32 s[1024];\n",
+    ".loc 1 1 0\n"
+    "ld.param.u64 %a2, [out]; shl.b32 %r3, %lane, 2; cvt.u64.u32 %a3, %r3; add.s64 %a4, %a2, %a3;\n"
+    ".loc 1 10 0\n ld.global.u32 %r4, [%a4];\n"
+    ".loc 1 1 0\n shl.b32 %r5, %lane, 5; cvt.u64.u32 %a5, %r5; add.s64 %a6, %a2, %a5;\n"
+    ".loc 1 11 0\n ld.global.u32 %r6, [%a6];\n"
+    ".loc 1 12 0\n ld.global.u32 %r7, [%a2];\n"
+    ".loc 1 1 0\n mov.u32 %r8, s; add.u32 %r9, %r8, %r3; add.u32 %r10, %r8, %r5;\n"
+    ".loc 1 13 0\n st.shared.u32 [%r9], %r4;\n"
+    ".loc 1 14 0\n st.shared.u32 [%r10], %r4;\n"
+    ".loc 1 1 0\n setp.lt.u32 %p1, %lane, 8;\n"
+    ".loc 1 15 0\n @%p1 add.u32 %result, %lane, 1;\n"
+    ".loc 1 1 0\n");
+
 static void instructions_and_accesses_are_counted(void **state) {
     (void)state;
     device d;
-    /* Loads of neighbours, of every eighth word, of one word; shared memory without and with conflicts of banks. */
-    start(&d,
-          KERNEL(".shared .align 4 .b32 s[1024];\n",
-                 "ld.param.u64 %a2, [out]; shl.b32 %r3, %lane, 2; cvt.u64.u32 %a3, %r3; add.s64 "
-                 "%a4, %a2, %a3; ld.global.u32 %r4, [%a4];\n"
-                 "shl.b32 %r5, %lane, 5; cvt.u64.u32 %a5, %r5; add.s64 %a6, %a2, %a5; "
-                 "ld.global.u32 %r6, [%a6]; ld.global.u32 %r7, [%a2];\n"
-                 "mov.u32 %r8, s; add.u32 %r9, %r8, %r3; st.shared.u32 [%r9], %r4; add.u32 %r10, "
-                 "%r8, %r5; st.shared.u32 [%r10], %r4;\n"
-                 "setp.lt.u32 %p1, %lane, 8; @%p1 add.u32 %result, %lane, 1;\n"),
-          8, 64, 0);
+    start(&d, counted_ptx, 8, 64, 0);
     mr_ptx_profile *profile = mr_ptx_profile_create(d.module);
     d.launch.profile = profile;
     run(&d);
     assert_int_equal(mr_ptx_profile_blocks(profile), 8);
-    const ptx_function *f = d.launch.kernel->function;
     static const struct {
-        const char *text;
+        uint32_t line;
         uint64_t lanes, requests, sectors, least, wavefronts;
     } expected[] = {
-        {"ld.global.u32 %r4, [%a4]", 512, 16, 64, 64, 0},
-        {"ld.global.u32 %r6, [%a6]", 512, 16, 512, 64, 0},
-        {"ld.global.u32 %r7, [%a2]", 512, 16, 16, 16, 0},
-        {"st.shared.u32 [%r9], %r4", 512, 16, 0, 0, 16},
-        {"st.shared.u32 [%r10], %r4", 512, 16, 0, 0, 128},
-        {"add.u32 %result, %lane, 1", 128, 0, 0, 0, 0},
+        {10, 512, 16, 64, 64, 0}, {11, 512, 16, 512, 64, 0}, {12, 512, 16, 16, 16, 0},
+        {13, 512, 16, 0, 0, 16},  {14, 512, 16, 0, 0, 128},  {15, 128, 0, 0, 0, 0},
     };
-    for (size_t k = 0; k < sizeof expected / sizeof *expected; k++) {
-        bool found = false;
-        for (uint32_t i = 0; i < f->instruction_count; i++) {
-            char text[256];
-            mr_ptx_counts counts;
-            ptx_instruction_text(mr_ptx_module_tree(d.module), f, &f->instructions[i], text,
-                                 sizeof text);
-            if (!strstr(text, expected[k].text)) continue;
-            found = true;
-            assert_true(mr_ptx_profile_instruction(profile, f, i, &counts));
-            assert_int_equal(counts.warps, 16);
-            assert_int_equal(counts.lanes, expected[k].lanes);
-            assert_int_equal(counts.requests, expected[k].requests);
-            assert_int_equal(counts.sectors, expected[k].sectors);
-            assert_int_equal(counts.least, expected[k].least);
-            assert_int_equal(counts.wavefronts, expected[k].wavefronts);
-        }
-        assert_true(found);
+    enum { LINES = sizeof expected / sizeof *expected };
+    enum { OTHERS = 2 }; /* in front of the first .loc, and line 1 */
+    mr_ptx_line lines[OTHERS + LINES];
+    assert_int_equal(mr_ptx_profile_lines(profile, lines, OTHERS + LINES), OTHERS + LINES);
+    for (size_t k = 0; k < LINES; k++) {
+        const mr_ptx_counts *counts = &lines[OTHERS + k].counts;
+        assert_int_equal(lines[OTHERS + k].line, expected[k].line);
+        assert_int_equal(counts->warps, 16);
+        assert_int_equal(counts->lanes, expected[k].lanes);
+        assert_int_equal(counts->requests, expected[k].requests);
+        assert_int_equal(counts->sectors, expected[k].sectors);
+        assert_int_equal(counts->least, expected[k].least);
+        assert_int_equal(counts->wavefronts, expected[k].wavefronts);
     }
     mr_ptx_counts global;
     mr_ptx_profile_class(profile, PTX_CLASS_GLOBAL, &global);

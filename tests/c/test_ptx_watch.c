@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
+#include "ptx/module.h"
 #include "ptx/watch/watch.h"
 #include "ptx/watch/state.h"
 
@@ -573,14 +574,15 @@ static void blocks_on_two_threads(void **state) {
 static void text_of_a_race(void **state) {
     (void)state;
     static const char *const files[] = {"", "t.cu"};
-    ptx_tree tree = {.files = files, .file_count = 2};
+    struct mr_ptx_module module = {.tree = {.files = files, .file_count = 2}};
     mr_ptx_kernel kernel = {.name = "k"};
     mr_ptx_launch launch = {.kernel = &kernel, .grid = {2, 3, 1}, .block = {8, 4, 1}};
     char text[600];
     begin(6, 32);
+    watch->module = &module;
     tell(14, 5, 0, 0x400, WRITES, shared(0, 4));
     tell(15, 5, 0, 0x200, READS, shared(4, 4));
-    ptx_race_text(&tree, mr_ptx_watch_race(watch, 0), &launch, text, sizeof text);
+    mr_ptx_race_text(watch, mr_ptx_watch_race(watch, 0), &launch, text, sizeof text);
     assert_string_equal(text,
                         "race in kernel `k`: thread (2,1,0) of block (1,2,0) writes byte 40 of "
                         "shared memory at t.cu:14, and thread (1,1,0) reads it at t.cu:15; nothing "

@@ -362,7 +362,6 @@ static void replanning_nothing_changes_nothing(void **state) {
             int64_t begin = mr_trace_replan_begin(replan, i);
             if (spans[i].ran) assert_int_equal(begin, spans[i].begin);
         }
-        assert_int_equal(mr_trace_replan_end(replan), mr_trace_facts_of(t.trace)->duration);
         mr_trace_replan_close(replan);
         mr_trace_release(t.trace);
     }

@@ -18,11 +18,8 @@
 enum { MOST_REMEMBERED = 16, REASON_BYTES = 192 };
 
 struct ptx_access {
-    mr_ptx_param_access *params;
+    ptx_access_facts facts;
     uint32_t param_count, param_bytes;
-    bool follows_memory, has_block_atomics;
-    access_order order;
-    bool uses_variables;           /* their addresses, as numbers */
     const bool *as_number;         /* by piece; NULL: not known */
     mr_region region;              /* of all that is here */
     const access_program *program; /* NULL: nothing is known of a launch */
@@ -56,7 +53,7 @@ typedef struct {
 
 static void give_up(inference *in, uint32_t param, const char *what, const access_site *site,
                     const char *rest) {
-    mr_ptx_param_access *p = &in->access->params[param];
+    mr_ptx_param_access *p = &in->access->facts.params[param];
     p->access = MR_PTX_READS | MR_PTX_WRITES;
     if (!p->known) return;
     p->known = false;
@@ -105,7 +102,7 @@ static void find_certain_pointers(inference *in) {
 }
 
 static void note(inference *in, uint32_t param, const access_site *site) {
-    mr_ptx_param_access *p = &in->access->params[param];
+    mr_ptx_param_access *p = &in->access->facts.params[param];
     p->access |= site->access;
     if (!in->has_element[param]) p->element = (ptx_type)site->element;
     else if (p->element != (ptx_type)site->element) p->element = PTX_NO_TYPE;
@@ -134,7 +131,7 @@ static void judge_site(inference *in, const access_site *site) {
         any |= access_has(in->bases, b); /* the block of parameters, local memory */
     if (access_has(in->bases, ORIGIN_VARIABLES)) any = true;
     if (any && !access_has(in->bases, ORIGIN_MEMORY)) return;
-    in->access->follows_memory = true;
+    in->access->facts.follows_memory = true;
     in->through_memory |= site->access;
     in->memory_site = site;
 }
@@ -151,7 +148,7 @@ static void judge_memory(inference *in) {
 
 static void judge_call(inference *in, const access_call *c) {
     if (access_is_harmless(c->function)) return;
-    in->access->follows_memory = true;
+    in->access->facts.follows_memory = true;
     access_site site = {.copy = c->copy, .instruction = c->instruction};
     bool recursive = c->function && c->function->is_defined;
     for (uint32_t v = c->first_of[0]; v < c->first_of[c->argument_count]; v++) {
@@ -218,33 +215,34 @@ static bool allocate(ptx_access *access, const ptx_signature *signature) {
         mr_region_alloc(region, access->param_count * sizeof *access->param_offsets + 1);
     if (!access->param_offsets) return false;
     access->param_bytes = bytes_of(signature, access->param_offsets);
-    access->params = mr_region_alloc(region, (access->param_count + 1) * sizeof *access->params);
+    access->facts.params =
+        mr_region_alloc(region, (access->param_count + 1) * sizeof *access->facts.params);
     access->last_params = mr_region_alloc(region, access->param_bytes + 1);
     access->last = mr_region_alloc(region, MOST_REMEMBERED * sizeof *access->last);
     size_t pointers = access->piece_count * sizeof *access->last_pointers;
     access->last_pointers = mr_region_alloc(region, pointers + 1);
-    if (!access->params || !access->last_params || !access->last || !access->last_pointers)
+    if (!access->facts.params || !access->last_params || !access->last || !access->last_pointers)
         return false;
     for (uint32_t p = 0; p < access->param_count; p++)
-        access->params[p] = (mr_ptx_param_access){.known = true};
+        access->facts.params[p] = (mr_ptx_param_access){.known = true};
     return true;
 }
 
 static void know_nothing(ptx_access *access, const char *reason) {
-    access->follows_memory = true;
-    access->order = (access_order){.matters = true, .may_matter = true};
-    access->uses_variables = true;
+    access->facts.follows_memory = true;
+    access->facts.order = (access_order){.matters = true, .may_matter = true};
+    access->facts.uses_variables = true;
     for (uint32_t p = 0; p < access->param_count; p++)
-        access->params[p] =
+        access->facts.params[p] =
             (mr_ptx_param_access){.access = MR_PTX_READS | MR_PTX_WRITES, .reason = reason};
 }
 
 static bool judge_outcome(ptx_access *access, access_graph *graph, const access_origins *origins) {
     bool *as_number = mr_region_alloc(&access->region, origins->piece_count + 1);
     if (!as_number) return false;
-    access->uses_variables = access_find_numbers(graph, origins, as_number);
-    access->order = access_find_order(graph, origins);
-    access->has_block_atomics = access_has_block_atomics(graph);
+    access->facts.uses_variables = access_find_numbers(graph, origins, as_number);
+    access->facts.order = access_find_order(graph, origins);
+    access->facts.has_block_atomics = access_has_block_atomics(graph);
     access->as_number = as_number;
     return true;
 }
@@ -296,8 +294,15 @@ void ptx_access_free(ptx_access *access) {
     free(access);
 }
 
-const mr_ptx_param_access *ptx_access_params(const ptx_access *access) {
-    return access->params;
+const ptx_access_facts *ptx_access_facts_of(const ptx_access *access) {
+    return &access->facts;
+}
+
+bool ptx_access_uses_address(const ptx_access *access, uint32_t at) {
+    for (uint32_t k = 0; k < access->piece_count; k++)
+        if (access->param_offsets[access->pieces[k].param] + access->pieces[k].offset == at)
+            return !access->as_number || access->as_number[k];
+    return false;
 }
 
 uint32_t ptx_access_sources(const ptx_access *access, const ptx_instruction *instruction,
@@ -325,13 +330,13 @@ static uint32_t find_extents(const ptx_access *access, const mr_ptx_plan *plan, 
     /* Memory on which the inference gave up can be accessed in ways that no address shows. */
     for (uint32_t k = 0; k < found; k++) {
         if (k >= most) count++;
-        else if (access->params[out[k].param].known ||
+        else if (access->facts.params[out[k].param].known ||
                  !is_pointer(access, plan, (access_piece){out[k].param, out[k].offset}))
             out[count++] = out[k];
     }
     for (uint32_t k = 0; k < access->piece_count; k++) {
         access_piece piece = access->pieces[k];
-        if (access->params[piece.param].known || !is_pointer(access, plan, piece)) continue;
+        if (access->facts.params[piece.param].known || !is_pointer(access, plan, piece)) continue;
         mr_ptx_extent all = {.param = piece.param,
                              .offset = piece.offset,
                              .access = MR_PTX_READS | MR_PTX_WRITES,
@@ -386,47 +391,4 @@ uint32_t ptx_access_extents(const ptx_access *access, const mr_ptx_plan *plan, m
     }
     if (locked) pthread_mutex_unlock(&cache->lock);
     return count;
-}
-
-/* ---- by kernel */
-
-const mr_ptx_param_access *mr_ptx_kernel_access(const mr_ptx_kernel *kernel) {
-    return kernel->access->params;
-}
-
-bool mr_ptx_kernel_follows_memory(const mr_ptx_kernel *kernel) {
-    return kernel->access->follows_memory;
-}
-
-bool mr_ptx_kernel_uses_address(const mr_ptx_kernel *kernel, uint32_t at) {
-    const ptx_access *access = kernel->access;
-    for (uint32_t k = 0; k < access->piece_count; k++)
-        if (access->param_offsets[access->pieces[k].param] + access->pieces[k].offset == at)
-            return !access->as_number || access->as_number[k];
-    return false;
-}
-
-bool mr_ptx_kernel_uses_addresses_of_variables(const mr_ptx_kernel *kernel) {
-    return kernel->access->uses_variables;
-}
-
-bool mr_ptx_kernel_depends_on_order(const mr_ptx_kernel *kernel) {
-    return kernel->access->order.matters;
-}
-
-bool mr_ptx_kernel_may_depend_on_order(const mr_ptx_kernel *kernel) {
-    return kernel->access->order.may_matter;
-}
-
-uint8_t mr_ptx_kernel_updates(const mr_ptx_kernel *kernel) {
-    return kernel->access->order.updates;
-}
-
-bool mr_ptx_kernel_has_block_atomics(const mr_ptx_kernel *kernel) {
-    return kernel->access->has_block_atomics;
-}
-
-uint32_t mr_ptx_launch_extents(const mr_ptx_kernel *kernel, const mr_ptx_plan *plan,
-                               mr_ptx_extent *out, uint32_t most) {
-    return ptx_access_extents(kernel->access, plan, out, most);
 }

@@ -19,7 +19,7 @@
 #include <setjmp.h>
 
 #include "base/region.h"
-#include "ptx/ptx.h"
+#include "ptx/access/extents.h"
 
 /* Growing arrays in the region of a graph. */
 #define ACCESS_LIST(type)                                                                          \

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ptx/ptx.h"
+#include "ptx/access/access.h"
 
 typedef struct {
     const ptx_tree *tree;
@@ -71,8 +71,8 @@ static void look_at(search *s, const ptx_instruction *i) {
     }
 }
 
-static bool open_search(search *s, const mr_ptx_kernel *kernel, uint8_t *uses) {
-    const ptx_tree *tree = kernel->tree;
+static bool open_search(search *s, const ptx_tree *tree, const ptx_function *kernel,
+                        uint8_t *uses) {
     *s = (search){.tree = tree,
                   .uses = uses,
                   .seen = calloc(tree->function_count + 1, sizeof *s->seen),
@@ -80,7 +80,7 @@ static bool open_search(search *s, const mr_ptx_kernel *kernel, uint8_t *uses) {
                   .variables = calloc(tree->variable_count + 1, sizeof *s->variables)};
     if (uses) memset(uses, 0, tree->variable_count);
     bool ready = uses && s->seen && s->todo && s->variables;
-    if (ready) call(s, (uint32_t)(kernel->function - tree->functions));
+    if (ready) call(s, (uint32_t)(kernel - tree->functions));
     return ready;
 }
 
@@ -100,9 +100,10 @@ static bool look_at_next_function(search *s) {
     return true;
 }
 
-bool mr_ptx_kernel_uses(const mr_ptx_kernel *kernel, uint8_t *out_access) {
+bool ptx_access_of_variables(const ptx_tree *tree, const ptx_function *kernel,
+                             uint8_t *out_access) {
     search s;
-    bool ready = open_search(&s, kernel, out_access);
+    bool ready = open_search(&s, tree, kernel, out_access);
     while (ready && look_at_next_function(&s)) continue;
     close_search(&s);
     return ready;

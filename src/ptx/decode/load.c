@@ -381,22 +381,16 @@ static mr_status load(mr_ptx_module *m, const char *text, size_t size, const cha
     return make_kernels(m);
 }
 
-mr_status ptx_module_load_with(const char *text, size_t size, const char *name,
-                               ptx_run *const *lanes, mr_ptx_module **out_module) {
+mr_status mr_ptx_module_load(const char *text, size_t size, const char *name,
+                             mr_ptx_module **out_module) {
     mr_ptx_module *m = calloc(1, sizeof *m);
     if (!m) return mr_no_memory("to load a PTX module");
     m->references = 1;
-    mr_status status = load(m, text, size, name, lanes);
+    mr_status status = load(m, text, size, name, ptx_has_v3() ? ptx_lanes_v3 : ptx_lanes_plain);
     if (status) {
         mr_ptx_module_release(m);
         return status;
     }
     *out_module = m;
     return MR_OK;
-}
-
-mr_status mr_ptx_module_load(const char *text, size_t size, const char *name,
-                             mr_ptx_module **out_module) {
-    ptx_run *const *lanes = ptx_has_v3() ? ptx_lanes_v3 : ptx_lanes_plain;
-    return ptx_module_load_with(text, size, name, lanes, out_module);
 }

@@ -174,18 +174,6 @@ static void add_code(mr_ptx_counts *to, const mr_ptx_counts *from) {
     to->warps = warps, to->executed = executed, to->lanes = lanes;
 }
 
-bool mr_ptx_profile_instruction(const mr_ptx_profile *p, const ptx_function *function, uint32_t i,
-                                mr_ptx_counts *out) {
-    const ptx_routine *r = &p->module->routines[function - p->module->tree.functions];
-    const ptx_instruction *wanted = &function->instructions[i];
-    memset(out, 0, sizeof *out);
-    for (uint32_t k = 0; k < r->code_count; k++) {
-        if (r->codes[k].source != wanted || !counts_for(&r->codes[k])) continue;
-        add_code(out, &p->counts.of_code[r->first_index + k]);
-    }
-    return out->warps != 0;
-}
-
 /* Calls `each` with the counts of each instruction of the function that was executed. */
 typedef void each_instruction(void *context, const ptx_instruction *instruction,
                               const mr_ptx_counts *counts);

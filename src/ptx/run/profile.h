@@ -49,10 +49,6 @@ void mr_ptx_profile_destroy(mr_ptx_profile *profile);
 void mr_ptx_profile_add(mr_ptx_profile *to, const mr_ptx_profile *from);
 uint64_t mr_ptx_profile_blocks(const mr_ptx_profile *profile);
 
-/* The instructions of a function that were executed: fills `out` with what instruction `i` of
- * `function->instructions` did; false: it was not executed. */
-bool mr_ptx_profile_instruction(const mr_ptx_profile *profile, const ptx_function *function,
-                                uint32_t i, mr_ptx_counts *out);
 void mr_ptx_profile_class(const mr_ptx_profile *profile, ptx_class which, mr_ptx_counts *out);
 
 /* For a class: `ld` alone, `st` alone. */

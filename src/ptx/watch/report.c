@@ -1,8 +1,7 @@
-/* Collects races: one for each pair of instructions and space, the first that ran, with a count and an advice. Also
- * notes whether the order of threads matters, and why the watch has stopped. Text for a person is made in text.c. */
+/* Describes a pair of accesses that race, with an advice; races.c collects them. Also notes whether the order of
+ * threads matters, and why the watch has stopped. Text for a person is made in text.c. */
 #include "ptx/watch/state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- the end before the end */
@@ -177,34 +176,6 @@ static bool is_new_pair(ptx_turn *turn, uint32_t lane, const ptx_earlier *e) {
     return true;
 }
 
-/* With the watch's lock held. */
-static bool collect(ptx_turn *turn, const ptx_race *found, const ptx_earlier *e, bool is_new) {
-    mr_ptx_watch *w = turn->watch;
-    if (w->listener) w->listener(w->listener_context, found, turn->cell_bytes);
-    uint64_t low = e->at < turn->at ? e->at : turn->at, high = e->at ^ turn->at ^ low;
-    uint64_t key = low << 33 | high << 1 | turn->is_shared;
-    uint64_t pairs = is_new ? (uint64_t)__builtin_popcount(e->lanes) : 0;
-    ptx_race **known = mr_map_add(&w->pairs, key);
-    if (known && *known) {
-        (*known)->count += pairs;
-        if (found->least < (*known)->least) (*known)->least = found->least;
-        if (found->end > (*known)->end) (*known)->end = found->end;
-        if (found->apart > (*known)->most_apart) {
-            (*known)->most_apart = found->apart;
-            (*known)->advice =
-                found->advice; /* what orders threads further apart orders near ones, too */
-        }
-        return true;
-    }
-    ptx_race *race = known && mr_vec_reserve_one(&w->races) ? malloc(sizeof *race) : NULL;
-    if (!race) return false;
-    w->races.items[w->races.count++] = race;
-    *race = *found;
-    race->count = pairs ? pairs - 1 : 0;
-    *known = race;
-    return true;
-}
-
 static ptx_apart apart(const ptx_race *race) {
     if (race->first.block != race->second.block) return PTX_APART_BLOCKS;
     return race->first.warp != race->second.warp ? PTX_APART_WARPS : PTX_APART_LANES;
@@ -236,31 +207,7 @@ void ptx_report(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes,
                       ? "since Volta the lanes of a warp do not run in step, volatile or not: "
                         "__syncwarp() between the two orders them"
                       : advise(w, &race, e->sizes_differ);
-    bool is_collected = collect(turn, &race, e, is_new_pair(turn, lane, e));
+    bool is_collected = ptx_race_collect(turn, &race, e, is_new_pair(turn, lane, e));
     pthread_mutex_unlock(&w->lock);
     if (!is_collected) ptx_watch_stop(w, "memory is out");
-}
-
-uint32_t mr_ptx_watch_race_count(const mr_ptx_watch *watch) {
-    mr_ptx_watch *w = (mr_ptx_watch *)watch;
-    pthread_mutex_lock(&w->lock);
-    uint32_t count = (uint32_t)w->races.count;
-    pthread_mutex_unlock(&w->lock);
-    return count;
-}
-
-const ptx_race *mr_ptx_watch_race(const mr_ptx_watch *watch, uint32_t i) {
-    mr_ptx_watch *w = (mr_ptx_watch *)watch;
-    pthread_mutex_lock(&w->lock);
-    const ptx_race *race = i < w->races.count ? w->races.items[i] : NULL;
-    pthread_mutex_unlock(&w->lock);
-    return race;
-}
-
-void ptx_races_free(mr_ptx_watch *watch) {
-    for (size_t i = 0; i < watch->races.count; i++) free(watch->races.items[i]);
-    mr_vec_free(&watch->races);
-    mr_vec_free(&watch->instructions);
-    mr_map_free(&watch->numbers);
-    mr_map_free(&watch->pairs);
 }

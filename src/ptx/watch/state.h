@@ -96,9 +96,7 @@ struct mr_ptx_watch {
     MR_VEC(const ptx_instruction *) instructions; /* by number */
     MR_MAP(uint32_t) numbers;                     /* by instruction */
     MR_VEC(ptx_race *) races;
-    MR_MAP(ptx_race *) pairs; /* by both instructions and the space */
-    ptx_race_listener listener;
-    void *listener_context;
+    MR_MAP(ptx_race *) pairs;  /* by both instructions and the space */
     MR_VEC(ptx_marked) marked; /* complete before the first block */
 
     pthread_mutex_t strong; /* ptx_watch_hold */
@@ -222,12 +220,13 @@ typedef struct {
 /* The cell `bytes` wide at `address`. */
 void ptx_report(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes,
                 const ptx_earlier *earlier);
+
+/* ---- races.c */
+
+/* A pair of accesses that race, with the watch's lock held; `found->count` is 0. `is_new`: it was not counted yet, at
+ * another cell. False: memory is out. */
+bool ptx_race_collect(ptx_turn *turn, const ptx_race *found, const ptx_earlier *earlier,
+                      bool is_new);
 void ptx_races_free(mr_ptx_watch *watch);
-
-/* ---- text.c */
-
-/* mr_ptx_race_text without a module; `tree` may be NULL. */
-const char *ptx_race_text(const ptx_tree *tree, const ptx_race *race, const mr_ptx_launch *launch,
-                          char *out, size_t size);
 
 #endif

@@ -106,16 +106,11 @@ static void put_race(mr_buffer *out, const ptx_tree *tree, const ptx_race *race,
     }
 }
 
-const char *ptx_race_text(const ptx_tree *tree, const ptx_race *race, const mr_ptx_launch *launch,
-                          char *out, size_t size) {
+const char *mr_ptx_race_text(const mr_ptx_watch *watch, const ptx_race *race,
+                             const mr_ptx_launch *launch, char *out, size_t size) {
     mr_buffer text = {0};
-    put_race(&text, tree, race, launch);
+    put_race(&text, watch->module ? mr_ptx_module_tree(watch->module) : NULL, race, launch);
     mr_text_copy(out, size, text.data && !text.failed ? text.data : "race (memory is out)");
     mr_buffer_free(&text);
     return out;
-}
-const char *mr_ptx_race_text(const mr_ptx_watch *watch, const ptx_race *race,
-                             const mr_ptx_launch *launch, char *out, size_t size) {
-    return ptx_race_text(watch->module ? mr_ptx_module_tree(watch->module) : NULL, race, launch,
-                         out, size);
 }

@@ -196,11 +196,6 @@ void ptx_watch_let_go(mr_ptx_watch *watch) {
     pthread_mutex_unlock(&watch->strong);
 }
 
-void ptx_watch_listen(mr_ptx_watch *watch, ptx_race_listener listener, void *context) {
-    watch->listener = listener;
-    watch->listener_context = context;
-}
-
 mr_ptx_watch *mr_ptx_watch_create(const mr_ptx_module *module, uint64_t blocks, uint32_t threads) {
     mr_ptx_watch *w = calloc(1, sizeof *w);
     if (!w) return NULL;

@@ -124,11 +124,6 @@ void ptx_watch_wait(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t
 void ptx_watch_hold(mr_ptx_watch *watch);
 void ptx_watch_let_go(mr_ptx_watch *watch);
 
-/* Called for each race when it is found, also one that is only counted: `race->count` is 0, and `bytes` from
- * race->address on are concerned. With a lock held: call nothing of the watch. Set it before the launch. */
-typedef void (*ptx_race_listener)(void *context, const ptx_race *race, uint32_t bytes);
-void ptx_watch_listen(mr_ptx_watch *watch, ptx_race_listener listener, void *context);
-
 /* From now on each global access to the `bytes` bytes at `address` is marked in marks[0 .. bytes): how the byte was
  * accessed. `marks` must live as long as the watch. `is_shared`: with other devices, so that only scope .sys is atomic
  * there. False: memory is out. Set it before the launch. */
