@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "cuda/state.h"
+#include "order/order.h"
 
 /* ---- the pool */
 
@@ -172,8 +173,7 @@ mr_status mr_cuda_reclaim_after(cuda_device *device, cuda_device *owner, CUstrea
     return MR_OK;
 }
 
-/* R33: behind all that record_stream named. A closed stream is behind its own device's reclaim stream
- * already. */
+/* Behind MR_PLACE_USERS. A closed stream, so MR_PLACE_OWNER, too, is behind its own device's reclaim stream already. */
 static mr_status reclaim_after_users(cuda_device *device, const mr_storage *storage) {
     for (size_t i = 0; i < storage->used_by.count; i++) {
         mr_stream *user = storage->used_by.items[i];
@@ -183,6 +183,19 @@ static mr_status reclaim_after_users(cuda_device *device, const mr_storage *stor
         else if (owner != device) MR_TRY(mr_cuda_reclaim_after(device, owner, owner->reclaim));
     }
     return MR_OK;
+}
+
+/* The places that the memory comes after besides the free itself (order/order.h), as far as they hold something. */
+static mr_place_set guards_of(const mr_command *command) {
+    const mr_storage *storage = command->u.storage;
+    const mr_stream *stream = command->stream;
+    mr_place_set there = 0;
+    if (storage->used_by.count) there |= 1u << MR_PLACE_USERS;
+    if (storage->stream->closed) there |= 1u << MR_PLACE_OWNER;
+    if (!there) return 0;
+    mr_order_facts on = mr_order_facts_of_stream(stream->kind, stream->blocking);
+    mr_order_facts facts = mr_order_facts_of_kind(MR_COMMAND_FREE, command->u.at_once ? 0 : on);
+    return there & mr_order_put(facts, MR_PLACE_FREED, MR_GUARANTEED);
 }
 
 /* Memory of others goes back to them once the work on it is done. */
@@ -209,12 +222,14 @@ void mr_cuda_memory_free(const mr_command *command) {
         if (storage->shared && !command->u.at_once) hold_borrowed(storage, command->stream);
         return;
     }
-    bool at_once = command->u.at_once, is_used = storage->used_by.count > 0;
+    bool at_once = command->u.at_once;
     mr_status status = MR_OK;
     CUresult result = CUDA_ERROR_UNKNOWN;
-    bool reclaims = is_used || (storage->stream->closed && !at_once);
+    mr_place_set guards = guards_of(command);
+    bool reclaims = guards != 0;
     if (reclaims && !at_once) status = mr_cuda_reclaim_after(device, device, stream->handle);
-    if (!status && reclaims) status = reclaim_after_users(device, storage);
+    if (!status && mr_place_in(guards, MR_PLACE_USERS))
+        status = reclaim_after_users(device, storage);
     /* After a failure the block stays in the account: a reset, or the end, has it back. */
     if (!status) status = mr_cuda_use(device);
     if (!status && reclaims) result = mr_cu.MemFreeAsync(block->address, device->reclaim);

@@ -224,6 +224,8 @@ static void take(order *o, const mr_program_item *it, const mr_order_row *row) {
     case MR_PLACE_FREED:   /* the search decides whose memory it is: order_free_for */
     case MR_PLACE_SOURCES: /* the virtual GPU does more: MEETING */
     case MR_PLACE_MEETING: /* join_members */
+    case MR_PLACE_USERS:   /* give_freed */
+    case MR_PLACE_OWNER:
     case MR_PLACE_NODE: break;
     }
 }
@@ -232,14 +234,22 @@ static void take_all(order *o, const mr_program_item *it, mr_order_set rows) {
     for (; rows; rows &= rows - 1) take(o, it, mr_order_first(rows));
 }
 
-/* R33: the streams that use the memory have so far: a free comes after that. */
-static void give_freed(order *o, size_t i) {
-    uint32_t storage = o->items[i].storage;
-    for (size_t k = 0; k < i; k++) {
-        const mr_program_item *it = &o->items[k];
-        if (it->kind == MR_COMMAND_RECORD_STREAM && it->storage == storage)
-            order_join(o, order_free(o, storage), order_lane(o, it->stream));
+/* The first item from *io_k on, before free i, that makes a stream one of the place's; false: there is none. */
+static bool next_user(const order *o, size_t i, mr_place place, size_t *io_k) {
+    const mr_stream *own = o->items[i].command->u.storage->stream;
+    for (; *io_k < i; ++*io_k) {
+        const mr_program_item *it = &o->items[*io_k];
+        bool names = it->kind == MR_COMMAND_RECORD_STREAM && it->storage == o->items[i].storage;
+        bool closes = it->kind == MR_COMMAND_STREAM_CLOSE && !it->failed;
+        if (place == MR_PLACE_USERS ? names : closes && it->stream_object == own) return true;
     }
+    return false;
+}
+
+static void give_freed(order *o, size_t i, mr_place from) {
+    uint32_t freed = order_free(o, o->items[i].storage);
+    for (size_t k = 0; next_user(o, i, from, &k); k++)
+        order_join(o, freed, order_lane(o, o->items[k].stream));
 }
 
 /* The row's `to`, this set, gets the scratch set. */
@@ -265,13 +275,15 @@ static void give(order *o, size_t i, const mr_order_row *row) {
         break;
     case MR_PLACE_RECORD: put_scratch(o, row, order_record(o, it->event)); break;
     case MR_PLACE_FREED:
-        put_scratch(o, row, order_free(o, it->storage));
-        give_freed(o, i);
+        if (row->from == MR_PLACE_NODE) put_scratch(o, row, order_free(o, it->storage));
+        else give_freed(o, i, (mr_place)row->from);
         break;
     case MR_PLACE_GATHERED:
     case MR_PLACE_DEVICE:
     case MR_PLACE_SOURCES:
     case MR_PLACE_MEETING:
+    case MR_PLACE_USERS:
+    case MR_PLACE_OWNER:
     case MR_PLACE_NODE: break;
     }
 }
@@ -380,20 +392,22 @@ static uint64_t blocks_of(uint64_t bytes) {
     return (bytes + 511) / 512; /* as the pool rounds */
 }
 
-static bool has_users(const order *o, uint32_t storage_slot, size_t until) {
-    for (size_t k = 0; k < until; k++)
-        if (o->items[k].kind == MR_COMMAND_RECORD_STREAM && o->items[k].storage == storage_slot)
-            return true;
+/* The memory comes after more than the free itself. */
+static bool is_guarded(const order *o, size_t i) {
+    for (mr_order_set rows = o->rows[i].leave; rows; rows &= rows - 1) {
+        const mr_order_row *row = mr_order_first(rows);
+        size_t k = 0;
+        if (row->to != MR_PLACE_FREED || row->from == MR_PLACE_NODE) continue;
+        if (next_user(o, i, (mr_place)row->from, &k)) return true;
+    }
     return false;
 }
 
-/* Its own stream has it at once (R29), unless record_stream named another one (R33); others when the free is over
- * (R30). */
+/* The stream that frees it has it at once (R29), unless the memory is guarded; others when the free is over (R30). */
 static bool frees_for(const order *o, const mr_program_item *alloc, size_t k) {
     const mr_program_item *it = &o->items[k];
     return it->kind == MR_COMMAND_FREE && !it->failed && !it->command->u.at_once &&
-           it->device == alloc->device &&
-           (it->stream != alloc->stream || has_users(o, it->storage, k));
+           it->device == alloc->device && (it->stream != alloc->stream || is_guarded(o, k));
 }
 
 bool order_free_for(order *o, size_t i, size_t k) {

@@ -65,6 +65,12 @@ mr_place_set mr_order_taken(mr_order_facts facts, mr_strength strength) {
 mr_place_set mr_order_given(mr_order_facts facts, mr_strength strength) {
     return places(facts, MR_AT_LEAVE, strength);
 }
+mr_place_set mr_order_put(mr_order_facts facts, mr_place to, mr_strength strength) {
+    mr_place_set set = 0;
+    for (mr_order_set rows = mr_order_find(facts, MR_AT_LEAVE, strength); rows; rows &= rows - 1)
+        if (mr_order_first(rows)->to == to) set |= 1u << mr_order_first(rows)->from;
+    return set;
+}
 mr_place_set mr_order_called(mr_order_facts facts, mr_strength strength) {
     return places(facts, MR_AT_CALL, strength);
 }
@@ -121,7 +127,7 @@ mr_order_facts mr_order_facts_of_kind(mr_command_id kind, mr_order_facts stream)
     case MR_COMMAND_RECORD: return stream | RECORD;
     case MR_COMMAND_WAIT: return stream | WAIT;
     case MR_COMMAND_ALLOC: return stream | ALLOC;
-    case MR_COMMAND_FREE: return stream ? stream | FREE : BY_HOST;
+    case MR_COMMAND_FREE: return (stream ? stream : BY_HOST) | FREE;
     case MR_COMMAND_STREAM_SYNC:
     case MR_COMMAND_STREAM_QUERY:
     case MR_COMMAND_EVENT_SYNC:

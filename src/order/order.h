@@ -9,7 +9,7 @@
  * lines of the log for its explanations (hazard/explain/why.c). The explorer has sets of bits (explore/rules.c). They
  * differ in what they take: the checker only what CUDA guarantees, the others also what a device does.
  *
- * Not here: which block of memory an allocation gets (R29-R33), the record that a wait is bound to (R12), engines and
+ * Not here: which block of memory an allocation gets (R29-R31), the record that a wait is bound to (R12), engines and
  * multiprocessors (R53-R56). An answer that CUDA leaves open is a fact that the reader decides before it asks. */
 #ifndef MR_ORDER_ORDER_H
 #define MR_ORDER_ORDER_H
@@ -27,7 +27,9 @@ typedef enum {
     MR_PLACE_DEVICE,   /* all that a device has been given */
     MR_PLACE_WALL,     /* a device's last synchronous copy between devices */
     MR_PLACE_RECORD,   /* what the event's record has captured */
-    MR_PLACE_FREED,    /* the free whose memory an allocation gets */
+    MR_PLACE_FREED,    /* of an allocation's memory: the free, and who else had it then */
+    MR_PLACE_USERS,    /* of a free's memory: the streams that record_stream named */
+    MR_PLACE_OWNER,    /* of a free's memory: the stream that it was made on, once it is closed */
     /* what the members of its meeting come after whose data it gets */
     MR_PLACE_SOURCES,
     MR_PLACE_MEETING, /* what any member of its meeting comes after */
@@ -35,7 +37,7 @@ typedef enum {
 
 typedef enum {
     MR_AT_ENTER,  /* the node comes after the place */
-    MR_AT_LEAVE,  /* the place holds the node, and all that it comes after */
+    MR_AT_LEAVE,  /* the place holds the node, and all that it comes after; or what `from` holds */
     MR_AT_CALL,   /* before the command enters, the host waits for the place */
     MR_AT_RETURN, /* the host has waited for the place */
 } mr_order_when;
@@ -108,6 +110,8 @@ typedef uint32_t mr_order_facts;
     X(TO_WALL,          LEAVE,  WALL,     NODE,     REPLACES, GUARANTEED, 60, SUBMITTED | WALL,                 NONE)  \
     X(TO_RECORD,        LEAVE,  RECORD,   NODE,     REPLACES, GUARANTEED, 11, SUBMITTED | RECORD,               NONE)  \
     X(TO_FREED,         LEAVE,  FREED,    NODE,     ADDS,     ALLOCATOR,  28, SUBMITTED | FREE,                 NONE)  \
+    X(USERS,            LEAVE,  FREED,    USERS,    ADDS,     GUARANTEED, 33, FREE,                             NONE)  \
+    X(OWNER,            LEAVE,  FREED,    OWNER,    ADDS,     GUARANTEED, 9,  SUBMITTED | FREE,                 NONE)  \
     X(EARLIER,          CALL,   HOST,     LANE,     ADDS,     GUARANTEED, 20, SUBMITTED | FOR_EARLIER,          NONE)  \
     X(EARLIER_BLOCKING, CALL,   HOST,     GATHERED, ADDS,     SEEN,       20, SUBMITTED | LEGACY | FOR_EARLIER, NONE)  \
     X(ITSELF,           RETURN, HOST,     NODE,     ADDS,     GUARANTEED, 20, SUBMITTED | FOR_ITSELF,           NONE)  \
@@ -158,6 +162,8 @@ mr_order_set mr_order_of_wall(mr_order_when when, mr_strength strength);
 typedef uint32_t mr_place_set;
 mr_place_set mr_order_taken(mr_order_facts facts, mr_strength strength); /* `from` at ENTER */
 mr_place_set mr_order_given(mr_order_facts facts, mr_strength strength); /* `to` at LEAVE */
+/* The contents of a place once a command with these facts has left: `from` at LEAVE, of the rows to that place. */
+mr_place_set mr_order_put(mr_order_facts facts, mr_place to, mr_strength strength);
 /* And what the host has waited for, before it enters and when it returns: `from` at CALL, at RETURN. */
 mr_place_set mr_order_called(mr_order_facts facts, mr_strength strength);
 mr_place_set mr_order_returned(mr_order_facts facts, mr_strength strength);

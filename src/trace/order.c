@@ -134,6 +134,8 @@ static void enter(maker *m, uint32_t i, const mr_order_row *row) {
     case MR_PLACE_MEETING: meet(m, i); break;
     case MR_PLACE_SOURCES: /* devices do more: MEETING */
     case MR_PLACE_HOST:    /* call_before */
+    case MR_PLACE_USERS:
+    case MR_PLACE_OWNER:
     case MR_PLACE_NODE: break;
     }
 }
@@ -157,10 +159,12 @@ static void leave(maker *m, uint32_t i, const mr_order_row *row) {
         state->wall_seen = i;
         break;
     case MR_PLACE_RECORD: /* a span names its record */
-    case MR_PLACE_FREED:  /* and its holder */
+    case MR_PLACE_FREED:  /* and its holder; USERS, OWNER: no span waits for them, the pool does */
     case MR_PLACE_DEVICE: /* all its streams */
     case MR_PLACE_SOURCES:
     case MR_PLACE_MEETING:
+    case MR_PLACE_USERS:
+    case MR_PLACE_OWNER:
     case MR_PLACE_HOST:
     case MR_PLACE_NODE: break;
     }
@@ -190,6 +194,8 @@ static void wait_for(maker *m, uint32_t i, const mr_order_row *row, uint32_t bef
     case MR_PLACE_RELEASED:
     case MR_PLACE_WALL:
     case MR_PLACE_FREED:
+    case MR_PLACE_USERS:
+    case MR_PLACE_OWNER:
     case MR_PLACE_SOURCES:
     case MR_PLACE_MEETING:
     case MR_PLACE_HOST: break;

@@ -3,13 +3,14 @@
  *
  * A block is in use, cached, guarded or free for everyone. A cached block was freed in a stream;
  * that stream may have it back at once, others by the policies of R30. A guarded one was freed,
- * too, but another stream may still use it, because of record_stream. Neighbours are merged only
- * in the last state. */
+ * too, but another stream may still use it: one that record_stream named, or its own, which is closed. Neighbours are
+ * merged only in the last state. */
 #ifndef MR_VIRTUAL_POOL_H
 #define MR_VIRTUAL_POOL_H
 
 #include "base/slab.h"
 #include "model/storage.h"
+#include "order/order.h"
 #include "virtual/arena.h"
 #include "virtual/undo.h"
 
@@ -32,7 +33,7 @@ struct block {
     struct vdevice *device;
     block_state state;
     bool with_stream;       /* in a bin of freed_in */
-    uint32_t guards;        /* works that must be done first (R33) */
+    uint32_t guards;        /* works that must be done first (R9, R33) */
     block *previous, *next; /* in a bin of the pool */
     /* Cached, pending and guarded ones. */
     struct queue *freed_in;             /* NULL: that stream is gone */
@@ -141,9 +142,12 @@ void mr_pool_merge(pool *p); /* what everyone may have becomes free, and whole a
 /* The FREE of these blocks is done; the command that `w` belongs to is about to go. */
 void mr_pool_free_done(struct work *w);
 void mr_pool_guard_done(block *b);
+/* The memory is nobody's before what that place holds is done (order/order.h): USERS, OWNER. Before it is freed;
+ * `freeing`: NULL for a free at once. */
+void mr_pool_guard(const mr_storage *storage, const struct queue *freeing, mr_place from);
 /* FREE of the storage is being submitted as `w`, which is linked into its queue already. */
 void mr_pool_free(struct work *w, mr_storage *storage);
-/* Without the order of a stream: everyone's at once, but for what record_stream named (R27, R33). */
+/* Without the order of a stream: everyone's at once, but for what guards it (R27). */
 void mr_pool_free_now(mr_storage *storage);
 void mr_pool_queue_gone(struct queue *q);          /* what it had cached is free for everyone */
 void mr_pool_synchronized(struct vdevice *device); /* R31 */

@@ -197,6 +197,8 @@ static bool enter(vgpu *gpu, work *w, const mr_order_row *row) {
     case MR_PLACE_HOST:    /* it is submitted now */
     case MR_PLACE_SOURCES: /* the works of a meeting end together: meet.c */
     case MR_PLACE_MEETING:
+    case MR_PLACE_USERS: /* the pool waits for them, no work does */
+    case MR_PLACE_OWNER:
     case MR_PLACE_NODE: break;
     }
     return true;
@@ -212,12 +214,16 @@ static void leave(vgpu *gpu, work *w, const mr_order_row *row) {
         break;
     case MR_PLACE_RELEASED: gather_none(q->device); break; /* the place is the queue's tail */
     case MR_PLACE_WALL: raise_wall(gpu, w); break;
+    case MR_PLACE_FREED: /* the free itself: mr_pool_free, once it is linked */
+        mr_pool_guard(w->command->u.storage, q, (mr_place)row->from);
+        break;
     case MR_PLACE_LANE:   /* link_tail */
     case MR_PLACE_RECORD: /* make_mark, which may fail */
-    case MR_PLACE_FREED:  /* mr_pool_free, once it is linked */
     case MR_PLACE_DEVICE: /* all its queues */
     case MR_PLACE_SOURCES:
     case MR_PLACE_MEETING:
+    case MR_PLACE_USERS:
+    case MR_PLACE_OWNER:
     case MR_PLACE_HOST:
     case MR_PLACE_NODE: break;
     }
@@ -231,7 +237,8 @@ void mr_virtual_queue_rows(queue *q) {
         bool enters = row->when == MR_AT_ENTER;
         bool is_idle = enters ? row->from == MR_PLACE_HOST || row->from == MR_PLACE_LANE
                               : row->to == MR_PLACE_LANE || row->to == MR_PLACE_RECORD ||
-                                    row->to == MR_PLACE_FREED || row->to == MR_PLACE_DEVICE;
+                                    row->to == MR_PLACE_DEVICE ||
+                                    (row->to == MR_PLACE_FREED && row->from == MR_PLACE_NODE);
         idle |= (mr_order_set)is_idle << i;
     }
     for (int kind = 0; kind < MR_ORDER_KINDS; kind++) {

@@ -1,4 +1,4 @@
-/* The freed memory that an allocation may have: the policies of R29 and R30, record_stream (R33), and
+/* The freed memory that an allocation may have: the policies of R29 and R30, what guards it (R9, R33), and
  * going back to the system (R31).
  *
  * The order: memory freed in the same stream, at once; memory freed in another one, when an event orders the free
@@ -179,16 +179,12 @@ static void guard_against(block *b, const queue *freeing, const mr_stream *strea
     user->tail->out = e;
 }
 
-/* R33: the streams that record_stream named. */
-static void guard_for_users(block *b, const queue *freeing, const mr_storage *storage) {
-    for (size_t i = 0; i < storage->used_by.count; i++)
+void mr_pool_guard(const mr_storage *storage, const queue *freeing, mr_place from) {
+    block *b = storage->impl;
+    for (size_t i = 0; from == MR_PLACE_USERS && b && i < storage->used_by.count; i++)
         guard_against(b, freeing, storage->used_by.items[i]);
-}
-
-/* And its own, if that was closed with work still in it, so that it is freed in the order of another (R9). */
-static void guard(block *b, const queue *freeing, const mr_storage *storage) {
-    guard_for_users(b, freeing, storage);
-    if (storage->stream->closed) guard_against(b, freeing, storage->stream);
+    if (from == MR_PLACE_OWNER && b && storage->stream->closed)
+        guard_against(b, freeing, storage->stream);
 }
 
 static void hold_guarded(pool *p, block *b) {
@@ -209,7 +205,6 @@ void mr_pool_free(work *w, mr_storage *storage) {
     b->freed_in = q;
     b->freed_index = w->index;
     attach(b, w);
-    guard(b, q, storage);
     if (b->guards) hold_guarded(pool_of(b), b);
     else cache(b, BLOCK_PENDING);
 }
@@ -220,7 +215,6 @@ void mr_pool_free_now(mr_storage *storage) {
     storage->impl = NULL;
     b->reuse_after = b->free_work = NULL;
     b->freed_in = NULL;
-    guard_for_users(b, NULL, storage);
     if (b->guards) hold_guarded(pool_of(b), b);
     else mr_pool_put(pool_of(b), b);
 }

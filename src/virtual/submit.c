@@ -130,9 +130,15 @@ static mr_status prepare_copy(vgpu *gpu, work *w, mr_order_copy_rules rules) {
     return rules.reads_source ? stage(gpu, w) : MR_OK;
 }
 
-/* R27: no work of a stream, so pending work is neither waited for nor looked at. */
+/* R27: no work of a stream, so pending work is neither waited for nor looked at, but for what guards the memory. */
 static void free_at_once(vgpu *gpu, const mr_command *command) {
+    mr_order_facts facts = mr_order_facts_of_kind(MR_COMMAND_FREE, 0);
+    mr_order_set leaves = mr_order_find(facts, MR_AT_LEAVE, MR_ALLOCATOR);
     gpu->host_ns += (uint64_t)gpu->model.free_ns;
+    for (; leaves; leaves &= leaves - 1) {
+        const mr_order_row *row = mr_order_first(leaves);
+        if (row->to == MR_PLACE_FREED) mr_pool_guard(command->u.storage, NULL, (mr_place)row->from);
+    }
     mr_pool_free_now(command->u.storage);
 }
 

@@ -54,7 +54,7 @@ static bool may_lose(const mr_order_row *row) {
 static bool order_break(mr_order_row *row, order_mutant how, uint32_t fact, mr_strength strength) {
     bool in_stream = row->when == MR_AT_ENTER || row->when == MR_AT_LEAVE;
     switch (how) {
-    case MUTANT_DROPPED: row->needs = UINT16_MAX; return true;
+    case MUTANT_DROPPED: row->needs = UINT32_MAX; return true;
     case MUTANT_WEAKENED: row->strength = MR_ALLOCATOR; return strength < MR_ALLOCATOR;
     case MUTANT_MISPLACED:
         if (row->when == MR_AT_LEAVE) row->to = other_place(row->to, true);

@@ -81,6 +81,8 @@ static void every_row_counts(void **unused) {
         {MR_ORDER_TO_RECORD, "a line of the log names the record that it is bound to",
          EVERY_MUTANT},
         {MR_ORDER_MEET, "the programs have no collectives: test_order_meetings.c", EVERY_MUTANT},
+        {MR_ORDER_USERS, "it is asked of commands, not of memory", EVERY_MUTANT},
+        {MR_ORDER_OWNER, "likewise", EVERY_MUTANT},
         {MR_ORDER_EARLIER, "only staged copies are asked", ONLY_WIDENED},
         {MR_ORDER_CALL, "what comes after an allocation comes after the host", ONLY_BOUND},
         {MR_ORDER_STREAM, "and after what its stream had before", ONLY_BOUND},

@@ -32,6 +32,7 @@ static void every_row_counts(void **unused) {
         {MR_ORDER_EARLIER, "a staged source is read by the host, behind the stream: touch.c",
          EVERY_MUTANT},
         {MR_ORDER_MEET, "the programs have one device: test_order_meetings.c", EVERY_MUTANT},
+        {MR_ORDER_OWNER, "the programs' memory has no stream: test_order_memory.c", EVERY_MUTANT},
         {MR_ORDER_ITSELF, "it is asked with this fact alone", ONLY_WIDENED},
         {MR_ORDER_STREAM, "allocations are not asked: hazard/find/order.c", ONLY_BOUND},
         {MR_ORDER_GATHER, "likewise", ONLY_BOUND},

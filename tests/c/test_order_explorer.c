@@ -22,6 +22,8 @@ static void every_row_counts(void **unused) {
     static const order_inherent inherent[] = {
         {MR_ORDER_REUSE, "the search decides whose memory an allocation gets", EVERY_MUTANT},
         {MR_ORDER_TO_FREED, "the programs allocate nothing: test_order_memory.c", EVERY_MUTANT},
+        {MR_ORDER_USERS, "likewise", EVERY_MUTANT},
+        {MR_ORDER_OWNER, "likewise", EVERY_MUTANT},
         {MR_ORDER_TO_DEVICE, "a device is all its streams", EVERY_MUTANT},
         {MR_ORDER_BEHIND_WALL, "the programs have one device: test_order_explorer_asked.c",
          EVERY_MUTANT},

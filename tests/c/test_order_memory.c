@@ -1,13 +1,15 @@
-/* Rows about memory: who has which bytes next (R28, R30), and cudaFree (R27). Do the virtual GPU's queue, a trace and
- * the explorer take them from src/order?
+/* Rows about memory: who has which bytes next (R9, R28, R30, R33), and cudaFree (R27). Do the virtual GPU, a trace, the
+ * explorer and the hazard checker take them from src/order?
  *
  * The queue and the trace: random programs on a device that has room for one large tensor. It is freed in one stream
  * and made anew in the next one, which so comes after it. A simple judge says from the text of docs/semantics.md what
- * comes before what. The explorer: functions whose classes of schedules and outcomes a person can count. Then each row
- * is broken in turn, and the judges must notice it. */
+ * comes before what. The explorer: functions whose classes of schedules and outcomes a person can count. For guarded
+ * memory: functions of which a person can say what they read, and whether they have a hazard. Then each row is broken
+ * in turn, and the judges must notice it. */
 #include "order_mutants.h"
 
 #include "explore/explore.h"
+#include "hazard/hazard.h"
 #include "model/observer.h"
 #include "trace/order.h"
 #include "virtual_fixture.h"
@@ -301,6 +303,48 @@ static void ask_another(mr_explore_value *out) {
     ask(out, blocking, lane_stream[0]);
 }
 
+/* A stream reads memory that is freed, not behind the read, and that the stream of the free gets next. */
+typedef enum { NAMED, UNNAMED, CLOSED, CLOSED_AT_ONCE } guard;
+
+static void read_late(mr_stream *stream, mr_tensor *x, mr_tensor *read) {
+    OK(mr_spin(&caller, stream, 5000000));
+    copy(stream, read, x);
+}
+
+static int guarded(guard by) {
+    bool closes = by == CLOSED || by == CLOSED_AT_ONCE;
+    mr_stream_options options = {.nonblocking = true};
+    mr_stream *own = lane_stream[0], *user = lane_stream[2], *next = closes ? device->legacy : own;
+    if (closes) OK(mr_stream_create(&caller, device, &options, &own));
+    mr_tensor *x = on_device(own, SMALL), *read = tensor_of(MR_MEMORY_PINNED, NULL, SMALL), *y;
+    fill(own, x, 7);
+    if (!closes) OK(mr_stream_wait_stream(&caller, user, own));
+    read_late(closes ? own : user, x, read);
+    if (by == NAMED) OK(mr_storage_record_stream(x->storage, user));
+    if (closes) OK(mr_stream_close(&caller, own));
+    if (by == CLOSED_AT_ONCE) OK(mr_storage_free(&caller, x->storage, MR_FREE_SYNC, NULL));
+    let_go_of(x);
+    y = on_device(next, SMALL);
+    fill(next, y, 100);
+    OK(mr_device_synchronize(&caller, device));
+    OK(mr_host_access(&caller, "read", read, MR_READ));
+    int value = values(read)[0];
+    let_go_of(y);
+    drop(read);
+    if (closes) mr_stream_release(own);
+    return value;
+}
+
+static void explore_guarded(mr_explore_value *out, guard by) {
+    mr_buffer_printf(&out->text, "%d", guarded(by));
+}
+static void reuse_behind_user(mr_explore_value *out) {
+    explore_guarded(out, NAMED);
+}
+static void reuse_behind_owner(mr_explore_value *out) {
+    explore_guarded(out, CLOSED);
+}
+
 static mr_status begin_function(void *context) {
     (void)context;
     return mr_device_drain(device);
@@ -346,6 +390,36 @@ static bool explorer_differs(void) {
            !has(give_back, false, 2, 2, true);
 }
 
+/* The memory is got once the read is over, or other memory. */
+static bool explorer_differs_of_guards(void) {
+    return !has(reuse_behind_user, false, 2, 1, true) ||
+           !has(reuse_behind_owner, false, 2, 1, true);
+}
+
+static bool guarded_differs(guard by, int expected, bool is_hazard, bool of_checker) {
+    mr_hazard *hazard;
+    open_machine(NULL, NULL);
+    for (int k = 0; k < 3; k++) lane_stream[k] = free_stream();
+    OK(mr_hazard_create(machine, NULL, &hazard));
+    if (of_checker) OK(mr_hazard_set_mode(hazard, MR_HAZARD_COLLECT));
+    int value = guarded(by);
+    bool found = mr_hazard_get_totals(hazard, true).hazards != 0;
+    mr_hazard_destroy(hazard);
+    assert_int_equal(teardown(NULL), 0);
+    return of_checker ? found != is_hazard : value != expected;
+}
+
+static bool device_differs(void) {
+    return guarded_differs(NAMED, 7, false, false) || guarded_differs(UNNAMED, 100, true, false) ||
+           guarded_differs(CLOSED, 7, false, false) ||
+           guarded_differs(CLOSED_AT_ONCE, 100, true, false);
+}
+static bool checker_differs(void) {
+    return guarded_differs(NAMED, 7, false, true) || guarded_differs(UNNAMED, 100, true, true) ||
+           guarded_differs(CLOSED, 7, false, true) ||
+           guarded_differs(CLOSED_AT_ONCE, 100, true, true);
+}
+
 static bool answers_differ(void) {
     return !has(ask_behind_blocking, false, 2, 2, true) ||
            !has(ask_behind_nonblocking, false, 1, 1, true) || !has(ask_another, false, 1, 1, true);
@@ -364,6 +438,9 @@ static void they_know_the_order(void **unused) {
     }
     assert_false(explorer_differs());
     assert_false(answers_differ());
+    assert_false(explorer_differs_of_guards());
+    assert_false(device_differs());
+    assert_false(checker_differs());
 }
 
 static bool queue_notices(void) {
@@ -397,6 +474,17 @@ static void rows_of_memory_count(void **unused) {
     for (int i = 0; i < PROGRAMS; i++) mr_trace_release(programs[i].trace);
 }
 
+static void guards_of_memory_count(void **unused) {
+    (void)unused;
+    static const mr_order_id rows[] = {MR_ORDER_USERS, MR_ORDER_OWNER};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(order_row_unnoticed(rows[i], MR_ALLOCATOR, NULL, device_differs), 0);
+        assert_int_equal(order_row_unnoticed(rows[i], MR_GUARANTEED, NULL, checker_differs), 0);
+        assert_int_equal(
+            order_row_unnoticed(rows[i], MR_ALLOCATOR, NULL, explorer_differs_of_guards), 0);
+    }
+}
+
 static void what_a_query_waits_for_counts(void **unused) {
     (void)unused;
     static const order_inherent inherent[] = {
@@ -408,8 +496,8 @@ static void what_a_query_waits_for_counts(void **unused) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(they_know_the_order),
-                                       cmocka_unit_test(rows_of_memory_count),
-                                       cmocka_unit_test(what_a_query_waits_for_counts)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(they_know_the_order), cmocka_unit_test(rows_of_memory_count),
+        cmocka_unit_test(guards_of_memory_count), cmocka_unit_test(what_a_query_waits_for_counts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -203,7 +203,9 @@ static void order_host(checker *c, const mr_command *command) {
         case MR_PLACE_WALL:
         case MR_PLACE_SOURCES:
         case MR_PLACE_MEETING:
-        case MR_PLACE_FREED: break;
+        case MR_PLACE_FREED:
+        case MR_PLACE_USERS:
+        case MR_PLACE_OWNER: break;
         }
     }
 }

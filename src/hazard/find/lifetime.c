@@ -14,9 +14,18 @@ void mr_hazard_alloc(checker *c, actor *t, const mr_command *command) {
     mr_hazard_unset_begin(h);
 }
 
+/* What the free by `t` waits for besides its own place (order/order.h). */
+static mr_place_set guards_of_free(const checker *c, const actor *t) {
+    bool of_host = t == &c->order.host_actor;
+    mr_order_facts facts = mr_order_facts_of_kind(MR_COMMAND_FREE, of_host ? 0 : t->lane.facts);
+    return mr_order_put(facts, MR_PLACE_FREED, MR_GUARANTEED);
+}
+
 /* R33: a stream that record_stream named and whose last command comes after the access; NULL: there is none. */
-static actor *recorded_user(const checker *c, const mr_storage *storage, const entry *e) {
-    if (MR_BROKEN(FREE_USED_BY)) return NULL;
+static actor *recorded_user(const checker *c, const mr_storage *storage, const actor *t,
+                            const entry *e) {
+    if (MR_BROKEN(FREE_USED_BY) || !storage->used_by.count) return NULL;
+    if (!mr_place_in(guards_of_free(c, t), MR_PLACE_USERS)) return NULL;
     for (size_t i = 0; i < storage->used_by.count; i++) {
         actor *user = storage->used_by.items[i]->observed;
         if (user && mr_hazard_knew(c, user, e->actor, e->seq)) return user;
@@ -24,18 +33,24 @@ static actor *recorded_user(const checker *c, const mr_storage *storage, const e
     return NULL;
 }
 
-/* R33: the free comes after all work submitted so far to the streams that record_stream named. The
- * streams' memory of a closed stream is freed in the default stream, after what the closed one still
- * has to do: nothing that a script could have written better. */
+/* R9: memory of a closed stream is freed in the default stream, after what the closed one still has to do: nothing that
+ * a script could have written better. NULL: not so, or that does not come after the access. */
+static actor *closed_owner(const checker *c, const mr_storage *storage, const actor *t,
+                           const entry *e) {
+    const mr_stream *own = storage->stream;
+    if (!own || !own->closed || !own->observed) return NULL;
+    if (!mr_place_in(guards_of_free(c, t), MR_PLACE_OWNER)) return NULL;
+    return mr_hazard_knew(c, own->observed, e->actor, e->seq) ? own->observed : NULL;
+}
+
 static bool free_waits(checker *c, const mr_storage *storage, const actor *t, const entry *e) {
     if (mr_hazard_order_before_free(c, t, e->actor, e->seq)) return true;
-    const mr_stream *own = storage->stream;
-    if (t != &c->order.host_actor && own && own->closed && own->observed &&
-        mr_hazard_knew(c, own->observed, e->actor, e->seq)) {
-        mr_hazard_advise_active(c, own->observed);
+    actor *owner = closed_owner(c, storage, t, e);
+    if (owner) {
+        mr_hazard_advise_active(c, owner);
         return true;
     }
-    actor *user = recorded_user(c, storage, e);
+    actor *user = recorded_user(c, storage, t, e);
     if (user && user->idle_wait) mr_hazard_advise_active(c, user);
     return user != NULL;
 }
@@ -73,7 +88,7 @@ static void free_races(checker *c, history *h, actor *t, const mr_command *comma
 static bool other_stream_used(const checker *c, const history *h, const actor *t) {
     for (uint32_t i = 0; i < h->count; i++) {
         const entry *e = h->entries[i];
-        if (e->actor != t && e->seq > c->order.floor && !recorded_user(c, h->storage, e))
+        if (e->actor != t && e->seq > c->order.floor && !recorded_user(c, h->storage, t, e))
             return true;
     }
     return false;
