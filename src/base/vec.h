@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MR_VEC(type)                                                                               \
     struct {                                                                                       \
@@ -38,6 +39,22 @@ static inline bool mr_vec_grow_(void *items_address, size_t *capacity, size_t it
 #define mr_vec_push(vec, item)                                                                     \
     (mr_vec_reserve_one(vec) ? ((vec)->items[(vec)->count++] = (item), true) : false)
 #define mr_vec_pop(vec) ((vec)->items[--(vec)->count])
+/* Items that begin in an array of their owner, `few` (NULL: it has none), and move to the heap when that is full. Makes
+ * room for `wanted` of them; `count` are in use. False: memory is out, and nothing has changed. */
+static inline bool mr_few_grow_(void *items_address, const void *few, size_t item_size,
+                                size_t count, size_t wanted) {
+    void **items = items_address;
+    bool is_few = *items == few;
+    void *grown = realloc(is_few ? NULL : *items, wanted * item_size);
+    if (!grown) return false;
+    if (is_few && count) memcpy(grown, few, count * item_size);
+    *items = grown;
+    return true;
+}
+#define mr_few_grow(items, few, count, wanted)                                                     \
+    mr_few_grow_(&(items), few, sizeof *(items), count, wanted)
+#define mr_few_free(items, few) ((items) == (few) ? (void)0 : free(items))
+
 #define mr_vec_free(vec)                                                                           \
     (free((vec)->items), (vec)->items = NULL, (vec)->count = (vec)->capacity = 0)
 

@@ -78,8 +78,7 @@ void mr_push_site(lua_State *L, mr_site where) {
 
 void mr_buffer_to_text(lua_State *L) {
     mr_buffer *buffer = lua_touserdata(L, -1);
-    if (buffer->failed)
-        mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "out of memory for an error message"));
+    if (buffer->failed) mr_raise(L, mr_no_memory("for an error message"));
     lua_pushlstring(L, buffer->data ? buffer->data : "", buffer->size);
     mr_buffer_free(buffer);
     lua_remove(L, -2);

@@ -85,8 +85,7 @@ mr_status mr_collective_collect(mr_collectives *c, const pending_call *call) {
     if (!one.ask.stream) one.ask.stream = one.ask.comm->device->current;
     MR_TRY(mr_collective_check(&one.ask));
     if (c->world) MR_TRY(mr_world_check(&one));
-    if (!mr_vec_push(&c->calls, one))
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory", one.name);
+    if (!mr_vec_push(&c->calls, one)) return mr_no_memory("for %s", one.name);
     mr_comm_retain(one.ask.comm);
     keep_tensor(one.ask.in);
     keep_tensor(one.ask.out);

@@ -280,8 +280,7 @@ static mr_status make_ranks(ranks *r, const host *outer) {
         *self = (rank){.ranks = r, .number = k};
         MR_TRY(make_host(r->c, outer, devices[k], &self->host));
         self->fiber = mr_fiber_new(run_rank, self);
-        if (!self->fiber)
-            return mr_fail(MR_CODE_OUT_OF_MEMORY, "spawn: no memory for the stack of rank %u", k);
+        if (!self->fiber) return mr_no_memory("for the stack of rank %u", k);
     }
     return MR_OK;
 }

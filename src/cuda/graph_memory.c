@@ -35,8 +35,7 @@ static mr_status borrow(cuda_graph_memory *memory, CUstream lane, uint64_t bytes
         return MR_OK;
     }
     cuda_graph_block added = {.bytes = bytes ? bytes : 1, .lane = lane, .in_use = true};
-    if (!mr_vec_reserve_one(&memory->blocks))
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "graph: host memory is out");
+    if (!mr_vec_reserve_one(&memory->blocks)) return mr_no_memory("for the memory of a graph");
     MR_TRY(open_stream(memory));
     MR_CUDA_TRY(memory->device,
                 mr_cu.MemAllocFromPoolAsync(&added.address, added.bytes, memory->device->pool,

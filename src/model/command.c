@@ -118,8 +118,7 @@ mr_status mr_command_create(const mr_caller *caller, mr_command_id kind, mr_stre
         command->operands = calloc(operand_count, sizeof *command->operands);
         if (!command->operands) {
             mr_slab_free(&machine->objects.commands, command);
-            return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory for %u operands", name,
-                           operand_count);
+            return mr_no_memory("for %u operands of %s", operand_count, name);
         }
     }
     command->kind = kind;
@@ -144,9 +143,7 @@ mr_status mr_command_set_name(mr_command *command, const char *name) {
 
 mr_status mr_command_set_arguments(mr_command *command, const void *bytes, size_t size) {
     void *copy = malloc(size ? size : 1);
-    if (!copy)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory for %zu bytes of arguments",
-                       command->name, size);
+    if (!copy) return mr_no_memory("for %zu bytes of arguments of %s", size, command->name);
     if (size) memcpy(copy, bytes, size);
     free(command->u.op.arguments);
     command->u.op.arguments = copy;

@@ -80,7 +80,7 @@ mr_status mr_history_set_limits(mr_machine *machine, const mr_history_limits *li
     mr_history *h = history_of(machine);
     if (machine->host_function.running)
         return mr_fail(MR_CODE_NOT_PERMITTED, "history: not permitted inside a host function");
-    if (!h) return mr_fail(MR_CODE_OUT_OF_MEMORY, "history: no memory");
+    if (!h) return mr_no_memory("for a history");
     mr_history_end(machine, "mr.machine.history", (mr_site){0});
     h->limits = *limits;
     return MR_OK;

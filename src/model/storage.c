@@ -466,8 +466,7 @@ mr_status mr_storage_record_stream_at(mr_storage *storage, mr_stream *stream, mr
     if (storage->kind != MR_MEMORY_DEVICE || stream == storage->stream) return MR_OK;
     bool again = is_recorded(
         storage, stream); /* it is told all the same: two runs of a function must be alike */
-    if (!again && !mr_vec_push(&storage->used_by, stream))
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "record_stream: no memory");
+    if (!again && !mr_vec_push(&storage->used_by, stream)) return mr_no_memory("for record_stream");
     if (!again) mr_stream_retain(stream);
     MR_ACCOUNT(storage->machine, MR_OK, .kind = MR_COMMAND_RECORD_STREAM, .stream = stream,
                .where = where, .u.account.storage = storage);

@@ -61,7 +61,7 @@ mr_status mr_abstract_op(const mr_caller *caller, const mr_abstract *op) {
     /* Writes first; a tensor that is in both lists is one operand. */
     size_t most = (size_t)op->write_count + (size_t)op->read_count;
     mr_operand *operands = malloc((most ? most : 1) * sizeof *operands);
-    if (!operands) return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: out of host memory", name_of(op));
+    if (!operands) return mr_no_memory("for %s", name_of(op));
     uint32_t count = 0;
     for (size_t i = 0; i < most; i++) {
         bool write = i < (size_t)op->write_count;

@@ -7,18 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "ops/call.h"
 
 /* ---- the list */
 
 static bool grow(mr_kernel_operands *list) {
-    bool is_few = list->items == list->few;
-    uint32_t larger = 2 * list->capacity;
-    mr_operand *grown = realloc(is_few ? NULL : list->items, larger * sizeof *grown);
-    if (!grown) return false;
-    if (is_few) memcpy(grown, list->few, sizeof list->few);
-    list->items = grown;
-    list->capacity = larger;
+    if (!mr_few_grow(list->items, list->few, list->count, 2 * (size_t)list->capacity)) return false;
+    list->capacity *= 2;
     return true;
 }
 
@@ -170,7 +166,7 @@ typedef struct {
 } extent_list;
 
 static void free_extents(extent_list *extents) {
-    if (extents->items != extents->few) free(extents->items);
+    mr_few_free(extents->items, extents->few);
     extents->items = extents->few;
     extents->count = 0;
 }
@@ -345,7 +341,7 @@ void mr_kernel_operands_open(mr_kernel_operands *list) {
 
 void mr_kernel_operands_close(mr_kernel_operands *list) {
     for (uint32_t i = 0; i < list->count; i++) mr_tensor_release(list->items[i].tensor);
-    if (list->items != list->few) free(list->items);
+    mr_few_free(list->items, list->few);
     for (uint32_t i = 0; i < list->call.pointer_count && list->pointers; i++)
         if (list->pointers[i].in_data) mr_tensor_release(list->pointers[i].tensor);
     free(list->pointers);

@@ -286,7 +286,7 @@ static mr_status make_meetings(mr_player *p) {
     bool fine = p->meetings != NULL;
     for (size_t i = 0; i < program->meetings.count && fine; i++)
         fine = (p->meetings[i] = mr_meeting_copy(program->meetings.items[i])) != NULL;
-    return fine ? MR_OK : mr_fail(MR_CODE_OUT_OF_MEMORY, "no memory to play a program");
+    return fine ? MR_OK : mr_no_memory("to play a program");
 }
 
 void mr_player_free_parts(mr_player *p) {

@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/columns.h"
+#include "base/vec.h"
 #include "repl/colour.h"
 
 typedef struct {
@@ -22,8 +23,7 @@ typedef struct {
 
 typedef struct {
     mr_buffer text;
-    row *rows;
-    size_t count, capacity;
+    MR_VEC(row) rows;
     size_t cursor_row; /* of all rows */
     int cursor_column;
     size_t top, shown; /* the rows on the screen */
@@ -43,14 +43,8 @@ typedef struct {
 
 static void begin_row(writer *pen) {
     picture *p = pen->p;
-    if (p->count == p->capacity) {
-        size_t capacity = p->capacity ? 2 * p->capacity : 64;
-        row *rows = realloc(p->rows, capacity * sizeof *rows);
-        if (!rows) return; /* the last row becomes longer than the screen is wide */
-        p->rows = rows;
-        p->capacity = capacity;
-    }
-    p->rows[p->count++] = (row){.from = p->text.size};
+    if (!mr_vec_push(&p->rows, ((row){.from = p->text.size})))
+        return; /* the last row becomes longer than the screen is wide */
     pen->column = 0;
 }
 
@@ -64,7 +58,7 @@ static void set_colour(writer *pen, mr_colour colour) {
 static void end_row(writer *pen, bool goes_on) {
     mr_colour colour = pen->colour;
     set_colour(pen, MR_COLOUR_PLAIN);
-    row *last = &pen->p->rows[pen->p->count - 1];
+    row *last = &pen->p->rows.items[pen->p->rows.count - 1];
     last->to = pen->p->text.size;
     last->columns = pen->column;
     last->goes_on = goes_on;
@@ -110,7 +104,7 @@ static void put_plain(writer *pen, const char *text) {
 
 static void note_cursor(writer *pen) {
     if (pen->column == pen->width) end_row(pen, true);
-    pen->p->cursor_row = pen->p->count - 1;
+    pen->p->cursor_row = pen->p->rows.count - 1;
     pen->p->cursor_column = pen->column;
 }
 
@@ -155,9 +149,9 @@ static bool make(picture *p, const mr_frame *frame) {
                   .width = frame->columns > 1 ? frame->columns : 80,
                   .has_colours = frame->colours != NULL};
     p->text.size = 0;
-    p->count = 0;
+    p->rows.count = 0;
     begin_row(&pen);
-    if (!p->count) return false;
+    if (!p->rows.count) return false;
     if (frame->above && *frame->above) {
         put_plain(&pen, frame->above);
         if (pen.column) end_row(&pen, false);
@@ -165,9 +159,9 @@ static bool make(picture *p, const mr_frame *frame) {
     put_plain(&pen, frame->prompt);
     put_text(&pen, frame);
     if (frame->hint) put_hint(&pen, frame->hint);
-    p->rows[p->count - 1].to = p->text.size;
-    p->rows[p->count - 1].columns = pen.column;
-    p->rows[p->count - 1].goes_on = false;
+    p->rows.items[p->rows.count - 1].to = p->text.size;
+    p->rows.items[p->rows.count - 1].columns = pen.column;
+    p->rows.items[p->rows.count - 1].goes_on = false;
     return !p->text.failed;
 }
 
@@ -197,34 +191,35 @@ static size_t cursor_of(const picture *p) {
 }
 
 static bool is_same(const picture *a, size_t i, const picture *b, size_t k) {
-    const row *x = &a->rows[i], *y = &b->rows[k];
+    const row *x = &a->rows.items[i], *y = &b->rows.items[k];
     size_t size = x->to - x->from;
     return size == y->to - y->from && x->goes_on == y->goes_on &&
            (!size || memcmp(a->text.data + x->from, b->text.data + y->from, size) == 0);
 }
 
 static void write_row(const picture *p, size_t i, int width) {
-    mr_buffer_add(&out, p->text.data + p->rows[i].from, p->rows[i].to - p->rows[i].from);
-    if (p->rows[i].columns < width) mr_buffer_puts(&out, "\033[K");
+    mr_buffer_add(&out, p->text.data + p->rows.items[i].from,
+                  p->rows.items[i].to - p->rows.items[i].from);
+    if (p->rows.items[i].columns < width) mr_buffer_puts(&out, "\033[K");
 }
 
 /* The part of the picture that the screen has room for. */
 static void choose_part(picture *p, size_t rows) {
-    p->shown = p->count < rows ? p->count : rows;
-    p->top = now->count ? now->top : 0;
-    if (p->top + p->shown > p->count) p->top = p->count - p->shown;
+    p->shown = p->rows.count < rows ? p->rows.count : rows;
+    p->top = now->rows.count ? now->top : 0;
+    if (p->top + p->shown > p->rows.count) p->top = p->rows.count - p->shown;
     if (p->cursor_row < p->top) p->top = p->cursor_row;
     if (p->cursor_row >= p->top + p->shown) p->top = p->cursor_row - p->shown + 1;
 }
 
 /* Writes the rows of `next` that `now` has not. Returns the row of the screen that the cursor is in. */
 static size_t write_rows(int width) {
-    size_t at = now->count ? cursor_of(now) : 0, there = now->count ? now->shown : 1;
+    size_t at = now->rows.count ? cursor_of(now) : 0, there = now->rows.count ? now->shown : 1;
     bool wraps = false; /* the row before was just written, and goes on */
     for (size_t i = 0; i < next->shown; i++) {
-        const row *r = &next->rows[next->top + i];
+        const row *r = &next->rows.items[next->top + i];
         bool is_there =
-            now->count && i < now->shown && is_same(now, now->top + i, next, next->top + i);
+            now->rows.count && i < now->shown && is_same(now, now->top + i, next, next->top + i);
         bool joins = wraps && r->columns > 0 && i >= there;
         wraps = false;
         if (is_there && !(r->goes_on && i + 1 == there)) continue;
@@ -257,7 +252,7 @@ static void swap(void) {
 }
 
 void mr_frame_begin(void) {
-    now->count = 0;
+    now->rows.count = 0;
 }
 
 static void show(const mr_frame *frame) {
@@ -274,36 +269,36 @@ void mr_frame_draw(const mr_frame *frame) {
 }
 
 void mr_frame_leave(void) {
-    if (!now->count) return;
+    if (!now->rows.count) return;
     move_rows(cursor_of(now), now->shown - 1);
     mr_buffer_puts(&out, "\r\n");
     flush();
-    now->count = 0;
+    now->rows.count = 0;
 }
 
 bool mr_frame_is_shown(void) {
-    return now->count > 0;
+    return now->rows.count > 0;
 }
 
 void mr_frame_erase(void) {
-    if (!now->count) return;
+    if (!now->rows.count) return;
     move_rows(cursor_of(now), 0);
     mr_buffer_puts(&out, "\r\033[J");
     flush();
-    now->count = 0;
+    now->rows.count = 0;
 }
 
 /* All rows, also those that were not on the screen. */
 static void write_whole(int width) {
     mr_frame_erase();
-    for (size_t i = 0; i < next->count; i++) {
-        bool joins = i && next->rows[i - 1].goes_on && next->rows[i].columns > 0;
+    for (size_t i = 0; i < next->rows.count; i++) {
+        bool joins = i && next->rows.items[i - 1].goes_on && next->rows.items[i].columns > 0;
         if (i && !joins) mr_buffer_puts(&out, "\r\n");
         write_row(next, i, width);
     }
-    next->cursor_row = next->count - 1;
+    next->cursor_row = next->rows.count - 1;
     next->top = 0;
-    next->shown = next->count;
+    next->shown = next->rows.count;
 }
 
 void mr_frame_finish(const mr_frame *frame) {
@@ -311,11 +306,12 @@ void mr_frame_finish(const mr_frame *frame) {
     plain.above = plain.hint = NULL;
     plain.point = plain.size;
     if (!make(next, &plain)) return;
-    if (next->count > 1 && next->rows[next->count - 2].goes_on && !next->cursor_column) {
-        next->count--; /* it was there for the cursor only */
+    if (next->rows.count > 1 && next->rows.items[next->rows.count - 2].goes_on &&
+        !next->cursor_column) {
+        next->rows.count--; /* it was there for the cursor only */
         next->cursor_row--;
     }
-    bool is_cut = next->count > (size_t)frame->rows || now->shown < now->count;
+    bool is_cut = next->rows.count > (size_t)frame->rows || now->shown < now->rows.count;
     if (is_cut) {
         write_whole(frame->columns);
         swap();
@@ -341,8 +337,8 @@ static bool terminal_wraps_anew(void) {
 static size_t row_after_wrapping(size_t width) {
     size_t rows = 0, line = 0;
     for (size_t i = now->top; i < now->cursor_row; i++) {
-        line += (size_t)now->rows[i].columns;
-        if (now->rows[i].goes_on) continue;
+        line += (size_t)now->rows.items[i].columns;
+        if (now->rows.items[i].goes_on) continue;
         rows += line ? (line + width - 1) / width : 1;
         line = 0;
     }
@@ -350,10 +346,10 @@ static size_t row_after_wrapping(size_t width) {
 }
 
 void mr_frame_resized(int columns) {
-    if (!now->count) return;
+    if (!now->rows.count) return;
     size_t up = cursor_of(now);
     if (columns > 0 && terminal_wraps_anew()) up = row_after_wrapping((size_t)columns);
     move_rows(up, 0);
     mr_buffer_puts(&out, "\r\033[J"); /* written with what is drawn next */
-    now->count = 0;
+    now->rows.count = 0;
 }

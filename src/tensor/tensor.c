@@ -11,8 +11,8 @@ _Static_assert(MR_BOOL == 0 && MR_U8 == 1 && MR_I32 == 2 && MR_I64 == 3 && MR_F3
                    MR_F64 == 5 && MR_F16 == 6 && MR_BF16 == 7 && MR_DTYPE_COUNT == 8,
                "mr_tensor_data's table of element sizes follows MR_DTYPE_LIST");
 
-static mr_status out_of_memory(void) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "out of host memory");
+static mr_status no_memory(void) {
+    return mr_no_memory("for a tensor");
 }
 
 /* Row-major strides. A tensor without elements gets strides that cannot overflow. */
@@ -52,7 +52,7 @@ static mr_status over(const mr_caller *caller, mr_storage *storage, mr_dtype dty
     mr_tensor *t = new_tensor(caller, storage, dtype, ndim, shape, numel);
     if (!t) mr_storage_drop_handle(storage);
     mr_storage_release(storage); /* the tensor has a reference of its own */
-    if (!t) return out_of_memory();
+    if (!t) return no_memory();
     t->contiguous = true;
     set_strides(t);
     *out_tensor = t;
@@ -101,7 +101,7 @@ mr_status mr_tensor_over(const mr_caller *caller, mr_storage *storage, mr_dtype 
     int64_t numel;
     MR_TRY(mr_shape_numel(ndim, shape, &numel));
     mr_tensor *t = new_tensor(caller, storage, dtype, ndim, shape, numel);
-    if (!t) return out_of_memory();
+    if (!t) return no_memory();
     for (int d = 0; d < ndim; d++) t->stride[d] = stride[d];
     if (!fits(t)) {
         mr_tensor_release(t);
@@ -120,7 +120,7 @@ mr_status mr_tensor_alias(const mr_caller *caller, mr_tensor *base, mr_dtype dty
     int64_t numel;
     MR_TRY(mr_shape_numel(ndim, shape, &numel));
     mr_tensor *t = new_tensor(caller, base->storage, dtype, ndim, shape, numel);
-    if (!t) return out_of_memory();
+    if (!t) return no_memory();
     t->offset = offset;
     t->generation = base->generation;
     for (int d = 0; d < ndim; d++) t->stride[d] = stride[d];
@@ -147,7 +147,7 @@ mr_status mr_tensor_view(const mr_caller *caller, mr_tensor *base, mr_dtype dtyp
 
 mr_status mr_tensor_set_name(mr_tensor *t, const char *text) {
     mr_name *name = mr_name_new(text, strlen(text));
-    if (!name) return out_of_memory();
+    if (!name) return no_memory();
     mr_name_keep(&t->storage->name, name);
     mr_name_release(t->name);
     t->name = name;

@@ -6,38 +6,33 @@
 
 #include "base/columns.h"
 
-#define FIRST_ROWS 16
-#define LONGEST    4 /* bytes of a character; a NUL is part of none */
+#define LONGEST 4 /* bytes of a character; a NUL is part of none */
 
 void mr_grid_open(mr_grid *grid, int width, bool ascii, bool color) {
     *grid = (mr_grid){.width = width, .ascii = ascii, .color = color};
 }
 
 void mr_grid_close(mr_grid *grid) {
-    free(grid->cells);
-    grid->cells = NULL;
+    mr_vec_free(&grid->cells);
 }
 
 int mr_grid_row(mr_grid *grid) {
-    if (grid->rows == grid->row_capacity && !grid->failed) {
-        int wanted = grid->row_capacity ? 2 * grid->row_capacity : FIRST_ROWS;
-        mr_grid_cell *grown =
-            realloc(grid->cells, (size_t)wanted * (size_t)grid->width * sizeof *grown);
-        if (grown) {
-            grid->cells = grown;
-            grid->row_capacity = wanted;
-        } else grid->failed = true;
-    }
+    if (!mr_vec_reserve(&grid->cells, grid->width)) grid->failed = true;
     if (grid->failed) return 0;
-    mr_grid_cell *row = grid->cells + (size_t)grid->rows * (size_t)grid->width;
-    for (int i = 0; i < grid->width; i++) row[i] = (mr_grid_cell){" ", -1, -1, false, false};
+    for (int i = 0; i < grid->width; i++)
+        grid->cells.items[grid->cells.count++] = (mr_grid_cell){" ", -1, -1, false, false};
     return grid->rows++;
 }
 
 /* NULL outside the page, as after memory ran out. */
 static mr_grid_cell *cell_at(const mr_grid *grid, int row, int column) {
     if (row >= grid->rows || column < 0 || column >= grid->width) return NULL;
-    return &grid->cells[(size_t)row * (size_t)grid->width + (size_t)column];
+    return &grid->cells.items[(size_t)row * (size_t)grid->width + (size_t)column];
+}
+
+void mr_grid_uncolor(mr_grid *grid, int row, int column) {
+    mr_grid_cell *cell = cell_at(grid, row, column);
+    if (cell) cell->back = -1;
 }
 
 static bool is_blank(const mr_grid_cell *cell) {

@@ -24,9 +24,8 @@ typedef struct {
 #define MR_STYLE_DIM   ((mr_style){-1, -1, true, false})
 
 typedef struct {
-    mr_grid_cell *cells;
+    MR_VEC(mr_grid_cell) cells; /* rows of `width` */
     int width, rows;
-    int row_capacity;
     bool ascii, color;
     bool failed; /* memory ran out */
 } mr_grid;
@@ -38,6 +37,8 @@ bool mr_grid_row_is_empty(const mr_grid *grid, int row);
 bool mr_grid_is_free(const mr_grid *grid, int row, int first,
                      int end); /* blank from first to before end */
 
+/* The cell keeps its character and loses the colour behind it. */
+void mr_grid_uncolor(mr_grid *grid, int row, int column);
 /* One character; `ascii` is used instead where the grid is ASCII. */
 void mr_grid_put(mr_grid *grid, int row, int column, const char *glyph, const char *ascii,
                  mr_style style);

@@ -110,7 +110,7 @@ static void draw_group(mr_terminal_view *v, const mr_lane *lane, int lane_row, i
     if (touches_next && is_full && g->end - g->first > 1) {
         end--;
         /* Half a cell, so that two bars do not look like one. */
-        grid->cells[(size_t)row * (size_t)grid->width + (size_t)end].back = -1;
+        mr_grid_uncolor(grid, row, end);
         mr_grid_put(grid, row, end, "▌", "|", mr_terminal_color(v, color));
     }
     mr_buffer name = {0};

@@ -346,8 +346,8 @@ static mr_status refuse(const mr_machine *machine, const char *what) {
     return MR_OK;
 }
 
-static mr_status out_of_memory(const char *what) {
-    return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory for the state of the machine", what);
+static mr_status no_memory(const char *what) {
+    return mr_no_memory("for the state of the machine: %s", what);
 }
 
 static mr_status make(mr_machine *machine, bool host_stays, mr_checkpoint **out_checkpoint) {
@@ -358,12 +358,12 @@ static mr_status make(mr_machine *machine, bool host_stays, mr_checkpoint **out_
     mr_checkpoint *c = gpu->spare_checkpoint;
     gpu->spare_checkpoint = NULL;
     if (!c) c = calloc(1, sizeof *c);
-    if (!c) return out_of_memory("checkpoint");
+    if (!c) return no_memory("checkpoint");
     c->gpu = gpu;
     if (!keep_works(c) || !copy_error(machine->deferred_error, &c->deferred_error) ||
         !copy_error(machine->lost, &c->lost) || !save_state(c)) {
         release(c);
-        return out_of_memory("checkpoint");
+        return no_memory("checkpoint");
     }
     c->below = gpu->newest_checkpoint;
     c->undo_mark = mr_undo_mark(&gpu->undo);
@@ -418,7 +418,7 @@ mr_status mr_virtual_restore(mr_machine *machine, mr_checkpoint *c) {
         mr_error_destroy(lost);
     }
     if (scratch != few) free(scratch);
-    return ready ? MR_OK : out_of_memory("restore");
+    return ready ? MR_OK : no_memory("restore");
 }
 
 void mr_virtual_checkpoint_drop(mr_machine *machine, mr_checkpoint *c) {

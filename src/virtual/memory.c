@@ -192,7 +192,7 @@ static mr_status alloc_on_host(vgpu *gpu, mr_storage *storage) {
     if (!mr_undo_allocated(&gpu->undo, storage->host)) {
         free(storage->host);
         storage->host = NULL;
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "out of host memory: no memory for a checkpoint");
+        return mr_no_memory("for a checkpoint");
     }
     mr_virtual_born(gpu, storage);
     b->used += size;

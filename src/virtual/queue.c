@@ -297,9 +297,7 @@ static void link_tail(vgpu *gpu, work *w) {
 
 mr_status mr_virtual_work_create(vgpu *gpu, const mr_command *command, work **out_work) {
     work *w = *out_work = mr_slab_alloc(&gpu->works);
-    if (!w)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory for another pending operation",
-                       command->name);
+    if (!w) return mr_no_memory("for %s", command->name);
     *w = (work){.command = command, .queue = command->stream->impl, .held_by = MR_CAUSE_HOST};
     mr_command_retain(command);
     return MR_OK;
@@ -364,8 +362,7 @@ mr_status mr_virtual_enqueue(work *w, uint64_t earliest) {
     if (fine && command->meeting) fine = mr_virtual_meet_join(gpu, w);
     if (!fine || (command->kind == MR_COMMAND_RECORD && !make_mark(gpu, command, w))) {
         mr_virtual_free_edges_in(gpu, w);
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory for another pending operation",
-                       command->name);
+        return mr_no_memory("for %s", command->name);
     }
     for (; leaves; leaves &= leaves - 1) leave(gpu, w, mr_order_first(leaves));
     q->released_seen = device->legacy ? device->legacy->submitted : 0;

@@ -89,9 +89,7 @@ static mr_status stage(vgpu *gpu, work *w) {
     const mr_command *command = w->command;
     uint64_t bytes = command->u.copy.bytes;
     w->staged = malloc(sizeof *w->staged + bytes);
-    if (!w->staged)
-        return mr_fail(MR_CODE_OUT_OF_MEMORY, "%s: no memory to stage %" PRIu64 " bytes",
-                       command->name, bytes);
+    if (!w->staged) return mr_no_memory("to stage %" PRIu64 " bytes of %s", bytes, command->name);
     w->staged->refs = 1;
     memcpy(w->staged->bytes, mr_tensor_data(command->operands[1].tensor), bytes);
     uint64_t begin = gpu->host_ns;

@@ -193,7 +193,7 @@ MR_FUNCTION(
     mr_machine_pending(machine, copy_pending, copy);
     mr_note_times(L);
     mr_observers_learned(machine);
-    if (copy->failed) mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "queues: no memory"));
+    if (copy->failed) mr_raise(L, mr_no_memory("for queues"));
     const row *rows = (const row *)(const void *)copy->data;
     size_t count = copy->size / sizeof *rows, next = 0;
     lua_newtable(L);

@@ -315,7 +315,7 @@ MR_FUNCTION(stream_host_func, "host_func", "s:host_func(fn: function)",
     host_call *call = malloc(sizeof *call);
     if (!call) {
         luaL_unref(L, LUA_REGISTRYINDEX, function);
-        mr_raise(L, mr_fail(MR_CODE_OUT_OF_MEMORY, "host_func: no memory"));
+        mr_raise(L, mr_no_memory("for host_func"));
     }
     *call = (host_call){main, caller.machine, function};
     mr_raise(L, mr_stream_host_function(&caller, stream, host_call_run, host_call_drop, call));

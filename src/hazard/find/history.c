@@ -51,7 +51,7 @@ void mr_hazard_history_drop(checker *c, history *h) {
     mr_hazard_rank_uses_free(h->by_ranks);
     mr_hazard_index_destroy(h->index);
     for (uint32_t i = 0; i < h->count; i++) entry_free(c, h->entries[i]);
-    if (h->entries != h->few) free(h->entries);
+    mr_few_free(h->entries, h->few);
     if (h->alloc_actor) mr_hazard_actor_release(c, h->alloc_actor);
     free(h->last_name);
     if (h->previous) h->previous->next = h->next;
@@ -68,13 +68,8 @@ void mr_hazard_history_drop_all(checker *c) {
 }
 
 static bool grow(history *h) {
-    uint32_t capacity = h->capacity * 4;
-    entry **entries = malloc(capacity * sizeof *entries);
-    if (!entries) return false;
-    memcpy(entries, h->entries, h->count * sizeof *entries);
-    if (h->entries != h->few) free(h->entries);
-    h->entries = entries;
-    h->capacity = capacity;
+    if (!mr_few_grow(h->entries, h->few, h->count, h->capacity * 4)) return false;
+    h->capacity *= 4;
     return true;
 }
 

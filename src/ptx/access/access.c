@@ -281,6 +281,8 @@ ptx_access *ptx_access_infer(const ptx_tree *tree, const ptx_function *kernel) {
     done = allocate(access, &kernel->signature);
     if (done && kernel->block_count) done = analyse(access, graph);
     mr_region_free(&graph->region);
+    mr_map_free(&graph->definitions);
+    mr_map_free(&graph->numbered);
     free(graph);
     if (done) return access;
     ptx_access_free(access);

@@ -182,7 +182,7 @@ static bool move(access_maker *m) {
     return true;
 }
 
-static bool select(access_maker *m) {
+static bool selected(access_maker *m) {
     uint32_t bits = access_type_bits(access_type_at(m, 0));
     uint32_t p = access_source(m, 3, 1);
     write_result_of(m,
@@ -267,7 +267,7 @@ bool access_arithmetic_instruction(access_maker *m) {
     case PTX_OP_mov: return move(m);
     case PTX_OP_cvt: return convert(m);
     case PTX_OP_cvta: convert_address(m); return true;
-    case PTX_OP_selp: return select(m);
+    case PTX_OP_selp: return selected(m);
     case PTX_OP_slct: return select_by_sign(m);
     case PTX_OP_setp: return set_predicate(m);
     case PTX_OP_popc:

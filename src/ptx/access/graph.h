@@ -18,6 +18,7 @@
 
 #include <setjmp.h>
 
+#include "base/map.h"
 #include "base/region.h"
 #include "ptx/access/extents.h"
 
@@ -158,12 +159,16 @@ typedef struct {
 
 /* ---- the graph */
 
+typedef MR_MAP(uint32_t) access_value_map;
+
 typedef struct access_graph {
     const ptx_tree *tree;
     const ptx_function *kernel;
     mr_region region;
-    /* every allocation ends here when there is none: nothing has to be undone but the region */
+    /* every allocation ends here when there is none: nothing has to be undone but the region and these two maps */
     jmp_buf out_of_memory;
+    access_value_map definitions; /* block and variable -> value */
+    access_value_map numbered;    /* hash of a value -> the last one of that hash */
 
     ACCESS_LIST(access_copy) copies;
     ACCESS_LIST(access_block) blocks; /* 0: the entry */

@@ -7,7 +7,7 @@
 /* Passes are over phis that may have become superfluous; one that is left costs precision only. */
 enum { MOST_PASSES = 6 };
 
-/* ---- tables */
+/* ---- values */
 
 static uint64_t mix(uint64_t x) {
     x = (x ^ (x >> 31)) * 0x7fb5d329728ea185ull;
@@ -15,38 +15,9 @@ static uint64_t mix(uint64_t x) {
     return x ^ (x >> 33);
 }
 
-static uint32_t *table_find(const access_table *t, uint64_t key) {
-    if (!t->capacity) return NULL;
-    for (uint32_t k = (uint32_t)mix(key);; k++) {
-        uint32_t at = k & (t->capacity - 1);
-        if (!t->keys[at]) return NULL;
-        if (t->keys[at] == key + 1) return &t->items[at];
-    }
+static void know(access_graph *graph, access_value_map *map, uint64_t key, uint32_t value) {
+    if (!mr_map_put(map, key, value)) longjmp(graph->out_of_memory, 1);
 }
-
-static void table_set(access_graph *graph, access_table *t, uint64_t key, uint32_t item) {
-    uint32_t *there = table_find(t, key);
-    if (there) {
-        *there = item;
-        return;
-    }
-    if (t->count * 2 >= t->capacity) {
-        access_table old = *t;
-        t->capacity = old.capacity ? old.capacity * 2 : 256;
-        t->keys = access_take(graph, t->capacity * sizeof *t->keys);
-        t->items = access_take(graph, t->capacity * sizeof *t->items);
-        t->count = 0;
-        for (uint32_t k = 0; k < old.capacity; k++)
-            if (old.keys[k]) table_set(graph, t, old.keys[k] - 1, old.items[k]);
-    }
-    uint32_t k = (uint32_t)mix(key);
-    while (t->keys[k & (t->capacity - 1)]) k++;
-    t->keys[k & (t->capacity - 1)] = key + 1;
-    t->items[k & (t->capacity - 1)] = item;
-    t->count++;
-}
-
-/* ---- values */
 
 uint32_t access_find(const access_graph *graph, uint32_t value) {
     access_value *values = graph->values.items;
@@ -108,7 +79,7 @@ uint32_t access_number(access_maker *m, access_value value, const uint32_t *oper
     hash = mix(hash ^ value.constant) ^ value.offset;
     for (uint32_t k = 0; k < count; k++) hash = mix(hash ^ operands[k]);
     hash >>= 1; /* the table adds 1 */
-    uint32_t *last = table_find(&m->numbered, hash);
+    uint32_t *last = mr_map_find(&m->graph->numbered, hash);
     for (uint32_t v = last ? *last : ACCESS_NONE; v != ACCESS_NONE; v = m->same_hash.items[v]) {
         const access_value *other = &graph->values.items[v];
         if (other->operand_count == count && equal_values(graph, other, &value, operands) &&
@@ -118,7 +89,7 @@ uint32_t access_number(access_maker *m, access_value value, const uint32_t *oper
     uint32_t before = last ? *last : ACCESS_NONE;
     uint32_t made = access_fresh(m, value, operands, count);
     m->same_hash.items[made] = before;
-    table_set(graph, &m->numbered, hash, made);
+    know(graph, &graph->numbered, hash, made);
     return made;
 }
 
@@ -225,7 +196,7 @@ static uint64_t place(uint32_t block, uint32_t variable) {
 }
 
 static void define(access_maker *m, uint32_t block, uint32_t variable, uint32_t value) {
-    table_set(m->graph, &m->definitions, place(block, variable), value);
+    know(m->graph, &m->graph->definitions, place(block, variable), value);
 }
 
 static uint32_t variable_bits(const access_maker *m, uint32_t block, uint32_t variable) {
@@ -269,7 +240,7 @@ static uint32_t look_up(access_maker *m, uint32_t block, uint32_t variable) {
     access_graph *graph = m->graph;
     uint32_t first = block;
     for (;;) {
-        uint32_t *known = table_find(&m->definitions, place(block, variable));
+        uint32_t *known = mr_map_find(&m->graph->definitions, place(block, variable));
         uint32_t value;
         const access_block *b = &graph->blocks.items[block];
         if (known) {

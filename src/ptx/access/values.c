@@ -60,6 +60,8 @@ static void fill_block(access_maker *m, uint32_t block) {
 
 void access_build_values(access_graph *graph) {
     access_maker m = {.graph = graph};
+    mr_map_clear(&graph->definitions);
+    mr_map_clear(&graph->numbered);
     graph->values.count = graph->operands.count = graph->arguments.count = 0;
     graph->sites.count = graph->escapes.count = graph->calls.count = 0;
     graph->again = false;

@@ -12,13 +12,6 @@
 
 #include "ptx/access/graph.h"
 
-/* From a number to an item. */
-typedef struct {
-    uint64_t *keys; /* + 1; 0: free */
-    uint32_t *items;
-    uint32_t capacity, count;
-} access_table;
-
 typedef struct {
     uint32_t phi, variable, block;
     uint32_t next; /* of the incomplete ones of that block */
@@ -27,8 +20,6 @@ typedef struct {
 /* A variable is a register, or (behind the registers) a cell of local memory. */
 typedef struct {
     access_graph *graph;
-    access_table definitions;        /* block and variable -> value */
-    access_table numbered;           /* hash of a value -> the last one of that hash */
     ACCESS_LIST(uint32_t) same_hash; /* by value: the one before */
     uint32_t *only;                  /* by register that one instruction writes: its value */
     uint32_t *only_block;

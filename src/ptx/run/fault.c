@@ -81,7 +81,7 @@ void ptx_tell_unset(ptx_warp *warp, const ptx_code *code, const ptx_memory_code 
 const ptx_code *ptx_fault_memory(ptx_warp *warp) {
     warp->state = PTX_WARP_FAILED;
     if (!warp->run->failure) {
-        warp->run->failure = mr_fail(MR_CODE_OUT_OF_MEMORY, "the host's memory is out");
+        warp->run->failure = mr_no_memory("for the blocks of a launch");
     }
     return NULL;
 }

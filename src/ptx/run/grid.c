@@ -105,7 +105,7 @@ static void fail(grid_run *g, mr_status failure) {
 }
 
 static void no_memory(grid_run *g) {
-    fail(g, mr_fail(MR_CODE_OUT_OF_MEMORY, "the host's memory is out"));
+    fail(g, mr_no_memory("for the blocks of a launch"));
 }
 
 /* ---- who waits */

@@ -44,27 +44,21 @@ void ptx_history_forget(ptx_history *h) {
 static void history_free(ptx_history *h) {
     if (!h) return;
     ptx_chain_release(h->chain);
-    if (h->readers != h->few) free(h->readers);
+    mr_few_free(h->readers, h->few);
     free(h->strong);
     free(h);
 }
 
 static bool grow_readers(ptx_history *h) {
-    size_t wanted = 2 * (size_t)h->reader_capacity;
-    bool is_few = h->readers == h->few;
-    ptx_cell_reader *grown = realloc(is_few ? NULL : h->readers, wanted * sizeof *grown);
-    if (!grown) return false;
-    if (is_few) memcpy(grown, h->few, sizeof h->few);
-    h->readers = grown;
-    h->reader_capacity = (uint32_t)wanted;
+    if (!mr_few_grow(h->readers, h->few, h->reader_count, 2 * (size_t)h->reader_capacity))
+        return false;
+    h->reader_capacity *= 2;
     return true;
 }
 
 static bool grow_strong(ptx_history *h) {
     uint32_t wanted = h->strong_capacity ? h->strong_capacity * 2 : 4;
-    ptx_strong *grown = realloc(h->strong, wanted * sizeof *grown);
-    if (!grown) return false;
-    h->strong = grown;
+    if (!mr_few_grow(h->strong, NULL, 0, wanted)) return false;
     h->strong_capacity = wanted;
     return true;
 }
