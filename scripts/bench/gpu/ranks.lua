@@ -21,7 +21,8 @@ local function say(name, value, unit)
   io.flush()
 end
 
--- Seconds a call, with the devices' work; `wait` waits for all of it, and for the other ranks.
+-- Seconds a call, with the devices' work: the median and the least of batches. `wait` waits for all of it, and for the
+-- other ranks.
 local function seconds(work, calls, wait)
   local times = {}
   for batch = 1, 11 + 3 do
@@ -31,7 +32,7 @@ local function seconds(work, calls, wait)
     wait()
     if batch > 3 then times[#times + 1] = (mr.clock() - began) * 1e-3 / calls end
   end
-  return median(times)
+  return median(times), times[1]
 end
 
 local function say_reduction(what, name, bytes, time)
@@ -165,10 +166,11 @@ local function ranks(rank)
   reductions_of_ranks(rank, wait_for_ranks)
   local alone = seconds(step_of(plain, BATCH), 20, wait_for_ranks)
   local step = step_of(ddp, BATCH)
-  local together = seconds(step, 20, wait_for_ranks)
+  local together, least = seconds(step, 20, wait_for_ranks)
   if rank == 0 then
     say("step, each rank alone", 1e3 * alone, "ms")
     say("step, DDP", 1e3 * together, "ms")
+    say("step, DDP, least batch", 1e3 * least, "ms")
     if arg[1] == "processes" then say("start beyond contexts", start, "ms") end
   end
   return step
