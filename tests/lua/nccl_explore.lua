@@ -5,12 +5,9 @@
 -- not replayed: schedules are explored
 local lu = require "luaunit"
 local mr = require "millrace"
+local collectives = require "lua.support.collectives"
 
-local function column(t) return t:cpu():totable() end
-
-local function together(comms, fn)
-  mr.nccl.group(function() for k, c in ipairs(comms) do fn(c, k) end end)
-end
+local column, together = collectives.column, collectives.together
 
 TestExplored = {}
 
