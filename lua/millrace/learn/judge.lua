@@ -5,12 +5,16 @@
 -- is wrong, and an order that shows it, never what to write instead.
 
 local grader = require "millrace.learn.grader"
+local needless = require "millrace.learn.needless"
+local performed = require "millrace.learn.performed"
 local view = require "millrace.learn.view"
 local words = require "millrace.words"
 
 local explore, waits, timeline, clock = mr.explore, mr.waits, mr.timeline, mr.clock
 local current_stream, set_stream, check_hazards = mr.current_stream, mr.set_stream, mr.hazard.check
 local synchronize_device, device_count, spin = mr.synchronize, mr.device_count(), mr.spin
+
+local is_here, line_of, LONG_MS = performed.is_here, performed.line_of, performed.LONG_MS
 
 local judge = {}
 
@@ -195,9 +199,6 @@ local function with_lines_of_file(message, seen, text, name)
   return (message:gsub("<kernel text>:(%d+)", function(line) return ("%s:%d"):format(name, line + above) end))
 end
 
--- An operation that takes so long stands for the work of an exercise.
-local LONG_MS = 0.1
-
 local UNREPEATABLE = "Called twice with the same values, your function does two different things. It may not " ..
   "depend on a clock, on a random number or on a variable that it changes."
 
@@ -333,10 +334,6 @@ local function still_right(exercise, run, seen)
   end
 end
 
-local function is_here(where, name) return where and where:find(name .. ":", 1, true) == 1 end
-
-local function line_of(where) return where:match(":(%d+)$") end
-
 -- Names actions of the solution that have no effect, where its result is wrong: a line for each, or an empty text.
 local function remarks_on(run, name)
   local ok, trace = pcall(timeline, run)
@@ -363,122 +360,14 @@ local function remarks_on(run, name)
   return text
 end
 
--- Fields of a row of `uses` that are about the row, and are not fields of a span.
-local OF_THE_ROW = {}
-for field in ("after captures count elsewhere kind ms name stream text"):gmatch("%a+") do OF_THE_ROW[field] = true end
-local KINDS = { work = { op = true, copy = true } } -- those with several kinds of spans
-local EXACT_MS = 1e-6
-
--- Whether a span is as a row wants it. A name is a pattern.
-local function fits(wanted, span, name)
-  for field, value in pairs(wanted) do
-    if not OF_THE_ROW[field] and span[field] ~= value then return false end
-  end
-  if wanted.kind and not (KINDS[wanted.kind] or { [wanted.kind] = true })[span.kind] then return false end
-  local stream = (span.stream or ""):gsub("^default stream.*", "default")
-  return (wanted.elsewhere or is_here(span.where, name)) and
-    (not wanted.name or (span.name or ""):find("^" .. wanted.name .. "$") ~= nil) and
-    (not wanted.stream or stream == wanted.stream) and
-    (not wanted.ms or (span.finish or 0) - (span.start or 0) >= wanted.ms - EXACT_MS)
-end
-
--- How many spans are as a row wants them, behind the span with the number `after`: the count, and the first.
-local function count_wanted(wanted, trace, name, after)
-  local count, first = 0, nil
-  for i, span in ipairs(trace.spans) do
-    if i > after and fits(wanted, span, name) then count, first = count + 1, first or i end
-  end
-  return count, first
-end
-
-local WORDS = { op = "an operation", copy = "a copy", free = "a free", ["host-function"] = "a host function" }
-
--- A row in the words of a task: its own text, or what its fields say.
-local function text_of(wanted)
-  if wanted.text then return wanted.text end
-  local text = wanted.name and ("`%s`"):format((wanted.name:gsub("%?$", ""))) or WORDS[wanted.kind] or wanted.kind
-  if wanted.ms then text = words.format("%g ms of %s", wanted.ms, text) end
-  if (wanted.count or 1) > 1 then text = ("%d times %s"):format(wanted.count, text) end
-  if wanted.stream == "default" then return text .. " on the default stream" end
-  return wanted.stream and ("%s on `%s`"):format(text, wanted.stream) or text
-end
-
-local ASKED = "The result is right, but the task asks for %s: your function has %s."
-local NOT_ALLOWED = "The result is right, but line %s has %s, which the task does not allow."
-local NOT_CAPTURED = "The result is right, but the task asks for work on `%s` in the graph: it is in no capture of " ..
-  "your function."
-
--- Requirements of a solution: `streams` (each of them works) and the rows of `uses`.
-local function wanted_of(exercise)
-  local rows = table.pack(table.unpack(exercise.uses or {}))
-  for _, stream in ipairs(exercise.streams or {}) do rows[#rows + 1] = { kind = "work", stream = stream } end
-  return rows
-end
-
--- Whether the solution does what the task asks for. docs/teaching.md says what a row of `uses` has.
-local function judge_uses(exercise, trace, seen, name)
-  local firsts, rows = {}, wanted_of(exercise)
-  for i, wanted in ipairs(rows) do
-    local count, first = count_wanted(wanted, trace, name, firsts[wanted.after] or 0)
-    firsts[i] = first
-    if wanted.captures then
-      if not seen.captured[wanted.captures] then return "uses", NOT_CAPTURED:format(wanted.captures) end
-    elseif wanted.count == 0 and count > 0 then
-      return "uses", NOT_ALLOWED:format(line_of(trace.spans[first].where), text_of(wanted))
-    elseif count < (wanted.count or 1) then
-      local asked = text_of(wanted) .. (wanted.after and ", behind " .. text_of(rows[wanted.after]) or "")
-      return "uses", ASKED:format(asked, count == 0 and "none" or "only " .. count)
-    end
-  end
-  return nil
-end
-
--- The host waits of the solution: at which line, in which call. nil: none. A task that waits asks (docs/tasks.md).
-local function host_wait_of(trace, seen, name)
-  for _, span in ipairs(trace.spans) do
-    local is_wait = span.kind:find("synchronize", 1, true)
-    local is_await = seen.tasks and span.kind:find("query", 1, true)
-    if span.engine == "host" and (is_wait or is_await) and is_here(span.where, name) then
-      return line_of(span.where), is_wait and span.name or "await"
-    end
-  end
-  return nil
-end
-
--- Where the host must not wait, it may not pass the time with a clock either: so long is allowed.
-local PASSED_MS = 0.5
-
-local function judge_host(exercise, trace, seen, name)
-  local line, call = host_wait_of(trace, seen, name)
-  if line and line == seen.waiting_print then call = "print" end
-  if exercise.host_waits == false and line then
-    return "host", ("In line %s the host waits (%s). It must not wait in your function: let a stream wait, not the " ..
-      "host."):format(line, call)
-  end
-  local most = exercise.host_ms or exercise.host_waits == false and PASSED_MS
-  if not most or seen.host_ms <= most then return nil end
-  return "host", words.format("The host stands still for %.1f ms in your function. At most %g ms are allowed.",
-    seen.host_ms, most)
-end
-
--- The milliseconds of each operation of the solution that takes long, by its name.
-local function work_in(trace, name)
-  local work = {}
-  for _, span in ipairs(trace.spans) do
-    local ms = span.kind == "op" and is_here(span.where, name) and span.finish - span.start or 0
-    if ms >= LONG_MS then work[span.name] = (work[span.name] or 0) + ms end
-  end
-  return work
-end
-
 -- What the solution has left out of the work that the start has: without it no two streams can be busy together. nil:
 -- nothing.
 local function missing_work(exercise, trace, name)
   local seen = seen_of(exercise.start)
   local start = solution_of(exercise.start, name, seen)
   local ok, at_start = pcall(timeline, program(exercise, start, 1, seen))
-  local done, names = work_in(trace, name), {}
-  local wanted = ok and work_in(at_start, name) or {}
+  local done, names = performed.work_in(trace, name), {}
+  local wanted = ok and performed.work_in(at_start, name) or {}
   for operation in pairs(wanted) do names[#names + 1] = operation end
   table.sort(names)
   for _, operation in ipairs(names) do
@@ -505,68 +394,10 @@ end
 local function judge_speed(exercise, run, seen, name)
   local trace = timeline(still_right(exercise, run, seen))
   if seen.differs then return "unrepeatable", UNREPEATABLE end
-  local reason, message = judge_uses(exercise, trace, seen, name)
-  if not reason then reason, message = judge_host(exercise, trace, seen, name) end
+  local reason, message = performed.judge_uses(exercise, trace, seen, name)
+  if not reason then reason, message = performed.judge_host(exercise, trace, seen, name) end
   if reason then return reason, message end
   if exercise.overlap then return judge_overlap(exercise, trace, name) end
-  return nil
-end
-
--- The line of another wait of the solution that stands in the chain which orders the work without this one, or nil.
-local function covering_line(wait, all, name)
-  local _, chain = wait.because:match("^(.-):\n(.*)$")
-  for place in (chain or ""):gmatch(" at (%S+:%d+)") do
-    for _, other in ipairs(all) do
-      if other.where == place and place ~= wait.where and is_here(place, name) then return line_of(place) end
-    end
-  end
-  return nil
-end
-
-local ONLY_THE_HOST = "it only stops the host. Each stream keeps the order of its own work%s."
-local JOINED = "the grader waits for the device before it reads the result"
-
--- A wait that protects nothing in the function: what comes after it is the caller's.
-local function of_the_caller(wait, exercise)
-  if wait.kind == "synchronize" then
-    return ONLY_THE_HOST:format(exercise.join == false and "" or ", and " .. JOINED)
-  end
-  return exercise.join == false and "the result stays right in each order without it." or
-    JOINED .. ", so this wait protects nothing here."
-end
-
--- Why a wait is not needed: a sentence, with places of the solution only. `all`: the waits of the run.
-local function because_of(wait, all, name, exercise)
-  local text = wait.because:gsub(" %(#%d+%)", "")
-  local order = text:match("; (without it, too, .- at line %d+ comes after .- at line %d+):%s")
-  if order and text:find("by default stream's barrier", 1, true) then
-    return order .. ", since the default stream is a barrier for blocking streams."
-  end
-  local function is_foreign(part) return part:gsub("%f[%S]" .. name:gsub("%p", "%%%0") .. ":%d+", ""):find("%S:%d+") end
-  local later = text:match("without it, too, (.-) comes after ")
-  if later and is_foreign(later) then return of_the_caller(wait, exercise) end
-  local line, own = covering_line(wait, all, name), line_of(wait.where)
-  if line then
-    return ("the %s wait at line %s covers it."):format(tonumber(line) > tonumber(own) and "later" or "earlier", line)
-  end
-  text = text:gsub(":\n.*$", "")
-  if not is_foreign(text) then return text .. "." end
-  local others = text:match("^(it can go as long as .-); without ")
-  if others and not is_foreign(others) then return others .. "." end
-  local short = text:match("^(.-); without it, too, ")
-  if short then return short .. ". Your arguments are ready when your function begins." end
-  return of_the_caller(wait, exercise)
-end
-
--- A call whose tensor is not freed in the function is right: a free that comes later, as the collector's, may need it.
-local function judge_record_streams(result, name)
-  for _, call in ipairs(result.record_streams or {}) do
-    local is_freed = not call.because:find("is not freed by this code", 1, true)
-    if not call.kept and is_freed and is_here(call.where, name) then
-      return "wait", ("The result is right, but line %s does nothing: the free of %s is ordered already."):format(
-        line_of(call.where), call.tensor)
-    end
-  end
   return nil
 end
 
@@ -607,10 +438,10 @@ local function judge_waits(exercise, solve, seen, name)
   for _, wait in ipairs(result.waits) do
     if not wait.kept and not is_needed[wait.where] and is_here(wait.where, name) then
       return "wait", ("The result is right, but line %s waits without need (%s): %s"):format(
-        line_of(wait.where), wait.kind, because_of(wait, result.waits, name, exercise))
+        line_of(wait.where), wait.kind, needless.because_of(wait, result.waits, name, exercise))
     end
   end
-  local reason, message = judge_record_streams(result, name)
+  local reason, message = needless.judge_record_streams(result, name)
   if reason then return reason, message end
   return judge_barriers(run, seen)
 end
