@@ -2,9 +2,9 @@
 --
 --     lua5.4 scripts/exports.lua [SRC [BUILD]]
 --
--- Read from the object files of BUILD. A function or variable that only its own file uses is `static`, or goes; so does
--- one that only tests use, as they call what the program calls. A name that another folder uses begins with `mr_`; a
--- name without it is of its folder alone. Prints each offence, and exits with 1 if there is one.
+-- Read from the object files of BUILD. A function or variable that only its own file uses is `static`, or is removed.
+-- One that only tests use is removed, too: tests call what the program calls. A name that another folder uses begins
+-- with `mr_`; a name without it is of its folder alone. Prints each offence, and exits with 1 if there is one.
 
 local src, build = arg[1] or "src", arg[2] or "build"
 

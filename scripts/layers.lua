@@ -28,7 +28,7 @@ local below_bind = with(ptx, table.unpack(with(above_checker, "graph", "script",
                                                "files", "collective")))
 local below_repl = with(below_bind, table.unpack(rooms_of_bind))
 
--- What a room of bind includes: all that is below bind, what its files share, and these other rooms.
+-- A room of bind may include all that is below bind, what its files share, and these other rooms.
 local function bind(...)
   local list = { "bind" }
   for _, room in ipairs { ... } do list[#list + 1] = "bind/" .. room end

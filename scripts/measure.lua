@@ -25,7 +25,7 @@ function M.median_of(rounds, fn)
   return M.median(list)
 end
 
--- Waits for all devices; one of which nothing was ever asked has nothing to wait for.
+-- Waits for all devices; an unused device has no work to wait for.
 function M.wait_for_all()
   for i = 0, mr.device_count() - 1 do mr.synchronize(i) end
 end

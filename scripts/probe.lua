@@ -419,7 +419,7 @@ end
 row("P7a", "R53", "128 kernels of one block in 128 streams, of the time of one", "1 x",
   function() return times(128, 1) end)
 row("P7b", "R53", "129 in 129 streams", "2 x", function() return times(129, 1) end)
-row("P7c", "R55", "two each in 64 streams, none of which holds up another", "2 x",
+row("P7c", "R55", "two each in 64 streams, and no stream delays another", "2 x",
   function() return times(64, 2) end)
 
 -- ---------------------------------------------------------------- P8, R13, R17: what queries and events say

@@ -1,6 +1,11 @@
--- Finds sentences that are hard to read: longer than 30 words, beginning with "Of", or with a clause "what ... is" as
--- their subject. In pages and comments, except in tests, it also finds "So is ...", "Nor does ..." or "Neither has ..."
--- at the beginning. `make lint` runs it on the pages, the comments, and the texts that the program prints.
+-- Finds sentences that are hard to read:
+-- - longer than 30 words;
+-- - beginning with "Of", "Else", or a clause "what ... is" as their subject;
+-- - with a verb before its subject, as in `, and so does a stream` or `Behind it comes a copy`;
+-- - with a clause like `, of which one waits` or `one of which`;
+-- - with a negation of a negation, as in `nothing that is not free`.
+-- In pages and comments, except in tests, it also finds "So is ...", "Nor does ..." or "Neither has ..." at the beginning.
+-- `make lint` runs it on the pages, the comments, and the texts that the program prints.
 --
 --     lua5.4 scripts/sentences.lua FILE...     .md: paragraphs, items, cells of tables; others: comments and strings
 --
@@ -47,11 +52,67 @@ local function is_turned(sentence)
   return (first == "So" or first == "Nor" or first == "Neither") and TURNED:find(" " .. second .. " ", 1, true)
 end
 
+-- `A file counts, and so does a stream`: the second half says in another order what `A stream counts, too` says. "Neither"
+-- may be a subject (`neither waits`), and `so do not` is a request.
+local function has_turned_half(sentence)
+  for _, word in ipairs { "so", "nor", "neither" } do
+    for from, verb, after in sentence:gmatch("()%f[%a]" .. word .. " (%a+)()") do
+      local before = sentence:sub(1, from - 1)
+      local is_joined = before:find "%f[%a]and $" or before:find "%f[%a]but $" or
+        word ~= "neither" and before:find "[,;:] $"
+      if is_joined and TURNED:find(" " .. verb .. " ", 1, true) and not sentence:find("^ not%f[%A]", after) then
+        return true
+      end
+    end
+  end
+  return false
+end
+
+local PLACES = " Above Around At Before Behind Below Beside Between In Inside On Under "
+
+-- `Behind the copy comes a record`: the place first, and the subject last.
+local function has_place_first(sentence)
+  local first, rest = sentence:match "^[%(\"'*]*(%a+) (.*)"
+  if not first or not PLACES:find(" " .. first .. " ", 1, true) then return false end
+  local before, subject = rest:match "^([^,;:]-) %f[%a]stands? (%a+)"
+  if not before then before, subject = rest:match "^([^,;:]-) %f[%a]lies? (%a+)" end
+  if not before then before, subject = rest:match "^([^,;:]-) %f[%a]comes? (%a+)" end
+  if not before or before:find "%f[%a]that%f[%A]" or before:find "%f[%a]which%f[%A]" then return false end
+  return (" a an all another each its no nothing one the their those two what "):find(" " .. subject .. " ", 1, true)
+end
+
+local PARTS = " all each either few many most none one some several "
+
+-- `, of which one waits`, `one of which`: a second sentence inside the first.
+local function has_part_of_which(sentence)
+  if sentence:find ", of which%f[%A]" then return true end
+  for word in sentence:gmatch "(%a+) of which%f[%A]" do
+    if PARTS:find(" " .. word .. " ", 1, true) then return true end
+  end
+  return false
+end
+
+-- `no file that is not open`, `nothing which does not wait`
+local function denies_twice(sentence)
+  sentence = sentence:lower()
+  for _, no in ipairs { "no %a+", "nothing", "nobody", "none" } do
+    for _, relative in ipairs { "that", "which", "who" } do
+      if sentence:find("%f[%a]" .. no .. " " .. relative .. " %a+ not%f[%A]") then return true end
+    end
+  end
+  return false
+end
+
 -- `is_ours`: a page, or a comment outside of the tests.
 local function judge_sentence(path, line, sentence, is_ours)
   local words = words_in(sentence)
   if words > MOST then offend(path, line, words .. " words", sentence) end
   if sentence:find "^[%(\"'*]*Of%s" then offend(path, line, 'begins with "Of"', sentence) end
+  if sentence:find "^[%(\"'*]*Else%f[%A]" then offend(path, line, 'begins with "Else"', sentence) end
+  if has_turned_half(sentence) then offend(path, line, "a half begins with its verb", sentence) end
+  if has_place_first(sentence) then offend(path, line, "the place first and the subject last", sentence) end
+  if has_part_of_which(sentence) then offend(path, line, 'a clause "of which"', sentence) end
+  if denies_twice(sentence) then offend(path, line, "a negation of a negation", sentence) end
   if has_clause_as_subject(sentence) then offend(path, line, 'a clause "what ..." as subject', sentence) end
   if is_ours and is_turned(sentence) then offend(path, line, "begins with its verb", sentence) end
 end

@@ -24,7 +24,7 @@ local MAY_LOOK = {
   ["hazard/place.c"] = true,
   -- at functions of Lua's libraries, and at texts
   ["source.c"] = true, ["hazard/tables.c"] = true,
-  -- pairs of a script's table go into lists of our own at once, of which args.c takes the objects
+  -- pairs of a script's table go into lists of our own at once; args.c takes the objects from these
   ["tensor/files.c"] = true,
   -- at the functions of lua/millrace/explore/outside.lua, which stay where they are
   ["outside.c"] = true,

@@ -206,7 +206,7 @@ return function(tools)
     tools.check(t)
     local from = target(t)
     if from then return from end
-    return misuse(("%s: %s does not require gradients, and neither does anything that it was computed from: call " ..
+    return misuse(("%s: %s does not require gradients, and was not computed from a tensor that does: call " ..
       "x:requires_grad_() before the computation%s"):format(what, describe(t),
       mr.is_grad_enabled() and "" or " and do it outside of mr.no_grad"))
   end

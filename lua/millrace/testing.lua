@@ -266,7 +266,7 @@ end
 local function check_followed(r)
   for _, h in ipairs(r.hazards) do
     if h.kind == "race-in-kernel" then
-      fail("a launch has a race inside, of which one order was tried:\n%s", h.message)
+      fail("a launch has a race inside, and only one order of it was tried:\n%s", h.message)
     end
   end
   local left = r.not_followed

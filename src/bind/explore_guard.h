@@ -1,5 +1,5 @@
-/* What a function may not do while it is explored, replayed or stressed. The files of mr.explore begin and end that;
- * some calls do something else meanwhile. explore.h has the refusals. */
+/* Calls that a function may not make while it is explored, replayed or stressed. The files of mr.explore begin and
+ * end that; some calls do something else meanwhile. explore.h has the refusals. */
 #ifndef MR_BIND_EXPLORE_GUARD_H
 #define MR_BIND_EXPLORE_GUARD_H
 

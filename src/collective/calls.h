@@ -124,7 +124,7 @@ uint64_t mr_collectives_missing(mr_collectives *collectives, size_t call);
 mr_status mr_ranks_settle(mr_collectives *collectives);
 
 /* deadlock.c */
-/* The error of ranks none of which can go on: who waits where for whom. `ended`: as bits. */
+/* The error if no rank can continue: which rank waits where for which ranks. `ended`: as bits. */
 mr_status mr_hosts_deadlock(mr_collectives *collectives, uint32_t count, uint64_t ended);
 /* Appends where host `number` waits, from 0, if it does. */
 void mr_host_tell(mr_collectives *collectives, uint32_t number, mr_buffer *out);

@@ -2,10 +2,10 @@
  * (model/meeting.h), whose commands go to the ranks' streams together.
  *
  * A clique is a set of devices of one machine; each rank of it has a handle, its communicator. A call is one rank's
- * part in one operation. Calls are collected until the outermost group ends; without a group each is matched at once.
- * The k-th collectives of all ranks of a clique make one meeting (R62), and so do connected sends and receives of a
- * group. Nothing is submitted before all calls of the group have found their peers. So a mistake is an error at the
- * call, with the lines of the ranks, and not a device that hangs. */
+ * part in one operation. Calls are collected until the outermost group ends; without a group each is matched at
+ * once. The k-th collectives of all ranks of a clique make one meeting (R62). Connected sends and receives of a
+ * group make one, too. Nothing is submitted before all calls of the group have found their peers. So a mistake is an
+ * error at the call, with the lines of the ranks, and not a device that hangs. */
 #ifndef MR_COLLECTIVE_COMM_H
 #define MR_COLLECTIVE_COMM_H
 

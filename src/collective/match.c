@@ -43,7 +43,7 @@ static bool is_of_one_line(const pending_call *a, const pending_call *b) {
            strcmp(a->where.file, b->where.file) == 0;
 }
 
-/* Calls of one line are meant to be the same, and so are a send and its recv. */
+/* Calls of one line, or a send and its recv, are meant to be the same. */
 static const char *remedy_of(const pending_call *a, const pending_call *b) {
     const mr_collective_call *x = &a->ask, *y = &b->ask;
     if (x->what != y->what || makes_other(a, b)) return SAME_ORDER;

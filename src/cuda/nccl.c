@@ -248,7 +248,7 @@ static mr_nccl_result all_to_all(const part *p, const mr_tensor *in, const mr_te
     return result;
 }
 
-/* NCCL connects the sends and receives of two ranks in the order of their calls, and so does collective/match.c. */
+/* NCCL and collective/match.c connect the sends and receives of two ranks in the order of their calls. */
 static mr_nccl_result exchange(const part *p, mr_nccl_comm comm) {
     const mr_meeting *meeting = p->meeting;
     mr_nccl_result result = MR_NCCL_SUCCESS;

@@ -28,7 +28,7 @@ typedef struct {
 mr_status mr_cuda_sorting_begin(const mr_command *command, CUstream stream, cuda_sorting *sorting);
 void mr_cuda_sorting_end(const mr_command *command, CUstream stream, cuda_sorting *sorting);
 
-/* Stable: each line by the bits of the keys from `first` to before `end`, of which there is one at least. */
+/* Stable: each line by the bits of the keys from `first` to before `end`, at least one bit. */
 mr_status mr_cuda_sort_by_keys(const mr_command *command, CUstream stream, cuda_sorting *sorting,
                                int first, int end);
 

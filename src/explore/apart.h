@@ -74,7 +74,7 @@ mr_status apart_prove_unseen(explorer *e, branch *b, bool *out_proved);
 
 /* ---- apart.c: what a search asks and tells */
 
-/* Whether a search tries both orders of a pair that nothing orders. Else it runs as submitted. */
+/* Whether a search tries both orders of a pair that nothing orders. Otherwise it runs as submitted. */
 bool apart_decides(explorer *e, branch *b, uint32_t late, uint32_t early);
 /* Something was met that is not proved. False: races are not explored apart. */
 bool apart_fails(explorer *e);

@@ -72,8 +72,8 @@ typedef struct {
     bool (*hosts_are_apart)(void *context);
 } mr_explore_subject;
 
-/* An access of a hazard: the command of this number, if a run has it at this line. Else the first command at the line
- * in a stream of this name. */
+/* An access of a hazard: the command of this number, if a run has it at this line. Otherwise the first command at
+ * the line in a stream of this name. */
 typedef struct {
     mr_site where;
     const char *stream; /* NULL: any */
@@ -143,22 +143,22 @@ typedef struct {
     bool reads_fresh;
     /* The function has copied from pageable memory asynchronously, which reads it at once (R23). */
     bool stages;
-    /* Where several hosts could go on, as ranks: every order of them was followed, or they are apart. Else one order of
-     * them is complete. */
+    /* Where several hosts could go on, as ranks: every order of them was followed, or they are apart. Otherwise one
+     * order of them is complete. */
     bool all_turns;
     bool proved; /* its one schedule stands for all: nothing in it depends on the order */
     bool unseen; /* nothing that is read or returned depends on the races (apart_prove_unseen) */
     /* By that: not all schedules were tried, and the others come to the same outcome. */
     bool settled;
     double estimate; /* of the number of classes; 0: not estimated */
-    /* Where the time was over: so many more schedules were drawn by priorities (priority.c), of which `schedules` has
-     * those that came to a new outcome. */
+    /* Where the time was over: how many more schedules were drawn by priorities (priority.c); `schedules` has only
+     * those with a new outcome. */
     uint64_t by_priority;
     uint32_t threads, steps;  /* of the largest program among them */
     bool by_priority_inexact; /* a program was too large for them */
     /* Where independent races were explored apart: their groups. Each combination of what they come to is an outcome:
      * so many, from so many classes. Where these are too many to be listed, `outcomes` has those in which at most one
-     * group is not as submitted. Else no group, and 0. */
+     * group is not as submitted. Otherwise no group, and 0. */
     MR_VEC(mr_explore_group) groups;
     double combined, classes;
     /* Where the time was over: independent groups of races, and how many of them were tried alone, the others as

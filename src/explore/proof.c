@@ -156,7 +156,7 @@ static bool see_item(const branch *b, first_writes *w, uint32_t i) {
     return true;
 }
 
-/* Memory of before the program has its bytes; so has memory of the host. */
+/* Memory from before the program and memory of the host have their bytes. */
 static bool is_written_first(const branch *b, first_writes *w) {
     size_t storages = mr_program_storage_count(b->program);
     for (size_t slot = 0; slot < storages; slot++) w->writer[slot] = OF_BEFORE;

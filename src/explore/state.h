@@ -183,7 +183,7 @@ bool branch_conflict(const branch *b, uint32_t early, uint32_t late);
 /* Whether the parts of two conflicting nodes could be mixed, with another result. That is so if they share more than
  * one element, or if one of them updates memory that the other one writes. */
 bool branch_may_mix(const branch *b, uint32_t early, uint32_t late);
-/* Whether a node touches memory, and so is one of pairs. The host's own node of a copy stands for its reading of the
+/* Whether a node touches memory; then it can be in pairs. The host's own node of a copy stands for its reading of the
  * source, where it does that; `asked`: as for order_copy_of. */
 bool branch_takes_part(const branch *b, uint32_t node, bool asked);
 /* The bytes of the value as they are now, into `out`, after this schedule. Runs the function where its host functions

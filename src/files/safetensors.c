@@ -140,7 +140,7 @@ static mr_status take_notes(mr_tensor_file *file, mr_json *j) {
     return bad ? bad_json(file, j, "a comma or }") : MR_OK;
 }
 
-/* `name: ...`, of which the file's list takes the name. */
+/* `name: ...`; the file's list takes the name. */
 static mr_status take_entry(mr_tensor_file *file, mr_json *j, bool *has_notes) {
     char *name;
     if (!mr_json_string(j, &name)) return bad_json(file, j, "a name");

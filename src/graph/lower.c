@@ -1,6 +1,6 @@
-/* Lowering: spreads the nodes of a graph over lanes, each of which a launch carries out on a
- * stream of its own, and finds the records and waits between them. The lanes keep exactly the
- * order of the edges: a node goes to a lane only behind a node that it comes after anyway.
+/* Lowering: spreads the nodes of a graph over lanes, and finds the records and waits between them. A launch runs each
+ * lane on a stream of its own. The lanes keep exactly the order of the edges: a node goes to a lane only behind a node
+ * that it comes after anyway.
  *
  * A lane knows how far it is behind each other lane (`seen`); a wait that would add nothing is left out. */
 #include <stdlib.h>

@@ -114,7 +114,7 @@ void mr_hazard_clock_raise(checker *c, vclock **clock, uint32_t slot, uint64_t s
     mine->delta[mine->count++] = (mark){slot, seq};
 }
 
-/* Both bases matter and neither is the other: a new one with the greater of each. */
+/* Both bases matter and they differ: a new one with the greater of each. */
 static void merge_base(checker *c, vclock *mine, const clock_base *other) {
     if (!fold(c, mine)) return;
     uint64_t *into = mine->base->seq;

@@ -66,7 +66,7 @@ bool mr_hazard_work_is_lost(const checker *c, const found_pair *pair);
 
 /* relay.c */
 /* The second is a collective whose own call lets its stream wait for another one first, which is `bound_stream`, as
- * mr.dist does with `async`: that wait. Else NULL. */
+ * mr.dist does with `async`: that wait. Otherwise NULL. */
 const log_line *mr_hazard_wait_of_call(const checker *c, const found_pair *pair);
 /* The last stream before *io_before (a seq, which becomes that of the wait) that waited behind the first. It comes
  * after what the first stream was given up to *out_covered. NULL: none. */

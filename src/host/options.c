@@ -25,7 +25,7 @@ const char mr_options_help[] =
     "Runs a Lua script with GPU streams, events and tensors: the global `mr`. Without a script it\n"
     "starts a prompt, where help() explains, TAB completes names, Ctrl-C stops what runs and "
     "Ctrl-D\n"
-    "leaves. `-` as the script reads it from standard input, and so does `millrace < file`.\n"
+    "leaves. `-` as the script, or `millrace < file`, reads the script from standard input.\n"
     "\n"
     "  -e CODE               run CODE first; may be repeated\n"
     "  -i                    start the prompt after the script or -e\n"

@@ -130,8 +130,8 @@ struct mr_backend {
     void (*graph_drop)(void *graph);
 
     /* When commands ran, for a device that does not say so by itself. All three NULL: observers with a `ran` are told
-     * whenever the device moves (the virtual GPU). Else they are told of commands that were submitted between
-     * `runs_start` and `runs_stop`, which are counted: who has started it stops it.
+     * whenever the device moves (the virtual GPU). Otherwise they are told of commands that were submitted between
+     * `runs_start` and `runs_stop`. These two are counted: each start needs a stop.
      *
      * They hear of the commands of the trait WORK for which a device computed or copied. mr_run.begin and ->end are on
      * the axis of mr_machine_time; ->ready is ->begin, as nothing else is measured. An observer gets an abridged

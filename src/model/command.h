@@ -285,10 +285,10 @@ mr_status mr_command_set_arguments(mr_command *command, const void *bytes, size_
 /* Sets operand i and takes a reference to the tensor. */
 void mr_command_set_operand(mr_command *command, uint32_t i, mr_tensor *tensor, uint8_t access);
 
-/* Asks the observers (one of which may refuse: "error" mode), gives it to the backend, and tells the
- * observers what came of it. Takes over the caller's reference, also on failure. After a failure the
- * device does nothing for it, with one exception: INTERRUPTED, for a synchronous copy that had begun,
- * ends only the host's wait for it. With launch-blocking (R52) waits for it. */
+/* Asks the observers (an observer in "error" mode may refuse), gives it to the backend, and tells the observers the
+ * result. Takes over the caller's reference, also on failure. After a failure the device does nothing for it, with
+ * one exception: INTERRUPTED, for a synchronous copy that had begun, ends only the host's wait for it. With
+ * launch-blocking (R52) waits for it. */
 mr_status mr_command_submit(mr_command *command);
 
 typedef struct {

@@ -1,4 +1,4 @@
-/* Several hosts on one machine, of which one runs at a time: ranks of one process (collective/ranks.h), or tasks
+/* Several hosts on one machine, one of them running at a time: ranks of one process (collective/ranks.h), or tasks
  * (lua/millrace/tasks.lua).
  *
  * Ranks: if several can continue, a host chooser decides which one does, as the explorer does. Without a chooser, each

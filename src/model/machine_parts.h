@@ -154,7 +154,7 @@ typedef struct mr_host_ask mr_host_ask;
 typedef struct {
     mr_host_chooser *chooser; /* not owned; NULL: nobody chooses */
     const mr_host_ask *asks;  /* not owned; NULL: a query is the script's own */
-    /* Where there are several hosts and a chooser: lets others go on. Returns when this host does. Else NULL. */
+    /* Where there are several hosts and a chooser: lets others go on. Returns when this host does. Otherwise NULL. */
     void (*give_way)(void *context, mr_site where);
     void *context;
 } mr_machine_hosts;

@@ -5,8 +5,8 @@
  *
  * Memory that is lent: a loan keeps a tensor's memory until the borrower gives it back, past a free by the script and
  * past the collector. The borrower may do so on any thread, so a loan that is given back waits in a list, which the
- * thread of the machine empties (mr_loans_collect). If the machine closes before, its backend stays open until the
- * process ends, and so does the memory.
+ * thread of the machine empties (mr_loans_collect). If the machine closes before, its backend and the memory stay until
+ * the process ends.
  *
  * Memory that is borrowed: mr_storage_create_at with mr_storage_keep. It is given back when the last reference goes,
  * and no earlier than the work that uses it has ended. */

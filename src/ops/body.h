@@ -1,7 +1,7 @@
 /* Inside src/ops only: what the bodies of the families share.
  *
  * f16 and bf16 are stored, not computed in. A row computes them in f32 and rounds each result once, to nearest, even at
- * the middle (`base/half.h`). Tensors of another dtype beside them become f32, too, and so do numbers. But a comparison
+ * the middle (`base/half.h`). Numbers and tensors of another dtype beside them become f32, too. But a comparison
  * first rounds a number to the half's format, so that a tensor that was filled with 0.1 equals 0.1. Sums are wider, as
  * for f32. CPU bodies get blocks that `mr_convert` made f32, so they have no loops for halves. CUDA kernels load
  * vectors of 8 halves and widen them in registers. Halves that do not lie in vectors go through the kernels of f32.

@@ -64,8 +64,8 @@ mr_status mr_memset(const mr_caller *caller, mr_tensor *t, uint8_t byte, mr_stre
 mr_status mr_may_read(const mr_caller *caller, const mr_tensor *t);
 /* The element as a number: copies it to the host in the current stream and waits. */
 mr_status mr_item(const mr_caller *caller, mr_tensor *t, mr_scalar *out_value);
-/* A host tensor with t's values now. It is t itself (retained, plus a handle) if t is on the host. Else it is a
- * contiguous pageable copy made in the current stream, for which the host waits. */
+/* A host tensor with t's values now. It is t itself (retained, plus a handle) if t is on the host. Otherwise it is a
+ * contiguous pageable copy made in the current stream, and the host waits for it. */
 mr_status mr_to_host(const mr_caller *caller, mr_tensor *t, mr_tensor **out_tensor);
 
 /* mr.op: an abstract operation. Reads and writes exactly these views; each element written becomes a

@@ -29,7 +29,7 @@ static inline int64_t mr_least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* The pieces of positions [first, first + count), none of which goes beyond a multiple of `width`; returns how many. */
+/* Cuts positions [first, first + count) at each multiple of `width`; returns the number of pieces. */
 static inline int mr_conv_cut(const mr_conv *c, int64_t first, int64_t count, int64_t width,
                               mr_conv_piece *out_pieces) {
     int pieces = 0;

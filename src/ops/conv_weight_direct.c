@@ -1,9 +1,9 @@
 /* Runs conv2d_weight where each group has one channel and one output. A matrix product would use one row. Here LANES
- * groups lie side by side in vectors. A row of their gradients is turned, and so are the rows of the source that its
- * taps see, so that each step multiplies neighbours in memory.
+ * groups lie side by side in vectors. A row of their gradients and the rows of the source that its taps see are turned,
+ * so that each step multiplies neighbours in memory.
  *
- * Easiest to break: values are those of conv_weight.c to the last bit, so positions are added in order, one after the
- * other. The taps of a group and the groups are independent, and keep the processor busy. */
+ * Easiest to break: values are those of conv_weight.c to the last bit, so positions are added in order, one after
+ * the other. The taps of a group and the groups are independent, and keep the processor busy. */
 #include "ops/conv_runs.h"
 
 #include <math.h>

@@ -34,8 +34,8 @@ static inline void store_whole(void *out, int w, int64_t v) {
 
 /* ------------------------------------------------------------------------- plain folds */
 
-/* A cell holds an accumulator in its first eight bytes, as an array of accumulators does. There are always
- * results of MR_SHORT_ROWS rows, of which the last may mean nothing: loops of a constant length are quick. */
+/* A cell holds an accumulator in its first eight bytes, as an array of accumulators does. There are always results
+ * of MR_SHORT_ROWS rows, and the last ones may mean nothing: loops of a constant length are quick. */
 #define FOLD(name, tag, loops_, A_, joined, final_)                                                \
     static void name##_leaf_##tag(const void *x, int64_t n, int64_t first, mr_cell *out) {         \
         A_ all;                                                                                    \

@@ -14,9 +14,9 @@ enum { MR_SHORT = MR_LANES - 1, MR_SHORT_ROWS = 16 };
 
 /* The loops of a fold over elements of one type. Accumulators lie densely. */
 typedef struct {
-    /* The accumulator of each of `count` (<= MR_SHORT_ROWS) rows of n (<= MR_LEAF, maybe 0) elements each, from `apart`
-     * to `apart` elements. A leaf is one row. With several, MR_SHORT_ROWS accumulators are written, of which the last
-     * may mean nothing. */
+    /* The accumulator of each of `count` (<= MR_SHORT_ROWS) rows of n (<= MR_LEAF, maybe 0) elements each, from
+     * `apart` to `apart` elements. A leaf is one row. With several, MR_SHORT_ROWS accumulators are written; the last
+     * ones may mean nothing. */
     void (*each)(const void *x, int64_t apart, int64_t n, int64_t count, void *out);
     /* The same, with the same bits, for rows of 1 to MR_SHORT elements. MR_SHORT_ROWS accumulators are written. */
     void (*each_short)(const void *x, int64_t apart, int64_t n, int64_t count, void *out);

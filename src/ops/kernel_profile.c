@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#define SCHEDULERS    4   /* of an SM, each of which issues one instruction of a warp a clock */
+#define SCHEDULERS    4   /* of an SM; each issues one instruction of a warp a clock */
 #define SPECIAL_RATE  16  /* results a clock and SM */
 #define REGISTER_UNIT 256 /* registers are given to warps in pieces */
 #define SHARED_UNIT   128 /* bytes, likewise to blocks */

@@ -29,7 +29,7 @@ static void release_code(void *code) {
     mr_kernel_code_release(code);
 }
 
-/* A variable whose memory the backend owns, with the code: as long as a tensor of it is there, so is the code. NULL:
+/* The backend owns the variable's memory, with the code. So the code stays as long as a tensor of the variable. NULL:
  * it is not there. */
 static mr_status variable_of_backend(const mr_caller *caller, mr_kernel_module *module,
                                      mr_device *device, const ptx_variable *v,

@@ -258,7 +258,7 @@ MR_INLINE double mr_cos_near_f64(double a) {
     return mr_circular_f64(t.r, t.quarter + 1, 0);
 }
 
-/* The tangent as a quotient of sums of two doubles each, of which the second has what the first lacks: so rounding
+/* The tangent as a quotient of sums of two doubles each; the second has the digits that the first lacks, so rounding
  * counts once. The error of the reduction counts as well, up to 1.6 times. */
 typedef struct {
     double high, low;

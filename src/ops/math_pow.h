@@ -1,8 +1,8 @@
 /* Powers of f32 and f64, like the functions of math.h: no branch, no table, no call where mr_pow_is_near. C's special
  * cases are apart (mr_pow_f32, mr_pow_f64), so a loop asks once a block whether it needs them (binary.c).
  *
- * Easiest to break: an exponent of a thousand makes a thousand units of one in the last place of the logarithm. So the
- * logarithm of f32 is computed in double, and that of f64 in two doubles, of which the second has the digits that the
+ * Easiest to break: an exponent of a thousand makes a thousand units of one in the last place of the logarithm. So
+ * the logarithm of f32 is computed in double, and that of f64 in two doubles: the second has the digits that the
  * first lacks. tests/c/test_ops_math.c measures the errors: below 0.6 units in the last place of f32, 1.5 of f64. */
 #ifndef MR_OPS_MATH_POW_H
 #define MR_OPS_MATH_POW_H

@@ -115,7 +115,7 @@ typedef struct {
 typedef struct {
     uint64_t duration_ns; /* on the device, whatever the cost model says; 0: that decides */
     uint64_t mix;         /* mr.op: hash of the operation's name, for the values that it writes */
-    uint32_t blocks;      /* with duration_ns: thread blocks, each of which occupies a whole SM */
+    uint32_t blocks;      /* with duration_ns: thread blocks; each occupies a whole SM */
 } mr_abstract_params;
 
 typedef union {

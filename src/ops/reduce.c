@@ -30,7 +30,7 @@ typedef struct {
     bool dense;            /* the elements of one output are neighbours */
     bool columns; /* no, but the elements of neighbouring outputs are, and the fold can use that */
     bool tiles;   /* they are, but it cannot: they are gathered, several outputs at a time */
-    /* outputs of one leaf of dense elements each, several of which are folded at a time */
+    /* outputs of one leaf of dense elements each; several are folded at a time */
     bool rows;
 } plan;
 

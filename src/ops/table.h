@@ -79,8 +79,8 @@
     X(bitwise_left_shift, INTEGERS, SAME, 1, mr_shift_left(a, b)) \
     X(bitwise_right_shift, INTEGERS, SAME, 1, mr_shift_right(a, b))
 
-/* As binary. The second input is a parameter: a number or a tensor, which may be left out. At the end stand its
- * name and what it is then. */
+/* As binary. The second input is a parameter: a number or a tensor, which may be left out. Its name and its default
+ * come last. */
 #define MR_ACTIVATION_TABLE(X) \
     X(leaky_relu,  FLOATS,  FLOAT, 2, a > 0 ? a : a * b,      "slope", 0.01) \
     X(elu,         FLOATS,  FLOAT, 10, a > 0 ? a : b * mr_expm1(a), "alpha", 1)

@@ -46,7 +46,8 @@ void mr_program_release(const mr_program *program); /* accepts NULL */
 /* The number of items, without those inside host functions. */
 size_t mr_program_count(const mr_program *program);
 
-/* NULL: a player with the same chooser and model gets exactly what was recorded. Else why it may not, as a sentence. */
+/* NULL: a player with the same chooser and model gets exactly what was recorded. Otherwise why it may not, as a
+ * sentence. */
 const char *mr_program_inexact(const mr_program *program);
 
 size_t mr_program_bytes(const mr_program *program);      /* of memory, about */
@@ -197,7 +198,8 @@ typedef struct {
     const mr_program_edit *edit; /* NULL: none. Times, values and answers are then not compared */
     /* only times are of interest: no operation is computed, no value compared */
     bool without_bodies;
-    /* NULL: as recorded. Else changes of it in the program are left out, and times after waits are not compared. */
+    /* NULL: as recorded. Otherwise changes of it in the program are left out, and times after waits are not
+     * compared. */
     const char *chooser, *model;
     uint64_t memory_limit; /* as in mr_machine_options */
 } mr_player_options;

@@ -113,9 +113,9 @@ typedef enum {
 /* The kind of an item's `object`. */
 typedef enum {
     OBJECT_NONE,    /* nothing, or what the kind says */
-    OBJECT_EVENT,   /* a slot; so is `other`, where there is one */
+    OBJECT_EVENT,   /* a slot; `other`, where there is one, is a slot, too */
     OBJECT_STORAGE, /* a slot */
-    OBJECT_DEVICE,  /* an index; so is `other`, where there is one */
+    OBJECT_DEVICE,  /* an index; `other`, where there is one, is an index, too */
 } object_kind;
 
 typedef struct {

@@ -150,7 +150,7 @@ typedef struct {
     bool check; /* bounds by allocation, alignment; else only what keeps the host safe:
                                  * an access outside of every range is an error either way */
     /* With `check`: an access must lie in the allocation of a pointer, or in a variable, that its address was computed
-     * from, as far as the code tells. Else in any allocation. */
+     * from, as far as the code tells. Otherwise in any allocation. */
     bool check_sources;
     bool may_stray; /* with check_sources: such an access is carried out, and told by `strayed` */
     mr_ptx_watch *watch;     /* NULL: races are not looked for */

@@ -87,7 +87,7 @@ static void put_character(writer *pen, const char *text, size_t size, int column
     }
 }
 
-/* Codes between \001 and \002 take no room; so do codes of colours elsewhere. */
+/* Codes between \001 and \002 and codes of colours elsewhere take no room. */
 static void put_plain(writer *pen, const char *text) {
     size_t left = strlen(text);
     while (left) {

@@ -16,10 +16,10 @@ typedef struct {
     bool (*ended)(void);       /* whether the process is to end */
     /* More lines may make it an entry: then Enter begins another one. */
     bool (*is_incomplete)(void *context, const char *text, size_t size);
-    /* What can stand instead of text[*out_from ... point): an array that ends with NULL, of which the caller frees each
-     * element and itself. NULL: nothing. */
+    /* Completions of text[*out_from ... point): an array that ends with NULL. The caller frees each element and the
+     * array. NULL: none. */
     char **(*complete)(void *context, const char *text, int point, int *out_from);
-    /* Returns the hint to show behind the text, with the cursor at its end; NULL, or to be freed by the caller. */
+    /* Returns the hint to show behind the text, with the cursor at its end, or NULL. The caller frees it. */
     char *(*hint)(void *context, const char *text, size_t size);
     /* Returns the line above the prompt; NULL, or to be freed by the caller. Called at the beginning, and where `polls`
      * is set again while nothing is typed. *out_message: a message to print above it, likewise. */

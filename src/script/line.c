@@ -50,7 +50,7 @@ int mr_script_front(const mr_script *s, int line) {
     return 0;
 }
 
-/* The block begins on the line, and so does what is in it. */
+/* The block and its contents begin on the line. */
 static bool has_body_on(const mr_script *s, const block *b, int line) {
     const word *opens = &s->words.items[b->opened];
     return opens->line == line && opens[1].line == line && b->closed > b->opened + 1;

@@ -40,8 +40,8 @@ typedef struct {
     bool is_const, is_close; /* by its attribute; a <close> variable is constant, too */
 } mr_script_local;
 
-/* Those of the main chunk in the order of their declarations, of which the last with a name is in force: *next begins
- * at 0. False: there are no more. */
+/* Those of the main chunk in the order of their declarations; the last one with a name is in force. *next begins at
+ * 0. False: there are no more. */
 bool mr_script_next_local(const mr_script *script, size_t *next, mr_script_local *out_local);
 /* Where in the text the `return` of the main chunk begins, in bytes; -1: it has none. */
 long mr_script_return_at(const mr_script *script);
@@ -60,7 +60,7 @@ int mr_script_front(const mr_script *script, int line);
 /* The line in front of which the first line can be put that runs when the statements of `line` are done. 0: none, as
  * behind a return, or where the line holds a function's definition, whose body runs at other times. */
 int mr_script_behind(const mr_script *script, int line);
-/* On the line stands a body of a function that is not called there and then, as far as one can see. */
+/* The line has the body of a function that is not called there and then, as far as the text shows. */
 bool mr_script_defines(const mr_script *script, int line);
 
 /* The first line of the function whose body the place is in; 0: the main chunk. */
@@ -70,7 +70,7 @@ bool mr_script_in_loop(const mr_script *script, int front);
 bool mr_script_is_loop(const mr_script *script, int front); /* the statement that begins there */
 /* `line` is in a statement that begins on line `front` or, for a loop, in its body. */
 bool mr_script_is_within(const mr_script *script, int front, int line);
-/* On `line` stands the body of a loop, in the function that the place `front` is in. */
+/* `line` has the body of a loop, in the function of the place `front`. */
 bool mr_script_loops(const mr_script *script, int front, int line);
 bool mr_script_has_several(const mr_script *script, int front); /* statements begin on that line */
 

@@ -1,9 +1,9 @@
 /* Why two operations did not run at the same time, as a sentence: see analysis.h.
  *
  * First the rules are asked. If a way leads from one to the other, the cause is the step between two streams that is
- * nearest to the later one. This holds also where the host was so late that nobody had to wait. Else what really held
- * the later one up counts: an engine that was taken, or the host. The saved time is what a replan without the cause
- * says (replan.h), and where that is only a guess, the sentence says "about". */
+ * nearest to the later one. This holds also where the host was so late that nobody had to wait. Otherwise the later
+ * one waited for an engine that was taken, or for the host: that counts. The saved time is what a replan without the
+ * cause says (replan.h), and where that is only a guess, the sentence says "about". */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

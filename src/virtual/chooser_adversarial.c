@@ -10,7 +10,7 @@
  * on the way to something else.
  *
  * A stream's next allocation gets freed memory that pending work of another stream uses: the pool asks
- * for it (`seeks_used_memory`). Else it would depend on what Lua's collector has freed in between.
+ * for it (`seeks_used_memory`). Otherwise it would depend on what Lua's collector has freed in between.
  *
  * A conflict is looked for once, when a work is first seen. That the older one is done by the time its turn comes
  * changes nothing but the order of the harmless.

@@ -90,9 +90,9 @@ typedef struct {
     mr_slab blocks;
 } pool;
 
-/* Addresses lie farther apart than the blocks. With a spread of n, a block of k bytes has n * k bytes of address, of
- * which only the first ones can be accessed. So a gap that is never handed out lies behind each allocation and before
- * the next one, as large as the allocation n - 1 times, and takes no memory. */
+/* Addresses lie farther apart than the blocks. With a spread of n, a block of k bytes has n * k bytes of address;
+ * only the first k can be accessed. So a gap that is never handed out lies behind each allocation and before the
+ * next one, as large as the allocation n - 1 times, and takes no memory. */
 static inline uint64_t mr_pool_address(const pool *p, const block *b) {
     return p->address + b->offset * p->spread;
 }

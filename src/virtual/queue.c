@@ -20,10 +20,9 @@ static void push_ready(vgpu *gpu, work *w) {
     gpu->ready_last = w;
 }
 
-/* When `w` may start, as far as `from` goes, which is done at `now`. Engines tell each other by
- * semaphores, and so do streams; that takes time, but only where there was something to wait for at the
- * call. What had ended by then counts as gone, carried out or not: whether the device has caught up must
- * not show. */
+/* When `w` may start, as far as `from` goes, which is done at `now`. Engines, and streams, tell each other by
+ * semaphores. That takes time, but only if there was something to wait for at the call. What had ended by then
+ * counts as gone, carried out or not: whether the device has caught up must not show. */
 static uint64_t start_after(const vgpu *gpu, const work *from, work *w, uint64_t now) {
     const device_model *model = &gpu->model;
     if (now <= w->called || !gpu->chooser->timed) return now;

@@ -5,7 +5,7 @@
  * Any code that is about to change memory of the virtual GPU or of the host calls mr_undo_save first. Host memory is
  * the C library's: mr_undo_allocated and mr_undo_free_later keep what comes and goes.
  *
- * Checkpoints. A search over schedules returns to the same state many times, and so does a user who steps back.
+ * Checkpoints. A search over schedules, or a user who steps back, returns to the same state many times.
  * `mr_simulator.checkpoint` saves the state of the virtual machine, `restore` returns to it; checkpoints form a
  * stack. All records that change while the device moves (queues, edges, pool blocks) are in one *region*
  * (`base/region.h`): a few chunks of memory at fixed addresses. A checkpoint copies the used part of the chunks, and

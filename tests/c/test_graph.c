@@ -54,7 +54,7 @@ static unsigned below(unsigned bound) {
     return (random_state >> 16) % bound;
 }
 
-/* A random capture over some streams, all of which are joined at the end. */
+/* A random capture over some streams, which are all joined at the end. */
 static mr_graph *random_graph(mr_stream *const *streams) {
     mr_graph *graph;
     unsigned steps = 1 + below(MOST_NODES);

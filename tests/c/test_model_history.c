@@ -35,7 +35,7 @@ static void submit_program(void) {
     }
 }
 
-/* ---- what the test does: a list of actions, of which going back removes the newest steps */
+/* ---- what the test does: a list of actions; going back removes the newest steps */
 
 typedef struct {
     uint32_t what; /* below STREAMS: a step of that stream; STREAMS: of the chooser's */

@@ -157,7 +157,7 @@ static double floor_of_quotient(double a, double b) {
     return quotient - whole > 0.5 ? whole + 1 : whole;
 }
 
-/* Any numbers; whole ones, of which most divide without a rest; multiples of b and their neighbours; numbers with few
+/* Any numbers; whole ones, which mostly divide without a rest; multiples of b and their neighbours; numbers with few
  * bits. */
 static void random_division(double *a, double *b, bool single) {
     double limit = single ? -INFINITY : 0;

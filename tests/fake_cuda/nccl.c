@@ -1,11 +1,14 @@
-/* The fake driver's NCCL: the functions of the list in cuda/driver.h, in the same library (MILLRACE_LIBNCCL names it, too).
+/* The fake driver's NCCL: the functions of the list in cuda/driver.h, in the same library (MILLRACE_LIBNCCL names it,
+ * too).
  *
- * The k-th collectives of all ranks of a communicator are one operation, and so are all sends and receives of a group.
- * Each rank's part is a task of its stream. Tasks wait until those of all ranks have come; then one computes naively, in long
- * double, for all. Ranks that differ in what they ask for would hang or corrupt data with the real NCCL: here the process aborts.
+ * The k-th collectives of all ranks of a communicator are one operation. All sends and receives of a group are one,
+ * too. Each rank's part is a task of its stream. Tasks wait until those of all ranks have come; then one computes
+ * naively, in long double, for all. Ranks that differ in what they ask for would hang or corrupt data with the real
+ * NCCL: here the process aborts.
  *
- * Where ranks are processes (ncclCommInitRank), each writes what it gives to a file when its task is the first of its stream.
- * The unique id is the path of the folder. The task goes on when the files of all peers are there. Files stay: tests remove TMPDIR. */
+ * Where ranks are processes (ncclCommInitRank), each writes what it gives to a file when its task is the first of
+ * its stream. The unique id is the path of the folder. The task goes on when the files of all peers are there. Files
+ * stay: tests remove TMPDIR. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,9 +225,11 @@ static size_t bytes_given(const call *c, int size) {
 
 static const char *path_of_part(const fake_meet *meet, int i, int rank, char *out, size_t size) {
     const call *c = &meet->calls[i];
-    int own = meet->self.rank, from = c->what == SEND ? own : c->root, to = c->what == SEND ? c->root : own;
+    int own = meet->self.rank, from = c->what == SEND ? own : c->root,
+        to = c->what == SEND ? c->root : own;
     if (c->what < SEND)
-        snprintf(out, size, "%s/%llu.%d", meet->clique->folder, (unsigned long long)meet->number, rank);
+        snprintf(out, size, "%s/%llu.%d", meet->clique->folder, (unsigned long long)meet->number,
+                 rank);
     else
         snprintf(out, size, "%s/m%d.%d.%llu", meet->clique->folder, from, to,
                  (unsigned long long)meet->numbers[i]);
@@ -232,12 +237,13 @@ static const char *path_of_part(const fake_meet *meet, int i, int rank, char *ou
 }
 
 /* A file appears whole. */
-static void write_file(const char *path, const void *head, size_t head_size, const void *bytes, size_t size) {
+static void write_file(const char *path, const void *head, size_t head_size, const void *bytes,
+                       size_t size) {
     char draft[400];
     snprintf(draft, sizeof draft, "%s.draft", path);
     FILE *file = fopen(draft, "wb");
-    if (!file || fwrite(head, 1, head_size, file) != head_size || fwrite(bytes, 1, size, file) != size || fclose(file) ||
-        rename(draft, path))
+    if (!file || fwrite(head, 1, head_size, file) != head_size ||
+        fwrite(bytes, 1, size, file) != size || fclose(file) || rename(draft, path))
         abort();
 }
 
@@ -246,8 +252,8 @@ static void write_part(const fake_meet *meet, int i) {
     what_of_call head = {c->what, c->dtype, c->redop, c->root, c->count};
     char path[300];
     if (c->what == RECV) return;
-    write_file(path_of_part(meet, i, meet->self.rank, path, sizeof path), &head, sizeof head, c->in ? c->in : "",
-               c->in ? bytes_given(c, meet->clique->size) : 0);
+    write_file(path_of_part(meet, i, meet->self.rank, path, sizeof path), &head, sizeof head,
+               c->in ? c->in : "", c->in ? bytes_given(c, meet->clique->size) : 0);
 }
 
 static bool parts_are_there(const fake_meet *meet) {
@@ -255,7 +261,8 @@ static bool parts_are_there(const fake_meet *meet) {
     for (int i = 0; i < meet->count; i++) {
         int first = meet->calls[i].what < SEND ? 0 : meet->self.rank;
         int end = meet->calls[i].what < SEND ? meet->clique->size : first + 1;
-        if (meet->calls[i].what == SEND) continue; /* as a small message, that needs no receiver to end */
+        if (meet->calls[i].what == SEND)
+            continue; /* as a small message, that needs no receiver to end */
         for (int rank = first; rank < end; rank++)
             if (access(path_of_part(meet, i, rank, path, sizeof path), R_OK)) return false;
     }
@@ -268,7 +275,11 @@ static void *read_part(const fake_meet *meet, int i, int rank, call *out) {
     what_of_call head;
     FILE *file = fopen(path_of_part(meet, i, rank, path, sizeof path), "rb");
     if (!file || fread(&head, 1, sizeof head, file) != sizeof head) abort();
-    *out = (call){.what = (what)head.what, .count = head.count, .dtype = head.dtype, .redop = head.redop, .root = head.root};
+    *out = (call){.what = (what)head.what,
+                  .count = head.count,
+                  .dtype = head.dtype,
+                  .redop = head.redop,
+                  .root = head.root};
     size_t size = bytes_given(out, meet->clique->size);
     char *bytes = malloc(size + 1);
     if (fread(bytes, 1, size, file) != size) size = 0; /* of a rank that gives nothing */
@@ -279,7 +290,8 @@ static void *read_part(const fake_meet *meet, int i, int rank, call *out) {
 
 static void collect_from_processes(const fake_meet *meet) {
     int size = meet->clique->size;
-    fake_meet all = {.clique = meet->clique, .count = size, .calls = calloc((size_t)size, sizeof *all.calls)};
+    fake_meet all = {
+        .clique = meet->clique, .count = size, .calls = calloc((size_t)size, sizeof *all.calls)};
     struct ncclComm *comms = calloc((size_t)size, sizeof *comms);
     size_t bytes;
     for (int rank = 0; rank < size; rank++) {
@@ -381,7 +393,9 @@ static void submit_process(int first) {
     mr_nccl_comm comm = calls[first].comm;
     meet->clique = comm->clique;
     for (int i = first; i < call_count; i++) {
-        if (calls[i].comm != comm || (i > first && !(is_message(&calls[first]) && is_message(&calls[i])))) continue;
+        if (calls[i].comm != comm ||
+            (i > first && !(is_message(&calls[first]) && is_message(&calls[i]))))
+            continue;
         add_call(meet, &calls[i]);
         calls[i].comm = NULL;
     }
@@ -531,8 +545,9 @@ mr_nccl_result fake_nccl_CommInitRank(mr_nccl_comm *out, int count, mr_nccl_id i
     for (int k = 0; k < count; k++) {
         while (!read_place(id.bytes, k, other, sizeof other)) usleep(200);
         if (k == rank || strcmp(own, other) != 0) continue;
-        snprintf(last_error, sizeof last_error, "Duplicate GPU detected : rank %d and rank %d both on CUDA device %d", rank,
-                 k, fake_current);
+        snprintf(last_error, sizeof last_error,
+                 "Duplicate GPU detected : rank %d and rank %d both on CUDA device %d", rank, k,
+                 fake_current);
         return MR_NCCL_INVALID_USAGE;
     }
     clique *q = calloc(1, sizeof *q);

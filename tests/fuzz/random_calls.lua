@@ -438,7 +438,7 @@ local function read_properties()
   local object = pick(pool[class])
   for _, name in ipairs(properties[class] or {}) do
     local fine, err = pcall(function() return object[name] end)
-    if not fine then assert(name == "handle", err) end -- a simulation has none, nor has a stream of before a reset
+    if not fine then assert(name == "handle", err) end -- a simulation, or a stream from before a reset, has none
   end
   local _ = tostring(object)
 end

@@ -472,7 +472,7 @@ static const reduce_case reduce_cases[] = {
     {300, 700, STEPPED, 0},
 };
 
-/* Three dims, dense, of which one or two are reduced: outputs in several runs, elements in several runs. */
+/* Three dims, dense; one or two are reduced: outputs in several runs, elements in several runs. */
 typedef struct {
     int64_t depth, rows, columns;
     int dim, other_dim; /* from the last; 0: none */

@@ -126,7 +126,7 @@ local function kernel_case(case)
   }
 end
 
--- Small whole numbers, of which every sum is exact, in TF32 as well.
+-- Small whole numbers: every sum is exact, in TF32 as well.
 local function whole_numbers(...)
   local t = mr.randint(-4, 5, { ... }, { device = "cpu", dtype = "f32" })
   return { host = t, device = t:cuda() }

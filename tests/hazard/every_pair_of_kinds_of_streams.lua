@@ -32,7 +32,7 @@ local RACES = {
   { "nonblocking", "default" },
   { "per_thread", "nonblocking" },
 }
--- The default stream is a barrier for blocking streams (R3), of which the per-thread stream is one (R6).
+-- The default stream is a barrier for blocking streams (R3). The per-thread stream is blocking (R6).
 local ORDERED = {
   { "blocking", "default" },
   { "default", "blocking" },

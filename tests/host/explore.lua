@@ -279,7 +279,7 @@ function TestExplore.test_a_race_whose_result_nobody_sees()
   lu.assertStrContains((run("--explore", fixed)), "1 outcome: deterministic\n")
 end
 
--- Two hazards, of which the second is seen only by the report of the first round, or of the next one.
+-- Two hazards: only the report of the first round, or of the next one, shows the second.
 function TestExplore.test_several_fixes()
   local text = run("--explore", RACY .. 'a:run(function() x:add_(1) end)\nb:run(function() x:mul_(3) end)\n'
     .. 'mr.synchronize()\nprint(x:item())')

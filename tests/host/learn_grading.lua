@@ -59,7 +59,7 @@ function TestQueries.test_too_many_orders()
   lu.assertStrContains(out, ",failed,orders,\"Your program has more orders than can be tried.")
 end
 
--- Where the host must not wait, a loop of questions is a wait, and so is an await. One question is none.
+-- Where the host must not wait, a loop of queries is a wait, like an await. One query is none.
 function TestQueries.test_a_loop_of_questions_makes_the_host_wait()
   for lesson, line in pairs { ["06_any_order.lua"] = 2, ["10_waited_for_too_early.lua"] = 3,
                               ["12_host_or_device.lua"] = 3, ["30_priorities.lua"] = 4 } do
@@ -145,7 +145,7 @@ end
 
 TestMistakes = {}
 
--- A call that the task asks for and the function lacks is told by its name; so is one that it must not have.
+-- The message names a call that the task asks for and the function lacks, or one that the function must not have.
 function TestMistakes.test_what_the_task_asks_for()
   local out = message_for("07_it_worked.lua", changed("07_it_worked.lua", "mr.spin{ms = 1}",
     "mr.spin{ms = 1}\n  mr.current_stream():wait_stream(s)"))

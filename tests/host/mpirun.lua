@@ -671,7 +671,7 @@ function TestTorchrun.test_what_ranks_say()
   lu.assertEquals(statuses, { [0] = 1, 1 })
 end
 
--- Whoever is killed, the others end, and so do mpirun and its slots.
+-- If any of them is killed, the other ranks, mpirun and its slots end.
 function TestTorchrun.test_a_rank_that_is_killed()
   math.randomseed(2)
   local count = tonumber(os.getenv("MR_DIST_KILLED")) or (LONG and 50 or 2)

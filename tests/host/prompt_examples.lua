@@ -1,5 +1,5 @@
 -- timeout: 300
--- Each example, typed entry by entry, prints what it prints as a script; and so does the program of the README.
+-- Each example, typed entry by entry, prints what it prints as a script. The same holds for the program of the README.
 local lu = require "luaunit"
 local command = require "host.support.command"
 

@@ -261,7 +261,7 @@ function TestHints.test_the_first_line_of_a_block_gets_its_own_at_once()
     "1\n2\n3\n4\n")
 end
 
--- A text that ended at its own end is not meant, and neither is a name that is near to a keyword by chance.
+-- There is no hint for a text that ended at its own end, or for a name that is near to a keyword by chance.
 function TestHints.test_a_hint_needs_a_reason()
   for _, entry in ipairs{ "s = [[a]] x y", "t = {[[a]], b[c[1]] d}", "fork x" } do
     local _, err = shown(entry .. "\n")

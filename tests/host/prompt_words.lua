@@ -137,7 +137,7 @@ function TestWords.test_the_first_steps()
     local column = row:match("^  +%S[^\n]-  +()%S") or row:match("^       +()%S")
     if column then columns[column] = (columns[column] or 0) + 1 end
   end
-  lu.assertEquals(select(2, next(columns)), 12) -- eight rows, of which four have two lines
+  lu.assertEquals(select(2, next(columns)), 12) -- eight rows; four of them have two lines
   lu.assertNil(next(columns, (next(columns))))
 end
 

@@ -103,7 +103,7 @@ function TestReach.test_the_checker_reads_no_file()
   local plain, odd = "a = 1\nb = 2\nc = 3\n", "x = {\n1,\n2}"
   lu.assertStrContains(reports_with(plain, "--sandbox"), "first=FILE:2 second=FILE:3")
   lu.assertEquals(reports_with(plain, "--sandbox"), reports_with(odd, "--sandbox"))
-  lu.assertEquals(reports_with(plain), reports_with(odd)) -- and none that was not run
+  lu.assertEquals(reports_with(plain), reports_with(odd)) -- and only those that were run
 end
 
 function TestReach.test_device_models_by_name_only()

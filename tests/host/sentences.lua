@@ -88,4 +88,54 @@ function TestSentences.test_verbs_before_their_subjects()
   accepts("a.md", "So a stream counts. Neither call waits. Nor\n")
 end
 
+-- In all files, and also in texts of the program.
+local function finds_everywhere(sentence, reason)
+  finds("a.md", "A word. " .. sentence .. "\n", "a.md:1: " .. reason)
+  finds("a.c", "/* " .. sentence .. " */\n", "a.c:1: " .. reason)
+  finds("a.c", '"' .. sentence .. '";\n', "a.c:1: " .. reason)
+  finds("tests/a.lua", "-- " .. sentence .. "\n", "tests/a.lua:1: " .. reason)
+end
+
+function TestSentences.test_verbs_before_their_subjects_in_a_second_half()
+  for _, joint in ipairs { "and so does", "but so has", "; so are", ", nor is", "and nor has", "and neither do" } do
+    finds_everywhere("A file counts" .. (joint:find "^%a" and ", " or "") .. joint .. " a stream.",
+      "a half begins with its verb")
+  end
+  for _, sentence in ipairs { "It is slow, so do not use it.", "Two files: neither is open.", "It counts, so streams do.",
+                              "Neither does it, and also if so." } do
+    accepts("tests/a.lua", "-- " .. sentence .. "\n")
+  end
+end
+
+function TestSentences.test_places_before_verbs()
+  for _, verb in ipairs { "comes", "stands", "lies", "come" } do
+    finds_everywhere("Behind the two streams " .. verb .. " a record.", "the place first and the subject last")
+  end
+  for _, sentence in ipairs { "Behind it, a record comes.", "A record comes behind it.", "Behind what comes there is a wait.",
+                              "In a file that comes a bit late, rows are lost.", "At the end it stands alone." } do
+    accepts("a.md", sentence .. "\n")
+  end
+end
+
+function TestSentences.test_clauses_of_which()
+  finds_everywhere("Two streams, of which one waits.", 'a clause "of which"')
+  for _, part in ipairs { "each", "none", "some", "all" } do
+    finds_everywhere("Two streams, " .. part .. " of which wait.", 'a clause "of which"')
+  end
+  accepts("a.md", "It says which line of which file it was.\n")
+end
+
+function TestSentences.test_negations_of_negations()
+  for _, sentence in ipairs { "Nothing that is not free is used.", "No file which does not exist is read.",
+                              "Here is none that has not run.", "Nobody who was not asked waits." } do
+    finds_everywhere(sentence, "a negation of a negation")
+  end
+  accepts("a.md", "Nothing is not free. A file that is not open is read.\n")
+end
+
+function TestSentences.test_else_at_the_beginning()
+  finds_everywhere("Else it is empty.", 'begins with "Else"')
+  accepts("a.md", "Elsewhere it is empty, or else full.\n")
+end
+
 os.exit(lu.LuaUnit.run())

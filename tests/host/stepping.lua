@@ -18,7 +18,7 @@ local function answer(input, arguments, environment)
   return (out:gsub("mr:%d+[^\n>|]*> ", ""))
 end
 
--- Two streams, of which one waits for the other.
+-- Two streams; one waits for the other.
 local PROGRAM = [[
 p, c = mr.stream{name = "p"}, mr.stream{name = "c"}
 x = mr.zeros(4000, {name = "x"})

@@ -43,7 +43,7 @@ function TestRanks.test_each_rank_launches_its_own()
   lu.assertEquals(run(true), run(false))
 end
 
--- A launch and a call meet, too; so do launches of graphs that differ elsewhere.
+-- A launch and a call meet, too, like launches of graphs that differ elsewhere.
 function TestRanks.test_a_launch_meets_a_call()
   local came = dist.spawn(2, function(rank)
     local x = mr.full(4, rank + 1.0)

@@ -44,7 +44,7 @@ r = mr.explore(long(40, function(first)
 end), { time = 1 })
 T.equal(#r.outcomes, 2, "behind a value: " .. tostring(r))
 
--- A search that comes to its end draws nothing; nor does one with a bound of its own.
+-- A search that comes to its end, or has a bound of its own, draws nothing.
 T.check(not mr.explore(long(3), { time = 30 }).by_priority, "complete")
 T.check(not mr.explore(long(40), { max = 10 }).by_priority, "max")
 T.check(not mr.explore(long(40), { time = 0.2, preempt = 3 }).by_priority, "preempt")

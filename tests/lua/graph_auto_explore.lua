@@ -17,7 +17,7 @@ local inner = {
   stress = function() mr.stress(function() return 1 end, {runs = 2}) end,
 }
 
--- The values after each of five calls, of which the third runs `call`.
+-- The values after each of five calls; the third runs `call`.
 local function values(wrap, call)
   local x, n, out = mr.zeros(8), 0, {}
   local f = wrap(function()

@@ -194,7 +194,7 @@ function TestAdvice.test_a_stream_that_does_nothing_after_its_wait()
     b:wait_stream(a)
   end
   lu.assertEquals(texts_of(wait), { "redundant-wait: the wait has no effect: b does nothing after it." })
-  -- Whoever waits for b comes after a, too; so does memory that b is said to use.
+  -- A stream that waits for b, and memory that b is said to use, come after a, too.
   local c = mr.stream{name = "c"}
   for _, use in ipairs { function() b:synchronize() end, function() c:wait_stream(b) mr.op{stream = c} end,
                          function() mr.op{stream = b} end } do

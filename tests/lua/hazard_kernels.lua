@@ -192,7 +192,7 @@ function TestWithdrawn.test_of_merged_pairs_one_that_meets_is_enough()
   lu.assertEquals(run(3), { "write-after-write scatter scatter certain" })
 end
 
--- An entry stands for two launches of a stream, of which the first is the one that meets.
+-- An entry stands for two launches of a stream; the first one touches the same bytes.
 function TestWithdrawn.test_what_stands_for_several_launches_stays_assumed()
   local low, high = indices(0), indices(16)
   lu.assertEquals(withdrawn(function(a, b, x)

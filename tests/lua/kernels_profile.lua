@@ -153,7 +153,7 @@ function TestProfile.test_it_can_be_off()
   mr.machine.settings{ kernel_profile = true }
 end
 
--- An SM of the h200 has 2048 threads, 32 blocks, 228 KB of shared memory, of which each block costs 1 KB more.
+-- An SM of the h200 has 2048 threads, 32 blocks, 228 KB of shared memory; each block costs 1 KB more.
 function TestProfile.test_occupancy()
   local y, x = mr.zeros(1024), mr.ones(1024)
   profile_of(copy, { 4, 256 }, y, x, 1, 1024)

@@ -404,7 +404,7 @@ end
 
 TestTime = {}
 
--- The milliseconds in which operations of at least two devices run, each of which has one stream here.
+-- The milliseconds in which operations of at least two devices run; each device has one stream here.
 local function overlap(trace)
   local edges = {}
   for _, span in ipairs(trace.spans) do

@@ -5,7 +5,7 @@
 -- timeout: 300
 -- Every tool is asked about the same random program (support/agree_programs.lua), and no two may contradict each other.
 --
--- Where the checker claims something of every schedule, all choosers come to one value, and so does the explorer. Each
+-- Where the checker claims something of every schedule, all choosers and the explorer have the same value. Each
 -- count of a verdict has its clause, and each clause its count.
 --
 -- A complete exploration has the value of every chooser, and replays each of its outcomes. It has the checker's

@@ -343,7 +343,7 @@ end
 function TestVerdicts.test_many_alternatives_are_solved_exactly()
   local compute, copy = streams()
   local xs, lines = {}, {"local compute, copy, xs = ..."}
-  for i = 1, 20 do -- 40 waits, none of which is needed alone
+  for i = 1, 20 do -- 40 waits; none is needed alone
     xs[i] = mr.zeros(8)
     lines[#lines + 1] = ("mr.op{stream = compute, writes = {xs[%d]}}"):format(i)
     lines[#lines + 1] = "copy:wait_stream(compute)"

@@ -1,4 +1,4 @@
--- mr.waits against brute force: random programs of some lines, of which every subset of the waits is left out. Without
+-- mr.waits against brute force: random programs of some lines; every subset of their waits is left out. Without
 -- hazards, a program is then run and judged by mr.hazard.check. One that has hazards with all of its waits is judged by
 -- a simple checker (support/naive_order.lua), which names each access; what counts is those that come in addition. The
 -- simple checker also judges the programs without hazards, and must say the same.

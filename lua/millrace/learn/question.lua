@@ -69,8 +69,8 @@ local function place_of_all(lesson, count)
   return (number + 1) % count + 1
 end
 
--- Returns the choices, a list of texts, and the number of the right one. Each thing that is printed or expected is a
--- choice alone, and so are some together.
+-- Returns the choices, a list of texts, and the number of the right one. Each printed or expected text is a choice
+-- alone; some are also a choice together.
 function question.choices(lesson, outcomes)
   local possible, every, is_possible = {}, {}, {}
   for i, outcome in ipairs(outcomes) do

@@ -22,9 +22,9 @@ print(math.floor(first:elapsed_time(last) + 0.5) .. " ms")
   },
   explanation = [[
 A record is done when the work in front of it is done. The time between two
-events is the time between these two moments, and it is in milliseconds. What
-the stream waited for in between counts, too, and so does work of others that
-kept the device busy. So events measure a piece of a stream, not a kernel.
+events is the time between these two moments, and it is in milliseconds. The
+time also includes waits of the stream in between, and work of other streams
+that kept the device busy. So events measure a piece of a stream, not a kernel.
 
 Four things are needed: both timed, recorded and complete, and of one device
 (R17). Each one that is missing is an error. So the host waits for the second

@@ -12,7 +12,7 @@ return function(tools, module, init)
   -- keeps its input.
   local memory = {}
 
-  -- The options behind the positional arguments, of which there are at most `most`; leaves those in `arguments`.
+  -- The options after the positional arguments (at most `most`); leaves the positional ones in `arguments`.
   local function take_options(name, known, most, arguments)
     local options = arguments[arguments.n]
     local is_options = type(options) == "table" and not module.is_module(options) and

@@ -86,7 +86,7 @@ return function(tools)
     if #name <= LONGEST_NAME then t:name(name) end
   end
 
-  -- m has another path, and so has what is below it, unless the script has named it or it stands elsewhere, too.
+  -- m and the modules below it have other paths, unless the script has named them or they are elsewhere, too.
   local function move_path(m, path)
     local s = rawget(m, STATE)
     local before = s.path

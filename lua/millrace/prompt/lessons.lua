@@ -10,7 +10,7 @@ local opened -- {lesson =, course =, after = (the number of entries before it), 
 local host = tools.lessons
 
 local USAGE = {
-  "Type your solution: entries, of which the last one returns the function. Then:",
+  "Type your solution: the last entry returns the function. Then:",
   "  :lesson        grades what you have typed",
   "  :lesson hint   a hint; there are three",
   "  :lesson text   the explanation",

@@ -284,7 +284,7 @@ function session.skip(one)
   new_entry{ text = one.text, file = one.file, ranks = one.ranks, failed = true, stopped = true, message = one.message }
 end
 
--- The values come from the script, and so do their __tostring.
+-- The values and their __tostring come from the script.
 function session.show(values)
   local done, message = tools.call(tools.require("show").echo, values)
   if not done then tools.complain(message) end

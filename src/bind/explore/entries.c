@@ -91,7 +91,7 @@ static bool is_called_by_script(lua_State *L) {
     return strncmp(ar.source, "=millrace", sizeof "=millrace" - 1) != 0;
 }
 
-/* Behind the key at -2 comes another one. */
+/* Another key comes after the key at -2. */
 static bool has_more(lua_State *L) {
     lua_pushvalue(L, -2);
     bool more = lua_next(L, 1);

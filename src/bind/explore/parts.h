@@ -1,5 +1,5 @@
-/* Shared by the files of mr.explore: explore.c has the functions that scripts call, run.c the search and the
- * calls of the function, tools.c the rest of what the Lua module needs. explore_guard.h has what the function
+/* Shared by the files of mr.explore: explore.c has the functions that scripts call, run.c has the search and the
+ * calls of the function. tools.c has the rest of what the Lua module needs. explore_guard.h has what the function
  * may not do. */
 #ifndef MR_BIND_EXPLORE_PARTS_H
 #define MR_BIND_EXPLORE_PARTS_H

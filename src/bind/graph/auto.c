@@ -69,7 +69,8 @@ MR_FUNCTION(
 MR_FUNCTION(
     graph_why, "why", "mr.graph.why(f: function) -> why: string?, counts: table",
     "Says why the last call of a function of mr.graph.auto did not launch a graph. nil: it did. "
-    "Else it names the first difference from the call before, or the first action that no graph "
+    "Otherwise it names the first difference from the call before, or the first action that no "
+    "graph "
     "can do, with its line. `counts`: {calls=, launches=, captures= (graphs that were made), "
     "nodes= (of the graph)}.") {
     mr_machine_of(L);

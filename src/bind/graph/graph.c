@@ -73,7 +73,7 @@ MR_FUNCTION(
     "boolean=true, pool: graph_pool}]) -> ...",
     "Captures `fn()` and lets later launches of `g` carry that out (cudaGraphExecUpdate); "
     "launches of before are not affected (R43). Nodes and edges must be the same; what they read "
-    "and write, and their numbers, may differ. Else the error 910 names the first difference, "
+    "and write, and their numbers, may differ. Otherwise the error 910 names the first difference, "
     "and `g` is as it was. Returns what `fn` returned.") {
     lua_settop(L, 3);
     mr_check_graph(L, 1);

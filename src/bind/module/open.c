@@ -224,7 +224,7 @@ static void open_parts(lua_State *L, bool simulates) {
     OPEN_EACH(L, last);
 }
 
-/* `require` finds the module's table, which is on the top of the stack, and so does mr_bind_push. */
+/* `require` and mr_bind_push find the module's table, which is on the top of the stack. */
 static void register_module(lua_State *L) {
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     lua_pushvalue(L, -2);

@@ -90,7 +90,7 @@ typedef struct mr_cuda_philox mr_cuda_philox;
 struct mr_cuda_philox {
     uint32_t key[MR_CUDA_ROUNDS][2];
     uint32_t offset[2];
-    /* In a graph: what each launch writes before it runs. Its key counts, and both offsets are added. Else NULL. */
+    /* In a graph: a launch writes it before it runs. Its key counts, and both offsets are added. Otherwise NULL. */
     const mr_cuda_philox *launch;
 };
 
@@ -224,8 +224,7 @@ typedef struct {
     uint32_t value, multiplier, shift;
 } mr_cuda_divisor;
 
-/* Threads of a block of a convolution. Coordinates that near_taps (conv_taps.cuh) takes are less, and so are its
- * sizes. */
+/* Threads of a block of a convolution. Coordinates and sizes that near_taps (conv_taps.cuh) takes are less. */
 enum { MR_CUDA_CONV_THREADS = 128, MR_CUDA_CONV_NEAR = 1 << 14 };
 
 /* The kernels of conv2d and conv2d_input, then those of conv2d_weight, by the tile that a block makes. X(id, name,

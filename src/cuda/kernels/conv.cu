@@ -179,8 +179,8 @@ template <int OUTPUTS> MR_DEVICE void convolve_thin(const mr_cuda_conv &p) {
 
 /* ------------------------------------------------------------------------- conv2d_weight */
 
-/* Rows are outputs, columns are taps, and the sum goes over a chunk of positions, of which DEPTH threads side by side load
- * neighbours. */
+/* Rows are outputs, columns are taps, and the sum goes over a chunk of positions. DEPTH threads side by side load
+ * neighbours of it. */
 template <class TILE, class TAPS> MR_DEVICE void convolve_weight(const mr_cuda_conv &p) {
     typedef typename TILE::T T;
     typedef typename TAPS::offset offset;

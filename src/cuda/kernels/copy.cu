@@ -12,7 +12,7 @@ COPY(i64, int64_t)
 COPY(f32, float)
 COPY(f64, double)
 COPY(f16, uint16_t)
-/* By way of double, in which no number that is not 0 becomes 0. */
+/* By way of double: there only 0 becomes 0. */
 KERNELS(copy, b8, double, double, uint8_t, STORE_BOOL, 1, a)
 
 /* millrace_cast_FROM_TO: dense to dense. From bool and to bool, which share a C type with u8, the value is

@@ -146,7 +146,7 @@ template <class To, class From> MR_DEVICE To convert(From v) {
 }
 
 /* Element i of memory of any dtype. Not inlined: the kernels for the common case, in which all types are
- * the same, stay small, and so does the binary. */
+ * the same, and the binary stay small. */
 template <class T> static __device__ __noinline__ T load_any(const void *data, int dtype, int64_t i) {
     switch (dtype) {
     case DTYPE_BOOL: return (T)(((const uint8_t *)data)[i] != 0);

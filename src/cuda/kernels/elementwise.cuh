@@ -73,8 +73,8 @@ template <class Op> MR_DEVICE void dense(const mr_cuda_dense &p) {
 
 /* ------------------------------------------------------------------------- strided */
 
-/* An item is an element, of which a thread makes STRIDED_ITEMS, MR_CUDA_THREADS apart; or a vector along the innermost
- * dim, of which it makes one. */
+/* An item is an element or a vector along the innermost dim. A thread makes STRIDED_ITEMS elements, MR_CUDA_THREADS
+ * apart, or one vector. */
 enum { STRIDED_ITEMS = MR_CUDA_STRIDED / MR_CUDA_THREADS };
 
 /* Where the operands' elements (the output's first) at the positions of all items are. There are

@@ -117,8 +117,8 @@ template <class K> MR_DEVICE uint32_t digit_of(K key, uint32_t shift) {
     return (uint32_t)(key >> shift) & (MR_CUDA_DIGITS - 1);
 }
 
-/* Where each element of a warp goes among those of the block, sorted by digit. A warp has `items` times 32 neighbours, of
- * which the block has `count`. Afterwards, starts[d] is where digit d begins. */
+/* Where each element of a warp goes among those of the block, sorted by digit. A warp has `items` times 32
+ * neighbours; `count` of them are the block's. Afterwards, starts[d] is where digit d begins. */
 template <int ITEMS, class K>
 MR_DEVICE void rank_digits(const K *key, uint32_t shift, int items, uint32_t count, uint32_t *rank, uint32_t *starts) {
     __shared__ uint16_t seen[ORDER_WARPS][MR_CUDA_DIGITS];

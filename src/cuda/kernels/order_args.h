@@ -52,7 +52,7 @@ typedef struct {
     uint32_t shift;
 } mr_cuda_radix;
 
-/* sort, topk: lines of `length` elements, of which the first `taken` in order are the results. The strides are of the
+/* sort, topk: lines of `length` elements; the first `taken` in order are the results. The strides are of the
  * input, of the values and of the positions: between lines, over `kept`, and in a line. */
 typedef struct {
     const void *in;

@@ -76,9 +76,9 @@ PRODUCT(product_bf16, bf16, product)
 MR_DEVICE float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 MR_DEVICE double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
 
-/* Here it is waiting that takes the time: for memory, for other threads. So a block makes 16 x 16 results, one a thread,
- * of which many blocks run at once, and reads ahead as deep as there is room. Neighbouring threads read along the dim in
- * which a matrix lies in memory. */
+/* Most of the time is spent waiting for memory and for other threads. So a block makes 16 x 16 results, one a
+ * thread, so that many blocks run at once, and reads ahead as deep as there is room. Neighbouring threads read along
+ * the dim in which a matrix lies in memory. */
 enum { SMALL_TILE = MR_CUDA_SMALL_TILE, SMALL_DEPTH = 64 };
 
 template <class S> MR_DEVICE void small_product(const mr_cuda_product &p) {

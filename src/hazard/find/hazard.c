@@ -131,7 +131,7 @@ static void end_totals(checker *c, mr_hazard_totals *out_inside) {
     beyond.count[MR_CLAIM_FORGOTTEN] = inside.claims.count[MR_CLAIM_FORGOTTEN];
     beyond.count[MR_CLAIM_IGNORED] = inside.claims.count[MR_CLAIM_IGNORED];
     beyond.count[MR_CLAIM_DROPPED] = inside.claims.count[MR_CLAIM_DROPPED];
-    /* In judged work, the checks are a part of the verdict, and so is what they did not follow. */
+    /* In judged work, the checks and what they did not follow are part of the verdict. */
     mr_claims_merge(&c->totals.claims, c->apart.judging ? &inside.claims : &beyond);
     if (out_inside) *out_inside = inside;
 }

@@ -402,7 +402,7 @@ static bool is_first_member(const mr_command *command) {
     return command->member == first;
 }
 
-/* Members of other processes have no actor, nor has one whose meeting was left in the middle. */
+/* A member of another process has no actor, like a member whose meeting was left in the middle. */
 static void drop_entered(checker *c) {
     for (uint32_t k = 0; k < c->order.entered_size; k++)
         if (c->order.entered[k].actor) snapshot_clear(c, &c->order.entered[k]);

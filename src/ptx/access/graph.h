@@ -201,7 +201,7 @@ void access_reserve(access_graph *graph, void *items, size_t *bytes, size_t want
 
 void access_build_blocks(access_graph *graph);
 bool access_dominates(const access_graph *graph, uint32_t a, uint32_t b);
-/* Is the callee of a call among the copies? Else the call stays an instruction. */
+/* Is the callee of a call among the copies? Otherwise the call stays an instruction. */
 bool access_is_copied(const access_graph *graph, uint32_t copy, uint32_t instruction);
 bool access_in_loop(const access_graph *graph, uint32_t block, uint32_t header);
 

@@ -2,7 +2,7 @@
  * value that it needs. The form is over the indices of threads and blocks, the counters of loops, and symbols for the
  * terms that are not linear. Conditions become facts. Then it finds the bounds of each address (run.h lists the files).
  *
- * Easiest to break: a form holds for the last time that its block was entered, and so do facts. Both are used only in
+ * Easiest to break: forms and facts hold for the last time that their block was entered. Both are used only in
  * blocks that the block of the value, or of the condition, dominates. */
 #include "ptx/access/launch.h"
 

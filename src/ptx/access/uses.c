@@ -1,6 +1,6 @@
 /* The variables of its module that a kernel uses, directly or in functions that it calls, and how. A variable whose
- * address is taken counts as read and written, and so does what its initial value points to; a string that the compiler
- * made is only read. */
+ * address is taken, and what its initial value points to, count as read and written; a string that the compiler made
+ * is only read. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -65,7 +65,7 @@ static void out_of_memory(ptx_decoder *d) {
     if (!d->failure) d->failure = mr_no_memory("to decode PTX");
 }
 
-/* As the bytes lie in a vector, the machine must be little-endian; so are all that CUDA runs on. */
+/* As the bytes lie in a vector, the machine must be little-endian, like all machines with CUDA. */
 ptx_place_of ptx_constant_of(ptx_decoder *d, uint64_t bits, unsigned bytes) {
     unsigned width = bytes == 0 ? 1 : bytes; /* of a predicate: 1 */
     if (bytes == 0) bits = bits != 0;

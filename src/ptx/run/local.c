@@ -99,7 +99,7 @@ static bool local_lane(ptx_warp *warp, const ptx_code *code, const ptx_memory_co
     uint32_t limit = local_bytes(warp);
     if (address > limit || m->bytes > limit - address) {
         ptx_fault(warp, code, lane, MR_CODE_ILLEGAL_ADDRESS,
-                  "%s %u bytes at offset %" PRId64 " of its local memory, of which it has %u bytes",
+                  "%s %u bytes at offset %" PRId64 " of its local memory, which has %u bytes",
                   ptx_access_verb(m), m->bytes, (int64_t)address, limit);
         return false;
     }

@@ -327,7 +327,7 @@ static bool run_together(ptx_warp *warp) {
     return false;
 }
 
-/* Behind the join comes the thread's end. */
+/* The thread ends after the join. */
 static bool is_end(const ptx_join *join) {
     const ptx_instruction *next = join->code->source;
     if (!next || join->frame->caller) return false;

@@ -55,8 +55,7 @@ static bool fail_shared(ptx_warp *warp, const ptx_code *code, const ptx_memory_c
     char advice[400];
     advise_size(warp->run, address, m->bytes, advice, sizeof advice);
     ptx_fault(warp, code, lane, MR_CODE_ILLEGAL_ADDRESS,
-              "%s %u bytes at offset %" PRId64
-              " of shared memory, of which the block has %u bytes%s",
+              "%s %u bytes at offset %" PRId64 " of shared memory; the block has %u bytes of it%s",
               ptx_access_verb(m), m->bytes, (int64_t)address, warp->block->shared_bytes, advice);
     return false;
 }

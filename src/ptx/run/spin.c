@@ -1,5 +1,5 @@
 /* Waiting warps: see spin.h. Easiest to break: a code that has an effect outside of registers and local memory must
- * count as a change. Else a block that works is taken for one that waits for ever. */
+ * count as a change. Otherwise a working block is taken for one that waits for ever. */
 #include "ptx/run/spin.h"
 
 #include "ptx/run/counts.h"

@@ -25,7 +25,7 @@ ptx_clock *ptx_clock_retain(ptx_clock *clock) {
     return clock;
 }
 
-/* A trie is at most 64 deep, and so is the recursion. */
+/* A trie and the recursion are at most 64 deep. */
 void ptx_clock_release(ptx_clock *clock) {
     if (!clock || atomic_fetch_sub_explicit(&clock->references, 1, memory_order_acq_rel) != 1)
         return;

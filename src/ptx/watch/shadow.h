@@ -5,12 +5,12 @@
  * "the same block, and before its last barrier" is one subtraction and one compare.
  *
  * Memory is looked at in rows of 128 bytes. As long as each access to a row covers all of it with consecutive lanes of
- * one warp, one entry says everything. Else the row is divided into cells. A cell is 4 bytes at first. Where an access
- * has a smaller size or alignment, all cells of the area become 2 bytes or 1 byte. Each part then has the facts of its
- * cell.
+ * one warp, one entry says everything. Otherwise the row is divided into cells. A cell is 4 bytes at first. Where an
+ * access has a smaller size or alignment, all cells of the area become 2 bytes or 1 byte. Each part then has the facts
+ * of its cell.
  *
- * A page of global memory has a lock, which is held while it is looked at or changed; pages live as long as the watch.
- * Shared memory is used by one thread at a time and needs none. */
+ * A page of global memory has a lock, which is held while it is looked at or changed; pages live as long as the
+ * watch. Shared memory is used by one thread at a time and needs none. */
 #ifndef MR_PTX_WATCH_SHADOW_H
 #define MR_PTX_WATCH_SHADOW_H
 
@@ -64,8 +64,8 @@ typedef struct {
     ptx_clock *clock;
 } ptx_block_clock;
 
-/* A strong write to a location and the atomic operations that follow it, each of which reads the value of the one
- * before. A thread that reads the last value has synchronised with all of them. Counted by the cells that it covers. */
+/* A strong write to a location, and the atomic operations after it: each reads the value of the one before. A thread
+ * that reads the last value has synchronised with all of them. Counted by the cells that it covers. */
 typedef struct ptx_chain ptx_chain;
 struct ptx_chain {
     uint32_t references;

@@ -157,7 +157,7 @@ function by_name.nll_loss_backward()
   return { { { 3, 4 }, any(3), classes(2, 4, 1), { reduction = "none" } } }
 end
 
--- Random values, of which the test gives the gradient 0 by hand: their difference quotients are noise.
+-- Random values: the test sets their gradient to 0 by hand, since their difference quotients are noise.
 local RANDOM = { uniform = true, normal = true, bernoulli = true }
 
 local function cases_of(row)
