@@ -68,23 +68,54 @@ end
 
 -- ---------------------------------------------------------------- where it stands
 
+-- Adds the parameters and locals in force of the function at `level`, but for names that are there already.
+local function add_locals(level, values, names)
+  local own, own_names = {}, {}
+  for i = 1, 255 do
+    local name, value = tools.getlocal(level + 1, i)
+    if not name then break end
+    if name:find("^[%a_][%w_]*$") and not name:find("^__mr_") then own[name], own_names[name] = value, true end
+  end
+  for name in pairs(own_names) do
+    if not names[name] then values[name], names[name] = own[name], true end
+  end
+end
+
+-- Variables of the functions around it in the text, which it does not use itself: Lua has no upvalues for these. They
+-- are looked up where the outer function runs. If it runs twice, nobody knows which of them made the inner one.
+local function add_outer(level, values, names)
+  local inner, running_twice, levels = tools.getinfo(level + 1, "S"), {}, {}
+  for at = level + 1, 200 do
+    local outer = tools.getinfo(at + 1, "Sf")
+    if not outer then break end
+    local is_around = outer.source == inner.source and (outer.what == "main" or
+      outer.linedefined < inner.linedefined and outer.lastlinedefined > inner.lastlinedefined)
+    if is_around then
+      running_twice[outer.linedefined] = levels[outer.linedefined] ~= nil
+      levels[outer.linedefined] = at
+    end
+  end
+  local lines = {}
+  for line in pairs(levels) do
+    if not running_twice[line] then lines[#lines + 1] = line end
+  end
+  table.sort(lines, function(a, b) return a > b end) -- the nearest first
+  for _, line in ipairs(lines) do add_locals(levels[line] + 1, values, names) end
+end
+
 -- The variables that the function at `level` sees: parameters and locals in force, and upvalues; their names; and its
 -- globals.
 local function variables_at(level)
   local values, names, globals, info = {}, {}, _G, tools.getinfo(level + 1, "f")
+  add_locals(level + 1, values, names)
   for i = 1, 255 do
     local name, value = tools.getupvalue(info.func, i)
     if not name then break end
     if name == "_ENV" and running.ranks then globals = value end
-    if name:find("^[%a_][%w_]*$") and name ~= "_ENV" and not name:find("^__mr_") then
-      values[name], names[name] = value, true
-    end
+    local is_new = name:find("^[%a_][%w_]*$") and name ~= "_ENV" and not name:find("^__mr_") and not names[name]
+    if is_new then values[name], names[name] = value, true end
   end
-  for i = 1, 255 do
-    local name, value = tools.getlocal(level + 1, i)
-    if not name then break end
-    if name:find("^[%a_][%w_]*$") then values[name], names[name] = value, true end
-  end
+  add_outer(level + 1, values, names)
   return values, names, globals
 end
 

@@ -291,6 +291,20 @@ static bool is_better(const char *name, const char *than) {
     return strcmp(name, than) < 0;
 }
 
+/* The binding at the place of a local that the entry of the place itself has left to the prompt, as a function at the
+ * top: it is the last one of that name in the entry. 0: another one is in force there, or none. */
+static int own_binding(const wanted *w, const char *name) {
+    lua_Debug holder;
+    if (!w->script || !lua_isfunction(w->L, -1) ||
+        !mr_script_is_of_chunk(w->script, name, w->front.line))
+        return 0;
+    lua_pushvalue(w->L, -1);
+    lua_getinfo(w->L, ">S", &holder);
+    int there = mr_script_binding(w->script, name, w->front.line);
+    return is_of_file(w, &holder) && there == mr_script_binding(w->script, name, INT_MAX) ? there
+                                                                                          : 0;
+}
+
 /* In the table at the top, in the order of the names: the same answer on every run. For a local of the prompt the table
  * holds a function whose first upvalue it is. */
 static bool in_named(const wanted *w, bool are_locals, step by) {
@@ -302,10 +316,12 @@ static bool in_named(const wanted *w, bool are_locals, step by) {
     lua_pushnil(L);
     while (lua_next(L, -2)) {
         const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
+        bool may_be = is_name(name) && !is_of_library(name);
+        int own = may_be && are_locals ? own_binding(w, name) : 0;
         if (are_locals && lua_getupvalue(L, -1, 1)) lua_remove(L, -2);
-        if (!is_name(name) || is_of_library(name) || !sees_global(w, name)) {
+        if (!may_be || !(own || sees_global(w, name))) {
             lua_pop(L, 1);
-        } else if (holds(&inner, name, by) && keeps_value(w, w->script, name, 0, 1) &&
+        } else if (holds(&inner, name, by) && keeps_value(w, w->script, name, own, own ? 0 : 1) &&
                    (!best[0] || is_better(place, best))) {
             snprintf(best, sizeof best, "%s", place);
         }
@@ -454,7 +470,7 @@ static bool (*const leads[])(const wanted *w, step by) = {
     in_frames,  /* locals in scope, arguments and upvalues of what runs */
     in_script,  /* the same below a coroutine */
     in_tasks,   /* the same of the other tasks of mr.run */
-    in_prompt,  /* locals of earlier entries */
+    in_prompt,  /* locals of entries that have ended */
     in_globals, /* of the script */
     in_modules, /* locals of a file whose chunk has ended, which its functions hold */
 };
