@@ -475,9 +475,9 @@ static void count_one(void *context, const mr_pending *pending) {
     *count += pending->command->kind != MR_COMMAND_FREE;
 }
 
-/* state() -> is_default, pending, ms, reports. is_default: operations go to the default stream of device 0. pending:
- * their number, without frees; 0 on a GPU, which does not tell. ms: the host's clock. reports: those of the hazard
- * checker. */
+/* state() -> is_default, pending, ms, reports, epoch. is_default: operations go to the default stream of device 0.
+ * pending: their number, without frees; 0 on a GPU, which does not tell. ms: the host's clock. reports: those of the
+ * hazard checker. epoch: another number after each mr.reset(). */
 static int state(lua_State *L) {
     mr_machine *machine = mr_bind_machine(L);
     const mr_device *device = machine->current_device;
@@ -488,7 +488,8 @@ static int state(lua_State *L) {
     lua_pushinteger(L, (lua_Integer)pending);
     lua_pushnumber(L, (lua_Number)mr_machine_time(machine) * 1e-6);
     lua_pushinteger(L, (lua_Integer)totals.reports);
-    return 4;
+    lua_pushinteger(L, (lua_Integer)machine->epoch);
+    return 5;
 }
 
 /* is_busy(stream) -> whether something is pending in it, on hardware; nil and why not: the device has failed. No

@@ -274,6 +274,25 @@ function TestSession.test_a_fix_of_one_of_several_says_what_is_left()
   lu.assertEquals(left, { "2 hazards are left", "1 hazard is left" })
 end
 
+-- mr.reset() ends a program: what came before it is not repaired, and not told again.
+function TestSession.test_a_fix_begins_behind_a_reset()
+  local race = "local s, t, v = mr.stream(), mr.stream(), mr.zeros(4)\nmr.synchronize()\nn = 0\n" ..
+    "s:run(function() v:add_(1) end)\nt:run(function() v:add_(1) end)\n"
+  local out = answer(race .. "n = n + 1 print('once')\nmr.reset()\n" .. race .. ":fix\n:hazards\nn\n")
+  local replayed = out:match "mr:1 to mr:7, up to mr.reset%(%), ran again unseen\n(.*)$"
+  lu.assertStrContains(replayed, "mr:8| local s, t, v")
+  lu.assertStrContains(replayed, "mr:11| s:run(function() v:add_(1) end)\nmr:12| t:wait_stream(s)\nmr:13| t:run")
+  lu.assertStrContains(replayed, "no hazards so far\n0\n")
+  lu.assertNotStrContains(replayed, "hazard:")
+  lu.assertNotStrContains(out, "mr:4|")
+  out = answer(race .. "mr.reset()\n" .. race .. ":fix 1\nmr.hazard.mode()\n")
+  lu.assertStrContains(out, "mr:4| s:run(function() v:add_(1) end)\nmr:5| t:wait_stream(s)\nmr:6| t:run")
+  lu.assertStrContains(out, "1 hazard is left")
+  out = answer("mr.reset()\n" .. race .. ":fix\nmr.hazard.mode()\n")
+  lu.assertStrContains(out, "mr:1, which called mr.reset(), ran again unseen\n")
+  lu.assertStrContains(out, "\nwarn\n")
+end
+
 function TestSession.test_a_fix_inside_an_entry_of_several_lines()
   local out = answer(RACE:gsub("\n$", "") .. "\ndo\n  p:run(function() x:fill_(2) end)\n" ..
     "  mr.hazard.clear()\n  c:run(function() x:sum() end)\nend\n:fix\n:hazards\n")

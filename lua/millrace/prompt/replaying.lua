@@ -26,7 +26,7 @@ local function script_of(commands)
   add_commands(0)
   for n, entry in ipairs(session.entries) do
     script[#script + 1] = { text = entry.text, n = n, file = entry.file, ranks = entry.ranks, failed = entry.failed,
-      stopped = entry.stopped, message = entry.message, shows = entry.values ~= nil }
+      stopped = entry.stopped, message = entry.message, shows = entry.values ~= nil, resets = entry.resets }
     add_commands(n)
   end
   return script
@@ -54,6 +54,13 @@ local function list(commands)
   return out
 end
 
+local function mentions(script, what)
+  for _, one in ipairs(script) do
+    if (one.text or one.line):find(what, 1, true) then return true end
+  end
+  return false
+end
+
 -- ---------------------------------------------------------------- replaying
 
 local function fresh_device(command)
@@ -79,14 +86,27 @@ local function without_steps(script)
   return kept
 end
 
+-- How many entries of the list end with the last one that has called mr.reset: what came before it is needed for its
+-- variables only.
+local function entries_before_reset(script)
+  local count, last = 0, 0
+  for _, one in ipairs(script) do
+    count = count + (one.line and 0 or 1)
+    if one.resets then last = count end
+  end
+  return last
+end
+
 -- Runs the list again for the command. Output of entries before `from` is not shown.
-local function replay(commands, script, from, command)
+-- `begin`: a function that is called when they are shown from here on, or nil.
+local function replay(commands, script, from, command, begin)
   local session = tools.require("session")
   session.reset()
   commands.noted = {}
   fresh_device(command)
   for _, one in ipairs(script) do
     local shown = #session.entries + 1 >= from
+    if shown and begin then begin = begin() end
     if one.line then
       if shown then say{ one.line } end
       local done, message = commands.run(one.line)
@@ -161,9 +181,45 @@ local function hazards()
   return count
 end
 
+-- The number of the entry of its fix; 0: it is none.
+local function number_of(report)
+  local file = report.fixes[1] and report.fixes[1].file
+  local of = file and tools.require("session").entry_of(file)
+  return of and of.n or 0
+end
+
+-- The first report since mr.reset(), or where there is none the first one.
+local function first_report(reports, last)
+  for i, report in ipairs(reports) do
+    if number_of(report) > last then return i end
+  end
+  return 1
+end
+
+-- The first entries, which end with mr.reset(), run unseen, and what the checker finds in them does not count. A script
+-- that sets the mode itself gets the mode that it sets.
+local function replay_since_reset(commands, script, unseen)
+  if unseen == 0 then return replay(commands, script, 1, "fix") end
+  local is_quiet = mr.hazard.mode() == "warn" and not mentions(script, "hazard.mode")
+  local function speak()
+    if is_quiet then mr.hazard.mode("warn") end
+    is_quiet = false
+  end
+  if is_quiet then mr.hazard.mode("collect") end
+  local lines, message = replay(commands, script, unseen + 1, "fix", function()
+    speak()
+    mr.hazard.clear()
+    say{ unseen == 1 and "mr:1, which called mr.reset(), ran again unseen" or
+      ("mr:1 to mr:%d, up to mr.reset(), ran again unseen"):format(unseen) }
+  end)
+  speak()
+  return lines, message
+end
+
 local function fix(commands, words)
   local reports = mr.hazard.reports()
-  local at = words[1] == nil and 1 or math.tointeger(tonumber(words[1]))
+  local at = words[1] == nil and first_report(reports, entries_before_reset(script_of(commands))) or
+    math.tointeger(tonumber(words[1]))
   local report = at and reports[at]
   if not report then
     if #reports == 0 then return nil, "there is no hazard to fix" end
@@ -171,11 +227,12 @@ local function fix(commands, words)
   end
   if #report.fixes == 0 then return nil, "this report has no line to add: " .. report.fix end
   local script = without_steps(script_of(commands))
+  local is_old = number_of(report) <= entries_before_reset(script)
   for _, one in ipairs(report.fixes) do
     local done, message = apply(script, one)
     if not done then return nil, message end
   end
-  local lines, message = replay(commands, script, 1, "fix")
+  local lines, message = replay_since_reset(commands, script, is_old and 0 or entries_before_reset(script))
   local left = lines and hazards() or 0
   if left > 0 then
     lines[#lines + 1] = ("%d hazard%s left: :hazards lists %s, :fix repairs the first one"):format(left,
@@ -248,13 +305,6 @@ local function with_values(text, used)
     text = text:sub(1, use.from) .. ("entry_%d"):format(use.entry) .. text:sub(use.to + 1)
   end
   return text
-end
-
-local function mentions(script, what)
-  for _, one in ipairs(script) do
-    if (one.text or one.line):find(what, 1, true) then return true end
-  end
-  return false
 end
 
 -- A script has one set of global variables.

@@ -12,7 +12,7 @@ local create, resume, status, close = coroutine.create, coroutine.resume, corout
 local yield = coroutine.yield
 
 -- entries[7] = { n = 7, text =, values = the packed results, or nil, failed = true or nil, message =, file =, name = }.
--- `file` is the path that it was loaded from, or nil; `name` is that path or "mr:7".
+-- `file` is the path that it was loaded from, or nil; `name` is that path or "mr:7". `resets`: it has called mr.reset.
 local session = { entries = {} }
 local by_name = {} -- the entry of a name; of a file that was loaded twice, the last one
 
@@ -267,7 +267,9 @@ end
 function session.run(text, options)
   local echo = options and options.echo
   local entry = new_entry{ text = text, file = options and options.file, ranks = options and options.ranks }
+  local before = select(5, tools.state())
   local done, problem, stopped = carry_out(entry)
+  entry.resets = select(5, tools.state()) ~= before or nil
   forget_old_values()
   if done then
     if echo and entry.values and not problem and not has_printed(entry) then session.show(entry.values) end
