@@ -4,7 +4,6 @@
 -- virtual only: two ranks
 -- not checked: waits are left out
 -- not replayed: ranks have a clock each
--- own pace: a sentence here has a name that is not found where garbage is collected at each call
 local mr = require "millrace"
 local T = require "millrace.testing"
 local dist = mr.dist
@@ -40,6 +39,14 @@ T.equal(waits[at].rounds, 2, "of two ranks")
 T.check(waits[at].because:find("`add_` at line " .. at + 1 .. " may read `x` before `all_reduce` at line " .. at - 1, 1,
   true), waits[at].because)
 T.check(not waits[at - 1], "the wait inside all_reduce is no wait of the script's")
+
+-- Of all ranks only rank 0 uses its tensor again, and rank 1, which comes last, submits the collective.
+waits, result = judged(function(mine, rank)
+  local w = dist.all_reduce(mine, { async = true })
+  w:wait() at = line()
+  if rank == 0 then mine:add_(1) end
+end)
+T.check(waits[at] and waits[at].because:find("`add_` at line " .. at + 1 .. " may read `[mx]", 1), tostring(result))
 
 waits = judged(function(x)
   local w = dist.all_reduce(x, { async = true })

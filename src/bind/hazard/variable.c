@@ -12,6 +12,7 @@
 #include "bind/source.h"
 #include "bind/ranks/task.h"
 #include "bind/tensor.h"
+#include "model/meeting.h"
 
 /* How the object is reached from a variable. */
 typedef enum { BY_ITSELF, BY_TABLE, BY_TABLES, STEPS } step;
@@ -431,10 +432,8 @@ static int look_below(lua_State *L) {
     return 0;
 }
 
-/* Pops a thread, and looks at its stack. An error of memory must not leave the stack that it is raised on. */
-static bool pop_thread(const wanted *w, step by) {
-    lua_State *other = lua_tothread(w->L, -1);
-    lua_pop(w->L, 1);
+/* Looks at the stack of another thread. An error of memory must not leave the stack that it is raised on. */
+static bool in_thread(const wanted *w, lua_State *other, step by) {
     bool is_alive = other && other != w->L && lua_status(other) <= LUA_YIELD;
     if (!is_alive || !lua_checkstack(other, 24)) return false;
     wanted inner = *w;
@@ -444,6 +443,12 @@ static bool pop_thread(const wanted *w, step by) {
     lua_pushlightuserdata(other, &b);
     if (lua_pcall(other, 1, 0, 0) != LUA_OK) lua_pop(other, 1);
     return b.found;
+}
+
+static bool pop_thread(const wanted *w, step by) {
+    lua_State *other = lua_tothread(w->L, -1);
+    lua_pop(w->L, 1);
+    return in_thread(w, other, by);
 }
 
 /* The script's own stack, where a coroutine runs. Between the two may be others, which nothing leads to. */
@@ -464,12 +469,22 @@ static bool in_tasks(const wanted *w, step by) {
     return found;
 }
 
+/* A collective is submitted by the rank that comes last, and holds tensors of all. */
+static bool in_ranks(const wanted *w, step by) {
+    const mr_module *module = mr_bind_module(w->L);
+    bool found = false;
+    for (uint32_t rank = 0; module && module->spawner && rank < MR_MEETING_MOST && !found; rank++)
+        found = in_thread(w, module->parked_rank(module->spawner, rank), by);
+    return found;
+}
+
 /* What leads to an object at a line: by itself, then by a step into a table or to a tensor's gradient, then by two into
  * tables. */
 static bool (*const leads[])(const wanted *w, step by) = {
     in_frames,  /* locals in scope, arguments and upvalues of what runs */
     in_script,  /* the same below a coroutine */
     in_tasks,   /* the same of the other tasks of mr.run */
+    in_ranks,   /* and of the other ranks of mr.dist.spawn */
     in_prompt,  /* locals of entries that have ended */
     in_globals, /* of the script */
     in_modules, /* locals of a file whose chunk has ended, which its functions hold */

@@ -21,13 +21,12 @@
 
 #define MOST_ITEMS 4000000 /* of a recorded program */
 #define MOST_NAMES 256     /* objects whose variables are looked for */
-#define MOST_TRIES 3       /* a local is set only after the call that made the object */
 
 /* --- names -------------------------------------------------------------------------------------- */
 
 typedef struct {
     uint64_t id;
-    int tries;
+    unsigned uses; /* so far */
     char text[64]; /* "": not found so far */
 } named;
 
@@ -70,9 +69,13 @@ static named *find_name(name_list *list, uint64_t id) {
     return &list->items.items[list->items.count - 1];
 }
 
+/* A local is set only after the call that made the object, and may be one of a function that is called later. So it is
+ * looked for at uses 1, 2, 4, 8, ...: each look walks the stacks and the globals. */
 static void look_up(recording *r, name_list *list, uint64_t id, mr_hazard_object object) {
     named *n = find_name(list, id);
-    if (!n || n->text[0] || n->tries++ >= MOST_TRIES) return;
+    if (!n || n->text[0]) return;
+    unsigned uses = ++n->uses;
+    if (uses & (uses - 1)) return;
     mr_bind_variable(r->machine->hooks.context, &object, (mr_site){0}, n->text, sizeof n->text);
 }
 
