@@ -92,6 +92,22 @@ function TestFilled:test_options()
   lu.assertEquals(ones:sum():item(), 4)
 end
 
+-- A script that reads what nothing has written is wrong, and is wrong in the same way on each run.
+function TestFilled:test_empty_host_memory_is_zero()
+  for _, pinned in ipairs { false, true } do
+    for _, count in ipairs { 7, 1000, 1 << 20 } do
+      local used = mr.ones(count, { device = "cpu", pinned = pinned })
+      used = nil -- luacheck: ignore
+      collectgarbage()
+      local x = mr.empty(count, { device = "cpu", pinned = pinned })
+      local y = mr.empty_like(x)
+      lu.assertEquals(x:peek():eq(0):all():item(), true)
+      lu.assertEquals(y:peek():eq(0):all():item(), true)
+      x:fill_(1) y:fill_(1)
+    end
+  end
+end
+
 function TestFilled:test_like()
   local h = mr.zeros(2, 3, { dtype = "i32", device = "cpu" })
   for _, make in ipairs { mr.zeros_like, mr.ones_like, mr.empty_like } do

@@ -2,6 +2,7 @@
  * makes tensors from Lua tables, random.c tensors of random values. */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "bind/tensor/creation.h"
 #include "bind/open.h"
@@ -44,17 +45,21 @@ static mr_scalar integer_scalar(int64_t i) {
     return (mr_scalar){true, false, i, (double)i};
 }
 
-/* The checker learns of device memory by its allocation; of host memory, only here that nothing is in it. */
+/* The checker learns of device memory by its allocation; of host memory, only here that nothing is in it. It is zero, or a
+ * script that reads it would see what the C library left there, and do something else on each run. */
 static void blank(const mr_tensor *t) {
-    if (mr_tensor_on_host(t)) t->storage->blank = true;
+    if (!mr_tensor_on_host(t)) return;
+    t->storage->blank = true;
+    if (t->storage->host && !t->storage->machine->memory.host_begins_zero)
+        memset(t->storage->host, 0, t->storage->bytes);
 }
 
 /* --- one value everywhere ----------------------------------------------------------------------- */
 
 MR_FUNCTION(
     creation_empty, "empty", "mr.empty(sizes: integer... [, " OPTIONS "]) -> tensor",
-    "Makes a tensor without writing its values: they are whatever the memory contains. The "
-    "sizes can also be one table. Device memory is allocated in the order of `stream` "
+    "Makes a tensor without writing its values: they are whatever the memory contains, on the "
+    "host zeros. The sizes can also be one table. Device memory is allocated in the order of `stream` "
     "(default: the current stream). With ipc=true other processes can have it: t:ipc_handle().") {
     mr_caller caller = mr_enter(L);
     mr_new_options options;
