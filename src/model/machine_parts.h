@@ -50,8 +50,8 @@ typedef struct {
     bool collecting; /* the collect hook runs, in the middle of an allocation: no reset then */
     bool collect_before_wait; /* once, and then false: see mr_host_gives_way */
     uint64_t crossings;       /* commands that used memory of another stream */
-    /* All host memory is zero when it is made. A function that runs again has to find the same there, also in a result
-     * that is written in part. Clearing a MiB costs 50 us, so in other programs only what mr.empty makes is cleared. */
+    /* All host memory is zero when it is made: a function that runs again has to find the same there. Clearing a MiB
+     * costs 50 us, so in other programs only memory is cleared that a script can read unwritten (mr_storage_begin_zero). */
     bool host_begins_zero;
     /* Storages up to this number that the collector drops stay until the run of a function is over. Another run would
      * not meet them again. 0: there are none. */

@@ -113,12 +113,19 @@ static mr_status find_memory(mr_storage *storage, const mr_command *alloc) {
     }
 }
 
+static void clear(mr_storage *storage) {
+    if (storage->kind != MR_MEMORY_DEVICE && storage->host)
+        memset(storage->host, 0, storage->bytes);
+}
+
+void mr_storage_begin_zero(mr_storage *storage) {
+    if (!storage->machine->memory.host_begins_zero) clear(storage);
+}
+
 mr_status mr_storage_place(mr_storage *storage, const mr_command *alloc) {
     if (alloc) mr_history_end(storage->machine, alloc->name, alloc->where);
     MR_TRY(find_memory(storage, alloc));
-    if (storage->machine->memory.host_begins_zero && storage->kind != MR_MEMORY_DEVICE &&
-        storage->host)
-        memset(storage->host, 0, storage->bytes);
+    if (storage->machine->memory.host_begins_zero) clear(storage);
     account(storage);
     return MR_OK;
 }

@@ -22,12 +22,18 @@ static void take(mr_recorder *r, const capture *c) {
     else it->bytes.size += written.size; /* the next operand: its bytes lie right behind */
 }
 
-/* An operation of the host that overwrites all of a new storage at once: nobody can see what was in it. */
+/* An operation of the host, or a copy, that overwrites all of a new storage at once: nobody can see what was in it. */
 static bool overwrites(const mr_command *command, const mr_storage *storage) {
-    if (command->kind != MR_COMMAND_HOST_ACCESS || !command->u.op.row) return false;
-    const mr_operand *o = &command->operands[0];
-    return o->access == MR_WRITE && o->tensor->storage == storage && o->tensor->contiguous &&
-           mr_value_view_bytes(o->tensor) == storage->bytes;
+    bool is_work = command->kind == MR_COMMAND_COPY ||
+                   (command->kind == MR_COMMAND_HOST_ACCESS && command->u.op.row);
+    bool all = false;
+    for (uint32_t i = 0; is_work && i < command->operand_count; i++) {
+        const mr_operand *o = &command->operands[i];
+        if (o->tensor->storage != storage) continue;
+        if (o->access != MR_WRITE) return false;
+        all |= o->tensor->contiguous && mr_value_view_bytes(o->tensor) == storage->bytes;
+    }
+    return all;
 }
 
 void mr_record_flush(mr_recorder *r, const mr_command *command) {

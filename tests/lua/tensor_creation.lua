@@ -104,6 +104,10 @@ function TestFilled:test_empty_host_memory_is_zero()
       lu.assertEquals(x:peek():eq(0):all():item(), true)
       lu.assertEquals(y:peek():eq(0):all():item(), true)
       x:fill_(1) y:fill_(1)
+      mr.spin { ms = 1 }
+      local late = mr.ones(count):cpu { non_blocking = true }
+      lu.assertEquals(mr.backend ~= "virtual" or late:peek():eq(0):all():item(), true)
+      mr.synchronize()
     end
   end
 end

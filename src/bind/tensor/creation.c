@@ -2,7 +2,6 @@
  * makes tensors from Lua tables, random.c tensors of random values. */
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "bind/tensor/creation.h"
 #include "bind/open.h"
@@ -45,13 +44,11 @@ static mr_scalar integer_scalar(int64_t i) {
     return (mr_scalar){true, false, i, (double)i};
 }
 
-/* The checker learns of device memory by its allocation; of host memory, only here that nothing is in it. It is zero, or a
- * script that reads it would see what the C library left there, and do something else on each run. */
+/* The checker learns of device memory by its allocation; of host memory, only here that nothing is in it. */
 static void blank(const mr_tensor *t) {
     if (!mr_tensor_on_host(t)) return;
     t->storage->blank = true;
-    if (t->storage->host && !t->storage->machine->memory.host_begins_zero)
-        memset(t->storage->host, 0, t->storage->bytes);
+    mr_storage_begin_zero(t->storage);
 }
 
 /* --- one value everywhere ----------------------------------------------------------------------- */

@@ -57,6 +57,7 @@ static int push_moved(lua_State *L, const mr_caller *caller, mr_tensor *t, targe
         options.placement.kind =
             from.device && non_blocking ? MR_MEMORY_PINNED : MR_MEMORY_PAGEABLE;
     mr_tensor *moved = mr_push_empty(L, caller, &options, t->ndim, t->shape);
+    if (non_blocking) mr_storage_begin_zero(moved->storage);
     mr_finish_new(L, mr_copy(caller, moved, t, NULL, non_blocking));
     return 1;
 }
