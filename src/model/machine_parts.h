@@ -51,7 +51,7 @@ typedef struct {
     bool collect_before_wait; /* once, and then false: see mr_host_gives_way */
     uint64_t crossings;       /* commands that used memory of another stream */
     /* All host memory is zero when it is made: a function that runs again has to find the same there. Clearing a MiB
-     * costs 50 us, so in other programs only memory is cleared that a script can read unwritten (mr_storage_begin_zero). */
+     * costs 50 us, so other programs clear only memory that a script can read unwritten (mr_storage_begin_zero). */
     bool host_begins_zero;
     /* Storages up to this number that the collector drops stay until the run of a function is over. Another run would
      * not meet them again. 0: there are none. */

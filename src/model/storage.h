@@ -90,8 +90,8 @@ mr_status mr_storage_create_at(const mr_caller *caller, mr_memory_kind kind, uin
 /* Keeps `kept`, which the address depends on: `release` gets it when the last reference goes. Once. */
 void mr_storage_keep(mr_storage *storage, void *kept, void (*release)(void *kept));
 
-/* For new host memory that a script can read before anything has written it: it is zero, or each run of the script would
- * see something else there. */
+/* For new host memory that a script can read before anything has written it: it is zero, or each run of the script
+ * would see something else there. */
 void mr_storage_begin_zero(mr_storage *storage);
 
 void mr_storage_retain(mr_storage *storage);

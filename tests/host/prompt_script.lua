@@ -241,15 +241,15 @@ end
 -- `copy` is a variable of a function around the one that runs, which does not use it.
 function TestSteps.test_variables_of_the_functions_around()
   local text = "local x, y = mr.zeros(4), 'main'\nlocal function stage(copy, y)\n  local later = function(n)\n" ..
-    "    return n\n  end\n  mr.with(copy, function()\n    x:add_(1)\n    print('in')\n  end)\n  return later(1)\nend\n" ..
-    "mr.synchronize()\nstage(mr.stream{name = 'copy'}, 'argument')\n"
+    "    return n\n  end\n  mr.with(copy, function()\n    x:add_(1)\n    print('in')\n  end)\n" ..
+    "  return later(1)\nend\nmr.synchronize()\nstage(mr.stream{name = 'copy'}, 'argument')\n"
   local out, err = stepped(text, ":break 8\n:c\n:c\ny, copy, n\nmr.default_stream():run(function() x:add_(1) end)\n" ..
     ":c\n", { step = true })
   lu.assertStrMatches(out, ".*> argument\tstream `copy`\tnil\n.*")
   lu.assertStrContains(err, "fix: before stop-2:1 add   mr.default_stream():wait_stream(copy)\n")
 end
 
--- Of two that run, nobody knows which one made the function that runs.
+-- If two of it run, nobody knows which one made the function within.
 function TestSteps.test_variables_of_a_function_that_calls_itself()
   local text = "local function f(n, g)\n  if g then return g() end\n  return f(n + 1, function()\n    return 5\n" ..
     "  end) + n\nend\nprint(f(1))\n"
@@ -257,14 +257,15 @@ function TestSteps.test_variables_of_a_function_that_calls_itself()
   lu.assertStrContains(out, "> {}\n")
 end
 
--- What touches the tensor is a host function, which runs when the script has ended.
+-- A host function touches the tensor, and runs when the script has ended.
 function TestSteps.test_reports_after_the_end_name_variables()
   local text = "local x = mr.zeros(4, {pinned = true})\nlocal a, b = mr.stream{name = 'a'}, mr.stream{name = 'b'}\n" ..
     "mr.op{name = 'w', writes = {x}, stream = a}\nb:host_func(function()\n  return x:fill_(4), a\nend)\n"
   local input = ":c\n:c\n%s:run\n"
   local _, err = stepped(text, input:format "", { step = true })
   lu.assertStrContains(err, "fix: before line 4 add   b:wait_stream(a)\n")
-  for more, typed in pairs{ ["local b = a\n"] = "", ["b = a\n"] = "", [" "] = "local b = a\n" } do -- that is another one
+  -- Another variable of that name, and another value.
+  for more, typed in pairs{ ["local b = a\n"] = "", ["b = a\n"] = "", [" "] = "local b = a\n" } do
     _, err = stepped(text .. more, input:format(typed), { step = true })
     lu.assertStrContains(err, "fix: before line 4 add   mr.synchronize() -- b has no name here; use its variable\n")
   end

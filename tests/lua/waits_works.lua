@@ -40,7 +40,7 @@ T.check(waits[at].because:find("`add_` at line " .. at + 1 .. " may read `x` bef
   true), waits[at].because)
 T.check(not waits[at - 1], "the wait inside all_reduce is no wait of the script's")
 
--- Of all ranks only rank 0 uses its tensor again, and rank 1, which comes last, submits the collective.
+-- Only rank 0 uses its tensor again, and rank 1, which comes last, submits the collective.
 waits, result = judged(function(mine, rank)
   local w = dist.all_reduce(mine, { async = true })
   w:wait() at = line()

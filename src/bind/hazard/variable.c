@@ -292,8 +292,8 @@ static bool is_better(const char *name, const char *than) {
     return strcmp(name, than) < 0;
 }
 
-/* The binding at the place of a local that the entry of the place itself has left to the prompt, as a function at the
- * top: it is the last one of that name in the entry. 0: another one is in force there, or none. */
+/* The binding at the place of a local that the entry of the place itself has left to the prompt. It is the last one of
+ * that name in the entry, and a function at the top holds it. 0: another one is in force there, or none. */
 static int own_binding(const wanted *w, const char *name) {
     lua_Debug holder;
     if (!w->script || !lua_isfunction(w->L, -1) ||

@@ -56,8 +56,9 @@ static void blank(const mr_tensor *t) {
 MR_FUNCTION(
     creation_empty, "empty", "mr.empty(sizes: integer... [, " OPTIONS "]) -> tensor",
     "Makes a tensor without writing its values: they are whatever the memory contains, on the "
-    "host zeros. The sizes can also be one table. Device memory is allocated in the order of `stream` "
-    "(default: the current stream). With ipc=true other processes can have it: t:ipc_handle().") {
+    "host zeros. The sizes can also be one table. Device memory is allocated in the order of "
+    "`stream` (default: the current stream). With ipc=true other processes can have it: "
+    "t:ipc_handle().") {
     mr_caller caller = mr_enter(L);
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];
