@@ -96,7 +96,6 @@ local circles = {
   collective = { "comm", "split" },
   -- A search goes on with a child in the middle of itself, and makes a player that the budget has taken back again.
   explore = { "branch", "budget", "carry", "place", "search" },
-  host = { "call", "output" }, -- call.c says at the end what stopped the output, which complains through call.c
 }
 
 -- A type that a folder declares without its members, and that is defined where the folder may not include. Each is one

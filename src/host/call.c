@@ -3,13 +3,10 @@
 
 #include <inttypes.h>
 #include <lauxlib.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/embedded.h"
-#include "base/output.h"
-#include "bind/wrap.h"
 #include "host/interrupt.h"
 #include "host/output.h"
 
@@ -17,50 +14,6 @@ static const mr_limits *limits;
 
 void mr_host_set_limits(const mr_limits *named) {
     limits = named;
-}
-
-static char rank[24]; /* "rank 1: ", in front of messages */
-static char last_text[1000];
-
-void mr_host_set_rank(uint32_t number) {
-    snprintf(rank, sizeof rank, "rank %u: ", number);
-}
-
-const char *mr_host_last_text(void) {
-    return last_text;
-}
-
-/* The text may come from the script, and be of any length. */
-static void say(const char *prefix, const char *text) {
-    fflush(stdout);
-    snprintf(last_text, sizeof last_text, "%.*s", (int)strcspn(text, "\n"), text);
-    mr_buffer line = {0}, out = {0}; /* one piece: other processes may write there, too */
-    mr_buffer_printf(&line, "%s%s", prefix, rank);
-    mr_buffer_puts(&line, text);
-    mr_buffer_puts(&line, "\n");
-    size_t size = line.failed ? strlen(text) : line.size;
-    const char *written = mr_wrap_for(stderr, line.failed ? text : line.data, &size, &out);
-    mr_output_write_message(stderr, written, size);
-    mr_buffer_free(&line);
-    mr_buffer_free(&out);
-}
-
-void mr_host_complain(const char *format, ...) {
-    va_list args;
-    mr_buffer text = {0};
-    va_start(args, format);
-    mr_buffer_printfv(&text, format, args);
-    va_end(args);
-    say("millrace: ", text.failed ? "not enough memory for an error message" : text.data);
-    mr_buffer_free(&text);
-}
-
-int mr_host_complain_open(mr_status status) {
-    bool is_usage = status->code == MR_CODE_INVALID_ARGUMENT ||
-                    status->code == MR_CODE_INVALID_DEVICE || status->code == MR_CODE_NOT_SUPPORTED;
-    mr_host_complain("%s", status->message);
-    mr_error_destroy(status);
-    return is_usage ? MR_EXIT_USAGE : MR_EXIT_FAILED;
 }
 
 /* --- the message ----------------------------------------------------------------------------------- */
@@ -266,7 +219,7 @@ static void describe_error(lua_State *L, mr_buffer *out) {
 int mr_host_report(lua_State *L, const char *prefix) {
     mr_buffer text = {0};
     describe_error(L, &text);
-    say(prefix, text.failed ? "not enough memory for an error message" : text.data);
+    mr_host_say(prefix, text.failed ? "not enough memory for an error message" : text.data);
     mr_buffer_free(&text);
     return MR_EXIT_FAILED;
 }
@@ -300,8 +253,8 @@ int mr_host_try(lua_State *L, int argument_count, int result_count, mr_buffer *o
 int mr_host_call(lua_State *L, int argument_count, int result_count, const char *prefix) {
     mr_buffer message = {0};
     int exit_status = mr_host_try(L, argument_count, result_count, &message);
-    if (message.failed) say(prefix, "not enough memory for an error message");
-    else if (message.data) say(prefix, message.data);
+    if (message.failed) mr_host_say(prefix, "not enough memory for an error message");
+    else if (message.data) mr_host_say(prefix, message.data);
     mr_buffer_free(&message);
     return exit_status;
 }

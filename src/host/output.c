@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/output.h"
-#include "host/call.h"
+#include "host/complain.h"
 #include "host/interrupt.h"
 
 static uint64_t bound;
