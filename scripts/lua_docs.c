@@ -221,8 +221,7 @@ int main(int argc, char **argv) {
     line_number = 0;
     if (!out) die("cannot be written");
     fputs("/* Written by scripts/lua_docs.c. */\n#include \"bind/lua_body.h\"\n#include "
-          "\"bind/open.h\"\n"
-          "#include \"bind/tensor.h\"\n",
+          "\"bind/open.h\"\n",
           out);
     for (int i = 0; i < class_count; i++) {
         if (classes[i].count == 0) die("the class %s has no functions", classes[i].id);

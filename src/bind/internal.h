@@ -27,24 +27,6 @@ typedef struct {
     mr_status (*name_fault)(lua_State *L, mr_status status);
 } mr_module;
 
-/* nccl.c */
-struct mr_collectives *mr_bind_collectives(lua_State *L); /* made when they are first asked for */
-/* The rank that this process is among others; below 0: the script has joined none. */
-int mr_bind_rank_of_process(lua_State *L);
-/* Communicators as a function of mr.explore finds them in each run: see mr_collectives_keep (nccl.c). */
-void mr_bind_nccl_keep(lua_State *L);
-void mr_bind_nccl_put_back(lua_State *L);
-void mr_bind_nccl_let_go(lua_State *L); /* also without a keep */
-struct mr_comm;
-void mr_push_comm(lua_State *L, struct mr_comm *comm);
-/* barrier(comm, token [, name]): token has one element, a zero; "new_group", "init": what the ranks meet for */
-int mr_comm_barrier(lua_State *L);
-int mr_comm_reopen_own(lua_State *L); /* reopen(comm): the rank that closed it has it again */
-/* What mr.explore says of them (mr_bind_explore_refuse). */
-#define MR_RANKS_NOT_EXPLORED                                                                      \
-    "mr.dist: other processes do not know in which order this one is carried out. Use "            \
-    "millrace --ranks N instead of mpirun"
-
 static inline mr_module *mr_module_of(lua_State *L) { /* of the running function of ours */
     return lua_touserdata(L, lua_upvalueindex(1));
 }
@@ -64,19 +46,9 @@ bool mr_push_table(lua_State *L, const char *owner);
  * *out_owner, if that is not NULL: where ("mr", "stream"). */
 const char *mr_registered_name(lua_State *L, int arg, const char **out_owner);
 
-/* scope.c. Argument 1 is the stream or device. */
-int mr_push_scope(lua_State *L); /* a scope that has begun; for a <close> variable */
-int mr_call_with(lua_State *L);  /* mr.with(where, fn, ...) */
-
 /* objects.c: also closed ones. */
 mr_stream *mr_stream_at(lua_State *L, int arg);
 mr_event *mr_event_at(lua_State *L, int arg);
-
-/* event.c: record and wait with the event at `event_arg`, and the options {external=} at `options`. */
-void mr_event_record_with(lua_State *L, const mr_caller *caller, int event_arg, mr_stream *stream,
-                          int options);
-void mr_event_wait_with(lua_State *L, const mr_caller *caller, mr_stream *stream, int event_arg,
-                        int options);
 
 /* args.c, for objects.c: what reads the script's tables. Raises for the option at `at` of the stack. */
 int mr_bad_option(lua_State *L, int at, const char *name, const char *expected);

@@ -3,7 +3,7 @@
  * Easiest to break: a call that no argument makes one for autograd must leave the stack as it was. */
 #include "bind/record.h"
 
-#include "bind/tensor.h"
+#include "bind/tensor_box.h"
 
 const char mr_record_key;
 

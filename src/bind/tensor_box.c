@@ -7,7 +7,7 @@
 
 #include "bind/explore.h"
 #include "bind/internal.h"
-#include "bind/tensor.h"
+#include "bind/tensor_box.h"
 
 /* --- state -------------------------------------------------------------------------------------- */
 

@@ -20,7 +20,7 @@
 #include "bind/nearest.h"
 #include "bind/outside.h"
 #include "bind/source.h"
-#include "bind/tensor.h"
+#include "bind/tensor/tensor.h"
 #include "bind/module/topics.h"
 #include "bind/wrap.h"
 #include "model/backend.h"

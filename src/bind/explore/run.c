@@ -14,6 +14,7 @@
 #include "bind/field.h"
 #include "bind/hazard/hazard.h"
 #include "bind/internal.h"
+#include "bind/ranks/comm.h"
 #include "bind/trace/trace.h"
 #include "bind/hazard/waits.h"
 #include "explore/explore.h"

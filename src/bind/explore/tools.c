@@ -10,7 +10,7 @@
 #include "bind/graph/graph.h"
 #include "bind/hazard/hazard.h"
 #include "bind/internal.h"
-#include "bind/tensor.h"
+#include "bind/tensor_box.h"
 #include "bind/wrap.h"
 #include "explore/stress.h"
 #include "graph/graph.h"

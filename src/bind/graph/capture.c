@@ -7,6 +7,7 @@
 
 #include "bind/graph/graph.h"
 #include "bind/internal.h"
+#include "bind/machine/scope.h"
 #include "bind/open.h"
 
 /* --- state, options ------------------------------------------------------------------------------ */

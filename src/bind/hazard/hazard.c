@@ -12,6 +12,7 @@
 #include "bind/explore.h"
 #include "bind/field.h"
 #include "bind/internal.h"
+#include "bind/ranks/comm.h"
 #include "bind/wrap.h"
 #include "collective/comm.h"
 #include "hazard/hazard.h"

@@ -11,7 +11,7 @@
 #include "bind/internal.h"
 #include "bind/source.h"
 #include "bind/ranks/task.h"
-#include "bind/tensor.h"
+#include "bind/tensor_box.h"
 #include "model/meeting.h"
 
 /* How the object is reached from a variable. */

@@ -1,4 +1,5 @@
 /* The userdata of an event; the box owns one reference, like that of a stream. */
+#include "bind/machine/event.h"
 #include "bind/explore.h"
 #include "bind/internal.h"
 #include "bind/machine/ipc.h"

@@ -5,7 +5,6 @@
 #include "bind/explore.h"
 #include "bind/machine/ipc.h"
 #include "bind/open.h"
-#include "bind/tensor.h"
 #include "tensor/ipc.h"
 
 MR_FUNCTION(

@@ -3,6 +3,7 @@
 
 #include "bind/explore.h"
 #include "bind/internal.h"
+#include "bind/machine/scope.h"
 #include "bind/open.h"
 #include "bind/outside.h"
 #include "model/capture.h"

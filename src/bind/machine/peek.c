@@ -8,7 +8,6 @@
 #include "bind/explore.h"
 #include "bind/open.h"
 #include "bind/ops/shape.h"
-#include "bind/tensor.h"
 #include "bind/hazard/waits.h"
 #include "model/backend.h"
 #include "model/capture.h"

@@ -1,4 +1,5 @@
 /* Scopes: a stream or device is current until the scope ends (mr.with, s:run, s:scope). */
+#include "bind/machine/scope.h"
 #include "bind/internal.h"
 #include "bind/open.h"
 

@@ -4,6 +4,8 @@
 
 #include "bind/explore.h"
 #include "bind/internal.h"
+#include "bind/machine/event.h"
+#include "bind/machine/scope.h"
 #include "graph/graph.h"
 #include "model/outside.h"
 #include "bind/open.h"

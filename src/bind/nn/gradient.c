@@ -4,7 +4,7 @@
 
 #include "bind/open.h"
 #include "bind/record.h"
-#include "bind/tensor.h"
+#include "bind/tensor_box.h"
 
 static const char module_key; /* its address is the registry key of the Lua module's table */
 

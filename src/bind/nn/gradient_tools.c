@@ -8,7 +8,7 @@
 
 #include "bind/explore.h"
 #include "bind/record.h"
-#include "bind/tensor.h"
+#include "bind/tensor_box.h"
 
 /* --- what autograd keeps ------------------------------------------------------------------------ */
 

@@ -3,7 +3,7 @@
 #include "bind/open.h"
 #include "bind/ops/row.h"
 #include "bind/ops/shape.h"
-#include "bind/tensor.h"
+#include "bind/tensor_box.h"
 
 /* --- windows ------------------------------------------------------------------------------------ */
 

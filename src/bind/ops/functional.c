@@ -2,7 +2,7 @@
  * it cannot ask the machine from Lua. */
 #include "bind/lua_body.h"
 #include "bind/open.h"
-#include "bind/tensor.h"
+#include "bind/ops/functional.h"
 
 /* --- tools of the Lua module -------------------------------------------------------------------- */
 

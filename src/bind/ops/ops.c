@@ -10,7 +10,7 @@
 #include "bind/ops/reduce.h"
 #include "bind/ops/row.h"
 #include "bind/ops/shape.h"
-#include "bind/tensor.h"
+#include "bind/ops/functional.h"
 
 #define UP_OP lua_upvalueindex(2)
 

@@ -1,4 +1,4 @@
-/* Shared by comm.c (one communicator), nccl.c (the table mr.nccl) and dist.c (ranks). */
+/* Communicators: comm.c (one of them), nccl.c (the table mr.nccl) and dist.c (ranks). */
 #ifndef MR_BIND_RANKS_COMM_H
 #define MR_BIND_RANKS_COMM_H
 
@@ -21,5 +21,21 @@ void mr_check_no_finalizer(lua_State *L);
 
 /* dist.c, for nccl.c: restores what a function that was explored has changed of the ranks. */
 void mr_bind_dist_put_back(lua_State *L);
+
+mr_collectives *mr_bind_collectives(lua_State *L); /* made when they are first asked for */
+/* The rank that this process is among others; below 0: the script has joined none. */
+int mr_bind_rank_of_process(lua_State *L);
+/* Communicators as a function of mr.explore finds them in each run: see mr_collectives_keep (nccl.c). */
+void mr_bind_nccl_keep(lua_State *L);
+void mr_bind_nccl_put_back(lua_State *L);
+void mr_bind_nccl_let_go(lua_State *L); /* also without a keep */
+void mr_push_comm(lua_State *L, mr_comm *comm);
+/* barrier(comm, token [, name]): token has one element, a zero; "new_group", "init": what the ranks meet for */
+int mr_comm_barrier(lua_State *L);
+int mr_comm_reopen_own(lua_State *L); /* reopen(comm): the rank that closed it has it again */
+/* What mr.explore says of them (mr_bind_explore_refuse). */
+#define MR_RANKS_NOT_EXPLORED                                                                      \
+    "mr.dist: other processes do not know in which order this one is carried out. Use "            \
+    "millrace --ranks N instead of mpirun"
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "bind/open.h"
 #include "bind/ops/row.h"
-#include "bind/tensor.h"
+#include "bind/tensor/tensor.h"
 #include "ops/agree.h"
 
 static bool both_in_one_place(const mr_tensor *a, const mr_tensor *b) {

@@ -7,7 +7,7 @@
 #include "bind/open.h"
 #include "bind/ops/row.h"
 #include "bind/ops/shape.h"
-#include "bind/tensor.h"
+#include "bind/tensor_box.h"
 
 #define OPTIONS                                                                                    \
     "{dtype: string, device: device|integer|string, pinned: boolean=false, name: string, stream: " \

@@ -6,7 +6,7 @@
 #include "bind/internal.h"
 #include "bind/open.h"
 #include "bind/tensor/placement.h"
-#include "bind/tensor.h"
+#include "bind/tensor_box.h"
 #include "tensor/dlpack.h"
 
 /* --- capsules ----------------------------------------------------------------------------------- */

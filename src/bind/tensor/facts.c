@@ -4,7 +4,8 @@
 
 #include "bind/open.h"
 #include "bind/ops/shape.h"
-#include "bind/tensor.h"
+#include "bind/nn/gradient.h"
+#include "bind/tensor/tensor.h"
 #include "bind/hazard/waits.h"
 #include "model/backend.h"
 

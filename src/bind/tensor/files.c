@@ -8,7 +8,7 @@
 #include "bind/open.h"
 #include "bind/outside.h"
 #include "bind/tensor/placement.h"
-#include "bind/tensor.h"
+#include "bind/tensor/tensor.h"
 #include "files/files.h"
 
 static void raise_as(lua_State *L, const char *what, mr_status status) {

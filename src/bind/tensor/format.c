@@ -9,7 +9,8 @@
 #include "base/output.h"
 #include "bind/open.h"
 #include "bind/outside.h"
-#include "bind/tensor.h"
+#include "bind/nn/gradient.h"
+#include "bind/tensor/tensor.h"
 #include "bind/wrap.h"
 
 /* How wide the rows of a tensor may be on the terminal. */

@@ -5,7 +5,7 @@
 #include "bind/open.h"
 #include "bind/ops/row.h"
 #include "bind/ops/shape.h"
-#include "bind/tensor.h"
+#include "bind/tensor/tensor.h"
 
 typedef struct {
     int ndim;

@@ -7,7 +7,7 @@
 #include "bind/record.h"
 #include "bind/ops/row.h"
 #include "bind/ops/shape.h"
-#include "bind/tensor.h"
+#include "bind/tensor/tensor.h"
 
 /* The tensors listed at argument 1, in an array that is pushed. */
 static mr_tensor **check_parts(lua_State *L, const char *what, int *out_count) {

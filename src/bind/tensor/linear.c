@@ -2,7 +2,7 @@
 #include "bind/open.h"
 #include "bind/record.h"
 #include "bind/ops/row.h"
-#include "bind/tensor.h"
+#include "bind/tensor/tensor.h"
 
 /* Runs a row on two values; pushes the new result, or works in place on the tensor at the top. */
 static void run(lua_State *L, const mr_caller *caller, mr_op_id row, mr_value a, mr_value b,

@@ -6,7 +6,8 @@
 
 #include "bind/open.h"
 #include "bind/tensor/placement.h"
-#include "bind/tensor.h"
+#include "bind/tensor_box.h"
+#include "bind/nn/gradient.h"
 
 /* Tables can be shared, so a few of them can stand for more elements than anyone could wait for. */
 #define MOST_ELEMENTS ((int64_t)1 << 28)

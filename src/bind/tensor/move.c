@@ -8,7 +8,7 @@
 #include "bind/ops/row.h"
 #include "bind/record.h"
 #include "bind/ops/shape.h"
-#include "bind/tensor.h"
+#include "bind/tensor/tensor.h"
 
 static bool check_non_blocking(lua_State *L, int arg) {
     static const char *const known[] = {"non_blocking", NULL};

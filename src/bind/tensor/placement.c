@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "bind/tensor/placement.h"
-#include "bind/tensor.h"
+#include "bind/nn/gradient.h"
 #include "tensor/ipc.h"
 
 static mr_dtype check_dtype(lua_State *L, const char *what, const char *text) {

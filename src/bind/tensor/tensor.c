@@ -3,7 +3,9 @@
 #include "bind/explore.h"
 #include "bind/open.h"
 #include "bind/record.h"
-#include "bind/tensor.h"
+#include "bind/nn/gradient.h"
+#include "bind/ops/functional.h"
+#include "bind/tensor/tensor.h"
 
 /* --- methods: lifetime -------------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include "bind/record.h"
 #include "bind/ops/row.h"
 #include "bind/ops/shape.h"
-#include "bind/tensor.h"
+#include "bind/tensor_box.h"
 
 /* Pushes a contiguous copy of `t`, in its own kind of place. */
 static mr_tensor *push_copy(lua_State *L, const mr_caller *caller, mr_tensor *t) {
