@@ -50,19 +50,33 @@ function TestReadme.test_every_example_is_in_the_table()
   listing:close()
 end
 
--- One row for each folder of src, and each row a folder; docs/design.md names the same folders, with what they may
--- include.
+-- One row for each folder of src, and each row a folder; docs/design.md names the same folders, each with its floor.
 function TestReadme.test_the_table_of_folders_is_that_of_src()
   local there, design = {}, read("docs/design.md")
   local listing = assert(io.popen("ls -d src/*/"))
   for folder in listing:lines() do
     there[folder] = true
     lu.assertStrContains(README, "| `" .. folder .. "` |")
-    lu.assertStrContains(design, "\n    " .. folder)
+    lu.assertStrMatches(design, ".*\n    %d " .. folder .. " .*")
   end
   listing:close()
   for folder in README:gmatch("\n| `(src/[^`]*)` |") do lu.assertTrue(there[folder], folder) end
-  for folder in design:gmatch("\n    (src/%a+/)") do lu.assertTrue(there[folder], folder) end
+  for folder in design:gmatch("\n    %d (src/%a+/)") do lu.assertTrue(there[folder], folder) end
+end
+
+-- The script that checks includes allows none of a folder that is not on a lower floor.
+function TestReadme.test_folders_include_lower_floors_only()
+  local floor, count = {}, 0
+  for number, folder in read("docs/design.md"):gmatch("\n    (%d) src/(%a+)/") do floor[folder] = tonumber(number) end
+  local lists = read("scripts/layers.lua"):match("^(.-\n})\n\n%-%- Types only")
+  for room, list in pairs(load(lists .. "\nreturn may_include")()) do
+    for _, below in ipairs(list) do
+      local folder, lower = room:match("^%a+"), below:match("^%a+")
+      count = count + 1
+      lu.assertTrue(folder == lower or floor[lower] < floor[folder], room .. " may include " .. below)
+    end
+  end
+  lu.assertTrue(count > 100)
 end
 
 -- Each page can be found from the README, at once or over another page.
