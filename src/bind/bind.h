@@ -120,8 +120,8 @@ static inline void *mr_under_key(lua_State *L, const void *key) {
 
 /* New userdata of a kind with `size` zeroed bytes and its metatable. */
 void *mr_new(lua_State *L, const mr_kind *kind, size_t size);
-/* New userdata of `size` zeroed bytes that C needs during a call; no script sees it. `drop` is its
- * finalizer, called with the userdata at index 1, so its contents are freed also if an error ends the
+/* New userdata of `size` zeroed bytes that C needs during a call, or as long as the state; no script sees it. `drop` is
+ * its finalizer, called with the userdata at index 1, so its contents are freed also if an error ends the
  * call. A Lua module of the program may hold it as a <close> variable: `drop` is then called twice. */
 void *mr_push_owner(lua_State *L, size_t size, lua_CFunction drop);
 /* The same with an empty buffer in it. A function that shows the contents of the machine copies them into

@@ -32,12 +32,7 @@ static mr_status result_shape(const mr_launch *launch, const int64_t *image, con
     for (int d = 0; d < 2; d++) {
         out_shape[2 + d] = mr_window_positions(w, d, image[2 + d]);
         if (out_shape[2 + d] > 0) continue;
-        char text[192];
-        return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "%s: a window of %dx%d (dilation %dx%d) does not fit into an input of shape "
-                       "%s with padding %dx%d",
-                       launch->name, w->size[0], w->size[1], w->dilation[0], w->dilation[1],
-                       mr_shape_text(4, image, text, sizeof text), w->padding[0], w->padding[1]);
+        return mr_window_misfit(launch->name, w, image);
     }
     return MR_OK;
 }

@@ -53,6 +53,15 @@ mr_status mr_check_window(const char *name, const mr_window *w) {
     return MR_OK;
 }
 
+mr_status mr_window_misfit(const char *name, const mr_window *w, const int64_t *shape) {
+    char text[192];
+    return mr_fail(MR_CODE_INVALID_ARGUMENT,
+                   "%s: a window of %dx%d (dilation %dx%d) does not fit into an input of shape %s "
+                   "with padding %dx%d",
+                   name, w->size[0], w->size[1], w->dilation[0], w->dilation[1],
+                   mr_shape_text(4, shape, text, sizeof text), w->padding[0], w->padding[1]);
+}
+
 mr_status mr_new_converted(const mr_launch *launch, mr_tensor *t, mr_dtype dtype,
                            mr_tensor **out_tensor) {
     MR_TRY(mr_launch_new(launch, dtype, t->ndim, t->shape, out_tensor));

@@ -80,6 +80,8 @@ mr_status mr_run_network_row(mr_launch *launch, const mr_call *call, mr_tensor *
                              mr_tensor **out_tensor);
 /* Sizes, strides and dilations of at least 1, paddings of at least 0. */
 mr_status mr_check_window(const char *name, const mr_window *w);
+/* The error of one for which the input, of that shape, has no place. */
+mr_status mr_window_misfit(const char *name, const mr_window *w, const int64_t *shape);
 
 /* The row `copy` as an operation on operands in one place, which must have been checked. `stream` NULL:
  * on the host. */

@@ -43,13 +43,7 @@ static int free_input(lua_State *L) {
 }
 
 static input *new_input(lua_State *L) {
-    input *in = lua_newuserdatauv(L, sizeof *in, 0);
-    *in = (input){0};
-    lua_createtable(L, 0, 1);
-    lua_pushcfunction(L, free_input);
-    lua_setfield(L, -2, "__gc");
-    lua_setmetatable(L, -2);
-    return in;
+    return mr_push_owner(L, sizeof(input), free_input);
 }
 
 /* --- calls of the session ------------------------------------------------------------------------------ */

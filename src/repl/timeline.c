@@ -46,12 +46,7 @@ static int timeline(lua_State *L) {
 
 void mr_repl_timeline_push(lua_State *L) {
     mr_machine *machine = mr_bind_machine(L);
-    box *b = lua_newuserdatauv(L, sizeof *b, 0);
-    *b = (box){0};
-    lua_createtable(L, 0, 1);
-    lua_pushcfunction(L, stop);
-    lua_setfield(L, -2, "__gc");
-    lua_setmetatable(L, -2);
+    box *b = mr_push_owner(L, sizeof *b, stop);
     if (machine && machine->backend->simulator)
         mr_error_destroy(mr_tracer_start(machine, MOST_SPANS, &b->tracer));
     lua_pushcclosure(L, timeline, 1);

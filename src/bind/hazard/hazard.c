@@ -413,13 +413,9 @@ const mr_class mr_hazard_class = {"mr.hazard",
 /* Made right after the machine, so that its finalizer comes after those of all tensors and streams. */
 void mr_open_hazard(lua_State *L) {
     mr_machine *machine = mr_bind_machine(L);
-    state *s = lua_newuserdatauv(L, sizeof *s, 0);
-    *s = (state){.machine = machine,
-                 .answerer = {.machine = machine, .colour = mr_output_has_colour(stderr)}};
-    lua_createtable(L, 0, 1);
-    lua_pushcfunction(L, state_gc);
-    lua_setfield(L, -2, "__gc");
-    lua_setmetatable(L, -2);
+    state *s = mr_push_owner(L, sizeof *s, state_gc);
+    s->machine = machine;
+    s->answerer = (mr_bind_answerer){.machine = machine, .colour = mr_output_has_colour(stderr)};
     mr_hazard_hooks hooks = mr_bind_hazard_hooks(&s->answerer);
     mr_raise(L, mr_hazard_create(machine, &hooks, &s->hazard));
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_box);

@@ -67,12 +67,7 @@ const mr_class mr_sync_debug_class = {"mr", "Hidden waits of the host.", functio
 
 /* As for the checker, which names the lines, the finalizer comes before the machine's; and before the checker's. */
 void mr_open_sync_debug(lua_State *L) {
-    mr_sync_debug **debug = lua_newuserdatauv(L, sizeof(mr_sync_debug *), 0);
-    *debug = NULL;
-    lua_createtable(L, 0, 1);
-    lua_pushcfunction(L, debug_gc);
-    lua_setfield(L, -2, "__gc");
-    lua_setmetatable(L, -2);
+    mr_sync_debug **debug = mr_push_owner(L, sizeof *debug, debug_gc);
     mr_raise(L, mr_sync_debug_create(mr_bind_machine(L), tell, mr_bind_hazard(L), debug));
     lua_rawsetp(L, LUA_REGISTRYINDEX, &box);
     mr_table_open(L, &mr_sync_debug_class);

@@ -513,12 +513,8 @@ const mr_class mr_waits_class = {
     "mr", "Which waits of a program are needed. docs/waits.md explains it.", functions, NULL, NULL};
 
 void mr_open_waits(lua_State *L) {
-    state *s = lua_newuserdatauv(L, sizeof *s, 0);
-    *s = (state){.machine = mr_bind_machine(L)};
-    lua_createtable(L, 0, 1);
-    lua_pushcfunction(L, state_gc);
-    lua_setfield(L, -2, "__gc");
-    lua_setmetatable(L, -2);
+    state *s = mr_push_owner(L, sizeof *s, state_gc);
+    s->machine = mr_bind_machine(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_box);
     mr_table_open(L, &mr_waits_class);
 }

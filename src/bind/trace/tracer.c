@@ -322,12 +322,8 @@ const mr_class mr_timeline_class = {"mr", "Timelines.", timeline_functions, NULL
 /* Made right after the machine and the checker, so that its finalizer comes after those of all tensors and streams, and
  * before theirs. */
 void mr_open_tracer(lua_State *L) {
-    state *s = lua_newuserdatauv(L, sizeof *s, 0);
-    *s = (state){.machine = mr_bind_machine(L)};
-    lua_createtable(L, 0, 1);
-    lua_pushcfunction(L, state_gc);
-    lua_setfield(L, -2, "__gc");
-    lua_setmetatable(L, -2);
+    state *s = mr_push_owner(L, sizeof *s, state_gc);
+    s->machine = mr_bind_machine(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &state_box);
     lua_createtable(L, 0, 2);
     mr_table_open(L, &mr_tracer_class);
