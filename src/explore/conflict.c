@@ -95,18 +95,18 @@ static const mr_meeting *meeting_of(const mr_program_item *it) {
 }
 
 static bool items_conflict(const branch *b, const order_node *m, const order_node *n) {
-    mr_program_item x = b->order.items[m->item], y = b->order.items[n->item];
-    touches a = touches_of(b, m, &x), c = touches_of(b, n, &y);
+    const mr_program_item *x = &b->order.items[m->item], *y = &b->order.items[n->item];
     if (m->marker || n->marker) return false;
+    touches a = touches_of(b, m, x), c = touches_of(b, n, y);
     if (a.everything || c.everything) return true;
-    bool function_x = x.kind == MR_COMMAND_HOST_FUNCTION,
-         function_y = y.kind == MR_COMMAND_HOST_FUNCTION;
+    bool function_x = x->kind == MR_COMMAND_HOST_FUNCTION,
+         function_y = y->kind == MR_COMMAND_HOST_FUNCTION;
     if (function_x && function_y) return true; /* both may use the same variables */
-    if (function_x) return function_conflicts(b, &x, c);
-    if (function_y) return function_conflicts(b, &y, a);
-    if (meeting_of(&x) && meeting_of(&y)) return meetings_conflict(meeting_of(&x), &y, b->clean);
-    if (meeting_of(&x)) return meeting_conflicts(&x, c, b->clean);
-    if (meeting_of(&y)) return meeting_conflicts(&y, a, b->clean);
+    if (function_x) return function_conflicts(b, x, c);
+    if (function_y) return function_conflicts(b, y, a);
+    if (meeting_of(x) && meeting_of(y)) return meetings_conflict(meeting_of(x), y, b->clean);
+    if (meeting_of(x)) return meeting_conflicts(x, c, b->clean);
+    if (meeting_of(y)) return meeting_conflicts(y, a, b->clean);
     return any_shared(a, c, b->clean);
 }
 

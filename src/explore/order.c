@@ -73,7 +73,9 @@ mr_status order_open(order *o, const mr_player *player, uint32_t grain) {
     o->items = calloc(count + 1, sizeof *o->items);
     o->rows = calloc(count + 1, sizeof *o->rows);
     o->gathered = calloc(o->lanes + 1u, sizeof *o->gathered);
-    bool fine = o->first_node && o->items && o->rows && o->gathered;
+    o->frees = calloc(count + 1, sizeof *o->frees);
+    o->guarded = calloc(count + 1, sizeof *o->guarded);
+    bool fine = o->first_node && o->items && o->rows && o->gathered && o->frees && o->guarded;
     if (fine) order_find_items(o, player);
     for (size_t i = 0; i < count && fine; i++) {
         o->first_node[i] = (uint32_t)o->nodes.count;
@@ -103,6 +105,8 @@ void order_close(order *o) {
     free(o->items);
     free(o->rows);
     free(o->gathered);
+    free(o->frees);
+    free(o->guarded);
     free(o->words);
     *o = (order){0};
 }

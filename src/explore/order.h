@@ -51,6 +51,8 @@ typedef struct {
     order_rows *rows;         /* by item */
     mr_order_set host_enter;  /* of the host's own part of an item */
     bool *gathered;           /* by lane: the default stream of its device comes after it */
+    bool *frees;              /* by item: it gives memory back to the pool, in its stream */
+    bool *guarded;            /* by item: of these, the memory comes after more than the free */
     uint32_t *first_node;     /* by item; [count of items]: all nodes */
     uint32_t placed;          /* nodes that are in the order by now: the first ones */
     uint64_t *words;

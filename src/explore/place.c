@@ -59,6 +59,7 @@ static mr_status find_next(search *s, uint32_t *out_place) {
     *out_place = 0;
     for (uint32_t place = 1; place <= search_place_missed(s) && !status && !*out_place; place++) {
         uint64_t address;
+        if (place <= s->at.item && !s->o->frees[place - 1]) continue; /* as most */
         if (!search_place_goal(s, place)) continue;
         if (!known.count) {
             status = try_place(s, 0, &address);

@@ -160,6 +160,29 @@ bool order_is_marker(const mr_program_item *it) {
 
 /* ---- places */
 
+/* The first item from *io_k on, before free i, that makes a stream one of the place's; false: there is none. */
+static bool next_user(const order *o, size_t i, mr_place place, size_t *io_k) {
+    const mr_stream *own = o->items[i].command->u.storage->stream;
+    for (; *io_k < i; ++*io_k) {
+        const mr_program_item *it = &o->items[*io_k];
+        bool names = it->kind == MR_COMMAND_RECORD_STREAM && it->storage == o->items[i].storage;
+        bool closes = it->kind == MR_COMMAND_STREAM_CLOSE && !it->failed;
+        if (place == MR_PLACE_USERS ? names : closes && it->stream_object == own) return true;
+    }
+    return false;
+}
+
+/* The memory comes after more than the free itself. */
+static bool is_guarded(const order *o, size_t i) {
+    for (mr_order_set rows = o->rows[i].leave; rows; rows &= rows - 1) {
+        const mr_order_row *row = mr_order_first(rows);
+        size_t k = 0;
+        if (row->to != MR_PLACE_FREED || row->from == MR_PLACE_NODE) continue;
+        if (next_user(o, i, (mr_place)row->from, &k)) return true;
+    }
+    return false;
+}
+
 void order_find_rows(order *o, size_t count) {
     o->host_enter = mr_order_find(MR_FACT_BY_HOST, MR_AT_ENTER, MR_ALLOCATOR);
     for (uint32_t lane = 0; lane < o->lanes; lane++) {
@@ -178,6 +201,8 @@ void order_find_rows(order *o, size_t count) {
             .waits = copy ? mr_order_find(facts | MR_FACT_FOR_EARLIER, MR_AT_CALL, MR_ALLOCATOR)
                           : mr_order_find(facts, MR_AT_RETURN, MR_ALLOCATOR),
             .known_done = mr_place_in(mr_order_returned(itself, MR_ALLOCATOR), MR_PLACE_NODE)};
+        o->frees[i] = it->kind == MR_COMMAND_FREE && !it->failed && !it->command->u.at_once;
+        o->guarded[i] = o->frees[i] && is_guarded(o, i);
     }
 }
 
@@ -232,18 +257,6 @@ static void take(order *o, const mr_program_item *it, const mr_order_row *row) {
 
 static void take_all(order *o, const mr_program_item *it, mr_order_set rows) {
     for (; rows; rows &= rows - 1) take(o, it, mr_order_first(rows));
-}
-
-/* The first item from *io_k on, before free i, that makes a stream one of the place's; false: there is none. */
-static bool next_user(const order *o, size_t i, mr_place place, size_t *io_k) {
-    const mr_stream *own = o->items[i].command->u.storage->stream;
-    for (; *io_k < i; ++*io_k) {
-        const mr_program_item *it = &o->items[*io_k];
-        bool names = it->kind == MR_COMMAND_RECORD_STREAM && it->storage == o->items[i].storage;
-        bool closes = it->kind == MR_COMMAND_STREAM_CLOSE && !it->failed;
-        if (place == MR_PLACE_USERS ? names : closes && it->stream_object == own) return true;
-    }
-    return false;
 }
 
 static void give_freed(order *o, size_t i, mr_place from) {
@@ -392,22 +405,11 @@ static uint64_t blocks_of(uint64_t bytes) {
     return (bytes + 511) / 512; /* as the pool rounds */
 }
 
-/* The memory comes after more than the free itself. */
-static bool is_guarded(const order *o, size_t i) {
-    for (mr_order_set rows = o->rows[i].leave; rows; rows &= rows - 1) {
-        const mr_order_row *row = mr_order_first(rows);
-        size_t k = 0;
-        if (row->to != MR_PLACE_FREED || row->from == MR_PLACE_NODE) continue;
-        if (next_user(o, i, (mr_place)row->from, &k)) return true;
-    }
-    return false;
-}
-
 /* The stream that frees it has it at once (R29), unless the memory is guarded; others when the free is over (R30). */
 static bool frees_for(const order *o, const mr_program_item *alloc, size_t k) {
     const mr_program_item *it = &o->items[k];
-    return it->kind == MR_COMMAND_FREE && !it->failed && !it->command->u.at_once &&
-           it->device == alloc->device && (it->stream != alloc->stream || is_guarded(o, k));
+    return o->frees[k] && it->device == alloc->device &&
+           (it->stream != alloc->stream || o->guarded[k]);
 }
 
 bool order_free_for(order *o, size_t i, size_t k) {
