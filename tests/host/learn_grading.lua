@@ -47,7 +47,7 @@ end
 -- More orders than can be tried are no fault of a loop.
 function TestQueries.test_too_many_orders()
   local out = message_for("01_asynchronous.lua", [[return function(s, flag, value)
-    for i = 1, 12 do
+    for i = 1, 7 do
       local t = mr.stream()
       t:run(function() mr.zeros(1) end)
       while not t:query() do end
@@ -57,6 +57,13 @@ function TestQueries.test_too_many_orders()
     return flag:item()
   end]])
   lu.assertStrContains(out, ",failed,orders,\"Your program has more orders than can be tried.")
+end
+
+-- More orders than the first search tries, and fewer than the next one.
+function TestQueries.test_many_orders_without_a_loop()
+  local questions = ("local t = mr.stream() t:run(function() mr.zeros(1) end) t:query()\n"):rep(9)
+  lu.assertStrContains(message_for("01_asynchronous.lua", "return function(s, flag, value)\n" .. questions ..
+    "s:run(function() flag:copy_(value) end) return flag:item() end"), ",passed,passed,Right in each of 512 orders.")
 end
 
 -- Where the host must not wait, a loop of queries is a wait, like an await. One query is none.

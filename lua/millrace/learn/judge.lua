@@ -18,8 +18,10 @@ local is_here, line_of, LONG_MS = performed.is_here, performed.line_of, performe
 
 local judge = {}
 
--- At most so many schedules and seconds.
-local MOST_SCHEDULES, MOST_SECONDS = 4000, 3
+-- At most so many schedules and seconds. The first search is the one with many answers to queries. Where it comes to
+-- more schedules, there are loops of questions, or more orders than most programs of a lesson have: the next search has
+-- fewer answers and tries more schedules.
+local FIRST_SCHEDULES, MOST_SCHEDULES, MOST_SECONDS = 500, 4000, 3
 
 -- A query at one line says no at most so many times in a row. A loop of questions that gives up after fewer shows what
 -- it does then. Two loops have as many orders as the product says, so few noes must do for them. Where the host must
@@ -490,7 +492,7 @@ end
 -- How the orders are tried. `few`: a query says no a few times only.
 local function limits_of(exercise, few)
   local polls = exercise.host_waits == false and POLLS_WITHOUT_A_WAIT or few and FEW_POLLS or MANY_POLLS
-  return { max = MOST_SCHEDULES, time = MOST_SECONDS, polls = polls }
+  return { max = few and MOST_SCHEDULES or FIRST_SCHEDULES, time = MOST_SECONDS, polls = polls }
 end
 
 -- Judges the orders of one variant. Returns nil if all is well, else the reason and the text.
