@@ -7,6 +7,7 @@
 #include "../../src/order/order.c"
 
 #include <stdio.h>
+#include <string.h>
 
 typedef enum {
     MUTANT_DROPPED,   /* the rule does not exist */
@@ -122,6 +123,23 @@ static int order_row_unnoticed(mr_order_id id, mr_strength strength, const order
         } while (facts);
     }
     return missed;
+}
+
+enum { MOST_SEEDS = 20000 };
+
+/* Whether the judge finds a difference for one of the seeds 1 to `count` (up to MOST_SEEDS). Seeds that found another
+ * mutant are tried first: a program that has what one rule needs mostly has what others need. */
+static inline bool order_any_seed(uint64_t count, bool (*differs)(uint64_t seed)) {
+    static uint64_t seeds[MOST_SEEDS];
+    for (uint64_t i = 0; i < MOST_SEEDS && !seeds[MOST_SEEDS - 1]; i++) seeds[i] = i + 1;
+    for (uint64_t i = 0; i < count && i < MOST_SEEDS; i++) {
+        uint64_t seed = seeds[i];
+        if (!differs(seed)) continue;
+        memmove(seeds + 1, seeds, i * sizeof *seeds);
+        seeds[0] = seed;
+        return true;
+    }
+    return false;
 }
 
 /* ---- copies: each fact of each kind of copy, the other way round */
