@@ -449,7 +449,7 @@ check-recipes: all $(TERMINAL) $(FAKE_CUDA) $(PTX)  ## follow the recipes of doc
 
 .PHONY: check-san
 check-san:  ## the same under AddressSanitizer and UndefinedBehaviorSanitizer, with garbage collected before each call that could collect it
-	@FUZZ_CALLS=$${FUZZ_CALLS:-20000} MILLRACE_GCSTRESS=1 $(MAKE) --no-print-directory SAN=address,undefined \
+	@FUZZ_CALLS=$${FUZZ_CALLS:-20000} MILLRACE_GCSTRESS=64 $(MAKE) --no-print-directory SAN=address,undefined \
 	    BUILD=$(BUILD)/san check
 
 # What several threads do at a time, and a host whose loops use its helpers.

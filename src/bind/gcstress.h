@@ -3,8 +3,8 @@
  * lua.h; no file names it. It does nothing unless the environment has MILLRACE_GCSTRESS, so one build serves both. An
  * object that such a file uses after such a call must be held by something, or it is gone.
  *
- * At first a place in the code collects each time, later less and less often, or a test would take hours. A wrong
- * place is mostly wrong from the start. */
+ * The value of MILLRACE_GCSTRESS is the pace: a place in the code collects each of so many times first, then half as
+ * often in each range twice as long, or a test would take hours. A wrong place is mostly wrong from the start. */
 #ifndef MR_BIND_GCSTRESS_H
 #define MR_BIND_GCSTRESS_H
 
@@ -12,15 +12,16 @@
 #include <lua.h>
 #include <stdlib.h>
 
-#define MR_GC_ALWAYS 64 /* times, at each line; then half as often in each range twice as long */
-
 __attribute__((unused)) static void mr_gc_stress(lua_State *L, unsigned line) {
     static unsigned passed[1024];
-    static signed char is_on = -1; /* not known yet */
-    if (is_on < 0) is_on = getenv("MILLRACE_GCSTRESS") != NULL;
-    if (!is_on) return;
+    static int always = -1; /* not known yet */
+    if (always < 0) {
+        const char *pace = getenv("MILLRACE_GCSTRESS");
+        always = pace ? atoi(pace) : 0;
+    }
+    if (always <= 0) return;
     unsigned times = passed[line & 1023]++;
-    if (times % (times / MR_GC_ALWAYS + 1)) return;
+    if (times % (times / (unsigned)always + 1)) return;
     /* Not while a script has stopped it, nor inside a finalizer. */
     if (lua_gc(L, LUA_GCISRUNNING) == 1) lua_gc(L, LUA_GCCOLLECT);
 }
