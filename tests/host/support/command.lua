@@ -52,13 +52,19 @@ end
 local default_signal = os.execute("env --default-signal=INT true 2>/dev/null") and "env --default-signal=INT " or ""
 
 -- Sends SIGINT when the output holds "ready" and the program has gone on from there, by 20 ms of processor time or,
--- where it waits, by 100 ms. Sends it again each second until the program has ended.
+-- where it waits, by 100 ms. Sends it again until the program has ended: after PAUSE hundredths of a second of
+-- processor time or, where it waits, after a second.
 local SIGNALS = [[
 used() { read -r stat </proc/$$/stat || return; set -- ${stat##*) }; echo $((${12} + ${13})); }
 (until grep -q ready OUT 2>/dev/null || [ ! -e OUT ]; do sleep 0.02; done
  began=$(used); n=0
  while [ $n -lt 10 ] && [ $(($(used) - began)) -lt 2 ]; do sleep 0.01; n=$((n+1)); done
- n=0; while [ $n -lt TIMES ] && [ -e OUT ] && kill -INT $$ 2>/dev/null; do sleep 1; n=$((n+1)); done) 2>/dev/null &
+ n=0
+ while [ $n -lt TIMES ] && [ -e OUT ] && kill -INT $$ 2>/dev/null; do
+   began=$(used); w=0
+   while [ $w -lt 20 ] && [ $(($(used) - began)) -lt PAUSE ]; do sleep 0.05; w=$((w+1)); done
+   n=$((n+1))
+ done) 2>/dev/null &
 ]]
 
 -- AddressSanitizer writes this at the first change of stacks (base/fiber.c tells it of each).
@@ -77,7 +83,8 @@ function command.run(arguments)
   for _, word in ipairs(arguments) do words[#words + 1] = command.quote(word) end
   local script = (arguments.environment or "") .. "\n"
   if arguments.interrupts then
-    script = script .. SIGNALS:gsub("%u+", { OUT = out, TIMES = arguments.interrupts })
+    script = script .. SIGNALS:gsub("%u+",
+      { OUT = out, TIMES = arguments.interrupts, PAUSE = math.ceil(20 * command.times) })
   end
   script = script .. ("exec %s <%s >%s 2>%s"):format(table.concat(words, " "), input, out, err)
   local limit = arguments.limit and math.ceil(arguments.limit * command.times) or command.limit
