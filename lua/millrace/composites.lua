@@ -122,8 +122,9 @@ return function(tools, check)
   end
 
   --- x:tile(times: integer...) -> tensor
-  --- Repeats x so many times along each dim, as a copy (PyTorch's repeat, which is a word of Lua's). Numbers for
-  --- fewer dims are those of the last ones; for more, x gets dims in front. They can also be one table.
+  --- Repeats x along each dim, as a copy (PyTorch's repeat; `repeat` is a keyword in Lua). If there are fewer numbers
+  --- than dims, they are for the last dims; if there are more, x gets new dims in front. The numbers can also be one
+  --- table.
   -- Each dim becomes two. The first one repeats.
   function M.tile(x, first, ...)
     check.tensor("tile", "x", x)
@@ -143,7 +144,7 @@ return function(tools, check)
   end
 
   --- x:repeat_interleave(times: integer [, dim: integer]) -> tensor
-  --- Repeats each element so many times along the dim, one after the other, as a copy. Without a dim, x counts as a
+  --- Repeats each element `times` times along the dim, one after the other, as a copy. Without a dim, x counts as a
   --- vector.
   function M.repeat_interleave(x, times, dim)
     check.tensor("repeat_interleave", "x", x)
@@ -188,8 +189,8 @@ return function(tools, check)
   end
 
   --- index:one_hot([classes: integer]) -> tensor
-  --- For each class in `index`, which counts from 1, a row of i64 that is 1 there and 0 elsewhere. Without `classes`
-  --- it is the greatest index, for which the host waits. An index out of range is an error as in index_select.
+  --- For each class in `index`, which counts from 1, a row of i64 that is 1 there and 0 elsewhere. Without `classes` it
+  --- is the greatest index, and the host waits for it. An index out of range is an error as in index_select.
   function M.one_hot(index, classes)
     check.tensor("one_hot", "the index", index)
     if index.dtype ~= "i64" and index.dtype ~= "i32" then
@@ -219,7 +220,7 @@ return function(tools, check)
   end
 
   --- x:amax([dim: integer|integer[] [, keepdim: boolean=false]]) -> tensor
-  --- The greatest element over everything, a dim or several. In place of max, it returns no positions, and equal
+  --- The greatest element over all elements, a dim or several dims. Unlike max, it returns no positions, and equal
   --- elements share the gradient.
   extreme("amax", "max")
 

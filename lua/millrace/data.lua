@@ -206,9 +206,9 @@ return function(tools)
   --- mr.data.DistributedSampler(rows: tensor|integer [, {num_replicas: integer, rank: integer, shuffle: boolean=true,
   ---   seed: integer=0, drop_last: boolean=false}]) -> sampler: table
   --- Gives each rank its own part of the rows of a tensor, for mr.data.batches{sampler=}. All parts have the same size:
-  --- some rows come twice, or with drop_last the rest is left out. All ranks shuffle by `seed` and the epoch:
-  --- sampler:set_epoch(n) before each epoch gives another order. sampler:indices() has the rows. By default,
-  --- the ranks are those of mr.dist.
+  --- some rows occur twice, or with drop_last the remaining rows are left out. All ranks shuffle by `seed` and the
+  --- epoch: sampler:set_epoch(n) before each epoch gives another order. sampler:indices() has the rows. By default, the
+  --- ranks are those of mr.dist.
   function data.DistributedSampler(rows, options)
     if tools.is_tensor(rows) then rows = rows.ndim > 0 and rows:size(1) or 0 end
     check_whole("DistributedSampler: the number of rows", rows, 0)

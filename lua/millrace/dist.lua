@@ -86,13 +86,11 @@ return function(tools)
   end
 
   --- mr.dist.init([opts: {timeout: number}])
-  --- Joins the ranks that run, as every other function of mr.dist does, too. Under mpirun, torchrun and srun those are
-  --- the processes that it has started.
-  --- Under mr.dist.spawn they are joined already; else the script is the only rank. After mr.dist.destroy the ranks
-  --- begin again: all call it.
-  --- `timeout`: seconds that a call waits for ranks in other processes, 600 if it is not given. On real GPUs also
-  --- seconds that the host waits for a device whose last collective has not ended. Ranks in one process need none:
-  --- they report a deadlock at once.
+  --- Joins the ranks; each other function of mr.dist does so, too. Under mpirun, torchrun and srun the ranks are the
+  --- processes that it has started. Under mr.dist.spawn they are joined already; otherwise the script is the only rank.
+  --- After mr.dist.destroy, all ranks call it to begin again. `timeout`: seconds that a call waits for ranks in other
+  --- processes, 600 if it is not given. On real GPUs it also limits how long the host waits for a device whose last
+  --- collective has not ended. Ranks in one process need no time-out: they report a deadlock at once.
   function dist.init(opts)
     if opts ~= nil and type(opts) ~= "table" then misuse("init: expected a table of options") end
     for key in pairs(opts or {}) do
@@ -226,7 +224,7 @@ return function(tools)
   local work = {}
   local work_metatable = { __index = work, __name = "work" }
 
-  --# work of mr.dist.Work: What a collective with `async=true` returns: it runs on the group's own stream.
+  --# work of mr.dist.Work: The result of a collective with `async=true`, which runs on the group's own stream.
 
   --- w:wait([s: stream])
   --- `s` (default: the current stream) waits for the collective; the host goes on. The tensors are kept until then.
@@ -345,7 +343,7 @@ return function(tools)
   end
 
   --- mr.dist.barrier([opts: {group: table}])
-  --- Waits until all ranks have called it and their devices have got to it.
+  --- Waits until all ranks have called it and their devices have reached it.
   function dist.barrier(opts)
     local group = group_of("barrier", opts)
     tools.barrier(group.comm, token_of(state()))

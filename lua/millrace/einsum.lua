@@ -258,9 +258,9 @@ return function(tools, check)
   end
 
   --- mr.einsum(equation: string, operand: tensor...) -> tensor
-  --- Products of the operands, summed over all dims that the result has not: mr.einsum("ij,jk->ik", a, b) is the
+  --- Products of the operands, summed over all dims that are not in the result: mr.einsum("ij,jk->ik", a, b) is the
   --- matrix product. A letter names a dim; the same letter twice in one operand takes its diagonal; `...` stands for
-  --- further dims, which broadcast. Without an arrow, the result has the letters that stand once, in alphabetical
+  --- further dims, which broadcast. Without an arrow, the result has the letters that occur once, in alphabetical
   --- order.
   -- einsum(equation, a, b, ...) or einsum(equation, {a, b, ...})
   local function einsum(equation, first, ...)

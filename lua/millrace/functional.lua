@@ -112,8 +112,8 @@ return function(tools)
   local DROPOUT = { p = true, training = true }
 
   --- x:dropout([p: number=0.5 [, training: boolean=true]]) -> tensor
-  --- Each element becomes 0 with probability p; what is kept is divided by 1 - p. Without training it returns x. {p=,
-  --- training=} can be given instead.
+  --- Each element becomes 0 with probability p; the other elements are divided by 1 - p. Without training it returns x.
+  --- {p=, training=} can be given instead.
   -- Kept elements are divided by their probability, so that the mean stays.
   function M.dropout(x, p, training)
     check.tensor("dropout", "x", x)
@@ -178,9 +178,9 @@ return function(tools)
 
   --- x:batch_norm(running_mean: tensor|nil, running_var: tensor|nil [, {weight: tensor, bias: tensor, training:
   ---   boolean=false, momentum: number=0.1, eps: number=1e-5}]) -> tensor
-  --- Normalizes each channel, which is the second dim. With training it takes mean and variance of x, and moves the
-  --- running ones towards them by the momentum (the variance as that of a sample). Otherwise it takes the running
-  --- ones.
+  --- Normalizes each channel, which is the second dim. With training it uses the mean and variance of x, and moves the
+  --- running mean and variance towards them by the momentum (with the variance of a sample). Otherwise it uses the
+  --- running mean and variance.
   function M.batch_norm(x, running_mean, running_var, options)
     check.tensor("batch_norm", "x", x)
     check.floats("batch_norm", x)

@@ -190,7 +190,7 @@ return function(tools)
 
   --- o:step([closure: function]) -> loss: any
   --- Changes all parameters that have a gradient, in one command on the current stream. A closure is called first: it
-  --- computes the gradients, and what it returns is returned.
+  --- computes the gradients, and its result is returned.
   -- All groups are checked before the first command is submitted. The closure computes the gradients, and its loss is
   -- returned.
   function methods.step(o, closure)
@@ -266,7 +266,7 @@ return function(tools)
   end
 
   --- o:load_state_dict(state: table)
-  --- Goes on where the optimiser that gave this state was. All entries are checked first.
+  --- Continues with this state of an optimiser. All entries are checked first.
   function methods.load_state_dict(o, dict)
     if type(dict) ~= "table" then
       misuse("load_state_dict: expected a table of tensors, got " .. tools.type_of(dict))
@@ -430,7 +430,7 @@ return function(tools)
 
   --- mr.optim.AdamW(parameters: tensor[] [, {lr: number=0.001, betas: number[]={0.9, 0.999}, eps: number=1e-8,
   ---   weight_decay: number=0.01}]) -> optimiser: table
-  --- Adam with a weight decay that shrinks the parameters by itself.
+  --- Adam with a weight decay that is separate from the gradient.
   adam("AdamW", 0.01, true)
   optim.lr_scheduler = require "millrace.optim.schedulers" (tools, is_optimiser, check_number)
   return optim

@@ -51,8 +51,8 @@ return function(tools, check)
   local MEDIAN = { dim = true, keepdim = true }
 
   --- x:median([dim: integer [, keepdim: boolean=false]]) -> values: tensor, positions: tensor
-  --- The median: of an even number of elements the lower one of the two in the middle. NaN if any element is NaN.
-  --- Without a dim it is that of all elements, and there are no positions.
+  --- The median; for an even number of elements, the lower one of the two in the middle. NaN if any element is NaN.
+  --- Without a dim it is the median of all elements, and there are no positions.
   function M.median(x, dim, keepdim)
     check.tensor("median", "x", x)
     if type(dim) == "table" then
@@ -154,9 +154,9 @@ return function(tools, check)
 
   --- x:unique([{return_inverse: boolean=false, return_counts: boolean=false}]) -> values: tensor, inverse: tensor,
   ---   counts: tensor
-  --- The different values of x in order, as a vector. The inverse has for each element of x its position among them,
-  --- and the counts say how often each one stands in x. A result that was not asked for is left out. The host waits for
-  --- the number of values.
+  --- The different values of x in order, as a vector. The inverse has for each element of x its position among the
+  --- values, and the counts say how often each value occurs in x. Results that were not requested are left out. The
+  --- host waits for the number of values.
   -- Returns the values, then what was asked for.
   function M.unique(x, options)
     check.tensor("unique", "x", x)
@@ -229,7 +229,7 @@ return function(tools, check)
   end
 
   --- x:multinomial(count: integer [, replacement: boolean=false]) -> positions: tensor
-  --- Draws so many positions (from 1), each with a probability in proportion to the element of x there, from each row
+  --- Draws `count` positions (from 1) from each row of x. The probability of a position is proportional to its element
   --- of x. Without replacement no position is drawn twice. The host waits until the probabilities have been checked.
   function M.multinomial(x, count, again)
     check.tensor("multinomial", "x", x)

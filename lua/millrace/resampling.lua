@@ -93,7 +93,7 @@ return function(tools, check)
 
   --- x:interpolate({size: integer|table, scale_factor: number|table, mode: string="nearest", align_corners:
   ---   boolean=false}) -> tensor
-  --- Another size of the dims behind items and channels, by size= or scale_factor=. The modes are "nearest", "linear"
+  --- Resizes the dims after items and channels, to size= or by scale_factor=. The modes are "nearest", "linear"
   --- for sequences and "bilinear" for images.
   function M.interpolate(x, options)
     local name = "interpolate"
@@ -141,7 +141,7 @@ return function(tools, check)
 
   --- q:scaled_dot_product_attention(k: tensor, v: tensor [, {attn_mask: tensor, dropout_p: number=0, is_causal:
   ---   boolean=false, scale: number}]) -> tensor
-  --- softmax(q @ k^T * scale + mask) @ v. A mask of bools says which keys a query sees; one of floats is added.
+  --- softmax(q @ k^T * scale + mask) @ v. A mask of bools says which keys a query sees; a mask of floats is added.
   --- is_causal lets query i see the keys up to i. The scale is 1 / sqrt(the last size of q) by default.
   -- softmax(q @ k^T * scale + mask) @ v
   function M.scaled_dot_product_attention(q, k, v, options)

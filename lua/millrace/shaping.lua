@@ -64,9 +64,9 @@ return function(tools, check, rows)
   end
 
   --- x:pad(sizes: integer[] [, mode: string="constant" [, value: number=0]]) -> tensor
-  --- More elements around x. The sizes are those in front and behind, for each dim from the last one on: {left,
-  --- right, top, bottom}. The modes are "constant", "reflect", "replicate" and "circular"; with "constant", a size
-  --- below 0 takes elements away. {mode=, value=} can be given instead.
+  --- Adds elements around x. The sizes are the numbers of elements before and after, for each dim from the last one on:
+  --- {left, right, top, bottom}. The modes are "constant", "reflect", "replicate" and "circular"; with "constant", a
+  --- size below 0 takes elements away. {mode=, value=} can be given instead.
   function M.pad(x, sizes, options, value)
     check.tensor("pad", "x", x)
     if type(options) == "table" then
@@ -110,7 +110,7 @@ return function(tools, check, rows)
   end
 
   --- mr.meshgrid(vector: tensor... [, {indexing: string="ij"}]) -> grids: tensor[]
-  --- For each vector a view in which its elements stand along its dim, and are repeated along the dims of the others.
+  --- For each vector a view: its elements are along its own dim, and are repeated along the dims of the other vectors.
   --- With the indexing "xy" the first two dims change places.
   function M.meshgrid(first, ...)
     local given = type(first) == "table" and { first, ... } or { { first, ... }, nil }

@@ -115,8 +115,8 @@ static void a_block_adds_in_shared_memory(void **state) {
     d.launch.dynamic_shared = 4 * 256 - 4;
     run_fails(
         &d, MR_CODE_ILLEGAL_ADDRESS,
-        "thread (255,0,0) of block (0,0,0) writes 4 bytes at offset 1020 of shared memory, of "
-        "which the block has 1020 bytes");
+        "thread (255,0,0) of block (0,0,0) writes 4 bytes at offset 1020 of shared memory; the "
+        "block has 1020 bytes of it");
     unload(&d);
 }
 

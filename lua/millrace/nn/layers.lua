@@ -295,8 +295,8 @@ return function(tools, module, init)
 
   --- mr.nn.BatchNorm2d(channels: integer [, {eps: number=1e-5, momentum: number=0.1, affine: boolean=true,
   ---   track_running_stats: boolean=true, dtype: string, device: device}]) -> module: table
-  --- Subtracts from each channel of images its mean, and divides it by its standard deviation. They are those of the
-  --- batch while the module is trained, and running ones otherwise.
+  --- Subtracts from each channel of images its mean, and divides it by its standard deviation. In training, these are
+  --- of the batch; otherwise they are the running ones.
   batch_norm("BatchNorm2d", { [4] = true }, "4")
 
   --- mr.nn.Embedding(count: integer, size: integer [, {dtype: string, device: device}]) -> module: table
@@ -317,7 +317,7 @@ return function(tools, module, init)
 
   --- mr.nn.LayerNorm(shape: integer|integer[] [, {eps: number=1e-5, elementwise_affine: boolean=true, dtype: string,
   ---   device: device}]) -> module: table
-  --- The input less its mean over the last dims, divided by its standard deviation.
+  --- Subtracts the mean over the last dims from the input, and divides by the standard deviation.
   layer("LayerNorm", 1, "eps elementwise_affine dtype device", {
     init = function(m, options, shape)
       m.normalized_shape = type(shape) == "table" and shape or { shape }
@@ -429,7 +429,7 @@ return function(tools, module, init)
   })
 
   --- mr.nn.Flatten([first: integer=2 [, last: integer=-1]]) -> module: table
-  --- x:flatten(first, last): by default all dims but that of the batch.
+  --- x:flatten(first, last): by default all dims but the first, the batch.
   layer("Flatten", 2, "", {
     init = function(m, _, first, last)
       m.start_dim, m.end_dim = dim("Flatten", "first", first or 2), dim("Flatten", "last", last or -1)
@@ -483,7 +483,7 @@ return function(tools, module, init)
   })
 
   --- mr.nn.AdaptiveAvgPool2d(size: integer|table) -> module: table
-  --- The means of as many windows as the result shall have rows and columns.
+  --- The means of windows; the result has this size, and the windows cover the input.
   layer("AdaptiveAvgPool2d", 1, "", {
     init = function(m, _, size) m.output_size = pair("AdaptiveAvgPool2d", "output_size", size) end,
     forward = function(m, x) return x:adaptive_avg_pool2d(m.output_size) end,
@@ -539,7 +539,7 @@ return function(tools, module, init)
   nn.Sequential = Sequential
 
   --- mr.nn.ModuleList([modules: table[]]) -> module: table
-  --- A list of modules. It is registered where it is assigned, unlike a table of modules. l[i], l:get(i), #l,
+  --- A list of modules. Unlike a table of modules, it is registered when it is assigned to a field. l[i], l:get(i), #l,
   --- l:append(module); it has no forward.
   -- Modules in a list, which are registered, unlike those in a table.
   local ModuleList = module.class("ModuleList")

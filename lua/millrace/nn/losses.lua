@@ -86,7 +86,7 @@ return function(tools, module)
   end
 
   --- mr.nn.HuberLoss([{delta: number=1, reduction: string="mean"}]) -> module: table
-  --- Half of the square of a difference up to delta, and delta times the rest of it from there on.
+  --- For a difference d: d^2 / 2 if |d| <= delta, otherwise delta * (|d| - delta / 2).
   loss_of_pairs("HuberLoss", { delta = true }, function(m, x, target)
     return huber(x, target, threshold("HuberLoss", "delta", m.delta))
   end)
@@ -107,7 +107,7 @@ return function(tools, module)
 
   --- mr.nn.BCEWithLogitsLoss([{weight: tensor, pos_weight: tensor, reduction: string="mean"}]) -> module: table
   --- The cross entropy of two classes: loss(x, target), where sigmoid(x) is the probability of the target 1, and the
-  --- targets are floats from 0 to 1. pos_weight multiplies the loss of the targets 1.
+  --- targets are floats from 0 to 1. pos_weight multiplies the loss of targets that are 1.
   -- softplus(-x) is the negative logarithm of sigmoid(x), without its overflow.
   loss_of_pairs("BCEWithLogitsLoss", { weight = true, pos_weight = true }, function(m, x, target)
     local factor = m.pos_weight and (m.pos_weight - 1) * target + 1

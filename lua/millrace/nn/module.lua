@@ -373,8 +373,7 @@ return function(tools)
   end
 
   --- m:train([on: boolean=true]) -> m: table
-  --- Says that the module is being trained, which Dropout and BatchNorm2d ask: sets `training` of the module and of
-  --- all in it. Returns m.
+  --- Sets `training` of the module and of all modules in it; Dropout and BatchNorm depend on it. Returns m.
   function methods.train(m, on)
     on = check_switch("train", "argument 1", on)
     for _, module in ipairs(m:modules()) do module.training = on end
@@ -430,7 +429,7 @@ return function(tools)
 
   --- m:to(where: device|integer|string|tensor...) -> m: table
   --- Moves the parameters and buffers as t:to() does; a dtype is for those of floats. The parameters stay the same
-  --- objects, so an optimiser that has them goes on with them. Returns m.
+  --- objects, so their optimiser continues to work. Returns m.
   -- Parameters stay the objects that they are, so an optimiser that has them goes on; buffers are replaced. One that is
   -- shared stays shared. All copies are made before the first one is used.
   function methods.to(m, ...)

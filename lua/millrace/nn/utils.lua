@@ -59,7 +59,7 @@ return function(tools, module)
 
   --- mr.nn.utils.clip_grad_norm_(parameters: tensor[], most: number [, {norm_type: number=2}]) -> norm: tensor
   --- Scales the gradients so that the norm of all of them together is at most this number. norm_type is the p of the
-  --- norm; math.huge stands for the greatest absolute value. Returns the norm that they had, as a tensor: nothing
+  --- norm; math.huge stands for the greatest absolute value. Returns the norm before scaling, as a tensor: nothing
   --- waits.
   -- The norm is a tensor, so nothing waits; the gradients are scaled by at most 1.
   function utils.clip_grad_norm_(parameters, most, options)

@@ -81,7 +81,7 @@ return function(tools, is_optimiser, check_number)
   end
 
   --- scheduler:load_state_dict(state: table)
-  --- Goes on in the epoch of this state, and sets the rates of the optimiser.
+  --- Continues in the epoch of this state, and sets the rates of the optimiser.
   function methods.load_state_dict(s, dict)
     if type(dict) ~= "table" then
       misuse("load_state_dict: expected a table of tensors, got " .. tools.type_of(dict))

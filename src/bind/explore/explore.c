@@ -107,19 +107,22 @@ MR_FUNCTION(
     "`fn` returns, or the error that it raises; tensors count by their bytes after all work. "
     "Returns a table to print: {schedules=, complete=, incomplete=, deterministic=, combined=, "
     "claim=, not_followed=, outcomes=, hazards=, hazard_count=, runs=, interrupted=}. incomplete "
-    "says why not all was searched. combined is for independent races: {outcomes=, classes=, "
+    "says why the search is not complete. combined is for independent races: {outcomes=, classes=, "
     "groups=}. not_followed has clauses, or is nil. outcomes lists {value=, error=, count=, "
     "schedule=, steps=, difference=}. hazards is as of mr.hazard.check. After Ctrl-C, interrupted "
-    "is true, and the rest is what was found by then. `fn` must do the same when it is called "
-    "again and reads the same values; it is called again only where it reads others. `max`, `time` "
+    "is true, and the other fields have what was found so far. `fn` must do the same when it is "
+    "called "
+    "again and reads the same values; it is called again only where it reads other values. `max`, "
+    "`time` "
     "(seconds of the processor) and `memory` (megabytes of the process) bound the search; the "
-    "first call of `fn` is not cut. Where `time` is over, its last quarter was for `by_priority` "
-    "schedules at random, and `chance` is that of a bug of depth 2 in one of them. With `full`, it "
-    "also searches where a proof says that one schedule stands for others. `grain` cuts each "
-    "operation into so many parts. `preempt` bounds the pairs that run against the order of "
-    "submission, and tries those schedules first that have the fewest. `polls` is how often in a "
-    "row a query says no. `unspecified` also tries what CUDA leaves open besides the order. With "
-    "`seeds` so many schedules are drawn at random instead.") {
+    "first call of `fn` always runs to its end. If `time` is over, its last quarter was for "
+    "`by_priority` random schedules, and `chance` is the probability that one of them shows a bug "
+    "of depth 2. `full` also searches where a proof says that one schedule stands for others. "
+    "`grain` cuts each operation into this number of parts. `preempt` bounds the pairs that run "
+    "against the order of submission, and tries schedules with the fewest such pairs first. "
+    "`polls` is how often in a "
+    "row a query says no. `unspecified` also tries what CUDA leaves open besides the order. "
+    "`seeds` is a number of random schedules to try instead.") {
     return call_part(L, "explore", 2);
 }
 
@@ -133,16 +136,16 @@ MR_FUNCTION(
     explore_stress, "stress",
     "mr.stress(fn: function [, options: {runs: integer=100, seed: integer=0, ms: number=1, "
     "schedule: string, patience: number=5000}]) -> result: table",
-    "Calls `fn` so many times, with delays of the device at random between its operations, and "
-    "returns the values that it came to: {runs=, outcomes={{value=, error=, count=, seed=}, ...}}; "
-    "print it. Ctrl-C ends it with the calls so far, and interrupted=true. For any backend; what "
-    "mr.explore proves on the virtual GPU, this can only find. A "
+    "Calls `fn` `runs` times, with random delays of the device between its operations, and returns "
+    "the different results: {runs=, outcomes={{value=, error=, count=, seed=}, ...}}; "
+    "print it. Ctrl-C ends it with the calls so far, and interrupted=true. For any backend. It can "
+    "find an outcome, but it proves nothing about other outcomes, unlike mr.explore. A "
     "delay takes at most `ms` milliseconds. {runs=1, seed=s} repeats the delays of an outcome. On "
-    "a real GPU, tensors of the device that `fn` finds outside of itself are not put back between "
-    "the calls. With `schedule`, a text that mr.explore has found, there are no delays: each call "
-    "carries out its operations in this order, also on a real GPU. `followed` is then the number "
-    "of calls that did, and `unfollowed` why another one could not. A call in which nothing goes "
-    "on for `patience` milliseconds gives the schedule up (real GPU only).") {
+    "a real GPU, device tensors from outside of `fn` are not restored between the calls. With "
+    "`schedule`, a text that mr.explore has found, there are no delays: each call runs its "
+    "operations in this order, also on a real GPU. `followed` is then the number of calls that "
+    "did, and `unfollowed` the reason why another call could not. After `patience` milliseconds "
+    "without progress, a call gives the schedule up (real GPU only).") {
     return call_part(L, "stress", 2);
 }
 

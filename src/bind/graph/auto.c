@@ -47,14 +47,11 @@ static int call_auto(lua_State *L) {
 
 MR_FUNCTION(
     graph_auto, "auto", "mr.graph.auto(fn: function) -> f: function",
-    "Returns a function that calls `fn` with the same arguments and returns what it returns. Where "
-    "a "
-    "call submits exactly what the call before it submitted, a graph is launched in its place. "
-    "`fn` "
-    "runs at each call all the same, so the values are always those of `fn`. What a call makes "
-    "holds "
-    "until the next call: clone() what has to outlive it. mr.graph.why(f) says why a call was no "
-    "launch. docs/graphs.md explains it.") {
+    "Returns a function that calls `fn` with the same arguments and returns what it returns. If a "
+    "call submits exactly the same work as the call before, a graph is launched instead. `fn` "
+    "still runs at each call, so the values are always those of `fn`. Tensors that a call makes "
+    "are valid until the next call: clone() a tensor to keep it longer. mr.graph.why(f) says why a "
+    "call did not launch a graph. docs/graphs.md explains it.") {
     mr_caller caller = mr_enter(L);
     if (!lua_isfunction(L, 1))
         mr_misuse(L, "auto: expected a function, got %s", mr_type_text(L, 1));

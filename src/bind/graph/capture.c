@@ -108,9 +108,8 @@ MR_FUNCTION(
     "runs with a stream of its own as the current one, or with `stream`. Tensors that it makes "
     "have fixed addresses, and each launch writes them again (R44). `mode`: which calls of the "
     "host are an error meanwhile (R40): \"global\", \"thread\" or \"relaxed\". `auto_free`=false: "
-    "a "
-    "launch is an error while memory of the last one is not freed, as in CUDA. `pool`: with whose "
-    "other graphs it shares memory (mr.graph.pool).") {
+    "a launch is an error while memory of the last launch is not freed, as in CUDA. `pool`: the "
+    "graph shares memory with other graphs of this pool (mr.graph.pool).") {
     lua_settop(L, 2);
     mr_graph *graph = mr_capture_function(L, 1, 2);
     mr_caller caller = mr_enter(L);
@@ -204,8 +203,8 @@ MR_FUNCTION(
 static const mr_function *const stream_functions[] = {&stream_is_capturing_function,
                                                       &stream_capture_info_function, NULL};
 
-const mr_class mr_stream_capture_class = {"stream", "What a stream tells of a capture.",
-                                          stream_functions, NULL, &mr_kind_stream};
+const mr_class mr_stream_capture_class = {"stream", "Streams and captures.", stream_functions, NULL,
+                                          &mr_kind_stream};
 
 /* --- opening ------------------------------------------------------------------------------------- */
 
@@ -214,7 +213,7 @@ static const mr_function *const functions[] = {&graph_capture_function, &graph_b
 
 const mr_class mr_graphs_class = {
     "mr.graph",
-    "Graphs: what streams were given, captured once and launched many times. mr.graph(fn) captures "
+    "Graphs: work of streams, captured once and launched many times. mr.graph(fn) captures "
     "a "
     "function; the others are the pieces. docs/graphs.md explains captures and their errors.",
     functions, NULL, NULL};

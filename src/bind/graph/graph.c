@@ -71,8 +71,8 @@ MR_FUNCTION(
     graph_update, "update",
     "g:update(fn: function [, opts: {stream: stream, mode: string=\"global\", auto_free: "
     "boolean=true, pool: graph_pool}]) -> ...",
-    "Captures `fn()` and lets later launches of `g` carry that out (cudaGraphExecUpdate); "
-    "launches of before are not affected (R43). Nodes and edges must be the same; what they read "
+    "Captures `fn()`; later launches of `g` run that work (cudaGraphExecUpdate). Earlier launches "
+    "are not affected (R43). Nodes and edges must be the same; what they read "
     "and write, and their numbers, may differ. Otherwise the error 910 names the first difference, "
     "and `g` is as it was. Returns what `fn` returned.") {
     lua_settop(L, 3);
@@ -92,10 +92,10 @@ static uint32_t check_node(lua_State *L, int arg, const char *name) {
     return (uint32_t)i - 1;
 }
 
-MR_FUNCTION(
-    graph_enable, "enable", "g:enable(i: integer [, on: boolean=true])",
-    "Whether later launches carry out node `i` (cudaGraphNodeSetEnabled). Its place in the order "
-    "stays (R43).") {
+MR_FUNCTION(graph_enable, "enable", "g:enable(i: integer [, on: boolean=true])",
+            "Switches node `i` on or off for later launches (cudaGraphNodeSetEnabled). Its place "
+            "in the order "
+            "stays (R43).") {
     mr_machine_of(L);
     mr_executable *x = mr_check_graph(L, 1);
     uint32_t i = check_node(L, 2, "enable");
@@ -104,14 +104,12 @@ MR_FUNCTION(
     return 0;
 }
 
-MR_FUNCTION(
-    graph_set, "set", "g:set(i: integer, fn: function)",
-    "Gives node `i` other tensors and numbers in later launches of `g` "
-    "(cudaGraphExecKernelNodeSetParams, cudaGraphExecMemcpyNodeSetParams and their like): those of "
-    "the "
-    "one operation, copy or launch that `fn()` submits. It is captured and not carried out. The "
-    "node "
-    "keeps its operation and its place in the order; launches of before are not affected (R43).") {
+MR_FUNCTION(graph_set, "set", "g:set(i: integer, fn: function)",
+            "Gives node `i` other tensors and numbers in later launches of `g` "
+            "(cudaGraphExecKernelNodeSetParams, cudaGraphExecMemcpyNodeSetParams and their like): "
+            "those of the one operation, copy or launch that `fn()` submits. This is captured and "
+            "does not run. The node keeps its operation and its place in the order; earlier "
+            "launches are not affected (R43).") {
     lua_settop(L, 4);
     check_node(L, 2, "set");
     mr_graph *from = mr_capture_function(L, 3, 4);
@@ -242,10 +240,9 @@ static void close_graph(lua_State *L) {
     mr_executable_release(x);
 }
 
-MR_FUNCTION(
-    graph_close, "close", "g:close()",
-    "Gives up the graph. Returns at once; launches that are pending still run, and the memory of "
-    "the graph goes after them, unless a tensor refers to it.") {
+MR_FUNCTION(graph_close, "close", "g:close()",
+            "Closes the graph. Returns at once. Pending launches still run; after them the memory "
+            "of the graph is freed, unless a tensor refers to it.") {
     mr_machine_of(L);
     close_graph(L);
     return 0;
@@ -327,13 +324,13 @@ static const mr_property properties[] = {
     {"nbytes", "integer", "Bytes of memory that were allocated in the capture (R44).", get_bytes},
     {"lanes", "integer", "How many chains of nodes a launch may run at once.", get_lanes},
     {"expanded", "string?",
-     "On a real GPU: why the last launch was given to it node by node. nil: it was one call of the "
+     "On a real GPU: why the last launch was submitted node by node. nil: it was one call of the "
      "driver.",
      get_expanded},
     {"rebuilt", "string?",
      "On a real GPU: why the driver could not apply the last update or set to its graph, in its "
-     "own words. The driver was given a new graph, and the first launch after that takes longer. "
-     "nil: it could (R43).",
+     "own words. The driver got a new graph, and the first launch after that takes longer. nil: "
+     "the driver could apply it (R43).",
      get_rebuilt},
     {"where", "string?", "The line that began the capture.", get_where},
     {"device", "device", "The device of the capture.", get_device},

@@ -71,13 +71,11 @@ void mr_graph_copy_inputs(lua_State *L, mr_stream *stream) {
     lua_call(L, 2, 0);
 }
 
-MR_FUNCTION(
-    graph_inputs, "inputs", "g:inputs([tensors: table]) -> inputs: table",
-    "Names inputs of the graph, and gives them values. `tensors`: {name = tensor}. A name that is "
-    "new "
-    "is that of a tensor of before the capture, which nodes read. For a name that there is, the "
-    "values of another tensor of the same shape and dtype are copied to the input, by the next "
-    "launch and on its stream. Returns the inputs by name.") {
+MR_FUNCTION(graph_inputs, "inputs", "g:inputs([tensors: table]) -> inputs: table",
+            "Names inputs of the graph, and gives them values. `tensors`: {name = tensor}. A new "
+            "name is for a tensor from before the capture that nodes read. For an existing name, "
+            "the next launch copies the values of another tensor of the same shape and dtype to "
+            "the input, on its stream. Returns the inputs by name.") {
     lua_settop(L, 2);
     mr_set_context(L);
     mr_check_graph(L, 1);

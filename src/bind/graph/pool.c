@@ -24,9 +24,10 @@ mr_graph_pool *mr_option_graph_pool(lua_State *L, const mr_option_slots *options
 MR_FUNCTION(
     graph_pool, "pool", "mr.graph.pool() -> p: graph_pool",
     "Makes a pool for graphs of the current device (torch.cuda.graph_pool_handle). Graphs that are "
-    "captured with {pool = p} share memory: a capture uses again what earlier graphs of the pool "
-    "made and no tensor of the script refers to any more. Such graphs must not run at once, which "
-    "the hazard checker reports. After the launch of another graph that has its memory, a tensor "
+    "captured with {pool = p} share memory: a capture reuses memory of earlier graphs of the pool, "
+    "if no tensor of the script refers to it any more. Such graphs must not run at the same time; "
+    "the hazard checker reports if they may. After the launch of another graph that has its "
+    "memory, a tensor "
     "cannot be used until its own graph is launched again (R44).") {
     mr_caller caller = mr_enter(L);
     mr_graph_pool **box = mr_new(L, &kind, sizeof *box);
@@ -80,7 +81,7 @@ static int get_device(lua_State *L) {
 static const mr_property properties[] = {
     {"bytes", "integer", "Bytes of memory that the graphs of the pool have together.", get_bytes},
     {"saved", "integer", "How many bytes more they would have without the pool.", get_saved},
-    {"graphs", "integer", "How many graphs were captured with it and are not gone.", get_graphs},
+    {"graphs", "integer", "How many graphs were captured with it and still exist.", get_graphs},
     {"allocations", "integer", "How many pieces the memory consists of.", get_allocations},
     {"device", "device", "The device of its graphs.", get_device},
     {NULL, NULL, NULL, NULL}};
@@ -91,7 +92,8 @@ static const mr_function *const functions[] = {&graph_pool_gc_function,
                                                &graph_pool_tostring_function, NULL};
 
 const mr_class mr_graph_pool_class = {
-    "graph_pool", "Memory that graphs share, which never run at once. docs/graphs.md explains it.",
+    "graph_pool",
+    "Memory shared by graphs that never run at the same time. docs/graphs.md explains it.",
     functions, properties, &kind};
 
 static const mr_function *const table_functions[] = {&graph_pool_function, NULL};

@@ -7,8 +7,8 @@ MR_FUNCTION(
     "mr.hazard.readable(t: tensor [, s: stream]) -> readable: boolean?, writer: string?, "
     "where: string?",
     "Returns whether the next operation of that stream could read all of `t` without a hazard; "
-    "without a stream: whether the host could. If not, which operation wrote there last "
-    "that nothing orders before it, and its line. Returns nil while the checker is off. "
+    "without a stream: whether the host could. If not, also returns the operation that last wrote "
+    "there without an order, and its line. Returns nil while the checker is off. "
     "Changes nothing.") {
     mr_set_context(L);
     mr_hazard *hazard = mr_bind_hazard(L);

@@ -94,9 +94,8 @@ MR_FUNCTION(
     hazard_mode, "mode", "mr.hazard.mode([mode: string]) -> before: string",
     "\"off\" (costs nothing), \"warn\" (each new report goes to standard error), \"error\" (the "
     "call that makes a hazard raises, and is not carried out), \"collect\" (for reports()). "
-    "When the checker is switched on, it judges nothing of before; if such work may be pending, "
-    "the "
-    "verdict holds for the operations that were checked. Inside check(fn), "
+    "When the checker is switched on, it does not judge earlier work; if earlier work may be "
+    "pending, the verdict holds only for the operations that were checked. Inside check(fn), "
     "mr.explore, mr.stress and mr.replay the new mode starts at their end. Before the checker is "
     "switched off, pending host "
     "functions run. A host function can ask for the mode and not change it. Returns the previous "
@@ -127,7 +126,7 @@ MR_FUNCTION(
     "updates). fix has the lines to add, as text, and fixes the same as a list, with their places. "
     "There are also count, stream_pairs (between how many pairs of streams), amended, why and "
     "message. tostring of a report is its message, and of the list all of them. Where ranks run, "
-    "also ranks, a list. In a function of mr.explore: those of before.") {
+    "also ranks, a list. In a function of mr.explore: the reports from before it.") {
     mr_set_context(L);
     mr_copy_reports(hazard_of(L), 0, mr_hazard_asked_count(hazard_of(L)), false, mr_push_buffer(L));
     mr_push_reports(L);
@@ -145,12 +144,11 @@ MR_FUNCTION(hazard_clear, "clear", "mr.hazard.clear()",
     return 0;
 }
 
-MR_FUNCTION(
-    hazard_check, "check", "mr.hazard.check(fn: function, ...) -> reports: table[]",
-    "Waits for all devices, runs `fn(...)` and returns the hazards in it. Host functions that are "
-    "pending after it run then, and what they touch "
-    "counts. Works in every mode and puts it back; an error in `fn` is raised after that. Not "
-    "inside another check or a host function.") {
+MR_FUNCTION(hazard_check, "check", "mr.hazard.check(fn: function, ...) -> reports: table[]",
+            "Waits for all devices, runs `fn(...)` and returns the hazards in it. Host functions "
+            "that are pending after `fn` then run, and their accesses count. Works in every mode "
+            "and restores the mode; an error in `fn` is raised after that. Not "
+            "inside another check or a host function.") {
     const mr_caller caller = mr_enter(L);
     mr_hazard *hazard = hazard_of(L);
     size_t first;
@@ -284,8 +282,9 @@ MR_FUNCTION(
     hazard_why, "why",
     "mr.hazard.why(first: table|string|integer, second: table|string|integer) -> text: string, "
     "ordered: boolean",
-    "Returns a text to print: the chain that orders two operations, or that nothing does. Each is "
-    "a side of a report, an operation's seq, or \"file.lua:12\" (\":12\": of any file). A line "
+    "Returns a text to print: the chain that orders two operations, or a sentence that nothing "
+    "orders them. Each operation is given as a side of a report, its seq, or \"file.lua:12\" "
+    "(\":12\": of any file). A line "
     "stands for its last operation since the last reset, or, if it has none, for its last record, "
     "wait or synchronize. The last 4096 commands are remembered, also after the checker is "
     "switched off or a check has ended.") {
@@ -302,8 +301,8 @@ MR_FUNCTION(
 
 MR_FUNCTION(
     hazard_summary, "summary", "mr.hazard.summary() -> text: string, totals: table",
-    "Returns the verdict as a text: \"no hazards: every legal schedule ...\" or how many there "
-    "were, and a line for each thing that was not followed. Returns also the numbers since the "
+    "Returns the verdict as a text: \"no hazards: every legal schedule ...\" or the number of "
+    "hazards, and a line for each thing that was not followed. Returns also the numbers since the "
     "last clear(). These are claim (\"every-legal-schedule\", \"conditional\", \"none\"), "
     "operations, hazards, reports (pairs of places), follow_ups (other accesses that the same "
     "fixes order) and checked_apart (operations inside check()). The others say how much of each "

@@ -37,7 +37,7 @@ MR_FUNCTION(sync_debug, "sync_debug", "mr.sync_debug([mode: string]) -> before: 
             "Names calls that make the host wait for a device although they are not called "
             "synchronize: item(), print(t), copies that block or are of pageable memory, "
             "t:free{sync=true}. \"warn\": a line on standard error for each place of the script, "
-            "with the time that the host stood there; \"error\": the call raises before it waits; "
+            "with the time that the host waited there; \"error\": the call raises before it waits; "
             "\"off\" (costs nothing). Like torch.cuda.set_sync_debug_mode. Returns the previous "
             "mode.") {
     mr_set_context(L);

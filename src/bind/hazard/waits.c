@@ -403,13 +403,14 @@ MR_FUNCTION(
     "they touch the same bytes. claim (as of mr.hazard.summary), not_followed (clauses, or nil), "
     "makespan_ms and sufficient_ms (with only that set) follow. waits has for each line {kind=, "
     "where=, who=, verdict=, kept=, because=, rounds=, needed_rounds=, costs_ms=, instead=}. "
-    "verdict is \"needed\", \"redundant\", \"together\" (others do the same, and not all can go) "
-    "or \"unknown\". An unknown wait orders things that nobody follows: host functions, an answer, "
-    "atomic updates, output, peek. kept says whether it is in that set. costs_ms is the time that "
-    "the program would save without it, by the device model. instead is something cheaper. "
+    "verdict is \"needed\", \"redundant\", \"together\" (other waits do the same, and not all can "
+    "be removed) or \"unknown\". An unknown wait orders things that the checker does not follow: "
+    "host functions, an answer, atomic updates, output, peek. kept says whether it is in that set. "
+    "costs_ms is the time that the program would save without it, by the device model. instead is "
+    "a cheaper wait. "
     "record_streams has for each line that calls record_stream {where=, tensor=, stream=, "
     "verdict=, kept=, because=, rounds=}. `costs`: predict all costs, also of a long program. "
-    "After Ctrl-C it has what was found by then: complete=false, interrupted=true; without "
+    "After Ctrl-C it has what was found so far: complete=false, interrupted=true; without "
     "sufficient, only needed waits are listed.") {
     static const char *const known[] = {"costs", NULL};
     mr_machine *machine = mr_set_context(L);

@@ -354,8 +354,8 @@ MR_FUNCTION(kernel_new, "kernel",
             "string[], access: table, strided: boolean=false}]) -> k: kernel",
             "Compiles CUDA C++ and returns the kernel of that name, which may be an instance of a "
             "template, such as `block_sum<256>`; without a name, the only kernel of the source. "
-            "Sources, options and errors are those of mr.module. Its accesses to the "
-            "memory behind each pointer are read from its code; `access` says them instead, as "
+            "Sources, options and errors are those of mr.module. millrace reads from its code "
+            "which memory it accesses through each pointer; `access` declares this instead, as "
             "{y=\"rw\", x=\"r\"}. With `strided`, tensors need not be contiguous. Launch it with "
             "k[{grid, block}](...).") {
     static const char *const known[] = {"name", "options", "access", "strided", NULL};
@@ -384,11 +384,10 @@ static const char *access_text(uint8_t access) {
     return texts[access & (MR_READ | MR_WRITE)];
 }
 
-MR_FUNCTION(
-    kernel_access, "access", "k:access() -> access: table, unknown: table",
-    "Returns what the kernel does with the memory behind each pointer: {y=\"rw\", x=\"r\"}, \"\" "
-    "if nothing. The second table has, for each parameter for which the code does not tell, "
-    "the reason; the hazard checker then takes it as read and written.") {
+MR_FUNCTION(kernel_access, "access", "k:access() -> access: table, unknown: table",
+            "Returns the accesses of the kernel through each pointer: {y=\"rw\", x=\"r\"}, \"\" if "
+            "none. If the code does not determine the accesses of a parameter, the second table "
+            "has the reason; the hazard checker then assumes reads and writes.") {
     const mr_kernel_box *kernel = check_kernel(L, 1);
     const mr_ptx_param_access *inferred = mr_ptx_kernel_access(kernel->ptx);
     lua_settop(L, 1);
@@ -500,7 +499,7 @@ static int get_params(lua_State *L) {
 }
 
 static const mr_property kernel_properties[] = {
-    {"name", "string", "The name by which it was asked for.", get_name},
+    {"name", "string", "The name that the script asked for.", get_name},
     {"symbol", "string", "Its symbol in the PTX.", get_symbol},
     {"module", "module", "The module that it is in, for its variables: k.module:global(name).",
      get_module},

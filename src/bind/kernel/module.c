@@ -313,8 +313,8 @@ MR_FUNCTION(
     "module",
     "Compiles CUDA C++, loads the kernels that are in it, and returns the module. In place of a "
     "source: {ptx=text}, or {path=file} of a .cu or .ptx file. `options` are those of nvcc, as "
-    "\"-DN=4\" or \"--use_fast_math\". `names` lists the instances of templates that are wanted, "
-    "as `block_sum<256>`. A compiler's errors are raised as it wrote them, with the lines of your "
+    "\"-DN=4\" or \"--use_fast_math\". `names` lists instances of templates to compile, such as "
+    "`block_sum<256>`. Errors of the compiler are raised in its own words, with the lines of your "
     "file. NVRTC or clang compiles; MILLRACE_COMPILER chooses. The PTX is kept on disk.") {
     static const char *const known[] = {"options", "names", NULL};
     mr_caller caller = mr_enter(L);

@@ -201,10 +201,11 @@ MR_FUNCTION(
     "warps. `active_lanes` of 32 is the mean of the instructions that at least one lane executes. "
     "`classes` has counts by kind of instruction: memory requests, sectors of 32 bytes, "
     "efficiency, passes over the banks, and the same for its `loads` and its `stores`. `occupancy` "
-    "and `limited_by` are for blocks of that size (those of the last launch). `ms` is the time of "
-    "a launch by the device's figures. `bound_by` names what bounds it, and `times` has the time "
-    "of each possible bound. p:lines() has the same counts for each line of the source. print "
-    "shows both. nil and why, if no launch was counted yet. Waits for nothing: synchronize "
+    "and `limited_by` are for blocks of that size (those of the last launch). `ms` is the "
+    "estimated time of a launch on the device model. `bound_by` names the bound that determines "
+    "it, and `times` has the time of each possible bound. p:lines() has the same counts for each "
+    "line of the source. print shows both. Returns nil and the reason if no launch was counted "
+    "yet. Waits for nothing: synchronize "
     "first.") {
     static const char *const known[] = {"block", "shared", "reset", NULL};
     mr_machine *machine = mr_set_context(L);

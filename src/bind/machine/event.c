@@ -54,9 +54,9 @@ MR_FUNCTION(
     "Makes an event. The event belongs to the device of the stream on which it is first recorded "
     "(R14). elapsed_time needs `timing=true`. With `blocking=true`, the host sleeps instead of "
     "polling while it waits for the event; this does not change any order (R18). With "
-    "interprocess=true, other processes can have it by e:ipc_handle(); such an event takes no time "
-    "stamps. `ipc`: the handle of an event of another process, which is opened on the current "
-    "device, or on `device`. Not on the virtual GPU.") {
+    "interprocess=true, other processes can use it by e:ipc_handle(); such an event takes no time "
+    "stamps. `ipc`: the handle of an event of another process; it is opened on the current device, "
+    "or on `device`. Not on the virtual GPU.") {
     static const char *const known[] = {"timing", "blocking", "interprocess", "ipc", "device",
                                         "name",   NULL};
     mr_caller caller = mr_enter(L);

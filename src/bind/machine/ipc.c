@@ -7,14 +7,15 @@
 #include "bind/open.h"
 #include "tensor/ipc.h"
 
-MR_FUNCTION(
-    tensor_ipc_handle, "ipc_handle", "t:ipc_handle() -> handle: string, offset: integer",
-    "Returns what another process needs to use the memory of t: the handle, 64 bytes of CUDA "
-    "(cuIpcGetMemHandle), and where t begins in that memory, in bytes. Send both, the shape "
-    "and the dtype, as by a pipe; mr.from_ipc_handle or CUDA's calls in other programs take them. "
-    "The tensor must have been made with ipc=true. Keep it until the other process "
-    "has closed the memory. Order the work of the two by events: e:ipc_handle(). Not on the "
-    "virtual GPU. help(\"interop\") explains more.") {
+MR_FUNCTION(tensor_ipc_handle, "ipc_handle", "t:ipc_handle() -> handle: string, offset: integer",
+            "Returns what another process needs to use the memory of t: the handle, 64 bytes from "
+            "CUDA (cuIpcGetMemHandle), and the offset of t in that memory, in bytes. Send both, "
+            "with the shape and the dtype, for example through a pipe; mr.from_ipc_handle or "
+            "CUDA's calls in other programs take them. "
+            "The tensor must have been made with ipc=true. Keep it until the other process "
+            "has closed the memory. Order the work of the two processes by events: e:ipc_handle(). "
+            "Not on the "
+            "virtual GPU. help(\"interop\") explains more.") {
     char handle[MR_IPC_HANDLE_BYTES];
     int64_t offset;
     mr_caller caller = mr_enter(L);
@@ -65,9 +66,9 @@ MR_FUNCTION(
 
 MR_FUNCTION(
     event_ipc_handle, "ipc_handle", "e:ipc_handle() -> handle: string",
-    "Returns the handle by which another process uses this event, 64 bytes of CUDA "
-    "(cuIpcGetEventHandle), as Event.ipc_handle() of PyTorch does. mr.event{ipc=handle} or "
-    "Event.from_ipc_handle takes it there. Either process records the event, and either waits. "
+    "Returns a handle for another process to use this event: 64 bytes from CUDA "
+    "(cuIpcGetEventHandle), as from Event.ipc_handle() of PyTorch. mr.event{ipc=handle} or "
+    "Event.from_ipc_handle takes it there. Both processes may record the event and wait for it. "
     "The event must have been made with interprocess=true; keep it as long as the other process "
     "uses it. An event that was never recorded belongs to the current device from now on. Not on "
     "the virtual GPU.") {

@@ -112,7 +112,7 @@ MR_FUNCTION(machine_allow_tf32, "allow_tf32", "mr.allow_tf32([on: boolean]) -> b
 }
 
 MR_FUNCTION(machine_reset, "reset", "mr.reset()",
-            "Resets all devices, also after a failure after which every call fails (R50). Pending "
+            "Resets all devices, also after a failure that makes every call fail (R50). Pending "
             "work is dropped, and device memory is freed. Streams, events and device tensors that "
             "were made before the reset raise an error when they are used. Host tensors keep their "
             "values. On a real GPU, after some failures (such as an illegal address), the driver "

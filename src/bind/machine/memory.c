@@ -97,10 +97,9 @@ MR_FUNCTION(memory_max_allocated, "max_allocated",
     return 1;
 }
 
-MR_FUNCTION(
-    memory_reset_peak, "reset_peak", "mr.memory.reset_peak([device: device|integer])",
-    "Makes max_allocated() and `peak` of stats() begin again with what is allocated now, on "
-    "one device, or on all and on the host.") {
+MR_FUNCTION(memory_reset_peak, "reset_peak", "mr.memory.reset_peak([device: device|integer])",
+            "Sets max_allocated() and `peak` of stats() to the bytes that are allocated now, on "
+            "one device, or on all devices and on the host.") {
     mr_machine *machine = mr_set_context(L);
     mr_device *device = opt_device(L, 1);
     for (int i = 0; i < machine->device_count; i++) {

@@ -35,9 +35,9 @@ static void gather(const mr_tensor *t, char *to) {
 MR_FUNCTION(tensor_peek, "peek", "t:peek() -> tensor",
             "Returns the values of t as they are now, half-written ones included, as a new host "
             "tensor. Unlike "
-            "cpu() it submits nothing, waits for nothing and orders nothing, and for the hazard "
-            "checker it is "
-            "no access. Only on the virtual GPU: real hardware does not show its memory without an "
+            "cpu() it submits nothing, waits for nothing and orders nothing, and does not count as "
+            "an access for the hazard checker. Only on the virtual GPU: real hardware does not "
+            "show its memory without an "
             "access.") {
     mr_caller caller = mr_enter(L);
     mr_tensor *t = mr_check_tensor(L, 1);

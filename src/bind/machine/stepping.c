@@ -75,8 +75,9 @@ MR_FUNCTION(
     machine_back, "back", "mr.machine.back([n: integer=1]) -> undone: integer, why: string?",
     "Undoes the last `n` steps (mr.machine.step, mr.machine.pass): the bytes of all tensors, "
     "events, queues and clocks are as before. Returns how many steps were undone; if fewer than "
-    "`n`, `why` says what the history begins with. Steps are kept under the chooser \"manual\". No "
-    "step back goes beyond a call of the host that cannot be undone. Such calls are a submission, "
+    "`n`, `why` says with which call the history begins. Steps are kept under the chooser "
+    "\"manual\". Steps before a call of the host that cannot be undone stay. Such calls are a "
+    "submission, "
     "a synchronization, a query that said true, a new stream, a write to an older host tensor, and "
     "a setting. Reads, new host tensors and t:peek() do not matter. What a host function did in "
     "Lua stays, and the function runs again with its step. Reported hazards stay.") {
@@ -102,8 +103,8 @@ MR_FUNCTION(
 }
 
 MR_FUNCTION(machine_pass, "pass", "mr.machine.pass(ms: number)",
-            "Lets so many milliseconds go by on the host's clock. Under the chooser \"timed\" the "
-            "device does meanwhile what it has time for.") {
+            "Advances the host's clock by this many milliseconds. Under the chooser \"timed\" the "
+            "device works during this time.") {
     mr_machine *machine = mr_set_context(L);
     lua_Number ms = lua_tonumber(L, 1);
     if (lua_type(L, 1) != LUA_TNUMBER || !(ms >= 0) || !(ms <= 1e12))

@@ -70,12 +70,11 @@ MR_FUNCTION(
     "stream",
     "Makes a stream on the current device or on `device`. It is non-blocking by default, "
     "as in PyTorch: the default stream's barrier does not include it (R4). A lower number "
-    "is a higher priority; values out of range are clamped (R8). `pool`: one of the 32 "
-    "streams that each device has for a priority, in turn, as torch.cuda.Stream() "
-    "returns them. So the 33rd is the first one again, and waits for its work. It has no "
-    "name of its own. `handle`: a stream "
-    "of other code, as s.handle or stream.cuda_stream of PyTorch gives it; 0 is the default "
-    "stream. It is used here and never destroyed, and what others submit to it is not checked. "
+    "is a higher priority; values out of range are clamped (R8). `pool`: one of the 32 streams "
+    "that each device has for a priority, in turn, like torch.cuda.Stream(). So the 33rd is the "
+    "first stream again, with its pending work. It has no name of its own. `handle`: a stream of "
+    "other code, from s.handle or stream.cuda_stream of PyTorch; 0 is the default stream. millrace "
+    "uses it and never destroys it. Work that other code submits to it is not checked. "
     "Not on the virtual GPU.") {
     static const char *const known[] = {"priority", "nonblocking", "device", "name",
                                         "pool",     "handle",      NULL};
@@ -333,8 +332,8 @@ static void end_capture(mr_stream *stream) {
 
 MR_FUNCTION(stream_close, "close", "s:close()",
             "Closes the stream. Returns at once; pending work still runs (R9). Later use of `s` is "
-            "an error; closing it again is not. A stream on which a capture began is closed after "
-            "the end of that.") {
+            "an error; closing it again is not. A stream on which a capture began can be closed "
+            "only after the end of the capture.") {
     mr_caller caller = mr_enter(L);
     mr_bind_explore_closes_stream(L, mr_stream_at(L, 1));
     mr_raise(L, mr_stream_close(&caller, mr_stream_at(L, 1)));

@@ -33,8 +33,8 @@ int mr_call_autograd(lua_State *L, const char *name) {
 
 MR_FUNCTION(gradient_requires_grad, "requires_grad_",
             "t:requires_grad_([on: boolean=true]) -> tensor",
-            "Says that gradients for this tensor are wanted: operations on it are recorded from "
-            "now on, and t:backward() of what is computed from it adds to t.grad. Only tensors of "
+            "Requests gradients for this tensor: operations on it are recorded from now on, and "
+            "backward() of a result adds to t.grad. Only tensors of "
             "floats can require gradients. Returns t.") {
     mr_check_tensor(L, 1);
     return mr_call_autograd(L, "requires_grad");
@@ -47,17 +47,17 @@ MR_FUNCTION(gradient_detach, "detach", "t:detach() -> tensor",
 }
 
 MR_FUNCTION(gradient_retain_grad, "retain_grad", "t:retain_grad() -> tensor",
-            "Says that t.grad is wanted although t is the result of an operation; without it only "
-            "leaves get one. Returns t.") {
+            "Requests t.grad although t is the result of an operation; otherwise only leaves get a "
+            "gradient. Returns t.") {
     mr_check_tensor(L, 1);
     return mr_call_autograd(L, "retain_grad");
 }
 
 MR_FUNCTION(gradient_hook, "register_post_accumulate_grad_hook",
             "t:register_post_accumulate_grad_hook(fn: function) -> remove: function",
-            "Calls fn(t) in each backward pass once t.grad has all that the pass adds to it, while "
-            "the pass goes on. t is a leaf that requires gradients; the stream of its gradient is "
-            "current. A second argument of fn is a function: at_end(g) has g() called when "
+            "Calls fn(t) in each backward pass as soon as t.grad is complete, while the pass "
+            "continues. t is a leaf that requires gradients; the stream of its gradient is "
+            "current. A second argument of fn is a function: after at_end(g), g() is called when "
             "the pass has ended, also if it has failed. mr.autograd.grad calls no hooks. Returns a "
             "function that removes "
             "fn.") {
@@ -71,8 +71,8 @@ MR_FUNCTION(
     "Computes the gradients of t with respect to the leaves that it was computed from, and adds "
     "them to their `grad`. `gradient` is the gradient of t itself; for a tensor with one element "
     "it can be left out and is 1. Each operation's gradient is computed on the stream on which the "
-    "operation ran. The work of this call begins after what the current stream has, and the "
-    "current stream waits for all gradients. The graph is freed, unless retain_graph is set. "
+    "operation ran. The work of this call begins after the earlier work of the current stream, and "
+    "the current stream waits for all gradients. The graph is freed, unless retain_graph is set. "
     "The host does not wait.") {
     mr_check_tensor(L, 1);
     return mr_call_autograd(L, "backward");

@@ -244,7 +244,7 @@ MR_FUNCTION(comm_send, "send", "c:send(t: tensor, peer: integer [, opts: {stream
 }
 
 MR_FUNCTION(comm_recv, "recv", "c:recv(t: tensor, peer: integer [, opts: {stream: stream}])",
-            "Receives from rank `peer` what that sends in the same group (R66).") {
+            "Receives from rank `peer`, which calls send in the same group (R66).") {
     return ask_peer(L, MR_PEER_RECV);
 }
 
@@ -254,8 +254,8 @@ MR_FUNCTION(
     comm_split, "split", "c:split(color: integer [, key: integer=0]) -> comm: comm",
     "Cuts the communicator into smaller ones: ranks with the same `color` make one, in the order "
     "of "
-    "their keys and then of their ranks (ncclCommSplit). All ranks call it; the result can be "
-    "used once they have. A rank with a negative color is in none.") {
+    "their keys and then of their ranks (ncclCommSplit). All ranks call it; after that the result "
+    "can be used. A rank with a negative color is in no part.") {
     mr_comm *comm = mr_check_comm(L, 1);
     lua_Integer color = luaL_checkinteger(L, 2), key = luaL_optinteger(L, 3, 0);
     mr_enter(L);

@@ -48,8 +48,8 @@ MR_FUNCTION(nccl_comms, "comms",
 
 MR_FUNCTION(nccl_group, "group", "mr.nccl.group(fn: function, ...: any) -> ...: any",
             "Runs `fn(...)` and then submits the collectives that it called, those of all ranks "
-            "together (ncclGroupStart, ncclGroupEnd). Nothing of them is in a stream before that "
-            "(R63). Groups nest: the outermost submits. After an error nothing is submitted.") {
+            "together (ncclGroupStart, ncclGroupEnd). None of them is in a stream before that "
+            "(R63). Groups nest: the outermost one submits. After an error nothing is submitted.") {
     if (!lua_isfunction(L, 1)) mr_bad_argument(L, 1, "a function");
     mr_set_context(L);
     mr_collectives *c = mr_bind_collectives(L);

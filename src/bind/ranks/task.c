@@ -127,16 +127,17 @@ static const mr_lua_module module = {"millrace.tasks", tools};
 
 MR_FUNCTION(task_run, "run", "mr.run(fn: function, ...: function) -> ...: any",
             "Runs the functions as tasks: each in a coroutine of its own, with a current stream "
-            "and a current device of its own, at first those of the caller. A task that awaits an "
-            "event or a stream, sleeps or yields lets the others go on. They have turns in the "
-            "order of the arguments. Returns what each function returned first. If "
-            "one fails, the others are closed, and its error is raised.") {
+            "and a current device of its own, at first those of the caller. While a task awaits an "
+            "event or a stream, sleeps or yields, the other tasks continue. They have turns in the "
+            "order of the arguments. Returns the first result of each function. If a task fails, "
+            "the others are closed, and its error is raised.") {
     return mr_call_lua_named(L, &module, "", "run");
 }
 
 MR_FUNCTION(task_sleep, "sleep", "mr.sleep(ms: number)",
-            "Lets so many milliseconds go by on the host's clock; in a task of mr.run, other tasks "
-            "go on meanwhile. In mr.explore no time goes by: the task only lets the others go on. "
+            "Waits for this many milliseconds of the host's clock; in a task of mr.run, other "
+            "tasks continue meanwhile. In mr.explore it takes no time: the task only lets the "
+            "other tasks continue. "
             "To keep a stream busy, use mr.spin.") {
     return mr_call_lua_named(L, &module, "", "sleep");
 }
@@ -149,7 +150,7 @@ MR_FUNCTION(event_await, "await", "e:await()",
 
 MR_FUNCTION(stream_await, "await", "s:await()",
             "The host waits as in synchronize; in a task of mr.run, other tasks go on meanwhile. "
-            "Work that they submit to the stream meanwhile is waited for, too.") {
+            "It also waits for work that they submit to the stream meanwhile.") {
     mr_check_stream(L, 1);
     return mr_call_lua_named(L, &module, "", "await");
 }

@@ -74,10 +74,11 @@ static void hand_over(lua_State *L, const mr_caller *caller, mr_tensor *t, mr_st
 MR_FUNCTION(
     tensor_dlpack, "dlpack",
     "t:dlpack([opts: {stream: stream, versioned: boolean=true}]) -> capsule: userdata",
-    "Returns a capsule of DLPack, by which a C module or another library uses the same memory. The "
-    "memory stays until the consumer gives it back, also after t:free(). `stream`: the stream on "
-    "which the consumer works; it waits for what was submitted to the current stream so far, and "
-    "the memory is not used again before its work. Without `stream` nothing waits, and for host "
+    "Returns a capsule of DLPack: with it, a C module or another library uses the same memory. The "
+    "memory stays until the consumer releases it, also after t:free(). `stream`: the stream on "
+    "which the consumer works. It waits for the earlier work of the current stream, and the memory "
+    "is not reused before the work of `stream` is done. Without `stream` nothing waits, and for "
+    "host "
     "memory the call counts as a read by the host. `versioned=false` makes a capsule of DLPack "
     "before 1.0. A capsule can be taken once. The consumer's work is not checked, and the "
     "verdict says so. Device memory of the virtual GPU cannot be shared. "
@@ -125,8 +126,9 @@ MR_FUNCTION(
     "string}]) -> t: tensor",
     "Returns a tensor over the memory of a capsule of DLPack, from t:dlpack() or a C module. "
     "Nothing is copied, and nothing waits: the producer has made the current stream wait, or "
-    "`stream`, in whose order the memory is used. The capsule is empty then; its deleter is called "
-    "once, when no tensor here and no pending operation uses the memory. `copy=true` copies "
+    "`stream`. The memory is used in the order of this stream. The capsule is empty after the "
+    "call. Its deleter is called once, when no tensor here and no pending operation uses the "
+    "memory any more. `copy=true` copies "
     "instead, which read-only memory needs. A capsule of t:dlpack() gives a view of the same "
     "tensor. On the virtual GPU the memory must be the host's.") {
     static const char *const known[] = {"copy", "stream", "name", NULL};

@@ -108,7 +108,8 @@ MR_FUNCTION(
     "Fortran order a transposed view. A `.safetensors` file gives a table of tensors by name, "
     "and the texts of its `__metadata__` as a second table. The tensors are in host memory, or "
     "on `device`; then they are copied there in the current stream, and the host waits for the "
-    "copies. The file is checked as a whole first: a damaged one makes nothing. Not available "
+    "copies. The whole file is checked first: from a damaged file, nothing is loaded. Not "
+    "available "
     "under --sandbox.") {
     static const char *const known[] = {"device", "pinned", "stream", NULL};
     mr_caller caller = mr_enter_as(L, "load");

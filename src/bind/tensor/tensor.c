@@ -92,8 +92,8 @@ MR_FUNCTION(tensor_index, "__index", "t[i] -> tensor",
 MR_FUNCTION(tensor_newindex, "__newindex", "t[i] = value",
             "Writes a number or a boolean to every element of t[i], or copies a tensor to it, as "
             "fill_ and copy_ do. t[mask] = value does it where the mask is true, and t[index] = "
-            "value for the rows that a tensor of integers names. If it names a row twice, which "
-            "value the row gets is not defined.") {
+            "value for the rows that a tensor of integers names. If it names a row twice, the "
+            "value of that row is not defined.") {
     if (lua_type(L, 2) == LUA_TSTRING) return mr_gradient_set_field(L);
     if (mr_test_tensor(L, 2)) return mr_functional_set_index(L);
     if (has_tensor(L, 2)) return mr_functional_call(L, "set_entries");

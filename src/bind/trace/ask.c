@@ -38,10 +38,10 @@ static void give_text(lua_State *L) {
     lua_setmetatable(L, -2);
 }
 
-MR_SHARED_FUNCTION(
-    trace_overlap, "overlap", "tr:overlap(a: stream|string, b: stream|string) -> ms: number",
-    "Returns for how long both streams carried out kernels or copies at the same time. A "
-    "stream or its name; with the same one twice, how long it was busy.") {
+MR_SHARED_FUNCTION(trace_overlap, "overlap",
+                   "tr:overlap(a: stream|string, b: stream|string) -> ms: number",
+                   "Returns for how long both streams ran kernels or copies at the same time. Each "
+                   "is a stream or its name; with the same stream twice, how long it was busy.") {
     const mr_trace *trace = mr_check_trace(L, 1);
     uint32_t a = mr_check_trace_stream(L, 2, trace), b = mr_check_trace_stream(L, 3, trace);
     uint64_t time = 0;
@@ -69,9 +69,9 @@ static void push_holder(lua_State *L, uint32_t holder, int spans) {
 
 MR_SHARED_FUNCTION(
     trace_idle, "idle", "tr:idle(s: stream|string) -> ms: number, gaps: table[]",
-    "Returns how long the stream carried out nothing before its last operation, and the "
-    "gaps: each {start=, finish=, ms=, next=, cause=, holder=}. `next` is the span that "
-    "ended it, `cause` what that waited for, `holder` the span that it was.") {
+    "Returns how long the stream was idle before its last operation, and the gaps: each {start=, "
+    "finish=, ms=, next=, cause=, holder=}. `next` is the span after the gap, `cause` what this "
+    "span waited for, and `holder` the span that it waited for.") {
     const mr_trace *trace = mr_check_trace(L, 1);
     uint32_t stream = mr_check_trace_stream(L, 2, trace);
     lua_settop(L, 2);

@@ -227,11 +227,10 @@ static const mr_function *const trace_functions[] = {&trace_print_function,
                                                      &trace_gc_function,
                                                      NULL};
 
-const mr_class mr_trace_class = {
-    "trace",
-    "What a script asked for and when the devices carried it out. Does not change after it was "
-    "made. Made by mr.timeline and mr.trace.stop.",
-    trace_functions, trace_properties, &mr_kind_trace};
+const mr_class mr_trace_class = {"trace",
+                                 "The commands of a script, and when the devices ran them. It "
+                                 "never changes. mr.timeline and mr.trace.stop create it.",
+                                 trace_functions, trace_properties, &mr_kind_trace};
 
 void mr_open_trace(lua_State *L) {
     mr_open_spans(L);
