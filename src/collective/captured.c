@@ -47,8 +47,8 @@ mr_status mr_collectives_are_captured(const mr_collectives *c, bool *out_are) {
     if (!captured || !live) return MR_OK;
     char text[100];
     return mr_fail(MR_CODE_CAPTURE_UNSUPPORTED,
-                   "%s: %s does not capture, and that of another call of this group does: all "
-                   "streams of a group are captured, or none",
+                   "%s: %s is not capturing, but the stream of another call in this group is: "
+                   "either all streams of a group are captured, or none",
                    live->name, mr_stream_describe(live->ask.stream, text, sizeof text));
 }
 

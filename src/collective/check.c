@@ -98,10 +98,11 @@ static mr_status check_overlap(const mr_collective_call *call) {
     case MR_COLLECTIVE_EXCHANGE: break;
     }
     if (in_place) return MR_OK;
-    return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                   "%s: the result overlaps the input in another way than in place (R65): pass the "
-                   "same tensor, rank %llu's own part of the larger one, or a clone()",
-                   mr_collective_name(call), (unsigned long long)own);
+    return mr_fail(
+        MR_CODE_INVALID_ARGUMENT,
+        "%s: the result overlaps the input, but the call is not in place (R65): pass the "
+        "same tensor, rank %llu's own part of the larger one, or a clone()",
+        mr_collective_name(call), (unsigned long long)own);
 }
 
 static mr_status check_root(const mr_collective_call *call) {
@@ -128,8 +129,8 @@ static mr_status check_capture(const mr_collective_call *call) {
     char text[100];
     if (!call->comm->clique->machine->captures.open || call->stream->capture) return MR_OK;
     return mr_fail(MR_CODE_CAPTURE_UNSUPPORTED,
-                   "%s: %s does not capture, while another stream does: let it wait for an event "
-                   "of the capture first, or call it after the capture",
+                   "%s: %s is not capturing, but another stream is: let it wait for an event of "
+                   "the capture first, or call it after the capture",
                    mr_collective_name(call), mr_stream_describe(call->stream, text, sizeof text));
 }
 

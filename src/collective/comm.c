@@ -114,7 +114,7 @@ mr_status mr_comm_usable(const mr_comm *comm, const char *operation) {
     bool is_final = have_ranks && !comm->closed && !clique->aborted;
     return mr_fail(MR_CODE_INVALID_HANDLE, "%s: %s %s: %s", operation,
                    mr_comm_describe(comm, text, sizeof text), why,
-                   is_final     ? "the ranks cannot go on, so start them again"
+                   is_final     ? "the ranks cannot continue: start them again"
                    : have_ranks ? "make new ones with mr.dist.init and mr.dist.new_group"
                                 : "make new ones with mr.nccl.comms or mr.dist.init");
 }

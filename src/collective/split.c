@@ -75,7 +75,7 @@ mr_status mr_comm_split(mr_collectives *c, mr_comm *comm, int64_t color, int64_t
     mr_split *split = clique->split;
     if (split->asked & own)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "split: %s has called it already, and not all other ranks have",
+                       "split: %s has already called it, but not all other ranks have",
                        mr_comm_describe(comm, text, sizeof text));
     split->refs++;
     split->asked |= own;

@@ -169,8 +169,8 @@ mr_status mr_world_check(const pending_call *call) {
     if (!call->ask.comm->clique->group || call->ask.comm->rank >= MR_MEETING_MOST ||
         mr_clique_host(call->ask.comm->clique, call->ask.comm->rank) + 1 != call->host)
         return mr_fail(MR_CODE_NOT_SUPPORTED,
-                       "%s: %s is not of this rank and of a group of ranks: a process that is a "
-                       "rank uses mr.dist",
+                       "%s: %s is not a communicator of this rank in a group of ranks: in a "
+                       "process that is a rank, use mr.dist",
                        call->name, mr_comm_describe(call->ask.comm, text, sizeof text));
     if (!machine->backend->simulator ||
         strcmp(machine->backend->simulator->chooser(machine), "explorer") != 0)

@@ -120,10 +120,9 @@ static mr_status check_done(mr_event *event) {
     char text[80];
     MR_TRY(mr_cuda_event_query(event, &done));
     if (done) return MR_OK;
-    return mr_fail(
-        MR_CODE_NOT_READY,
-        "elapsed_time: %s is not complete: synchronize with it, or with what comes after",
-        mr_event_describe(event, text, sizeof text));
+    return mr_fail(MR_CODE_NOT_READY,
+                   "elapsed_time: %s is not complete: synchronize it, or a later event",
+                   mr_event_describe(event, text, sizeof text));
 }
 
 mr_status mr_cuda_event_elapsed(mr_event *from, mr_event *to, double *out_milliseconds) {

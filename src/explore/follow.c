@@ -248,17 +248,16 @@ static void follow_failed(mr_observer *observer, const mr_command *command,
 static mr_status check_plan(const plan *p) {
     if (p->grain > 1)
         return mr_fail(MR_CODE_NOT_SUPPORTED,
-                       "the schedule cuts operations into parts (grain), which a GPU does not");
+                       "the schedule cuts operations into parts (grain); a GPU cannot do that");
     if (p->turns.count)
-        return mr_fail(MR_CODE_NOT_SUPPORTED,
-                       "the schedule decides which host goes on, of several ranks or tasks, which "
-                       "only mr.replay on the virtual GPU can");
+        return mr_fail(MR_CODE_NOT_SUPPORTED, "the schedule decides which rank or task continues; "
+                                              "only mr.replay on the virtual GPU can do that");
     for (size_t i = 0; i < p->answers.count; i++)
         if (p->answers.items[i].behind == PLAN_NO_ITEM)
             return mr_fail(MR_CODE_NOT_SUPPORTED,
                            "the schedule decides what CUDA leaves open besides the order "
-                           "(unspecified, or where an "
-                           "allocation finds memory), which only the virtual GPU can");
+                           "(unspecified, or where an allocation finds memory); only the virtual "
+                           "GPU can do that");
     if (p->answers.count > MOST_STEPS)
         return mr_fail(MR_CODE_NOT_SUPPORTED,
                        "the schedule has %zu answers to queries; a GPU follows up to %d",

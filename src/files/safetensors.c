@@ -272,7 +272,7 @@ mr_status mr_safetensors_can_write(const mr_named_tensor *tensors, size_t count,
         MR_TRY(check_text("the name", tensors[i].name));
         if (strcmp(tensors[i].name, notes_key) == 0)
             return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                           "`%s` cannot be the name of a tensor: the format has it for texts",
+                           "`%s` cannot be the name of a tensor: the format uses it for texts",
                            notes_key);
     }
     for (size_t i = 0; i < note_count; i++) {

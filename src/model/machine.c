@@ -210,7 +210,7 @@ mr_status mr_machine_refuse(mr_machine *machine) {
     return mr_fail(
         MR_CODE_NOT_PERMITTED,
         "not permitted inside a host function: it may not use the device; record what it "
-        "found in a Lua variable or a host tensor and go on after the wait");
+        "found in a Lua variable or a host tensor and continue after the wait");
 }
 
 mr_status mr_machine_lose(mr_machine *machine, mr_status error) {

@@ -97,8 +97,8 @@ mr_status mr_loans_allow_reset(mr_machine *machine) {
     const mr_storage *lent = machine->lost ? NULL : find_on_device(machine);
     if (!lent) return MR_OK;
     return mr_fail(MR_CODE_NOT_PERMITTED,
-                   "mr.reset: memory of a device is lent to code outside of millrace (%s%s%s by "
-                   "dlpack), and a reset would take it: drop the capsule, and what was made of it",
+                   "mr.reset: code outside of millrace uses memory of a device (%s%s%s by dlpack), "
+                   "and a reset would free it: release the capsule, and what was made of it",
                    lent->name ? "`" : "", lent->name ? mr_name_text(lent->name) : "a tensor",
                    lent->name ? "`" : "");
 }

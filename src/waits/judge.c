@@ -202,7 +202,7 @@ static mr_status run(wait_judge *j, size_t until, bool leave_on) {
     mr_waits_looks_rewind(j);
     j->spread = telling.spread;
     if (j->options->interrupted && j->options->interrupted(j->options->context))
-        return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waits were looked at");
+        return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waits were judged");
     mr_teller_rewind(j->teller, telling.spread);
     mr_hazard_watch(j->hazard, &watcher);
     MR_TRY(mr_hazard_set_mode(j->hazard, MR_HAZARD_COLLECT));

@@ -115,7 +115,7 @@ function TestDlpack.test_a_reset_does_not_take_what_is_lent()
   run [[
     local x = new():name "x"
     local t = capsules.take(x:dlpack())
-    refused("memory of a device is lent to code outside of millrace (`x` by dlpack)", mr.reset)
+    refused("code outside of millrace uses memory of a device (`x` by dlpack)", mr.reset)
     t:give_back()
     mr.reset()
     local y = capsules.take(mr.tensor({ 1 }, { device = "cpu" }):dlpack())

@@ -548,7 +548,7 @@ function TestMpirun.test_no_verdict_about_waits_of_ranks_that_meet()
     mr.synchronize()]]
   local output = run(2, text .. "\nstep()", "--waits", true)
   lu.assertStrContains(output, ":6 wait_stream: needed")
-  local REFUSED = "waits: ranks in other processes may need what this one waits for. Use millrace --ranks N instead " ..
+  local REFUSED = "waits: a wait of this rank may order work of ranks in other processes. Use millrace --ranks N instead " ..
     "of mpirun"
   local status
   output, status = run(2, text .. "\nstep()", "--waits")

@@ -29,9 +29,9 @@ only where the host needs a result: until then it can submit more work.
 ]],
   exercise = {
     task = [[
-The host waits after each line, and stands still for 4 ms. Return the same
-tensor, but let nothing in the function make the host wait. Whoever calls it
-waits before it reads the tensor.]],
+The host waits after each line, 4 ms in all. Return the same tensor, but let
+nothing in the function make the host wait. The caller waits before it reads
+the tensor.]],
     start = [[
 return function(s, x)
   local y

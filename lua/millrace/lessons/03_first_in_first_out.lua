@@ -20,8 +20,8 @@ print(x:item())
   },
   explanation = [[
 A stream is a queue. Its work runs in the order in which it was submitted, and
-each piece sees all that the pieces before it wrote. A slow piece is not
-overtaken. CUDA's guide says the same: operations of a stream execute in issue
+each piece sees all that the pieces before it wrote. No later piece overtakes a
+slow one. CUDA's guide says the same: operations of a stream execute in issue
 order.
 
 Between two pieces of one stream's work no wait is needed. An event (part 2)

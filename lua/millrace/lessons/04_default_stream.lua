@@ -24,8 +24,8 @@ s:wait_stream(t): later work of `s` waits for all work given to `t` so far.
 Call it before s:run: inside it, the current stream is `s`.
 
 Some CUDA streams, the blocking ones, keep an order with the default stream
-(lesson 32). Those of mr.stream() do not, as PyTorch's do not. `non_blocking`
-of a copy is something else.
+(lesson 32). Streams of mr.stream() are non-blocking, like PyTorch's.
+`non_blocking` of a copy is something else.
 ]],
   exercise = {
     task = [[

@@ -23,9 +23,9 @@ event, the host, or (for blocking streams) the default stream. They may run at
 the same time, or one long before the other.
 
 The copy needs two orders. It has to come after the first fill, and before the
-second. The second one is easy to forget: it protects what is read from whoever
-writes next. A loop that fills the same buffer again needs this order, too:
-each fill waits for the reader before it (lesson 28).
+second. The second one is easy to forget: it protects the data until they are
+read, before the next write. A loop that fills the same buffer again needs this
+order, too: each fill waits for the reader before it (lesson 28).
 ]],
   exercise = {
     task = [[

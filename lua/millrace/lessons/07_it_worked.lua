@@ -16,9 +16,9 @@ print(x:sum():item())               -- on the default stream
     usual = "always 4.0",
   },
   explanation = [[
-A delay is no order. With 1 ms between the two the fill is almost always done
-in time: in each test, on each machine that you have. It still may be late, on
-a busy GPU, behind other work, with a larger tensor.
+A delay is no order. With 1 ms between the two, the fill is almost always done
+in time: in each test, on each machine that you have. It may still be late: on
+a busy GPU, behind other work, or with a larger tensor.
 
 A race: two accesses to the same memory, one of them a write, with no order. A
 print on the stream that writes hides such a race, because it waits for that
@@ -51,7 +51,7 @@ end
     "The current stream has to wait for `s`. Leaving s:run does not do that.",
     "mr.current_stream() has the method wait_stream.",
   },
-  take_home = "That it worked shows one order. Only a wait, or one queue, makes it right.",
+  take_home = "A run that worked shows one order only. A wait, or one queue, makes it right.",
   right = {
     { "mr.spin{ms = 1}", "mr.current_stream():wait_stream(s)" },
     { "mr.spin{ms = 1}", "s:record_event():wait()" },

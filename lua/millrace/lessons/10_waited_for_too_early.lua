@@ -25,9 +25,9 @@ nothing, even if it is recorded later: a wait looks at the record that there is
 when it is called. It neither hangs nor waits for the later record.
 
 So a wait says nothing about the future. The same holds for wait_stream: it
-follows what the other stream has been given so far, not what comes. What the
-timeline calls missing keeps the order of the lines, in which the read comes
-first. To read 5, the fill has to be submitted before the read.
+follows what the other stream has been given so far, not what comes. In the
+order of the lines, the read comes first; the missing order in the timeline
+keeps that. To read 5, submit the fill before the read.
 ]],
   exercise = {
     task = "Return y, computed on `b` from what `a` writes to x. The host must not wait.",

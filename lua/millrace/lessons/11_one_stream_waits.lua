@@ -20,11 +20,12 @@ print(y:item())
   },
   explanation = [[
 b:wait_stream(a) is a command for `b`. It delays the later work of `b`, and
-nothing else: not `c`, not the host, which gets the call back at once, and not
-`a`. The name sounds as if the program waited. It does not.
+nothing else: not `c`, not `a`, and not the host, since the call returns at
+once. The name sounds as if the program waited. It does not.
 
-So each stream that reads needs an order of its own. It may be one over another
-stream: if `b` waits for `a`, and `c` later for `b`, then `c` is behind `a`.
+So each stream that reads needs an order of its own. The order may go through
+another stream: if `b` waits for `a`, and `c` later for `b`, then `c` is
+ordered after `a`.
 ]],
   exercise = {
     task = [[

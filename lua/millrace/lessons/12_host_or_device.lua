@@ -27,8 +27,8 @@ host can go on and fill the queues. If the host reads it, the host must wait.
 ]],
   exercise = {
     task = [[
-`b` doubles what `a` makes, and the host needs neither: it stands still for
-2 ms without need. Let the device wait instead. Return y.]],
+`b` doubles what `a` makes, and the host needs neither, but it waits for 2 ms.
+Let the device wait instead. Return y.]],
     start = [[
 return function(a, b, x)
   a:run(function() mr.spin{ms = 2} x:add_(1) end)
@@ -50,7 +50,7 @@ end
     "`made` can be waited for by a stream, too.",
     "A stream has the method wait_event, an event the method wait.",
   },
-  take_home = "Let the one wait who uses the result: a stream, or the host.",
+  take_home = "The one that uses the result waits: a stream, or the host.",
   right = {
     { "made:synchronize()", "b:wait_event(made)" },
     { "local made = a:record_event()\nmade:synchronize()\nreturn b:run(function() return x * 2 end)",

@@ -52,7 +52,7 @@ end
     "A loop ends when the query says yes.",
     "The loop has nothing to do but ask. The stream has a query, too.",
   },
-  take_home = "Yes is as good as a wait. No says nothing, and orders nothing.",
+  take_home = "The answer yes orders like a wait. The answer no orders nothing.",
   right = {
     { "if not copied:query() then copied:query() end", "while not copied:query() do end" },
     { "local copied = s:record_event()\nif not copied:query() then copied:query() end",

@@ -25,8 +25,8 @@ and writes into it. PyTorch's allocator (the part that hands out memory) and
 x:free() free in the order of the stream that made the tensor. cudaFreeAsync
 frees in the stream that you pass.
 
-Lua's collector frees in the same order (lesson 18). Whoever uses a tensor on a
-second stream has to order its end, too. There are three ways. Let the first
+Lua's collector frees in the same order (lesson 18). If you use a tensor on a
+second stream, you must order its end, too. There are three ways. Let the first
 stream wait for the second before the free. Free it in the order of the second,
 x:free{stream = s}. Or call x:record_stream(s), which keeps the memory until
 `s` has done what it was given before the free (R33).

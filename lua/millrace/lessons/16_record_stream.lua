@@ -19,13 +19,13 @@ print(y:item())
   },
   explanation = [[
 x:record_stream(s) is about the end of x: when x is freed, its memory is not
-given to anybody before `s` has done what it was given until then. It is a note
+reused before `s` has done the work that it was given until then. It is a note
 in the allocator (the part that hands out memory). It makes no stream wait, so
 it says nothing about the values: `s` still needs a wait for the fill.
 
-It has a price. The memory stays in use until all that `s` was given before the
-free is done, also what never touches x. PyTorch has this call; CUDA's own way
-is an event, and a free in the order of a stream that has waited for it.
+It has a price. The memory stays in use until all work of `s` from before the
+free is done, also work that never touches x. PyTorch has this call; CUDA's own
+way is an event, and a free in the order of a stream that has waited for it.
 ]],
   exercise = {
     task = [[

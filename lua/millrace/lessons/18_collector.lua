@@ -20,15 +20,15 @@ print(y:sum():item())
   },
   explanation = [[
 Lua's garbage collector knows which variables are left. It knows nothing of
-streams: that `s` still has to read the memory is written nowhere. When the
+streams, so it does not know that `s` still has to read the memory. When the
 last variable is gone, it frees the tensor, in the order of the stream that
 made it. This is the same free as in a line of your own, at a moment that you
 do not choose.
 
-In Python that moment is when the last name goes, in Lua some later time, so
-the mistake shows up more rarely. A variable declared with <close> is always
-freed at the end of its block. The cure is the same for all: record_stream, or
-an order from the last reader back to the stream that made the tensor.
+Python frees when the last name goes. Lua frees some time later, so the mistake
+shows up more rarely. A variable declared with <close> is always freed at the
+end of its block. The cure is the same for all: record_stream, or an order from
+the last reader back to the stream that made the tensor.
 ]],
   exercise = {
     task = [[

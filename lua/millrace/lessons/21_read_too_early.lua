@@ -17,9 +17,9 @@ print(early and "in time" or "too early", h:item())
   },
   explanation = [[
 With non_blocking and pinned memory the call returns when the copy is in the
-queue. The tensor is there, but its values are not yet: the host reads what the
-memory had before. That the read is on the next line means nothing: streams
-order the work of the device, and the host is not in a stream.
+queue. The tensor exists, but its values have not arrived: the host reads the
+old contents of the memory. The read is on the next line, but that is no order:
+streams order the work of the device, and the host is not in a stream.
 
 Without non_blocking the call waits. With it, the host has to wait before it
 reads: for an event right behind the copy, for the stream, for the device. In

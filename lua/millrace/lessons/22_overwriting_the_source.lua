@@ -20,11 +20,11 @@ print("pageable " .. try(false) .. " / pinned " .. try(true))
   },
   explanation = [[
 Pinned memory cannot be moved by the operating system, so the device reads it
-by itself, later. Until then the source belongs to the copy: whoever overwrites
-it may change what arrives. Ordinary memory is pageable. Its bytes are first
-copied to a buffer of the driver (staged), or the call waits. When the call is
-back, such a source was free again on every GPU tried: 9 in it changes nothing.
-CUDA's documents do not promise it (R23).
+by itself, later. Until then the source belongs to the copy: a write to it may
+change what arrives. Ordinary memory is pageable. Its bytes are first copied to
+a buffer of the driver (staged), or the call waits. When the call is back, such
+a source was free again on every GPU tried: 9 in it changes nothing. CUDA's
+documents do not promise it (R23).
 
 So only pinned memory gives a copy that runs beside the host, and only it has
 this trap. A loop that fills one pinned buffer again and again needs a wait for

@@ -20,8 +20,8 @@ print(x:item())
   explanation = [[
 a:host_func(f) puts f into the queue of `a`. It runs on the host, after the
 earlier work of `a` and before the later work. For all other streams it is like
-any work of `a`: nothing orders it, unless they wait. Nor does it run where the
-call stands: the call returns at once.
+any work of `a`: nothing orders it, unless they wait. It does not run at the
+line of the call: the call returns at once.
 
 A host function may compute on the host and write pinned memory. It must not
 use the device: no launch, no copy, no wait. In CUDA such a call may return an

@@ -22,8 +22,8 @@ print(ms < 20 and "less than 20 ms" or "more than 20 ms")
   explanation = [[
 A call returns at once as long as its stream's queue has room: about a thousand
 launches on an H200. The next one waits until the device has taken one out. So
-the host stands still at a line that never waits, and other streams, which it
-could have fed meanwhile, get no work.
+the host waits at a line that seems not to wait, and it cannot give work to
+other streams meanwhile.
 
 CUDA's guide says only that the queue is finite, so do not rely on this wait as
 an order. It helps to submit less: larger operations instead of many small

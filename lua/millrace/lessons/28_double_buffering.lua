@@ -22,10 +22,9 @@ print(sum:item())
     usual = "always 6.0",
   },
   explanation = [[
-The wait in the loop says: use the batch after it has come. That is the way
-there. The way back is missing: batch 3 goes into the buffer of batch 1, and
-nothing says that batch 1 has been used by then. If it has not, 3 is added
-twice.
+The wait in the loop orders the use of a batch after its copy. The opposite
+order is missing: batch 3 goes into the buffer of batch 1, and nothing orders
+this copy after the use of batch 1. If the copy comes first, 3 is added twice.
 
 A ring of buffers needs both orders for each buffer: the reader after the
 writer, the next writer after the reader. With two buffers, batch i waits for
@@ -64,7 +63,7 @@ end
     "After the work on the batch that was in it: batch i - 2.",
     "Keep an event of `k` for each batch. From batch 3 on, `c` waits for one.",
   },
-  take_home = "A buffer that is used again needs the way back: the writer waits for the reader.",
+  take_home = "A buffer that is used again needs a second order: the writer waits for the reader.",
   right = {
     { "local buffers = {mr.empty_like(sum), mr.empty_like(sum)}",
       "local buffers, used = {mr.empty_like(sum), mr.empty_like(sum)}, {}",

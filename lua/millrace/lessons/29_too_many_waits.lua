@@ -26,11 +26,11 @@ print(("%d ms, with both waits %d ms"):format(time(false), time(true)))
   explanation = [[
 A wait between two streams takes almost no time of its own. Its cost is the
 work that could have run meanwhile: `b` has 2 ms of work, and stands still
-until `a` is done. A wait for work that is over anyhow costs nothing: that of
-`b` for itself, or one for a stream that another wait covers already.
+until `a` is done. A wait for work that is already done costs nothing: `b`
+waits for itself, or another wait already covers that stream.
 
-So count the work that waits hold up, not the waits. One that orders nothing
-new can go in any case: it makes the reader of your program look for a reason.
+So count the work that waits delay, not the waits. Remove a wait that orders
+nothing new in any case: readers of your program would look for its reason.
 mr.waits(f) names for each wait what it protects, and what it costs.
 ]],
   exercise = {
@@ -64,7 +64,7 @@ end
     "Only the last line does. It runs on `b`.",
     "One wait is enough: `b` for `a`, in front of the last line.",
   },
-  take_home = "A wait costs what it holds up. Keep those that protect something.",
+  take_home = "The cost of a wait is the work that it delays. Keep waits that protect something.",
   right = {
     { "b:run(function() mr.spin{ms = 1} y:add_(2) end)\nmr.barrier{a, b}",
       "b:run(function() mr.spin{ms = 1} y:add_(2) end)",

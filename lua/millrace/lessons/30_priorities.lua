@@ -28,7 +28,7 @@ counts whole multiprocessors; in CUDA one of them can hold many small blocks.)
 
 And a priority is no order. It may run first, or not: on an empty device both
 start at once. A lower number is a higher priority, and numbers out of range
-are moved into it without a word, as in CUDA.
+are silently moved into the range, as in CUDA.
 ]],
   exercise = {
     task = [[
@@ -49,7 +49,7 @@ end
     streams = { "high", "low" },
   },
   hints = {
-    "Does a priority make anybody wait?",
+    "Does a priority make a stream wait?",
     "`low` needs what `high` writes. What makes an order of two streams?",
     "A wait in front of the read: one stream waits for the other.",
   },

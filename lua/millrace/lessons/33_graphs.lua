@@ -65,7 +65,7 @@ end
     "`b` was forked from `a`. It has to be joined.",
     "Inside the capture, at its end, one stream has to wait for the other.",
   },
-  take_home = "A capture records. Each fork needs its join, and the host cannot look.",
+  take_home = "A capture records: each fork needs its join, and the host cannot read values.",
   serial = "error",
   right = {
     { "b:run(function() y:copy_(x) end)", "b:run(function() y:copy_(x) end)\na:wait_stream(b)" },

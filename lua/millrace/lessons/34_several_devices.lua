@@ -24,7 +24,7 @@ would be right.
 
 Each device has its own default stream, and they know nothing of each other.
 Waits cross devices: a stream of one device can wait for an event, or for a
-stream, of another. That is how a tensor is handed over without the host.
+stream, of another. So devices can pass tensors on without the host.
 mr.memcpy_async, like cudaMemcpyPeerAsync, is ordered by its own stream only
 (R60). y:copy_(x) is work of the current stream of x's device, and also orders
 the current streams of both devices.

@@ -27,8 +27,8 @@ NCCL. comms[1] and comms[2] are the members on device 0 and 1. mr.nccl.group
 submits their calls together.
 
 all_reduce adds up the tensors of the ranks. It is work of a stream on each
-rank. The call submits it and returns; whoever uses the result on another
-stream has to wait for that stream. The work:wait() of torch.distributed (with
+rank. The call submits it and returns. Another stream that uses the result has
+to wait for that stream. The work:wait() of torch.distributed (with
 async_op=True) is such a wait: the current stream waits, not the host, and no
 third stream.
 
@@ -66,7 +66,7 @@ end
   },
   hints = {
     "Which stream reads g, and which one writes the sum into it?",
-    "`a` has to wait for `c`. In front of which of its two lines?",
+    "`a` has to wait for `c`. Before which of its two lines?",
     "In front of the last line: the 2 ms need no gradient.",
   },
   take_home = "A collective is work of a stream: wait for it where its result is used.",

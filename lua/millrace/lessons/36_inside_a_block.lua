@@ -34,10 +34,11 @@ Streams order launches. Inside a launch they order nothing: the threads of a
 block run in groups of 32, the warps, and no warp waits for another. Thread 0
 reads what thread 63 writes, which is in another warp.
 
-__syncthreads() is the wait of a block: no thread goes on before all have come
-there, and then each sees what the others wrote to shared memory. All threads
-of the block have to come there. The blocks of an ordinary launch have no order
-(R54), and no such wait; those of a cooperative one have grid.sync() (R69).
+__syncthreads() is the wait of a block: no thread continues before all threads
+have reached it, and then each sees what the others wrote to shared memory. All
+threads of the block have to reach it. The blocks of an ordinary launch have no
+order (R54), and no such wait; those of a cooperative one have grid.sync()
+(R69).
 ]],
   exercise = {
     task = [[

@@ -219,7 +219,7 @@ static bool takes_interrupt(const mr_machine *machine) {
 }
 
 static mr_status was_interrupted(void) {
-    return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waits were looked at");
+    return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waits were judged");
 }
 
 /* What one rank waits for may order what another one does. */
@@ -228,9 +228,10 @@ static mr_status check_ranks(lua_State *L, const mr_program *program) {
     if (!module->collectives || !mr_world_is_joined(module->collectives)) return MR_OK;
     for (size_t i = 0; i < mr_program_count(program); i++)
         if (mr_program_item_at(program, i).meets)
-            return mr_fail(MR_CODE_NOT_SUPPORTED,
-                           "waits: ranks in other processes may need what this one waits for. Use "
-                           "millrace --ranks N instead of mpirun");
+            return mr_fail(
+                MR_CODE_NOT_SUPPORTED,
+                "waits: a wait of this rank may order work of ranks in other processes. Use "
+                "millrace --ranks N instead of mpirun");
     return MR_OK;
 }
 

@@ -44,9 +44,8 @@ MR_FUNCTION(tensor_peek, "peek", "t:peek() -> tensor",
     if (!caller.machine->backend->simulator)
         mr_misuse(L, "peek: only the virtual GPU can show its memory without an access: use "
                      "t:cpu(), or run with --device virtual");
-    mr_bind_explore_refuse(
-        L, "t:peek(), which is no access, so that no schedule is tried because of it: "
-           "use t:cpu(), or mr.replay(schedule, fn) to look around");
+    mr_bind_explore_refuse(L, "t:peek(), which is not an access, so mr.explore does not try its "
+                              "orders: use t:cpu(), or mr.replay(schedule, fn) to look around");
     mr_raise(L, mr_capture_ask_host(&caller, MR_ASK_ACCESS, "peek", NULL, NULL, NULL));
     t = mr_check_tensor(L, 1); /* as that may submit work, whose hooks may free it */
     mr_bind_waits_looks(L, "peek", t->storage);

@@ -40,7 +40,8 @@ static int push_foreign(lua_State *L, const mr_caller *caller, const mr_option_s
     for (const char *const *name = own; *name; name++)
         if (mr_option_at(L, given, *name))
             return mr_misuse(
-                L, "stream: option `%s` is for new streams: that of `handle` has its own", *name);
+                L, "stream: option `%s` is for new streams: the stream of `handle` has its own",
+                *name);
     mr_raise(L, mr_machine_ready(caller->machine));
     mr_raise(L, mr_outside_of(caller->machine, "stream{handle=}", NO_HANDLE, &slots));
     if (caller->machine->memory.limit)
