@@ -1,6 +1,10 @@
 -- Whether a reader of commands is told of a new kind. A copy of command.h gets one more kind in each list, and a copy
 -- of explore/order.h one more class of items. Then the compiler must complain of each switch over kinds, unless the
 -- switch takes the kinds of that list from the list. A `default`, or a switch over a plain integer, hides the kind.
+--
+-- A test for one kind may stand anywhere. A test for one of several kinds is a property without a name, and a chain of
+-- `else if` over kinds is a switch that no compiler checks. Such a property is a column of the list in command.h, or a
+-- switch.
 -- Prints each offence, exits with 1 if any.
 --
 --     lua5.4 scripts/kinds.lua [SRC [BUILD]]
@@ -120,13 +124,63 @@ local function missed_by(switch)
   return missed
 end
 
+-- ---------------------------------------------------------------- tests for one of several kinds
+
+-- The kinds that each subject is compared with in a piece of code: {[subject .. operator] = {kind = true, count = n}}.
+local function compared_in(code)
+  local found = {}
+  for subject, operator, kind in code:gmatch "([%w_%.%->%[%]%(%)]+) ([=!]=)%s+MR_COMMAND_([A-Z_]+)" do
+    local key = subject:gsub("^[%(!]+", "") .. " " .. operator
+    local kinds = found[key] or { count = 0 }
+    found[key] = kinds
+    if not kinds[kind] then kinds.count = kinds.count + 1 end
+    kinds[kind] = true
+  end
+  return found
+end
+
+local function line_at(text, at)
+  local _, line = text:sub(1, at):gsub("\n", "")
+  return line + 1
+end
+
+-- Lines of statements that compare one subject with several kinds.
+local function disjunctions_of(text, tell)
+  for at, statement in text:gmatch "()([^;{}]+)" do
+    for key, kinds in pairs(compared_in(statement)) do
+      if kinds.count > 1 then tell(line_at(text, at + #statement:match "^%s*"), key:match "%S+") end
+    end
+  end
+end
+
+-- Lines of an `else if` that asks for another kind than the `if` before it.
+local function chains_of(text, tell)
+  local before = {}
+  for at, word, condition in text:gmatch "()([%w_]*) ?if (%b())" do
+    local now = compared_in(condition)
+    for key, kinds in pairs(now) do
+      local is_other = false
+      for kind in pairs(before[key] or {}) do is_other = is_other or not kinds[kind] end
+      if word == "else" and is_other then tell(line_at(text, at), key:match "%S+") end
+    end
+    before = now
+  end
+end
+
 -- ---------------------------------------------------------------- each file
 
 local offences, count, files = 0, 0, 0
 
 local function check(path)
-  local wanted = {}
-  for _, switch in ipairs(all_switches_of(read(path))) do
+  local wanted, text = {}, blank(read(path))
+  local function tell(line, subject)
+    offences = offences + 1
+    print(("%s:%d: %s is one of several kinds: a column of MR_COMMAND_LIST, or a switch, says which"):format(path, line,
+      subject))
+  end
+  disjunctions_of(text, tell)
+  chains_of(text, tell)
+  for _, switch in ipairs(all_switches_of(text)) do
     local missed = missed_by(switch)
     if #missed > 0 then wanted[#wanted + 1] = { line = switch.line, missed = missed } end
   end
@@ -154,7 +208,7 @@ local function check(path)
   end
 end
 
-for path in lines_of(("grep -lrE 'case (MR_COMMAND|ITEM)_' '%s' --include='*.c' | LC_ALL=C sort"):format(src)) do
+for path in lines_of(("grep -lrE '(MR_COMMAND|ITEM)_' '%s' --include='*.[ch]' | LC_ALL=C sort"):format(src)) do
   if has_cuda or not path:find("/cuda/", 1, true) then check(path) end
 end
 os.execute(("rm -rf '%s'"):format(folder))

@@ -23,13 +23,26 @@ typedef struct {
 
 /* The driver would read or write pageable memory when the launch gets there; a copy outside of graphs does it at the
  * call, or the host waits (R20-R23). */
-static bool is_taken(const mr_command *command) {
-    if (command->kind == MR_COMMAND_OP || mr_command_has(command, MR_PART_EVENT)) return true;
-    if (command->kind != MR_COMMAND_COPY || command->u.copy.synchronous) return false;
+static bool is_taken_copy(const mr_command *command) {
+    if (command->u.copy.synchronous) return false;
     for (uint32_t k = 0; k < command->operand_count; k++)
         if (command->operands[k].tensor->storage->kind == MR_MEMORY_PAGEABLE) return false;
     return command->u.copy.direction == MR_COPY_D2D || command->u.copy.direction == MR_COPY_H2D ||
            command->u.copy.direction == MR_COPY_D2H;
+}
+
+static bool is_taken(const mr_command *command) {
+    switch (command->kind) {
+    case MR_COMMAND_OP:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT: return true;
+    case MR_COMMAND_COPY: return is_taken_copy(command);
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE:
+    case MR_COMMAND_FAULT: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
+    return false;
 }
 
 static mr_status check_plan(const mr_graph_plan *plan) {

@@ -101,7 +101,8 @@ static bool add_late_reads(const branch *b, uint64_t *races) {
     for (uint32_t i = 0; i < b->count && fine; i++) {
         mr_program_item it = mr_program_item_at(b->program, i);
         if (it.kind == MR_COMMAND_ALLOC) lives[it.storage][0] = i;
-        if (it.kind == MR_COMMAND_FREE || it.kind == MR_COMMAND_HOST_FREE) lives[it.storage][1] = i;
+        if (mr_kind_is(it.kind, MR_TRAIT_ENDS) && it.storage != MR_PROGRAM_NONE)
+            lives[it.storage][1] = i;
         fine = it.kind != MR_COMMAND_ALLOC || !it.failed;
     }
     for (uint32_t i = 0; i < b->count && fine; i++) {
@@ -140,7 +141,7 @@ static bool depends(const apart *a, const branch *b, uint32_t i, const group_tou
 static mr_status pass_item(apart *a, const branch *b, uint32_t i) {
     mr_program_item it = mr_program_item_at(b->program, i);
     const order *o = &b->order;
-    bool is_look = it.kind == MR_COMMAND_HOST_READ || it.kind == MR_COMMAND_HOST_ACCESS;
+    bool is_look = mr_kind_is(it.kind, MR_TRAIT_TOUCH);
     MR_VEC(group_touch) touches = {0};
     for (uint32_t k = 0; k < it.operand_count; k++) {
         mr_program_operand operand = mr_program_operand_at(b->program, i, k);

@@ -48,7 +48,7 @@ static bool find_made(fresh *f) {
     bool any = false;
     for (uint32_t i = 0; i < f->b->count; i++) {
         mr_command_id kind = mr_program_kind_at(f->b->program, i);
-        if (kind != MR_COMMAND_ALLOC && kind != MR_COMMAND_HOST_ALLOC) continue;
+        if (!mr_kind_is(kind, MR_TRAIT_BEGINS)) continue;
         mr_program_item it = mr_program_item_at(f->b->program, i);
         if (it.failed || it.storage == MR_PROGRAM_NONE) continue;
         any = f->is_made[it.storage] = true;

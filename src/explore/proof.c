@@ -114,8 +114,7 @@ static bool knows_accesses(const mr_claims *claims) {
 /* A kernel of the script's own may write less than its argument. */
 static bool writes_all(const branch *b, const mr_program_item *it, const mr_program_operand *o) {
     uint64_t first, end;
-    if (o->access != MR_WRITE || (it->kind != MR_COMMAND_OP && it->kind != MR_COMMAND_COPY))
-        return false;
+    if (o->access != MR_WRITE || !mr_kind_is(it->kind, MR_TRAIT_WORK)) return false;
     if (it->kind == MR_COMMAND_OP && it->row->id == MR_OP_kernel) return false;
     mr_tensor_extent(o->view, &first, &end);
     return !first && end == mr_program_storage_at(b->program, o->storage).bytes &&
@@ -334,7 +333,7 @@ bool proof_of_rest(const explorer *e, const branch *b, uint32_t last) {
     bool pending = false, frees = false;
     for (uint32_t i = 0; i < b->count; i++) {
         mr_program_item it = mr_program_item_at(b->program, i);
-        bool works = it.kind == MR_COMMAND_OP || it.kind == MR_COMMAND_COPY;
+        bool works = mr_kind_is(it.kind, MR_TRAIT_WORK);
         frees |= it.kind == MR_COMMAND_FREE;
         if (it.kind == MR_COMMAND_HOST_FUNCTION) return false;
         if (i <= last) continue;
@@ -351,8 +350,7 @@ bool proof_of_rest(const explorer *e, const branch *b, uint32_t last) {
 bool proof_reads_more(const branch *b, uint32_t last) {
     for (uint32_t i = last + 1; i < b->count; i++) {
         mr_program_item it = mr_program_item_at(b->program, i);
-        if (it.kind == MR_COMMAND_HOST_READ || it.kind == MR_COMMAND_HOST_ACCESS) return true;
-        if (it.kind == MR_COMMAND_OP || it.kind == MR_COMMAND_COPY) return true;
+        if (mr_kind_is(it.kind, MR_TRAIT_TOUCH | MR_TRAIT_WORK)) return true;
     }
     return false;
 }

@@ -46,8 +46,8 @@ void room_judge(explorer *e, const branch *b) {
     for (int i = 0; i < MOST_DEVICES; i++) uses[i] = (device_use){.stream = NONE};
     for (uint32_t i = 0; i < b->count; i++) {
         mr_command_id kind = mr_program_kind_at(b->program, i);
-        if (kind != MR_COMMAND_ALLOC && kind != MR_COMMAND_FREE && kind != MR_COMMAND_RECORD_STREAM)
-            continue;
+        bool is_life = mr_command_kinds[kind].part == MR_PART_MEMORY;
+        if (!is_life && kind != MR_COMMAND_RECORD_STREAM) continue;
         mr_program_item it = mr_program_item_at(b->program, i);
         if (it.device >= MOST_DEVICES || it.storage == MR_PROGRAM_NONE) continue;
         note(&it, &uses[it.device]);

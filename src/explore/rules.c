@@ -19,9 +19,9 @@ static mr_memory_kind memory_of(const mr_program_item *it, uint32_t operand) {
 }
 
 static mr_order_facts facts_of(const mr_program_item *it) {
-    bool at_once = it->kind == MR_COMMAND_FREE && it->command->u.at_once;
+    bool of_host = it->command && mr_command_frees_at_once(it->command);
     mr_order_facts stream =
-        it->stream_object && !at_once
+        it->stream_object && !of_host
             ? mr_order_facts_of_stream(it->stream_object->kind, it->stream_object->blocking)
             : 0;
     mr_order_facts facts = mr_order_facts_of_kind(it->kind, stream);
@@ -155,7 +155,7 @@ bool order_is_marker(const mr_program_item *it) {
     if (it->failed) return false;
     if (waits_for_others(it)) return true;
     if (it->kind == MR_COMMAND_FREE) return !it->command->u.at_once;
-    return it->kind == MR_COMMAND_RECORD || it->kind == MR_COMMAND_WAIT;
+    return mr_kind_is_of_event(it->kind);
 }
 
 /* ---- places */
@@ -468,8 +468,8 @@ void order_goal(order *o, size_t i) {
 static uint32_t lane_asked(const order *o, size_t i, size_t *out_until) {
     const mr_program_item *it = &o->items[i];
     *out_until = i;
-    if (it->kind == MR_COMMAND_STREAM_QUERY) return it->stream;
-    if (it->kind != MR_COMMAND_EVENT_QUERY || !it->bound) return UINT32_MAX;
+    if (mr_command_kinds[it->kind].after == MR_AFTER_STREAM) return it->stream;
+    if (mr_command_kinds[it->kind].after != MR_AFTER_RECORD || !it->bound) return UINT32_MAX;
     while (*out_until > 0) {
         const mr_program_item *record = &o->items[--*out_until];
         if (record->kind == MR_COMMAND_RECORD && record->bound == it->bound) return record->stream;
@@ -489,10 +489,14 @@ static bool is_asked(const order *o, uint32_t lane, uint32_t other) {
 /* The host has waited for all of the stream. What it knows otherwise has nodes: records, and work. */
 static bool is_wait_for(const order *o, const mr_program_item *it, uint32_t lane) {
     const mr_stream *s = mr_player_stream(o->player, lane);
-    if (it->failed) return false;
-    if (it->kind == MR_COMMAND_STREAM_QUERY) return it->stream == lane && it->came_true;
-    if (it->kind == MR_COMMAND_DEVICE_SYNC) return s && s->device->index == (int)it->device;
-    return it->kind == MR_COMMAND_STREAM_SYNC && it->stream == lane;
+    if (!it->came_true) return false;
+    switch (mr_command_kinds[it->kind].after) {
+    case MR_AFTER_STREAM: return it->stream == lane;
+    case MR_AFTER_DEVICE: return s && s->device->index == (int)it->device;
+    case MR_AFTER_RECORD:
+    case MR_AFTER_NOTHING: break;
+    }
+    return false;
 }
 
 bool order_allocates(order *o, size_t i) {

@@ -87,9 +87,7 @@ static bool is_shown(const branch *b, uint32_t item) {
     mr_command_id kind = mr_program_kind_at(b->program, item);
     if (kind == MR_COMMAND_DRAIN) return false;
     if (!b->classes) /* proved: no call failed, and nothing asks how far the device is */
-        return (kind == MR_COMMAND_HOST_ACCESS || kind == MR_COMMAND_STREAM_SYNC ||
-                kind == MR_COMMAND_EVENT_SYNC || kind == MR_COMMAND_DEVICE_SYNC) &&
-               has_place(b, item);
+        return (kind == MR_COMMAND_HOST_ACCESS || mr_kind_waits(kind)) && has_place(b, item);
     switch ((item_class)b->classes[item]) {
     case ITEM_HOST:
     case ITEM_WAIT:

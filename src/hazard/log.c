@@ -22,8 +22,7 @@ mr_order_facts mr_hazard_line_facts(const log_line *line) {
 
 void mr_hazard_log_command(checker *c, const mr_command *command) {
     log_line *line = &c->log.lines[c->log.count++ % (MR_HAZARD_LOG + 1)];
-    bool of_host = command->kind == MR_COMMAND_FREE && command->u.at_once;
-    const mr_stream *stream = of_host ? NULL : command->stream;
+    const mr_stream *stream = mr_command_frees_at_once(command) ? NULL : command->stream;
     line->seq = command->seq;
     line->kind = command->kind;
     line->stream = stream ? stream->id : 0;
@@ -119,8 +118,8 @@ static uint64_t find_operation(const checker *c, const char *file, int where, bo
         if ((where && line->where.line != where) || !line->where.file) continue;
         if (file && is_whole && strcmp(file, line->where.file) != 0) continue;
         if (file && !mr_hazard_file_ends(line->where.file, file)) continue;
-        bool work = mr_hazard_line_is(line, MR_TRAIT_LAUNCH) ||
-                    line->kind == MR_COMMAND_HOST_ACCESS || line->kind == MR_COMMAND_FREE;
+        bool work = mr_hazard_line_is(line, MR_TRAIT_LAUNCH | MR_TRAIT_TOUCH) ||
+                    line->kind == MR_COMMAND_FREE;
         if (work) return line->seq;
         if (!other) other = line->seq;
     }

@@ -40,7 +40,7 @@ typedef struct {
 } log_part;
 
 static inline bool mr_hazard_line_is(const log_line *line, uint32_t traits) {
-    return (mr_command_kinds[line->kind].traits & traits) != 0;
+    return mr_kind_is(line->kind, traits);
 }
 static inline mr_command_after mr_hazard_line_after(const log_line *line) {
     return mr_command_kinds[line->kind].after;

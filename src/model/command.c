@@ -73,6 +73,11 @@ static const struct {
 #define MARKER    MR_TRAIT_MARKER
 #define QUERY     MR_TRAIT_QUERY
 #define ACCOUNT   MR_TRAIT_ACCOUNT
+#define TOUCH     MR_TRAIT_TOUCH
+#define BOUND     MR_TRAIT_BOUND
+#define BEGINS    MR_TRAIT_BEGINS
+#define ENDS      MR_TRAIT_ENDS
+#define TWO       MR_TRAIT_TWO
 const mr_command_kind mr_command_kinds[] = {
 #define X(id, text, traits, part, after)                                                           \
     [MR_COMMAND_##id] = {text, traits, MR_PART_##part, MR_AFTER_##after},
@@ -367,7 +372,7 @@ mr_status mr_host_begin(const mr_caller *caller, mr_command_id kind, mr_stream *
                         mr_event *event, mr_device *device, const char *name,
                         mr_command **out_command) {
     *out_command = NULL;
-    if (!(mr_command_kinds[kind].traits & MR_TRAIT_QUERY) && kind != MR_COMMAND_STREAM_CLOSE)
+    if (!mr_kind_is(kind, MR_TRAIT_QUERY) && kind != MR_COMMAND_STREAM_CLOSE)
         mr_history_end(caller->machine, name, caller->where);
     if (!caller->machine->observing.observers.count) return MR_OK;
     mr_command *command;
@@ -376,7 +381,7 @@ mr_status mr_host_begin(const mr_caller *caller, mr_command_id kind, mr_stream *
         mr_event_retain(event);
         command->u.event.event = event;
         command->u.event.record_seq = event->record_seq;
-    } else if (kind == MR_COMMAND_DEVICE_SYNC) {
+    } else if (mr_command_has(command, MR_PART_DEVICE)) {
         command->u.device = device;
     }
     mr_status status = mr_command_may(command);

@@ -11,14 +11,20 @@
 
 /* Facts about all commands of a kind. */
 enum {
-    MR_TRAIT_SUBMITTED =
-        1,             /* it has a stream and is given to a backend; else the host did it itself */
-    MR_TRAIT_WORK = 2, /* an engine of the device moves or computes bytes */
-    MR_TRAIT_LAUNCH =
-        4, /* it takes a place in the launch queue (R56): P6 saw 100,000 records not fill it */
-    MR_TRAIT_MARKER = 8, /* it has no effect but on what is ordered behind it */
-    MR_TRAIT_QUERY = 16,
-    MR_TRAIT_ACCOUNT = 32, /* only observers that ask for everything are told; it has no number */
+    MR_TRAIT_SUBMITTED = 1 << 0, /* given to a backend, with a stream; else the host does it */
+    MR_TRAIT_WORK = 1 << 1,      /* an engine of the device moves or computes bytes */
+    /* It takes a place in the launch queue (R56): P6 saw 100,000 records not fill it. */
+    MR_TRAIT_LAUNCH = 1 << 2,
+    MR_TRAIT_MARKER = 1 << 3, /* it has no effect but on what is ordered behind it */
+    MR_TRAIT_QUERY = 1 << 4,
+    /* It has no number, and only observers that ask for everything are told. */
+    MR_TRAIT_ACCOUNT = 1 << 5,
+    MR_TRAIT_TOUCH = 1 << 6, /* the host itself reads or writes the operands, in the call */
+    /* It waits for, or asks for, the record that its event had at the call (R12). */
+    MR_TRAIT_BOUND = 1 << 7,
+    MR_TRAIT_BEGINS = 1 << 8, /* the object that it names begins with it; */
+    MR_TRAIT_ENDS = 1 << 9,   /* or ends with it */
+    MR_TRAIT_TWO = 1 << 10,   /* it names two objects of one kind */
 };
 
 /* The member of `u` that a kind uses. command.c releases and describes it. */
@@ -47,59 +53,59 @@ typedef enum {
  * A `switch` over kinds has no `default`, so the compiler names each reader that does not handle a new kind.
  * MR_COMMAND_CASE makes the cases of a whole list, for a reader that treats all of its kinds alike. */
 // clang-format off
-#define MR_SUBMITTED_LIST(X)                                                                                                                        \
-    X(OP,              "op",                 SUBMITTED | WORK | LAUNCH, OP,      NOTHING) /* a kernel: a row of the operation table */              \
-    X(COPY,            "copy",               SUBMITTED | WORK | LAUNCH, COPY,    NOTHING) /* bytes between storages: a copy engine's work */        \
-    X(RECORD,          "record",             SUBMITTED | MARKER,        EVENT,   NOTHING)                                                           \
-    X(WAIT,            "wait",               SUBMITTED | MARKER,        EVENT,   NOTHING)                                                           \
-    X(HOST_FUNCTION,   "host-function",      SUBMITTED | LAUNCH,        HOST,    NOTHING)                                                           \
-    X(ALLOC,           "alloc",              SUBMITTED | MARKER,        MEMORY,  NOTHING) /* R28: accesses must be ordered after it */              \
-    X(FREE,            "free",               SUBMITTED | MARKER,        MEMORY,  NOTHING) /* R28: and before this */                                \
-    X(FAULT,           "fault",              SUBMITTED | LAUNCH,        FAULT,   NOTHING) /* fails on purpose (virtual GPU only) */
+#define MR_SUBMITTED_LIST(X)                                                                                                                          \
+    X(OP,              "op",                 SUBMITTED | WORK | LAUNCH,   OP,      NOTHING) /* a kernel: a row of the operation table */              \
+    X(COPY,            "copy",               SUBMITTED | WORK | LAUNCH,   COPY,    NOTHING) /* bytes between storages: a copy engine's work */        \
+    X(RECORD,          "record",             SUBMITTED | MARKER,          EVENT,   NOTHING)                                                           \
+    X(WAIT,            "wait",               SUBMITTED | MARKER | BOUND,  EVENT,   NOTHING)                                                           \
+    X(HOST_FUNCTION,   "host-function",      SUBMITTED | LAUNCH,          HOST,    NOTHING)                                                           \
+    X(ALLOC,           "alloc",              SUBMITTED | MARKER | BEGINS, MEMORY,  NOTHING) /* R28: accesses must be ordered after it */              \
+    X(FREE,            "free",               SUBMITTED | MARKER | ENDS,   MEMORY,  NOTHING) /* R28: and before this */                                \
+    X(FAULT,           "fault",              SUBMITTED | LAUNCH,          FAULT,   NOTHING) /* fails on purpose (virtual GPU only) */
 
 /* Actions of the host itself, without a submitted command. */
-#define MR_HOST_LIST(X)                                                                                                                             \
-    X(STREAM_SYNC,     "stream-synchronize", NONE,                      NONE,    STREAM)                                                            \
-    X(EVENT_SYNC,      "event-synchronize",  NONE,                      EVENT,   RECORD)                                                            \
-    X(DEVICE_SYNC,     "device-synchronize", NONE,                      DEVICE,  DEVICE)                                                            \
-    X(STREAM_QUERY,    "stream-query",       QUERY,                     NONE,    STREAM)                                                            \
-    X(EVENT_QUERY,     "event-query",        QUERY,                     EVENT,   RECORD)                                                            \
-    X(HOST_ACCESS,     "host-access",        NONE,                      OP,      NOTHING) /* the host reads or writes the operands, now */          \
-    X(STREAM_CREATE,   "stream-create",      NONE,                      NONE,    NOTHING)                                                           \
-    X(STREAM_CLOSE,    "stream-close",       NONE,                      NONE,    NOTHING)                                                           \
-    X(RESET,           "reset",              NONE,                      NONE,    NOTHING)
+#define MR_HOST_LIST(X)                                                                                                                               \
+    X(STREAM_SYNC,     "stream-synchronize", NONE,                        NONE,    STREAM)                                                            \
+    X(EVENT_SYNC,      "event-synchronize",  BOUND,                       EVENT,   RECORD)                                                            \
+    X(DEVICE_SYNC,     "device-synchronize", NONE,                        DEVICE,  DEVICE)                                                            \
+    X(STREAM_QUERY,    "stream-query",       QUERY,                       NONE,    STREAM)                                                            \
+    X(EVENT_QUERY,     "event-query",        QUERY | BOUND,               EVENT,   RECORD)                                                            \
+    X(HOST_ACCESS,     "host-access",        TOUCH,                       OP,      NOTHING) /* the host reads or writes the operands, now */          \
+    X(STREAM_CREATE,   "stream-create",      BEGINS,                      NONE,    NOTHING)                                                           \
+    X(STREAM_CLOSE,    "stream-close",       ENDS,                        NONE,    NOTHING)                                                           \
+    X(RESET,           "reset",              NONE,                        NONE,    NOTHING)
 
 /* The rest of what a backend is asked for: with it, carrying out the commands again gives the
  * same bytes and times. Each is told after it was done, and refused by nobody. */
-#define MR_OBJECT_LIST(X)                                                                                                                           \
-    X(STREAM_DROP,     "stream-drop",        ACCOUNT,                   NONE,    NOTHING) /* closed with its last reference */                      \
-    X(EVENT_CREATE,    "event-create",       ACCOUNT,                   EVENT,   NOTHING)                                                           \
-    X(EVENT_CLOSE,     "event-close",        ACCOUNT,                   EVENT,   NOTHING) /* by the script, or with its last reference */           \
-    X(HOST_ALLOC,      "host-alloc",         ACCOUNT,                   ACCOUNT, NOTHING) /* storage */                                             \
-    X(HOST_FREE,       "host-free",          ACCOUNT,                   ACCOUNT, NOTHING) /* storage: about to go */                                \
-    X(FREE_WAIT,       "free-wait",          ACCOUNT,                   ACCOUNT, NOTHING) /* what cudaFree waits for, before its FREE */            \
-    X(RECORD_STREAM,   "record-stream",      ACCOUNT,                   ACCOUNT, NOTHING) /* R33: a stream and storage */                           \
-    X(HOST_READ,       "host-read",          ACCOUNT,                   NONE,    NOTHING) /* operand 0, our memory: the script takes values */      \
-    X(HOST_WORK,       "host-work",          ACCOUNT,                   ACCOUNT, NOTHING) /* the host has computed: value bytes */                  \
-    X(ELAPSED,         "elapsed-time",       ACCOUNT,                   ACCOUNT, NOTHING) /* from, to, number: milliseconds */                      \
-    X(DRAIN,           "drain",              ACCOUNT,                   ACCOUNT, NOTHING) /* device is waited for; the host learns nothing */
+#define MR_OBJECT_LIST(X)                                                                                                                             \
+    X(STREAM_DROP,     "stream-drop",        ACCOUNT | ENDS,              NONE,    NOTHING) /* closed with its last reference */                      \
+    X(EVENT_CREATE,    "event-create",       ACCOUNT | BEGINS,            EVENT,   NOTHING)                                                           \
+    X(EVENT_CLOSE,     "event-close",        ACCOUNT | ENDS,              EVENT,   NOTHING) /* by the script, or with its last reference */           \
+    X(HOST_ALLOC,      "host-alloc",         ACCOUNT | BEGINS,            ACCOUNT, NOTHING) /* storage */                                             \
+    X(HOST_FREE,       "host-free",          ACCOUNT | ENDS,              ACCOUNT, NOTHING) /* storage: about to go */                                \
+    X(FREE_WAIT,       "free-wait",          ACCOUNT,                     ACCOUNT, NOTHING) /* what cudaFree waits for, before its FREE */            \
+    X(RECORD_STREAM,   "record-stream",      ACCOUNT,                     ACCOUNT, NOTHING) /* R33: a stream and storage */                           \
+    X(HOST_READ,       "host-read",          ACCOUNT | TOUCH,             NONE,    NOTHING) /* operand 0, our memory: the script takes values */      \
+    X(HOST_WORK,       "host-work",          ACCOUNT,                     ACCOUNT, NOTHING) /* the host has computed: value bytes */                  \
+    X(ELAPSED,         "elapsed-time",       ACCOUNT | TWO,               ACCOUNT, NOTHING) /* from, to, number: milliseconds */                      \
+    X(DRAIN,           "drain",              ACCOUNT,                     ACCOUNT, NOTHING) /* device is waited for; the host learns nothing */
 
 /* Questions to the machine as a whole, and settings of it. They order nothing, and name no memory of the program. */
-#define MR_MACHINE_LIST(X)                                                                                                                          \
-    X(TRIM,            "trim",               ACCOUNT,                   ACCOUNT, NOTHING) /* device */                                              \
-    X(ENABLE_PEER,     "enable-peer-access", ACCOUNT,                   ACCOUNT, NOTHING) /* device, peer */                                        \
-    X(MEMORY_LOOK,     "memory-look",        ACCOUNT,                   ACCOUNT, NOTHING) /* device, value: bytes in its pool */                    \
-    X(HOST_TIME,       "host-time",          ACCOUNT,                   ACCOUNT, NOTHING) /* value: the answer, nanoseconds */                      \
-    X(DEVICE_TIME,     "device-time",        ACCOUNT,                   ACCOUNT, NOTHING) /* likewise */                                            \
-    X(LAUNCH_BLOCKING, "launch-blocking",    ACCOUNT,                   ACCOUNT, NOTHING) /* value */                                               \
-    X(CHOOSER,         "chooser",            ACCOUNT,                   ACCOUNT, NOTHING) /* text */                                                \
-    X(MODEL,           "model",              ACCOUNT,                   ACCOUNT, NOTHING) /* text */                                                \
-    X(SETTING,         "setting",            ACCOUNT,                   ACCOUNT, NOTHING) /* text, value */                                         \
-    X(STEP,            "step",               ACCOUNT,                   ACCOUNT, NOTHING) /* of a stream, or NULL; value: whether anything moved */ \
-    X(BACK,            "back",               ACCOUNT,                   ACCOUNT, NOTHING) /* value: steps to undo, number: were undone */           \
-    X(PASS,            "pass",               ACCOUNT,                   ACCOUNT, NOTHING) /* value: nanoseconds of the host */                      \
-    X(HISTORY,         "history",            ACCOUNT,                   ACCOUNT, NOTHING) /* value: steps, number: bytes, < 0: under any chooser */ \
-    X(LOOK,            "look",               ACCOUNT,                   ACCOUNT, NOTHING) /* somebody looked at what is pending */
+#define MR_MACHINE_LIST(X)                                                                                                                            \
+    X(TRIM,            "trim",               ACCOUNT,                     ACCOUNT, NOTHING) /* device */                                              \
+    X(ENABLE_PEER,     "enable-peer-access", ACCOUNT | TWO,               ACCOUNT, NOTHING) /* device, peer */                                        \
+    X(MEMORY_LOOK,     "memory-look",        ACCOUNT,                     ACCOUNT, NOTHING) /* device, value: bytes in its pool */                    \
+    X(HOST_TIME,       "host-time",          ACCOUNT,                     ACCOUNT, NOTHING) /* value: the answer, nanoseconds */                      \
+    X(DEVICE_TIME,     "device-time",        ACCOUNT,                     ACCOUNT, NOTHING) /* likewise */                                            \
+    X(LAUNCH_BLOCKING, "launch-blocking",    ACCOUNT,                     ACCOUNT, NOTHING) /* value */                                               \
+    X(CHOOSER,         "chooser",            ACCOUNT,                     ACCOUNT, NOTHING) /* text */                                                \
+    X(MODEL,           "model",              ACCOUNT,                     ACCOUNT, NOTHING) /* text */                                                \
+    X(SETTING,         "setting",            ACCOUNT,                     ACCOUNT, NOTHING) /* text, value */                                         \
+    X(STEP,            "step",               ACCOUNT,                     ACCOUNT, NOTHING) /* of a stream, or NULL; value: whether anything moved */ \
+    X(BACK,            "back",               ACCOUNT,                     ACCOUNT, NOTHING) /* value: steps to undo, number: were undone */           \
+    X(PASS,            "pass",               ACCOUNT,                     ACCOUNT, NOTHING) /* value: nanoseconds of the host */                      \
+    X(HISTORY,         "history",            ACCOUNT,                     ACCOUNT, NOTHING) /* value: steps, number: bytes, < 0: under any chooser */ \
+    X(LOOK,            "look",               ACCOUNT,                     ACCOUNT, NOTHING) /* somebody looked at what is pending */
 
 #define MR_ACCOUNT_LIST(X) MR_OBJECT_LIST(X) MR_MACHINE_LIST(X)
 #define MR_COMMAND_LIST(X) MR_SUBMITTED_LIST(X) MR_HOST_LIST(X) MR_ACCOUNT_LIST(X)
@@ -341,8 +347,23 @@ static inline void mr_command_retain(const mr_command *command) {
 /* The last one drops the command's own references. Accepts NULL. */
 void mr_command_release(const mr_command *command);
 
+static inline bool mr_kind_is(mr_command_id kind, uint32_t traits) {
+    return (mr_command_kinds[kind].traits & traits) != 0;
+}
+/* The host stands in it until the device has done something. */
+static inline bool mr_kind_waits(mr_command_id kind) {
+    return mr_command_kinds[kind].after != MR_AFTER_NOTHING && !mr_kind_is(kind, MR_TRAIT_QUERY);
+}
+/* In a stream, about an event: a record or a wait. */
+static inline bool mr_kind_is_of_event(mr_command_id kind) {
+    return mr_kind_is(kind, MR_TRAIT_SUBMITTED) && mr_command_kinds[kind].part == MR_PART_EVENT;
+}
 static inline bool mr_command_is(const mr_command *command, uint32_t traits) {
-    return (mr_command_kinds[command->kind].traits & traits) != 0;
+    return mr_kind_is(command->kind, traits);
+}
+/* cudaFree (R27): the host's, in the order of no stream. */
+static inline bool mr_command_frees_at_once(const mr_command *command) {
+    return command->kind == MR_COMMAND_FREE && command->u.at_once;
 }
 /* It belongs to a meeting, and is not the member that is submitted last. */
 static inline bool mr_command_waits_for_others(const mr_command *command) {

@@ -237,8 +237,17 @@ bool mr_order_copy_is_open(const mr_command *command);
 mr_order_copy_rules mr_order_copy_guaranteed(const mr_command *command);
 /* Whether it may write pageable memory when it runs: a copy there, or a host function, which does as it likes. */
 static inline bool mr_order_writes_pageable(mr_command_id kind, mr_memory_kind to) {
-    return kind == MR_COMMAND_HOST_FUNCTION ||
-           (kind == MR_COMMAND_COPY && to == MR_MEMORY_PAGEABLE);
+    switch (kind) {
+    case MR_COMMAND_HOST_FUNCTION: return true;
+    case MR_COMMAND_COPY: return to == MR_MEMORY_PAGEABLE;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE:
+    case MR_COMMAND_FAULT: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
+    return false;
 }
 
 #endif

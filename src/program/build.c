@@ -23,7 +23,7 @@ static void *pack(packer *pk, size_t count, size_t size) {
 }
 
 static bool needs_command(const item *it) {
-    return (mr_command_kinds[it->kind].traits & MR_TRAIT_SUBMITTED) ||
+    return mr_kind_is(it->kind, MR_TRAIT_SUBMITTED) ||
            (it->kind == MR_COMMAND_HOST_ACCESS && it->row);
 }
 

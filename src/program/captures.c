@@ -24,7 +24,7 @@ static void take(mr_recorder *r, const capture *c) {
 
 /* An operation of the host, or a copy, that overwrites all of a new storage at once: nobody can see what was in it. */
 static bool overwrites(const mr_command *command, const mr_storage *storage) {
-    bool is_work = command->kind == MR_COMMAND_COPY ||
+    bool is_work = mr_command_has(command, MR_PART_COPY) ||
                    (command->kind == MR_COMMAND_HOST_ACCESS && command->u.op.row);
     bool all = false;
     for (uint32_t i = 0; is_work && i < command->operand_count; i++) {

@@ -120,8 +120,7 @@ static bool writes_same(const mr_program *a, const item *x, const mr_program *b,
 
 /* The event to which a time is asked for, the peer; in other items `other` is not an object of the caller's. */
 static bool same_second_object(const item *x, const item *y) {
-    bool has_second = x->kind == MR_COMMAND_ELAPSED || x->kind == MR_COMMAND_ENABLE_PEER;
-    return !has_second || x->other == y->other;
+    return !mr_kind_is(x->kind, MR_TRAIT_TWO) || x->other == y->other;
 }
 
 static const char *what_differs(const mr_program *a, const item *x, const mr_program *b,

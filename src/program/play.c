@@ -448,7 +448,7 @@ static bool is_left_out(const mr_player *p, size_t i) {
 
 /* An edit may name a stream where the program has not created it yet, or has dropped it. */
 static mr_status check_added(const mr_player *p, const mr_program_addition *a) {
-    if (a->kind == MR_COMMAND_EVENT_SYNC || p->stream_at[a->stream]->impl) return MR_OK;
+    if (!mr_kind_is(a->kind, MR_TRAIT_SUBMITTED) || p->stream_at[a->stream]->impl) return MR_OK;
     return mr_fail(MR_CODE_INVALID_HANDLE, "an added %s: its stream does not exist there",
                    mr_command_kinds[a->kind].name);
 }
@@ -465,11 +465,10 @@ static mr_status add(mr_player *p, const mr_program_addition *a) {
         return mr_no_memory("for an event");
     }
     mr_event *event = p->extra.items[a->event];
-    if (a->kind == MR_COMMAND_RECORD)
-        return mr_event_record(&caller, event, p->stream_at[a->stream]);
-    if (a->kind == MR_COMMAND_WAIT)
-        return mr_stream_wait_event(&caller, p->stream_at[a->stream], event);
-    return mr_event_synchronize(&caller, event);
+    if (!mr_kind_is(a->kind, MR_TRAIT_SUBMITTED)) return mr_event_synchronize(&caller, event);
+    mr_stream *stream = p->stream_at[a->stream];
+    return a->kind == MR_COMMAND_RECORD ? mr_event_record(&caller, event, stream)
+                                        : mr_stream_wait_event(&caller, stream, event);
 }
 
 /* What comes in front of the item at hand. */

@@ -67,7 +67,7 @@ static void set_object(item *it, object_kind kind, uint32_t object) {
 }
 
 static void keep_account(mr_recorder *r, item *it, const mr_command *command) {
-    bool made = it->kind == MR_COMMAND_EVENT_CREATE || it->kind == MR_COMMAND_HOST_ALLOC;
+    bool made = mr_kind_is(it->kind, MR_TRAIT_BEGINS);
     if (mr_command_has(command, MR_PART_EVENT)) {
         set_object(it, OBJECT_EVENT, mr_record_event(r, command->u.event.event, made));
         return;
@@ -270,6 +270,43 @@ static void forget_device_memory(mr_recorder *r) {
         if (r->program->storages.items[i].kind == MR_MEMORY_DEVICE) r->alive.items[i] = NULL;
 }
 
+/* Keeps the rest of a command that has come true. */
+static void keep_result(mr_recorder *r, item *it, const mr_command *command) {
+    switch (command->kind) {
+    case MR_COMMAND_HOST_ACCESS: keep_access(r, it, command); break;
+    case MR_COMMAND_HOST_READ: keep_value(r, it, command->operands[0].tensor); break;
+    case MR_COMMAND_RESET: forget_device_memory(r); break;
+    case MR_COMMAND_HOST_FUNCTION:
+        if (!mr_map_put(&r->functions, command->seq, (uint32_t)r->program->items.count - 1))
+            r->failed = true;
+        break;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_COPY:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE:
+    case MR_COMMAND_FAULT:
+    case MR_COMMAND_STREAM_SYNC:
+    case MR_COMMAND_EVENT_SYNC:
+    case MR_COMMAND_DEVICE_SYNC:
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_EVENT_QUERY:
+    case MR_COMMAND_STREAM_CREATE:
+    case MR_COMMAND_STREAM_CLOSE:
+    case MR_COMMAND_STREAM_DROP:
+    case MR_COMMAND_EVENT_CREATE:
+    case MR_COMMAND_EVENT_CLOSE:
+    case MR_COMMAND_HOST_ALLOC:
+    case MR_COMMAND_HOST_FREE:
+    case MR_COMMAND_FREE_WAIT:
+    case MR_COMMAND_RECORD_STREAM:
+    case MR_COMMAND_HOST_WORK:
+    case MR_COMMAND_ELAPSED:
+    case MR_COMMAND_DRAIN: MR_MACHINE_LIST(MR_COMMAND_CASE) break;
+    }
+}
+
 /* ---- the observer */
 
 static mr_status may(mr_observer *observer, const mr_command *command) {
@@ -344,12 +381,7 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
     item *it = add_item(r, command, CAME_TRUE);
     if (!it) return;
     keep_storage_life(r, it, command);
-    if (command->kind == MR_COMMAND_HOST_ACCESS) keep_access(r, it, command);
-    else if (command->kind == MR_COMMAND_HOST_READ) keep_value(r, it, command->operands[0].tensor);
-    else if (command->kind == MR_COMMAND_RESET) forget_device_memory(r);
-    else if (command->kind == MR_COMMAND_HOST_FUNCTION &&
-             !mr_map_put(&r->functions, command->seq, (uint32_t)r->program->items.count - 1))
-        r->failed = true;
+    keep_result(r, it, command);
 }
 
 /* The item of a command that has come true; NULL: it has not. */

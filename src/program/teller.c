@@ -114,7 +114,7 @@ static void tell_host(mr_teller *t, const item *it) {
 }
 
 static bool is_told(const item *it) {
-    return it->outcome == CAME_TRUE && !(mr_command_kinds[it->kind].traits & MR_TRAIT_ACCOUNT);
+    return it->outcome == CAME_TRUE && !mr_kind_is(it->kind, MR_TRAIT_ACCOUNT);
 }
 
 static void count_storage(mr_teller *t, const item *it) {
@@ -195,13 +195,13 @@ static mr_status tell_item(mr_teller *t, const item *it) {
 static void tell_addition(mr_teller *t, const mr_program_addition *a) {
     mr_player *p = &t->player;
     mr_event *event = &t->extra[a->event];
-    mr_command command = {.kind = a->kind,
-                          .seq = t->told + 1,
-                          .machine = p->machine,
-                          .stream =
-                              a->kind == MR_COMMAND_EVENT_SYNC ? NULL : p->stream_at[a->stream],
-                          .where = a->where,
-                          .name = mr_command_kinds[a->kind].name};
+    mr_command command = {
+        .kind = a->kind,
+        .seq = t->told + 1,
+        .machine = p->machine,
+        .stream = mr_kind_is(a->kind, MR_TRAIT_SUBMITTED) ? p->stream_at[a->stream] : NULL,
+        .where = a->where,
+        .name = mr_command_kinds[a->kind].name};
     if (a->kind == MR_COMMAND_RECORD) event->record_seq = command.seq;
     command.u.event.event = event;
     command.u.event.record_seq = event->record_seq;

@@ -145,8 +145,7 @@ static void derive_all(deriver *d, size_t count) {
                          .work = span->ran ? (uint32_t)i : MR_TRACE_NONE,
                          .holder = (uint32_t)i,
                          .known = span->ran};
-        } else if (span->stream != MR_TRACE_NONE &&
-                   (mr_command_kinds[span->kind].traits & MR_TRAIT_MARKER)) {
+        } else if (span->stream != MR_TRACE_NONE && mr_kind_is(span->kind, MR_TRAIT_MARKER)) {
             derive_marker(d->spans, i, f);
         }
     }

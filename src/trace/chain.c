@@ -2,7 +2,7 @@
 #include "trace/chain.h"
 
 static bool takes_no_time(const mr_span *span) {
-    return (mr_command_kinds[span->kind].traits & MR_TRAIT_MARKER) != 0;
+    return mr_kind_is(span->kind, MR_TRAIT_MARKER);
 }
 
 uint32_t mr_trace_work_behind(const mr_span *spans, uint32_t i, uint32_t *out_marker) {

@@ -11,11 +11,6 @@ static bool same_call(const mr_span *a, const mr_span *b) {
            a->where.line == b->where.line && strcmp(a->name, b->name) == 0;
 }
 
-static bool is_wait_of_host(const mr_span *span) {
-    return mr_command_kinds[span->kind].after != MR_AFTER_NOTHING &&
-           !(mr_command_kinds[span->kind].traits & MR_TRAIT_QUERY);
-}
-
 typedef struct {
     uint32_t first, end;
 } range;
@@ -24,9 +19,9 @@ typedef struct {
 static range call_that_waits(const mr_span *spans, size_t count, uint32_t i) {
     range r = {i, i + 1};
     while (r.first && same_call(&spans[r.first - 1], &spans[i]) &&
-           !is_wait_of_host(&spans[r.first - 1]))
+           !mr_kind_waits(spans[r.first - 1].kind))
         r.first--;
-    while (!is_wait_of_host(&spans[r.end - 1])) {
+    while (!mr_kind_waits(spans[r.end - 1].kind)) {
         if (r.end == count || !same_call(&spans[r.end], &spans[i])) return (range){i, i};
         r.end++;
     }

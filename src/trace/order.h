@@ -30,8 +30,7 @@ void mr_trace_order_free(mr_trace_order *order);
 /* The work that a device or a copy engine is busy with; records, waits and the like take no
  * time. */
 static inline bool mr_span_is_work(const mr_span *span) {
-    return span->engine != MR_ENGINE_NONE ||
-           (mr_command_kinds[span->kind].traits & MR_TRAIT_WORK) != 0;
+    return span->engine != MR_ENGINE_NONE || mr_kind_is(span->kind, MR_TRAIT_WORK);
 }
 
 #endif

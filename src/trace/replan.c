@@ -82,9 +82,7 @@ static int64_t later(int64_t a, int64_t b) {
 }
 
 static bool may_wait(const mr_span *span) {
-    const mr_command_kind *kind = &mr_command_kinds[span->kind];
-    return span->host_waited ||
-           (kind->after != MR_AFTER_NOTHING && !(kind->traits & MR_TRAIT_QUERY));
+    return span->host_waited || mr_kind_waits(span->kind);
 }
 
 /* The host itself writes what the moved call reads, or reads what it writes. */
@@ -157,7 +155,7 @@ static int64_t submitted(const mr_trace_replan *r, uint32_t i) {
 }
 
 static bool begins_with_call(const mr_span *span) {
-    return (mr_command_kinds[span->kind].traits & MR_TRAIT_LAUNCH) != 0;
+    return mr_kind_is(span->kind, MR_TRAIT_LAUNCH);
 }
 
 static mr_engine sort_of_engine(mr_engine engine) {

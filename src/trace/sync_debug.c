@@ -43,7 +43,7 @@ static bool copy_waits(const mr_command *command, mr_hidden_kind *out_kind) {
 
 /* What an operation ends with that needs the values; synchronize() has that name. */
 static bool is_own_wait(const mr_command *command) {
-    return command->kind == MR_COMMAND_STREAM_SYNC && strcmp(command->name, "synchronize") != 0;
+    return strcmp(command->name, "synchronize") != 0;
 }
 
 static bool reads_values(const char *name) {
@@ -57,14 +57,30 @@ static bool reads_values(const char *name) {
 /* Known before it is done. */
 static bool waits(const mr_command *command, mr_hidden_kind *out_kind) {
     bool found = false;
-    if (command->kind == MR_COMMAND_COPY) {
-        found = copy_waits(command, out_kind);
-    } else if (is_own_wait(command)) {
+    switch (command->kind) {
+    case MR_COMMAND_COPY: found = copy_waits(command, out_kind); break;
+    case MR_COMMAND_STREAM_SYNC:
         *out_kind = MR_HIDDEN_COPY;
-        found = true;
-    } else if (command->kind == MR_COMMAND_FREE) {
+        found = is_own_wait(command);
+        break;
+    case MR_COMMAND_FREE:
         *out_kind = MR_HIDDEN_FREE;
         found = command->u.at_once;
+        break;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FAULT:
+    case MR_COMMAND_EVENT_SYNC:
+    case MR_COMMAND_DEVICE_SYNC:
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_EVENT_QUERY:
+    case MR_COMMAND_HOST_ACCESS:
+    case MR_COMMAND_STREAM_CREATE:
+    case MR_COMMAND_STREAM_CLOSE:
+    case MR_COMMAND_RESET: MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
     }
     if (found && reads_values(command->name)) *out_kind = MR_HIDDEN_READ;
     return found;

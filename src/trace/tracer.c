@@ -74,8 +74,7 @@ static void end_last_call_later(mr_tracer *t) {
 /* A call that the host leaves only when the device has done something. */
 static bool is_wait(const mr_command *command, const kept_entry *entry) {
     if (entry->waited) return true;
-    return mr_command_kinds[command->kind].after != MR_AFTER_NOTHING &&
-           !(mr_command_kinds[command->kind].traits & MR_TRAIT_QUERY);
+    return mr_kind_waits(command->kind);
 }
 
 /* Adds the time that passed while a chooser moved the device on. It belongs to a call that waits; any other call, such
@@ -102,12 +101,12 @@ static mr_status may(mr_observer *observer, const mr_command *command) {
     asked call = {command->seq, host_time(t), waits->total, t->machine->host.works.total,
                   t->machine->host.follows.total};
     /* R27: cudaFree waits before its command is made. */
-    if (command->kind == MR_COMMAND_FREE && command->u.at_once && waits->total != t->waited &&
+    if (mr_command_frees_at_once(command) && waits->total != t->waited &&
         waits->begin >= t->last_returned) {
         call.time = waits->begin;
         call.waited = t->waited;
     }
-    if (command->kind == MR_COMMAND_HOST_ACCESS || command->kind == MR_COMMAND_COPY)
+    if (mr_command_is(command, MR_TRAIT_TOUCH) || mr_command_has(command, MR_PART_COPY))
         begin_with_memory(t, command, &call);
     t->newest_call = (t->newest_call + 1) % CALLS_UNDER_WAY;
     t->calls[t->newest_call] = call;
@@ -149,8 +148,7 @@ static void describe(mr_tracer *t, kept_entry *entry, const mr_command *command)
     entry->name = command->name;
     entry->own_name = mr_name_retain(command->own_name);
     entry->where = command->where;
-    /* cudaFree is in no stream's order (R27). */
-    bool of_host = command->kind == MR_COMMAND_FREE && command->u.at_once;
+    bool of_host = mr_command_frees_at_once(command);
     entry->stream = mr_kept_stream(&t->kept, of_host ? NULL : command->stream);
     entry->device = command->stream ? command->stream->device->index : -1;
     entry->host = command->machine->payer ? command->machine->payer : command->machine->rank;
@@ -163,7 +161,7 @@ static void describe(mr_tracer *t, kept_entry *entry, const mr_command *command)
         break;
     case MR_PART_EVENT:
         entry->object = mr_name_retain(command->u.event.event->name);
-        if (command->kind != MR_COMMAND_RECORD) entry->record_seq = command->u.event.record_seq;
+        if (mr_command_is(command, MR_TRAIT_BOUND)) entry->record_seq = command->u.event.record_seq;
         break;
     case MR_PART_DEVICE: entry->device = command->u.device->index; break;
     case MR_PART_MEMORY: entry->bytes = command->u.storage->bytes; return;

@@ -20,11 +20,6 @@ typedef struct {
     uint32_t *after_wait;
 } graph;
 
-static bool is_host_wait(const mr_span *span) {
-    return mr_command_kinds[span->kind].after != MR_AFTER_NOTHING &&
-           !(mr_command_kinds[span->kind].traits & MR_TRAIT_QUERY);
-}
-
 static bool is_node(const mr_span *span) {
     switch (span->kind) {
     case MR_COMMAND_OP:
@@ -36,7 +31,7 @@ static bool is_node(const mr_span *span) {
     case MR_COMMAND_ALLOC:
     case MR_COMMAND_FREE: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
     }
-    return is_host_wait(span);
+    return mr_kind_waits(span->kind);
 }
 
 static const mr_span *span_at(const graph *g, uint32_t i) {
@@ -71,9 +66,9 @@ static void write_node(graph *g, uint32_t i) {
         mr_sink_text(g->sink, "\\n");
         put_label_text(g, place.data);
     }
-    mr_sink_text(g->sink, is_work              ? "\"];\n"
-                          : is_host_wait(span) ? "\", shape=octagon];\n"
-                                               : "\", shape=plain];\n");
+    mr_sink_text(g->sink, is_work                     ? "\"];\n"
+                          : mr_kind_waits(span->kind) ? "\", shape=octagon];\n"
+                                                      : "\", shape=plain];\n");
     mr_buffer_free(&place);
     mr_buffer_free(&object);
 }
@@ -88,7 +83,7 @@ static void write_column(graph *g, uint32_t stream, int rank) {
     if (title.failed) g->sink->failed = true;
     for (uint32_t i = 0; i < mr_trace_count(g->trace); i++) {
         const mr_span *span = span_at(g, i);
-        bool on_host = is_host_wait(span);
+        bool on_host = mr_kind_waits(span->kind);
         if (!is_node(span) || (on_host ? MR_TRACE_NONE : span->stream) != stream) continue;
         if (of_host && mr_trace_rank_of(g->trace, span) != rank) continue;
         if (!is_open) {
@@ -115,14 +110,14 @@ static uint32_t node_at_or_before(const graph *g, uint32_t i) {
     if (is_node(span_at(g, i))) return i;
     while (i-- > 0)
         if (span_at(g, i)->stream == stream && is_node(span_at(g, i)) &&
-            !is_host_wait(span_at(g, i)))
+            !mr_kind_waits(span_at(g, i)->kind))
             return i;
     return MR_TRACE_NONE;
 }
 
 static void write_edges_to(graph *g, uint32_t i) {
     const mr_span *span = span_at(g, i);
-    bool on_host = is_host_wait(span);
+    bool on_host = mr_kind_waits(span->kind);
     if (!on_host && g->last[span->stream] != MR_TRACE_NONE)
         write_edge(g, g->last[span->stream], i, "");
     for (size_t k = g->order.first[i]; k < g->order.first[i + 1]; k++) {

@@ -246,7 +246,7 @@ static void write_pending(const mr_terminal_view *v, FILE *out) {
     uint64_t pending = 0;
     for (size_t i = 0; i < mr_trace_count(v->trace); i++) {
         const mr_span *span = &mr_trace_spans(v->trace)[i];
-        pending += !span->ran && (mr_command_kinds[span->kind].traits & MR_TRAIT_WORK);
+        pending += !span->ran && mr_kind_is(span->kind, MR_TRAIT_WORK);
     }
     if (pending)
         fprintf(out, "    %" PRIu64 " operation%s had not run yet, or %s no times\n", pending,

@@ -407,6 +407,20 @@ static void mark_done(vgpu *gpu, mark *m, uint64_t now) {
     mark_release(gpu, m);
 }
 
+/* The effect of a work that has no body. */
+static void come_true(vgpu *gpu, work *w, uint64_t now) {
+    switch (w->command->kind) {
+    case MR_COMMAND_RECORD: mark_done(gpu, w->u.mark, now); break;
+    case MR_COMMAND_FREE: mr_pool_free_done(w); break;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_COPY:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FAULT: MR_HOST_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
+}
+
 static void release_successors(vgpu *gpu, work *w, uint64_t now) {
     for (edge *e = w->out, *next; e; e = next) {
         next = e->next_out;
@@ -425,8 +439,7 @@ void mr_virtual_complete(work *w, uint64_t now) {
     vdevice *device = q->device;
     vgpu *gpu = device->gpu;
     const mr_command *command = w->command;
-    if (command->kind == MR_COMMAND_RECORD) mark_done(gpu, w->u.mark, now);
-    else if (command->kind == MR_COMMAND_FREE) mr_pool_free_done(w);
+    come_true(gpu, w, now);
     unlink_work(gpu, w);
     if (is_body(command)) w->ended = now;
     q->completed++;
@@ -510,14 +523,12 @@ static void destroy_closed_queues(vdevice *device) {
 }
 
 static void drop(vgpu *gpu, work *w) {
-    const mr_command *command = w->command;
     for (edge *e = w->in, *next; e; e = next) {
         next = e->u.next_in;
         mr_slab_free(&gpu->edges, e);
     }
     w->in = w->out = NULL;
-    if (command->kind == MR_COMMAND_RECORD) mark_done(gpu, w->u.mark, gpu->device_ns);
-    else if (command->kind == MR_COMMAND_FREE) mr_pool_free_done(w);
+    come_true(gpu, w, gpu->device_ns);
     if (w->body) mr_virtual_body_free(w);
     if (gpu->keep == w) gpu->keep = NULL;
     mr_virtual_work_destroy(w);

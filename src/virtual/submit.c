@@ -148,7 +148,7 @@ mr_status mr_virtual_submit(const mr_command *command, bool *out_taken) {
     if (is_copy) rules = copy_rules(gpu, command);
     work *w;
     if (command->machine->lost) return mr_error_copy(command->machine->lost); /* by an observer */
-    if (command->kind == MR_COMMAND_FREE && command->u.at_once) {
+    if (mr_command_frees_at_once(command)) {
         free_at_once(gpu, command);
         *out_taken = true;
         return MR_OK;

@@ -274,7 +274,7 @@ static bool is_repeated_between(const wait_rounds *rounds, size_t from, size_t t
     for (size_t i = from + 1; i < to; i++) {
         mr_program_item it = mr_program_item_at(rounds->program, i);
         if (it.seq && it.stream == stream && is_same_place(it.where, where) &&
-            (mr_command_kinds[it.kind].traits & MR_TRAIT_LAUNCH))
+            mr_kind_is(it.kind, MR_TRAIT_LAUNCH))
             return true;
     }
     return false;

@@ -240,7 +240,7 @@ void mr_waits_say_hazard(const wait_judge *j, const new_hazard *h, mr_site besid
 /* ---- what comes before and after a wait */
 
 static bool is_work(const mr_program_item *it) {
-    return it->came_true && (mr_command_kinds[it->kind].traits & MR_TRAIT_LAUNCH) != 0;
+    return it->came_true && mr_kind_is(it->kind, MR_TRAIT_LAUNCH);
 }
 
 /* Does the round wait for what this stream did? */
@@ -248,9 +248,12 @@ static bool is_waited_for(const wait_judge *j, const wait_round *r, uint32_t str
     const mr_program *program = j->rounds->program;
     mr_program_item it = mr_program_item_at(program, r->at);
     if (r->record != NO_ITEM) return mr_program_item_at(program, r->record).stream == stream;
-    if (it.kind == MR_COMMAND_STREAM_SYNC) return it.stream == stream;
-    if (it.kind == MR_COMMAND_DEVICE_SYNC)
-        return mr_program_stream_at(program, stream).device == (int)it.device;
+    switch (mr_command_kinds[it.kind].after) {
+    case MR_AFTER_STREAM: return it.stream == stream;
+    case MR_AFTER_DEVICE: return mr_program_stream_at(program, stream).device == (int)it.device;
+    case MR_AFTER_RECORD: /* it has none */
+    case MR_AFTER_NOTHING: break;
+    }
     return false;
 }
 
@@ -410,8 +413,7 @@ typedef enum { NEVER_RECORDED, NOTHING_BEFORE, NOTHING_AFTER, HAS_BOTH } round_s
 static round_sides sides_of(const wait_judge *j, const wait_round *r) {
     mr_program_item it = mr_program_item_at(j->rounds->program, r->at);
     size_t one;
-    if ((it.kind == MR_COMMAND_WAIT || it.kind == MR_COMMAND_EVENT_SYNC) && !it.bound)
-        return NEVER_RECORDED;
+    if (mr_kind_is(it.kind, MR_TRAIT_BOUND) && !it.bound) return NEVER_RECORDED;
     if (!before(j, r, false, &one, 1)) return NOTHING_BEFORE;
     return after(j, r, &one, 1) ? HAS_BOTH : NOTHING_AFTER;
 }

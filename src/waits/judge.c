@@ -78,14 +78,14 @@ static bool would_add(const wait_judge *j, const wait_round *r) {
     const mr_program *program = j->rounds->program;
     mr_program_item it = mr_program_item_at(program, r->at);
     if (r->barrier != MR_PROGRAM_NONE) return true; /* nobody asks */
-    if (it.kind == MR_COMMAND_WAIT || it.kind == MR_COMMAND_EVENT_SYNC) {
+    if (mr_kind_is(it.kind, MR_TRAIT_BOUND)) {
         if (r->record == NO_ITEM) return it.bound != 0;
         mr_program_item record = mr_program_item_at(program, r->record);
         /* Its own record is gone, too: what was there before it counts. */
         uint64_t seq = r->own_record ? record.seq - 1 : record.seq;
         return !mr_waits_judge_ordered(j, record.stream, seq, r->stream);
     }
-    if (it.kind == MR_COMMAND_STREAM_SYNC)
+    if (mr_command_kinds[it.kind].after == MR_AFTER_STREAM)
         return !mr_waits_judge_ordered(j, it.stream, it.seq - 1, MR_PROGRAM_NONE);
     for (uint32_t s = 0; s < mr_program_stream_count(program); s++)
         if (mr_program_stream_at(program, s).device == (int)it.device &&

@@ -9,7 +9,7 @@
 #include "waits/parts.h"
 
 static bool is_work(const mr_program_item *it) {
-    return it->came_true && (mr_command_kinds[it->kind].traits & MR_TRAIT_LAUNCH) != 0;
+    return it->came_true && mr_kind_is(it->kind, MR_TRAIT_LAUNCH);
 }
 
 static bool is_over(const wait_judge *j, const mr_program_item *work) {

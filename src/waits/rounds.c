@@ -102,7 +102,7 @@ static void read_wait(reader *r, const mr_program_item *it, size_t i) {
 
 static void read_sync(reader *r, const mr_program_item *it, size_t i) {
     if (!is_named(it, "synchronize")) return;
-    size_t record = it->kind == MR_COMMAND_EVENT_SYNC ? record_of(r, it) : NO_ITEM;
+    size_t record = mr_kind_is(it->kind, MR_TRAIT_BOUND) ? record_of(r, it) : NO_ITEM;
     add_round(
         r, (wait_round){
                .stream = MR_PROGRAM_NONE, .barrier = MR_PROGRAM_NONE, .at = i, .record = record});
@@ -120,7 +120,7 @@ static void read_time(reader *r, const mr_program_item *it, size_t i) {
 /* One that says no is of no interest: with fewer waits, too, it may. */
 static void read_query(reader *r, const mr_program_item *it, size_t i) {
     timed_record query = {i, NO_ITEM};
-    if (it->kind == MR_COMMAND_EVENT_QUERY) {
+    if (mr_kind_is(it->kind, MR_TRAIT_BOUND)) {
         query.record = record_of(r, it);
         if (query.record == NO_ITEM) return; /* R13, or it was complete before */
     }
@@ -151,7 +151,7 @@ static void read_item(reader *r, size_t i) {
     if (!it.came_true) return;
     if (it.kind == MR_COMMAND_RECORD) note_record(r, &it, i);
     if (!mr_waits_is_judged(r->options, i)) return;
-    if ((it.kind == MR_COMMAND_RECORD || it.kind == MR_COMMAND_WAIT) && is_named(&it, "barrier")) {
+    if (mr_kind_is_of_event(it.kind) && is_named(&it, "barrier")) {
         read_barrier(r, &it, i);
         return;
     }
@@ -189,7 +189,7 @@ static void read_item(reader *r, size_t i) {
     case MR_COMMAND_HOST_WORK:
     case MR_COMMAND_DRAIN: MR_MACHINE_LIST(MR_COMMAND_CASE) break;
     }
-    if (mr_command_kinds[it.kind].traits & MR_TRAIT_ACCOUNT) return;
+    if (mr_kind_is(it.kind, MR_TRAIT_ACCOUNT)) return;
     r->barrier = NO_ITEM; /* one that was cut short by an error is left alone */
 }
 
@@ -370,8 +370,7 @@ static mr_status rebuild_barrier(const wait_rounds *rounds, const barrier_round 
 }
 
 static bool is_of_barrier(const wait_rounds *rounds, size_t i) {
-    mr_program_item it = mr_program_item_at(rounds->program, i);
-    return it.kind == MR_COMMAND_RECORD || it.kind == MR_COMMAND_WAIT;
+    return mr_kind_is_of_event(mr_program_kind_at(rounds->program, i));
 }
 
 static bool is_dropped_stream(const wait_rounds *rounds, const barrier_round *b,

@@ -65,7 +65,7 @@ static void set_span_class(lua_State *L) {
 
 /* True for an action of the host itself, also if a stream is concerned. */
 static bool is_host(const mr_span *span) {
-    return span->called && !(mr_command_kinds[span->kind].traits & MR_TRAIT_SUBMITTED);
+    return span->called && !mr_kind_is(span->kind, MR_TRAIT_SUBMITTED);
 }
 
 static void push_span(lua_State *L, const mr_trace *trace, uint32_t i) {

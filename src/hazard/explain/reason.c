@@ -59,7 +59,7 @@ static bool is_past(investigation *v, uint64_t back) {
 
 /* An operation that takes several steps waits and records by itself: no business of the script's. */
 static bool is_asked_for(const log_line *line) {
-    if (line->kind == MR_COMMAND_WAIT || line->kind == MR_COMMAND_RECORD)
+    if (mr_kind_is_of_event(line->kind))
         return strcmp(line->op, "copy_") != 0 && strcmp(line->op, "launch") != 0 &&
                strcmp(line->op, MR_MEETING_ORDER) != 0;
     return mr_hazard_line_is_event_wait(line);

@@ -48,7 +48,7 @@ static void reach(search *s, uint64_t i, uint32_t from, edge_kind kind) {
 }
 
 static bool is_on_stream(const log_line *line) {
-    return (mr_command_kinds[line->kind].traits & MR_TRAIT_SUBMITTED) &&
+    return mr_kind_is(line->kind, MR_TRAIT_SUBMITTED) &&
            line->stream; /* a free at once is the host's */
 }
 

@@ -305,6 +305,54 @@ static void explain_wait(const advice_place *p, char *out, size_t size) {
                        p->event);
 }
 
+static void explain_stream_wait(const advice_place *p, mr_hazard_report *draft) {
+    draft->kind = p->recorded ? MR_HAZARD_REDUNDANT_WAIT : MR_HAZARD_NEVER_RECORDED_WAIT;
+    if (p->recorded) explain_wait(p, draft->why, sizeof draft->why);
+    else
+        mr_text_format(draft->why, sizeof draft->why,
+                       "%s has never been recorded: the wait succeeds at once and orders nothing "
+                       "(R13).",
+                       p->event);
+}
+
+static void explain(const advice_place *p, mr_hazard_report *draft) {
+    switch (p->kind) {
+    case MR_COMMAND_DEVICE_SYNC:
+        draft->kind = MR_HAZARD_DEVICE_SYNCHRONIZE;
+        mr_text_format(draft->why, sizeof draft->why,
+                       "the host waits for all %d busy streams of the device, but only the results "
+                       "of %s were used before the next wait. An event that is recorded in it, or "
+                       "its synchronize(), is enough.",
+                       p->busy, p->stream);
+        break;
+    case MR_COMMAND_RECORD:
+        draft->kind = MR_HAZARD_UNUSED_RECORD;
+        mr_text_format(draft->why, sizeof draft->why, "nothing waited for this record of %s.",
+                       p->event);
+        break;
+    case MR_COMMAND_STREAM_SYNC:
+        draft->kind = MR_HAZARD_REDUNDANT_SYNCHRONIZE;
+        mr_text_format(draft->why, sizeof draft->why,
+                       "the wait has no effect: when the host came here, it had already waited for "
+                       "all that this covers, or there was nothing.");
+        break;
+    case MR_COMMAND_WAIT: explain_stream_wait(p, draft); break;
+    case MR_COMMAND_OP: /* nobody is advised about these */
+    case MR_COMMAND_COPY:
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_FREE:
+    case MR_COMMAND_FAULT:
+    case MR_COMMAND_EVENT_SYNC:
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_EVENT_QUERY:
+    case MR_COMMAND_HOST_ACCESS:
+    case MR_COMMAND_STREAM_CREATE:
+    case MR_COMMAND_STREAM_CLOSE:
+    case MR_COMMAND_RESET: MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
+}
+
 static void give(checker *c, const advice_place *p) {
     mr_hazard_report draft;
     bool is_new;
@@ -313,35 +361,10 @@ static void give(checker *c, const advice_place *p) {
     mr_text_copy(draft.second.op, sizeof draft.second.op, p->op);
     draft.second.where = p->where;
     draft.second.seq = p->seq;
-    draft.second.host = p->kind == MR_COMMAND_DEVICE_SYNC || p->kind == MR_COMMAND_STREAM_SYNC;
+    draft.second.host = mr_kind_waits(p->kind);
     mr_text_copy(draft.second.stream, sizeof draft.second.stream,
                  draft.second.host ? "host" : p->stream);
-    if (p->kind == MR_COMMAND_DEVICE_SYNC) {
-        draft.kind = MR_HAZARD_DEVICE_SYNCHRONIZE;
-        mr_text_format(draft.why, sizeof draft.why,
-                       "the host waits for all %d busy streams of the device, but only the results "
-                       "of %s were used before the next wait. An event that is recorded in it, or "
-                       "its synchronize(), is enough.",
-                       p->busy, p->stream);
-    } else if (p->kind == MR_COMMAND_RECORD) {
-        draft.kind = MR_HAZARD_UNUSED_RECORD;
-        mr_text_format(draft.why, sizeof draft.why, "nothing waited for this record of %s.",
-                       p->event);
-    } else if (p->kind == MR_COMMAND_STREAM_SYNC) {
-        draft.kind = MR_HAZARD_REDUNDANT_SYNCHRONIZE;
-        mr_text_format(draft.why, sizeof draft.why,
-                       "the wait has no effect: when the host came here, it had already waited for "
-                       "all that this covers, or there was nothing.");
-    } else if (p->recorded) {
-        draft.kind = MR_HAZARD_REDUNDANT_WAIT;
-        explain_wait(p, draft.why, sizeof draft.why);
-    } else {
-        draft.kind = MR_HAZARD_NEVER_RECORDED_WAIT;
-        mr_text_format(draft.why, sizeof draft.why,
-                       "%s has never been recorded: the wait succeeds at once and orders nothing "
-                       "(R13).",
-                       p->event);
-    }
+    explain(p, &draft);
     mr_hazard_report *report = mr_hazard_report_add(c, &draft, &is_new);
     if (!report) return;
     report->count = p->count;

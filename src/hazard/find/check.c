@@ -140,8 +140,7 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
     bool carries = order_and_touch(c, command, a, false);
     if (command->operand_count) mr_command_asks_collector(command);
     if (__builtin_expect(command->meeting != NULL, 0)) meet(c, a, command);
-    bool marks =
-        !carries && (command->kind == MR_COMMAND_WAIT || command->kind == MR_COMMAND_RECORD);
+    bool marks = !carries && mr_kind_is_of_event(command->kind);
     if (!marks) a->worked = a->did = command->seq;
     switch (command->kind) {
     case MR_COMMAND_OP:
@@ -211,12 +210,27 @@ static void order_host(checker *c, const mr_command *command) {
 }
 
 static void host_did(checker *c, const mr_command *command) {
-    bool access = command->kind == MR_COMMAND_HOST_ACCESS;
-    bool query = mr_command_is(command, MR_TRAIT_QUERY);
-    if (!access) mr_hazard_functions_waited(c);
-    if (access) mr_hazard_host_access(c, command, false);
-    else if (command->kind == MR_COMMAND_RESET) forget_everything(c);
-    else if (!query || !MR_BROKEN(QUERY)) order_host(c, command);
+    switch (command->kind) {
+    case MR_COMMAND_HOST_ACCESS: mr_hazard_host_access(c, command, false); break;
+    case MR_COMMAND_RESET:
+        mr_hazard_functions_waited(c);
+        forget_everything(c);
+        break;
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_EVENT_QUERY:
+        mr_hazard_functions_waited(c);
+        if (!MR_BROKEN(QUERY)) order_host(c, command);
+        break;
+    case MR_COMMAND_STREAM_SYNC:
+    case MR_COMMAND_EVENT_SYNC:
+    case MR_COMMAND_DEVICE_SYNC:
+    case MR_COMMAND_STREAM_CREATE:
+    case MR_COMMAND_STREAM_CLOSE:
+        mr_hazard_functions_waited(c);
+        order_host(c, command);
+        break;
+        MR_SUBMITTED_LIST(MR_COMMAND_CASE) MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
 }
 
 mr_status mr_hazard_refuse(checker *c) {
@@ -234,18 +248,38 @@ static void look_ahead(checker *c, const mr_command *command, actor *a) {
     mr_hazard_order_restore(c, &before);
 }
 
+static void look_at(checker *c, const mr_command *command, actor *a) {
+    switch (command->kind) {
+    case MR_COMMAND_HOST_ACCESS: mr_hazard_host_access(c, command, true); break;
+    case MR_COMMAND_FREE:
+        mr_hazard_free_memory(c, freeing_actor(c, a, command), command, true);
+        break;
+    case MR_COMMAND_OP:
+    case MR_COMMAND_COPY:
+    case MR_COMMAND_RECORD:
+    case MR_COMMAND_WAIT:
+    case MR_COMMAND_HOST_FUNCTION:
+    case MR_COMMAND_FAULT: look_ahead(c, command, a); break;
+    case MR_COMMAND_ALLOC:
+    case MR_COMMAND_STREAM_SYNC:
+    case MR_COMMAND_EVENT_SYNC:
+    case MR_COMMAND_DEVICE_SYNC:
+    case MR_COMMAND_STREAM_QUERY:
+    case MR_COMMAND_EVENT_QUERY:
+    case MR_COMMAND_STREAM_CREATE:
+    case MR_COMMAND_STREAM_CLOSE:
+    case MR_COMMAND_RESET: MR_ACCOUNT_LIST(MR_COMMAND_CASE) break;
+    }
+}
+
 /* Error mode: finds what the command would race with, and changes nothing. */
 static void check_ahead(checker *c, const mr_command *command) {
     mr_hazard_log_command(c, command); /* the explanation of a race looks for both sides there */
-    if (command->kind == MR_COMMAND_HOST_ACCESS) {
-        mr_hazard_host_access(c, command, true);
-    } else if (mr_command_is(command, MR_TRAIT_SUBMITTED)) {
-        actor *a = mr_hazard_actor_of(c, command->stream);
-        if (a && c->functions.may_be_done) mr_hazard_functions_drop(c, false);
-        if (a && command->kind == MR_COMMAND_FREE)
-            mr_hazard_free_memory(c, freeing_actor(c, a, command), command, true);
-        else if (a && command->kind != MR_COMMAND_ALLOC) look_ahead(c, command, a);
-    }
+    actor *a = mr_command_is(command, MR_TRAIT_SUBMITTED) ? mr_hazard_actor_of(c, command->stream)
+                                                          : &c->order.host_actor;
+    if (a && a != &c->order.host_actor && c->functions.may_be_done)
+        mr_hazard_functions_drop(c, false);
+    if (a) look_at(c, command, a);
     mr_hazard_publish_held(c);
     mr_hazard_log_take_back(c);
 }
