@@ -222,7 +222,7 @@ $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags.stamp
 # Loops with nothing but an expression in them: of -O3 they need vectors wherever those cost less than they save, and loops of
 # few turns written out. The rest takes up to three times as long to compile them, and makes none quicker. Debug information of
 # them has lines only. Clang makes such vectors at -O2, and does not know how to be asked for more.
-$(patsubst %,$(BUILD)/obj/src/ops/%.o,binary convert fold_extremes fold_flags fold_sums matmul optimise ternary unary): \
+$(patsubst %,$(BUILD)/obj/src/ops/body/%.o,binary convert fold_extremes fold_flags fold_sums matmul optimise ternary unary): \
     CFLAGS_ops += $(if $(VECTORISE),-O2 $(VECTORS)) $(if $(filter -g,$(CFLAGS)),-g1)
 $(ROOMS_O1:%=$(BUILD)/obj/src/%/%.o): ALL_CFLAGS += -O1
 

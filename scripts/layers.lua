@@ -12,6 +12,8 @@ local src, build = arg[1] or "src", arg[2] or "build"
 -- A room is a folder inside a folder; all others inside a folder belong to it.
 local ptx = { "ptx", "ptx/read", "ptx/access", "ptx/watch", "ptx/run", "ptx/decode" }
 
+-- Headers; bodies; the user's kernels as bodies; the table of all of them, and launches; calls.
+local ops = { "ops", "ops/body", "ops/kernel", "ops/table", "ops/call" }
 -- The checker's headers and what both of its rooms read; what runs for every command; what runs for a report.
 local hazard = { "hazard", "hazard/find", "hazard/explain" }
 local rooms_of_bind = { "bind", "bind/ranks", "bind/hazard", "bind/nn", "bind/ops", "bind/tensor", "bind/machine",
@@ -21,8 +23,10 @@ local function with(list, ...)
   return table.move(list, 1, #list, 1 + select("#", ...), { ... })
 end
 
-local below_backends = with(ptx, "base", "model", "tensor", "ops", "order")
-local below_checker = { "base", "model", "tensor", "ops", "order" }
+local below_ops = with(ptx, "base", "model", "tensor")
+local below_backends = with(below_ops, "order", table.unpack(ops))
+local up_to_ops = with(ops, "base", "model", "tensor")
+local below_checker = with(up_to_ops, "order")
 local above_checker = with(hazard, table.unpack(with(below_checker, "program")))
 local below_bind = with(ptx, table.unpack(with(above_checker, "graph", "script", "explore", "waits", "trace", "compile",
                                                "files", "collective")))
@@ -47,24 +51,28 @@ local may_include = {
   ["ptx/watch"]  = { "base", "ptx/read", "ptx" },
   ["ptx/run"]    = { "base", "ptx/read", "ptx", "ptx/access", "ptx/watch" },
   ["ptx/decode"] = { "base", "ptx/read", "ptx", "ptx/access", "ptx/watch", "ptx/run" },
-  ops     = with(ptx, "base", "model", "tensor"),
+  ops     = below_ops,
+  ["ops/body"]   = with(below_ops, "ops"),
+  ["ops/kernel"] = with(below_ops, "ops"),
+  ["ops/table"]  = with(below_ops, "ops", "ops/body", "ops/kernel"),
+  ["ops/call"]   = with(below_ops, table.unpack(ops)),
   virtual = below_backends,
   cuda    = below_backends,
   null    = { "base", "model" },
-  program = { "base", "model", "tensor", "ops", "null" },
+  program = with(up_to_ops, "null"),
   order   = { "base", "model", "tensor" },
-  collective = { "base", "model", "tensor", "ops" },
+  collective = up_to_ops,
   mpi     = { "collective" },
   hazard  = below_checker,
   ["hazard/explain"] = with(below_checker, "hazard"),
   ["hazard/find"]    = with(below_checker, "hazard", "hazard/explain"),
-  graph   = { "base", "model", "tensor", "ops" },
+  graph   = up_to_ops,
   compile = { "base" },
   files   = { "base", "model", "tensor" },
   script  = { "base" },
   explore = above_checker,
   waits   = above_checker,
-  trace   = { "base", "model", "tensor", "ops", "order", "program" },
+  trace   = with(below_checker, "program"),
   -- In `bind` itself is what all of its rooms need: callers, arguments, userdata, errors. `module` opens them all.
   bind    = below_bind,
   ["bind/ranks"]   = bind(),

@@ -181,8 +181,6 @@ mr_status mr_softmax_run(const mr_command *command, void *state, int64_t first, 
 void mr_softmax_finish(const mr_command *command, void *state);
 
 mr_status mr_pick_run(const mr_command *command, void *state, int64_t first, int64_t end);
-typedef struct mr_scan mr_scan; /* what cumsum and cumprod combine by */
-extern const mr_scan mr_scan_cumsum, mr_scan_cumprod;
 int64_t mr_scan_items(const mr_command *command);
 mr_status mr_scan_run(const mr_command *command, void *state, int64_t first, int64_t end);
 

@@ -192,7 +192,7 @@ bool mr_kernel_has_block_atomics(const mr_command *launch);
 /* The params with the addresses of this command's storages in them: `out` has kernel->param_bytes. */
 void mr_kernel_fill_params(const mr_command *command, void *out);
 
-/* The row (kernel_run.c). */
+/* The row (kernel/run.c). */
 int64_t mr_kernel_items(const mr_command *command);
 int64_t mr_kernel_state_bytes(const mr_command *command); /* mr_ptx_progress; 0: none */
 mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, int64_t end);

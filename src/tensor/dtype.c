@@ -1,5 +1,5 @@
 /* The element types: names, promotion, and the conversion of one element. Whole blocks are converted
- * by ops/convert.c with the same rules. */
+ * by ops/body/convert.c with the same rules. */
 #include "tensor/dtype.h"
 
 #include "base/half.h"

@@ -16,7 +16,7 @@
  * The last two are added only if the work that is waited for was not done at the time of the call, and only under
  * `timed`. They delay starts and create no order. A launch of a user's kernel is estimated from its bytes and its
  * instructions. Loops that come back to the same bytes, and atomics on the same address, show only when it runs. So
- * its first blocks are counted (`ops/kernel_time.c`), once for each shape and each set of arguments, and what the
+ * its first blocks are counted (`ops/kernel/time.c`), once for each shape and each set of arguments, and what the
  * estimate lacks is added when its blocks have run (`mr_virtual_stretch`). The time depends on nothing else, so a
  * launch takes as long each time, also in a replay.
  *

@@ -1,5 +1,5 @@
 /* mr.op and mr.spin: kernels that take a given time. mr.op also reads and writes exactly its operands, and what
- * it writes is the CPU body's hash (ops/abstract.c, where the rules are) bit by bit.
+ * it writes is the CPU body's hash (ops/body/abstract.c, where the rules are) bit by bit.
  *
  * The launch gives each block all the shared memory that an SM has, so that it has the SM to itself. A block's
  * items are spread over the block's duration: a piece of them is read when its turn comes and written when the next
@@ -83,7 +83,7 @@ MR_DEVICE int64_t element_of(const mr_cuda_operand &to, int64_t i, int64_t items
 }
 
 extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS) millrace_op(const __grid_constant__ mr_cuda_abstract p) {
-    enum { MAX_TOGETHER = 16 }; /* as in ops/abstract.c */
+    enum { MAX_TOGETHER = 16 }; /* as in ops/body/abstract.c */
     const mr_cuda_operand *operands = p.many ? p.many : p.few;
     uint64_t start = now_ns();
     /* This block's items, and how many pieces of at most a thread's one item each. */

@@ -119,7 +119,7 @@ template <class T> MR_DEVICE T narrow(float x) {
     return v;
 }
 
-/* The rules of ops/convert.c. Float to i32 and i64 truncates and saturates, to u8 it truncates and wraps; NaN gives 0.
+/* The rules of ops/body/convert.c. Float to i32 and i64 truncates and saturates, to u8 it truncates and wraps; NaN gives 0.
  * Integers wrap. Conversions to f16 and bf16 round once. A conversion to bool is `!= 0`, written where it is needed, as
  * bool has no C type of its own. The device's conversions saturate by themselves, and only that of NaN differs from
  * type to type. */

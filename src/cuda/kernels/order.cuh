@@ -11,7 +11,7 @@ enum { ORDER_WARPS = MR_CUDA_THREADS / 32 };
 
 /* ------------------------------------------------------------------------- keys */
 
-/* As in ops/sort.c: NaN is the greatest, whatever its sign, and -0 is 0. `of` makes a key of an element's bits, `back` the
+/* As in ops/body/sort.c: NaN is the greatest, whatever its sign, and -0 is 0. `of` makes a key of an element's bits, `back` the
  * bits again; `is_shared` tells of a key that different bits have. */
 template <class Bits, class Key> struct integer_key {
     typedef Bits T;

@@ -1,5 +1,5 @@
 /* Values made of their positions: random numbers, sequences, the identity. They are those of the CPU bodies
- * (ops/random.c, ops/generator.c), bit for bit. */
+ * (ops/body/random.c, ops/body/generator.c), bit for bit. */
 #include "cuda/kernels/device.cuh"
 
 /* ------------------------------------------------------------------------- Philox */
@@ -217,7 +217,7 @@ MAKE(GENERATOR, bernoulli, {
     for (int j = 0; j < 4; j++) v[j] = output_of((int64_t)(r.v[j] < (uint64_t)p.integer[0]));
 })
 
-/* 64 bits a value, two blocks for four of them; 128 bits for ranges above 2^32, as in ops/random.c. */
+/* 64 bits a value, two blocks for four of them; 128 bits for ranges above 2^32, as in ops/body/random.c. */
 MAKE(GENERATOR, randint, {
     uint64_t range = (uint64_t)p.integer[1] - (uint64_t)p.integer[0];
     if (range >> 32) {

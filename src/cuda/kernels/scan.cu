@@ -1,4 +1,4 @@
-/* cumsum and cumprod along lines: in double for floats, in i64 for all others (ops/scan.c). Lines are cut into tiles.
+/* cumsum and cumprod along lines: in double for floats, in i64 for all others (ops/body/scan.c). Lines are cut into tiles.
  * Where a line has several, a first launch leaves each tile's total, and a second writes the results: each block adds
  * up the totals of the tiles before its own. So no block waits for another one. The order in which numbers are combined
  * depends on the line's length alone.
