@@ -1,6 +1,6 @@
--- Checks who includes and who calls whom under src/ (docs/design.md, "The parts, and the allowed includes"), and who
--- requires whom under lua/millrace. Also checks which types a folder declares that another one defines, and that no
--- two files define a type of one name.
+-- Checks includes and calls between files under src/ (docs/design.md, "The parts, and the allowed includes"), and
+-- `require` under lua/millrace. Also checks which types a folder declares that another one defines, and that no two
+-- files define a type of one name.
 --
 --     lua5.4 scripts/layers.lua [SRC [BUILD [LUA]]]
 --

@@ -3,9 +3,10 @@
 -- - beginning with "Of", "Else", or a clause "what ... is" as their subject;
 -- - with a verb before its subject, as in `, and so does a stream` or `Behind it comes a copy`;
 -- - with a clause like `, of which one waits` or `one of which`;
--- - with a negation of a negation, as in `nothing that is not free`.
--- In pages and comments, except in tests, it also finds "So is ...", "Nor does ..." or "Neither has ..." at the beginning.
--- `make lint` runs it on the pages, the comments, and the texts that the program prints.
+-- - with a negation of a negation, as in `nothing that is not free`;
+-- - with four words such as "that", "what" and "which".
+-- In pages and comments, except in tests, it also finds "So is ...", "Nor does ..." or "Neither has ..." at the
+-- beginning. `make lint` runs it on the pages, the comments, and the texts that the program prints.
 --
 --     lua5.4 scripts/sentences.lua FILE...     .md: paragraphs, items, cells of tables; others: comments and strings
 --
@@ -52,7 +53,7 @@ local function is_turned(sentence)
   return (first == "So" or first == "Nor" or first == "Neither") and TURNED:find(" " .. second .. " ", 1, true)
 end
 
--- `A file counts, and so does a stream`: the second half says in another order what `A stream counts, too` says. "Neither"
+-- `A file counts, and so does a stream`: the second half has its verb first. "Neither"
 -- may be a subject (`neither waits`), and `so do not` is a request.
 local function has_turned_half(sentence)
   for _, word in ipairs { "so", "nor", "neither" } do
@@ -103,12 +104,26 @@ local function denies_twice(sentence)
   return false
 end
 
+local RELATIVES = { that = 1, what = 1, where = 1, whether = 1, which = 1, who = 1, whom = 1, whose = 1 }
+
+-- How many clauses a sentence may hang on nouns or verbs, as in "the line that ..."
+local function relatives_in(sentence)
+  local count = 0
+  for word in sentence:lower():gmatch "%a+" do
+    count = count + (RELATIVES[word] or 0)
+  end
+  return count
+end
+
 -- `is_ours`: a page, or a comment outside of the tests.
 local function judge_sentence(path, line, sentence, is_ours)
   local words = words_in(sentence)
   if words > MOST then offend(path, line, words .. " words", sentence) end
   if sentence:find "^[%(\"'*]*Of%s" then offend(path, line, 'begins with "Of"', sentence) end
   if sentence:find "^[%(\"'*]*Else%f[%A]" then offend(path, line, 'begins with "Else"', sentence) end
+  if relatives_in(sentence) > 3 then
+    offend(path, line, relatives_in(sentence) .. ' words such as "that" and "what"', sentence)
+  end
   if has_turned_half(sentence) then offend(path, line, "a half begins with its verb", sentence) end
   if has_place_first(sentence) then offend(path, line, "the place first and the subject last", sentence) end
   if has_part_of_which(sentence) then offend(path, line, 'a clause "of which"', sentence) end

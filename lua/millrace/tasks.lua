@@ -229,8 +229,8 @@ return function(tools)
     return waited
   end
 
-  -- One turn for each task. Returns whether some are not over, the first that waits, whether one has ended or waited to
-  -- the end, and whether one has only yielded.
+  -- One turn for each task. Returns four values: some tasks have not ended; the first task that waits; one has ended or
+  -- its wait has ended; one has only yielded.
   local function round(list)
     local goes_on, first, has_moved, has_yielded
     for _, task in ipairs(list) do

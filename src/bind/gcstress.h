@@ -3,8 +3,9 @@
  * lua.h; no file names it. It does nothing unless the environment has MILLRACE_GCSTRESS, so one build serves both. An
  * object that such a file uses after such a call must be held by something, or it is gone.
  *
- * The value of MILLRACE_GCSTRESS is the pace: a place in the code collects each of so many times first, then half as
- * often in each range twice as long, or a test would take hours. A wrong place is mostly wrong from the start. */
+ * The value of MILLRACE_GCSTRESS is the pace: a place in the code first collects this many times, then half as often
+ * in each range that is twice as long. Otherwise a test would take hours. A wrong place is mostly wrong from the
+ * start. */
 #ifndef MR_BIND_GCSTRESS_H
 #define MR_BIND_GCSTRESS_H
 

@@ -31,8 +31,8 @@ static mr_status follow_last(const pending_call *call) {
     return mr_stream_wait_event_as(&caller, stream, comm->done, MR_MEETING_ORDER);
 }
 
-/* A record right behind each operation. One that were made when the next operation comes would also stand for what the
- * script has submitted to the stream meanwhile, and would hide that nothing orders that. */
+/* A record right behind each operation. A record made when the next operation comes would also cover later work of
+ * the script on the stream, and would hide a missing order. */
 static mr_status note_last(const pending_call *call) {
     mr_comm *comm = call->ask.comm;
     mr_stream *stream = call->ask.stream;

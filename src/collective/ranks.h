@@ -5,10 +5,11 @@
  * else, one rank runs at a time, and a program does the same each time. Each rank has its own copy of everything that a
  * host has: its clock, its current device and streams, its random numbers.
  *
- * All ranks use one machine: a failure of the device is everybody's, and numbers of commands count over all of them.
- * A tensor belongs to the rank that made it; another rank that uses it gets an error (mr_tensor_usable).
+ * All ranks use one machine: a failure of the device is everybody's, and numbers of commands count over all of them. A
+ * tensor belongs to the rank that made it; another rank that uses it gets an error (mr_tensor_usable).
  *
- * If no rank can go on, that is a deadlock: every parked rank gets the error, which says who waits where for whom. */
+ * If no rank can continue, that is a deadlock: every parked rank gets the error. It names for each rank the line and
+ * the ranks that it waits for. */
 #ifndef MR_COLLECTIVE_RANKS_H
 #define MR_COLLECTIVE_RANKS_H
 

@@ -1,6 +1,6 @@
-/* The parameters of a kernel as its C text declares them. PTX keeps of a pointer only that it has 8 bytes; what it
- * points to, and whether that is const, stands in the source. This is a look at the text, not a compiler: what it does
- * not understand (a macro, a type that is a template's parameter) is left as unknown. */
+/* The parameters of a kernel as its C text declares them. In PTX a pointer is only 8 bytes; its type, and whether it
+ * is const, are in the source. This is a look at the text, not a compiler: what it does not understand (a macro, a
+ * type that is a template's parameter) is left as unknown. */
 #ifndef MR_COMPILE_SIGNATURE_H
 #define MR_COMPILE_SIGNATURE_H
 

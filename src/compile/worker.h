@@ -1,5 +1,5 @@
-/* The compile worker: a process that holds NVRTC (worker/), so that a text that crashes the compiler, or makes it work
- * for ever, ends that process and nothing else. It starts with the first compilation, and serves the later ones, too.
+/* The compile worker: a process with NVRTC (worker/). If a text crashes the compiler, or makes it work for ever, only
+ * this process ends. It starts with the first compilation, and serves the later ones, too.
  *
  * A confined worker has no file system: the kernel refuses the calls (worker/confine.c), and toolkit.h says which
  * headers it gets instead. */

@@ -1,10 +1,9 @@
 /* The CUDA libraries, opened at run time: one binary starts with and without a GPU.
  *
- * Each library is a list of the functions that we call, as name, symbol and parameters. The lists
- * make the tables of function pointers below, the look-up of the symbols, and the check that the
- * tests' driver (tests/fake_cuda) has exactly these. A versioned symbol (`_v2`) is the form whose
- * parameters stand in its row; what is not versioned is the one that the oldest driver that we take
- * has. Nothing is linked: only types come from the toolkit's headers.
+ * Each library is a list of the functions that we call, as name, symbol and parameters. The lists make the tables of
+ * function pointers below, the look-up of the symbols, and the check that the tests' driver (tests/fake_cuda) has
+ * exactly these. A versioned symbol (`_v2`) is the form with the parameters of its row; an unversioned symbol is the
+ * form of the oldest supported driver. Nothing is linked: only types come from the toolkit's headers.
  *
  * To call a function of a further library: a row in MR_CUDA_LIBRARY_LIST, a list, a table. */
 #ifndef MR_CUDA_DRIVER_H

@@ -1,5 +1,5 @@
-/* Rows whose elements an index chooses. An index that is out of range fails an assertion in the kernel, which says
- * before that in pinned memory what it was; error.c makes a sentence of it. */
+/* Rows whose elements an index chooses. An index out of range fails an assertion in the kernel. Before that, the
+ * kernel writes the index to pinned memory; error.c makes a sentence of it. */
 #include "cuda/sort.h"
 #include "ops/index.h"
 

@@ -47,8 +47,8 @@ static void strides_of_out(const mr_tensor *out, const mr_tensor *in, int kept, 
     }
 }
 
-/* The dims that stay, in the order in which the input lies, and those that are reduced: in that order too, unless
- * positions among them mean something. The innermost of these is a run, the others count runs. */
+/* The kept dims, in the order of the input's memory, and the reduced dims: in that order too, unless positions among
+ * them have a meaning. The innermost of these is a run, the others count runs. */
 static void take_shapes(mr_cuda_reduce *p, const mr_tensor *out, const mr_tensor *in, int kept,
                         bool positions) {
     cuda_layout layout;

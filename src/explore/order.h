@@ -133,8 +133,8 @@ void order_place(order *o, uint32_t node, uint32_t set);
 void order_decide(order *o, uint32_t first, uint32_t second);
 
 /* Item i's nodes enter, after what they come after by the rules, and one part behind the other; and, once they are
- * placed, what comes after them. `asked`: of a query, that it said yes; of a copy that may return early, that it does;
- * of a free that may wait, that it waits. */
+ * placed, what comes after them. `asked`: a query said yes; a copy that may return early does; a free that may wait
+ * does. */
 void order_place_nodes(order *o, size_t i, bool asked);
 void order_leave(order *o, size_t i, bool asked);
 /* Into the scratch set: what a query, or an event's time, asks for. */
@@ -145,8 +145,8 @@ bool order_comes_after(const order *o, uint32_t item, uint32_t earlier);
 /* Whether query i asks for an allocation, too, that the host does not know to be over. Allocations have no nodes in
  * their streams, as nothing can depend on when they are over but such an answer. */
 bool order_allocates(order *o, size_t i);
-/* Whether ALLOC item i may get the memory that item k frees, once that free is over: what that asks for is then the
- * scratch set. `k` = i: of all frees, which together may make a place that is large enough. */
+/* Whether ALLOC item i may get the memory that item k frees, once the free is complete. The scratch set then has the
+ * conditions. `k` = i: of all frees, which together may make a place that is large enough. */
 bool order_free_for(order *o, size_t i, size_t k);
 
 /* Whether ALLOC item i need not find what other streams have freed, although those frees are over: neither the host nor

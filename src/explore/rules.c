@@ -40,8 +40,8 @@ static bool has_pageable_writer(const order *o) {
     return false;
 }
 
-/* Whether an asynchronous copy of pageable memory returns early: `asked` is what the search wants where it branches
- * over that. */
+/* Whether an asynchronous copy of pageable memory returns early: `asked` is the choice of the search where it
+ * branches. */
 mr_order_copy_rules order_copy_of(const order *o, size_t i, bool asked) {
     const mr_program_item *it = &o->items[i];
     mr_order_copy copy = mr_order_copy_asked(it->command);

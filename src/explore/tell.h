@@ -12,9 +12,9 @@ void tell_command(const explorer *e, const branch *b, uint32_t item, mr_buffer *
 void tell_no(const explorer *e, const branch *b, uint32_t item, mr_buffer *out);
 /* A line a step, as `steps` of an outcome. */
 void tell_steps(const explorer *e, const branch *b, const plan *p, mr_buffer *out);
-/* The pairs of operations that touch the same bytes and that run against the order of submission, the queries that say
- * no, and the allocations that get used memory. Each is a line, and the same line only once. Nothing: all runs as it
- * was submitted. */
+/* Pairs of operations on the same bytes that run against the order of submission, queries that say no, and
+ * allocations that get used memory. Each is a line, and the same line only once. Nothing: all runs as it was
+ * submitted. */
 void tell_difference(const explorer *e, const branch *b, const plan *p, mr_buffer *out);
 
 #endif

@@ -34,7 +34,7 @@ static uint32_t new_lane(lowering *w, mr_device *device) {
     return (uint32_t)w->out->lanes.count - 1;
 }
 
-/* The lane that ends with a node that i comes after; of several, that of the stream on which i was captured. */
+/* The lane that ends with a predecessor of i. Among several, the lane of the stream on which i was captured. */
 static uint32_t lane_for(lowering *w, uint32_t i) {
     const graph_node *n = &w->graph->nodes.items[i];
     uint32_t found = NONE;

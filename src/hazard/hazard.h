@@ -317,8 +317,8 @@ typedef struct {
     bool (*is_set_later)(void *context, const mr_script_spot *spot, const char *expression);
     /* The stream that is current at the spot is current at the statement of that line, too. */
     bool (*is_direct)(void *context, const mr_script_spot *spot, mr_site where);
-    /* The variable, seen at that place, that gets what the call of `name` with `option` returns, where the line is one
-     * such call; "": it is thrown away. False: neither. */
+    /* If the line is one call of `name` with `option`: the variable at the spot that gets the result; "": no
+     * variable gets it. False: it is no such call. */
     bool (*result)(void *context, mr_site call, const char *name, const char *option,
                    const mr_script_spot *spot, char *out, size_t size);
     /* A collective of a group that has not ended, on the stream or the device for which the host waits. False: none. */

@@ -1,5 +1,4 @@
-/* Reports: those that are listed and those that are held back, the fixes that they proposed, and the rules that hide
- * some. */
+/* Reports: the listed ones, the delayed ones, the fixes that they proposed, and the rules that hide some. */
 #ifndef MR_HAZARD_REPORTS_H
 #define MR_HAZARD_REPORTS_H
 

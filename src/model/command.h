@@ -1,7 +1,7 @@
-/* A command: the description of one request to the machine. It says what is asked, on which stream, which bytes of
- * which storages are read and written, and which line of the script asked. A backend is given nothing else, and
- * observers see nothing else. A command is counted, and it does not change once it has been submitted: a backend's
- * queue, a trace or a recorded program keeps a reference to it. */
+/* A command: the description of one request to the machine. It has the kind of work, the stream, the bytes of each
+ * storage that are read and written, and the line of the script. A backend is given nothing else, and observers see
+ * nothing else. A command is counted, and it does not change once it has been submitted: a backend's queue, a trace
+ * or a recorded program keeps a reference to it. */
 #ifndef MR_MODEL_COMMAND_H
 #define MR_MODEL_COMMAND_H
 

@@ -119,8 +119,8 @@ struct mr_observer {
     const char *name;
     /* True: it is told of commands with the trait ACCOUNT, too, and so of everything that the backend is asked. */
     bool everything;
-    /* True: where a launch takes the place of what the script asked for (mr.graph.auto), it is told what the script
-     * asked for, and not how that is carried out. */
+    /* True: if a launch replaces the script's commands (mr.graph.auto), the observer is told of these commands, not
+     * of the launch. */
     bool as_written;
     /* Optional. Not NULL: the command is not carried out and the error is raised at the caller. */
     mr_status (*may)(mr_observer *observer, const mr_command *command);

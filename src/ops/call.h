@@ -60,7 +60,7 @@ mr_status mr_memcpy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_
 mr_status mr_memset(const mr_caller *caller, mr_tensor *t, uint8_t byte, mr_stream *stream,
                     bool synchronous);
 
-/* Before a call that submits work and then reads the result, which is where `t` is: a capture may refuse that. */
+/* For a call that submits work and then reads the result, in the memory of `t`: a capture may refuse that. */
 mr_status mr_may_read(const mr_caller *caller, const mr_tensor *t);
 /* The element as a number: copies it to the host in the current stream and waits. */
 mr_status mr_item(const mr_caller *caller, mr_tensor *t, mr_scalar *out_value);

@@ -207,8 +207,8 @@ uint8_t mr_ptx_kernel_updates(const mr_ptx_kernel *kernel);
 /* How it uses each variable of its module (tree->variables): `out_access` has one entry for each; 0: it does not.
  * False: memory is out. */
 bool mr_ptx_kernel_uses(const mr_ptx_kernel *kernel, uint8_t *out_access);
-/* Whether it, or a function that it calls, has atomic operations that are atomic inside one block only; false, too,
- * where the kernel is too long to be analysed. */
+/* Whether it, or a function that it calls, has atomic operations with the scope of one block; false, too, if the
+ * kernel is too long to analyse. */
 bool mr_ptx_kernel_has_block_atomics(const mr_ptx_kernel *kernel);
 
 /* Interval analysis with the launch's numbers: grid, block, and the values in `params`. Writes at most `most` extents,

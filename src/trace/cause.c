@@ -1,9 +1,9 @@
 /* The cause that held a span up, where the backend cannot know it (the host's actions) or does not say it (real
  * hardware).
  *
- * Adds the host as a cause: a stream was idle while the host stood in a wait before it submitted the next operation. On
- * hardware: what ended last of all that the operation comes after by the rules; if it began much later than that, what
- * gave its engine free. */
+ * Adds the host as a cause: a stream was idle while the host stood in a wait before it submitted the next operation.
+ * On hardware: the last predecessor by the rules that ended; if the operation began much later, the work that
+ * released its engine. */
 #include <string.h>
 
 #include "trace/edit.h"

@@ -4,18 +4,18 @@
  * Easiest to break: entries are found by the command's number, so they stay sorted by it. A call that runs host
  * functions is told after what these did, with a lower number than they have.
  *
- * Two clocks, one axis. The host's times come from `may` and `did`, the device's from `ran`. How long the host stood
- * in a wait is counted by the backend (`mr_machine.host_waits`), because only it knows. On CUDA, runs are told only
+ * Two clocks, one axis. The host's times come from `may` and `did`, the device's from `ran`. How long the host stood in
+ * a wait is counted by the backend (`mr_machine.host_waits`), because only it knows. On CUDA, runs are told only
  * between `runs_start` and `runs_stop`.
  *
- * Causes. With each run the virtual GPU tells what its begin waited for last: the predecessor that was done last, by
- * which rule, or who had the engine (`mr_run.held_by`). The reason is never a record or a wait, but the work that it
- * waited for. The host's part is added afterwards (`cause.c`). On hardware nothing tells causes. There they
- * follow from the order and the times; a test compares that with what the virtual GPU knows.
+ * Causes. With each run the virtual GPU tells the last cause of its begin: the predecessor that ended last, with the
+ * rule, or the work that had the engine (`mr_run.held_by`). The reason is never a record or a wait, but the work that
+ * it waited for. The host's part is added afterwards (`cause.c`). On hardware nothing tells causes. There they follow
+ * from the order and the times; a test compares that with what the virtual GPU knows.
  *
- * Undone runs. Runs are a log in the order of being told, and `machine->observing.runs_told` counts them. A checkpoint
- * keeps the count, and a restored one tells it to the observers (`went_back`), which cut their logs. While nobody has a
- * checkpoint, runs are folded into their entries. */
+ * Undone runs. Runs are a log in the order of being told, and `machine->observing.runs_told` counts them. A
+ * checkpoint keeps the count, and a restored one tells it to the observers (`went_back`), which cut their logs.
+ * While nobody has a checkpoint, runs are folded into their entries. */
 #ifndef MR_TRACE_KEPT_H
 #define MR_TRACE_KEPT_H
 
@@ -125,8 +125,8 @@ mr_status mr_kept_trace(const mr_kept *kept, size_t first, uint64_t began,
                         const mr_trace_facts *facts, const mr_tracer_hazard *hazards,
                         size_t hazard_count, mr_trace **out_trace);
 
-/* cause.c: of spans that were held up by the host, whether it stood in a wait; where the backend named no cause, what
- * the order and the times tell. `spans` in the order of their numbers. */
+/* cause.c: for spans delayed by the host, whether the host was in a wait. If the backend named no cause, the order
+ * and the times decide. `spans` in the order of their numbers. */
 mr_status mr_trace_find_causes(mr_span *spans, size_t count, const mr_trace_stream *streams,
                                size_t stream_count);
 

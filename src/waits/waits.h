@@ -119,8 +119,8 @@ typedef struct {
     size_t look_count;
     const size_t *prints; /* items: launches that may print; ascending */
     size_t print_count;
-    /* Items that were recorded when the code that is judged had returned: what Lua's collector frees from then on is no
-     * act of that code. 0: not known. */
+    /* How many items were recorded when the judged code had returned: later frees by Lua's collector do not belong
+     * to that code. 0: not known. */
     size_t returned;
     bool all_costs; /* however long it takes; else within the usual effort */
     /* commands that a search may look at beyond one look for each wait; 0: the usual */

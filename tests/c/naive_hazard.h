@@ -1,7 +1,6 @@
-/* Random stream programs and two verdicts on them: the checker's, and that of a checker so simple that
- * it can be read and believed. The simple one builds the whole graph of what comes before what, finds
- * by search which nodes reach which, and compares every pair of accesses byte by byte. It shares no code
- * with src/hazard. */
+/* Random stream programs and two verdicts on them: the checker's, and that of a checker so simple that it can be
+ * read and believed. The simple one builds the whole graph of orders, finds by search which nodes reach which, and
+ * compares every pair of accesses byte by byte. It shares no code with src/hazard. */
 #ifndef NAIVE_HAZARD_H
 #define NAIVE_HAZARD_H
 

@@ -1,6 +1,6 @@
-/* What rows of the operation table say of the bytes that they move (mr_cost) beside what their kernels access, counted
- * by the fake driver, which carries out their PTX. The calls are written in Lua (support/costs.lua), one for each row
- * and size. */
+/* The bytes that rows of the operation table claim to move (mr_cost), compared with the accesses of their kernels.
+ * The fake driver runs their PTX and counts. The calls are written in Lua (support/costs.lua), one for each row and
+ * size. */
 #include "cuda_fixture.h"
 
 #if MR_HAVE_CUDA

@@ -1,5 +1,5 @@
-/* Products: every rank that PyTorch takes, batches that broadcast, strides that CBLAS reads and strides
- * that it does not, against naive loops. */
+/* Products: every rank that PyTorch takes, batches that broadcast, and strides with and without CBLAS, against naive
+ * loops. */
 #include "fake_backend.h"
 
 static void fill_small(mr_tensor *t) {

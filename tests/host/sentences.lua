@@ -101,8 +101,8 @@ function TestSentences.test_verbs_before_their_subjects_in_a_second_half()
     finds_everywhere("A file counts" .. (joint:find "^%a" and ", " or "") .. joint .. " a stream.",
       "a half begins with its verb")
   end
-  for _, sentence in ipairs { "It is slow, so do not use it.", "Two files: neither is open.", "It counts, so streams do.",
-                              "Neither does it, and also if so." } do
+  for _, sentence in ipairs { "It is slow, so do not use it.", "Two files: neither is open.",
+                              "It counts, so streams do.", "Neither does it, and also if so." } do
     accepts("tests/a.lua", "-- " .. sentence .. "\n")
   end
 end
@@ -111,7 +111,8 @@ function TestSentences.test_places_before_verbs()
   for _, verb in ipairs { "comes", "stands", "lies", "come" } do
     finds_everywhere("Behind the two streams " .. verb .. " a record.", "the place first and the subject last")
   end
-  for _, sentence in ipairs { "Behind it, a record comes.", "A record comes behind it.", "Behind what comes there is a wait.",
+  for _, sentence in ipairs { "Behind it, a record comes.", "A record comes behind it.",
+                              "Behind what comes there is a wait.",
                               "In a file that comes a bit late, rows are lost.", "At the end it stands alone." } do
     accepts("a.md", sentence .. "\n")
   end
@@ -131,6 +132,12 @@ function TestSentences.test_negations_of_negations()
     finds_everywhere(sentence, "a negation of a negation")
   end
   accepts("a.md", "Nothing is not free. A file that is not open is read.\n")
+end
+
+function TestSentences.test_at_most_three_clauses_hang_on_words()
+  local three = "It is the file that says which line it is, and what was read"
+  accepts("a.md", three .. ".\n")
+  finds_everywhere(three .. " where.", '4 words such as "that" and "what"')
 end
 
 function TestSentences.test_else_at_the_beginning()

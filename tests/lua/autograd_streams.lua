@@ -1,5 +1,5 @@
--- Backward on the streams of forward: what orders what, which races the checker names, and that neither streams nor
--- schedules change a bit.
+-- Backward on the streams of forward: its order, the races that the checker names, and equal bits with any streams and
+-- schedules.
 -- virtual only: schedules are explored on the virtual GPU
 -- not replayed: schedules are explored, by a chooser that no name tells
 local lu = require "luaunit"

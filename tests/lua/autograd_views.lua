@@ -1,5 +1,5 @@
--- Gradients where memory is shared: views that are older than the first recorded change, leaves that are views, results
--- that are changed in place after they were used. Also derivatives of tensors without elements.
+-- Gradients where memory is shared: views older than the first recorded change, leaves that are views, and results
+-- changed in place after their use. Also derivatives of tensors without elements.
 local lu = require "luaunit"
 local mr = require "millrace"
 

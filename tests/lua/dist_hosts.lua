@@ -46,7 +46,7 @@ function TestHosts.test_another_ranks_wait_orders_nothing()
   lu.assertEquals(#reports_of(one_waits, { [0] = true, true }), 0)
 end
 
--- What a host has waited for comes before what it submits, and so before what gets the data of that.
+-- Work that a host has waited for comes before its later work, and before work that gets the data of that.
 function TestHosts.test_a_collective_passes_on_what_a_host_knows()
   local p = mr.zeros(4, { device = "cpu", pinned = true, name = "p" })
   for i = 0, 3 do
@@ -144,7 +144,7 @@ end
 -- Accesses of two ranks to one older tensor came in the order of this run: nothing is claimed about them.
 function TestHosts.test_ranks_that_share_a_tensor_are_counted()
   local fixed = { device = "cpu", pinned = true }
-  -- What the ranks do with `x`, where it lies, and whether that counts.
+  -- The use of `x` by the ranks, its place, and whether it counts.
   local programs = {
     { function(x, rank) x:fill_(rank) end, {}, 1 },
     { function(x, rank) if rank == 0 then x:add_(1) else mr.sum(x) end end, {}, 1 },

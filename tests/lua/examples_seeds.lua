@@ -14,8 +14,8 @@ if not mr.machine then
   os.exit(77)
 end
 
--- An example that has something to try returns {fixed=, racy=}: functions of a size that return what came out and what
--- is right. Another test checks the output.
+-- An example with something to try returns {fixed=, racy=}: functions of a size that return the result and the right
+-- result. Another test checks the output.
 local function load_examples()
   local examples, names = {}, {}
   local quiet = setmetatable({ print = function() end }, { __index = _G })

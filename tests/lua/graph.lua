@@ -1,5 +1,5 @@
--- Graphs as scripts see them: what is captured, what a graph shows, how captures end, and that a captured program
--- computes what the same program computes without a graph.
+-- Graphs as scripts see them: what is captured, what a graph shows, how captures end, and equal values with and without
+-- a graph.
 local lu = require "luaunit"
 local mr = require "millrace"
 

@@ -1,7 +1,7 @@
 -- mr.waits against brute force: random programs of some lines; every subset of their waits is left out. Without
--- hazards, a program is then run and judged by mr.hazard.check. One that has hazards with all of its waits is judged by
--- a simple checker (support/naive_order.lua), which names each access; what counts is those that come in addition. The
--- simple checker also judges the programs without hazards, and must say the same.
+-- hazards, a program is then run and judged by mr.hazard.check. If a program has hazards with all of its waits, a
+-- simple checker (support/naive_order.lua) names each access, and only additional hazards count. The simple checker
+-- also judges the programs without hazards, and must say the same.
 --
 -- MR_WAITS_PROGRAMS sets how many programs (250; 1500 in `make check-long`; 100 on a GPU), MR_WAITS_SEED where they
 -- begin.

@@ -10,7 +10,7 @@ local unpack = table.unpack
 
 return function(tools)
   local misuse = tools.misuse
-  -- For all runs: answers by what was asked, the names of what was asked, whether a run has read times that differ.
+  -- For all runs: the answers by question, the names of the questions, and whether a run has read other times.
   local outside = { kept = {}, said = {}, reads_times = false }
 
   -- ---------------------------------------------------------------- standard input

@@ -18,9 +18,9 @@ local is_here, line_of, LONG_MS = performed.is_here, performed.line_of, performe
 
 local judge = {}
 
--- At most so many schedules and seconds. The first search is the one with many answers to queries. Where it comes to
--- more schedules, there are loops of questions, or more orders than most programs of a lesson have: the next search has
--- fewer answers and tries more schedules.
+-- At most so many schedules and seconds. The first search has many answers to queries. If it needs more schedules, the
+-- program has loops of queries, or more orders than most programs of a lesson. The next search has fewer answers and
+-- tries more schedules.
 local FIRST_SCHEDULES, MOST_SCHEDULES, MOST_SECONDS = 500, 4000, 3
 
 -- A query at one line says no at most so many times in a row. A loop of questions that gives up after fewer shows what

@@ -90,7 +90,7 @@ local function keyword_hint(text, message)
   return near and near ~= word and ("`%s`: did you mean `%s`?"):format(word, near) or nil
 end
 
--- A text in [[ ]] that ended too early, at a ]] of its own: what stands behind that is what Lua complains of.
+-- A text in [[ ]] that ended too early, at a ]] of its own: Lua complains of the text after that.
 local function long_text_hint(text, message)
   local line, found = message:match ":(%d+): .* near '(.*)'"
   local from = 1

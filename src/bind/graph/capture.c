@@ -162,11 +162,10 @@ MR_FUNCTION(
     return 1;
 }
 
-MR_FUNCTION(
-    stream_capture_info, "capture_info", "s:capture_info() -> info: table",
-    "Returns {status=\"none\", \"active\" or \"invalidated\", id=, mode=, nodes= (so far), where= "
-    "(of its begin), origin= (the stream that began it), reason= and reason_where= (the call that "
-    "invalidated it)}.") {
+MR_FUNCTION(stream_capture_info, "capture_info", "s:capture_info() -> info: table",
+            "Returns {status=\"none\", \"active\" or \"invalidated\", id=, mode=, nodes= (so far), "
+            "where= (of its begin), origin= (its first stream), reason= and reason_where= (of the "
+            "call that invalidated it)}.") {
     static const char *const modes[] = {"global", "thread", "relaxed"};
     mr_set_context(L);
     mr_capture_facts facts = mr_capture_facts_of(mr_stream_at(L, 1));

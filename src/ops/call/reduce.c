@@ -1,5 +1,4 @@
-/* The entry point of reductions: which dims go, what shape is left, and a view whose last dims are those
- * that are reduced. */
+/* The entry point of reductions: the reduced dims, the shape of the result, and a view with the reduced dims last. */
 #include "ops/table/launch.h"
 
 #include <inttypes.h>

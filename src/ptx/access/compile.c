@@ -1,4 +1,4 @@
-/* The compact form of a kernel for launch.c: the values that addresses need, those that decide whether an access is
+/* The compact form of a kernel for launch.c: the values for addresses, the values that decide whether an access is
  * reached, and the tests that end loops.
  *
  * Easiest to break: a node comes after its operands, except for what an iteration adds to a phi of a loop. */

@@ -3,7 +3,7 @@
  * lives from a backward data flow over the blocks.
  *
  * Lanes may be at different places. That does no harm: each code writes only the lanes that execute it, so for each
- * lane a slot holds what the code of that lane put there. An instruction with a guard does not end a life before it. */
+ * lane a slot holds the value from its own code. An instruction with a guard does not end a life before it. */
 #include "ptx/decode/decode.h"
 
 #include <stdlib.h>

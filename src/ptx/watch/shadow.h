@@ -47,8 +47,8 @@ typedef struct {
     uint64_t chain;    /* of writes; 0: a load that found none */
     uint64_t position; /* of the first lane in the chain; a load: what it has seen */
     uint64_t address;  /* of the whole operation */
-    /* Masks of lanes: all that took part, those whose access still counts for races, those whose access counts only for
-     * the order of threads, and those whose reading still counts. */
+    /* Masks of lanes: all lanes of the access; lanes that still count for races; lanes that count only for the order
+     * of threads; lanes whose reading still counts. */
     uint32_t all, lanes, ordered, observers;
     uint32_t at;
     uint8_t bytes;

@@ -1,5 +1,5 @@
 -- A hazard checker that forgets nothing, for the programs of waits_random.lua: it runs their text with objects that
--- only note who comes before whom, as sets of all earlier operations. It shares no code with the checker of millrace.
+-- only note the order, as sets of all earlier operations. It shares no code with the checker of millrace.
 --
 -- Easiest to break: the default stream and the blocking stream `d` wait for each other (R3); the others do not.
 
