@@ -248,7 +248,7 @@ static void look_ahead(checker *c, const mr_command *command, actor *a) {
     mr_hazard_order_restore(c, &before);
 }
 
-static void look_at(checker *c, const mr_command *command, actor *a) {
+static void look_at_command(checker *c, const mr_command *command, actor *a) {
     switch (command->kind) {
     case MR_COMMAND_HOST_ACCESS: mr_hazard_host_access(c, command, true); break;
     case MR_COMMAND_FREE:
@@ -279,7 +279,7 @@ static void check_ahead(checker *c, const mr_command *command) {
                                                           : &c->order.host_actor;
     if (a && a != &c->order.host_actor && c->functions.may_be_done)
         mr_hazard_functions_drop(c, false);
-    if (a) look_at(c, command, a);
+    if (a) look_at_command(c, command, a);
     mr_hazard_publish_held(c);
     mr_hazard_log_take_back(c);
 }
