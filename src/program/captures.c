@@ -7,10 +7,7 @@
 static void take(mr_recorder *r, const capture *c) {
     mr_program *p = r->program;
     if (c->slot != NO_SLOT) {
-        storage_slot *slot = &p->storages.items[c->slot];
-        slot->blank = c->storage->blank;
-        slot->transient = c->storage->transient;
-        slot->first = mr_record_storage_bytes(r, c->storage);
+        p->storages.items[c->slot].first = mr_record_storage_bytes(r, c->storage);
         return;
     }
     blob written;
@@ -39,6 +36,11 @@ static bool overwrites(const mr_command *command, const mr_storage *storage) {
 void mr_record_flush(mr_recorder *r, const mr_command *command) {
     for (size_t i = 0; i < r->captures.count; i++) {
         const capture *c = &r->captures.items[i];
+        if (c->slot != NO_SLOT) {
+            storage_slot *slot = &r->program->storages.items[c->slot];
+            slot->blank = c->storage->blank; /* bind says so only when the storage is there */
+            slot->transient = c->storage->transient;
+        }
         bool goes = command && command->kind == MR_COMMAND_HOST_FREE &&
                     command->u.account.storage == c->storage;
         if (c->slot == NO_SLOT || !command || (!goes && !overwrites(command, c->storage)))
