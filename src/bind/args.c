@@ -129,7 +129,7 @@ static const char *option_of_text(const char *text, const char *const *known) {
     return !is_place(text) && known_at(known, "name", 4) >= 0 ? "name" : "device";
 }
 
-/* A value that stands where the options are expected, and that is probably one of them. */
+/* A value in the place of the options that is probably one of the options. */
 static int no_table(lua_State *L, int arg, const char *const *known) {
     char got[80];
     const char *text = lua_type(L, arg) == LUA_TSTRING ? lua_tostring(L, arg) : NULL;

@@ -1,5 +1,4 @@
-/* Lua modules of ours, which are in the binary: each is loaded once and gets tools, with which it asks what
- * a script cannot ask. */
+/* Lua modules inside the binary: each is loaded once, and gets tools for what a script cannot ask. */
 #include <stdio.h>
 #include <string.h>
 

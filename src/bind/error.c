@@ -22,8 +22,8 @@ static const char *source_name(const lua_Debug *frame, char *kept, size_t size) 
     return kept;
 }
 
-/* A frame of the script: millrace's own Lua modules ("=millrace.nn") do not count. To find the line takes Lua longest:
- * after the first frame, which is that of most calls, it is asked for only where it is wanted. */
+/* A frame of the script: millrace's own Lua modules ("=millrace.nn") do not count. To find the line is the slowest
+ * part in Lua: after the first frame, which is enough for most calls, the line is found only on demand. */
 bool mr_bind_frame(lua_State *L, int *level, lua_Debug *frame) {
     const char *wanted = "Sl";
     for (; lua_getstack(L, *level, frame); ++*level, wanted = "S") {

@@ -1,4 +1,4 @@
-/* Tables of functions: a name that is not in one of them is an error, which says what was probably meant. */
+/* Tables of functions: an unknown name is an error that suggests the probable name. */
 #include "bind/missing.h"
 
 #include <string.h>

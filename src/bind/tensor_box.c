@@ -122,10 +122,9 @@ static uint64_t live_bytes(const mr_machine *machine) {
     return live;
 }
 
-/* Lua sees a tensor of a gigabyte as a few dozen bytes and is in no hurry to collect it. So we watch for it. The
- * garbage goes when as much has been allocated since the last collection as was live after
- * it, which is what is live now without what came since. A collection takes as long as twenty calls, so there is none
- * for what is little beside the device's memory. */
+/* Lua sees a tensor of a gigabyte as a few dozen bytes and is in no hurry to collect it. So we watch for it. Garbage
+ * is collected when the memory allocated since the last collection equals the memory that was live after it. A
+ * collection takes as long as twenty calls, so there is none for what is little beside the device's memory. */
 void mr_made_tensor(lua_State *L, mr_tensor *tensor) {
     mr_machine *machine = tensor->storage->machine;
     if (machine->host_memory.since_collect < machine->memory.collect_after) return;

@@ -20,7 +20,7 @@
 
 extern char **environ;
 
-/* Variables that change what a compiler includes or does, which the cache would not see. */
+/* Variables that change the includes or the behaviour of a compiler; the cache would not notice. */
 static bool is_dropped(const char *variable) {
     static const char *const names[] = {"CPATH=",
                                         "C_INCLUDE_PATH=",

@@ -17,7 +17,7 @@ typedef struct {
 void mr_messages_read(const char *log, const char *const *names, int name_count, mr_messages *out);
 void mr_messages_free(mr_messages *messages);
 
-/* For a text that has moved: lines that start with "OLD_FILE:LINE" get the new file, and a line that is `lines` further
+/* For a moved text: lines that start with "OLD_FILE:LINE" get the new file, and a line that is `lines` further
  * down. The caller frees the result; NULL: no memory. */
 char *mr_messages_move(const char *text, const char *old_file, const char *new_file, int lines);
 

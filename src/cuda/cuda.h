@@ -8,7 +8,7 @@
 /* Devices are "cuda" (NULL: the same), or "cuda:1", where ordinal 1 is current at the start. */
 extern const mr_backend mr_cuda_backend;
 
-/* Whether there is a GPU that can be used: makes a context to be sure, which the next open takes over.
+/* Whether there is a usable GPU. To be sure, it makes a context, and the next open uses this context.
  * NOT_SUPPORTED, INVALID_DEVICE or OUT_OF_MEMORY in one sentence that says why not. */
 mr_status mr_cuda_probe(void);
 

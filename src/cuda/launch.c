@@ -32,8 +32,8 @@ static types types_of(const mr_elementwise *loops, mr_dtype dtype) {
                    loops->bool_result ? MR_BOOL : dtype};
 }
 
-/* The dtype whose kernels may take the operands as they lie: f16 or bf16, if the one that tells it is of it, else the
- * one that is computed in. */
+/* The dtype of kernels that read the operands directly: f16 or bf16, if the deciding operand has it, otherwise the
+ * dtype of the computation. */
 static mr_dtype dtype_in_memory(const mr_command *command) {
     const mr_elementwise *loops = command->u.op.row->body;
     mr_dtype computed = (mr_dtype)mr_params_of(command).elementwise.dtype;

@@ -222,8 +222,7 @@ static CUresult launch_cooperative(const mr_kernel_arguments *a, CUstream stream
 
 /* cuLaunchKernel and not cuLaunchKernelEx. The latter adds attributes (clusters, priorities, the overlap of
  * dependent kernels) that no launch of ours has, and the attributes of a kernel's own text hold for both. The
- * parameters go as one buffer, which is the block that PTX describes: that way there is no list of pointers to them to
- * be made. */
+ * parameters are passed as one buffer, the block that PTX describes, so no list of pointers to them is needed. */
 static mr_status launch_with(const mr_command *command, CUstream stream, CUfunction function,
                              void *params) {
     const mr_kernel_arguments *a = mr_kernel_arguments_of(command);

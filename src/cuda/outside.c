@@ -48,7 +48,7 @@ static mr_stream *find_own(const mr_machine *machine, uint64_t handle) {
     return NULL;
 }
 
-/* The device of the context, which must be its primary context: that is where all of this program is. */
+/* The device of the context. It must be the primary context, which all of this program uses. */
 static mr_status device_of(cuda_machine *cuda, CUcontext context, cuda_device **out_device) {
     for (int i = 0; i < cuda->device_count; i++) {
         *out_device = &cuda->devices[i];

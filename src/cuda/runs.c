@@ -13,8 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So many commands are noted before what is known already is looked at, so that memory is bounded in a program that
- * never flushes. */
+/* After this many commands the known times are read, so that memory is bounded in a program that never flushes. */
 #define COLLECT_EACH 4096
 
 /* ---- telling */

@@ -11,7 +11,7 @@
  * which memory an allocation gets, and all accesses must be known. Where a group's search meets anything else, all is
  * forgotten, and all races are explored together.
  *
- * What a function makes of two values that it reads cannot be told from what it makes of each of them. So nothing is
+ * The effect of two values on a function does not follow from the effect of each value alone. So nothing is
  * combined where the host reads what depends on a race. */
 #ifndef MR_EXPLORE_APART_H
 #define MR_EXPLORE_APART_H

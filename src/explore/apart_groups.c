@@ -72,7 +72,7 @@ static bool is_over_before_allocs(const branch *b, uint32_t use, uint32_t freed)
     return true;
 }
 
-/* Memory that is read while it is free may have got another owner, and the reads find what that one writes. So they
+/* Memory that is read while it is free may have a new owner, and the reads find the new owner's data. So they
  * race with the free. False: it is written then, used before it is allocated, or freed by the host. */
 static bool add_late_read(const branch *b, uint32_t use, uint8_t access, const uint32_t *life,
                           uint64_t *races) {

@@ -1,6 +1,6 @@
-/* Decisions: which of two commands goes first, what a query says, what is left open. Each is a frame, which knows how
- * to take back all that followed it. The order keeps its changes, the plan and the polls are cut, the cursor is kept
- * whole. */
+/* Decisions: the first of two commands, the answer of a query, and choices that CUDA leaves open. Each is a frame,
+ * which knows how to take back all that followed it. The order keeps its changes, the plan and the polls are cut,
+ * the cursor is kept whole. */
 #include "explore/search.h"
 
 /* The node of a query or an allocation. */
@@ -138,7 +138,7 @@ uint64_t search_draw(explorer *e) {
     return z ^ z >> 31;
 }
 
-/* Whether a query says no in the run that was drawn: part of what it asks for goes later. */
+/* Whether a query says no in the random run: part of the work that it asks about comes later. */
 static bool says_no(const search *s) {
     order *o = s->o;
     uint32_t look = search_look_node(s);

@@ -1,5 +1,4 @@
-/* Every schedule of a function: runs it under each order that CUDA's rules allow and that can make a difference, and
- * tells what came of each.
+/* Every schedule of a function: runs it under each allowed order that can make a difference, and reports each outcome.
  *
  * The function runs once, on the caller's machine, and is recorded (program/program.h). Its schedules are then carried
  * out on a machine of a player, without the function. Only where the host reads another value, or a query gets another
@@ -67,8 +66,8 @@ typedef struct {
     /* Optional, after the first run: whether nothing was seen by which a second one could differ, such as a clock.
      * If one schedule stands for all, the function is then called once. */
     bool (*seems_repeatable)(void *context);
-    /* Optional, after the first run: whether its ranks share nothing that any of them changes, but what collectives
-     * carry. If one schedule stands for all of each rank, then one order of the ranks stands for all, too. */
+    /* Optional, after the first run: whether its ranks share no changed data except the data of collectives. If one
+     * schedule stands for all of each rank, then one order of the ranks stands for all, too. */
     bool (*hosts_are_apart)(void *context);
 } mr_explore_subject;
 
@@ -139,7 +138,7 @@ typedef struct {
     bool called_once;
     /* Operations that race could mix in parts, which another number of parts (options.grain) would show. */
     bool may_mix;
-    /* An operation that races may read memory that nothing has written by then: what it gets is not explored. */
+    /* A racing operation may read unwritten memory: its values are not explored. */
     bool reads_fresh;
     /* The function has copied from pageable memory asynchronously, which reads it at once (R23). */
     bool stages;
@@ -173,9 +172,9 @@ typedef struct {
     MR_VEC(mr_explore_outcome) outcomes; /* in the order in which they were met */
 } mr_explore_result;
 
-/* Why a function that is explored may not ask for this: "mr.reset(): what was before it is gone". NULL: it may. A
- * search that meets it ends with an error; a caller that can know before should refuse the call, so that nothing has
- * happened. */
+/* Why a function that is explored may not ask for this: "mr.reset(): what was before it is gone". NULL: it may. The
+ * search ends with an error if it finds it. A caller that knows it before should refuse the call, before anything
+ * has happened. */
 const char *mr_explore_refusal(mr_command_id kind);
 
 /* All devices of the machine are idle when it is called, and afterwards. The chooser of the machine is put back. A

@@ -1,14 +1,14 @@
 /* The order of a program's commands: the one that the rules give, and on top of it the decisions of a search, which can
  * be taken back.
  *
- * The nodes are commands that a device carries out (several nodes for one command that is cut into parts) and what the
- * host does by itself (accesses, waits, queries). Records, waits and frees are nodes that touch nothing and need no
- * step: a query may come before one of them, and so say no, although all operations are done. A set of nodes is a row
- * of bits. For each node there is the set of all that comes before it, closed transitively. For each stream, record and
- * the host, there is the set of what a next node of theirs comes after.
+ * The nodes are commands of devices (several nodes for a command that is cut into parts), and actions of the host
+ * (accesses, waits, queries). Records, waits and frees are nodes that touch nothing and need no step: a query may come
+ * before one of them, and so say no, although all operations are done. A set of nodes is a row of bits. For each node
+ * there is the set of all that comes before it, closed transitively. For each stream, record and the host, there is the
+ * set of what a next node of theirs comes after.
  *
- * Easiest to break: all that a decision changes must go through put(), which keeps the old words, so that taking back
- * is exact. */
+ * Easiest to break: each change by a decision must go through put(), which keeps the old words. Otherwise undoing is
+ * not exact. */
 #ifndef MR_EXPLORE_ORDER_H
 #define MR_EXPLORE_ORDER_H
 
@@ -149,8 +149,8 @@ bool order_allocates(order *o, size_t i);
  * conditions. `k` = i: of all frees, which together may make a place that is large enough. */
 bool order_free_for(order *o, size_t i, size_t k);
 
-/* Whether ALLOC item i need not find what other streams have freed, although those frees are over: neither the host nor
- * its stream knows that they are (R30). Not where there is also one that it finds by the order of its stream (policy
+/* Whether ALLOC item i may miss memory that other streams have freed, because neither the host nor its stream knows
+ * that the frees are complete (R30). Not where there is also one that it finds by the order of its stream (policy
  * 1). */
 bool order_may_miss(order *o, size_t i); /* all before item i has left, and nothing is decided */
 void order_forget(order *o);             /* nothing has entered */
@@ -184,7 +184,7 @@ item_class order_class(const order *o, size_t i);
 bool order_has_nodes(item_class class);
 /* How a copy behaves towards the host (R20-R24). `asked`: that it returns early, where it may. */
 mr_order_copy_rules order_copy_of(const order *o, size_t i, bool asked);
-/* Whether item i asks something that CUDA leaves open besides the order; *out_usual: what the settings say. */
+/* Whether item i depends on a choice of CUDA other than the order; *out_usual: what the settings say. */
 bool order_is_open(const order *o, size_t i, bool *out_usual);
 
 #endif

@@ -1,9 +1,9 @@
-/* Whether memory is short. The search carries out what a run has asked for: there an allocation that failed always
- * fails, and one that came true always comes true. But where a free gives back what an allocation needs, the order may
- * decide whether it fails. So the result is not complete then.
+/* Whether memory is short. The search repeats the calls of a run: there a failed allocation always fails, and a
+ * successful one always succeeds. But if an allocation needs the memory of a free, the order may decide whether it
+ * fails. So the result is not complete then.
  *
- * The order decides nothing where nothing was freed before, or where one stream alone allocates and frees. It has its
- * own memory back at once (R28), unless record_stream keeps it. Memory of the host is not looked at. */
+ * The order decides nothing where nothing was freed before, or where one stream alone allocates and frees. It has
+ * its own memory back at once (R28), unless record_stream keeps it. Memory of the host is not looked at. */
 #include "explore/state.h"
 #include "model/device.h"
 

@@ -4,7 +4,7 @@
  *
  * Items at which the host does not look at the device are a segment: its commands are all submitted before anything is
  * decided. A mark of the player lies behind them, so that each set of decisions in the segment begins by going back to
- * that mark. Where the host looks, exactly that is carried out which comes before the look.
+ * that mark. When the host looks, exactly the work before the look has run.
  *
  * Easiest to break: a frame takes back all that followed it, so whatever changes on the way must be one of the things
  * that decide.c puts back. */

@@ -24,24 +24,23 @@
  * So each leaf of the search is a class, no class is met twice, and as many schedules are carried out as there are
  * classes.
  *
- * Looks. Up to the next point at which the host looks at the device (a wait, an access, a query) all decisions are
- * made on bits. Then exactly that is carried out which comes before the look. If the host finds another value than
- * was recorded, what follows in the program is not what the function would do. Then the function is called again,
- * forced into the schedule so far, and its new program is a child of the old one; children are told apart by the
- * value. So the function runs once for each history of values.
+ * Looks. Up to the next point at which the host looks at the device (a wait, an access, a query) all decisions are made
+ * on bits. Then exactly that is carried out which comes before the look. If the host finds another value than was
+ * recorded, what follows in the program is not what the function would do. Then the function is called again, forced
+ * into the schedule so far, and its new program is a child of the old one; children are told apart by the value. So the
+ * function runs once for each history of values.
  *
  * Ordinals. A plan says which command is carried out while the host is at which item. Items are counted without those
- * that come when the last reference to an object goes, because pending commands hold references, and so that depends
- * on the schedule.
+ * that come when the last reference to an object goes, because pending commands hold references, and so that depends on
+ * the schedule.
  *
- * What an allocation misses. Whether it may miss frees that are over is a matter of the rules alone, not of what a
- * schedule has carried out. So `branch.c` goes through the order once without a decision, and notes it for each
- * allocation. The search then has one more place for it (`place.c`), and an answer in the plan tells the pool not to
- * look.
+ * What an allocation misses. Whether it may miss complete frees depends on the rules alone, not on the schedule. So
+ * `branch.c` goes through the order once without a decision, and notes it for each allocation. The search then has one
+ * more place for it (`place.c`), and an answer in the plan tells the pool not to look.
  *
- * Two judges. `tests/c/test_explore_differential.c` goes through every interleaving of random programs. It compares the
- * number of classes and of outcomes, and checks that there is a hazard exactly where there is more than one class. Who
- * comes before whom is said there by the simple checker of the hazard tests. */
+ * Two judges. `tests/c/test_explore_differential.c` goes through every interleaving of random programs. It compares
+ * the number of classes and of outcomes, and checks that there is a hazard exactly where there is more than one
+ * class. Who comes before whom is said there by the simple checker of the hazard tests. */
 #ifndef MR_EXPLORE_STATE_H
 #define MR_EXPLORE_STATE_H
 
@@ -52,7 +51,7 @@
 
 /* ---- addresses: address.c */
 
-/* Whether two outcomes first differ in the address of a Lua value; then what that is: "table". */
+/* Whether two outcomes first differ in the address of a Lua value; then the type of that value: "table". */
 bool mr_explore_address_kind(const mr_buffer *a, const mr_buffer *b, char *out_kind, size_t size);
 
 /* ---- branches: branch.c */

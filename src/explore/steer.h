@@ -37,7 +37,7 @@ typedef struct {
     MR_VEC(plan_step) steps;
     MR_VEC(plan_answer) answers;
     MR_VEC(plan_turn) turns;
-    /* A host that waits lets all others go on first that need not wait, and the choice is among hosts that wait. So all
+    /* A waiting host lets all hosts continue first that need not wait; then the choice is among waiting hosts. So all
      * has been submitted that can be when a wait ends. */
     bool eager;
     uint32_t until; /* it says everything about the items before this one */

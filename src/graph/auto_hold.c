@@ -1,6 +1,6 @@
-/* Calls that are held: the streams capture by the rules of this file, which keep each submission
- * and compare it with that of the last call. A call that cannot be held ends the hold, then runs
- * normally. So no call fails because it is held, and none sees that it is.
+/* Deferred calls: the streams capture by the rules of this file, which keep each submission and compare it with the
+ * submission of the last call. A call that cannot be held ends the hold, then runs normally. So no call fails because
+ * it is held, and none sees that it is.
  *
  * Easiest to break: the order. A call that reaches the device another way has to end the hold first, as the held
  * commands come before it. A command that was made before the hold ended needs a new number, as the held ones got

@@ -1,5 +1,4 @@
-/* Calls that are carried out as always, while an observer notes what they submit, and what keeps them from being a
- * graph.
+/* Calls that run normally, while an observer notes their work, and the reasons why they cannot be a graph.
  *
  * Easiest to break: something that only happens in a recorded call, and is not noticed there, is
  * missing in the launch of a later call. A call that is not understood is therefore an

@@ -1,5 +1,5 @@
-/* A graph that is launched in a capture: its nodes become nodes of the graph that is captured, behind what the stream
- * has captured.
+/* A graph that is launched in a capture: its nodes become nodes of the captured graph, after the stream's earlier
+ * nodes.
  *
  * Easiest to break: the numbers of nodes and of random draws, which count from 0 in each graph. */
 #include "graph/state.h"

@@ -1,13 +1,13 @@
-/* Advice: waits, records and synchronisations that the script could do without, and copies that wait where the script
- * asked for none. */
+/* Advice: superfluous waits, records and synchronisations, and copies that wait although the script did not ask for
+ * it. */
 #ifndef MR_HAZARD_ADVICE_H
 #define MR_HAZARD_ADVICE_H
 
 #include "base/map.h"
 #include "hazard/order.h"
 
-/* A line that waits, records or synchronises the device, and whether it could go: only if it did
- * nothing at every occurrence, which is known at the end. */
+/* A line that waits, records or synchronises the device. It is superfluous only if it never had an effect, which is
+ * known at the end. */
 typedef struct {
     mr_site where;
     mr_command_id kind; /* MR_COMMAND_WAIT, RECORD or DEVICE_SYNC */

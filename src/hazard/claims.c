@@ -37,8 +37,8 @@ void mr_claims_merge(mr_claims *claims, const mr_claims *earlier) {
 
 /* ---- events */
 
-/* Values reach Lua through a read by the host, or through a copy to memory that was made for that, from which they are
- * taken unseen (item()). A value copied to other memory of the host is read by a call of its own, or never. */
+/* Values reach Lua through a read by the host, or through a copy to temporary memory, which the checker does not see
+ * read (item()). A value copied to other memory of the host is read by a call of its own, or never. */
 static bool is_host_read(const mr_command *command) {
     switch (command->kind) {
     case MR_COMMAND_COPY:

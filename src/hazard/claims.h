@@ -179,8 +179,8 @@ typedef enum {
 mr_claim mr_claims_judge(const mr_claims *claims);
 const char *mr_claim_text(mr_claim claim);
 
-/* Writes the clauses of all rows that were counted, one a line with '\n', in the order of the list. Those that forbid
- * come first, then the conditions, which are left out where `claim` is NONE. */
+/* Writes the clauses of all rows that were counted, one a line with '\n', in the order of the list. The rows that
+ * forbid a claim come first, then the conditions. The conditions are left out where `claim` is NONE. */
 void mr_claims_write(const mr_claims *claims, mr_claim claim, mr_buffer *out);
 /* The clause of one row, without '\n'. */
 void mr_claims_write_row(const mr_claims *claims, mr_claim_id id, mr_buffer *out);

@@ -1,4 +1,4 @@
-/* Explaining: from an unordered pair to a report that says what is wrong, why, and what fixes it. Detection calls
+/* From an unordered pair to a report: the hazard, the reason, and the fix. Detection calls
  * mr_hazard_pair_found; nothing here changes a verdict. */
 #ifndef MR_HAZARD_EXPLAIN_H
 #define MR_HAZARD_EXPLAIN_H

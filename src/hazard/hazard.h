@@ -1,13 +1,13 @@
-/* The hazard checker: an observer that knows of any two accesses to the same bytes whether CUDA's
- * rules order them, and explains those that nothing orders.
+/* The hazard checker: an observer that decides for any two accesses to the same bytes whether CUDA's rules order them,
+ * and explains unordered ones.
  *
- * It sees what the host submits, in the order of submission, and uses guaranteed edges only (the [G]
- * rules of docs/semantics.md). Order between streams is fixed by what was submitted and not by when it ran. So a
- * program without a report gives the same values under every schedule of the same host path. What the checker could not
- * follow limits that: claims.h has the list, and decides what the verdict may say.
+ * It sees what the host submits, in the order of submission, and uses guaranteed edges only (the [G] rules of
+ * docs/semantics.md). Order between streams is fixed by what was submitted and not by when it ran. So a program without
+ * a report gives the same values under every schedule of the same host path. The checker cannot follow everything:
+ * claims.h has the list, and limits the claim of the verdict.
  *
- * Detection (order.c, history.c, check.c, touch.c, lifetime.c) is separate from explaining (draft.c, reason.c, fix.c,
- * report.c). Detection runs for every command, explaining only for a pair that is about to be reported. */
+ * Detection (order.c, history.c, check.c, touch.c, lifetime.c) is separate from explaining (draft.c, reason.c,
+ * fix.c, report.c). Detection runs for every command, explaining only for a pair that is about to be reported. */
 #ifndef MR_HAZARD_HAZARD_H
 #define MR_HAZARD_HAZARD_H
 
@@ -287,7 +287,7 @@ typedef struct {
      * line; no file: any that is alive. False: there is none. */
     bool (*variable)(void *context, const mr_hazard_object *object, mr_site front, char *out,
                      size_t size);
-    /* The variable of a frame that is alive and leads to it, and the line at which that stands now. False: none does;
+    /* The variable of a live frame that leads to it, and the current line of that frame. False: none does;
      * *out_held is then the line of a call that made the stream and whose result nothing keeps, or without a file. */
     bool (*holder)(void *context, const mr_hazard_object *object, char *out, size_t size,
                    mr_site *out_held);

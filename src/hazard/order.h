@@ -33,7 +33,7 @@ struct actor {
     actor *previous, *next;
 };
 
-/* What a record captured: the recording actor up to seq, and what that knew. Belongs to the event. */
+/* The contents of a record: the recording actor up to seq, and all that this actor knew. Belongs to the event. */
 typedef struct snapshot snapshot;
 struct snapshot {
     actor *actor;

@@ -1,4 +1,4 @@
-/* The coroutine functions that start Lua threads, rewritten so that what they start can be stopped. */
+/* The coroutine functions that start Lua threads, rewritten so that these threads can be stopped. */
 #ifndef MR_HOST_COROUTINE_H
 #define MR_HOST_COROUTINE_H
 

@@ -20,7 +20,7 @@
 /* How long a script may stay in one C function (a pattern match that backtracks, a sort) after it was told to stop,
  * before the process ends. Nothing else can stop it. */
 #define GRACE_SECONDS 2.0
-/* Memory that the process may need beside the limits: records of what is pending, what the allocator wastes. Also
+/* Memory that the process may need beside the limits: records of pending work, and waste of the allocator. Also
  * buffers of the matrix library, which has a thread for each processor. */
 #ifdef __SANITIZE_ADDRESS__ /* AddressSanitizer keeps what was freed, and pads each block */
 #define PROCESS_ALLOWANCE (1024 * MEGABYTE)

@@ -73,8 +73,8 @@ static void note_status(int called) { /* what mr_host_call returned */
     exit_status = refused ? MR_EXIT_FAILED : called;
 }
 
-/* Closes the account of --check, once. Says the summary, and turns the exit status of a script that did
- * well into that of a hazard, or of a failure that it caught and left behind. */
+/* Closes the account of --check, once. Prints the summary. If the script succeeded, the exit status becomes that of
+ * a hazard, or of a caught failure that still holds. */
 static void give_verdict(lua_State *L) {
     bool asked = checked && checked->check;
     if (!checked) return;
@@ -454,7 +454,7 @@ static int run_prompt(lua_State *L, const mr_options *options, const char *scrip
     return mr_repl_run(L, &host) ? MR_EXIT_OK : MR_EXIT_FAILED;
 }
 
-/* Everything that may raise, called protected: what raises here is that memory is out. */
+/* Everything that may raise, called protected: only a lack of memory raises here. */
 static int run(lua_State *L) {
     mr_session *session = lua_touserdata(L, 1);
     const mr_options *options = &session->options;

@@ -421,7 +421,7 @@ MR_INLINE float mr_gelu_f32(float a) {
     float g = v * q, g_low = fmaf(v, q_low, fmaf(v, q, -g));
     float y = t * g, lost = fmaf(t, g_low, fmaf(t, g, -y));
     y = y + fmaf(y, e, lost);
-    /* Times 2^k, by 2^(k + 64), which is exact, and 2^-64, which rounds only what is subnormal. */
+    /* Times 2^k, by 2^(k + 64), which is exact, and 2^-64, which rounds only subnormal numbers. */
     y = y * mr_from_bits_f32((mr_bits_f32(n) << 23) + 0x5f800000u);
     float far = a * (a > 0.0f ? 1.0f : 0.0f), near = fmaf(y, -0x1p-64f, far);
     return t > 15.0f ? far : near; /* 0 or a from 14.5 on; NaN stays NaN */

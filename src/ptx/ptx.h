@@ -192,7 +192,7 @@ const mr_ptx_param_access *mr_ptx_kernel_access(const mr_ptx_kernel *kernel);
 /* Does it use pointers that lie in memory, are made from other numbers, or are known to functions that the analysis
  * does not know? No extent stands for those accesses. */
 bool mr_ptx_kernel_follows_memory(const mr_ptx_kernel *kernel);
-/* Can what a launch does depend on the address itself that stands at `at` in the parameters, not only on what lies
+/* Can the result of a launch depend on the address itself that stands at `at` in the parameters, not only on what lies
  * there? And on those of the module's variables? (access/outcome.h) */
 bool mr_ptx_kernel_uses_address(const mr_ptx_kernel *kernel, uint32_t at);
 bool mr_ptx_kernel_uses_addresses_of_variables(const mr_ptx_kernel *kernel);

@@ -333,7 +333,7 @@ static bool terminal_wraps_anew(void) {
     return false;
 }
 
-/* In which row the cursor is after that, from the first that was shown. */
+/* The row of the cursor after that, counted from the first shown row. */
 static size_t row_after_wrapping(size_t width) {
     size_t rows = 0, line = 0;
     for (size_t i = now->top; i < now->cursor_row; i++) {

@@ -1,4 +1,4 @@
-/* Facts that the prompt asks of an entry, whose main chunk continues in the entries that follow. */
+/* Facts about an entry of the prompt; its main chunk continues in the next entries. */
 #include <stdlib.h>
 
 #include "script/text.h"

@@ -68,7 +68,7 @@ bool mr_script_uses(const mr_script *s, const char *name) {
     return false;
 }
 
-/* Whether the word is a call of that name, or the text that gives an operation its name. */
+/* Whether the word is a call of that name, or the text with an operation's name. */
 static bool calls(const word *w, const char *name) {
     if (w->kind == VALUE)
         return (*w->text == '"' || *w->text == '\'') && (size_t)w->length == strlen(name) + 2 &&

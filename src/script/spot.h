@@ -1,5 +1,5 @@
-/* Places in a script's text at which a line could be put, as data: what the checker asks for and shows in its reports,
- * and what src/script finds. */
+/* Places in a script's text for a new line, as data: the checker asks for them and shows them in reports, and
+ * src/script finds them. */
 #ifndef MR_SCRIPT_SPOT_H
 #define MR_SCRIPT_SPOT_H
 

@@ -1,5 +1,5 @@
-/* Device memory that processes share (R18): the driver shares memory that was allocated for that, and gives a handle of
- * MR_IPC_HANDLE_BYTES for it. Needs a real GPU. */
+/* Device memory that processes share (R18): the driver shares specially allocated memory, by a handle of
+ * MR_IPC_HANDLE_BYTES. Needs a real GPU. */
 #ifndef MR_TENSOR_IPC_H
 #define MR_TENSOR_IPC_H
 

@@ -13,7 +13,7 @@ typedef struct {
     bool failed;
 } walk;
 
-/* Where to go on: the device's part of a span, the call that submitted it, or a call that returned. */
+/* The next step: the device's part of a span, the call that submitted it, or a call that returned. */
 typedef enum { AT_END, AT_DEVICE, AT_CALL, AT_RETURN } place_kind;
 
 typedef struct {

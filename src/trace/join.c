@@ -261,8 +261,8 @@ static bool is_complete(joining *j, const meeting *m) {
     return true;
 }
 
-/* The rank whose call comes next: the earliest call that is not a collective; else a collective that all have
- * reached. */
+/* The rank with the next call: the earliest call that is not a collective; otherwise a collective that all ranks
+ * have reached. */
 static part *choose(joining *j) {
     part *best = NULL, *any = NULL;
     uint64_t earliest = UINT64_MAX;

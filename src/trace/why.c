@@ -298,7 +298,8 @@ static name wait_of(const question *q) {
     return out;
 }
 
-/* Where no way leads from the earlier one to the later one, another operation held that up, or what it waits for. */
+/* If no chain leads from the earlier one to the later one, the later one, or a predecessor of it, waited for another
+ * operation. */
 static void say_stream(const question *q, char *out, size_t size) {
     bool proposed = proposes(q);
     uint32_t stream = q->spans[q->removal.span].stream;

@@ -111,8 +111,8 @@ static void clear(arena *a, uint64_t from, uint64_t to) {
     memset(a->base + end, 0, to - end);
 }
 
-/* Whole pages go back to the system, unless there are so few that clearing takes less time than to get them again. The
- * rest is cleared, so that what a program finds in new memory does not depend on what this process had there before. */
+/* Whole pages go back to the system, unless there are so few that clearing takes less time than to get them again.
+ * The rest is cleared, so that the contents of new memory do not depend on its earlier use in this process. */
 void mr_arena_clear(arena *a, uint64_t from, uint64_t to, bool for_good) {
     uint64_t touched = a->touched;
     if (from >= touched) return;

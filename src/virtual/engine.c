@@ -267,7 +267,7 @@ void mr_virtual_cancel(work *w) {
     mr_virtual_unlink(w);
 }
 
-/* The text that every later call will show too: which failure it was, and what ends it. */
+/* The text that every later call will show, too: the failure, and how to end it. */
 static mr_status with_remedy(mr_status error) {
     mr_status full = mr_fail(error->code, "%s (%s): every call fails until mr.reset()",
                              error->message, mr_code_text(error->code));

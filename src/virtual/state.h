@@ -223,7 +223,7 @@ typedef struct {
     queue *queue; /* or NULL */
 } closed_object;
 
-/* All that changes while the device moves lies in `region`, or here from `set` on: that is what a checkpoint
+/* All state that changes while the device moves is in `region`, or here from `set` on: that is what a checkpoint
  * copies (checkpoint.c). The rest stays as it is as long as there are checkpoints. */
 struct vgpu {
     mr_machine *machine;

@@ -1,5 +1,5 @@
 /* The cost of a wait: the program is played on the virtual GPU without it, by times alone, and takes so much less. A
- * cheaper wait: an event that is recorded right after the last work that matters, and a wait for that event.
+ * cheaper wait: an event recorded right after the last work that matters, and a wait for it.
  *
  * A change is proposed only after the hazard checker has judged the changed program, and after it has been played. */
 #include <stdio.h>

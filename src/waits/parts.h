@@ -147,7 +147,7 @@ typedef struct {
 typedef struct {
     MR_VEC(look_order) orders; /* in the order of the looks */
     size_t look, order;        /* that come next in a run */
-    /* While the program is learnt. By stream: the work that is known to be over, and what of that has been noted; by
+    /* While the program is learnt. By stream: the work that is known to be complete, and the noted part of it; by
      * item: the next work of its stream. Each 1 more; 0: none. */
     uint32_t *over, *noted, *first, *next;
 } wait_looks;

@@ -82,7 +82,7 @@ static mr_status find_calls(finder *f) {
 
 /* ---- questions */
 
-/* Whether the program has a new hazard without the calls that are gone and without the waits that the judge drops. */
+/* Whether the program has a new hazard without the removed calls and without the waits that the judge drops. */
 static bool breaks(finder *f) {
     wait_judge *j = f->judge;
     if (!j->status) j->status = mr_waits_edit_drop(j->rounds, j->dropped, &j->edit);

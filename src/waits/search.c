@@ -240,7 +240,7 @@ static bool find_smallest(searcher *s) {
     return done;
 }
 
-/* Where that takes too long: a set from which no wait can go. */
+/* If that takes too long: a minimal set, from which no wait can be removed. */
 static void find_minimal(searcher *s) {
     uint32_t *set = malloc((s->open_count + 1) * sizeof *set);
     if (!set) {

@@ -548,8 +548,8 @@ function TestMpirun.test_no_verdict_about_waits_of_ranks_that_meet()
     mr.synchronize()]]
   local output = run(2, text .. "\nstep()", "--waits", true)
   lu.assertStrContains(output, ":6 wait_stream: needed")
-  local REFUSED = "waits: a wait of this rank may order work of ranks in other processes. Use millrace --ranks N instead " ..
-    "of mpirun"
+  local REFUSED = "waits: a wait of this rank may order work of ranks in other processes. Use millrace --ranks N " ..
+    "instead of mpirun"
   local status
   output, status = run(2, text .. "\nstep()", "--waits")
   for rank = 0, 1 do lu.assertStrContains(output, "millrace: rank " .. rank .. ": " .. REFUSED) end

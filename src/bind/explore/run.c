@@ -158,7 +158,7 @@ bool mr_explore_is_stopped(const mr_machine *machine) {
     return machine->hooks.interrupted && machine->hooks.interrupted(machine->hooks.context);
 }
 
-/* Whether Ctrl-C ends the search, so that it returns to the script what it has found by then. */
+/* Whether Ctrl-C ends the search; it then returns its results so far to the script. */
 bool mr_explore_takes_interrupt(const mr_machine *machine) {
     return machine->hooks.take_interrupt && machine->hooks.take_interrupt(machine->hooks.context);
 }

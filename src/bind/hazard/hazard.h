@@ -12,8 +12,8 @@ mr_hazard *mr_bind_hazard(lua_State *L);
  * "advice" (warn, and advice too); unknown: invalid-argument. To be called after mr_bind_open. */
 mr_status mr_bind_check(lua_State *L, const char *mode, bool json);
 
-/* A Lua function without arguments: the host functions run that are pending, so that the checker knows what
- * they touch. Raises what they fail with. */
+/* A Lua function without arguments that runs pending host functions, so that the checker knows their accesses.
+ * Raises what they fail with. */
 int mr_bind_check_run_pending(lua_State *L);
 
 /* A function of Lua, inside of work that stands apart: (fn) -> reports, totals. As mr.hazard.check, and `fn` may call

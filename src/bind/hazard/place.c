@@ -5,8 +5,8 @@
 #include "bind/source.h"
 #include "script/place.h"
 
-/* The innermost function in which the statement that runs now begins on a line of its own: a function that is
- * written and called on one line takes none. */
+/* The innermost function whose current statement begins on a line of its own. A function that is written and called
+ * on one line is skipped. */
 static bool put_into_frame(lua_State *L, const mr_script_meeting *m, mr_script_spot *out_spot) {
     lua_Debug frame;
     const char *called = NULL;

@@ -1,8 +1,8 @@
-/* Finds expressions that lead to an object at a line of the script: the table `leads` below has all that is searched,
- * the nearest first. This is done only when a report is written. A line that is added to the script may use only
- * variables that are visible at its place. The declaration that is visible there must be that of the variable that
- * exists now. The text must not assign to it between that place and the line that runs. A variable that keeps its value
- * comes first: the object's name rather than one that follows it around. */
+/* Finds expressions that lead to an object at a line of the script: the table `leads` below has all that is
+ * searched, the nearest first. This is done only when a report is written. A line that is added to the script may
+ * use only variables that are visible at its place. The declaration that is visible there must belong to the current
+ * variable. The text must not assign to it between that place and the line that runs. A variable that keeps its
+ * value comes first: the object's name rather than one that follows it around. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

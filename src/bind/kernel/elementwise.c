@@ -1,4 +1,4 @@
-/* mr.elementwise: lua/millrace/elementwise.lua does the work. Here is what it cannot ask the machine from Lua: the
+/* mr.elementwise: lua/millrace/elementwise.lua does the work. This file has the parts that Lua cannot do: the
  * script's line, an error at that line, and whether tensors share memory. */
 #include <string.h>
 

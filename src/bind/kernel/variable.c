@@ -69,7 +69,7 @@ static mr_dtype dtype_of_ptx(ptx_type type) {
     }
 }
 
-/* The type of its elements: what the script says (argument 3), what the C text says, what the PTX says. */
+/* The type of its elements: from the script (argument 3), from the C text, or from the PTX. */
 static mr_dtype variable_dtype(lua_State *L, const mr_kernel_unit *unit, const char *name,
                                const ptx_variable *v) {
     mr_dtype dtype = MR_U8;

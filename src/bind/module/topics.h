@@ -15,7 +15,7 @@ void mr_topics_push_uses(lua_State *L);
  * text. */
 bool mr_topics_push_page(lua_State *L, int topic, int width);
 
-/* Appends to the text on top of the stack that there is a page which has the name at that index, if there is one. */
+/* If a page has the name at that index, appends a sentence about it to the text on top of the stack. */
 void mr_topics_add_same_name(lua_State *L, int name);
 
 #endif

@@ -51,7 +51,7 @@ MR_DEVICE grid_position position_at(const mr_cuda_conv &p, uint32_t number) {
     return {image, row, column, (int)row * p.step[0] + p.start[0], (int)column * p.step[1] + p.start[1]};
 }
 
-/* Where tap k of an output is: of which channel, and which row and column of the window. */
+/* The place of tap k of an output: its channel, and its row and column in the window. */
 struct window_tap {
     uint32_t channel, a, b;
 };

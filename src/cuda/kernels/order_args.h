@@ -152,7 +152,7 @@ typedef struct {
  * time. */
 enum { MR_CUDA_BIN_BYTES = 16 << 10, MR_CUDA_BIN_TILE = 8 * MR_CUDA_THREADS };
 
-/* Additions that have been brought together by the high bits of where they go: a bin is what has the same ones. A key
+/* Additions grouped by the high bits of their destination: a bin has the additions with the same high bits. A key
  * is line * size + choice. */
 typedef struct {
     mr_cuda_index index;

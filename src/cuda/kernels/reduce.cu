@@ -72,8 +72,8 @@ template <class T_, bool greatest> struct arg {
     MR_DEVICE_MEMBER int64_t final(const Cell &s, int64_t, double) { return s.i + 1; }
 };
 
-/* Sums of the differences from the output's first element and of their squares. That element being one of those
- * whose variance is wanted, what cancels at the end is at most as many times the result as there are elements. */
+/* Sums of the differences from the output's first element and of their squares. That element is one of the elements
+ * of the variance. So the part that cancels at the end is at most n times the result, with n elements. */
 template <class T_, bool root> struct spread {
     typedef T_ T;
     struct Cell {
@@ -134,8 +134,8 @@ MR_DEVICE int64_t place_of(const mr_cuda_shape &shape, const mr_cuda_strides &st
     return place + position * strides.stride[d];
 }
 
-/* Units that are loaded before the first is used: what hides the latency of memory is the bytes that are on their
- * way. More of them would take registers, and with them blocks that work at the same time. */
+/* Units that are loaded before the first one is used: the bytes in flight hide the latency of memory. More of them
+ * would take registers, and with them blocks that work at the same time. */
 template <class T, int V> constexpr int at_once = sizeof(T) * V < 16 ? 8 : 4;
 
 /* A unit as it is in memory. The compiler would keep each of several bytes in a register of its

@@ -156,8 +156,8 @@ template <class Key> MR_DEVICE void sort_keys(const mr_cuda_order &p) {
     p.counts[(at.line * DIGITS + threadIdx.x) * p.tiles + at.tile] = counts[threadIdx.x];
 }
 
-/* Result j of a line: the element that was at `from`. A result that nobody wants is NULL. Keys say what the elements are,
- * but for those that stand for several, which are looked up. */
+/* Result j of a line: the element that was at `from`. A result that nobody wants is NULL. A key determines its
+ * element, except for keys that stand for several elements: these are looked up. */
 template <class Key>
 MR_DEVICE void write_result(const mr_cuda_order &p, uint64_t line, uint64_t j, typename Key::K key, uint64_t from) {
     typedef typename Key::T T;

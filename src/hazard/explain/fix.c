@@ -409,7 +409,8 @@ static void say_wait(const checker *c, const found_pair *pair, mr_hazard_report 
         mr_hazard_place(mr_hazard_shown(c, pair->second_where), place[1], sizeof place[1]));
 }
 
-/* The stream that is to wait: the second, or the one for which the call of the second lets that wait. */
+/* The stream that must wait: the stream of the second, or the stream that the second's call makes its own stream
+ * wait for. */
 static const actor *find_waiting(const checker *c, const found_pair *pair,
                                  const mr_script_spot *spot, char *out, size_t size) {
     const log_line *wait = mr_hazard_wait_of_call(c, pair);

@@ -1,5 +1,5 @@
-/* Streams to which nothing in the script leads, such as that of a group of ranks, and streams that a fix can name in
- * their place. */
+/* Streams without a variable in the script, such as the stream of a group of ranks, and streams that a fix can name
+ * instead. */
 #include "hazard/explain.h"
 
 #include <string.h>

@@ -95,8 +95,8 @@ static void mark_needed(checker *c, advice_place *p) {
 
 /* ---- waits and records */
 
-/* A command of the legacy stream is a barrier (R5). It may order what blocking streams did before it and
- * what they, or others that are made yet, do after it. */
+/* A command of the legacy stream is a barrier (R5). It may order earlier work of blocking streams before later work
+ * of these streams, or of streams that do not exist yet. */
 bool mr_hazard_advise_carries(const checker *c, const actor *t) {
     for (const actor *a = c->order.actors; a; a = a->next)
         if (a != t && a->grouped && a->device == t->device && a->last) return true;

@@ -40,7 +40,7 @@ static bool count_pair(checker *c, const found_pair *pair, mr_hazard_report *rep
     return false;
 }
 
-/* Counts it, where that is all: the places are known, or a fix that was proposed orders the pair. */
+/* Only counts it, if the places are known or a proposed fix orders the pair. */
 static bool is_known(checker *c, const found_pair *pair, mr_hazard_kind kind, bool data) {
     mr_hazard_report *known = mr_hazard_report_of(c, kind, pair->first_where, pair->second_where);
     mr_hazard_report *held = known ? mr_hazard_held(c, known->number) : NULL;

@@ -1,7 +1,7 @@
-/* Accesses: what a command touches, and whether each earlier access that conflicts with it comes before it.
+/* Accesses: the bytes that a command touches, and whether each conflicting earlier access is ordered before it.
  *
- * This code is short because it runs for every operand of every command. Anything that takes longer than a few
- * comparisons is in mr_hazard_pair_found, which is called only for a pair that nothing orders. */
+ * This code is short because it runs for every operand of every command. Slow work is in mr_hazard_pair_found, which
+ * is called only for an unordered pair. */
 #include "hazard/explain.h"
 
 #include "ops/kernel.h"
@@ -10,9 +10,9 @@
 
 /* ---- one access */
 
-/* How this access and one of before conflict; false: two reads, or two atomic updates, which come one after the other
- * in an order that nobody knows, without a loss. A write that also reads counts as a read where the other writes: that
- * the value read is wrong is the worse half. */
+/* How this access and one of before conflict; false: two reads, or two atomic updates, which come one after the
+ * other in an order that nobody knows, without a loss. A write that also reads counts as a read if the other access
+ * writes: the wrong value that it reads is the worse problem. */
 static bool conflict(uint8_t first, uint8_t second, mr_hazard_kind *out_kind) {
     if (MR_BROKEN(READ_READ)) first |= MR_WRITE;
     if (!((first | second) & MR_WRITE)) return false;
@@ -209,7 +209,7 @@ static bool before_alloc(checker *c, const history *h, const touch *t) {
     return false;
 }
 
-/* Whether the new access, which comes after that of `e`, cannot stand for it towards host functions. */
+/* Whether the new access, which is ordered after that of `e`, cannot stand for it towards host functions. */
 static bool wanted_by_function(checker *c, const history *h, touch *t, const entry *e) {
     return t->inside || (h->count < CROWDED && mr_hazard_function_between(c, e)) ||
            mr_hazard_function_needs(c, e, t->actor, clock_of(c, t));

@@ -62,7 +62,7 @@ typedef struct {
     mr_walk walk; /* operand 0: the output */
 } job;
 
-/* Writes whole lines, which loops read as they were written: that is what processors are quick at. */
+/* Writes whole lines, and loops read them in the same order: processors do that fast. */
 MR_CLONES static void repeat(block *to, const void *element, size_t size, int64_t n) {
     uint64_t *lines = to->words, pattern;
     uint32_t half;

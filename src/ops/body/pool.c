@@ -1,6 +1,6 @@
 /* Runs pools and their gradients. An item is a row of the result: one row of one channel of an image. Averages are
- * added up in double, in the order in which the elements lie. A gradient gathers what comes from the windows that hold
- * an element, in their order, so nobody adds to what another writes. */
+ * added up in double, in the order in which the elements lie. A gradient sums over the windows that hold an element,
+ * in their order, so no two threads write the same element. */
 #include "ops/body.h"
 #include "ops/network.h"
 

@@ -1,5 +1,5 @@
-/* The blocks of a kernel and of copies of the functions that it calls, one copy for each place of a call; which blocks
- * dominate which, and loops. Calls of functions that are recursive, or only declared, or too many, stay instructions.
+/* The blocks of a kernel and of the functions that it calls, copied once for each call; dominators, and loops. Calls of
+ * functions that are recursive, or only declared, or too many, stay instructions.
  *
  * Easiest to break: an edge may be too many but never missing. */
 #include "ptx/access/graph.h"

@@ -81,7 +81,7 @@ const linear_term *launch_base(const launch_run *r, const linear_form *f, bool *
     return *out_is_mixed ? NULL : base;
 }
 
-/* A symbol whose interval is a single number counts as that number: a pointer or a size that is used as both. */
+/* A symbol with an interval of one number counts as that number: it may be a pointer or a size. */
 bool launch_as_number(const launch_run *r, const linear_form *f, int64_t *out) {
     int64_t sum = f->constant;
     for (uint32_t k = 0; k < f->count; k++) {

@@ -331,9 +331,9 @@ void access_bases(const access_origins *origins, uint32_t address, uint64_t *out
     }
     for (uint32_t b = ORIGIN_FIRST_PIECE; b < ORIGIN_FIRST_PIECE + origins->piece_count; b++)
         if (access_has(o->distance, b)) put(out, b);
-    /* Beside a pointer, what is mixed in is a part of the offset. That holds only where it is known which pointers are
-     * added. A value that is one of several can be the mixed one, and low bits of a pointer are not one. A value
-     * mixed with one from memory is an index. */
+    /* Beside a pointer, what is mixed in is a part of the offset. That holds only if the added pointers are known. A
+     * value that is one of several can be the mixed one, and low bits of a pointer are not one. A value mixed with
+     * one from memory is an index. */
     for (uint32_t b = 0; b < origins->set_bits && !o->is_exact; b++)
         if (b != ORIGIN_MEMORY && access_has(o->mixed, b)) put(out, b);
 }

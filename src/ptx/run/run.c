@@ -1,8 +1,8 @@
 /* Runs a block: builds its warps, and gives each its turn until all are done.
  *
- * A warp runs until it is done or must wait, or for SLICE instructions: so a warp that spins on what another one writes
- * does not wait for ever. Behind a slice that was used up comes a short one, in which the warp is watched: whether it
- * only waits (spin.h). Limits and interruptions are looked at between slices. */
+ * A warp runs until it is done or must wait, or for SLICE instructions: so a warp that spins on what another one
+ * writes does not wait for ever. After a full slice comes a short one: there the warp is watched, and may turn out
+ * to only wait (spin.h). Limits and interruptions are looked at between slices. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* The handlers that are not made from tables (lanes.h): control flow, memory, barriers, what lanes of a warp do
- * together, and arithmetic that is seldom used. What each finds in its code stands beside it. */
+/* The handlers that are not made from tables (lanes.h): control flow, memory, barriers, warp operations, and rare
+ * arithmetic. What each finds in its code stands beside it. */
 #ifndef MR_PTX_RUN_RUNS_H
 #define MR_PTX_RUN_RUNS_H
 

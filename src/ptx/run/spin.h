@@ -1,12 +1,12 @@
-/* Warps that only wait: what a warp does in a short slice tells whether it can go on without somebody else. */
+/* Warps that only wait: a short slice shows whether a warp can continue without the others. */
 #ifndef MR_PTX_RUN_SPIN_H
 #define MR_PTX_RUN_SPIN_H
 
 #include "ptx/run/warp.h"
 
 /* Runs codes until the budget of the slice is used up, and looks at each. run->changes counts the codes that change
- * what others may see, or whose result may differ another time (clocks). run->polls counts those that ask for what
- * others do. Returns where the warp stands if its slice is over, else NULL. */
+ * memory of others, or may give another result later (clocks). run->polls counts those that ask for what others do.
+ * Returns where the warp stands if its slice is over, else NULL. */
 const ptx_code *ptx_run_probe(ptx_warp *warp, const ptx_code *code);
 
 /* Before a code of a block that is counted: whether it counts. A device waits as long as it has to. The number of a
