@@ -56,7 +56,7 @@ return function(tools)
     local s = settled(t)
     if s and not s.leaf then
       if on ~= false then return t end
-      misuse(("requires_grad_: %s is the result of %s, so it is not for the script to say: use t:detach()"):format(
+      misuse(("requires_grad_: %s is the result of %s, so its requires_grad cannot be set: use t:detach()"):format(
         describe(t), M.grad_fn(t)))
     end
     on = on ~= false
@@ -196,8 +196,8 @@ return function(tools)
     if given ~= nil then
       check_form(what, given, t)
     elseif t.numel ~= 1 then
-      misuse(("%s: %s has %d elements: only of a single one the gradient is 1 by itself; give the gradient of the " ..
-        "same shape, or take the sum()"):format(what, describe(t), t.numel))
+      misuse(("%s: %s has %d elements: only a tensor with one element has the default gradient 1; give a gradient " ..
+        "of the same shape, or take the sum()"):format(what, describe(t), t.numel))
     end
     return given
   end

@@ -196,7 +196,7 @@ return function(tools, check)
     if index.dtype ~= "i64" and index.dtype ~= "i32" then
       misuse(("one_hot: the index is i64 or i32, not %s; convert with index:to(\"i64\")"):format(index.dtype))
     end
-    if classes == nil and index.numel == 0 then misuse "one_hot: of no index: expected the number of classes" end
+    if classes == nil and index.numel == 0 then misuse "one_hot: the index is empty: expected the number of classes" end
     if classes == nil then tools.may_read("one_hot", index) end
     classes = check.whole("one_hot", "the number of classes", classes == nil and index:max():item() or classes, 1)
     local shape = with_sizes({}, index, 1)

@@ -189,7 +189,7 @@ return function(tools)
   end
 
   local function benign(w)
-    return w.benign and "  both orders come to the same: a benign race, as far as these two schedules show"
+    return w.benign and "  both orders have the same result: a benign race, as far as these two schedules show"
       .. (w.may_mix and "; their parts may mix" or "")
       .. (w.reads_fresh and "; memory that nothing has written reads as zero here" or "") or nil
   end

@@ -18,7 +18,7 @@ return function(tools)
   local function check_new(g, name, t)
     if not tools.is_input(g, t) then
       misuse(("inputs: no node of the graph reads the tensor that was given for `%s`, or the graph makes it: " ..
-        "name a tensor of before the capture"):format(name))
+        "name a tensor from before the capture"):format(name))
     end
   end
 

@@ -196,7 +196,7 @@ function T.expect_clean(fn, ...)
   if totals.operations + totals.checked_apart == 0 then fail("nothing was checked: no operation was submitted") end
   if totals.operations > 0 and totals.claim == "none" then
     local lines = table.concat(totals.not_followed, "\n  ")
-    fail("expected no hazard, and that is not known, for not all was followed:\n  %s", lines)
+    fail("expected no hazard, but that is unknown, because not everything was followed:\n  %s", lines)
   end
 end
 
@@ -209,9 +209,11 @@ function T.expect_minimal(fn, expected)
   local result = mr.waits(fn)
   local wanted = expected and expected.waits or result.total
   if result.hazards > 0 then fail("expected no hazard:\n%s", result) end
-  if result.claim == "none" then fail("it is not known which waits can go, for not all was followed:\n%s", result) end
+  if result.claim == "none" then
+    fail("it is unknown which waits can be removed, because not everything was followed:\n%s", result)
+  end
   if result.sufficient < result.total then
-    fail("expected no wait that can go, but %d of %d suffice:\n%s", result.sufficient, result.total, result)
+    fail("expected no superfluous wait, but %d of %d suffice:\n%s", result.sufficient, result.total, result)
   end
   if result.total ~= wanted then fail("expected %s, got %d:\n%s", plural(wanted, "wait"), result.total, result) end
   return result

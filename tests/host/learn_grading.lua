@@ -79,7 +79,7 @@ function TestQueries.test_a_loop_of_questions_makes_the_host_wait()
     lu.assertTrue(count > 0)
     local out = message_for(lesson, added)
     lu.assertStrContains(out, ",failed,host,")
-    lu.assertStrContains(out, "the host asks until it is told yes (query), so it waits")
+    lu.assertStrContains(out, "the host polls until the answer is yes (query), so it waits")
     lu.assertTrue(tonumber(out:match("In line (%d+)")) > line)
     lu.assertStrContains(message_for(lesson, (right:gsub("\n", "\n  mr.current_stream():query()\n", 1))), ",passed,")
   end
@@ -97,8 +97,8 @@ function TestQueries.test_a_loop_that_gives_up()
   local function said(lesson, old, loop) return message_for(lesson, changed(lesson, old, loop)) end
   local once = "if not copied:query() then copied:query() end"
   local out = said("14_query.lua", once, "for _ = 1, 130 do if copied:query() then break end end")
-  lu.assertStrContains(out, ",failed,schedule,\"The loop of questions in line 4 gives up: with 50 ms of work in front")
-  lu.assertStrContains(out, "and the result is 0 then.")
+  lu.assertStrContains(out, ",failed,schedule,\"The loop of queries in line 4 gives up: after 50 ms of other work")
+  lu.assertStrContains(out, "and then the result is 0.")
   lu.assertStrContains(said("14_query.lua", once, "for _ = 1, 50000 do if copied:query() then break end end"),
     "gives up")
   lu.assertStrContains(said("14_query.lua", once, "for _ = 1, math.huge do if copied:query() then break end end"),

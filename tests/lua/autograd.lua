@@ -418,7 +418,7 @@ function TestMisuse.test_integers_have_no_gradients()
   says("is i64; only tensors of floats", function() mr.arange(3):requires_grad_() end)
   says("expected true or false", function() mr.ones(3):requires_grad_(1) end)
   local x = leaf { 1.0 }
-  says("so it is not for the script to say", function() (x * 2):requires_grad_(false) end)
+  says("so its requires_grad cannot be set", function() (x * 2):requires_grad_(false) end)
 end
 
 function TestMisuse.test_of_grad()

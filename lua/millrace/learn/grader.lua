@@ -20,7 +20,7 @@ grader.TOO_MUCH_MEMORY = "Your program needs too much memory: it keeps too much,
 -- What the program says of itself when a limit ends it: {what it says, the reason, the text for the learner}.
 local ENDINGS = {
   { "instructions", "endless",
-    "Your program has been stopped in a loop, which has no end or goes round far too often." },
+    "Your program has been stopped in a loop that has no end or far too many rounds." },
   { "(--time SECONDS", "endless", "Your program takes too long: it has been stopped." },
   { "all the time", "endless", "Your program does not come to an end: it has been stopped." },
   { "memory", "memory", grader.TOO_MUCH_MEMORY },

@@ -178,7 +178,7 @@ local PROPOSALS = { " Let stream `[^`]*` wait for stream `[^`]*` before the end:
 
 -- A look at memory that is not an access has no place in an order. Returns nil for another error.
 local function peek_in(text)
-  local call, line = text:match("the function calls (%S+%(%)), which is no access.*:(%d+)%)$")
+  local call, line = text:match("the function calls (%S+%(%)), which is not an access.*:(%d+)%)$")
   return call and ("In line %s your function calls %s, which has no place in an order. Read values with t:item() or " ..
     "t:cpu()."):format(line, call)
 end
@@ -448,8 +448,8 @@ local function judge_waits(exercise, solve, seen, name)
   return judge_barriers(run, seen)
 end
 
-local CAUGHT = "Your program catches errors (pcall). An error that is caught is still one: let it come out, and " ..
-  "mend what causes it."
+local CAUGHT = "Your program catches errors (pcall). A caught error is still an error: do not catch it, and fix its " ..
+  "cause."
 
 local BY_CONSTANT = "The result is right for the first inputs, and wrong for others. Compute it from the " ..
   "arguments.\n"
@@ -485,8 +485,8 @@ local PATIENCE_MS = 50
 local function giving_up(exercise, solve, seen, line)
   local outcome = run_once(program(exercise, solve, 1, seen, PATIENCE_MS)).outcomes[1]
   if not outcome.value or same(outcome.value.value, exercise.answer(1)) then return nil end
-  return ("The loop of questions in line %s gives up: with %d ms of work in front it goes on without a yes, and the " ..
-    "result is %s then."):format(line, PATIENCE_MS, show(outcome.value.value))
+  return ("The loop of queries in line %s gives up: after %d ms of other work it ends without a yes, and then the " ..
+    "result is %s."):format(line, PATIENCE_MS, show(outcome.value.value))
 end
 
 -- How the orders are tried. `few`: a query says no a few times only.
@@ -503,8 +503,8 @@ local function judge_variant(lesson, result, variant, seen, name)
   if race then return "hazard", "The result is right here, but by luck.\n" .. accesses_of(race) end
   local line = lesson.exercise.host_waits == false and loop_of_questions(result, name)
   if line then
-    return "host", ("In line %s the host asks until it is told yes (query), so it waits. It must not wait in your " ..
-      "function: let a stream wait, not the host."):format(line)
+    return "host", ("In line %s the host polls until the answer is yes (query), so it waits. It must not wait in " ..
+      "your function: let a stream wait, not the host."):format(line)
   end
   -- A search that was cut off names choices that it has not tried. One that bounds the answers to queries does not.
   local is_cut = not result.complete and (result.untried or not result.incomplete:find("^the query "))

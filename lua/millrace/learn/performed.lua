@@ -108,7 +108,7 @@ function performed.judge_host(exercise, trace, seen, name)
   end
   local most = exercise.host_ms or exercise.host_waits == false and PASSED_MS
   if not most or seen.host_ms <= most then return nil end
-  return "host", words.format("The host stands still for %.1f ms in your function. At most %g ms are allowed.",
+  return "host", words.format("The host waits for %.1f ms in your function. At most %g ms are allowed.",
     seen.host_ms, most)
 end
 

@@ -336,7 +336,7 @@ return function(commands)
   add{ name = "queues", short = "qu", text = "Draws each stream's queue: what can run, and what the rest waits for.",
     run = function() return queues(commands) end }
   add{ name = "timeline", short = "tl", usage = "[entry|all|save file]",
-    text = "Draws when the last entry ran, the entries from a number on, or all since a reset; or saves it.",
+    text = "Draws the timeline of the last entry, of entries from a number on, or of all since a reset; or saves it.",
     complete = function() return { "all", "save" } end,
     run = timeline }
   add{ name = "dot", usage = "[file.dot]",
@@ -344,10 +344,11 @@ return function(commands)
     complete = files, run = dot }
   add{ name = "hazards", usage = "[n|clear]", text = "Lists the hazards found so far, or shows one in full.",
     complete = function() return { "clear" } end, run = hazards }
-  add{ name = "why", usage = "a b", text = "What orders two operations (mr:4 mr:7, or numbers), or that nothing does.",
+  add{ name = "why", usage = "a b",
+    text = "Shows what orders two operations (mr:4 mr:7, or numbers), or that nothing orders them.",
     run = why }
   add{ name = "who", usage = "[name ...]",
-    text = "Tensors: what they are, which operation wrote them last, who can read them now without a hazard.",
+    text = "Lists tensors: type, place, last writer, and who can read them now without a hazard.",
     complete = function() return commands.names_of("tensor") end,
     run = function(words) return who(commands, words) end }
   add{ name = "mem", text = "Memory of each device and of the host.", run = memory }

@@ -370,7 +370,7 @@ end
 
 -- Runs the text as an entry. is_step: it stops at its first line. on_ranks: once for each of so many.
 function script.run(text, name, is_step, on_ranks)
-  if running then return nil, "a script has stopped; it is to end first: :continue" end
+  if running then return nil, "a script has stopped; let it end first: :continue" end
   local session = tools.require("session")
   running = { source = "@" .. name, name = name:match("[^/]*$"), lines = {}, seen = 0,
     goes_to = is_step and "next" or "continue", hook = on_line, ranks = on_ranks and true }
@@ -453,7 +453,7 @@ end
 
 function script.add(commands)
   commands.add{ name = "break", usage = "[line|operation|off]",
-    text = "Where a script stops that :load runs under the chooser manual; it stops before waits, too.",
+    text = "Sets where a script stops that :load runs under the chooser manual. It also stops before waits.",
     complete = function() return { "off" } end, run = set_break }
   commands.add{ name = "next", text = "In a script that has stopped: goes to its next line.",
     run = only_at_a_stop("next") }
