@@ -194,7 +194,7 @@ return function(tools)
     end
     local s = own_state(name)
     local group = opts and opts.group or s.world
-    if type(group) ~= "table" or not group.ranks then
+    if group ~= s.world and getmetatable(group) ~= group_metatable then
       misuse(name .. ": `group` is no group: make one with mr.dist.new_group")
     end
     if not group.comm then
@@ -221,8 +221,19 @@ return function(tools)
       group.name == "world" and (", which has the ranks 0 to %d"):format(count - 1) or ""))
   end
 
+  -- The device of the tensors that this rank gives to the group's collectives. For DistributedDataParallel, which is
+  -- `name`; nil: the group of all ranks.
+  function dist.device_of(name, group) return group_of(name, { group = group }).comm.device end
+
   local work = {}
-  local work_metatable = { __index = work, __name = "work" }
+
+  -- What the host knows. It does not ask the device, as the answer would decide what a run prints.
+  local function describe(w)
+    return ("%s of rank %d on stream `%s`: %s"):format(w.operation, w.rank, w.group_name,
+      w.is_done and "done" or w.tensors and "nothing waits for it yet" or "a stream waits for it")
+  end
+
+  local work_metatable = { __index = work, __name = "work", __tostring = describe }
 
   --# work of mr.dist.Work: The result of a collective with `async=true`, which runs on the group's own stream.
 
@@ -238,12 +249,15 @@ return function(tools)
   --- The host waits for the collective.
   function work.synchronize(w)
     w.event:synchronize()
-    w.tensors = nil
+    w.tensors, w.is_done = nil, true
   end
 
   --- w:is_completed() -> done: boolean
   --- Returns whether the collective is done. Never waits.
-  function work.is_completed(w) return w.event:query() end
+  function work.is_completed(w)
+    w.is_done = w.event:query()
+    return w.is_done
+  end
 
   --# dist
 
@@ -252,7 +266,7 @@ return function(tools)
   tools.waits_for_caller(work.synchronize)
 
   -- run(comm, options of the call); what `async` asks for around it.
-  local function carry_out(group, opts, tensors, run)
+  local function carry_out(name, group, opts, tensors, run)
     local call = { op = opts and opts.op }
     if not (opts and opts.async) then
       run(group.comm, call)
@@ -267,7 +281,8 @@ return function(tools)
     group.stream:wait_stream(mr.current_stream())
     call.stream = group.stream
     run(group.comm, call)
-    return setmetatable({ event = group.stream:record_event(), tensors = tensors }, work_metatable)
+    return setmetatable({ event = group.stream:record_event(), tensors = tensors, operation = name,
+      rank = state().rank, group_name = group.name }, work_metatable)
   end
 
   --- mr.dist.all_reduce(t: tensor [, opts: {op: string="sum", group: table, async: boolean}]) -> work: table?
@@ -275,7 +290,7 @@ return function(tools)
   --- With `async`, returns a work, and the collective runs on the group's own stream.
   function dist.all_reduce(t, opts)
     local group = group_of("all_reduce", opts)
-    return carry_out(group, opts, { t }, function(comm, call) comm:all_reduce(t, call) end)
+    return carry_out("all_reduce", group, opts, { t }, function(comm, call) comm:all_reduce(t, call) end)
   end
 
   --- mr.dist.broadcast(t: tensor, root: integer [, opts: {group: table, async: boolean}]) -> work: table?
@@ -283,7 +298,7 @@ return function(tools)
   function dist.broadcast(t, root, opts)
     local group = group_of("broadcast", opts)
     local from = in_group("broadcast", group, root)
-    return carry_out(group, opts, { t }, function(comm, call)
+    return carry_out("broadcast", group, opts, { t }, function(comm, call)
       comm:broadcast(t, { root = from, stream = call.stream })
     end)
   end
@@ -294,7 +309,7 @@ return function(tools)
   function dist.reduce(t, root, opts)
     local group = group_of("reduce", opts)
     local to = in_group("reduce", group, root)
-    return carry_out(group, opts, { t }, function(comm, call)
+    return carry_out("reduce", group, opts, { t }, function(comm, call)
       comm:reduce(t, { root = to, op = call.op, stream = call.stream })
     end)
   end
@@ -303,7 +318,7 @@ return function(tools)
   --- Writes `t` of all ranks to `out`, one behind the other.
   function dist.all_gather(out, t, opts)
     local group = group_of("all_gather", opts)
-    return carry_out(group, opts, { out, t }, function(comm, call)
+    return carry_out("all_gather", group, opts, { out, t }, function(comm, call)
       comm:all_gather(out, t, { stream = call.stream })
     end)
   end
@@ -313,14 +328,16 @@ return function(tools)
   --- Combines `t` of all ranks; each gets its part in `out`.
   function dist.reduce_scatter(out, t, opts)
     local group = group_of("reduce_scatter", opts)
-    return carry_out(group, opts, { out, t }, function(comm, call) comm:reduce_scatter(out, t, call) end)
+    return carry_out("reduce_scatter", group, opts, { out, t }, function(comm, call)
+      comm:reduce_scatter(out, t, call)
+    end)
   end
 
   --- mr.dist.all_to_all(out: tensor, t: tensor [, opts: {group: table, async: boolean}]) -> work: table?
   --- Part k of `t` goes to rank k of the group.
   function dist.all_to_all(out, t, opts)
     local group = group_of("all_to_all", opts)
-    return carry_out(group, opts, { out, t }, function(comm, call)
+    return carry_out("all_to_all", group, opts, { out, t }, function(comm, call)
       comm:all_to_all(out, t, { stream = call.stream })
     end)
   end
@@ -331,7 +348,7 @@ return function(tools)
   function dist.send(t, peer, opts)
     local group = group_of("send", opts)
     local to = in_group("send", group, peer)
-    return carry_out(group, opts, { t }, function(comm, call) comm:send(t, to, { stream = call.stream }) end)
+    return carry_out("send", group, opts, { t }, function(comm, call) comm:send(t, to, { stream = call.stream }) end)
   end
 
   --- mr.dist.recv(t: tensor, peer: integer [, opts: {group: table, async: boolean}]) -> work: table?
@@ -339,7 +356,7 @@ return function(tools)
   function dist.recv(t, peer, opts)
     local group = group_of("recv", opts)
     local from = in_group("recv", group, peer)
-    return carry_out(group, opts, { t }, function(comm, call) comm:recv(t, from, { stream = call.stream }) end)
+    return carry_out("recv", group, opts, { t }, function(comm, call) comm:recv(t, from, { stream = call.stream }) end)
   end
 
   --- mr.dist.barrier([opts: {group: table}])

@@ -1,4 +1,4 @@
--- millrace --ranks N script.lua: runs the whole script once for each rank, as mpirun would.
+-- millrace --ranks N script.lua: runs the whole script once for each rank, as mpirun would. Likewise the code of -e.
 --
 -- The ranks share one Lua state. Each has global variables, modules and libraries' tables of its own; strings'
 -- methods and millrace itself are shared.
@@ -50,7 +50,8 @@ local function let_exit(env, statuses, rank)
   exit.let_through(env, function() return statuses[rank] ~= nil end)
 end
 
--- What the chunk of a rank returns. Nothing is allocated here: the collector could free what the chunk has left.
+-- What a piece returns, without an error if it has called os.exit. Nothing is allocated here: the collector could free
+-- what the piece has left.
 local function finish(statuses, rank, did_well, ...)
   if did_well then return ... end
   if not statuses[rank] then error((...), 0) end
@@ -63,25 +64,41 @@ local function leave_with(statuses, count)
   end
 end
 
--- The chunk that runs `path`, or this text instead, on `count` ranks, with the arguments of the script.
-local function new_chunk(path, count, new_random, text)
+local function load_piece(piece, env)
+  local chunk, why
+  if piece.text then chunk, why = load(piece.text, piece.path and "@" .. piece.path or piece.name, "t", env)
+  else chunk, why = loadfile(piece.path, nil, env) end
+  return chunk or error(why, 0)
+end
+
+-- The chunk that runs the pieces one behind the other on `count` ranks, with the arguments of the script.
+local function new_chunk(pieces, count, new_random)
+  local last = pieces[#pieces]
   local function run(...)
     local globals = _ENV -- first: mr.explore looks for the globals of a chunk in its first upvalue
     local statuses = {}
     mr.dist.spawn(count, function(rank, ...)
       local env = environment(globals, new_random)
-      local chunk, why
       let_exit(env, statuses, rank)
-      if text then chunk, why = load(text, "@" .. path, "t", env) else chunk, why = loadfile(path, nil, env) end
-      if not chunk then error(why, 0) end
-      return finish(statuses, rank, pcall(chunk, ...))
+      for i = 1, #pieces - 1 do
+        finish(statuses, rank, pcall(load_piece(pieces[i], env)))
+        if statuses[rank] then return nil end
+      end
+      return finish(statuses, rank, pcall(load_piece(last, env), ...))
     end, ...)
     leave_with(statuses, count)
   end
-  fixed.runs[run] = { path = path, of_ranks = true,
-                      with = function(with) return new_chunk(path, count, new_random, with) end }
+  if last.path then
+    local function with(text)
+      local changed = table.move(pieces, 1, #pieces, 1, {})
+      changed[#pieces] = { path = last.path, text = text }
+      return new_chunk(changed, count, new_random)
+    end
+    fixed.runs[run] = { path = last.path, of_ranks = true, with = with }
+  end
   return run
 end
 
--- `new_random()` -> math.random and math.randomseed with a generator of their own. `text`: the file's, if it is known.
-return function(path, count, new_random, text) return new_chunk(path, count, new_random, text) end
+-- `new_random()` -> math.random and math.randomseed with a generator of their own. `pieces`: {name=, text=}, or {path=}
+-- for a file, with `text` if it is known.
+return function(pieces, count, new_random) return new_chunk(pieces, count, new_random) end

@@ -11,6 +11,8 @@ local nn, parallel = mr.nn, mr.nn.parallel
 
 local STEPS, BATCH = 4, 8
 
+mr.set_device(0) -- in a process of mpirun, that of its rank is current
+
 local TwoBranches = nn.Module.class "TwoBranches"
 function TwoBranches:init()
   self.image = nn.Sequential(nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 4))

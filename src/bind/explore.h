@@ -42,6 +42,9 @@ extern const mr_explore_host *mr_bind_explore_host; /* NULL: none */
 /* Raises an error at the script's line, and ends the search, if mr.explore is trying all schedules of the function that
  * calls. `what`: a call, and why no search can follow it. mr.replay and mr.stress permit it. */
 void mr_bind_explore_refuse(lua_State *L, const char *what);
+/* Likewise for a collective that a function of mr.explore, mr.replay or mr.stress calls, if one rank of this process
+ * has called that for itself. */
+void mr_bind_explore_refuse_meeting(lua_State *L);
 /* Why: what other code does is not part of a run. */
 #define MR_OUTSIDE_NOT_EXPLORED                                                                    \
     "code outside of millrace sees one order only, and no order of another run"

@@ -11,6 +11,7 @@
 /* Their addresses are registry keys. */
 /* the mr_explore_keeper while a function is explored, replayed or stressed */
 static const char busy;
+static const char of_rank; /* with it: the rank that has called that, from 1; 0: no rank has */
 static const char search;  /* the mr_explore_refused while all schedules of it are searched */
 static const char calls;   /* the mr_explore_call */
 static const char differs; /* a text: the first call that may say something else in another run */
@@ -24,6 +25,8 @@ static void put(lua_State *L, const char *key, void *value) {
 
 void mr_explore_guard_keep(lua_State *L, mr_explore_keeper *keeper) {
     put(L, &busy, keeper);
+    lua_pushinteger(L, keeper ? mr_machine_of(L)->rank : 0);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &of_rank);
 }
 
 bool mr_explore_guard_is_busy(lua_State *L) {
@@ -125,6 +128,18 @@ void mr_bind_explore_refuse(lua_State *L, const char *what) {
     snprintf(refused->text, sizeof refused->text, "the function calls %s (%s:%d)", what,
              where.file ? where.file : "?", where.line);
     mr_misuse(L, "not permitted inside mr.explore: %s", what);
+}
+
+void mr_bind_explore_refuse_meeting(lua_State *L) {
+    static const char why[] =
+        "mr.dist: the other ranks take part once, and this one runs again and again. Call "
+        "mr.explore, mr.replay or mr.stress around mr.dist.spawn, or use --ranks N --explore";
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &of_rank);
+    bool is_of_rank = lua_tointeger(L, -1) != 0;
+    lua_pop(L, 1);
+    if (!is_of_rank) return;
+    mr_bind_explore_refuse(L, why);
+    mr_misuse(L, "%s", why);
 }
 
 void mr_bind_explore_differs(lua_State *L, const char *what) {

@@ -240,6 +240,7 @@ static mr_status submit_all(const matching *m, const round_of_calls *round, subm
     uint32_t own = s->own;
     if (s->submitted == s->size)
         mr_meeting_find_sources(meeting); /* else nothing here is ordered behind others */
+    meeting->first = s->order[0];
     meeting->last = s->order[s->submitted - 1];
     for (uint32_t i = 0; i < s->size; i++) {
         commands[i] = s->commands[s->order[i]];

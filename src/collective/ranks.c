@@ -313,7 +313,9 @@ static mr_status first_error(const ranks *r, mr_ranks_failure *out_failure) {
 
 static mr_status check(const mr_collectives *c, const mr_rank_functions *functions) {
     if (mr_collectives_have_ranks(c))
-        return mr_fail(MR_CODE_NOT_PERMITTED, "spawn: a rank cannot start ranks of its own");
+        return mr_fail(MR_CODE_NOT_PERMITTED,
+                       "spawn: a rank cannot start ranks of its own: run a script that calls "
+                       "mr.dist.spawn without --ranks, or call the function itself");
     if (c->depth) return mr_fail(MR_CODE_NOT_PERMITTED, "spawn: not inside mr.nccl.group");
     if (functions->count >= 1 && (int)functions->count <= c->machine->device_count) return MR_OK;
     return mr_fail(

@@ -6,6 +6,7 @@
 
 typedef struct {
     bool on;
+    uint16_t rank;                  /* that began it (mr_machine.rank) */
     bool returned, returned_before; /* the code that is judged */
     mr_hazard_mode mode_before;
     size_t first; /* report */

@@ -346,18 +346,6 @@ static int explore_chunk(lua_State *L, const char *bounds, int argument_count) {
     return MR_EXIT_OK;
 }
 
-/* --ranks: in the place of the chunk at the top, one that runs the script on all ranks. */
-static int push_ranks(lua_State *L, const char *path, int ranks) {
-    lua_pop(L, 1);
-    lua_getglobal(L, "require");
-    lua_pushliteral(L, "millrace.spmd");
-    lua_call(L, 1, 1);
-    lua_pushstring(L, path);
-    lua_pushinteger(L, ranks);
-    lua_pushcfunction(L, mr_outside_tool_new_random);
-    return mr_host_call(L, 3, 1, prefix);
-}
-
 /* `millrace learn`, with the arguments behind the word. */
 static int run_learn(lua_State *L, const mr_session *session) {
     int first = session->options.script + 1, count = session->argc - first;
@@ -368,27 +356,41 @@ static int run_learn(lua_State *L, const mr_session *session) {
     return status == MR_EXIT_OK ? (int)lua_tointeger(L, -1) : status;
 }
 
-/* `path` NULL: standard input. The arguments behind the script are its `...`. */
-static int run_file(lua_State *L, const mr_session *session, const char *path) {
-    if (path && !check_script(path)) return MR_EXIT_FAILED;
-    if (path && !session->options.sandbox) mr_source_add(L, path);
-    if (luaL_loadfilex(L, path, session->options.sandbox ? "t" : NULL) != LUA_OK) {
-        int status = mr_host_report(L, prefix);
-        if (path) mr_host_hint(L, path, NULL);
-        return status;
-    }
-    if (session->options.ranks) {
-        int status = push_ranks(L, path, session->options.ranks);
-        if (status != MR_EXIT_OK) return status;
-    }
+/* Pushes the arguments behind the script, which are its `...`. Returns how many. */
+static int push_arguments(lua_State *L, const mr_session *session) {
     int count = session->argc - session->options.script - 1;
     if (count < 0) count = 0;
     luaL_checkstack(L, count + 5, "too many arguments to script");
     for (int i = 0; i < count; i++)
         lua_pushstring(L, session->argv[session->options.script + 1 + i]);
+    return count;
+}
+
+/* Pushes the chunk. `path` NULL: standard input. Another status than MR_EXIT_OK: it has complained. */
+static int load_file(lua_State *L, const mr_session *session, const char *path) {
+    if (path && !check_script(path)) return MR_EXIT_FAILED;
+    if (path && !session->options.sandbox) mr_source_add(L, path);
+    if (luaL_loadfilex(L, path, session->options.sandbox ? "t" : NULL) == LUA_OK) return MR_EXIT_OK;
+    int status = mr_host_report(L, prefix);
+    if (path) mr_host_hint(L, path, NULL);
+    return status;
+}
+
+static int run_file(lua_State *L, const mr_session *session, const char *path) {
+    int status = load_file(L, session, path);
+    if (status != MR_EXIT_OK) return status;
+    int count = push_arguments(L, session);
     if (session->options.explore) return explore_chunk(L, session->options.explore, count);
-    int status = mr_host_call(L, count, 0, prefix);
+    status = mr_host_call(L, count, 0, prefix);
     if (status == MR_EXIT_FAILED && path) mr_host_hint(L, path, NULL);
+    return status;
+}
+
+/* The code of an -e. */
+static int load_code(lua_State *L, const char *code) {
+    if (luaL_loadbufferx(L, code, strlen(code), "=" COMMAND_LINE, "t") == LUA_OK) return MR_EXIT_OK;
+    int status = mr_host_report(L, prefix);
+    mr_host_hint(L, COMMAND_LINE, code);
     return status;
 }
 
@@ -397,17 +399,66 @@ static int run_code(lua_State *L, const mr_session *session) {
     while (index < session->options.options_end) {
         const char *code = mr_options_next_code(session->argv, &index);
         if (!code) continue;
-        if (luaL_loadbufferx(L, code, strlen(code), "=" COMMAND_LINE, "t") != LUA_OK) {
-            int failed = mr_host_report(L, prefix);
-            mr_host_hint(L, COMMAND_LINE, code);
-            return failed;
-        }
         const char *bounds = session->options.explore;
-        int status = bounds ? explore_chunk(L, bounds, 0) : mr_host_call(L, 0, 0, prefix);
+        int status = load_code(L, code);
+        if (status != MR_EXIT_OK) return status;
+        status = bounds ? explore_chunk(L, bounds, 0) : mr_host_call(L, 0, 0, prefix);
         if (status == MR_EXIT_FAILED && !bounds) mr_host_hint(L, COMMAND_LINE, code);
         if (status != MR_EXIT_OK) return status;
     }
     return MR_EXIT_OK;
+}
+
+/* --- ranks ----------------------------------------------------------------------------------------- */
+
+/* The list at the top gets a piece, with these fields; `path` or `name` is NULL. The loaded chunk on top of the list,
+ * which has shown that it is well formed, is popped. */
+static void add_piece(lua_State *L, const char *path, const char *name, const char *text) {
+    lua_pop(L, 1);
+    lua_createtable(L, 0, 2);
+    lua_pushstring(L, path);
+    lua_setfield(L, -2, "path");
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "name");
+    lua_pushstring(L, text);
+    lua_setfield(L, -2, "text");
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+}
+
+/* What each rank runs: the code of each -e, then the script. */
+static int add_pieces(lua_State *L, const mr_session *session) {
+    int index = 1, status = MR_EXIT_OK;
+    while (index < session->options.options_end && status == MR_EXIT_OK) {
+        const char *code = mr_options_next_code(session->argv, &index);
+        if (!code) continue;
+        status = load_code(L, code);
+        if (status == MR_EXIT_OK) add_piece(L, NULL, "=" COMMAND_LINE, code);
+    }
+    if (status != MR_EXIT_OK || session->options.script >= session->argc) return status;
+    const char *path = session->argv[session->options.script];
+    status = load_file(L, session, path);
+    if (status == MR_EXIT_OK) add_piece(L, path, NULL, NULL);
+    return status;
+}
+
+/* --ranks */
+static int run_ranks(lua_State *L, const mr_session *session) {
+    const mr_options *options = &session->options;
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "millrace.spmd");
+    lua_call(L, 1, 1);
+    lua_newtable(L);
+    int status = add_pieces(L, session);
+    if (status != MR_EXIT_OK) return status;
+    lua_pushinteger(L, options->ranks);
+    lua_pushcfunction(L, mr_outside_tool_new_random);
+    lua_call(L, 3, 1);
+    int count = push_arguments(L, session);
+    if (options->explore) return explore_chunk(L, options->explore, count);
+    status = mr_host_call(L, count, 0, prefix);
+    if (status == MR_EXIT_FAILED && options->script < session->argc)
+        mr_host_hint(L, session->argv[options->script], NULL);
+    return status;
 }
 
 static mr_repl_end repl_call(lua_State *L, int argument_count, int result_count,
@@ -471,9 +522,13 @@ static int run(lua_State *L) {
 
     bool has_script = options->script < session->argc;
     bool only_prompt = options->interactive || (!options->has_code && isatty(STDIN_FILENO));
-    int status = run_code(L, session);
+    int status = MR_EXIT_OK;
+    if (options->ranks && !options->step) status = run_ranks(L, session);
+    else status = run_code(L, session);
     if (options->learn) {
         status = run_learn(L, session);
+    } else if (options->ranks) {
+        /* the script has run, or the prompt runs it */
     } else if (status == MR_EXIT_OK && has_script && !options->step) {
         const char *path = session->argv[options->script];
         status = run_file(L, session, strcmp(path, "-") == 0 ? NULL : path);

@@ -53,9 +53,9 @@ const char mr_options_help[] =
     "  --step                run the script step by step at the prompt, with the chooser manual: "
     "it\n"
     "                        stops at its first line, and before it waits for the device\n"
-    "  --ranks N             run the script N times, as ranks that meet at their collectives\n"
-    "                        (mr.dist), each on a device of its own; without --device on N\n"
-    "                        virtual ones\n"
+    "  --ranks N             run the script, or the code of -e, N times, as ranks that meet at\n"
+    "                        their collectives (mr.dist), each on a device of its own; without\n"
+    "                        --device on N virtual ones\n"
     "  --launch-blocking     wait after every operation, like CUDA_LAUNCH_BLOCKING\n"
     "  --trace FILE          save a timeline of the whole script: .html (a page), .json "
     "(Perfetto),\n"
@@ -320,14 +320,15 @@ static bool read_ranks(const char *text, int *out_ranks) {
     return true;
 }
 
-/* A rank runs a script file, in this process. */
-static bool check_ranks(mr_options *out, int argc, char **argv) {
+/* All ranks are in this process. */
+static bool check_ranks(const mr_options *out, int argc, char **argv) {
     const char *why = NULL;
-    if (out->script >= argc || strcmp(argv[out->script], "-") == 0) why = "a script file";
-    else if (out->has_code) why = "a script file, and no -e";
-    if (why) mr_host_complain("--ranks needs %s", why);
-    else if (out->sandbox) mr_host_complain("--ranks and --sandbox cannot be used together");
-    return !why && !out->sandbox;
+    bool is_file = out->script < argc && strcmp(argv[out->script], "-") != 0;
+    if (out->sandbox) why = "and --sandbox cannot be used together";
+    else if (!is_file && (!out->has_code || out->script < argc))
+        why = "needs a script file, or code behind -e";
+    if (why) mr_host_complain("--ranks %s", why);
+    return !why;
 }
 
 /* The prompt reads the file, and takes the steps of a virtual device. */
@@ -479,7 +480,8 @@ bool mr_options_parse(int argc, char **argv, mr_options *out) {
         return false;
     }
     int ranks = out->ranks ? out->ranks : (int)launch.size;
-    if (ranks && any && !out->sandbox) {
+    bool any_count = any || strcmp(out->machine.device, "virtual") == 0;
+    if (ranks && any_count && !out->sandbox) {
         snprintf(out->virtual_devices, sizeof out->virtual_devices, "virtual:%d", ranks);
         out->machine.device = out->virtual_devices;
     } else if (launch.by && !any && strcmp(out->machine.device, "cuda") == 0) {

@@ -96,7 +96,8 @@ typedef struct mr_meeting {
     mr_collective what;
     mr_redop redop; /* where it reduces */
     uint32_t root;  /* the member, where there is one */
-    uint32_t last;  /* the member that is submitted last */
+    uint32_t first; /* the member that is submitted first */
+    uint32_t last;  /* and the last one */
     uint32_t message_count;
     mr_message *messages;
     uint32_t communicator; /* of the machine's, from 1; 0: none, as in copies */

@@ -47,7 +47,7 @@ static void keep_op(mr_recorder *r, item *it, const mr_command *command) {
 
 /* Its members come one behind the other. */
 static void keep_meeting(mr_recorder *r, item *it, const mr_meeting *meeting) {
-    if (!it->member) {
+    if (it->member == meeting->first) {
         mr_meeting *copy = mr_meeting_copy(meeting);
         if (!copy || !mr_vec_push(&r->program->meetings, copy)) {
             mr_meeting_release(copy);

@@ -1,5 +1,6 @@
 /* Recorded programs: what a replay shows when it is not the same, and what a program does not keep alive. Random
  * programs are in test_program_random.c. */
+#include "ops/collective.h"
 #include "program/program.h"
 #include "virtual_fixture.h"
 
@@ -182,11 +183,75 @@ static void a_player_shows_the_same_items_with_objects(void **state) {
     mr_program_release(program);
 }
 
+static void no_turn(void *context, uint32_t i) {
+    (void)context, (void)i;
+}
+
+static mr_status nothing_before(void *context, uint32_t i) {
+    (void)context, (void)i;
+    return MR_OK;
+}
+
+/* Without operands: what counts is who meets whom. */
+static mr_command *member_of(mr_meeting *meeting, uint32_t member, mr_stream *stream) {
+    mr_command *command;
+    OK(mr_command_create(&caller, MR_COMMAND_OP, stream, "send", 0, &command));
+    command->u.op.row = &mr_collective_op;
+    command->meeting = meeting;
+    command->member = member;
+    meeting->refs++;
+    meeting->members[member] = (mr_meeting_member){
+        .rank = member, .out = MR_MEETING_NONE, .in = MR_MEETING_NONE, .command = command};
+    return command;
+}
+
+/* In a process of rank 1, member 1 is submitted first. */
+static void members_meet_whichever_comes_first(void **state) {
+    (void)state;
+    mr_recorder *recorder;
+    mr_program *program;
+    mr_stream *streams[] = {free_stream(), free_stream()};
+    OK(mr_program_record(machine, 0, &recorder));
+    for (uint32_t first = 0; first < 2; first++) {
+        mr_meeting *meeting = mr_meeting_new(2, 0);
+        meeting->what = MR_COLLECTIVE_EXCHANGE;
+        meeting->first = first;
+        meeting->last = 1 - first;
+        mr_command *commands[2];
+        for (uint32_t k = 0; k < 2; k++) {
+            uint32_t member = k == 0 ? meeting->first : meeting->last;
+            commands[k] = member_of(meeting, member, streams[member]);
+        }
+        mr_together together = {no_turn, nothing_before, NULL};
+        OK(mr_command_submit_together(commands, 2, &together));
+        mr_meeting_release(meeting);
+    }
+    OK(mr_device_drain(device));
+    OK(mr_recorder_finish(recorder, &program));
+    mr_player *player;
+    OK(mr_player_open(program, &as_recorded, &player));
+    const mr_meeting *met[4];
+    size_t count = 0;
+    for (size_t i = 0; i < mr_program_count(program); i++) {
+        if (mr_program_kind_at(program, i) != MR_COMMAND_OP) continue;
+        assert_true(mr_program_item_at(program, i).meets);
+        assert_true(count < 4);
+        met[count++] = mr_player_item_at(player, i).command->meeting;
+    }
+    assert_int_equal(count, 4);
+    assert_ptr_equal(met[0], met[1]);
+    assert_ptr_equal(met[2], met[3]);
+    assert_ptr_not_equal(met[1], met[2]);
+    mr_player_close(player);
+    mr_program_release(program);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_same_chooser_gives_the_same, setup, teardown),
         cmocka_unit_test_setup_teardown(another_schedule_shows_as_another_value, setup, teardown),
         cmocka_unit_test_setup_teardown(a_program_outlives_its_machine, setup, teardown),
+        cmocka_unit_test_setup_teardown(members_meet_whichever_comes_first, setup, teardown),
         cmocka_unit_test_setup_teardown(a_program_that_is_too_long_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(an_item_says_what_it_is_about, setup, teardown),
         cmocka_unit_test_setup_teardown(a_player_shows_the_same_items_with_objects, setup,

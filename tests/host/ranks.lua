@@ -228,11 +228,37 @@ function TestRanks.test_training()
   lu.assertEquals(status, 3)
 end
 
+-- Each rank runs all pieces, with variables of its own, then the script.
+function TestRanks.test_code_of_the_command_line()
+  local CODE = "-e 'n = mr.dist.rank()' -e 'local x = mr.full(2, n + 1) mr.dist.all_reduce(x) sum = x:sum():item()' "
+  local output, status = run("--ranks 2 --explore " .. CODE, "print(n, sum, ...)", "a b")
+  lu.assertStrContains(output, "1 schedule, 1 outcome: deterministic\n  outcome 1, in 1 schedule: \n" ..
+    "    0\t6\ta\tb\n    1\t6\ta\tb\n")
+  lu.assertEquals(status, 0)
+  local function only_code(options)
+    local pipe = io.popen(("%s --ranks 2 %s 2>&1"):format(HOST, options))
+    local text = pipe:read("a"):gsub(WARNING, "")
+    return text, select(3, pipe:close())
+  end
+  output, status = only_code(CODE .. "-e 'print(sum)'")
+  lu.assertEquals({ output, status }, { "6\n6\n", 0 })
+  output, status = only_code("--device virtual -e 'r = mr.dist.rank() if r == 1 then os.exit(4) end' -e 'print(r)'")
+  lu.assertEquals({ output, status }, { "0\n", 4 })
+  output, status = only_code("-e 'x ='")
+  lu.assertEquals({ output, status }, { "millrace: (command line):1: unexpected symbol near <eof>\n", 1 })
+  output, status = only_code("-e 'mr.onse(1)'")
+  lu.assertStrContains(output, "rank 0: (command line):1: there is no `mr.onse`: did you mean `mr.ones`?")
+  lu.assertEquals(status, 1)
+end
+
 function TestRanks.test_what_the_option_refuses()
   lu.assertStrContains(run("--ranks 0", ""), "--ranks: expected a number from 1 to 64, got '0'")
   lu.assertStrContains(run("--ranks x", ""), "--ranks: expected a number")
   lu.assertStrContains(run("--ranks 2 --sandbox", ""), "--ranks and --sandbox cannot be used together")
-  lu.assertStrContains(run("--ranks 2 -e 'print(1)'", ""), "--ranks needs a script file, and no -e")
+  for _, options in ipairs{ "", "-", "-e 1 -" } do
+    local pipe = io.popen(("%s --ranks 2 %s 2>&1 < /dev/null"):format(HOST, options))
+    lu.assertStrContains(pipe:read("a"), "--ranks needs a script file, or code behind -e")
+  end
   lu.assertStrContains(run("--ranks 3 --device virtual:2", "print(1)"), "3 ranks need as many devices")
 end
 

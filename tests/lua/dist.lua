@@ -250,6 +250,30 @@ function TestAsync.test_questions_follow_the_ranks_own_clock()
   end)
 end
 
+-- It says what the host knows, and asks the device nothing: that would decide what an explored function prints.
+function TestAsync.test_a_work_says_what_it_is()
+  local said = {}
+  dist.spawn(2, function(rank)
+    local group = dist.new_group{ 1, 0 }
+    local function text(work) return (tostring(work)) end
+    local t = mr.ones(4)
+    local work = dist.broadcast(t, 1, { async = true, group = group })
+    said[rank] = { text(work) }
+    work:wait()
+    said[rank][2] = text(work)
+    work:synchronize()
+    said[rank][3] = text(work)
+    work = dist.all_reduce(t, { async = true })
+    mr.synchronize()
+    said[rank][4] = tostring(work:is_completed()) .. " " .. text(work)
+  end)
+  for rank = 0, 1 do
+    local first = ("broadcast of rank %d on stream `group 1 of ranks 1, 0`: "):format(rank)
+    lu.assertEquals(said[rank], { first .. "nothing waits for it yet", first .. "a stream waits for it",
+      first .. "done", ("true all_reduce of rank %d on stream `world`: done"):format(rank) })
+  end
+end
+
 TestOfItsOwn = {}
 
 function TestOfItsOwn.test_random_numbers()
@@ -486,6 +510,27 @@ function TestErrors.test_what_spawn_refuses()
   refused(nil, "a function", dist.spawn, 2, 3)
   refused("not-permitted", "not inside mr.nccl.group", mr.nccl.group, dist.spawn, 2, print)
   fails("not-permitted", "a rank cannot start ranks", 2, function() dist.spawn(2, print) end)
+end
+
+-- They follow the whole machine, or call their function again, so no rank can have one of its own while others run.
+function TestErrors.test_tools_that_one_rank_calls()
+  local function meet()
+    dist.all_reduce(mr.ones(2))
+    return 1
+  end
+  fails("not-permitted", "hazard.check: rank 0 is in a check, and it follows all ranks of this process: call " ..
+    "mr.hazard.check around mr.dist.spawn, or use --check", 2, function() mr.hazard.check(meet) end)
+  fails("not-permitted", "waits: rank 0 is in mr.waits, which judges all ranks of this process: call mr.waits " ..
+    "around mr.dist.spawn, or use --waits", 2, function() mr.waits(meet) end)
+  local inner -- a check of one that is in none
+  lu.assertEquals(#mr.hazard.check(function()
+    dist.spawn(2, function() inner = select(2, pcall(mr.hazard.check, meet)) end)
+  end), 0)
+  lu.assertStrContains(tostring(inner), "not permitted inside another check")
+  assert_clean()
+end
+
+function TestErrors.test_what_new_group_and_options_refuse()
   fails(nil, "rank 2 asks for a group of ranks 1, 2", 4, function(rank)
     dist.new_group(rank == 2 and { 1, 2 } or { 1, 3 })
   end)

@@ -684,6 +684,14 @@ function TestModules.test_what_is_refused()
   refused("first_bucket_mb is x", DDP, net, { first_bucket_mb = "x" })
   refused("broadcast_buffers is 1", DDP, net, { broadcast_buffers = 1 })
   refused("`weight` is on the host", DDP, nn.Linear(2, 1):cpu())
+  for _, bad in ipairs{ "world", { ranks = {} } } do
+    refused("`group` is no group", DDP, net, { group = bad })
+  end
+  refused("`weight` is on device 1: NVIDIA H200 (virtual), which is not that of rank 0", DDP, nn.Linear(2, 1):to(1))
+  refused("rank 1: ", dist.spawn, 2, function(rank)
+    local group = dist.new_group{ 0 }
+    if rank == 1 then DDP(nn.Linear(2, 1):to(1), { group = group }) end
+  end)
   refused("`weight` is on device 0", function()
     mr.dist.spawn(2, function() DDP(nn.Linear(2, 1):to(0)) end)
   end)

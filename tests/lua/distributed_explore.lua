@@ -53,6 +53,20 @@ function TestSchedules.test_a_gradient_that_is_used_before_its_reduction()
   lu.assertTrue(#result.hazards > 0)
 end
 
+-- The others go on meanwhile, so their calls are made once.
+function TestSchedules.test_a_rank_explores_what_meets_no_other()
+  local function meet() return mr.dist.all_reduce(mr.ones(2)) end
+  local ALONE = "mr.dist: the other ranks take part once, and this one runs again and again. Call mr.explore, " ..
+    "mr.replay or mr.stress around mr.dist.spawn, or use --ranks N --explore"
+  mr.dist.spawn(2, function()
+    lu.assertStrContains(tostring(select(2, pcall(mr.explore, meet))), "the function calls " .. ALONE)
+    lu.assertStrContains(tostring(mr.stress(meet, { runs = 2 })), ALONE)
+    lu.assertEquals(mr.explore(function() return mr.ones(2):sum():item() end).outcomes[1].value, 2.0)
+    meet()
+  end)
+  lu.assertEquals(#mr.explore(function() mr.dist.spawn(2, meet) end).outcomes, 1)
+end
+
 -- R64: on GPUs with room for both it may get through.
 function TestSchedules.test_communicators_in_another_order_may_get_through_on_gpus()
   local result = mr.explore(function()

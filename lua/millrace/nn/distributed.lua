@@ -315,13 +315,11 @@ return function(tools, module)
     return all, names, trained, device
   end
 
-  -- The first collective knows the device of the group, and names a tensor that the script has not made.
-  local function explain_device(message, parameter, names, device)
-    if tostring(message):find("is not on device", 1, true) then
-      misuse(("%s: `%s` is on %s, which is not that of rank %d: call net:to(mr.current_device())"):format(
-        WHO, names[parameter], tostring(device), mr.dist.rank()))
-    end
-    error(message, 0)
+  -- Asked before the first collective, whose error would name a tensor that the script has not made.
+  local function check_device(group, name, device)
+    if tools.group_device(WHO, group) == device then return end
+    misuse(("%s: `%s` is on %s, which is not that of rank %d: call net:to(mr.current_device())"):format(WHO, name,
+      tostring(device), mr.dist.rank()))
   end
 
   -- A parameter has one reducer: the last that was made.
@@ -355,8 +353,8 @@ return function(tools, module)
     local r = { group = o.group, names = names, trained = trained, device = device, removers = {},
       first_bytes = math.min(o.first_bucket_mb, o.bucket_mb) * MB, bytes = o.bucket_mb * MB,
       sends_buffers = o.broadcast_buffers, wants = true, reduces = true }
-    local same, message = pcall(check_same, all, names, o.group, device)
-    if not same then explain_device(message, all[1], names, device) end
+    check_device(o.group, names[all[1]], device)
+    check_same(all, names, o.group, device)
     send_values(table.move(net:buffers(), 1, #net:buffers(), #all + 1, all), o.group)
     m.reducer, m.module = r, net -- gives the parameters the names after which `arrange` calls their gradients
     mr.no_grad(arrange, r, trained)

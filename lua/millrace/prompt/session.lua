@@ -163,7 +163,7 @@ end
 -- As --ranks does: once for each rank, which has variables of its own.
 local function carry_out_on_ranks(entry)
   local run = require "millrace.spmd"
-  local results = pack(tools.call(run(entry.file, entry.ranks, tools.new_random, entry.text)))
+  local results = pack(tools.call(run({ { path = entry.file, text = entry.text } }, entry.ranks, tools.new_random)))
   if not results[1] then return false, results[2], results[3] end
   return true
 end

@@ -37,6 +37,7 @@ typedef struct {
 typedef struct {
     mr_observer observer;
     mr_machine *machine;
+    uint16_t rank;         /* whose function it is (mr_machine.rank); --waits: 0 */
     mr_recorder *recorder; /* NULL: nothing is recorded */
     size_t returned;       /* items when the script's code had returned */
     mr_ledger ledger;      /* what was not followed */
@@ -194,7 +195,7 @@ static void forget(recording *r) {
 }
 
 static mr_status begin(mr_machine *machine, recording *r) {
-    *r = (recording){.machine = machine};
+    *r = (recording){.machine = machine, .rank = machine->rank};
     MR_TRY(mr_program_record(machine, MOST_ITEMS, &r->recorder));
     /* Everything: record_stream, too. */
     r->observer = (mr_observer){.name = "names", .everything = true, .did = did};
@@ -384,14 +385,16 @@ static int run_functions(lua_State *L) {
 static void refuse(lua_State *L, const state *s) {
     if (s->machine->host_function.running)
         mr_raise(L, mr_fail(MR_CODE_NOT_PERMITTED, "waits: not permitted inside a host function"));
-    if (s->function)
-        mr_raise(
-            L, mr_fail(MR_CODE_NOT_PERMITTED, "%s",
-                       s->machine->rank
-                           ? "waits: another mr.waits has begun and not ended, perhaps on another "
-                             "rank; it sees all ranks. Call mr.waits once, around mr.dist.spawn"
-                           : "waits: not permitted inside another mr.waits; call the function "
-                             "itself"));
+    if (!s->function) return;
+    uint16_t rank = s->function->rank;
+    if (!rank || rank == s->machine->rank)
+        mr_raise(L, mr_fail(MR_CODE_NOT_PERMITTED,
+                            "waits: not permitted inside another mr.waits; call the function "
+                            "itself"));
+    mr_raise(L, mr_fail(MR_CODE_NOT_PERMITTED,
+                        "waits: rank %u is in mr.waits, which judges all ranks of this process: "
+                        "call mr.waits around mr.dist.spawn, or use --waits",
+                        rank - 1u));
 }
 
 MR_FUNCTION(

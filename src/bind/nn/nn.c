@@ -61,9 +61,16 @@ static int replace(lua_State *L) {
     return mr_call_autograd(L, "replace");
 }
 
-static const luaL_Reg tools[] = {
-    {"misuse", misuse}, {"is_tensor", is_tensor}, {"type_of", type_of}, {"dtype_of", dtype_of},
-    {"step", step},     {"check", check},         {"replace", replace}, {NULL, NULL}};
+/* group_device(name, group or nil): see lua/millrace/dist.lua */
+static int group_device(lua_State *L) {
+    return mr_call_lua_named(L, &mr_lua_dist, "", "device_of");
+}
+
+static const luaL_Reg tools[] = {{"misuse", misuse},   {"is_tensor", is_tensor},
+                                 {"type_of", type_of}, {"dtype_of", dtype_of},
+                                 {"step", step},       {"check", check},
+                                 {"replace", replace}, {"group_device", group_device},
+                                 {NULL, NULL}};
 
 const mr_lua_module mr_lua_nn = {"millrace.nn", tools};
 const mr_lua_module mr_lua_optim = {"millrace.optim", tools};

@@ -87,6 +87,7 @@ void mr_check_may_meet(lua_State *L) {
     mr_check_no_finalizer(L);
     if (mr_world_is_joined(mr_bind_collectives(L)))
         mr_bind_explore_refuse(L, MR_RANKS_NOT_EXPLORED);
+    else mr_bind_explore_refuse_meeting(L);
 }
 
 static void ask_as(lua_State *L, const char *name, const mr_collective_call *call) {

@@ -92,21 +92,25 @@ size_t mr_hazard_asked_count(const mr_hazard *c) {
     return explored && !c->check.on ? c->apart.first : c->reports.listed.count;
 }
 
-mr_status mr_hazard_check_begin(mr_hazard *c) {
-    if (c->check.on)
+static mr_status refuse_inner_check(const mr_hazard *c) {
+    if (!c->check.rank || c->check.rank == c->machine->rank)
         return mr_fail(
             MR_CODE_NOT_PERMITTED,
-            c->machine->rank
-                ? "hazard.check: another mr.hazard.check has begun and not ended, perhaps on "
-                  "another "
-                  "rank; all ranks share one checker. Call mr.hazard.check once, around "
-                  "mr.dist.spawn"
-                : "hazard.check: not permitted inside another check; call the function itself");
+            "hazard.check: not permitted inside another check; call the function itself");
+    return mr_fail(MR_CODE_NOT_PERMITTED,
+                   "hazard.check: rank %u is in a check, and it follows all ranks of this process: "
+                   "call mr.hazard.check around mr.dist.spawn, or use --check",
+                   c->check.rank - 1u);
+}
+
+mr_status mr_hazard_check_begin(mr_hazard *c) {
+    if (c->check.on) return refuse_inner_check(c);
     mr_hazard_mode before = c->mode;
     mr_hazard_flush_collected(c); /* found before the check: not its own */
     MR_TRY(mr_hazard_refuse(c));
     MR_TRY(set_mode(c, MR_HAZARD_COLLECT));
     c->check.on = true;
+    c->check.rank = c->machine->rank;
     c->check.returned_before = c->check.returned;
     c->check.returned = false;
     c->check.mode_before = before;
