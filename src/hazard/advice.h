@@ -50,6 +50,9 @@ void mr_hazard_advise_active(checker *c, actor *a);
 void mr_hazard_advise_record(checker *c, const mr_command *command, bool carries);
 void mr_hazard_advise_used(checker *c, const snapshot *s);
 void mr_hazard_advise_needed(checker *c, const actor *first, uint64_t seq);
+/* in_flight.c: `own` may begin before `before` on its device, and behind it on the other one. */
+void mr_hazard_advise_in_flight(checker *c, const in_flight *own, const in_flight *before,
+                                int other_device);
 void mr_hazard_advice_clear(checker *c);
 void mr_hazard_advice_forget(checker *c);
 void mr_hazard_advice_end(checker *c); /* the checker is switched off: nothing follows */

@@ -109,8 +109,8 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
       "This holds if 1 rank shares nothing with others but what collectives carry.",                                            \
       "This holds if # ranks share nothing but what collectives carry.")                                                        \
     X(ROOM, "room_for_collectives", IF, EXPLORED,                                                                               \
-      "This holds if 1 communicator finds room on its GPUs beside the collectives of others, which nothing orders (R64a).",     \
-      "This holds if # communicators find room on their GPUs beside the collectives of others, which nothing orders (R64a).")   \
+      "This holds if 1 communicator finds room on its GPUs beside the collectives of others (R64a, see --check=advice).",       \
+      "This holds if # communicators find room on their GPUs beside the collectives of others (R64a, see --check=advice).")     \
     X(ONE_STREAM, "ranks_in_one_stream", IF, EXPLORED,                                                                          \
       "This holds if ranks that use 1 tensor in the same stream submit one after the other all that is between two waits.",     \
       "This holds if ranks that use # tensors in the same stream submit one after the other all that is between two waits.")    \

@@ -77,6 +77,10 @@ typedef enum {
     X(WAIT_IN_GROUP, "wait-in-group", true,                                                        \
       "the host waits inside `mr.nccl.group` for a stream that has collectives of the group. "     \
       "They are submitted when the group ends, so the wait does not cover them (R63)")             \
+    X(UNORDERED_COLLECTIVES, "unordered-collectives", true,                                        \
+      "collectives of two communicators share devices, and nothing orders them on one of these. "  \
+      "Devices that begin them in another order need room for both, or they wait for each other "  \
+      "for ever (R64a)")                                                                           \
     X(UNSPECIFIED_SYNCHRONY, "unspecified-synchrony", true,                                        \
       "the values are right only if such a copy waited; NVIDIA's driver waits, but CUDA does not " \
       "guarantee it")

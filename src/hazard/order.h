@@ -54,9 +54,13 @@ struct snapshot {
 /* The last collective of a communicator on a device (in_flight.c). */
 typedef struct {
     uint32_t communicator;
-    actor *actor; /* one reference */
+    uint64_t number; /* as in mr_meeting */
+    actor *actor;    /* one reference */
     uint64_t seq;
     bool counted;
+    uint32_t beside; /* a communicator whose last one here it is not ordered behind; 0: none */
+    mr_site where;
+    char name[32], title[48]; /* of the call, and of the communicator */
 } in_flight;
 
 /* The host's knowledge right before a device's last synchronise. */

@@ -412,6 +412,26 @@ void mr_hazard_set_advice(mr_hazard *c, bool on) {
 
 /* ---- pageable copies */
 
+/* ---- collectives: R64a */
+
+void mr_hazard_advise_in_flight(checker *c, const in_flight *own, const in_flight *before,
+                                int other_device) {
+    char first[NAME_SIZE], second[NAME_SIZE];
+    int device = own->actor->device;
+    mr_site shown = mr_hazard_shown(c, before->where);
+    mr_hazard_stream_text(c, before->actor, first, sizeof first);
+    mr_hazard_stream_text(c, own->actor, second, sizeof second);
+    advise(
+        c, MR_HAZARD_UNORDERED_COLLECTIVES, own->actor, own->name, own->where, own->seq,
+        before->where,
+        "nothing orders this `%s` of %s behind the `%s` of %s (%.80s:%d) on device %d. Device %d "
+        "may begin it first, and device %d the other one. If neither has room for both, they "
+        "wait for each other for ever (R64a). %s %s wait for %s, likewise on the other devices.",
+        own->name, own->title, before->name, before->title, shown.file ? shown.file : "?",
+        shown.line, device, device, other_device,
+        c->machine->rank ? "Call wait() of that one's work before, or let" : "Let", second, first);
+}
+
 /* ---- captures: R39 */
 
 static void advise_uncaptured(checker *c, const mr_command *command) {
