@@ -51,7 +51,7 @@ end
 -- Passages about a word have the tables that they announce.
 function TestHelp.test_a_table_behind_a_colon()
   local text = help("\"causes\"")
-  lu.assertStrMatches(text, ".*in gaps and in `why`:\ncause +the operation began no sooner because\n.*" ..
+  lu.assertStrMatches(text, ".*in gaps and in `why`:\ncause +the operation did not begin earlier because\n.*" ..
     "\n`same%-stream` .*\n`chooser` .*")
 end
 
