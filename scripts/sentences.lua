@@ -1,12 +1,11 @@
 -- Finds sentences that are hard to read:
 -- - longer than 30 words;
--- - beginning with "Of", "Else", or a clause "what ... is" as their subject;
+-- - beginning with "Of", "Else", "So is", "Nor does", "Neither has", or a clause "what ... is" as their subject;
 -- - with a verb before its subject, as in `, and so does a stream` or `Behind it comes a copy`;
 -- - with a clause like `, of which one waits` or `one of which`;
 -- - with a negation of a negation, as in `nothing that is not free`;
 -- - with four words such as "that", "what" and "which".
--- In pages and comments, except in tests, it also finds "So is ...", "Nor does ..." or "Neither has ..." at the
--- beginning. `make lint` runs it on the pages, the comments, and the texts that the program prints.
+-- `make lint` runs it on the pages, the comments, and the texts that the program prints.
 --
 --     lua5.4 scripts/sentences.lua FILE...     .md: paragraphs, items, cells of tables; others: comments and strings
 --
@@ -115,8 +114,7 @@ local function relatives_in(sentence)
   return count
 end
 
--- `is_ours`: a page, or a comment outside of the tests.
-local function judge_sentence(path, line, sentence, is_ours)
+local function judge_sentence(path, line, sentence)
   local words = words_in(sentence)
   if words > MOST then offend(path, line, words .. " words", sentence) end
   if sentence:find "^[%(\"'*]*Of%s" then offend(path, line, 'begins with "Of"', sentence) end
@@ -129,10 +127,10 @@ local function judge_sentence(path, line, sentence, is_ours)
   if has_part_of_which(sentence) then offend(path, line, 'a clause "of which"', sentence) end
   if denies_twice(sentence) then offend(path, line, "a negation of a negation", sentence) end
   if has_clause_as_subject(sentence) then offend(path, line, 'a clause "what ..." as subject', sentence) end
-  if is_ours and is_turned(sentence) then offend(path, line, "begins with its verb", sentence) end
+  if is_turned(sentence) then offend(path, line, "begins with its verb", sentence) end
 end
 
-local function judge(path, line, text, is_ours)
+local function judge(path, line, text)
   text = text:gsub("``.-``", "C"):gsub("`[^`]*`", "C"):gsub("%[([^%]]*)%]%([^)]*%)", "%1")
   text = text:gsub("%*%*", ""):gsub("%s+", " ")
   local from, at = 1, 1
@@ -143,12 +141,12 @@ local function judge(path, line, text, is_ours)
     -- An ellipsis within a sentence goes on with a small letter or a mark.
     local is_ellipsis = text:find("^%.%.%.", first) and text:find("^[%l%p]", after)
     if not is_ellipsis and not ABBREVIATIONS[word] then
-      judge_sentence(path, line, text:sub(from, last):match "^(.-)%s*$", is_ours)
+      judge_sentence(path, line, text:sub(from, last):match "^(.-)%s*$")
       from = after
     end
     at = after
   end
-  if from <= #text then judge_sentence(path, line, text:sub(from), is_ours) end
+  if from <= #text then judge_sentence(path, line, text:sub(from)) end
 end
 
 -- ---------------------------------------------------------------- pages
@@ -156,7 +154,7 @@ end
 local function markdown(path, lines)
   local text, first, fenced = nil, 0, false
   local function flush()
-    if text then judge(path, first, text, true) end
+    if text then judge(path, first, text) end
     text = nil
   end
   for number, line in ipairs(lines) do
@@ -168,7 +166,7 @@ local function markdown(path, lines)
       flush()
     elseif line:find "^|" then
       flush()
-      for cell in line:gsub("\\|", "/"):gmatch "|([^|]+)" do judge(path, number, cell:match "^%s*(.-)%s*$", true) end
+      for cell in line:gsub("\\|", "/"):gmatch "|([^|]+)" do judge(path, number, cell:match "^%s*(.-)%s*$") end
     elseif starts then
       flush()
       text, first = starts, number
@@ -189,10 +187,10 @@ local function is_laid_out(said)
 end
 
 -- A text of several lines, from `number` on.
-local function judge_lines(path, number, said, is_test, is_comment)
+local function judge_lines(path, number, said, is_test)
   local text, first
   local function flush()
-    if text then judge(path, first, text, is_comment and not is_test) end
+    if text then judge(path, first, text) end
     text = nil
   end
   local in_usage = false
@@ -273,7 +271,7 @@ local function source_code(path, source)
   local text, kind, first, last
   local number, counted, line_from = 1, 1, 1
   local function flush()
-    if text then judge_lines(path, first, text, is_test, kind == "line" or kind == "comment") end
+    if text then judge_lines(path, first, text, is_test) end
     text = nil
   end
   for _, piece in ipairs(pieces_of(source, is_lua)) do

@@ -8,14 +8,13 @@
 --     any other *.lua          must say what it counted: luaunit's summary, a line "N passed, N failed", or a line
 --                              "N checks" (millrace.testing), which counts as one test
 --     anything else            a C test program, counted by cmocka's summary
--- A Lua file runs under --check=error. An operation that races with an earlier one is an error
--- where it is submitted. If the test caught that error, the exit status 3 shows it at the end.
--- Not so in tests/hazard and tests/host, which are about races and about the host's options. A
--- file that counted nothing has failed, whatever its exit status. So has one that left objects
--- behind: the host is told to look for them as it closes (MILLRACE_VERIFY_CLOSE), and its exit
--- status is 70 then. The commands of a script are carried out again at its end, without Lua (MILLRACE_VERIFY_REPLAY):
--- exit status 71 says that something else came of it. A file that was not carried out again has failed. So has a file
--- of tests/hazard in which the checker was not on, so that no verdicts were compared. --all adds every
+-- A Lua file runs under --check=error. An operation that races with an earlier one is an error where it is submitted.
+-- If the test caught that error, the exit status 3 shows it at the end. Files of tests/hazard and tests/host run
+-- without it: they are about races and about the host's options. A file that counted nothing has failed, with any exit
+-- status. A file that left objects behind has failed, too: the host looks for them as it closes
+-- (MILLRACE_VERIFY_CLOSE), and its exit status is 70 then. At the end of a script its commands run again without Lua
+-- (MILLRACE_VERIFY_REPLAY): exit status 71 says that the results differ. A file that was not replayed has failed, and
+-- also a file of tests/hazard in which the checker was not on, because no verdicts were compared. --all adds every
 -- tests/<folder>/*.lua and every example. Deeper folders hold what tests read. --calls notes in files of DIR which
 -- functions the Lua files call (lua/coverage/record.lua), except those that are about the host itself.
 --

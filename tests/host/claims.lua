@@ -248,7 +248,7 @@ function TestRows.test_a_kernel_that_nobody_waits_for_is_judged()
   lu.assertNotStrContains(result.err, "every legal schedule of")
 end
 
--- So are other operations that can fail on the device, such as one with an index that is out of range.
+-- Other operations that can fail on the device, such as one with an index out of range, are judged, too.
 function TestRows.test_what_can_fail_is_judged()
   for _, code in ipairs {
     "local x, at = mr.zeros(4), mr.tensor({9}, {dtype = 'i64'}) mr.synchronize() x:index_add_(1, at, mr.ones(1))",

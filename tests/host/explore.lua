@@ -475,8 +475,8 @@ function TestExplore.test_files_are_shadows()
   end)
 end
 
--- So is what the machine's own calls write. A run loads what it has saved, also under another name; a timeline is not
--- compared, and what nobody may write is an error at its line.
+-- The files that calls of the machine write are shadows, too. A run loads what it has saved, also under another name; a
+-- timeline is not compared. A file without permission to write is an error at its line.
 function TestExplore.test_saved_files_are_shadows()
   with_folder(function(folder)
     command.write(folder .. "/old.npy", "no tensor")

@@ -139,7 +139,7 @@ function TestInterrupt.test_a_kernel_in_the_middle_of_a_block()
   lu.assertStrContains(result.out, "3.0\n")
 end
 
--- Nor is it an outcome of the function that is explored.
+-- Ctrl-C is not an outcome of an explored function.
 function TestInterrupt.test_a_kernel_that_is_explored()
   local result = command.run{ "--device", "virtual", interrupts = 1, "-e", [==[
     local k = mr.kernel[[extern "C" __global__ void f(volatile float *y) { while (y[0] == 0) y[1] += 1; }]]

@@ -97,8 +97,8 @@ r = mr.explore(function()
 end)
 T.check(table.concat(r.not_followed, "\n"):find("it calls setmetatable with __gc", 1, true), tostring(r))
 
--- Tensors from outside stay until a call is over, so that another stream uses them is no reason to collect. Neither is
--- what an exploration before has left, which ended with an error.
+-- Tensors from outside stay until a call is over, so their use by another stream is no reason to collect. The remains
+-- of an earlier exploration that failed are no reason, either.
 local weight = mr.ones(4, {requires_grad = true})
 local fine = pcall(mr.explore, function() -- the next call adds to the gradient
   local y = s:run(function()

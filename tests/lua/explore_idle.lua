@@ -70,7 +70,7 @@ expect("false, true", function() -- R17: the time of a record that is not over i
   second:record(s)
   return (pcall(first.elapsed_time, first, second))
 end)
--- Neither is an allocation, which no work of its stream need come behind.
+-- An allocation is not complete at once, either: no work of its stream need come before it.
 local function empty(of) return mr.empty(4, {stream = of}) end
 expect("false, true", function() local _ = empty(s) return s:query() end)
 expect("false, true", function() local _ = empty(s) e:record(s) return e:query() end)

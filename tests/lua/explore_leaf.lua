@@ -117,7 +117,7 @@ end
 r = mr.explore(checked_inside)
 T.check(r.complete and r.schedules == 2 and #r.outcomes == 2, "inside of a check: " .. tostring(r))
 
--- Nor does it matter what the checker has reported before, or is told to ignore.
+-- Earlier reports of the checker, and reports that it is told to ignore, do not matter.
 local function races()
   local a, b, x = mr.stream(), mr.stream(), mr.zeros(1, {name = "raced"})
   mr.synchronize()

@@ -22,9 +22,9 @@ a busy GPU, behind other work, or with a larger tensor.
 
 A race: two accesses to the same memory, one of them a write, with no order. A
 print on the stream that writes hides such a race, because it waits for that
-stream. So does CUDA_LAUNCH_BLOCKING, which makes each kernel launch wait. A
-run that went well proves nothing. Ask what orders the two accesses. If the
-answer is "it is fast enough", nothing does.
+stream. CUDA_LAUNCH_BLOCKING, which makes each kernel launch wait, hides it,
+too. A run that went well proves nothing. Ask what orders the two accesses. If
+the answer is "it is fast enough", nothing does.
 ]],
   exercise = {
     task = [[
