@@ -30,6 +30,8 @@ const char *mr_claim_text(mr_claim claim) {
 
 void mr_claims_merge(mr_claims *claims, const mr_claims *earlier) {
     for (int i = 0; i < MR_CLAIM_COUNT; i++) claims->count[i] += earlier->count[i];
+    claims->ranks |= earlier->ranks; /* rank 0 of several worlds counts once */
+    claims->count[MR_CLAIM_RANKS] = (uint64_t)__builtin_popcountll(claims->ranks);
     if (!earlier->count[MR_CLAIM_FAILED]) return;
     claims->where = earlier->where;
     claims->code = earlier->code;

@@ -251,6 +251,15 @@ function TestRanks.test_code_of_the_command_line()
   lu.assertEquals(status, 1)
 end
 
+-- The condition counts rank 0 of several worlds once.
+function TestRanks.test_how_many_ranks_a_condition_names()
+  local SCRIPT = [[
+    for _ = 1, 3 do
+      mr.hazard.check(function() mr.dist.spawn(2, function() mr.dist.all_reduce(mr.ones(2)) end) end)
+    end]]
+  lu.assertStrContains(run("--device virtual:2 --explore", SCRIPT), "This holds if 2 ranks share nothing but")
+end
+
 function TestRanks.test_what_the_option_refuses()
   lu.assertStrContains(run("--ranks 0", ""), "--ranks: expected a number from 1 to 64, got '0'")
   lu.assertStrContains(run("--ranks x", ""), "--ranks: expected a number")
