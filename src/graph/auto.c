@@ -58,6 +58,9 @@ mr_machine *mr_auto_machine(const mr_auto *a) {
 /* NULL, or why the call is just made. */
 static const char *obstacle(const mr_auto *a, const mr_stream *stream) {
     const captures *all = captures_of(a->machine);
+    if (all->call && mr_auto_is_other_rank(all->call))
+        return "another rank was in a function of mr.graph.auto: the ranks of a process have one "
+               "at a time";
     if (all->call)
         return "it was called inside another function of mr.graph.auto, and is part of that "
                "function";
@@ -70,6 +73,7 @@ static const char *obstacle(const mr_auto *a, const mr_stream *stream) {
 
 static mr_status begin(mr_auto *a, mr_stream *stream) {
     a->origin = stream;
+    a->rank = a->machine->rank;
     a->reason[0] = a->why[0] = 0;
     a->shortened = false;
     a->now.seed = a->machine->random.seed;

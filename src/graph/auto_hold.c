@@ -288,7 +288,7 @@ static mr_status host(const mr_caller *caller, mr_capture_ask ask, const char *n
         [MR_ASK_CLOSE] = "closes a stream",
         [MR_ASK_UNSAFE] = "may make the host wait",
         [MR_ASK_ACCESS] = "is done by the host, with memory that the device may use",
-        [MR_ASK_COLLECTIVE] = "is a collective, for which other ranks may not come",
+        [MR_ASK_COLLECTIVE] = mr_auto_meets,
     };
     MR_TRY(object(held_call(caller->machine), caller->where, name, doing[ask]));
     if (!event || !event->captured) return MR_OK; /* of a capture that is over */

@@ -16,6 +16,7 @@ void mr_auto_object(mr_auto *a, mr_site where, const char *name, const char *wha
                    where.file ? where.file : "?", where.line, what);
 }
 
+const char mr_auto_meets[] = "is a collective, for which other ranks may not come";
 const char mr_auto_frees[] = "frees memory, which a graph keeps: leave it to the collector";
 
 /* ---- streams */
@@ -81,6 +82,7 @@ static const char *objection_to_draw(const mr_auto *a, const mr_command *command
 
 static void note_work(mr_auto *a, const mr_command *command) {
     const char *objection = mr_auto_objection(command);
+    if (command->meeting) objection = mr_auto_meets;
     if (!objection) objection = objection_to_draw(a, command);
     if (!objection && !has_stream(a, command->stream))
         objection = "is on a stream that did not wait for the current one: let it wait for it, so "
@@ -126,6 +128,7 @@ static void note_free(mr_auto *a, const mr_command *command) {
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
     mr_auto *a = (mr_auto *)observer;
     (void)host_waited;
+    if (mr_auto_is_other_rank(a)) return;
     switch (command->kind) {
     case MR_COMMAND_OP:
     case MR_COMMAND_COPY:

@@ -14,6 +14,7 @@ struct mr_auto {
     mr_observer observer; /* first; of a call that is recorded */
     mr_machine *machine;
     uint32_t epoch;
+    uint16_t rank;  /* whose call is under way (mr_machine.rank) */
     uint32_t depth; /* calls under way: of itself, by itself */
     call_phase phase;
     mr_stream *origin; /* of the call under way: the current stream at its beginning */
@@ -36,7 +37,11 @@ struct mr_auto {
 
 /* Notes an action of this call that no graph can do; the first reason counts. */
 void mr_auto_object(mr_auto *a, mr_site where, const char *name, const char *what);
-extern const char mr_auto_frees[]; /* what to say of a free */
+/* Whether another rank has made the call: the commands of the rank that runs are no part of it. */
+static inline bool mr_auto_is_other_rank(const mr_auto *a) {
+    return a->rank && a->rank != a->machine->rank;
+}
+extern const char mr_auto_frees[], mr_auto_meets[]; /* what to say of a free, of a collective */
 /* Why a graph cannot do that; NULL: it can. */
 const char *mr_auto_objection(const mr_command *command);
 /* The stream takes part from now on. NULL, or why it cannot. */

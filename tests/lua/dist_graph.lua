@@ -217,4 +217,20 @@ function TestRanks.test_every_schedule_of_one_process()
   lu.assertTrue(#run(false).outcomes > 1)
 end
 
+-- The work of another rank is no part of the call, and no reason.
+function TestRanks.test_a_function_of_graph_auto_says_why_it_has_no_graph()
+  local reasons = mr.dist.spawn(2, function()
+    local step = mr.graph.auto(function(x)
+      x:add_(1)
+      mr.dist.all_reduce(x)
+    end)
+    local x = mr.ones(3)
+    for _ = 1, 3 do step(x) end
+    lu.assertEquals(x:sum():item(), 66.0)
+    return (mr.graph.why(step))
+  end)
+  lu.assertStrMatches(reasons[1], "`all_reduce` at %S+ is a collective, for which other ranks may not come")
+  lu.assertStrContains(reasons[2], "another rank was in a function of mr.graph.auto: the ranks of a process have one")
+end
+
 os.exit(lu.LuaUnit.run())
