@@ -1,6 +1,7 @@
 -- Finds sentences that are hard to read:
 -- - longer than 30 words;
--- - beginning with "Of", "Else", "So is", "Nor does", "Neither has", or a clause "what ... is" as their subject;
+-- - beginning with "Of", "Else", "So is", "Nor does", "Neither has", "To be called", or a clause "what ... is" or
+--   "that the ... is" as their subject;
 -- - with a verb before its subject, as in `, and so does a stream` or `Behind it comes a copy`;
 -- - with a clause like `, of which one waits` or `one of which`;
 -- - with a negation of a negation, as in `nothing that is not free`;
@@ -42,6 +43,14 @@ local function has_clause_as_subject(sentence)
     if VERBS:find(" " .. word .. " ", 1, true) then return true end
   end
   return false
+end
+
+local NOUNS = " a all an each it its no nothing the there they "
+
+-- `That a GPU waits is not guaranteed`: the clause is the subject. `That event is` has a noun behind the word.
+local function has_that_clause_as_subject(sentence)
+  local word = sentence:match "^[%(\"'*]*That (%l+)"
+  return word and NOUNS:find(" " .. word .. " ", 1, true)
 end
 
 local TURNED = " is are was were does do did has have had must "
@@ -122,6 +131,8 @@ local function judge_sentence(path, line, sentence)
   if relatives_in(sentence) > 3 then
     offend(path, line, relatives_in(sentence) .. ' words such as "that" and "what"', sentence)
   end
+  if has_that_clause_as_subject(sentence) then offend(path, line, 'a clause "that ..." as subject', sentence) end
+  if sentence:find "^[%(\"'*]*To be %l+ed%f[%A]" then offend(path, line, 'begins with "To be ...ed"', sentence) end
   if has_turned_half(sentence) then offend(path, line, "a half begins with its verb", sentence) end
   if has_place_first(sentence) then offend(path, line, "the place first and the subject last", sentence) end
   if has_part_of_which(sentence) then offend(path, line, 'a clause "of which"', sentence) end

@@ -1,5 +1,5 @@
 -- The cost of the rules of order: commands of two streams that wait for each other, with the default stream now and
--- then; or, with a second argument, an exploration. To be counted in instructions, which other processes do not change:
+-- then; or, with a second argument, an exploration. Count it in instructions, which other processes do not change:
 --
 --     valgrind --tool=callgrind millrace [--check] scripts/bench/order.lua N [explore]
 --

@@ -149,8 +149,8 @@ static inline void *mr_test(lua_State *L, int arg, const mr_kind *kind) {
 mr_caller mr_enter(lua_State *L);
 /* The same; the operations of this call are shown under this name, which the script wrote. */
 mr_caller mr_enter_as(lua_State *L, const char *name);
-/* The machine only, for a function that makes no command and no object; hooks use the stack of L. To be called
- * again after a function of the script has run, which may have left there a coroutine that is gone. */
+/* The machine only, for a function that makes no command and no object; hooks use the stack of L. Call this again
+ * after a function of the script has run, which may have left there a coroutine that is gone. */
 mr_machine *mr_set_context(lua_State *L);
 /* The machine, for a function that also runs no hook. */
 mr_machine *mr_machine_of(lua_State *L);

@@ -8,8 +8,8 @@
 #include "model/command.h"
 #include "script/script.h"
 
-/* Lua's loadfile, dofile and require note the files that they run from now on; the script in `arg`, too. Not to be
- * called in a sandbox: then none is ever read. */
+/* Lua's loadfile, dofile and require note the files that they run from now on; the script in `arg`, too. It is not
+ * called in a sandbox: then no file is ever read. */
 void mr_source_watch(lua_State *L);
 void mr_source_add(lua_State *L, const char *path);
 

@@ -95,7 +95,7 @@ mr_status mr_cuda_event_capture(const mr_command *command, cuda_device *device, 
     return MR_OK;
 }
 
-/* That it is complete says of the stream only what came before the launch. */
+/* If it is complete, only the stream's work before the launch is known to be complete. */
 void mr_cuda_event_in_launch(mr_event *event, cuda_stream *stream) {
     note_record(event->impl, stream, stream->last_seq);
 }

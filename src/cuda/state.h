@@ -392,7 +392,7 @@ mr_status mr_cuda_wait_call(cuda_machine *cuda);    /* until the oldest host fun
  * context. */
 bool mr_cuda_is_idle(cuda_machine *cuda);
 
-/* To be called before a call of the driver, of cuBLAS or of CUPTI that may wait for a device. It waits until no host
+/* Call this before a call of the driver, of cuBLAS or of CUPTI that may wait for a device. It waits until no host
  * function is pending, runs them meanwhile, and can be interrupted. Inside a host function it is an error that says
  * `what` may wait. Afterwards `device` is current, if it has a context. */
 mr_status mr_cuda_may_wait(cuda_device *device, const char *what);
@@ -444,7 +444,7 @@ mr_status mr_cuda_host_limit(cuda_machine *cuda);         /* the slow path of mr
  * which has some 1,000 and may be shared (R55, R56). */
 enum { MOST_BEHIND = 256 };
 
-/* To be called before each submission: keeps their number behind a pending host function so low that the driver
+/* Call this before each submission: it keeps their number behind a pending host function so low that the driver
  * never blocks the thread that must run it. What submits more than a command's usual work adds it to
  * `submissions`. */
 static inline mr_status mr_cuda_unblock(cuda_machine *cuda) {

@@ -258,7 +258,7 @@ void budget_note_outcomes(explorer *e);
 bool budget_interrupts(void *context);
 /* An interruption has come. True: by the clock; the search is then stopped, and the result says so. */
 bool budget_takes_interruption(explorer *e);
-/* To be called often: sets e->stop. Cheap. */
+/* Call this often: it sets e->stop. Cheap. */
 void budget_look_at_clock(explorer *e);
 /* The same, and players and marks may go: for the loop of a search, where nobody reads a player. */
 void budget_look(explorer *e);

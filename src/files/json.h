@@ -23,7 +23,7 @@ bool mr_json_string(mr_json *j, char **out_text);
 bool mr_json_size(mr_json *j, int64_t *out_number);
 /* Any value, nested at most 64 deep. */
 bool mr_json_skip(mr_json *j);
-/* To be called before each item of an object or a list whose bracket was taken, with *count 0 at first. Takes the comma
+/* Call this before each item of an object or a list whose bracket was taken, with *count 0 at first. Takes the comma
  * and returns true if one more item follows; takes the `close` bracket and returns false. *out_bad: neither is
  * there. */
 bool mr_json_next(mr_json *j, char close, size_t *count, bool *out_bad);

@@ -93,7 +93,7 @@ static mr_status take_field(const mr_tensor_file *file, mr_json *j, mr_file_tens
     return mr_json_skip(j) ? MR_OK : bad_json(file, j, "a value");
 }
 
-/* That the offsets are those of the shape and the dtype. */
+/* Checks that the offsets are those of the shape and the dtype. */
 static mr_status check_bytes(const mr_tensor_file *file, const mr_file_tensor *tensor) {
     mr_file_tensor measured = *tensor;
     if (!mr_file_measure(&measured))
@@ -205,7 +205,7 @@ static mr_status check_names(mr_tensor_file *file) {
     return MR_OK;
 }
 
-/* That the tensors, in the order of their offsets, lie one behind the other up to the end of the file. */
+/* Checks that the tensors, in the order of their offsets, lie one behind the other up to the end of the file. */
 static mr_status check_places(mr_tensor_file *file, uint64_t header_end) {
     uint64_t available = file->size - header_end, end = 0;
     if (file->tensors.count)

@@ -154,8 +154,7 @@ typedef struct {
     mr_site ended;        /* the line of the last finish */
     uint32_t ended_on;    /* id of the stream that it ended */
     struct mr_auto *call; /* of a function of auto.h, the outermost one; NULL: none is under way */
-    /* Set while submissions of the call are held back. To be called before anything that would let the script see
-     * it. */
+    /* Set while submissions of the call are held back. Call this before anything that would let the script see it. */
     mr_status (*stop_holding)(struct mr_auto *call, const mr_caller *caller, const char *name);
 } captures;
 

@@ -464,7 +464,7 @@ void mr_hazard_drop_from(mr_hazard *hazard, size_t first);
 mr_hazard_totals mr_hazard_get_totals(const mr_hazard *hazard, bool whole_run);
 /* The claim about these operations; none where there were none, or a hazard. */
 mr_claim mr_hazard_claim(const mr_hazard_totals *totals);
-/* To be called where the script ended with an error, which no command tells. `status`, if not NULL: the error, caused
+/* Call this where the script ended with an error, which no command tells. `status`, if not NULL: the error, caused
  * by work that the script did not wait for. */
 void mr_hazard_script_failed(mr_hazard *hazard, const mr_error *status);
 
@@ -476,7 +476,7 @@ void mr_hazard_clear_ignores(mr_hazard *hazard);
 void mr_hazard_describe_ignores(const mr_hazard *hazard, mr_buffer *out);
 
 /* Gives the advice about lines, by all their occurrences so far, and writes the parts that reports have gained since
- * they were written. To be called at the end of the run, or when asked. */
+ * they were written. Call this at the end of the run, or when asked. */
 void mr_hazard_finish(mr_hazard *hazard);
 /* Writes the reports that wait for launches to run: at the end of the run. */
 void mr_hazard_write_waiting(mr_hazard *hazard);

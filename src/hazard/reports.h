@@ -87,7 +87,7 @@ bool mr_hazard_is_ordered_by_fix(const checker *c, const mr_hazard_report *draft
 
 /* merge.c: one command may race on many tensors, and what is of one report is written as one. A report is held
  * until its command has been looked at as a whole. */
-/* To be published by mr_hazard_publish_held; `own`: then freed. */
+/* mr_hazard_publish_held publishes it; `own`: then freed. */
 void mr_hazard_hold(checker *c, mr_hazard_report *report, bool own);
 void mr_hazard_publish_held(checker *c);
 /* A new report: the command at hand may come to the race whose fix orders the others only after those. The held ones

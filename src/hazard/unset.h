@@ -52,7 +52,7 @@ void mr_hazard_unset_drop(history *h);
 void mr_hazard_unset_keep(checker *c);
 void mr_hazard_unset_put_back(checker *c, uint64_t last);
 void mr_hazard_unset_drop_kept(history *h);
-/* To be called for a command of whose operands one at least is watched. */
+/* Call this for a command with at least one watched operand. */
 void mr_hazard_unset_command(checker *c, const mr_command *command, const unset_use *use);
 void mr_hazard_unset_apply_deferred(checker *c); /* a host function has run */
 void mr_hazard_unset_forget(checker *c);         /* what waits for one */

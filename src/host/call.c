@@ -85,7 +85,7 @@ static size_t length_of_line(const char *line, const char *end) {
     return stop ? (size_t)(stop - line) : (size_t)(end - line);
 }
 
-/* Whether there is nothing but nameless C functions from `line` on: what the program itself calls at the end. */
+/* Whether there are only nameless C functions from `line` on: what the program itself calls at the end. */
 static bool is_bottom(const char *line, const char *end) {
     for (size_t length; line < end; line += length + 1) {
         length = length_of_line(line, end);

@@ -24,7 +24,7 @@ typedef enum {
 
 typedef struct {
     /* `command` is about to be submitted while some stream captures. *out_taken: its stream does, and the reference was
-     * taken over. Not taken and no error: it is to be submitted as usual. */
+     * taken over. Not taken and no error: the caller submits it as usual. */
     mr_status (*submit)(mr_command *command, bool *out_taken);
     /* A record on a capturing stream: of the capture, not of the device (R36). */
     mr_status (*record)(const mr_caller *caller, mr_event *event, mr_stream *stream);
@@ -66,7 +66,7 @@ static inline const mr_capture_rules *mr_capture_rules_of(const mr_machine *mach
     return machine->captures.all->rules;
 }
 
-/* To be called before the host queries or waits. Costs two comparisons where nothing captures. */
+/* Call this before the host queries or waits. Costs two comparisons where nothing captures. */
 static inline mr_status mr_capture_ask_host(const mr_caller *caller, mr_capture_ask ask,
                                             const char *name, mr_stream *stream, mr_event *event,
                                             mr_device *device) {

@@ -309,7 +309,8 @@ typedef struct {
 mr_status mr_command_submit_together(mr_command **commands, uint32_t count,
                                      const mr_together *together);
 
-/* That it was submitted, for messages and the versions of what it writes. mr_command_submit does it by itself. */
+/* Notes that it was submitted, for messages and the versions of the memory that it writes. mr_command_submit does it
+ * by itself. */
 void mr_command_note_writes(const mr_command *command);
 
 /* The two moments of an action of the host itself (waits, queries, accesses, closing a stream). `may` comes before it

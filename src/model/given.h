@@ -10,7 +10,7 @@
 
 /* mr_stream_create, from the point on where the record is filled in. */
 mr_status mr_stream_open_given(mr_stream *stream);
-/* To be called when the last reference goes. */
+/* Call this when the last reference goes. */
 void mr_stream_drop_given(mr_stream *stream);
 
 mr_status mr_event_open_given(mr_event *event);

@@ -48,7 +48,7 @@ bool mr_command_crosses(const mr_command *command);
  * and fewer and fewer in a program that goes on and on. Commands are counted for that: the clock decides nothing. */
 void mr_command_asks_collector(const mr_command *command);
 
-/* To be called where the host is about to wait for the device, to query it, or to touch memory that the device may use.
+/* Call this where the host is about to wait for the device, to query it, or to touch memory that the device may use.
  * Other hosts may go on meanwhile. It is also the last moment at which a collector could free memory that this wait
  * would protect. An observer that looks for such frees asks for a collection here
  * (mr_machine_memory.collect_before_wait). Costs two comparisons where nobody chooses or asks. */

@@ -43,7 +43,7 @@ mr_status mr_loan_begin(const mr_caller *caller, mr_tensor *tensor, mr_loan *loa
 void mr_loan_end(mr_loan *loan);
 /* Takes back what was given back; not inside a host function. */
 void mr_loans_collect(mr_machine *machine);
-/* To be called before mr_machine_reset: memory of a device that is lent must stay. Where the device is lost, it is
+/* Call this before mr_machine_reset: exported device memory must stay. Where the device is lost, it is
  * gone anyway. */
 mr_status mr_loans_allow_reset(mr_machine *machine);
 

@@ -96,15 +96,15 @@ typedef struct mr_simulator {
     /* A body is about to write there, maybe beyond its command's operands: for checkpoints. One thread at a time. */
     void (*will_write)(mr_machine *machine, const mr_memory_block *block);
 
-    /* The state of the machine at this moment: what is pending and how far it has got, clocks, memory pools, the
-     * bytes of all memory, what the chooser knows. Checkpoints are a stack: restoring one, as often as one likes,
-     * drops those made after it. Making and restoring one costs what has changed meanwhile and what the machine's
-     * own records take, not how much memory there is.
+    /* The state of the machine at this moment: what is pending and how far it has got, clocks, memory pools, the bytes
+     * of all memory, what the chooser knows. Checkpoints are a stack: restoring one, as often as one likes, drops those
+     * made after it. Making and restoring one costs what has changed meanwhile and what the machine's own records take,
+     * not how much memory there is.
      *
      * Between the two the caller may let the device move (step, waits). It may submit, too, if it takes care of what
      * the model knows of that by itself (objects made and freed, clocks of observers). A backend knows of the device
-     * only. A new chooser, mr.reset and whatever lays out memory anew end all checkpoints: not-permitted. Not
-     * permitted either in a host function. A device that was lost is lost again, and one that was lost since is
+     * only. A new chooser, mr.reset and whatever lays out memory anew end all checkpoints: not-permitted. It is not
+     * permitted in a host function, either. A device that was lost is lost again, and one that was lost since is
      * well. */
     mr_status (*checkpoint)(mr_machine *machine, mr_checkpoint **out_checkpoint);
     /* One of a history of steps (history.h): restoring it changes device memory only. It
@@ -113,7 +113,7 @@ typedef struct mr_simulator {
      * device has none. */
     mr_status (*checkpoint_step)(mr_machine *machine, mr_checkpoint **out_checkpoint);
     mr_status (*restore)(mr_machine *machine, mr_checkpoint *checkpoint);
-    /* And those made after it; accepts NULL. Each is to be dropped before the machine closes. */
+    /* And those made after it; accepts NULL. Drop each before the machine closes. */
     void (*checkpoint_drop)(mr_machine *machine, mr_checkpoint *checkpoint);
     /* Drops those made before `keep`, which are then not to be dropped again. */
     void (*checkpoint_forget)(mr_machine *machine, mr_checkpoint *keep);

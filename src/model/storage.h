@@ -127,7 +127,7 @@ mr_status mr_storage_record_stream_at(mr_storage *storage, mr_stream *stream, mr
 mr_status mr_storage_usable(const mr_storage *storage, const char *what);
 bool mr_storage_is_lost(const mr_storage *storage); /* a reset took its memory */
 
-/* To be called before the host reads or writes the bytes of pinned or pageable memory at `host`. The observers hear of
+/* Call this before the host reads or writes the bytes of pinned or pageable memory at `host`. The observers hear of
  * it. The virtual device moves to the host's present, so the bytes hold what has been written by then, and nothing
  * more. */
 mr_status mr_host_access(const mr_caller *caller, const char *name, mr_tensor *tensor,

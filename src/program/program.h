@@ -184,7 +184,7 @@ typedef struct {
     void *context;
 } mr_telling;
 
-/* To be called right before observers are added for a telling: numbers and objects are as at the beginning. */
+/* Call this right before observers are added for a telling: numbers and objects are as at the beginning. */
 void mr_teller_rewind(mr_teller *teller, uint64_t spread);
 /* Tells the observers of the teller's machine, from the beginning on. OUT_OF_MEMORY is the only failure. */
 mr_status mr_teller_tell(mr_teller *teller, const mr_telling *telling);

@@ -1,22 +1,20 @@
-/* The adversarial chooser: the consumer as early as the rules allow, so that a missing wait shows as a
- * wrong value.
+/* The adversarial chooser: the consumer as early as the rules allow, so that a missing wait shows as a wrong value.
  *
  * It looks at the graph of what is pending, not only at the offers. In this order:
- * 1. what touches the same bytes as something older that it is not ordered behind: newest first, each
- *    after exactly what it must wait for. The older one comes too late;
+ * 1. what touches the same bytes as something older that it is not ordered behind: newest first, each after exactly
+ *   what it must wait for. The older one comes too late;
  * 2. what the host waits for;
  * 3. the other operations, newest first. Those that write host memory come last: their consumer is the host, which
- * looks at a time of its own. Records, waits, allocations and frees have no effect that could be missed: they run only
- * on the way to something else.
+ *   looks at a time of its own. Records, waits, allocations and frees have no effect that could be missed: they run
+ *   only on the way to something else.
  *
- * A stream's next allocation gets freed memory that pending work of another stream uses: the pool asks
- * for it (`seeks_used_memory`). Otherwise it would depend on what Lua's collector has freed in between.
+ * A stream's next allocation gets freed memory that pending work of another stream uses: the pool asks for it
+ * (`seeks_used_memory`). Otherwise it would depend on what Lua's collector has freed in between.
  *
- * A conflict is looked for once, when a work is first seen. That the older one is done by the time its turn comes
- * changes nothing but the order of the harmless.
+ * A conflict is looked for once, when a work is first seen. The older one may be done when its turn comes: then only
+ * the order of harmless steps changes.
  *
- * Invariant: `cursor` and the works of spans are pending; only this file's own steps and withdraw()
- * end works. */
+ * Invariant: `cursor` and the works of spans are pending; only this file's own steps and withdraw() end works. */
 #include <stdlib.h>
 #include <string.h>
 

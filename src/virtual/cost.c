@@ -159,7 +159,7 @@ static void prepare_copy(vdevice *device, const mr_command *command, body *b) {
     b->block_ns = b->duration;
 }
 
-/* Not measured are the start and the steps. The share of a link that the protocol leaves is not measured either.
+/* The start and the steps are not measured. The share of a link that the protocol leaves is not measured either.
  * (PyTorch's all_reduce of 1 GiB on two H200 has 324 GB/s of the 399 that a copy gets.) */
 #define COLLECTIVE_NS  8000.0
 #define NVLINK_STEP_NS 1500.0

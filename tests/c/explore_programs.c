@@ -1,4 +1,4 @@
-/* Random programs for the exploration: see explore_programs.h. To be included behind virtual_fixture.h. */
+/* Random programs for the exploration: see explore_programs.h. Include this after virtual_fixture.h. */
 #include "explore_programs.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Breaks the rows of src/order one at a time, and asks a reader's judge whether it notices. The rows are compiled here
- * once more, so that they can be changed; everything else is the library. To be included first. */
+ * once more, so that they can be changed; everything else is the library. Include this first. */
 #ifndef ORDER_MUTANTS_H
 #define ORDER_MUTANTS_H
 

@@ -1,4 +1,4 @@
--- That NVIDIA waits in such a copy is not guaranteed: it orders no other memory (R23).
+-- NVIDIA's driver waits in such a copy, but that is not guaranteed: it orders no other memory (R23).
 -- expect: kind=read-after-write tensor=pinned first=11 second=14
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -1,5 +1,5 @@
--- Synchronising the default stream covers its own commands, and what blocking streams did before them (R3). That
--- a GPU waits for what they were given after that is seen and not promised (R5).
+-- Synchronising the default stream covers its own commands, and what blocking streams did before them (R3). GPUs were
+-- seen to wait for their later work, too, but CUDA does not promise it (R5).
 -- expect: kind=read-after-write reason=wait-on-wrong-stream first=11 second=14 fix=b:synchronize()
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -140,6 +140,14 @@ function TestSentences.test_at_most_three_clauses_hang_on_words()
   finds_everywhere(three .. " where.", '4 words such as "that" and "what"')
 end
 
+function TestSentences.test_clauses_as_subjects()
+  for _, subject in ipairs { "a GPU waits", "it waits", "the order is kept" } do
+    finds_everywhere("That " .. subject .. " is not guaranteed.", 'a clause "that ..." as subject')
+  end
+  finds_everywhere("To be called before the end.", 'begins with "To be ...ed"')
+  accepts("a.md", "That event is kept. That is all. To be sure, it waits. To begin, call it.\n")
+end
+
 function TestSentences.test_else_at_the_beginning()
   finds_everywhere("Else it is empty.", 'begins with "Else"')
   accepts("a.md", "Elsewhere it is empty, or else full.\n")

@@ -112,7 +112,7 @@ T.equal(mr.explore(function()
   return mr.zeros(4):sum():item()
 end).complete, true, "a failure before a copy to the host")
 
--- That memory from outside is used on a stream from outside is told in each run.
+-- Each run tells the use of memory from outside on a stream from outside.
 local module = mr.module [[__device__ float sum[4];
   extern "C" __global__ void count(float v) { sum[threadIdx.x] += v; }]]
 local outside, sum = mr.stream(), module:global("sum")

@@ -83,7 +83,7 @@ function TestAutoChecker.test_an_event_of_the_function_orders_what_was_before_it
   lu.assertTrue(launches >= 2)
 end
 
--- Only with mr.graph.auto is it the same memory.
+-- It is the same memory only with mr.graph.auto.
 function TestAutoChecker.test_a_result_that_is_read_while_the_next_call_writes_it()
   local text = [[
     local step = wrap(function() return x[1]:add(1) end)

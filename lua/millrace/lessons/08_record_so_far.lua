@@ -57,7 +57,7 @@ end
   hints = {
     "What has `a` been given when `ready` is recorded?",
     "The event has to stand for the addition, and not for the long work.",
-    "There is one line behind which the record belongs: move it there.",
+    "The record belongs right behind one of the lines: move it there.",
   },
   take_home = "A record stands for what was submitted before it: record right behind what is needed.",
   right = {

@@ -147,8 +147,8 @@ MR_FUNCTION(hazard_clear, "clear", "mr.hazard.clear()",
 MR_FUNCTION(hazard_check, "check", "mr.hazard.check(fn: function, ...) -> reports: table[]",
             "Waits for all devices, runs `fn(...)` and returns the hazards in it. Host functions "
             "that are pending after `fn` then run, and their accesses count. Works in every mode "
-            "and restores the mode; an error in `fn` is raised after that. Not "
-            "inside another check or a host function.") {
+            "and restores the mode; an error in `fn` is raised after that. Cannot be called inside "
+            "another check or a host function.") {
     const mr_caller caller = mr_enter(L);
     mr_hazard *hazard = hazard_of(L);
     size_t first;

@@ -4,7 +4,7 @@
 
 #include "bind/bind.h"
 
-/* Where costs are predicted if the machine is not simulated. To be called after mr_bind_open. */
+/* Where costs are predicted if the machine is not simulated. Call this after mr_bind_open. */
 void mr_bind_waits_predict(lua_State *L, const mr_backend *simulated);
 
 /* For --waits: records all that the script asks for from now on. */

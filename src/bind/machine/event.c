@@ -56,7 +56,7 @@ MR_FUNCTION(
     "polling while it waits for the event; this does not change any order (R18). With "
     "interprocess=true, other processes can use it by e:ipc_handle(); such an event takes no time "
     "stamps. `ipc`: the handle of an event of another process; it is opened on the current device, "
-    "or on `device`. Not on the virtual GPU.") {
+    "or on `device`. Not available on the virtual GPU.") {
     static const char *const known[] = {"timing", "blocking", "interprocess", "ipc", "device",
                                         "name",   NULL};
     mr_caller caller = mr_enter(L);

@@ -14,8 +14,7 @@ MR_FUNCTION(tensor_ipc_handle, "ipc_handle", "t:ipc_handle() -> handle: string, 
             "CUDA's calls in other programs take them. "
             "The tensor must have been made with ipc=true. Keep it until the other process "
             "has closed the memory. Order the work of the two processes by events: e:ipc_handle(). "
-            "Not on the "
-            "virtual GPU. help(\"interop\") explains more.") {
+            "Not available on the virtual GPU. help(\"interop\") explains more.") {
     char handle[MR_IPC_HANDLE_BYTES];
     int64_t offset;
     mr_caller caller = mr_enter(L);
@@ -43,7 +42,7 @@ MR_FUNCTION(
     "cuIpcGetMemHandle of another program. `offset` is where it begins, in bytes. Nothing is "
     "copied, and nothing waits for the other process. The memory is closed when no tensor here "
     "uses it, at the latest by mr.memory.empty_cache(). A process cannot open a handle that it "
-    "made. Not on the virtual GPU.") {
+    "made. Not available on the virtual GPU.") {
     mr_new_options options;
     int64_t shape[MR_MAX_DIMS];
     mr_caller caller = mr_enter(L);

@@ -75,7 +75,7 @@ MR_FUNCTION(
     machine_back, "back", "mr.machine.back([n: integer=1]) -> undone: integer, why: string?",
     "Undoes the last `n` steps (mr.machine.step, mr.machine.pass): the bytes of all tensors, "
     "events, queues and clocks are as before. Returns how many steps were undone; if fewer than "
-    "`n`, `why` says with which call the history begins. Steps are kept under the chooser "
+    "`n`, `why` names the call at which the history begins. Steps are kept under the chooser "
     "\"manual\". Steps before a call of the host that cannot be undone stay. Such calls are a "
     "submission, "
     "a synchronization, a query that said true, a new stream, a write to an older host tensor, and "

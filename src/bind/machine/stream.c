@@ -76,7 +76,7 @@ MR_FUNCTION(
     "first stream again, with its pending work. It has no name of its own. `handle`: a stream of "
     "other code, from s.handle or stream.cuda_stream of PyTorch; 0 is the default stream. millrace "
     "uses it and never destroys it. Work that other code submits to it is not checked. "
-    "Not on the virtual GPU.") {
+    "Not available on the virtual GPU.") {
     static const char *const known[] = {"priority", "nonblocking", "device", "name",
                                         "pool",     "handle",      NULL};
     mr_caller caller = mr_enter(L);
@@ -431,7 +431,7 @@ static const mr_property stream_properties[] = {
     {"closed", "boolean", "Whether it has been closed.", get_closed},
     {"handle", "integer",
      "CUDA's own handle (CUstream), for code outside of millrace; 0 for the default stream. The "
-     "hazard checker does not see work that other code submits. Not on the virtual GPU.",
+     "hazard checker does not see work that other code submits. Not available on the virtual GPU.",
      get_handle},
     {NULL, NULL, NULL, NULL}};
 

@@ -21,7 +21,7 @@ void mr_bind_tracer_put_back(lua_State *L);
 mr_status mr_bind_trace_can_save(const char *path);
 size_t mr_bind_trace_stem(const char *path); /* its length without that ending */
 
-/* For --trace, by the host program. To be called after mr_bind_open: begins to trace. `joined`: where rank 0 saves what
+/* For --trace, by the host program. Call this after mr_bind_open: it begins to trace. `joined`: where rank 0 saves what
  * all ranks have traced, if this process is one of several; or NULL. */
 mr_status mr_bind_trace_begin(lua_State *L, const char *path, const char *joined);
 /* Saves the trace, once; nothing where none was begun. `wait`: first for all that is pending. Must be called before the

@@ -261,7 +261,7 @@ static bool find(search *s, uint64_t first, uint64_t second, mr_buffer *out) {
     }
 }
 
-/* False: no memory. To be closed in any case. */
+/* False: no memory. The caller closes it in any case. */
 static bool open_search(search *s, const checker *c) {
     *s = (search){.c = c, .count = mr_hazard_log_kept(c)};
     s->from = calloc(3 * s->count + 1, sizeof *s->from);

@@ -1,11 +1,11 @@
 /* Collectives of two communicators that may be in flight on one device at once.
  *
  * Their kernels hold multiprocessors while they wait for their peers, so two communicators may wait for each other's
- * room for ever, unless an order on each device excludes it (R64a). Whether there is room is nothing that an order of
- * accesses tells: such communicators are counted, as a condition of the verdict, whichever other devices they are on.
+ * room for ever, unless an order on each device excludes it (R64a). An order of accesses does not tell whether there is
+ * room. So such communicators are counted as a condition of the verdict, on any other devices.
  *
- * Advice names two of them that are on two devices, where the devices can begin them in another order. On the
- * device D where nothing orders the two, the later one may begin first; on the other one the earlier may have begun. */
+ * Advice names two of them that are on two devices, where the devices can begin them in another order. On the device
+ * D where nothing orders the two, the later one may begin first; on the other one the earlier may have begun. */
 #include "base/text.h"
 #include "hazard/state.h"
 

@@ -1,9 +1,9 @@
 /* Memory from before the ranks that several ranks access, one of them to write.
  *
- * Their order is the one of this run: the hosts of ranks run side by side (hosts.c), and the checker takes the calls as
- * they came. So such memory is counted, as a row of the ledger that forbids a verdict. That a collective
- * orders the two is not looked for. The explorer tries the orders of the hosts, but not those between the submissions
- * to one stream: where the two share that, a condition says so. Memory that a rank has made is refused to the others,
+ * Their order is the one of this run: the hosts of ranks run side by side (hosts.c), and the checker takes the calls
+ * as they came. So such memory is counted, as a row of the ledger that forbids a verdict. A collective that orders
+ * the two is not considered. The explorer tries the orders of the hosts, but not those between the submissions to
+ * one stream: where the two share that, a condition says so. Memory that a rank has made is refused to the others,
  * and needs none of this. */
 #include "hazard/state.h"
 

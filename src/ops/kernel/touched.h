@@ -7,11 +7,11 @@
 
 typedef struct mr_touched_marks mr_touched_marks;
 
-/* To be called before the first block. `watch` collects the bytes, and must be destroyed before the marks. NULL: no
+/* Call this before the first block. `watch` collects the bytes, and must be destroyed before the marks. NULL: no
  * observer asks, no operand is assumed, or memory is out. */
 mr_touched_marks *mr_touched_marks_create(const mr_command *command, mr_ptx_watch *watch);
 void mr_touched_marks_destroy(mr_touched_marks *marks); /* accepts NULL */
-/* To be called after the last block: tells the observers. A launch that failed (`is_done` false) might have touched
+/* Call this after the last block: it tells the observers. A launch that failed (`is_done` false) might have touched
  * more, so its bytes are unknown. Accepts NULL. */
 void mr_touched_marks_tell(const mr_touched_marks *marks, const mr_command *command, bool is_done);
 

@@ -283,7 +283,7 @@ enum { ACCESS_MOST_LINKS = 24 };
 /* Looks at the graph as it is. */
 const access_paths *access_find_paths(access_graph *graph);
 /* The links, at most ACCESS_MOST_LINKS, from `block` up to the entry. A thread comes to the block, in an iteration of
- * the loops around it, exactly if all of them hold. Not MR_PTX_CERTAIN: why that cannot be said. */
+ * the loops around it, exactly if all of them hold. If not MR_PTX_CERTAIN: the reason. */
 mr_ptx_reason access_links(const access_paths *paths, uint32_t block, access_link *out,
                            uint32_t *out_count);
 

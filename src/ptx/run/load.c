@@ -211,7 +211,7 @@ const ptx_code *ptx_run_store(ptx_warp *warp, const ptx_code *code, uint32_t mas
     return let_go(watch, code + 1);
 }
 
-/* The bytes are there at once. That they need not be is the watch's business. */
+/* The bytes are there at once. The watch decides that they need not be. */
 static void tell_copy(ptx_warp *warp, const ptx_code *code, uint32_t mask, const ptx_reach *to) {
     mr_ptx_watch *watch = warp->run->launch->watch;
     const ptx_watched copy = {.block = warp->block->linear,
