@@ -561,6 +561,21 @@ function TestMpirun.test_no_verdict_about_waits_of_ranks_that_meet()
   lu.assertEquals(status, 0)
 end
 
+-- R64a: what a process knows of the order inside another rank is not enough to judge it.
+function TestMpirun.test_unordered_collectives_of_the_own_device()
+  local output = run(2, [[
+    local data, model = mr.dist.new_group{0, 1}, mr.dist.new_group{0, 1}
+    local a, b = mr.ones(8), mr.ones(8)
+    for _ = 1, 3 do
+      local work = mr.dist.all_reduce(a, {group = data, async = true})
+      mr.dist.all_reduce(b, {group = model})
+      work:wait()
+    end]], "--check=advice")
+  lu.assertEquals(select(2, output:gsub("unordered%-collectives at ", "")), 2)
+  for device = 0, 1 do lu.assertStrContains(output, ("Device %d may begin it first"):format(device)) end
+  for rank = 0, 1 do lu.assertStrContains(output, ("rank %d: no hazards"):format(rank)) end
+end
+
 -- A later message is so.
 function TestMpirun.test_ranks_that_could_not_join()
   local output = run(2, [[

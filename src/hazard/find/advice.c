@@ -424,12 +424,12 @@ void mr_hazard_advise_in_flight(checker *c, const in_flight *own, const in_fligh
     advise(
         c, MR_HAZARD_UNORDERED_COLLECTIVES, own->actor, own->name, own->where, own->seq,
         before->where,
-        "nothing orders this `%s` of %s behind the `%s` of %s (%.80s:%d) on device %d. Device %d "
-        "may begin it first, and device %d the other one. If neither has room for both, they "
-        "wait for each other for ever (R64a). %s %s wait for %s, likewise on the other devices.",
-        own->name, own->title, before->name, before->title, shown.file ? shown.file : "?",
-        shown.line, device, device, other_device,
-        c->machine->rank ? "Call wait() of that one's work before, or let" : "Let", second, first);
+        "on device %d nothing orders it behind the `%s` of %s (%.80s:%d). Device %d may begin it "
+        "first, and device %d the other one. With too little room, both wait for ever (R64a). "
+        "Before it, %s %s wait for %s; likewise on the other devices.",
+        device, before->name, before->title, shown.file ? shown.file : "?", shown.line, device,
+        other_device, c->machine->rank ? "call wait() of that one's work, or let" : "let", second,
+        first);
 }
 
 /* ---- captures: R39 */

@@ -66,12 +66,13 @@ void mr_hazard_in_flight_note(checker *c, actor *t, const mr_command *command) {
     uint32_t communicator = command->meeting->communicator, beside = 0;
     in_flight *own = NULL;
     bool counted = false; /* of its communicator, on any device */
+    bool far = command->meeting->members[command->member].far; /* its own process knows its order */
     for (size_t i = 0; i < c->order.in_flight.count; i++) {
         in_flight *f = &c->order.in_flight.items[i];
         counted |= f->counted && f->communicator == communicator;
         if (f->actor->device != t->device) continue;
         if (f->communicator == communicator) own = f;
-        else if (!mr_hazard_knows(c, t, f->actor, f->seq)) beside = f->communicator;
+        else if (!far && !mr_hazard_knows(c, t, f->actor, f->seq)) beside = f->communicator;
     }
     if (!own) own = add(c, communicator);
     if (!own) return;
