@@ -39,12 +39,12 @@ typedef enum {
       "Both operations write, so the final value is undefined. To fix it, order them, or give "    \
       "each a tensor of its own.")                                                                 \
     X(USE_AFTER_FREE, "use-after-free", false,                                                     \
-      "Device memory is freed in the order of a stream. `t:free()` and the collector use the "     \
-      "stream on which the tensor was allocated. If work of another stream is not ordered before " \
-      "the free, it may use memory that already belongs to another tensor. `t:free{sync=true}` "   \
-      "is not in the order of any stream, as `cudaFree` of such memory does not wait (R27). So "   \
-      "the host must first wait for all work that uses it, also for work of the stream that "      \
-      "allocated it.")                                                                             \
+      "Device memory is freed in the order of a stream. `t:free()` and the collector use "         \
+      "the stream on which the tensor was allocated. If work of another stream is not "            \
+      "ordered before the free, it may use memory that already belongs to another tensor. "        \
+      "`t:free{sync=true}` is not in the order of any stream, because `cudaFree` of such "         \
+      "memory does not wait (R27). So the host must first wait for all work that uses the "        \
+      "memory, also for work of the stream that allocated it.")                                    \
     X(USE_BEFORE_ALLOC, "use-before-alloc", false,                                                 \
       "Device memory is allocated in the order of a stream, too. An operation that is not "        \
       "ordered after the allocation may use memory that still belongs to an earlier tensor, "      \
@@ -58,8 +58,8 @@ typedef enum {
       "no barrier, warp synchronisation, or chain of atomics and fences orders them. Both places " \
       "are lines of the kernel. The virtual GPU finds this by running the kernel.")                \
     X(REDUNDANT_WAIT, "redundant-wait", true,                                                      \
-      "something else already orders the stream after what it waits for, or the stream does "      \
-      "nothing after the wait")                                                                    \
+      "the stream is already ordered after the work that it waits for, or it does nothing "        \
+      "after the wait")                                                                            \
     X(NEVER_RECORDED_WAIT, "never-recorded-wait", true,                                            \
       "the event has never been recorded; the record probably comes too late")                     \
     X(UNUSED_RECORD, "unused-record", true,                                                        \
@@ -96,11 +96,11 @@ typedef enum {
  * word for docs/hazards.md. */
 #define MR_HAZARD_REASON_LIST(X)                                                                   \
     X(NO_PATH, "no-path",                                                                          \
-      "the script has nothing that orders the two operations. If an event exists that covers the " \
-      "first operation, the report names it. If one of the streams is the default stream and the " \
-      "other is non-blocking, the report says that they do not wait for each other (R4). A wait "  \
-      "the other way round, of the first stream for the second, is named. "                        \
-      "`mr.stream()` makes non-blocking streams, as PyTorch does")                                 \
+      "the script has nothing that orders the two operations. If an event exists that "            \
+      "covers the first operation, the report names it. If one of the streams is the "             \
+      "default stream and the other is non-blocking, the report says that they do not wait "       \
+      "for each other (R4). If the first stream waits for the second instead, the report "         \
+      "says so. `mr.stream()` makes non-blocking streams, as PyTorch does")                        \
     X(NONBLOCKING_STREAM, "nonblocking-stream",                                                    \
       "work of the default stream was submitted between the two operations. It would order "       \
       "blocking streams (R3), but one of the two streams is non-blocking (R4)")                    \
@@ -116,9 +116,9 @@ typedef enum {
       "the event was recorded again after the wait. A wait uses the record that was the latest "   \
       "at its call (R12). Wait again")                                                             \
     X(NEVER_RECORDED, "never-recorded",                                                            \
-      "the event had never been recorded when the wait was submitted. Such a wait succeeds at "    \
-      "once and orders nothing (R13). It may be the first operation's: a reader that waits "       \
-      "before the writer records")                                                                 \
+      "the event had never been recorded when the wait was submitted. Such a wait succeeds "       \
+      "at once and orders nothing (R13). This may also be a wait before the first "                \
+      "operation: a reader that waits before the writer records")                                  \
     X(WAITED_AFTER_USE, "waited-after-use",                                                        \
       "there is a wait, but it was submitted after the use. A wait delays only later work (R15). " \
       "The checker finds this when the wait comes, and then amends the report")                    \
@@ -153,8 +153,8 @@ typedef enum {
     X(NEVER_WRITTEN, "never-written",                                                              \
       "no work that was submitted before the read writes these bytes")                             \
     X(THREADS_NOT_ORDERED, "threads-not-ordered",                                                  \
-      "the two accesses are made by different threads of the same launch, between which nothing "  \
-      "in the kernel makes an order")                                                              \
+      "different threads of the same launch make the two accesses, and nothing in the "            \
+      "kernel orders them")                                                                        \
     X(ADVICE, "advice", "not a hazard, but a possible improvement; `--check=advice` shows these")
 
 typedef enum {
