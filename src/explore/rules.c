@@ -53,20 +53,12 @@ mr_order_copy_rules order_copy_of(const order *o, size_t i, bool asked) {
     return mr_order_copy_of(&copy);
 }
 
-static item_class class_of_copy(const mr_program_item *it) {
-    mr_copy_direction direction = it->command->u.copy.direction;
-    if (direction == MR_COPY_D2D || direction == MR_COPY_PEER) return ITEM_WORK;
-    bool synchronous = it->command->u.copy.synchronous;
-    bool pinned = memory_of(it, 0) != MR_MEMORY_PAGEABLE && memory_of(it, 1) != MR_MEMORY_PAGEABLE;
-    return synchronous || !pinned || direction == MR_COPY_H2H ? ITEM_COPY : ITEM_WORK;
-}
-
 /* Without `default`: a new kind does not compile until somebody has said what it is. */
 item_class order_class(const order *o, size_t i) {
     const mr_program_item *it = &o->items[i];
     if (it->failed && it->kind != MR_COMMAND_ELAPSED) return ITEM_LOOK;
     switch (it->kind) {
-    case MR_COMMAND_COPY: return class_of_copy(it);
+    case MR_COMMAND_COPY: return mr_order_copy_takes_host(it->command) ? ITEM_COPY : ITEM_WORK;
     case MR_COMMAND_OP:
         if (mr_command_waits_for_others(it->command)) return ITEM_PLAIN;
         return it->has_error ? ITEM_COPY : ITEM_WORK;

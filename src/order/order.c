@@ -219,6 +219,18 @@ bool mr_order_copy_is_open(const mr_command *command) {
     return mr_order_copy_of(&copy).is_open;
 }
 
+bool mr_order_copy_takes_host(const mr_command *command) {
+    mr_order_copy copy = mr_order_copy_asked(command);
+    copy.of_graph = false; /* as above */
+    for (int answers = 0; answers < 4; answers++) {
+        copy.fits_staging = answers & 1;
+        copy.early = answers & 2;
+        mr_order_copy_rules rules = mr_order_copy_of(&copy);
+        if (rules.after_stream || rules.reads_source || rules.until_done) return true;
+    }
+    return false;
+}
+
 mr_order_copy_rules mr_order_copy_guaranteed(const mr_command *command) {
     mr_order_copy copy = mr_order_copy_asked(command);
     copy.fits_staging = copy.early = true;

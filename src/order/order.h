@@ -8,6 +8,7 @@
  * a trace has edges between spans (trace/order.c). The hazard checker has vector clocks (hazard/find/order.c), and
  * lines of the log for its explanations (hazard/explain/why.c). The explorer has sets of bits (explore/rules.c). They
  * differ in what they take: the checker only what CUDA guarantees, the others also what a device does.
+ * docs/semantics.md lists the differences.
  *
  * Not here: which block of memory an allocation gets (R29-R31), the record that a wait is bound to (R12), engines and
  * multiprocessors (R53-R56). An answer that CUDA leaves open is a fact that the reader decides before it asks. */
@@ -233,6 +234,8 @@ mr_order_copy mr_order_copy_asked(const mr_command *command);
 mr_order_copy_rules mr_order_copy_of(const mr_order_copy *copy);
 /* CUDA does not say whether the host waits for it (R23): an asynchronous copy of pageable memory. */
 bool mr_order_copy_is_open(const mr_command *command);
+/* Whether the host waits for it or reads its source, with any answer to what CUDA leaves open. */
+bool mr_order_copy_takes_host(const mr_command *command);
 /* The guarantees about it. Where CUDA permits both, it is neither sure to wait nor sure to have read the source. */
 mr_order_copy_rules mr_order_copy_guaranteed(const mr_command *command);
 /* Whether it may write pageable memory when it runs: a copy there, or a host function, which does as it likes. */

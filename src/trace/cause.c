@@ -28,9 +28,7 @@ static void blame_host(mr_span *spans, size_t count, size_t i, uint32_t waited,
     if (wait->returned <= stood_since) return;
     if (span->call - wait->returned > wait->returned - stood_since)
         return; /* mostly otherwise busy */
-    bool async_copy = wait->kind == MR_COMMAND_COPY && !wait->synchronous &&
-                      !mr_trace_is_of_waiting_call(spans, count, waited);
-    span->held_by = async_copy ? MR_CAUSE_PAGEABLE : MR_CAUSE_SYNCHRONIZE;
+    span->held_by = mr_trace_cause_of_wait(spans, count, waited);
     span->holder = waited;
 }
 

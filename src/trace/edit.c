@@ -28,9 +28,16 @@ static range call_that_waits(const mr_span *spans, size_t count, uint32_t i) {
     return r;
 }
 
-bool mr_trace_is_of_waiting_call(const mr_span *spans, size_t count, uint32_t i) {
+/* Whether span `i` is part of a call of the script that ends with a wait of the host, such as item(). */
+static bool is_of_waiting_call(const mr_span *spans, size_t count, uint32_t i) {
     range call = call_that_waits(spans, count, i);
     return call.first < call.end;
+}
+
+mr_cause mr_trace_cause_of_wait(const mr_span *spans, size_t count, uint32_t i) {
+    bool async_copy = spans[i].kind == MR_COMMAND_COPY && !spans[i].synchronous &&
+                      !is_of_waiting_call(spans, count, i);
+    return async_copy ? MR_CAUSE_PAGEABLE : MR_CAUSE_SYNCHRONIZE;
 }
 
 /* A wait with the record that the same call made for it: of wait_stream the one before it, of a barrier all. */

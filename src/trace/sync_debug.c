@@ -33,10 +33,11 @@ static mr_sync_debug *debug_of(mr_observer *observer) {
 /* ---- what waits */
 
 static bool copy_waits(const mr_command *command, mr_hidden_kind *out_kind) {
+    mr_order_copy_rules rules = mr_order_copy_guaranteed(command);
     mr_copy_direction direction = command->u.copy.direction;
-    bool with_host = direction == MR_COPY_H2D || direction == MR_COPY_D2H;
     *out_kind = MR_HIDDEN_COPY;
-    if (command->u.copy.synchronous) return with_host;
+    if (command->u.copy.synchronous)
+        return direction != MR_COPY_H2H && (rules.after_stream || rules.until_done);
     *out_kind = MR_HIDDEN_PAGEABLE;
     return direction == MR_COPY_D2H && mr_order_copy_is_open(command);
 }

@@ -102,9 +102,7 @@ static void blame_host(question *q, uint32_t at) {
         const mr_span *call = &q->spans[c];
         if (call->returned <= early->begin) return;
         if (!call->host_waited || stood_since(call) > early->end) continue;
-        bool async_copy = call->kind == MR_COMMAND_COPY && !call->synchronous &&
-                          !mr_trace_is_of_waiting_call(q->spans, q->order->count, c);
-        mr_cause rule = async_copy ? MR_CAUSE_PAGEABLE : MR_CAUSE_SYNCHRONIZE;
+        mr_cause rule = mr_trace_cause_of_wait(q->spans, q->order->count, c);
         q->removal = (mr_trace_removal){c, rule, c};
         return;
     }
