@@ -328,6 +328,7 @@ static bool check_ranks(const mr_options *out, int argc, char **argv) {
     if (out->sandbox) why = "and --sandbox cannot be used together";
     else if (!is_file && (!out->has_code || out->script < argc))
         why = "needs a script file, or code behind -e";
+    else if (out->step && out->has_code) why = "and --step go through a script file, without -e";
     if (why) mr_host_complain("--ranks %s", why);
     return !why;
 }

@@ -268,6 +268,7 @@ function TestRanks.test_what_the_option_refuses()
     local pipe = io.popen(("%s --ranks 2 %s 2>&1 < /dev/null"):format(HOST, options))
     lu.assertStrContains(pipe:read("a"), "--ranks needs a script file, or code behind -e")
   end
+  lu.assertStrContains(run("--ranks 2 --step -e 1", ""), "--ranks and --step go through a script file, without -e")
   lu.assertStrContains(run("--ranks 3 --device virtual:2", "print(1)"), "3 ranks need as many devices")
 end
 
