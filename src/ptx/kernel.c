@@ -35,7 +35,7 @@ uint8_t mr_ptx_kernel_updates(const mr_ptx_kernel *kernel) {
 }
 
 bool mr_ptx_kernel_uses(const mr_ptx_kernel *kernel, uint8_t *out_access) {
-    return ptx_access_of_variables(kernel->tree, kernel->function, out_access);
+    return ptx_access_of_variables(kernel->access, kernel->tree, kernel->function, out_access);
 }
 
 bool mr_ptx_kernel_has_block_atomics(const mr_ptx_kernel *kernel) {

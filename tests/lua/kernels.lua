@@ -687,8 +687,54 @@ function TestAccess.test_what_the_code_tells()
       atomicAdd(counts, 1);
     }]])
   local access, unknown = k:access()
-  lu.assertEquals(access, { out = "w", ["in"] = "r", counts = "rw", unused = "" })
+  lu.assertEquals(access, { out = "w", ["in"] = "r", counts = "rw", unused = "none" })
   lu.assertEquals(unknown, {})
+end
+
+function TestAccess.test_what_the_code_does_not_tell()
+  local module = mr.module [[
+    extern "C" __global__ void none(int n) {}
+    extern "C" __global__ void follows(float **table, float *x) { table[0][1] = x[0]; }
+    __device__ float kept[4];
+    extern "C" __global__ void global() { kept[threadIdx.x] = 1; }
+  ]]
+  local function answer(name) return { module:get(name):access() } end
+  lu.assertEquals(answer "none", { {}, {} })
+  lu.assertEquals(answer "global", { {}, {} })
+  lu.assertEquals(answer "follows", { { table = "r", x = "r" }, { "it also uses pointers that lie in memory, or that " ..
+    "are made from numbers: any memory may be read and written" } })
+end
+
+function TestAccess.test_arrays_of_the_module()
+  local module = mr.module [[
+    __device__ float shared_by_all[16];
+    extern "C" __global__ void put(float v) { shared_by_all[threadIdx.x] = v; }
+    extern "C" __global__ void take(float *y) { y[threadIdx.x] = shared_by_all[threadIdx.x]; }
+    extern "C" __global__ void more(float v) { shared_by_all[threadIdx.x] += v; }
+    __device__ float *pointer;
+    extern "C" __global__ void keep() { pointer = shared_by_all; }
+    extern "C" __global__ void follow(float v) { pointer = shared_by_all; __threadfence(); pointer[threadIdx.x] = v; }
+  ]]
+  local a, b, y, z = mr.stream(), mr.stream(), mr.zeros(4), mr.zeros(4)
+  local function kinds(first, first_argument, second, second_argument)
+    mr.synchronize()
+    local found = {}
+    for i, report in ipairs(mr.hazard.check(function()
+      module:get(first)[{1, 4, 0, a}](first_argument)
+      module:get(second)[{1, 4, 0, b}](second_argument)
+      mr.synchronize()
+    end)) do
+      found[i] = report.tensor == "shared_by_all" and report.kind or nil
+    end
+    return table.concat(found, " ")
+  end
+  lu.assertEquals(kinds("put", 1, "put", 2), "write-after-write")
+  lu.assertEquals(kinds("put", 1, "take", y), "read-after-write")
+  lu.assertEquals(kinds("take", y, "put", 2), "write-after-read")
+  lu.assertEquals(kinds("take", y, "take", z), "")
+  lu.assertEquals(kinds("more", 1, "put", 2), "write-after-write")
+  lu.assertEquals(kinds("put", 1, "more", 2), "read-after-write")
+  lu.assertEquals(kinds("take", y, "follow", 2), "write-after-read")
 end
 
 function TestAccess.test_two_halves_by_views_are_no_hazard()

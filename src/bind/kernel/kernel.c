@@ -362,7 +362,6 @@ MR_FUNCTION(kernel_new, "kernel",
     mr_caller caller = mr_enter(L);
     mr_option_slots options = {known, 0};
     const char *name = NULL;
-    mr_no_arguments_behind(L, 2, &kernel_new_function);
     if (lua_type(L, 2) == LUA_TSTRING) {
         name = mr_check_name(L, 2);
     } else {
@@ -380,14 +379,15 @@ MR_FUNCTION(kernel_new, "kernel",
 /* ---- what can be asked of one ---------------------------------------------------------------------------- */
 
 static const char *access_text(uint8_t access) {
-    static const char *const texts[] = {"", "r", "w", "rw"};
+    static const char *const texts[] = {"none", "r", "w", "rw"};
     return texts[access & (MR_READ | MR_WRITE)];
 }
 
 MR_FUNCTION(kernel_access, "access", "k:access() -> access: table, unknown: table",
-            "Returns the accesses of the kernel through each pointer: {y=\"rw\", x=\"r\"}, \"\" if "
-            "none. If the code does not determine the accesses of a parameter, the second table "
-            "has the reason; the hazard checker then assumes reads and writes.") {
+            "Returns the accesses of the kernel through each pointer: {y=\"rw\", x=\"r\"}, "
+            "\"none\" if it makes none. If the code does not determine the accesses of a "
+            "parameter, the second table has the reason; the hazard checker then assumes reads "
+            "and writes. `unknown[1]` says it if the kernel also uses other pointers.") {
     const mr_kernel_box *kernel = check_kernel(L, 1);
     const mr_ptx_param_access *inferred = mr_ptx_kernel_access(kernel->ptx);
     lua_settop(L, 1);
@@ -401,6 +401,11 @@ MR_FUNCTION(kernel_access, "access", "k:access() -> access: table, unknown: tabl
         if (p->access || inferred[i].known) continue;
         lua_pushstring(L, inferred[i].reason ? inferred[i].reason : "the code does not tell");
         lua_setfield(L, 3, p->c.name);
+    }
+    if (mr_ptx_kernel_follows_memory(kernel->ptx)) {
+        lua_pushliteral(L, "it also uses pointers that lie in memory, or that are made from "
+                           "numbers: any memory may be read and written");
+        lua_rawseti(L, 3, 1);
     }
     return 2;
 }

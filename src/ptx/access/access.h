@@ -35,10 +35,6 @@ const ptx_access_facts *ptx_access_facts_of(const ptx_access *access);
 /* Does the address itself decide something that stands at `at` in the block of parameters? */
 bool ptx_access_uses_address(const ptx_access *access, uint32_t at);
 
-/* How the kernel uses each variable of the tree (uses.c): `out_access` has one entry for each; 0: it does not. False:
- * memory is out. */
-bool ptx_access_of_variables(const ptx_tree *tree, const ptx_function *kernel, uint8_t *out_access);
-
 /* A pointer in the parameters, or 8 bytes that could be one; or the addresses of the module's variables. */
 typedef struct {
     uint32_t param, offset; /* in the parameter */
@@ -48,6 +44,11 @@ typedef struct {
  * known, or there is more than that. */
 uint32_t ptx_access_sources(const ptx_access *access, const ptx_instruction *instruction,
                             const ptx_pointer_place **out_list);
+
+/* How the kernel uses each variable of the tree (uses.c): `out_access` has one entry for each; 0: it does not. False:
+ * memory is out. */
+bool ptx_access_of_variables(const ptx_access *access, const ptx_tree *tree,
+                             const ptx_function *kernel, uint8_t *out_access);
 
 /* As mr_ptx_launch_extents. Any thread. */
 uint32_t ptx_access_extents(const ptx_access *access, const mr_ptx_plan *plan, mr_ptx_extent *out,
