@@ -83,7 +83,9 @@ static void keep_collected(checker *c, const mr_hazard_report *draft) {
 static void found(checker *c, const found_pair *pair) {
     if (pair->advisory && pair->only_look) return;
     if (pair->advisory && !c->advice.on) return;
-    bool data = pair->kind <= MR_HAZARD_WRITE_AFTER_WRITE && !pair->advisory;
+    /* The fix is a wait of one stream for another one, which orders other pairs, too. */
+    bool data = !pair->advisory && (pair->kind <= MR_HAZARD_WRITE_AFTER_WRITE ||
+                                    pair->kind == MR_HAZARD_USE_BEFORE_ALLOC);
     bool refuses = c->mode == MR_HAZARD_ERROR && !pair->advisory;
     if (is_known(c, pair, pair->advisory ? MR_HAZARD_UNSPECIFIED_SYNCHRONY : pair->kind, data))
         return;
