@@ -13,6 +13,9 @@ const mr_trace *mr_check_trace(lua_State *L, int arg);
 /* Makes `path` of the .svg, by a converter of the system; NOT_SUPPORTED where none is there. png.c */
 bool mr_trace_is_png(const char *path);
 mr_status mr_trace_save_png(const mr_trace *trace, const mr_trace *before, const char *path);
+/* As a file of the format that its name ends with. Says on standard error if the file has become large. trace.c */
+mr_status mr_trace_save_as(lua_State *L, const mr_trace *trace, const mr_trace *before,
+                           const char *path);
 /* Sets a new table with weak keys in the registry. */
 void mr_open_weak(lua_State *L, const void *key);
 

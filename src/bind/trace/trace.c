@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/number.h"
@@ -84,6 +85,31 @@ const char *mr_bind_trace_source(void *context, const char *file, size_t *out_si
     return text;
 }
 
+#define LARGE ((double)(16 << 20)) /* bytes: programs that show it take a while to open it */
+
+/* A page has the same in a twentieth of what the format of Perfetto takes. */
+static void say_if_large(const mr_trace *trace, const char *path) {
+    struct stat status;
+    char text[600];
+    size_t length = strlen(path);
+    bool is_page = length > 5 && strcasecmp(path + length - 5, ".html") == 0;
+    if (stat(path, &status) != 0 || (double)status.st_size < LARGE) return;
+    mr_number_format(text, sizeof text,
+                     "millrace: %.300s has %.0f MB, for %d spans: %smr.timeline(fn) traces only "
+                     "what fn does\n",
+                     path, (double)status.st_size / (1 << 20), (int)mr_trace_count(trace),
+                     is_page ? "" : "an .html of them is smaller, and ");
+    mr_output_write_message(stderr, text, strlen(text));
+}
+
+mr_status mr_trace_save_as(lua_State *L, const mr_trace *trace, const mr_trace *before,
+                           const char *path) {
+    MR_TRY(mr_trace_is_png(path) ? mr_trace_save_png(trace, before, path)
+                                 : mr_trace_save(trace, before, path, mr_bind_trace_source, L));
+    say_if_large(trace, path);
+    return MR_OK;
+}
+
 MR_FUNCTION(trace_save, "save", "tr:save(path: string [, options: {before: trace}])",
             "Writes the trace to a file. The ending of its name is the format: .html (a page to "
             "look at), .json (for Chrome and Perfetto), .svg, .png, or .dot (the order as a "
@@ -96,11 +122,7 @@ MR_FUNCTION(trace_save, "save", "tr:save(path: string [, options: {before: trace
     mr_check_path(L, "save", 2);
     const char *path = mr_path_of(L, 2, MR_PATH_WRITE_TIMES);
     mr_option_slots options = mr_check_options(L, 3, known);
-    if (mr_trace_is_png(path)) {
-        mr_raise(L, mr_trace_save_png(trace, option_trace(L, &options), path));
-        return 0;
-    }
-    mr_raise(L, mr_trace_save(trace, option_trace(L, &options), path, mr_bind_trace_source, L));
+    mr_raise(L, mr_trace_save_as(L, trace, option_trace(L, &options), path));
     return 0;
 }
 

@@ -222,11 +222,6 @@ mr_status mr_bind_trace_begin(lua_State *L, const char *path, const char *joined
     return MR_OK;
 }
 
-static mr_status save(lua_State *L, const mr_trace *trace, const char *path) {
-    if (mr_trace_is_png(path)) return mr_trace_save_png(trace, NULL, path);
-    return mr_trace_save(trace, NULL, path, mr_bind_trace_source, L);
-}
-
 /* Those whose processes have not come to their ends. */
 static mr_status missing(const mr_world_handed *handed, uint32_t count) {
     mr_buffer who = {0};
@@ -251,7 +246,7 @@ static mr_status save_joined(lua_State *L, mr_collectives *c, const mr_buffer *o
     for (uint32_t k = 1; k < count; k++)
         parts[k] = (mr_trace_bytes){handed[k].bytes, handed[k].size};
     MR_TRY(mr_trace_join(parts, count, &trace));
-    mr_status status = save(L, trace, path);
+    mr_status status = mr_trace_save_as(L, trace, NULL, path);
     mr_trace_release(trace);
     return status ? status : missing(handed, count);
 }
@@ -290,7 +285,7 @@ mr_status mr_bind_trace_end(lua_State *L, bool wait, bool *out_unchecked) {
             mr_machine_drain(s->machine)); /* the script has not asked, so it is not told */
     mr_status status = snapshot(L, tracer, 0, &trace);
     mr_tracer_stop(tracer);
-    if (!status) status = save(L, trace, s->path);
+    if (!status) status = mr_trace_save_as(L, trace, NULL, s->path);
     if (!status && s->joined) status = join(L, trace, s->joined);
     *out_unchecked = !status && was_unchecked(L, trace);
     mr_trace_release(trace);
