@@ -46,10 +46,83 @@ static int no_assignment(lua_State *L) {
                      class->kind->text);
 }
 
+/* What Lua has no metamethod for, it refuses with the name of the type. Here is what to write instead, in the error
+ * itself: it may be caught and printed. */
+static int no_text(lua_State *L) {
+    const mr_class *class = lua_touserdata(L, lua_upvalueindex(2));
+    return mr_misuse(L, "attempt to concatenate %s: write tostring(x)%s", class->kind->text,
+                     class->kind == &mr_kind_tensor ? ", or x:item() for the value of one element"
+                                                    : "");
+}
+
+static int no_order(lua_State *L) {
+    return mr_misuse(L,
+                     "attempt to compare %s with %s: comparisons of tensors are methods: "
+                     "x:gt(y), ge, lt, le, eq, ne",
+                     mr_type_text(L, 1), mr_type_text(L, 2));
+}
+
+/* In the metatable, where the class has none. */
+static void set_refusal(lua_State *L, int metatable, const mr_class *class, const char *event,
+                        lua_CFunction refuse) {
+    if (lua_getfield(L, metatable, event) == LUA_TNIL) {
+        mr_push_module(L);
+        lua_pushlightuserdata(L, (void *)class);
+        lua_pushcclosure(L, refuse, 2);
+        lua_setfield(L, metatable, event);
+    }
+    lua_pop(L, 1);
+}
+
+/* The number of parameters in a usage line, the object before ":" included; -1: any number. */
+static int parameters_of(const char *usage) {
+    const char *at = usage + strcspn(usage, "({ ");
+    if (*at != '(') return *at == '{' ? 1 : -1; /* mr.spin{ms: number}; an operator */
+    const char *colon = memchr(usage, ':', (size_t)(at - usage));
+    int count = colon != NULL, depth = 0;
+    bool is_empty = true;
+    for (at++; *at && (depth || *at != ')'); at++) {
+        if (strchr("({", *at)) depth++;
+        if (strchr(")}", *at)) depth--;
+        if (!depth && strncmp(at, "...", 3) == 0) return -1;
+        if (*at == ',' && !depth) count++;
+        is_empty &= *at == ' ';
+    }
+    return count + !is_empty;
+}
+
+/* In front of each function with a known number of parameters. Its upvalues: the module, the function, that number. */
+static int call_counted(lua_State *L) {
+    const mr_function *function = lua_touserdata(L, lua_upvalueindex(2));
+    int given = lua_gettop(L);
+    if (given > (int)lua_tointeger(L, lua_upvalueindex(3)))
+        for (int i = (int)lua_tointeger(L, lua_upvalueindex(3)) + 1; i <= given; i++)
+            if (!lua_isnil(L, i))
+                return mr_misuse(L, "%s: too many arguments: expected %s", function->name,
+                                 function->usage);
+    return function->call(L);
+}
+
+const mr_function *mr_counted_function(lua_State *L, int index) {
+    if (lua_tocfunction(L, index) != call_counted) return NULL;
+    lua_getupvalue(L, index, 2);
+    const mr_function *function = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return function;
+}
+
 static void push_function(lua_State *L, const mr_function *function) {
+    bool meta = strncmp(function->name, "__", 2) == 0; /* Lua hands over what it likes */
+    int most = meta ? -1 : parameters_of(function->usage);
     mr_push_module(L);
-    if (function->module) lua_pushlightuserdata(L, (void *)function); /* mr_call_lua asks for it */
-    lua_pushcclosure(L, function->call, function->module ? 2 : 1);
+    if (most < 0) {
+        if (function->module) lua_pushlightuserdata(L, (void *)function); /* mr_call_lua asks */
+        lua_pushcclosure(L, function->call, function->module ? 2 : 1);
+        return;
+    }
+    lua_pushlightuserdata(L, (void *)function);
+    lua_pushinteger(L, most);
+    lua_pushcclosure(L, call_counted, 3);
 }
 
 static void set_function(lua_State *L, const mr_function *function) {
@@ -103,6 +176,11 @@ void mr_class_open(lua_State *L, const mr_class *class) {
         lua_setfield(L, metatable, "__newindex");
     }
     lua_settop(L, metatable);
+    set_refusal(L, metatable, class, "__concat", no_text);
+    if (class->kind == &mr_kind_tensor) {
+        set_refusal(L, metatable, class, "__lt", no_order);
+        set_refusal(L, metatable, class, "__le", no_order);
+    }
     /* Scripts see the name where the metatable would be: nobody can reach __gc and call it. */
     lua_pushfstring(L, "millrace.%s", class->name);
     lua_pushvalue(L, -1);

@@ -41,7 +41,7 @@ end
 function TestLeftOpen.test_a_capture_that_was_ended_is_no_news()
   local text, status = run("", OPEN .. "open() pcall(mr.graph.finish, kept[1])")
   lu.assertEquals({text, status}, {"", 0})
-  text, status = run("", OPEN .. "open() mr.reset{}")
+  text, status = run("", OPEN .. "open() mr.reset()")
   lu.assertEquals({text, status}, {"", 0})
 end
 

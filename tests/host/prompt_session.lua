@@ -100,7 +100,7 @@ function TestLocals.test_a_new_declaration_is_a_new_variable()
 end
 
 function TestLocals.test_those_of_blocks_do_not()
-  assert_shows("do local x = 1 end\nx\n", "nil\n")
+  assert_shows("do local x = 1 end\nx, x\n", "nil\tnil\n")
   assert_shows("for i = 1, 2 do local x = i end\ni, x\n", "nil\tnil\n")
   assert_shows("local f = function(p) local q = p return q end\nf(3)\np, q\n", "3\nnil\tnil\n")
 end
@@ -116,6 +116,27 @@ local CLOSER = [[
 function closer(name) return setmetatable({}, {__close = function() print("closed " .. name) end}) end
 ]]
 
+TestUnknown = {}
+
+function TestUnknown.test_a_name_without_a_value_is_told()
+  local out, err = shown("stream_a = mr.stream()\nstream_b\n= steam\nzeros\nqwxz\nx = nil\nx.y\nlocal y\ny\nnil\n" ..
+    "qwxz, 1\n_\n")
+  lu.assertEquals(out, "nil\nnil\nnil\nnil\nnil\nnil\nnil\t1\nnil\n")
+  lu.assertEquals(err, "hint: no variable `stream_b` has a value; did you mean `stream_a`?\n" ..
+    "hint: no variable `steam` has a value\n" ..
+    "hint: no variable `zeros` has a value; did you mean mr.zeros?\nhint: no variable `qwxz` has a value\n" ..
+    "mr:7:1: attempt to index a nil value (global 'x')\n")
+end
+
+-- An error that pcall has caught, and one that was raised again.
+function TestUnknown.test_hints_of_caught_errors()
+  local _, err = shown("pcall(function() return torch.ones(3) end)\npcall(function() return 1 end)\nfalse, 'x'\n")
+  lu.assertEquals(err, "hint: write mr.ones\n")
+  command.with_file("local ok, e = pcall(function()\n  return torch.zeros(3)\nend)\n\nerror(e)\n", function(path)
+    lu.assertStrContains(command.run{ path }.err, "hint: write mr.zeros\n")
+  end)
+end
+
 function TestLocals.test_close_waits_for_the_end_of_the_session()
   assert_shows(CLOSER .. "local a <close> = closer('a')\nlocal b <close> = closer('b')\nprint(a ~= nil)\n",
     "true\nclosed b\nclosed a\n")
@@ -129,7 +150,7 @@ end
 function TestLocals.test_close_at_an_error_of_the_entry()
   local out, err = shown(CLOSER .. "local a <close> = closer('a') error('no')\n'on'\na\n")
   lu.assertEquals(out, "closed a\non\nnil\n")
-  lu.assertEquals(err, "mr:2:1: no\n")
+  lu.assertEquals(err, "mr:2:1: no\nhint: no variable `a` has a value\n")
 end
 
 function TestLocals.test_a_scope_holds_in_the_entries_that_follow()

@@ -15,7 +15,7 @@ end
 
 -- `text` gets mr, wrap, the streams s, the tensors x and an event e, and calls wrap(fn) once.
 local function verdict(text, wrap)
-  mr.reset{} -- the checker explains with what it has logged, and here all programs have the same lines
+  mr.reset() -- the checker explains with what it has logged, and here all programs have the same lines
   local s, x, e = {}, {}, mr.event{name = "e"}
   for i, name in ipairs{"a", "b", "c"} do
     s[i] = mr.stream{name = name}

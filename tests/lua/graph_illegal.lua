@@ -7,7 +7,7 @@ local mr = require "millrace"
 TestGraphIllegal = {}
 
 function TestGraphIllegal:setUp()
-  mr.reset{}
+  mr.reset()
 end
 
 local unsupported, invalidated = "stream-capture-unsupported", "stream-capture-invalidated"
@@ -210,7 +210,7 @@ end
 function TestGraphIllegal.test_reset_ends_captures()
   for _, mode in ipairs{"global", "thread", "relaxed"} do
     local w = make(mode, true)
-    mr.reset{}
+    mr.reset()
     lu.assertError(mr.graph.finish, w.s)
     local s, x = mr.stream(), mr.zeros(2)
     mr.synchronize()

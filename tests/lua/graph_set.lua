@@ -6,7 +6,7 @@ local mr = require "millrace"
 TestGraphSet = {}
 
 function TestGraphSet:setUp()
-  mr.reset{}
+  mr.reset()
 end
 
 function TestGraphSet.test_numbers_tensors_and_fills()
@@ -203,7 +203,7 @@ function TestGraphSet.test_what_may_not_change()
   lu.assertErrorMsgContains("closed", g.set, g, 1, function() g:close(); x:add_(1) end)
   lu.assertEquals(x:sum():item(), 0.0)
   local h = mr.graph(function() x:add_(1) end)
-  mr.reset{}
+  mr.reset()
   lu.assertError(h.set, h, 1, function() mr.zeros(1):add_(1) end)
   lu.assertNotNil(sum)
 end

@@ -35,6 +35,18 @@ function TestColons.test_other_arguments()
   is_silent(s.synchronize)
 end
 
+-- In the error itself, which a script may catch and print.
+function TestColons.test_what_lua_has_no_operator_for()
+  local t, s = mr.ones(2), mr.stream()
+  says("attempt to concatenate a tensor: write tostring(x), or x:item() for the value of one element",
+    function() return "v=" .. t end)
+  says("attempt to concatenate a tensor", function() return t .. 1 end)
+  says("attempt to concatenate a stream: write tostring(x)", function() return "s=" .. s end)
+  says("attempt to compare a tensor with a number: comparisons of tensors are methods: x:gt(y), ge, lt, le, eq, ne",
+    function() return t < 3 end)
+  says("attempt to compare a tensor with a tensor", function() return t >= t end)
+end
+
 TestNames = {}
 
 function TestNames.test_of_other_libraries()

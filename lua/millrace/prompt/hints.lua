@@ -248,9 +248,6 @@ function hints.of(text, message, whole)
   if joined then return joined end
   if message:find("a nil value", 1, true) then return nil_hint(written, message) end
   if message:find("attempt to call a ", 1, true) then return field_called_hint(message) end
-  if message:find("attempt to compare .*millrace%.tensor") then
-    return "comparisons of tensors are methods: x:gt(y), ge, lt, le, eq, ne"
-  end
   if message:find("attempt to add a 'string'", 1, true) then return "texts are joined by .. in Lua" end
   local module = message:match("module '([%w_]+)[%w_%.]*' not found")
   if module and WORDS[module] then return module == "torch" and fill(HERE, { module }) or WORDS[module] end
@@ -266,11 +263,17 @@ function hints.of_nil(text)
   for word in without_texts(text):gmatch("%f[%w_%.:]([%a_][%w_]*)") do
     if WORDS[word] and not is_defined(word) then return ("`%s` is nil: %s"):format(word, WORDS[word]) end
   end
-  local word = text:match("^%s*([%l_]+)%s*$")
-  if word and not is_defined(word) and tools.require("commands").by_name[word] then
-    return ("`%s` is nil; the command is :%s"):format(word, word)
-  end
-  return nil
+  local word = text:match "^%s*=?%s*([%a_][%w_]*)%s*$"
+  if not word or word == "nil" or word:find "^_+%d*$" or is_defined(word) then return nil end
+  if tools.require("commands").by_name[word] then return ("`%s` is nil; the command is :%s"):format(word, word) end
+  local meant = global_hint(text, word)
+  return ("no variable `%s` has a value%s"):format(word, meant and "; " .. meant or "")
+end
+
+-- The same for an entry that is `false` and a message, as pcall returns them.
+function hints.of_caught(text, values)
+  if values.n ~= 2 or values[1] ~= false or type(values[2]) ~= "string" then return nil end
+  return hints.of(text, values[2])
 end
 
 return hints

@@ -27,7 +27,13 @@ end
 
 -- `text` is that of the script, which messages call `path`.
 function script_hints.of(path, text, message)
-  local shown, number = message:match "^(.-):(%d+): "
+  local shown, number, rest = message:match "^(.-):(%d+): (.*)$"
+  -- error(message) puts a place in front of the one where it began
+  while rest and is_name_of(shown, path) do
+    local inner, line, further = rest:match "^([^\n]-):(%d+): (.*)$"
+    if not inner or not is_name_of(inner, path) then break end
+    number, rest = line, further
+  end
   local lines = {}
   for line in (text .. "\n"):gmatch "(.-)\n" do lines[#lines + 1] = line end
   if not shown or not is_name_of(shown, path) then return hints.of("", message) end

@@ -373,10 +373,12 @@ function session.enter(text)
   local outline = tools.outline(text)
   if outline and outline.is_empty then return true end
   local entry = session.run(text, { echo = true })
-  local is_nil = not entry.failed and entry.values and entry.values[1] == nil or text:find("None", 1, true)
-  local hint = is_nil and not entry.failed and tools.require("hints").of_nil(text)
+  if entry.failed then return false end
+  local hints, values = tools.require("hints"), entry.values
+  local is_nil = values and values[1] == nil or text:find("None", 1, true)
+  local hint = is_nil and hints.of_nil(text) or values and hints.of_caught(text, values)
   if hint then tools.complain("hint: " .. hint) end
-  return not entry.failed
+  return true
 end
 
 -- What can stand instead of the end of the text from byte `from` on: a list, and `from`.

@@ -91,7 +91,8 @@ int mr_explore_tool_settings(lua_State *L) {
 int mr_explore_tool_is_own(lua_State *L) {
     lua_CFunction function = lua_tocfunction(L, 1), own = mr_explore_tool_is_own;
     void *place = NULL, *own_place = NULL;
-    if (lua_getupvalue(L, 1, 2)) return 0;
+    const mr_function *counted = mr_counted_function(L, 1);
+    if (counted ? counted->module != NULL : lua_getupvalue(L, 1, 2) != NULL) return 0;
     if (lua_getupvalue(L, 1, 1) && lua_touserdata(L, -1) != mr_module_of(L)) return 0;
     Dl_info info, own_info;
     memcpy(&place, &function, sizeof place);

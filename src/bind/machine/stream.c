@@ -174,7 +174,6 @@ MR_FUNCTION(
     "(R45).") {
     mr_caller caller = mr_enter(L);
     mr_stream *stream = mr_check_stream(L, 1);
-    mr_no_arguments_behind(L, 3, &stream_wait_event_function);
     mr_event_wait_with(L, &caller, stream, 2, 3);
     return 0;
 }
@@ -184,7 +183,6 @@ MR_FUNCTION(stream_wait_stream, "wait_stream", "s:wait_stream(other: stream)",
             "does not wait.") {
     mr_caller caller = mr_enter(L);
     mr_stream *stream = mr_check_stream(L, 1);
-    mr_no_arguments_behind(L, 2, &stream_wait_stream_function);
     mr_raise(L, mr_stream_wait_stream(&caller, stream, mr_check_stream(L, 2)));
     return 0;
 }
@@ -193,7 +191,6 @@ MR_FUNCTION(stream_wait, "wait", "s:wait(x: event|stream)",
             "Calls wait_event or wait_stream, depending on the type of `x`.") {
     mr_caller caller = mr_enter(L);
     mr_stream *stream = mr_check_stream(L, 1);
-    mr_no_arguments_behind(L, 2, &stream_wait_function);
     if (mr_test(L, 2, &mr_kind_event))
         mr_raise(L, mr_stream_wait_event(&caller, stream, mr_check_event(L, 2)));
     else if (mr_test(L, 2, &mr_kind_stream))

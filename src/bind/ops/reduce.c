@@ -62,6 +62,9 @@ int mr_call_extreme(lua_State *L) {
     const mr_op *op = lua_touserdata(L, lua_upvalueindex(2));
     mr_call call = {0};
     if (mr_test(L, 2, &mr_kind_tensor)) {
+        if (lua_gettop(L) > 2)
+            mr_misuse(L, "%s: too many arguments: expected two tensors, x:%s(y)", op->name,
+                      op->name);
         call.in_count = 2;
         call.in[0] = mr_check_value(L, 1);
         call.in[1] = mr_check_value(L, 2);

@@ -45,7 +45,6 @@ MR_FUNCTION(compare_equal, "equal", "mr.equal(a: tensor, b: tensor) -> boolean",
     static const mr_tolerance exact = {.exact = true};
     mr_caller caller = mr_enter_as(L, "equal");
     mr_tensor *a = mr_check_tensor(L, 1), *b = mr_check_tensor(L, 2);
-    mr_no_arguments_behind(L, 2, &compare_equal_function);
     lua_settop(L, 2);
     mr_check_same_place(L, "equal", a, b);
     bool same = mr_same_shape(a, b);

@@ -298,7 +298,6 @@ MR_RECORDED_FUNCTION(
     "Returns a contiguous copy on the same device, made in its current stream. A copy of a "
     "host tensor is in pageable memory.") {
     mr_caller caller = mr_enter_as(L, "clone");
-    mr_no_arguments_behind(L, 1, &tensor_clone_function);
     push_copy(L, &caller, mr_check_tensor(L, 1));
     return 1;
 }
@@ -306,8 +305,8 @@ MR_RECORDED_FUNCTION(
 MR_RECORDED_FUNCTION(tensor_contiguous, "contiguous", "t:contiguous() -> tensor",
                      "Returns t itself if it is contiguous, otherwise a contiguous copy.") {
     mr_caller caller = mr_enter_as(L, "contiguous");
+    mr_no_arguments_behind(L, 1, &tensor_contiguous_function); /* call_boolean calls it, too */
     mr_tensor *t = mr_check_tensor(L, 1);
-    mr_no_arguments_behind(L, 1, &tensor_contiguous_function);
     lua_settop(L, 1);
     if (!t->contiguous) push_copy(L, &caller, t);
     return 1;
