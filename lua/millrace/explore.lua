@@ -229,7 +229,7 @@ return function(tools)
     local other_file, other_line = place_of(report.second)
     if not line or not other_line then file, other_file = nil, nil end -- as of a free by the collector: no pair
     local raw = guarded("witness", function(keeper)
-      return tools.explore(runner(fn, {}), keeper, nil, 20000, 10.0, -1, 1, 2, false, 0, 0, 1024, true, file, line,
+      return tools.explore(runner(fn, {}), keeper, nil, 20000, 10.0, -1, 1, 2, false, 0, 0, 1024, true, 1, file, line,
         report.first.stream, numbers[1], other_file, other_line, report.second.stream, numbers[2])
     end)
     local first = raw.in_order and read_outcome(raw.in_order)
@@ -499,7 +499,7 @@ return function(tools)
       local last = {}
       local run = runner(fn, last, checker(found, fn, is_script))
       local fine, raw = pcall(tools.explore, run, keeper, nil, o.max, o.time, o.preempt, o.grain, o.polls,
-        o.unspecified, o.seeds, o.seed, o.memory, o.full)
+        o.unspecified, o.seeds, o.seed, o.memory, o.full, o.workers)
       local suspect = tools.suspect() or found.seen and "The function " .. found.seen
       if not fine then error(with_suspect(with_values(raw, last), suspect), 0) end
       local race = {} -- of the first hazard: marked in the timelines of outcomes

@@ -1,4 +1,6 @@
 /* How many schedules a second of one core the exploration carries out: programs of small operations on three streams.
+ * Then what several processes make of one search: by the clock on the wall, so nothing else may run beside it. `busiest`
+ * is the processor time of the process that had most.
  *
  *     make CUDA=0 build/libmillrace.a && cc -O2 -D_GNU_SOURCE -Isrc scripts/bench/explore.c \
  *         build/libmillrace.a -ldl -lm -lpthread -o /tmp/explore && /tmp/explore
@@ -87,6 +89,34 @@ static void measure(const program *p) {
     mr_explore_result_free(&r);
 }
 
+static double wall_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void measure_shared(void) {
+    static const program large = {"16 ops, 1 tensor", 16, 1, false, 3000000};
+    static const unsigned counts[] = {1, 2, 4, 8};
+    printf("\n%-40s %9s %8s %8s %8s %8s\n", large.name, "schedules", "outcomes", "seconds",
+           "busiest", "speedup");
+    double alone = 0;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        mr_explore_result r;
+        mr_explore_options options = {.overtaking = -1, .most = large.most, .workers = counts[i]};
+        mr_explore_subject subject = {
+            .context = (void *)&large, .machine = caller.machine, .begin = begin, .run = run};
+        double began = wall_seconds();
+        check(mr_explore(&subject, &options, &r));
+        double seconds = wall_seconds() - began;
+        if (!i) alone = seconds;
+        printf("%u %-38s %9llu %8zu %8.3f %8.3f %8.2f\n", counts[i],
+               counts[i] > 1 ? "processes" : "process", (unsigned long long)r.schedules,
+               r.outcomes.count, seconds, r.seconds, alone / seconds);
+        mr_explore_result_free(&r);
+    }
+}
+
 int main(void) {
     static const program programs[] = {
         {"10 ops, 2 tensors", 10, 2, false, 300000},
@@ -114,6 +144,7 @@ int main(void) {
     printf("%-40s %9s %8s %8s %10s %7s\n", "program", "schedules", "outcomes", "seconds",
            "schedules/s", "MiB");
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) measure(&programs[i]);
+    measure_shared();
     for (int t = 0; t < MOST_TENSORS; t++) {
         mr_storage_drop_handle(tensors[t]->storage);
         mr_tensor_release(tensors[t]);

@@ -15,6 +15,7 @@
 
 #include "explore/apart.h"
 #include "explore/search.h"
+#include "explore/share.h"
 #include "model/backend.h"
 #include "model/simulator.h"
 
@@ -26,8 +27,14 @@ static double seconds_of(clockid_t clock) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+/* While workers have the search, the time of the one that has worked most counts. */
+static double lent(const explorer *e) {
+    bool works = e->share && e->share->workers && !e->share->is_worker;
+    return e->lent + (works ? workers_ahead(e->share->workers) : 0);
+}
+
 static double budget_now_by(const explorer *e, clockid_t wall) {
-    double worked = seconds_of(CLOCK_THREAD_CPUTIME_ID) - e->began_thread,
+    double worked = seconds_of(CLOCK_THREAD_CPUTIME_ID) - e->began_thread + lent(e),
            waited = (seconds_of(wall) - e->began_wall) / BUDGET_PATIENCE;
     return worked > waited ? worked : waited;
 }
@@ -274,6 +281,22 @@ void budget_measure(explorer *e) {
     size_t stays = taken > run ? taken - run : 0;
     if (stays < e->process_before) stays = e->process_before;
     e->store_most = e->options.memory > stays ? e->options.memory - stays : 1;
+}
+
+/* Each has a copy of what there is now, and needs as much again. */
+unsigned budget_divide(explorer *e, unsigned others) {
+    size_t each = 2 * budget_used(e) + 1;
+    if (!e->store_most) return others;
+    e->store_whole = e->store_most;
+    if (others + 1 > e->store_most / each) others = (unsigned)(e->store_most / each);
+    if (others) others -= others + 1 > e->store_most / each;
+    e->store_most /= others + 1;
+    return others;
+}
+
+void budget_unite(explorer *e) {
+    if (e->store_whole) e->store_most = e->store_whole;
+    e->store_whole = 0;
 }
 
 size_t budget_of_player(const explorer *e, const branch *b) {

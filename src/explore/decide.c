@@ -196,6 +196,7 @@ mr_status search_decide(search *s, decision kind) {
                .polls = s->polls.count,
                .placed = s->o->placed,
                .segment = (uint32_t)s->segments.count - 1};
+    if (s->frames.count < SHARE_DEPTHS) s->shape.choices[s->frames.count]++;
     if (!mr_vec_push(&s->frames, f)) return mr_no_memory("to explore schedules");
     s->segments.items[f.segment].frames++;
     return choose(s, kind, false) ? MR_OK : mr_no_memory("to explore schedules");

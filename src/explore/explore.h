@@ -88,8 +88,11 @@ typedef struct {
      * fewest;
      * -1: any number. */
     int overtaking;
-    uint32_t grain; /* parts of a command that others can come between; 0, 1: it is whole */
-    unsigned polls; /* how often in a row a query of one line says no; 0: 2 */
+    uint32_t grain;   /* parts of a command that others can come between; 0, 1: it is whole */
+    unsigned polls;   /* how often in a row a query of one line says no; 0: 2 */
+    unsigned workers; /* processes that share the search (share.h); 0: one a core; 1: none */
+    /* For tests; > 0: they share it from its beginning, by subtrees of this depth - 1. */
+    unsigned shared_depth;
     bool forgetful; /* for tests: nothing is kept that can be made again, as if memory were short */
     bool full;      /* proofs are not asked for: what one schedule stands for is searched, too */
     bool unspecified; /* also what CUDA leaves open besides the order (mr_open_choice) */

@@ -152,6 +152,41 @@ mr_status outcome_meet(explorer *e, const branch *b, const plan *schedule, uint3
     return outcome_keep_schedule(e, o, b, schedule);
 }
 
+/* ---- what a worker has counted (workers.h) */
+
+bool outcome_has_room(const explorer *e, size_t more) {
+    return e->result->outcomes.count + more <= MOST_OUTCOMES;
+}
+
+mr_status outcome_find_or_add(explorer *e, const char *value, size_t size, size_t text_size,
+                              uint32_t *out_index) {
+    mr_buffer bytes = {.data = (char *)value, .size = size};
+    uint64_t hash = hash_of(&bytes);
+    mr_explore_outcome *o = find(e, hash, &bytes);
+    if (!o) MR_TRY(add_outcome(e, hash, &bytes, text_size, &o));
+    *out_index = (uint32_t)(o - e->result->outcomes.items);
+    return MR_OK;
+}
+
+mr_status outcome_add_part(explorer *e, const outcome_part *part) {
+    mr_explore_outcome *o = &e->result->outcomes.items[part->index];
+    const mr_explore_outcome is = {
+        .overtaken = part->overtaken, .switches = part->switches, .length = part->length};
+    char **const texts[] = {&o->schedule, &o->steps, &o->difference};
+    o->count += part->count;
+    if (!part->texts[0] || !is_simpler(&is, o)) return MR_OK;
+    for (int i = 0; i < 3; i++) {
+        char *copy = strdup(part->texts[i]);
+        if (!copy) return mr_no_memory("for an outcome");
+        free(*texts[i]);
+        *texts[i] = copy;
+    }
+    o->overtaken = is.overtaken;
+    o->switches = is.switches;
+    o->length = is.length;
+    return MR_OK;
+}
+
 /* ---- what was not tried */
 
 #define MOST_UNTRIED 6 /* lines */

@@ -22,7 +22,7 @@ bool polls_may_say_no(search *s) {
     const mr_site where = s->o->items[s->at.item].where, shown = explore_shown(s->e, where);
     unsigned noes = 0;
     for (size_t i = s->polls.count; i-- > 0;) {
-        const poll *p = &s->polls.items[i];
+        const polled *p = &s->polls.items[i];
         if (!same_line(p->where, where)) continue;
         if (p->yes) break;
         noes++;
@@ -37,6 +37,6 @@ bool polls_may_say_no(search *s) {
 
 bool polls_note(search *s, bool yes) {
     const mr_host_ask *ask = steer_ask_at(&s->b->queries, s->at.item);
-    poll p = {s->o->items[s->at.item].where, yes};
+    polled p = {s->o->items[s->at.item].where, yes};
     return (ask && ask->once) || mr_vec_push(&s->polls, p);
 }

@@ -8,10 +8,12 @@
  *
  * Easiest to break: a frame takes back all that followed it, so whatever changes on the way must be one of the things
  * that decide.c puts back. */
+#include <limits.h>
 #include <string.h>
 
 #include "explore/apart.h"
 #include "explore/search.h"
+#include "explore/share.h"
 #include "model/backend.h"
 
 #define MOST_DEPTH 400
@@ -42,7 +44,7 @@ static void count_schedule(search *s) {
 static mr_status finish(search *s) {
     explorer *e = s->e;
     size_t text_size;
-    if (e->estimating) return MR_OK;
+    if (e->estimating || share_skips(e)) return MR_OK;
     s->plan.until = s->b->count;
     s->plan.grain = e->options.grain;
     MR_TRY(branch_value(e, s->b, &s->plan, &e->value, &text_size));
@@ -212,7 +214,7 @@ static mr_status resume(search *s) {
  * before the item was carried out. */
 static mr_status diverge(search *s, const frame *undo, uint32_t item, uint32_t until,
                          const mr_difference *d) {
-    if (apart_fails(s->e)) return MR_OK;
+    if (apart_fails(s->e) || share_skips(s->e)) return MR_OK;
     if (s->depth == MOST_DEPTH)
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "the function is not repeatable, or reads more than %d values that differ "
@@ -225,6 +227,10 @@ static mr_status diverge(search *s, const frame *undo, uint32_t item, uint32_t u
                        "comes to another result (%s)",
                        d->text);
     branch *child = child_for(s->b, &key);
+    if (!child && share_is_worker(s->e)) {
+        s->e->share->gives_back = true;
+        return MR_OK;
+    }
     budget_make_room(s->e, child ? 0 : budget_of_player(s->e, s->b));
     if (s->e->stop) return MR_OK;
     if (!child) MR_TRY(make_child(s, until, item, &key, &child));
@@ -259,7 +265,7 @@ static mr_status look(search *s, progress *out_progress) {
                   .steps = s->plan.steps.count,
                   .polls = s->polls.count,
                   .placed = s->o->placed};
-    if (s->at.item == s->b->count && was_counted(s)) {
+    if (s->at.item == s->b->count && (was_counted(s) || share_skips(s->e))) {
         *out_progress = IS_OVER;
         return MR_OK;
     }
@@ -547,19 +553,89 @@ static mr_status go_to_begin(search *s) {
     return replay(s, s->at.item, 0);
 }
 
-static mr_status go_through(search *s) {
+/* ---- shared by processes: share.h */
+
+static mr_status begin_to_share(search *s) {
+    explorer *e = s->e;
+    unsigned count = budget_divide(e, share_most_workers(e));
+    if (count && share_begin(e, count)) return MR_OK;
+    budget_unite(e);
+    e->shares = UINT_MAX;
+    return share_end(e);
+}
+
+static mr_status end_to_share(search *s) {
+    mr_status status = share_end(s->e);
+    budget_unite(s->e);
+    s->shape = (search_shape){.from = s->e->result->schedules, .began = budget_now(s->e)};
+    return status;
+}
+
+/* Now and then. */
+static mr_status think_of_sharing(search *s) {
+    explorer *e = s->e;
+    if (e->looked == s->looked && !e->options.shared_depth) return MR_OK;
+    s->looked = e->looked;
+    if (share_is_worker(e)) worker_tick(e->share->workers);
+    if (s->depth || e->share || !share_may(s)) return MR_OK;
+    return share_choose(s, budget_now(e) - s->shape.began);
+}
+
+/* Behind a choice that begins a subtree. */
+static mr_status begin_subtree(search *s, progress *out_progress) {
+    explorer *e = s->e;
+    share_answer answer = SHARE_WAIT;
+    if (!e->share->workers) MR_TRY(begin_to_share(s));
+    while (e->share && answer == SHARE_WAIT && !e->stop) {
+        MR_TRY(share_ask(s, &answer));
+        if (answer == SHARE_WAIT) budget_look(e);
+    }
+    if (!e->share || e->stop) return MR_OK;
+    if (answer == SHARE_PASS) *out_progress = IS_OVER;
+    if (share_is_worker(e)) return MR_OK;
+    budget_note_outcomes(e);
+    /* While workers had the search, the function's own clock stood still. */
+    if (answer == SHARE_SEARCH && e->deadline > 0) budget_end_at(e, e->deadline - budget_now(e));
+    return MR_OK;
+}
+
+static mr_status step_back(search *s, progress *out_progress) {
+    bool ends;
+    *out_progress = s->e->stop ? IS_OVER : search_back(s);
+    if (s->e->stop || s->o->failed) return MR_OK;
+    share_step_back(s, &ends);
+    return ends ? end_to_share(s) : MR_OK;
+}
+
+/* ---- all of it */
+
+static mr_status take_step(search *s, progress *io_progress) {
+    if (!s->b->player) MR_TRY(resume(s));
+    if (*io_progress == GOES_ON) MR_TRY(advance(s, io_progress));
+    if (s->o->failed) return mr_no_memory("to explore schedules");
+    if (share_is_at_subtree(s)) MR_TRY(begin_subtree(s, io_progress));
+    if (!share_gives_back(s->e)) return MR_OK;
+    *io_progress = IS_OVER;
+    if (s->e->share->search == s) share_abandon(s);
+    return MR_OK;
+}
+
+/* *out_is_through: not stopped. */
+static mr_status go_through(search *s, bool *out_is_through) {
     progress p = GOES_ON;
     MR_TRY(go_to_begin(s));
     MR_TRY(first_segment(s, &p));
     while (!s->e->stop) {
         budget_look(s->e);
         if (s->e->stop) break;
-        if (!s->b->player) MR_TRY(resume(s));
-        if (p == GOES_ON) MR_TRY(advance(s, &p));
-        if (s->o->failed) return mr_no_memory("to explore schedules");
-        if (p == IS_OVER && (s->e->stop || search_back(s) == IS_OVER)) break;
-        if (p == IS_OVER) p = GOES_ON;
+        MR_TRY(think_of_sharing(s));
+        MR_TRY(take_step(s, &p));
+        if (share_gives_back(s->e) && s->e->share->search != s) break;
+        if (p == GOES_ON) continue;
+        MR_TRY(step_back(s, &p));
+        if (p == IS_OVER) break;
     }
+    *out_is_through = !s->e->stop && !s->o->failed;
     return s->o->failed ? mr_no_memory("to explore schedules") : MR_OK;
 }
 
@@ -574,7 +650,13 @@ mr_status search_branch(explorer *e, branch *b, const journey *begin, const orde
     e->innermost = &s;
     mr_status status = e->by_priority ? priority_draw(e, b) : MR_OK;
     if (!status) status = prepare(&s, begin, from);
-    if (!status) status = go_through(&s);
+    s.shape.from = e->result->schedules;
+    s.shape.began = budget_now(e);
+    bool is_through = false;
+    if (!status) status = go_through(&s, &is_through);
+    if (share_is_worker(e) && e->share->search == &s)
+        worker_leave(e->share->workers, !status && is_through);
+    if (e->share && e->share->search == &s) status = mr_error_first(status, end_to_share(&s));
     bool is_cut = e->stop || (status && mr_code_is_interruption(status->code));
     if (is_cut && !e->estimating && !e->again && !s.random) search_note_untried(&s);
     e->innermost = s.outer;

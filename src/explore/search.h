@@ -28,6 +28,16 @@ typedef struct {
     uint32_t frames;
 } segment;
 
+#define SHARE_DEPTHS 64
+
+/* The tree of choices, as far as it is known (share.h). */
+typedef struct {
+    uint32_t choices[SHARE_DEPTHS]; /* by depth: so many were made there */
+    uint64_t from;                  /* schedules that had been counted when it began */
+    uint64_t runs, quiet_from; /* runs of the function, and the schedules when they last grew */
+    double began;
+} search_shape;
+
 typedef struct search search;
 struct search {
     explorer *e;
@@ -36,11 +46,13 @@ struct search {
     order *o;
     cursor at;
     plan plan;
-    MR_VEC(poll) polls;
+    MR_VEC(polled) polls;
     MR_VEC(frame) frames;
     MR_VEC(segment) segments;
     unsigned depth;
     bool random; /* a sample: each choice is drawn, and none is kept */
+    search_shape shape;
+    double looked; /* when it was asked whether other processes should take a part */
 };
 
 typedef enum { GOES_ON, IS_OVER } progress;

@@ -274,6 +274,9 @@ void budget_trim_spares(explorer *e, size_t more);
 size_t budget_of_player(const explorer *e, const branch *b); /* what one takes, about */
 void budget_begin(explorer *e);                              /* before the first run */
 void budget_measure(explorer *e);                            /* after it */
+/* Divides what is left of the memory among this process and so many others, at most. How many there is room for. */
+unsigned budget_divide(explorer *e, unsigned others);
+void budget_unite(explorer *e); /* there are no others any more */
 
 /* ---- the search: search.c */
 
@@ -301,12 +304,12 @@ typedef struct {
 typedef struct {
     mr_site where;
     bool yes;
-} poll;
+} polled;
 
 typedef struct {
     cursor at;
     plan plan; /* what has been carried out so far */
-    MR_VEC(poll) polls;
+    MR_VEC(polled) polls;
 } journey;
 
 /* All schedules of `b` that begin with the journey, in the state `from` (NULL: from the beginning). */
@@ -342,6 +345,18 @@ typedef struct {
 mr_status outcome_meet(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
                        const mr_buffer *value, size_t text_size, outcome_met *out_met);
 void outcome_forget_all(explorer *e);
+/* Classes that a worker has counted for an outcome, which came after all that were counted so far. */
+typedef struct {
+    uint32_t index; /* of the result's outcomes */
+    uint32_t overtaken, switches, length;
+    uint64_t count;
+    /* Schedule, steps, difference; NULL: none of its schedules is simpler than those before. */
+    const char *texts[3];
+} outcome_part;
+bool outcome_has_room(const explorer *e, size_t more); /* outcomes */
+mr_status outcome_find_or_add(explorer *e, const char *value, size_t size, size_t text_size,
+                              uint32_t *out_index);
+mr_status outcome_add_part(explorer *e, const outcome_part *part);
 /* As text, and as steps for a person. */
 mr_status outcome_keep_schedule(explorer *e, mr_explore_outcome *o, const branch *b, const plan *p);
 
@@ -377,6 +392,10 @@ struct explorer {
     own_schedule own; /* of the first run */
     branch *root;
     struct search *innermost;
+    struct sharing *share; /* the search is shared by processes, now (share.h); else NULL */
+    unsigned shares;       /* times that workers have begun */
+    double lent; /* seconds that workers have had beyond those of the thread of this process */
+    size_t store_whole;  /* store_most, when it is not divided among processes */
     struct apart *apart; /* independent races are explored apart, now (apart.h); else NULL */
     /* of this pass: only schedules with so many pairs against the order of submission count; -1:
      * all */

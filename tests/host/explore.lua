@@ -112,7 +112,7 @@ function TestExplore.test_bounds()
   for bad, name in pairs { ["mux:1"] = "mux", ["max:1,,grain:2"] = "", [":1"] = "", ["grain:1,foo:1"] = "foo" } do
     text, status = run("--explore=" .. command.quote(bad), RACY)
     lu.assertStrContains(text, "--explore: there is no option '" .. name ..
-      "': expected one of max, time, memory, grain, preempt, polls, seeds, seed, as in max:1000,grain:2")
+      "': expected one of max, time, memory, grain, preempt, polls, seeds, seed, workers, as in max:1000,grain:2")
     lu.assertEquals(status, 2)
   end
 end
@@ -126,6 +126,7 @@ function TestExplore.test_values_that_no_bound_takes()
     ["max:inf"] = "max: expected a whole number of at least 1, got 'inf'",
     ["max:1e300"] = "max: expected a whole number of at least 1, got '1e300'",
     ["preempt:-1"] = "preempt: expected a whole number of at least 0, got '-1'",
+    ["workers:0"] = "workers: expected a whole number of at least 1, got '0'",
     ["polls:0"] = "polls: expected a whole number of at least 1, got '0'",
     ["seeds:0"] = "seeds: expected a whole number of at least 1, got '0'",
     ["seed:0.5"] = "seed: expected a whole number, got '0.5'",
@@ -137,7 +138,8 @@ function TestExplore.test_values_that_no_bound_takes()
     lu.assertNotStrContains(text, "traceback")
     lu.assertEquals(status, 2)
   end
-  for _, good in ipairs { "seed:-1,seeds:3", "time:0.5", "max:1e3,preempt:1e12", "polls:1e12", "max: 0x10" } do
+  for _, good in ipairs { "seed:-1,seeds:3", "time:0.5", "max:1e3,preempt:1e12", "polls:1e12", "max: 0x10", "workers:1",
+    "workers:1e12" } do
     local text, status = run("--explore=" .. command.quote(good), RACY)
     lu.assertStrContains(text, "schedule")
     lu.assertNotEquals(status, 2)

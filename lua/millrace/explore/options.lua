@@ -21,8 +21,8 @@ return function(tools)
     if type(options) ~= "table" then misuse("explore: argument 2: expected a table of options") end
     for name in next, options do
       if not BOUNDS[name] and name ~= "unspecified" and name ~= "full" then
-        misuse(("explore: no option `%s`; there are max, time, memory, grain, preempt, polls, unspecified, full, seeds "
-          .. "and seed")
+        misuse(("explore: no option `%s`; there are max, time, memory, grain, preempt, polls, unspecified, full, "
+          .. "seeds, seed and workers")
           :format(tostring(name)))
       end
     end
@@ -42,6 +42,7 @@ return function(tools)
       full = options.full == true,
       seeds = whole(options, "seeds", 0),
       seed = whole(options, "seed", 0),
+      workers = math.min(whole(options, "workers", 0), MOST),
     }
   end
 

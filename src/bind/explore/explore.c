@@ -16,7 +16,8 @@ static const char maker; /* its address is the registry key of what the Lua modu
 const mr_explore_bound mr_explore_bounds[] = {
     {"max", true, false, 1},   {"time", false, false, 0},   {"memory", true, false, 1},
     {"grain", true, false, 1}, {"preempt", true, false, 0}, {"polls", true, false, 1},
-    {"seeds", true, false, 1}, {"seed", true, true, 0},     {NULL, false, false, 0}};
+    {"seeds", true, false, 1}, {"seed", true, true, 0},     {"workers", true, false, 1},
+    {NULL, false, false, 0}};
 
 /* bounds() -> {max={whole=, least=}, ...}: the table above */
 static int bounds(lua_State *L) {
@@ -101,7 +102,8 @@ MR_FUNCTION(
     explore_explore, "explore",
     "mr.explore(fn: function [, options: {max: integer=1000000, time: number=10, memory: "
     "integer=1024, grain: integer=1, preempt: integer, polls: integer=2, unspecified: "
-    "boolean=false, full: boolean=false, seeds: integer, seed: integer=0}]) -> result: table",
+    "boolean=false, full: boolean=false, seeds: integer, seed: integer=0, workers: "
+    "integer}]) -> result: table",
     "Runs `fn` under every order that CUDA's rules allow and that can make a difference: one "
     "schedule of each class of equivalent ones (virtual GPU only). The outcome is the value that "
     "`fn` returns, or the error that it raises; tensors count by their bytes after all work. "
@@ -122,7 +124,9 @@ MR_FUNCTION(
     "against the order of submission, and tries schedules with the fewest such pairs first. "
     "`polls` is how often in a "
     "row a query says no. `unspecified` also tries what CUDA leaves open besides the order. "
-    "`seeds` is a number of random schedules to try instead.") {
+    "`seeds` is a number of random schedules to try instead. `workers` processes share a search of "
+    "more than a tenth of a second; the default is the number of cores. The result is the same for "
+    "each number.") {
     return call_part(L, "explore", 2);
 }
 

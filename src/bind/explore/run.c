@@ -435,8 +435,8 @@ static void raise_failure(caller_state *s, mr_status status) {
     lua_error(s->L);
 }
 
-/* explore(run, keeper, nil, most, seconds, overtaking, grain, polls, unspecified, samples, seed, memory in MB, full [,
- * file, line, stream, number, file, line, stream, number]) -> result */
+/* explore(run, keeper, nil, most, seconds, overtaking, grain, polls, unspecified, samples, seed, memory in MB, full,
+ * workers [, file, line, stream, number, file, line, stream, number]) -> result */
 int mr_explore_tool_explore(lua_State *L) {
     caller_state s = {.L = L};
     mr_explore_options options = {.most = (uint64_t)luaL_checkinteger(L, 4),
@@ -448,15 +448,16 @@ int mr_explore_tool_explore(lua_State *L) {
                                   .samples = (uint64_t)luaL_checkinteger(L, 10),
                                   .seed = (uint64_t)luaL_checkinteger(L, 11),
                                   .memory = (uint64_t)luaL_checkinteger(L, 12) << 20,
-                                  .full = lua_toboolean(L, 13)};
+                                  .full = lua_toboolean(L, 13),
+                                  .workers = (unsigned)luaL_checkinteger(L, 14)};
     for (int i = 0; i < 2; i++) {
-        int at = 14 + 4 * i;
+        int at = 15 + 4 * i;
         options.pair[i] = (mr_explore_side){
             .where = {luaL_optstring(L, at, NULL), (int)luaL_optinteger(L, at + 1, 0)},
             .stream = luaL_optstring(L, at + 2, NULL),
             .number = (uint64_t)luaL_optinteger(L, at + 3, 0)};
     }
-    lua_settop(L, 21);
+    lua_settop(L, 22);
     mr_explore_subject subject = subject_of(&s);
     mr_explore_result *result = mr_push_owner(L, sizeof *result, drop_result);
     bool runs = mr_explore_stop_collector(L);
