@@ -35,9 +35,9 @@ void mr_host_tell(mr_collectives *c, uint32_t number, mr_buffer *out) {
         mr_buffer_printf(out, " at %s", mr_collective_place(s.call, place, sizeof place));
     mr_buffer_printf(out, ", in %s, for ",
                      mr_clique_describe(s.call->ask.comm->clique, title, sizeof title));
-    if (s.missing == (uint64_t)1 << number) mr_buffer_puts(out, "itself");
-    else if (s.missing) mr_ranks_tell(s.missing, out);
+    if (s.missing) mr_ranks_tell(s.missing, out);
     else mr_buffer_puts(out, "an earlier operation of the communicator");
+    if (s.missing == (uint64_t)1 << number) mr_buffer_puts(out, " (itself)");
 }
 
 /* ---- why */

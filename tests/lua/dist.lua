@@ -629,8 +629,8 @@ function TestDeadlocks.test_a_message_to_oneself()
     local err = fails("deadlock", "rank 0 waits in `" .. name .. "`", 2, function(rank)
       if rank == 0 then dist[name](mr.zeros(3), 0) end
     end)
-    lu.assertStrContains(tostring(err), "for itself; rank 1 has ended. A message to the rank itself needs its send " ..
-      "and its recv in one mr.nccl.group(")
+    lu.assertStrContains(tostring(err), "for rank 0 (itself); rank 1 has ended. A message to the rank itself needs " ..
+      "its send and its recv in one mr.nccl.group(")
   end
 end
 
