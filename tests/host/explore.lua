@@ -651,6 +651,21 @@ function TestExplore.test_times()
   lu.assertStrContains(text, "2 outcomes")
 end
 
+function TestExplore.test_an_error_comes_first()
+  local text, status = run("--explore", "local x = require('millrace').zeros(1) x:add_(1)\nerror('it broke')")
+  lu.assertStrMatches(text, "error: [^\n]*: it broke\n1 schedule, 1 outcome: this error; "
+    .. "nothing is claimed about what comes behind the error\n.*")
+  lu.assertNotStrContains(text, "deterministic")
+  lu.assertEquals(status, 1)
+  text, status = run("--explore", RACY .. "\nerror('it broke')")
+  lu.assertStrMatches(text, "error: [^\n]*: it broke\n2 schedules, 1 outcome: .*")
+  lu.assertNotStrContains(text, ": deterministic but")
+  lu.assertEquals(status, 1)
+  text, status = run("--explore=max:1", RACY .. "\nerror('it broke')")
+  lu.assertStrMatches(text, "error: [^\n]*: it broke\n1 schedule, 1 outcome; not all schedules: .*")
+  lu.assertEquals(status, 1)
+end
+
 -- Times of a timeline are those of each run: what is printed of them is shown, and not compared.
 function TestExplore.test_printed_times()
   local text, status = run("--explore", [[local x = mr.zeros(1) mr.synchronize()

@@ -106,7 +106,7 @@ return function(tools, values)
     return r.combined and r.combined.outcomes or #r.outcomes
   end
 
-  local function headline(r)
+  local function count_text(r)
     local count = count_outcomes(r)
     local text = ("%s, %s"):format(plural(r.schedules, "schedule"), plural(count == 1 and 1 or show_count(count),
       "outcome"))
@@ -129,6 +129,18 @@ return function(tools, values)
     if not r.complete then text = text .. "; not all schedules: " .. (r.incomplete or "?") end
     if r.estimate then text = text .. words.format(" (about %.3g in all)", r.estimate) end
     return text
+  end
+
+  local function only_error(r)
+    local only = count_outcomes(r) == 1 and r.outcomes[1]
+    return only and only.error and only
+  end
+
+  -- An error is not called deterministic: nobody has followed what comes behind it.
+  local function headline(r)
+    local text = count_text(r)
+    if not only_error(r) then return text end
+    return text:gsub(": deterministic", ": this error", 1) .. "; nothing is claimed about what comes behind the error"
   end
 
   -- Where the time was over.
@@ -210,6 +222,7 @@ return function(tools, values)
 
   function result_meta.__tostring(r)
     local out, shown = { headline(r) }, table.move(r.outcomes, 1, math.min(SHOWN, #r.outcomes), 1, {})
+    if only_error(r) then table.insert(out, 1, (show_outcome(r.outcomes[1]):match "[^\n]*")) end
     local names, remarks = name_outcomes(shown)
     local own = own_lines(shown)
     if r.combined then out[#out + 1] = combination(r) end
