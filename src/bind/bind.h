@@ -63,7 +63,7 @@ typedef struct {
     uint64_t object[]; /* with user values, Lua aligns a userdata to 8 bytes only */
 } mr_userdata;
 
-/* The function at `index`, where the number of its arguments is checked before it runs; NULL: it is not one of those. */
+/* The function at `index`, if the number of its arguments is checked before it runs; else NULL. */
 const mr_function *mr_counted_function(lua_State *L, int index);
 
 /* The functions and properties of a kind of userdata, or of a table of functions (mr itself,

@@ -202,10 +202,10 @@ end
 function TestTrace.test_the_size_of_a_large_file_is_told()
   local code = "local x = mr.zeros(1) for _ = 1, 36000 do x:add_(1) end"
   for ending, is_told in pairs { json = true, html = false } do
-    local path = os.tmpname() .. "." .. ending
-    local result = command.run { "--trace", path, "-e", code }
-    os.remove(path)
-    os.remove((path:gsub("%.%a+$", "")))
+    local name = os.tmpname()
+    local result = command.run { "--trace", name .. "." .. ending, "-e", code }
+    os.remove(name .. "." .. ending)
+    os.remove(name)
     lu.assertEquals(result.status, 0)
     local told = result.err:match " has (%d+) MB, for 360%d+ spans: an .html of them is smaller, and mr.timeline%(fn%)"
     lu.assertEquals(told ~= nil, is_told)

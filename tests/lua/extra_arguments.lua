@@ -58,7 +58,7 @@ TestExtra = {}
 
 -- "refused", "taken", or "unclear": something else is wrong with the arguments, whatever they are.
 local function answer(one, count)
-  local answer = "unclear"
+  local found = "unclear"
   for _, filler in ipairs { 1, mr.ones(2), { 1 } } do
     local arguments = { one[2] }
     local first = #arguments
@@ -66,10 +66,10 @@ local function answer(one, count)
     local done, message = pcall(one[1], table.unpack(arguments))
     if done then return "taken" end
     if tostring(message):find "too many" or tostring(message):find "expected a table of options, got a number" then
-      answer = "refused"
+      found = "refused"
     end
   end
-  return answer
+  return found
 end
 
 function TestExtra.test_each_function_refuses_one_more()

@@ -701,8 +701,8 @@ function TestAccess.test_what_the_code_does_not_tell()
   local function answer(name) return { module:get(name):access() } end
   lu.assertEquals(answer "none", { {}, {} })
   lu.assertEquals(answer "global", { {}, {} })
-  lu.assertEquals(answer "follows", { { table = "r", x = "r" }, { "it also uses pointers that lie in memory, or that " ..
-    "are made from numbers: any memory may be read and written" } })
+  lu.assertEquals(answer "follows", { { table = "r", x = "r" },
+    { "it also uses pointers that lie in memory, or that are made from numbers: any memory may be read and written" } })
 end
 
 function TestAccess.test_arrays_of_the_module()

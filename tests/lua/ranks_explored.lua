@@ -621,10 +621,10 @@ function TestShared.test_ranks_that_submit_to_one_stream()
   end
 end
 
--- The usual order of the hosts is fine, and others are not: then all of the time is theirs. On a busy computer a quarter
--- of a second may be over before the first of them has run.
+-- The usual order of the hosts is fine, and others are not: then all of the time is theirs. On a busy computer a
+-- quarter of a second may be over before the first of them has run.
 function TestShared.test_other_orders_have_the_whole_time_once_they_differ()
-  local result, time = nil, 0.5
+  local time, result = 0.5
   repeat
     time = 2 * time
     result = mr.explore(function()

@@ -1,6 +1,7 @@
-/* The variables of its module that a kernel uses, directly or in functions that it calls, and how. A variable whose
- * address is taken is used as the accesses are made that may go through such an address, or read and written if there
- * are none. What its initial value points to counts as read and written; a string that the compiler made is only read. */
+/* The variables of its module that a kernel uses, directly or in functions that it calls, and how. If the address of a
+ * variable is taken, the variable is used in the ways of all accesses that may go through such an address. If there are
+ * none, it counts as read and written. A variable to which an initial value points counts as that, too. A string that
+ * the compiler made is only read. */
 #include <stdlib.h>
 #include <string.h>
 
