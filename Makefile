@@ -222,13 +222,15 @@ $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags.stamp
 # Loops with nothing but an expression in them: of -O3 they need vectors wherever those cost less than they save, and loops of
 # few turns written out. The rest takes up to three times as long to compile them, and makes none quicker. Debug information of
 # them has lines only. Clang makes such vectors at -O2, and does not know how to be asked for more.
+# Private, here and below: what an object depends on would inherit the flags, and the stamp of all flags would hold those of
+# the object that make comes to first.
 $(patsubst %,$(BUILD)/obj/src/ops/body/%.o,binary convert fold_extremes fold_flags fold_sums matmul optimise ternary unary): \
-    CFLAGS_ops += $(if $(VECTORISE),-O2 $(VECTORS)) $(if $(filter -g,$(CFLAGS)),-g1)
-$(ROOMS_O1:%=$(BUILD)/obj/src/%/%.o): ALL_CFLAGS += -O1
+    private CFLAGS_ops += $(if $(VECTORISE),-O2 $(VECTORS)) $(if $(filter -g,$(CFLAGS)),-g1)
+$(ROOMS_O1:%=$(BUILD)/obj/src/%/%.o): private ALL_CFLAGS += -O1
 
 $(patsubst %,$(BUILD)/obj/src/ptx/run/%.o,global lanes lanes_v3 load local memory shared): \
-    CFLAGS_ptx += $(if $(VECTORISE),-O3 -fno-var-tracking)
-$(BUILD)/obj/src/ptx/run/lanes_v3.o: CFLAGS_ptx += $(CFLAGS_ptx_v3)
+    private CFLAGS_ptx += $(if $(VECTORISE),-O3 -fno-var-tracking)
+$(BUILD)/obj/src/ptx/run/lanes_v3.o: private CFLAGS_ptx += $(CFLAGS_ptx_v3)
 
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/flags.stamp
 	$(call say,CC,$<)
