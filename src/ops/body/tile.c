@@ -5,8 +5,12 @@
 
 #include <math.h>
 
-#if MR_HAVE_CLONES
+/* Also with sanitizers: which functions are called is decided at run time, not when the program is loaded. */
+#if defined(__x86_64__) && defined(__gnu_linux__)
+#define HAVE_VECTORS 1
 #include <immintrin.h>
+#else
+#define HAVE_VECTORS 0
 #endif
 
 #if defined(__clang__)
@@ -38,7 +42,7 @@ PLAIN(f64, double, fma)
 
 /* ------------------------------------------------------------------------- x86 */
 
-#if MR_HAVE_CLONES
+#if HAVE_VECTORS
 
 #define TILE(name, isa, T, V, lanes, height, width, p)                                             \
     __attribute__((target(isa))) static void name(int64_t depth, const void *a_, const void *b_,   \
@@ -100,7 +104,7 @@ static instructions best(void) {
 
 mr_tile mr_tile_of(mr_dtype dtype) {
     bool single = dtype == MR_F32;
-#if MR_HAVE_CLONES
+#if HAVE_VECTORS
     switch (best()) {
     case WIDE:
         return single ? (mr_tile){8, 48, multiply_wide_f32} : (mr_tile){8, 24, multiply_wide_f64};
