@@ -430,8 +430,9 @@ check: all $(TESTS_BIN) $(TERMINAL) $(CAPSULES) $(FAKE_CUDA) $(PTX) $(BUILD)/sam
 
 # What make check runs for some seconds, with the counts that take minutes (docs/performance.md has both).
 LONG_TESTS := $(patsubst %,tests/%.lua,fuzz/random_calls host/explore_examples host/learn host/mpirun) \
-              $(patsubst %,tests/lua/%.lua,calibrate dist_explore dist_mismatches dist_random examples_seeds explore_memory \
-                hazard_million kernels_time kernels_waiting ranks_explored tasks_random tools_agree waits_random) \
+              $(patsubst %,tests/lua/%.lua,calibrate dist_explore dist_mismatches dist_random examples_seeds explore_leaf explore_memory \
+                explore_parts explore_unseen hazard_million kernels_time kernels_waiting nccl_values ranks_explored \
+                tasks_random tools_agree waits_random) \
               $(addprefix $(BUILD)/tests/test_,compile explore_apart explore_differential explore_groups explore_shared \
                 hazard_differential hazard_mutation model_history program_random script)
 .PHONY: check-long
