@@ -1,5 +1,6 @@
 /* Finds the caller: every bound function that uses the machine starts with these functions. */
 #include "bind/internal.h"
+#include "model/observer.h"
 
 static mr_machine *machine_in(lua_State *L, const mr_module *module) {
     mr_machine *machine = module->machine;
@@ -21,6 +22,8 @@ mr_caller mr_enter_as(lua_State *L, const char *name) {
     mr_module *module = mr_module_of(L);
     mr_machine *machine = machine_in(L, module);
     machine->hooks.context = L;
+    /* Lua says so inside a finalizer. The collector chose the moment, also for what is submitted now. */
+    if (__builtin_expect(lua_gc(L, LUA_GCISRUNNING) < 0, 0)) mr_observers_finalized(machine);
     return (mr_caller){.machine = machine, .where = mr_bind_site(L, module), .name = name};
 }
 

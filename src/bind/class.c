@@ -91,7 +91,8 @@ static int parameters_of(const char *usage) {
     return count + !is_empty;
 }
 
-/* In front of each function with a known number of parameters. Its upvalues: the module, the function, that number. */
+/* In front of each function with a known number of parameters, if it has any: one without may be a callback, which gets
+ * what its caller passes (setUp = mr.reset). Its upvalues: the module, the function, that number. */
 static int call_counted(lua_State *L) {
     const mr_function *function = lua_touserdata(L, lua_upvalueindex(2));
     int given = lua_gettop(L);
@@ -115,7 +116,7 @@ static void push_function(lua_State *L, const mr_function *function) {
     bool meta = strncmp(function->name, "__", 2) == 0; /* Lua hands over what it likes */
     int most = meta ? -1 : parameters_of(function->usage);
     mr_push_module(L);
-    if (most < 0) {
+    if (most <= 0) {
         if (function->module) lua_pushlightuserdata(L, (void *)function); /* mr_call_lua asks */
         lua_pushcclosure(L, function->call, function->module ? 2 : 1);
         return;

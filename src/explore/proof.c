@@ -66,6 +66,7 @@ static bool is_followed(const mr_claims *claims) {
         case MR_CLAIM_UNSPECIFIED:  /* such copies wait under each schedule */
         case MR_CLAIM_LEARNED:
         case MR_CLAIM_COLLECTED: /* at the same lines under each schedule */
+        case MR_CLAIM_FINALIZED:
         case MR_CLAIM_DECLARED:
         case MR_CLAIM_THREADS:
         case MR_CLAIM_RANKS: /* turns.c */

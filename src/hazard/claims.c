@@ -224,6 +224,10 @@ static void learned(mr_observer *observer) {
     mr_claims_add(claims_of(observer), MR_CLAIM_LEARNED);
 }
 
+static void finalized(mr_observer *observer) {
+    mr_claims_add(claims_of(observer), MR_CLAIM_FINALIZED);
+}
+
 static void shared(mr_observer *observer, const char *what, mr_site where) {
     (void)what, (void)where;
     mr_claims_add(claims_of(observer), MR_CLAIM_OUTSIDE);
@@ -242,6 +246,7 @@ mr_status mr_ledger_begin(mr_ledger *ledger, mr_machine *machine) {
                                        .lost = lost,
                                        .drew = drew,
                                        .learned = learned,
+                                       .finalized = finalized,
                                        .shared = shared,
                                        .found = found}};
     mr_status status = mr_observer_add(machine, &ledger->observer);

@@ -93,6 +93,9 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
     X(COLLECTED, "collected", IF, EXPLORED,                                                                                     \
       "This holds if Lua's collector does not free 1 tensor earlier than in this run.",                                         \
       "This holds if Lua's collector does not free # tensors earlier than in this run.")                                        \
+    X(FINALIZED, "finalizers", IF, FOLLOWED,                                                                                    \
+      "This holds if 1 call from a finalizer (__gc) comes where it came in this run.",                                          \
+      "This holds if # calls from finalizers (__gc) come where they came in this run.")                                         \
     X(LEARNED, "learned", IF, EXPLORED,                                                                                         \
       "This holds if 1 answer about times, addresses or pending work does not change what the host does.",                      \
       "This holds if # answers about times, addresses or pending work do not change what the host does.")                       \

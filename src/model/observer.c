@@ -170,6 +170,13 @@ void mr_observers_learned(mr_machine *machine) {
     }
 }
 
+void mr_observers_finalized(mr_machine *machine) {
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
+        if (observer->finalized) observer->finalized(observer);
+    }
+}
+
 void mr_observers_shared(mr_machine *machine, const char *what, mr_site where) {
     for (size_t i = 0; i < machine->observing.observers.count; i++) {
         mr_observer *observer = machine->observing.observers.items[i];

@@ -162,6 +162,8 @@ struct mr_observer {
     /* Optional: the script has asked for what another schedule, or another run, would answer differently, and what no
      * command tells: times, addresses, how far the work is. */
     void (*learned)(mr_observer *observer);
+    /* Optional: a finalizer of the script calls a function of ours, at a moment that the collector has chosen. */
+    void (*finalized)(mr_observer *observer);
     /* Optional: from now on code outside of millrace may use a tensor's memory, a stream or an event (outside.h).
      * `what`: the call, "dlpack". */
     void (*shared)(mr_observer *observer, const char *what, mr_site where);
@@ -190,6 +192,7 @@ void mr_observers_renumbered(mr_machine *machine, mr_event *event);
 /* Inside a host function: tells `drew`. */
 void mr_observers_drew(mr_machine *machine);
 void mr_observers_learned(mr_machine *machine);
+void mr_observers_finalized(mr_machine *machine);
 void mr_observers_shared(mr_machine *machine, const char *what, mr_site where);
 void mr_observers_lost(mr_machine *machine);
 /* Sets whose host runs, machine->rank, and tells it. */

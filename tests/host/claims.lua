@@ -83,6 +83,9 @@ local PROGRAMS = {
     local kernel = mr.kernel([[extern "C" __global__ void f(int *x) { x[threadIdx.x]++; }]], {access = {x = "r"}})
     kernel[{1, 32}](mr.zeros(32, {dtype = "i32"}))]=] },
   shared_outside = { "local c = mr.ones(4, {device = 'cpu'}):dlpack() mr.zeros(4)" },
+  finalizers = { [[
+    local s, x = mr.stream(), mr.zeros(4) s:wait_stream(mr.default_stream())
+    setmetatable({}, {__gc = function() s:run(function() x:add_(1) end) end}) collectgarbage() s:synchronize()]] },
   learned = { "local x = mr.zeros(4) assert(x.data_ptr > 0)" },
   declared_accesses = { [=[
     local kernel = mr.kernel([[extern "C" __global__ void f(int *x, int n) { if (n) x[threadIdx.x] = 1; }]],

@@ -338,6 +338,11 @@ static void learned(mr_observer *observer) {
     if (c->mode != MR_HAZARD_OFF) mr_claims_add(&c->totals.claims, MR_CLAIM_LEARNED);
 }
 
+static void finalized(mr_observer *observer) {
+    checker *c = (checker *)((char *)observer - offsetof(checker, observer));
+    if (c->mode != MR_HAZARD_OFF) mr_claims_add(&c->totals.claims, MR_CLAIM_FINALIZED);
+}
+
 static void shared(mr_observer *observer, const char *what, mr_site where) {
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
     (void)what, (void)where;
@@ -391,6 +396,7 @@ const mr_observer mr_hazard_observer = {.name = "hazard",
                                         .host_is = host_is,
                                         .drew = drew,
                                         .learned = learned,
+                                        .finalized = finalized,
                                         .shared = shared,
                                         .found = mr_hazard_found_in_kernel,
                                         .touched = mr_hazard_touched,
