@@ -143,7 +143,7 @@ function TestShapes.test_what_waits_in_a_capture()
   for name, fn in pairs { one_hot = function() x:one_hot() end, unique = function() x:unique() end,
     multinomial = function() p:multinomial(1) end } do
     local before = allocations()
-    naive.assert_raises({ name, "captures" }, mr.graph, fn)
+    naive.assert_raises({ name, "is capturing" }, mr.graph, fn)
     lu.assertEquals(allocations(), before)
   end
 end

@@ -26,19 +26,17 @@ print(race and "a race on " .. race.tensor or "no race")
     usual = "always no race",
   },
   explanation = [[
-reverse[{1, 64}] launches one block of 64 threads. Each runs the function.
-threadIdx.x is its number, from 0. `__shared__` memory belongs to the whole
-block.
+reverse[{1, 64}] launches one block of 64 threads. Each thread has a number,
+threadIdx.x, from 0. `__shared__` memory belongs to the whole block.
 
-Streams order launches. Inside a launch they order nothing: the threads of a
-block run in groups of 32, the warps, and no warp waits for another. Thread 0
-reads what thread 63 writes, which is in another warp.
+Streams order launches, and nothing inside a launch: the threads of a block run
+in groups of 32, the warps, and no warp waits for another. Thread 0 reads what
+thread 63 writes, which is in another warp.
 
 __syncthreads() is the wait of a block: no thread continues before all threads
-have reached it, and then each sees what the others wrote to shared memory. All
-threads of the block have to reach it. The blocks of an ordinary launch have no
-order (R54), and no such wait; those of a cooperative one have grid.sync()
-(R69).
+have reached it, and then each sees what the others wrote to shared memory.
+Blocks of an ordinary launch have no order (R54) and no such wait. Blocks of a
+cooperative launch have grid.sync() (R69).
 ]],
   exercise = {
     task = [[
