@@ -1,6 +1,7 @@
 -- No function ignores an argument that it has no parameter for. The reference page has the usage of each function, and
 -- here each is called with one argument more than that. A function without parameters, and without an object before it,
 -- may be a callback, which gets what its caller passes.
+-- virtual only: what a function takes does not depend on the device
 -- not checked: nothing is submitted
 local lu = require "luaunit"
 local mr = require "millrace"

@@ -94,6 +94,7 @@ end
 
 -- A script that reads what nothing has written is wrong, and is wrong in the same way on each run.
 function TestFilled:test_empty_host_memory_is_zero()
+  lu.skipIf(mr.backend ~= "virtual", "only the virtual GPU can show memory without an access")
   for _, pinned in ipairs { false, true } do
     for _, count in ipairs { 7, 1000, 1 << 20 } do
       mr.ones(count, { device = "cpu", pinned = pinned })
@@ -105,7 +106,7 @@ function TestFilled:test_empty_host_memory_is_zero()
       x:fill_(1) y:fill_(1)
       mr.spin { ms = 1 }
       local late = mr.ones(count):cpu { non_blocking = true }
-      lu.assertEquals(mr.backend ~= "virtual" or late:peek():eq(0):all():item(), true)
+      lu.assertEquals(late:peek():eq(0):all():item(), true)
       mr.synchronize()
     end
   end

@@ -84,12 +84,14 @@ function TestFree:test_views_keep_the_memory()
 end
 
 function TestFree:test_memory_that_lua_does_not_see_is_collected_in_time()
-  local peak = 0
-  for _ = 1, 100 do
+  -- On a GPU, garbage may take a 32nd of the memory.
+  local peak, most = 0, math.max(10 * (64 << 20), mr.device(0).total_memory // 32) + 10 * (64 << 20)
+  if mr.backend == "virtual" then most = 20 * (64 << 20) end
+  for _ = 1, 2 * most // (64 << 20) do
     mr.empty(16 << 20)
     peak = math.max(peak, live() - self.before)
   end
-  lu.assertTrue(peak < 20 * (64 << 20), "live memory went up to " .. peak)
+  lu.assertTrue(peak < most, "live memory went up to " .. peak)
 end
 
 function TestFree:test_record_stream()
