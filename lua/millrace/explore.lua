@@ -416,6 +416,7 @@ return function(tools)
     for i, line in ipairs(left) do
       if not followed[left.keys[i]] then add_condition(result, line) end
       if left.keys[i] == "collected" then collected = true end
+      if left.keys[i] == "host_functions" then result.not_followed.shared = true end
     end
     if unwritten or raw.reads_fresh or reads_unwritten(result.hazards) then
       add_condition(result, "This holds if memory that nothing has written reads as in this run.")

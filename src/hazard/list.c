@@ -142,7 +142,8 @@ void mr_hazard_report_withdraw(checker *c, mr_hazard_report *report) {
     mr_hazard_totals *totals = is_outside ? &c->check.totals_before : &c->totals;
     totals->reports--;
     totals->hazards -= report->count;
-    totals->claims.count[MR_CLAIM_WITHDRAWN] += report->count;
+    totals->claims.count[MR_CLAIM_WITHDRAWN] += report->count - report->updated;
+    totals->claims.count[MR_CLAIM_UPDATES] += report->updated;
     free(report);
 }
 

@@ -203,8 +203,17 @@ static int behind_call(const mr_script *s, int line, const char *name) {
     return next;
 }
 
+/* The attribute of a variable whose __close runs at the end of its block. */
+static bool has_close(const mr_script *s) {
+    for (size_t i = 0; i + 2 < s->words.count; i++)
+        if (says(&s->words.items[i], "<") && says(&s->words.items[i + 1], "close") &&
+            says(&s->words.items[i + 2], ">"))
+            return true;
+    return false;
+}
+
 bool mr_script_ends_with(const mr_script *s, int line, const char *name) {
-    int next = behind_call(s, line, name);
+    int next = has_close(s) ? -1 : behind_call(s, line, name);
     return next >= 0 && (next == (int)s->words.count || s->words.items[next].kind == END_OF_TEXT);
 }
 
@@ -215,6 +224,7 @@ bool mr_script_waits_at_once(const mr_script *s, int line, const char *name, int
     int bracket = behind_names(s, next, &last);
     if (bracket < 0 || !says(&s->words.items[last], "synchronize") || bracket != last + 1)
         return false;
+    if (last != next + 2) return false; /* to find the stream may run code of the script (__index) */
     return says(&s->words.items[bracket], "(") && s->words.items[bracket].line == wait_line &&
            mr_script_behind_bracket(s, bracket) <= bracket + 3;
 }

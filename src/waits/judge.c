@@ -182,6 +182,10 @@ static void next(void *context, size_t i, bool left_out) {
 
 /* ---- runs */
 
+static uint64_t room_of(const wait_judge *j) {
+    return mr_hazard_get_totals(j->hazard, false).claims.count[MR_CLAIM_ROOM];
+}
+
 static mr_status run(wait_judge *j, size_t until, bool leave_on) {
     mr_telling telling = {.edit = &j->edit.edit,
                           .spread = j->edit.edit.added_count ? MR_PROGRAM_SPREAD : 1,
@@ -206,12 +210,15 @@ static mr_status run(wait_judge *j, size_t until, bool leave_on) {
     mr_teller_rewind(j->teller, telling.spread);
     mr_hazard_watch(j->hazard, &watcher);
     MR_TRY(mr_hazard_set_mode(j->hazard, MR_HAZARD_COLLECT));
+    uint64_t room = room_of(j);
     mr_status status = mr_teller_tell(j->teller, &telling);
     if (until >= j->rounds->items && !j->stop) {
         mr_waits_beyond_next(j, j->rounds->items);
         mr_waits_looks_next(j, j->rounds->items);
     }
     if (j->learning && mr_waits_end_of_code(j) >= j->rounds->items) note_claims(j);
+    room = room_of(j) - room;
+    if (room > j->room) j->room = room;
     if (!leave_on) mr_error_destroy(mr_hazard_set_mode(j->hazard, MR_HAZARD_OFF));
     return status;
 }

@@ -343,6 +343,8 @@ static mr_status find(finder *f) {
     note_claims(f);
     MR_TRY(ask(f));
     for (size_t i = 0; i < f->rounds.waits; i++) MR_TRY(explain(f, i));
+    /* A wait may be all that puts the collectives of two communicators into one order (R64). */
+    f->result->claims.count[MR_CLAIM_ROOM] = f->judge.room;
     MR_TRY(mr_waits_judge_records(&f->judge, f->search.kept, f->result, &f->result->records));
     return price(f);
 }

@@ -443,11 +443,49 @@ function TestOthers.test_explore_says_what_host_functions_may_share()
     "local x = mr.zeros(2) s:host_func(function() x:name 'late' end) b:record_event() return x:name()",
   } do
     local result = explored(code)
-    lu.assertStrContains(result.out, "1 schedule, 1 outcome: deterministic\n")
+    lu.assertStrContains(result.out,
+      "1 schedule, 1 outcome: deterministic but for what host functions share with other code\n")
     lu.assertStrContains(result.out, clause, code)
   end
   lu.assertNotStrContains(explored("s:host_func(function() v = 2 end) s:synchronize() return v").out, "This holds if")
   lu.assertNotStrContains(explored("b:synchronize() local now = v mr.synchronize() return now").out, "This holds if")
+end
+
+-- Code of the script runs before the host waits, or after the last line.
+function TestOthers.test_code_between_a_host_function_and_its_wait()
+  local clause = "This holds if 1 host function and other code share nothing that changes"
+  local begin = "local s, n = mr.stream(), 0 "
+  for _, code in ipairs {
+    "local list = setmetatable({}, {__index = function() n = n + 5 return s end})\n" ..
+      "s:host_func(function() n = n * 2 end)\nlist[1]:synchronize()",
+    "local k <close> = setmetatable({}, {__close = function() print(n) end})\ns:host_func(function() n = 1 end)",
+  } do
+    lu.assertStrContains(run{ begin .. code }.err, clause, false, code)
+  end
+  lu.assertNotStrContains(run{ begin .. "\ns:host_func(function() n = 1 end)" }.err, "This holds if")
+  command.with_file("local s = require('millrace').stream() s:host_func(function() N = 1 end)", function(path)
+    lu.assertStrContains(run{ ("N = 0 dofile(%q) print(N)"):format(path) }.err, clause)
+  end)
+end
+
+-- Two launches update a variable of their module, which no argument names.
+function TestOthers.test_atomic_updates_of_a_variable_of_the_module()
+  local result = run{ [=[
+    local m = mr.module[[__device__ int turn;
+      extern "C" __global__ void add() { atomicAdd(&turn, 1); }
+      extern "C" __global__ void largest() { atomicMax(&turn, 1); }]]
+    local a, b = mr.stream(), mr.stream() mr.synchronize()
+    m:get("add")[{1, 1, 0, a}]() m:get("largest")[{1, 1, 0, b}]()]=] }
+  lu.assertStrContains(result.err, "depends on the order of the atomic updates of 1 pair of launches")
+  lu.assertNotStrContains(result.err, "touched no byte in common")
+end
+
+function TestOthers.test_the_number_of_a_launch()
+  local result = run{ [=[
+    local k = mr.kernel[[extern "C" __global__ void f(unsigned long long *c) {
+      unsigned long long g; asm volatile("mov.u64 %0, %%gridid;" : "=l"(g)); *c = g; }]]
+    k[{1, 1}](mr.zeros(1, {dtype = "i64"}))]=] }
+  lu.assertStrContains(result.err, "This holds if 1 launch does the same in whatever order its threads run")
 end
 
 function TestOthers.test_waits_says_what_was_not_followed()

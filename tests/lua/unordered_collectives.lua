@@ -101,6 +101,31 @@ function TestUnordered.test_one_device_in_common()
   lu.assertEquals({ #list, conditional }, { 0, true })
 end
 
+-- No access needs the wait between the two collectives, but the communicators may need it.
+function TestUnordered.test_a_wait_that_puts_communicators_into_one_order()
+  local clause = "This holds if 1 communicator finds room on its GPUs beside the collectives of others"
+  local one, two = mr.nccl.comms{ 0, 1 }, mr.nccl.comms{ 0, 1 }
+  local function all(comms, x, streams)
+    mr.nccl.group(function()
+      for k = 1, 2 do streams[k]:run(function() comms[k]:all_reduce(x[k]) end) end
+    end)
+  end
+  local found = mr.waits(function()
+    local x, y, s, u = {}, {}, {}, {}
+    for k = 1, 2 do
+      local on = { device = k - 1 }
+      x[k], y[k], s[k], u[k] = mr.ones(4, on), mr.ones(4, on), mr.stream(on), mr.stream(on)
+    end
+    for k = 0, 1 do mr.synchronize(k) end
+    all(one, x, s)
+    for k = 1, 2 do u[k]:wait_stream(s[k]) end
+    all(two, y, u)
+    for k = 0, 1 do mr.synchronize(k) end
+  end)
+  lu.assertStrContains(tostring(found), clause)
+  fresh()
+end
+
 function TestUnordered.test_groups_of_ranks()
   for _, waits in ipairs{ false, true } do
     local list = {}

@@ -114,6 +114,7 @@ return function(tools, values)
     if left.races_inside then return text .. ": deterministic but for races inside launches" end
     if r.complete and count == 1 and r.claim == "conditional" then
       if left.parts then return text .. ": deterministic but for parts of operations that race" end
+      if left.shared then return text .. ": deterministic but for what host functions share with other code" end
       if left.prints then return text .. ": deterministic but for what kernels print" end
       if left.collector then return text .. ": deterministic but for what Lua's collector frees earlier" end
     end
@@ -140,7 +141,7 @@ return function(tools, values)
   local function headline(r)
     local text = count_text(r)
     if not only_error(r) then return text end
-    return text:gsub(": deterministic", ": this error", 1) .. "; nothing is claimed about what comes behind the error"
+    return text:gsub(": deterministic", ": this error", 1) .. "; what was printed before the error is not compared, and nothing is claimed about what comes after it"
   end
 
   -- Where the time was over.

@@ -62,7 +62,8 @@ static bool conflict(uint8_t a, uint8_t b) {
     return ((a | b) & MR_WRITE) && MR_PLAIN(a) && MR_PLAIN(b);
 }
 
-typedef enum { ABSENT, OF_OTHER_KIND, MET } meeting;
+/* UPDATED: both only by atomic operations, which are no hazard, but their order may decide a value. */
+typedef enum { ABSENT, UPDATED, OF_OTHER_KIND, MET } meeting;
 
 static meeting worse(meeting a, meeting b) {
     return a > b ? a : b;
@@ -70,7 +71,7 @@ static meeting worse(meeting a, meeting b) {
 
 /* Both touch a byte in these ways. */
 static meeting meet(uint8_t a, uint8_t b, const open_pair *pair) {
-    if (!conflict(a, b)) return ABSENT;
+    if (!conflict(a, b)) return a & b & MR_ATOMIC ? UPDATED : ABSENT;
     return conflict(a & pair->first.access, b & pair->second.access) ? MET : OF_OTHER_KIND;
 }
 
@@ -146,8 +147,12 @@ static bool settle_one(checker *c, size_t i) {
         return true;
     }
     memmove(pair, pair + 1, (--c->withdrawing.open.count - i) * sizeof *pair);
-    if (!is_known || found != ABSENT) write_waiting(c, report); /* it stays assumed */
-    else if (++report->absent == report->count) mr_hazard_report_withdraw(c, report);
+    if (!is_known || found > UPDATED) {
+        write_waiting(c, report); /* it stays assumed */
+        return true;
+    }
+    report->updated += found == UPDATED;
+    if (++report->absent == report->count) mr_hazard_report_withdraw(c, report);
     return true;
 }
 

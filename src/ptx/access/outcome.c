@@ -191,7 +191,8 @@ static bool is_barrier_of_grid(const access_graph *graph, const access_origins *
 static bool reads_time(const ptx_operand *o) {
     for (uint32_t k = 0; o->kind == PTX_LIST && k < o->count; k++)
         if (reads_time(&o->list[k])) return true;
-    bool is_place = o->index == PTX_SREG_smid || o->index == PTX_SREG_warpid;
+    bool is_place = o->index == PTX_SREG_smid || o->index == PTX_SREG_warpid ||
+                    o->index == PTX_SREG_gridid; /* numbered as launches begin */
     return o->kind == PTX_SPECIAL && (is_place || ptx_special_is_clock((ptx_special)o->index));
 }
 
