@@ -250,6 +250,21 @@ end
 mr.synchronize()]], { { "freed-without-record-stream", "6 works[i]:wait(s)" } })
 end
 
+-- One command uses all gradients: the work of the last all_reduce covers those before it.
+function TestFixes.test_a_step_that_needs_several_works()
+  check(2, [[
+local net = mr.nn.Sequential(mr.nn.Linear(8, 8), mr.nn.Linear(8, 4)):to(mr.current_device())
+local opt = mr.optim.SGD(net:parameters(), {lr = 0.1})
+for step = 1, 2 do
+  opt:zero_grad()
+  net(mr.ones(2, 8)):sum():backward()
+  local works = {}
+  for i, p in ipairs(net:parameters()) do works[i] = mr.dist.all_reduce(p.grad, {async = true}) end
+  opt:step()
+end
+mr.synchronize()]], { { "no-path", "8 works[4]:wait()" } })
+end
+
 -- Nothing leads to the stream of the buckets. The current stream has waited for it at the end of backward().
 function TestFixes.test_gradients_of_ddp_on_another_stream()
   check(2, [[

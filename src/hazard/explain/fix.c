@@ -205,23 +205,40 @@ static void put_event_ahead(mr_hazard_report *report, const mr_script_variable *
     if (!waits_first) put_ahead_wait(report, ahead, spot, second);
 }
 
-/* The other operands of the second race with later work of the first stream, too, since the second does not even come
- * after the first. One wait for the stream is less than an event for each. */
-static bool needs_later(const found_pair *pair) {
+/* The last work of the first stream with which the second races: its other operands may race with later work than the
+ * first, since the second does not even come after the first. */
+static uint64_t last_needed(const found_pair *pair) {
     const mr_command *command = pair->command;
     byte_view view;
+    uint64_t last = pair->first_seq;
     for (uint32_t i = 0; command && i < command->operand_count; i++) {
         const mr_operand *o = &command->operands[i];
         const history *h = o->tensor->storage->observed;
         if (!h || h == pair->history || !mr_hazard_view_of(o->tensor, &view)) continue;
         for (uint32_t k = 0; k < h->count; k++) {
             const entry *e = h->entries[k];
-            if (e->actor == pair->first && e->seq > pair->first_seq &&
+            if (e->actor == pair->first && e->seq > last &&
                 ((e->access | o->access) & MR_WRITE) && mr_hazard_view_overlap(&e->view, &view))
-                return true;
+                last = e->seq;
         }
     }
-    return false;
+    return last;
+}
+
+/* One wait for the stream is less than an event for each. */
+static bool needs_later(const found_pair *pair) {
+    return last_needed(pair) > pair->first_seq;
+}
+
+/* covering_event, but for a work the one of the last collective that the second needs: it covers the earlier ones. */
+static bool covering_last(const checker *c, const found_pair *pair, const mr_script_spot *spot,
+                          char *out, size_t size, bool *out_is_work, uint64_t *out_covered) {
+    found_pair last = *pair;
+    last.first_seq = last_needed(pair);
+    if (last.first_seq > pair->first_seq &&
+        covering_event(c, &last, spot, out, size, out_is_work, out_covered) && *out_is_work)
+        return true;
+    return covering_event(c, pair, spot, out, size, out_is_work, out_covered);
 }
 
 /* Each time round a loop, the line of the second uses one of several storages. Had it used this one last before the
@@ -447,7 +464,7 @@ static void wait_for(const checker *c, const found_pair *pair, mr_hazard_report 
         say_wait(c, pair, report);
     } else if (!host && !(waiting = find_waiting(c, pair, &spot, second, sizeof second))) {
         if (!wait_behind_call(c, pair, report)) wait_on_host(c, pair, pair->second, report, &spot);
-    } else if (covering_event(c, pair, &spot, event, sizeof event, &is_work, &report->covered)) {
+    } else if (covering_last(c, pair, &spot, event, sizeof event, &is_work, &report->covered)) {
         bool is_later = is_set_later(c, &spot, event);
         bool is_plain =
             !host && is_work && (is_current(c, waiting) || strcmp(second, MR_HAZARD_CURRENT) == 0);
