@@ -258,7 +258,7 @@ typedef struct {
     bool withdrawn;           /* advice that the script has since made wrong */
     bool waits;               /* with being written, until its launches have run: withdraw.c */
     uint64_t absent;          /* of `count`: pairs that are no hazard, as it turned out */
-    uint64_t updated;         /* of `absent`: both only update the bytes that they have in common; else they have none */
+    uint64_t updated;         /* of `absent`: both only update bytes that both touch */
     mr_hazard_news unwritten; /* what became part of it since that was written; or NEWS_REPORT */
     bool amended; /* more became known after it was first written: `reason`, or other streams */
 } mr_hazard_report;

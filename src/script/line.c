@@ -224,7 +224,8 @@ bool mr_script_waits_at_once(const mr_script *s, int line, const char *name, int
     int bracket = behind_names(s, next, &last);
     if (bracket < 0 || !says(&s->words.items[last], "synchronize") || bracket != last + 1)
         return false;
-    if (last != next + 2) return false; /* to find the stream may run code of the script (__index) */
+    /* To find a stream in a table may run code of the script (__index). */
+    if (last != next + 2) return false;
     return says(&s->words.items[bracket], "(") && s->words.items[bracket].line == wait_line &&
            mr_script_behind_bracket(s, bracket) <= bracket + 3;
 }

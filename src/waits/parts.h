@@ -187,7 +187,8 @@ typedef struct {
     wait_beyond beyond;
     wait_looks looks;
     mr_claims claims; /* what the checker did not follow, with all waits */
-    uint64_t room; /* communicators whose collectives nothing orders on a device (R64a): in the run with the most */
+    /* Communicators whose collectives nothing orders on a device (R64a): in the run with the most. */
+    uint64_t room;
     /* Set: a lost order is noted in `lost` and breaks nothing. */
     bool only_hazards;
     new_hazard lost; /* the first one of the last run, with `only_hazards` */

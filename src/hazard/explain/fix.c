@@ -205,8 +205,8 @@ static void put_event_ahead(mr_hazard_report *report, const mr_script_variable *
     if (!waits_first) put_ahead_wait(report, ahead, spot, second);
 }
 
-/* The last work of the first stream with which the second races: its other operands may race with later work than the
- * first, since the second does not even come after the first. */
+/* The last work of the first stream with which the second races. Its other operands may race with later work, since the
+ * second does not even come after the first. */
 static uint64_t last_needed(const found_pair *pair) {
     const mr_command *command = pair->command;
     byte_view view;
