@@ -141,7 +141,8 @@ return function(tools, values)
   local function headline(r)
     local text = count_text(r)
     if not only_error(r) then return text end
-    return text:gsub(": deterministic", ": this error", 1) .. "; what was printed before the error is not compared, and nothing is claimed about what comes after it"
+    return text:gsub(": deterministic", ": this error", 1) .. "; what was printed before the error is not compared, " ..
+      "and nothing is claimed about what comes after it"
   end
 
   -- Where the time was over.

@@ -217,8 +217,8 @@ static uint64_t last_needed(const found_pair *pair) {
         if (!h || h == pair->history || !mr_hazard_view_of(o->tensor, &view)) continue;
         for (uint32_t k = 0; k < h->count; k++) {
             const entry *e = h->entries[k];
-            if (e->actor == pair->first && e->seq > last &&
-                ((e->access | o->access) & MR_WRITE) && mr_hazard_view_overlap(&e->view, &view))
+            if (e->actor == pair->first && e->seq > last && ((e->access | o->access) & MR_WRITE) &&
+                mr_hazard_view_overlap(&e->view, &view))
                 last = e->seq;
         }
     }
