@@ -63,6 +63,8 @@ typedef struct {
     uint64_t object[]; /* with user values, Lua aligns a userdata to 8 bytes only */
 } mr_userdata;
 
+/* Refuses an argument behind the first `most` that is not nil. */
+void mr_no_arguments_behind(lua_State *L, int most, const mr_function *function);
 /* The function at `index`, if the number of its arguments is checked before it runs; else NULL. */
 const mr_function *mr_counted_function(lua_State *L, int index);
 

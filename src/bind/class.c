@@ -91,16 +91,17 @@ static int parameters_of(const char *usage) {
     return count + !is_empty;
 }
 
+void mr_no_arguments_behind(lua_State *L, int most, const mr_function *function) {
+    for (int i = most + 1; i <= lua_gettop(L); i++)
+        if (!lua_isnil(L, i))
+            mr_misuse(L, "%s: too many arguments: expected %s", function->name, function->usage);
+}
+
 /* In front of each function with a known number of parameters, if it has any: one without may be a callback, which gets
  * what its caller passes (setUp = mr.reset). Its upvalues: the module, the function, that number. */
 static int call_counted(lua_State *L) {
     const mr_function *function = lua_touserdata(L, lua_upvalueindex(2));
-    int given = lua_gettop(L);
-    if (given > (int)lua_tointeger(L, lua_upvalueindex(3)))
-        for (int i = (int)lua_tointeger(L, lua_upvalueindex(3)) + 1; i <= given; i++)
-            if (!lua_isnil(L, i))
-                return mr_misuse(L, "%s: too many arguments: expected %s", function->name,
-                                 function->usage);
+    mr_no_arguments_behind(L, (int)lua_tointeger(L, lua_upvalueindex(3)), function);
     return function->call(L);
 }
 

@@ -105,7 +105,7 @@ bool share_begin(explorer *e, unsigned count) {
 
 static void enter(sharing *h, explorer *e) {
     h->inside = true;
-    if (h->is_worker) worker_begin(h->workers, e);
+    if (h->is_worker) worker_begin(e);
 }
 
 mr_status share_ask(search *s, share_answer *out_answer) {

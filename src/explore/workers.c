@@ -362,18 +362,13 @@ uint64_t worker_next(workers *w) {
     return number;
 }
 
-void worker_begin(workers *w, explorer *e) {
+void worker_begin(explorer *e) {
     mr_explore_result *r = e->result;
-    (void)w;
     for (size_t i = 0; i < r->outcomes.count; i++) r->outcomes.items[i].count = 0;
     r->schedules = 0;
     r->may_mix = false;
     r->complete = true;
     r->incomplete[0] = '\0';
-}
-
-static void add_struct(mr_buffer *out, const void *bytes, size_t size) {
-    mr_buffer_add(out, bytes, size);
 }
 
 static void write_outcome(workers *w, const mr_explore_outcome *o, uint32_t index) {
@@ -390,7 +385,7 @@ static void write_outcome(workers *w, const mr_explore_outcome *o, uint32_t inde
                            .length = o->length,
                            .is_new = !was->is_known};
     for (int i = 0; i < 3 && is_simpler; i++) head.text[i] = strlen(texts[i]) + 1;
-    add_struct(&w->report, &head, sizeof head);
+    mr_buffer_add(&w->report, (const char *)&head, sizeof head);
     if (head.value) mr_buffer_add(&w->report, o->value, o->size);
     for (int i = 0; i < 3 && is_simpler; i++) mr_buffer_add(&w->report, texts[i], head.text[i]);
     *was = (reported){true, o->overtaken, o->switches, o->length};
@@ -410,7 +405,7 @@ void worker_report(workers *w, explorer *e, uint64_t number, uint64_t path, bool
     mr_explore_result *r = e->result;
     report_head head = {.number = number, .path = path, .gives_back = gives_back};
     w->report.size = 0;
-    add_struct(&w->report, &head, sizeof head);
+    mr_buffer_add(&w->report, (const char *)&head, sizeof head);
     if (!gives_back) {
         head.schedules = r->schedules;
         head.pairs = r->pairs;

@@ -42,7 +42,7 @@ bool workers_have_failed(const workers *w);    /* one of them has ended before i
 
 uint64_t worker_next(
     workers *w); /* the subtree that it searches next; waits while it is far ahead of the others */
-void worker_begin(workers *w, explorer *e); /* counts from here on are those of a subtree */
+void worker_begin(explorer *e); /* counts from here on are those of a subtree */
 /* It reports the subtree, or gives it back. */
 void worker_report(workers *w, explorer *e, uint64_t number, uint64_t path, bool gives_back);
 void worker_tick(

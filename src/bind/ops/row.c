@@ -9,12 +9,6 @@ void mr_no_more_arguments(lua_State *L, const mr_op *op, int given, int most) {
     mr_misuse(L, "%s: too many arguments: expected %s", mr_called_name(L, &method), op->usage);
 }
 
-void mr_no_arguments_behind(lua_State *L, int most, const mr_function *function) {
-    for (int i = most + 1; i <= lua_gettop(L); i++)
-        if (!lua_isnil(L, i))
-            mr_misuse(L, "%s: too many arguments: expected %s", function->name, function->usage);
-}
-
 int mr_push_result(lua_State *L, const mr_caller *caller, const mr_op *op, mr_call *call,
                    int out_arg) {
     bool is_new;

@@ -11,8 +11,6 @@ mr_status mr_generate(const mr_caller *caller, const mr_op *op, mr_tensor *out, 
 mr_status mr_fill_with(const mr_caller *caller, mr_tensor *out, mr_scalar value);
 /* Raises an error if more arguments are `given` than the row takes at `most`. */
 void mr_no_more_arguments(lua_State *L, const mr_op *op, int given, int most);
-/* The same for a function that is not a row: its arguments end at `most`. */
-void mr_no_arguments_behind(lua_State *L, int most, const mr_function *function);
 /* The tensor, number or boolean at `arg`. */
 mr_value mr_check_value(lua_State *L, int arg);
 /* Runs `call`, whose out is a new tensor (`out_arg` 0) or the one at `out_arg`, and pushes that. */
