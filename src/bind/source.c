@@ -1,4 +1,5 @@
 /* The files that were run: see source.h. The module has the list, with the bound of interned strings. */
+#include "base/text.h"
 #include "bind/internal.h"
 #include "bind/source.h"
 
@@ -13,6 +14,8 @@
 /* Their addresses are registry keys. `entries`: number = text of the entry. `loaded`: name of a file = the text that
  * became an entry, number = that name. */
 static const char entries, loaded, locals;
+/* The same: the name of the script that the program was started with. */
+static const char main_name;
 
 int mr_source_entry(const char *file) {
     const char *digits = file + sizeof MR_SOURCE_ENTRY - 1;
@@ -225,13 +228,21 @@ static void watch_searcher(lua_State *L) {
     lua_settop(L, top);
 }
 
-/* Plain Lua keeps the script's path in arg[0]. */
-static void add_main(lua_State *L) {
-    if (lua_getglobal(L, "arg") == LUA_TTABLE) {
-        if (lua_rawgeti(L, -1, 0) == LUA_TSTRING) mr_source_add(L, lua_tostring(L, -1));
-        lua_pop(L, 1);
+void mr_source_add_main(lua_State *L, const char *path) {
+    mr_source_add(L, path);
+    lua_pushstring(L, path);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &main_name);
+}
+
+bool mr_source_is_main(lua_State *L, const char *file) {
+    char name[MR_LONGEST_NAME + 1];
+    bool is_main = lua_rawgetp(L, LUA_REGISTRYINDEX, &main_name) == LUA_TSTRING;
+    if (is_main) {
+        mr_text_copy_end(name, sizeof name, lua_tostring(L, -1)); /* as in a site */
+        is_main = strcmp(name, file) == 0;
     }
     lua_pop(L, 1);
+    return is_main;
 }
 
 void mr_source_watch(lua_State *L) {
@@ -244,5 +255,9 @@ void mr_source_watch(lua_State *L) {
     watch_global(L, "loadfile");
     watch_global(L, "dofile");
     watch_searcher(L);
-    add_main(L);
+    /* Plain Lua keeps the script's path in arg[0]. The host sets `arg` later, and adds the script when it runs it. */
+    int top = lua_gettop(L);
+    if (lua_getglobal(L, "arg") == LUA_TTABLE && lua_rawgeti(L, -1, 0) == LUA_TSTRING)
+        mr_source_add_main(L, lua_tostring(L, -1));
+    lua_settop(L, top);
 }

@@ -12,6 +12,9 @@
  * called in a sandbox: then no file is ever read. */
 void mr_source_watch(lua_State *L);
 void mr_source_add(lua_State *L, const char *path);
+/* The script that the program was started with, and not one that it runs. `is_main` allocates nothing in Lua. */
+void mr_source_add_main(lua_State *L, const char *path);
+bool mr_source_is_main(lua_State *L, const char *file);
 
 /* Entries of a prompt are chunks called "mr:1", "mr:2", ... Their texts are read as files are, and the variables that
  * they leave to later entries are variables of the script to a report. */

@@ -369,7 +369,7 @@ static int push_arguments(lua_State *L, const mr_session *session) {
 /* Pushes the chunk. `path` NULL: standard input. Another status than MR_EXIT_OK: it has complained. */
 static int load_file(lua_State *L, const mr_session *session, const char *path) {
     if (path && !check_script(path)) return MR_EXIT_FAILED;
-    if (path && !session->options.sandbox) mr_source_add(L, path);
+    if (path && !session->options.sandbox) mr_source_add_main(L, path);
     if (luaL_loadfilex(L, path, session->options.sandbox ? "t" : NULL) == LUA_OK) return MR_EXIT_OK;
     int status = mr_host_report(L, prefix);
     if (path) mr_host_hint(L, path, NULL);

@@ -1,8 +1,5 @@
 /* Where a fix can be inserted: script/place.c finds the place in the script's text; the Lua stack tells
  * what runs now. */
-#include <string.h>
-
-#include "base/text.h"
 #include "bind/hazard/hazard.h"
 #include "bind/internal.h"
 #include "bind/source.h"
@@ -68,24 +65,9 @@ bool mr_bind_comes_before(lua_State *L, const mr_script_spot *spot, mr_site wher
     return before;
 }
 
-/* The file that the program was started with, and not one that it has run. */
-static bool is_main_file(lua_State *L, const char *file) {
-    char kept[MR_LONGEST_NAME + 1];
-    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
-    lua_pushliteral(L, "arg"); /* the program has made this string */
-    bool is_list = lua_rawget(L, -2) == LUA_TTABLE;
-    bool is_main = is_list && lua_rawgeti(L, -1, 0) == LUA_TSTRING;
-    if (is_main) {
-        mr_text_copy_end(kept, sizeof kept, lua_tostring(L, -1));
-        is_main = strcmp(kept, file) == 0;
-    }
-    lua_pop(L, is_list ? 3 : 2);
-    return is_main;
-}
-
 bool mr_bind_waits_at_once(lua_State *L, mr_site function, mr_site wait) {
     if (!function.file || (wait.file && function.file != wait.file)) return false;
-    if (!wait.file && !is_main_file(L, function.file)) return false;
+    if (!wait.file && !mr_source_is_main(L, function.file)) return false;
     mr_script *s = mr_source_read(L, function.file);
     bool at_once =
         s && (wait.file ? mr_script_waits_at_once(s, function.line, "host_func", wait.line)
