@@ -33,6 +33,10 @@ static inline mr_module *mr_module_of(lua_State *L) { /* of the running function
 mr_module *mr_bind_module(lua_State *L); /* of the state; NULL: none was opened */
 void mr_keep_module(lua_State *L); /* pops a new one, which is that of the state from now on */
 
+/* Pushes table[name], or nil. It runs no code of the script, and makes no string: a report is written while the
+ * machine is at work, and a string may start the collector, whose finalizers submit. Looks through the table. */
+void mr_push_field(lua_State *L, int table, const char *name);
+
 /* The script line that is running; {NULL, 0} if there is none. */
 mr_site mr_bind_site(lua_State *L, mr_module *module);
 /* The frame of the script at *level, or the next one out of it; false: there is none. */

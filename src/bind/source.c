@@ -56,18 +56,13 @@ static void forget_loaded(lua_State *L, const char *file) {
     lua_pop(L, 1);
 }
 
-/* Pushes the text of the entry of that name; false, and pushes something else: there is none. A report is written
- * while the machine is at work, so nothing is allocated in Lua here, such as a string of the name. */
+/* Pushes the text of the entry of that name; false, and pushes something else: there is none. */
 static bool push_entry(lua_State *L, const char *file) {
     int number = mr_source_entry(file);
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, number ? &entries : &loaded) != LUA_TTABLE) return false;
-    if (number) return lua_rawgeti(L, -1, number) == LUA_TSTRING;
-    lua_pushnil(L);
-    while (lua_next(L, -2)) {
-        if (lua_type(L, -2) == LUA_TSTRING && strcmp(lua_tostring(L, -2), file) == 0) return true;
-        lua_pop(L, 1);
-    }
-    return false;
+    if (number) lua_rawgeti(L, -1, number);
+    else mr_push_field(L, -1, file);
+    return lua_type(L, -1) == LUA_TSTRING;
 }
 
 bool mr_source_is_entry(lua_State *L, const char *file) {

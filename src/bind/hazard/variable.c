@@ -34,16 +34,17 @@ static bool is_event(lua_State *L, int at, const mr_event *event) {
     return box && *box == event;
 }
 
-/* A table of lua/millrace/dist.lua. Runs no code of the script. */
+/* A table of lua/millrace/dist.lua. */
 static bool is_work(lua_State *L, int at, const mr_event *event) {
     at = lua_absindex(L, at);
     if (lua_type(L, at) != LUA_TTABLE || !lua_getmetatable(L, at)) return false;
-    lua_pushliteral(L, "__name");
-    bool is_one = lua_rawget(L, -2) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "work") == 0;
-    lua_pushliteral(L, "event");
-    lua_rawget(L, at);
-    is_one = is_one && is_event(L, -1, event);
-    lua_pop(L, 3);
+    mr_push_field(L, -1, "__name");
+    bool is_one = lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "work") == 0;
+    lua_pop(L, 2);
+    if (!is_one) return false;
+    mr_push_field(L, at, "event");
+    is_one = is_event(L, -1, event);
+    lua_pop(L, 1);
     return is_one;
 }
 
@@ -223,14 +224,13 @@ static bool in_table(const wanted *w, const char *name, bool is_deep) {
     return found;
 }
 
-/* `w.grad` of the tensor at the top. Runs no code of the script. */
+/* `w.grad` of the tensor at the top. */
 static bool is_gradient(const wanted *w, const char *name) {
     lua_State *L = w->L;
     if (!(w->object.tensor || w->object.storage) || !mr_test_tensor(L, -1)) return false;
     mr_push_gradient_state(L, lua_gettop(L));
     if (lua_istable(L, -1)) {
-        lua_pushliteral(L, "grad");
-        lua_rawget(L, -2);
+        mr_push_field(L, -1, "grad");
         lua_remove(L, -2);
     }
     bool found = is_wanted(w, -1);
