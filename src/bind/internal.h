@@ -33,8 +33,8 @@ static inline mr_module *mr_module_of(lua_State *L) { /* of the running function
 mr_module *mr_bind_module(lua_State *L); /* of the state; NULL: none was opened */
 void mr_keep_module(lua_State *L); /* pops a new one, which is that of the state from now on */
 
-/* Pushes table[name], or nil. It runs no code of the script, and makes no string: a report is written while the
- * machine is at work, and a string may start the collector, whose finalizers submit. Looks through the table. */
+/* Pushes table[name], or nil. Looks through the table: it runs no code of the script, and makes no string. A report is
+ * written while the machine is at work. A new string may start the collector, whose finalizers submit. */
 void mr_push_field(lua_State *L, int table, const char *name);
 
 /* The script line that is running; {NULL, 0} if there is none. */

@@ -113,6 +113,7 @@ mr_program_item mr_program_item_of(const mr_program *program, const item *it) {
     mr_program_item out = {.kind = (mr_command_id)it->kind,
                            .name = it->name ? it->name : text_at(program, it->own_name),
                            .where = it->where,
+                           .launch = it->launch,
                            .seq = it->seq,
                            .came_true = it->outcome == CAME_TRUE,
                            .failed = it->outcome == FAILED,
@@ -131,6 +132,7 @@ mr_program_item mr_program_item_of(const mr_program *program, const item *it) {
                            .rank = it->rank,
                            .inner = it->inner,
                            .inner_count = it->inner_count};
+    if (it->launched != NO_SLOT) out.launched = program->launched.items[it->launched];
     describe_object(program, it, &out);
     return out;
 }

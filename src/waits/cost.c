@@ -169,18 +169,39 @@ static bool is_for_host(const new_hazard *h) {
     return h->is_time || h->lost == MR_LOST_FUNCTION || h->lost == MR_LOST_ANSWER;
 }
 
+/* A script can record and wait in front of and behind these items, and not between them. */
+typedef struct {
+    size_t first, last;
+    uint32_t stream;
+} whole;
+
+static bool is_within_launch(const wait_rounds *rounds, size_t i) {
+    mr_program_item it = mr_program_item_at(rounds->program, i);
+    return it.launched.file && it.launch != MR_LAUNCH_NONE;
+}
+
+/* The launch of a graph, up to its last record, which is in the launch's own stream (R42); or one item. */
+static whole whole_of(const wait_rounds *rounds, size_t item) {
+    whole w = {item, item, 0};
+    if (mr_program_item_at(rounds->program, item).launched.file)
+        while (w.first > 0 && is_within_launch(rounds, w.first - 1)) w.first--;
+    while (is_within_launch(rounds, w.last) && w.last + 1 < rounds->items) w.last++;
+    w.stream = mr_program_item_at(rounds->program, w.last).stream;
+    return w;
+}
+
 static bool add_need(const wait_rounds *rounds, size_t wait, const new_hazard *h,
                      need_list *needs) {
     if (h->first == NO_ITEM || h->second == NO_ITEM || h->first >= h->second) return false;
-    mr_program_item first = mr_program_item_at(rounds->program, h->first);
-    mr_program_item second = mr_program_item_at(rounds->program, h->second);
-    if (first.stream == MR_PROGRAM_NONE) return false;
-    bool at_once = h->kind == MR_HAZARD_USE_AFTER_FREE && second.kind == MR_COMMAND_FREE;
+    whole first = whole_of(rounds, h->first), second = whole_of(rounds, h->second);
+    if (first.stream == MR_PROGRAM_NONE || first.last >= second.first) return false;
+    bool at_once = h->kind == MR_HAZARD_USE_AFTER_FREE &&
+                   mr_program_kind_at(rounds->program, h->second) == MR_COMMAND_FREE;
     need n = {.producer = first.stream,
               .consumer = is_for_host(h) || at_once ? MR_PROGRAM_NONE : second.stream,
-              .round = round_before(rounds, wait, h->second),
-              .last = h->first,
-              .first = h->second};
+              .round = round_before(rounds, wait, second.first),
+              .last = first.last,
+              .first = second.first};
     if (at_once && rounds->rounds.items[n.round].stream != MR_PROGRAM_NONE)
         n.consumer = second.stream;
     for (size_t i = 0; i < needs->count; i++) {
@@ -201,7 +222,8 @@ static bool is_same_place(mr_site a, mr_site b) {
 
 /* The line of script that a need is for: rounds of one line have equal ones. */
 static mr_site place_of(const wait_rounds *rounds, size_t item) {
-    return mr_program_item_at(rounds->program, item).where;
+    mr_program_item it = mr_program_item_at(rounds->program, item);
+    return it.launched.file ? it.launched : it.where;
 }
 
 static bool is_created_between(const wait_rounds *rounds, uint32_t stream, size_t from, size_t to) {
@@ -273,11 +295,16 @@ static bool is_repeated_between(const wait_rounds *rounds, size_t from, size_t t
     uint32_t stream = mr_program_item_at(rounds->program, from).stream;
     for (size_t i = from + 1; i < to; i++) {
         mr_program_item it = mr_program_item_at(rounds->program, i);
-        if (it.seq && it.stream == stream && is_same_place(it.where, where) &&
+        if (it.seq && it.stream == stream && is_same_place(place_of(rounds, i), where) &&
             mr_kind_is(it.kind, MR_TRAIT_LAUNCH))
             return true;
     }
     return false;
+}
+
+static bool is_same_line(const wait_rounds *rounds, const need *a, const need *b) {
+    return is_same_place(place_of(rounds, a->last), place_of(rounds, b->last)) &&
+           is_same_place(place_of(rounds, a->first), place_of(rounds, b->first));
 }
 
 static bool summarise(const wait_rounds *rounds, const need_list *needs, proposal *out) {
@@ -288,16 +315,36 @@ static bool summarise(const wait_rounds *rounds, const need_list *needs, proposa
         if (at < n->last) at = n->first;
         out->is_older |= is_repeated_between(rounds, n->last, at);
         size_t k = 0;
-        while (k < out->count &&
-               !(is_same_place(place_of(rounds, out->of[k].last), place_of(rounds, n->last)) &&
-                 is_same_place(place_of(rounds, out->of[k].first), place_of(rounds, n->first))))
-            k++;
+        while (k < out->count && !is_same_line(rounds, &out->of[k], n)) k++;
         if (k < out->count) continue;
         if (out->count == MOST_EVENTS) return false;
         if (!place_of(rounds, n->last).file || !place_of(rounds, n->first).file) return false;
         out->of[out->count++] = *n;
     }
     return out->count > 0;
+}
+
+/* One event may order what another was added for: removes the lines that are not needed. */
+static mr_status prune(wait_costs *c, size_t wait, need_list *needs, proposal *p) {
+    wait_judge *j = c->judge;
+    for (size_t i = p->count; i-- > 0 && p->count > 1;) {
+        need_list fewer = {0};
+        bool failed = false;
+        for (size_t k = 0; k < needs->count && !failed; k++)
+            if (!is_same_line(j->rounds, &needs->items[k], &p->of[i]))
+                failed = !mr_vec_push(&fewer, needs->items[k]);
+        mr_status status = failed ? mr_no_memory("to find what a wait is for")
+                                  : edit_with(c, wait, &fewer, false);
+        if (status || !fewer.count || mr_waits_judge_edit(j, false) || j->status) {
+            mr_vec_free(&fewer);
+            if (status || j->status) return status;
+            continue;
+        }
+        mr_vec_free(needs);
+        *needs = fewer;
+        if (!summarise(j->rounds, needs, p)) return MR_OK;
+    }
+    return MR_OK;
 }
 
 static void say_event(const wait_judge *j, const need *n, bool late, mr_site where,
@@ -417,8 +464,9 @@ mr_status mr_waits_instead(wait_costs *c, size_t wait, double costs_ms, mr_buffe
     double ms = 0;
     if (costs_ms < LEAST_SHARE * c->makespan_ms) return MR_OK;
     mr_status status = find_needs(c, wait, &needs, &found);
-    if (!status && found && summarise(j->rounds, &needs, &p))
-        status = price(c, wait, &needs, costs_ms, &worth, &late, &ms);
+    found = !status && found && summarise(j->rounds, &needs, &p);
+    if (found) status = prune(c, wait, &needs, &p);
+    if (!status && found) status = price(c, wait, &needs, costs_ms, &worth, &late, &ms);
     if (!status && worth && shows_difference(costs_ms, ms))
         say_proposal(j, wait, &p, late, ms, out);
     mr_vec_free(&needs);

@@ -92,7 +92,7 @@ void mr_waits_say_storage(const wait_judge *j, uint32_t storage, mr_buffer *out)
     put_storage(j, s.id, s.name, out);
 }
 
-/* "`sum` at line 14", "the host at line 3 (`item`)" */
+/* "`sum` at line 14", "the host's `item` at line 3", "`add_` at line 5 (launched at line 12)" */
 static void put_item(const wait_judge *j, size_t item, mr_site beside, mr_buffer *out) {
     char place[MR_LONGEST_NAME + 16];
     if (item == NO_ITEM) {
@@ -105,6 +105,10 @@ static void put_item(const wait_judge *j, size_t item, mr_site beside, mr_buffer
     mr_text_put(out, it.name ? it.name : mr_command_kinds[it.kind].name);
     mr_buffer_printf(out, "` at %s",
                      mr_wait_place(j->options->names, it.where, beside, place, sizeof place));
+    if (it.launched.file && it.launch != MR_LAUNCH_NONE)
+        mr_buffer_printf(
+            out, " (launched at %s)",
+            mr_wait_place(j->options->names, it.launched, beside, place, sizeof place));
 }
 
 /* ---- hazards */

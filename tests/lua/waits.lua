@@ -556,6 +556,52 @@ function TestCosts.test_a_wait_for_too_much_has_a_cheaper_way()
     .. wait - 2 .. " and `copy` waits for")
 end
 
+-- A graph's lanes are no streams of the script, and nothing can be recorded between its nodes: the line is the launch's.
+function TestCosts.test_a_graph_is_waited_for_as_a_whole()
+  local compute, copy, side = mr.stream{name = "compute"}, mr.stream{name = "copy"}, mr.stream{name = "side"}
+  local x, y = mr.zeros(8, {name = "x"}), mr.zeros(8, {name = "y"})
+  local inside
+  local g = mr.graph(function()
+    local main = mr.current_stream()
+    side:wait_stream(main)
+    mr.with(side, function() y:add_(1) end)
+    x:add_(1) inside = line()
+    main:wait_stream(side)
+  end)
+  mr.synchronize()
+  local launch, wait
+  local result = mr.waits(function()
+    g:launch(compute) launch = line()
+    mr.op{name = "other", stream = compute, ms = 1}
+    mr.synchronize() wait = line()
+    mr.op{name = "consume", stream = copy, reads = {x, y}, ms = 1}
+  end)
+  local w = at(result, wait)
+  lu.assertStrContains(w.because, ("`add_` at line %d (launched at line %d)"):format(inside, launch))
+  lu.assertStrContains(w.instead, ("an event that `compute` records after line %d and `copy` waits for here costs ")
+    :format(launch))
+end
+
+-- One event may order what another was added for.
+function TestCosts.test_no_event_is_proposed_that_another_makes_needless()
+  local a, b, c = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.stream{name = "c"}
+  local x, y = mr.zeros(8, {name = "x"}), mr.zeros(8, {name = "y"})
+  mr.synchronize()
+  local wait
+  local result = mr.waits(function()
+    mr.op{name = "produce", stream = a, writes = {x}, ms = 0.1}
+    mr.op{name = "other", stream = a, ms = 1}
+    mr.synchronize() wait = line()
+    mr.op{name = "use", stream = b, reads = {x}, writes = {y}, ms = 0.1}
+    local done = b:record_event()
+    c:wait_event(done)
+    mr.op{name = "last", stream = c, reads = {x, y}, ms = 0.1}
+  end)
+  local w = at(result, wait)
+  lu.assertStrContains(w.instead, "and `b` waits for here costs ")
+  lu.assertNotStrContains(w.instead, "`c` waits")
+end
+
 -- Numbers that look equal are no reason to change anything.
 function TestCosts.test_what_is_proposed_looks_cheaper()
   local compute, copy = streams()
