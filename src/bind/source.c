@@ -102,7 +102,7 @@ int mr_source_function(lua_State *L, const mr_script *s, const lua_Debug *frame)
 
 /* ---- files */
 
-void mr_source_add(lua_State *L, const char *path) {
+static void add_file(lua_State *L, const char *path) {
     mr_module *module = mr_bind_module(L);
     forget_loaded(L, path);
     if (module && module->machine) mr_intern(&module->sources, path, strlen(path), NULL);
@@ -185,7 +185,7 @@ static int all_results(lua_State *L, int status, lua_KContext base) {
 
 /* loadfile and dofile: the file is argument 1. */
 static int run_file(lua_State *L) {
-    if (lua_type(L, 1) == LUA_TSTRING) mr_source_add(L, lua_tostring(L, 1));
+    if (lua_type(L, 1) == LUA_TSTRING) add_file(L, lua_tostring(L, 1));
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
     lua_callk(L, lua_gettop(L) - 1, LUA_MULTRET, 0, all_results);
@@ -198,7 +198,7 @@ static int search_file(lua_State *L) {
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
     lua_call(L, 1, 2);
-    if (lua_isfunction(L, 1) && lua_type(L, 2) == LUA_TSTRING) mr_source_add(L, lua_tostring(L, 2));
+    if (lua_isfunction(L, 1) && lua_type(L, 2) == LUA_TSTRING) add_file(L, lua_tostring(L, 2));
     return 2;
 }
 
@@ -224,7 +224,7 @@ static void watch_searcher(lua_State *L) {
 }
 
 void mr_source_add_main(lua_State *L, const char *path) {
-    mr_source_add(L, path);
+    add_file(L, path);
     lua_pushstring(L, path);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &main_name);
 }

@@ -11,7 +11,6 @@
 /* Lua's loadfile, dofile and require note the files that they run from now on; the script in `arg`, too. It is not
  * called in a sandbox: then no file is ever read. */
 void mr_source_watch(lua_State *L);
-void mr_source_add(lua_State *L, const char *path);
 /* The script that the program was started with, and not one that it runs. `is_main` allocates nothing in Lua. */
 void mr_source_add_main(lua_State *L, const char *path);
 bool mr_source_is_main(lua_State *L, const char *file);

@@ -84,9 +84,9 @@ typedef struct {
     mr_site launched; /* of a graph's launch: its line; else no file */
     uint8_t launch;   /* with it: MR_LAUNCH_*; the record that ends the launch has MR_LAUNCH_NONE */
     uint64_t seq;     /* 0: of a kind that has no number */
-    bool came_true; /* false: it failed, or the query said no */
-    bool failed;    /* false: it came true, or the query said no */
-    bool has_error; /* its call returned an error; also where it came true all the same */
+    bool came_true;   /* false: it failed, or the query said no */
+    bool failed;      /* false: it came true, or the query said no */
+    bool has_error;   /* its call returned an error; also where it came true all the same */
     uint32_t stream;
     uint32_t event, other_event; /* ELAPSED: the time from `event` to `other_event` */
     uint32_t storage;            /* whose life, or whose use, it is about; not operands */

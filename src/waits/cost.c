@@ -333,8 +333,8 @@ static mr_status prune(wait_costs *c, size_t wait, need_list *needs, proposal *p
         for (size_t k = 0; k < needs->count && !failed; k++)
             if (!is_same_line(j->rounds, &needs->items[k], &p->of[i]))
                 failed = !mr_vec_push(&fewer, needs->items[k]);
-        mr_status status = failed ? mr_no_memory("to find what a wait is for")
-                                  : edit_with(c, wait, &fewer, false);
+        mr_status status =
+            failed ? mr_no_memory("to find what a wait is for") : edit_with(c, wait, &fewer, false);
         if (status || !fewer.count || mr_waits_judge_edit(j, false) || j->status) {
             mr_vec_free(&fewer);
             if (status || j->status) return status;

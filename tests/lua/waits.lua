@@ -556,7 +556,7 @@ function TestCosts.test_a_wait_for_too_much_has_a_cheaper_way()
     .. wait - 2 .. " and `copy` waits for")
 end
 
--- A graph's lanes are no streams of the script, and nothing can be recorded between its nodes: the line is the launch's.
+-- A graph's lanes are no streams of the script, and it cannot record between the nodes. So the line is the launch's.
 function TestCosts.test_a_graph_is_waited_for_as_a_whole()
   local compute, copy, side = mr.stream{name = "compute"}, mr.stream{name = "copy"}, mr.stream{name = "side"}
   local x, y = mr.zeros(8, {name = "x"}), mr.zeros(8, {name = "y"})
