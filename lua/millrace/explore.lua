@@ -50,13 +50,15 @@ return function(tools)
 
   -- The function for the search: `fn`, as text and tensors. Keeps the last results in `last`. An error of work that the
   -- function has not waited for is the outcome, too. Calls are made by `checked`, if there is one. It returns whether
-  -- nothing was seen by which another call could differ.
-  local function runner(fn, last, checked)
+  -- nothing was seen by which another call could differ. `output()`: what the last call of a script has printed and
+  -- written.
+  local function runner(fn, last, checked, output)
     return function()
       local left
       local function work()
-        last.before = last.results
+        last.before, last.output_before = last.results, last.output
         last.results = call(fn)
+        last.output = output and output()
         local told
         left, told = tools.drained()
         local err = last.results[2]
@@ -65,7 +67,7 @@ return function(tools)
         last.unwritten = last.unwritten or checked and last.results[1] and returns_unwritten(last.results)
       end
       local seems_repeatable = (checked or pcall)(work)
-      local text, tensors = values.pack_results(left and { false, left } or last.results)
+      local text, tensors = values.pack_results(left and { false, left } or last.results, false, last.output)
       if checked and seems_repeatable and not differs_by_nature(text) then tools.seems_repeatable() end
       return text, unpack(tensors)
     end
@@ -379,7 +381,7 @@ return function(tools)
   -- Each operation was carried out as a whole, or in so many parts. A GPU mixes those that race as it likes. That
   -- cannot change an outcome without a value. `not_followed.parts`: another condition than of the function.
   local function add_parts(result, grain, is_script)
-    if result.deterministic and show.is_nothing(result.outcomes[1], is_script) then return end
+    if result.deterministic and show.is_nothing(result.outcomes[1]) then return end
     add_condition(result, grain > 1
       and ("This holds if operations that race mix no more than %d parts each."):format(grain)
       or ("This holds if operations that race are carried out as wholes. A GPU may mix their elements (%s mixes "
@@ -454,9 +456,12 @@ return function(tools)
     result.incomplete = result.incomplete or reason
   end
 
-  -- The results of a call, a line each; nil: they cannot be shown.
-  local function lines_of(results)
+  -- The results of a call, and before them what it has printed and written, a line each; nil: they cannot be shown.
+  local function lines_of(results, output)
     local lines = {}
+    for line in (output and output.printed .. "\n" .. (output.written or "") or ""):gmatch("[^\n]+") do
+      lines[#lines + 1] = line
+    end
     for i = 2, results and results.n or 0 do
       local fine, text = pcall(show.value, results[i])
       if not fine then return nil end
@@ -470,7 +475,7 @@ return function(tools)
   -- The error of a function that returned two values under one schedule, with the first line in which they differ.
   local function with_values(err, last)
     local text = tostring(err)
-    local before, now = lines_of(last.before), lines_of(last.results)
+    local before, now = lines_of(last.before, last.output_before), lines_of(last.results, last.output)
     if not text:find("it returns another value", 1, true) or not before or not now then return err end
     for i = 1, math.max(#before, #now) do
       if before[i] ~= now[i] then
@@ -486,8 +491,9 @@ return function(tools)
     return is_known and ("%s. %s"):format(tostring(err), suspect) or err
   end
 
-  -- `is_script`: who calls prints the result.
-  function parts.explore(fn, given, is_script)
+  -- `output`: of a script (runner); who calls prints the result.
+  function parts.explore(fn, given, output)
+    local is_script = output ~= nil
     check_function("explore", fn)
     if mr.hazard.mode() == "error" then
       misuse("explore: not with hazard mode \"error\" (--check=error), in which no schedule goes on after a hazard; "
@@ -498,7 +504,7 @@ return function(tools)
       local found = {}
       unexplored.clear()
       local last = {}
-      local run = runner(fn, last, checker(found, fn, is_script))
+      local run = runner(fn, last, checker(found, fn, is_script), output)
       local fine, raw = pcall(tools.explore, run, keeper, nil, o.max, o.time, o.preempt, o.grain, o.polls,
         o.unspecified, o.seeds, o.seed, o.memory, o.full, o.workers)
       local suspect = tools.suspect() or found.seen and "The function " .. found.seen

@@ -16,21 +16,30 @@ return function(tools)
     return fresh
   end
 
-  -- A standard stream as a table: what is written goes to `write`, all other methods are the file's.
-  local function new_stream(file, write)
+  local writes_short -- whether io.write of this Lua writes 3.0 as "3"; nil: not known yet
+
+  local function learn_numbers()
+    if writes_short ~= nil then return end
+    local file = assert(io.tmpfile())
+    file:write(3.0)
+    file:seek("set")
+    writes_short = file:read("a") == "3"
+    file:close()
+  end
+
+  -- A standard stream as a table: what is written goes to `add`, all other methods are the file's.
+  local function new_stream(file, add)
     local stream = setmetatable({}, { __index = function(_, name)
       local method = file[name]
       return type(method) == "function" and function(_, ...) return method(file, ...) end or method
     end, __tostring = function() return tostring(file) end, __name = "FILE*" })
-    function stream.write(self, ...)
-      write(...)
-      return self
-    end
+    function stream.write(self, ...) return tools.write_values(add, writes_short, self, ...) end
     return stream
   end
 
-  local function new_io(write)
-    local stdout, stderr = new_stream(io.stdout, write), new_stream(io.stderr, write)
+  local function new_io(add)
+    learn_numbers()
+    local stdout, stderr = new_stream(io.stdout, add), new_stream(io.stderr, add)
     local fresh = setmetatable({ stdout = stdout, stderr = stderr }, { __index = io })
     function fresh.output(...)
       if select("#", ...) == 0 and io.output() == io.stdout then return stdout end
@@ -75,13 +84,13 @@ return function(tools)
   new.let_exit_through = require "millrace.exit".let_through
 
   -- Warnings are printed, from warn("@on") to warn("@off").
-  local function new_warn(write)
+  local function new_warn(add)
     local is_on = false
     return function(...)
       local text = table.concat({ ... })
       if select("#", ...) == 1 and text:find("^@") then
         if text == "@on" then is_on = true elseif text == "@off" then is_on = false end
-      elseif is_on then write("Lua warning: " .. text .. "\n") end
+      elseif is_on then add("Lua warning: " .. text .. "\n") end
     end
   end
 
@@ -142,14 +151,11 @@ return function(tools)
 
   -- `printed.add(text)`: what the script prints; `note(name)`, `of_ranks` as above.
   function new.globals(printed, note, of_ranks)
-    local function write(...)
-      for i = 1, select("#", ...) do printed.add(tostring((select(i, ...)))) end
-    end
     local globals = copy(_G)
     globals._G = globals
     for _, name in ipairs(COPIED) do globals[name] = globals[name] and copy(globals[name]) end
-    if io then globals.io = new_io(write) end
-    if warn then globals.warn = new_warn(write) end
+    if io then globals.io = new_io(printed.add) end
+    if warn then globals.warn = new_warn(printed.add) end
     draw_from_one_seed(globals.math, note, of_ranks)
     return globals
   end

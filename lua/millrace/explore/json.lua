@@ -72,12 +72,11 @@ return function(tools, values)
   end
 
   local function of_outcome(o)
-    local out = { error = o.error, value = o.value, count = o.count, difference = o.difference, schedule = o.schedule,
-                  exit = o.exit }
-    if o.exit then out.value = o.values[1]
-    elseif o.values and o.values.n > 1 then
-      out.values = {}
-      for i = 1, o.values.n do out.values[i] = o.values[i] == nil and "nil" or o.values[i] end
+    local out = { error = o.error, value = o.printed, written = o.written, count = o.count, difference = o.difference,
+                  schedule = o.schedule, exit = o.exit }
+    if o.values and o.values.n > 0 and not o.exit then
+      out.values = { o.printed }
+      for i = 1, o.values.n do out.values[i + 1] = o.values[i] == nil and "nil" or o.values[i] end
     end
     return out
   end

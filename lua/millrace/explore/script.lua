@@ -1,4 +1,5 @@
--- millrace --explore: a whole script under every schedule. The outcome is what it prints and returns.
+-- millrace --explore: a whole script under every schedule. The outcome is what it prints and writes, and what it
+-- returns, or the error that ends it.
 local fixed = require "millrace.fixed"
 local new_json = require "millrace.explore.json"
 local new_outside = require "millrace.explore.outside"
@@ -122,8 +123,6 @@ return function(tools, explore, core)
     return next(copy) ~= nil and copy or nil
   end
 
-  local WRITTEN = "files" -- { [WRITTEN] = what the script has written }, behind what it returns
-
   local EXIT = "os.exit" -- in place of what a script returns: { [EXIT] = the status }
 
   local function exit_of(value)
@@ -165,36 +164,32 @@ return function(tools, explore, core)
     end))
   end
 
-  -- What it printed, and what it returned beside that. `lines`: those that are shown of what it printed; nil: all.
-  local function show_script(values, lines, left_out)
-    local text = values[1]:gsub("\n$", ""):gsub("\n", "\n    ")
+  -- What it printed and wrote, and how it ended. `lines`: those that are shown of what it printed; nil: all.
+  local function show_script(o, lines, left_out)
+    if o.error and o.printed == "" and not o.written then return core.show.error(o) end
+    local text, values = o.printed:gsub("\n$", ""):gsub("\n", "\n    "), o.values or { n = 0 }
     if text:find("\n") then text = "\n    " .. text end
     if lines then
       text = ("\n    %s\n    ... (%d lines that all print)"):format(table.concat(lines, "\n    "), left_out)
     end
-    for i = 2, values.n do
+    for i = 1, values.n do
       if exit_of(values[i]) then
         text = text .. ("\n    ends with os.exit(%d)"):format(exit_of(values[i]))
-      elseif type(values[i]) == "table" and values[i][WRITTEN] then
-        text = text .. show_written(values[i][WRITTEN])
       elseif values[i] ~= nil then text = text .. "\n    returns " .. show_value(values[i]) end
     end
+    if o.written then text = text .. show_written(o.written) end
+    if o.error then text = text .. "\n    " .. core.show.error(o):gsub("\n", "\n    ") end
     return text == "" and core.show.NOTHING_PRINTED or text
   end
 
   -- Texts of outcomes: of long ones only the lines that differ.
   local function name_outcomes(r)
-    local texts, with_text = {}, {}
-    for _, o in ipairs(r.outcomes) do
-      if o.values then
-        texts[#texts + 1] = o.values[1]:gsub("\n$", "")
-        with_text[#with_text + 1] = o
-      end
-    end
+    local texts = {}
+    for i, o in ipairs(r.outcomes) do texts[i] = o.printed:gsub("\n$", "") end
     local lines, left_out = differs.lines(texts)
-    for i, o in ipairs(with_text) do
-      o.text = show_script(o.values, lines and lines[i], left_out)
-      o.exit = exit_of(o.values[2])
+    for i, o in ipairs(r.outcomes) do
+      o.text = show_script(o, lines and lines[i], left_out)
+      o.exit = o.values and exit_of(o.values[1])
     end
   end
 
@@ -238,21 +233,20 @@ return function(tools, explore, core)
       return with_exit(state, function()
         return explore(function()
           local printed, began = new_printed(), os and os.clock() or 0
-          state.exit = nil
+          state.exit, state.output = nil, nil
           if state.finish then state.finish() end
           local globals, finish = begin_answers(printed, state, of_ranks)
           state.finish = finish
           tools.set_globals(chunk, globals)
           local fine, results = pcall(call_chunk, state, chunk, arguments)
-          local written = finish()
+          local written, text = finish(), printed.text()
           state.finish = nil
+          state.output = { printed = reads_times() and run.times.masked(text) or text, written = written }
           if not fine then error(results, 0) end
-          if written then results[results.n + 1], results.n = { [WRITTEN] = written }, results.n + 1 end
           for i = 1, results.n do results[i] = comparable(results[i], 1) end
           if run.first_call == 0 and os then run.first_call = os.clock() - began end
-          local text = printed.text()
-          return reads_times() and run.times.masked(text) or text, unpack(results, 1, results.n)
-        end, options, true)
+          return unpack(results, 1, results.n)
+        end, options, function() return state.output or { printed = "" } end)
       end)
     end
     return run
@@ -272,12 +266,7 @@ return function(tools, explore, core)
 
   -- The output of the runs, with its times.
   local function show_times(r, printed_times)
-    for _, o in ipairs(r.outcomes) do
-      if o.values then
-        o.values[1] = printed_times.shown(o.values[1])
-        o.value = o.values[1]
-      end
-    end
+    for _, o in ipairs(r.outcomes) do o.printed = printed_times.shown(o.printed) end
     if printed_times.differ() then
       add_condition(r, "Printed times (a number and ms, us, ns or s) are not compared: they differ from run to run.")
     end

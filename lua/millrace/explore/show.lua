@@ -34,15 +34,16 @@ return function(tools, values)
     return table.concat(texts, ", ")
   end
 
-  -- The first value of a script is what it printed.
-  function show.is_nothing(o, is_script)
-    return o ~= nil and o.values ~= nil and (o.values.n == 0 or is_script and o.values.n == 1 and o.values[1] == "")
+  function show.is_nothing(o)
+    return o ~= nil and o.values ~= nil and o.values.n == 0 and (o.printed or "") == "" and not o.written
+  end
+
+  function show.error(o)
+    return "error: " .. (o.raised ~= nil and show_value(o.raised) or o.error)
   end
 
   local function show_outcome(o)
-    if o.text then return o.text end
-    if o.error then return "error: " .. (o.raised ~= nil and show_value(o.raised) or o.error) end
-    return show_values(o)
+    return o.text or o.error and show.error(o) or show_values(o)
   end
 
   local SHOWN = 8 -- outcomes, with their steps
@@ -141,8 +142,7 @@ return function(tools, values)
   local function headline(r)
     local text = count_text(r)
     if not only_error(r) then return text end
-    return text:gsub(": deterministic", ": this error", 1) .. "; what was printed before the error is not compared, " ..
-      "and nothing is claimed about what comes after it"
+    return text:gsub(": deterministic", ": this error", 1) .. "; nothing is claimed about what comes after it"
   end
 
   -- Where the time was over.
@@ -224,7 +224,7 @@ return function(tools, values)
 
   function result_meta.__tostring(r)
     local out, shown = { headline(r) }, table.move(r.outcomes, 1, math.min(SHOWN, #r.outcomes), 1, {})
-    if only_error(r) then table.insert(out, 1, (show_outcome(r.outcomes[1]):match "[^\n]*")) end
+    if only_error(r) then table.insert(out, 1, (show.error(r.outcomes[1]):match "[^\n]*")) end
     local names, remarks = name_outcomes(shown)
     local own = own_lines(shown)
     if r.combined then out[#out + 1] = combination(r) end

@@ -131,6 +131,10 @@ return function(tools)
     local r = reader(o.raw, o.text_size)
     local tag = take(r, "<c1")
     local out = { count = o.count, schedule = o.schedule, steps = o.steps, switches = o.switches }
+    if tag == "o" then
+      out.printed, out.written, tag = take(r, "<s4"), take(r, "<s4"), take(r, "<c1")
+      if out.written == "" then out.written = nil end
+    end
     if o.difference_lines then -- a delay at random (mr.stress) has none
       out.difference = {}
       for line in o.difference_lines:gmatch("[^\n]+") do table.insert(out.difference, line) end
@@ -146,10 +150,15 @@ return function(tools)
     return out
   end
 
-  -- The results of pcall of the function: a text, and a list of tensors.
-  local function pack_results(results, counts_on)
-    if not results[1] then return pack_error(results[2], counts_on) end
-    local out, tensors = { "v" .. string.pack("<I4", results.n - 1) }, {}
+  -- The results of pcall of the function: a text, and a list of tensors. `output`: of a script, what it has printed and
+  -- written, also before an error.
+  local function pack_results(results, counts_on, output)
+    local before = output and "o" .. string.pack("<s4s4", output.printed, output.written or "") or ""
+    if not results[1] then
+      local text, tensors = pack_error(results[2], counts_on)
+      return before .. text, tensors
+    end
+    local out, tensors = { before .. "v" .. string.pack("<I4", results.n - 1) }, {}
     for i = 2, results.n do pack(results[i], out, tensors, 1) end
     return table.concat(out), tensors
   end

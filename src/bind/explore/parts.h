@@ -50,5 +50,6 @@ int mr_explore_tool_uncollected(lua_State *L);
 int mr_explore_tool_shown(lua_State *L);
 int mr_explore_tool_refuse(lua_State *L);
 int mr_explore_tool_write(lua_State *L);
+int mr_explore_tool_write_values(lua_State *L);
 
 #endif

@@ -252,6 +252,36 @@ int mr_explore_tool_write(lua_State *L) {
     return 0;
 }
 
+/* A number as io.write of this Lua writes it: "3" for 3.0, or "3.0" as newer ones do. */
+static void push_written(lua_State *L, int at, bool is_short) {
+    size_t size;
+    lua_pushvalue(L, at);
+    if (lua_isinteger(L, at) || !is_short) return;
+    const char *text = lua_tolstring(L, -1, &size);
+    bool adds_zero = size > 2 && text[size - 1] == '0' && strspn(text, "-0123456789") == size - 2;
+    if (!adds_zero) return;
+    lua_pushlstring(L, text, size - 2);
+    lua_replace(L, -2);
+}
+
+/* write_values(sink, is_short, file, ...) -> file. Gives each text to `sink`, as file:write(...) writes it. */
+int mr_explore_tool_write_values(lua_State *L) {
+    bool is_short = lua_toboolean(L, 2);
+    int last = lua_gettop(L);
+    luaL_checkstack(L, 3, NULL);
+    for (int at = 4; at <= last; at++) {
+        if (!lua_isstring(L, at))
+            return mr_misuse(L, "bad argument #%d to 'write' (string expected, got %s)", at - 3,
+                             luaL_typename(L, at));
+        lua_pushvalue(L, 1);
+        if (lua_type(L, at) == LUA_TNUMBER) push_written(L, at, is_short);
+        else lua_pushvalue(L, at);
+        lua_call(L, 1, 0);
+    }
+    lua_settop(L, 3);
+    return 1;
+}
+
 /* refuse(what): ends the exploration with the script's line, also if the script catches the error */
 int mr_explore_tool_refuse(lua_State *L) {
     mr_bind_explore_refuse(L, luaL_checkstring(L, 1));
