@@ -11,7 +11,7 @@ static size_t first_difference(const mr_buffer *a, const mr_buffer *b) {
     return at;
 }
 
-/* The "0x" in front of the digits that end at `at`; SIZE_MAX: there is none. */
+/* The index of the "0x" before the digits that end at `at`; SIZE_MAX: there is none. */
 static size_t number_before(const char *text, size_t at) {
     while (at && isxdigit((unsigned char)text[at - 1])) at--;
     return at >= 2 && text[at - 1] == 'x' && text[at - 2] == '0' ? at - 2 : SIZE_MAX;

@@ -1,4 +1,4 @@
-/* Independent races, explored apart: what a search asks, and what it tells. See apart.h. */
+/* Independent races, explored apart: the functions that a search calls. See apart.h. */
 #include "explore/apart.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ bool apart_fails(explorer *e) {
     return e->apart->failed = e->stop = true;
 }
 
-/* The nodes of another branch are those of the root if the function asks for the same, although it reads other
+/* Another branch has the same nodes as the root if the function submits the same commands, although it reads other
  * values. */
 static bool has_nodes_of_root(const explorer *e, branch *b) {
     char text[400];
@@ -26,13 +26,13 @@ static bool has_nodes_of_root(const explorer *e, branch *b) {
 bool apart_decides(explorer *e, branch *b, uint32_t late, uint32_t early) {
     const apart *a = e->apart;
     if (!a || !has_nodes_of_root(e, b)) return true;
-    /* A pair that the groups know nothing of: something else orders less than the rules said. */
+    /* The pair is in no common group: the search found it unordered, although the rules alone ordered it. */
     if (a->groups.of[late] == NO_GROUP || a->groups.of[late] != a->groups.of[early])
         return !apart_fails(e);
     return a->groups.of[late] == a->now;
 }
 
-/* The outcome among those of the group; NULL: no memory, or another group has come to it, too. */
+/* Finds the outcome among those of the group; NULL: no memory, or another group has reached the same outcome. */
 static apart_outcome *outcome_of(apart *a, size_t index) {
     apart_group *group = &a->group[a->now];
     if (!index && group->outcomes.count) return &group->outcomes.items[0];

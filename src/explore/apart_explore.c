@@ -1,5 +1,4 @@
-/* Independent races, explored apart: which programs allow it, the search of each group, and what they come to. See
- * apart.h. */
+/* Independent races, explored apart: which programs allow it, and the search of each group. See apart.h. */
 #include <stdlib.h>
 
 #include "explore/apart.h"
@@ -22,7 +21,7 @@ static bool may_try(const explorer *e, const branch *b) {
     return !may_share(b) && may_look(e, b);
 }
 
-/* The smallest one that has not been searched: what time there is reaches as many as it can. */
+/* The smallest group that has not been searched, so that the time is enough for as many groups as possible. */
 static uint32_t next_group(const apart *a) {
     uint32_t next = NO_GROUP;
     for (uint32_t g = 0; g < a->count; g++)
@@ -49,7 +48,7 @@ static void tell_tried(mr_explore_result *r, const apart *a) {
         if (!a->group[g].begun) r->untried_count += a->group[g].races;
 }
 
-/* The bytes that the groups change lie apart, as the taint has said. */
+/* Checks that the groups changed different bytes, as the taints predicted. */
 static bool is_disjoint(const explorer *e, const apart *a) {
     const mr_explore_outcome *all = e->result->outcomes.items;
     uint16_t *owner = calloc(all[0].size + 1, sizeof *owner);

@@ -10,8 +10,8 @@
 #define NO_ITEM    UINT32_MAX
 #define NO_SLOT    UINT32_MAX
 
-/* Copies that the host waits for are over when it goes on, as in a search. False: one that it does not wait for may
- * write pageable memory, so what later copies wait for depends on the schedule. */
+/* Marks the copies that the host waits for as complete, as a search does. False: a copy without a wait may write
+ * pageable memory, so the schedule decides what later copies wait for. */
 static bool finish_copy(branch *b, uint32_t i) {
     order *o = &b->order;
     bool asked;
@@ -33,7 +33,7 @@ static bool takes_part(const branch *b, uint32_t node) {
     return branch_takes_part(b, node, asked);
 }
 
-/* Goes through the order by the rules alone. False: what it is depends on the schedule. */
+/* Builds the order by the rules alone. False: this order depends on the schedule. */
 static bool place_all(explorer *e, branch *b, bool *out_takes_part) {
     order *o = &b->order;
     order_forget(o);
@@ -63,7 +63,7 @@ static bool add_races(apart *a, const branch *b, const bool *takes_part, uint64_
     return true;
 }
 
-/* No memory is allocated between the free and the end of the use, so nobody else has the same memory meanwhile. */
+/* No allocation comes between the free and the end of the use, so the memory cannot have a new owner in between. */
 static bool is_over_before_allocs(const branch *b, uint32_t use, uint32_t freed) {
     for (uint32_t i = freed + 1; i < b->count; i++)
         if (mr_program_kind_at(b->program, i) == MR_COMMAND_ALLOC &&
@@ -116,7 +116,7 @@ static bool add_late_reads(const branch *b, uint64_t *races) {
     return fine;
 }
 
-/* By an index that is out of range, or as a kernel of the script's own, which may do anything. */
+/* The item can fail by an index out of range, or it is the user's own kernel, which may do anything. */
 static bool may_go_wrong(const mr_program_item *it, const branch *b, uint32_t i) {
     if (!it->row) return false;
     if (it->row->id == MR_OP_kernel) return true;
@@ -137,7 +137,7 @@ static bool depends(const apart *a, const branch *b, uint32_t i, const group_tou
     return false;
 }
 
-/* A read of the host adds nothing: the host reads the same in all schedules. */
+/* A read of the host is no touch: the host reads the same value in all schedules. */
 static mr_status pass_item(apart *a, const branch *b, uint32_t i) {
     mr_program_item it = mr_program_item_at(b->program, i);
     const order *o = &b->order;
@@ -208,7 +208,7 @@ mr_status apart_find_groups(explorer *e, branch *b, apart *a) {
         (!a->shares || add_late_reads(b, races)))
         status = make_groups(a, b, races);
     order_forget(&b->order);
-    /* In a search, rows hold while tensors have the memory that they have. */
+    /* During a search, rows are valid only for the current addresses of tensors. */
     if (a->shares) memset(b->known, 0, nodes * sizeof *b->known);
     free(races);
     free(part);

@@ -1,4 +1,4 @@
-/* Branches: a run of the function, recorded, and what the search must know of its program. */
+/* Branches: a recorded run of the function, and the facts about its program that the search needs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,13 +7,14 @@
 #include "model/backend.h"
 #include "tensor/tensor.h"
 
-#define MOST_ITEMS 100000 /* of a program; the search takes the square of the commands in memory */
+/* of a program; the memory of a search grows with the square of the number of commands */
+#define MOST_ITEMS 100000
 #define MOST_NODES 20000
 #define NONE       UINT32_MAX
 
 /* ---- running the function */
 
-/* What a run has done beside its program. */
+/* Takes over what the run noted besides its program. */
 static mr_status take_notes(steer_script *steer, branch *b) {
     b->turns = steer->turns;
     b->queries = steer->queries;
@@ -61,8 +62,8 @@ static mr_status record(const mr_explore_subject *subject, const plan *forced,
                    "the function changes the chooser, which the exploration has to set");
 }
 
-/* How many launches may be pending (R56) is nothing that a program can rely on. Without the limit, only what the rules
- * say makes the host wait, in the run of the function as in the player's. */
+/* A program cannot rely on the number of launches that may be pending (R56). Without that limit the host waits only
+ * where the rules say so, both in the function's run and in the player's. */
 static mr_status record_unlimited(const mr_explore_subject *subject, const plan *forced,
                                   mr_program **out_program, mr_explore_value *value, branch *b,
                                   plan *out_taken, bool *out_strayed) {
@@ -95,7 +96,7 @@ static mr_status keep_part(branch *b, const mr_tensor *t) {
     return mr_no_memory("for an outcome");
 }
 
-/* The bytes that it has now, as branch_value has them after a schedule. */
+/* Keeps the current bytes of the value, as branch_value returns them after a schedule. */
 static mr_status keep_own(const branch *b, const mr_explore_value *value, own_schedule *own) {
     own->text_size = value->text.size;
     mr_buffer_add(&own->value, value->text.data, value->text.size);
@@ -131,7 +132,8 @@ static bool ran_so(const branch *b, const plan *schedule, const function_order *
 
 static mr_status run_whole(explorer *e, const plan *forced, branch **out_branch);
 
-/* Its host functions ran in another order than b's, and no more than values differs by that. */
+/* Whether the other run submitted the same commands as `b`: its host functions ran in another order, and only values
+ * differ. */
 static bool does_the_same(const branch *b, const branch *other, char *text, size_t size) {
     snprintf(text, size, "it submits its work in another order");
     if (other->strayed) return false;
@@ -140,7 +142,7 @@ static bool does_the_same(const branch *b, const branch *other, char *text, size
            other->parts.count == b->parts.count;
 }
 
-/* *out_added: false where the function does something else then. */
+/* *out_added: false if the function submits other commands in that order. */
 static mr_status add_variant(explorer *e, branch *b, const plan *schedule, bool *out_added) {
     branch *other;
     char text[400];
@@ -156,7 +158,7 @@ static mr_status add_variant(explorer *e, branch *b, const plan *schedule, bool 
     return status;
 }
 
-/* *out: NULL where the function does something else then. */
+/* *out: NULL if the function submits other commands in that order. */
 static mr_status find_text(explorer *e, branch *b, const plan *schedule, const mr_buffer **out) {
     size_t i = 0;
     bool is_there = true;
@@ -169,7 +171,8 @@ static mr_status find_text(explorer *e, branch *b, const plan *schedule, const m
 }
 
 /* A player writes what the host functions wrote when they were recorded. In another order they may write other bytes,
- * which a run of the function has. Where it does something else, its own end is one of those that it could come to. */
+ * so the function runs again in that order. If it then submits other commands, its own final value is one possible
+ * outcome. */
 static mr_status value_of_run(explorer *e, const branch *b, const plan *schedule, mr_buffer *out,
                               size_t *out_text_size) {
     own_schedule own = {0};
@@ -213,7 +216,8 @@ mr_status branch_value(explorer *e, branch *b, const plan *schedule, mr_buffer *
 
 /* ---- looking at the program */
 
-/* The search carries out what lies between two of them without looking at the device. */
+/* Whether the search must look at the device at item i. It carries out the items between two such items without a
+ * look. */
 static bool is_break(const branch *b, size_t i) {
     switch ((item_class)b->classes[i]) {
     case ITEM_PLAIN:
@@ -263,8 +267,8 @@ static void find_breaks(branch *b) {
     b->breaks_at[b->count] = b->count;
 }
 
-/* Without a decision: what a schedule has carried out by then tells neither the host nor a stream that a free is
- * over. And so it is seen what the rules alone order. */
+/* Builds the order without any decision. So a free counts as complete for the host or a stream only where the rules say
+ * so, never because a schedule has carried it out. The result is the order by the rules alone. */
 static mr_status go_by_the_rules(explorer *e, branch *b) {
     order *o = &b->order;
     mr_status status = MR_OK;

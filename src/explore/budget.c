@@ -1,12 +1,12 @@
 /* The budget of an exploration: seconds, and bytes that it keeps beside the function's own run. Looks at the clock,
  * tells how far the search is, and takes memory back from branches that are not at work.
  *
- * Seconds are those of the processor that the thread of the search has had: others on a busy machine do not cut it
- * short. By the clock on the wall it gets no more than BUDGET_PATIENCE times as many.
+ * Seconds are the processor time of the search's thread, so other processes on a busy machine do not cut the search
+ * short. In wall-clock time it gets at most BUDGET_PATIENCE times as many seconds.
  *
- * Players and branches that were taken back are made again when they are needed. A player carries out the plan so far,
- * and a branch calls the function. Easiest to break: only what nobody stands in may go. A search that waits for the
- * search of a child has its player taken, and asks search_resume for it afterwards. */
+ * A player or branch whose memory was taken back is made again when it is needed. A player carries out the plan so far;
+ * a branch calls the function. Easiest to break: an object that a running search uses may not be freed. Only a search
+ * that waits for the search of a child gives up its player, and makes it again afterwards (search_remake). */
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@
 #include "model/backend.h"
 #include "model/simulator.h"
 
-#define BUDGET_PATIENCE 10 /* seconds on the wall for one of the processor, at most */
+/* at most so many seconds of wall-clock time for each second of processor time */
+#define BUDGET_PATIENCE 10
 
 static double seconds_of(clockid_t clock) {
     struct timespec now;
@@ -55,7 +56,7 @@ void budget_end_at(explorer *e, double seconds_from_now) {
     e->deadline = seconds_from_now > 0 ? budget_now(e) + seconds_from_now : 0;
     e->is_late = false;
     if (!subject->end_runs_after) return;
-    /* By the coarse clock it is then late. */
+    /* 0.02: then the deadline has passed on the coarse clock, too. */
     double until = seconds_from_now + e->reserved + 0.02;
     if (!(e->deadline > 0)) until = 0;
     subject->end_runs_after(subject->context, until, BUDGET_PATIENCE * until);
@@ -76,14 +77,15 @@ static double share_done(const explorer *e) {
     return e->apart ? (e->apart->tried + share) / e->apart->count : share;
 }
 
-/* It is likely to come to its end. */
+/* Then the search will probably finish. */
 static bool is_half_done(const explorer *e) {
     bool is_last = !e->apart || e->apart->tried + 1 == e->apart->count;
     return e->innermost && e->overtaking < 0 && e->deviations <= 0 && is_last &&
            share_of(e->innermost) >= 0.5;
 }
 
-/* The clock of the thread is asked once a tick of the coarse one, which costs nothing. */
+/* Reading the thread's clock is a system call, so it is read once per tick of the coarse clock, which costs almost
+ * nothing. */
 static bool has_ticked(explorer *e) {
     double tick = seconds_of(CLOCK_MONOTONIC_COARSE);
     if (tick == e->tick) return false;
@@ -120,7 +122,7 @@ bool budget_takes_interruption(explorer *e) {
 /* ---- how far the search is */
 
 /* Each frame halves what is left of the tree: the half of the choice that was taken first is done when the second one
- * is tried. The search of a child stands in what the frames of its parent have left. */
+ * is tried. The search of a child is a part of what the frames of its parent have left. */
 static double part_of(const search *s) {
     double part = s->outer ? part_of(s->outer) : 1;
     for (size_t i = 0; s->outer && i < s->outer->frames.count; i++) part /= 2;
@@ -170,7 +172,7 @@ static size_t bytes_of(const branch *b) {
     return bytes;
 }
 
-/* The memory of its tensors, until somebody frees what the script has left. */
+/* The memory of its tensors, until the script's garbage is collected. */
 static size_t bytes_of_last_run(const explorer *e) {
     const mr_machine *machine = e->subject->machine;
     size_t live = machine->host_memory.live_bytes,
@@ -213,7 +215,7 @@ bool budget_has_room(explorer *e, size_t more) {
     return fits(e, more);
 }
 
-/* A run takes what the last one has left. For a player, and in between, there must be room beside it. */
+/* The next run reuses the memory that the last one left. A player needs memory in addition to that. */
 void budget_trim_spares(explorer *e, size_t more) {
     mr_machine *machine = e->subject->machine;
     size_t spare = machine->backend->simulator->spare_bytes(machine),
@@ -258,7 +260,7 @@ void budget_make_room(explorer *e, size_t more) {
     if (!e->innermost || budget_has_room(e, more)) return;
     make_room(e, more, most);
 #ifdef __GLIBC__
-    malloc_trim(0); /* else what is free stays with the process, between blocks that are in use */
+    malloc_trim(0); /* otherwise free memory between used blocks stays with the process */
 #endif
 }
 
@@ -273,8 +275,8 @@ void budget_begin(explorer *e) {
     e->host_before = e->subject->machine->host_memory.live_bytes;
 }
 
-/* Tensors of the function come and go with its runs, and a player needs as much as a run. What the process has beside
- * them stays. */
+/* Tensors of the function are allocated and freed by each run, and a player needs as much as a run. The process's other
+ * memory stays. */
 void budget_measure(explorer *e) {
     if (!e->options.memory) return;
     size_t taken = most_of_process(), run = bytes_of_last_run(e);
@@ -283,7 +285,7 @@ void budget_measure(explorer *e) {
     e->store_most = e->options.memory > stays ? e->options.memory - stays : 1;
 }
 
-/* Each has a copy of what there is now, and needs as much again. */
+/* Each worker has a copy of the current memory, and needs as much again. */
 unsigned budget_divide(explorer *e, unsigned others) {
     size_t each = 2 * budget_used(e) + 1;
     if (!e->store_most) return others;
@@ -313,7 +315,7 @@ static bool look_at_clock(explorer *e) {
     double now = seconds_of(CLOCK_MONOTONIC_COARSE);
     if (now == e->looked) return false;
     e->looked = now;
-    /* go_on reports a wish of the user's to stop. A run that the clock has ended is not one. */
+    /* go_on reports that the user wants to stop. An interruption by the clock is not such a request. */
     if (budget_takes_interruption(e)) return false;
     if (e->subject->go_on && now - e->told >= 0.1) tell(e, now);
     return !e->stop;

@@ -1,7 +1,8 @@
 /* The order by the rules alone, without a decision. */
 #include "explore/state.h"
 
-/* The settings decide what CUDA leaves open besides the order. `weakly`: it is decided so that the least is ordered. */
+/* The settings decide the choices that CUDA leaves open besides the order. `weakly`: each is made so that it orders as
+ * little as possible. */
 static void place(branch *b, uint32_t i, bool said_yes, bool weakly) {
     order *o = &b->order;
     item_class class = (item_class)b->classes[i];
@@ -37,7 +38,8 @@ static void say_stricter(explorer *e, const branch *b, uint32_t first, uint32_t 
 
 void rules_find_stricter(explorer *e, branch *b) {
     const mr_explore_race *races = e->races.items;
-    /* What the host of one rank has waited for would order the work of the others. */
+    /* The program does not separate its ranks: a wait of one rank's host would wrongly order the work of the other
+     * ranks. */
     if (!e->races.count || turns_are_open(b)) return;
     order_forget(&b->order);
     for (uint32_t i = 0; i < b->count; i++)

@@ -1,8 +1,6 @@
-/* Carrying out: from sets of nodes to a plan, in as few changes of the stream as can be seen at once, and from the plan
- * to the player's machine.
- *
- * Easiest to break: only what the host's next look needs is carried out. The search has not decided anything beyond
- * that. */
+/* Carrying out: turns sets of nodes into a plan, and runs the plan on the player's machine. A greedy choice keeps the
+ * number of changes between streams low. Easiest to break: it carries out only what the host's next look needs. The
+ * search has not decided anything beyond that. */
 #include <stdio.h>
 
 #include "explore/apart.h"
@@ -15,7 +13,7 @@ static const mr_command *command_of(const search *s, uint32_t node) {
     return s->o->items[search_node(s, node)->item].command;
 }
 
-/* All that comes before it is over. The host's own nodes are, since the host has got there. */
+/* Whether everything before the node is done. The host's own nodes are done, since the host has already passed them. */
 static bool comes_next(const search *s, uint32_t n) {
     const order *o = s->o;
     uint32_t before = order_before(o, n), done = order_done(o);
@@ -28,7 +26,7 @@ static bool comes_next(const search *s, uint32_t n) {
     return true;
 }
 
-/* In the stream of the last one, as long as that goes: so few changes of the stream as can be seen at once. */
+/* Stays in the stream of the last node as long as possible, so that the plan changes streams rarely. */
 static uint32_t next_free(const search *s, uint32_t need, uint32_t lane) {
     const order *o = s->o;
     uint32_t first = NONE, done = order_done(o);
@@ -69,7 +67,7 @@ mr_status search_plan_needed(search *s) {
     return MR_OK;
 }
 
-/* What must have been carried out when the host does what the item asks. */
+/* Finds what must have been carried out before the host carries out the item. */
 void search_find_needed(search *s) {
     order *o = s->o;
     uint32_t i = s->at.item;
@@ -88,10 +86,10 @@ void search_find_needed(search *s) {
         until_done = rules.until_done;
         if (!rules.after_stream) order_scratch_clear(o);
     }
-    /* A copy that the host does not wait for is only submitted; what it does itself is the reading of the source. */
+    /* The host only submits a copy that it does not wait for; its own part is to read the source. */
     for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1]; n++)
         if (until_done || !search_node(s, n)->parts) order_scratch_join(o, order_before(o, n));
-    /* Its first parts come before its last one, and are not submitted yet. */
+    /* Its parts before the last one are not submitted yet. */
     for (uint32_t n = o->first_node[i]; n < o->first_node[i + 1]; n++)
         o->words[order_scratch(o) + n / 64] &= ~((uint64_t)1 << n % 64);
 }
@@ -111,8 +109,8 @@ mr_status search_plan_own(search *s) {
 
 #define LARGE ((size_t)32 << 20)
 
-/* A mark keeps what is overwritten behind it, which the budget sees when that is there: of a large program all of it is
- * asked for beforehand. */
+/* A mark keeps the bytes that are overwritten after it. The budget would see this memory only afterwards, so a large
+ * program reserves all of it first. */
 static bool may_mark(const search *s) {
     size_t most = budget_of_player(s->e, s->b);
     return most < LARGE || budget_has_room(s->e, most);
@@ -128,8 +126,8 @@ mr_status search_go_back(search *s, bool returns) {
     return MR_OK;
 }
 
-/* What went although nobody wanted it to: a wait of the host that the order knows nothing of, as for a full launch
- * queue. */
+/* The part that ran without being requested: the host waited for a reason that is not in the order, such as a full
+ * launch queue. */
 static uint32_t next_part(const search *s, const mr_command *command) {
     for (uint32_t n = 0; n < s->o->placed; n++)
         if (search_node(s, n)->parts && !order_has(s->o, order_done(s->o), n) &&
@@ -191,14 +189,16 @@ static void note_stricter(search *s) {
         place);
 }
 
-/* Lets the device do what is wanted, then the host what the item asks. *out_asked: it got to that. */
+/* Lets the device carry out the requested parts, then the host carries out the item. *out_asked: the host got to the
+ * item. */
 mr_status search_carry_out(search *s, size_t before, mr_difference *d, bool *out_asked) {
     branch *b = s->b;
     size_t wanted = s->e->wanted.count;
     search_give(s, wanted);
     mr_status status = before ? mr_player_let_move(b->player, d) : MR_OK;
     if (search_is_interrupted(status)) return status;
-    mr_error_destroy(status); /* R49: the host is told by a later call, which is compared */
+    /* R49: a later call returns the error to the host, and that call is compared */
+    mr_error_destroy(status);
     if (b->steer->next < before && !mr_player_machine(b->player)->lost) note_stricter(s);
     if (s->at.item < b->count && d->kind == MR_DIFFERS_NOTHING) {
         *out_asked = true;

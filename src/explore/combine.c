@@ -6,13 +6,14 @@
 #include "explore/search.h"
 
 #define MOST_LISTED 4096
-#define MOST_BYTES  ((double)((size_t)64 << 20)) /* of values and schedules that are listed */
-#define MOST_WORK   1e9                          /* squares of nodes */
+/* limit for the bytes of the listed values and schedules */
+#define MOST_BYTES ((double)((size_t)64 << 20))
+#define MOST_WORK  1e9 /* squares of nodes */
 
 /* One outcome of each group. */
 typedef struct {
     const apart *a;
-    mr_explore_outcome *alone; /* what was found: each group by itself */
+    mr_explore_outcome *alone; /* the outcomes that the search found, each group by itself */
     size_t *chosen;            /* by group */
     uint64_t *reversed;        /* by node: the earlier nodes that it goes before */
 } combination;
@@ -21,7 +22,7 @@ static const apart_outcome *chosen_of(const combination *c, uint32_t group) {
     return &c->a->group[group].outcomes.items[c->chosen[group]];
 }
 
-/* The last group's next one; false: that was the last combination. */
+/* Goes on to the next combination, with the last group first; false: that was the last combination. */
 static bool go_on(combination *c) {
     for (uint32_t g = c->a->count; g-- > 0; c->chosen[g] = 0)
         if (++c->chosen[g] < c->a->group[g].outcomes.count) return true;

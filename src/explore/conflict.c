@@ -2,7 +2,7 @@
 #include "explore/state.h"
 #include "tensor/tensor.h"
 
-/* Where it is not `clean`, different storages may be the same memory. */
+/* Unless the branch is `clean`, different storages may have the same memory. */
 static bool share_bytes(const mr_tensor *a, const mr_tensor *b, bool clean) {
     if (a->storage == b->storage) return mr_tensor_may_overlap(a, b);
     if (clean) return false;
@@ -15,7 +15,7 @@ static bool share_bytes(const mr_tensor *a, const mr_tensor *b, bool clean) {
            first_b < end_b;
 }
 
-/* The operands of a node, as far as the node's side of its item goes. */
+/* The operands of an item that one of its nodes touches: the host's or the device's. */
 typedef struct {
     const mr_operand *operands;
     uint32_t count;
@@ -60,7 +60,7 @@ static bool any_shared(touches a, touches b, bool clean) {
     return false;
 }
 
-/* The items of a host function tell what it did. */
+/* The items inside a host function tell what it touched. */
 static bool function_conflicts(const branch *b, const mr_program_item *function, touches other) {
     for (uint32_t i = 0; i < function->inner_count; i++) {
         mr_program_item it = mr_player_inner_at(b->player, function->inner + i);
@@ -116,7 +116,7 @@ bool branch_conflict(const branch *b, uint32_t early, uint32_t late) {
 
 /* ---- operations that mix */
 
-/* The bytes of `t` that `of` uses with this access. */
+/* Whether `of` uses bytes of `t` with this access. */
 static bool uses(touches of, const mr_tensor *t, unsigned access, bool clean) {
     for (uint32_t i = 0; i < of.count; i++)
         if (of.operands[i].access & access && share_bytes(of.operands[i].tensor, t, clean))
@@ -124,7 +124,7 @@ static bool uses(touches of, const mr_tensor *t, unsigned access, bool clean) {
     return false;
 }
 
-/* It reads an element and writes it later: what others write in between is lost. */
+/* Whether `of` reads an element of `t` and writes it later. Then a write of another command in between is lost. */
 static bool updates(touches of, const mr_tensor *t, bool clean) {
     return uses(of, t, MR_READ, clean) && uses(of, t, MR_WRITE, clean);
 }
@@ -137,7 +137,7 @@ static bool may_mix(touches a, touches b, bool clean) {
             const mr_tensor *x = a.operands[i].tensor, *y = b.operands[k].tensor;
             if (!((a.operands[i].access | b.operands[k].access) & MR_WRITE)) continue;
             if (!share_bytes(x, y, clean)) continue;
-            /* The claims tell of atomic updates that mix. */
+            /* Atomic updates that mix are a condition that the claims report. */
             if (a.operands[i].access & b.operands[k].access & MR_ATOMIC) continue;
             if ((x->numel > 1 && y->numel > 1) || ++shared > 1) return true;
             if (b.operands[k].access & MR_WRITE && updates(a, y, clean)) return true;

@@ -1,6 +1,6 @@
 /* Decisions: the first of two commands, the answer of a query, and choices that CUDA leaves open. Each is a frame,
- * which knows how to take back all that followed it. The order keeps its changes, the plan and the polls are cut,
- * the cursor is kept whole. */
+ * which can undo everything after it. The order keeps its changes, the plan and the polls are cut, the cursor is kept
+ * whole. */
 #include "explore/search.h"
 
 /* The node of a query or an allocation. */
@@ -8,7 +8,7 @@ uint32_t search_look_node(const search *s) {
     return s->o->first_node[s->at.item];
 }
 
-/* All of what is asked for comes before the look. */
+/* Everything that the query asks for comes before the look. */
 void search_answer_yes(search *s, uint32_t look) {
     order *o = s->o;
     for (uint32_t n = 0; n < look; n++)
@@ -32,8 +32,8 @@ void search_take_place(search *s) {
     s->at.stage = STAGE_LOOK;
 }
 
-/* The last of it that can be does not. Any other one could be put off behind it as well. The look itself: there is
- * none. */
+/* Puts one node that the query asks for after the look: the last one for which that is possible. Returns it, or `look`
+ * if none can come after it. */
 static uint32_t answer_no(search *s, uint32_t look) {
     order *o = s->o;
     for (uint32_t n = look; n-- > 0;)
@@ -44,7 +44,7 @@ static uint32_t answer_no(search *s, uint32_t look) {
     return look;
 }
 
-/* An operation of the scratch set has not been carried out by then: the query says no by itself. */
+/* Whether an operation of the scratch set is not carried out before the look. Then the query says no by itself. */
 static bool waits_for_operation(const search *s, uint32_t look) {
     const order *o = s->o;
     for (uint32_t n = 0; n < look; n++)
@@ -54,8 +54,8 @@ static bool waits_for_operation(const search *s, uint32_t look) {
     return false;
 }
 
-/* Only records, waits, frees and allocations are not over: the device is told to say no. `late` is the node that comes
- * behind the query; the query's own: it is an allocation, which has none. */
+/* Only records, waits, frees and allocations are pending, so the plan must make the query say no. `late`: the node that
+ * comes after the query; an allocation has no node, and `late` is then the query's own. */
 static bool note_no(search *s, uint32_t look, uint32_t late) {
     plan_answer no = {s->at.item, false, late == look ? PLAN_NO_ITEM : search_node(s, late)->item};
     return waits_for_operation(s, look) || mr_vec_push(&s->plan.answers, no);
@@ -66,8 +66,7 @@ bool search_takes_part(const search *s, uint32_t node) {
 }
 
 /* Pairs of the item at hand whose commands run against the order of submission. A decision for one pair settles others:
- * what goes before A goes before all that comes after A. Nodes that enter later add to the sum and change nothing of
- * it. */
+ * a node before A comes before all nodes after A. Nodes that enter later only add to the sum. */
 static uint32_t count_overtaken(const search *s) {
     const order *o = s->o;
     uint32_t count = 0;
@@ -160,14 +159,14 @@ static bool draw_second(const search *s, decision kind) {
     return search_draw(s->e) & 1;
 }
 
-/* The other order of a pair belongs to other schedules, which only the bound of this pass excludes. */
+/* The other order of the pair is possible, but the bound of this pass excludes its schedules. */
 static bool is_excluded(const search *s) {
     if (s->e->overtaking < 0 || s->at.overtaken <= (uint32_t)s->e->overtaking) return false;
     s->e->excluded = true;
     return true;
 }
 
-/* One of the choices that there are. None of them is kept. */
+/* Draws one of the choices at random. No frame is kept for the others. */
 static mr_status draw_choice(search *s, decision kind) {
     cursor at = s->at;
     size_t changes = order_changes(s->o);

@@ -34,7 +34,7 @@ static mr_status check_machine(const mr_machine *machine) {
     return MR_OK;
 }
 
-/* Observers of before hear of the chooser; a recorder among them cannot name it. */
+/* Observers that exist already are told of the chooser; a recorder among them cannot name it. */
 static void take_over(mr_machine *machine, char *out_chooser, size_t size) {
     snprintf(out_chooser, size, "%s", machine->backend->simulator->chooser(machine));
     MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_CHOOSER, .u.account.text = "explorer");
@@ -81,9 +81,9 @@ static mr_status keep_races(explorer *e) {
     return MR_OK;
 }
 
-/* A run of the function that is recorded, and what can be said of its program at once. The clock begins to count
- * against it afterwards: there is an outcome in any case. A program that is proved is carried out by nobody, so it
- * needs no player; but with a grain its steps are parts, which only the order tells. */
+/* Records a run of the function, and derives the first facts from its program. The budget's clock starts afterwards, so
+ * there is always one outcome. A program with a proof is not carried out again, so it needs no player. With a grain it
+ * does: its steps are parts, which only the order knows. */
 static mr_status first_branch(explorer *e) {
     plan none = {.grain = e->options.grain};
     budget_begin(e);
@@ -97,7 +97,7 @@ static mr_status first_branch(explorer *e) {
     return e->result->proved && e->options.grain < 2 ? MR_OK : branch_open(e, e->root);
 }
 
-/* Nothing tells a function that is not repeatable from one that is but its second run. */
+/* Only a second run shows whether a function is repeatable. */
 static mr_status repeat(explorer *e) {
     plan none = {.grain = e->options.grain};
     branch *again;
@@ -107,7 +107,7 @@ static mr_status repeat(explorer *e) {
     return status;
 }
 
-/* The first run again, as all runs from now on are. */
+/* Runs the function again with an eager plan, as in all later runs. */
 static mr_status begin_eagerly(explorer *e) {
     plan eager = {.grain = e->options.grain, .eager = true};
     branch_destroy(e, e->root);
@@ -120,11 +120,10 @@ static mr_status begin_eagerly(explorer *e) {
     return MR_OK;
 }
 
-/* The schedule of the first run stands for all, or is all that there is. */
+/* Counts the schedule of the first run, which stands for all, or is the only one. */
 static mr_status count_own(explorer *e) {
     e->result->schedules = 1;
-    e->root->clean =
-        true; /* a player has not carried it out: which memory there was is not known */
+    e->root->clean = true; /* the player has not carried it out, so the addresses are unknown */
     return outcome_count(e, e->root, &e->own.plan, 0, &e->own.value, e->own.text_size);
 }
 
@@ -151,7 +150,8 @@ static mr_status search_all(explorer *e, branch *b) {
     return MR_OK;
 }
 
-/* Knuth: the product of the choices on a way that is drawn is the number of leaves, on average. */
+/* Knuth's estimate: multiply the numbers of choices along a random path. The average over paths is the number of
+ * leaves. */
 static mr_status search_samples(explorer *e, branch *b, uint64_t samples) {
     double sum = 0;
     uint64_t i = 0;
@@ -173,7 +173,7 @@ static double walks_seconds(const explorer *e) {
     return part > 0 && part < WALKS_SECONDS ? part : WALKS_SECONDS;
 }
 
-/* How many there would have been. Each way is drawn, and not counted. */
+/* Estimates how many schedules there are in all. Paths are drawn at random, and their outcomes are not counted. */
 static mr_status walk(explorer *e, branch *b, double *io_sum, unsigned *io_walks) {
     double began = budget_now(e);
     while (*io_walks < WALKS && budget_now(e) - began < walks_seconds(e)) {
@@ -216,7 +216,7 @@ static void take_late(explorer *e, mr_status *io_status) {
 
 #define RESERVED 0.25 /* of the seconds */
 
-/* The memory of a run may be what ended the search. */
+/* Drawing needs room for a run: memory may be the reason why the search ended. */
 static bool may_draw(const explorer *e, const branch *b) {
     return e->stop && !e->result->interrupted && !e->no_room && e->reserved > 0 &&
            e->result->schedules < e->options.most && priority_can(b);
@@ -225,7 +225,8 @@ static bool may_draw(const explorer *e, const branch *b) {
 static mr_status draw_schedules(explorer *e, branch *b) {
     double left = e->ends - budget_now(e);
     if (left <= 0) return MR_OK;
-    e->result->by_priority_inexact |= turns_are_open(b); /* they are of one order of the hosts */
+    /* these schedules have only one order of the hosts */
+    e->result->by_priority_inexact |= turns_are_open(b);
     e->stop = e->estimating = false;
     e->by_priority = e->again = true;
     budget_end_at(e, left);
@@ -240,7 +241,7 @@ static mr_status draw_schedules(explorer *e, branch *b) {
     return status;
 }
 
-/* Where there are independent groups of races, half of what is left is for each of them alone. */
+/* If there are independent groups of races, half of the time left is for searching each group alone. */
 static mr_status try_alone(explorer *e, branch *b) {
     double left = e->ends - budget_now(e);
     if (left <= 0) return MR_OK;
@@ -255,7 +256,7 @@ static mr_status try_alone(explorer *e, branch *b) {
     return status;
 }
 
-/* Not where one schedule takes as long as all walks may. */
+/* No estimate if one schedule takes as long as all walks together may take. */
 static bool may_estimate(const explorer *e) {
     double each = (budget_now(e)) / (double)(e->result->schedules + 1);
     return e->stop && !e->result->interrupted && !e->no_room && each < WALKS_SECONDS / 4;
@@ -272,7 +273,7 @@ static void be_brief(explorer *e) {
     budget_end_at(e, left < brief ? left : brief);
 }
 
-/* Only the time or the number of schedules has stopped it. */
+/* Only the time or the number of schedules has stopped the search. */
 static void settle(explorer *e) {
     mr_explore_result *r = e->result;
     if (!e->stop || r->interrupted || e->no_room || r->outcomes.count != 1) return;
@@ -285,7 +286,7 @@ static void settle(explorer *e) {
     e->stop = false;
 }
 
-/* Where hosts choose, races are not free of each other. */
+/* If several hosts can go on, races depend on each other through that choice. */
 static mr_status search_apart_or_all(explorer *e, branch *b) {
     bool is_done = false, settles = false;
     mr_status status = MR_OK;

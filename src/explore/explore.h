@@ -2,16 +2,16 @@
  *
  * The function runs once, on the caller's machine, and is recorded (program/program.h). Its schedules are then carried
  * out on a machine of a player, without the function. Only where the host reads another value, or a query gets another
- * answer, than was recorded, the function runs again: it may go on in another way there. That run is forced into the
- * schedule so far, and what it does from there on is explored like the first.
+ * answer, than was recorded, the function runs again: it may then submit other commands. That run is forced into the
+ * schedule so far, and its program from there on is explored like the first one.
  *
  * Two schedules are equivalent if they carry out each pair of commands that touch the same bytes, one of them writing,
  * in the same order. The commands that nothing orders and that touch the same bytes are therefore pairs to be decided.
  * A class of equivalent schedules is a choice for each pair, without a cycle. Every choice so far can be completed, so
  * the search orients one pair after the other, closes transitively, and carries out one schedule of each class.
  *
- * The data's way: run() -> program -> order (order.h: who must come before whom) and pairs -> search (search.c) -> the
- * commands in order -> player -> bytes of the value -> outcomes. */
+ * The flow of data: run() -> program -> order (order.h: who must come before whom) and pairs -> search (search.c) ->
+ * the commands in order -> player -> bytes of the value -> outcomes. */
 #ifndef MR_EXPLORE_EXPLORE_H
 #define MR_EXPLORE_EXPLORE_H
 
@@ -21,8 +21,8 @@
 #include "model/command.h"
 #include "model/tensor.h"
 
-/* The result of a run of the function: bytes that say it, except for the values of some tensors. Two outcomes are the
- * same if these bytes and the tensors' are. */
+/* The result of a run of the function: its text as bytes, and tensors whose values are not in the text. Two outcomes
+ * are equal if the texts and the tensors' bytes are equal. */
 typedef struct {
     mr_buffer text;
     MR_VEC(mr_tensor *) tensors; /* one reference each */
@@ -33,7 +33,7 @@ void mr_explore_value_free(mr_explore_value *value); /* leaves it empty */
 typedef struct {
     uint64_t schedules, outcomes, runs; /* so far; runs: of the function itself */
     double seconds;
-    double share; /* of the tree of choices that is done, 0 to 1 */
+    double share; /* the part of the tree of choices that is finished, 0 to 1 */
     double left;  /* seconds of the budget; < 0: there is no bound */
 } mr_explore_progress;
 
@@ -45,26 +45,27 @@ typedef struct {
 typedef struct {
     void *context;
     mr_machine *machine;
-    /* Optional, before each run: brings everything outside of the function to what it was before the first. */
+    /* Optional, before each run: restores the state outside the function, as it was before the first run. */
     mr_status (*begin)(void *context);
     /* Calls the function, from its beginning. An error that the function raises is a value. At its end it waits for all
      * devices (mr_device_drain); an error of that is a value, too. An error here ends the exploration. */
     mr_status (*run)(void *context, mr_explore_value *out_value);
-    /* Optional, between two runs: frees what the last one has left, such as a script's garbage. */
+    /* Optional, between two runs: frees the remains of the last run, such as a script's garbage. */
     void (*let_go)(void *context);
     /* Optional; about ten times a second. False: stop now. */
     bool (*go_on)(void *context, const mr_explore_progress *progress);
     /* Optional: from now on a run of the function is ended, with the status INTERRUPTED, when the thread has worked so
-     * many seconds, or worked and waited so many. 0: none is, and an end that has come by then is forgotten. */
+     * many seconds, or worked and waited so many. 0: no run is ended, and an end that has already been noted is
+     * cancelled. */
     void (*end_runs_after)(void *context, double worked, double waited);
-    /* Optional: a place as texts for a person name it. */
+    /* Optional: the name of a place in texts for the user. */
     mr_site (*shown)(void *context, mr_site where);
     /* Optional, after the first run: what the hazard checker said of it; NULL: it did not look. */
     const mr_hazard_totals *(*verdict)(void *context);
     /* Optional, after the first run: the races that the checker has reported, one for each pair of places. */
     size_t (*races)(void *context, const mr_explore_race **out_races);
-    /* Optional, after the first run: whether nothing was seen by which a second one could differ, such as a clock.
-     * If one schedule stands for all, the function is then called once. */
+    /* Optional, after the first run: true if the run used no source of difference, such as a clock. Then a function
+     * whose one schedule stands for all is called only once. */
     bool (*seems_repeatable)(void *context);
     /* Optional, after the first run: whether its ranks share no changed data except the data of collectives. If one
      * schedule stands for all of each rank, then one order of the ranks stands for all, too. */
@@ -83,10 +84,8 @@ typedef struct {
     uint64_t most; /* schedules; 0: 1,000,000 */
     /* The most processor time (budget.c); 0: as long as it takes. The first run of the function is not ended by it. */
     double seconds;
-    uint64_t memory; /* bytes of the process, as far as the function leaves some; 0: no bound */
-    /* At most so many pairs carried out against the order of submission, and those schedules first that have the
-     * fewest;
-     * -1: any number. */
+    uint64_t memory; /* limit for the bytes of the process, if the function leaves some; 0: none */
+    /* The most pairs that run against the order of submission; schedules with the fewest come first. -1: no bound. */
     int overtaking;
     uint32_t grain;   /* parts of a command that others can come between; 0, 1: it is whole */
     unsigned polls;   /* how often in a row a query of one line says no; 0: 2 */
@@ -94,9 +93,9 @@ typedef struct {
     /* For tests; > 0: they share it from its beginning, by subtrees of this depth - 1. */
     unsigned shared_depth;
     bool forgetful; /* for tests: nothing is kept that can be made again, as if memory were short */
-    bool full;      /* proofs are not asked for: what one schedule stands for is searched, too */
+    bool full;      /* search even where a proof shows that one schedule stands for all */
     bool unspecified; /* also what CUDA leaves open besides the order (mr_open_choice) */
-    /* of a hazard whose two orders are to be shown; `where` has no file: none */
+    /* the hazard whose two orders are wanted; `where` without file: none */
     mr_explore_side pair[2];
     uint64_t samples; /* > 0: so many schedules at random instead of all */
     uint64_t seed;
@@ -130,14 +129,16 @@ typedef struct {
 typedef struct {
     uint64_t schedules; /* carried out: one of each class */
     uint64_t runs;      /* of the function */
-    uint64_t pairs;     /* decided in the first schedule: unordered, and touching the same bytes */
+    uint64_t pairs;     /* pairs that nothing orders, in the first schedule, on the same bytes */
     bool complete;
-    bool interrupted; /* by go_on, or as a wait for a device was: what there is was found by then */
+    /* stopped by go_on, or in a wait for a device; the result has what was found until then */
+    bool interrupted;
     char incomplete[240]; /* why not, as a sentence; "" */
-    /* The choices that were next when it stopped, one a line: "`sum` (a.lua:7) before `fill_` (a.lua:5)". */
+    /* The choices that were not yet tried when the search stopped, one a line: "`sum` (a.lua:7) before `fill_`
+     * (a.lua:5)". */
     mr_buffer untried;
     uint64_t untried_count; /* also of those that are not in the text */
-    /* Proved, and there was no time for a second call, which seemed to be needed. */
+    /* Proved; a second call was needed to check that the function is repeatable, but there was no time for it. */
     bool called_once;
     /* Operations that race could mix in parts, which another number of parts (options.grain) would show. */
     bool may_mix;
@@ -150,11 +151,11 @@ typedef struct {
     bool all_turns;
     bool proved; /* its one schedule stands for all: nothing in it depends on the order */
     bool unseen; /* nothing that is read or returned depends on the races (apart_prove_unseen) */
-    /* By that: not all schedules were tried, and the others come to the same outcome. */
+    /* Not all schedules were tried, but by that proof the others have the same outcome. */
     bool settled;
     double estimate; /* of the number of classes; 0: not estimated */
-    /* Where the time was over: how many more schedules were drawn by priorities (priority.c); `schedules` has only
-     * those with a new outcome. */
+    /* After the time was over: the number of schedules drawn by priorities (priority.c). `schedules` counts only those
+     * with a new outcome. */
     uint64_t by_priority;
     uint32_t threads, steps;  /* of the largest program among them */
     bool by_priority_inexact; /* a program was too large for them */
@@ -166,7 +167,8 @@ typedef struct {
     /* Where the time was over: independent groups of races, and how many of them were tried alone, the others as
      * submitted. Their outcomes are among the others. */
     mr_explore_alone alone;
-    double chance; /* that they would have met what takes two orders; 0: nothing is known */
+    /* the chance that they would have met an outcome that needs two given orders; 0: unknown */
+    double chance;
     double seconds;
     /* For `pair`: the outcome of a schedule in which the first goes before the second, and the
      * other way round. Each has the fewest pairs against the order of submission. `schedule`
@@ -175,9 +177,9 @@ typedef struct {
     MR_VEC(mr_explore_outcome) outcomes; /* in the order in which they were met */
 } mr_explore_result;
 
-/* Why a function that is explored may not ask for this: "mr.reset(): what was before it is gone". NULL: it may. The
- * search ends with an error if it finds it. A caller that knows it before should refuse the call, before anything
- * has happened. */
+/* The reason why an explored function may not submit this command: "mr.reset(): what was before it is gone". NULL: it
+ * may. The search ends with an error if it meets such a command. A caller that knows it before should refuse the call,
+ * before anything has happened. */
 const char *mr_explore_refusal(mr_command_id kind);
 
 /* All devices of the machine are idle when it is called, and afterwards. The chooser of the machine is put back. A

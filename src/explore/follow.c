@@ -4,13 +4,14 @@
  * step p + 1 has a wait for it in front, whatever stream that is and whichever the host submits first. The host takes
  * part: step p happens while the host is at one of its items. So before the host does an item, it waits for the latches
  * of all steps up to there. The first step of each item waits for latch `count` + p, which the host opens when it has
- * come to that item. All is the schedule's own order, which respects CUDA's, so nothing waits in a circle.
+ * come to that item. These waits follow the schedule's order, which agrees with CUDA's rules, so there is no circle of
+ * waits.
  *
  * A query may be answered no although all operations are done, since a record, a wait or a free comes behind it. That
  * one waits for a latch of its own (2 * `count` + the number of the answer), which the host opens behind the query.
  *
- * Where the function does something else than the schedule says, all latches are opened, and the rest runs as it likes.
- * Easiest to break: an observer is told in `may` of a command that a later observer may refuse. */
+ * If the function leaves the schedule, all latches are opened, and the rest runs in any order. Easiest to break: an
+ * observer is told in `may` of a command that a later observer may refuse. */
 #include "explore/follow.h"
 
 #include <stdarg.h>
@@ -93,15 +94,15 @@ static void pause_briefly(void) {
     nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 }
 
-/* Lets the commands behind the queries before `at` go on. */
+/* Opens the latches of the commands that come after the queries before `at`. */
 static void let_behind(follower *f, uint32_t at) {
     const plan_answer *answers = f->plan->answers.items;
     for (; f->answered < f->plan->answers.count && answers[f->answered].at < at; f->answered++)
         f->backend->latch_open(f->machine, answer_latch(f, f->answered));
 }
 
-/* The host has come to its next item: it lets the steps begin that happen there, and waits for them, but for those from
- * the item's own command on. */
+/* The host has come to its next item: it opens the latches of that item's steps, and waits for them, except for those
+ * from the item's own command on. */
 static void come(follower *f, bool waits) {
     uint32_t at = present(f);
     const plan_step *steps = f->plan->steps.items;
@@ -161,8 +162,8 @@ static bool is_answered_no(const follower *f) {
            f->plan->answers.items[f->answered].at == present(f);
 }
 
-/* The stream says that it is done a moment after the latch behind its last command is open. Where something is held up
- * behind the query, it must not say so. */
+/* The stream says that it is done a moment after the latch behind its last command is open. If a latch holds work back
+ * until after the query, the stream must not look done. */
 static void let_end(follower *f, const mr_command *command) {
     bool done = false, held = is_answered_no(f);
     uint64_t most = held ? PAUSE_NS : QUERY_NS;
@@ -178,8 +179,8 @@ static void let_end(follower *f, const mr_command *command) {
               command->where.file ? command->where.file : "?", command->where.line);
 }
 
-/* The host is about to wait for work that the schedule keeps for later: it would wait for ever.
- * The patience of the latches covers whatever an event stands for. */
+/* The host is about to wait for work that the schedule runs later, so it would wait for ever. For an event, the
+ * latches' time limit covers this case. */
 static void check_wait(follower *f, const mr_command *command) {
     mr_command_after after = mr_command_kinds[command->kind].after;
     if (command->kind == MR_COMMAND_RESET) stray(f, "the function resets the device");

@@ -1,6 +1,6 @@
-/* Reads that no rule has behind the first write of their bytes. Where such a read comes first, it gets what new memory
- * holds. That is one value here and may be any value on a device, so it is a condition of the result. The hazard
- * checker tells such a read only as a race. */
+/* Finds reads that no rule orders after the first write of their bytes. If such a read comes first, it gets the
+ * contents of new memory. That is one value here and may be any value on a device, so it is a condition of the result.
+ * The hazard checker reports such a read only as a race. */
 #include "explore/state.h"
 #include "ops/op.h"
 #include "tensor/tensor.h"
@@ -62,8 +62,8 @@ static bool comes_after(const order *o, uint32_t item, uint32_t earlier) {
     return !has_nodes || order_comes_after(o, item, earlier);
 }
 
-/* Use `read` has an earlier write of the same bytes that may come after it, and what comes before it by the rules does
- * not write all that it reads. */
+/* Whether use `read` can come before the first write. Then an earlier write of its bytes may run after it, and the
+ * writes ordered before it do not cover all bytes that it reads. */
 static bool may_come_first(const fresh *f, size_t read) {
     const use *r = &f->uses.items[read];
     bool races = false, grows = true;
@@ -88,7 +88,7 @@ static bool may_come_first(const fresh *f, size_t read) {
 }
 
 mr_status fresh_find(explorer *e, branch *b) {
-    uint32_t from = b->before ? b->key.item : 0; /* what is before that is its parent's, too */
+    uint32_t from = b->before ? b->key.item : 0; /* its parent has the same items before that one */
     fresh f = {.b = b,
                .is_made = calloc(mr_program_storage_count(b->program) + 1, sizeof *f.is_made)};
     if (e->result->reads_fresh || !f.is_made || !find_made(&f)) {

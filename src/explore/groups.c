@@ -53,7 +53,7 @@ static uint32_t next_left(const graph *g, const uint64_t *row) {
     return NO_GROUP;
 }
 
-/* Visits all that edges lead to. Adds each to the end of `out` once all behind it is visited. */
+/* Visits all nodes that can be reached. Appends each to `out` after all nodes behind it. */
 static uint32_t visit(const graph *g, uint64_t *edges, uint32_t from, uint32_t *out) {
     uint32_t depth = 0, count = 0;
     g->stack[depth++] = from;
@@ -192,7 +192,7 @@ static bool has_taint(const groups *g, const group_touch *touch) {
     return false;
 }
 
-/* Memory that is tainted already belongs to the same group by now. */
+/* By now the existing taints of this memory belong to the same group. */
 static bool taint(groups *g, const group_touch *touch, uint32_t group) {
     if (touch->first >= touch->end || has_taint(g, touch)) return true;
     group_taint t = {touch->first, touch->end, group, g->taints[touch->memory]};

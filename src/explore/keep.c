@@ -1,5 +1,5 @@
 /* Keeps what a function of the script finds outside of itself and may change: see keep.h. Bytes are kept by an
- * observer, which is asked before each command; what nothing is going to touch is never copied. */
+ * observer, which is asked before each command; bytes that no command touches are never copied. */
 #include "explore/keep.h"
 
 #include <stdio.h>
@@ -25,7 +25,8 @@ struct mr_explore_keeper {
     uint32_t newest_stream; /* ids of a stream and of an event */
     uint32_t newest_event;
     mr_machine_numbers numbers; /* before it */
-    char ended[200];            /* what of outside the function has freed or closed; "" */
+    /* what the function has freed or closed of the objects outside; "" */
+    char ended[200];
     uint32_t epoch;
     bool failed, prints;
     mr_device *device;   /* that was current */
@@ -53,8 +54,8 @@ static void keep(mr_explore_keeper *k, mr_storage *storage) {
     mr_storage_retain(storage);
 }
 
-/* A function cannot repeat the moment at which Lua's collector takes a tensor that another stream still uses. So the
- * collector takes nothing in a run by itself, but all that is garbage before the host next waits. */
+/* A function cannot repeat the moment at which Lua's collector takes a tensor that another stream still uses. So during
+ * a run the collector takes no tensors by itself; all garbage is collected before the host's next wait. */
 static mr_status may(mr_observer *observer, const mr_command *command) {
     mr_explore_keeper *k =
         (mr_explore_keeper *)((char *)observer - offsetof(mr_explore_keeper, observer));
@@ -97,8 +98,8 @@ mr_status mr_explore_refuse_end(mr_explore_keeper *k, const char *what, mr_site 
                    what, cure);
 }
 
-/* Memory that a graph has freed cannot be put back. A free by Lua's collector has no line: that memory was out of the
- * function's reach. */
+/* Memory that a graph has freed cannot be put back. A free by Lua's collector has no line: the function could no longer
+ * reach that memory. */
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
     mr_explore_keeper *k =
         (mr_explore_keeper *)((char *)observer - offsetof(mr_explore_keeper, observer));
@@ -123,7 +124,7 @@ static bool keep_current(mr_explore_keeper *k) {
     return k->streams && k->peers;
 }
 
-/* A stream of before a reset stays gone. */
+/* A stream from before a reset is not restored. */
 static void put_back_current(const mr_explore_keeper *k) {
     mr_machine *machine = k->machine;
     for (int i = 0; i < machine->device_count && k->epoch == machine->epoch; i++)
@@ -193,7 +194,7 @@ mr_status mr_explore_put_back(mr_explore_keeper *k) {
     if (!*k->ended) return MR_OK;
     mr_status status =
         mr_fail(MR_CODE_NOT_PERMITTED, "%s, so it cannot be called again: %s", k->ended, cure);
-    *k->ended = 0; /* it is raised once; the last putting back is not to hide the first error */
+    *k->ended = 0; /* raised once: the last restore must not hide the first error */
     return status;
 }
 

@@ -7,7 +7,7 @@
 
 #define NONE UINT32_MAX
 
-/* What the device's work for it can be cut into; 1: nothing. */
+/* The number of parts into which the device's work can be cut; 1: it cannot be cut. */
 static int64_t pieces_of(const mr_program_item *it) {
     switch (it->kind) {
     case MR_COMMAND_OP: return it->command->u.op.row->items(it->command);

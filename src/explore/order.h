@@ -1,5 +1,4 @@
-/* The order of a program's commands: the one that the rules give, and on top of it the decisions of a search, which can
- * be taken back.
+/* The order of a program's commands: the order by the rules, and the decisions of a search, which can be undone.
  *
  * The nodes are commands of devices (several nodes for a command that is cut into parts), and actions of the host
  * (accesses, waits, queries). Records, waits and frees are nodes that touch nothing and need no step: a query may come
@@ -36,7 +35,7 @@ typedef struct {
 typedef struct {
     bool in_stream;
     mr_order_set enter, leave;
-    /* what the host waits for; of a copy, before it reads the source, where it waits then */
+    /* what the host waits for; for a copy: before it reads the source, if it waits there */
     mr_order_set waits;
     bool known_done; /* once the host has waited for the item itself, it comes after that */
 } order_rows;
@@ -52,9 +51,10 @@ typedef struct {
     mr_order_set host_enter;  /* of the host's own part of an item */
     bool *gathered;           /* by lane: the default stream of its device comes after it */
     bool *frees;              /* by item: it gives memory back to the pool, in its stream */
-    bool *guarded;            /* by item: of these, the memory comes after more than the free */
-    uint32_t *first_node;     /* by item; [count of items]: all nodes */
-    uint32_t placed;          /* nodes that are in the order by now: the first ones */
+    /* by item that frees: reuse of the memory needs more than the free itself */
+    bool *guarded;
+    uint32_t *first_node; /* by item; [count of items]: all nodes */
+    uint32_t placed;      /* nodes that are in the order by now: the first ones */
     uint64_t *words;
     size_t word_count;
     MR_VEC(order_change) changes;
@@ -111,7 +111,7 @@ static inline bool order_has(const order *o, uint32_t set, uint32_t node) {
 void order_add(order *o, uint32_t set, uint32_t node);
 void order_join(order *o, uint32_t set, uint32_t other);   /* set |= other */
 void order_assign(order *o, uint32_t set, uint32_t other); /* set = other */
-/* The scratch set is nobody's: changes to it are not taken back. */
+/* The scratch set belongs to no frame: changes to it are not undone. */
 static inline void order_scratch_join(order *o, uint32_t other) {
     uint64_t *scratch = o->words + order_scratch(o);
     for (uint32_t i = 0; i < o->words_in_set; i++) scratch[i] |= o->words[other + i];
@@ -132,28 +132,27 @@ void order_place(order *o, uint32_t node, uint32_t set);
 /* `first` comes before `second`; both are placed, and `second` does not come before `first`. */
 void order_decide(order *o, uint32_t first, uint32_t second);
 
-/* Item i's nodes enter, after what they come after by the rules, and one part behind the other; and, once they are
- * placed, what comes after them. `asked`: a query said yes; a copy that may return early does; a free that may wait
- * does. */
+/* Places item i's nodes after their predecessors by the rules, one part after the other, and then updates the sets that
+ * come after them. `asked`: a query said yes; a copy that may return early does; a free that may wait does. */
 void order_place_nodes(order *o, size_t i, bool asked);
 void order_leave(order *o, size_t i, bool asked);
-/* Into the scratch set: what a query, or an event's time, asks for. */
+/* Puts the nodes that a query, or an event's time, asks for into the scratch set. */
 void order_goal(order *o, size_t i);
 /* Whether all that item `item` does comes after `earlier`, once both are placed. The host's read of a copy's source is
  * no part of it. */
 bool order_comes_after(const order *o, uint32_t item, uint32_t earlier);
-/* Whether query i asks for an allocation, too, that the host does not know to be over. Allocations have no nodes in
- * their streams, as nothing can depend on when they are over but such an answer. */
+/* Whether query i also asks for an allocation that the host does not know to be complete. Allocations have no nodes in
+ * their streams: only such an answer can depend on when they complete. */
 bool order_allocates(order *o, size_t i);
 /* Whether ALLOC item i may get the memory that item k frees, once the free is complete. The scratch set then has the
  * conditions. `k` = i: of all frees, which together may make a place that is large enough. */
 bool order_free_for(order *o, size_t i, size_t k);
 
 /* Whether ALLOC item i may miss memory that other streams have freed, because neither the host nor its stream knows
- * that the frees are complete (R30). Not where there is also one that it finds by the order of its stream (policy
- * 1). */
-bool order_may_miss(order *o, size_t i); /* all before item i has left, and nothing is decided */
-void order_forget(order *o);             /* nothing has entered */
+ * that the frees are complete (R30). False if its stream's order also offers it a free block (policy 1). */
+/* all items before i have left, and there are no decisions */
+bool order_may_miss(order *o, size_t i);
+void order_forget(order *o); /* back to the state in which no item has entered */
 
 size_t order_changes(const order *o);
 void order_undo(order *o, size_t changes, uint32_t placed);
@@ -169,12 +168,12 @@ bool order_is_marker(const mr_program_item *it);
 void order_find_rows(order *o, size_t count);
 
 typedef enum {
-    ITEM_PLAIN,   /* orders nothing and looks at nothing, or only orders */
+    ITEM_PLAIN,   /* neither works nor looks at the device; it may order */
     ITEM_WORK,    /* nodes of a device, and the host goes on */
     ITEM_HOST,    /* the host touches memory: one node */
     ITEM_WAIT,    /* the host waits */
     ITEM_QUERY,   /* the answer depends on how far a device has got */
-    ITEM_ALLOC,   /* where memory is found may depend on it */
+    ITEM_ALLOC,   /* the memory that it gets may depend on how far a device is */
     ITEM_COPY,    /* work that the host waits for, or that reads host memory at the call */
     ITEM_LOOK,    /* something else that is compared with what was recorded */
     ITEM_REFUSED, /* cannot be explored */
@@ -184,7 +183,7 @@ item_class order_class(const order *o, size_t i);
 bool order_has_nodes(item_class class);
 /* How a copy behaves towards the host (R20-R24). `asked`: that it returns early, where it may. */
 mr_order_copy_rules order_copy_of(const order *o, size_t i, bool asked);
-/* Whether item i depends on a choice of CUDA other than the order; *out_usual: what the settings say. */
+/* Whether item i depends on an open choice of CUDA other than the order; *out_usual: the choice by the settings. */
 bool order_is_open(const order *o, size_t i, bool *out_usual);
 
 #endif

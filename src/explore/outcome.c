@@ -102,7 +102,7 @@ static mr_status add_outcome(explorer *e, uint64_t hash, const mr_buffer *value,
     return MR_OK;
 }
 
-/* Fewer pairs against the order of submission; of as many, fewer changes of the stream; of as many, fewer steps. */
+/* Simpler: fewer pairs against the order of submission; if equal, fewer changes of stream; if equal, fewer steps. */
 static bool is_simpler(const mr_explore_outcome *a, const mr_explore_outcome *b) {
     if (a->overtaken != b->overtaken) return a->overtaken < b->overtaken;
     if (a->switches != b->switches) return a->switches < b->switches;
@@ -191,7 +191,7 @@ mr_status outcome_add_part(explorer *e, const outcome_part *part) {
 
 #define MOST_UNTRIED 6 /* lines */
 
-/* The choice that the frame has left. */
+/* Writes the choice that the frame has not taken. */
 static void write_choice(const search *s, const frame *f, mr_buffer *out) {
     const order_node *nodes = s->o->nodes.items;
     switch (f->kind) {
@@ -218,8 +218,7 @@ static bool has_line(const mr_buffer *lines, const char *line) {
     return lines->data && strstr(lines->data, line) != NULL;
 }
 
-/* The searches end from the inside out, and the frames that are left stand for the larger parts the further out they
- * are. */
+/* Searches end from the inside out; frames further out stand for larger parts of the tree. */
 void search_note_untried(const search *s) {
     mr_explore_result *r = s->e->result;
     for (size_t i = 0; i < s->frames.count; i++) {

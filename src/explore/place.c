@@ -6,12 +6,12 @@
  *
  * A choice only says what comes before the allocation, never what comes after it. Two schedules in which the allocation
  * finds the same memory are equivalent if their conflicting pairs are. It does not matter what else is over by then.
- * And nothing is carried out before it is needed, so the player comes to the address that was found.
+ * And work is carried out only when it is needed, so the player gets the address that was found.
  *
  * Easiest to break: trying out must leave the order and the plan as they were. */
 #include "explore/search.h"
 
-/* Differs between all places: the allocation does not come out as recorded there. */
+/* A value that no other place has: the allocation does not succeed or fail as recorded there. */
 static uint64_t no_address(uint32_t place) {
     return UINT64_MAX - place;
 }
@@ -51,8 +51,8 @@ static bool has_address(const uint64_t *known, size_t count, uint64_t address) {
     return false;
 }
 
-/* The first place behind the one at hand that comes to an address of its own; 0: there is none. Nothing is tried where
- * there is only one choice. */
+/* The first later place that leads to a new address; 0: there is none. If there is only one choice, the player tries
+ * nothing. */
 static mr_status find_next(search *s, uint32_t *out_place) {
     MR_VEC(uint64_t) known = {0};
     mr_status status = MR_OK;

@@ -1,4 +1,4 @@
-/* Plans: a schedule as numbers, and as the text that a person keeps. See steer.h. */
+/* Plans: a schedule as numbers, and as the text that a user keeps. See steer.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,7 +76,7 @@ static bool read_number(const char *text, uint32_t *out) {
     return true;
 }
 
-/* Behind a query that is answered no comes an older item. */
+/* Reads the older item that comes after a query answered no. */
 static bool read_behind(plan *p, uint32_t number) {
     if (!p->answers.count) return false;
     plan_answer *a = &p->answers.items[p->answers.count - 1];

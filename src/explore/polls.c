@@ -1,16 +1,15 @@
-/* How often a query is told no.
+/* How often a query is answered no. A loop that polls until yes has infinitely many schedules, so the queries of one
+ * line are answered no only a few times in a row.
  *
- * A program that asks until it is told yes has endlessly many schedules: at one line, no is said a few times in a row.
- *
- * The tasks of mr.run ask in turns, and a round in which all are told no changes nothing: they ask again, in the same
- * order. So it is left out. Each asks once until one of them has gone on, and the last one that asks is told yes. So
- * each choice of the task that goes on next is tried once, and none is missing. If some task may yield for ever, which
- * is a loop that asks, the bound holds for its queries, too. */
+ * The tasks of mr.run ask in turns, and a round in which all get no changes nothing: they ask again, in the same order.
+ * Such a round is left out. Each task asks once until one has gone on, and the last one gets yes. So each choice of the
+ * next task is tried exactly once. If a task may yield for ever, in a loop that polls, the bound applies to its
+ * queries, too. */
 #include <string.h>
 
 #include "explore/search.h"
 
-/* Each program has the names of files for itself. */
+/* Compares texts: each program has its own copies of file names. */
 static bool same_line(mr_site a, mr_site b) {
     if (a.line != b.line || !a.file || !b.file) return a.line == b.line && a.file == b.file;
     return strcmp(a.file, b.file) == 0;

@@ -6,8 +6,8 @@
  * 1 / (n k).
  *
  * The threads are followed here on the order of the rules alone. That tells which of two commands goes first. The
- * search takes its decisions by that, carries the schedule out and looks at its value as always. Where the function
- * goes another way, the new program is followed anew with the same draws.
+ * search decides by that, carries the schedule out and reads its value as always. If the function submits other
+ * commands, the new program is followed from its start with the same draws.
  *
  * Easiest to break: a run is a function of the seed and its number, whatever was carried out before. */
 #include <math.h>
@@ -70,7 +70,7 @@ static void set_done(follow *f, uint32_t node) {
     f->b->moments[node] = f->steps;
 }
 
-/* The host goes on with its item if its own nodes of it can. */
+/* The host can go on with its item if the host's own nodes of the item can run. */
 static bool host_can(const follow *f) {
     const order *o = &f->b->order;
     if (f->item == f->b->count) return false;
@@ -124,7 +124,7 @@ static void go(follow *f) {
         pass_items(f);
         pass_markers(f);
         if ((t = who_goes(f)) == NONE) return;
-        if (f->steps == f->change) f->priority[t] = 0; /* which nobody has else */
+        if (f->steps == f->change) f->priority[t] = 0; /* the lowest: no other thread has it */
         if (f->steps == f->change && (t = who_goes(f)) == NONE) return;
         if (t + 1 == f->threads) {
             host_goes(f);

@@ -1,9 +1,7 @@
-/* What needs no search. Where the hazard checker finds no pair that nothing orders, and nothing else depends on the
- * order, one schedule stands for all. And where no value depends on which memory an allocation gets, no search need
- * try another one.
- *
- * Easiest to break: a proof says something of every schedule. Whatever is not known to be independent of the order
- * forbids it, and is left to the search. */
+/* Proofs that replace a search. If the hazard checker finds no unordered pair, and nothing else depends on the order,
+ * one schedule stands for all. If no value depends on which memory an allocation gets, the search need not try other
+ * memory. Easiest to break: a proof speaks of every schedule. Anything that may depend on the order forbids the proof,
+ * and is left to the search. */
 #include "explore/state.h"
 #include "hazard/hazard.h"
 #include "ops/op.h"
@@ -56,14 +54,15 @@ static mr_status judge(const mr_program *program, verdict *out) {
     return status;
 }
 
-/* What the checker could not follow, and what the search follows by itself. Conditions that hold of every search, too,
- * are told with its result. */
+/* Whether the search follows everything that the checker could not. Conditions that any search has, too, are reported
+ * with its result. */
 static bool is_followed(const mr_claims *claims) {
     for (int i = 0; i < MR_CLAIM_COUNT; i++) {
         switch ((mr_claim_id)i) {
-        case MR_CLAIM_HOST_READS:   /* they read the same under each schedule */
-        case MR_CLAIM_SWITCHED_OFF: /* for what was before the program, which has been waited for */
-        case MR_CLAIM_UNSPECIFIED:  /* such copies wait under each schedule */
+        case MR_CLAIM_HOST_READS: /* such reads get the same value under each schedule */
+        /* the checker was off only for work before the program, and the host waited for it */
+        case MR_CLAIM_SWITCHED_OFF:
+        case MR_CLAIM_UNSPECIFIED: /* such copies wait under each schedule */
         case MR_CLAIM_LEARNED:
         case MR_CLAIM_COLLECTED: /* at the same lines under each schedule */
         case MR_CLAIM_FINALIZED:
@@ -156,7 +155,7 @@ static bool see_item(const branch *b, first_writes *w, uint32_t i) {
     return true;
 }
 
-/* Memory from before the program and memory of the host have their bytes. */
+/* Memory from before the program, and host memory, are already written. */
 static bool is_written_first(const branch *b, first_writes *w) {
     size_t storages = mr_program_storage_count(b->program);
     for (size_t slot = 0; slot < storages; slot++) w->writer[slot] = OF_BEFORE;
@@ -188,13 +187,13 @@ mr_status proof_of_first_writes(const branch *b, bool *out_all) {
 
 /* ---- the two proofs */
 
-/* The things that an item may depend on beside the bytes of its operands, the answers and the allocations. */
+/* What an item may depend on besides the bytes of its operands, the answers and the allocations. */
 typedef enum {
     BESIDE_NOTHING,
     BESIDE_POOLS,    /* how much memory the pools have, or whether a free is over */
     BESIDE_PROGRESS, /* how far the device is */
     BESIDE_OPEN,     /* what CUDA leaves open besides the order */
-    BESIDE_ANYTHING, /* it does what nobody knows before, or the exploration refuses it */
+    BESIDE_ANYTHING, /* its effect is unknown, or the exploration refuses it */
 } beside;
 
 static beside what_beside(mr_command_id kind) {
@@ -261,7 +260,7 @@ mr_status proof_of_memory(const branch *b, bool *out_clean) {
     return MR_OK;
 }
 
-/* What depends on the order although no two accesses race. */
+/* Whether item i depends on the order although no two accesses race. */
 static bool depends_on_order(const explorer *e, const branch *b, uint32_t i) {
     if (!mr_program_is_plain(b->program, i)) return true;
     switch (what_beside(mr_program_kind_at(b->program, i))) {
@@ -288,9 +287,9 @@ mr_status proof_of_accesses(const branch *b, bool *out_known) {
     return MR_OK;
 }
 
-/* What the checker has said of the run itself, if it has followed all of it; else what it says of the program. Hazards
- * of a check inside the function are not among its totals. The program does not tell its hosts: of ranks, what one has
- * waited for would order the work of the others. */
+/* The checker's verdict on the run itself, if it followed all of it; otherwise its verdict on the program. Hazards of a
+ * check inside the function are not in the totals. The program does not separate its ranks: a wait of one rank would
+ * wrongly order the work of the others. */
 static mr_status find_verdict(const explorer *e, const branch *b, verdict *out) {
     const mr_explore_subject *subject = e->subject;
     const mr_hazard_totals *totals = subject->verdict ? subject->verdict(subject->context) : NULL;
@@ -326,9 +325,9 @@ mr_status proof_of_one(const explorer *e, const branch *b, bool *out_proved) {
     return MR_OK;
 }
 
-/* ---- what is left of a run */
+/* ---- the rest of a run */
 
-/* All work is that of one stream, and the host touches memory only where none of it is pending. */
+/* Whether all later work is in one stream, and the host touches memory only while no work is pending. */
 bool proof_of_rest(const explorer *e, const branch *b, uint32_t last) {
     uint32_t lane = NONE;
     bool pending = false, frees = false;

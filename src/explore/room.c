@@ -1,6 +1,6 @@
 /* Whether memory is short. The search repeats the calls of a run: there a failed allocation always fails, and a
  * successful one always succeeds. But if an allocation needs the memory of a free, the order may decide whether it
- * fails. So the result is not complete then.
+ * fails. Then the result is not complete.
  *
  * The order decides nothing where nothing was freed before, or where one stream alone allocates and frees. It has
  * its own memory back at once (R28), unless record_stream keeps it. Memory of the host is not looked at. */

@@ -1,5 +1,5 @@
-/* What orders the items of a program: carries out the rows of order/order.h over sets of bits. And what an item is for
- * the search. See order.h. */
+/* What orders the items of a program: carries out the rows of order/order.h over sets of bits. Also tells the class of
+ * an item for the search. See order.h. */
 #include "explore/order.h"
 
 #include "explore/explore.h"
@@ -29,7 +29,7 @@ static mr_order_facts facts_of(const mr_program_item *it) {
                                                                       : facts;
 }
 
-/* A command that may write pageable memory has been submitted and not been carried out. */
+/* Whether a command that may write pageable memory is submitted but not carried out. */
 static bool has_pageable_writer(const order *o) {
     for (uint32_t n = 0; n < o->placed; n++) {
         if (order_has(o, order_done(o), n) || !order_is_operation(&o->nodes.items[n])) continue;
@@ -53,7 +53,7 @@ mr_order_copy_rules order_copy_of(const order *o, size_t i, bool asked) {
     return mr_order_copy_of(&copy);
 }
 
-/* Without `default`: a new kind does not compile until somebody has said what it is. */
+/* Without `default`, so that a new kind does not compile until it has a class. */
 item_class order_class(const order *o, size_t i) {
     const mr_program_item *it = &o->items[i];
     if (it->failed && it->kind != MR_COMMAND_ELAPSED) return ITEM_LOOK;
@@ -138,7 +138,7 @@ const char *mr_explore_refusal(mr_command_id kind) {
     return (size_t)kind < sizeof refusals / sizeof *refusals ? refusals[kind] : NULL;
 }
 
-/* It does nothing itself: the last member of its meeting does (R61). */
+/* The item does no work itself: the last member of its meeting does the work of all (R61). */
 static bool waits_for_others(const mr_program_item *it) {
     return it->command && mr_command_waits_for_others(it->command);
 }
@@ -164,7 +164,7 @@ static bool next_user(const order *o, size_t i, mr_place place, size_t *io_k) {
     return false;
 }
 
-/* The memory comes after more than the free itself. */
+/* Whether reuse of the memory needs more than the free itself. */
 static bool is_guarded(const order *o, size_t i) {
     for (mr_order_set rows = o->rows[i].leave; rows; rows &= rows - 1) {
         const mr_order_row *row = mr_order_first(rows);
@@ -238,7 +238,7 @@ static void take(order *o, const mr_program_item *it, const mr_order_row *row) {
         order_scratch_join(o, order_record(o, it->event));
         if (it->kind == MR_COMMAND_ELAPSED) order_scratch_join(o, order_record(o, it->other_event));
         break;
-    case MR_PLACE_FREED:   /* the search decides whose memory it is: order_free_for */
+    case MR_PLACE_FREED:   /* the search decides which memory it gets: order_free_for */
     case MR_PLACE_SOURCES: /* the virtual GPU does more: MEETING */
     case MR_PLACE_MEETING: /* join_members */
     case MR_PLACE_USERS:   /* give_freed */
@@ -263,7 +263,7 @@ static void put_scratch(order *o, const mr_order_row *row, uint32_t to) {
     else order_join(o, to, order_scratch(o));
 }
 
-/* Places that are the union of lanes need nothing. */
+/* Places that are the union of lanes need no update. */
 static void give(order *o, size_t i, const mr_order_row *row) {
     const mr_program_item *it = &o->items[i];
     switch ((mr_place)row->to) {
@@ -300,8 +300,8 @@ static void give_all(order *o, size_t i) {
 
 /* ---- items */
 
-/* R61: of the last member of a meeting, the other members, which were submitted before it: *io_k begins as i. The
- * virtual GPU ends all members together, whatever way the data take. */
+/* R61: finds the other members of a meeting, which were submitted before its last member, item i; *io_k begins as i.
+ * The virtual GPU ends all members together, in whichever direction the data move. */
 static bool next_member(const order *o, size_t i, size_t *io_k) {
     const mr_meeting *meeting = o->items[i].command->meeting;
     while (meeting && o->items[i].command->member == mr_meeting_last(meeting) && *io_k > 0) {
@@ -312,7 +312,7 @@ static bool next_member(const order *o, size_t i, size_t *io_k) {
     return false;
 }
 
-/* With the last member, the others have entered. */
+/* When the last member enters, the others have entered. */
 static void join_members(order *o, size_t i) {
     for (mr_order_set rows = mr_order_of_meeting(MR_ALLOCATOR); rows; rows &= rows - 1) {
         if (mr_order_first(rows)->from != MR_PLACE_MEETING) continue;
@@ -340,8 +340,8 @@ static void only(order *o, uint32_t node) {
     add_to_scratch(o, node);
 }
 
-/* The host reads the source of a copy after what it has done itself, and where it must after the stream, but not after
- * what the copy comes after. */
+/* The host reads the source of a copy after its own earlier actions, and after the stream if the rules say so, but not
+ * after the copy's other predecessors. */
 static void place_reading(order *o, size_t i, bool asked) {
     bool after_stream = order_copy_of(o, i, asked).after_stream;
     order_goal(o, i);
@@ -397,7 +397,8 @@ static uint64_t blocks_of(uint64_t bytes) {
     return (bytes + 511) / 512; /* as the pool rounds */
 }
 
-/* The stream that frees it has it at once (R29), unless the memory is guarded; others when the free is over (R30). */
+/* The stream that frees memory can reuse it at once (R29), unless the memory is guarded. Other streams can reuse it
+ * when the free is complete (R30). */
 static bool frees_for(const order *o, const mr_program_item *alloc, size_t k) {
     const mr_program_item *it = &o->items[k];
     return o->frees[k] && it->device == alloc->device &&
@@ -478,7 +479,7 @@ static bool is_asked(const order *o, uint32_t lane, uint32_t other) {
            o->gathered[other] && s->device == t->device;
 }
 
-/* The host has waited for all of the stream. What it knows otherwise has nodes: records, and work. */
+/* Whether the host waited for all of the stream. Its other knowledge is of nodes: records, and work. */
 static bool is_wait_for(const order *o, const mr_program_item *it, uint32_t lane) {
     const mr_stream *s = mr_player_stream(o->player, lane);
     if (!it->came_true) return false;

@@ -6,8 +6,8 @@
  * decided. A mark of the player lies behind them, so that each set of decisions in the segment begins by going back to
  * that mark. When the host looks, exactly the work before the look has run.
  *
- * Easiest to break: a frame takes back all that followed it, so whatever changes on the way must be one of the things
- * that decide.c puts back. */
+ * Easiest to break: a frame undoes everything after it, so decide.c must restore every piece of state that a search
+ * changes. */
 #include <limits.h>
 #include <string.h>
 
@@ -20,8 +20,8 @@
 
 /* ---- a schedule that has come to its end */
 
-/* In an earlier pass, whose bound was lower. What comes at the end makes no difference to what the function asks
- * for. */
+/* Whether an earlier pass with a lower bound counted the schedule. Decisions at the end do not change the program, so
+ * that pass met the same schedule. */
 static bool was_counted(const search *s) {
     const explorer *e = s->e;
     if (s->random) return false;
@@ -62,7 +62,7 @@ static mr_status finish(search *s) {
     return MR_OK;
 }
 
-/* The schedule so far, and then what the leaf's own run did. */
+/* Joins the schedule so far and the steps of the leaf's own run. */
 static mr_status finish_leaf(search *s, const branch *leaf) {
     plan p = {0};
     if (s->e->estimating || was_counted(s)) return MR_OK;
@@ -80,7 +80,7 @@ static mr_status finish_leaf(search *s, const branch *leaf) {
     return status;
 }
 
-/* ---- where an item comes out in another way */
+/* ---- items with another result than recorded */
 
 static uint64_t stir(uint64_t value) {
     value = (value + 1) * 0x9e3779b97f4a7c15u;
@@ -121,7 +121,7 @@ static mr_status not_repeatable(const branch *b, const branch *child, size_t unt
                    text);
 }
 
-/* The next item, with what counts over all of them. */
+/* The cursor at the next item, with the counts that go on over all items. */
 static cursor behind_item(const cursor *at) {
     return (cursor){.item = at->item + 1,
                     .overtaken = at->overtaken,
@@ -129,7 +129,7 @@ static cursor behind_item(const cursor *at) {
                     .deviations = at->deviations};
 }
 
-/* All that the device had to do before the look is over, and the host has waited for it. */
+/* Whether the device has completed everything before the look, and the host has waited for it. */
 static bool is_all_over(search *s, uint32_t item) {
     order *o = s->o;
     order_scratch_clear(o);
@@ -210,8 +210,8 @@ static mr_status resume(search *s) {
     return s->b->player ? MR_OK : branch_open_player(s->e, s->b);
 }
 
-/* Explores what the function does then, from the same state. No difference: another host goes on. `undo`: the state
- * before the item was carried out. */
+/* Explores the function's other program from the same state. `d` without a difference: another host goes on. `undo`:
+ * the state before the item was carried out. */
 static mr_status diverge(search *s, const frame *undo, uint32_t item, uint32_t until,
                          const mr_difference *d) {
     if (apart_fails(s->e) || share_skips(s->e)) return MR_OK;
@@ -328,7 +328,8 @@ static bool is_open_pair(const search *s, uint32_t node, uint32_t other) {
            !order_has(o, order_before(o, other), node);
 }
 
-/* STAGE_SCAN: one pair after the other. Where only overtaking is left that is not allowed, the order of submission. */
+/* STAGE_SCAN: decides one pair after the other. If the bound allows no more overtaking, pairs keep the order of
+ * submission. */
 static mr_status scan(search *s) {
     const order *o = s->o;
     cursor *at = &s->at;
@@ -383,7 +384,7 @@ static mr_status begin_item(search *s) {
     return MR_OK;
 }
 
-/* The schedules in which the choice of hosts at the cursor falls on this one. */
+/* Searches the schedules in which host `who` goes on at the cursor. */
 static mr_status follow_turn(search *s, uint32_t who) {
     const cursor at = s->at;
     mr_difference none = {0};
@@ -403,7 +404,7 @@ static mr_status follow_turn(search *s, uint32_t who) {
     return status;
 }
 
-/* STAGE_TURN: the choice does not fall on the first one, as it did in this program. */
+/* STAGE_TURN: another host goes on than the first one, which went on in this program. */
 static mr_status take_turn(search *s, progress *out_progress) {
     explorer *e = s->e;
     uint32_t count = s->b->turns.items[s->at.turn].choice.count, who = 1;
@@ -449,8 +450,8 @@ static mr_status advance(search *s, progress *out_progress) {
 
 /* ---- the beginning */
 
-/* Brings the player from where it is to item `until` by the plan; `next`: the first step that is yet to come. The list
- * of what is wanted is empty afterwards. */
+/* Brings the player from its position to item `until` by the plan; `next`: the first step that is not yet carried out.
+ * Afterwards the list of requested commands is empty. */
 static mr_status replay(search *s, uint32_t until, size_t next) {
     branch *b = s->b;
     for (uint32_t i = (uint32_t)mr_player_position(b->player); i < until; i++) {
@@ -501,7 +502,7 @@ void search_forget_mark(search *s) {
     g->dirty = true;
 }
 
-/* The newest segment below that has a mark is where it begins. In a segment the device does nothing before its end. */
+/* Begins at the newest earlier segment with a mark. Within a segment the device does nothing before its end. */
 mr_status search_remake(search *s) {
     const segment *g = &s->segments.items[s->segments.count - 1];
     size_t i = s->segments.count - 1, next = 0;
@@ -541,7 +542,7 @@ static mr_status prepare(search *s, const journey *begin, const order *from) {
     return MR_OK;
 }
 
-/* Where it begins in the middle of an item, nothing is submitted. */
+/* If the search begins in the middle of an item, nothing is submitted. */
 static mr_status first_segment(search *s, progress *out_progress) {
     segment here = {s->at.item, s->at.item, NULL, false, 0};
     if (s->at.stage == STAGE_ENTER) return open_segment(s, s->at.item, out_progress);
@@ -581,7 +582,7 @@ static mr_status think_of_sharing(search *s) {
     return share_choose(s, budget_now(e) - s->shape.began);
 }
 
-/* Behind a choice that begins a subtree. */
+/* Called after a choice that begins a subtree. */
 static mr_status begin_subtree(search *s, progress *out_progress) {
     explorer *e = s->e;
     share_answer answer = SHARE_WAIT;

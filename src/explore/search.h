@@ -30,9 +30,9 @@ typedef struct {
 
 #define SHARE_DEPTHS 64
 
-/* The tree of choices, as far as it is known (share.h). */
+/* Counts of the tree of choices so far (share.h). */
 typedef struct {
-    uint32_t choices[SHARE_DEPTHS]; /* by depth: so many were made there */
+    uint32_t choices[SHARE_DEPTHS]; /* by depth: the number of choices made there */
     uint64_t from;                  /* schedules that had been counted when it began */
     uint64_t runs, quiet_from; /* runs of the function, and the schedules when they last grew */
     double began;
@@ -42,7 +42,7 @@ typedef struct search search;
 struct search {
     explorer *e;
     branch *b;
-    search *outer; /* of the branch that this one comes from */
+    search *outer; /* the search of the parent's branch */
     order *o;
     cursor at;
     plan plan;
@@ -52,7 +52,7 @@ struct search {
     unsigned depth;
     bool random; /* a sample: each choice is drawn, and none is kept */
     search_shape shape;
-    double looked; /* when it was asked whether other processes should take a part */
+    double looked; /* when sharing with other processes was last considered */
 };
 
 typedef enum { GOES_ON, IS_OVER } progress;
@@ -61,10 +61,10 @@ static inline const order_node *search_node(const search *s, uint32_t n) {
     return &s->o->nodes.items[n];
 }
 
-/* Its player is taken back, with all marks. Before it goes on, it is made again. */
+/* Frees its player with all marks. The player is made again before the search goes on. */
 void search_let_go(search *s);
 void search_forget_mark(search *s); /* only that of the newest segment */
-/* The player stands where the commands of the newest segment have been submitted, without its mark. */
+/* Brings the player to the state in which the newest segment's commands are submitted, without a mark. */
 mr_status search_remake(search *s);
 /* The search is stopped: notes the choices that it has not taken. */
 void search_note_untried(const search *s);
@@ -77,22 +77,22 @@ void search_place_nodes(search *s);
 /* Takes the first choice, and keeps a frame for the other one; or, in a sample, draws one. The cursor goes on behind
  * it. */
 mr_status search_decide(search *s, decision kind);
-/* Takes the first choice of the pair at hand, and there is no other one. */
+/* Takes the first choice of the pair at hand, and keeps no frame for the other one. */
 void search_keep_submitted(search *s);
 uint64_t search_draw(explorer *e); /* a number at random */
 /* branch_takes_part of a node of the item at hand. */
 bool search_takes_part(const search *s, uint32_t node);
-/* The node of a query or an allocation; and all of the scratch set, which it asks for, comes before it. */
+/* The node of a query or an allocation; search_answer_yes puts the whole scratch set, which it asks for, before it. */
 uint32_t search_look_node(const search *s);
 void search_answer_yes(search *s, uint32_t look);
-/* The scratch set then has the nodes that come before the allocation there. False: this is no
- * choice, or the same as place 0. */
+/* Fills the scratch set with the nodes that come before the allocation at this place. False: this is no choice, or the
+ * same as place 0. */
 bool search_place_goal(search *s, uint32_t place);
-/* As place 0, and the allocation does not look for what other streams have freed. */
+/* Like place 0, but the allocation does not see memory that other streams have freed. */
 static inline uint32_t search_place_missed(const search *s) {
     return s->at.item + 2;
 }
-/* The place at the cursor is taken: its free is over when the allocation is made. */
+/* Takes the place at the cursor: its free completes before the allocation. */
 void search_take_place(search *s);
 /* The last frame that has another choice takes it, and all that followed it is taken back. */
 progress search_back(search *s);
@@ -102,25 +102,25 @@ void search_drop_segment(search *s);
 
 /* Whether the query at hand may be told no, where the order permits both answers. */
 bool polls_may_say_no(search *s);
-bool polls_note(search *s, bool yes); /* what it was told; false: no memory */
+bool polls_note(search *s, bool yes); /* notes the answer; false: no memory */
 
 /* ---- place.c */
 
-/* An allocation finds memory: what the pool gives it depends on which frees are over. Chooses among them. */
+/* Chooses the memory of an allocation: the pool's answer depends on which frees are complete. */
 mr_status search_place(search *s);
 
 /* ---- carry.c */
 
-/* The player returns to where the segment's commands had been submitted, or a mark is made there if it will have to.
- * That is because of a frame, or because the caller says so. */
+/* Returns the player to the state in which the segment's commands are submitted. Makes a mark there if the player will
+ * have to return: for a frame, or because `returns` says so. */
 mr_status search_go_back(search *s, bool returns);
-/* What must have been carried out when the host does what the item asks: into the scratch set. */
+/* Fills the scratch set with the nodes that must be carried out before the host carries out the item. */
 void search_find_needed(search *s);
 /* Plans all that the scratch set needs; and the item's own nodes, where the host waits for them in the call. */
 mr_status search_plan_needed(search *s);
 mr_status search_plan_own(search *s);
-/* Lets the device do the first `before` of what is planned, then the host what the item asks. *out_asked: it got to
- * that. */
+/* Lets the device carry out the first `before` planned steps, then the host carries out the item. *out_asked: the host
+ * got to the item. */
 mr_status search_carry_out(search *s, size_t before, mr_difference *d, bool *out_asked);
 /* The player's chooser is to take the first `count` of e->wanted. */
 void search_give(search *s, size_t count);

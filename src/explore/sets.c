@@ -34,8 +34,8 @@ bool order_within(const order *o, uint32_t set, uint32_t other) {
     return true;
 }
 
-/* The sets of the members are closed. So what comes before a member that was added needs no look of its own: from the
- * newest node down, few are left. */
+/* The sets of the members are closed, so the predecessors of an added member need no visit of their own. From the
+ * newest node down, few visits are left. */
 void order_close_scratch(order *o) {
     uint64_t *scratch = o->words + order_scratch(o), *rest = o->words + order_rest(o);
     uint32_t words = o->placed / 64 + 1;

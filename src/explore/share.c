@@ -38,7 +38,7 @@ bool share_may(const search *s) {
            !has_kernels(s->b);
 }
 
-/* The function has been called for the values that there are, it seems. */
+/* Whether the function seems to have been called for all values: it has not run for a while. */
 static bool is_quiet(search *s) {
     const mr_explore_result *r = s->e->result;
     search_shape *shape = &s->shape;
@@ -49,7 +49,8 @@ static bool is_quiet(search *s) {
     return r->schedules - shape->quiet_from >= (r->schedules - shape->from) / 2;
 }
 
-/* The largest depth with subtrees of that size. Few ways reach the largest depths of all. */
+/* The largest depth whose subtrees have that size. The largest depths of all are ignored, since few paths reach
+ * them. */
 static uint32_t find_depth(const search *s, double least) {
     double schedules = (double)(s->e->result->schedules - s->shape.from);
     uint32_t depth = 0;

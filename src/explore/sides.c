@@ -1,8 +1,8 @@
 /* Finds the two items of a branch that are the accesses of a hazard's report.
  *
- * A report names its accesses by the numbers that their commands had in the run that was checked. The function asks for
- * the same in each run until it reads another value, so the same number is the same command; where it is not, the line
- * decides. Easiest to break: one line may be carried out several times, in the same stream, too. */
+ * A report names its accesses by the numbers that their commands had in the run that was checked. The function submits
+ * the same commands in each run until it reads another value, so until then a number means the same command. After
+ * that, the line decides. Easiest to break: one line may be carried out several times, in the same stream, too. */
 #include <string.h>
 
 #include "explore/state.h"

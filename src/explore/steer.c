@@ -1,8 +1,6 @@
-/* The choosers of the exploration: see steer.h.
- *
- * Easiest to break: what must be carried out before an item is carried out before the item does anything. In a run of
- * the function that is when an observer is asked whether the item may be; the recorder has then looked at memory
- * already. */
+/* The choosers of the exploration: see steer.h. Easiest to break: the steps before an item must run before the item has
+ * any effect. In a run of the function they run when an observer is asked to permit the item (`may`). The recorder has
+ * read memory before that. */
 #include "explore/steer.h"
 
 #include <stdlib.h>
@@ -79,8 +77,8 @@ static void player_destroy(mr_chooser *chooser) {
     free(chooser);
 }
 
-/* An allocation decides here only whether it sees that the frees of other streams are over. The other policies of R30
- * depend on the order alone. */
+/* For an allocation this chooses only whether it sees complete frees of other streams. The other policies of R30 depend
+ * on the order alone. */
 static bool is_asked(mr_open_choice what) {
     return what != MR_OPEN_REUSE_EVENT && what != MR_OPEN_REUSE_WAIT;
 }
@@ -105,7 +103,7 @@ static void player_save(const mr_chooser *chooser, void *out_copy) {
                s->offers.count * sizeof *s->offers.items);
 }
 
-/* The vector never shrinks, so what was in it fits. */
+/* The vector never shrinks, so its earlier contents fit. */
 static void player_load(mr_chooser *chooser, const void *copy) {
     steer_player *s = (steer_player *)chooser;
     memcpy(&s->offers.count, copy, sizeof s->offers.count);
@@ -139,7 +137,7 @@ static uint32_t present(const steer_script *s) {
     return s->recorder ? (uint32_t)mr_recorder_count(s->recorder) : UINT32_MAX;
 }
 
-/* Mostly the one behind the last that was looked for. */
+/* Usually the one after the last that was looked up. */
 static uint32_t item_of(steer_script *s, const mr_command *command) {
     size_t low = s->next_submitted, high = s->submitted.count;
     bool is_next = low < high && s->submitted.items[low].seq == command->seq;
@@ -186,13 +184,13 @@ static bool take_oldest(steer_script *s, mr_device_step *out_step) {
     return true;
 }
 
-/* Behind the plan the host waits for as little as possible, and each query finds all work done, so that loops that ask
- * come to an end. */
+/* After the plan's end the host waits for as little as possible, and each query finds all work done, so that polling
+ * loops end. */
 static bool take_next(steer_script *s, const mr_moment *moment, mr_device_step *out_step) {
     if (moment->point == MR_CHOICE_LOOK || moment->point == MR_CHOICE_SUBMIT) return false;
     if (is_planned(s) && !s->strayed) {
         if (take_planned(s, out_step)) return true;
-        if (moment->point != MR_CHOICE_WAIT) return false; /* yet to be submitted, by this item */
+        if (moment->point != MR_CHOICE_WAIT) return false; /* this item has not submitted it yet */
         s->strayed = true;
     }
     if (moment->point == MR_CHOICE_WAIT) return take_oldest(s, out_step);
@@ -200,7 +198,7 @@ static bool take_next(steer_script *s, const mr_moment *moment, mr_device_step *
     return take_oldest(s, out_step);
 }
 
-/* Behind the plan: the first one, who goes on where nobody chooses. */
+/* After the plan's end: the first host, which also goes on without a chooser. */
 static uint32_t script_choose(mr_host_chooser *hosts, const mr_host_choice *choice) {
     steer_script *s = (steer_script *)((char *)hosts - offsetof(steer_script, hosts));
     uint32_t number = (uint32_t)s->turns.count, who = 0;
@@ -290,7 +288,7 @@ static mr_status script_may(mr_observer *observer, const mr_command *command) {
         !mr_vec_push(&s->queries, ((task_query){present(s), *asks})))
         return mr_no_memory("to explore schedules");
     if (mr_command_is(command, MR_TRAIT_LAUNCH) && !s->machine->host_function.running) {
-        /* The members of a meeting are asked about together, before the first is submitted. */
+        /* Observers are asked about all members of a meeting before the first one is submitted. */
         struct submitted one = {command->seq, present(s) + command->member};
         if (!mr_vec_push(&s->submitted, one)) return mr_no_memory("to explore schedules");
     }
@@ -339,7 +337,8 @@ mr_status steer_script_attach(steer_script *s, mr_machine *machine, const mr_rec
 
 void steer_script_detach(steer_script *s) {
     static const plan none = {.grain = 1};
-    s->plan = &none; /* the machine may ask it for steps until it is given another chooser */
+    /* until the machine gets another chooser it may still ask this one for steps */
+    s->plan = &none;
     s->taken = NULL;
     s->gone = NULL;
     if (s->machine) {

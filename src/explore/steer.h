@@ -1,5 +1,5 @@
-/* Choosers that do as they are told. One is for a player, which is given commands to carry out. The other is for a run
- * of the function itself. It follows a plan up to a point and then goes on in a fixed way. */
+/* Choosers that follow instructions. One is for a player, and gets a list of commands to carry out. The other is for a
+ * run of the function itself: it follows a plan, and after the plan's end makes fixed choices. */
 #ifndef MR_EXPLORE_STEER_H
 #define MR_EXPLORE_STEER_H
 
@@ -11,8 +11,8 @@
 
 /* ---- plans: a schedule as numbers */
 
-/* One part of the command that item `command` submitted is carried out while the host is at item `at`. That is before
- * the host carries out the item, or inside of it, where it waits. */
+/* One part of the command that item `command` submitted is carried out while the host is at item `at`. The part runs
+ * before the host carries out the item, or inside it, if the item waits. */
 typedef struct {
     uint32_t at, command;
 } plan_step;
@@ -27,8 +27,8 @@ typedef struct {
     uint32_t behind;
 } plan_answer;
 
-/* Where several hosts can go on, the choice of this number (from 0) falls on the one of index `who`, not on the first
- * (mr_host_choice). Numbers increase; choices that are not named fall on the first. */
+/* At this choice of hosts (numbered from 0), the host of index `who` goes on, not the first one (mr_host_choice).
+ * Numbers increase; at choices without an entry the first host goes on. */
 typedef struct {
     uint32_t number, who;
 } plan_turn;
@@ -37,10 +37,10 @@ typedef struct {
     MR_VEC(plan_step) steps;
     MR_VEC(plan_answer) answers;
     MR_VEC(plan_turn) turns;
-    /* A waiting host lets all hosts continue first that need not wait; then the choice is among waiting hosts. So all
-     * has been submitted that can be when a wait ends. */
+    /* A host that waits first lets all hosts continue that need not wait; then the choice is among waiting hosts. So
+     * all possible work is submitted before a wait ends. */
     bool eager;
-    uint32_t until; /* it says everything about the items before this one */
+    uint32_t until; /* the plan is complete for the items before this one */
     uint32_t grain;
 } plan;
 
@@ -57,8 +57,8 @@ typedef struct {
     MR_VEC(mr_device_step) offers;
     const mr_command *const *wanted; /* these, in this order */
     size_t wanted_count, next;
-    bool answer, answered; /* what `decide` says; it was asked */
-    /* A wait for something that was not expected: the oldest offer that may go on. The offer that went is noted. */
+    bool answer, answered; /* the answer for `decide`; whether it was asked */
+    /* For an unexpected wait: takes the oldest offer that is allowed, and notes it. */
     bool (*allowed)(void *context, const mr_command *command);
     void (*went)(void *context, const mr_command *command);
     void *context;
@@ -68,7 +68,7 @@ mr_status steer_player_create(uint32_t grain, steer_player **out_steer);
 
 /* ---- for a run of the function */
 
-/* Several hosts could go on, while item `at` was the next one. */
+/* A choice of hosts, made while item `at` was the next one. */
 typedef struct {
     uint32_t at;
     mr_host_choice choice;
@@ -96,21 +96,21 @@ typedef struct {
     bool stages;          /* an asynchronous copy from pageable memory was submitted (R23) */
     mr_observer observer;
     mr_machine *machine;
-    const mr_recorder *recorder; /* NULL: none is there, and the host is behind all items */
+    const mr_recorder *recorder; /* NULL: there is none, and the host is after all items */
     MR_VEC(struct submitted {
         uint64_t seq;
         uint32_t item;
     })
     submitted;                   /* by seq */
-    size_t next_submitted;       /* behind the one that was looked for last */
+    size_t next_submitted;       /* after the one that was looked up last */
     MR_VEC(plan_step) functions; /* host functions, in the order in which they ran */
-    plan *taken;                 /* all steps are added to it; NULL: they are not kept */
-    bool strayed;                /* it could not do as the plan says */
-    bool *gone;                  /* where it says that the machine has destroyed it */
+    plan *taken;                 /* gets all steps; NULL: steps are not kept */
+    bool strayed;                /* the run could not follow the plan */
+    bool *gone;                  /* set when the machine destroys the chooser */
 } steer_script;
 
-/* To be given to the machine, which owns it; then `attach`, after the recorder's beginning, so that the recorder is
- * told first. The plan must stay. */
+/* Pass it to the machine, which then owns it. Then call `attach`, after the recorder has begun, so that the recorder is
+ * told first. `forced` must stay valid. */
 mr_status steer_script_create(const plan *forced, bool *out_gone, steer_script **out_steer);
 mr_status steer_script_attach(steer_script *s, mr_machine *machine, const mr_recorder *recorder);
 void steer_script_detach(steer_script *s);

@@ -1,7 +1,7 @@
 /* Delays at random: see stress.h. An observer that submits work of its own when it is told of a command. Easiest to
- * break: it is told of that, too. And no query may tell of a delay: a stream whose work is done is idle for the script,
- * also while a delay is left in it. So an event lies before the delays at the end of a stream that works, and where it
- * is done when the script asks, the delays end first. */
+ * break: it is told of its own commands, too. And a query must not show a delay: for the script, a stream whose work is
+ * done is idle even if a delay is pending. So an event is recorded before the delays at the end of a stream. If that
+ * event is complete when the script asks, the delays end first. */
 #include "explore/stress.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static uint64_t draw(mr_stress *s) {
     return z ^ z >> 31;
 }
 
-/* As likely a short one as a long one. */
+/* Short and long delays are equally likely. */
 static uint64_t draw_length(mr_stress *s) {
     uint64_t length = SHORTEST_NS << draw(s) % 16;
     length += draw(s) % length;
@@ -76,7 +76,7 @@ static mr_status mark_end(met_stream *m, const mr_caller *caller) {
 static void delay(mr_stress *s, met_stream *m, mr_site where) {
     if (!is_usable(s, m->stream)) return;
     if (s->machine->deferred_error)
-        return; /* of a host function: the script's next call is to raise it */
+        return; /* the error is from a host function: the script's next call must raise it */
     mr_caller caller = {.machine = s->machine, .where = where, .name = "delay"};
     s->busy = true;
     mr_status status = mark_end(m, &caller);
@@ -85,7 +85,7 @@ static void delay(mr_stress *s, met_stream *m, mr_site where) {
     s->busy = false;
 }
 
-/* An error is found by the query itself, too. */
+/* An error is ignored here: the query itself finds it, too. */
 static void end_delays(mr_stress *s, const met_stream *m) {
     const mr_backend *backend = s->machine->backend;
     bool done = m->was_idle;
@@ -94,7 +94,7 @@ static void end_delays(mr_stress *s, const met_stream *m) {
     if (done) mr_error_destroy(backend->stream_synchronize(m->stream));
 }
 
-/* The default stream answers for others as well. */
+/* A query of the default stream depends on other streams, too. */
 static mr_status may(mr_observer *observer, const mr_command *command) {
     mr_stress *s = (mr_stress *)((char *)observer - offsetof(mr_stress, observer));
     if (command->kind != MR_COMMAND_STREAM_QUERY || s->busy || s->machine->lost) return MR_OK;
@@ -102,7 +102,7 @@ static mr_status may(mr_observer *observer, const mr_command *command) {
     return MR_OK;
 }
 
-/* Streams that are idle begin their next work at different times, and those that work are late. */
+/* So idle streams begin their next work at different times, and busy streams end late. */
 static void did(mr_observer *observer, const mr_command *command, bool host_waited) {
     mr_stress *s = (mr_stress *)((char *)observer - offsetof(mr_stress, observer));
     (void)host_waited;

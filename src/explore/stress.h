@@ -1,6 +1,6 @@
 /* Delays at random: while it is on, a short wait of the device follows some of the commands, in their stream or in
- * another one that has been met. They change no value and add no order, so they show which orders a backend takes when
- * its streams are early or late. For any backend. */
+ * another one that has been met. They change no value and add no order. So they show which orders a backend takes when
+ * its streams are early or late. Works with any backend. */
 #ifndef MR_EXPLORE_STRESS_H
 #define MR_EXPLORE_STRESS_H
 

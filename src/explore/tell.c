@@ -29,7 +29,7 @@ static bool put_told(char *const *told, mr_buffer *out) {
     return told && *told;
 }
 
-/* What stands in `out` from there on. Without memory it is made again each time. */
+/* Keeps the text of `out` from `from` on. Without memory for it the text is made again each time. */
 static void keep_told(char **told, const mr_buffer *out, size_t from) {
     size_t size = out->size - from;
     if (!told || out->failed || !(*told = malloc(size + 1))) return;
@@ -82,7 +82,7 @@ static bool has_place(const branch *b, uint32_t item) {
     return mr_program_item_at(b->program, item).where.file != NULL;
 }
 
-/* What the host does that a person wants to see between the commands. */
+/* Whether the text shows this action of the host between the commands. */
 static bool is_shown(const branch *b, uint32_t item) {
     mr_command_id kind = mr_program_kind_at(b->program, item);
     if (kind == MR_COMMAND_DRAIN) return false;
@@ -92,7 +92,7 @@ static bool is_shown(const branch *b, uint32_t item) {
     case ITEM_HOST:
     case ITEM_WAIT:
     case ITEM_QUERY: return has_place(b, item);
-    case ITEM_ALLOC: /* what goes before it decides what memory it gets */
+    case ITEM_ALLOC: /* the frees before it decide which memory it gets */
         return b->order.aliases && !b->clean && has_place(b, item);
     case ITEM_PLAIN:
     case ITEM_WORK:
@@ -103,7 +103,7 @@ static bool is_shown(const branch *b, uint32_t item) {
     return false;
 }
 
-/* The free of the memory that an allocation found; NULL: nobody of the program had it before. */
+/* The free that released the memory which the allocation got; NULL: the program had not used this memory before. */
 static const mr_program_item *find_freed(const branch *b, uint32_t alloc) {
     const mr_program_item *items = b->order.items;
     if (b->clean || !items || items[alloc].kind != MR_COMMAND_ALLOC || items[alloc].failed)
@@ -172,7 +172,7 @@ static void write_host_step(const explorer *e, const branch *b, uint32_t item, m
     mr_buffer_puts(out, "\n");
 }
 
-/* A run has streams of its own; a person is told one number for the same stream of all runs. */
+/* Each run creates streams of its own; the text has one number for the same stream of all runs. */
 static void write_stream(const explorer *e, const branch *b, uint32_t stream, mr_buffer *out) {
     mr_program_stream s = mr_program_stream_at(b->program, stream);
     bool is_own = !e->first || stream >= mr_program_stream_count(e->first);
@@ -224,7 +224,7 @@ void tell_steps(const explorer *e, const branch *b, const plan *p, mr_buffer *ou
 
 typedef struct {
     char *text;
-    /* nodes, which are told in more words if no other line has this text; both 0: none */
+    /* nodes; the line has more words if another line would have the same text; both 0: none */
     uint32_t late, early;
     size_t count;
 } difference_line;
@@ -259,7 +259,7 @@ static mr_buffer *begin_line(differences *d) {
     return &d->line;
 }
 
-/* When each node is carried out: the number of the step; the host's lie between. */
+/* When each node runs: the number of its step. Numbers of the host's nodes lie between those of steps. */
 static uint64_t *find_moments(const branch *b, const plan *p, uint32_t until) {
     const order *o = &b->order;
     uint64_t *moments = calloc(o->nodes.count + 1, sizeof *moments);
@@ -366,7 +366,7 @@ static bool takes_part(const branch *b, const plan *p, uint32_t node) {
     return branch_takes_part(b, node, asked);
 }
 
-/* Addresses of the schedule at hand decide it where memory is used again. */
+/* If memory is reused, the addresses in this schedule decide it. */
 static bool touch_the_same(const branch *b, uint32_t early, uint32_t late) {
     bool decided = !b->order.aliases && b->known && b->known[late];
     if (!decided) return branch_conflict(b, early, late);
@@ -386,7 +386,7 @@ static void find_pairs(const explorer *e, const branch *b, const plan *p, uint32
     }
 }
 
-/* A query that said no, and memory that was used again. `other_end`: the last item had the other answer. */
+/* Adds queries answered no, and reused memory. `other_end`: the last item had the other answer. */
 static void find_answers(const explorer *e, const branch *b, uint32_t until, bool other_end,
                          differences *d) {
     for (uint32_t item = 0; item < until; item++) {
@@ -447,7 +447,8 @@ void tell_difference(const explorer *e, const branch *b, const plan *p, mr_buffe
     bool other_end = b->leaf;
     if (b->leaf) b = b->before;
     if (b->order.first_node)
-        find_differences(e, b, p, until, other_end, &d); /* else proved: as submitted */
+        /* otherwise a proof replaced the search, and the order is that of submission */
+        find_differences(e, b, p, until, other_end, &d);
     write_lines(e, b, &d, out);
     out->failed |= d.failed;
     free_lines(&d);

@@ -4,17 +4,18 @@
 
 #include "explore/state.h"
 
-/* "rank 1 goes on before rank 0 (a.lua:7)": the choice of hosts falls on index `who`; 0: on another one. */
+/* "rank 1 goes on before rank 0 (a.lua:7)": at this choice the host of index `who` goes on; 0: another one than the
+ * first. */
 void tell_turn(const explorer *e, const branch *b, uint32_t number, uint32_t who, mr_buffer *out);
 /* "`sum` (a.lua:7)" */
 void tell_command(const explorer *e, const branch *b, uint32_t item, mr_buffer *out);
 /* "`query` (a.lua:7) says no", "`elapsed_time` has another answer", "task 1 still waits at a.lua:7" */
 void tell_no(const explorer *e, const branch *b, uint32_t item, mr_buffer *out);
-/* A line a step, as `steps` of an outcome. */
+/* Writes the steps, one a line, as `steps` of an outcome. */
 void tell_steps(const explorer *e, const branch *b, const plan *p, mr_buffer *out);
 /* Pairs of operations on the same bytes that run against the order of submission, queries that say no, and
- * allocations that get used memory. Each is a line, and the same line only once. Nothing: all runs as it was
- * submitted. */
+ * allocations that get used memory. Each is a line, and the same line only once. Writes nothing if all work runs in the
+ * order of submission. */
 void tell_difference(const explorer *e, const branch *b, const plan *p, mr_buffer *out);
 
 #endif

@@ -1,13 +1,13 @@
-/* Choices of hosts: which of several ranks goes on. In a run that nobody tells another thing they fall on the
- * first one (model/hosts.h). Where they do not, the function asks for another program, so that it is another branch.
+/* Choices of hosts: which of several ranks goes on. In a run without a plan the first one goes on (model/hosts.h). Any
+ * other choice leads to another program, and so to another branch.
  *
  * Orders that deviate from the usual one least often come first: most mistakes show with one or two deviations. */
 #include "explore/state.h"
 
 #define MOST_WAITING 100000 /* orders that are known and yet to be followed */
 
-/* Ranks that are apart see of each other only what their devices do. An earlier submission excludes no schedule, so
- * only the order of their waits counts. Their behaviour behind other values was not looked at. */
+/* Ranks that are apart influence each other only through their devices' work. Submitting earlier excludes no schedule,
+ * so only the order of their waits matters. Their behaviour after other values is unknown here: see turns_check_one. */
 void turns_judge(explorer *e) {
     const mr_explore_subject *subject = e->subject;
     bool are_apart = subject->hosts_are_apart && subject->hosts_are_apart(subject->context);
@@ -16,13 +16,14 @@ void turns_judge(explorer *e) {
     e->result->all_turns = e->one_order;
 }
 
-/* A value that came out in another way may lead a rank to what others can see. Two runs come before the search. */
+/* After another value a rank may do something that other ranks see. The first two runs precede the search, so more runs
+ * mean another value. */
 void turns_check_one(explorer *e) {
     if (e->one_order && (e->result->outcomes.count > 1 || e->result->runs > 2))
         e->result->all_turns = false;
 }
 
-/* The usual order of the hosts was followed in all its schedules, and they came to one outcome. */
+/* Whether all schedules of the usual order of the hosts were searched, and had one outcome. */
 static bool is_fine_so_far(const explorer *e) {
     const mr_explore_subject *subject = e->subject;
     const mr_hazard_totals *totals = subject->verdict ? subject->verdict(subject->context) : NULL;
@@ -30,10 +31,11 @@ static bool is_fine_so_far(const explorer *e) {
            e->result->complete && e->result->outcomes.count == 1;
 }
 
-#define PART_OF_OTHERS 0.25 /* of the seconds, where the usual order was fine */
+/* part of the seconds for other orders, if the usual order had one outcome */
+#define PART_OF_OTHERS 0.25
 
-/* For the others there is less time, and what is known of the usual one stands. As soon as there is another outcome,
- * they have all that is left. */
+/* Other orders get less time, since the result for the usual order is already complete. As soon as there is another
+ * outcome, they get all the time left. */
 static void begin_others(explorer *e) {
     double left = e->ends - budget_now(e), part = PART_OF_OTHERS * e->options.seconds;
     e->reserved = 0;
@@ -42,7 +44,7 @@ static void begin_others(explorer *e) {
     budget_end_at(e, left < part ? left : part);
 }
 
-/* Not all orders were followed, and they came to one outcome: what is known of the usual one stands. */
+/* Not all orders were searched, but they had one outcome: the result for the usual order stays valid. */
 static void end_early(explorer *e) {
     mr_explore_result *r = e->result;
     r->complete = true;
@@ -52,7 +54,7 @@ static void end_early(explorer *e) {
     r->untried_count = e->untried_lines = 0;
 }
 
-/* A pass for each number of deviations. One that leaves out nothing is the last. */
+/* One pass for each number of deviations. A pass that excludes no schedule is the last. */
 mr_status turns_search(explorer *e, branch *b) {
     mr_status status = MR_OK;
     bool is_fine = false;
@@ -79,7 +81,7 @@ mr_status turns_search(explorer *e, branch *b) {
 
 typedef MR_VEC(plan) orders;
 
-/* All that begin as this one and deviate once more, at a later choice. */
+/* Adds all orders that begin like this one and deviate once more, at a later choice. */
 static bool add_orders(orders *waiting, const plan *from, const host_turns *turns) {
     uint32_t first = from->turns.count ? from->turns.items[from->turns.count - 1].number + 1 : 0;
     for (uint32_t n = first; n < turns->count; n++)
@@ -108,7 +110,7 @@ static mr_status count_order(explorer *e, branch *b, own_schedule *own, const pl
     return MR_OK;
 }
 
-/* One run of the function. *out_proved: no order of its work makes a difference. */
+/* Runs the function once. *out_proved: the order of its work makes no difference. */
 static mr_status follow_order(explorer *e, const plan *forced, orders *waiting, bool *io_all,
                               bool *out_proved) {
     own_schedule own = {0};

@@ -24,7 +24,7 @@ static bool touches_again(const mr_program_item *it, const mr_storage *freed) {
     return false;
 }
 
-/* A free by itself changes nothing: what counts is when its memory is used again, by who got it. */
+/* A free by itself changes no byte: what counts is when the next owner uses the memory. */
 static uint32_t moment_of_reuse(const branch *b, const plan *p, uint32_t freeing) {
     const mr_storage *freed = b->order.items[freeing].command->u.storage;
     for (size_t i = 0; i < p->steps.count; i++) {

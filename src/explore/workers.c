@@ -14,16 +14,16 @@
 #include <unistd.h>
 
 #define AHEAD   64 /* subtrees that workers may be ahead of the result */
-#define PATIENT 10 /* milliseconds of a wait, after which the search looks at its clock */
+#define PATIENT 10 /* milliseconds that the search waits before it looks at its clock again */
 
-/* In memory of all processes. */
+/* In shared memory. */
 typedef struct {
-    _Atomic uint64_t next;                 /* the first subtree that nobody has begun */
+    _Atomic uint64_t next;                 /* the first subtree that no worker has begun */
     _Atomic uint64_t taken;                /* all before it are in the result */
     _Atomic uint64_t worked[MOST_WORKERS]; /* nanoseconds of the processor */
 } board;
 
-/* What has been reported of an outcome. */
+/* What a worker has reported about an outcome. */
 typedef struct {
     bool is_known; /* its value */
     uint32_t overtaken, switches, length;
@@ -35,7 +35,7 @@ typedef struct {
     bool is_through; /* it has reported all */
     mr_buffer in;    /* reports; the result has those before `at` */
     size_t at;
-    /* The numbers in the result of outcomes that it has met itself, behind the common ones. */
+    /* The numbers in the result of outcomes that the worker found itself, after the common ones. */
     MR_VEC(uint32_t) indices;
 } worker;
 
@@ -43,7 +43,7 @@ struct workers {
     board *board;
     unsigned count;
     worker worker[MOST_WORKERS];
-    uint32_t common; /* outcomes that were there when they began, as in all processes */
+    uint32_t common; /* outcomes found before the workers began, which all processes have */
     double began;    /* by the clock of the thread */
     unsigned given_back;
     bool failed;
@@ -64,7 +64,7 @@ typedef struct {
     bool gives_back, may_mix;
 } report_head;
 
-/* Behind it the value, if it is new, and the texts, if there are any. */
+/* The value follows, if it is new, and the texts, if there are any. */
 typedef struct {
     uint64_t count, value, text_size; /* value: bytes; 0 if it is not new */
     uint64_t text[3];                 /* with the NUL; 0: none */
@@ -80,14 +80,14 @@ static double seconds_of_thread(void) {
 
 /* ---- beginning and end */
 
-/* A worker gives back what would need it. */
+/* A worker never runs the function; it gives back a subtree that needs a run. */
 static mr_status never_run(void *context, mr_explore_value *out_value) {
     (void)context;
     (void)out_value;
     return mr_fail(MR_CODE_NOT_PERMITTED, "a worker does not call the function");
 }
 
-/* The parent ends it. A key that interrupts goes to all processes of a terminal. */
+/* Only the parent ends a worker: Ctrl-C goes to all processes of a terminal, so a worker ignores it. */
 static void become_worker(workers *w, explorer *e, unsigned self, int out) {
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
@@ -107,7 +107,7 @@ static void become_worker(workers *w, explorer *e, unsigned self, int out) {
     }
 }
 
-/* False: there is none. In the worker it returns true, too. */
+/* Starts one worker. False: that failed. Returns true in the worker, too. */
 static bool begin_one(workers *w, explorer *e, bool *out_is_worker) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -268,7 +268,8 @@ static mr_status take_report(workers *w, worker *k, explorer *e, const report_he
     return MR_OK;
 }
 
-/* A bound would end the search within the subtree: which schedules were tried by then, only the search itself tells. */
+/* False: a bound would end the search within the subtree. Only a search of it can tell which schedules were tried by
+ * then. */
 static bool fits(const explorer *e, const report_head *head) {
     return e->result->schedules + head->schedules < e->options.most &&
            outcome_has_room(e, head->outcomes);
@@ -283,7 +284,7 @@ static worker *reporter_of(workers *w, uint64_t number, report_head *out_head) {
     return NULL;
 }
 
-/* One has gone without having reported all; or all are through, and nobody has reported the subtree. */
+/* Whether a worker ended before it had reported all, or all have finished and none has reported the subtree. */
 static bool is_lost(workers *w) {
     unsigned through = 0;
     for (unsigned i = 0; i < w->count; i++) {

@@ -17,23 +17,22 @@
 typedef struct workers workers;
 
 typedef enum {
-    WORKERS_WAIT,     /* nobody has reported the subtree yet; a little time has passed */
+    WORKERS_WAIT,     /* the subtree is not reported yet; a little time has passed */
     WORKERS_REPORTED, /* it is in the result now */
     WORKERS_GAVE_BACK /* this process has to search it: a worker could not, or one has failed */
 } workers_answer;
 
-/* Copies of this process begin to work. NULL: none could be made. *out_is_worker: this is one of them. */
+/* Starts copies of this process as workers. NULL: none could be made. *out_is_worker: this process is one of them. */
 workers *workers_begin(explorer *e, unsigned count, bool *out_is_worker);
-/* The others are ended and waited for. Accepts NULL. */
+/* Ends the workers and waits for their end. Accepts NULL. */
 void workers_end(workers *w);
-/* Seconds of the processor that the busiest worker has had beyond those that the thread of this process has had since
- * they began. */
+/* Processor seconds of the busiest worker minus those of this process's thread, since the workers began. */
 double workers_ahead(const workers *w);
 
 /* Whether subtree `number`, which has this path, has been reported. */
 mr_status workers_ask(workers *w, explorer *e, uint64_t number, uint64_t path,
                       workers_answer *out_answer);
-/* The search is stopped: what has been reported of subtrees from this one on counts, too. */
+/* Called when the search is stopped: also counts the reports of subtrees from this one on. */
 mr_status workers_take_rest(workers *w, explorer *e, uint64_t number);
 unsigned workers_given_back(const workers *w); /* subtrees, by now */
 bool workers_have_failed(const workers *w);    /* one of them has ended before its time */
@@ -45,8 +44,7 @@ uint64_t worker_next(
 void worker_begin(explorer *e); /* counts from here on are those of a subtree */
 /* It reports the subtree, or gives it back. */
 void worker_report(workers *w, explorer *e, uint64_t number, uint64_t path, bool gives_back);
-void worker_tick(
-    workers *w); /* to be called now and then: it ends if nobody waits for it any more */
+void worker_tick(workers *w); /* call it regularly: it ends the worker if the parent has ended */
 void worker_leave(workers *w, bool is_through)
     __attribute__((noreturn)); /* is_through: all reported */
 
