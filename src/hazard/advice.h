@@ -18,8 +18,8 @@ typedef struct {
     bool idle;         /* a wait: its stream did nothing after it, at some occurrence */
     uint64_t seq;      /* of the first occurrence */
     uint64_t count;    /* occurrences */
-    int busy;          /* a device synchronise: streams that it waited for, at most */
-    uint32_t producer; /* and the one whose work was used behind it; 0: none so far */
+    int busy;          /* a device synchronise: the most streams that it waited for */
+    uint32_t producer; /* and the stream whose work was used after it; 0: none so far */
     const char *op;
     char stream[64], event[80], of[64]; /* `of`: whose record it was */
 } advice_place;
@@ -40,17 +40,17 @@ typedef struct {
 /* Called only with c->advice.on. `carries`: see mr_hazard_order_before. */
 void mr_hazard_advise_command(checker *c, const mr_command *command);
 bool mr_hazard_advise_carries(const checker *c, const actor *t); /* for a legacy command */
-/* Whether a wait of `t` for this record would order `t` after something that it does not come after yet. */
+/* Whether a wait of `t` for this record would order `t` after a command that it is not ordered after yet. */
 bool mr_hazard_advise_news(const checker *c, const actor *t, const snapshot *s);
 void mr_hazard_advise_wait(checker *c, const mr_command *command, bool added, bool carries);
-/* Before the host's wait, or its query that says yes, takes effect. */
+/* Called before the host's wait, or a query that says yes, takes effect. */
 void mr_hazard_advise_sync(checker *c, const mr_command *command);
-/* The stream does something after a wait that was the last it did, or somebody relies on it. */
+/* The stream does something after its last wait, or another command relies on that wait. */
 void mr_hazard_advise_active(checker *c, actor *a);
 void mr_hazard_advise_record(checker *c, const mr_command *command, bool carries);
 void mr_hazard_advise_used(checker *c, const snapshot *s);
 void mr_hazard_advise_needed(checker *c, const actor *first, uint64_t seq);
-/* in_flight.c: `own` may begin before `before` on its device, and behind it on the other one. */
+/* in_flight.c: `own` may begin before `before` on its device, and after it on the other device. */
 void mr_hazard_advise_in_flight(checker *c, const in_flight *own, const in_flight *before,
                                 int other_device);
 void mr_hazard_advice_clear(checker *c);

@@ -18,7 +18,7 @@ void mr_hazard_add_rank(mr_hazard_report *r, uint16_t rank) {
     if (rank) r->ranks |= (uint64_t)1 << (rank - 1);
 }
 
-/* The first time at once; what comes after that is written when the run ends. */
+/* Writes the first addition at once; later ones are written when the run ends. */
 static void tell(checker *c, mr_hazard_report *r, mr_hazard_news news) {
     if (c->mode != MR_HAZARD_WARN || r->waits || mr_hazard_held(c, r->number)) {
         r->amended = true;
@@ -48,7 +48,7 @@ void mr_hazard_merge(checker *c, mr_hazard_report *r, const mr_hazard_report *dr
     bool has_lines = (other_streams || !data) && mr_hazard_add_fixes(r, draft);
     if (has_lines && !data) mr_hazard_add_tensor(r, draft->tensor);
     r->ranks |= draft->ranks;
-    /* Streams of another rank may be called the same, and the rank is told. */
+    /* Streams of another rank may have the same name, and the text names the rank. */
     bool is_told = (r->also[0][0] && !has_lines) || draft->second.rank != r->second.rank ||
                    (strcmp(draft->first.stream, r->first.stream) == 0 &&
                     strcmp(draft->second.stream, r->second.stream) == 0);

@@ -1,4 +1,4 @@
-/* The pairs that a fix orders which was already proposed: they are counted as follow-ups, not reported. */
+/* Pairs that an already proposed fix orders: they are counted as follow-ups, not reported. */
 #include "hazard/explain.h"
 
 #define MOST_BLAMES 256
@@ -31,7 +31,7 @@ uint64_t mr_hazard_fix_reach(const checker *c, const found_pair *pair,
     if (!report->covered) return pair->second_seq;
     if (report->first.seq == pair->first_seq) return report->covered;
     if (report->covered == report->first.seq) return pair->first_seq;
-    int most = 256; /* in a loop with as many events some follow-ups will be reported */
+    int most = 256; /* with more events than that in a loop, some follow-ups are reported */
     for (const snapshot *s = c->order.snapshots; s && most; s = s->next, most--)
         if (s->actor == pair->first && s->seq > pair->first_seq && s->seq < seq) seq = s->seq;
     return seq == UINT64_MAX ? pair->first_seq : seq;
@@ -40,9 +40,10 @@ uint64_t mr_hazard_fix_reach(const checker *c, const found_pair *pair,
 void mr_hazard_blame_pair(checker *c, const found_pair *pair, const mr_hazard_report *report) {
     blame *b = mr_hazard_blame_of(c, pair);
     uint64_t seq = mr_hazard_fix_reach(c, pair, report);
-    if (c->mode == MR_HAZARD_ERROR) return; /* refused: there is nothing that it could explain */
+    if (c->mode == MR_HAZARD_ERROR) return; /* the command is refused, so there are no follow-ups */
     if (mr_hazard_may_withdraw(c, pair)) return; /* likewise, if it is */
-    /* Only a host function that runs late can make a pair whose second came before the fix. */
+    /* Only a host function that runs late can be in a pair whose second command was submitted before the fix's
+     * place. */
     if (b && mr_hazard_functions_pending(c) && b->from < pair->second_seq)
         b->from = pair->second_seq;
     if (b) b->seq = b->seq > seq ? b->seq : seq;

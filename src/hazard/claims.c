@@ -40,7 +40,7 @@ void mr_claims_merge(mr_claims *claims, const mr_claims *earlier) {
 /* ---- events */
 
 /* Values reach Lua through a read by the host, or through a copy to temporary memory, which the checker does not see
- * read (item()). A value copied to other memory of the host is read by a call of its own, or never. */
+ * read (item()). A value copied to other host memory is read by a separate call, or never. */
 static bool is_host_read(const mr_command *command) {
     switch (command->kind) {
     case MR_COMMAND_COPY:
@@ -69,7 +69,7 @@ static bool is_host_read(const mr_command *command) {
     return false;
 }
 
-/* Whether threads meet in volatile accesses, nobody has seen. */
+/* On a real GPU it was not observed whether threads meet in volatile accesses. */
 static void note_not_looked(mr_claims *claims, const mr_kernel_escapes *e) {
     mr_claims_add(claims, MR_CLAIM_NOT_LOOKED);
     if (e && e->may_depend_on_order && !e->depends_on_order)
@@ -84,7 +84,7 @@ static void note_launch(mr_claims *claims, const mr_command *command, const mr_k
     if (!command->machine->backend->simulator) note_not_looked(claims, e);
 }
 
-/* Ranks are hosts of one process: what they share beside tensors, nobody sees. */
+/* Ranks are hosts of one process: the checker does not see what they share besides tensors. */
 static void note_rank(mr_claims *claims, uint16_t rank) {
     uint64_t bit = (uint64_t)1 << (rank - 1);
     if (claims->ranks & bit) return;
@@ -102,7 +102,7 @@ void mr_claims_did(mr_claims *claims, const mr_command *command) {
 }
 
 /* An error of a call that was refused for its arguments or for want of memory is not a failure of the run: nothing was
- * done. One that loses the device is told as that, since it may show first in a call that is not a command. */
+ * done. An error that loses the device has its own row, since it may first show in a call that is not a command. */
 static bool ends_run(const mr_error *status) {
     if (mr_code_sticky(status->code)) return false;
     return status->code == MR_CODE_HOST_FUNCTION || status->code == MR_CODE_UNKNOWN ||
@@ -130,7 +130,7 @@ void mr_claims_failed(mr_claims *claims, const mr_command *command, const mr_err
         mr_claims_add(claims, MR_CLAIM_INTERRUPTED);
         return;
     }
-    /* The function's error is told twice: of the function, and of the call in which it ran. */
+    /* The function's error is reported twice: for the function, and for the call in which it ran. */
     bool is_told_again =
         status->code == MR_CODE_HOST_FUNCTION && command->kind != MR_COMMAND_HOST_FUNCTION;
     if (!ends_run(status) || is_told_again) return;

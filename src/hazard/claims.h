@@ -1,7 +1,7 @@
 /* The claim of a check's final sentence. A ledger counts what was not followed; each row of the list below is one thing
- * that can escape, with its own clause. A row either forbids the sentence "every legal schedule gives the same values"
- * or puts a condition behind it. Nothing else decides what is claimed: mr.hazard.summary(), the verdict of --check, its
- * JSON, and what mr.explore and mr.waits say all ask here.
+ * that the checker can miss, with its own clause. A row either forbids the sentence "every legal schedule gives the
+ * same values" or puts a condition behind it. Only these rows decide the claim: mr.hazard.summary(), the verdict of
+ * --check, its JSON, mr.explore and mr.waits all use them.
  *
  * Each thing that the checker does not follow has a row, and is counted where it happens. A row without a
  * count says nothing. docs/hazards.md has the same rows, word for word (tests/host/claims.lua). */
@@ -16,8 +16,8 @@ typedef enum {
     MR_CLAIM_IF,      /* the claim holds under this condition */
 } mr_claim_effect;
 
-/* The explorer carries out every schedule. It follows by itself what a value decides, and it reports a failure as an
- * outcome. Rows with EXPLORED concern it nevertheless: they say that accesses are missing. */
+/* The explorer carries out every schedule. So it follows decisions by values itself, and reports a failure as an
+ * outcome. Rows with EXPLORED also concern the explorer: they say that accesses are missing. */
 enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
 
 /* id, key (stable: JSON and mr.hazard.summary), effect, whether it concerns the explorer, the clause for one, the
@@ -144,7 +144,7 @@ extern const mr_claim_row mr_claim_rows[MR_CLAIM_COUNT];
 /* The ledger. All zero: everything was followed. It owns nothing; the place is the machine's. */
 typedef struct {
     uint64_t count[MR_CLAIM_COUNT];
-    uint64_t ranks; /* that have submitted something, as bits */
+    uint64_t ranks; /* ranks that have submitted something, as bits */
     mr_site where;  /* of the first failure; no file: not known */
     mr_code code;
 } mr_claims;
@@ -157,10 +157,10 @@ mr_claims mr_claims_explored(const mr_claims *claims);
 void mr_claims_merge(mr_claims *claims,
                      const mr_claims *earlier); /* adds what was counted earlier */
 
-/* The events that every ledger hears of in the same way. For an observer's `did`, `failed`, `lost` and `found`.
- * TOGETHER concerns only the explorer, whose schedules end a collective's ranks together. It is counted with a race of
- * ranks, so no verdict of the checker has it; elsewhere the explorer sees it itself (rules_find_stricter).
- * HOST_FUNCTIONS is counted by whoever knows the order: only those while which the host did something else. */
+/* Events that each ledger counts in the same way, for an observer's `did`, `failed`, `lost` and `found`. TOGETHER
+ * concerns only the explorer, whose schedules end a collective's ranks together. It is counted with a race of ranks, so
+ * it is in no verdict of the checker; in other cases the explorer finds it itself (rules_find_stricter). HOST_FUNCTIONS
+ * counts only functions during which the host did something else, so code that knows the order counts it. */
 void mr_claims_did(mr_claims *claims, const mr_command *command);
 void mr_claims_failed(mr_claims *claims, const mr_command *command, const mr_error *status);
 void mr_claims_lost(mr_claims *claims, const mr_error *error);

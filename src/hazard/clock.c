@@ -83,7 +83,7 @@ static bool fold(checker *c, vclock *clock) {
     return true;
 }
 
-/* Room for one more difference: without what the host knows if that helps, else by a new base. */
+/* Makes room for one more difference: drops those that the host knows, or else writes a new base. */
 static bool make_delta_room(checker *c, vclock *clock) {
     uint32_t kept = 0;
     if (clock->base && clock->base->in_host) {
@@ -114,7 +114,7 @@ void mr_hazard_clock_raise(checker *c, vclock **clock, uint32_t slot, uint64_t s
     mine->delta[mine->count++] = (mark){slot, seq};
 }
 
-/* Both bases matter and they differ: a new one with the greater of each. */
+/* The bases differ and both are needed: makes a new one with the greater value of each slot. */
 static void merge_base(checker *c, vclock *mine, const clock_base *other) {
     if (!fold(c, mine)) return;
     uint64_t *into = mine->base->seq;
@@ -135,7 +135,7 @@ void mr_hazard_clock_merge(checker *c, vclock **into, vclock *from) {
         if (mine->base && !mine->base->in_host) {
             merge_base(c, mine, theirs);
         } else {
-            /* Ours says nothing that the host does not know: take theirs under our differences. */
+            /* The host knows all of our base: take their base under our differences. */
             base_release(mine->base);
             mine->base = theirs;
             theirs->refs++;
@@ -159,5 +159,6 @@ void mr_hazard_clock_to_host(checker *c, vclock *clock) {
     if (!base || base->in_host) return;
     for (uint32_t i = 0; i < base->count; i++)
         if (base->seq[i] > c->hosts.now[i]) c->hosts.now[i] = base->seq[i];
-    base->in_host = c->hosts.now == c->hosts.of[0]; /* and stays so: what hosts know only grows */
+    /* it stays true: the knowledge of hosts only grows */
+    base->in_host = c->hosts.now == c->hosts.of[0];
 }

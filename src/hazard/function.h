@@ -35,7 +35,7 @@ typedef struct {
 typedef struct {
     MR_VEC(function_queue) queues; /* pending ones; no queue is empty */
     host_past *past;               /* the newest one; one reference */
-    bool may_be_done;              /* the host has waited since they were submitted */
+    bool may_be_done;              /* the host has waited since these were submitted */
     uint64_t noted;                /* up to here they are counted, if they have to be */
 } functions_part;
 
@@ -51,21 +51,23 @@ void mr_hazard_function_add(checker *c, actor *t, const mr_command *command);
 const host_function *mr_hazard_function_of(const checker *c, const mr_command *command);
 bool mr_hazard_function_after(const checker *c, const host_function *f, const actor *a,
                               uint64_t seq);
-/* Whether a function that has yet to run may race with `e` and not with what `t` does now, knowing
- * `clock`, in its place. `t` NULL: with `e` at all. */
+/* Whether a pending function may race with `e`, but not with the current access of `t`, whose clock is `clock`. `t`
+ * NULL: whether one may race with `e` at all. */
 bool mr_hazard_function_needs(const checker *c, const entry *e, const actor *t,
                               const vclock *clock);
-/* Whether one was submitted since and is not ordered after `e`: the two races are reported apart. */
+/* Whether a function was submitted after `e` and is not ordered after it. Then the two races are reported
+ * separately. */
 bool mr_hazard_function_between(const checker *c, const entry *e);
-void mr_hazard_functions_drop(checker *c, bool all); /* else those that have surely run */
+/* all: every one; otherwise those that have surely run */
+void mr_hazard_functions_drop(checker *c, bool all);
 void mr_hazard_functions_destroy(checker *c);
-void mr_hazard_functions_waited(checker *c); /* the host: those that are pending may have run */
-/* The host did this. Host functions that may run before it or after it are counted, each once. */
+void mr_hazard_functions_waited(checker *c); /* the host has waited: pending ones may have run */
+/* Counts, once each, the host functions that may run before or after this action of the host. */
 void mr_hazard_functions_note(checker *c, const mr_command *command);
-/* The code that is judged has returned, and no call of it has waited. */
+/* The judged code has returned without a wait: counts the pending functions. */
 void mr_hazard_functions_note_rest(checker *c);
 void mr_hazard_function_ran(checker *c, const mr_command *command);
-/* Those that have yet to run, and will: on the device with that index; < 0: on any. */
+/* The number of functions that will still run, on the device with that index; < 0: on any. */
 uint64_t mr_hazard_functions_left(const checker *c, int device);
 bool mr_hazard_functions_left_before(const checker *c, uint64_t seq);
 

@@ -2,9 +2,9 @@
  * and explains unordered ones.
  *
  * It sees what the host submits, in the order of submission, and uses guaranteed edges only (the [G] rules of
- * docs/semantics.md). Order between streams is fixed by what was submitted and not by when it ran. So a program without
- * a report gives the same values under every schedule of the same host path. The checker cannot follow everything:
- * claims.h has the list, and limits the claim of the verdict.
+ * docs/semantics.md). The submissions fix the order between streams, not the times at which work ran. So a program
+ * without a report gives the same values under every schedule of the same host path. The checker cannot follow
+ * everything: claims.h lists what it does not follow, which limits the verdict.
  *
  * Detection (order.c, history.c, check.c, touch.c, lifetime.c) is separate from explaining (draft.c, reason.c,
  * fix.c, report.c). Detection runs for every command, explaining only for a pair that is about to be reported. */
@@ -186,11 +186,13 @@ typedef struct {
     bool allocates;               /* the memory comes from it: an alloc, or a launch */
     bool atomic;                  /* each access is an atomic update */
     bool host;                    /* the host itself did it */
-    bool captured;                /* `stream` is where the node of a graph was captured */
-    uint16_t rank;                /* whose call it was, from 1; 0: no rank's */
-    char stream[64];              /* "copy", "default", "stream #3", "host" */
-    mr_site where;                /* no file: collected by Lua */
-    mr_site launched; /* of a node of a graph: where that was launched (R42); else no file */
+    /* `stream` is the stream on which the graph's node was captured */
+    bool captured;
+    uint16_t rank;   /* the rank that made the call, from 1; 0: no rank */
+    char stream[64]; /* "copy", "default", "stream #3", "host" */
+    mr_site where;   /* no file: collected by Lua */
+    /* for a node of a graph: where the graph was launched (R42); otherwise no file */
+    mr_site launched;
     const char *file, *launched_file; /* as sentences name those files; NULL: in full */
     uint64_t seq;
 } mr_hazard_side;
@@ -205,8 +207,8 @@ const char *mr_hazard_place_text(mr_script_place place); /* "before" */
 
 /* A line of Lua to be put in, and where. */
 typedef struct {
-    mr_script_place place; /* seen from the line `where` */
-    bool typed;            /* that line was entered at the prompt: it is for the next time */
+    mr_script_place place; /* relative to the line `where` */
+    bool typed;            /* that line was entered at the prompt: the fix is for the next time */
     bool in_loop;          /* within: the body of a loop stands on that line */
     mr_site where;
     const char *file; /* as sentences name it */
@@ -233,20 +235,21 @@ typedef struct {
     /* The names of other tensors, for which the same holds, each with its '\0': as many as fit. */
     char more[MR_HAZARD_MORE];
     uint32_t more_count, more_size;
-    char signature[80];               /* "f32[100,100]" */
-    bool is_view;                     /* that is the form of a part of the memory */
-    uint64_t bytes_first, bytes_last; /* of the storage: what both sides touch lies between */
-    uint64_t bytes_shared;            /* how many bytes that are; 0: not counted */
-    char why[400];                    /* a sentence */
+    char signature[80]; /* "f32[100,100]" */
+    bool is_view;       /* the signature is that of a part of the memory */
+    /* range in the storage that contains all bytes that both sides touch */
+    uint64_t bytes_first, bytes_last;
+    uint64_t bytes_shared; /* how many bytes that are; 0: not counted */
+    char why[400];         /* a sentence */
     mr_hazard_fix fix[MR_HAZARD_FIXES];
     int fix_count;
-    bool needs_several; /* other pairs of streams need other lines */
-    char advice[480];   /* what to do, in words, where no line can be put in; else "" */
-    /* The fix orders the first stream's work up to this seq before the second: a record's, or the
-     * first access's; 0: all that was submitted before the second. */
+    bool needs_several; /* other pairs of streams need lines of their own */
+    char advice[480];   /* the fix in words, if no line can be added; otherwise "" */
+    /* The fix orders the first stream's work up to this seq before the second: the seq of a record, or of the first
+     * access. 0: all work submitted before the second. */
     uint64_t covered;
-    /* A use-after-free: the fix makes the second stream, or the host, wait behind the place of the first access
-     * for all of the first stream. It is not a record_stream, which is for one tensor. */
+    /* A use-after-free whose fix is a wait after the place of the first access: the second stream, or the host, waits
+     * for all of the first stream. Not a record_stream, which is for one tensor. */
     bool joins;
     /* Different pairs of streams among `count`, and the ids of the first few; at the bound: or more. */
     uint32_t stream_pairs;
@@ -256,14 +259,14 @@ typedef struct {
     char also[2][64];         /* a first and a second stream unlike those of the sides; "": none */
     uint64_t ranks;           /* of the second sides, as bits from rank 0 on */
     bool withdrawn;           /* advice that the script has since made wrong */
-    bool waits;               /* with being written, until its launches have run: withdraw.c */
-    uint64_t absent;          /* of `count`: pairs that are no hazard, as it turned out */
+    bool waits;               /* it is not written before its launches have run: withdraw.c */
+    uint64_t absent;          /* of `count`: pairs that turned out to be no hazard */
     uint64_t updated;         /* of `absent`: both only update bytes that both touch */
-    mr_hazard_news unwritten; /* what became part of it since that was written; or NEWS_REPORT */
+    mr_hazard_news unwritten; /* additions since it was written; or NEWS_REPORT */
     bool amended; /* more became known after it was first written: `reason`, or other streams */
 } mr_hazard_report;
 
-/* One of the two sides may not touch the bytes at all. */
+/* Whether one of the two sides may not touch the bytes at all. */
 static inline bool mr_hazard_is_assumed(const mr_hazard_report *report) {
     return report->first.assumed || report->second.assumed;
 }
@@ -272,7 +275,7 @@ static inline bool mr_hazard_is_assumed(const mr_hazard_report *report) {
 typedef struct {
     const mr_stream *stream;
     const mr_event *event;
-    const mr_event *work; /* what a collective has returned that has this event (mr.dist.Work) */
+    const mr_event *work; /* the object that a collective returned (mr.dist.Work), by its event */
     const mr_tensor *tensor;
     const mr_storage *storage;
 } mr_hazard_object;
@@ -280,20 +283,20 @@ typedef struct {
 /* Functions that bind the checker to the language of the scripts; each may be NULL. */
 typedef struct {
     void *context;
-    /* Ranks: calls `look` meanwhile the other hooks answer for the host `rank`, from 1. It may be parked, as the rank
-     * that comes last submits a collective for all. False: memory ran out in it. NULL: they always answer for the
-     * host that runs. */
+    /* Calls `look`; meanwhile the other hooks answer for the host `rank`, from 1. That rank may be parked, since the
+     * last rank submits a collective for all. False: out of memory. NULL: they always answer for the host that runs. */
     bool (*as_host)(void *context, uint16_t rank, void (*look)(void *asked), void *asked);
     /* That host's current stream, of its current device. */
     const mr_stream *(*current)(void *context);
     /* A new report, or one that was amended, in warn mode; advice also in error mode. */
     void (*write)(void *context, const mr_hazard_report *report, mr_hazard_news news);
-    /* The script's own variable for an object, as an expression: one that means it in front of that
-     * line; no file: any that is alive. False: there is none. */
+    /* The script's own variable for an object, as an expression that is valid before that line; no file: any live
+     * variable. False: there is none. */
     bool (*variable)(void *context, const mr_hazard_object *object, mr_site front, char *out,
                      size_t size);
-    /* The variable of a live frame that leads to it, and the current line of that frame. False: none does;
-     * *out_held is then the line of a call that made the stream and whose result nothing keeps, or without a file. */
+    /* A live frame's variable that leads to it, and the current line of that frame. False: there is none. *out_held is
+     * then the line of the call that made the stream, if its result is kept in no variable; otherwise without a
+     * file. */
     bool (*holder)(void *context, const mr_hazard_object *object, char *out, size_t size,
                    mr_site *out_held);
     /* Whether the function that the line `front` is of is running, so that its variables can be found. */
@@ -302,10 +305,10 @@ typedef struct {
     bool (*before)(void *context, const mr_script_meeting *meeting, mr_script_spot *out_spot);
     /* Where a line of Lua runs right after what the line `where` did. False: nowhere. */
     bool (*behind)(void *context, mr_site where, mr_script_spot *out_spot);
-    /* Whether the statement that the line `where` is part of stands behind a line put there. */
+    /* Whether the statement of the line `where` comes after a line added at the spot. */
     bool (*comes_before)(void *context, const mr_script_spot *spot, mr_site where);
-    /* The call that waits stands right behind the one that submits a host function: no code of the script runs between
-     * the two. `wait` without a file: nobody waits, and the script ends there. NULL: as if so. */
+    /* Whether the waiting call directly follows the one that submits a host function, with no code of the script
+     * between them. `wait` without a file: there is no wait, and the script ends there. NULL: counts as true. */
     bool (*waits_at_once)(void *context, mr_site function, mr_site wait);
     /* A name for a new local that is set at `from` and used at `to`; false: that cannot be. */
     bool (*new_local)(void *context, const mr_script_spot *from, const mr_script_spot *to,
@@ -318,9 +321,9 @@ typedef struct {
                   const mr_script_meeting *meeting, const char *tensor, const char *stream,
                   bool (*is_taken)(const void *asker, const char *name), const void *asker,
                   mr_script_variable *out_ahead);
-    /* `done[k]`, an expression at that place, may be nil: the entry is only set by what stands behind it. */
+    /* Whether `done[k]`, an expression at that place, may be nil: the entry is set only by later code. */
     bool (*is_set_later)(void *context, const mr_script_spot *spot, const char *expression);
-    /* The stream that is current at the spot is current at the statement of that line, too. */
+    /* Whether the current stream at the spot is also current at the statement of that line. */
     bool (*is_direct)(void *context, const mr_script_spot *spot, mr_site where);
     /* If the line is one call of `name` with `option`: the variable at the spot that gets the result; "": no
      * variable gets it. False: it is no such call. */
@@ -332,13 +335,13 @@ typedef struct {
 } mr_hazard_hooks;
 
 typedef struct {
-    uint64_t operations;    /* seen with the checker on */
-    uint64_t hazards;       /* pairs found, not counting follow-ups and ignored ones */
-    uint64_t reports;       /* hazards kept as reports, by pair of places */
-    uint64_t follow_ups;    /* other pairs that the fix of a reported one also orders */
-    uint64_t checked_apart; /* operations that stand apart, in checks or in stretches; of them: */
+    uint64_t operations;         /* seen with the checker on */
+    uint64_t hazards;            /* pairs found, not counting follow-ups and ignored ones */
+    uint64_t reports;            /* hazards kept as reports, by pair of places */
+    uint64_t follow_ups;         /* other pairs that a reported pair's fix also orders */
+    uint64_t checked_apart;      /* operations in checks or separate stretches; of them: */
     uint64_t explored, stressed; /* by mr_hazard_apart */
-    mr_claims claims;            /* what was not followed, and what is not shown */
+    mr_claims claims;            /* what was not followed, and reports that are not shown */
 } mr_hazard_totals;
 
 /* Created in mode off. `hooks` is copied. The machine must outlive it. */
@@ -357,7 +360,7 @@ typedef struct {
     uint64_t bytes_first, bytes_last; /* of the storage: what both touch lies between */
 } mr_hazard_found;
 
-/* A call that changes what is judged from then on. */
+/* A call that changes what the checker judges from then on. */
 typedef enum {
     MR_HAZARD_TURN_MODE,
     MR_HAZARD_TURN_CHECK_BEGIN,
@@ -377,31 +380,30 @@ typedef struct {
     void (*found)(void *context, const mr_hazard_found *found);
     /* Two atomic updates of the same bytes that nothing orders: no hazard, but either may come first. */
     void (*updated)(void *context, const mr_hazard_found *found);
-    /* Only an asynchronous copy of pageable memory orders the two, if it waits (R23). */
+    /* The two are ordered only if an asynchronous copy of pageable memory waits (R23). */
     void (*unspecified)(void *context, const mr_hazard_found *found);
     /* Such a call has succeeded; `mode`: of TURN_MODE. */
     void (*turned)(void *context, mr_hazard_turn turn, mr_hazard_mode mode);
 } mr_hazard_watcher;
 
-/* `watcher` is copied; NULL: nobody. */
+/* `watcher` is copied; NULL: no watcher. */
 void mr_hazard_watch(mr_hazard *hazard, const mr_hazard_watcher *watcher);
 
 /* Inside a check it takes effect when that ends. Switching on starts from a state in which all earlier work counts as
  * ordered; switching off forgets the history and keeps the reports. */
 mr_status mr_hazard_set_mode(mr_hazard *hazard, mr_hazard_mode mode);
 mr_hazard_mode mr_hazard_get_mode(const mr_hazard *hazard);
-/* The mode, and the number of reports, for a script that asks: the same in each call of a function that is explored,
- * also in the one that is judged. */
+/* The mode, and the number of reports, as a script sees them: the same in each call of an explored function, including
+ * the judged one. */
 mr_hazard_mode mr_hazard_asked_mode(const mr_hazard *hazard);
 size_t mr_hazard_asked_count(const mr_hazard *hazard);
 void mr_hazard_set_advice(mr_hazard *hazard, bool on);
-/* Files called `prefix` and a number are entries of a prompt, from now on; NULL: none is. The text is kept by
- * address. */
+/* From now on, files named `prefix` and a number are entries of a prompt; NULL: none are. Only the pointer is kept. */
 void mr_hazard_set_prompt(mr_hazard *hazard, const char *prefix);
-/* The file that is run. Sentences leave its folder out of the names of files; `where` and the stable line have all of
- * the name. The text is kept by address; NULL: no file. */
+/* The script's file. Sentences leave its folder out of file names; `where` and the stable line have whole names. Only
+ * the pointer is kept; NULL: no file. */
 void mr_hazard_set_script(mr_hazard *hazard, const char *path);
-/* The place as sentences name it: all that name a line to a person ask here. */
+/* The place as sentences name it. Every text for the user gets its places here. */
 mr_site mr_hazard_shown(const mr_hazard *hazard, mr_site where);
 /* The same in the form of a callback; `hazard` is a mr_hazard. */
 mr_site mr_hazard_shown_by(const void *hazard, mr_site where);
@@ -415,35 +417,35 @@ void mr_hazard_whole_name(const mr_hazard *hazard, const char *shown, mr_buffer 
  * NULL. */
 mr_status mr_hazard_check_begin(mr_hazard *hazard);
 void mr_hazard_check_end(mr_hazard *hazard, size_t *out_first, mr_hazard_totals *out_inside);
-/* Work between the two calls stands apart. The totals say how many operations it had, but do not count its hazards, nor
- * what was not followed in it. It is followed all the same, as it may use memory of before. Inside a check it can have
- * checks of its own. A change of the mode takes effect when it ends. All devices have been waited for when it ends, so
- * its work counts as ordered. Not nested; a second end does nothing. */
+/* Work between the two calls is separate. The totals count its operations, but not its hazards, nor what was not
+ * followed in it. The checker still follows it, as it may use earlier memory. Inside a check it can have checks of its
+ * own. A change of the mode takes effect when it ends. All devices have been waited for when it ends, so its work
+ * counts as ordered. Not nested; a second end does nothing. */
 typedef enum { MR_HAZARD_EXPLORED, MR_HAZARD_STRESSED } mr_hazard_apart;
 mr_status mr_hazard_apart_begin(mr_hazard *hazard, mr_hazard_apart kind);
 void mr_hazard_apart_end(mr_hazard *hazard);
-/* Inside of such work: what runs between the two is judged like a check, and can have checks of its own. The reports
- * found since begin, except those of such checks, are those from *out_first on. `out_inside` as of a check. */
+/* Inside such work: the work between these two calls is judged like a check, and can contain checks. The reports found
+ * since begin, except those of such checks, are those from *out_first on. `out_inside` as of a check. */
 mr_status mr_hazard_judge_begin(mr_hazard *hazard);
 void mr_hazard_judge_end(mr_hazard *hazard, size_t *out_first, mr_hazard_totals *out_inside);
-/* The code that is judged has returned: the function of a check, else the script. From then on, until the check ends, a
- * free by Lua's collector is not part of that code, and is not judged. All else still is. */
+/* Called when the judged code has returned: the function of a check, or the script. From then on, until the check ends,
+ * frees by Lua's collector are not judged. All other work still is. */
 void mr_hazard_returned(mr_hazard *hazard);
 /* Ends a check that the script has left for good (os.exit): what it found is forgotten. */
 void mr_hazard_check_abandon(mr_hazard *hazard);
 bool mr_hazard_checking(const mr_hazard *hazard);
 
-/* A write that is in the way. The text is borrowed from the checker. */
+/* A write that races with a read. The text is borrowed from the checker. */
 typedef struct {
     const char *op;
     mr_site where;
     uint64_t seq;
 } mr_hazard_writer;
-/* Whether the next command of `stream` (NULL: the host) can read all of the tensor without a hazard; else *out_writer
- * is a write that nothing orders before it. Changes nothing. */
+/* Whether the next command of `stream` (NULL: the host) can read all of the tensor without a hazard. If not,
+ * *out_writer is a write that is not ordered before it. Changes no state. */
 bool mr_hazard_can_read(mr_hazard *hazard, const mr_tensor *tensor, mr_stream *stream,
                         mr_hazard_writer *out_writer);
-/* Whether some of the tensor's bytes have been written by nothing. */
+/* Whether some of the tensor's bytes are unwritten. */
 bool mr_hazard_is_unwritten(const mr_hazard *hazard, const mr_tensor *tensor);
 /* Whether a host function or a user's kernel that was submitted to this device may not have run yet. Before a verdict,
  * and before the checker is switched off, the caller runs them if it can (mr_device_drain). Otherwise it depends on
@@ -461,12 +463,12 @@ void mr_hazard_clear(mr_hazard *hazard);
 /* Forgets the reports from `first` on: those of a check, which the caller has copied. */
 void mr_hazard_drop_from(mr_hazard *hazard, size_t first);
 
-/* Since the last clear; `whole_run`: of everything, also of what was forgotten. */
+/* Totals since the last clear; `whole_run`: of the whole run, including cleared work. */
 mr_hazard_totals mr_hazard_get_totals(const mr_hazard *hazard, bool whole_run);
 /* The claim about these operations; none where there were none, or a hazard. */
 mr_claim mr_hazard_claim(const mr_hazard_totals *totals);
-/* Call this where the script ended with an error, which no command tells. `status`, if not NULL: the error, caused
- * by work that the script did not wait for. */
+/* Call this when the script ended with an error, which no command shows. `status`, if not NULL: the error, caused by
+ * work that the script did not wait for. */
 void mr_hazard_script_failed(mr_hazard *hazard, const mr_error *status);
 
 /* Suppression. Each text may be NULL (any). `where` is "file:line" or "file" and matches either side;
@@ -490,7 +492,7 @@ bool mr_hazard_why(mr_hazard *hazard, uint64_t first_seq, uint64_t second_seq, m
  * synchronise there; 0 if the log has none. If no file has that name, one whose name ends with it behind a '/'. */
 uint64_t mr_hazard_find_operation(const mr_hazard *hazard, const char *file, int line);
 
-/* Whether a next command of `second` (NULL: of the host) comes after all that `first` was given up to `first_seq`. */
+/* Whether the next command of `second` (NULL: of the host) comes after all commands of `first` up to `first_seq`. */
 bool mr_hazard_is_ordered(mr_hazard *hazard, mr_stream *first, uint64_t first_seq,
                           mr_stream *second);
 
@@ -508,7 +510,7 @@ void mr_hazard_write_text(const mr_hazard_report *report, bool colour, mr_buffer
 void mr_hazard_write_amended(const mr_hazard_report *report, mr_hazard_news news, bool colour,
                              mr_buffer *out);
 void mr_hazard_write_json(const mr_hazard_report *report, mr_buffer *out); /* one line with '\n' */
-/* Likewise: the run's. `rank`: of this process among others, below 0 if there are no others. */
+/* Writes the summary of the run in the same way. `rank`: this process among others; below 0: there are no others. */
 void mr_hazard_summary_json(const mr_hazard *hazard, int rank, mr_buffer *out);
 void mr_hazard_fix_text(const mr_hazard_report *report, mr_buffer *out); /* lines of Lua, placed */
 

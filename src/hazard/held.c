@@ -38,7 +38,7 @@ static bool is_same_place(const mr_hazard_fix *a, const mr_hazard_fix *b) {
     return a->place == b->place && a->where.file == b->where.file && a->where.line == b->where.line;
 }
 
-/* Without a comment, which may name a stream. */
+/* The length of the code without its comment, which may name a stream. */
 static size_t code_size(const char *text) {
     const char *comment = strstr(text, " -- ");
     return comment ? (size_t)(comment - text) : strlen(text);
@@ -68,7 +68,7 @@ static bool is_name(char c) {
     return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* The same text but for the two names of a local. */
+/* Whether the texts are the same except for the names of a local. */
 static bool is_same_text(const char *a, const char *b, const char *name_a, size_t size_a,
                          const char *name_b, size_t size_b) {
     for (char before = ' '; *a; before = *a++, b++) {
@@ -83,8 +83,8 @@ static bool is_same_text(const char *a, const char *b, const char *name_a, size_
     return !*b;
 }
 
-/* The lines of the draft are there, with another name for the new local. For streams that one expression leads to, as
- * for those of two ranks, the same lines do. */
+/* Whether the report has the draft's lines, with another name for the new local. Streams with the same expression, as
+ * in two ranks, need no other lines. */
 static bool has_renamed(const mr_hazard_report *report, const mr_hazard_report *draft) {
     const char *name, *drafted;
     size_t size_drafted = draft->fix_count ? made_local(&draft->fix[0], &drafted) : 0;

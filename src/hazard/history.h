@@ -20,15 +20,17 @@ struct entry {
     actor *actor; /* one reference */
     uint64_t seq;
     uint8_t access;
-    uint8_t updates;   /* atomic ones that may change places: mr_ptx_kernel_updates; else 0 */
+    /* the kinds of atomic updates that commute: mr_ptx_kernel_updates; otherwise 0 */
+    uint8_t updates;
     bool advisory : 1; /* pageable memory by an asynchronous copy: unspecified, no hazard (R23) */
-    bool merged : 1;   /* assumed: it has replaced the same of another launch: stands for both */
-    bool large : 1;    /* which slab */
-    uint32_t at;       /* in history.entries */
-    uint64_t stamp;    /* of the search that met it last */
+    /* an assumed access that also stands for the same access of another launch */
+    bool merged : 1;
+    bool large : 1;        /* which slab */
+    uint32_t at;           /* in history.entries */
+    uint64_t stamp;        /* of the search that met it last */
     uint64_t from, length; /* where the index has it (index.c) */
     const char *op;
-    mr_name *op_name; /* whose text `op` is; one reference; NULL: it is static */
+    mr_name *op_name; /* owner of the text `op`; one reference; NULL: the text is static */
     mr_site where;
     mr_name *tensor_name; /* one reference, or NULL */
     earlier_access earlier;
@@ -55,10 +57,10 @@ struct history {
     struct rank_uses *by_ranks; /* of memory from before the ranks; NULL: none has used it */
     uint32_t unset_events;      /* that wait for host functions */
     bool watched;               /* one of the two is there */
-    uint64_t reused; /* from this number on it is the memory of something else (observer.h) */
-    bool freed;      /* the free has been submitted; later uses are errors before they get here */
+    uint64_t reused;            /* from this seq on the memory has another owner (observer.h) */
+    bool freed; /* the free has been submitted; later uses are errors before they get here */
     bool alloc_unordered; /* a use before the allocation has been reported */
-    /* the variable that a report has named, for later ones, when it may be gone; owned, or NULL */
+    /* the variable that a report named, for later reports, in case it is gone by then; owned, or NULL */
     char *last_name;
 };
 
@@ -83,7 +85,7 @@ void mr_hazard_histories_create(checker *c);
 void mr_hazard_histories_destroy(checker *c);
 void mr_hazard_histories_begin(checker *c); /* storages that are there may have been written */
 history *mr_hazard_history_of(checker *c,
-                              mr_storage *storage); /* made if need be; NULL: no memory */
+                              mr_storage *storage); /* creates it if needed; NULL: out of memory */
 void mr_hazard_history_drop(checker *c, history *h);
 void mr_hazard_history_drop_all(checker *c);
 /* Puts the entries whose extent meets `view`'s into c->histories.found. */

@@ -6,10 +6,11 @@
 #include "model/meeting.h"
 
 typedef struct {
-    uint64_t *now;                     /* by slot: what the host that runs knows; one of these */
+    uint64_t *now;                     /* by slot: what the running host knows; one of `of` */
     uint64_t *of[1 + MR_MEETING_MOST]; /* the outer host's, and by rank from 1 */
     uint16_t number;                   /* of the host that runs */
-    uint32_t worlds;                   /* how often the outer host went on after ranks */
+    /* how often the outer host continued after its ranks had ended */
+    uint32_t worlds;
 } hosts_part;
 
 /* The host that runs: 0, or a rank from 1. The knowledge of ranks goes to the outer host when that goes on. */

@@ -31,7 +31,7 @@ static bool same_place(mr_site a, mr_site b) {
     return a.file == b.file && a.line == b.line;
 }
 
-/* Places are looked up among the reports from check_first on: a check has a list of its own. */
+/* Searches the reports from check.first on: a check has a list of its own. */
 static mr_hazard_report *find(const checker *c, const place_pair *pair) {
     uint32_t *i = mr_map_find(&c->reports.places, hash_places(pair));
     for (; i; i = mr_map_again(&c->reports.places, i)) {
@@ -98,7 +98,7 @@ const mr_hazard_report *mr_hazard_report_at(const mr_hazard *c, size_t i) {
     return i < c->reports.listed.count ? c->reports.listed.items[i] : NULL;
 }
 
-/* There is room: the map has held more. */
+/* Cannot fail: the map has held more entries before. */
 static void enter_places(checker *c) {
     mr_map_clear(&c->reports.places);
     for (size_t i = 0; i < c->reports.listed.count; i++) {
@@ -135,7 +135,7 @@ void mr_hazard_report_remove(checker *c, mr_hazard_report *report) {
     free(report);
 }
 
-/* Others keep their numbers: they may have been written. */
+/* Other reports keep their numbers, which may already be written. */
 void mr_hazard_report_withdraw(checker *c, mr_hazard_report *report) {
     size_t check_first = c->check.first;
     bool is_outside = unlist(c, report) < check_first;
@@ -153,7 +153,7 @@ void mr_hazard_drop_from(mr_hazard *c, size_t first) {
         mr_hazard_close_pairs_from(c, c->reports.listed.items[first]->number);
     while (c->reports.listed.count > first) free(mr_vec_pop(&c->reports.listed));
     enter_places(c);
-    c->reports.blames.count = 0; /* what it blamed is no longer shown */
+    c->reports.blames.count = 0; /* its fix, which explained follow-ups, is no longer shown */
     memset(c->reports.recent, 0, sizeof c->reports.recent);
     c->reports.recent_next = 0;
 }

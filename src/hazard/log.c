@@ -71,7 +71,7 @@ void mr_hazard_log_take_back(checker *c) {
 
 bool mr_hazard_log_open(checker *c) {
     c->log.count = 0;
-    if (!c->log.lines) /* one more, which may be taken back */
+    if (!c->log.lines) /* one more, for the newest line, which may be taken back */
         c->log.lines = calloc(MR_HAZARD_LOG + 1, sizeof *c->log.lines);
     return c->log.lines != NULL;
 }
@@ -108,7 +108,7 @@ uint16_t mr_hazard_log_rank(const checker *c, uint64_t seq, uint16_t otherwise) 
     return line ? line->host : otherwise;
 }
 
-/* Nothing before a reset is found: a replay runs the same lines again. `is_whole`: by the whole name of the file,
+/* Ignores lines before a reset: a replay runs the same lines again. `is_whole`: by the whole name of the file,
  * otherwise by its end. */
 static uint64_t find_operation(const checker *c, const char *file, int where, bool is_whole) {
     const log_line *line;

@@ -12,10 +12,11 @@ typedef struct {
     mr_name *op_name, *stream_name,
         *event_name; /* a reference each, or NULL; `op` as in an entry */
     mr_site where;
-    /* with it, while that launch submits: of the node; NULL: not known */
+    /* for a node, while its launch submits: the captured stream; NULL: not known */
     const mr_stream *captured_on;
-    uint8_t launch;         /* with it: MR_LAUNCH_* */
-    mr_site launched;       /* of a node of a graph: where that was launched; else no file */
+    uint8_t launch; /* with it: MR_LAUNCH_* */
+    /* for a node of a graph: where the graph was launched; otherwise no file */
+    mr_site launched;
     uint32_t stream, event; /* ids; 0: the host, none */
     uint32_t bound_stream;
     mr_command_id kind;
@@ -25,18 +26,19 @@ typedef struct {
     bool synchronous;         /* a copy of cudaMemcpy's kind */
     mr_order_copy_rules copy; /* likewise: what is guaranteed */
     uint64_t walls;           /* likewise: mr_order_walls */
-    /* the seq of the first member of the meeting that it takes part in; 0: none */
+    /* the seq of the first member of its meeting; 0: it is in none */
     uint64_t meeting;
-    uint64_t sources; /* with it: the members whose data it gets (R61) */
+    uint64_t sources; /* for a member: the members whose data it gets (R61) */
     uint32_t member;
     uint32_t world; /* of ranks */
-    uint16_t host;  /* whose call it is: hosts.c */
-    bool inside;    /* an access in a host function: `seq` and place in the order are that one's */
+    uint16_t host;  /* the host that made the call: hosts.c */
+    /* an access in a host function: `seq` and its place in the order are the function's */
+    bool inside;
 } log_line;
 
 typedef struct {
     log_line *lines; /* ring, by order of arrival; kept when the checker is switched off */
-    uint64_t count;  /* of all that have arrived */
+    uint64_t count;  /* number of all lines so far */
 } log_part;
 
 static inline bool mr_hazard_line_is(const log_line *line, uint32_t traits) {
@@ -47,7 +49,7 @@ static inline mr_command_after mr_hazard_line_after(const log_line *line) {
 }
 /* The facts of a line that the rows of order ask for. */
 mr_order_facts mr_hazard_line_facts(const log_line *line);
-/* After it the host comes after what the event's record captured. */
+/* Whether the host waits there for the work that an event's record captured. */
 static inline bool mr_hazard_line_is_event_wait(const log_line *line) {
     return mr_hazard_line_after(line) == MR_AFTER_RECORD;
 }
@@ -58,12 +60,13 @@ void mr_hazard_log_take_back(checker *c); /* the newest: it was refused */
 void mr_hazard_log_free(checker *c);
 uint64_t mr_hazard_log_kept(const checker *c); /* lines */
 const log_line *mr_hazard_log_back(const checker *c,
-                                   uint64_t back); /* 0: the newest; NULL: no more */
+                                   /* line `back` before the newest; NULL: no more */
+                                   uint64_t back);
 const log_line *mr_hazard_log_find(const checker *c, uint64_t seq);
-/* The rank whose call it was, from 1; 0: no rank's. `otherwise`: where the log has it no longer. */
+/* The rank that made the call, from 1; 0: no rank. `otherwise` is returned if the log no longer has the line. */
 uint16_t mr_hazard_log_rank(const checker *c, uint64_t seq, uint16_t otherwise);
-/* By mr_hazard_log_back's number: what CUDA orders before that command (why.c). The caller frees it; NULL: no
- * memory. */
+/* By the index of mr_hazard_log_back: whether CUDA orders that line before the command (why.c). The caller frees it;
+ * NULL: no memory. */
 bool *mr_hazard_log_before(const checker *c, uint64_t seq);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* By any variable that is alive (`spot` is NULL), or by one that a line at that place can use. */
+/* Finds a live variable (`spot` is NULL), or one that a line at that place can use. */
 static bool variable(const checker *c, mr_hazard_object object, const mr_script_spot *spot,
                      char *out, size_t size) {
     mr_site front = {0};
@@ -120,7 +120,7 @@ bool mr_hazard_closed_code(const checker *c, const actor *a, const mr_script_spo
     return a->stream && variable(c, (mr_hazard_object){.stream = a->stream}, spot, out, size);
 }
 
-/* It is current where the line comes to stand, right before the call of the second. */
+/* Whether the stream is current at the new line, right before the call of the second. */
 static bool current_code(const checker *c, const found_pair *pair, const mr_script_spot *spot,
                          const actor *a, char *out, size_t size) {
     bool is_current = pair && a->stream && !pair->submitted.file &&

@@ -1,4 +1,4 @@
-/* Names: what a person calls a stream, an event, memory and a place, and expressions that a script can use. */
+/* Names of streams, events, memory and places for the user, and expressions that a script can use. */
 #ifndef MR_HAZARD_NAMES_H
 #define MR_HAZARD_NAMES_H
 
@@ -13,11 +13,11 @@ typedef struct {
 } names_part;
 
 #define NAME_SIZE 64
-/* The stream as a person calls it. */
+/* The stream's name in texts. */
 void mr_hazard_stream_text(const checker *c, const actor *a, char *out, size_t size);
 /* An expression that leads to it at that place: a variable, or the function of a default stream.
- * mr.current_stream() leads to it right in front of the call of the pair's second (`pair` may be NULL). False: nothing
- * does. */
+ * mr.current_stream() leads to it right in front of the call of the pair's second (`pair` may be NULL). False: there is
+ * none. */
 bool mr_hazard_stream_code(const checker *c, const found_pair *pair, const actor *a,
                            const mr_script_spot *spot, char *out, size_t size);
 #define MR_HAZARD_CURRENT "mr.current_stream()"
@@ -26,16 +26,17 @@ bool mr_hazard_closed_code(const checker *c, const actor *a, const mr_script_spo
                            size_t size);
 /* The current stream of the host whose names are asked for (hooks.as_host); NULL: it has no device. */
 const mr_stream *mr_hazard_current(const checker *c);
-/* That host is a rank and the device is its own: a line without the number of the device is right for all ranks. */
+/* Whether that host is a rank and the device is its own. Then a line without the device's number is right for all
+ * ranks. */
 bool mr_hazard_is_own_device(const checker *c, int device);
 /* The same of an event. */
 const char *mr_hazard_event_text(const log_line *line, char *out, size_t size);
 bool mr_hazard_event_code(const checker *c, uint32_t id, const mr_script_spot *spot, char *out,
                           size_t size);
-/* The work of a collective whose event it is. */
+/* An expression for the work of a collective that has this event. */
 bool mr_hazard_work_code(const checker *c, const mr_event *event, const mr_script_spot *spot,
                          char *out, size_t size);
-/* "f32[100]": what the second accesses; "" of a free. */
+/* "f32[100]": the tensor that the second accesses; "" for a free. */
 const char *mr_hazard_signature(const found_pair *pair, char *out, size_t size);
 void mr_hazard_tensor_text(const checker *c, const found_pair *pair, char *out, size_t size);
 bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, const mr_script_spot *spot,
@@ -43,13 +44,13 @@ bool mr_hazard_tensor_code(const checker *c, const found_pair *pair, const mr_sc
 /* "race.lua:3"; without the room for it, "...ce.lua:3". With PLACE_SIZE bytes it is always whole. */
 #define PLACE_SIZE (MR_LONGEST_NAME + 16)
 const char *mr_hazard_place(mr_site where, char *out, size_t size);
-/* Whether `end` is the name of the file, or all of it behind a '/': "race.lua" of "examples/race.lua". */
+/* Whether `end` is the file's name, or its last part after a '/': "race.lua" of "examples/race.lua". */
 bool mr_hazard_file_ends(const char *file, const char *end);
-/* The script's, with the '/'; "": it has none, or one that is too long. */
+/* The script's folder, with the '/'; "": there is none, or its name is too long. */
 void mr_hazard_folder(const checker *c, char *out, size_t size);
 /* Whether it is an entry at the prompt: "mr:7", in which 7 is not a line. */
 bool mr_hazard_is_entry(const checker *c, const char *file);
-/* The storage as a person calls it: its name, a variable that holds it, or its kind. */
+/* The storage's name in texts: its own name, a variable that holds it, or its kind. */
 void mr_hazard_storage_text(const checker *c, const mr_storage *storage, char *out, size_t size);
 
 #endif

@@ -1,4 +1,5 @@
-/* Open pairs: a launch has still to tell what it touches there (withdraw.c). Each is counted in a report. */
+/* Open pairs: pairs that wait until a launch reports the bytes that it touched (withdraw.c). Each is counted in a
+ * report. */
 #include "hazard/explain.h"
 
 #include "model/backend.h"

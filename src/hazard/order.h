@@ -1,4 +1,4 @@
-/* Order: which stream knows which commands. Only order.c uses the fields that hold clocks. */
+/* The order of commands: what each stream is ordered after. Only order.c uses the fields that hold clocks. */
 #ifndef MR_HAZARD_ORDER_H
 #define MR_HAZARD_ORDER_H
 
@@ -15,18 +15,19 @@ struct actor {
     uint32_t id;   /* the stream's */
     int device;    /* index; -1: the host */
     mr_stream_kind kind;
-    mr_order_lane lane; /* what is guaranteed of its commands */
+    mr_order_lane lane; /* the guaranteed rules for its commands */
     bool grouped;       /* it takes part in the default stream's barrier, by `lane` */
     bool legacy;
-    bool slot_given;      /* its slot has been handed on */
-    mr_name *name;        /* one reference, or NULL */
-    vclock *clock;        /* what waits have brought */
-    uint64_t acquired;    /* seq of the last wait that changed `clock` */
-    uint64_t last;        /* seq of the last command */
-    uint64_t worked;      /* and of the last one that did more than to mark a point; for advice */
-    uint64_t did;         /* the same without waits, which only hand on what others did */
-    uint64_t launched;    /* of its last command that tells only when it runs what it does */
-    uint32_t idle_wait;   /* index + 1 in `advised`: the last thing that it did was to wait there */
+    bool slot_given;   /* its slot has been handed on */
+    mr_name *name;     /* one reference, or NULL */
+    vclock *clock;     /* what its waits have ordered before it */
+    uint64_t acquired; /* seq of the last wait that changed `clock` */
+    uint64_t last;     /* seq of the last command */
+    /* and of the last one that was not only a record or similar mark; for advice */
+    uint64_t worked;
+    uint64_t did;         /* the same without waits, which only pass on the work of others */
+    uint64_t launched;    /* seq of its last command whose accesses become known when it runs */
+    uint32_t idle_wait;   /* index + 1 in `advised`, if its last command was a wait at that place */
     uint64_t legacy_seen; /* the last legacy command before that, for a blocking stream */
     vclock *released;     /* and what the barrier had brought by then */
     uint64_t device_barrier_seen; /* the last device barrier that it has passed */
@@ -38,16 +39,16 @@ typedef struct snapshot snapshot;
 struct snapshot {
     actor *actor;
     uint64_t seq;
-    uint64_t known_as; /* the number that waits have for it, where that is another one; else 0 */
+    uint64_t known_as; /* the number by which waits name it, if another one; otherwise 0 */
     vclock *clock;
     vclock *barrier; /* what the legacy barrier had brought, or NULL */
     uint64_t group;  /* all of the actor's group up to here */
     mr_event *event;
     mr_site where;
     uint64_t worked; /* the actor's, when it was recorded */
-    bool used;       /* somebody waited, synchronised or asked */
+    bool used;       /* a wait, a synchronise or a query used it */
     bool carries;    /* the record itself ordered more than what it captured (R5) */
-    bool timed;      /* for elapsed_time: nobody need wait for it */
+    bool timed;      /* for elapsed_time: needed even without a wait */
     snapshot *previous, *next;
 };
 
@@ -58,7 +59,7 @@ typedef struct {
     actor *actor;    /* one reference */
     uint64_t seq;
     bool counted;
-    uint32_t beside; /* a communicator whose last one here it is not ordered behind; 0: none */
+    uint32_t beside; /* a communicator whose last collective here may run beside it; 0: none */
     mr_site where;
     char name[32], title[48]; /* of the call, and of the communicator */
 } in_flight;
@@ -88,10 +89,10 @@ typedef struct {
     actor host_actor;
     actor *actors;       /* all of them, linked */
     snapshot *snapshots; /* likewise */
-    /* of the members of the meeting that is being submitted: what each came after */
+    /* for each member of the meeting in progress: its predecessors */
     snapshot *entered;
-    uint32_t entered_size; /* by member; those that have not entered have no actor */
-    /* seq of the last meeting of ranks that orders some of them only, and that the virtual GPU ends on all at once */
+    uint32_t entered_size; /* by member; a member that has not entered has no actor */
+    /* seq of the last meeting that orders only some of its ranks, though the virtual GPU ends it on all at once */
     uint64_t ends_together;
     MR_VEC(in_flight) in_flight; /* by communicator and device */
     uint32_t slots, slot_capacity;
@@ -110,9 +111,11 @@ void mr_hazard_actor_lose(checker *c, actor *a); /* its stream is gone, with its
 bool mr_hazard_order_create(checker *c);         /* false: out of memory */
 void mr_hazard_order_destroy(checker *c);
 void mr_hazard_order_open(checker *c);
-void mr_hazard_order_close(checker *c);   /* forgets all streams and snapshots */
-void mr_hazard_order_restart(checker *c); /* all that was submitted is before what comes now */
-void mr_hazard_order_drained(checker *c, int device); /* what launches do there has been told */
+void mr_hazard_order_close(checker *c); /* forgets all streams and snapshots */
+/* all submitted work counts as ordered before later work */
+void mr_hazard_order_restart(checker *c);
+/* the launches there have reported their accesses */
+void mr_hazard_order_drained(checker *c, int device);
 
 bool mr_hazard_host_knows(const checker *c, const actor *a, uint64_t seq);
 bool mr_hazard_all_know(const checker *c, const actor *a, uint64_t seq); /* every host does */
@@ -120,34 +123,33 @@ bool mr_hazard_clock_knows(const checker *c, const vclock *clock, const actor *a
 /* Whether a command of `t`, or of the host (`t` is &c->order.host_actor), comes after `a`'s command seq. */
 bool mr_hazard_knows_slowly(const checker *c, const actor *t, const actor *a, uint64_t seq);
 
-/* R3: each command of `t` comes after all that `a` was given before. */
+/* R3: whether each command of `t` comes after all earlier commands of `a`. */
 bool mr_hazard_gathers_from(const actor *t, const actor *a);
 
-/* The same as mr_hazard_knows for `t`'s last command instead of its next: what waiting for `t` is worth. */
+/* Like mr_hazard_knows, but for `t`'s last command instead of its next one: what a wait for `t` covers. */
 bool mr_hazard_knew(const checker *c, const actor *t, const actor *a, uint64_t seq);
 
-/* R28: what is used comes after the allocation and before the free, but no order between two pieces of work follows
- * from either. When Lua's collector frees is nothing that a script can rely on. */
+/* R28: uses of memory come after its allocation and before its free, but neither orders two other commands. A script
+ * cannot rely on the time at which Lua's collector frees. */
 void mr_hazard_order_alloc(checker *c, actor *t, uint64_t seq);
 void mr_hazard_order_free(checker *c, actor *t, uint64_t seq);
 bool mr_hazard_order_before_free(const checker *c, const actor *t, const actor *a, uint64_t seq);
 void mr_hazard_order_record(checker *c, actor *t, const mr_command *command, bool carries);
 /* False: it added nothing. */
 bool mr_hazard_order_wait(checker *c, actor *t, uint64_t seq, const snapshot *s);
-/* R61: a member of a meeting has entered. Once the last one has, each comes after what those came after whose data it
- * gets. */
+/* R61: a member of a meeting has entered. Once the last one has, each comes after the predecessors of the members whose
+ * data it gets. */
 void mr_hazard_order_meet(checker *c, actor *t, const mr_command *command);
-/* in_flight.c: the same member, for the room that collectives need. Before mr_hazard_order_meet. */
+/* in_flight.c: notes the member for the rule about room on a device (R64a). Call it before mr_hazard_order_meet. */
 void mr_hazard_in_flight_note(checker *c, actor *t, const mr_command *command);
 void mr_hazard_order_stream_sync(checker *c, actor *t, uint64_t seq);
 void mr_hazard_order_event_sync(checker *c, const snapshot *s);
 void mr_hazard_order_device_sync(checker *c, mr_device *device, uint64_t seq);
-/* All that a command brings to its stream before it touches anything: that of its stream's barrier, and
- * for a peer copy R60. True: by the barrier alone `t` came after more than before, or for the legacy stream other
- * streams may have. */
+/* Updates the order for a command before its accesses: by the legacy barrier, and for a peer copy by R60. True: the
+ * barrier alone ordered `t` after more work; for the legacy stream, it may have ordered other streams after more. */
 bool mr_hazard_order_before(checker *c, actor *t, const mr_command *command);
 
-/* The state that mr_hazard_order_before changes, as it was. Allows asking what a command would come after. */
+/* A copy of the state that mr_hazard_order_before changes, so that one can ask what a command would come after. */
 typedef struct {
     actor *actor;
     actor was;

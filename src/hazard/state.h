@@ -66,11 +66,11 @@ struct mr_hazard {
     mr_hazard_watcher watcher;
     mr_hazard_mode mode;
     uint64_t off_since; /* the seq that was next when it was made, or switched off last */
-    bool off_pending;   /* there was work then that the host had not waited for */
+    bool off_pending;   /* there was pending work at that time */
     bool out_of_memory;
     check_part check;
     stretch apart;
-    mr_hazard_totals totals, before_clear; /* since the last clear, and what was before */
+    mr_hazard_totals totals, before_clear; /* since the last clear, and before it */
 
     /* detection */
     mr_slab clocks;

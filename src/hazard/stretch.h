@@ -1,4 +1,4 @@
-/* Stretches of work that are judged by themselves: checks, and what stands apart (hazard.c). */
+/* Stretches of work that are judged separately: checks, explorations and stress runs (hazard.c). */
 #ifndef MR_HAZARD_STRETCH_H
 #define MR_HAZARD_STRETCH_H
 
@@ -13,7 +13,7 @@ typedef struct {
     mr_hazard_totals totals_before;
 } check_part;
 
-/* The state that a stretch of work apart puts back when it ends. */
+/* The state that a separate stretch of work restores when it ends. */
 typedef struct {
     bool on;
     mr_hazard_apart kind;

@@ -1,4 +1,4 @@
-/* Bytes that nothing has written yet, and what reads them. */
+/* Unwritten bytes, and reads of them. */
 #ifndef MR_HAZARD_UNSET_H
 #define MR_HAZARD_UNSET_H
 
@@ -13,10 +13,10 @@ typedef struct {
     mr_tensor tensor, source; /* copies; one that is kept holds the storages and the first's name */
     mr_name *op_name;         /* as in an entry */
     uint8_t access;
-    /* of a user's kernel: it touches no more than these bytes, in one run, and maybe fewer */
+    /* by a user's kernel, which touches at most these bytes, in one run */
     bool at_most;
     bool guessed; /* and maybe it does not read at all */
-    bool may_set; /* it writes to the tensor, too, so what it reads may be its own */
+    bool may_set; /* it also writes to the tensor, so it may read its own value */
     bool only_look;
     actor *actor;
     const char *op;
@@ -47,15 +47,16 @@ typedef struct {
 
 void mr_hazard_unset_begin(history *h); /* nothing has written it yet */
 void mr_hazard_unset_drop(history *h);
-/* An exploration puts the bytes of earlier memory back: what nothing had written counts as that again. `last`: the last
- * storage that was there at its begin. */
+/* An exploration restores the bytes of earlier memory, so unwritten bytes become unwritten again. `last`: the last
+ * storage that existed at its start. */
 void mr_hazard_unset_keep(checker *c);
 void mr_hazard_unset_put_back(checker *c, uint64_t last);
 void mr_hazard_unset_drop_kept(history *h);
 /* Call this for a command with at least one watched operand. */
 void mr_hazard_unset_command(checker *c, const mr_command *command, const unset_use *use);
 void mr_hazard_unset_apply_deferred(checker *c); /* a host function has run */
-void mr_hazard_unset_forget(checker *c);         /* what waits for one */
+/* drops the accesses that wait for a host function */
+void mr_hazard_unset_forget(checker *c);
 void mr_hazard_unset_destroy(checker *c);
 
 /* unset_before.c */

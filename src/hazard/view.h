@@ -11,7 +11,7 @@ typedef struct {
 /* Bytes of a storage: runs of `run` bytes, repeated by the dims, largest stride first. Normal form: no
  * dim of one step, none that a longer run could express. */
 typedef struct {
-    uint64_t first, end; /* of the whole: the extent */
+    uint64_t first, end; /* of the whole view: its extent */
     uint64_t run;
     int64_t period; /* > 0: divides all strides; 0: no dims; -1: no such number */
     int ndim;

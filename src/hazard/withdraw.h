@@ -1,4 +1,4 @@
-/* Assumed pairs that wait for the bytes which their launches really touch. */
+/* Assumed pairs, which wait until it is known which bytes their launches touched. */
 #ifndef MR_HAZARD_WITHDRAW_H
 #define MR_HAZARD_WITHDRAW_H
 
@@ -33,19 +33,19 @@ typedef struct {
     size_t ranges;               /* of all of them */
     MR_VEC(open_pair) open;
     bool may_settle; /* there are open pairs that have not been judged */
-    bool has_missed; /* and a launch has told what it touched while reports were held */
+    bool has_missed; /* and a launch reported its bytes while reports were held */
 } withdrawing_part;
 
 /* open_pairs.c */
-/* Whether it may turn out that the two touch no byte in common: then the pair must hide nothing. */
+/* Whether the two may turn out to touch no common byte. Then the pair must not hide another one. */
 bool mr_hazard_may_withdraw(const checker *c, const found_pair *pair);
-/* The pair has been counted in `report`. False: nothing will be known of it. */
+/* Opens a pair that is counted in `report`. False: it will never be known whether the two meet. */
 bool mr_hazard_open_pair(checker *c, const found_pair *pair, mr_hazard_report *report);
 /* The report, or each from that number on, is about to go. */
 void mr_hazard_close_pairs(checker *c, const mr_hazard_report *report);
 void mr_hazard_close_pairs_from(checker *c, uint64_t number);
 /* withdraw.c */
-/* Nobody will tell what this launch touches. */
+/* The bytes of this launch will never be known. */
 void mr_hazard_touched_unknown(checker *c, uint64_t seq);
 void mr_hazard_touched(mr_observer *observer, const mr_command *command,
                        const mr_kernel_touched *touched);

@@ -1,4 +1,4 @@
-/* The rows of order.h, and which facts hold of a command. */
+/* The rows of order.h, and the facts of a command. */
 #include "order/order.h"
 
 #include "tensor/tensor.h"
@@ -117,7 +117,7 @@ bool mr_order_sync_gathers(mr_order_facts stream) {
     return mr_place_in(mr_order_returned(facts, MR_SEEN), MR_PLACE_GATHERED);
 }
 
-/* Without `default`: a new kind does not compile until somebody has said what it orders. */
+/* Without `default`, so that a new kind does not compile until its order is defined. */
 mr_order_facts mr_order_facts_of_kind(mr_command_id kind, mr_order_facts stream) {
     switch (kind) {
     case MR_COMMAND_OP:
@@ -166,7 +166,8 @@ uint64_t mr_order_walls(const mr_command *command) {
 
 /* ---- copies and the host */
 
-/* A buffer of the driver's takes the source in the call. It may not overtake what the stream has to do before (R1). */
+/* The driver copies the source to its own buffer during the call. That copy may not overtake the stream's earlier work
+ * (R1). */
 static mr_order_copy_rules staged(const mr_order_copy *copy) {
     return (mr_order_copy_rules){.after_stream = copy->synchronous || copy->pageable_writer,
                                  .reads_source = true};

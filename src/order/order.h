@@ -1,14 +1,15 @@
 /* The rules of order (docs/semantics.md), each written once, as a row without state.
  *
  * A row adds the contents of one place to another. It does so when a command of such a kind enters (is submitted),
- * leaves (is in its stream) or returns (the host goes on). A place is what later commands may come after: a stream, the
- * host, a record, ... So the rows tell a reader which commands a new one comes after, and who will come after it.
+ * leaves (is in its stream) or returns (the host goes on). A place is a set of commands that later commands may come
+ * after: a stream, the host, a record, ... So the rows tell a reader which commands a new one comes after, and which
+ * will come after it.
  *
  * Each reader keeps the places in its own form. The virtual GPU has edges between pending commands (virtual/queue.c),
  * a trace has edges between spans (trace/order.c). The hazard checker has vector clocks (hazard/find/order.c), and
  * lines of the log for its explanations (hazard/explain/why.c). The explorer has sets of bits (explore/rules.c). They
- * differ in what they take: the checker only what CUDA guarantees, the others also what a device does.
- * docs/semantics.md lists the differences.
+ * use different strengths: the checker only what CUDA guarantees, the others also what devices do. docs/semantics.md
+ * lists the differences.
  *
  * Not here: which block of memory an allocation gets (R29-R31), the record that a wait is bound to (R12), engines and
  * multiprocessors (R53-R56). An answer that CUDA leaves open is a fact that the reader decides before it asks. */
@@ -22,18 +23,18 @@ typedef enum {
     MR_PLACE_NODE, /* the command itself */
     MR_PLACE_HOST, /* what the host knows: its next call comes after that */
     MR_PLACE_LANE, /* its stream, up to the last command */
-    /* what a device's blocking streams have been given, for its default stream */
+    /* all commands of a device's blocking streams, for its default stream */
     MR_PLACE_GATHERED,
     MR_PLACE_RELEASED, /* the last command of a device's default stream, for its blocking streams */
-    MR_PLACE_DEVICE,   /* all that a device has been given */
+    MR_PLACE_DEVICE,   /* all commands of a device */
     MR_PLACE_WALL,     /* a device's last synchronous copy between devices */
     MR_PLACE_RECORD,   /* what the event's record has captured */
-    MR_PLACE_FREED,    /* of an allocation's memory: the free, and who else had it then */
+    MR_PLACE_FREED,    /* of an allocation's memory: its free, and other users at that time */
     MR_PLACE_USERS,    /* of a free's memory: the streams that record_stream named */
     MR_PLACE_OWNER,    /* of a free's memory: the stream that it was made on, once it is closed */
-    /* what the members of its meeting come after whose data it gets */
+    /* the predecessors of the meeting's members whose data it gets */
     MR_PLACE_SOURCES,
-    MR_PLACE_MEETING, /* what any member of its meeting comes after */
+    MR_PLACE_MEETING, /* the predecessors of all members of its meeting */
 } mr_place;
 
 typedef enum {
@@ -45,8 +46,8 @@ typedef enum {
 
 typedef enum {
     MR_GUARANTEED, /* CUDA's documents say so */
-    MR_SEEN,       /* devices do so, and no document says it */
-    /* devices keep it for their own memory: no data of a program may rely on it (R28, R30) */
+    MR_SEEN,       /* devices do so, but no document guarantees it */
+    /* devices keep this order for their allocator only: a program's data may not rely on it (R28, R30) */
     MR_ALLOCATOR,
 } mr_strength;
 
@@ -64,7 +65,7 @@ typedef enum {
     X(FOR_STREAM)  /* the host waits for all that the stream has; */                               \
     X(FOR_RECORD)  /* for what the event's record captured; */                                     \
     X(FOR_DEVICE)  /* for all that a device has; */                                                \
-    X(FOR_MEMORY)  /* likewise, as calls that give memory back may (R27); */                       \
+    X(FOR_MEMORY)  /* likewise, as calls that release memory may (R27); */                         \
     X(FOR_ITSELF)  /* until this very command is done; */                                          \
     X(FOR_EARLIER) /* before the command enters: for what its stream has by then */                \
     X(MEETS)       /* it takes part in a meeting, whose members enter one behind the other */
@@ -81,13 +82,13 @@ enum {
 };
 typedef uint32_t mr_order_facts;
 
-/* One line for each rule: id, when, to, from, what becomes of what the place held, strength, number of the rule.
- * Then come the facts that the command must have. For a command with the last fact the row is only the allocator's.
- * (R28: an allocation comes before the uses of its memory and a free behind them. Between other commands nothing
- * follows from either.)
+/* One line for each rule: id, when, to, from, whether the place keeps its contents, strength, number of the rule. Then
+ * come the facts that the command must have. For a command with the last fact the row is only the allocator's. (R28: an
+ * allocation comes before the uses of its memory and a free behind them. Between other commands nothing follows from
+ * either.)
  *
- * ADDS: the place also holds what it held. REPLACES: it holds the node instead. Nothing is lost where the node comes
- * after that anyway, so such a place can be a single command. Only a record forgets (R11).
+ * ADDS: the place also holds what it held. REPLACES: it holds the node instead. If the node comes after the old
+ * contents anyway, no order is lost, and such a place can be a single command. Only a record forgets (R11).
  *
  * A device's place is that of the command's device; in rows for a WALL, of each device of mr_order_walls. */
 // clang-format off
@@ -153,13 +154,14 @@ static inline const mr_order_row *mr_order_first(mr_order_set set) {
     return &mr_order_rows[__builtin_ctz(set)];
 }
 
-/* The rows that a command of a stream has since it takes part in a meeting. Their places hold all members of the
+/* The rows that a command of a stream has because it takes part in a meeting. Their places hold all members of the
  * meeting once the last one has entered. */
 mr_order_set mr_order_of_meeting(mr_strength strength);
-/* Those that a command of a stream has since it is a WALL. Their places are those of each device of mr_order_walls. */
+/* The rows that a command of a stream has because it is a WALL. Their places are those of each device of
+ * mr_order_walls. */
 mr_order_set mr_order_of_wall(mr_order_when when, mr_strength strength);
 
-/* Places as a set, bit i for mr_place i: what a command with these facts comes after, and who comes after it. */
+/* A set of places, bit i for mr_place i: the places that a command with these facts comes after, or that hold it. */
 typedef uint32_t mr_place_set;
 mr_place_set mr_order_taken(mr_order_facts facts, mr_strength strength); /* `from` at ENTER */
 mr_place_set mr_order_given(mr_order_facts facts, mr_strength strength); /* `to` at LEAVE */
@@ -200,14 +202,14 @@ static inline bool mr_order_gives(const mr_order_lane *lane, mr_place place) {
 mr_order_facts mr_order_facts_of_stream(mr_stream_kind kind, bool blocking);
 /* Whether the default stream of its device comes after its work (R3). */
 bool mr_order_is_gathered(mr_order_facts stream);
-/* Whether a wait for it, or a query that says yes, is one for all those, too (R5). */
+/* Whether a wait for it, or a query that says yes, also covers all those streams (R5). */
 bool mr_order_sync_gathers(mr_order_facts stream);
-/* What follows from the kind and the facts of its stream (0: the host's). The caller adds what a copy and a wait
- * are, and whether it MEETS. */
+/* The facts that follow from the kind and from the facts of its stream (0: the host's). The caller adds those of a copy
+ * and a wait, and MEETS. */
 mr_order_facts mr_order_facts_of_kind(mr_command_id kind, mr_order_facts stream);
 
-/* The devices, as bits, that a synchronous copy between devices is a wall for (R60): those of both operands and the one
- * that was current. 0: it is not such a copy. */
+/* The devices, as bits, for which a synchronous copy between devices is a wall (R60): those of both operands, and the
+ * current one. 0: it is not such a copy. */
 uint64_t mr_order_walls(const mr_command *command);
 
 /* ---- copies and the host: R20-R24 */
@@ -218,25 +220,25 @@ typedef struct {
     bool synchronous;     /* cudaMemcpy rather than cudaMemcpyAsync */
     bool of_graph;        /* a node: the launch waits for none */
     bool fits_staging;    /* the source fits the buffer that pageable memory is staged in */
-    bool pageable_writer; /* something pending may write pageable memory */
+    bool pageable_writer; /* a pending command may write pageable memory */
     bool early;           /* where is_open (R23): the call returns before the copy is done */
 } mr_order_copy;
 
 typedef struct {
-    bool after_stream; /* the host first waits for what the stream has */
+    bool after_stream; /* the host first waits for the stream's earlier work */
     bool reads_source; /* and reads the source itself, in the call */
     bool until_done;   /* the host waits for the copy */
-    bool is_open;      /* CUDA permits both, and it did as `early` says */
+    bool is_open;      /* CUDA permits both, and `early` decided */
 } mr_order_copy_rules;
 
 /* The facts that the command itself has; the reader fills in the rest (staging, writers, `early`). */
 mr_order_copy mr_order_copy_asked(const mr_command *command);
 mr_order_copy_rules mr_order_copy_of(const mr_order_copy *copy);
-/* CUDA does not say whether the host waits for it (R23): an asynchronous copy of pageable memory. */
+/* Whether CUDA leaves open if the host waits for it (R23): true for an asynchronous copy of pageable memory. */
 bool mr_order_copy_is_open(const mr_command *command);
-/* Whether the host waits for it or reads its source, with any answer to what CUDA leaves open. */
+/* Whether the host may wait for it or read its source, in any of the ways that CUDA permits. */
 bool mr_order_copy_takes_host(const mr_command *command);
-/* The guarantees about it. Where CUDA permits both, it is neither sure to wait nor sure to have read the source. */
+/* The guarantees about it. If CUDA permits both, neither the wait nor the read of the source is guaranteed. */
 mr_order_copy_rules mr_order_copy_guaranteed(const mr_command *command);
 /* Whether it may write pageable memory when it runs: a copy there, or a host function, which does as it likes. */
 static inline bool mr_order_writes_pageable(mr_command_id kind, mr_memory_kind to) {

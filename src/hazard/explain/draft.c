@@ -32,7 +32,7 @@ static bool is_kernel(const mr_command *command) {
            command->u.op.row->id == MR_OP_kernel;
 }
 
-/* The second shows less than all of the memory, and its form is not that of a kernel's argument. */
+/* The second's view covers only a part of the memory, and its form is not that of a kernel's argument. */
 static bool is_part(const found_pair *pair, const char *signature) {
     char own[80];
     const mr_tensor *t = pair->tensor;
@@ -41,7 +41,7 @@ static bool is_part(const found_pair *pair, const char *signature) {
     return (uint64_t)t->numel * mr_dtype_size(t->dtype) < t->storage->bytes;
 }
 
-/* The bytes that both touch lie between. */
+/* A range that contains all bytes that both touch. */
 static byte_range shared_range(const found_pair *pair) {
     const byte_view *a = pair->first_view, *b = pair->second_view ? pair->second_view : a;
     uint64_t bytes = pair->history->storage->bytes;

@@ -1,9 +1,9 @@
 /* The fix: the weakest change that orders the pair, as lines of Lua with their places.
  *
  * The first choice is a wait for an existing event that covers the access. The second is a new event, if the first
- * stream has been given other work since then. A loop over several buffers needs an event for each, also where it has
- * one event that each round records again. Otherwise the fix is a wait for the stream. A line may use only variables
- * that are visible at its place. If no line can be added, the fix is a description. */
+ * stream has been given other work since then. A loop over several buffers needs an event for each, even if it has one
+ * event that each round records again. Otherwise the fix is a wait for the stream. A line may use only variables that
+ * are visible at its place. If no line can be added, the fix is a description. */
 #include "hazard/explain.h"
 
 #include "base/text.h"
@@ -28,7 +28,7 @@ static void put_line(mr_hazard_report *report, const mr_script_spot *spot, const
 
 /* ---- places */
 
-/* The lines of the script that gave the machine something to do from the first access to the second. */
+/* Collects the script's lines that submitted commands from the first access to the second. */
 static void measure(const checker *c, const found_pair *pair, mr_script_meeting *meeting) {
     const log_line *line;
     meeting->lowest = meeting->highest = meeting->second.line;
@@ -38,7 +38,7 @@ static void measure(const checker *c, const found_pair *pair, mr_script_meeting 
         if (line->where.file != meeting->second.file) break;
         if (line->where.line < meeting->lowest) meeting->lowest = line->where.line;
         if (line->where.line > meeting->highest) meeting->highest = line->where.line;
-        if (line->seq == pair->first_seq) return; /* nothing may be known of before */
+        if (line->seq == pair->first_seq) return; /* the log may not reach further back */
     }
     meeting->lowest = 0;
 }
@@ -73,7 +73,7 @@ static bool behind_first(const checker *c, const found_pair *pair, mr_script_spo
 
 /* ---- order */
 
-/* Would the line be put in front of the one that recorded the event? Then it would wait for the record before. */
+/* Whether the line would stand before the one that recorded the event. Then it would wait for the previous record. */
 static bool comes_before(const checker *c, const found_pair *pair, const mr_script_spot *spot,
                          mr_site record) {
     if (spot->place != MR_SCRIPT_BEFORE || !record.file) return false;
@@ -92,7 +92,7 @@ static bool covering_event(const checker *c, const found_pair *pair, const mr_sc
         for (const snapshot *s = c->order.snapshots; s; s = s->next) {
             if (s->actor != pair->first || s->seq <= tried || (best && best->seq < s->seq))
                 continue;
-            if (s->seq > pair->second_seq) continue; /* that of a host function may be long past */
+            if (s->seq > pair->second_seq) continue; /* a host function's access may be long past */
             if (s->event->closed || comes_before(c, pair, spot, s->where)) continue;
             best = s;
         }
@@ -105,7 +105,7 @@ static bool covering_event(const checker *c, const found_pair *pair, const mr_sc
     return false;
 }
 
-/* The first stream has been given work behind `seq` that the second need not wait for. */
+/* Whether the first stream has work after `seq` that the second need not wait for. */
 static bool went_on(const checker *c, const found_pair *pair, uint64_t seq) {
     const log_line *line;
     for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++) {
@@ -117,8 +117,8 @@ static bool went_on(const checker *c, const found_pair *pair, uint64_t seq) {
     return false;
 }
 
-/* The last command that the first stream was given from the line of the first access. An event that is recorded behind
- * that line covers it, too. */
+/* The last command that the first access's line submitted to the first stream. An event recorded after that line covers
+ * it, too. */
 static uint64_t last_time(const checker *c, const found_pair *pair) {
     const log_line *line;
     for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++) {
@@ -145,14 +145,14 @@ static bool is_proposed(const void *context, const char *name) {
     return false;
 }
 
-/* The line that waits for `event`, in the place of the second. `second` NULL: the host waits. */
+/* The line that waits for `event`, in the place of the second. If `second` is NULL, the host waits. */
 static void put_wait(mr_hazard_report *report, const mr_script_spot *spot, const char *second,
                      const char *event) {
     if (second) put_line(report, spot, "%s:wait_event(%s)", second, event);
     else put_line(report, spot, "%s:synchronize()", event);
 }
 
-/* The same for an entry of a table that is filled as the entries are used. */
+/* The same for an entry of a table whose entries are set when they are first used. */
 static void put_wait_if_set(mr_hazard_report *report, const mr_script_spot *spot,
                             const char *second, const char *event) {
     if (second) put_line(report, spot, "if %s then %s:wait_event(%s) end", event, second, event);
@@ -230,7 +230,8 @@ static bool needs_later(const found_pair *pair) {
     return last_needed(pair) > pair->first_seq;
 }
 
-/* covering_event, but for a work the one of the last collective that the second needs: it covers the earlier ones. */
+/* Like covering_event, but for works it is the work of the last collective that the second needs: it covers the earlier
+ * ones. */
 static bool covering_last(const checker *c, const found_pair *pair, const mr_script_spot *spot,
                           char *out, size_t size, bool *out_is_work, uint64_t *out_covered) {
     found_pair last = *pair;
@@ -241,8 +242,8 @@ static bool covering_last(const checker *c, const found_pair *pair, const mr_scr
     return covering_event(c, pair, spot, out, size, out_is_work, out_covered);
 }
 
-/* Each time round a loop, the line of the second uses one of several storages. Had it used this one last before the
- * first access? */
+/* In a loop, the second's line uses one of several storages each time. Returns whether its last use of this one was
+ * before the first access. */
 static bool is_of_round(const checker *c, const found_pair *pair) {
     uint64_t used = 0;
     const log_line *line;
@@ -263,8 +264,8 @@ static bool is_of_round(const checker *c, const found_pair *pair) {
     return false;
 }
 
-/* The same where the second access stands in front of the first, in a loop, or out of the scope of a local that is made
- * behind the first. An event that holds the second up for as long as the whole stream would gains nothing. */
+/* The same for a second access that stands before the first in a loop, or outside the scope of a local made after the
+ * first. An event that delays the second as long as the whole stream would is of no use. */
 static bool event_ahead(const checker *c, const found_pair *pair, mr_hazard_report *report,
                         const mr_script_spot *record, const char *first, const mr_script_spot *spot,
                         const char *second, bool for_each, bool only_way) {
@@ -285,7 +286,7 @@ static bool event_ahead(const checker *c, const found_pair *pair, mr_hazard_repo
 }
 
 /* The event whose record in force covers the first access was also recorded between the two: each round of a loop
- * records it. A wait for it is a wait for the last round, too. An event for each buffer holds up less. */
+ * records it. A wait for it also waits for the last round. An event for each buffer delays less. */
 static bool event_for_each(const checker *c, const found_pair *pair, mr_hazard_report *report,
                            const mr_script_spot *spot, const char *second) {
     const log_line *in_force = mr_hazard_log_find(c, report->covered), *line;
@@ -306,7 +307,7 @@ static bool event_for_each(const checker *c, const found_pair *pair, mr_hazard_r
 }
 
 /* A new event, recorded directly after the first access. Returns false if there is no place for it, or if a wait for
- * the stream does the same. `only_way`: nothing leads to the stream where the second waits. */
+ * the stream does the same. `only_way`: at the place of the wait, no variable leads to the stream. */
 static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report *report,
                       const mr_script_spot *spot, const char *second, bool only_way) {
     char name[NAME_SIZE], first[NAME_SIZE];
@@ -327,8 +328,8 @@ static bool new_event(const checker *c, const found_pair *pair, mr_hazard_report
     return true;
 }
 
-/* Why it is the host that waits, and the least that makes a wait between streams possible. Between two parts of a line,
- * what the first part declares is in scope, too; the text of the line does not tell the parts apart. */
+/* Says why the host waits, and the smallest change that would allow a wait between streams. Between two parts of a
+ * line, what the first part declares is in scope, too; the text of the line does not tell the parts apart. */
 static void say_without_variable(const checker *c, const actor *lost, const mr_script_spot *spot,
                                  const char *shown, mr_buffer *out) {
     mr_site front = {spot->where.file, spot->front}, held = {0};
@@ -353,7 +354,7 @@ static void say_without_variable(const checker *c, const actor *lost, const mr_s
     }
 }
 
-/* The work that the line of the first access throws away: which local would do. */
+/* The first access's line drops the work: proposes a local for it. */
 static void say_keep_work(const checker *c, const found_pair *pair, const mr_script_spot *spot,
                           mr_buffer *out) {
     char work[NAME_SIZE], wait[NAME_SIZE * 2];
@@ -386,8 +387,8 @@ static void wait_on_host(const checker *c, const found_pair *pair, const actor *
     mr_buffer_free(&why);
 }
 
-/* The first stream has been closed since. Right behind the first access it was not. In a loop, a variable may have been
- * another one then. */
+/* The first stream has been closed since, but was open right after the first access. In a loop, the variable may have
+ * held another stream then. */
 static bool wait_before_close(const checker *c, const found_pair *pair, mr_hazard_report *report) {
     char first[NAME_SIZE], second[NAME_SIZE];
     mr_script_spot behind;
@@ -403,7 +404,7 @@ static bool wait_before_close(const checker *c, const found_pair *pair, mr_hazar
     return true;
 }
 
-/* Behind the call of an asynchronous collective, whose work has no name any more where the second access is. */
+/* Waits right after the call of an asynchronous collective: at the second access no variable holds its work. */
 static bool wait_behind_call(const checker *c, const found_pair *pair, mr_hazard_report *report) {
     char wait[NAME_SIZE * 2];
     mr_script_spot behind;
@@ -436,7 +437,7 @@ static const actor *find_waiting(const checker *c, const found_pair *pair,
     return waiting && mr_hazard_stream_code(c, pair, waiting, spot, out, size) ? waiting : NULL;
 }
 
-/* The stream to wait for: the first, or one that has waited behind it. */
+/* The stream to wait for: the first, or one that has waited for it. */
 static bool awaited_code(const checker *c, const found_pair *pair, const mr_script_spot *spot,
                          char *out, size_t size, uint64_t *out_covered) {
     uint64_t before = UINT64_MAX, covered;
@@ -507,7 +508,7 @@ static bool record_stream(const checker *c, const found_pair *pair, const spots 
     return false;
 }
 
-/* The work of a collective that uses the memory: its own wait is for the stream that frees. */
+/* For memory that a collective uses: work:wait() makes the stream that frees the memory wait. */
 static bool wait_for_work(const checker *c, const found_pair *pair, const spots *where,
                           mr_hazard_report *report) {
     char work[NAME_SIZE], stream[NAME_SIZE];
@@ -554,8 +555,8 @@ static void say_keep(const checker *c, const found_pair *pair, mr_hazard_report 
         stream, mr_hazard_place(mr_hazard_shown(c, pair->first_where), place[1], sizeof place[1]));
 }
 
-/* The place behind the use, if that is in front of the free. The use may be the last line of the block at whose end the
- * variable is closed; else a free in the same line comes sooner. */
+/* The place after the use, if it is before the free. The use may be the last line of the block whose end closes the
+ * variable; otherwise a free in the same line comes earlier. */
 static bool behind_use(const checker *c, const found_pair *pair, bool is_one_line,
                        mr_script_spot *out_spot) {
     char tensor[NAME_SIZE];

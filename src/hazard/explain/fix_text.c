@@ -8,7 +8,7 @@ const char *mr_hazard_place_text(mr_script_place place) {
     return texts[place];
 }
 
-/* The lines of a report are mostly those of one file, which is named above. */
+/* Usually all lines of a report are in one file, which its first line names. */
 static bool is_of_one_file(const mr_hazard_report *report, const mr_hazard_fix *fix) {
     const char *first = report->first.where.file, *second = report->second.where.file;
     return fix->where.file == first && (!second || first == second);

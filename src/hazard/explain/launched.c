@@ -1,16 +1,17 @@
-/* Pairs in which one access or both are nodes of a graph. Their lines are in the captured function, but what orders
- * them against anything outside of the launch stands at the launch (R42): there a fix belongs. Two nodes of one launch
- * are ordered by the graph's edges only: there it belongs into the function.
+/* Pairs in which one access or both are nodes of a graph. Their lines are in the captured function, but the launch
+ * orders them against commands outside (R42), so a fix belongs at the launch. Two nodes of one launch are ordered only
+ * by the graph's edges, so a fix belongs in the function.
  *
  * Easiest to break: two launches at one line, in a loop, are two launches. */
 #include "hazard/explain.h"
 
-/* A launch begins with its waits and its first operation, and its last record is of another kind. */
+/* Whether the line is inside a launch. A launch begins with its waits and first operation; its last record has another
+ * kind. */
 static bool is_inside(const log_line *line) {
     return line->launched.file && line->launch != MR_LAUNCH_NONE;
 }
 
-/* The oldest line of the launch that `line`, at `back`, is of. */
+/* The oldest line of the launch to which `line`, at `back`, belongs. */
 static const log_line *begin_of(const checker *c, uint64_t back) {
     const log_line *line = mr_hazard_log_back(c, back), *before;
     while (line->launch != MR_LAUNCH_FIRST && (before = mr_hazard_log_back(c, ++back)) &&
@@ -32,7 +33,7 @@ static const log_line *find(const checker *c, uint64_t seq, uint64_t *out_back) 
     return NULL;
 }
 
-/* The record behind the launch that `back` is of; NULL: the launch is not over. */
+/* The record after the launch to which `back` belongs; NULL: the launch is still submitting. */
 static const log_line *end_of(const checker *c, uint64_t back) {
     while (back-- > 0) {
         const log_line *line = mr_hazard_log_back(c, back);
@@ -53,7 +54,7 @@ bool mr_hazard_is_before_launch(const found_pair *pair) {
            (pair->kind == MR_HAZARD_UNINITIALISED_READ || pair->kind == MR_HAZARD_USE_BEFORE_ALLOC);
 }
 
-/* Both are of one launch, whose graph is there as long as it submits. */
+/* Whether both belong to one launch. Its graph exists while the launch submits. */
 bool mr_hazard_is_of_one_launch(const checker *c, const found_pair *pair) {
     uint64_t first_back = 0, second_back = 0;
     const log_line *first = find(c, pair->first_seq, &first_back);

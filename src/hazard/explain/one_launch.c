@@ -1,13 +1,13 @@
 /* Two nodes of one launch that no edge orders: the reason, and a wait between the streams on which they were captured.
  *
- * Easiest to break: those streams are known only as long as the launch submits, whose graph holds them. */
+ * Easiest to break: those streams are known only while the launch submits, because its graph holds them. */
 #include "hazard/explain.h"
 
 #include "base/text.h"
 
 #include <string.h>
 
-/* A stream that captured and has perhaps never done anything else. */
+/* An actor for a capturing stream, which may never have done anything else. */
 static actor captured_actor(const mr_stream *stream) {
     return (actor){.id = stream->id,
                    .kind = stream->kind,
@@ -16,8 +16,8 @@ static actor captured_actor(const mr_stream *stream) {
                    .stream = (mr_stream *)stream};
 }
 
-/* In what was captured. What the launch itself gives the machine to do stands at another line, and counts for nothing:
- * both nodes may be parts of one line. */
+/* Searches the captured lines. The launch's own commands are at another line and are ignored: both nodes may be parts
+ * of one line. */
 static bool find_spot(const checker *c, const found_pair *pair, mr_script_spot *out_spot) {
     int first = pair->first_where.line, second = pair->second_where.line;
     mr_script_meeting meeting = {.first = pair->first_where,
@@ -32,7 +32,7 @@ static bool find_spot(const checker *c, const found_pair *pair, mr_script_spot *
     return !c->hooks.before || c->hooks.before(c->hooks.context, &meeting, out_spot);
 }
 
-/* The stream of mr.graph(fn): nothing but the capture uses it, and no variable holds it behind that. */
+/* Whether it is the stream of mr.graph(fn): only the capture uses it, and afterwards no variable holds it. */
 static bool is_of_function(const mr_stream *stream) {
     return stream->closed && stream->name && strcmp(stream->name->text, "capture") == 0;
 }
@@ -56,14 +56,14 @@ static void say_fix(const checker *c, const mr_script_spot *spot, const char *wa
                    is_origin ? "" : name);
 }
 
-/* Where the second node was captured, the function's own stream was the current one. */
+/* The function's own stream was current when the second node was captured. */
 static bool name_current(const actor *second, char *out, size_t size) {
     if (!is_of_function(second->stream)) return false;
     mr_text_format(out, size, "mr.current_stream()");
     return true;
 }
 
-/* A line, if variables lead to both streams; a sentence with that line, if to one. */
+/* Proposes a line if variables lead to both streams; a sentence with that line if only to one. */
 static void put_fix(const checker *c, const actor *first, const actor *second,
                     const found_pair *pair, mr_hazard_report *report) {
     char a[NAME_SIZE], b[NAME_SIZE], wait[2 * NAME_SIZE + 16];
@@ -85,7 +85,7 @@ static void put_fix(const checker *c, const actor *first, const actor *second,
     fix->in_loop = spot.in_loop;
 }
 
-/* Lanes of a launch are nothing that a script knows: it knows the streams that were captured. */
+/* A script does not know the lanes of a launch, so the text names the captured streams. */
 static void name_stream(const checker *c, const actor *a, mr_hazard_side *side) {
     mr_hazard_stream_text(c, a, side->stream, sizeof side->stream);
     side->captured = true;

@@ -22,15 +22,15 @@ const char *mr_hazard_reason_text(mr_hazard_reason reason) {
     return texts[reason];
 }
 
-/* Commands found about the pair. NULL: none of that kind. Commands that come before the first access by CUDA's rules
- * are passed over: they cannot have been meant to order anything behind it. */
+/* Commands found about the pair. NULL: none of that kind. Commands that CUDA orders before the first access are
+ * skipped: they cannot have been meant to order later commands after it. */
 typedef struct {
     const log_line *never;       /* a wait on an event never recorded */
     const log_line *early;       /* a wait bound to a record of the first from before the access */
     const log_line *kept;        /* a wait that kept its record when its event was recorded again */
     const log_line *rerecorded;  /* by the first, covering the access: that later record */
     const log_line *replaced;    /* a record of the first that covers it, but was recorded over */
-    const log_line *late;        /* the wait that came only then */
+    const log_line *late;        /* the wait that was submitted only after the second */
     const log_line *elsewhere;   /* a wait, of a third stream or the host, that does cover it */
     const log_line *other;       /* a wait of the second, after the access, for another stream */
     const log_line *back;        /* a wait of the first, before the access, for the second */
@@ -40,7 +40,7 @@ typedef struct {
     const log_line *sync_other;  /* the host waited, after the access, for something else */
     const log_line *unused;      /* a record of the first that covers the access */
     const log_line *barrier;     /* work of the default stream between the two */
-    const log_line *of_call;     /* the wait that the call of the second makes by itself */
+    const log_line *of_call;     /* the wait that the second's call itself submits */
 } findings;
 
 typedef struct {
@@ -57,7 +57,7 @@ static bool is_past(investigation *v, uint64_t back) {
     return v->past && v->past[back];
 }
 
-/* An operation that takes several steps waits and records by itself: no business of the script's. */
+/* Whether the script asked for it. An operation of several steps waits and records by itself. */
 static bool is_asked_for(const log_line *line) {
     if (mr_kind_is_of_event(line->kind))
         return strcmp(line->op, "copy_") != 0 && strcmp(line->op, "launch") != 0 &&
@@ -65,13 +65,13 @@ static bool is_asked_for(const log_line *line) {
     return mr_hazard_line_is_event_wait(line);
 }
 
-/* The host that the log line is of is the one whose call the second is, or has started it. */
+/* Whether the log line is a call of the second's own host, or of the host that started it. */
 static bool is_by_own_host(const checker *c, const log_line *line) {
     return !line->host || (line->host == c->hosts.number && line->world == c->hosts.worlds);
 }
 
-/* Work of a default stream that would order the two if they were blocking streams of its device. The record for the
- * wait of the second's own call is not the script's. */
+/* Work of a default stream that would order the two if their streams were blocking streams of its device. A record for
+ * the wait inside the second's own call is not the script's, and does not count. */
 static bool is_barrier(const log_line *line, const findings *f, const found_pair *pair) {
     if (f->of_call && line->seq == f->of_call->bound) return false;
     mr_order_facts facts = mr_hazard_line_facts(line);
@@ -81,7 +81,7 @@ static bool is_barrier(const log_line *line, const findings *f, const found_pair
            mr_place_in(mr_order_given(facts, MR_GUARANTEED), MR_PLACE_RELEASED);
 }
 
-/* The wait of a barrier: the stream that it waits for has waited for `first` in the same call, just before. */
+/* Whether it is a barrier's wait: just before, in the same call, the awaited stream has waited for `first`. */
 static bool is_for_all(const checker *c, const log_line *wait, uint64_t back, uint32_t first) {
     const log_line *line;
     while ((line = mr_hazard_log_back(c, ++back)) && line->where.file == wait->where.file &&
@@ -92,7 +92,7 @@ static bool is_for_all(const checker *c, const log_line *wait, uint64_t back, ui
     return false;
 }
 
-/* A wait that holds up the second: its own, or the host's, which submits it. */
+/* A wait that delays the second: of its stream, or of the host that submits it. */
 static void see_wait(investigation *v, const log_line *line, uint64_t back) {
     findings *f = &v->found;
     uint32_t first = v->pair->first->id, second = v->pair->second->id;
@@ -113,7 +113,7 @@ static void see_wait(investigation *v, const log_line *line, uint64_t back) {
 static void see_sync(findings *f, const log_line *line, const found_pair *pair) {
     bool of_device = mr_hazard_line_after(line) == MR_AFTER_DEVICE;
     bool covers = of_device ? line->device == pair->first->device : line->stream == pair->first->id;
-    /* Waiting for that very stream was meant for its work; a device synchronise is often just a start. */
+    /* A wait for that very stream was meant for its work; a device synchronise is often only the start of a program. */
     bool meant = line->kind == MR_COMMAND_STREAM_SYNC;
     if (covers && meant && line->seq < pair->first_seq && !f->sync_before) f->sync_before = line;
     bool own = !of_device && line->stream == pair->second->id;
@@ -147,7 +147,7 @@ static void look_at(investigation *v, const log_line *line, uint64_t back) {
     }
 }
 
-/* The second, or the host, waits for the event of this record, and not for this record. */
+/* The second's stream, or the host, waits for the event of this record, but for another record of it. */
 static void see_rerecording(investigation *v, const log_line *record) {
     findings *f = &v->found;
     const log_line *line;
@@ -184,7 +184,7 @@ static findings look(const checker *c, const found_pair *pair) {
     return v.found;
 }
 
-/* An event that was waited for before it was recorded at all: is it this pair's? */
+/* Whether a wait for an event before its first record was meant for this pair. */
 static bool meant_for_this(const checker *c, const log_line *never, const found_pair *pair) {
     if (never->seq > pair->first_seq) return true;
     const log_line *line;
@@ -197,7 +197,7 @@ static bool meant_for_this(const checker *c, const log_line *never, const found_
 
 #define MOST_LOOKED_AT 4096 /* of a storage that are looked through */
 
-/* The access of that stream, submitted up to `seq`, of bytes that `tensor` shows; `writes`: a write. */
+/* An access by that stream to the bytes of `tensor`, submitted up to `seq`; `writes`: only a write. */
 static const entry *find_access(const mr_tensor *tensor, uint32_t stream, uint64_t seq,
                                 bool writes) {
     const history *h = tensor->storage->observed;
@@ -213,7 +213,7 @@ static const entry *find_access(const mr_tensor *tensor, uint32_t stream, uint64
     return found;
 }
 
-/* What the stream of a wait did, up to the record, with the operands of the second. */
+/* The access, up to the record, by which the awaited stream used the second's operands. */
 static const entry *use_of(const found_pair *pair, const log_line *wait) {
     for (uint32_t i = 0; pair->command && i < pair->command->operand_count; i++) {
         const mr_operand *o = &pair->command->operands[i];
@@ -224,7 +224,7 @@ static const entry *use_of(const found_pair *pair, const log_line *wait) {
     return NULL;
 }
 
-/* The reader waited for what the writer of now had written there before. */
+/* Whether the reader waited for an earlier write of the same writer to these bytes. */
 static bool read_what_was_written(const found_pair *pair, const log_line *back) {
     return pair->tensor && find_access(pair->tensor, pair->second->id, back->bound, true);
 }
@@ -357,7 +357,7 @@ static bool barrier_missed(const actor *a, const actor *b) {
     return a->device == b->device && ((a->legacy && !b->grouped) || (b->legacy && !a->grouped));
 }
 
-/* The second stream waits, but for other streams: those that also used its data, or one that did not. */
+/* Says that the second stream waits, but for other streams. These used its data, too, or did not. */
 static bool tell_others(const checker *c, teller *t, const findings *f, const found_pair *pair) {
     const entry *used = f->other ? use_of(pair, f->other) : NULL;
     if (used) {
@@ -390,8 +390,8 @@ static bool tell_others(const checker *c, teller *t, const findings *f, const fo
     return false;
 }
 
-/* The reader, which was submitted first, waits for an event that was not recorded yet: the writer's, unless another
- * stream records it. */
+/* Whether the reader, submitted first, waits for an event that was not recorded yet. It was meant for the writer,
+ * unless another stream records that event. */
 static bool is_meant_for_second(const checker *c, const log_line *never, const found_pair *pair) {
     const log_line *line;
     for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++)

@@ -1,6 +1,6 @@
 /* The chain that orders two operations: a search through the log, backwards from the second along
- * every edge that CUDA guarantees, for the shortest way to the first. Slow and simple; it answers a
- * person's question. (The checker's own clocks say whether; this says how.) */
+ * every edge that CUDA guarantees, for the shortest way to the first. Slow and simple, since it answers a user's
+ * question. (The checker's clocks tell whether there is an order; this tells how.) */
 #include "hazard/explain.h"
 
 #include "base/text.h"
@@ -24,13 +24,12 @@ typedef enum {
 typedef struct {
     const checker *c;
     uint64_t count; /* lines in the log; index 0 is the newest */
-    /* From `count` on: line i - count again, a staged copy (R20), as what the host did in it. From 2 * `count` on:
-     * the line again, a member of a collective, as what it came after: its own work is not what another member waits
-     * for. */
+    /* From `count` on: the host's part of line i - count, a staged copy (R20). From 2 * `count` on: the predecessors of
+     * line i - 2 * count, a member of a collective. Another member waits for these, not for the member's own work. */
     struct {
         uint32_t next;
         edge_kind kind;
-    } * from;            /* how an index was reached: from which later one */
+    } * from;            /* how an index was reached, and from which later index */
     mr_place_set *gives; /* by line */
     uint32_t *queue;
     uint32_t head, tail;
@@ -49,10 +48,10 @@ static void reach(search *s, uint64_t i, uint32_t from, edge_kind kind) {
 
 static bool is_on_stream(const log_line *line) {
     return mr_kind_is(line->kind, MR_TRAIT_SUBMITTED) &&
-           line->stream; /* a free at once is the host's */
+           line->stream; /* an immediate free (R27) belongs to the host */
 }
 
-/* Whether everything that the host submits or does later comes after this line, or after the host's part in it. */
+/* Whether all later actions of the host come after this line, or after the host's part of it. */
 static bool is_of_host(const search *s, uint64_t i) {
     const log_line *line = line_at(s, i);
     mr_order_facts facts = mr_hazard_line_facts(line);
@@ -61,13 +60,13 @@ static bool is_of_host(const search *s, uint64_t i) {
            (!line->inside && mr_place_in(s->gives[i], MR_PLACE_HOST));
 }
 
-/* Ranks that run side by side are hosts without an order. */
+/* Ranks of one world are hosts that nothing orders. */
 static bool are_of_one_host(const log_line *earlier, const log_line *later) {
     return earlier->host == later->host || !earlier->host || !later->host ||
            earlier->world != later->world;
 }
 
-/* To the last call of the same host; of a world of ranks that has ended, to the calls of all. */
+/* Goes back to the last call of the same host; after a world of ranks has ended, to the calls of all its ranks. */
 static void reach_back_to_host(search *s, uint32_t at) {
     const log_line *line = line_at(s, at);
     for (uint64_t i = at % s->count + 1; i < s->count; i++) {
@@ -102,7 +101,7 @@ static edge_kind edge_of_meeting(const log_line *earlier, mr_place_set gives, co
     return EDGE_NONE;
 }
 
-/* From a command of a stream, or from what the host does in a staged copy, which waits for the stream. */
+/* Goes back from a command of a stream, or from the host's part of a staged copy, which waits for the stream. */
 static void reach_back_from_stream(search *s, uint32_t at, const log_line *line,
                                    mr_place_set takes) {
     bool in_stream = false;
@@ -111,8 +110,8 @@ static void reach_back_from_stream(search *s, uint32_t at, const log_line *line,
         if (!is_on_stream(e)) continue;
         edge_kind kind = edge_of_meeting(e, s->gives[i], line, takes);
         if (kind == EDGE_NONE || (kind == EDGE_STREAM && in_stream)) continue;
-        if (kind == EDGE_STREAM)
-            in_stream = e->kind != MR_COMMAND_ALLOC; /* nothing is found behind it */
+        if (kind == EDGE_STREAM) /* the search does not go on behind an allocation */
+            in_stream = e->kind != MR_COMMAND_ALLOC;
         reach(s, i, at, kind);
     }
 }
@@ -122,7 +121,7 @@ static void reach_record(search *s, uint32_t at, const log_line *line, edge_kind
         if (line_at(s, i)->seq == line->bound) reach(s, i, at, kind);
 }
 
-/* The places that the host has waited for when it goes on from `line`. */
+/* Goes back to the places for which the host has waited when `line` returns. */
 static void reach_back_from_host(search *s, uint32_t at, const log_line *line) {
     mr_place_set waited = mr_order_returned(mr_hazard_line_facts(line), MR_GUARANTEED);
     if (mr_place_in(waited, MR_PLACE_RECORD)) reach_record(s, at, line, EDGE_WAITED);
@@ -135,7 +134,7 @@ static void reach_back_from_host(search *s, uint32_t at, const log_line *line) {
     }
 }
 
-/* R61: what those members came after whose data it gets. */
+/* R61: goes back to the predecessors of the members whose data it gets. */
 static void reach_members(search *s, uint32_t at, const log_line *line) {
     for (uint64_t i = 0; i < s->count; i++) {
         const log_line *e = line_at(s, i);
@@ -147,7 +146,7 @@ static void reach_members(search *s, uint32_t at, const log_line *line) {
 static void expand(search *s, uint32_t at) {
     const log_line *line = line_at(s, at);
     mr_order_facts facts = mr_hazard_line_facts(line);
-    /* A person may ask what an allocation comes after, but nothing comes after it by that (R28). */
+    /* A user may ask what an allocation comes after. But an allocation orders no other commands by that (R28). */
     mr_strength strength = s->from[at].kind == EDGE_START ? MR_ALLOCATOR : MR_GUARANTEED;
     bool is_staged = at >= s->count && at < 2 * s->count;
     mr_place_set takes = !is_staged ? mr_order_taken(facts, strength)

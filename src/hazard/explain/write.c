@@ -1,7 +1,7 @@
 /* Reports as text and as JSON lines. The last line of a text is a block of stable key=value pairs, for tests and for
  * searching. Everything before it is for people and may be worded better at any time.
  *
- * Easiest to break: what holds a name of the script's goes out by mr_text_put and its kin, never by %s. */
+ * Easiest to break: a text with a name from the script is written by mr_text_put and similar functions, never by %s. */
 #include "hazard/explain.h"
 
 #include "base/text.h"
@@ -97,7 +97,7 @@ static bool put_other_ranks(mr_buffer *out, const mr_hazard_report *r) {
     return true;
 }
 
-/* The pair of places is one report; the streams that meet there may be many. */
+/* Each pair of places has one report, but many pairs of streams may race there. */
 static void put_streams(mr_buffer *out, const mr_hazard_report *r) {
     if (r->stream_pairs < 2) return;
     bool has_ranks = put_other_ranks(out, r);

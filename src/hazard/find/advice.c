@@ -1,9 +1,9 @@
 /* Advice: possible improvements of correct code. Off by default, and never an error.
  *
- * If the user follows advice, no new hazard may appear. So a line that waits, records or synchronises is
- * judged by all the times it ran, at the end or when the script asks. Its side effects count, too. A command of the
- * default stream is a barrier (R5). A command of a blocking stream orders that stream, and every stream that waits
- * for it, after such a barrier. */
+ * If the user follows advice, no new hazard may appear. So a line that waits, records or synchronises is judged by all
+ * its runs, at the end or when the script asks. Its side effects count, too. A command of the default stream is a
+ * barrier (R5). A command of a blocking stream orders that stream, and every stream that waits for it, after such a
+ * barrier. */
 #include "hazard/explain.h"
 
 #include "base/text.h"
@@ -47,14 +47,13 @@ static bool same_site(mr_site a, mr_site b) {
 #define MOST_PLACES 4096 /* lines beyond get no advice */
 
 static uint64_t hash_place(mr_command_id kind, mr_site where) {
-    uint64_t h =
-        (uint64_t)(uintptr_t)where.file; /* interned; decides only where it is looked for */
+    uint64_t h = (uint64_t)(uintptr_t)where.file; /* interned; the address is only used as a hash */
     h = (h ^ (uint64_t)where.line) * 0x9e3779b97f4a7c15u;
     h = (h ^ (uint64_t)kind) * 0x9e3779b97f4a7c15u;
     return h >> 1;
 }
 
-/* NULL: it is one too many, or memory is out. `first`, `op`: if it is new. */
+/* NULL: too many places, or out of memory. `first`, `op`: for a new place. */
 static advice_place *place_at(checker *c, mr_command_id kind, mr_site where, const char *op,
                               uint64_t first) {
     uint64_t hash = hash_place(kind, where);
@@ -82,7 +81,7 @@ static void occurs(advice_place *p) {
     p->fresh = true;
 }
 
-/* One occurrence that did something is enough; what has been said about the place was premature. */
+/* One run with an effect is enough; advice already given about the place was wrong. */
 static void mark_needed(checker *c, advice_place *p) {
     p->needed = true;
     for (size_t i = 0; i < c->reports.listed.count && p->told; i++) {
@@ -103,7 +102,7 @@ bool mr_hazard_advise_carries(const checker *c, const actor *t) {
     return false;
 }
 
-/* Only a stream that does something more needs to have waited. */
+/* A wait is needed only if its stream does something afterwards. */
 void mr_hazard_advise_active(checker *c, actor *a) {
     if (!a->idle_wait) return;
     if (a->idle_wait <= c->advice.places.count)
@@ -117,13 +116,14 @@ static void wait_idly(checker *c, actor *a, advice_place *p) {
     p->idle = true;
 }
 
-/* `t` comes after all that `a` did up to seq: waits and records that it does not come after would bring it nothing. */
+/* Whether `t` comes after all work of `a` up to seq. Waits and records that it does not come after would add
+ * nothing. */
 static bool knows_work(const checker *c, const actor *t, const actor *a, uint64_t seq) {
     return mr_hazard_knows(c, t, a, seq) || (a->did <= seq && mr_hazard_knows(c, t, a, a->did));
 }
 
-/* In an exchange of waits, as a barrier is, each stream waits for others that have waited, too: what counts is what
- * they have waited for. Streams that take part in the legacy barrier hand on more than their clocks say. */
+/* In a barrier made of waits, each stream waits for others that have waited, too. So the work that those waited for
+ * counts. Streams in the legacy barrier pass on more than their clocks say. */
 bool mr_hazard_advise_news(const checker *c, const actor *t, const snapshot *s) {
     if (mr_hazard_knows(c, t, s->actor, s->worked)) return false;
     if (t->grouped || t->legacy || s->actor->grouped || s->actor->legacy || s->barrier) return true;
@@ -134,8 +134,8 @@ bool mr_hazard_advise_news(const checker *c, const actor *t, const snapshot *s) 
     return false;
 }
 
-/* Records and waits inside the launch of a graph, of the release of its memory, and between the operations of a
- * communicator, are on no line that could go. */
+/* Whether a line of the script submitted it. A graph's launch, the release of its memory, and a communicator also
+ * submit records and waits; no line could be removed for these. */
 static bool is_of_script(const mr_command *command) {
     return command->where.file && !command->launched.file &&
            strcmp(command->name, MR_MEETING_ORDER) != 0;
@@ -145,7 +145,7 @@ void mr_hazard_advise_wait(checker *c, const mr_command *command, bool added, bo
     const actor *a = command->stream->observed;
     const snapshot *s = mr_hazard_snapshot_of(command);
     bool never = command->u.event.record_seq == 0;
-    /* A stream's wait for itself at one place is how a copy between devices is written inside. */
+    /* A record and a wait of one stream at one place are the inside of a copy between devices. */
     bool at_record = s && same_site(s->where, command->where);
     if (!is_of_script(command)) return;
     if (at_record && s->actor == a) return;
@@ -167,7 +167,8 @@ void mr_hazard_advise_record(checker *c, const mr_command *command, bool carries
     if (!p) return;
     occurs(p);
     describe(c, p, command->stream->observed, event);
-    if (carries || event->timing) mark_needed(c, p); /* elapsed_time: nobody need wait for it */
+    /* for elapsed_time: the record is needed without a wait */
+    if (carries || event->timing) mark_needed(c, p);
 }
 
 void mr_hazard_advise_used(checker *c, const snapshot *s) {
@@ -177,8 +178,8 @@ void mr_hazard_advise_used(checker *c, const snapshot *s) {
 
 /* ---- synchronises */
 
-/* Whether a wait for `a` up to `seq` would tell the host anything. A wait for a stream that takes part in the barrier
- * also tells it of other streams. */
+/* Whether a wait for `a` up to `seq` would add to the host's knowledge. For a stream in the legacy barrier it also
+ * covers other streams. */
 static bool host_lacks(const checker *c, const actor *a, uint64_t seq, uint64_t worked) {
     if (mr_hazard_host_knows(c, a, seq)) return false;
     return a->grouped || !mr_hazard_host_knows(c, a, worked);
@@ -204,7 +205,7 @@ static bool sync_adds(const checker *c, const mr_command *command) {
     return false;
 }
 
-/* Whose last wait the host relies on from now on. */
+/* Finds the streams whose last wait the host relies on from now on. */
 static void rely_on_waits(checker *c, const mr_command *command) {
     mr_command_after after = mr_command_kinds[command->kind].after;
     if (after == MR_AFTER_STREAM && command->stream->observed)
@@ -213,7 +214,7 @@ static void rely_on_waits(checker *c, const mr_command *command) {
         if (a->device == command->u.device->index) mr_hazard_advise_active(c, a);
 }
 
-/* R63. The wait may be there for something else, so nothing is said of it beside that. */
+/* R63. The wait may have another purpose, so it gets no other advice. */
 static void advise_in_group(checker *c, const mr_command *command, advice_place *p) {
     mr_command_after after = mr_command_kinds[command->kind].after;
     const char *name;
@@ -230,7 +231,7 @@ static void advise_in_group(checker *c, const mr_command *command, advice_place 
            name, place);
 }
 
-/* One that an operation makes by itself has the operation's name. */
+/* A wait that an operation makes by itself has the operation's name. */
 void mr_hazard_advise_sync(checker *c, const mr_command *command) {
     rely_on_waits(c, command);
     if (mr_command_is(command, MR_TRAIT_QUERY) || strcmp(command->name, "synchronize") != 0) return;
@@ -245,8 +246,7 @@ void mr_hazard_advise_sync(checker *c, const mr_command *command) {
 /* Called before the synchronise takes effect: remembers what the host knew without it. */
 static void watch_device_sync(checker *c, const mr_command *command) {
     int device = command->u.device->index, busy = 0;
-    /* Leaves later commands to the earlier barrier: this one may be removed, so the earlier one must not be
-     * weakened. */
+    /* This one is superfluous and may be removed, so later commands count for the earlier one. */
     if (!sync_adds(c, command) && c->order.barriers[device].watch.before) return;
     sync_watch *watch = &c->order.barriers[device].watch;
     advice_place *p =
@@ -262,9 +262,9 @@ static void watch_device_sync(checker *c, const mr_command *command) {
     occurs(p);
 }
 
-/* What `a` did at `seq` comes before an access or a free of now, or is forgotten because of that:
- * was it a device synchronise that ordered it? Between streams of two devices, one may have
- * brought the other's work with it (R10); then nothing is advised. */
+/* Command `seq` of `a` comes before the current access or free, or is forgotten because of it. If a device synchronise
+ * made that order, it is needed. Between streams of two devices, one synchronise may also cover the other device's work
+ * (R10); then there is no advice. */
 void mr_hazard_advise_needed(checker *c, const actor *a, uint64_t seq) {
     for (int i = 0; i < c->order.barrier_count && a != &c->order.host_actor; i++) {
         const sync_watch *watch = &c->order.barriers[i].watch,
@@ -337,7 +337,7 @@ static void explain(const advice_place *p, mr_hazard_report *draft) {
                        "all that this covers, or there was nothing.");
         break;
     case MR_COMMAND_WAIT: explain_stream_wait(p, draft); break;
-    case MR_COMMAND_OP: /* nobody is advised about these */
+    case MR_COMMAND_OP: /* no advice about these */
     case MR_COMMAND_COPY:
     case MR_COMMAND_HOST_FUNCTION:
     case MR_COMMAND_ALLOC:
@@ -380,7 +380,7 @@ void mr_hazard_finish(mr_hazard *c) {
         if (p->needed || p->told || !p->fresh) continue;
         if (p->kind == MR_COMMAND_DEVICE_SYNC && (p->busy < 2 || !p->producer)) continue;
         give(c, p);
-        p->told = !c->check.on; /* the check's own list goes */
+        p->told = !c->check.on; /* the check's own list is dropped, so advice may be given again */
     }
 }
 

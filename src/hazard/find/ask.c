@@ -1,7 +1,7 @@
 /* Questions to the checker that change nothing: whether a stream may read a tensor now.
  *
- * Easiest to break: an answer is what check.c would say of the next command of that stream, so its order is brought in
- * as there, and put back. */
+ * Easiest to break: an answer must agree with check.c's verdict on the next command of that stream. So it updates the
+ * order as check.c does, and then restores it. */
 #include "hazard/state.h"
 
 static const entry *find_race(checker *c, history *h, const actor *a, const byte_view *view) {

@@ -1,13 +1,13 @@
 /* The observer: for each command, updates the order and has its accesses checked (touch.c). Easiest to break: in error
- * mode a command is looked at before it happens, and that must change nothing. */
+ * mode a command is checked before it runs, and that check must change no state. */
 #include "hazard/explain.h"
 #include "model/hosts.h"
 #include "ops/kernel.h"
 
 /* ---- copies: the waits of host and streams (R20-R24, R60) */
 
-/* The order that a command of a stream brings, and then what it touches. It is the same for the fact and for the
- * look at what is to come, which is followed by mr_hazard_order_restore. */
+/* Updates the order for a command of a stream, then checks its accesses. A check ahead (`only_look`) does the same, and
+ * is followed by mr_hazard_order_restore. */
 static bool order_and_touch(checker *c, const mr_command *command, actor *a, bool only_look) {
     bool staged =
         command->kind == MR_COMMAND_COPY && mr_order_copy_guaranteed(command).reads_source;
@@ -35,7 +35,8 @@ static void copy_command(checker *c, const mr_command *command, actor *a, bool h
 
 /* ---- mr.reset */
 
-/* Device memory goes; pinned memory keeps what a copy has written of it so far. */
+/* mr.reset releases device memory, but host memory keeps its bytes. True: a pending write to host memory may or may not
+ * have been carried out by then. */
 static bool host_memory_is_written(const checker *c) {
     for (const history *h = c->histories.all; h; h = h->next)
         for (uint32_t i = 0; h->storage->kind != MR_MEMORY_DEVICE && i < h->count; i++)
@@ -62,7 +63,7 @@ static void use_record(checker *c, snapshot *s) {
     s->used = true;
 }
 
-/* R27: cudaFree is the host's, whatever stream the memory was of. */
+/* R27: cudaFree is an action of the host, whatever stream allocated the memory. */
 static actor *freeing_actor(checker *c, actor *a, const mr_command *command) {
     return command->u.at_once && !MR_BROKEN(FREE_AT_ONCE) ? &c->order.host_actor : a;
 }
@@ -84,8 +85,8 @@ static bool is_initial_value(const mr_command *command) {
     return from->of_module && from->kind == MR_MEMORY_PINNED;
 }
 
-/* The values are there before anybody can use them, and that is all: that a load waits for streams is the virtual GPU's
- * way, and what some drivers do. */
+/* The values exist before any command can use them. No other order follows: the load waits for streams on the virtual
+ * GPU and with some drivers, but not by CUDA's rules. */
 static void module_loaded(checker *c, const mr_command *command) {
     history *h = mr_hazard_history_of(c, command->operands[0].tensor->storage);
     if (!h) return;
@@ -94,7 +95,7 @@ static void module_loaded(checker *c, const mr_command *command) {
     h->alloc_actor = NULL;
 }
 
-/* Only when it runs: what it accesses, or whether it fails. */
+/* Whether its accesses, or its failure, become known only when it runs. */
 static bool tells_when_it_runs(const mr_command *command) {
     switch (command->kind) {
     case MR_COMMAND_OP: {
@@ -112,7 +113,7 @@ static bool tells_when_it_runs(const mr_command *command) {
     return false;
 }
 
-/* R61. Devices order more than the way of the data, which is not guaranteed. */
+/* R61. Devices also order members that get no data from each other, but that is not guaranteed. */
 static void meet(checker *c, actor *a, const mr_command *command) {
     mr_order_set rows = mr_order_of_meeting(MR_GUARANTEED);
     for (; rows; rows &= rows - 1)
@@ -174,7 +175,7 @@ static void submitted(checker *c, const mr_command *command, bool host_waited) {
     }
 }
 
-/* The host goes on behind what it has waited for. */
+/* Later actions of the host come after what it has waited for. */
 static void order_host(checker *c, const mr_command *command) {
     if (c->advice.on) mr_hazard_advise_sync(c, command);
     actor *a = command->stream ? mr_hazard_actor_of(c, command->stream) : NULL;
@@ -274,7 +275,8 @@ static void look_at_command(checker *c, const mr_command *command, actor *a) {
 
 /* Error mode: finds what the command would race with, and changes nothing. */
 static void check_ahead(checker *c, const mr_command *command) {
-    mr_hazard_log_command(c, command); /* the explanation of a race looks for both sides there */
+    /* the explanation of a race searches the log for both sides */
+    mr_hazard_log_command(c, command);
     actor *a = mr_command_is(command, MR_TRAIT_SUBMITTED) ? mr_hazard_actor_of(c, command->stream)
                                                           : &c->order.host_actor;
     if (a && a != &c->order.host_actor && c->functions.may_be_done)
@@ -284,8 +286,8 @@ static void check_ahead(checker *c, const mr_command *command) {
     mr_hazard_log_take_back(c);
 }
 
-/* The next call raises an error that came up where none could be raised: a tensor collected by Lua, or no memory to
- * remember a command. */
+/* The next call raises an error that could not be raised where it happened: for a tensor collected by Lua, or without
+ * memory to keep a command. */
 static mr_status may(mr_observer *observer, const mr_command *command) {
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
     mr_hazard_host_is(c, c->machine->rank);
@@ -353,7 +355,7 @@ static void function_ran(mr_observer *observer, const mr_command *command) {
     mr_hazard_function_ran((checker *)((char *)observer - offsetof(checker, observer)), command);
 }
 
-/* ---- calls of mr.graph.auto, which are judged as they are written */
+/* ---- calls of mr.graph.auto, which are judged like plain calls */
 
 static void reused(mr_observer *observer, mr_storage *storage, uint64_t first, uint64_t last) {
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));

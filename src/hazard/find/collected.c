@@ -1,11 +1,11 @@
 /* Reports of memory that Lua's collector freed too early. A function that returns with work pending loses all its
- * tensors at once, and one wait behind its last operation cures that. So such reports are kept until the
- * script goes on. Then the one whose wait orders the others stands for all of them. */
+ * tensors at once, and one wait after its last operation is the cure. So such reports are kept until the script goes
+ * on. Then one report stands for all that its wait orders. */
 #include "hazard/explain.h"
 
 #include <stdlib.h>
 
-/* The stream was given work from this place after the first access, and before the free: a wait behind that
+/* Whether this place submitted work to the stream after the first access and before the free. Then a wait after that
  * place orders both. */
 static bool came_by(const checker *c, const mr_hazard_report *kept, mr_site where) {
     const log_line *line;
@@ -18,8 +18,8 @@ static bool came_by(const checker *c, const mr_hazard_report *kept, mr_site wher
     return false;
 }
 
-/* CUDA orders the first access before that of `report`, on a stream that has joined the other. Asked only within
- * one flush, because each answer costs a search of the log. */
+/* Whether CUDA orders the first access before that of `report`, whose stream has waited for the other. Asked only
+ * within one flush, because each answer costs a search of the log. */
 #define MOST_SEARCHES 32
 static bool was_joined(const checker *c, const mr_hazard_report *kept,
                        const mr_hazard_report *report, int *searches) {
@@ -34,8 +34,8 @@ static bool was_joined(const checker *c, const mr_hazard_report *kept,
     return found;
 }
 
-/* A wait behind the place of that report's first access orders this free, too. Error mode refuses a call for each
- * report, so there only those of the same flush count. */
+/* A report whose wait, after the place of its first access, orders this free, too. Error mode refuses a call for each
+ * report, so there only reports of the same flush count. */
 static mr_hazard_report *report_that_orders(const checker *c, const mr_hazard_report *kept,
                                             int *searches) {
     for (size_t i = c->reports.listed.count; i-- > c->check.first;) {
@@ -70,7 +70,7 @@ static void flush(checker *c, mr_hazard_report *kept, int *searches) {
     else free(kept);
 }
 
-/* The last access comes first: the wait behind it covers those before it. */
+/* Sorts the last access first: a wait after it covers the earlier ones. */
 static int by_last_access(const void *a, const void *b) {
     const mr_hazard_report *x = *(mr_hazard_report *const *)a, *y = *(mr_hazard_report *const *)b;
     if (x->first.seq != y->first.seq) return x->first.seq > y->first.seq ? -1 : 1;

@@ -65,8 +65,7 @@ static function_queue *queue_of(const checker *c, const actor *a) {
     return NULL;
 }
 
-/* R46. Everything that the host knows now comes before it; what the host learns later need not
- * be. */
+/* R46. Everything that the host knows at its submission comes before it; what the host learns later need not. */
 void mr_hazard_function_add(checker *c, actor *t, const mr_command *command) {
     function_queue *queue = queue_of(c, t), fresh = {.actor = t};
     if (!queue && mr_vec_push(&c->functions.queues, fresh))
@@ -95,7 +94,7 @@ static void queue_trim(function_queue *queue) {
     queue->first = 0;
 }
 
-/* Not at the wait itself, which is announced before they run. */
+/* Not called at the wait itself: the wait is announced before the functions run. */
 void mr_hazard_functions_drop(checker *c, bool all) {
     for (size_t i = c->functions.queues.count; i-- > 0;) {
         function_queue *queue = &c->functions.queues.items[i];
@@ -118,14 +117,14 @@ void mr_hazard_functions_drop(checker *c, bool all) {
     c->functions.past = NULL;
 }
 
-/* The host may go on before the function has run, or behind that, until it waits. */
+/* Whether this command of the host may run before or after the function: the host has not waited for it. */
 static bool meets_other_code(const checker *c, const host_function *f, const mr_command *command) {
     if (!mr_hazard_host_knows(c, f->actor, f->seq)) return true;
     const mr_hazard_hooks *hooks = &c->hooks;
     return hooks->waits_at_once && !hooks->waits_at_once(hooks->context, f->where, command->where);
 }
 
-/* One that the host waits for at once meets no other code. */
+/* A function for which the host waits at once runs beside no other code. */
 void mr_hazard_functions_note(checker *c, const mr_command *command) {
     bool is_function = command->kind == MR_COMMAND_HOST_FUNCTION;
     uint64_t before = is_function ? command->seq : c->machine->counts.next_seq;
@@ -168,7 +167,7 @@ static size_t first_after(const function_queue *queue, uint64_t seq) {
     return low;
 }
 
-/* R46: the stream, and the place in its order, that the running host function stands for. */
+/* R46: the running host function: its stream, and its place in the order. */
 const host_function *mr_hazard_function_of(const checker *c, const mr_command *command) {
     for (size_t i = 0; i < c->functions.queues.count; i++) {
         const function_queue *queue = &c->functions.queues.items[i];
@@ -198,7 +197,7 @@ bool mr_hazard_functions_left_before(const checker *c, uint64_t seq) {
 
 uint64_t mr_hazard_functions_left(const checker *c, int device) {
     uint64_t left = 0;
-    if (c->machine->lost) return 0; /* R46: they are not called any more */
+    if (c->machine->lost) return 0; /* R46: after an error they are no longer called */
     for (size_t i = 0; i < c->functions.queues.count; i++) {
         const function_queue *queue = &c->functions.queues.items[i];
         if (device >= 0 && queue->actor->device != device) continue;
@@ -208,7 +207,7 @@ uint64_t mr_hazard_functions_left(const checker *c, int device) {
     return left;
 }
 
-/* Kernels, too, tell what they do only when they run. */
+/* The accesses of kernels, too, become known only when they run. */
 uint64_t mr_hazard_kernels_left(const checker *c, int device) {
     uint64_t left = 0;
     if (c->machine->lost) return 0; /* they do not run any more */
@@ -235,8 +234,8 @@ bool mr_hazard_function_between(const checker *c, const entry *e) {
     return false;
 }
 
-/* The later a function of a queue, the more comes before it. Among those after `e`, the first decides; among those
- * before `e`, the last that is before the new access, too. */
+/* Later functions of a queue come after more commands. So of the functions after `e`, the first one decides; of those
+ * before `e`, the last one that is also before the new access. */
 bool mr_hazard_function_needs(const checker *c, const entry *e, const actor *t,
                               const vclock *clock) {
     if (MR_BROKEN(FUNCTION_FORGOTTEN)) return false;

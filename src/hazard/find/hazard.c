@@ -15,7 +15,7 @@ static void switch_on(checker *c) {
     mr_hazard_order_open(c);
 }
 
-/* Work for which the host has not waited: to switch the checker on again orders it before nothing. */
+/* Whether there is work for which the host has not waited. Switching the checker on does not order it. */
 static bool is_pending(const checker *c) {
     bool pending = false;
     for (const actor *a = c->order.actors; a && !pending; a = a->next)
@@ -61,7 +61,7 @@ static mr_status set_mode(mr_hazard *c, mr_hazard_mode mode) {
         }
     } else if (c->mode != MR_HAZARD_OFF && mode == MR_HAZARD_OFF) {
         switch_off(
-            c); /* may release the last reference to a storage: the observer must hear of that */
+            c); /* may release the last reference to a storage: the observer must still be told */
         mr_observer_remove(c->machine, &c->observer);
     }
     c->mode = mode;
@@ -106,7 +106,7 @@ static mr_status refuse_inner_check(const mr_hazard *c) {
 mr_status mr_hazard_check_begin(mr_hazard *c) {
     if (c->check.on) return refuse_inner_check(c);
     mr_hazard_mode before = c->mode;
-    mr_hazard_flush_collected(c); /* found before the check: not its own */
+    mr_hazard_flush_collected(c); /* reports found before the check do not belong to it */
     MR_TRY(mr_hazard_refuse(c));
     MR_TRY(set_mode(c, MR_HAZARD_COLLECT));
     c->check.on = true;
@@ -135,7 +135,7 @@ static void end_totals(checker *c, mr_hazard_totals *out_inside) {
     beyond.count[MR_CLAIM_FORGOTTEN] = inside.claims.count[MR_CLAIM_FORGOTTEN];
     beyond.count[MR_CLAIM_IGNORED] = inside.claims.count[MR_CLAIM_IGNORED];
     beyond.count[MR_CLAIM_DROPPED] = inside.claims.count[MR_CLAIM_DROPPED];
-    /* In judged work, the checks and what they did not follow are part of the verdict. */
+    /* In judged work, the verdict includes the inner checks, and what they did not follow. */
     mr_claims_merge(&c->totals.claims, c->apart.judging ? &inside.claims : &beyond);
     if (out_inside) *out_inside = inside;
 }
@@ -153,8 +153,7 @@ void mr_hazard_check_end(mr_hazard *c, size_t *out_first, mr_hazard_totals *out_
     tell_turn(c, MR_HAZARD_TURN_CHECK_END, c->mode);
 }
 
-/* Within a check, tensors collected before this are still reported when anything comes after them, since the script
- * goes on after the check. */
+/* Tensors that were collected earlier in the check are still reported, since the script goes on after the check. */
 void mr_hazard_returned(mr_hazard *c) {
     if (!c->check.on) mr_hazard_drop_collected(c);
     if (c->mode != MR_HAZARD_OFF && mr_hazard_functions_pending(c))
@@ -171,7 +170,7 @@ static void abandon_check(checker *c) {
 }
 
 void mr_hazard_check_abandon(mr_hazard *c) {
-    mr_hazard_apart_end(c); /* it may be in a check, and a check in it */
+    mr_hazard_apart_end(c); /* it may be inside a check, and contain a check */
     abandon_check(c);
 }
 

@@ -1,16 +1,15 @@
 /* The history of a storage: the accesses that a later access could still race with.
  *
- * An entry is removed when a later access replaces it. That access must be ordered after it, use all its
- * bytes, and conflict with everything that the entry conflicts with. Everything that races with the old
- * one then races with the new one too. So a storage that is used as a whole by ordered work has one entry,
- * or two, however long the program runs. */
+ * An entry is removed when a later access replaces it. The new access must be ordered after the entry, use all its
+ * bytes, and conflict with the same accesses. Then everything that races with the old one also races with the new one.
+ * So a storage that is used as a whole by ordered work has one entry, or two, however long the program runs. */
 #include "hazard/explain.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #ifndef INDEX_FROM
-#define INDEX_FROM 8 /* entries; below, looking at each is quicker */
+#define INDEX_FROM 8 /* entries; with fewer, a linear search is faster */
 #endif
 #define MOST_ENTRIES                                                                               \
     (1 << 20) /* of one storage; beyond, the oldest is forgotten and that is counted */
@@ -73,11 +72,11 @@ static bool grow(history *h) {
     return true;
 }
 
-/* An access that the host knows to be done can race with no later one, unless a host function
- * that was submitted before it has yet to run. */
+/* An access that the host knows to be done cannot race with a later one, except with a pending host function that was
+ * submitted before it. */
 static void forget_finished(checker *c, history *h) {
     bool pending = mr_hazard_functions_reach(c, h->storage);
-    bool only_of_host = h->storage->rank; /* what a rank has made no other rank uses */
+    bool only_of_host = h->storage->rank; /* no other rank uses what a rank has made */
     for (uint32_t i = h->count; i-- > 0;) {
         entry *e = h->entries[i];
         bool known = only_of_host ? mr_hazard_host_knows(c, e->actor, e->seq)

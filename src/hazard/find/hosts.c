@@ -1,9 +1,9 @@
-/* The knowledge of each host. Ranks (collective/ranks.h) are hosts of their own: what one has waited for, another has
- * not. One of them runs at a time, and `host` is what that one knows.
+/* The knowledge of each host. Ranks (collective/ranks.h) are hosts of their own: a wait of one does not count for
+ * another. One of them runs at a time, and `now` is its knowledge.
  *
  * The outer host starts the ranks, and goes on when all have ended. So each rank knows what the outer host knew, and
- * the outer host then knows what all of them did. Meanwhile only what the outer host knew is known to everybody:
- * nothing else may be forgotten for good (mr_hazard_all_know). Collectives order what streams do, not hosts (R61). */
+ * the outer host then knows what all of them did. Meanwhile only the outer host's knowledge is common to all, and only
+ * that may be forgotten for good (mr_hazard_all_know). Collectives order work of streams, not hosts (R61). */
 #include "hazard/state.h"
 
 #include <stdlib.h>

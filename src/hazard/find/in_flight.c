@@ -2,7 +2,7 @@
  *
  * Their kernels hold multiprocessors while they wait for their peers, so two communicators may wait for each other's
  * room for ever, unless an order on each device excludes it (R64a). An order of accesses does not tell whether there is
- * room. So such communicators are counted as a condition of the verdict, on any other devices.
+ * room. So such communicators are counted as a condition of the verdict, whichever other devices they have.
  *
  * Advice names two of them that are on two devices, where the devices can begin them in another order. On the device
  * D where nothing orders the two, the later one may begin first; on the other one the earlier may have begun. */
@@ -37,7 +37,7 @@ static const in_flight *find(const checker *c, uint32_t communicator, int device
     return NULL;
 }
 
-/* Another device that both collectives are on. -1: there is none, or no member has been submitted there yet. */
+/* Another device of both collectives. -1: there is none, or no member has been submitted there yet. */
 static int other_device(const checker *c, const in_flight *own, const in_flight *before) {
     for (size_t i = 0; i < c->order.in_flight.count; i++) {
         const in_flight *f = &c->order.in_flight.items[i];
@@ -49,7 +49,7 @@ static int other_device(const checker *c, const in_flight *own, const in_flight 
     return -1;
 }
 
-/* Members come one behind the other, so each looks at the earlier ones, too. */
+/* Members are submitted one after the other, so each is compared with the earlier ones. */
 static void advise(checker *c, uint32_t communicator, uint64_t number) {
     for (size_t i = 0; i < c->order.in_flight.count; i++) {
         in_flight *own = &c->order.in_flight.items[i];

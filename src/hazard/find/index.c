@@ -1,9 +1,9 @@
 /* The index of a storage with many entries: rows, tiles, columns that are used in turn.
  *
- * Entries are kept by where they lie on a line cut into equal cells. For contiguous views the line is the part of the
- * storage that is in use. All columns of a matrix span nearly the whole storage. So for views with a period P (it
- * divides all their strides) the line is the row, and a byte at position p is at p mod P. Each period has a layer of
- * its own; a search asks every layer in that layer's terms, and what a layer cannot tell apart it returns. */
+ * Entries are kept by their position on a line that is cut into equal cells. For contiguous views the line is the used
+ * part of the storage. All columns of a matrix span nearly the whole storage. So for views with a period P (it divides
+ * all their strides) the line is the row, and a byte at position p is at p mod P. Each period has a layer of its own; a
+ * search asks each layer at the position in that layer, and gets all entries that may overlap. */
 #include "hazard/state.h"
 
 #include <stdlib.h>

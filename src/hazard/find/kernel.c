@@ -34,15 +34,16 @@ static void tell_watcher(const checker *c, const mr_command *command,
     c->watcher.found(c->watcher.context, &found);
 }
 
-/* The column of the write, which each race has: `x += 1` makes one report of what it reads and what it writes. */
+/* The column of the write, which each race has. So the read and the write of `x += 1` make one report. */
 static uint32_t column_of_write(const mr_kernel_finding *finding) {
     bool first = finding->first_access & MR_WRITE, second = finding->second_access & MR_WRITE;
     uint32_t a = finding->first.column, b = finding->second.column;
     return first && second ? (a < b ? a : b) : first ? a : b;
 }
 
-/* What tells apart two findings at the same pair of lines, as in a kernel on one line. Not the instruction: a compiler
- * may make several of one statement. For a tensor it is the number of the operand, the same in each launch. */
+/* Distinguishes two findings at the same pair of lines, as in a kernel on one line. The instruction would not do: a
+ * compiler may make several from one statement. For a tensor it is the number of the operand, the same in each
+ * launch. */
 static uint64_t within_lines(const mr_command *command, const mr_kernel_finding *finding) {
     const uint64_t prime = 1099511628211u;
     uint64_t h = column_of_write(finding);
@@ -134,7 +135,7 @@ void mr_hazard_found_in_kernel(mr_observer *observer, const mr_command *command,
     mr_text_copy(draft.advice, sizeof draft.advice, finding->advice);
     const mr_hazard_report *report = mr_hazard_report_add(c, &draft, &is_new);
     if (!report || !is_new) return;
-    /* The launch was taken long ago: there is nothing to refuse, so the mode error writes it like warn. */
+    /* The launch was accepted long ago and cannot be refused, so mode error writes the report as mode warn does. */
     bool writes = c->mode == MR_HAZARD_WARN || c->mode == MR_HAZARD_ERROR;
     if (writes && c->hooks.write) c->hooks.write(c->hooks.context, report, MR_HAZARD_NEWS_REPORT);
 }

@@ -1,12 +1,12 @@
 /* The lifetime of device memory (R28, R33): every use must be ordered after the allocation and before the
- * free, by an order that CUDA guarantees. A free at once (R27) is an act of the host: cudaFree does not
- * wait, and assumes that all work on the memory is done. Host memory has no stream order: it stays while
- * anything refers to it. */
+ * free, by an order that CUDA guarantees. An immediate free (R27) is an action of the host: cudaFree does not wait, and
+ * assumes that all work on the memory is done. Host memory has no stream order: it stays while anything refers to
+ * it. */
 #include "hazard/explain.h"
 
 void mr_hazard_alloc(checker *c, actor *t, const mr_command *command) {
     history *h = mr_hazard_history_of(c, command->u.storage);
-    /* Memory of the backend had its values before the call returned that loaded it. */
+    /* Memory of the backend got its values before the call that loaded it returned. */
     if (!h || h->alloc_actor || command->u.storage->fixed_address) return;
     h->alloc_actor = t;
     h->alloc_seq = command->seq;
@@ -14,7 +14,7 @@ void mr_hazard_alloc(checker *c, actor *t, const mr_command *command) {
     mr_hazard_unset_begin(h);
 }
 
-/* What the free by `t` waits for besides its own place (order/order.h). */
+/* The places that a free by `t` waits for besides its own stream (order/order.h). */
 static mr_place_set guards_of_free(const checker *c, const actor *t) {
     bool of_host = t == &c->order.host_actor;
     mr_order_facts facts = mr_order_facts_of_kind(MR_COMMAND_FREE, of_host ? 0 : t->lane.facts);
@@ -33,8 +33,8 @@ static actor *recorded_user(const checker *c, const mr_storage *storage, const a
     return NULL;
 }
 
-/* R9: memory of a closed stream is freed in the default stream, after what the closed one still has to do: nothing that
- * a script could have written better. NULL: not so, or that does not come after the access. */
+/* R9: memory of a closed stream is freed in the default stream, after the closed stream's pending work. A script cannot
+ * order that better. NULL: the stream is not closed, or its work does not come after the access. */
 static actor *closed_owner(const checker *c, const mr_storage *storage, const actor *t,
                            const entry *e) {
     const mr_stream *own = storage->stream;
@@ -83,8 +83,8 @@ static void free_races(checker *c, history *h, actor *t, const mr_command *comma
     if (is_last_of_its_stream(h, e)) mr_hazard_pair_found(c, &pair);
 }
 
-/* Another run may free it earlier. Behind the work of its own stream and of those that record_stream named, and behind
- * what counts as ordered, that makes no difference. */
+/* Another run may free it earlier. That matters only if another stream used the memory: not its own stream, not one
+ * that record_stream named, and not ordered work. */
 static bool other_stream_used(const checker *c, const history *h, const actor *t) {
     for (uint32_t i = 0; i < h->count; i++) {
         const entry *e = h->entries[i];
@@ -109,7 +109,7 @@ void mr_hazard_free_memory(checker *c, actor *t, const mr_command *command, bool
         if (MR_BROKEN(FREE_CHECKED) || waits || !judged) continue;
         free_races(c, h, t, command, e, only_look);
     }
-    /* Memory that nobody has touched can still be freed before it was allocated. */
+    /* Memory without any access can still be freed before it was allocated. */
     if (judged && h->alloc_actor &&
         !mr_hazard_order_before_free(c, t, h->alloc_actor, h->alloc_seq) && !h->count &&
         !MR_BROKEN(ALLOC_CHECKED)) {
@@ -130,7 +130,7 @@ void mr_hazard_free_memory(checker *c, actor *t, const mr_command *command, bool
     }
     if (only_look) return;
     h->freed = true;
-    /* No rank can name a storage any more that the collector takes. */
+    /* No rank can still name a storage that the collector takes. */
     if (!c->machine->rank || storage->rank || mr_hazard_is_collected(command)) return;
     byte_view all = {.end = storage->bytes};
     mr_hazard_rank_touches(c, h, t, MR_WRITE, &all);

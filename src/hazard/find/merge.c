@@ -25,8 +25,8 @@ void mr_hazard_publish_held(checker *c) {
 
 /* ---- taking over */
 
-/* The fix of `report` orders what the other one is about, too. A report that is only assumed stands for nothing
- * certain. */
+/* Whether the fix of `report` also orders the pair of the other one. An assumed report cannot stand for a certain
+ * one. */
 static bool orders(const mr_hazard_report *report, const mr_hazard_report *other) {
     uint64_t reach = report->covered ? report->covered : report->second.seq;
     bool hides = mr_hazard_is_assumed(report) && !mr_hazard_is_assumed(other);

@@ -33,9 +33,9 @@ static bool take_slot(checker *c, uint32_t *out_slot) {
     return true;
 }
 
-/* A slot may serve another stream when no question about the old one can be answered wrongly: nobody
- * can ask any more, or the answer is yes for good. New commands have greater seqs than all old ones, so
- * what clocks still say of the old stream is never taken for knowledge of the new one. */
+/* A slot may be reused when no query about the old stream can go wrong: no entry names it any more, or its commands are
+ * ordered for good. New commands have greater seqs than all old ones, so old clock values never count as knowledge of
+ * the new stream. */
 static void give_slot(checker *c, actor *a) {
     if (a->slot_given) return;
     a->slot_given = true;
@@ -54,8 +54,8 @@ static void sweep_zombies(checker *c) {
 
 /* ---- the default stream's barrier (R3)
  *
- * MR_PLACE_GATHERED and MR_PLACE_RELEASED hold two things: a number in a group's slot for the
- * commands themselves, and a clock for what those had waited for. */
+ * MR_PLACE_GATHERED and MR_PLACE_RELEASED hold two things: a number in a group's slot for the commands themselves, and
+ * a clock for the work that those commands had waited for. */
 
 static bool is_gathered(const actor *a) {
     return mr_order_gives(&a->lane, MR_PLACE_GATHERED);
@@ -214,11 +214,11 @@ static void meet_wall(checker *c, actor *t, uint64_t seq) {
     barrier *b = &c->order.barriers[t->device];
     t->device_barrier_seen = b->device_barrier_seq;
     t->acquired = seq;
-    replace(c, &t->clock, b->device_barrier); /* what t had waited for is in it */
+    replace(c, &t->clock, b->device_barrier); /* it includes what t had waited for */
     if (is_gathered(t) || gathers(t)) mr_hazard_clock_merge(c, &b->gathered, b->device_barrier);
 }
 
-/* R3: a legacy command carries on what blocking streams had waited for before it. */
+/* R3: a legacy command passes on what blocking streams had waited for before it. */
 static bool order_submitted(checker *c, actor *t, uint64_t seq) {
     barrier *b = &c->order.barriers[t->device];
     bool meets =
@@ -238,8 +238,8 @@ static bool order_submitted(checker *c, actor *t, uint64_t seq) {
     return true;
 }
 
-/* Blocking streams may use memory that the legacy stream allocates (R3). So they come after the allocation, but not for
- * that after its predecessors. */
+/* Blocking streams may use memory that the legacy stream allocates (R3). So they come after the allocation, but not
+ * therefore after its predecessors. */
 void mr_hazard_order_alloc(checker *c, actor *t, uint64_t seq) {
     t->last = seq;
     if (MR_BROKEN(ALLOC_IS_BARRIER)) order_submitted(c, t, seq);
@@ -286,7 +286,7 @@ static snapshot *snapshot_new(checker *c, mr_event *event) {
     return s;
 }
 
-/* `s`, which is empty, stands for the actor's commands up to `seq` and for what they came after. */
+/* Fills the empty `s`: the actor's commands up to `seq`, and what they came after. */
 static void stand_for(checker *c, snapshot *s, actor *t, uint64_t seq) {
     const barrier *b = &c->order.barriers[t->device];
     s->actor = t;
@@ -307,7 +307,7 @@ static void stand_for(checker *c, snapshot *s, actor *t, uint64_t seq) {
     mr_hazard_hosts_pass(c, &s->clock); /* the waiter may be another rank's */
 }
 
-/* R11, R12: the record replaces what the event stood for. */
+/* R11, R12: the record replaces the event's earlier record. */
 void mr_hazard_order_record(checker *c, actor *t, const mr_command *command, bool carries) {
     if (!mr_place_in(t->lane.gives[MR_COMMAND_RECORD], MR_PLACE_RECORD)) return;
     mr_event *event = command->u.event.event;
@@ -331,7 +331,7 @@ void mr_hazard_order_record(checker *c, actor *t, const mr_command *command, boo
     s->worked = t->worked;
 }
 
-/* Everything that s stands for goes into *clock, which belongs to `t` (NULL: to nobody). */
+/* Adds everything in `s` to *clock, which belongs to `t` (NULL: to no actor). */
 static void acquire(checker *c, vclock **clock, const actor *t, const snapshot *s) {
     const barrier *b = &c->order.barriers[s->actor->device];
     bool dominated = MR_BROKEN(WAIT_DOMINATED) || MR_BROKEN(WAIT_FORGETS) || !*clock;
@@ -365,7 +365,7 @@ bool mr_hazard_order_wait(checker *c, actor *t, uint64_t seq, const snapshot *s)
     if (!is_gathered(t) && !gathers(t)) return true;
     barrier *b = &c->order.barriers[t->device];
     acquire(c, &b->gathered, NULL, s);
-    if (releases(t)) order_submitted(c, t, seq); /* `released` is what is gathered now */
+    if (releases(t)) order_submitted(c, t, seq); /* sets `released` to what is gathered now */
     return true;
 }
 
@@ -378,7 +378,7 @@ static void host_raise(checker *c, uint32_t slot, uint64_t seq) {
 void mr_hazard_order_stream_sync(checker *c, actor *t, uint64_t seq) {
     if (MR_BROKEN(HOST_SYNC)) return;
     barrier *b = &c->order.barriers[t->device];
-    /* Up to its last command: that it covers later work of blocking streams is only seen (R5). */
+    /* Up to its last command: devices also cover later work of blocking streams, but that is not guaranteed (R5). */
     if (gathers(t)) {
         uint64_t covered = MR_BROKEN(HOST_SYNC_GROUP) ? seq : b->legacy_last;
         if (!MR_BROKEN(HOST_SYNC_LEGACY)) host_raise(c, b->group_slot, covered);
@@ -394,7 +394,7 @@ void mr_hazard_order_stream_sync(checker *c, actor *t, uint64_t seq) {
     host_raise(c, t->slot, seq);
 }
 
-/* The only one of this process, where the others stand for members in other processes. */
+/* Whether it is the only member of this process; the others stand for members in other processes. */
 static bool is_first_member(const mr_command *command) {
     const mr_meeting *meeting = command->meeting;
     uint32_t first = 0;
@@ -440,7 +440,7 @@ void mr_hazard_order_event_sync(checker *c, const snapshot *s) {
     host_raise(c, s->actor->slot, seq);
 }
 
-/* R10: this device only, and what its streams have waited for on others. */
+/* R10: covers only this device, and what its streams have waited for on others. */
 void mr_hazard_order_device_sync(checker *c, mr_device *device, uint64_t seq) {
     if (c->machine->device_count == 1) {
         c->order.floor = seq;

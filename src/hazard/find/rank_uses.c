@@ -1,10 +1,10 @@
 /* Memory from before the ranks that several ranks access, one of them to write.
  *
- * Their order is the one of this run: the hosts of ranks run side by side (hosts.c), and the checker takes the calls
- * as they came. So such memory is counted, as a row of the ledger that forbids a verdict. A collective that orders
- * the two is not considered. The explorer tries the orders of the hosts, but not those between the submissions to
- * one stream: where the two share that, a condition says so. Memory that a rank has made is refused to the others,
- * and needs none of this. */
+ * Nothing orders these accesses: the hosts of ranks run side by side (hosts.c), and the checker takes the calls in the
+ * order of this run. So such memory is counted in a row of the ledger that forbids a verdict. A collective that orders
+ * the two is not considered. The explorer tries the orders of the hosts, but not the orders of submission to one
+ * stream: if both use one stream, a condition says so. Memory that a rank has made is refused to the others, so it
+ * needs no check. */
 #include "hazard/state.h"
 
 #include <stdlib.h>

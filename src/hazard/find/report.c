@@ -1,5 +1,5 @@
-/* Counts an unordered pair, or reports it and holds the report until its command has been looked at as a whole. After a
- * missing order was reported, other pairs that it leaves unordered are only counted, since one fix orders them all. */
+/* Counts an unordered pair, or reports it and holds the report until its whole command is checked. After a missing
+ * order was reported, other pairs that it leaves unordered are only counted, since one fix orders them all. */
 #include "hazard/explain.h"
 
 #include "base/text.h"
@@ -15,7 +15,7 @@ static void remember(checker *c, const found_pair *pair) {
                                          .first_seq = pair->first_seq};
 }
 
-/* The command that is being looked at races on one more tensor, and the report is not out yet. */
+/* Adds a tensor to a held report: the command in progress races on that one, too. */
 static void name_tensor(const checker *c, mr_hazard_report *held, const found_pair *pair) {
     char name[sizeof held->tensor];
     if (!held) return;
@@ -23,7 +23,7 @@ static void name_tensor(const checker *c, mr_hazard_report *held, const found_pa
     mr_hazard_add_tensor(held, name);
 }
 
-/* Error mode: nothing is blamed, for the call is refused. Its other races are of its one report. */
+/* Error mode remembers no fix, because the call is refused. Its other races belong to its one report. */
 static bool is_of_held(const checker *c, const found_pair *pair) {
     const mr_hazard_report *held = mr_hazard_held_for(c, pair);
     return held && (!held->covered || held->covered >= pair->first_seq);
@@ -40,7 +40,7 @@ static bool count_pair(checker *c, const found_pair *pair, mr_hazard_report *rep
     return false;
 }
 
-/* Only counts it, if the places are known or a proposed fix orders the pair. */
+/* Counts the pair without a report if its places already have one, or a proposed fix orders it. */
 static bool is_known(checker *c, const found_pair *pair, mr_hazard_kind kind, bool data) {
     mr_hazard_report *known = mr_hazard_report_of(c, kind, pair->first_where, pair->second_where);
     mr_hazard_report *held = known ? mr_hazard_held(c, known->number) : NULL;
@@ -73,7 +73,7 @@ static mr_hazard_report *copy_of_report(const mr_hazard_report *draft) {
     return copy;
 }
 
-/* Until the script goes on (collected.c). */
+/* Keeps the report until the script goes on (collected.c). */
 static void keep_collected(checker *c, const mr_hazard_report *draft) {
     bool fits = c->reports.collected.count < MR_HAZARD_MAX_REPORTS;
     mr_hazard_report *kept = fits ? copy_of_report(draft) : NULL;
@@ -109,7 +109,7 @@ static void found(checker *c, const found_pair *pair) {
     if (data) mr_hazard_blame_pair(c, pair, &draft);
     if (is_new && data && !refuses) remember(c, pair);
     if (is_new && data && !waits && mr_hazard_take_over(c, report)) {
-        blame *b = mr_hazard_blame_of(c, pair); /* only of what is still proposed */
+        blame *b = mr_hazard_blame_of(c, pair); /* only fixes that are still proposed count */
         if (b) b->seq = mr_hazard_fix_reach(c, pair, report), b->from = pair->second_seq;
     }
     mr_hazard_report *held = mr_hazard_held(c, report->number);
@@ -131,7 +131,7 @@ static void found_by_host(void *asked) {
     found(f->c, f->pair);
 }
 
-/* Names and places are those of the host whose call the second is. */
+/* Names and places are looked up for the host that called the second. */
 void mr_hazard_pair_found(checker *c, const found_pair *pair) {
     finding f = {c, pair};
     if (c->watcher.only_tell) return;
@@ -168,7 +168,7 @@ static void amend_why(checker *c, mr_hazard_report *report) {
         c->hooks.write(c->hooks.context, report, MR_HAZARD_NEWS_REASON);
 }
 
-/* The line has made such a wait before: in a loop, it is for what comes next. */
+/* Whether the line has made such a wait before. In a loop, it is then meant for later work. */
 static bool has_waited(const checker *c, const mr_command *command) {
     const log_line *line;
     for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++)
@@ -178,7 +178,8 @@ static bool has_waited(const checker *c, const mr_command *command) {
     return false;
 }
 
-/* The reader waits for the writer, but has been submitted before: the fix would make its old value permanent. */
+/* The reader's wait comes too late, after the read. The fix of the report would then order the read before the write
+ * for good, with the old value. */
 static void amend_reader(checker *c, const mr_command *command, mr_hazard_report *report) {
     char place[120];
     if (report->kind != MR_HAZARD_WRITE_AFTER_READ || has_waited(c, command)) return;
@@ -207,7 +208,7 @@ static void amend_one(checker *c, const actor *t, const mr_command *command, con
     if (!is_late && !is_back) return;
     recent->report = 0;
     if (is_late && s->actor != t && mr_hazard_knows(c, s->actor, t, report->second.seq))
-        return; /* that is over: the wait is for something else */
+        return; /* that is already ordered: the wait is for something else */
     if (!is_unexplained(report)) return;
     if (is_back) {
         amend_reader(c, command, report);

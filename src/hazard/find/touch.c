@@ -10,9 +10,9 @@
 
 /* ---- one access */
 
-/* How this access and one of before conflict; false: two reads, or two atomic updates, which come one after the
- * other in an order that nobody knows, without a loss. A write that also reads counts as a read if the other access
- * writes: the wrong value that it reads is the worse problem. */
+/* How this access and an earlier one conflict; false: two reads, or two atomic updates, which run in any order without
+ * losing one. A write that also reads counts as a read if the other access writes: the wrong value that it reads is the
+ * worse problem. */
 static bool conflict(uint8_t first, uint8_t second, mr_hazard_kind *out_kind) {
     if (MR_BROKEN(READ_READ)) first |= MR_WRITE;
     if (!((first | second) & MR_WRITE)) return false;
@@ -23,8 +23,8 @@ static bool conflict(uint8_t first, uint8_t second, mr_hazard_kind *out_kind) {
     return true;
 }
 
-/* Whatever will conflict with the old access will conflict with the new one too. Not with an atomic update, which is no
- * conflict for others of its kind; and what is only assumed stands for nothing that is certain. */
+/* Whether every access that conflicts with the old access also conflicts with the new one. An atomic update replaces
+ * none but its kind, as it does not conflict with other updates. An assumed access cannot replace a certain one. */
 static bool replaces(uint8_t later, uint8_t earlier) {
     if ((later & MR_ATOMIC) && !(earlier & MR_ATOMIC) && !MR_BROKEN(ATOMIC_REPLACES)) return false;
     if ((later & MR_ASSUMED) && !(earlier & MR_ASSUMED) && !MR_BROKEN(ASSUMED_REPLACES))
@@ -32,14 +32,15 @@ static bool replaces(uint8_t later, uint8_t earlier) {
     return (later & MR_WRITE) || !(earlier & MR_WRITE) || MR_BROKEN(WRITE_FORGOTTEN);
 }
 
-/* The copy that `other` is waits, it is said: if so, what its stream did with these bytes before is over, too. */
+/* `other` is a copy that may wait, as an advisory says. If it waits, its stream's earlier accesses to these bytes are
+ * complete, too. */
 static bool stands_for(const entry *other, const entry *e) {
     return !other->advisory || e->advisory || mr_hazard_view_covers(&other->view, &e->view);
 }
 
 /* One fix orders two conflicting pairs with the same stream. If two accesses came before the one at `seq`, it is a wait
- * for the later one. If two came after it, it is a wait in front of the earlier one. A pair in which one side is only
- * assumed takes the place of no other, as it may be withdrawn. The access that takes the place of `e`; NULL: none. */
+ * for the later one. If two came after it, it is a wait in front of the earlier one. A pair with an assumed side takes
+ * the place of no other, as it may be withdrawn. Returns the access that takes the place of `e`; NULL: none. */
 static const entry *outdated_by(const checker *c, const entry *e, uint64_t seq, uint8_t access) {
     if (access & MR_ASSUMED) return NULL;
     for (size_t i = 0; i < c->histories.found.count; i++) {
@@ -73,7 +74,7 @@ typedef struct {
     bool watched;           /* some of the bytes' storage has not been written */
 } touch;
 
-/* Inside a host function: what was submitted before it runs may have been submitted after it. */
+/* Inside a host function: the access of `e` may have been submitted after the function, which runs late. */
 static bool ordered_inside(const checker *c, const host_function *f, const entry *e) {
     if (e->seq < f->seq) return mr_hazard_function_after(c, f, e->actor, e->seq);
     return e->actor == f->actor || mr_hazard_clock_knows(c, e->clock, f->actor, f->seq);
@@ -108,7 +109,7 @@ static void races_with(checker *c, history *h, const touch *t, const byte_view *
         .submitted = t->inside ? t->inside->where : (mr_site){0},
         .command = t->command,
         .covered_other = t->covered_other,
-        /* Had the copy waited: that orders what is submitted after it, and nothing before it. */
+        /* If the copy had waited, that would order later submissions, and no earlier ones. */
         .advisory = e->seq < t->seq ? e->advisory : t->advisory,
         .only_look = t->only_look};
     bool is_late = e->seq > t->seq; /* submitted after the host function that runs only now */
@@ -137,7 +138,7 @@ static void races_with(checker *c, history *h, const touch *t, const byte_view *
     mr_hazard_pair_found(c, &pair);
 }
 
-/* Taken once a command, since all its accesses know the same. */
+/* Made once per command, since all its accesses have the same knowledge. */
 static vclock *clock_of(checker *c, touch *t) {
     if (t->inside) return t->inside->clock;
     if (t->actor == &c->order.host_actor) return NULL;
@@ -209,7 +210,7 @@ static bool before_alloc(checker *c, const history *h, const touch *t) {
     return false;
 }
 
-/* Whether the new access, which is ordered after that of `e`, cannot stand for it towards host functions. */
+/* Whether a pending host function may race with `e` but not with the new access, which is ordered after `e`. */
 static bool wanted_by_function(checker *c, const history *h, touch *t, const entry *e) {
     return t->inside || (h->count < CROWDED && mr_hazard_function_between(c, e)) ||
            mr_hazard_function_needs(c, e, t->actor, clock_of(c, t));
@@ -222,8 +223,8 @@ static void keep_earlier(touch *t, const entry *e) {
     set_earlier(&t->earlier, e->earlier.seq ? e->earlier : self);
 }
 
-/* Whether the new access, which replaces that of `e`, stands for it from now on. A certain one covers what `e` may have
- * touched; and what the host has waited for comes before everything that is still to come. */
+/* Whether the new access, which replaces that of `e`, must also stand for it (entry.merged). A certain access covers
+ * what `e` may have touched, and work for which the host has waited comes before all later work. */
 static bool merges(const checker *c, const touch *t, const entry *e) {
     if (!(t->access & MR_ASSUMED) || !(e->access & MR_ASSUMED)) return false;
     return (e->merged || e->seq != t->seq) && !mr_hazard_host_knows(c, e->actor, e->seq);
@@ -258,8 +259,8 @@ static void tell_updated(const checker *c, const history *h, const touch *t, con
 static void check_found(checker *c, history *h, touch *t, const byte_view *view) {
     entry *again = NULL;
     bool races = false, certain = false, pending = mr_hazard_functions_reach(c, h->storage);
-    /* The host's own accesses come before everything that it submits later: nothing can race with
-     * it from behind, except a host function that was submitted before. */
+    /* The host's own accesses come before all its later submissions. Only a host function that was submitted earlier
+     * can still race with them. */
     bool leaves_entry = (t->actor != &c->order.host_actor || pending) && !t->only_look;
     for (size_t i = 0; i < c->histories.found.count; i++) {
         entry *e = c->histories.found.items[i];
@@ -275,7 +276,7 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         }
         if (!is_ordered && (e->access & t->access & MR_ATOMIC) && !t->only_look &&
             mr_hazard_view_overlap(&e->view, view)) {
-            /* Those of one kind, whose results nobody uses, come to the same in every order. */
+            /* Updates of one kind, whose results are not used, have the same effect in every order. */
             bool commute = e->updates && e->updates == updates_of(t);
             if (!commute) mr_claims_add(&c->totals.claims, MR_CLAIM_UPDATES);
             tell_updated(c, h, t, e);
@@ -303,8 +304,8 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
         if (!e) continue;
         conflict(e->access, t->access, &kind);
         races_with(c, h, t, view, e, kind);
-        /* The work of a stream that is gone can hardly be waited for any more. Once it has been reported
-         * against what overwrites it, keeping it would only grow the history of a broken program. */
+        /* A script can hardly wait for the work of a destroyed stream. Once a race with it is reported, keeping it
+         * would only grow the history of a broken program. */
         if (!e->actor->stream && h->count > CROWDED && replaces(t->access, e->access) &&
             !t->only_look && !pending && e->actor != &c->order.host_actor &&
             !(t->access & MR_ASSUMED) && mr_hazard_view_covers(view, &e->view)) {
@@ -321,7 +322,8 @@ static void check_found(checker *c, history *h, touch *t, const byte_view *view)
     t->merged = t->mixes = false;
 }
 
-/* An operation's result, as a rule: all of memory that nothing has written, by what reads none such. */
+/* Whether the command writes all of unwritten memory and reads no such memory: the usual case of an operation's
+ * result. */
 static bool writes_all(const checker *c, const history *h, const touch *t, const byte_view *view) {
     bool all = t->access == MR_WRITE && !t->watched && !t->only_look && !h->unset_events &&
                t->command->kind == MR_COMMAND_OP && !mr_hazard_functions_reach(c, h->storage) &&
@@ -341,7 +343,7 @@ static void touch_bytes(checker *c, touch *t) {
     mr_hazard_history_search(c, h, &view);
     check_found(c, h, t, &view);
     if (__builtin_expect(!h->watched, 1)) return;
-    /* Code outside may have written memory that is shared with it. */
+    /* Code of another process may have written memory that is shared with it. */
     if (h->storage->shared || writes_all(c, h, t, &view)) mr_hazard_unset_drop(h);
     else t->watched = true;
 }
@@ -383,7 +385,7 @@ void mr_hazard_touch_operands(checker *c, const mr_command *command, actor *a, b
     if (__builtin_expect(t.watched, 0)) judge_unset(c, &t);
 }
 
-/* ---- what touches not as its stream's work */
+/* ---- accesses that are not work of a stream */
 
 /* R20: the source of a staged copy has been read when the call returns. The stream was synchronised
  * for that, so the host's own order covers it and it leaves no entry. */
@@ -408,7 +410,8 @@ void mr_hazard_host_access(checker *c, const mr_command *command, bool only_look
         return;
     }
     const host_function *f = mr_hazard_function_of(c, function);
-    if (!f) return; /* submitted before the checker was on, or before the check: that is ordered */
+    /* submitted before the checker was on, or before the check: it counts as ordered */
+    if (!f) return;
     if (f->seq <= c->order.opened) return;
     touch t = {.command = command,
                .actor = f->actor,

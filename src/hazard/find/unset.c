@@ -1,13 +1,13 @@
-/* Bytes that nothing has written: what mr.empty gives, until then. Reading them gives any value under
- * every schedule, so it is a hazard of its own.
+/* Unwritten bytes, as in the memory of mr.empty. A read of them gets any value under every schedule, so it is a hazard
+ * of its own.
  *
  * Order is the host's: a write that was submitted before the read and that nothing orders is a race, which is reported
- * as one. A copy reads nothing by itself: it hands on what its source has, and an operation that computes with that is
- * reported. After a report, those bytes count as written.
+ * as one. A copy does not count as a read: it passes the unwritten bytes on, and an operation that computes with them
+ * is reported. After a report, those bytes count as written.
  *
- * Kept exactly, by bytes, and only while some are missing: history.watched is false for all other
- * memory, and that is all that its uses look at. Host functions write host memory at a time of their
- * own (R46); what was submitted after one is judged when it has run. */
+ * Kept for each byte, and only while some are unwritten: history.watched is false for all other memory, and a use of
+ * that memory checks only this flag. Host functions write host memory when they run (R46), so commands submitted after
+ * one are judged once it has run. */
 #include "hazard/explain.h"
 
 #include <stdlib.h>
@@ -16,14 +16,15 @@
 #include "ops/kernel.h"
 #include "ops/op.h"
 
-#define PAGE          4096u
-#define PAGE_WORDS    (PAGE / 64)
-#define MOST_DEFERRED (1u << 16) /* that wait for host functions; beyond, reads go unjudged */
+#define PAGE       4096u
+#define PAGE_WORDS (PAGE / 64)
+/* accesses that wait for host functions; further reads are not judged */
+#define MOST_DEFERRED (1u << 16)
 
 struct unset {
     uint64_t left; /* bytes that nothing has written */
     uint64_t bytes, page_count;
-    mr_site made;     /* the memory that they come from, if a copy has brought them */
+    mr_site made;     /* where their memory was allocated, if they came by a copy */
     uint64_t *page[]; /* NULL: all written; `whole`: none; else a bit for each byte that is not */
 };
 
@@ -304,7 +305,8 @@ static bool copy_elements(unset *to, const mr_tensor *target, const unset *from,
             if (!copy_range(to, at, from, of, to_size)) return false;
             continue;
         }
-        gap_look(from, of, of + from_size, &g); /* a value that lacks a part counts as missing */
+        /* an element with an unwritten part counts as unwritten */
+        gap_look(from, of, of + from_size, &g);
         if (!bits_change(to, at, at + to_size, g.count > 0)) return false;
     }
     return true;
@@ -344,7 +346,7 @@ static uint8_t *bits_of(const history *h) {
     return bits;
 }
 
-/* A launch reads some bytes that are written and some that are not: it turns out when it runs. */
+/* The launch may read written and unwritten bytes: which ones, is known when it runs. */
 static void keep_before(checker *c, const unset_event *e) {
     const mr_storage *storage = e->history->storage;
     if (!e->only_look && mr_hazard_before_wanted(c, e->seq, storage))

@@ -1,6 +1,6 @@
-/* Bytes that nothing had written before a launch of a user's kernel. A kernel may read more bytes than it does; which,
- * is known only when it runs. So the bytes that were unwritten at its submission are kept until then, and the virtual
- * GPU asks for them. Bounded: beyond MOST_BYTES no more is kept, and such reads are not found. */
+/* Bytes that nothing had written before a launch of a user's kernel. Which of its possible bytes a kernel reads is
+ * known only when it runs. So the bytes that were unwritten at its submission are kept until then for the virtual GPU.
+ * Bounded: beyond MOST_BYTES no more is kept, and such reads are not found. */
 #include "hazard/explain.h"
 
 #include <stdlib.h>

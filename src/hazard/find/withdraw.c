@@ -1,12 +1,12 @@
 /* Withdrawing: the virtual GPU knows which bytes a launch has touched once it has run. A report of assumed accesses
- * waits for that. It is withdrawn if none of its pairs touched a byte in common; a pair that did makes it certain; else
- * it stays.
+ * waits for that. It is withdrawn if no pair touched a common byte. A pair that did makes it certain; otherwise it
+ * stays.
  *
- * A report counts pairs, and only those that are followed here can turn out to be absent. So a pair that cannot be
- * followed (its first side stands for several launches, memory is out) keeps its report without any further mark.
+ * A report counts pairs, and only open pairs can turn out to be absent. So a pair that cannot be followed keeps its
+ * report: its first side stands for several launches, or memory ran out.
  *
- * Easiest to break: what may be withdrawn must hide nothing. It explains no follow-ups, and takes no other pair's
- * place. */
+ * Easiest to break: a report that may be withdrawn must not hide another one. It has no follow-ups, and takes no other
+ * pair's place. */
 #include "hazard/explain.h"
 
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static meeting sets_meet(const touched_set *a, const touched_set *b, const open_
     return found;
 }
 
-/* The view's access stands for those that it has replaced, which are not stronger. */
+/* The view's access also stands for the accesses that it replaced, which are not stronger. */
 static meeting view_meets(const touched_set *set, const open_side *side, const open_pair *pair) {
     meeting found = ABSENT;
     bool is_first = side == &pair->first;
@@ -117,7 +117,7 @@ static void make_certain(checker *c, mr_hazard_report *report) {
     write_waiting(c, report);
 }
 
-/* False if it is not known by now. */
+/* False: not known yet. */
 static bool judge(const checker *c, const open_pair *pair, meeting *out_meeting, bool *out_known) {
     const touched_set *sets[2] = {0};
     const open_side *sides[2] = {&pair->first, &pair->second};
@@ -174,7 +174,7 @@ void mr_hazard_settle(checker *c) {
     settle(c, seq);
 }
 
-/* While reports are held, it has to wait. */
+/* Postponed while reports are held. */
 static void settle_launch(checker *c, uint64_t seq) {
     if (!c->reports.held.count) settle(c, seq);
     else c->withdrawing.may_settle = c->withdrawing.has_missed = true;
