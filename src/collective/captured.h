@@ -1,4 +1,4 @@
-/* The call of a graph's node: captured.c makes it, launch.c makes it again. Private to these two. */
+/* The call that a graph's node stores: captured.c stores it, launch.c makes it again. Private to these two. */
 #ifndef MR_COLLECTIVE_CAPTURED_H
 #define MR_COLLECTIVE_CAPTURED_H
 

@@ -124,7 +124,7 @@ static mr_status check_stream(const mr_collective_call *call) {
                    stream->device->index, call->comm->rank, call->comm->device->index);
 }
 
-/* The other ranks of a call that is not a node could come here, and would wait for the end of the capture. */
+/* A call that is not a node waits for other ranks, and these would wait for the end of the capture. */
 static mr_status check_capture(const mr_collective_call *call) {
     char text[100];
     if (!call->comm->clique->machine->captures.open || call->stream->capture) return MR_OK;
@@ -149,7 +149,7 @@ mr_status mr_collective_check(const mr_collective_call *call) {
     return check_capture(call);
 }
 
-/* ---- at the end of the group: what has changed since, and memory that its calls share */
+/* ---- at the end of the group: changes since the calls, and memory that the calls share */
 
 static mr_status check_state(const mr_collective_call *call) {
     MR_TRY(mr_comm_usable(call->comm, mr_collective_name(call)));

@@ -23,7 +23,7 @@ struct mr_comm {
     mr_clique *clique; /* one reference */
     uint32_t rank;
     mr_device *device;
-    /* All operations of a communicator run one after the other (R64a): where the last one went, and a record behind
+    /* All operations of a communicator run one after the other (R64a): the stream of the last one, and a record after
      * it. One reference each. */
     mr_stream *last;
     mr_event *done;
@@ -38,25 +38,25 @@ struct mr_clique {
     uint32_t id; /* of the machine's communicators, from 1 */
     uint32_t epoch;
     bool aborted;
-    uint32_t group; /* of a world, its number + 1 (world.h); 0: it is of this process alone */
-    uint32_t hosts[MR_MEETING_MOST]; /* with it: the world's number of each rank */
+    uint32_t group; /* its number in the world + 1 (world.h); 0: it belongs to this process alone */
+    uint32_t hosts[MR_MEETING_MOST]; /* for a group of a world: the world's number of each rank */
     bool is_held;        /* for match.c: an operation of it waits for ranks that have not come */
     uint64_t operations; /* so far */
     mr_machine *machine;
-    mr_split *split; /* for which not all ranks have asked yet; one reference, or NULL */
+    mr_split *split; /* a split that not all ranks have asked for yet; one reference, or NULL */
     mr_name *name;   /* one reference; NULL: unnamed */
     void *link;      /* of the backend; NULL: it needs none */
-    mr_comm **comms; /* by rank; not owned; NULL: gone */
+    mr_comm **comms; /* by rank; not owned; NULL: destroyed */
     mr_device *devices[MR_MEETING_MOST]; /* by rank */
 };
 
-/* The calls that are collected now, of one machine. */
+/* The collected calls of one machine. */
 mr_status mr_collectives_new(mr_machine *machine, mr_collectives **out_collectives);
 void mr_collectives_free(mr_collectives *collectives); /* accepts NULL */
 
-/* For a function that is called several times and must find the same each time (mr.explore). `keep` notes what all
- * communicators are like, `put_back` makes them so again, and `let_go` ends it. The work of the last run is over.
- * One keeper at a time. OUT_OF_MEMORY. */
+/* For a function that is called several times and must find the same state each time (mr.explore). `keep` saves the
+ * state of all communicators, `put_back` restores it, and `let_go` drops it. The work of the last run must be complete.
+ * One saved state at a time. OUT_OF_MEMORY. */
 mr_status mr_collectives_keep(mr_collectives *collectives);
 void mr_collectives_put_back(mr_collectives *collectives);
 void mr_collectives_let_go(mr_collectives *collectives); /* also without `keep` */
@@ -65,9 +65,9 @@ void mr_collectives_let_go(mr_collectives *collectives); /* also without `keep` 
  * may be in it once (R67). NOT_SUPPORTED: real devices, and no NCCL. */
 mr_status mr_comms_create(mr_collectives *collectives, mr_device *const *devices, uint32_t count,
                           const char *name, mr_comm **out_comms);
-/* A rank's part in cutting its clique into smaller ones (ncclCommSplit). Ranks with the same color make one, in the
- * order of their keys and then of their ranks; with a negative color it is in none. Complete once all ranks have
- * asked. NOT_SUPPORTED: several ranks run (ranks.h). The caller owns one reference to *out_split, unless it is NULL. */
+/* A rank's part in splitting its clique into smaller ones (ncclCommSplit). Ranks with the same color make one, in the
+ * order of their keys and then of their ranks; with a negative color it is in none. Complete once all ranks have asked.
+ * NOT_SUPPORTED: several ranks run (ranks.h). The caller owns one reference to *out_split, unless it is NULL. */
 mr_status mr_comm_split(mr_collectives *collectives, mr_comm *comm, int64_t color, int64_t key,
                         mr_split **out_split);
 /* False: not all ranks have asked. Then *out_comm is the rank's new handle, once, which the caller owns, or NULL. */
@@ -78,10 +78,10 @@ mr_status mr_comms_of_processes(mr_collectives *collectives, mr_device *device, 
                                 const char *name, mr_comm **out_comms);
 void mr_comm_retain(mr_comm *comm);
 void mr_comm_release(mr_comm *comm); /* accepts NULL */
-void mr_comm_close(mr_comm *comm);   /* R67; what is submitted goes on; idempotent */
-void mr_comm_reopen(mr_comm *comm);  /* the rank that closed it uses it again */
+void mr_comm_close(mr_comm *comm);   /* R67; submitted work continues; idempotent */
+void mr_comm_reopen(mr_comm *comm);  /* undoes the close by the same rank */
 void mr_comm_abort(mr_comm *comm);   /* the whole clique: later calls fail */
-/* NULL, or why it cannot be used: closed, aborted, of before a reset. */
+/* NULL, or why it cannot be used: it is closed, aborted, or from before a reset. */
 mr_status mr_comm_usable(const mr_comm *comm, const char *operation);
 /* "rank 1 of communicator `ring`"; returns `out`. */
 const char *mr_comm_describe(const mr_comm *comm, char *out, size_t size);
@@ -95,8 +95,8 @@ typedef struct {
     mr_peer_way way;
     mr_redop redop;
     uint32_t root;     /* a rank; of a send and a recv, the peer */
-    mr_tensor *in;     /* NULL: it gives nothing (recv; broadcast, but for the root) */
-    mr_tensor *out;    /* NULL: it gets nothing (send; reduce, but for the root); may be `in` */
+    mr_tensor *in;     /* NULL: no input (recv; broadcast, except on the root) */
+    mr_tensor *out;    /* NULL: no output (send; reduce, except on the root); may be `in` */
     mr_stream *stream; /* NULL: the current one of its device */
 } mr_collective_call;
 
@@ -105,11 +105,11 @@ typedef struct {
 #define MR_COLLECTIVE_INIT    "init"
 #define MR_COLLECTIVE_BARRIER "barrier"
 
-/* Checks the call and collects it; outside of groups also mr_collectives_settle. */
+/* Checks and collects the call; outside groups it also calls mr_collectives_settle. */
 mr_status mr_collective_ask(mr_collectives *collectives, const mr_caller *caller,
                             const mr_collective_call *call);
 
-/* Groups nest; only the end of the outermost submits. Returns how many calls were collected before the group. */
+/* Begins a group. Groups nest; only the end of the outermost submits. Returns the number of calls collected before. */
 size_t mr_collectives_begin(mr_collectives *collectives);
 mr_status mr_collectives_end(mr_collectives *collectives);
 /* Ends a group in which an error was raised: forgets its calls, those from `first` on. A group around it goes on. */

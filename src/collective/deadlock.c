@@ -11,7 +11,7 @@ static uint64_t ranks_of(const mr_clique *clique, uint64_t members) {
     return found;
 }
 
-/* Where a rank waits, and for which ranks, as bits. No call: it does not wait. */
+/* The call in which a rank waits, and the ranks that it waits for, as bits. No call: it does not wait. */
 typedef struct {
     const pending_call *call;
     uint64_t missing;
@@ -44,17 +44,19 @@ void mr_host_tell(mr_collectives *c, uint32_t number, mr_buffer *out) {
 
 /* The cause: a rank that waits for one that has ended, or a circle of ranks. */
 typedef struct {
-    uint32_t waits;                          /* for one that has ended; NONE: a circle */
-    uint32_t ended;                          /* with it */
-    bool sends, receives, collects, several; /* what the circle waits in; `several` communicators */
-    uint32_t size;                           /* ranks of the circle */
+    /* the rank that waits for an ended one; NONE: it is a circle */
+    uint32_t waits;
+    uint32_t ended; /* with it */
+    /* the kinds of calls in which the circle waits; `several` communicators */
+    bool sends, receives, collects, several;
+    uint32_t size; /* ranks of the circle */
 } cause;
 
 static uint32_t lowest(uint64_t ranks) {
     return ranks ? (uint32_t)__builtin_ctzll(ranks) : NONE;
 }
 
-/* One behind the other, each waits for the next: from some rank on that is a circle. */
+/* Each rank waits for the next one, so from some rank on they form a circle. */
 static void follow_circle(const stand *stands, cause *out) {
     uint32_t at = 0;
     const mr_clique *clique = NULL;
@@ -91,7 +93,7 @@ static const char *rule_of(const stand *stands, const cause *why) {
 
 /* ---- what to change */
 
-/* The call that the rank has not made, and the last one that it has. */
+/* Names the call that the rank has not made, and its last call. */
 static void tell_ended(const mr_collectives *c, const pending_call *waiting, uint32_t rank,
                        mr_buffer *out) {
     static const char *const peers[] = {[MR_PEER_SEND] = "recv", [MR_PEER_RECV] = "send"};

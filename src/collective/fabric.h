@@ -23,9 +23,9 @@ struct mr_fabric {
     const char *(*send)(mr_fabric *fabric, uint32_t to, void *bytes, size_t size);
     /* MESSAGE: the caller frees *out_bytes. GONE: that rank has closed its fabric; nothing more will come from it. */
     mr_arrival (*receive)(mr_fabric *fabric, uint32_t from, void **out_bytes, size_t *out_size);
-    /* Nothing more will be sent. When the process exits, it waits until all ranks have closed: launchers end the others
-     * when one exits with an error. `failed`: if they do not come within seconds, it ends all of them. A process that
-     * exits without it closes, too. */
+    /* Called after the last send. When the process exits, it waits until all ranks have closed, because launchers end
+     * the others when one exits with an error. `failed`: if they do not close within seconds, it ends all of them. A
+     * process that exits without it closes, too. */
     void (*close)(mr_fabric *fabric, bool failed);
 };
 

@@ -19,7 +19,7 @@ static void write_stream(const mr_stream *stream, mr_buffer *out) {
     mr_message_add_text(out, stream->name ? stream->name->text : NULL);
 }
 
-/* The group with its ranks: the reader may not have made it yet. */
+/* Writes the group with its ranks, since the reader may not have made this group yet. */
 static void write_group(const mr_world *w, const mr_comm *comm, mr_buffer *out) {
     uint32_t number = comm->clique->group - 1, i = 0;
     while (w->groups.items[i]->number != number) i++;
@@ -62,7 +62,7 @@ static mr_status read_group(mr_world *w, uint32_t from, message *in, mr_comm **o
     return MR_OK;
 }
 
-/* Real devices need no bytes of it: a view of nothing. */
+/* An empty view: with real devices its bytes are not needed here. */
 static mr_status view_of_nothing(mr_world *w, const mr_caller *caller, mr_dtype dtype,
                                  int64_t count, mr_tensor **out_tensor) {
     int64_t one = 1, stride = 0;

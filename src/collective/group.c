@@ -5,14 +5,14 @@
 #include "model/capture.h"
 #include "model/machine.h"
 
-/* Its memory stays, too: the collector may take the script's handle before the group ends. */
+/* Keeps the memory, too: the collector may take the script's handle before the group ends. */
 static void keep_tensor(mr_tensor *t) {
     if (!t) return;
     mr_tensor_retain(t);
     mr_storage_add_handle(t->storage);
 }
 
-/* The calls of the host that is at it. Nothing that releases an object comes back here. */
+/* Drops the calls of the running host. Releasing an object never calls back into this list. */
 static void drop_from(mr_collectives *c, size_t first) {
     size_t kept = first, count = c->calls.count;
     for (size_t i = first; i < count; i++) {
@@ -23,7 +23,7 @@ static void drop_from(mr_collectives *c, size_t first) {
     if (first < count) c->calls.count = kept;
 }
 
-/* Between the group's begin and this no other host has run. */
+/* No other host has run since the beginning of the group. */
 void mr_collectives_cancel(mr_collectives *c, size_t first) {
     c->depth--;
     drop_from(c, first);
@@ -100,7 +100,7 @@ mr_status mr_collective_ask(mr_collectives *c, const mr_caller *caller,
                         .where = caller->where,
                         .name = caller->name ? caller->name : mr_collective_name(call),
                         .host = c->machine->rank};
-    /* The commands that a function of mr.graph.auto holds back come before. */
+    /* Commands that a function of mr.graph.auto holds back are submitted first. */
     MR_TRY(mr_capture_ask_host(caller, MR_ASK_COLLECTIVE, one.name, NULL, NULL, NULL));
     MR_TRY(mr_collective_collect(c, &one));
     if (c->depth) return MR_OK;

@@ -1,4 +1,4 @@
-/* Communicators as a function finds them that runs several times: see comm.h. */
+/* The saved state of communicators for a function that runs several times: see comm.h. */
 #include "collective/calls.h"
 
 #include <stdlib.h>

@@ -62,15 +62,15 @@ static double seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Longer and longer, up to a millisecond: waiting ranks leave the processor to those that work. At first no pause at
- * all, as ranks with devices of their own come within microseconds. */
+/* Pauses get longer, up to a millisecond, so that waiting ranks leave the processor to working ones. The first tries do
+ * not pause, as ranks with devices of their own come within microseconds. */
 static void pause_for(unsigned tries) {
     long ns = tries < 400 ? 20000 : 1000000;
     if (tries < 200) sched_yield();
     else nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
-/* Where calls of this world wait, that rank `missing` does not come to. */
+/* The time-out error: names the waiting calls that rank `missing` does not join. */
 static mr_status timed_out(mr_world *w, uint32_t missing) {
     mr_buffer text = {0};
     mr_site last = w->last[missing];
@@ -126,7 +126,7 @@ static mr_arrival take_next(mr_world *w, uint32_t from, void **out_bytes, size_t
     return MR_ARRIVAL_MESSAGE;
 }
 
-/* True: it is what the rank hands over, and kept until somebody asks for that. */
+/* True: the message is what the rank hands over at its end; it is kept until mr_world_gather. */
 static bool keep_last(mr_world *w, uint32_t from, void *bytes, size_t size) {
     if (*(uint64_t *)bytes != MESSAGE_LAST) return false;
     free(w->handed[from].bytes);

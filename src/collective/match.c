@@ -27,7 +27,7 @@ static uint64_t bit(uint32_t rank) {
 
 /* ---- collectives */
 
-/* All three are an all_reduce of one element, and mean something else. */
+/* Whether one of the two has another meaning: all three named calls are an all_reduce of one element. */
 static bool makes_other(const pending_call *a, const pending_call *b) {
     static const char *const names[] = {MR_COLLECTIVE_GROUP, MR_COLLECTIVE_INIT,
                                         MR_COLLECTIVE_BARRIER};
@@ -43,7 +43,7 @@ static bool is_of_one_line(const pending_call *a, const pending_call *b) {
            strcmp(a->where.file, b->where.file) == 0;
 }
 
-/* Calls of one line, or a send and its recv, are meant to be the same. */
+/* What to change: calls of one line, or a send and its recv, should agree. */
 static const char *remedy_of(const pending_call *a, const pending_call *b) {
     const mr_collective_call *x = &a->ask, *y = &b->ask;
     if (x->what != y->what || makes_other(a, b)) return SAME_ORDER;
@@ -94,7 +94,7 @@ static mr_status mismatch(const pending_call *a, const pending_call *b, const ch
         in_b, mr_collective_place(b, place_b, sizeof place_b), remedy_of(a, b));
 }
 
-/* The lowest rank's call is told of first, whichever rank came first. */
+/* The error names the lowest rank's call first, whichever rank came first. */
 static mr_status check_round(const matching *m, const round_of_calls *round) {
     const pending_call *first = NULL;
     char a[96], b[96];
@@ -134,8 +134,8 @@ static mr_status nobody_else(const pending_call *first, uint64_t late) {
     return status;
 }
 
-/* The round that the collective at call `i` belongs to: of each rank, the first that is in none yet. Ranks that have
- * none yet are late, and all later collectives of the clique wait for this one. */
+/* Finds the round of the collective at call `i`: the first call of each rank that is in no round yet. Ranks without one
+ * are late, and all later collectives of the clique wait for this one. */
 static mr_status find_round(matching *m, size_t i) {
     round_of_calls round = {.clique = call_at(m, i)->ask.comm->clique, .first = i};
     uint64_t late = 0;
@@ -191,7 +191,7 @@ static mr_status check_pair(const pending_call *send, const pending_call *recv) 
     return mismatch(send, recv, a, b);
 }
 
-/* NCCL carries out all messages of a rank in a group at once: where one of them has no peer yet, all are late. */
+/* NCCL carries out all messages of a rank in a group at once: if one of them has no peer yet, all are late. */
 static bool spread_lateness(matching *m) {
     bool changed = false;
     for (size_t i = 0; i < m->c->calls.count; i++) {
@@ -257,7 +257,7 @@ static bool connects(const round_of_calls *a, const round_of_calls *b) {
     return false;
 }
 
-/* Ranks that messages connect meet: joins the rounds that the two ranks of send `i` are in. */
+/* Ranks that exchange messages meet: joins the rounds of the two ranks of send `i`. */
 static mr_status connect(matching *m, size_t i) {
     const mr_collective_call *ask = &call_at(m, i)->ask;
     round_of_calls joined = {.clique = ask->comm->clique, .exchange = true, .first = i};
@@ -344,7 +344,7 @@ mr_status mr_collectives_settle(mr_collectives *c) {
     matching m;
     mr_status status = open_matching(&m, c);
     if (!status) status = match(&m);
-    /* The last rank that came submits the calls of all, each as its own host's. */
+    /* The rank that comes last submits the calls of all ranks, each for its own host. */
     uint16_t host = c->machine->rank;
     for (size_t i = 0; i < m.rounds.count && !status; i++)
         status = mr_collective_meet(&m, &m.rounds.items[i]);

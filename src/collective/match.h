@@ -11,7 +11,7 @@
 typedef struct {
     mr_clique *clique;
     bool exchange;
-    uint32_t calls[MR_MEETING_MOST]; /* exchange: the first of each rank that it connects */
+    uint32_t calls[MR_MEETING_MOST]; /* for an exchange: the first call of each connected rank */
     size_t first;                    /* the call that came first */
 } round_of_calls;
 
@@ -20,7 +20,7 @@ typedef MR_VEC(round_of_calls) round_list;
 typedef struct {
     mr_collectives *c;
     round_list rounds;
-    uint32_t *peer; /* by call: of a send or recv, the matching one */
+    uint32_t *peer; /* by call: for a send or recv, the matching call */
     uint64_t *late; /* by call: ranks that may still come, as bits */
 } matching;
 
@@ -33,9 +33,9 @@ static inline bool is_message(const pending_call *call) {
 }
 
 /* meet.c */
-/* Makes the meeting of these calls, and submits what of it is this process's. */
+/* Makes the meeting of these calls, and submits this process's members of it. */
 mr_status mr_collective_meet(const matching *m, const round_of_calls *round);
-/* The host whose clock runs, for what is submitted now (mr_hosts). */
+/* Sets the host whose clock runs for the next submissions (mr_hosts). */
 void mr_collective_take_turn(mr_collectives *c, uint32_t host);
 
 #endif

@@ -11,12 +11,12 @@
 
 #include <stdlib.h>
 
-/* A call of a rank in another process. */
+/* Whether it is a call of a rank in another process. */
 static bool is_far(const matching *m, const pending_call *call) {
     return m->c->world && call->host != m->c->own_host;
 }
 
-/* Whether that rank alone has a command for it. */
+/* Whether only the other process has a command for the call. */
 static bool is_elsewhere(const matching *m, const pending_call *call) {
     return is_far(m, call) && !m->c->machine->backend->simulator;
 }
@@ -31,8 +31,8 @@ static mr_status follow_last(const pending_call *call) {
     return mr_stream_wait_event_as(&caller, stream, comm->done, MR_MEETING_ORDER);
 }
 
-/* A record right behind each operation. A record made when the next operation comes would also cover later work of
- * the script on the stream, and would hide a missing order. */
+/* Records an event right after each operation. A record made when the next operation comes would also cover later work
+ * of the script on the stream, and would hide a missing order. */
 static mr_status note_last(const pending_call *call) {
     mr_comm *comm = call->ask.comm;
     mr_stream *stream = call->ask.stream;
@@ -71,7 +71,7 @@ static mr_status new_command(const pending_call *call, mr_meeting *meeting, uint
     return MR_OK;
 }
 
-/* The result first, as in every operation. */
+/* The result is operand 0, as in every operation. */
 static mr_status make_member(const pending_call *call, mr_meeting *meeting, uint32_t member,
                              mr_command **out_command) {
     const mr_collective_call *ask = &call->ask;
@@ -194,11 +194,11 @@ static mr_status note_all(const matching *m, const round_of_calls *round) {
     return status;
 }
 
-/* The commands of one meeting on their way. */
+/* The commands of one meeting during submission. */
 typedef struct {
     mr_collectives *c;
     mr_meeting *meeting;
-    uint32_t size, own;                    /* `own`: NOBODY in one process */
+    uint32_t size, own;                    /* `own`: the member of this process; NOBODY: all are */
     mr_command *commands[MR_MEETING_MOST]; /* by member */
     uint32_t hosts[MR_MEETING_MOST];
     uint32_t order[MR_MEETING_MOST]; /* members in the order of their submission */
@@ -217,7 +217,7 @@ static mr_status before_member(void *context, uint32_t i) {
     return s->c->hosts->meet(s->c, s->meeting, s->commands, s->hosts, s->own);
 }
 
-/* The member of this process goes first: when it begins, its bytes are known. */
+/* The member of this process is submitted first: its bytes are known when it begins. */
 static void find_order(const matching *m, const round_of_calls *round, submission *s) {
     s->own = NOBODY;
     for (uint32_t k = 0; k < round->clique->size; k++) {
@@ -239,7 +239,7 @@ static mr_status submit_all(const matching *m, const round_of_calls *round, subm
     mr_meeting *meeting = s->meeting;
     uint32_t own = s->own;
     if (s->submitted == s->size)
-        mr_meeting_find_sources(meeting); /* else nothing here is ordered behind others */
+        mr_meeting_find_sources(meeting); /* otherwise no member here comes after another one */
     meeting->first = s->order[0];
     meeting->last = s->order[s->submitted - 1];
     for (uint32_t i = 0; i < s->size; i++) {

@@ -29,7 +29,7 @@ static void visit_messages(const mr_meeting *meeting, mr_command *const *command
     }
 }
 
-/* All that member `to` needs of member `from`, in an order that both know. */
+/* Visits the pieces that member `to` needs from member `from`, in the same order on both. */
 static void visit_pieces(const mr_meeting *meeting, mr_command *const *commands, uint32_t from,
                          uint32_t to, visit *see, void *context) {
     const mr_tensor *in = operand(commands[from], meeting->members[from].in);
@@ -78,8 +78,8 @@ static mr_status take_from(mr_world *w, mr_meeting *meeting, mr_command *const *
     return mr_fail(MR_CODE_UNKNOWN, "the data of rank %u do not fit the collective", host - 1);
 }
 
-/* Where a rank has failed, the meeting ends all the same, with any values: the machine is well, and the call has the
- * error. */
+/* If a rank has failed, the meeting still ends, with arbitrary values: the machine stays usable, and the call returns
+ * the error. */
 mr_status mr_world_meet(mr_collectives *c, mr_meeting *meeting, mr_command *const *commands,
                         const uint32_t *hosts, uint32_t own) {
     mr_world *w = c->world;

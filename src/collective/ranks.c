@@ -19,7 +19,7 @@ typedef struct {
     mr_stream **streams;
     uint32_t epoch; /* of these */
     uint64_t seed, draws;
-    uint64_t clocks[2]; /* of simulators: the host's, and how far its device has got */
+    uint64_t clocks[2]; /* of a simulator: the host's clock, and its device's */
     uint32_t depth;     /* of groups */
 } host;
 
@@ -27,7 +27,7 @@ typedef struct {
     struct mr_ranks *ranks;
     uint32_t number;
     rank_state state;
-    bool waits; /* it gives way in front of a wait */
+    bool waits; /* it lets others run before a wait */
     mr_fiber *fiber;
     host host;
     mr_status status;
@@ -38,11 +38,11 @@ typedef struct mr_ranks {
     const mr_rank_functions *functions;
     uint32_t count;
     rank *current;     /* NULL: the scheduler */
-    rank *turn;        /* whose clocks run; as a rule those of `current` */
-    mr_status failure; /* what every rank that parks is woken with */
-    rank *culprit;     /* whose error that is; NULL: a deadlock */
-    rank *first;       /* that ended by an error */
-    rank *next;        /* that was chosen to go on; NULL: yet to be chosen */
+    rank *turn;        /* whose clocks run; usually `current` */
+    mr_status failure; /* the error with which every parked rank is woken */
+    rank *culprit;     /* the rank with that error; NULL: a deadlock */
+    rank *first;       /* the first rank that ended by an error */
+    rank *next;        /* the rank chosen to go on; NULL: not yet chosen */
     mr_comm *world[MR_MEETING_MOST];
     rank ranks[MR_MEETING_MOST];
 } ranks;
@@ -102,7 +102,8 @@ static uint16_t rank_of(const rank *self) {
     return self ? (uint16_t)(self->number + 1) : 0;
 }
 
-/* Where another rank has closed the stream, or reset the machine, the default stream is current, as in scopes. */
+/* If another rank has closed the stream, or reset the machine, the default stream becomes current, as at the end of
+ * mr.with. */
 static void load_host(mr_collectives *c, const host *h) {
     mr_machine *machine = c->machine;
     const mr_simulator *simulator = machine->backend->simulator;
@@ -147,7 +148,7 @@ static void run_rank(void *context) {
     self->status = self->ranks->functions->run(self->ranks->functions->context, self->number);
 }
 
-/* From the scheduler, until the rank parks, gives way or ends. */
+/* Called by the scheduler; returns when the rank parks, gives way or ends. */
 static void go_on(ranks *r, rank *self) {
     self->state = RUNS;
     r->next = NULL;
@@ -174,7 +175,7 @@ static bool may_go_on(const ranks *r, const rank *self) {
     return self->state == PARKED && (r->failure || !has_calls(r->c, self));
 }
 
-/* By turns from rank `first` on: the first one that can, if nobody chooses. NULL: none can. */
+/* The next rank to run, in turn from rank `first` on: without a chooser, the first that can go on. NULL: none can. */
 static rank *choose(ranks *r, uint32_t first, mr_site where) {
     mr_host_choice choice = {.where = where};
     for (uint32_t i = 0; i < r->count; i++) {
@@ -187,7 +188,7 @@ static rank *choose(ranks *r, uint32_t first, mr_site where) {
     return &r->ranks[choice.numbers[mr_host_choose(r->c->machine, &choice)]];
 }
 
-/* Another rank than the one that runs may go on first. */
+/* Lets the chooser run another rank first. */
 static void let_others(ranks *r, rank *self, mr_site where) {
     rank *next = choose(r, self->number, where);
     if (next != self || r->functions->each_turn) {
@@ -211,7 +212,7 @@ mr_status mr_ranks_settle(mr_collectives *c) {
     rank *self = r->current;
     if (r->failure) return mr_error_copy(r->failure);
     mr_status status = mr_collectives_settle(c);
-    if (status) { /* the others were to meet this one */
+    if (status) { /* the other ranks wait for this one */
         r->failure = mr_error_copy(status);
         r->culprit = self;
         return status;
@@ -259,7 +260,7 @@ static void run_all(ranks *r) {
     }
 }
 
-/* As a new process has it, but for the time and the seed. */
+/* The state of a new process, except for the clock and the seed. */
 static mr_status make_host(const mr_collectives *c, const host *outer, mr_device *device, host *h) {
     MR_TRY(host_open(c, h));
     h->device = device;
@@ -300,7 +301,8 @@ static const rank *lowest(const ranks *r) {
     return NULL;
 }
 
-/* The error of the rank that failed by itself, not of those that it left alone; unless it has caught its own. */
+/* The error of the rank that failed first, not of the ranks that lost their peer by that; unless it has caught its
+ * own. */
 static mr_status first_error(const ranks *r, mr_ranks_failure *out_failure) {
     bool is_deadlock = r->failure && !r->culprit;
     bool is_mismatch = r->failure && r->failure->code == MR_CODE_COLLECTIVE_MISMATCH;

@@ -28,7 +28,7 @@ typedef struct {
     char *why;
     size_t size;
     double timeout, deadline; /* 0: none */
-    char name[100];           /* of the run: that of a socket begins with it */
+    char name[100];           /* a name for this run, with which the names of its sockets begin */
 } taking;
 
 static bool refuse(const taking *t, const char *text) {
@@ -49,7 +49,7 @@ static const char *variable(const char *name) {
 
 /* ---- sockets */
 
-/* Names that begin with a zero stand in no folder. */
+/* Names that begin with a zero byte are not in the file system. */
 static socklen_t find_address(const taking *t, uint32_t rank, struct sockaddr_un *out) {
     *out = (struct sockaddr_un){.sun_family = AF_UNIX};
     int length = snprintf(out->sun_path + 1, sizeof out->sun_path - 1, "%s%u", t->name, rank);
@@ -81,7 +81,7 @@ static int listen_here(const taking *t) {
     return -1;
 }
 
-/* Between two looks at what another process does. */
+/* Pauses between two checks of another process. */
 static bool pause_before_next(const taking *t, const char *missing) {
     if (t->deadline > 0 && seconds() > t->deadline) return refuse(t, missing);
     if (nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL) == 0) return true;
@@ -107,13 +107,13 @@ static bool wait_for(const taking *t, uint32_t k) {
 
 /* ---- mpirun */
 
-/* It ends with this process, as slot 0 does. Ctrl-C is for the ranks. It asks no resource manager for other computers:
- * torchrun's ranks are here. */
+/* mpirun ends with this process, as slot 0 does. It ignores Ctrl-C, which is for the ranks. It asks no resource manager
+ * for other computers, because torchrun's ranks are on this one. */
 static bool start_mpirun(const taking *t) {
     char count[16], host[40];
     snprintf(count, sizeof count, "%u", t->launch->size);
     snprintf(host, sizeof host, "localhost:%u", t->launch->size);
-    /* torchrun asks root nothing, either. */
+    /* torchrun allows root, too. */
     const char *words[] = {"mpirun",
                            geteuid() == 0 ? "--allow-run-as-root" : "--quiet",
                            "--quiet",
@@ -154,7 +154,7 @@ static bool mpirun_runs(const taking *t) {
 
 /* ---- the slot */
 
-/* NAME=VALUE, each with its zero, and an empty one at the end. False: they did not come. */
+/* Reads NAME=VALUE strings, each with its zero byte, up to an empty one. False: they did not arrive. */
 static bool read_environment(int socket) {
     mr_buffer text = {0};
     char part[4096];
@@ -176,7 +176,8 @@ static bool read_environment(int socket) {
     return fine;
 }
 
-/* Registered before MPI's own, so it runs behind that. mpirun ends when all ranks have; its files are gone then. */
+/* Registered before MPI's exit handler, so it runs after that one. mpirun ends when all ranks have ended; by then its
+ * files are removed. */
 static void leave(void) {
     fcntl(own.socket, F_SETFL, 0);
     send(own.socket, "", 1, MSG_NOSIGNAL);

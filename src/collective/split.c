@@ -1,4 +1,4 @@
-/* Cutting a clique into smaller ones: see comm.h. */
+/* Splits a clique into smaller ones: see comm.h. */
 #include "collective/calls.h"
 
 #include <string.h>

@@ -25,7 +25,7 @@ static bool read_number(const char *name, uint32_t *out) {
     return true;
 }
 
-/* mpirun first: it may run inside of what another one started, and torchrun inside of what srun did. */
+/* Checks for mpirun first: it may run inside another launcher, and torchrun may run inside srun. */
 mr_started mr_started_find(void) {
     static const struct {
         const char *by, *rank, *size, *local_rank;
@@ -46,7 +46,7 @@ mr_started mr_started_find(void) {
 
 /* ---- the module */
 
-/* The folder of the file that this code is in; "": nobody knows. */
+/* The folder of the file that contains this code; "": unknown. */
 static void find_own_folder(char *out, size_t size) {
     Dl_info info;
     char path[PATH_MAX] = "";

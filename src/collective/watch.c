@@ -1,7 +1,8 @@
-/* Processes with real devices: how their communicators begin and end, and who watches them (world.h).
+/* Processes with real devices: the beginning and end of their communicators, and the watch over their collectives
+ * (world.h).
  *
- * All ranks of the world make a group at the same time: bind/ranks/dist.c lets them meet first. Then they tell each
- * other of which ranks it is, and the first of these makes the id by which the backend connects them. */
+ * All ranks of the world make a group at the same time: bind/ranks/dist.c lets them meet first. Then they exchange the
+ * ranks of the group, and the first of these makes the id by which the backend connects them. */
 #include "collective/world_parts.h"
 
 #include <string.h>
@@ -99,7 +100,7 @@ static mr_status too_late(const mr_world *w, const mr_comm *comm, double waited)
                    last.file ? last.file : "?", last.line);
 }
 
-/* A wait that no collective is in the way of goes on. */
+/* A wait that is not blocked by a collective continues. */
 static mr_status watch(void *context, double waited) {
     mr_world *w = context;
     const mr_comm *pending = find_pending(w);

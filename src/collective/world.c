@@ -27,7 +27,7 @@ static bool has_own(const mr_world *w) {
     return false;
 }
 
-/* Tells all ranks that still run of the calls that they do not know. */
+/* Sends the new calls of this rank to all ranks that still run. */
 static mr_status begin_round(mr_world *w) {
     mr_buffer text = {0};
     uint64_t count = 0;
@@ -99,8 +99,8 @@ static mr_status end_round(mr_world *w) {
         free(in.bytes);
         if (!status && w->failure) status = mr_error_copy(w->failure);
     }
-    if (simulator)
-        simulator->set_clocks(w->c->machine, clocks); /* stand-ins cost this host nothing */
+    if (simulator) /* stand-ins take no time on this host's clock */
+        simulator->set_clocks(w->c->machine, clocks);
     sort_calls(w->c);
     return status;
 }
@@ -162,7 +162,7 @@ mr_status mr_world_group(mr_collectives *c, uint32_t number, const uint32_t *ran
     return MR_OK;
 }
 
-/* The explorer carries out one call many times, each in another order, which other processes do not know of. */
+/* The explorer carries out one call many times, in different orders, and other processes would not take part. */
 mr_status mr_world_check(const pending_call *call) {
     mr_machine *machine = call->ask.comm->clique->machine;
     char text[120];
@@ -183,7 +183,7 @@ mr_status mr_world_check(const pending_call *call) {
 
 /* ---- clocks */
 
-/* Stand-ins begin when they are told to: a clock at zero holds none of them up. Only time is divided among hosts. */
+/* Stand-ins begin at a given time, so with a clock at zero none of them is late. Hosts differ only in their time. */
 static void turn(mr_collectives *c, uint32_t host) {
     mr_world *w = c->world;
     const mr_simulator *simulator = c->machine->backend->simulator;
@@ -232,7 +232,7 @@ static mr_status open_world(mr_world *w) {
     return w->device ? mr_world_connect(w, group) : MR_OK;
 }
 
-/* Tells all ranks, and this one's later calls. */
+/* Reports the failure to all ranks, and to later calls of this one. */
 static void fail_as(mr_world *w, const char *what, const char *error) {
     char text[2000];
     w->failed = true;

@@ -1,4 +1,4 @@
-/* The groups of a world: all ranks have all of them, also before they ask for them. */
+/* The groups of a world: each rank has all of them, even before its script asks for them. */
 #include "collective/world_parts.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static void list(const uint32_t *ranks, uint32_t count, mr_buffer *out) {
     for (uint32_t i = 0; i < count; i++) mr_buffer_printf(out, "%s%u", i ? ", " : "", ranks[i]);
 }
 
-/* As lua/millrace/dist.lua calls groups. */
+/* The name that lua/millrace/dist.lua gives to the group. */
 static void name_group(const world_group *group, mr_buffer *out) {
     if (!group->number) {
         mr_buffer_puts(out, "world");

@@ -29,20 +29,21 @@ typedef struct mr_world {
     mr_collectives *c;
     mr_fabric *fabric;
     double timeout;
-    uint32_t round;                /* that the rank is in, or was in last */
+    uint32_t round;                /* the current round, or the last one */
     uint64_t ended;                /* ranks, as bits */
-    mr_status failure;             /* what every later call fails with */
+    mr_status failure;             /* the error of every later call */
     uint64_t clocks[2];            /* of this host, while another one submits */
     bool failed;                   /* the script has */
     bool is_away;                  /* it does */
-    mr_site last[MR_MEETING_MOST]; /* where ranks were seen last */
+    mr_site last[MR_MEETING_MOST]; /* the last known place of each rank */
     MR_VEC(world_group *) groups;
     MR_VEC(far_stream) streams;
     /* On real devices only. */
     mr_device *device;  /* of this process; NULL: devices are simulated */
-    mr_tensor *nothing; /* whose views stand for the tensors of other ranks */
+    mr_tensor *nothing; /* its views stand for the tensors of other ranks */
     MR_VEC(early_message)
-    early[MR_MEETING_MOST];                /* by rank: came while the host waited for its device */
+    /* by rank: messages that came while the host waited for its device */
+    early[MR_MEETING_MOST];
     early_message handed[MR_MEETING_MOST]; /* by rank: its MESSAGE_LAST; no bytes: none */
 } mr_world;
 
@@ -69,11 +70,11 @@ const char *mr_message_text(message *in);
 /* link.c */
 /* Takes the buffer's contents. */
 mr_status mr_world_send(mr_world *world, uint32_t to, mr_buffer *bytes);
-/* Waits for the next message of a rank, which the caller frees. Its end or failure: *out_message has no bytes, and
- * `ended` or `failure` is set. */
+/* Waits for the next message of a rank, which the caller frees. If the rank has ended or failed, *out_message has no
+ * bytes, and `ended` or `failure` is set. */
 mr_status mr_world_receive(mr_world *world, uint32_t from, message *out_message);
 
-/* Whether a rank has failed: looks at what has come, without waiting. */
+/* Reads the messages that have arrived, without waiting, and notes a failure. */
 void mr_world_look(mr_world *world);
 /* Tells all other ranks that have not ended. */
 void mr_world_tell_failure(mr_world *world, mr_code code, const char *text);
@@ -81,7 +82,7 @@ void mr_world_tell_failure(mr_world *world, mr_code code, const char *text);
 /* watch.c: real devices. */
 /* Connects the processes of a group, which all ranks of the world make now: see mr_world_group. */
 mr_status mr_world_connect(mr_world *world, world_group *group);
-/* Ends all work of communicators, since some rank will not do its part. Idempotent. */
+/* Ends all work of communicators after the failure of a rank. Idempotent. */
 void mr_world_abort(mr_world *world);
 void mr_world_disconnect(mr_world *world); /* closes the backend's part of all groups */
 
@@ -89,11 +90,11 @@ void mr_world_disconnect(mr_world *world); /* closes the backend's part of all g
 void mr_world_free_group(world_group *group);
 mr_status mr_world_make_group(mr_world *world, uint32_t number, const uint32_t *ranks,
                               uint32_t count, world_group **out_group);
-/* Makes it if it is not there. INVALID_ARGUMENT: it is there with other ranks than `asking` has. */
+/* Makes the group if it does not exist. INVALID_ARGUMENT: it exists with other ranks than `asking` has. */
 mr_status mr_world_find_group(mr_world *world, uint32_t number, const uint32_t *ranks,
                               uint32_t count, uint32_t asking, world_group **out_group);
 
-/* far.c: writes a call, and makes one of what another rank has written. */
+/* far.c: writes a call as bytes, and makes a call from the bytes of another rank. */
 void mr_far_write(const mr_world *world, const pending_call *call, mr_buffer *out);
 mr_status mr_far_read(mr_world *world, uint32_t from, message *in, pending_call *out_call);
 

@@ -1,16 +1,16 @@
-/* What a wait orders beside the accesses to tensors. This is two host functions, a host function and what the host does
- * after the wait, the answer of a query, two atomic updates. It is also a copy that may wait or not, and what comes
- * behind it (R23). The checker does not follow what depends on these. So a wait whose loss changes such an order is
- * not known to be redundant.
+/* Orders by a wait that are not between accesses to tensors. These are two host functions, a host function and the
+ * host's actions after the wait, the answer of a query, two atomic updates. They include a copy that may wait or not,
+ * and later commands (R23). The checker does not follow the effects of these. So a wait whose removal changes such an
+ * order is not called redundant.
  *
- * While the program is learnt, each order that it has with all waits is noted once, in its weakest form. For each
- * stream it notes only the last host function that comes before another one. The functions before that one come before
- * it, too. A run without some waits asks for exactly these. */
+ * A first run with all waits notes each such order once, in its weakest form. For each stream it notes only the last
+ * host function that comes before another one, since earlier functions come before that one. A run without some waits
+ * checks exactly these orders. */
 #include <stdlib.h>
 
 #include "waits/parts.h"
 
-/* Indices are kept one higher, so that 0 means no item. */
+/* Indices are stored plus one, so that 0 means no item. */
 #define NONE 0
 
 static bool comes_before(const wait_judge *j, uint32_t function, uint32_t stream) {
@@ -56,7 +56,7 @@ static void check_what_ran(wait_judge *j, size_t i) {
 
 /* ---- two host functions */
 
-/* `function` comes next. The set of items that its stream comes after only grows. */
+/* `function` is the next item. The set of items before a stream only grows. */
 static void learn_pairs(wait_judge *j, uint32_t function) {
     wait_beyond *b = &j->beyond;
     uint32_t stream = stream_of(j, function), own = b->lane_of[stream];
@@ -86,7 +86,7 @@ static void check_pairs(wait_judge *j, uint32_t function) {
 
 /* ---- queries */
 
-/* A query of a stream is one of all that the stream was given by then. */
+/* A query of a stream asks for all its commands so far. */
 static void ask_query(wait_judge *j, size_t query) {
     const timed_record *q = &j->rounds->queries.items[query];
     const mr_program *program = j->rounds->program;
@@ -163,7 +163,7 @@ mr_status mr_waits_beyond_learnt(wait_judge *j) {
     return status;
 }
 
-/* ---- what the program depends on as it is */
+/* ---- on what the program depends with all its waits */
 
 uint64_t mr_waits_beyond_open_answers(const wait_judge *j) {
     uint64_t count = 0;
@@ -171,8 +171,8 @@ uint64_t mr_waits_beyond_open_answers(const wait_judge *j) {
     return count;
 }
 
-/* Those between whose submission and end, as far as the host knows it, the host did anything. The item right behind the
- * function may be the wait for it. */
+/* Counts functions during which the host did something: between their submission and the point at which the host knows
+ * their end. The item right after the function may be the wait for it. */
 uint64_t mr_waits_beyond_open_functions(const wait_judge *j) {
     uint64_t count = 0;
     for (size_t f = 0; f < j->rounds->functions.count; f++) {

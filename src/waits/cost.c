@@ -1,7 +1,7 @@
-/* The cost of a wait: the program is played on the virtual GPU without it, by times alone, and takes so much less. A
- * cheaper wait: an event recorded right after the last work that matters, and a wait for it.
+/* The cost of a wait: the program is played on the virtual GPU without it, with times only, and the cost is the time
+ * saved. A cheaper wait is an event recorded right after the last work that matters, and a wait for it.
  *
- * A change is proposed only after the hazard checker has judged the changed program, and after it has been played. */
+ * A change is proposed only after the hazard checker has judged the changed program, and a player has played it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "waits/parts.h"
 #include "model/backend.h"
 
-#define LEAST_SHARE   0.01 /* of the whole time: what costs less is not worth a proposal */
+#define LEAST_SHARE   0.01 /* of the whole time: a wait that costs less gets no proposal */
 #define MOST_EVENTS   4    /* in one proposal */
 #define MOST_ATTEMPTS 4
 
@@ -22,7 +22,7 @@ static double now_ms(const mr_player *player) {
     return (double)(host > device ? host : device) * 1e-6;
 }
 
-/* To the end of all work. False: it fails, or takes another way. */
+/* Plays to the end of all work. False: it fails, or differs from the recording. */
 static mr_status play_rest(wait_costs *c, mr_player *player, bool *out_done) {
     mr_difference difference = {0};
     mr_machine *machine = mr_player_machine(player);
@@ -52,7 +52,7 @@ static mr_status open_player(const wait_costs *c, const mr_program_edit *edit, m
     return MR_OK;
 }
 
-/* A run of its own, from the beginning. */
+/* Plays the edited program from the beginning. */
 static mr_status play_edit(wait_costs *c, const mr_program_edit *edit, bool *out_done,
                            double *out_ms) {
     mr_player *player;
@@ -64,7 +64,7 @@ static mr_status play_edit(wait_costs *c, const mr_program_edit *edit, bool *out
     return status;
 }
 
-/* The program that costs are about, without one of its waits; `wait` NO_ITEM: with all of them. */
+/* Makes the program whose costs are asked for, without one of its waits; `wait` NO_ITEM: with all of them. */
 static mr_status edit_without(wait_costs *c, size_t wait) {
     wait_judge *j = c->judge;
     const wait_rounds *rounds = j->rounds;
@@ -116,7 +116,7 @@ static size_t first_change(const wait_costs *c, size_t wait) {
     return r->own_record && r->record != NO_ITEM && r->record < r->at ? r->record : r->at;
 }
 
-/* From a mark in front of the wait's first round, which the player is brought to. */
+/* Plays from a mark before the wait's first round, after bringing the player there. */
 static mr_status play_from_mark(wait_costs *c, size_t wait, bool *out_done, double *out_end) {
     mr_difference difference = {0};
     mr_player_mark *mark;
@@ -147,7 +147,7 @@ mr_status mr_waits_cost_of(wait_costs *c, size_t wait, bool *out_known, double *
 
 /* ---- something cheaper */
 
-/* One event: after the last work of a stream that matters, and before the first use of that. */
+/* One event: recorded after a stream's last relevant work, awaited before the first use of that. */
 typedef struct {
     uint32_t producer, consumer; /* slots; consumer NONE: the host */
     size_t round;
@@ -169,7 +169,7 @@ static bool is_for_host(const new_hazard *h) {
     return h->is_time || h->lost == MR_LOST_FUNCTION || h->lost == MR_LOST_ANSWER;
 }
 
-/* A script can record and wait in front of and behind these items, and not between them. */
+/* Items that belong together: a script can record and wait before and after them, but not between them. */
 typedef struct {
     size_t first, last;
     uint32_t stream;
@@ -220,7 +220,7 @@ static bool is_same_place(mr_site a, mr_site b) {
     return a.file == b.file && a.line == b.line;
 }
 
-/* The line of script that a need is for: rounds of one line have equal ones. */
+/* The script's line of an item: rounds of one line have the same. */
 static mr_site place_of(const wait_rounds *rounds, size_t item) {
     mr_program_item it = mr_program_item_at(rounds->program, item);
     return it.launched.file ? it.launched : it.where;
@@ -234,14 +234,14 @@ static bool is_created_between(const wait_rounds *rounds, uint32_t stream, size_
     return false;
 }
 
-/* Whether a wait in the place of the one that is left out would come too early. It would come before the work that it
- * is for, or before the stream that waits is there. */
+/* Whether a wait at the place of the removed one would come too early: before the work that it waits for, or before the
+ * waiting stream exists. */
 static bool has_to_be_late(const wait_rounds *rounds, const need *n) {
     size_t wait_at = rounds->rounds.items[n->round].at;
     return wait_at <= n->last || is_created_between(rounds, n->consumer, wait_at, n->first);
 }
 
-/* Where the wait goes: to the place of the one that is left out, or in front of the first use. */
+/* Adds the wait at the place of the removed one or, if `late`, before the first use. */
 static mr_status add_event(const wait_rounds *rounds, const need *n, bool late, uint32_t event,
                            wait_edit *edit) {
     size_t wait_at = rounds->rounds.items[n->round].at;
@@ -264,7 +264,7 @@ static mr_status edit_with(wait_costs *c, size_t wait, const need_list *needs, b
     return MR_OK;
 }
 
-/* Adds what is still missing until nothing is. */
+/* Adds events until no hazard is left. */
 static mr_status find_needs(wait_costs *c, size_t wait, need_list *needs, bool *out_found) {
     wait_judge *j = c->judge;
     *out_found = false;
@@ -283,11 +283,11 @@ static mr_status find_needs(wait_costs *c, size_t wait, need_list *needs, bool *
     return MR_OK;
 }
 
-/* As a script's lines: rounds of one line have the same. */
+/* The need as lines of the script: rounds of one line have the same. */
 typedef struct {
     need of[MOST_EVENTS];
     size_t count;
-    bool is_older; /* the event is not of the line's last execution: one for each buffer */
+    bool is_older; /* the event is not from the line's last execution, so each buffer needs one */
 } proposal;
 
 static bool is_repeated_between(const wait_rounds *rounds, size_t from, size_t to) {
@@ -324,7 +324,7 @@ static bool summarise(const wait_rounds *rounds, const need_list *needs, proposa
     return out->count > 0;
 }
 
-/* One event may order what another was added for: removes the lines that are not needed. */
+/* An event may also order the work for which another one was added: removes unneeded lines. */
 static mr_status prune(wait_costs *c, size_t wait, need_list *needs, proposal *p) {
     wait_judge *j = c->judge;
     for (size_t i = p->count; i-- > 0 && p->count > 1;) {
@@ -364,7 +364,7 @@ static void say_event(const wait_judge *j, const need *n, bool late, mr_site whe
     else mr_buffer_puts(out, " here");
 }
 
-/* Says the purpose of the wait, as it stands. */
+/* Describes the present wait. */
 static void say_present(const wait_judge *j, size_t wait, mr_buffer *out) {
     const wait_rounds *rounds = j->rounds;
     const wait_round *r = &rounds->rounds.items[rounds->first_round[wait]];
@@ -386,7 +386,7 @@ static void say_present(const wait_judge *j, size_t wait, mr_buffer *out) {
     }
 }
 
-/* An event for several uses is one, if its wait stands where it stood. */
+/* Whether the event was already described: with a wait at the old place, one event serves several uses. */
 static bool is_said(const wait_rounds *rounds, const proposal *p, size_t i, bool late) {
     for (size_t k = 0; k < i; k++)
         if (!late && p->of[k].producer == p->of[i].producer &&
@@ -427,7 +427,7 @@ static bool is_created_late(const wait_rounds *rounds, const need_list *needs) {
     return false;
 }
 
-/* The cheaper of the two places for the wait. False: neither saves anything. */
+/* Chooses the cheaper of the two places for the wait. False: neither saves time. */
 static mr_status price(wait_costs *c, size_t wait, const need_list *needs, double costs_ms,
                        bool *out_worth, bool *out_late, double *out_ms) {
     wait_judge *j = c->judge;
@@ -449,7 +449,7 @@ static mr_status price(wait_costs *c, size_t wait, const need_list *needs, doubl
     return MR_OK;
 }
 
-/* A replacement that costs as much to the last digit is not better. */
+/* Whether the shown digits differ: otherwise the replacement is not better. */
 static bool shows_difference(double costs_ms, double instead_ms) {
     char a[24], b[24];
     return strcmp(mr_wait_ms_text(costs_ms, a, sizeof a),

@@ -1,5 +1,5 @@
-/* Sentences about waits: which hazard appears without one, and what orders the work without it. Nothing here
- * decides. */
+/* Sentences about waits: which hazard appears without one, and what orders the work without it. No verdict is made
+ * here. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "waits/parts.h"
 #include "tensor/tensor.h"
 
-#define MOST_ROUNDS 16  /* of a wait that are looked at for a reason */
+#define MOST_ROUNDS 16  /* rounds of a wait that are searched for a reason */
 #define LOOK        512 /* commands of a stream that are compared, before a wait and after it */
 
 const char *mr_wait_place(const mr_hazard *names, mr_site where, mr_site beside, char *out,
@@ -133,7 +133,7 @@ static bool is_collected(const wait_judge *j, size_t item) {
     return item != NO_ITEM && !mr_program_item_at(j->rounds->program, item).where.file;
 }
 
-/* The thing that two functions may share; a launch is one that may print. */
+/* Names the thing that two functions may share: variables, or the output if one is a launch that prints. */
 static const char *what_both_do(const wait_judge *j, size_t first, size_t second) {
     const mr_program *program = j->rounds->program;
     bool prints = mr_program_item_at(program, first).kind == MR_COMMAND_OP ||
@@ -141,7 +141,7 @@ static const char *what_both_do(const wait_judge *j, size_t first, size_t second
     return prints ? "; both may print" : "; both may use the same variable";
 }
 
-/* The program has names of files of its own, and `beside` is one of them. */
+/* File names are compared with `beside`, which must come from the program. */
 static void say_look(const wait_judge *j, const new_hazard *h, mr_site beside, mr_buffer *out) {
     char place[MR_LONGEST_NAME + 16];
     const mr_waits_look *look = &j->options->looks[h->look];
@@ -153,7 +153,7 @@ static void say_look(const wait_judge *j, const new_hazard *h, mr_site beside, m
     mr_buffer_puts(out, " is over; what it finds then is not followed");
 }
 
-/* Nobody follows what depends on such an order. */
+/* Describes a lost order whose effects the checker does not follow. */
 static void say_lost(const wait_judge *j, const new_hazard *h, mr_site beside, mr_buffer *out) {
     switch (h->lost) {
     case MR_LOST_FUNCTION:
@@ -247,7 +247,7 @@ static bool is_work(const mr_program_item *it) {
     return it->came_true && mr_kind_is(it->kind, MR_TRAIT_LAUNCH);
 }
 
-/* Does the round wait for what this stream did? */
+/* Whether the round waits for work of this stream. */
 static bool is_waited_for(const wait_judge *j, const wait_round *r, uint32_t stream) {
     const mr_program *program = j->rounds->program;
     mr_program_item it = mr_program_item_at(program, r->at);
@@ -261,8 +261,8 @@ static bool is_waited_for(const wait_judge *j, const wait_round *r, uint32_t str
     return false;
 }
 
-/* The items that the round orders: work of before that it waits for, newest first, and what it may hold up. Work of
- * the stream that waits is ordered without a wait, so it is asked for apart (`own`). */
+/* The earlier items that the round orders before later ones, newest first. Work of the waiting stream itself is ordered
+ * without a wait, so it is listed separately (`own`). */
 static size_t before(const wait_judge *j, const wait_round *r, bool own, size_t *out, size_t most) {
     size_t count = 0, from = r->record != NO_ITEM ? r->record : r->at;
     for (size_t i = from; i-- > 0 && count < most;) {
@@ -306,8 +306,8 @@ static bool conflict(const mr_program *program, size_t a, size_t b) {
     return false;
 }
 
-/* An operation behind the wait and one before it that have data in common. It is the first such pair of two streams, or
- * else one of the same stream, which needs no wait. */
+/* An operation after the wait and one before it that share data: the first such pair of two streams, or else of one
+ * stream, which needs no wait. */
 typedef struct {
     size_t first, second;
     bool is_found, same_stream;
@@ -335,7 +335,7 @@ static data_pair find_pair(const wait_judge *j, const wait_round *r) {
 
 /* ---- why a wait can go */
 
-/* mr.clock() between the wait and the host's next one measures something else without it. */
+/* Finds mr.clock() between the wait and the host's next wait: without the wait it measures another time. */
 static size_t clock_after(const wait_judge *j, const wait_round *r) {
     for (size_t i = r->at + 1; i < j->rounds->items && r->stream == MR_PROGRAM_NONE; i++) {
         mr_program_item it = mr_program_item_at(j->rounds->program, i);
@@ -347,7 +347,7 @@ static size_t clock_after(const wait_judge *j, const wait_round *r) {
     return NO_ITEM;
 }
 
-/* The chain by which one comes before the other without the wait; empty: there is none. */
+/* The chain that orders the two without the wait; empty: there is none. */
 static mr_buffer chain_of(wait_judge *j, size_t first, size_t second) {
     mr_buffer chain = {0};
     if (!mr_waits_judge_chain(j, first, second, &chain)) chain.size = 0;
@@ -411,7 +411,7 @@ static void say_nothing_before(const wait_judge *j, const wait_round *r, mr_buff
     mr_buffer_puts(out, " waits for its own earlier work, which comes first anyway");
 }
 
-/* What a round of the wait has to do with: the later ones say more. */
+/* What a round of the wait has on its two sides, from the least to the most informative. */
 typedef enum { NEVER_RECORDED, NOTHING_BEFORE, NOTHING_AFTER, HAS_BOTH } round_sides;
 
 static round_sides sides_of(const wait_judge *j, const wait_round *r) {
@@ -422,8 +422,8 @@ static round_sides sides_of(const wait_judge *j, const wait_round *r) {
     return after(j, r, &one, 1) ? HAS_BOTH : NOTHING_AFTER;
 }
 
-/* A reason is about one round of the wait. This is the first one with a pair of two streams, or else with any pair, or
- * else one that has more to do than the others. */
+/* Chooses the round for the explanation: the first one with a pair of two streams, or else with any pair, or else the
+ * most informative one. */
 static const wait_round *round_to_explain(const wait_judge *j, size_t wait, round_sides *out_sides,
                                           data_pair *out_pair) {
     const wait_rounds *rounds = j->rounds;
@@ -432,7 +432,7 @@ static const wait_round *round_to_explain(const wait_judge *j, size_t wait, roun
     size_t looked = 0;
     for (size_t i = rounds->first_round[wait]; i != NO_ITEM; i = rounds->next_round[i]) {
         const wait_round *r = &rounds->rounds.items[i];
-        if (++looked > MOST_ROUNDS) { /* what is said of all rounds is not known then */
+        if (++looked > MOST_ROUNDS) { /* then a statement about all rounds is not possible */
             *out_sides = HAS_BOTH;
             pair.is_complete = false;
             break;

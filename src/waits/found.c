@@ -1,4 +1,4 @@
-/* The notes of a run of the judge, and its questions to the checker: below judge.c and beyond.c. */
+/* The results of a run of the judge, and its questions to the checker, which judge.c and beyond.c use. */
 #include "waits/parts.h"
 
 int mr_waits_compare_accesses(const void *a, const void *b) {

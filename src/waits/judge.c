@@ -1,5 +1,5 @@
 /* Asks the hazard checker about a program without some of its waits. One checker and one set of objects serve all
- * questions: it is switched off and on again in between.
+ * questions; the checker is switched off and on again in between.
  *
  * The judge counts accesses that have a hazard now and had none with all waits. It does not count pairs: which earlier
  * access the checker names depends on what it could forget. Such accesses only become more when more waits go, so the
@@ -31,7 +31,7 @@ static bool is_known(const wait_judge *j, judged_access access) {
                                      mr_waits_compare_accesses) != NULL;
 }
 
-/* By Lua's collector, when the code that is judged had returned. */
+/* Whether Lua's collector freed it after the judged code had returned. */
 static bool is_collected_late(const wait_judge *j, uint64_t seq) {
     size_t item = mr_waits_item_of(j->rounds, seq);
     if (!j->options->returned || item == NO_ITEM || item < j->options->returned) return false;
@@ -45,7 +45,8 @@ static void found(void *context, const mr_hazard_found *f) {
     if (is_collected_late(j, access.seq)) return;
     if (j->learning) {
         if (!mr_vec_push(&j->known, access)) j->stop = true;
-        if (j->has_certain || (j->found.count && f->assumed)) return; /* one is enough to be told */
+        /* one is enough for the text */
+        if (j->has_certain || (j->found.count && f->assumed)) return;
         j->has_certain = !f->assumed;
         j->found.count = 0;
     } else if (is_known(j, access)) {
@@ -73,7 +74,7 @@ static void unspecified(void *context, const mr_hazard_found *f) {
 
 /* ---- what a wait would have ordered */
 
-/* A wait for a stream or a device is for what the streams have been given by then. */
+/* Whether the round would add to the order. A wait for a stream or a device covers all earlier commands. */
 static bool would_add(const wait_judge *j, const wait_round *r) {
     const mr_program *program = j->rounds->program;
     mr_program_item it = mr_program_item_at(program, r->at);
@@ -81,7 +82,7 @@ static bool would_add(const wait_judge *j, const wait_round *r) {
     if (mr_kind_is(it.kind, MR_TRAIT_BOUND)) {
         if (r->record == NO_ITEM) return it.bound != 0;
         mr_program_item record = mr_program_item_at(program, r->record);
-        /* Its own record is gone, too: what was there before it counts. */
+        /* Its own record is dropped, too, so only earlier work counts. */
         uint64_t seq = r->own_record ? record.seq - 1 : record.seq;
         return !mr_waits_judge_ordered(j, record.stream, seq, r->stream);
     }
@@ -120,7 +121,7 @@ static void look_ahead(wait_judge *j, size_t i) {
     if (r->own_record && r->record == i && r->at == i + 1) j->adds_nothing = !would_add(j, r);
 }
 
-/* The round comes next, and nothing is left out. */
+/* Notes the next round, in a run with all waits. */
 static void learn_round(wait_judge *j, const wait_round *r) {
     bool is_wait = mr_program_kind_at(j->rounds->program, r->at) == MR_COMMAND_WAIT;
     bool nothing = r->own_record ? j->adds_nothing : !would_add(j, r);
@@ -141,7 +142,7 @@ static void check_time(wait_judge *j) {
         mr_waits_judge_add(j, (new_hazard){.is_time = true, .first = t->record, .second = t->at});
 }
 
-/* As if the host used all that is pending. */
+/* Checks a reset as if the host used everything that is pending. */
 static void check_reset(wait_judge *j, size_t i) {
     uint64_t seq = mr_program_item_at(j->rounds->program, i).seq;
     for (uint32_t s = 0; s < mr_program_stream_count(j->rounds->program); s++) {
@@ -269,7 +270,7 @@ bool mr_waits_judge_chain(wait_judge *j, size_t first, size_t second, mr_buffer 
 
 /* ---- life */
 
-/* What the program has with all its waits. */
+/* Runs the program with all its waits, and notes hazards and orders. */
 static mr_status learn(wait_judge *j) {
     memset(j->dropped, 0, j->rounds->rounds.count * sizeof *j->dropped);
     MR_TRY(mr_waits_edit_drop(j->rounds, j->dropped, &j->edit));

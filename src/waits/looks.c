@@ -1,9 +1,9 @@
-/* Work, and calls of the script that look at how far it is or change how it goes on: t:peek(), mr.machine.queues,
- * mr.machine.model and the like. No observer follows what these find. So a wait whose loss lets one of them come before
- * the end of work that is over with all waits is not known to be redundant.
+/* Calls of the script that read or change the progress of work: t:peek(), mr.machine.queues, mr.machine.model and the
+ * like. No observer follows their results. Assume that with all waits some work is complete before such a call. If it
+ * may be pending without a wait, that wait is not called redundant.
  *
- * While the program is learnt, each such order is noted once, in its weakest form. This is of each stream the last work
- * that is over, where that is more than it was at the look before. */
+ * A first run with all waits notes each such order once, in its weakest form. That is the last complete work of each
+ * stream, if it is later than at the previous look. */
 #include <stdlib.h>
 
 #include "waits/parts.h"
@@ -20,7 +20,7 @@ static void note(wait_judge *j, size_t look, size_t work) {
     if (!mr_vec_push(&j->looks.orders, ((look_order){look, work}))) mr_waits_judge_no_memory(j);
 }
 
-/* Learns about all work. The set of work that is over only grows. */
+/* Notes the complete work of all streams. This set only grows. */
 static void learn_all(wait_judge *j, size_t look) {
     wait_looks *l = &j->looks;
     const mr_program *program = j->rounds->program;
@@ -45,7 +45,7 @@ static bool writes(const wait_judge *j, size_t i, uint32_t operands, uint64_t st
     return false;
 }
 
-/* About what writes one storage, back to its allocation: the last work of each stream that is over. */
+/* Notes the last complete work of each stream that writes one storage, back to its allocation. */
 static void learn_storage(wait_judge *j, size_t look) {
     const mr_waits_look *of = &j->options->looks[look];
     const mr_program *program = j->rounds->program;

@@ -9,19 +9,19 @@
  *     records.c   which calls of record_stream are needed
  *     cost.c      what a wait costs, and what would cost less
  *
- * Nothing is carried out. A *teller* (`program/teller.c`) has a player's objects on a machine whose backend does
- * nothing. It calls the observers with the recorded commands, some left out or added (`mr_program_edit`). So one
- * question costs what the checker costs, some 50 ns for each command, and stops at the first hazard that is new.
+ * No command is carried out. A *teller* (`program/teller.c`) has a player's objects on a machine whose backend does
+ * nothing. It calls the observers with the recorded commands, some left out or added (`mr_program_edit`). So a question
+ * costs only the checker's time, some 50 ns for each command, and stops at the first new hazard.
  *
- * Answers are monotone. The judge counts accesses that have a hazard, and have none with all waits. Leaving out more
+ * Answers are monotone. The judge counts accesses that have a hazard only without the dropped waits. Dropping more
  * waits can only add such accesses. The searches rest on that. A minimal set of waits that cannot all go (a *cut*) is
  * found by dividing (QuickXplain), and a smallest sufficient set is a smallest hitting set of the cuts. Only waits that
  * were submitted between two commands can order them, so a cut is looked for among these.
  *
- * Orders beside tensors. `waits/beyond.c` notes which orders of host functions, answers and atomic updates the
- * program has with all waits, each in its weakest form. A run without some waits asks whether these are still there.
- * A lost one counts like a new hazard in the searches, so the answers stay monotone; only the verdict on the wait
- * alone tells them apart.
+ * Orders beside tensors. `waits/beyond.c` notes the orders of host functions, answers and atomic updates that the
+ * program has with all waits, each in its weakest form. A run without some waits checks whether these still hold. A
+ * lost one counts like a new hazard in the searches, so the answers stay monotone; only the verdict on the wait alone
+ * tells them apart.
  *
  * Costs are plays. A player carries the edited program out without bodies (`mr_machine.skips_bodies`), from a mark in
  * front of the first change. A proposal is an edit, too, which adds records and waits; the checker judges it before
@@ -40,11 +40,11 @@
 /* One execution of a wait. */
 typedef struct {
     uint32_t wait;    /* index */
-    uint32_t stream;  /* slot of who waits; NONE: the host */
-    uint32_t barrier; /* index of the execution that this is a member of; NONE: of no barrier */
-    size_t at;        /* the item that waits; of a barrier its first */
-    size_t record;    /* the record that it waits for; NO_ITEM: none is known */
-    bool own_record;  /* it goes with the wait */
+    uint32_t stream;  /* slot of the waiting stream; NONE: the host */
+    uint32_t barrier; /* index of the barrier's execution to which it belongs; NONE: no barrier */
+    size_t at;        /* the waiting item; for a barrier its first one */
+    size_t record;    /* the record that it waits for; NO_ITEM: unknown */
+    bool own_record;  /* the record is dropped with the wait */
 } wait_round;
 
 /* One execution of mr.barrier: its items, and its members' rounds. The first member waits for all others, then they for
@@ -59,7 +59,7 @@ typedef struct {
     size_t item;
 } numbered;
 
-/* A time that is asked for, which needs a record to be complete; or a query of a record. */
+/* A call of elapsed_time, which needs a complete record; or a query of a record. */
 typedef struct {
     size_t at, record;
 } timed_record;
@@ -69,18 +69,19 @@ typedef struct {
     size_t items;
     MR_VEC(wait_round) rounds; /* in the order of `at`; those of a wait are not together */
     MR_VEC(barrier_round) barriers;
-    MR_VEC(numbered) numbers;         /* ascending */
-    MR_VEC(timed_record) times;       /* in the order of `at` */
-    MR_VEC(size_t) resets;            /* items: each drops what has not been waited for */
-    MR_VEC(size_t) functions;         /* items: host functions, and launches that may print */
-    MR_VEC(timed_record) queries;     /* that said yes, of a record or (NO_ITEM) of a stream */
+    MR_VEC(numbered) numbers;   /* ascending */
+    MR_VEC(timed_record) times; /* in the order of `at` */
+    MR_VEC(size_t) resets;      /* items: each drops work that the host has not waited for */
+    MR_VEC(size_t) functions;   /* items: host functions, and launches that may print */
+    /* queries that said yes, of a record or (NO_ITEM) of a stream */
+    MR_VEC(timed_record) queries;
     size_t *first_round, *next_round; /* by wait; by round: of the same wait; NO_ITEM: no more */
     size_t waits;
 } wait_rounds;
 
 mr_status mr_waits_rounds(const mr_program *program, const mr_waits_options *options,
                           wait_rounds *out_rounds);
-/* Whether item `i` is one that the options leave out of the questions. */
+/* Whether the options include item `i` in the questions. */
 bool mr_waits_is_judged(const mr_waits_options *options, size_t i);
 void mr_waits_rounds_free(wait_rounds *rounds);
 mr_site mr_waits_site(const wait_rounds *rounds, size_t wait);
@@ -96,33 +97,34 @@ typedef struct {
 
 mr_status mr_waits_edit_open(const wait_rounds *rounds, wait_edit *out_edit);
 void mr_waits_edit_free(wait_edit *edit);
-/* `dropped` by round. Earlier additions to the edit go. OUT_OF_MEMORY is the only failure. */
+/* Makes the edit without the `dropped` rounds; removes earlier additions. OUT_OF_MEMORY is the only failure. */
 mr_status mr_waits_edit_drop(const wait_rounds *rounds, const bool *dropped, wait_edit *edit);
-/* One more addition, and the edit is in order again. */
+/* Adds one more addition, in the right order. */
 mr_status mr_waits_edit_add(wait_edit *edit, mr_program_addition addition);
 
 /* ---- judge.c */
 
-/* A lost order between things that are not accesses to a tensor. Nobody follows the data that a host function shares
- * with other code (for a launch that prints: the output), nor the host's use of an answer. So it is not known whether
- * the loss matters. */
+/* A lost order between things that are not accesses to a tensor. The checker follows neither the data that a host
+ * function shares with other code (for a launch that prints: the output), nor the host's use of an answer. So it is
+ * unknown whether the loss matters. */
 typedef enum {
     MR_LOST_NOTHING, /* it is a hazard */
-    /* host function `first` may run while the host goes on; `second`: where it did not yet */
+    /* host function `first` may still run when the host gets to item `second` */
     MR_LOST_FUNCTION,
     MR_LOST_FUNCTIONS, /* the order of two host functions */
     MR_LOST_ANSWER,    /* query `second` may say no */
     MR_LOST_UPDATES,   /* the order of two atomic updates */
-    MR_LOST_COPY,      /* only a copy, which CUDA lets wait or not, then orders the two (R23) */
-    MR_LOST_LOOK,      /* `look` may come before work `first` is over */
+    /* then only a copy orders the two, and CUDA leaves open whether it waits (R23) */
+    MR_LOST_COPY,
+    MR_LOST_LOOK, /* `look` may come before the end of work `first` */
 } lost_order;
 
-/* A hazard that the program as it is does not have, or an order that it has. */
+/* A hazard that the program does not have with all waits, or an order that it has. */
 typedef struct {
     lost_order lost;
-    bool is_time;  /* a time is asked for of a record, item `first`, that may not be complete */
+    bool is_time;  /* elapsed_time is called for a record, item `first`, that may not be complete */
     bool is_reset; /* mr.reset, item `second`, may drop work */
-    /* one of the two is a launch whose code does not tell that it touches the bytes */
+    /* one of the two is a launch that is only assumed to touch the bytes */
     bool assumed;
     mr_hazard_kind kind;
     size_t first, second; /* items */
@@ -139,34 +141,34 @@ typedef struct {
     size_t first, second;
 } function_pair;
 
-/* With all waits, this work is over when the script comes to the look. The work before it in its stream is, too. */
+/* With all waits, this work and earlier work of its stream are complete at the look. */
 typedef struct {
     size_t look, work; /* item */
 } look_order;
 
 typedef struct {
     MR_VEC(look_order) orders; /* in the order of the looks */
-    size_t look, order;        /* that come next in a run */
-    /* While the program is learnt. By stream: the work that is known to be complete, and the noted part of it; by
-     * item: the next work of its stream. Each 1 more; 0: none. */
+    size_t look, order;        /* the next ones in a run */
+    /* For the first run. By stream: the last work known to be complete, and the last one noted; by item: the next work
+     * of its stream. Each plus 1; 0: none. */
     uint32_t *over, *noted, *first, *next;
 } wait_looks;
 
 /* The orders of host functions with all waits, and the progress of a run. */
 typedef struct {
     uint32_t *lane_of; /* by stream; NONE: it has no host function */
-    uint32_t *next;    /* by function: the next one of its stream, 1 more; 0: there is none */
-    /* by lane and lane: the first of that lane's functions that is not known to come before, 1
-     * more */
+    uint32_t *next;    /* by function: the next one of its stream, plus 1; 0: there is none */
+    /* by lane and lane: the first function of the second lane that is not known to come before, plus 1 */
     uint32_t *known_to;
-    uint32_t *pending; /* by lane: the first that the host does not know to have run, 1 more */
+    /* by lane: the first function that the host does not know to have run, plus 1 */
+    uint32_t *pending;
     size_t lanes;
     size_t *known_from; /* by function: the first item at which the host knows it to have run */
-    MR_VEC(uint32_t) by_known;     /* functions in the order of that; those that have one */
+    MR_VEC(uint32_t) by_known;     /* functions that have such an item, in its order */
     MR_VEC(function_pair) pairs;   /* in the order of `second` */
-    MR_VEC(judged_access) updates; /* sorted: that nothing orders even then */
-    MR_VEC(judged_access) copies;  /* sorted: that only a copy orders, even then */
-    bool *may_say_no;              /* by query: even then */
+    MR_VEC(judged_access) updates; /* sorted: unordered even with all waits */
+    MR_VEC(judged_access) copies;  /* sorted: ordered only by a copy, even with all waits */
+    bool *may_say_no;              /* by query: with all waits */
     size_t function, known, pair, query;
 } wait_beyond;
 
@@ -176,20 +178,20 @@ typedef struct {
     mr_hazard *hazard;
     const mr_waits_options *options;
     wait_edit edit;
-    bool *dropped;    /* by round: what is left out now */
+    bool *dropped;    /* by round: dropped in this run */
     uint64_t told;    /* items, over all runs */
     mr_status status; /* the first failure of a run; owned */
 
     MR_VEC(judged_access) known; /* sorted: accesses that have a hazard with all waits */
-    bool has_certain;            /* and one of these hazards is not only assumed */
-    bool *late_times;            /* by rounds->times: not complete for certain even then */
+    bool has_certain;            /* one of these hazards is certain, not only assumed */
+    bool *late_times;            /* by rounds->times: possibly incomplete even with all waits */
     bool learning;
     wait_beyond beyond;
     wait_looks looks;
     mr_claims claims; /* what the checker did not follow, with all waits */
-    /* Communicators whose collectives nothing orders on a device (R64a): in the run with the most. */
+    /* Communicators with unordered collectives on a device (R64a): the most of all runs. */
     uint64_t room;
-    /* Set: a lost order is noted in `lost` and breaks nothing. */
+    /* If set, a lost order is only noted in `lost`, and does not count as a break. */
     bool only_hazards;
     new_hazard lost; /* the first one of the last run, with `only_hazards` */
 
@@ -198,11 +200,11 @@ typedef struct {
     uint64_t spread;
     size_t time, reset;
     MR_VEC(new_hazard) found;
-    size_t next_round; /* that the run comes to */
-    bool *adds; /* by wait: some dropped round of it would have ordered more; NULL: nobody asks */
-    /* by wait: with all waits there, some round of it may order more than is ordered before it */
+    size_t next_round; /* the next round of this run */
+    bool *adds; /* by wait: a dropped round of it would have ordered more; NULL: not asked for */
+    /* by wait: with all waits, some round of it may add to the order */
     bool *may_add;
-    bool adds_nothing; /* learning: that is known of the round that comes next */
+    bool adds_nothing; /* first run: the next round is known to add nothing */
 } wait_judge;
 
 mr_status mr_waits_judge_open(const wait_rounds *rounds, const mr_waits_options *options,
@@ -212,12 +214,12 @@ void mr_waits_judge_close(wait_judge *judge);
 void mr_waits_judge_keep(wait_judge *judge, const bool *kept);
 void mr_waits_judge_drop_wait(wait_judge *judge, size_t wait);
 void mr_waits_judge_drop_round(wait_judge *judge, size_t round);
-/* Whether it is known without a question that the wait alone orders nothing. */
+/* Whether the first run already shows that the wait alone orders nothing. */
 bool mr_waits_judge_adds_nothing(const wait_judge *judge, size_t wait);
 /* Whether the program without the dropped rounds has a new hazard; the first one is in `found`. After a failure
  * judge->status is set, and the answer means nothing. */
 bool mr_waits_judge_breaks(wait_judge *judge);
-/* All new hazards are in `found`, of the program with judge->edit as it is. */
+/* Judges the program with judge->edit as it is; all new hazards are then in `found`. */
 bool mr_waits_judge_edit(wait_judge *judge, bool stop_at_first);
 /* The chain by which item `first` comes before `second` without the dropped rounds. False: there is none. */
 bool mr_waits_judge_chain(wait_judge *judge, size_t first, size_t second, mr_buffer *out);
@@ -226,7 +228,7 @@ bool mr_waits_judge_chain(wait_judge *judge, size_t first, size_t second, mr_buf
 
 void mr_waits_judge_add(wait_judge *judge, new_hazard h);
 void mr_waits_judge_no_memory(wait_judge *judge); /* for the orders of beyond.c and looks.c */
-/* Whether the wait's streams take no part in the default stream's barrier: it orders, and does nothing else. */
+/* Whether the wait has no effect besides its order: its streams take no part in the default stream's barrier. */
 bool mr_waits_only_orders(const wait_rounds *rounds, size_t wait);
 bool mr_waits_judge_ordered(const wait_judge *judge, uint32_t first, uint64_t seq, uint32_t second);
 int mr_waits_compare_accesses(const void *a, const void *b); /* judged_access */
@@ -236,15 +238,14 @@ int mr_waits_compare_accesses(const void *a, const void *b); /* judged_access */
 mr_status mr_waits_beyond_open(wait_judge *judge);
 void mr_waits_beyond_close(wait_judge *judge);
 void mr_waits_beyond_rewind(wait_judge *judge);
-/* Item i comes next; the count of items: the end. */
+/* Called before item i; i = the count of items: the end. */
 void mr_waits_beyond_next(wait_judge *judge, size_t i);
-/* No code of the script runs behind this item. */
+/* The index after which no code of the script runs. */
 size_t mr_waits_end_of_code(const wait_judge *judge);
 void mr_waits_beyond_updated(wait_judge *judge, judged_access access, uint64_t first_seq);
 void mr_waits_beyond_copied(wait_judge *judge, judged_access access, uint64_t first_seq);
 mr_status mr_waits_beyond_learnt(wait_judge *judge);
-/* The answers of queries and the host functions of the program as it is, on which it may depend what the
- * script does. */
+/* The number of queries, with all waits, whose answers may decide what the script does; likewise host functions. */
 uint64_t mr_waits_beyond_open_answers(const wait_judge *judge);
 uint64_t mr_waits_beyond_open_functions(const wait_judge *judge);
 
@@ -261,16 +262,16 @@ void mr_waits_looks_next(wait_judge *judge, size_t i); /* as mr_waits_beyond_nex
 typedef struct {
     uint32_t *waits;
     size_t count;
-    bool is_asked, breaks; /* without them: for their sentences */
+    bool is_asked, breaks; /* without them: for the sentences about them */
     new_hazard why;
 } wait_cut;
 
 typedef struct {
-    bool *needed;  /* by wait: alone, or it is not known whether it is */
+    bool *needed;  /* by wait: needed alone, or unknown whether it is */
     bool *kept;    /* the sufficient set */
-    bool *matters; /* not needed alone, and there are others with which it cannot go */
+    bool *matters; /* not needed alone, but it cannot be dropped together with some others */
     bool exact;
-    MR_VEC(wait_cut) cuts; /* minimal ones that were met */
+    MR_VEC(wait_cut) cuts; /* the minimal cuts found so far */
 } wait_search;
 
 mr_status mr_waits_search(wait_judge *judge, uint64_t effort, wait_search *io_search);
@@ -286,13 +287,13 @@ void mr_waits_say_hazard(const wait_judge *judge, const new_hazard *h, mr_site b
 void mr_waits_say_stream(const wait_judge *judge, uint32_t stream, mr_buffer *out);
 /* "`x`", by the slot of the storage. */
 void mr_waits_say_storage(const wait_judge *judge, uint32_t storage, mr_buffer *out);
-/* Why the wait can go; uses `judge`. `adds`: it orders more than is ordered without it. */
+/* Says why the wait can be removed; uses `judge`. `adds`: it adds to the order of the rest. */
 void mr_waits_say_redundant(wait_judge *judge, size_t wait, bool adds, bool with_chain,
                             mr_buffer *out);
 
 /* ---- records.c */
 
-/* With the waits that are kept, by wait. `of`: the waits, for their lines. */
+/* Judges the calls of record_stream with the kept waits (`kept`: by wait). `of`: the waits, for their lines. */
 mr_status mr_waits_judge_records(wait_judge *judge, const bool *kept, const mr_waits *of,
                                  mr_waits_records *out_calls);
 void mr_waits_records_free(mr_waits_records *calls);
@@ -311,13 +312,13 @@ typedef struct {
     double start_ms, makespan_ms;
 } wait_costs;
 
-/* *out_reason: why nothing can be predicted, static; NULL: it can. `kept` is borrowed. */
+/* *out_reason: why costs cannot be predicted, static; NULL: they can. `kept` is borrowed. */
 mr_status mr_waits_costs_open(wait_judge *judge, const mr_waits_options *options, const bool *kept,
                               wait_costs *out_costs, const char **out_reason);
 void mr_waits_costs_close(wait_costs *costs);
-/* Waits in their order. *out_known false: without it the program fails. */
+/* Call it for waits in ascending order. *out_known false: without the wait the program fails. */
 mr_status mr_waits_cost_of(wait_costs *costs, size_t wait, bool *out_known, double *out_ms);
-/* Something that costs less and has been checked, for a needed wait; else nothing is written. */
+/* Writes a cheaper, checked replacement for a needed wait; writes nothing if there is none. */
 mr_status mr_waits_instead(wait_costs *costs, size_t wait, double costs_ms, mr_buffer *out);
 
 #endif

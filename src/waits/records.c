@@ -1,7 +1,6 @@
-/* The calls of record_stream that are needed. They are not waits. They hold nothing up, but the memory that a free
- * gives back is kept from others until the streams that they name have used it (R33). So they are counted apart: the
- * waits are judged with all of them in place, and then they are judged with all waits, and with only those that are
- * kept.
+/* The calls of record_stream that are needed. They are not waits. They delay no work, but freed memory is not reused
+ * before the named streams have finished with it (R33). So they are counted separately: the waits are judged with all
+ * of them in place, and then they are judged with all waits, and with only those that are kept.
  *
  * Rounds of one line are one call. Easiest to break: leaving some out goes on top of an edit that leaves out waits. */
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 
 #define MOST_TABLED 8 /* calls whose combinations are all looked at */
 #define MOST_LOOKED_AT                                                                             \
-    ((uint64_t)10 * 1000 * 1000) /* commands, for reasons and replacements: a second or two */
+    ((uint64_t)10 * 1000 * 1000) /* commands for reasons and replacements: a second or two */
 
 typedef struct {
     wait_judge *judge;
@@ -21,10 +20,10 @@ typedef struct {
     mr_waits_records *calls;
     MR_VEC(size_t) items; /* RECORD_STREAM, in their order */
     uint32_t *call_of;    /* by item of that list */
-    uint64_t until;       /* judge->told: no more looking for what could replace what */
+    uint64_t until;       /* limit for judge->told: then the search for replacements stops */
     bool *gone;           /* by call: left out of the question at hand */
     bool *needed;         /* by call: alone, with all waits */
-    bool *matters;        /* by call: there are others with which it cannot go */
+    bool *matters;        /* by call: it cannot be dropped together with some others */
 } finder;
 
 static mr_program_item item_at(const finder *f, size_t i) {
@@ -132,7 +131,7 @@ static size_t find_use(const finder *f, size_t freeing, uint32_t storage, uint32
     return NO_ITEM;
 }
 
-/* The tensor that gets the memory at once when nothing keeps it: the next one of the freeing stream that fits (R29). */
+/* The allocation that reuses the memory at once if it is not kept: the next fitting one of the freeing stream (R29). */
 static size_t find_next_owner(const finder *f, size_t freeing) {
     const mr_program *program = f->judge->rounds->program;
     mr_program_item free_ = item_at(f, freeing);
@@ -194,7 +193,7 @@ static bool may_look(const finder *f, mr_site found) {
     return !found.file && f->judge->told < f->until;
 }
 
-/* The wait, or the other call, without which this one would be needed. False: none by itself. */
+/* Names a wait or another call without which this one would be needed. False: there is no single one. */
 static bool say_partner(finder *f, size_t call, mr_buffer *out) {
     char place[MR_LONGEST_NAME + 16];
     mr_site here = f->calls->items[call].where, there = {0};
@@ -251,7 +250,7 @@ static mr_status ask_alone(finder *f, size_t call) {
     return c->because ? MR_OK : mr_no_memory("for the verdicts on record_stream");
 }
 
-/* ---- which matter together, with the waits that the judge does not drop */
+/* ---- calls that matter together, with the waits that the judge does not drop */
 
 typedef MR_VEC(uint32_t) call_list;
 
@@ -279,7 +278,7 @@ static mr_status look_at_all(finder *f, const call_list *open) {
     return MR_OK;
 }
 
-/* Whether one that has gone could stay in the place of another one. */
+/* Whether a dropped call could replace a kept one. */
 static bool could_replace(finder *f, const call_list *open, uint32_t call) {
     bool found = false;
     f->gone[call] = false;
@@ -294,7 +293,7 @@ static bool could_replace(finder *f, const call_list *open, uint32_t call) {
     return found;
 }
 
-/* Where there are too many combinations: one minimal set, and what could be in the place of one of its members. */
+/* For too many combinations: finds one minimal set, and calls that could replace one of its members. */
 static void look_at_some(finder *f, const call_list *open) {
     for (size_t i = 0; i < open->count; i++)
         if (!f->gone[open->items[i]]) f->matters[open->items[i]] = true;
@@ -304,7 +303,7 @@ static void look_at_some(finder *f, const call_list *open) {
             f->matters[open->items[i]] = true;
 }
 
-/* One after the other goes, as long as that is possible. The calls that stay are needed then. */
+/* Drops one call after the other if that is possible. The rest is needed then. */
 static void leave_out_many(finder *f, const call_list *open) {
     all_stay(f);
     for (size_t i = 0; i < open->count; i++) {
@@ -331,7 +330,7 @@ static mr_status look_together(finder *f) {
     with_all_waits(f);
     if (!status) status = see_which_matter(f, &open);
     mr_waits_judge_keep(f->judge, f->kept);
-    if (!status) status = see_which_matter(f, &open); /* which says what is kept, too */
+    if (!status) status = see_which_matter(f, &open); /* this also sets which calls are kept */
     mr_vec_free(&open);
     return status;
 }

@@ -1,8 +1,8 @@
-/* Finds the waits in a recorded program: what the script called, told apart by the names of the commands. Waits that an
- * operation makes by itself (a blocking copy) have the operation's name and do not count.
+/* Finds the waits in a recorded program: which function the script called is known by the names of the commands. Waits
+ * that an operation makes by itself (a blocking copy) have the operation's name and do not count.
  *
- * Easiest to break: what goes with a wait. The record of wait_stream does; that of wait_event is a line of its own. A
- * barrier whose first member goes needs another one that the rest meets at. */
+ * Easiest to break: what is dropped with a wait. The record of wait_stream is; that of wait_event is another line. If a
+ * barrier's first member is dropped, the rest needs another first member. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ typedef struct {
     MR_MAP(size_t) record_of; /* by event: the latest record */
     size_t barrier;           /* the first item of a barrier that is not complete; NO_ITEM: none */
     MR_VEC(wait_round) members;
-    uint32_t releases; /* waits for the first member that are still to come */
+    uint32_t releases; /* members' waits for the first member that are still to be read */
     bool failed;
 } reader;
 
@@ -117,7 +117,7 @@ static void read_time(reader *r, const mr_program_item *it, size_t i) {
     }
 }
 
-/* One that says no is of no interest: with fewer waits, too, it may. */
+/* A query that says no is ignored: it may say no with fewer waits, too. */
 static void read_query(reader *r, const mr_program_item *it, size_t i) {
     timed_record query = {i, NO_ITEM};
     if (mr_kind_is(it->kind, MR_TRAIT_BOUND)) {
@@ -190,7 +190,7 @@ static void read_item(reader *r, size_t i) {
     case MR_COMMAND_DRAIN: MR_MACHINE_LIST(MR_COMMAND_CASE) break;
     }
     if (mr_kind_is(it.kind, MR_TRAIT_ACCOUNT)) return;
-    r->barrier = NO_ITEM; /* one that was cut short by an error is left alone */
+    r->barrier = NO_ITEM; /* a barrier that an error ended early is ignored */
 }
 
 /* ---- rounds of one line are one wait */
@@ -213,7 +213,7 @@ typedef struct {
     size_t round;
 } grouped;
 
-/* Only groups what is equal: the order of files by address shows nowhere. */
+/* Only groups equal keys: the order of file addresses has no visible effect. */
 static int compare_groups(const void *a, const void *b) {
     const grouped *x = a, *y = b;
     if (x->where.file != y->where.file)
@@ -252,7 +252,7 @@ static void number_waits(wait_rounds *rounds, const size_t *first) {
             r->wait = rounds->rounds.items[first[i]].wait;
         }
     }
-    for (size_t i = rounds->rounds.count; i-- > 0;) { /* `first` is then the next one's */
+    for (size_t i = rounds->rounds.count; i-- > 0;) { /* `first` then has the next round's */
         size_t head = rounds->first_round[rounds->rounds.items[i].wait];
         if (head == i) continue;
         rounds->next_round[i] = rounds->next_round[head];
@@ -344,7 +344,7 @@ mr_status mr_waits_edit_add(wait_edit *edit, mr_program_addition addition) {
     return MR_OK;
 }
 
-/* The barrier among the members that are left, in front of where it was; they meet at the first of them. */
+/* Adds the barrier of the remaining members before its old place; they meet at the first of them. */
 static mr_status rebuild_barrier(const wait_rounds *rounds, const barrier_round *b,
                                  const bool *dropped, wait_edit *edit) {
     const wait_round *members = rounds->rounds.items + b->first_round;
@@ -381,7 +381,7 @@ static bool is_dropped_stream(const wait_rounds *rounds, const barrier_round *b,
     return false;
 }
 
-/* Without a member that is not the first: its record, the first one's wait for that, and its own wait. */
+/* Drops a member that is not the first: its record, the first one's wait for that, and its own wait. */
 static void leave_out_members(const wait_rounds *rounds, const barrier_round *b,
                               const bool *dropped, bool *left_out) {
     bool goes = false; /* the record before */

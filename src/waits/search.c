@@ -2,9 +2,9 @@
  *
  * All waits that are needed alone are in every sufficient set. Among the others, a *cut* is a minimal set that cannot
  * go as a whole. A set of waits is sufficient if and only if it has one of each cut. So the search keeps the cuts that
- * it has met, takes a smallest set that has one of each, and asks the checker. Either that is sufficient, and then no
- * smaller set is; or what was left out holds another cut. Few waits are looked at in all combinations instead, which
- * also says for certain which of them matter. */
+ * it has met, takes a smallest set that has one of each, and asks the checker. If that set is sufficient, no smaller
+ * one is. If not, the waits left out contain another cut. For few waits all combinations are tried instead, which also
+ * shows for certain which of them matter. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,13 +14,13 @@
 #define MOST_TABLED 12 /* waits whose combinations are all looked at */
 #endif
 #define MOST_NODES 200000 /* of the search for a smallest hitting set */
-#define TRIES      4      /* orders in which a wait is looked for in a cut */
+#define TRIES      4      /* number of orders in which the search looks for a cut with a wait */
 
 typedef struct {
     wait_judge *judge;
     wait_search *result;
-    uint64_t until; /* judge->told: the effort ends */
-    bool *kept;     /* by wait: of the question at hand */
+    uint64_t until; /* limit for judge->told */
+    bool *kept;     /* by wait: kept in this question */
     uint32_t *open; /* the waits that are not needed alone */
     size_t open_count, waits;
 } searcher;
@@ -40,7 +40,7 @@ static bool breaks(searcher *s) {
     return mr_waits_judge_breaks(s->judge);
 }
 
-/* Whether it breaks the program to leave these out. */
+/* Whether the program breaks without these waits. */
 static bool cannot_go(searcher *s, const uint32_t *waits, size_t count) {
     if (count == 1) return false; /* none of the open ones is needed alone */
     memset(s->kept, true, s->waits * sizeof *s->kept);
@@ -48,7 +48,7 @@ static bool cannot_go(searcher *s, const uint32_t *waits, size_t count) {
     return breaks(s);
 }
 
-/* Whether these and the needed ones are sufficient. */
+/* Whether these waits and the needed ones are sufficient. */
 static bool suffice(searcher *s, const uint32_t *waits, size_t count) {
     keep_needed(s);
     for (size_t i = 0; i < count; i++) s->kept[waits[i]] = true;
@@ -62,11 +62,11 @@ typedef bool property(searcher *s, const uint32_t *waits, size_t count);
 typedef struct {
     searcher *s;
     property *holds;
-    uint32_t *set; /* what is taken to be in it, then what is being divided */
+    uint32_t *set; /* the elements assumed to be in the subset, then those being divided */
 } divider;
 
-/* `base` elements at the front of `set` are taken to be in. Moves those of the `count` behind them that are needed,
- * too, to the front of these, and returns how many. Earlier ones are preferred. */
+/* The first `base` elements of `set` are assumed to be in. Moves the needed ones among the next `count` to the front of
+ * these, and returns how many they are. Earlier ones are preferred. */
 static size_t divide(divider *d, size_t base, bool grown, size_t count) {
     uint32_t *rest = d->set + base;
     if (grown && d->holds(d->s, d->set, base)) return 0;
@@ -105,7 +105,7 @@ static bool is_between(const wait_rounds *rounds, uint32_t wait, const new_hazar
     return false;
 }
 
-/* Brings those that can have to do with the hazard that was found last to the front, and returns how many these are. */
+/* Moves the waits that may concern the last hazard to the front, and returns how many these are. */
 static size_t narrow(searcher *s, uint32_t *waits, size_t count) {
     if (!s->judge->found.count) return count;
     new_hazard h = s->judge->found.items[0];
@@ -120,7 +120,7 @@ static size_t narrow(searcher *s, uint32_t *waits, size_t count) {
     return front && cannot_go(s, waits, front) ? front : count;
 }
 
-/* Out of these waits, which cannot all go: that has just been asked. The array is put in another order. */
+/* Finds a cut among these waits, which cannot all be dropped: the last question showed that. Reorders the array. */
 static bool find_cut(searcher *s, uint32_t *waits, size_t count, size_t *out_size) {
     divider d = {s, cannot_go, waits};
     size_t size = divide(&d, 0, false, narrow(s, waits, count));
@@ -128,7 +128,7 @@ static bool find_cut(searcher *s, uint32_t *waits, size_t count, size_t *out_siz
     return !is_spent(s) && add_cut(s, waits, size);
 }
 
-/* Cuts that have no wait in common, out of these. */
+/* Finds cuts among these waits that have no wait in common. */
 static void find_cuts(searcher *s, uint32_t *waits, size_t count) {
     size_t size;
     while (count && !is_spent(s) && cannot_go(s, waits, count)) {
@@ -159,7 +159,7 @@ static size_t choices(const hitter *h, const wait_cut *cut) {
     return count;
 }
 
-/* Cuts without a common wait each need one of their own. `used`: scratch, by wait. */
+/* A lower bound: cuts without a common wait each need one of their own. `used`: scratch, by wait. */
 static size_t lower_bound(const hitter *h, bool *used) {
     size_t bound = 0;
     memset(used, 0, h->s->waits * sizeof *used);
@@ -203,7 +203,7 @@ static void hit(hitter *h, size_t count, bool *scratch) {
         if (h->out[cut->waits[i]] == count + 1) h->out[cut->waits[i]] = 0;
 }
 
-/* Into s->kept, with the needed ones. False: too many possibilities, or no memory. */
+/* Puts the set into s->kept, with the needed ones. False: too many possibilities, or out of memory. */
 static bool smallest_hitting_set(searcher *s) {
     bool *flags = calloc(3 * s->waits + 1, sizeof *flags);
     size_t *out = calloc(s->waits + 1, sizeof *out);
@@ -371,7 +371,8 @@ static void see_which_matter(searcher *s) {
             s->judge->status = mr_no_memory("to look for a sufficient set of waits");
     } else {
         keep_needed(s);
-        s->judge->adds = adds; /* what adds nothing to the needed ones adds nothing to more */
+        /* a wait that adds nothing to the needed ones adds nothing to a larger set */
+        s->judge->adds = adds;
         mr_waits_judge_keep(s->judge, s->kept);
         if (!s->judge->status)
             s->judge->status =
@@ -393,7 +394,7 @@ static void search(searcher *s) {
     if (!breaks(s)) {
         memcpy(s->result->kept, s->kept, s->waits * sizeof *s->kept);
         s->result->exact = true;
-        return; /* and so the others do not matter, in no combination */
+        return; /* so the others do not matter in any combination */
     }
     uint64_t one = s->judge->rounds->items;
     if (s->open_count <= MOST_TABLED && (one << s->open_count) <= s->until - s->judge->told) {
@@ -409,7 +410,7 @@ static void search(searcher *s) {
     if (!is_spent(s)) see_which_matter(s);
 }
 
-/* Waits that hold up less come first, as the earlier ones are preferred where several would do. A stream's wait comes
+/* Waits that delay less come first, because earlier ones are preferred if several would do. A stream's wait comes
  * before the host's, and a wait for an event before one for a stream. */
 static void add_open(searcher *s, uint32_t wait) {
     mr_wait_kind kind = mr_waits_kind(s->judge->rounds, wait);

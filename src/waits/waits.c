@@ -1,5 +1,5 @@
-/* The waits that a program needs: see waits.h. Finds them, asks about each alone, searches for a smallest
- * sufficient set, then prices and explains. */
+/* The waits that a program needs: see waits.h. Finds the waits, judges each alone, searches for a smallest sufficient
+ * set, then computes costs and writes explanations. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +80,7 @@ static void describe(finder *f, size_t wait) {
     mr_buffer_free(&who);
 }
 
-/* Alone: whether there is a hazard, and which; if not, whether it orders anything at all. */
+/* Drops the wait alone: is there a hazard, and which? If not, does the wait add any order? */
 static mr_status ask_alone(finder *f, size_t wait) {
     mr_wait *w = &f->result->waits[wait];
     if (mr_waits_judge_adds_nothing(&f->judge, wait)) return MR_OK;
@@ -140,7 +140,7 @@ static mr_status ask(finder *f) {
         mr_wait *w = &f->result->waits[i];
         w->kept = f->search.kept[i];
         f->result->sufficient += w->kept;
-        if (f->search.needed[i]) continue; /* said with the question */
+        if (f->search.needed[i]) continue; /* already written when it was judged */
         w->verdict = f->search.matters[i] ? MR_WAIT_IS_TOGETHER : MR_WAIT_IS_REDUNDANT;
     }
     return MR_OK;
@@ -162,7 +162,7 @@ static void put_others(const finder *f, const wait_cut *cut, size_t wait, mr_buf
     }
 }
 
-/* What appears without all of the cut: asked once for all its waits. */
+/* Judges the program without the whole cut, once for all its waits. */
 static mr_status ask_cut(finder *f, wait_cut *cut) {
     if (cut->is_asked) return MR_OK;
     bool *kept = malloc(f->rounds.waits * sizeof *kept);
@@ -224,7 +224,7 @@ static mr_status propose(finder *f, size_t wait) {
     return status;
 }
 
-/* For the waits that are kept (by `kept`), or for the others. */
+/* Computes the costs of the kept waits (`kept`), or of the others. */
 static mr_status price_each(finder *f, bool kept, uint64_t most) {
     for (size_t i = 0; i < f->rounds.waits; i++) {
         mr_wait *w = &f->result->waits[i];
@@ -239,7 +239,7 @@ static mr_status price_each(finder *f, bool kept, uint64_t most) {
     return MR_OK;
 }
 
-/* Kept waits are priced without the rest: two waits for the same would each seem to cost
+/* Costs of kept waits are computed without the rest: with it, each of two equivalent waits would seem to cost
  * nothing. */
 static mr_status price(finder *f) {
     const char *reason;
@@ -273,7 +273,7 @@ static mr_status note_hazards(finder *f) {
     return take_text(&text, &f->result->hazard);
 }
 
-/* What the checker could not follow while it learnt the program, and on what the path of the script may depend. */
+/* Notes what the checker could not follow in the first run, and what may decide the script's path. */
 static void note_claims(finder *f) {
     mr_claims *claims = &f->result->claims;
     claims->count[MR_CLAIM_FORGOTTEN] = f->judge.claims.count[MR_CLAIM_FORGOTTEN];
@@ -288,7 +288,7 @@ mr_claim mr_waits_claim(const mr_waits *waits) {
     return mr_claims_judge(&waits->claims);
 }
 
-/* With the same order of all that shares anything, the host reads the same values: they are not a condition. */
+/* Reads by the host are no condition: with the same order of all accesses, the host reads the same values. */
 void mr_waits_note_claims(mr_waits *waits, const mr_claims *recorded) {
     mr_claims claims = *recorded;
     claims.count[MR_CLAIM_HOST_READS] = 0;
@@ -313,7 +313,7 @@ static void free_wait(const mr_wait *w) {
     free(w->instead);
 }
 
-/* Before the search has ended it is known of some waits that they are needed, and nothing of the others. */
+/* For an interrupted search: some waits are known to be needed, and nothing is known of the others. */
 static void keep_what_is_known(finder *f) {
     mr_waits *r = f->result;
     size_t known = 0;
@@ -343,7 +343,7 @@ static mr_status find(finder *f) {
     note_claims(f);
     MR_TRY(ask(f));
     for (size_t i = 0; i < f->rounds.waits; i++) MR_TRY(explain(f, i));
-    /* A wait may be all that puts the collectives of two communicators into one order (R64). */
+    /* A wait may be the only thing that orders the collectives of two communicators (R64a). */
     f->result->claims.count[MR_CLAIM_ROOM] = f->judge.room;
     MR_TRY(mr_waits_judge_records(&f->judge, f->search.kept, f->result, &f->result->records));
     return price(f);
