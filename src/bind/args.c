@@ -93,7 +93,7 @@ void mr_push_no_option(lua_State *L, const char *key, const char *const *known) 
     lua_concat(L, 2);
 }
 
-/* The key on top of the stack but one, as the place of an option; raises if it is not one. */
+/* The key below the top of the stack, as the index of an option; raises if it is not an option. */
 static int option_of_key(lua_State *L, const char *const *known, int count, bool positional) {
     size_t size;
     if (positional && lua_isinteger(L, -2)) {
@@ -122,14 +122,14 @@ static bool is_place(const char *text) {
     return false;
 }
 
-/* The option that a text probably is. */
+/* The option that the text probably means. */
 static const char *option_of_text(const char *text, const char *const *known) {
     mr_dtype dtype;
     if (mr_dtype_find(text, &dtype)) return "dtype";
     return !is_place(text) && known_at(known, "name", 4) >= 0 ? "name" : "device";
 }
 
-/* A value in the place of the options that is probably one of the options. */
+/* Raises for a value in the place of the options table: it is probably one of the options. */
 static int no_table(lua_State *L, int arg, const char *const *known) {
     char got[80];
     const char *text = lua_type(L, arg) == LUA_TSTRING ? lua_tostring(L, arg) : NULL;
@@ -170,7 +170,7 @@ int mr_option_at(lua_State *L, const mr_option_slots *options, const char *name)
     if (!options->first) return 0;
     int i = 0;
     while (options->known[i] != name && strcmp(options->known[i], name) != 0)
-        i++; /* a getter asks only for what is known */
+        i++; /* a getter asks only for known names */
     return lua_isnil(L, options->first + i) ? 0 : options->first + i;
 }
 
@@ -230,9 +230,8 @@ static void *push_entry(lua_State *L, int list, lua_Integer i, const char *what,
     return check(L, lua_gettop(L));
 }
 
-/* The value that is pushed keeps the objects: its user value is a list of our own. They are
- * looked at before it is made, as the length of a table with holes is anything, and after, when a finalizer
- * may have changed the list. */
+/* The value that is pushed keeps the objects: its user value is a list of our own. They are checked before it is made,
+ * since a table with holes can have any length, and again afterwards, since a finalizer may have changed the list. */
 void **mr_check_list(lua_State *L, int index, const char *what, const mr_kind *kind,
                      mr_check_object *check, int *out_count) {
     index = lua_absindex(L, index);

@@ -39,8 +39,9 @@ typedef struct {
     const char *usage;
     const char *text;
     lua_CFunction call;
-    const mr_lua_module *module; /* has the body, if it is written in Lua; else NULL */
-    const char *path;            /* the table in it, "lr_scheduler.Scheduler" */
+    /* the module that has the body, if that is written in Lua; otherwise NULL */
+    const mr_lua_module *module;
+    const char *path; /* the table in it, "lr_scheduler.Scheduler" */
 } mr_function;
 
 typedef struct {
@@ -52,7 +53,7 @@ typedef struct {
 
 /* A kind of userdata. Its address is the registry key of the metatable. */
 typedef struct {
-    const char *text; /* "an event": how messages call one */
+    const char *text; /* "an event": the kind's name in messages */
     int user_values;  /* Lua values that each of them can hold */
 } mr_kind;
 
@@ -63,7 +64,7 @@ typedef struct {
     uint64_t object[]; /* with user values, Lua aligns a userdata to 8 bytes only */
 } mr_userdata;
 
-/* Refuses an argument behind the first `most` that is not nil. */
+/* Raises if an argument after the first `most` is not nil. */
 void mr_no_arguments_behind(lua_State *L, int most, const mr_function *function);
 /* The function at `index`, if the number of its arguments is checked before it runs; else NULL. */
 const mr_function *mr_counted_function(lua_State *L, int index);
@@ -110,9 +111,9 @@ int mr_class_lookup(lua_State *L);
 /* Upvalue 1 of every function that uses the machine. */
 void mr_push_module(lua_State *L);
 
-/* Pushes what the embedded Lua module `name` makes of these functions, and of those that each module gets (embedded.c).
- * The list ends with {NULL, NULL}; its functions get the module as upvalue 1. It is made once for each state, and kept
- * in the registry under the address `key`. */
+/* Loads the embedded Lua module `name` with these functions, and those that each module gets (embedded.c), and pushes
+ * its result. The list ends with {NULL, NULL}; its functions get the module as upvalue 1. It is made once for each
+ * state, and kept in the registry under the address `key`. */
 void mr_push_embedded(lua_State *L, const void *key, const char *name, const luaL_Reg *tools);
 
 /* The userdata that is in the registry under the address `key`; NULL: there is none. */
@@ -135,9 +136,10 @@ void *mr_push_owner(lua_State *L, size_t size, lua_CFunction drop);
 mr_buffer *mr_push_buffer(lua_State *L);
 /* Replaces the buffer at the top by its text, and frees it. Raises if the buffer has failed. */
 void mr_buffer_to_text(lua_State *L);
-/* When Lua closes, after the finalizers of all objects: calls those of what they made. __gc is idempotent. */
+/* Called when Lua closes, after the finalizers of all objects: finalises the objects that these finalizers made. __gc
+ * is idempotent. */
 void mr_finalise_late(lua_State *L);
-/* The userdata at `arg`. Raises an argument error that says what was given instead. */
+/* The userdata at `arg`. Raises an argument error that names the given value. */
 void *mr_check(lua_State *L, int arg, const mr_kind *kind);
 /* NULL if it is something else. Userdata of other libraries are tested, too. They may be shorter (a light
  * one has no length), and may contain anything except the address of a kind. */
@@ -154,8 +156,8 @@ static inline void *mr_test(lua_State *L, int arg, const mr_kind *kind) {
 mr_caller mr_enter(lua_State *L);
 /* The same; the operations of this call are shown under this name, which the script wrote. */
 mr_caller mr_enter_as(lua_State *L, const char *name);
-/* The machine only, for a function that makes no command and no object; hooks use the stack of L. Call this again
- * after a function of the script has run, which may have left there a coroutine that is gone. */
+/* The machine only, for a function that makes no command and no object; hooks use the stack of L. Call this again after
+ * a function of the script has run: it may have set a coroutine there that no longer exists. */
 mr_machine *mr_set_context(lua_State *L);
 /* The machine, for a function that also runs no hook. */
 mr_machine *mr_machine_of(lua_State *L);
@@ -174,7 +176,7 @@ int mr_bad_argument_as(lua_State *L, int arg, const char *expected, const char *
 void mr_check_stop(lua_State *L, const mr_machine *machine, int64_t step, const char *doing);
 /* The running function's name, "fill_"; *out_method: it was called as object:name(...). */
 const char *mr_called_name(lua_State *L, bool *out_method);
-/* "a stream", "nil", "a table": how a message calls the value; pushes nothing; static. */
+/* "a stream", "nil", "a table": the value's kind in messages; pushes nothing; static. */
 const char *mr_type_text(lua_State *L, int arg);
 void mr_push_error(lua_State *L,
                    mr_status status);           /* the value that mr_raise would raise; takes it */
@@ -271,14 +273,14 @@ typedef struct {
 } mr_thread_node;
 typedef struct {
     void (*copy)(mr_thread_place *out_place); /* for a new C stack, on which nothing runs yet */
-    void (*swap)(mr_thread_place *place);     /* exchanges it with what runs now */
+    void (*swap)(mr_thread_place *place);     /* exchanges it with the running place */
     void (*enter)(mr_thread_node *node, lua_State *L);
     void (*leave)(mr_thread_node *node);
     void (*joined)(uint32_t rank); /* this process is that rank of several */
 } mr_thread_hooks;
 /* For the ranks of this state; they stay the caller's. */
 void mr_bind_threads(lua_State *L, const mr_thread_hooks *hooks);
-/* The script has failed: other ranks in other processes, if there are any, are told. */
+/* Called when the script has failed: tells ranks in other processes, if there are any. */
 void mr_bind_rank_failed(lua_State *L, const char *error);
 
 /* --- what the host program and the loadable module use ---------------------------------------- */

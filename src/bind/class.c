@@ -8,7 +8,7 @@
 /* Upvalues of mr_class_lookup, which its registrars set in this order. */
 enum { UP_MACHINE = 1, UP_METHODS, UP_GETTERS, UP_CLASS };
 
-/* Raises for a field that is not there, naming the one that was probably meant. */
+/* Raises for an unknown field, and names the one that was probably meant. */
 static int no_such_field(lua_State *L, const mr_class *class, const char *key) {
     const char *advice = mr_foreign_advice(class->name, key);
     if (advice) return mr_misuse(L, "%s has no `%s`: %s", class->kind->text, key, advice);
@@ -46,8 +46,8 @@ static int no_assignment(lua_State *L) {
                      class->kind->text);
 }
 
-/* What Lua has no metamethod for, it refuses with the name of the type. Here is what to write instead, in the error
- * itself: it may be caught and printed. */
+/* Without a metamethod, Lua's error has only the type's name. This error also says what to write instead, in its text,
+ * since it may be caught and printed. */
 static int no_text(lua_State *L) {
     const mr_class *class = lua_touserdata(L, lua_upvalueindex(2));
     return mr_misuse(L, "attempt to concatenate %s: write tostring(x)%s", class->kind->text,
@@ -62,7 +62,7 @@ static int no_order(lua_State *L) {
                      mr_type_text(L, 1), mr_type_text(L, 2));
 }
 
-/* In the metatable, where the class has none. */
+/* Sets a metamethod that raises, if the class has none. */
 static void set_refusal(lua_State *L, int metatable, const mr_class *class, const char *event,
                         lua_CFunction refuse) {
     if (lua_getfield(L, metatable, event) == LUA_TNIL) {
@@ -97,8 +97,8 @@ void mr_no_arguments_behind(lua_State *L, int most, const mr_function *function)
             mr_misuse(L, "%s: too many arguments: expected %s", function->name, function->usage);
 }
 
-/* In front of each function with a known number of parameters, if it has any: one without may be a callback, which gets
- * what its caller passes (setUp = mr.reset). Its upvalues: the module, the function, that number. */
+/* Wraps each function with a known number of parameters above zero. A function without parameters may be a callback,
+ * which gets any arguments (setUp = mr.reset). Its upvalues: the module, the function, that number. */
 static int call_counted(lua_State *L) {
     const mr_function *function = lua_touserdata(L, lua_upvalueindex(2));
     mr_no_arguments_behind(L, (int)lua_tointeger(L, lua_upvalueindex(3)), function);
@@ -114,7 +114,8 @@ const mr_function *mr_counted_function(lua_State *L, int index) {
 }
 
 static void push_function(lua_State *L, const mr_function *function) {
-    bool meta = strncmp(function->name, "__", 2) == 0; /* Lua hands over what it likes */
+    /* Lua itself chooses a metamethod's arguments */
+    bool meta = strncmp(function->name, "__", 2) == 0;
     int most = meta ? -1 : parameters_of(function->usage);
     mr_push_module(L);
     if (most <= 0) {
@@ -183,7 +184,7 @@ void mr_class_open(lua_State *L, const mr_class *class) {
         set_refusal(L, metatable, class, "__lt", no_order);
         set_refusal(L, metatable, class, "__le", no_order);
     }
-    /* Scripts see the name where the metatable would be: nobody can reach __gc and call it. */
+    /* Scripts get this name in place of the metatable, so they cannot call __gc. */
     lua_pushfstring(L, "millrace.%s", class->name);
     lua_pushvalue(L, -1);
     lua_setfield(L, metatable, "__metatable");

@@ -1,4 +1,4 @@
-/* Lua modules inside the binary: each is loaded once, and gets tools for what a script cannot ask. */
+/* Lua modules inside the binary: each is loaded once, and gets functions that a script does not have. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 #define MOST_OPTIONS 32
 
-/* no_option(key, names) -> the text for an option that is not one of the names, which stand in one string: "op
+/* no_option(key, names) -> the error text for an unknown option; `names` are the known ones, in one string: "op
  * group" */
 static int no_option(lua_State *L) {
     char names[512];
@@ -32,7 +32,8 @@ static int advice_of(lua_State *L) {
     mr_foreign row;
     for (int i = 0; mr_foreign_at(i, &row); i++) {
         if (owner && strcmp(row.owner, owner) != 0) continue;
-        lua_pushstring(L, mr_foreign_advice(owner, row.name)); /* of several the first one */
+        /* the first one if there are several */
+        lua_pushstring(L, mr_foreign_advice(owner, row.name));
         lua_setfield(L, -2, row.name);
     }
     return 1;

@@ -11,8 +11,8 @@
 
 /* --- lines ----------------------------------------------------------------------------------- */
 
-/* The file's name as the user wrote it: "@race.lua" without the "@"; code from -e has "=name". A
- * name that is too long keeps its end, which tells it from others. */
+/* The file's name as the user wrote it: "@race.lua" without the "@"; code from -e has "=name". A name that is too long
+ * keeps its end, which distinguishes it from others. */
 static const char *source_name(const lua_Debug *frame, char *kept, size_t size) {
     const char *source = frame->source;
     if (*source != '@' && *source != '=') return "[string]";
@@ -22,8 +22,8 @@ static const char *source_name(const lua_Debug *frame, char *kept, size_t size) 
     return kept;
 }
 
-/* A frame of the script: millrace's own Lua modules ("=millrace.nn") do not count. To find the line is the slowest
- * part in Lua: after the first frame, which is enough for most calls, the line is found only on demand. */
+/* A frame of the script: millrace's own Lua modules ("=millrace.nn") do not count. Finding the line is the slowest part
+ * in Lua. The first frame is enough for most calls; for others the line is found only on demand. */
 bool mr_bind_frame(lua_State *L, int *level, lua_Debug *frame) {
     const char *wanted = "Sl";
     for (; lua_getstack(L, *level, frame); ++*level, wanted = "S") {
@@ -43,7 +43,7 @@ void mr_source_keep_name(lua_State *L, const char *name) {
     mr_intern(&module->machine->files, kept, strlen(kept), NULL);
 }
 
-/* Beyond the bound of interned names a file is called as code without a name is. */
+/* After the limit of interned names, a file gets the name of code without a name. */
 static const char *file_of(mr_module *module, const lua_Debug *frame, size_t *out_size) {
     char kept[MR_LONGEST_NAME + 1];
     const char *name = source_name(frame, kept, sizeof kept);
@@ -57,8 +57,8 @@ const char *mr_bind_file(mr_module *module, const lua_Debug *frame) {
     return file_of(module, frame, &size);
 }
 
-/* A chunk's source is mostly the pointer of the last call; the text is compared too, since a collected chunk's
- * address may come again for another. */
+/* A chunk's source is usually the same pointer as in the last call. The text is compared, too, since another chunk may
+ * get a collected chunk's address. */
 mr_site mr_bind_site(lua_State *L, mr_module *module) {
     lua_Debug frame;
     int level = 1; /* the innermost */
@@ -158,7 +158,7 @@ static mr_site error_site(lua_State *L, const mr_error *error) {
     return module && module->machine ? mr_bind_site(L, module) : (mr_site){NULL, 0};
 }
 
-/* What failed, if nothing below said it: the function that the script called. */
+/* Sets the failed operation, if no lower layer did: the function that the script called. */
 static void name_operation(lua_State *L, mr_status status) {
     bool method;
     mr_error *details = mr_error_details(status);
@@ -169,8 +169,7 @@ static void name_operation(lua_State *L, mr_status status) {
     if (strcmp(name, "?") != 0) mr_text_copy(details->op, sizeof details->op, name);
 }
 
-/* Nobody owns the status
- * but us, and making its value can run out of memory: then Lua's own error is the value. */
+/* This function owns the status, and making its value can run out of memory; then Lua's own error is the value. */
 void mr_push_error(lua_State *L, mr_status status) {
     name_operation(L, status);
     const mr_module *module = mr_code_sticky(status->code) ? mr_bind_module(L) : NULL;

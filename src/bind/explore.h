@@ -18,7 +18,7 @@ typedef struct {
 extern const mr_explore_bound mr_explore_bounds[];
 
 /* A function of Lua: (chunk, bounds, arguments...) -> what it has found, one of these texts. Runs the chunk under every
- * schedule; the outcome is what it prints and returns. Prints the result. `bounds`: as behind --explore=.
+ * schedule; an outcome is its output and its results. Prints the result. `bounds`: as behind --explore=.
  *
  *     one          One outcome, and there is no hazard. Whether all schedules were tried is in what is printed.
  *     found        Several outcomes, or a hazard.
@@ -30,10 +30,11 @@ int mr_bind_explore_script(lua_State *L);
 /* Functions that the host program provides beyond the machine's hooks. Without them, only waits for a device are
  * ended. */
 typedef struct {
-    /* From now on Lua code is stopped, as by Ctrl-C, after so many seconds; 0: not any more, and a stop that this has
-     * caused is forgotten. */
+    /* From now on Lua code is stopped, as by Ctrl-C, after so many seconds; 0: no more stops, and a pending stop of
+     * this kind is cancelled. */
     void (*stop_after)(double worked, double waited);
-    /* True if the process was asked to end (SIGTERM), which is forgotten for now; and asks for it again. */
+    /* take_end: true if the process was asked to end (SIGTERM); clears that request. The other one makes the request
+     * again. */
     bool (*take_end)(void);
     void (*end_again)(void);
 } mr_explore_host;
@@ -45,28 +46,28 @@ void mr_bind_explore_refuse(lua_State *L, const char *what);
 /* Likewise for a collective that a function of mr.explore, mr.replay or mr.stress calls, if one rank of this process
  * has called that for itself. */
 void mr_bind_explore_refuse_meeting(lua_State *L);
-/* Why: what other code does is not part of a run. */
+/* The reason: the actions of other code are not part of a run. */
 #define MR_OUTSIDE_NOT_EXPLORED                                                                    \
     "code outside of millrace sees one order only, and no order of another run"
 /* The same with the reason of mr_explore_refusal. */
 void mr_bind_explore_refuse_kind(lua_State *L, mr_command_id kind);
 
-/* Notes a call that may say something else in another run, and what to do. A function that turns out not to be
- * repeatable is refused with that. */
+/* Notes a call that may return something else in another run, with advice. If the function turns out not to be
+ * repeatable, the error has this text. */
 void mr_bind_explore_differs(lua_State *L, const char *what);
 
-/* Raises an error if the script asks to end something that was there before a function of mr.explore, mr.replay or
- * mr.stress, and this function calls. Its other runs need it. */
+/* Raises an error if a function of mr.explore, mr.replay or mr.stress closes or frees an object from before it. Its
+ * other runs need the object. */
 void mr_bind_explore_frees(lua_State *L, const mr_storage *storage);
 void mr_bind_explore_closes_stream(lua_State *L, const mr_stream *stream);
 void mr_bind_explore_closes_event(lua_State *L, const mr_event *event);
 
-/* Whether somebody wants to know what ranks share. Then mr.dist.spawn tells: they are about to begin, with the function
- * and its arguments, `count` values on the stack; one has had a turn; they have ended. */
+/* Whether the data shared by ranks is watched. Then mr.dist.spawn reports three events: ranks are about to begin, with
+ * the function and its arguments (`count` values on the stack); one has had a turn; all have ended. */
 bool mr_bind_explore_watches_ranks(lua_State *L);
 void mr_bind_explore_ranks_begin(lua_State *L, int first, int count);
 void mr_bind_explore_ranks_turn(lua_State *L);
-/* The script gets a number that counts over all ranks, as that of a stream. */
+/* The script reads a number that counts over all ranks, such as a stream's. */
 void mr_bind_explore_tells_number(lua_State *L);
 void mr_bind_explore_ranks_end(lua_State *L, bool failed);
 

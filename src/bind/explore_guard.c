@@ -1,7 +1,7 @@
 /* Refuses calls that a function may not make while it is explored: other calls of scripts ask
  * here before they do anything.
  *
- * Easiest to break: the function may catch the error. So what was refused is noted, too, and ends the exploration. */
+ * Easiest to break: the function may catch the error. So a refusal is noted, too, and ends the exploration. */
 #include "bind/explore_guard.h"
 
 #include <stdio.h>
@@ -14,8 +14,9 @@ static const char busy;
 static const char of_rank; /* with it: the rank that has called that, from 1; 0: no rank has */
 static const char search;  /* the mr_explore_refused while all schedules of it are searched */
 static const char calls;   /* the mr_explore_call */
-static const char differs; /* a text: the first call that may say something else in another run */
-static const char ranks;   /* functions of lua/millrace/explore/apart.lua */
+/* a text: the first call that may return something else in another run */
+static const char differs;
+static const char ranks; /* functions of lua/millrace/explore/apart.lua */
 
 static void put(lua_State *L, const char *key, void *value) {
     if (value) lua_pushlightuserdata(L, value);
@@ -56,14 +57,14 @@ void mr_bind_explore_judged(lua_State *L, const mr_hazard_totals *totals,
     }
 }
 
-/* seems_repeatable(): nothing was seen by which another call of the function could differ from the last one */
+/* seems_repeatable(): true if the last call used no source of difference, such as a clock */
 int mr_explore_tool_seems_repeatable(lua_State *L) {
     mr_explore_call *call = mr_under_key(L, &calls);
     if (call) call->seems_repeatable = true;
     return 0;
 }
 
-/* ranks_are_apart(): in the last call they shared nothing that one of them has changed */
+/* ranks_are_apart(): true if in the last call the ranks shared no changed data */
 int mr_explore_tool_ranks_are_apart(lua_State *L) {
     mr_explore_call *call = mr_under_key(L, &calls);
     if (call) call->ranks_are_apart = !call->watch_failed;

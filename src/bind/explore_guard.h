@@ -1,5 +1,5 @@
-/* Calls that a function may not make while it is explored, replayed or stressed. The files of mr.explore begin and
- * end that; some calls do something else meanwhile. explore.h has the refusals. */
+/* Calls that a function may not make while it is explored, replayed or stressed. The files of mr.explore mark its
+ * beginning and end; some calls behave differently in between. explore.h has the refusals. */
 #ifndef MR_BIND_EXPLORE_GUARD_H
 #define MR_BIND_EXPLORE_GUARD_H
 
@@ -16,7 +16,8 @@ typedef struct {
 /* Facts about the last call of the function. */
 typedef struct {
     bool judged, seems_repeatable;
-    bool has_hazards;                   /* a call before it had some: none is judged any more */
+    /* an earlier call had hazards: later calls are not judged */
+    bool has_hazards;
     bool ranks_are_apart, watch_failed; /* by explore/apart.lua */
     /* of the checker, where it was judged */
     mr_hazard_totals totals;
@@ -26,7 +27,7 @@ typedef struct {
 
 void mr_explore_guard_keep(lua_State *L, mr_explore_keeper *keeper); /* NULL: none */
 bool mr_explore_guard_is_busy(lua_State *L);                         /* there is a keeper */
-/* All schedules of a function are searched, and what is refused to it is noted here; NULL: not any more. */
+/* Begins a search of all schedules: refused calls of the function are noted there; NULL: ends it. */
 void mr_explore_guard_search(lua_State *L, mr_explore_refused *refused);
 /* Notes facts about its calls there; NULL: not any more. */
 void mr_explore_guard_calls(lua_State *L, mr_explore_call *call);

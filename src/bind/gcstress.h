@@ -4,8 +4,8 @@
  * object that such a file uses after such a call must be held by something, or it is gone.
  *
  * The value of MILLRACE_GCSTRESS is the pace: a place in the code first collects this many times, then half as often
- * in each range that is twice as long. Otherwise a test would take hours. A wrong place is mostly wrong from the
- * start. */
+ * in each range that is twice as long. Otherwise a test would take hours. A faulty place usually fails at its first
+ * calls. */
 #ifndef MR_BIND_GCSTRESS_H
 #define MR_BIND_GCSTRESS_H
 

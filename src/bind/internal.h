@@ -5,12 +5,12 @@
 #include "bind/bind.h"
 #include "script/script.h"
 
-/* The part of millrace that a Lua state owns. It is one userdata, upvalue 1 of every function of ours and in the
- * registry, so that it lives as long as anything that could ask for it. */
+/* The part of millrace that a Lua state owns. It is one userdata, in the registry and as upvalue 1 of each of our
+ * functions, so it lives as long as any of its users. */
 typedef struct {
-    mr_machine *machine;            /* NULL: closed, since Lua closes */
+    mr_machine *machine;            /* NULL: closed with the Lua state */
     const mr_class *const *classes; /* all, in the order of the reference page; ends with NULL */
-    const char *source; /* the chunk of the last call, and how sites name it (error.c) */
+    const char *source; /* the chunk of the last call, and its name in sites (error.c) */
     const char *file;
     size_t file_size;
     mr_scripts scripts;                 /* that reports have looked into */
@@ -19,11 +19,11 @@ typedef struct {
     const mr_thread_hooks *threads;     /* of the program around us; NULL: none (dist.c) */
     struct mr_collectives *collectives; /* once mr.nccl is used (nccl.c) */
     const struct mr_spawner *spawner;   /* while it runs ranks (dist.c); else NULL */
-    /* With it: the thread from which a parked rank has called; NULL: the rank runs, or has ended. */
+    /* With ranks: the thread of a parked rank; NULL: the rank runs, or has ended. */
     lua_State *(*parked_rank)(const struct mr_spawner *spawner, uint32_t rank);
     bool allow_tf32, kept_tf32; /* mr.allow_tf32; as it was before mr.explore calls its function */
     bool gradients_off;         /* inside mr.no_grad, and during a backward pass */
-    /* Takes a failure of the device, and gives one that names the script's variables (fault.c). */
+    /* Takes a failure of the device, and returns one that names the script's variables (fault.c). */
     mr_status (*name_fault)(lua_State *L, mr_status status);
 } mr_module;
 
@@ -33,8 +33,8 @@ static inline mr_module *mr_module_of(lua_State *L) { /* of the running function
 mr_module *mr_bind_module(lua_State *L); /* of the state; NULL: none was opened */
 void mr_keep_module(lua_State *L); /* pops a new one, which is that of the state from now on */
 
-/* Pushes table[name], or nil. Looks through the table: it runs no code of the script, and makes no string. A report is
- * written while the machine is at work. A new string may start the collector, whose finalizers submit. */
+/* Pushes table[name], or nil. Walks through the table, so it runs no code of the script and makes no string. A report
+ * is written in the middle of a command, and a new string may start the collector, whose finalizers may submit. */
 void mr_push_field(lua_State *L, int table, const char *name);
 
 /* The script line that is running; {NULL, 0} if there is none. */
@@ -54,7 +54,7 @@ const char *mr_registered_name(lua_State *L, int arg, const char **out_owner);
 mr_stream *mr_stream_at(lua_State *L, int arg);
 mr_event *mr_event_at(lua_State *L, int arg);
 
-/* args.c, for objects.c: what reads the script's tables. Raises for the option at `at` of the stack. */
+/* args.c, for objects.c: readers of the script's tables. Raises for the option at `at` of the stack. */
 int mr_bad_option(lua_State *L, int at, const char *name, const char *expected);
 /* The array of the objects that are listed in the table at `index`, in a value that is pushed; `check` raises for those
  * that cannot be used. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The results are all that is on the stack. */
+/* All values on the stack are results. */
 static int end_of_body(lua_State *L, int status, lua_KContext context) {
     (void)status, (void)context;
     return lua_gettop(L);

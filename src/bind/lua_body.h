@@ -8,7 +8,7 @@
 /* An embedded Lua module that has such bodies. Its address is the registry key of what it returned. */
 struct mr_lua_module {
     const char *name;      /* "millrace.nn" */
-    const luaL_Reg *tools; /* what it asks of C; see mr_push_embedded */
+    const luaL_Reg *tools; /* the C functions that it uses; see mr_push_embedded */
 };
 extern const mr_lua_module mr_lua_functional, mr_lua_nn, mr_lua_optim, mr_lua_data, mr_lua_dist;
 
@@ -19,8 +19,8 @@ int mr_call_lua(lua_State *L);
 int mr_call_lua_named(lua_State *L, const mr_lua_module *module, const char *path,
                       const char *name);
 
-/* From now on, the function of a Lua module at that place of the stack waits for its caller: its waits are those of the
- * script's line, as in mr.dist.Work. */
+/* Marks the Lua module's function at that stack index: from now on its waits count as waits of the calling line, as in
+ * mr.dist.Work. */
 void mr_lua_note_waits_for_caller(lua_State *L, int at);
 /* Whether the function of `frame` is one of them. */
 bool mr_lua_waits_for_caller(lua_State *L, lua_Debug *frame);

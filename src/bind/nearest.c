@@ -56,8 +56,8 @@ static bool is_other_kind(const char *wanted, const char *known) {
     return is_other_form || !isupper((unsigned char)*wanted) != !isupper((unsigned char)*known);
 }
 
-/* Ties go to a name of the same kind, and then to the one that sorts first, so that the answer does not hang on the
- * order of offering. */
+/* Ties go to a name of the same kind, and then to the one that sorts first, so that the answer does not depend on the
+ * order of calls. */
 void mr_nearest_offer(mr_nearest *nearest, const char *known) {
     if (!begins_alike(nearest->wanted, known)) return;
     int d = distance(nearest->wanted, known);

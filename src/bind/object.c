@@ -1,4 +1,4 @@
-/* Making userdata, also while Lua closes its state. */
+/* Makes userdata, also while Lua closes its state. */
 #include <string.h>
 
 #include "bind/bind.h"
@@ -12,9 +12,9 @@ const mr_kind mr_kind_module = {.text = "a module"};
 
 static const char late; /* its address is the registry key */
 
-/* While Lua closes it calls the finalizers of what there was, and of nothing that they make. In a finalizer
- * nobody can tell whether Lua closes; so what is made in any is noted. Before Lua 5.4.4 a finalizer looks like a
- * collector that is stopped. */
+/* While Lua closes a state, it calls the finalizers of existing objects, but not of objects that these finalizers make.
+ * A finalizer cannot know whether Lua closes, so all objects made in finalizers are noted. Before Lua 5.4.4 a finalizer
+ * looks the same as a stopped collector. */
 static bool may_be_late(lua_State *L) {
     int runs = lua_gc(L, LUA_GCISRUNNING);
     return LUA_VERSION_RELEASE_NUM >= 50404 ? runs < 0 : runs != 1;

@@ -54,7 +54,8 @@ void mr_push_device(lua_State *L, mr_device *device) {
     mr_registry_add(L, device);
 }
 
-/* What a userdata of that kind refers to. It is NULL after the finalizer, which only the debug library can show. */
+/* The object of a userdata of that kind. It is NULL after the finalizer; only the debug library can reach such a
+ * userdata. */
 static void *object_at(lua_State *L, int arg, const mr_kind *kind, const char *name) {
     void *object;
     memcpy(&object, mr_check(L, arg, kind), sizeof object);
@@ -82,7 +83,7 @@ mr_stream *mr_opt_stream(lua_State *L, int arg) {
 void mr_push_stream(lua_State *L, mr_stream *const *at) {
     if (mr_registry_push(L, *at)) return;
     mr_stream **box = mr_new(L, &mr_kind_stream, sizeof *box);
-    if (mr_registry_push(L, *at)) { /* a finalizer put another one there */
+    if (mr_registry_push(L, *at)) { /* a finalizer made another userdata for it */
         lua_remove(L, -2);
         return;
     }

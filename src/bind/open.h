@@ -21,7 +21,7 @@ extern const mr_class mr_hazard_ask_class;
 extern const mr_class mr_op_list_class, mr_files_class;
 extern const mr_class mr_dlpack_class, mr_dlpack_functions_class, mr_ipc_class,
     mr_ipc_functions_class, mr_ipc_event_class;
-/* Those whose functions are written in Lua (bind/lua_body.h). */
+/* Classes whose functions are written in Lua (bind/lua_body.h). */
 extern const mr_class mr_nn_class, mr_nn_module_class, mr_nn_init_class, mr_nn_utils_class,
     mr_optim_class, mr_optimizer_class, mr_lr_scheduler_class, mr_scheduler_class, mr_data_class,
     mr_nn_parallel_class, mr_dist_class, mr_work_class;

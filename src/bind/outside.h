@@ -17,22 +17,22 @@ typedef enum {
 const char *mr_check_path(lua_State *L, const char *what, int arg);
 
 /* Where that file is: in a file of this run, or where the user says. The argument becomes this path, which the stack
- * keeps. The ending stays the same. Raises what is wrong with it, as that nobody may write it. */
+ * keeps. The ending stays the same. Raises if the path is not allowed, for example for writing. */
 const char *mr_path_of(lua_State *L, int arg, mr_path_use use);
 
-/* Pushes a time in milliseconds that a call of this name returns: this one, or that of an earlier run. */
+/* Pushes the time in milliseconds that the call `name` returns: the given one, or that of an earlier run. */
 void mr_push_time(lua_State *L, const char *name, double milliseconds);
 
-/* The script reads times that are those of each run, as a timeline's. */
+/* Notes that the script reads times that differ in each run, such as a timeline's. */
 void mr_note_times(lua_State *L);
 
-/* For calls that print by themselves: to standard output, or to what the run has printed. `has_times`: the text is a
- * timeline. */
+/* For calls that print by themselves: writes to standard output, or to the run's captured output. `has_times`: the text
+ * is a timeline. */
 void mr_print_text(lua_State *L, const char *text, size_t size, bool has_times);
 
 /* outside{file=, time=, times=, print=}, or nil. From now on file(path, use) says where a file is; use is "read",
- * "write" or "write times". time(name, ms) says what a call returns. times() is told that the script reads others,
- * and print(text, has_times) what a call prints. */
+ * "write" or "write times". time(name, ms) says what a call returns. times() is called when the script reads other
+ * times, and print(text, has_times) for text that a call prints. */
 int mr_outside_tool_set(lua_State *L);
 /* absolute(path) -> the path from the root, without links on the way to the file; of a folder that is not there: as it
  * is */

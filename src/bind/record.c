@@ -1,13 +1,13 @@
-/* Whether a call is one for autograd, and how it gets there. Lua decides how much of it is recorded.
+/* Decides whether autograd must see a call, and passes it on. Lua decides how much of it is recorded.
  *
- * Easiest to break: a call that no argument makes one for autograd must leave the stack as it was. */
+ * Easiest to break: a call without tracked arguments must leave the stack unchanged. */
 #include "bind/record.h"
 
 #include "bind/tensor_box.h"
 
 const char mr_record_key;
 
-/* Tensors also stand in lists (mr.cat) and in options (out=). A table of a script may hold them one level deep. */
+/* Tensors may also be in lists (mr.cat) and options (out=), one level deep in a table. */
 static bool has_tracked(lua_State *L, int arg) {
     if (lua_type(L, arg) == LUA_TUSERDATA) return mr_is_tracked(L, arg);
     if (lua_type(L, arg) != LUA_TTABLE) return false;

@@ -4,9 +4,9 @@
  *         ...
  *     }
  *
- * It runs as any other while no tensor of the state requires gradients; that costs a comparison. If one of its
- * arguments requires gradients, lua/millrace/autograd/recording.lua gets the call: it calls the function itself, and
- * adds a node to the graph. */
+ * While no tensor of the state requires gradients it runs like any other function, at the cost of one comparison. If
+ * one of its arguments requires gradients, lua/millrace/autograd/recording.lua gets the call: it calls the function
+ * itself, and adds a node to the graph. */
 #ifndef MR_BIND_RECORD_H
 #define MR_BIND_RECORD_H
 

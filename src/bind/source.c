@@ -14,7 +14,7 @@
 /* Their addresses are registry keys. `entries`: number = text of the entry. `loaded`: name of a file = the text that
  * became an entry, number = that name. */
 static const char entries, loaded, locals;
-/* The same: the name of the script that the program was started with. */
+/* Likewise: the name of the main script. */
 static const char main_name;
 
 int mr_source_entry(const char *file) {
@@ -47,7 +47,7 @@ void mr_source_set_entry(lua_State *L, int number, const char *file) {
     lua_pop(L, 1);
 }
 
-/* The file is read again from now on. */
+/* Forgets the text, so that the file is read again. */
 static void forget_loaded(lua_State *L, const char *file) {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &loaded) == LUA_TTABLE) {
         lua_pushnil(L);
@@ -94,7 +94,7 @@ static mr_script *read_entry(lua_State *L, mr_module *module, const char *file) 
     return script;
 }
 
-/* The main chunk of an entry is a function around its text, for its variables; that ends on a line behind the text. */
+/* The main chunk of an entry is a function around its text, for its variables; it ends one line after the text. */
 int mr_source_function(lua_State *L, const mr_script *s, const lua_Debug *frame) {
     bool is_entry = s && frame->source[0] && mr_source_is_entry(L, frame->source + 1);
     return is_entry && frame->lastlinedefined > mr_script_line_count(s) ? 0 : frame->linedefined;
@@ -115,7 +115,7 @@ mr_script *mr_source_read(lua_State *L, const char *file) {
     return mr_script_read(&module->scripts, file);
 }
 
-/* ---- where a text stands */
+/* ---- the position of a text */
 
 typedef struct {
     const char *text;
@@ -176,7 +176,7 @@ bool mr_source_locate(lua_State *L, const char *text, size_t size, mr_site *out)
     return s.places == 1;
 }
 
-/* ---- what runs files. The first upvalue is Lua's own function. */
+/* ---- functions that run files. The first upvalue is Lua's own function. */
 
 static int all_results(lua_State *L, int status, lua_KContext base) {
     (void)status;

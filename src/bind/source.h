@@ -1,5 +1,5 @@
-/* The files that scripts were run from: the only ones that the checker reads to place a fix. What a chunk says of
- * itself does not count, since load(text, "@/any/file") may say anything. */
+/* The files that scripts were run from: the only ones that the checker reads to place a fix. A chunk's own name does
+ * not count, since load(text, "@/any/file") can claim any name. */
 #ifndef MR_BIND_SOURCE_H
 #define MR_BIND_SOURCE_H
 
@@ -8,15 +8,15 @@
 #include "model/command.h"
 #include "script/script.h"
 
-/* Lua's loadfile, dofile and require note the files that they run from now on; the script in `arg`, too. It is not
- * called in a sandbox: then no file is ever read. */
+/* From now on Lua's loadfile, dofile and require note the files that they run. Also notes the script in `arg`. Not
+ * called in a sandbox, so there no file is ever read. */
 void mr_source_watch(lua_State *L);
-/* The script that the program was started with, and not one that it runs. `is_main` allocates nothing in Lua. */
+/* The main script, with which the program was started. `is_main` allocates no Lua memory. */
 void mr_source_add_main(lua_State *L, const char *path);
 bool mr_source_is_main(lua_State *L, const char *file);
 
-/* Entries of a prompt are chunks called "mr:1", "mr:2", ... Their texts are read as files are, and the variables that
- * they leave to later entries are variables of the script to a report. */
+/* Entries of a prompt are chunks called "mr:1", "mr:2", ... Their texts are read like files, and for a report their
+ * variables that later entries see are variables of the script. */
 #define MR_SOURCE_ENTRY "mr:"
 int mr_source_entry(const char *file); /* 7 for "mr:7"; 0: it is not an entry */
 /* Pops the text. An entry that was loaded from a file keeps the name of the file; else `file` is NULL. */
@@ -35,13 +35,13 @@ bool mr_source_push_locals(lua_State *L); /* false, and pushes nothing: there is
  * that the frame is of, or NULL. */
 int mr_source_function(lua_State *L, const mr_script *s, const lua_Debug *frame);
 
-/* Lines of the chunk of that name are told by it, however many other names the script makes up (base/intern.h). */
+/* Keeps the chunk's name for its lines, however many other names the script makes up (base/intern.h). */
 void mr_source_keep_name(lua_State *L, const char *name);
 
-/* The text of a file that a script was run from; NULL: it is not one, or mr_script_read says so. */
+/* The text of a script's file; NULL: it is not one, or mr_script_read fails. */
 mr_script *mr_source_read(lua_State *L, const char *file);
-/* Where `text` begins, if it stands as it is in just one place of these files and of the entries. The name in `out`
- * lives as long as the machine. */
+/* The place where `text` begins, if exactly one of these files and entries contains it literally, once. The name in
+ * `out` lives as long as the machine. */
 bool mr_source_locate(lua_State *L, const char *text, size_t size, mr_site *out);
 
 #endif

@@ -1,8 +1,8 @@
-/* The box of a tensor: the userdata, and who owns what.
+/* The box of a tensor: the userdata, and its ownership.
  *
- * Easiest to break: a userdata owns one reference to the tensor and one handle to its storage. The
- * handle says that the script can still reach the memory; when the last one goes, device memory is
- * freed in stream order, although pending work may still name it. */
+ * Easiest to break: a userdata owns one reference to the tensor and one handle to its storage. The handle says that the
+ * script can still reach the memory. When the last handle is dropped, device memory is freed in stream order, although
+ * pending work may still use it. */
 #include <stdio.h>
 
 #include "bind/explore.h"
@@ -29,7 +29,7 @@ static int was_closed(lua_State *L, const box *b) {
                      mr_tensor_describe(b->tensor, name, sizeof name), where);
 }
 
-/* Only the debug library gets here. */
+/* Only the debug library can cause this. */
 static int finalised(lua_State *L) {
     return mr_misuse(L, "the tensor was already collected");
 }
@@ -122,14 +122,15 @@ static uint64_t live_bytes(const mr_machine *machine) {
     return live;
 }
 
-/* Lua sees a tensor of a gigabyte as a few dozen bytes and is in no hurry to collect it. So we watch for it. Garbage
- * is collected when the memory allocated since the last collection equals the memory that was live after it. A
- * collection takes as long as twenty calls, so there is none for what is little beside the device's memory. */
+/* For Lua a tensor of a gigabyte is a few dozen bytes, so it would be collected late. So memory of tensors is counted
+ * here. Garbage is collected when the memory allocated since the last collection equals the memory that was live after
+ * it. A collection takes as long as twenty calls, so memory that is small compared with the device's starts none. */
 void mr_made_tensor(lua_State *L, mr_tensor *tensor) {
     mr_machine *machine = tensor->storage->machine;
     if (machine->host_memory.since_collect < machine->memory.collect_after) return;
     if (machine->host_memory.since_collect < live_bytes(machine) / 2) return;
-    if (!lua_gc(L, LUA_GCISRUNNING)) return; /* somebody has stopped it, as mr.explore does */
+    /* the collector is stopped, for example by mr.explore */
+    if (!lua_gc(L, LUA_GCISRUNNING)) return;
     machine->host_memory.since_collect = 0;
     lua_gc(L, LUA_GCCOLLECT);
 }

@@ -4,20 +4,20 @@
 
 #include "bind/bind.h"
 
-/* The tensor, be it closed or freed: for facts, which help in finding the mistake. `out_closed` may be
- * NULL. */
+/* The tensor, even if it is closed or freed: its facts help to find a mistake. `out_closed` may be NULL. */
 mr_tensor *mr_check_facts(lua_State *L, int arg, bool *out_closed);
 
 /* Drops the handle and the reference of the tensor at `index` at once, without waiting for the
- * collector: for temporaries, which no script has seen, and for __gc. An empty box, or something else: nothing. */
+ * collector: for temporaries, which no script has seen, and for __gc. Does nothing for an empty box or another
+ * value. */
 void mr_let_go(lua_State *L, int index);
 /* The tensor at `from`, which no script has seen, becomes that of the userdata at `index`; the box at `from` is empty
  * then. Readers of the old values (autograd) see that they have changed. */
 void mr_take_tensor(lua_State *L, int index, int from);
 /* __close: drops the handle, and the tensor cannot be used any more. */
 void mr_close_tensor(lua_State *L, int index);
-/* Raises if status is one, but first lets go of the new tensor at the top of the stack: what failed
- * leaves no memory behind. */
+/* Raises if status is an error, but first drops the new tensor at the top of the stack, so that a failure leaves no
+ * memory behind. */
 void mr_finish_new(lua_State *L, mr_status status);
 
 /* --- gradients ---------------------------------------------------------------------------------- */

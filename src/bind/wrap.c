@@ -51,7 +51,7 @@ static size_t word_of(const char *text, size_t size) {
     return count;
 }
 
-/* Adds words behind `column`; the first is never broken away from what is in front of it. */
+/* Adds words after `column`; the first one always stays on that line. */
 static void add_words(mr_buffer *out, const char *text, size_t size, size_t width, size_t column,
                       size_t rest) {
     bool is_behind_word = false;

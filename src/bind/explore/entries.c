@@ -1,5 +1,5 @@
-/* Entries of tables, for explore/watch.lua and explore/repeatable.lua: copies of them, what is not as in a copy, and
- * whether somebody walks them in an order that another run has not. */
+/* Entries of tables, for explore/watch.lua and explore/repeatable.lua: copies of them, differences from a copy, and
+ * whether a walk has an order that depends on addresses. */
 #include "bind/explore/entries.h"
 
 #include <string.h>
@@ -72,7 +72,7 @@ int mr_explore_tool_changed_entry(lua_State *L) {
 
 /* --- the order of a walk -------------------------------------------------------------------------- */
 
-/* Where a key of this type stands in a table is decided by an address, which is another one in each run. */
+/* Whether a key of this type is placed in a table by an address, which differs in each run. */
 static bool has_address(lua_State *L, int key) {
     switch (lua_type(L, key)) {
     case LUA_TTABLE:
@@ -84,7 +84,7 @@ static bool has_address(lua_State *L, int key) {
     }
 }
 
-/* Walks of millrace's own modules are theirs. */
+/* Walks by millrace's own modules do not count. */
 static bool is_called_by_script(lua_State *L) {
     lua_Debug ar;
     if (!lua_getstack(L, 1, &ar) || !lua_getinfo(L, "S", &ar)) return true;

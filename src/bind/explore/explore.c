@@ -11,7 +11,7 @@
 #include "bind/outside.h"
 #include "bind/trace/trace.h"
 
-static const char maker; /* its address is the registry key of what the Lua module gives */
+static const char maker; /* its address is the registry key of the Lua module's result */
 
 const mr_explore_bound mr_explore_bounds[] = {
     {"max", true, false, 1},   {"time", false, false, 0},   {"memory", true, false, 1},

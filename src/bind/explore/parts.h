@@ -11,7 +11,7 @@
 /* ---- run.c */
 
 bool mr_explore_is_stopped(const mr_machine *machine); /* by Ctrl-C */
-/* Ctrl-C is forgotten: what has been found by then is returned to the script. False: it was the second one. */
+/* Takes a Ctrl-C that ends the search: the results so far are returned to the script. False: it was the second one. */
 bool mr_explore_takes_interrupt(const mr_machine *machine);
 
 int mr_explore_tool_keep(lua_State *L);

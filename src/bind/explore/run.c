@@ -1,5 +1,5 @@
-/* The way from Lua to the search and back: the function is called, what it returns becomes bytes, and the result
- * becomes tables.
+/* The way from Lua to the search and back: calls the function, turns its results into bytes, and the search's result
+ * into tables.
  *
  * Easiest to break: an error of Lua must not pass through the search, which would then free nothing. So the function is
  * called protected, and its error is raised again once the search has returned. */
@@ -29,8 +29,8 @@ const mr_explore_host *mr_bind_explore_host;
 
 /* --- keeping what the function changes ----------------------------------------------------------- */
 
-/* While there is a keeper, a function is being explored. Ctrl-C may leave the Lua module at any instruction, so this is
- * nothing that the module could note. */
+/* While there is a keeper, a function is being explored. Ctrl-C may leave the Lua module at any instruction, so the
+ * module itself could not note this. */
 static int drop_keeper(lua_State *L) {
     mr_explore_keeper **keeper = lua_touserdata(L, 1);
     if (!*keeper) return 0;
@@ -68,7 +68,7 @@ int mr_explore_tool_keep(lua_State *L) {
                          "%s: not inside mr.waits, which would judge the waits of all its runs; "
                          "call one after the other",
                          what);
-    /* Submits what a function of mr.graph.auto holds back: that belongs to the state before the search. */
+    /* Submits the commands that a function of mr.graph.auto holds back: they belong to the state before the search. */
     mr_raise(L, mr_capture_ask_host(&caller, MR_ASK_ACCESS, what, NULL, NULL, NULL));
     mr_explore_keeper **keeper = mr_push_owner(L, sizeof(mr_explore_keeper *), drop_keeper);
     mr_raise(L, mr_explore_keep(caller.machine, keeper));
@@ -129,7 +129,7 @@ int mr_explore_tool_put_back(lua_State *L) {
 typedef struct {
     lua_State *L;
     mr_machine *machine;
-    bool failed; /* what is at 3 is to be raised */
+    bool failed; /* the error at 3 must be raised */
     bool shows;  /* progress, on a terminal */
     bool shown;
     mr_explore_keeper *keeper;
@@ -196,8 +196,8 @@ static mr_status collect_and_drain(caller_state *s) {
     return mr_machine_drain(s->machine);
 }
 
-/* Between two runs Lua's collector takes what the last one has left. In a run it takes what the run itself has made,
- * and only before the host waits (keep.c): when it frees otherwise is nothing that a function can repeat. */
+/* Between two runs Lua's collector takes what the last one has left. During a run it takes only objects of the run
+ * itself, before a wait of the host (keep.c): the time of any other collection would not be repeatable. */
 static mr_status begin_function(void *context) {
     caller_state *s = context;
     s->call.judged = s->call.seems_repeatable = s->call.ranks_are_apart = false;
@@ -212,7 +212,7 @@ static mr_status begin_function(void *context) {
 static void let_go(void *context) {
     caller_state *s = context;
     mr_error_destroy(
-        collect_and_drain(s)); /* the next run begins with it, and tells what it says */
+        collect_and_drain(s)); /* the next run begins with this error, and reports it */
     for (int i = 0; i < s->machine->device_count; i++)
         mr_error_destroy(mr_device_trim(s->machine->devices[i]));
 }
@@ -238,7 +238,7 @@ static bool go_on(void *context, const mr_explore_progress *p) {
     return !mr_explore_is_stopped(s->machine);
 }
 
-/* A second Ctrl-C ends the script, so what was found is said here. */
+/* A second Ctrl-C ends the script, so the findings are printed here. */
 static void say_found(const mr_explore_result *r) {
     mr_buffer text = {0};
     mr_buffer_printf(&text, "explore: stopped after %llu schedule%s; %zu outcome%s so far\n",

@@ -60,8 +60,8 @@ static int push_graph_facts(lua_State *L, const mr_executable *graph) {
     return 1;
 }
 
-/* facts(object [, with_writes]) -> what of it a host can change at once, as bytes to be compared. User values are not
- * among them. `with_writes`: the number of writes to the memory of a tensor is. */
+/* facts(object [, with_writes]) -> the properties that a host can change at once, as bytes to compare. User values are
+ * not among them. `with_writes`: the number of writes to the memory of a tensor is. */
 int mr_explore_tool_facts(lua_State *L) {
     mr_executable *const *graph = mr_test(L, 1, &mr_kind_graph);
     if (mr_test(L, 1, &mr_kind_tensor)) return push_tensor_facts(L, lua_toboolean(L, 2));
@@ -173,14 +173,14 @@ int mr_explore_tool_end_captures(lua_State *L) {
     return 1;
 }
 
-/* drain(): all devices are done; an error of theirs is raised */
+/* drain(): waits for all devices; raises their error */
 int mr_explore_tool_drain(lua_State *L) {
     mr_raise(L, mr_machine_drain(mr_set_context(L)));
     return 0;
 }
 
-/* drained(): all devices are done; an error of theirs is returned, but for an interruption, which is raised. A machine
- * that was lost before has told the function: nil, true. */
+/* drained(): waits for all devices and returns their error; an interruption is raised. If the machine was lost before,
+ * the function already got the error: nil, true. */
 int mr_explore_tool_drained(lua_State *L) {
     mr_machine *machine = mr_set_context(L);
     bool is_known = machine->lost != NULL;
@@ -252,7 +252,7 @@ int mr_explore_tool_write(lua_State *L) {
     return 0;
 }
 
-/* A number as io.write of this Lua writes it: "3" for 3.0, or "3.0" as newer ones do. */
+/* A number as this Lua's io.write writes it: "3" for 3.0, or "3.0" in newer versions. */
 static void push_written(lua_State *L, int at, bool is_short) {
     size_t size;
     lua_pushvalue(L, at);

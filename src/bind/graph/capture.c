@@ -1,4 +1,4 @@
-/* Capture: mr.graph.begin and finish, and what a stream tells of it. A function is captured on a side stream, as
+/* Capture: mr.graph.begin and finish, and a stream's properties about it. A function is captured on a side stream, as
  * PyTorch does.
  *
  * Easiest to break: the capture ends in every case, also after an error in the function, and the error that is raised
@@ -49,7 +49,7 @@ static int call_on_stream(lua_State *L) {
     return mr_call_with(L);
 }
 
-/* A stream that only this capture uses. What it made outlives it. */
+/* A stream that only this capture uses. Objects made on it outlive it. */
 static mr_stream *side_stream(lua_State *L, const mr_caller *caller) {
     mr_stream **box = mr_push_owner(L, sizeof *box, drop_stream);
     mr_stream_options options = {.nonblocking = true, .name = "capture"};

@@ -26,7 +26,7 @@ static int drop_executable(lua_State *L) {
     return 0;
 }
 
-/* Keeps what is at `arg` as it is now until the call ends: a finalizer may update or close the graph. */
+/* Keeps the executable at `arg` unchanged until the call ends: a finalizer may update or close the graph. */
 static mr_executable *keep(lua_State *L, int arg) {
     mr_check_graph(L, arg);
     mr_executable **box = mr_push_owner(L, sizeof *box, drop_executable);

@@ -1,4 +1,4 @@
-/* mr.hazard.readable: who may read a tensor now, as far as the checker knows. */
+/* mr.hazard.readable: whether a stream or the host may read a tensor now, by the checker's knowledge. */
 #include "bind/hazard/hazard.h"
 #include "bind/open.h"
 

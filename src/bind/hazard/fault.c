@@ -1,7 +1,7 @@
-/* Failures of kernels name tensors; the device knows only their size and line. Where a variable of the script holds
- * such a tensor, the message is given its name, as in reports of hazards.
+/* Failures of kernels name tensors; the device knows only their size and line. If a variable of the script holds such a
+ * tensor, the message gets its name, as in reports of hazards.
  *
- * Easiest to break: the explorer compares messages of runs, with and without Lua, so nothing is named there. */
+ * Easiest to break: the explorer compares messages of runs with and without Lua, so its messages get no names. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 #define UNNAMED "a tensor (" /* how mr_kernel_describe_storage begins */
 
-/* `text` with the first `old` replaced: a new error like `status`, which is gone. */
+/* Replaces the first `old` in the text. Returns a new error, and destroys `status`. */
 static mr_status replaced(mr_status status, const char *old, const char *new) {
     const char *at = strstr(status->message, old);
     mr_status named = mr_fail(status->code, "%.*s%s%s", (int)(at - status->message),

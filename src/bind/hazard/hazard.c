@@ -43,8 +43,8 @@ mr_hazard *mr_bind_hazard(lua_State *L) {
 
 /* --- host functions ----------------------------------------------------------------------------- */
 
-/* Runs the host functions that the checker has seen and that have not run, and kernels of the script's own. So their
- * accesses are judged whether or not the script waits for them. No order follows: the script did not ask for it. */
+/* Runs the pending host functions that the checker has seen, and pending kernels of the user. So their accesses are
+ * judged whether or not the script waits for them. No order follows: the script did not ask for it. */
 static mr_status run_functions(const state *s) {
     mr_machine *machine = s->machine;
     for (int i = 0; i < machine->device_count && !machine->host_function.running; i++) {
@@ -57,7 +57,7 @@ static mr_status run_functions(const state *s) {
     return MR_OK;
 }
 
-/* All that was submitted before counts as ordered in a check: so the host waits for all of it. */
+/* In a check, all earlier work counts as ordered, so the host waits for it. */
 static mr_status wait_for_all(const mr_caller *caller, mr_hazard *hazard) {
     mr_machine *machine = caller->machine;
     for (int i = 0; i < machine->device_count; i++) {
@@ -357,7 +357,7 @@ mr_check_end mr_bind_check_end(lua_State *L, bool summary) {
     mr_hazard_finish(s->hazard);
     mr_hazard_write_waiting(s->hazard);
     mr_buffer text = {0};
-    /* In error mode a report is an error's text, whatever the form asked for. */
+    /* In error mode a report is the text of an error, in either form. */
     for (size_t i = 0; s->answerer.json && mr_hazard_get_mode(s->hazard) == MR_HAZARD_ERROR &&
                        i < mr_hazard_report_count(s->hazard);
          i++) {

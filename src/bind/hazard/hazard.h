@@ -5,30 +5,30 @@
 #include "bind/bind.h"
 #include "hazard/hazard.h"
 
-/* The checker itself: for who compares verdicts. It lives until the state is closed. */
+/* The checker itself, for code that compares verdicts. It lives until the state is closed. */
 mr_hazard *mr_bind_hazard(lua_State *L);
 
 /* For `--check=` (and MILLRACE_CHECK) and `--report=`: `mode` is "off", "warn", "error", "collect" or
  * "advice" (warn, and advice too); unknown: invalid-argument. Call this after mr_bind_open. */
 mr_status mr_bind_check(lua_State *L, const char *mode, bool json);
 
-/* A Lua function without arguments that runs pending host functions, so that the checker knows their accesses.
- * Raises what they fail with. */
+/* A Lua function without arguments that runs pending host functions, so that the checker knows their accesses. Raises
+ * their errors. */
 int mr_bind_check_run_pending(lua_State *L);
 
 /* A function of Lua, inside of work that stands apart: (fn) -> reports, totals. As mr.hazard.check, and `fn` may call
  * that one. All devices are done when `fn` begins and when it has returned. */
 int mr_bind_check_judge(lua_State *L);
 
-/* The script is over: what the collector frees from now on is not a hazard. Commands of the script's `<close>`
- * variables and finalizers still count, so the verdict has to wait for them. `at_close` is called when the state has
- * run the finalizers of all that the script made. The state closes the checker and the machine next. */
+/* Called at the script's end: from now on, frees by the collector are no hazards. Commands of the script's `<close>`
+ * variables and finalizers still count, so the verdict waits for them. `at_close` is called when all finalizers of the
+ * script's objects have run. The state closes the checker and the machine next. */
 void mr_bind_check_returned(lua_State *L, void (*at_close)(lua_State *L));
 
-/* The script ended with an error: what it did not reach is not judged. */
+/* Called when the script ended with an error: code that it did not reach is not judged. */
 void mr_bind_check_stopped(lua_State *L);
 
-/* The checker's word on a run that did well itself. */
+/* The checker's verdict on a run that ended without an error. */
 typedef enum {
     MR_CHECK_WELL,
     MR_CHECK_HAZARDS, /* not counting advice */
@@ -40,8 +40,7 @@ typedef enum {
  * checker off. */
 mr_check_end mr_bind_check_end(lua_State *L, bool summary);
 
-/* Entries of the prompt (bind/source.h) are typed, from now on: what a report proposes for them is for the next
- * time. */
+/* From now on, entries of the prompt (bind/source.h) count as typed: a report's fix for them is for the next time. */
 void mr_bind_check_prompt(lua_State *L);
 /* The file that is run, which stays: sentences leave its folder out. */
 void mr_bind_check_script(lua_State *L, const char *path);

@@ -1,4 +1,4 @@
-/* What the checker asks of the script, and the reports that it writes: see hooks.h. */
+/* The checker's questions about the script, and its written reports: see hooks.h. */
 #include "bind/hazard/hooks.h"
 
 #include <stdio.h>

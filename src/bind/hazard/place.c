@@ -1,5 +1,5 @@
-/* Where a fix can be inserted: script/place.c finds the place in the script's text; the Lua stack tells
- * what runs now. */
+/* Where a fix can be inserted: script/place.c finds the place in the script's text; the Lua stack shows the running
+ * functions. */
 #include "bind/hazard/hazard.h"
 #include "bind/internal.h"
 #include "bind/source.h"
@@ -41,7 +41,8 @@ bool mr_bind_before(lua_State *L, const mr_script_meeting *m, mr_script_spot *ou
     return put_into_frame(L, m, out_spot);
 }
 
-/* True if the line has called this coroutine. Code behind such a line comes after all that the coroutine does now. */
+/* True if the line has called this coroutine. Code after such a line runs after all actions of the coroutine's current
+ * turn. */
 static bool has_called(lua_State *L, mr_site where) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     lua_State *main = lua_tothread(L, -1);

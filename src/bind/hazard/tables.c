@@ -182,7 +182,7 @@ static void push_unexplored(lua_State *L, const mr_hazard_totals *t) {
     lua_setfield(L, -2, "unexplored");
 }
 
-/* What forbids the claim, as clauses; where nothing does, its conditions. */
+/* The clauses that forbid the claim; without any, its conditions. */
 static void push_not_followed(lua_State *L, const mr_hazard_totals *t) {
     bool is_forbidden = mr_claims_judge(&t->claims) == MR_CLAIM_IS_NONE;
     lua_newtable(L);

@@ -1,8 +1,8 @@
 /* Finds expressions that lead to an object at a line of the script: the table `leads` below has all that is
  * searched, the nearest first. This is done only when a report is written. A line that is added to the script may
  * use only variables that are visible at its place. The declaration that is visible there must belong to the current
- * variable. The text must not assign to it between that place and the line that runs. A variable that keeps its
- * value comes first: the object's name rather than one that follows it around. */
+ * variable. The text must not assign to it between that place and the line that runs. A variable that keeps its value
+ * comes first: it is the object's own name, not one that refers to several objects in turn. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -115,13 +115,13 @@ static int line_on(const wanted *w, lua_State *L) {
     return 0;
 }
 
-/* The line of the code that runs now in the function that `front` is in; 0: none does. */
+/* The current line in the running function that contains `front`; 0: it is not running. */
 static int line_that_runs(const wanted *w) {
     int line = line_on(w, w->running);
     return line || w->L == w->running ? line : line_on(w, w->L);
 }
 
-/* `first`: how many statements may give it the value that it keeps. */
+/* Whether the variable keeps its value; `first`: how many statements may give it that value. */
 static bool keeps_value(const wanted *w, const mr_script *script, const char *name, int binding,
                         int first) {
     int all = script ? mr_script_assigns(script, name, binding, 1, INT_MAX) : 0;
@@ -155,8 +155,8 @@ static bool pop_index(const wanted *w, const lua_Debug *frame, const char *name,
     return same && sees(w, frame, name, frame->currentline);
 }
 
-/* The one local integer with this value where the line is to go, in a loop or a function, if it is an index there. That
- * will be another next time. Not where the entry is written with its number, too: that may be the one meant. */
+/* The one local integer with this value at the new line's place, in a loop or a function, if it is an index there. Its
+ * value differs next time. None if the script also writes the entry with a number, which may be meant. */
 static bool index_name(const wanted *w, const char *table, lua_Integer value, char *out,
                        size_t size) {
     lua_State *L = w->running;
@@ -203,7 +203,7 @@ static bool name_entry(const wanted *w, const char *name, char *out, size_t size
     return length > 0 && (size_t)length < size;
 }
 
-/* Looks in the table at the top, which is called `name`, or with `is_deep` in the tables that it holds. */
+/* Searches the table at the top, whose name is `name`, or with `is_deep` the tables in it. */
 static bool in_table(const wanted *w, const char *name, bool is_deep) {
     lua_State *L = w->L;
     char entry[96];
@@ -273,7 +273,7 @@ static bool in_frame(const wanted *w, lua_Debug *frame, step by) {
     return found;
 }
 
-/* `_` and `__` are the prompt's: they will be other values next time. */
+/* `_` and `__` belong to the prompt: they have other values next time. */
 static bool is_of_library(const char *name) {
     static const char *const names[] = {"mr", "package", "_G", "_", "__", NULL};
     const char *const *at = names;
@@ -286,14 +286,14 @@ static bool is_of_entry(const char *name) {
     return name[0] == '_' && name[1] >= '0' && name[1] <= '9';
 }
 
-/* A name of the user's is better known than that of an entry. */
+/* The user knows a name of his own better than an entry's. */
 static bool is_better(const char *name, const char *than) {
     if (is_of_entry(name) != is_of_entry(than)) return is_of_entry(than);
     return strcmp(name, than) < 0;
 }
 
-/* The binding at the place of a local that the entry of the place itself has left to the prompt. It is the last one of
- * that name in the entry, and a function at the top holds it. 0: another one is in force there, or none. */
+/* The binding, at the place, of a local that the place's own entry has left to the prompt. It is the entry's last one
+ * of that name, and the function at the top holds it. 0: another one is in scope there, or none. */
 static int own_binding(const wanted *w, const char *name) {
     lua_Debug holder;
     if (!w->script || !lua_isfunction(w->L, -1) ||
@@ -346,7 +346,7 @@ static bool in_globals(const wanted *w, step by) {
 
 /* ---- locals of a file whose chunk has ended */
 
-/* The name by which the function at the top, which it pops, holds it, if that is in force at the place. */
+/* The name of the upvalue of the function at the top (popped) that holds it, if that name is in scope at the place. */
 static bool in_function(const wanted *w, step by) {
     lua_State *L = w->L;
     lua_Debug function;
@@ -365,7 +365,7 @@ static bool in_function(const wanted *w, step by) {
     return found;
 }
 
-/* By the functions of the table at the top, which it pops. `best`: what `inner` writes to, and was found so far. */
+/* Searches the functions in the table at the top (popped). `best`: the buffer of `inner`, with the best name so far. */
 static void in_functions(const wanted *inner, step by, char *best, size_t size) {
     lua_State *L = inner->L;
     int seen = 0;
@@ -383,8 +383,8 @@ static void in_functions(const wanted *inner, step by, char *best, size_t size) 
     lua_pop(L, 1);
 }
 
-/* A module's local that the function at the place does not use itself: other functions of the module hold it. Only what
- * `require` has loaded is looked at, as a chunk that runs twice has two variables of each name. */
+/* A module's local that the function at the place does not use itself, but other functions of the module do. Only
+ * modules loaded by `require` are searched, since a chunk that runs twice has two variables of each name. */
 static bool in_modules(const wanted *w, step by) {
     lua_State *L = w->L;
     char best[160] = "", place[160] = "";
@@ -432,7 +432,7 @@ static int look_below(lua_State *L) {
     return 0;
 }
 
-/* Looks at the stack of another thread. An error of memory must not leave the stack that it is raised on. */
+/* Searches the stack of another thread. An out-of-memory error must not leave the C stack on which it is raised. */
 static bool in_thread(const wanted *w, lua_State *other, step by) {
     bool is_alive = other && other != w->L && lua_status(other) <= LUA_YIELD;
     if (!is_alive || !lua_checkstack(other, 24)) return false;
@@ -451,7 +451,7 @@ static bool pop_thread(const wanted *w, step by) {
     return in_thread(w, other, by);
 }
 
-/* The script's own stack, where a coroutine runs. Between the two may be others, which nothing leads to. */
+/* The script's main stack, if a coroutine runs. Coroutines between the two cannot be found. */
 static bool in_script(const wanted *w, step by) {
     lua_rawgeti(w->L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     return pop_thread(w, by);
@@ -478,10 +478,10 @@ static bool in_ranks(const wanted *w, step by) {
     return found;
 }
 
-/* What leads to an object at a line: by itself, then by a step into a table or to a tensor's gradient, then by two into
- * tables. */
+/* The searches for an object at a line: first the variable itself, then one step into a table or to a tensor's
+ * gradient, then two steps into tables. */
 static bool (*const leads[])(const wanted *w, step by) = {
-    in_frames,  /* locals in scope, arguments and upvalues of what runs */
+    in_frames,  /* locals in scope, arguments and upvalues of running functions */
     in_script,  /* the same below a coroutine */
     in_tasks,   /* the same of the other tasks of mr.run */
     in_ranks,   /* and of the other ranks of mr.dist.spawn */

@@ -1,7 +1,7 @@
-/* mr.waits: runs a function once, recorded, and tells which of its waits are needed (src/waits/waits.h). Also what
- * --waits does with a whole script.
+/* mr.waits: records one run of a function, and tells which of its waits are needed (src/waits/waits.h). Also does this
+ * for a whole script, for --waits.
  *
- * Names of variables are looked up while the function runs: afterwards its locals are gone. */
+ * Variables are looked up while the function runs: afterwards its locals no longer exist. */
 #include "bind/hazard/waits.h"
 
 #include <stdlib.h>
@@ -85,7 +85,7 @@ static void note_stream(recording *r, const mr_stream *stream) {
         look_up(r, &r->streams, stream->id, (mr_hazard_object){.stream = stream});
 }
 
-/* A Lua module of millrace's, such as that of backward, has called the function that runs. */
+/* Whether one of millrace's own Lua modules, such as autograd's, called the running function. */
 static bool is_called_by_own_module(lua_State *L) {
     lua_Debug frame;
     for (int level = 0; lua_getstack(L, level, &frame); level++) {
@@ -131,7 +131,7 @@ static bool is_judged_kind(mr_command_id kind) {
     return false;
 }
 
-/* The recorder has been told before: the item of this command is its last one. */
+/* The recorder was told first, so this command's item is its last one. */
 static void note_not_judged(recording *r, const mr_command *command) {
     size_t count = mr_recorder_count(r->recorder);
     if (!count || !is_judged_kind(command->kind)) return;
@@ -214,7 +214,7 @@ static bool interrupted(void *context) {
     return is_interrupted(((recording *)context)->machine);
 }
 
-/* The findings up to then are returned to the script. */
+/* The findings so far are returned to the script. */
 static bool takes_interrupt(const mr_machine *machine) {
     return machine->hooks.take_interrupt && machine->hooks.take_interrupt(machine->hooks.context);
 }
@@ -223,7 +223,7 @@ static mr_status was_interrupted(void) {
     return mr_fail(MR_CODE_INTERRUPTED, "interrupted while waits were judged");
 }
 
-/* What one rank waits for may order what another one does. */
+/* In the recording, a wait of one rank may order work of another one. */
 static mr_status check_ranks(lua_State *L, const mr_program *program) {
     const mr_module *module = mr_bind_module(L);
     if (!module->collectives || !mr_world_is_joined(module->collectives)) return MR_OK;
@@ -376,7 +376,7 @@ static void push_result(lua_State *L, const mr_waits *waits) {
 
 /* --- the function ------------------------------------------------------------------------------- */
 
-/* What host functions touch must be known; no order follows from this. */
+/* Runs host functions, because their accesses must be known; this adds no order. */
 static int run_functions(lua_State *L) {
     mr_raise(L, mr_machine_drain(mr_set_context(L)));
     return 0;

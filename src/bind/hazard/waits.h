@@ -4,20 +4,21 @@
 
 #include "bind/bind.h"
 
-/* Where costs are predicted if the machine is not simulated. Call this after mr_bind_open. */
+/* Sets the backend that predicts costs if the machine is not simulated. Call this after mr_bind_open. */
 void mr_bind_waits_predict(lua_State *L, const mr_backend *simulated);
 
-/* For --waits: records all that the script asks for from now on. */
+/* For --waits: records all of the script's commands from now on. */
 mr_status mr_bind_waits_begin(lua_State *L);
-/* The script is over: appends the verdicts to `out`. *out_hazards: whether the program has some with all its waits. */
+/* Called at the script's end: appends the verdicts to `out`. *out_hazards: whether the program has hazards with all its
+ * waits. */
 mr_status mr_bind_waits_end(lua_State *L, mr_buffer *out, bool *out_hazards);
 
 /* mr.explore and mr.stress call one function many times. Its first call is judged, and what runs while this is on is
  * not. */
 void mr_bind_waits_repeats(lua_State *L, bool on);
 
-/* The script is about to look at, or to change, what depends on how far the device is: "mr.machine.queues". `storage`:
- * it is about these bytes; NULL: about all that is pending. */
+/* Call it before the script reads or changes the device's progress: "mr.machine.queues". `storage`: it concerns only
+ * these bytes; NULL: all pending work. */
 void mr_bind_waits_looks(lua_State *L, const char *what, const mr_storage *storage);
 
 /* The function of an mr.waits is running. */

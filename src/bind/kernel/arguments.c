@@ -1,4 +1,4 @@
-/* The arguments of a launch: each one is checked against its parameter and put where the kernel finds it. An error
+/* The arguments of a launch: each one is checked against its parameter and written to the block of parameters. An error
  * names the argument, its declaration, what was given, and where one exists the conversion that helps. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "bind/internal.h"
 #include "bind/open.h"
 
-/* its address is the registry key of the function that the Lua module gives */
+/* its address is the registry key of the function that the Lua module returned */
 static const char maker;
 
 /* misuse(text): raises at the script's line. */
@@ -53,7 +53,7 @@ static const luaL_Reg tools[] = {{"misuse", misuse},
                                  {"self_overlaps", self_overlaps},
                                  {NULL, NULL}};
 
-/* Pushes what the Lua module gives for these tools: the function that makes elementwise objects. */
+/* Loads the Lua module with these tools, and pushes the function that makes elementwise objects. */
 static void push_maker(lua_State *L) {
     mr_push_embedded(L, &maker, "millrace.elementwise", tools);
 }

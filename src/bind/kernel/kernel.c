@@ -1,5 +1,5 @@
-/* The userdata of a kernel, and launches. A launch is `k[{grid, block, shared, stream}](...)`: the index gives a
- * function that has the sizes as upvalues, so a launch makes one closure and nothing that must be finalized. */
+/* The userdata of a kernel, and launches. A launch is `k[{grid, block, shared, stream}](...)`: indexing returns a
+ * function with the sizes as upvalues, so a launch makes one closure and no object with a finalizer. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,7 +93,7 @@ static const mr_ptx_kernel *only_kernel(const mr_kernel_unit *unit) {
     return mr_ptx_kernel_count(ptx) == 1 ? mr_ptx_kernel_at(ptx, 0) : NULL;
 }
 
-/* Pushes the kernel `name` of the module at stack index `at`. `name` NULL: the only one that there is. */
+/* Pushes the kernel `name` of the module at stack index `at`. `name` NULL: its only kernel. */
 static void push_kernel(lua_State *L, int at, const char *name) {
     mr_kernel_unit *unit = mr_check_kernel_unit(L, at);
     char own[MR_LONGEST_NAME + 1];
@@ -125,8 +125,8 @@ typedef struct {
     bool cooperative;
 } sizes;
 
-/* As an upvalue they are a string. Lua keeps short strings once and finds them again, so those of the usual sizes cost
- * no memory: numbers of 32 bits, as all that can be launched are. */
+/* As an upvalue the sizes are a string. Lua stores each short string once, so repeated sizes take no new memory. Each
+ * is 32 bits, which is enough for every valid launch. */
 typedef struct {
     int32_t grid[3], block[3];
     uint32_t shared, cooperative;
@@ -376,7 +376,7 @@ MR_FUNCTION(kernel_new, "kernel",
     return 1;
 }
 
-/* ---- what can be asked of one ---------------------------------------------------------------------------- */
+/* ---- properties of a kernel ---------------------------------------------------------------------------- */
 
 static const char *access_text(uint8_t access) {
     static const char *const texts[] = {"none", "r", "w", "rw"};

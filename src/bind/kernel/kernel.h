@@ -32,10 +32,10 @@ typedef enum {
 /* One parameter, as arguments are checked against it. */
 typedef struct {
     mr_argument_kind kind;
-    uint8_t dtypes; /* POINTER: bit d: takes tensors of that dtype; 0: of any */
+    uint8_t dtypes; /* POINTER: bit d: takes tensors of dtype d; 0: of any dtype */
     int64_t least,
         most; /* INTEGER; of 8 bytes: all integers, whose upper half stands for unsigned ones */
-    uint8_t access; /* what the script said: MR_READ | MR_WRITE, or 0 */
+    uint8_t access; /* the access that the script declared: MR_READ | MR_WRITE, or 0 */
     mr_c_param c;   /* c.name is always set; c.type is "" if there is no source */
 } mr_kernel_param;
 
@@ -53,7 +53,7 @@ typedef struct {
 /* The parameters of the kernel `name`, by its PTX and by what the C text declares; NULL: no memory. */
 mr_kernel_param *mr_kernel_params_describe(const mr_ptx_kernel *ptx, const mr_kernel_unit *unit,
                                            const char *name);
-/* "const float* x"; of a kernel without source only the name. Returns `out`. */
+/* "const float* x"; without source only the name. Returns `out`. */
 const char *mr_kernel_param_text(const mr_kernel_param *param, char *out, size_t size);
 /* Adds "float* y, const float* x" to the text. */
 void mr_kernel_add_params(luaL_Buffer *text, const mr_kernel_box *kernel);
@@ -76,13 +76,13 @@ void mr_kernel_check_arguments(lua_State *L, mr_kernel_passed *passed);
 /* ---- module.c */
 
 /* Does the work of mr.module, and pushes the module. The source is at 1. `options` (of the compiler) and `names` (of
- * templates' instances) are stack indices; 0: none. `name` is a kernel that must be there; NULL: none. */
+ * templates' instances) are stack indices; 0: none. `name` is a kernel that the module must have; NULL: none. */
 void mr_push_kernel_module(lua_State *L, const mr_caller *caller, int options, int names,
                            const char *name);
 void mr_push_module_of(lua_State *L, mr_kernel_unit *unit); /* the userdata of it */
 void mr_kernel_unit_release(mr_kernel_unit *unit);
 mr_kernel_unit *mr_check_kernel_unit(lua_State *L, int arg); /* of the module at `arg` */
-/* The kernel's name as in the source, as far as its symbol tells. Returns `out`. */
+/* The kernel's name as in the source, if its symbol allows that. Returns `out`. */
 const char *mr_kernel_source_name(const mr_kernel_unit *unit, const char *symbol, char *out,
                                   size_t size);
 

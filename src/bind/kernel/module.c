@@ -12,18 +12,18 @@
 #include "bind/source.h"
 #include "compile/compile.h"
 
-/* ---- where the text comes from -------------------------------------------------------------------------- */
+/* ---- the source of the text -------------------------------------------------------------------------- */
 
 typedef struct {
     const char *text; /* on the stack */
     size_t size;
     bool is_ptx;
     mr_site where; /* its first line, for messages and reports */
-    /* the script, in whose folder the text may include files; NULL: `where` says it */
+    /* the script whose folder is searched for included files; NULL: that of `where` */
     const char *beside;
 } source;
 
-/* In place of a file, for a text that stands in no script as it is: built, or read by the script. */
+/* A stand-in for the file name if the text is not literally in a script: the script built or read it. */
 #define NO_FILE "<kernel text>"
 
 static bool in_sandbox(const mr_machine *machine) {
@@ -67,7 +67,7 @@ static void read_file(lua_State *L, const mr_machine *machine, const char *path,
     out->is_ptx = ends_in(path, strlen(path), ".ptx");
 }
 
-/* A file's name, or PTX, where CUDA C is expected: compilers' errors would hide what is wrong. */
+/* Raises for a file's name, or PTX, in place of CUDA C: a compiler's errors would hide the mistake. */
 static void check_is_source(lua_State *L, const char *text, size_t size) {
     static const char version[] = ".version";
     if (size < 1000 && !memchr(text, '\n', size) &&
@@ -147,7 +147,8 @@ static int drop_compiled(lua_State *L) {
     return 0;
 }
 
-/* "race.lua:3:5: error: ..." is among the lines: a compiler speaks of the source, and not of an option or a name. */
+/* Whether a line has a place, "race.lua:3:5: error: ...": then the error is about the source, not about an option or a
+ * name. */
 static bool has_place(const char *message) {
     for (const char *at = strstr(message, "error: "); at; at = strstr(at + 1, "error: ")) {
         while (at > message && at[-1] != ':' && at[-1] != '\n') at--; /* "fatal error" */
@@ -161,7 +162,7 @@ static void compile(lua_State *L, const mr_caller *caller, const source *s,
                     const string_list *options, const string_list *names, mr_compiled *out) {
     const mr_device_properties *own = &caller->machine->current_device->properties;
     int target = own->compute_major * 10 + own->compute_minor;
-    if (target > PTX_NEWEST_TARGET) target = PTX_NEWEST_TARGET; /* which runs there, too */
+    if (target > PTX_NEWEST_TARGET) target = PTX_NEWEST_TARGET; /* newer GPUs run it, too */
     mr_compile_source what = {
         .text = s->text,
         .size = s->size,
@@ -275,8 +276,8 @@ void mr_push_module_of(lua_State *L, mr_kernel_unit *unit) {
 
 /* ---- names ------------------------------------------------------------------------------------------------ */
 
-/* "_Z5scalePffi" is `scale`, and "_ZL5table" the static variable `table`: the symbol of what is in no namespace holds
- * its length and its name. Returns the length, or 0. */
+/* "_Z5scalePffi" is `scale`, and "_ZL5table" the static variable `table`: the symbol of an object outside namespaces
+ * contains the length of its name, and the name. Returns the length, or 0. */
 static size_t plain_symbol(const char *symbol, const char **out_name) {
     char *after;
     if (strncmp(symbol, "_Z", 2) != 0) return 0;

@@ -1,5 +1,5 @@
 /* The parameters of a kernel. PTX has their sizes; the C text has the types that pointers point to, and says which
- * numbers are signed. Where the two do not agree, the text was not understood, and only the PTX counts. */
+ * numbers are signed. If the two disagree, the text was not understood, and only the PTX counts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static uint32_t number_bytes(const char *base, bool *out_unsigned) {
     return 0;
 }
 
-/* Integers of so many bytes, of both signs, since nothing more is known. */
+/* Accepts signed and unsigned integers of so many bytes, since only the size is known. */
 static void set_widest(mr_kernel_param *p, uint32_t bytes) {
     p->least = bytes >= 8 ? INT64_MIN : -((int64_t)1 << (8 * bytes - 1));
     p->most = bytes >= 8 ? INT64_MAX : ((int64_t)1 << 8 * bytes) - 1;
@@ -106,7 +106,7 @@ static void describe_param(const mr_ptx_kernel *ptx, uint32_t i, const mr_c_para
         out->kind = MR_ARGUMENT_POINTER;
 }
 
-/* The name without namespace and template arguments: what stands behind __global__. */
+/* The name without namespace and template arguments, as in the declaration after __global__. */
 static void plain_name(const char *name, char *out, size_t size) {
     size_t length = strcspn(name, "<(");
     size_t start = length;

@@ -1,4 +1,4 @@
-/* k:profile(): what the launches of a kernel did on the virtual GPU, as tables. */
+/* k:profile(): counts of a kernel's launches on the virtual GPU, as tables. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "model/observer.h"
 #include "ops/kernel_profile.h"
 
-/* What counts say of a kernel as a whole, of one class or of one line: added to the table at the top. */
+/* Adds the counts of a whole kernel, of one class or of one line to the table at the top. */
 static void set_counts(lua_State *L, const mr_ptx_counts *c) {
     mr_set_integer(L, "instructions", c->warps);
     mr_set_number(L, "active_lanes", c->executed ? (double)c->lanes / (double)c->executed : 0);

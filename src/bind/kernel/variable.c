@@ -5,7 +5,7 @@
 #include "bind/nearest.h"
 #include "bind/open.h"
 
-/* The variable of that name in the source; sets *out_symbol to what the PTX calls it. */
+/* The variable of that name in the source; sets *out_symbol to its name in the PTX. */
 static const ptx_variable *find_variable(const mr_kernel_unit *unit, const char *name) {
     const ptx_tree *tree = mr_ptx_module_tree(unit->module->code->ptx);
     char own[MR_LONGEST_NAME + 1];

@@ -1,5 +1,4 @@
-/* CUDA's own copies and fills, which wait as CUDA's functions do, and abstract operations for sketching a
- * program. */
+/* CUDA's own copies and fills, which wait like CUDA's functions, and abstract operations for sketches of programs. */
 #include <inttypes.h>
 #include <stdio.h>
 

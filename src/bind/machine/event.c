@@ -13,7 +13,7 @@
 
 /* --- state, check, constructor ------------------------------------------------------------------ */
 
-/* The backend's slots, if other processes have a part in it; else NULL. */
+/* The backend's slots for events that several processes share; NULL: this event is not shared. */
 static const mr_outside_slots *check_processes(lua_State *L, const mr_caller *caller,
                                                const mr_option_slots *given,
                                                const mr_event_options *options) {
@@ -78,7 +78,7 @@ MR_FUNCTION(
 
 /* --- methods ------------------------------------------------------------------------------------ */
 
-/* In a capture: whether each launch shall do it (R45). */
+/* The option `external`: in a capture, each launch makes the record or wait itself (R45). */
 static bool is_external(lua_State *L, int arg) {
     static const char *const known[] = {"external", NULL};
     mr_option_slots given = mr_check_options(L, arg, known);
@@ -152,7 +152,7 @@ static void ask_capture(lua_State *L, const mr_caller *caller, mr_event *event) 
 
 static int push_elapsed(lua_State *L, const mr_caller *caller, mr_event *from, mr_event *to) {
     double milliseconds;
-    mr_observers_learned(caller->machine); /* an error is an answer, too */
+    mr_observers_learned(caller->machine); /* an error also tells the host something */
     ask_capture(L, caller, from);
     ask_capture(L, caller, to);
     mr_raise(L, mr_event_elapsed(from, to, &milliseconds));
@@ -205,7 +205,7 @@ MR_FUNCTION(event_tostring, "__tostring", "",
     char text[256];
     mr_event *event = mr_event_at(L, 1);
     mr_bind_explore_tells_number(L);
-    bool is_recorded = event->record_seq || event->shared; /* or it is not known */
+    bool is_recorded = event->record_seq || event->shared; /* or that is unknown */
     const char *state = event->closed ? " (closed)" : is_recorded ? "" : " (never recorded)";
     lua_pushfstring(L, "%s%s", mr_event_describe(event, text, sizeof text), state);
     return 1;

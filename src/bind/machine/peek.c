@@ -1,7 +1,7 @@
 /* t:peek(): the bytes of a tensor as they are at this moment, on a virtual GPU.
  *
- * Easiest to break: it is not an access. It submits nothing, no observer is told, and the device moves no further than
- * the host's clock says it has got by itself. */
+ * Easiest to break: it is not an access. It submits nothing, tells no observer, and advances the device only to the
+ * host's present time. */
 #include <string.h>
 
 #include "bind/tensor/creation.h"
@@ -47,9 +47,10 @@ MR_FUNCTION(tensor_peek, "peek", "t:peek() -> tensor",
     mr_bind_explore_refuse(L, "t:peek(), which is not an access, so mr.explore does not try its "
                               "orders: use t:cpu(), or mr.replay(schedule, fn) to look around");
     mr_raise(L, mr_capture_ask_host(&caller, MR_ASK_ACCESS, "peek", NULL, NULL, NULL));
-    t = mr_check_tensor(L, 1); /* as that may submit work, whose hooks may free it */
+    t = mr_check_tensor(L, 1); /* checks again: the call above may run code that frees it */
     mr_bind_waits_looks(L, "peek", t->storage);
-    mr_machine_pending(caller.machine, see_nothing, NULL); /* what is over by now is in memory */
+    /* afterwards the results of complete work are in memory */
+    mr_machine_pending(caller.machine, see_nothing, NULL);
     mr_observers_learned(caller.machine);
     mr_new_options options = {.dtype = (mr_dtype)t->dtype,
                               .placement = {.kind = MR_MEMORY_PAGEABLE}};

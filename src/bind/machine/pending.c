@@ -1,4 +1,4 @@
-/* The pending work of the virtual GPU: mr.machine.queues(), and in words what holds up an operation.
+/* The pending work of the virtual GPU: mr.machine.queues(), and sentences about what an operation waits for.
  *
  * Easiest to break: a row of the list is a copy. Making Lua values runs the collector, which may submit and close. */
 #include "bind/machine/pending.h"
@@ -14,7 +14,7 @@
 #include "bind/outside.h"
 #include "bind/hazard/waits.h"
 
-/* --- what holds it up ------------------------------------------------------------------------------ */
+/* --- what it waits for ------------------------------------------------------------------------------ */
 
 /* "event `done`, which record_event on stream `p` at race.lua:4 (#7) records" */
 static void describe_event(const mr_command *record, char *out, size_t size) {
@@ -165,7 +165,7 @@ static void push_pending(lua_State *L, const row *r) {
     lua_setfield(L, -2, "waits_for");
 }
 
-/* Pushes {stream=, pending={...}} of the rows from *next on that are of one stream. */
+/* Pushes {stream=, pending={...}} for the rows of one stream, from *next on. */
 static void push_queue(lua_State *L, const row *rows, size_t count, size_t *next) {
     mr_stream *stream = rows[*next].stream;
     lua_createtable(L, 0, 2);

@@ -1,4 +1,4 @@
-/* The reason that holds up a pending operation of the virtual GPU, in words. */
+/* The reason why an operation of the virtual GPU is pending, in words. */
 #ifndef MR_BIND_MACHINE_PENDING_H
 #define MR_BIND_MACHINE_PENDING_H
 
@@ -7,7 +7,7 @@
 
 enum { MR_PENDING_TEXT = 480 };
 
-/* The reason that holds up the oldest operation of a stream (NULL: of any), as a sentence; empty: there is none. */
+/* Why the oldest operation of a stream (NULL: of any) is pending, as a sentence; empty: there is none. */
 void mr_pending_explain_stream(mr_machine *machine, const mr_stream *stream,
                                char out[MR_PENDING_TEXT]);
 

@@ -35,8 +35,8 @@ static void scope_enter(lua_State *L, int arg, scope *s) {
     else mr_machine_set_device(machine, target);
 }
 
-/* Idempotent. A reset has put defaults in place that stay. Where the stream to go back to was closed meanwhile, its
- * device's default stream is current, as closing a current stream has it. */
+/* Idempotent. After a reset the defaults stay. If the previous stream was closed meanwhile, its device's default stream
+ * becomes current, as when a current stream is closed. */
 static void scope_leave(mr_machine *machine, scope *s) {
     if (!s->stream) return;
     mr_stream *stream = s->stream;

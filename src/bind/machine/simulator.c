@@ -1,5 +1,5 @@
-/* mr.machine: what only a simulated device has: a model, settings, faults on request. Absent on a real GPU. How it is
- * stepped is in stepping.c, how it is looked into in pending.c. */
+/* mr.machine: functions that only a simulated device has: a model, settings, faults on request. Absent on a real GPU.
+ * Stepping is in stepping.c, the list of pending work in pending.c. */
 #include <math.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ MR_FUNCTION(machine_settings, "settings",
         if (!lua_istable(L, 1)) mr_bad_argument(L, 1, "a table {setting=value}");
         mr_bind_explore_refuse_kind(L, MR_COMMAND_SETTING);
         mr_bind_waits_looks(L, "mr.machine.settings", NULL);
-        for (int pass = 0; pass < 2; pass++) { /* all are looked at before the first is changed */
+        for (int pass = 0; pass < 2; pass++) { /* all are checked before the first is changed */
             for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
                 if (lua_type(L, -2) != LUA_TSTRING)
                     mr_misuse(L, "settings have the form {name=value}");
@@ -115,7 +115,7 @@ const mr_class mr_simulator_class = {
     "The virtual GPU: its chooser, its pending work, and its settings. nil on a real GPU.",
     simulator_functions, NULL, NULL};
 
-/* The files that come before this one have made the table. */
+/* Files that are opened earlier have made the table. */
 
 void mr_open_simulator(lua_State *L) {
     lua_getfield(L, -1, "machine");

@@ -15,7 +15,7 @@
 
 /* --- state, check, constructor ------------------------------------------------------------------ */
 
-/* As R8 does: streams that come to the same share a pool. */
+/* Clamps the priority as R8 says, so that streams of equal priority share a pool. */
 static int clamp_priority(const mr_device *device, int priority) {
     int least = device->properties.priority_least, greatest = device->properties.priority_greatest;
     return priority > least ? least : priority < greatest ? greatest : priority;
@@ -30,7 +30,7 @@ static uint64_t check_handle(lua_State *L, const mr_option_slots *given) {
     return (uint64_t)mr_option_integer(L, given, "handle", 0);
 }
 
-/* Pushes the stream that other code has made, or one of ours, if its handle is given. */
+/* Pushes the stream of a handle: one that other code has made, or one of ours. */
 static int push_foreign(lua_State *L, const mr_caller *caller, const mr_option_slots *given) {
     static const char *const own[] = {"priority", "nonblocking", "device", "pool", NULL};
     const mr_outside_slots *slots;
@@ -138,7 +138,7 @@ MR_FUNCTION(mr_current_stream, "current_stream",
 MR_FUNCTION(
     mr_set_stream, "set_stream", "mr.set_stream(s: stream)",
     "Makes a stream current on its device, and makes that device current. Waits for nothing.") {
-    mr_machine_of(L); /* submits nothing, so nobody asks where */
+    mr_machine_of(L); /* submits nothing, so no line is needed */
     mr_raise(L, mr_stream_set_current(mr_check_stream(L, 1)));
     return 0;
 }
@@ -266,7 +266,8 @@ static int error_text(lua_State *L) {
     return 1;
 }
 
-/* The error value on top is the checker's, which must not get lost: the exit status hangs on it. */
+/* Whether the error value on top is the checker's refusal. It must not get lost, because the exit status depends on
+ * it. */
 static bool was_refused(lua_State *L) {
     if (!lua_istable(L, -1)) return false;
     lua_pushliteral(L, "code");
@@ -278,13 +279,13 @@ static bool was_refused(lua_State *L) {
 
 static mr_status host_call_run(void *context) {
     host_call *call = context;
-    lua_State *L = call->machine->hooks.context; /* of the call that waits or asks */
+    lua_State *L = call->machine->hooks.context; /* that of the call that waits or queries */
     if (!lua_checkstack(L, 8))
         return mr_fail(MR_CODE_HOST_FUNCTION, "no stack for a host function");
     lua_rawgeti(L, LUA_REGISTRYINDEX, call->function);
     if (lua_pcall(L, 0, 0, 0) == LUA_OK) return MR_OK;
     mr_code code = was_refused(L) ? MR_CODE_HAZARD : MR_CODE_HOST_FUNCTION;
-    /* Nothing may jump over the device below: an error value's own __tostring can fail too. */
+    /* No Lua error may pass through the device's C code below: an error value's own __tostring can fail, too. */
     lua_pushcfunction(L, error_text);
     lua_insert(L, -2);
     bool shown = lua_pcall(L, 1, 1, 0) == LUA_OK;
@@ -323,7 +324,7 @@ MR_FUNCTION(stream_host_func, "host_func", "s:host_func(fn: function)",
 
 /* --- closing ------------------------------------------------------------------------------------ */
 
-/* Nobody can end the capture that began on it once the script has lost the stream. */
+/* Ends the capture that began on the stream: without the stream the script cannot end it. */
 static void end_capture(mr_stream *stream) {
     if (mr_capture_facts_of(stream).origin == stream) mr_capture_abandon(stream);
 }
@@ -404,7 +405,7 @@ static int get_closed(lua_State *L) {
     return 1;
 }
 
-/* The holder of the handle may submit to the stream. */
+/* Code with the handle may submit to the stream. */
 static int get_handle(lua_State *L) {
     const mr_outside_slots *slots;
     mr_caller caller = mr_enter(L);

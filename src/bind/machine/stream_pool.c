@@ -45,7 +45,8 @@ bool mr_stream_pool_push(lua_State *L, const mr_device *device, const mr_stream_
     mr_stream **box = mr_test(L, -1, &mr_kind_stream);
     mr_status gone = box && *box ? mr_stream_usable(*box) : MR_OK;
     bool is_there =
-        box && *box && !gone; /* one of before a reset, or that was closed, is made anew */
+        /* a closed stream, or one from before a reset, is replaced by a new one */
+        box && *box && !gone;
     mr_error_destroy(gone);
     if (!is_there) lua_pop(L, 1);
     return is_there;

@@ -6,8 +6,8 @@
 
 enum { MR_STREAM_POOL = 32 }; /* as many as PyTorch has */
 
-/* Pushes the stream whose turn it is, in a circle. False: its place in the pool is empty; then the pool itself is
- * pushed, and a new stream belongs at [*out_place]. */
+/* Pushes the next stream of the pool, in turn. False: its place is still empty. Then the pool itself is pushed, and the
+ * caller sets [*out_place] to a new stream. */
 bool mr_stream_pool_push(lua_State *L, const mr_device *device, const mr_stream_options *options,
                          int *out_place);
 

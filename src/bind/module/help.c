@@ -53,7 +53,7 @@ static bool visit_op(const mr_op *op, visitor visit, void *context) {
 static bool visit_class(const mr_class *class, visitor visit, void *context) {
     for (const mr_function *const *f = class->functions; *f; f++) {
         entry e = {.class = class, .owner = class->name, .usage = (*f)->usage, .text = (*f)->text};
-        if (!*e.usage) continue; /* __gc and its like: nothing that a person calls */
+        if (!*e.usage) continue; /* __gc and the like, which users do not call */
         snprintf(e.name, sizeof e.name, "%s", (*f)->name);
         if (!visit(context, &e)) return false;
     }
@@ -170,9 +170,9 @@ MR_FUNCTION(
 typedef struct {
     const char *owner; /* NULL: any */
     const char *name;  /* NULL: all of the owner */
-    const char *table; /* "mr.memory" for "memory", should nothing have that name; or NULL */
+    const char *table; /* "mr.memory" for "memory", if no function has that name; or NULL */
     int found, width;
-    bool only_properties; /* all that was found */
+    bool only_properties; /* only properties were found */
     mr_buffer *page;
     const mr_class *part; /* of the entry that was shown last, in a listing */
     const mr_op *op;      /* the same */
@@ -327,7 +327,7 @@ static const char *owner_of_plural(lua_State *L, const char *text) {
     return NULL;
 }
 
-/* Two blanks only in front of the second column: there a line goes on that is too wide. */
+/* Only the second column may have two blanks before it: a line that is too wide is continued at that column. */
 static const char overview[] =
     "millrace runs GPU programs with several streams, line by line.\n"
     "  mr.stream(), mr.event()            streams and events; see help(\"stream\"), "
@@ -393,7 +393,7 @@ static int not_found(lua_State *L, search *s) {
     return mr_misuse(L, "help: nothing is called `%s`: help() shows the first steps", s->name);
 }
 
-/* The kind of a module or an optimiser, which are tables: their metatable says it. NULL: it is not one. */
+/* The kind of a module or an optimiser, which are tables, from the metatable. NULL: it is neither. */
 static const char *owner_of_table(lua_State *L, int index) {
     if (!lua_istable(L, index) || luaL_getmetafield(L, index, "help") == LUA_TNIL) return NULL;
     const char *name = lua_tostring(L, -1), *owner = NULL;
@@ -450,7 +450,7 @@ void mr_help_push_usage(lua_State *L, int index) {
     if (lua_gettop(L) == top) lua_pushnil(L);
 }
 
-/* The text on top of the stack: by the prompt's pager, if there is one. */
+/* Writes the text on top of the stack, by the prompt's pager if there is one. */
 static int write_page(lua_State *L) {
     size_t size;
     const char *text = lua_tolstring(L, -1, &size);

@@ -1,4 +1,4 @@
-/* The facts that help has about functions and tables, for the prompt. */
+/* Facts about functions and tables from help, for the prompt. */
 #ifndef MR_BIND_MODULE_HELP_H
 #define MR_BIND_MODULE_HELP_H
 
@@ -12,7 +12,7 @@ const char *mr_help_owner(lua_State *L, int index);
 /* Pushes the metatable of the objects of a class ("stream"), or nil. */
 void mr_help_push_class(lua_State *L, const char *name);
 
-/* Pops a function that shows the text of a page from now on. */
+/* Pops a function, which from now on shows the text of a page. */
 void mr_help_set_pager(lua_State *L);
 
 #endif

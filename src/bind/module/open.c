@@ -1,8 +1,8 @@
 /* The module `mr`: opened on a backend, closed with the Lua state.
  *
  * Easiest to break: the order of finalizers at lua_close. Lua runs them in the reverse order of
- * creation, and the module's box is created before any other object of ours, so it goes last. Finalizers of what
- * the script made before that come later still: they find the box without a machine. */
+ * creation, and the module's box is created before any other object of ours, so it goes last. Finalizers of objects
+ * that the script made before that run even later: they find the box without a machine. */
 #include <string.h>
 
 #include "base/embedded.h"
@@ -103,7 +103,7 @@ static const mr_class *const classes[] = {&mr_machine_class,
                                           &mr_help_class,
                                           NULL};
 
-/* Lua keeps the box's memory until all finalizers have run: what comes later finds no machine in it. */
+/* Lua keeps the box's memory until all finalizers have run; later ones find no machine in it. */
 static int close_module(lua_State *L) {
     mr_module *module = lua_touserdata(L, 1);
     mr_machine *machine = module->machine;

@@ -8,7 +8,7 @@
 /* Pushes a list of the names that have a page. */
 void mr_topics_push_known(lua_State *L);
 
-/* Pushes a table: how often the examples have each name. */
+/* Pushes a table with the number of times that the examples use each name. */
 void mr_topics_push_uses(lua_State *L);
 
 /* Pushes the text about the topic at that index, in lines of that width; false, and nothing: there is none, or it is no

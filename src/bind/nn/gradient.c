@@ -8,7 +8,7 @@
 
 static const char module_key; /* its address is the registry key of the Lua module's table */
 
-/* Pushes what the Lua module gives. From the first time on, calls are recorded by it. */
+/* Pushes the Lua module's table. Its first load starts the recording of calls. */
 static void push_autograd(lua_State *L) {
     mr_push_embedded(L, &module_key, "millrace.autograd", mr_gradient_tools);
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mr_record_key) == LUA_TNIL) {
@@ -148,7 +148,8 @@ static const mr_property properties[] = {
 
 /* --- the mode ----------------------------------------------------------------------------------- */
 
-/* Calls argument 1 with the rest, with recording on or off, and puts it back, also after an error. */
+/* Calls argument 1 with the other arguments, with recording on or off, and then restores the mode, also after an
+ * error. */
 static int call_with(lua_State *L, bool off) {
     mr_set_context(L);
     mr_module *module = mr_module_of(L);

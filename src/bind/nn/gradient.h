@@ -10,10 +10,10 @@ extern const luaL_Reg mr_gradient_tools[]; /* ends with {NULL, NULL} */
 /* Calls a function of the Lua module with the arguments of the running one, and returns its results. */
 int mr_call_autograd(lua_State *L, const char *name);
 
-/* Makes the tensor at `index`, which nobody has used, a leaf that requires gradients. */
+/* Makes the unused tensor at `index` a leaf that requires gradients. */
 void mr_gradient_require(lua_State *L, int index);
 int mr_gradient_set_field(lua_State *L); /* __newindex of a tensor for a string */
-/* Pushes what tostring says of the gradients of the tensor at `index`: "", ", requires_grad" for a leaf, or ",
+/* Pushes the part of tostring about gradients for the tensor at `index`: "", ", requires_grad" for a leaf, or ",
  * grad_fn " and the operation that made it. */
 void mr_push_gradient_text(lua_State *L, int index);
 

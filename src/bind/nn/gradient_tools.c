@@ -1,7 +1,7 @@
-/* Functions that lua/millrace/autograd.lua needs beyond the tensor's own. They read what autograd keeps for a tensor,
- * the version of its values, and the stream that works on it. They also make views that only a backward pass needs.
+/* Functions that lua/millrace/autograd.lua needs beyond the tensor's own. They read autograd's data of a tensor, the
+ * version of its values, and its stream. They also make views that only a backward pass needs.
  *
- * These functions are called for each operation that is recorded and for each node of a backward pass. */
+ * They are called for each recorded operation and for each node of a backward pass. */
 #include "bind/nn/gradient.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static int base(lua_State *L) {
     return 1;
 }
 
-/* set_off(boolean) -> what it was */
+/* set_off(boolean) -> the old value */
 static int set_off(lua_State *L) {
     mr_module *module = mr_module_of(L);
     bool before = module->gradients_off;
@@ -57,7 +57,7 @@ static bool is_usable(const mr_tensor *t, bool closed) {
     return false;
 }
 
-/* version(t) -> a number that grows with each write to the memory of t; -1: t cannot be used any more */
+/* version(t) -> a number that grows with each write to the memory of t; -1: t is no longer usable */
 static int version(lua_State *L) {
     bool closed;
     const mr_tensor *t = mr_check_facts(L, 1, &closed);
@@ -65,7 +65,7 @@ static int version(lua_State *L) {
     return 1;
 }
 
-/* writer(t) -> what wrote to the memory of t last, and the line of it or nil */
+/* writer(t) -> the operation that last wrote to the memory of t, and its line or nil */
 static int writer(lua_State *L) {
     const mr_storage *storage = mr_check_facts(L, 1, NULL)->storage;
     lua_pushstring(L, storage->writer ? storage->writer : "an operation");
@@ -134,7 +134,7 @@ static int drop(lua_State *L) {
     return 0;
 }
 
-/* take(t, other): t becomes what `other` is, which no script has seen and nobody uses any more */
+/* take(t, other): t gets the contents of `other`, a temporary that no script has seen */
 static int take_tensor(lua_State *L) {
     mr_set_context(L);
     mr_check_tensor(L, 1);
@@ -211,8 +211,8 @@ static int used_on(lua_State *L) {
     return 0;
 }
 
-/* take(t, version, stream or nil) -> whether t still has the values of that version; then the stream is going to read
- * it */
+/* take(t, version, stream or nil) -> whether t still has the values of that version; if so, notes that the stream will
+ * read it */
 static int take(lua_State *L) {
     bool closed;
     const mr_tensor *t = mr_check_facts(L, 1, &closed);
@@ -230,7 +230,7 @@ static int line(lua_State *L) {
     return 2;
 }
 
-/* place(file, line) -> "race.lua:3", of what line() gave */
+/* place(file, line) -> "race.lua:3", from the results of line() */
 static int place(lua_State *L) {
     mr_push_site(L, (mr_site){lua_touserdata(L, 1), (int)lua_tointeger(L, 2)});
     return 1;
@@ -249,7 +249,7 @@ static int misuse(lua_State *L) {
     return mr_misuse(L, "%s", luaL_checkstring(L, 1));
 }
 
-/* adds_to(gradient): where a call of an explored function adds to what an earlier one has left, it differs from that */
+/* adds_to(gradient): tells mr.explore that this call adds to a gradient of an earlier call, so its result differs */
 static int adds_to(lua_State *L) {
     mr_tensor *t = mr_check_tensor(L, 1);
     if (t->storage->id > mr_bind_machine(L)->memory.stay_until_end) return 0;

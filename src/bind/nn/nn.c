@@ -1,5 +1,5 @@
-/* mr.nn, mr.optim and mr.data: the Lua modules of these names do the work. Here is what they cannot ask the machine
- * from Lua. */
+/* mr.nn, mr.optim and mr.data: the Lua modules of these names do the work. This file has the functions that they cannot
+ * write in Lua. */
 #include "bind/missing.h"
 #include "bind/nn/gradient.h"
 #include "bind/internal.h"
@@ -39,7 +39,8 @@ static int dtype_of(lua_State *L) {
     return 1;
 }
 
-/* step(row, flags, numbers, tensors): one command of the family OPTIMISE. The Lua module has made the two lists. */
+/* step(row, flags, numbers, tensors): submits one command of the family OPTIMISE. The two lists come from the Lua
+ * module. */
 static int step(lua_State *L) {
     mr_caller caller = mr_enter(L);
     const mr_op *op = mr_op_find(luaL_checkstring(L, 1));

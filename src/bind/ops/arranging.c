@@ -15,7 +15,7 @@ static bool check_boolean(lua_State *L, int arg, const char *what, bool otherwis
 
 /* ------------------------------------------------------------------------- sort */
 
-/* x [, dim [, descending]] or x, k [, dim [, largest]]; then options, which may name the same. */
+/* x [, dim [, descending]] or x, k [, dim [, largest]]; then options, which may also name these. */
 static mr_sort_call check_sorting(lua_State *L, const mr_op *op) {
     static const char *const of_sort[] = {"dim", "descending", NULL};
     static const char *const of_topk[] = {"dim", "largest", NULL};

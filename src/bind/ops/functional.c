@@ -1,5 +1,5 @@
-/* Functions of tensors that are made of several rows: the Lua module millrace.functional carries them out. Here is what
- * it cannot ask the machine from Lua. */
+/* Functions of tensors that are made of several rows: the Lua module millrace.functional carries them out. This file
+ * has the functions that it cannot write in Lua. */
 #include "bind/lua_body.h"
 #include "bind/open.h"
 #include "bind/ops/functional.h"
@@ -21,7 +21,7 @@ static int tool_check(lua_State *L) {
     return 0;
 }
 
-/* may_read(name, t): raises if a capture lets nobody wait for the values of t, as the function of that name does. */
+/* may_read(name, t): raises if a capture forbids the wait for the values of t, which the function `name` needs. */
 static int tool_may_read(lua_State *L) {
     mr_caller caller = mr_enter_as(L, luaL_checkstring(L, 1));
     mr_raise(L, mr_may_read(&caller, mr_check_tensor(L, 2)));

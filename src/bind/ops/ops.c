@@ -1,7 +1,7 @@
 /* The operation table in Lua: for each row its function, method and in-place method. One C function
  * serves all rows of a family; its second upvalue is the row.
  *
- * This is the path of `a:add_(b)`: it makes no table and looks nothing up. */
+ * `a:add_(b)` takes this path, which makes no table and does no lookup. */
 #include "bind/ops/network.h"
 #include "bind/ops/arranging.h"
 #include "bind/ops/indexing.h"
@@ -198,7 +198,7 @@ static int call_filling(lua_State *L) {
 
 /* --- registration ------------------------------------------------------------------------------- */
 
-/* What calls the rows of a family; NULL: functions of their own do. */
+/* The C functions that call the rows of a family; NULL: the rows have functions of their own. */
 typedef struct {
     lua_CFunction plain, in_place;
 } callers;

@@ -2,7 +2,7 @@
 #include "bind/ops/row.h"
 #include "bind/internal.h"
 
-/* To ask for the name that the script called costs more than most operations do, so only an error asks. */
+/* Finding the name that the script called costs more than most operations, so only an error does it. */
 void mr_no_more_arguments(lua_State *L, const mr_op *op, int given, int most) {
     bool method;
     if (given <= most) return;

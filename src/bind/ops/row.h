@@ -4,8 +4,8 @@
 
 #include "bind/bind.h"
 
-/* Runs a FILL or RANDOM row on `out`, on `stream` or (NULL) the current one, with the row's numbers. `in_place` says
- * how it is to be called in reports: "fill_", or "fill" where the tensor is new. */
+/* Runs a FILL or RANDOM row on `out`, on `stream` or (NULL) the current one, with the row's numbers. `in_place` decides
+ * its name in reports: "fill_", or "fill" for a new tensor. */
 mr_status mr_generate(const mr_caller *caller, const mr_op *op, mr_tensor *out, bool in_place,
                       mr_stream *stream, const mr_scalar numbers[2]);
 mr_status mr_fill_with(const mr_caller *caller, mr_tensor *out, mr_scalar value);

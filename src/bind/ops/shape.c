@@ -13,7 +13,7 @@ bool mr_whole_number(lua_State *L, int index, lua_Integer *out_number) {
     return ok;
 }
 
-/* "1.5", "nan", "a string": how a message shows what came in a whole number's place. */
+/* "1.5", "nan", "a string": a message's text for a value given in place of a whole number. */
 static const char *shown(lua_State *L, int index, char out[MR_NUMBER_TEXT]) {
     if (lua_type(L, index) != LUA_TNUMBER) return mr_type_text(L, index);
     return mr_number_text(lua_tonumber(L, index), out);

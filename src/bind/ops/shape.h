@@ -4,7 +4,7 @@
 
 #include "bind/bind.h"
 
-/* Whether the value is a number with an integer value, NaN, fractions and strings not. */
+/* Whether the value is a number with an integer value; NaN, fractions and strings are not. */
 bool mr_whole_number(lua_State *L, int index, lua_Integer *out_number);
 
 /* Sizes as `f(3, 4)` or `f({3, 4})`: arguments `first` to `last`, at most MR_MAX_DIMS of them. Negative
@@ -14,8 +14,8 @@ int mr_check_shape(lua_State *L, const char *what, int first, int last, int64_t 
 int mr_check_new_shape(lua_State *L, const char *what, int first, int last, int64_t *out_shape);
 /* Whether the table at `index` lists things (or is empty), rather than naming options. */
 bool mr_is_list(lua_State *L, int index);
-/* The last argument that is not a table of options; *out_options: where those are, or 0. An empty table could be
- * an empty list, too: it is one at `list` and before, where the function can take a list (0: nowhere). */
+/* The last argument before a table of options; *out_options: the index of that table, or 0. An empty table counts as a
+ * list up to argument `list`, where the function takes one (0: nowhere). */
 int mr_split_options(lua_State *L, int list, int *out_options);
 
 /* A dim as a script counts it, turned into one from 0 that is inside. */

@@ -13,13 +13,14 @@
 static const mr_kind comm_kind = {.text = "a communicator"};
 
 typedef struct {
-    mr_comm *comm;   /* one reference; NULL: see split */
-    mr_split *split; /* that is to make it, once all ranks have asked; one reference, or NULL */
-    uint32_t rank;   /* with it: in the communicator that is split */
-    bool left_out;   /* by its negative color */
+    mr_comm *comm; /* one reference; NULL: see split */
+    /* the split that makes it, once all ranks have asked; one reference, or NULL */
+    mr_split *split;
+    uint32_t rank; /* with it: in the communicator that is split */
+    bool left_out; /* by its negative color */
 } comm_box;
 
-/* NULL: there is a communicator, maybe since now. */
+/* Why there is no communicator; NULL: there is one, perhaps made by this call. */
 static const char *why_none(comm_box *box) {
     if (box->comm) return NULL;
     if (box->left_out) return "split: the rank gave a negative color, so it is in no communicator";
@@ -75,8 +76,8 @@ uint32_t mr_option_root(lua_State *L, const mr_option_slots *given, uint32_t siz
     return as_rank(L, mr_option_integer(L, given, "root", 0), "option `root`", size);
 }
 
-/* A finalizer runs on the rank that collects garbage, which may not have made the object, so it has no peers to wait
- * for. Lua's collector answers nothing meanwhile. */
+/* A finalizer runs on the rank that collects garbage, which may not be the rank of the object, so it has no peers. In a
+ * finalizer, lua_gc returns -1. */
 void mr_check_no_finalizer(lua_State *L) {
     if (mr_ranks_current(mr_bind_collectives(L)) == MR_MEETING_MOST) return;
     if (lua_gc(L, LUA_GCCOUNT) < 0)
@@ -101,7 +102,7 @@ static void ask(lua_State *L, const mr_collective_call *call) {
     ask_as(L, NULL, call);
 }
 
-/* An all_reduce, as in NCCL, which has no barrier of its own. */
+/* An all_reduce, since NCCL has no barrier of its own. */
 int mr_comm_barrier(lua_State *L) {
     static const char *const names[] = {MR_COLLECTIVE_BARRIER, MR_COLLECTIVE_GROUP,
                                         MR_COLLECTIVE_INIT, NULL};

@@ -1,6 +1,6 @@
 /* mr.dist: ranks in this process (collective/ranks.h), and processes that are ranks (collective/world.h).
- * lua/millrace/dist.lua has the functions that a rank calls; here is what starts ranks. Each runs its function on a
- * thread of Lua, and on a C stack, of its own. */
+ * lua/millrace/dist.lua has the functions that a rank calls; this file starts ranks. Each runs its function on a thread
+ * of Lua, and on a C stack, of its own. */
 #include <string.h>
 
 #include "bind/ranks/comm.h"
@@ -18,14 +18,14 @@
 #define MOST            MR_MEETING_MOST
 #define DEFAULT_TIMEOUT 600 /* seconds */
 
-/* In the registry: what lua/millrace/dist.lua has given to when_put_back. */
+/* Registry key of the function that lua/millrace/dist.lua gave to when_put_back. */
 static const char put_back_key;
 
 void mr_bind_threads(lua_State *L, const mr_thread_hooks *hooks) {
     mr_bind_module(L)->threads = hooks;
 }
 
-/* The state that this folder keeps for a host, while another one runs. */
+/* This folder's state of a host, while another one runs. */
 typedef struct {
     void *hook_context; /* the thread that called last */
     bool gradients_off, has_ended;
@@ -50,7 +50,8 @@ static void enter(void *context, uint32_t rank) {
     host *was = &s->hosts[s->active], *now = &s->hosts[rank];
     const mr_thread_hooks *hooks = s->module->threads;
     was->hook_context = s->machine->hooks.context;
-    if (s->watched) mr_bind_explore_ranks_turn(s->L); /* which is a context of its own */
+    /* this runs with a hook context of its own */
+    if (s->watched) mr_bind_explore_ranks_turn(s->L);
     was->gradients_off = s->module->gradients_off;
     if (hooks && s->active < MOST) hooks->swap(&was->place);
     s->active = rank;
@@ -64,7 +65,7 @@ static lua_State *parked_rank(const spawner *s, uint32_t rank) {
     return is_parked ? s->hosts[rank].hook_context : NULL;
 }
 
-/* Runs no code of the script: nothing would catch an error of it. */
+/* Runs no code of the script, because its error would not be caught. */
 static mr_status status_of(lua_State *co) {
     if (lua_istable(co, -1)) {
         lua_pushliteral(co, "message");
@@ -92,7 +93,8 @@ static mr_status run_rank(void *context, uint32_t rank) {
     s->hosts[rank].has_ended = true;
     mr_status error = status == LUA_OK ? MR_OK : status_of(co);
     lua_xmove(co, s->L, 1);
-    lua_rawseti(s->L, s->results, (lua_Integer)rank + 1); /* its place is there: no memory needed */
+    /* the table has room for it, so no memory is needed */
+    lua_rawseti(s->L, s->results, (lua_Integer)rank + 1);
     return error;
 }
 
@@ -116,7 +118,7 @@ static void make_threads(lua_State *L, spawner *s, uint32_t count) {
     }
 }
 
-/* The error of a rank as that raised it, with the rank in front. */
+/* Raises a rank's error, with the rank in front. */
 static int raise_of(lua_State *L, const spawner *s, uint32_t rank) {
     lua_rawgeti(L, s->results, (lua_Integer)rank + 1);
     if (lua_type(L, -1) == LUA_TSTRING) {
@@ -176,7 +178,7 @@ MR_FUNCTION(
     return 1;
 }
 
-/* --- what lua/millrace/dist.lua asks --------------------------------------------------------------- */
+/* --- functions for lua/millrace/dist.lua --------------------------------------------------------------- */
 
 static int tool_misuse(lua_State *L) {
     return mr_misuse(L, "%s", luaL_checkstring(L, 1));
@@ -260,7 +262,7 @@ static int tool_world(lua_State *L) {
     return 1;
 }
 
-/* How often the machine was reset: communicators of before are lost. */
+/* The number of resets of the machine: communicators from before a reset are lost. */
 static int tool_epoch(lua_State *L) {
     lua_pushinteger(L, mr_machine_of(L)->epoch);
     return 1;
@@ -278,20 +280,20 @@ static int tool_in_group(lua_State *L) {
     return 1;
 }
 
-/* is_called_again(): whether a function runs that mr.explore or its like calls again and again */
+/* is_called_again(): whether mr.explore, mr.replay or mr.stress is running its function */
 static int tool_is_called_again(lua_State *L) {
     lua_pushboolean(L, mr_explore_guard_is_busy(L));
     return 1;
 }
 
-/* when_put_back(fn): called before such a function is called again, and after the last call */
+/* when_put_back(fn): fn is called before each further run of such a function, and after the last one */
 static int tool_when_put_back(lua_State *L) {
     lua_settop(L, 1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &put_back_key);
     return 0;
 }
 
-/* waits_for_caller(fn): its waits are those of the line that calls it */
+/* waits_for_caller(fn): the waits of fn count as those of the line that calls it */
 static int tool_waits_for_caller(lua_State *L) {
     mr_lua_note_waits_for_caller(L, 1);
     return 0;

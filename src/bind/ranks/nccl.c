@@ -66,11 +66,11 @@ MR_FUNCTION(nccl_group, "group", "mr.nccl.group(fn: function, ...: any) -> ...: 
 
 /* --- all ranks in one call, as in torch.cuda.nccl ------------------------------------------------- */
 
-/* In the registry: communicators by the devices' numbers, "0,1". Those that a function makes which mr.explore calls are
- * apart, since its next run must not find them. */
+/* Registry keys of tables of communicators by device numbers, "0,1". Communicators made in a run of mr.explore have a
+ * table of their own, since the next run must not find them. */
 static const char cliques_key, cliques_of_run_key;
 
-/* In the registry: the mr_collectives that are kept, as functions that close a keeper have no module. */
+/* Registry key of the mr_collectives with saved state, since functions that close a keeper have no module. */
 static const char kept_key;
 
 static mr_collectives *kept(lua_State *L) {

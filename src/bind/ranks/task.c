@@ -1,5 +1,5 @@
-/* Tasks: mr.run, mr.sleep, e:await(), s:await(). Their bodies are in lua/millrace/tasks.lua; here is what they ask of
- * the machine. A task that waits yields out of these calls (mr_call_lua_named). */
+/* Tasks: mr.run, mr.sleep, e:await(), s:await(). Their bodies are in lua/millrace/tasks.lua; this file has the
+ * functions that they cannot write in Lua. A waiting task yields out of these calls (mr_call_lua_named). */
 #include "bind/ranks/task.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "model/backend.h"
 #include "model/hosts.h"
 
-/* --- what lua/millrace/tasks.lua asks ------------------------------------------------------------------- */
+/* --- functions for lua/millrace/tasks.lua ------------------------------------------------------------------- */
 
 static int tool_misuse(lua_State *L) {
     return mr_misuse(L, "%s", luaL_checkstring(L, 1));
@@ -26,7 +26,7 @@ static int tool_where(lua_State *L) {
     return 1;
 }
 
-/* How often the machine was reset: streams of before are lost. */
+/* The number of resets of the machine: streams from before a reset are lost. */
 static int tool_epoch(lua_State *L) {
     lua_pushinteger(L, mr_machine_of(L)->epoch);
     return 1;
@@ -53,7 +53,8 @@ static int tool_clock(lua_State *L) {
     return 1;
 }
 
-/* pass(ms): on the virtual GPU's clock, never less; or of this computer's time, which a signal may end earlier. */
+/* pass(ms): lets this time pass on the virtual GPU's clock; or sleeps on this computer, where a signal may end it
+ * earlier. */
 static int tool_pass(lua_State *L) {
     mr_machine *machine = mr_set_context(L);
     double ns = luaL_checknumber(L, 1) * 1e6;
@@ -80,7 +81,7 @@ static int tool_is_moving(lua_State *L) {
     return 1;
 }
 
-/* ask(task, once, last, query, what) -> what query(what) returns, and is a task's (model/hosts.h) */
+/* ask(task, once, last, query, what) -> the result of query(what), which counts as a task's query (model/hosts.h) */
 static int tool_ask(lua_State *L) {
     mr_machine *machine = mr_machine_of(L);
     mr_host_ask ask = {.task = (uint32_t)luaL_checkinteger(L, 1),

@@ -1,4 +1,4 @@
-/* The coroutines of mr.run's tasks, for who looks for the script's variables. */
+/* The coroutines of mr.run's tasks, for the search for the script's variables. */
 #ifndef MR_BIND_RANKS_TASK_H
 #define MR_BIND_RANKS_TASK_H
 

@@ -17,7 +17,7 @@ mr_tensor *mr_push_generated(lua_State *L, const mr_caller *caller, mr_op_id row
                              const mr_new_options *options, int ndim, const int64_t *shape,
                              const mr_scalar numbers[2]) {
     const mr_op *op = &mr_ops[row];
-    /* Before anything is allocated: nothing has happened when this raises. */
+    /* Checked before any allocation, so an error has no effect. */
     if (!(op->dtypes & (1 << mr_dtype_category(options->dtype))))
         mr_misuse(L,
                   "%s: dtype %s cannot represent these values: expected a floating one: f32, f64, "
@@ -44,7 +44,7 @@ static mr_scalar integer_scalar(int64_t i) {
     return (mr_scalar){true, false, i, (double)i};
 }
 
-/* The checker learns of device memory by its allocation; of host memory, only here that nothing is in it. */
+/* Tells the checker that host memory is unwritten. For device memory, the allocation's command tells it. */
 static void blank(const mr_tensor *t) {
     if (!mr_tensor_on_host(t)) return;
     t->storage->blank = true;

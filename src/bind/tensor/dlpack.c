@@ -1,6 +1,6 @@
 /* Tensors to and from other code of this process: capsules of DLPack (tensor/dlpack.h).
  *
- * Easiest to break: a capsule is taken only when nothing can fail any more. Until then it stays as it is, and the
+ * Easiest to break: a capsule is taken only after the last step that can fail. Until then it is unchanged, and the
  * script can try again. */
 #include "bind/explore.h"
 #include "bind/internal.h"
@@ -57,8 +57,9 @@ static void **push_capsule(lua_State *L, bool versioned) {
 
 /* --- t:dlpack ----------------------------------------------------------------------------------- */
 
-/* The consumer's stream comes after what this side has submitted, and keeps the memory from being used again. Without
- * a stream, the consumer has the host's memory from now on, and may look at it if there is something to see. */
+/* Orders the consumer's stream after the work submitted so far, and notes it as a user of the memory (R33). Without a
+ * stream, the consumer uses host memory directly, so the call counts as a read by the host, unless the memory is still
+ * blank. */
 static void hand_over(lua_State *L, const mr_caller *caller, mr_tensor *t, mr_stream *consumer) {
     bool on_host = mr_tensor_on_host(t);
     mr_device *device = on_host ? caller->machine->current_device : t->storage->device;

@@ -1,7 +1,7 @@
 /* mr.save and mr.load: tensors in files (src/files has the formats).
  *
  * Easiest to break: a call that fails has done nothing. mr.load reads the whole file into host memory before it makes a
- * tensor on a device; mr.save has all values on the host before it touches a file. */
+ * tensor on a device; mr.save copies all values to the host before it opens a file. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -19,7 +19,7 @@ static int terminal_width(void) {
     return width && width < MR_TENSOR_WIDTH ? width : MR_TENSOR_WIDTH;
 }
 
-/* Pushes the text of the tensor at `index`, which must be absolute, for the function that is called so. */
+/* Pushes the text of the tensor at `index`, which must be absolute. `called`: the function's name for messages. */
 static void push_values_text(lua_State *L, const char *called, int index, int width) {
     mr_caller caller = mr_enter_as(L, called);
     mr_tensor *t = mr_check_tensor(L, index);

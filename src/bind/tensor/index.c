@@ -67,8 +67,8 @@ static void add_range(lua_State *L, view *v, const mr_tensor *t, int dim, int ra
                   "%s: the range for dim %d is not {}, {i}, {first, last} or {first, last, step}",
                   mr_tensor_describe(t, name, sizeof name), dim + 1);
     int64_t size = t->shape[dim];
-    if (entries == 3)
-        step = range_step(L, t, dim, range); /* before the ends: it says how they are meant */
+    if (entries == 3) /* read before the ends, since its sign decides their meaning */
+        step = range_step(L, t, dim, range);
     bool one = entries == 1;
     int64_t first = range_end(L, t, dim, range, 1, 0, one ? size - 1 : size, one);
     int64_t last = one ? first : range_end(L, t, dim, range, 2, first - 1, size - 1, false);

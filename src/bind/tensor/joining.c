@@ -24,12 +24,12 @@ static mr_tensor **check_parts(lua_State *L, const char *what, int *out_count) {
     return parts;
 }
 
-/* As in PyTorch, an empty vector joins with anything: cat may begin with one and add to it in a loop. */
+/* As in PyTorch, an empty vector can be joined with any tensor: a loop may begin with one and add to it by cat. */
 static bool is_nothing(const mr_tensor *t) {
     return t->ndim == 1 && t->shape[0] == 0;
 }
 
-/* The part whose shape the others must have. */
+/* The part that decides the shape of the others. */
 static const mr_tensor *model_of(mr_tensor *const *parts, int count) {
     for (int i = 0; i < count; i++)
         if (!is_nothing(parts[i])) return parts[i];

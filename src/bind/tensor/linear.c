@@ -13,7 +13,7 @@ static void run(lua_State *L, const mr_caller *caller, mr_op_id row, mr_value a,
     if (in_place) lua_pop(L, 1);
 }
 
-/* All that could go wrong after the product has been submitted; its own arguments mm checks itself. */
+/* Makes all checks that could otherwise fail after the product was submitted; mm checks its own arguments. */
 static void check_sum(lua_State *L, const mr_tensor *x, const mr_tensor *a, const mr_tensor *b,
                       bool scaled) {
     char own[128], wanted[128];

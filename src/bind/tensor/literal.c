@@ -9,7 +9,7 @@
 #include "bind/tensor_box.h"
 #include "bind/nn/gradient.h"
 
-/* Tables can be shared, so a few of them can stand for more elements than anyone could wait for. */
+/* A table can occur several times, so a few tables can mean a huge number of elements. */
 #define MOST_ELEMENTS ((int64_t)1 << 28)
 
 typedef struct {
@@ -120,8 +120,7 @@ static mr_dtype dtype_of(const literal *lit) {
 }
 
 /* Writes the value or table at the top of the stack, which was `depth` tables deep; returns where the
- * next one goes. Finalizers may have changed the tables since they were checked, so the shape that was
- * found then counts, not what is there now. */
+ * next one goes. Finalizers may have changed the tables since the check, so the checked shape is used. */
 static char *store(lua_State *L, const literal *lit, int depth, mr_dtype dtype, char *to) {
     if (depth == lit->ndim && mr_is_scalar(L, -1)) {
         mr_dtype_store(dtype, to, mr_check_scalar(L, lua_gettop(L)));

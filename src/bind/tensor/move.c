@@ -42,8 +42,8 @@ static target target_of(const mr_tensor *t) {
     return (target){(mr_dtype)t->dtype, mr_tensor_on_host(t) ? NULL : t->storage->device};
 }
 
-/* Pushes `t` itself (which is at index 1) when it is there already, else a copy. A copy to the host
- * that nobody waits for needs pinned memory, or it would be waited for all the same (R23). */
+/* Pushes `t` itself (which is at index 1) when it is there already, else a copy. An asynchronous copy to the host needs
+ * pinned memory; otherwise the host would wait anyway (R23). */
 static int push_moved(lua_State *L, const mr_caller *caller, mr_tensor *t, target to,
                       bool non_blocking) {
     target from = target_of(t);
@@ -58,7 +58,7 @@ static int push_moved(lua_State *L, const mr_caller *caller, mr_tensor *t, targe
         options.placement.kind =
             from.device && non_blocking ? MR_MEMORY_PINNED : MR_MEMORY_PAGEABLE;
     mr_tensor *moved = mr_push_empty(L, caller, &options, t->ndim, t->shape);
-    /* Not beside a real copy: clearing takes the host three times as long as the copy takes the device. */
+    /* Only on the virtual GPU: clearing takes the host three times as long as a real copy takes the device. */
     if (non_blocking && moved->storage->machine->backend->simulator)
         mr_storage_begin_zero(moved->storage);
     mr_finish_new(L, mr_copy(caller, moved, t, NULL, non_blocking));

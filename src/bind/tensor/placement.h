@@ -1,4 +1,4 @@
-/* placement.c: where a new tensor goes: the options that all functions that make one take. */
+/* placement.c: the memory of a new tensor: options that all functions for new tensors take. */
 #ifndef MR_BIND_TENSOR_PLACEMENT_H
 #define MR_BIND_TENSOR_PLACEMENT_H
 
@@ -14,10 +14,10 @@ typedef struct {
 } mr_new_options;
 
 /* The options {dtype=, device=, pinned=, name=, stream=, requires_grad=, ipc=} at `arg` (0: none). `like`: the tensor
- * that gives dtype and memory where they are not said, or NULL: `dtype` and the current device. */
+ * whose dtype and memory are the defaults; NULL: `dtype` and the current device are. */
 void mr_check_new_options(lua_State *L, int arg, const mr_tensor *like, mr_dtype dtype,
                           mr_new_options *out_options);
-/* The options {device=, pinned=, stream=} among those that were read; what is not given leaves *placement as it is. */
+/* Reads the options {device=, pinned=, stream=}; an absent option leaves *placement unchanged. */
 void mr_check_placement(lua_State *L, const mr_option_slots *options, mr_placement *placement);
 /* "cpu", a device by name (see mr_device_named), an ordinal or a device at `index`: *out_device NULL means the host.
  * False: the string is none of these. */

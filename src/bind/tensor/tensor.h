@@ -1,4 +1,4 @@
-/* What one tensor file asks of another. The class "tensor" is too much for one file, so each file has a part of it. A
+/* Functions that the tensor files share. The class "tensor" is too large for one file, so each file has a part of it. A
  * part is an mr_class of its own with the same name, which the reference page shows as a section. */
 #ifndef MR_BIND_TENSOR_TENSOR_H
 #define MR_BIND_TENSOR_TENSOR_H

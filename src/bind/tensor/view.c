@@ -13,7 +13,7 @@
 #include "bind/ops/shape.h"
 #include "bind/tensor_box.h"
 
-/* Pushes a contiguous copy of `t`, in its own kind of place. */
+/* Pushes a contiguous copy of `t`, in the same kind of memory. */
 static mr_tensor *push_copy(lua_State *L, const mr_caller *caller, mr_tensor *t) {
     mr_new_options options;
     mr_check_new_options(L, 0, t, (mr_dtype)t->dtype, &options);
@@ -22,7 +22,7 @@ static mr_tensor *push_copy(lua_State *L, const mr_caller *caller, mr_tensor *t)
     return copy;
 }
 
-/* True when there is no such view, and only a copy can have the shape; raises what else is wrong. */
+/* True if only a copy can have the shape; raises any other error. */
 static bool not_viewable(lua_State *L, mr_status status) {
     if (!status) return false;
     if (status->code != MR_CODE_NOT_SUPPORTED) mr_raise(L, status);
@@ -30,7 +30,7 @@ static bool not_viewable(lua_State *L, mr_status status) {
     return true;
 }
 
-/* Both work by one function, whose messages begin with the other's name. */
+/* Renames an error: both functions call one whose messages begin with the other's name. */
 static mr_status as_view(mr_status status) {
     static const char other[] = "reshape: ";
     if (!status || strncmp(status->message, other, sizeof other - 1) != 0) return status;
@@ -331,7 +331,7 @@ const mr_class mr_tensor_view_class = {
     &mr_kind_tensor,
 };
 
-/* Those that PyTorch has as functions, too. */
+/* Methods that PyTorch also has as functions. */
 static const mr_function *const plain[] = {&tensor_reshape_function,
                                            &tensor_flatten_function,
                                            &tensor_t_function,
@@ -348,8 +348,8 @@ static const mr_function *const plain[] = {&tensor_reshape_function,
 
 const mr_class mr_tensor_view_functions_class = {"mr", "Views of a tensor.", plain, NULL, NULL};
 
-/* `t.contiguous` is a fact, a boolean, and `t:contiguous()` a method. Lua has one slot for both, so the
- * fact stays there and booleans learn to be called: on a tensor, and on nothing else. */
+/* `t.contiguous` is a boolean property, and `t:contiguous()` a method. Lua has one key for both. So the key holds the
+ * boolean, and booleans get a __call that accepts only a tensor. */
 static int call_boolean(lua_State *L) {
     if (!mr_test(L, 2, &mr_kind_tensor)) return luaL_error(L, "attempt to call a boolean value");
     lua_remove(L, 1);

@@ -142,7 +142,7 @@ static int host_of(const mr_trace *trace, const mr_trace_link *link) {
     return mr_trace_rank_of(trace, &mr_trace_spans(trace)[link->span]);
 }
 
-/* Calls of one host in a row are one line of the text. */
+/* Consecutive calls of one host are one line of the text. */
 static void say_path(mr_buffer *text, const mr_trace *trace, const mr_trace_path *path) {
     for (size_t i = 0; i < path->count; i++) {
         const mr_trace_link *link = &path->items[i];

@@ -10,7 +10,7 @@ static uint32_t span_of(const mr_trace *trace, uint64_t seq) {
     return MR_TRACE_NONE;
 }
 
-/* keep_race(trace, number, number, kind, message, fix) -> the trace, in which of all hazards this one of these two
+/* keep_race(trace, number, number, kind, message, fix) -> the trace; of its hazards, only the one between these two
  * commands is marked */
 int mr_trace_tool_keep_race(lua_State *L) {
     const mr_trace *trace = mr_check_trace(L, 1);

@@ -1,5 +1,4 @@
-/* Between the files that make up the class of traces: trace.c, span.c (arguments, spans) and ask.c (what it
- * tells). */
+/* Between the files that make up the class of traces: trace.c, span.c (arguments, spans) and ask.c (questions). */
 #ifndef MR_BIND_TRACE_PARTS_H
 #define MR_BIND_TRACE_PARTS_H
 
@@ -13,7 +12,7 @@ const mr_trace *mr_check_trace(lua_State *L, int arg);
 /* Makes `path` of the .svg, by a converter of the system; NOT_SUPPORTED where none is there. png.c */
 bool mr_trace_is_png(const char *path);
 mr_status mr_trace_save_png(const mr_trace *trace, const mr_trace *before, const char *path);
-/* As a file of the format that its name ends with. Says on standard error if the file has become large. trace.c */
+/* Saves it in the format of the name's ending. Notes on standard error if the file is large. trace.c */
 mr_status mr_trace_save_as(lua_State *L, const mr_trace *trace, const mr_trace *before,
                            const char *path);
 /* Sets a new table with weak keys in the registry. */
@@ -22,7 +21,7 @@ void mr_open_weak(lua_State *L, const void *key);
 void mr_open_spans(lua_State *L);
 /* Pushes the list of spans of the trace at `index`, which is made once. */
 void mr_push_spans(lua_State *L, int index);
-/* A span, its index, or the name of an operation. `other`: not this one, where a name leaves the choice. */
+/* A span, its index, or the name of an operation. `other`: a span that is skipped if several have the name. */
 uint32_t mr_check_span(lua_State *L, int arg, const mr_trace *trace, uint32_t other);
 /* A stream, or its name in the trace. NONE: it did nothing in the trace. */
 uint32_t mr_check_trace_stream(lua_State *L, int arg, const mr_trace *trace);

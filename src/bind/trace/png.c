@@ -1,8 +1,8 @@
 /* A trace as a .png: its .svg, and a program of the system that converts it. None is part of millrace: rsvg-convert,
  * inkscape and magick are looked for in PATH, in this order, at each call.
  *
- * Easiest to break: the converter works on files of a folder of its own, and the picture gets its name when it is
- * complete. */
+ * Easiest to break: the converter works in a temporary folder, and the complete picture is renamed to its final
+ * name. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static bool find_program(const char *name, char *out, size_t size) {
     return false;
 }
 
-/* The first converter that is there; NULL: none. */
+/* The first installed converter; NULL: none. */
 static const converter *find_converter(char *out_program, size_t size) {
     for (size_t i = 0; i < CONVERTERS; i++)
         if (find_program(converters[i].name, out_program, size)) return &converters[i];

@@ -85,9 +85,9 @@ const char *mr_bind_trace_source(void *context, const char *file, size_t *out_si
     return text;
 }
 
-#define LARGE ((double)(16 << 20)) /* bytes: programs that show it take a while to open it */
+#define LARGE ((double)(16 << 20)) /* bytes: programs take long to open a larger file */
 
-/* A page has the same in a twentieth of what the format of Perfetto takes. */
+/* A page takes a twentieth of the size of Perfetto's format. */
 static void say_if_large(const mr_trace *trace, const char *path) {
     struct stat status;
     char text[600];

@@ -13,19 +13,21 @@ const mr_trace **mr_new_trace(lua_State *L);
 /* For mr.explore: outcomes.c. */
 int mr_trace_tool_keep_race(lua_State *L);
 int mr_trace_tool_save_outcomes(lua_State *L);
-/* tracer.c: keeps the trace that is under way, and restores what the explored function has changed of it. */
+/* tracer.c: keeps the running trace, and restores its state after an explored function. */
 void mr_bind_tracer_keep(lua_State *L);
 void mr_bind_tracer_put_back(lua_State *L);
 
-/* Whether a path has one of the endings of a trace, and what its picture needs is there: NULL, or its error. */
+/* Checks that a path has an ending of a trace format, and that the needed converter is installed: NULL, or the
+ * error. */
 mr_status mr_bind_trace_can_save(const char *path);
 size_t mr_bind_trace_stem(const char *path); /* its length without that ending */
 
 /* For --trace, by the host program. Call this after mr_bind_open: it begins to trace. `joined`: where rank 0 saves what
  * all ranks have traced, if this process is one of several; or NULL. */
 mr_status mr_bind_trace_begin(lua_State *L, const char *path, const char *joined);
-/* Saves the trace, once; nothing where none was begun. `wait`: first for all that is pending. Must be called before the
- * state is closed. *out_unchecked: it has several streams, and the checker, which marks races in it, was never on. */
+/* Saves the trace, once; does nothing if none was begun. `wait`: waits for pending work first. Must be called before
+ * the state is closed. *out_unchecked: it has several streams, and the checker, which marks races in it, was never
+ * on. */
 mr_status mr_bind_trace_end(lua_State *L, bool wait, bool *out_unchecked);
 
 /* The text of a file that was run, for mr_trace_save; `context`: the state. */

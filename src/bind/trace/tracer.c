@@ -151,7 +151,7 @@ void mr_bind_tracer_keep(lua_State *L) {
     s->outer = s->started;
 }
 
-/* A trace that a run has started ends with it. */
+/* Ends a trace that the run has started. */
 void mr_bind_tracer_put_back(lua_State *L) {
     state *s = state_of(L);
     if (s->started != s->outer) mr_tracer_stop(s->started);
@@ -222,7 +222,7 @@ mr_status mr_bind_trace_begin(lua_State *L, const char *path, const char *joined
     return MR_OK;
 }
 
-/* Those whose processes have not come to their ends. */
+/* An error that names the ranks whose processes have not ended. */
 static mr_status missing(const mr_world_handed *handed, uint32_t count) {
     mr_buffer who = {0};
     uint64_t ranks = 0;
@@ -282,7 +282,7 @@ mr_status mr_bind_trace_end(lua_State *L, bool wait, bool *out_unchecked) {
     s->machine->hooks.context = L;
     if (wait)
         mr_error_destroy(
-            mr_machine_drain(s->machine)); /* the script has not asked, so it is not told */
+            mr_machine_drain(s->machine)); /* the script did not wait, so it gets no error */
     mr_status status = snapshot(L, tracer, 0, &trace);
     mr_tracer_stop(tracer);
     if (!status) status = mr_trace_save_as(L, trace, NULL, s->path);
