@@ -249,7 +249,7 @@ $(IMAGE_DIR)/%.ptx: src/cuda/kernels/%.cu $(IMAGE_DIR)/flags.stamp
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) $(PTX_FLAGS) -MMD -MP -MF $@.d -MT $@ -o $@ $<
 
-# The images as they are, each under a name that src/cuda/kernels.c declares.
+# The images as they are, each under a name that src/cuda/launch/kernels.c declares.
 $(BUILD)/obj/gen/kernels.o: $(IMAGES) $(BUILD)/flags.stamp
 	$(call say,EMBED,$@)
 	@mkdir -p $(@D)

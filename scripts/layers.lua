@@ -32,12 +32,16 @@ local below_bind = with(ptx, table.unpack(with(above_checker, "graph", "script",
                                                "files", "collective")))
 local below_repl = with(below_bind, table.unpack(rooms_of_bind))
 
--- A room of bind may include all that is below bind, what its files share, and these other rooms.
-local function bind(...)
-  local list = { "bind" }
-  for _, room in ipairs { ... } do list[#list + 1] = "bind/" .. room end
-  return with(below_bind, table.unpack(list))
+-- A room of a folder may include all that is below the folder, what its files share, and these other rooms.
+local function rooms_of(folder, below)
+  return function(...)
+    local list = { folder }
+    for _, room in ipairs { ... } do list[#list + 1] = folder .. "/" .. room end
+    return with(below, table.unpack(list))
+  end
 end
+local bind = rooms_of("bind", below_bind)
+local cuda = rooms_of("cuda", with(below_backends, "cuda/kernels"))
 
 -- Folder: the folders that it may include and call, besides itself.
 local may_include = {
@@ -57,7 +61,17 @@ local may_include = {
   ["ops/table"]  = with(below_ops, "ops", "ops/body", "ops/kernel"),
   ["ops/call"]   = with(below_ops, table.unpack(ops)),
   virtual = below_backends,
-  cuda    = below_backends,
+  -- In `cuda` itself are the driver, contexts and errors. A wait takes back what it finds done. Streams, events, memory
+  -- and collectives are objects. `backend` opens the machine, and carries its commands out by all of them.
+  ["cuda/kernels"] = { "base", "ops" },
+  cuda    = with(below_backends, "cuda/kernels"),
+  ["cuda/wait"]    = cuda(),
+  ["cuda/launch"]  = cuda("wait"),
+  ["cuda/family"]  = cuda("wait", "launch"),
+  ["cuda/objects"] = cuda("wait", "launch"),
+  ["cuda/graph"]   = cuda("wait", "launch", "family", "objects"),
+  ["cuda/runs"]    = cuda("wait"),
+  ["cuda/backend"] = cuda("wait", "launch", "family", "objects", "graph", "runs"),
   null    = { "base", "model" },
   program = with(up_to_ops, "null"),
   order   = { "base", "model", "tensor" },
@@ -87,7 +101,7 @@ local may_include = {
   ["bind/explore"] = bind("graph", "hazard", "ranks", "trace"),
   ["bind/module"]  = with(below_bind, table.unpack(rooms_of_bind)),
   repl    = below_repl,
-  host    = with(below_repl, "repl", "virtual", "cuda"),
+  host    = with(below_repl, "repl", "virtual", "cuda", "cuda/backend"),
 }
 
 -- Types only: the checker's reports name places of `script`.

@@ -20,12 +20,12 @@ local KNOWN = {
   ["ops/body/blas.c"] = { ["ops/body/blas.c"] = "turn is_bounded found blas missing once" },
   ["bind/explore/run.c"] = { ["bind/explore/run.c"] = "mr_bind_explore_host" },
   ["cuda/context.c"] = { ["cuda/context.c"] = "mr_cuda_current forked" },
-  ["cuda/device.c"] = { ["cuda/device.c"] = "is_kept kept" },
+  ["cuda/backend/device.c"] = { ["cuda/backend/device.c"] = "is_kept kept" },
   ["cuda/library.c"] = { ["cuda/library.c"] = "mr_cu mr_cublas mr_nccl mr_cupti lock found version once" },
   ["cuda/driver.c"] = { ["cuda/driver.c"] = "once eager" },
-  ["cuda/runs_cupti.c"] = { ["cuda/runs_cupti.c"] = "lock shared calling" },
-  ["cuda/nvtx.c"] = { ["cuda/nvtx.c"] = "nvtxGlobals_v3 InitializeInjectionNvtx2_fnptr" },
-  ["cuda/turn.c"] = { ["cuda/turn.c"] = "lock passed ended once" },
+  ["cuda/runs/cupti.c"] = { ["cuda/runs/cupti.c"] = "lock shared calling" },
+  ["cuda/runs/nvtx.c"] = { ["cuda/runs/nvtx.c"] = "nvtxGlobals_v3 InitializeInjectionNvtx2_fnptr" },
+  ["cuda/wait/turn.c"] = { ["cuda/wait/turn.c"] = "lock passed ended once" },
 }
 local FOLDERS = { host = true, repl = true }
 

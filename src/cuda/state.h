@@ -58,7 +58,7 @@
  * callbacks. Then at most 16 host functions can be pending.
  *
  * The driver compiles the user's kernels. It gets the same PTX that the virtual GPU runs, once for each device that
- * uses a module (`launch_user.c`). Its words about an error are a part of ours. It owns the memory of the module's
+ * uses a module (`family/user.c`). Its words about an error are a part of ours. It owns the memory of the module's
  * variables. A module stays loaded while a tensor of one of them, or a pending kernel, needs it. An unused module is
  * unloaded when another one is loaded. `tests/fake_cuda` carries PTX out with `src/ptx`, so programs with kernels run
  * through this backend on machines without a GPU. It also runs the built-in kernels, from PTX that the build makes of
@@ -70,7 +70,7 @@
  *
  * Convolutions are products without their right side. A block reads the elements that its taps see from the source when
  * it needs them. So no matrix of them is ever in memory. `kernels/args.h` lists the kernels with their tiles, and
- * `launch_conv.c` chooses by shapes alone. There is a kernel for few outputs, and one for strides and windows of any
+ * `family/conv.c` chooses by shapes alone. There is a kernel for few outputs, and one for strides and windows of any
  * size. Tiles should leave little over; they are small where large ones would not occupy the device. All of them add in
  * the order of the CPU. The gradient of the weights is summed in chunks of positions, then over the chunks, so nothing
  * is added atomically. With `mr.allow_tf32(true)` the tiles are multiplied by tensor cores (`conv_tile.cuh`).
@@ -263,12 +263,12 @@ struct cuda_machine {
     uint32_t callbacks;   /* turns that hold a thread of the driver (turn.c) */
     cuda_slots *slots;    /* NULL: there are callbacks only */
 
-    bool launched_kernels; /* the script's (launch_user.c) */
+    bool launched_kernels; /* the script's (family/user.c) */
 
     cuda_latches *latches; /* NULL: nobody steers the order (latch.c) */
 
-    cuda_runs *runs; /* NULL: nobody wants to know when commands ran (runs.c) */
-    void *ranges;    /* NULL: no tool wants the names of operations (nvtx.c) */
+    cuda_runs *runs; /* NULL: nobody wants to know when commands ran (runs/runs.c) */
+    void *ranges;    /* NULL: no tool wants the names of operations (runs/nvtx.c) */
 
     cuda_outside *outside; /* NULL: no memory was shared with other processes (outside.c) */
 
@@ -281,7 +281,7 @@ struct cuda_machine {
     /* For waits. NULL: no process of other ranks is to be looked after (nccl.c). */
     mr_status (*watch_links)(cuda_machine *cuda, uint64_t waited_ns);
     /* NULL: nothing. Nobody wants to know when commands ran any more; `runs` is there until the devices are idle, and
-     * this gives it up if they are (runs.c). */
+     * this gives it up if they are (runs/runs.c). */
     void (*give_up_runs)(cuda_machine *cuda);
 };
 

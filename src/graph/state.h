@@ -13,11 +13,11 @@
  * know nothing of graphs and see each node. Such a command has the captured line as its line, and that of the launch
  * beside it; it costs the host's virtual clock nothing, except for the first one.
  *
- * On a GPU a launch is one graph of the driver, where that is possible (`cuda/graph.c`). The same steps are given to
+ * On a GPU a launch is one graph of the driver, where that is possible (`cuda/graph`). The same steps are given to
  * streams that the driver captures, so all parts of an operation become nodes. Observers are told of the same commands.
  * Where it is not possible, or the driver refuses, the steps are submitted. Operations borrow memory outside of graphs
  * (parts of reductions, keys of sorts, cuBLAS's workspace). In a graph this memory is the graph's
- * (`cuda/graph_memory.c`). It is allocated while the graph is captured, and given back behind the last launch. The
+ * (`cuda/graph/memory.c`). It is allocated while the graph is captured, and given back behind the last launch. The
  * commands of one lane share it, as they follow each other.
  *
  * Functions that become graphs by themselves (`graph/auto.h`) use the same place. While a call of such a function is

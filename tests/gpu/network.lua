@@ -97,7 +97,7 @@ function operations.conv2d(case, dtype)
   end)
 end
 
--- Cases for which the kernels of src/cuda/launch_conv.c were written, and their edges. Fields are images, channels,
+-- Cases for which the kernels of src/cuda/family/conv.c were written, and their edges. Fields are images, channels,
 -- outputs, groups, size, kernel, then stride, padding and dilation where they are not 1, 0 and 1.
 local kernels = {
   { 2, 3, 64, 1, { 8, 8 }, { 3, 3 }, padding = 1 }, -- few channels in, vectors out; back: thin

@@ -1,4 +1,4 @@
-/* The arguments of a launch to the built-in kernels, by value: included by cuda/launch*.c as C and by the kernels as
+/* The arguments of a launch to the built-in kernels, by value: included by cuda/family as C and by the kernels as
  * CUDA C++. Strides count elements; dims are in reverse, the innermost first, sizes of 1 gone and neighbours that lie
  * one after the other merged. */
 #ifndef MR_CUDA_KERNELS_ARGS_H
@@ -228,7 +228,7 @@ typedef struct {
 enum { MR_CUDA_CONV_THREADS = 128, MR_CUDA_CONV_NEAR = 1 << 14 };
 
 /* The kernels of conv2d and conv2d_input, then those of conv2d_weight, by the tile that a block makes. X(id, name,
- * taps, type, how, rows, columns, arguments of the template: how a tile is multiplied). launch_conv.c chooses. */
+ * taps, type, how, rows, columns, arguments of the template: how a tile is multiplied). family/conv.c chooses. */
 #define MR_CUDA_CONV_LIST(X)                                                                       \
     X(ANY_F64, any_f64, any, double, plain, 32, 64, double, 32, 64, 4, 4)                          \
     X(ANY_F32, any_f32, any, float, plain, 64, 128, float, 64, 128, 8, 8)                          \

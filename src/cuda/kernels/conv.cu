@@ -253,7 +253,7 @@ template <class TILE, class TAPS> MR_DEVICE void convolve_weight(const mr_cuda_c
 /* ------------------------------------------------------------------------- the kernels */
 
 #define KERNEL(name, threads, ...)                                                                 \
-    static_assert(threads == MR_CUDA_CONV_THREADS, "what launch_conv.c starts");                   \
+    static_assert(threads == MR_CUDA_CONV_THREADS, "what family/conv.c starts");                   \
     extern "C" __global__ void __launch_bounds__(threads)                                          \
         millrace_conv_##name(const __grid_constant__ mr_cuda_conv p) {                             \
         __VA_ARGS__(p);                                                                            \

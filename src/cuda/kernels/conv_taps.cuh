@@ -1,6 +1,6 @@
 /* What a tap sees from a position of a convolution's grid: an element of the source, or 0 outside of it. Both kinds of
  * taps answer the same questions: near_taps with three instructions where coordinates and offsets are small
- * (launch_conv.c decides), any_taps for the rest. */
+ * (family/conv.c decides), any_taps for the rest. */
 #ifndef MR_CUDA_KERNELS_CONV_TAPS_CUH
 #define MR_CUDA_KERNELS_CONV_TAPS_CUH
 

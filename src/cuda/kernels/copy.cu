@@ -4,7 +4,7 @@
 /* ------------------------------------------------------------------------- strides and dtypes */
 
 /* millrace_copy_TAG: memory of one element type; _strided also converts to it from any other. f16 stands for both
- * halves, whose bits it copies; it does not convert (cuda/launch_copy.c). */
+ * halves, whose bits it copies; it does not convert (cuda/family/copy.c). */
 #define COPY(tag, T) KERNELS(copy, tag, T, T, T, STORE_PLAIN, 1, a)
 COPY(u8, uint8_t)
 COPY(i32, int32_t)
@@ -94,7 +94,7 @@ template <class T, int TILE> MR_DEVICE void transpose(const mr_cuda_transpose &p
         if (row + y < p.rows && column + x < p.columns) out[(row + y) * p.out_row + column + x] = tile[x][y];
 }
 
-/* cuda/launch_copy.c knows the tiles. */
+/* cuda/family/copy.c knows the tiles. */
 #define TRANSPOSE(size, T, tile)                                                                   \
     extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS)                                  \
         millrace_transpose_##size(const __grid_constant__ mr_cuda_transpose p) {                   \

@@ -62,7 +62,7 @@ MR_PICK(double, 4)
 
 /* ------------------------------------------------------------------------- element types */
 
-/* As in MR_DTYPE_LIST (tensor/dtype.h), whose order cuda/launch.c checks. */
+/* As in MR_DTYPE_LIST (tensor/dtype.h), whose order cuda/family/launch.c checks. */
 enum { DTYPE_BOOL, DTYPE_U8, DTYPE_I32, DTYPE_I64, DTYPE_F32, DTYPE_F64, DTYPE_F16, DTYPE_BF16 };
 
 /* Elements of f16 and bf16 as they are in memory. Computing with them gives a float. */

@@ -191,7 +191,7 @@ template <class R, class X> MR_DEVICE R stored(X v) {
         static constexpr int inputs = count;                                                       \
     };
 
-/* The kernels millrace_NAME_TAG and millrace_NAME_TAG_rows; cuda/launch.c finds them by these names. */
+/* The kernels millrace_NAME_TAG and millrace_NAME_TAG_rows; cuda/family/launch.c finds them by these names. */
 #define VECTOR_KERNELS(name, tag, A_, T_, R_, store, count, expression)                            \
     OP(name, tag, A_, T_, R_, store, count, expression)                                            \
     extern "C" __global__ void __launch_bounds__(MR_CUDA_THREADS)                                  \

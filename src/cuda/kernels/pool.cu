@@ -112,7 +112,7 @@ template <class T> MR_DEVICE void avg_pool_backward(const mr_cuda_pool &p) {
 
 /* ------------------------------------------------------------------------- 2x2 windows side by side */
 
-/* Windows of 2x2 that cover each element of the input once, all dense (launch_pool.c decides). A thread takes two
+/* Windows of 2x2 that cover each element of the input once, all dense (family/pool.c decides). A thread takes two
  * neighbouring windows, so that it reads and writes whole vectors; `count` counts these pairs. */
 struct pair_of_windows {
     uint32_t pair; /* its number: where it is in the tensors of outputs */

@@ -216,7 +216,7 @@ mr_status mr_conv_run(const mr_command *command, void *state, int64_t first, int
     return MR_OK;
 }
 
-/* As launch_conv.c cuts the work; see conv.cu. */
+/* As cuda/family/conv.c cuts the work; see conv.cu. */
 void mr_conv_cost(const mr_command *command, mr_cost *out_cost) {
     enum { TILE = 64 * 128, THREADS = 128 };
     const mr_tensor *w = command->operands[2].tensor;
