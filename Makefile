@@ -224,7 +224,7 @@ $(BUILD)/obj/src/%.o: src/%.c $(BUILD)/flags.stamp
 # them has lines only. Clang makes such vectors at -O2, and does not know how to be asked for more.
 # Private, here and below: what an object depends on would inherit the flags, and the stamp of all flags would hold those of
 # the object that make comes to first.
-$(patsubst %,$(BUILD)/obj/src/ops/body/%.o,binary convert fold_extremes fold_flags fold_sums matmul optimise ternary unary): \
+$(patsubst %,$(BUILD)/obj/src/ops/body/%.o,binary compare convert fold_extremes fold_flags fold_sums matmul optimise ternary unary): \
     private CFLAGS_ops += $(if $(VECTORISE),-O2 $(VECTORS)) $(if $(filter -g,$(CFLAGS)),-g1)
 $(ROOMS_O1:%=$(BUILD)/obj/src/%/%.o): private ALL_CFLAGS += -O1
 

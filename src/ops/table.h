@@ -12,115 +12,18 @@
  * expression  of a (b, c): the inputs, all of type T. It is compiled as C here and as CUDA for a GPU: the
  *             mr_... functions that it calls are those of expr.h, which exist there with the same names.
  *
- * A new operation of these families is a row here, its name in ids.h and its text in help.h. */
+ * A new operation of these families is a row in the header of its family, its name in ids.h and its text in help.h.
+ * The file that compiles the loops of some rows includes their header only. So a changed row compiles no others. */
 #ifndef MR_OPS_TABLE_H
 #define MR_OPS_TABLE_H
 
+#include "ops/table_binary.h"
+#include "ops/table_compare.h"
+#include "ops/table_reduce.h"
+#include "ops/table_ternary.h"
+#include "ops/table_unary.h"
+
 // clang-format off
-#define MR_UNARY_TABLE(X) \
-    X(neg,         NUMBERS, SAME,  1, mr_neg(a)) \
-    X(abs,         ALL,     SAME,  1, mr_abs(a)) \
-    X(sign,        ALL,     SAME,  2, (a > 0) - mr_below_zero(a)) \
-    X(exp,         FLOATS,  FLOAT, 8, mr_exp(a)) \
-    X(log,         FLOATS,  FLOAT, 8, mr_log(a)) \
-    X(sqrt,        FLOATS,  FLOAT, 4, mr_sqrt(a)) \
-    X(rsqrt,       FLOATS,  FLOAT, 8, 1 / mr_sqrt(a)) \
-    X(tanh,        FLOATS,  FLOAT, 8, mr_tanh(a)) \
-    X(sigmoid,     FLOATS,  FLOAT, 8, mr_sigmoid(a)) \
-    X(relu,        NUMBERS, SAME,  1, mr_below_zero(a) ? 0 : a) \
-    X(gelu,        FLOATS,  FLOAT, 12, mr_gelu(a)) \
-    X(floor,       NUMBERS, SAME,  1, mr_floor(a)) \
-    X(ceil,        NUMBERS, SAME,  1, mr_ceil(a)) \
-    X(round,       NUMBERS, SAME,  1, mr_round(a)) \
-    X(reciprocal,  FLOATS,  FLOAT, 4, 1 / a) \
-    X(square,      ALL,     SAME,  1, mr_mul(a, a)) \
-    X(logical_not, ALL,     BOOL,  1, a == 0) \
-    X(exp2,        FLOATS,  FLOAT, 8, mr_exp2(a)) \
-    X(expm1,       FLOATS,  FLOAT, 8, mr_expm1(a)) \
-    X(log2,        FLOATS,  FLOAT, 8, mr_log2(a)) \
-    X(log10,       FLOATS,  FLOAT, 8, mr_log10(a)) \
-    X(log1p,       FLOATS,  FLOAT, 8, mr_log1p(a)) \
-    X(asin,        FLOATS,  FLOAT, 8, mr_asin(a)) \
-    X(acos,        FLOATS,  FLOAT, 8, mr_acos(a)) \
-    X(atan,        FLOATS,  FLOAT, 8, mr_atan(a)) \
-    X(sinh,        FLOATS,  FLOAT, 8, mr_sinh(a)) \
-    X(cosh,        FLOATS,  FLOAT, 8, mr_cosh(a)) \
-    X(erf,         FLOATS,  FLOAT, 8, mr_erf(a)) \
-    X(trunc,       NUMBERS, SAME,  1, mr_trunc(a)) \
-    X(frac,        FLOATS,  SAME,  2, a - mr_trunc(a)) \
-    X(silu,        FLOATS,  FLOAT, 9, mr_silu(a)) \
-    X(softplus,    FLOATS,  FLOAT, 16, a > 20 ? a : mr_log1p(mr_exp(a))) \
-    X(isnan,       ALL,     BOOL,  1, mr_is_nan(a)) \
-    X(isinf,       ALL,     BOOL,  1, mr_is_inf(a)) \
-    X(isfinite,    ALL,     BOOL,  1, !mr_is_nan(a - a)) \
-    X(bitwise_not, WHOLE,   SAME,  1, ~a)
-
-/* Like unary, with a second expression that the compiler can vectorize. It gives the same value where the
- * condition after it holds. */
-#define MR_RANGED_TABLE(X) \
-    X(sin,         FLOATS,  FLOAT, 8, mr_sin(a), mr_sin_near(a), mr_is_near(a)) \
-    X(cos,         FLOATS,  FLOAT, 8, mr_cos(a), mr_cos_near(a), mr_is_near(a)) \
-    X(tan,         FLOATS,  FLOAT, 8, mr_tan(a), mr_tan_near(a), mr_is_near(a))
-
-#define MR_BINARY_TABLE(X) \
-    X(add,         ALL,     SAME,  1, mr_add(a, b)) \
-    X(sub,         NUMBERS, SAME,  1, mr_sub(a, b)) \
-    X(mul,         ALL,     SAME,  1, mr_mul(a, b)) \
-    X(div,         FLOATS,  FLOAT, 4, a / b) \
-    X(maximum,     ALL,     SAME,  1, mr_maximum(a, b)) \
-    X(minimum,     ALL,     SAME,  1, mr_minimum(a, b)) \
-    X(relu_backward,    FLOATS, FLOAT, 1, b <= 0 ? 0 : a) \
-    X(tanh_backward,    FLOATS, FLOAT, 4, a * (1 - mr_abs(b)) * (1 + mr_abs(b))) \
-    X(sigmoid_backward, FLOATS, FLOAT, 3, a * (b < (T)0.5 ? b : 1 - b) * (b < (T)0.5 ? 1 - b : b)) \
-    X(atan2,       FLOATS,  FLOAT, 16, mr_atan2(a, b)) \
-    X(bitwise_and, WHOLE,   SAME,  1, a & b) \
-    X(bitwise_or,  WHOLE,   SAME,  1, a | b) \
-    X(bitwise_xor, WHOLE,   SAME,  1, a ^ b) \
-    X(bitwise_left_shift, INTEGERS, SAME, 1, mr_shift_left(a, b)) \
-    X(bitwise_right_shift, INTEGERS, SAME, 1, mr_shift_right(a, b))
-
-/* As binary. The second input is a parameter: a number or a tensor, which may be left out. Its name and its default
- * come last. */
-#define MR_ACTIVATION_TABLE(X) \
-    X(leaky_relu,  FLOATS,  FLOAT, 2, a > 0 ? a : a * b,      "slope", 0.01) \
-    X(elu,         FLOATS,  FLOAT, 10, a > 0 ? a : b * mr_expm1(a), "alpha", 1)
-
-/* Like binary; floats have loops of their own in binary.c. */
-#define MR_POWER_TABLE(X) \
-    X(pow,         NUMBERS, SAME,  16, mr_pow(a, b))
-
-/* Like binary. For floats there is a second expression that the compiler can vectorize; it gives the same value where
- * mr_quotient_is_near(a, b). */
-#define MR_DIVISION_TABLE(X) \
-    X(remainder,   NUMBERS, SAME,  8, mr_remainder(a, b), mr_remainder_near(a, b)) \
-    X(fmod,        NUMBERS, SAME,  8, mr_fmod(a, b), mr_fmod_near(a, b)) \
-    X(floor_divide, NUMBERS, SAME, 8, mr_floor_divide(a, b), mr_floor_divide_near(a, b))
-
-#define MR_COMPARE_TABLE(X) \
-    X(eq,          ALL,     BOOL,  1, a == b) \
-    X(ne,          ALL,     BOOL,  1, a != b) \
-    X(lt,          ALL,     BOOL,  1, a < b) \
-    X(le,          ALL,     BOOL,  1, a <= b) \
-    X(gt,          ALL,     BOOL,  1, a > b) \
-    X(ge,          ALL,     BOOL,  1, a >= b) \
-    X(logical_and, ALL,     BOOL,  1, (a != 0) & (b != 0)) \
-    X(logical_or,  ALL,     BOOL,  1, (a != 0) | (b != 0)) \
-    X(logical_xor, ALL,     BOOL,  1, (a != 0) ^ (b != 0))
-
-/* These rows also have the names of the inputs after the first, for the usage line. The last two fields are the rows
- * that run when only the second or only the third input is given (NONE: both must be). */
-#define MR_TERNARY_TABLE(X) \
-    X(clamp,       NUMBERS, SAME,  2, mr_minimum(mr_maximum(a, b), c), "least, greatest", maximum, minimum) \
-    X(lerp,        FLOATS,  FLOAT, 4, c < (T)0.5 ? a + c * (b - a) : b - (b - a) * (1 - c), "y, w", NONE, NONE)
-
-/* Ternary with a bool `a`. */
-#define MR_SELECT_TABLE(X) \
-    X(where,       ALL,     SAME,  1, a ? b : c,              "y, z")
-
-/* Like select; the third input is the tensor that is written in place. */
-#define MR_MASKED_TABLE(X) \
-    X(masked_fill, ALL,     SAME,  1, a ? b : c,              "x:masked_fill(mask, value [, {out=}]) -> tensor")
-
 /* X(name, dtypes of the output, forms, numbers, flops, generator, usage). numbers: those that a call of the
  * in-place form gives, as (how many it must give, how many it may give, what the latter are otherwise). */
 #define MR_FILL_TABLE(X) \
@@ -135,31 +38,6 @@
     X(normal,      FLOATS,  INPLACE, (0, 2, 0, 1), 24, mr_gen_normal,    "x:normal_([mean, std]) -> x") \
     X(bernoulli,   ALL,     INPLACE, (0, 1, 0.5),  12, mr_gen_bernoulli, "x:bernoulli_([p]) -> x") \
     X(randint,     ALL,     NONE,    (0, 0, 0),    12, mr_gen_randint,   "mr.randint([low,] high, shape [, options]) -> tensor")
-
-/* X(name, dtypes taken, result, flops, rules, positions, of two, options). fold.c has the code that combines the
- * elements. positions: the row of the second result, which says where the first one was found. of two: the row that
- * runs when two tensors are given. NONE: there is none. */
-#define MR_REDUCE_TABLE(X) \
-    X(sum,         ALL,     SUM,   1, 0,               NONE, NONE, "out=") \
-    X(mean,        ALL,     FLOAT, 1, 0,               NONE, NONE, "out=") \
-    X(prod,        ALL,     SUM,   1, 0,               NONE, NONE, "out=") \
-    X(max,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, argmax, maximum, "out=") \
-    X(min,         ALL,     SAME,  1, MR_RULE_NEEDS_ELEMENT, argmin, minimum, "out=") \
-    X(any,         ALL,     BOOL,  1, 0,               NONE, NONE, "out=") \
-    X(all,         ALL,     BOOL,  1, 0,               NONE, NONE, "out=") \
-    X(argmax,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, NONE, NONE, "out=") \
-    X(argmin,      ALL,     INDEX, 1, MR_RULE_NEEDS_ELEMENT | MR_RULE_ONE_DIM, NONE, NONE, "out=") \
-    X(norm,        ALL,     FLOAT, 2, 0,               NONE, NONE, "p=2, out=") \
-    X(var,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               NONE, NONE, "correction=1, out=") \
-    X(std,         ALL,     FLOAT, 4, MR_RULE_CORRECTION,               NONE, NONE, "correction=1, out=")
-
-/* X(name, flops, kept, norm, result), along one dim, in f32 or f64. For an element x, d is x -
- * max and e is exp(d); one of these is kept as k. s is the sum of all e, in double, and n the
- * norm. The result is made of k and n. Subtracting the greatest element changes nothing and lets
- * nothing overflow. */
-#define MR_SOFTMAX_TABLE(X) \
-    X(softmax,     12, e, 1 / s,     k * n) \
-    X(log_softmax, 12, d, mr_log(s), k - n)
 
 /* X(name, inputs, forms, items, run, state_bytes, usage): index.c has what they do. Indices count from 1. */
 #define MR_INDEX_TABLE(X) \

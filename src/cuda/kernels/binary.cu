@@ -1,5 +1,6 @@
 /* The kernels of the rows with two inputs. */
 #include "cuda/kernels/elementwise.cuh"
+#include "ops/table_binary.h"
 
 #define X(name, dtypes, result, flops, expression) LOOPS_##dtypes(PLAIN, name, result, 2, expression)
 MR_BINARY_TABLE(X)

@@ -10,7 +10,6 @@
 #define MR_CUDA_KERNELS_ELEMENTWISE_CUH
 
 #include "cuda/kernels/device.cuh"
-#include "ops/table.h"
 
 template <class T> MR_DEVICE T number_as(uint64_t bits) {
     T v;

@@ -1,10 +1,10 @@
-/* softmax and log_softmax: the expressions of ops/table.h along one dim.
+/* softmax and log_softmax: the expressions of ops/table_reduce.h along one dim.
  *
  * A row's elements go to its lanes in turn. A row that fits is read once and kept in registers. A longer one is
  * read twice: first for maximum and sum together, the sum so far being scaled when a greater element comes, then
  * for the result. Lanes and parts are joined in an order that depends on the shapes and the device alone. */
 #include "cuda/kernels/device.cuh"
-#include "ops/table.h"
+#include "ops/table_reduce.h"
 
 /* ------------------------------------------------------------------------- maximum and sum */
 

@@ -1,5 +1,6 @@
 /* The kernels of the rows with three inputs. */
 #include "cuda/kernels/elementwise.cuh"
+#include "ops/table_ternary.h"
 
 #define X(name, dtypes, result, flops, expression, ...)                                   \
     LOOPS_##dtypes(PLAIN, name, result, 3, expression)

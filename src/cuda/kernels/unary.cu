@@ -1,5 +1,6 @@
 /* The kernels of the rows with one input. */
 #include "cuda/kernels/elementwise.cuh"
+#include "ops/table_unary.h"
 
 #define X(name, dtypes, result, flops, expression) LOOPS_##dtypes(PLAIN, name, result, 1, expression)
 MR_UNARY_TABLE(X)

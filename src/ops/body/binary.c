@@ -1,26 +1,16 @@
-/* The loops of the binary and compare families, out of the table. */
-#include "ops/body/loops.h"
+/* The loops of the binary family, made from the table, but for comparisons: compare.c. */
+#include "ops/body/binary_loops.h"
+#include "ops/table_binary.h"
 
-#define LOOP(name, tag, T_, R, store, expression)                                                  \
-    MR_CLONES static void name##_##tag(void *out_, const void *const *in, unsigned fixed,          \
-                                       int64_t n) {                                                \
-        (void)fixed;                                                                               \
-        typedef T_ T;                                                                              \
-        R *out = out_;                                                                             \
-        const T *x = in[0], *y = in[1];                                                            \
-        MR_INDEPENDENT                                                                             \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            T a = x[i], b = y[i];                                                                  \
-            out[i] = store(R, expression);                                                         \
-        }                                                                                          \
-    }
+MR_BINARY_TABLE(MR_DECLARE_LOOPS)
+MR_DIVISION_TABLE(MR_DECLARE_LOOPS)
+MR_POWER_TABLE(MR_DECLARE_LOOPS)
+MR_ACTIVATION_TABLE(MR_DECLARE_LOOPS)
 
 #define X(name, dtypes, result, flops, expression)                                                 \
-    MR_LOOPS_##dtypes(LOOP, name, result, expression) const mr_elementwise mr_loops_##name = {     \
-        .kernel = {MR_ENTRIES_##dtypes(name)},                                                     \
-        .bool_result = MR_RESULT_##result == MR_RESULT_BOOL};
+    MR_LOOPS_##dtypes(LOOP, name, result, expression)                                              \
+        const mr_elementwise mr_loops_##name = {.kernel = {MR_ENTRIES_##dtypes(name)}};
 MR_BINARY_TABLE(X)
-MR_COMPARE_TABLE(X)
 #undef X
 
 /* ------------------------------------------------------------------------- divisions of floats */

@@ -1,5 +1,8 @@
-/* The folds of the reductions: what is made of the loops of fold_loops.h. */
+/* The folds of the reductions: what is made of the loops. */
 #include "ops/body/fold.h"
+#include "ops/body/fold_extremes.h"
+#include "ops/body/fold_flags.h"
+#include "ops/body/fold_sums.h"
 #include "ops/expr.h"
 #include "ops/fold_table.h"
 

@@ -9,7 +9,7 @@
 
 #include "ops/body.h"
 #include "ops/body/fold_loops.h"
-#include "ops/table.h"
+#include "ops/table_reduce.h"
 
 /* The most elements of a row that softmax weighs together with others: so many rows of them are a leaf. */
 enum { MR_SHORT_ROW = MR_LEAF / MR_SHORT_ROWS };

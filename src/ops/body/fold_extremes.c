@@ -1,4 +1,5 @@
 /* Loops over elements: the greatest and the least, and where they are. */
+#include "ops/body/fold_extremes.h"
 #include "ops/body/fold_body.h"
 
 #define BOTH(name, tag, T, begin, step, join)                                                      \

@@ -1,5 +1,6 @@
 /* Loops over elements: whether any or all are other than 0. An accumulator is as wide as an element, so that vectors of
  * both have as many. */
+#include "ops/body/fold_flags.h"
 #include "ops/body/fold_body.h"
 
 #define X(name, kind, begin, step, join, final)                                                    \

@@ -1,4 +1,5 @@
 /* Loops over elements: sums of numbers and of squares, and products. */
+#include "ops/body/fold_sums.h"
 #include "ops/body/fold_body.h"
 
 #define X(name, kind, begin, step, join, final)                                                    \

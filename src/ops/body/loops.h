@@ -9,7 +9,6 @@
 
 #include "ops/body.h"
 #include "ops/expr.h"
-#include "ops/table.h"
 
 #define MR_STORE_PLAIN(R, v) ((R)(v))
 #define MR_STORE_BOOL(R, v)  ((R)((v) != 0))
@@ -47,18 +46,7 @@
 #define MR_ENTRIES_WHOLE(name)    MR_ENTRIES_INTEGERS(name), [MR_BOOL] = name##_b8
 #define MR_ENTRIES_ALL(name)      MR_ENTRIES_NUMBERS(name), [MR_BOOL] = name##_b8
 
-/* Functions that the families' files define for table.c. */
-#define X(name, ...) extern const mr_elementwise mr_loops_##name;
-MR_UNARY_TABLE(X)
-MR_RANGED_TABLE(X)
-MR_BINARY_TABLE(X)
-MR_DIVISION_TABLE(X)
-MR_POWER_TABLE(X)
-MR_ACTIVATION_TABLE(X)
-MR_COMPARE_TABLE(X)
-MR_TERNARY_TABLE(X)
-MR_SELECT_TABLE(X)
-MR_MASKED_TABLE(X)
-#undef X
+/* Declares the loops of a row: the file of its family defines them for table.c. */
+#define MR_DECLARE_LOOPS(name, ...) extern const mr_elementwise mr_loops_##name;
 
 #endif

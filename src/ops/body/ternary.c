@@ -6,6 +6,11 @@
 #endif
 
 #include "ops/body/loops.h"
+#include "ops/table_ternary.h"
+
+MR_TERNARY_TABLE(MR_DECLARE_LOOPS)
+MR_SELECT_TABLE(MR_DECLARE_LOOPS)
+MR_MASKED_TABLE(MR_DECLARE_LOOPS)
 
 #define LOOP_OF(name, tag, T_, A, R, store, expression)                                            \
     MR_CLONES static void name##_##tag(void *out_, const void *const *in, unsigned fixed,          \

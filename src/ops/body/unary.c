@@ -1,5 +1,9 @@
 /* The loops of the unary family, made from the table. */
 #include "ops/body/loops.h"
+#include "ops/table_unary.h"
+
+MR_UNARY_TABLE(MR_DECLARE_LOOPS)
+MR_RANGED_TABLE(MR_DECLARE_LOOPS)
 
 #define LOOP(name, tag, T_, R, store, expression)                                                  \
     MR_CLONES static void name##_##tag(void *out_, const void *const *in, unsigned fixed,          \

@@ -7,6 +7,7 @@
 #include "ops/move.h"
 #include "ops/body/optimisers.h"
 #include "ops/body/scan.h"
+#include "ops/table.h"
 
 #include <string.h>
 
@@ -26,6 +27,17 @@ enum {
 /* A result in floats means that other types are converted first, so none is refused. */
 #define TAKES(dtypes, result_)                                                                     \
     (MR_RESULT_##result_ == MR_RESULT_FLOAT ? MR_TAKES_ALL : TAKES_##dtypes)
+
+MR_UNARY_TABLE(MR_DECLARE_LOOPS)
+MR_RANGED_TABLE(MR_DECLARE_LOOPS)
+MR_BINARY_TABLE(MR_DECLARE_LOOPS)
+MR_DIVISION_TABLE(MR_DECLARE_LOOPS)
+MR_POWER_TABLE(MR_DECLARE_LOOPS)
+MR_ACTIVATION_TABLE(MR_DECLARE_LOOPS)
+MR_COMPARE_TABLE(MR_DECLARE_LOOPS)
+MR_TERNARY_TABLE(MR_DECLARE_LOOPS)
+MR_SELECT_TABLE(MR_DECLARE_LOOPS)
+MR_MASKED_TABLE(MR_DECLARE_LOOPS)
 
 #define ELEMENTWISE(name_, family_, inputs_, dtypes_, result_, forms_, flops_, expression_,        \
                     usage_, ...)                                                                   \
