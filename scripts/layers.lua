@@ -16,6 +16,8 @@ local ptx = { "ptx", "ptx/read", "ptx/access", "ptx/watch", "ptx/run", "ptx/deco
 local ops = { "ops", "ops/body", "ops/kernel", "ops/table", "ops/call" }
 -- The checker's headers and what both of its rooms read; what runs for every command; what runs for a report.
 local hazard = { "hazard", "hazard/find", "hazard/explain" }
+-- What records, asks and writes a trace meets in the headers of `trace`.
+local trace = { "trace", "trace/record", "trace/analysis", "trace/draw", "trace/terminal", "trace/picture", "trace/write" }
 local rooms_of_bind = { "bind", "bind/ranks", "bind/hazard", "bind/nn", "bind/ops", "bind/tensor", "bind/machine",
                         "bind/kernel", "bind/graph", "bind/trace", "bind/explore", "bind/module" }
 
@@ -28,8 +30,9 @@ local below_backends = with(below_ops, "order", table.unpack(ops))
 local up_to_ops = with(ops, "base", "model", "tensor")
 local below_checker = with(up_to_ops, "order")
 local above_checker = with(hazard, table.unpack(with(below_checker, "program")))
-local below_bind = with(ptx, table.unpack(with(above_checker, "graph", "script", "explore", "waits", "trace", "compile",
-                                               "files", "collective")))
+local below_trace = with(below_checker, "program")
+local below_bind = with(ptx, table.unpack(with(above_checker, "graph", "script", "explore", "waits", "compile", "files",
+                                               "collective", table.unpack(trace))))
 local below_repl = with(below_bind, table.unpack(rooms_of_bind))
 
 -- A room of a folder may include all that is below the folder, what its files share, and these other rooms.
@@ -41,6 +44,7 @@ local function rooms_of(folder, below)
   end
 end
 local bind = rooms_of("bind", below_bind)
+local traces = rooms_of("trace", below_trace)
 local cuda = rooms_of("cuda", with(below_backends, "cuda/kernels"))
 
 -- Folder: the folders that it may include and call, besides itself.
@@ -86,7 +90,14 @@ local may_include = {
   script  = { "base" },
   explore = above_checker,
   waits   = above_checker,
-  trace   = with(below_checker, "program"),
+  -- In `trace` itself are traces, the order of their spans, and edits. `draw` has what all writers share.
+  trace   = below_trace,
+  ["trace/record"]   = traces(),
+  ["trace/analysis"] = traces(),
+  ["trace/draw"]     = traces(),
+  ["trace/terminal"] = traces("draw"),
+  ["trace/picture"]  = traces("draw"),
+  ["trace/write"]    = traces("draw", "picture"),
   -- In `bind` itself is what all of its rooms need: callers, arguments, userdata, errors. `module` opens them all.
   bind    = below_bind,
   ["bind/ranks"]   = bind(),
@@ -123,6 +134,7 @@ local circles = {
 -- A type that a folder declares without its members, and that is defined where the folder may not include. Each is one
 -- pointer that the lower folder passes on without looking behind it.
 local may_declare = {
+  trace = { mr_tracer = "The header of traces has the functions of what records them." },
   model = {
     mr_op = "A command names its row of the operation table; bodies and costs are the backends' to ask for.",
     mr_kernel_code = "A backend loads the code of a user's kernel, which the model only hands to it.",

@@ -6,9 +6,9 @@
 
 #include "model/backend.h"
 #include "trace/analysis.h"
-#include "trace/chain.h"
-#include "trace/kept.h"
-#include "trace/replan.h"
+#include "trace/analysis/chain.h"
+#include "trace/analysis/replan.h"
+#include "trace/record/kept.h"
 #include "virtual_fixture.h"
 
 enum { STREAMS = 4, EVENTS = 4, STEPS = 48, ROUNDS = 400, NOTHING = STEPS };

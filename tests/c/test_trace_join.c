@@ -9,7 +9,7 @@
 
 #include "model/meeting.h"
 #include "trace/builder.h"
-#include "trace/join.h"
+#include "trace/record/join.h"
 
 enum { RANKS = 2 };
 

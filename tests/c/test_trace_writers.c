@@ -19,9 +19,9 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "trace/bars.h"
-#include "trace/lanes.h"
-#include "trace/pack.h"
+#include "trace/draw/bars.h"
+#include "trace/draw/lanes.h"
+#include "trace/write/pack.h"
 #include "trace/writers.h"
 
 #include "trace_samples.h"

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "bind/hazard/hazard.h"
 #include "bind/open.h"
-#include "trace/sync_debug.h"
+#include "trace/record/sync_debug.h"
 
 static const char box; /* its address is a registry key */
 

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "bind/trace/parts.h"
 #include "trace/analysis.h"
-#include "trace/lanes.h"
+#include "trace/draw/lanes.h"
 
 /* its address is a registry key: list -> what tostring gives for it */
 static const char text_of_list;

@@ -13,7 +13,7 @@
 #include "collective/calls.h"
 #include "collective/ranks.h"
 #include "collective/world.h"
-#include "trace/join.h"
+#include "trace/record/join.h"
 #include "trace/writers.h"
 
 #define MOST_SPANS      1000000 /* some 150 bytes each */

@@ -1,5 +1,5 @@
 // The trace as the page has it: numbers in typed arrays, one element a span. The bytes come in base64, a row of variable-length
-// numbers a span; write_html.c writes them, and says in which order. Texts come as JSON, and are only ever shown as text.
+// numbers a span; write/html.c writes them, and says in which order. Texts come as JSON, and are only ever shown as text.
 
 const NONE = -1;
 const CALLED = 1, RAN = 2, HOST_WAITED = 4, HOST_WORKED = 8; // bits of flags
@@ -140,7 +140,7 @@ function objectText(trace, span) {
   return about.stream === NONE ? "the device" : "stream `" + streamName(trace, about) + "`";
 }
 
-// Why it began no sooner: the same words as on a terminal (lanes.c has them).
+// Why it began no sooner: the same words as on a terminal (draw/lanes.c has them).
 function causeText(trace, span) {
   const cause = page.causes[trace.spans.cause[span]], holder = trace.spans.holder[span];
   if (!trace.spans.cause[span]) return "";

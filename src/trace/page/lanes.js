@@ -162,7 +162,7 @@ function findInLane(trace, span, onHost) {
   return null;
 }
 
-// The time before a bar in which something held the lane up, as lanes.c has it; null: there is none.
+// The time before a bar in which something held the lane up, as draw/lanes.c has it; null: there is none.
 function gapBefore(lane, i) {
   const { spans } = lane.trace, span = lane.spans[i], cause = page.causes[spans.cause[span]].word, holder = spans.holder[span];
   if (isOnHost(lane) || cause === "none" || cause === "same-stream" || cause === "host") return null;
