@@ -84,20 +84,30 @@ function TestExplore.test_one_outcome()
   lu.assertEquals(status, 0)
 end
 
--- Whoever asks in a script of tests learns of hazards. A search that was cut has found nothing, and claims nothing.
+-- A script of tests that asks for the status learns of hazards, and of a search that was cut.
 function TestExplore.test_the_status_tells_of_hazards()
   local benign = RACY:gsub("add_%(1%)", "fill_(1)"):gsub("mul_%(3%)", "fill_(1)")
   local text, status = run("--explore", benign)
   lu.assertStrContains(text, " 1 outcome")
   lu.assertStrContains(text, "1 hazard")
   lu.assertEquals(status, 3)
-  local asks = "local a = mr.stream() a:run(function() mr.ones(1) end) while not a:query() do end print(1)"
+  local asks = [[
+local s, n = mr.stream(), 0
+s:run(function() mr.spin{ms = 1} end)
+while not s:query() do n = n + 1 end
+print(n > 3 and "many" or "few")]]
+  command.with_file(asks, function(path) lu.assertEquals(command.say{ path }, "many\n") end)
   text, status = run("--explore", asks)
   lu.assertStrContains(text, " 1 outcome; not all schedules: the query")
-  lu.assertEquals(status, 0)
+  lu.assertStrContains(text, "\n  A run without --explore may come to an outcome that is not listed.\n")
+  lu.assertStrContains(text, "1, in 3 schedules: few\n")
+  lu.assertEquals(status, 4)
   text, status = run("--explore=json", asks)
   lu.assertStrContains(text, '"claim":"none"')
-  lu.assertEquals(status, 0)
+  lu.assertEquals(status, 4)
+  text, status = run("--explore", RACY .. asks)
+  lu.assertStrContains(text, "may come to an outcome that is not listed")
+  lu.assertEquals(status, 3)
 end
 
 function TestExplore.test_bounds()

@@ -282,6 +282,7 @@ return function(tools, explore, core)
     note_answers(r, run.names())
     show_times(r, run.times)
     name_outcomes(r)
+    if not r.complete then r.warning = "A run without --explore may come to an outcome that is not listed." end
     r.shows_hazards = "--check instead of --explore shows them"
     r.with_fix = with_fixes(r, chunk, run, seconds - r.seconds)
     if as_json then print(write_json(r)) else tools.write(tostring(r) .. "\n") end
@@ -289,7 +290,7 @@ return function(tools, explore, core)
     local only = #r.outcomes == 1 and r.outcomes[1]
     if only and (only.error or (only.exit or 0) ~= 0) then return "failed" end
     if #r.outcomes > 1 or #r.hazards > 0 then return "found" end
-    return "one"
+    return r.complete and "one" or "incomplete"
   end
 
   return script

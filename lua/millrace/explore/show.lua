@@ -227,6 +227,7 @@ return function(tools, values)
     if only_error(r) then table.insert(out, 1, (show.error(r.outcomes[1]):match "[^\n]*")) end
     local names, remarks = name_outcomes(shown)
     local own = own_lines(shown)
+    if r.warning then out[#out + 1] = "  " .. r.warning end
     if r.combined then out[#out + 1] = combination(r) end
     if r.unseen then out[#out + 1] = UNSEEN end
     for _, remark in ipairs(remarks) do out[#out + 1] = "  " .. remark end
