@@ -116,6 +116,12 @@ return function(tools)
     end })
   end
 
+  local function list_of_lines(text)
+    local list = {}
+    for line in text:gmatch("[^\n]+") do list[#list + 1] = line end
+    return list
+  end
+
   -- The most common first.
   local function read_result(r, fn, race)
     for i, o in ipairs(r.outcomes) do
@@ -128,9 +134,12 @@ return function(tools)
     end)
     r.deterministic = r.complete and #r.outcomes <= 1
     if r.untried_lines then
-      r.untried = {}
-      for line in r.untried_lines:gmatch("[^\n]+") do r.untried[#r.untried + 1] = line end
+      r.untried = list_of_lines(r.untried_lines)
       r.untried.count, r.untried_lines, r.untried_count = r.untried_count, nil, nil
+    end
+    if r.unended then
+      r.unended.difference, r.unended.difference_lines = list_of_lines(r.unended.difference_lines), nil
+      if r.unended.where == "" then r.unended.where = nil end
     end
     return setmetatable(r, show.result_meta)
   end

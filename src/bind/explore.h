@@ -34,6 +34,8 @@ typedef struct {
     /* From now on Lua code is stopped, as by Ctrl-C, after so many seconds; 0: no more stops, and a pending stop of
      * this kind is cancelled. */
     void (*stop_after)(double worked, double waited);
+    /* Where Lua code was stopped: "race.lua:12"; "": not in Lua code. Valid until the stop is cancelled. */
+    const char *(*stop_place)(void);
     /* take_end: true if the process was asked to end (SIGTERM); clears that request. The other one makes the request
      * again. */
     bool (*take_end)(void);

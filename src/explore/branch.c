@@ -373,11 +373,14 @@ mr_status branch_record(explorer *e, const plan *forced, own_schedule *out_own,
     e->subject->machine->random.seed = e->seed;
     e->subject->machine->random.draws = e->draws;
     e->result->runs++;
+    double began = budget_now(e);
     mr_status status =
         mr_vec_push(&b->variants, (variant){0}) ? MR_OK : mr_no_memory("to explore a program");
     if (!status)
         status = record_unlimited(e->subject, forced, &b->program, &value, b,
                                   out_own ? &out_own->plan : NULL, &b->strayed);
+    e->last_run = budget_now(e) - began;
+    if (e->result->runs == 1) e->first_run = e->last_run;
     if (!status) b->count = (uint32_t)mr_program_count(b->program);
     e->result->stages |= b->stages;
     if (!status) status = check_exact(b->program);

@@ -58,6 +58,8 @@ typedef struct {
      * many seconds, or worked and waited so many. 0: no run is ended, and an end that has already been noted is
      * cancelled. */
     void (*end_runs_after)(void *context, double worked, double waited);
+    /* Optional: where the function was when a run was ended so, as "race.lua:12"; "": nothing is known. */
+    const char *(*stopped_at)(void *context);
     /* Optional: the name of a place in texts for the user. */
     mr_site (*shown)(void *context, mr_site where);
     /* Optional, after the first run: what the hazard checker said of it; NULL: it did not look. */
@@ -126,6 +128,13 @@ typedef struct {
     bool reads;     /* the host reads what depends on them */
 } mr_explore_alone;
 
+/* A run of the function that was stopped, and had taken much longer than the first one. */
+typedef struct {
+    char where[128];       /* it was there then: "race.lua:12", or "" */
+    double seconds, first; /* it and the first run had taken; 0: there is none */
+    char *difference;      /* of the schedule by then, as in an outcome */
+} mr_explore_unended;
+
 typedef struct {
     uint64_t schedules; /* carried out: one of each class */
     uint64_t runs;      /* of the function */
@@ -167,6 +176,7 @@ typedef struct {
     /* Where the time was over: independent groups of races, and how many of them were tried alone, the others as
      * submitted. Their outcomes are among the others. */
     mr_explore_alone alone;
+    mr_explore_unended unended; /* the one that took longest */
     /* the chance that they would have met an outcome that needs two given orders; 0: unknown */
     double chance;
     double seconds;

@@ -26,6 +26,7 @@ void mr_explore_result_free(mr_explore_result *result) {
     mr_vec_free(&result->outcomes);
     mr_vec_free(&result->groups);
     mr_buffer_free(&result->untried);
+    free(result->unended.difference);
     *result = (mr_explore_result){0};
 }
 

@@ -9,11 +9,13 @@
  * Easiest to break: a frame undoes everything after it, so decide.c must restore every piece of state that a search
  * changes. */
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "explore/apart.h"
 #include "explore/search.h"
 #include "explore/share.h"
+#include "explore/tell.h"
 #include "model/backend.h"
 
 #define MOST_DEPTH 400
@@ -167,6 +169,28 @@ static mr_status settle(search *s, branch *child, uint32_t item) {
     return s->e->stop ? MR_OK : branch_prepare(s->e, child);
 }
 
+#define UNENDED_TIMES 10 /* as long as the first run */
+
+/* A run under this plan was stopped. Whether it would have ended is not known. */
+static void note_unended(search *s, const plan *forced, uint32_t item) {
+    explorer *e = s->e;
+    mr_explore_unended *u = &e->result->unended;
+    mr_buffer text = {0};
+    if (e->last_run < UNENDED_TIMES * e->first_run || e->last_run <= u->seconds) return;
+    const char *where =
+        e->subject->stopped_at ? e->subject->stopped_at(e->subject->context) : "";
+    tell_beginning(e, s->b, forced, item + 1, &text);
+    if (text.failed) {
+        mr_buffer_free(&text);
+        return;
+    }
+    free(u->difference);
+    snprintf(u->where, sizeof u->where, "%s", where);
+    u->seconds = e->last_run;
+    u->first = e->first_run;
+    u->difference = text.data;
+}
+
 static mr_status make_child(search *s, uint32_t until, uint32_t item, const branch_key *key,
                             branch **out_child) {
     plan forced = {0};
@@ -179,6 +203,7 @@ static mr_status make_child(search *s, uint32_t until, uint32_t item, const bran
     forced.until = item + (until > item);
     forced.grain = s->e->options.grain;
     mr_status status = branch_record(s->e, &forced, &own, &child);
+    if (status && mr_code_is_interruption(status->code)) note_unended(s, &forced, item);
     plan_free(&forced);
     if (!status) {
         child->key = *key;
@@ -210,16 +235,25 @@ static mr_status resume(search *s) {
     return s->b->player ? MR_OK : branch_open_player(s->e, s->b);
 }
 
+/* The line of the call that the item is a part of. */
+static mr_site place_of(const search *s, uint32_t item) {
+    while (item && !s->o->items[item].where.file) item--;
+    return explore_shown(s->e, s->o->items[item].where);
+}
+
 /* Explores the function's other program from the same state. `d` without a difference: another host goes on. `undo`:
  * the state before the item was carried out. */
 static mr_status diverge(search *s, const frame *undo, uint32_t item, uint32_t until,
                          const mr_difference *d) {
     if (apart_fails(s->e) || share_skips(s->e)) return MR_OK;
-    if (s->depth == MOST_DEPTH)
-        return mr_fail(MR_CODE_INVALID_ARGUMENT,
-                       "the function is not repeatable, or reads more than %d values that differ "
-                       "between schedules: %s",
-                       MOST_DEPTH, d->text);
+    if (s->depth == MOST_DEPTH) {
+        mr_site where = place_of(s, item);
+        explore_incomplete(s->e,
+                           "the host reads more than %d values that differ between schedules, here "
+                           "at %s:%d, and what comes after them was not tried",
+                           MOST_DEPTH, where.file ? where.file : "?", where.line);
+        return MR_OK;
+    }
     branch_key key = key_of(s, item, d);
     if (s->depth && is_same_key(&s->b->key, &key))
         return mr_fail(MR_CODE_INVALID_ARGUMENT,

@@ -393,6 +393,7 @@ struct explorer {
         host_before;  /* bytes before the first run: of the process, of host tensors */
     bool no_room;     /* the search was stopped for lack of memory */
     own_schedule own; /* of the first run */
+    double first_run, last_run; /* seconds that they have taken */
     branch *root;
     struct search *innermost;
     struct sharing *share; /* the search is shared by processes, now (share.h); else NULL */

@@ -440,16 +440,25 @@ static void find_differences(const explorer *e, const branch *b, const plan *p, 
     free(moments);
 }
 
-void tell_difference(const explorer *e, const branch *b, const plan *p, mr_buffer *out) {
+/* `turns`: of these hosts. */
+static void tell(const explorer *e, const branch *turns, const branch *b, const plan *p,
+                 uint32_t until, bool other_end, mr_buffer *out) {
     differences d = {0};
-    uint32_t until = b->leaf ? b->key.item + 1 : b->count;
-    find_turns(e, b, p, &d);
-    bool other_end = b->leaf;
-    if (b->leaf) b = b->before;
+    find_turns(e, turns, p, &d);
     if (b->order.first_node)
         /* otherwise a proof replaced the search, and the order is that of submission */
         find_differences(e, b, p, until, other_end, &d);
     write_lines(e, b, &d, out);
     out->failed |= d.failed;
     free_lines(&d);
+}
+
+void tell_difference(const explorer *e, const branch *b, const plan *p, mr_buffer *out) {
+    uint32_t until = b->leaf ? b->key.item + 1 : b->count;
+    tell(e, b, b->leaf ? b->before : b, p, until, b->leaf, out);
+}
+
+void tell_beginning(const explorer *e, const branch *b, const plan *p, uint32_t until,
+                    mr_buffer *out) {
+    tell(e, b, b, p, until, true, out);
 }

@@ -83,7 +83,8 @@ return function(tools, values)
 
   local FIELDS = { "schedules", "runs", "complete", "incomplete", "deterministic", "claim", "interrupted", "estimate",
                    "not_followed", "untried", "hazards", "hazard_count", "by_priority", "chance",
-                   "combined", "alone", "unseen" }
+                   "combined", "alone", "unseen",
+                   "unended" }
 
   local function of_result(r)
     local out = { outcomes = {} }

@@ -218,6 +218,13 @@ return function(tools, values)
     end
   end
 
+  -- What was seen of it: whether it would have ended is not known.
+  local function add_unended(out, u)
+    out[#out + 1] = ("  a run was stopped%s before its end: it had taken %s s, and the first run took %s s"):format(
+      u.where and " at " .. u.where or "", words.format("%.2g", u.seconds), words.format("%.2g", u.first))
+    add_difference(out, u, {})
+  end
+
   local result_meta = {}
   result_meta.__index = result_meta
   result_meta.__name = "millrace.explored"
@@ -237,6 +244,7 @@ return function(tools, values)
       if #r.outcomes > 1 then add_difference(out, o, own[i]) end
     end
     out[#out + 1] = rest_of(r)
+    if r.unended then add_unended(out, r.unended) end
     if r.untried then
       local rest = r.untried.count - #r.untried
       out[#out + 1] = "  not tried: " .. table.concat(r.untried, "\n             ")

@@ -258,6 +258,11 @@ static void end_runs_after(void *context, double worked, double waited) {
     if (mr_bind_explore_host) mr_bind_explore_host->stop_after(worked, waited);
 }
 
+static const char *stopped_at(void *context) {
+    (void)context;
+    return mr_bind_explore_host ? mr_bind_explore_host->stop_place() : "";
+}
+
 static mr_site shown(void *context, mr_site where) {
     const caller_state *s = context;
     return mr_hazard_shown(mr_bind_hazard(s->L), where);
@@ -294,6 +299,7 @@ static mr_explore_subject subject_of(caller_state *s) {
                                 .run = run_function,
                                 .go_on = go_on,
                                 .end_runs_after = end_runs_after,
+                                .stopped_at = stopped_at,
                                 .shown = shown,
                                 .verdict = verdict,
                                 .races = races,
@@ -397,6 +403,16 @@ static void push_result(lua_State *L, const mr_explore_result *r) {
         mr_set_integer(L, "tried", r->alone.tried);
         mr_set_integer(L, "races", r->alone.races);
         lua_setfield(L, -2, "alone");
+    }
+    if (r->unended.seconds > 0) {
+        lua_createtable(L, 0, 4);
+        lua_pushstring(L, r->unended.where);
+        lua_setfield(L, -2, "where");
+        mr_set_number(L, "seconds", r->unended.seconds);
+        mr_set_number(L, "first", r->unended.first);
+        lua_pushstring(L, r->unended.difference ? r->unended.difference : "");
+        lua_setfield(L, -2, "difference_lines");
+        lua_setfield(L, -2, "unended");
     }
     for (int i = 0; i < 2; i++) {
         if (!r->witness[i].schedule) continue;
