@@ -415,6 +415,10 @@ return function(tools)
     return false
   end
 
+  -- In place of a clause of the checker, which has seen one order: the search has tried both orders of such a pair.
+  local TRIED = { unordered_updates = "This holds if the atomic updates of %s do not mix: each launch was carried out as "
+    .. "a whole." }
+
   -- Adds the list of what was not followed, and the claim that remains. Leaves out the conditions about ranks where
   -- every order of their hosts was tried. Leaves out those about behaviour that CUDA does not specify where both ways
   -- were tried. These are copies to pageable memory: a copy from it reads it at once in each way. `seen`: an action of
@@ -425,9 +429,11 @@ return function(tools)
     local collected = false
     result.claim = "every-legal-schedule"
     for i, line in ipairs(left) do
-      if not followed[left.keys[i]] then add_condition(result, line) end
-      if left.keys[i] == "collected" then collected = true end
-      if left.keys[i] == "host_functions" then result.not_followed.shared = true end
+      local key = left.keys[i]
+      if TRIED[key] then line = TRIED[key]:format(plural(totals[key], "pair") .. " of launches") end
+      if not followed[key] then add_condition(result, line) end
+      if key == "collected" then collected = true end
+      if key == "host_functions" then result.not_followed.shared = true end
     end
     if unwritten or raw.reads_fresh or reads_unwritten(result.hazards) then
       add_condition(result, "This holds if memory that nothing has written reads as in this run.")

@@ -1,12 +1,14 @@
 /* Hints behind the message of a script: see hint.h. */
 #include "host/hint.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/output.h"
 #include "host/call.h"
+#include "host/complain.h"
 #include "repl/hint.h"
 
 #define LONGEST_TEXT (1 << 20) /* of a script, in bytes */
@@ -18,6 +20,46 @@ static void read_text(const char *path, mr_buffer *out) {
     for (size_t got; out->size < LONGEST_TEXT && (got = fread(part, 1, sizeof part, file)) > 0;)
         mr_buffer_add(out, part, got);
     fclose(file);
+}
+
+static bool is_word(char c) {
+    return c == '_' || isalnum((unsigned char)c);
+}
+
+static bool has_word(const char *text, const char *word) {
+    size_t size = strlen(word);
+    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
+        if ((at == text || !is_word(at[-1])) && !is_word(at[size])) return true;
+    return false;
+}
+
+/* Whether the text has another `require` than of millrace's own modules. */
+static bool loads_modules(const char *text) {
+    for (const char *at = strstr(text, "require"); at; at = strstr(at + 1, "require")) {
+        const char *name = at + strlen("require");
+        name += strspn(name, " \t(\"'");
+        if (strncmp(name, "millrace", 8) != 0) return true;
+    }
+    return false;
+}
+
+/* Arguments are in `arg` and in `...`; code of other files finds `arg`, too. */
+static bool may_read_arguments(const char *text) {
+    static const char *const ways[] = {"arg", "dofile", "loadfile", "_G", "_ENV"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (has_word(text, ways[i])) return true;
+    return strstr(text, "...") || loads_modules(text);
+}
+
+void mr_host_hint_misplaced(const char *path, const char *option) {
+    mr_buffer text = {0};
+    read_text(path, &text);
+    bool is_whole = text.data && !text.failed && text.size < LONGEST_TEXT;
+    if (is_whole && *text.data != *LUA_SIGNATURE && !may_read_arguments(text.data))
+        mr_host_complain("%s is behind %s, so it is an argument of the script, which reads none: "
+                         "options of millrace stand before the script",
+                         option, path);
+    mr_buffer_free(&text);
 }
 
 typedef struct {

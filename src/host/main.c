@@ -506,6 +506,15 @@ static int run_prompt(lua_State *L, const mr_options *options, const char *scrip
     return mr_repl_run(L, &host) ? MR_EXIT_OK : MR_EXIT_FAILED;
 }
 
+/* `millrace script.lua --check` */
+static void look_at_arguments(const mr_session *session) {
+    const mr_options *options = &session->options;
+    if (options->learn || options->script >= session->argc) return;
+    const char *path = session->argv[options->script];
+    const char *option = mr_options_misplaced(session->argc, session->argv, options->script);
+    if (option && strcmp(path, "-") != 0) mr_host_hint_misplaced(path, option);
+}
+
 /* Everything that may raise, called protected: only a lack of memory raises here. */
 static int run(lua_State *L) {
     mr_session *session = lua_touserdata(L, 1);
@@ -520,6 +529,7 @@ static int run(lua_State *L) {
     if (!open_module(L, session)) return 0;
     set_arguments(L, session);
     keep_names(L, session);
+    look_at_arguments(session);
 
     bool has_script = options->script < session->argc;
     bool only_prompt = options->interactive || (!options->has_code && isatty(STDIN_FILENO));

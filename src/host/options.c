@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/number.h"
 #include "bind/explore.h"
@@ -201,6 +202,13 @@ const char *mr_options_next_code(char **argv, int *index) {
     return read.option && read.option->id == OPTION_CODE ? read.value : NULL;
 }
 
+const char *mr_options_misplaced(int argc, char **argv, int script) {
+    for (int i = script + 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strncmp(argv[i], "--", 2) == 0 && find_option(argv[i], strcspn(argv[i], "=")))
+            return argv[i];
+    return NULL;
+}
+
 static bool complain_unknown(const char *word) {
     mr_nearest nearest;
     size_t length = strcspn(word, "=");
@@ -333,6 +341,15 @@ static bool check_ranks(const mr_options *out, int argc, char **argv) {
     else if (out->step && out->has_code) why = "and --step go through a script file, without -e";
     if (why) mr_host_complain("--ranks %s", why);
     return !why;
+}
+
+/* Without a script, a terminal would get the prompt, where nothing is explored. */
+static bool check_explore(const mr_options *out, int argc) {
+    if (out->script < argc || out->has_code || !(out->interactive || isatty(STDIN_FILENO)))
+        return true;
+    mr_host_complain("--explore needs a script, as in millrace --explore script.lua, or code behind "
+                     "-e; at the prompt, mr.explore(fn) explores a function");
+    return false;
 }
 
 /* The prompt reads the file, and takes the steps of a virtual device. */
@@ -474,6 +491,7 @@ bool mr_options_parse(int argc, char **argv, mr_options *out) {
     /* Only the virtual GPU can be steered. */
     bool any = !out->machine.device || strcmp(out->machine.device, "auto") == 0;
     if (out->ranks && !check_ranks(out, argc, argv)) return false;
+    if (out->explore && !check_explore(out, argc)) return false;
     if (out->step && !check_step(out, argc, argv)) return false;
     if ((out->explore || out->step) && any) out->machine.device = "virtual";
     mr_started launch = mr_started_find();

@@ -42,6 +42,9 @@ bool mr_options_parse(int argc, char **argv, mr_options *out_options);
 /* Returns the code of the -e option at argv[*index], or NULL if argv[*index] is another option. Moves
  * *index past the option. */
 const char *mr_options_next_code(char **argv, int *index);
+/* Among the arguments of the script, the first one that reads as an option of millrace with a long name, such as
+ * --check or --report=json; NULL: none does. */
+const char *mr_options_misplaced(int argc, char **argv, int script);
 
 extern const char mr_options_help[];
 

@@ -107,6 +107,37 @@ function TestCommandLine.test_code_stops_at_the_first_error()
   lu.assertEquals(result.status, 1)
 end
 
+-- An option behind the script is the script's. That is said where the script does not read it.
+function TestCommandLine.test_an_option_behind_the_script()
+  local function said(text, ...)
+    local arguments = { ... }
+    return command.with_file(text, function(path)
+      local result = run{ path, table.unpack(arguments) }
+      lu.assertEquals({ result.status, result.out }, { 0, "1\n" })
+      return (result.err:gsub(path, "FILE", 1))
+    end)
+  end
+  local silent = "local mr = require 'millrace'\nmr.ones(1) print(1)"
+  for _, option in ipairs { "--check", "--report=json", "--device", "--explore=max:3" } do
+    lu.assertEquals(said(silent, "x", option, "1"), ("millrace: %s is behind FILE, so it is an argument of the script, "
+      .. "which reads none: options of millrace stand before the script\n"):format(option))
+  end
+  lu.assertEquals(said(silent, "--verbose", "-e", "check"), "") -- no option of millrace, or a short one
+  lu.assertEquals(said(silent, "--", "--check"), "")
+  for _, text in ipairs { "local x = ... print(1)", "print(#arg > 0 and 1)", "pcall(require, 'argparse') print(1)",
+                          "print(1) pcall(dofile, 'no.lua')", "print(_G and 1)" } do
+    lu.assertEquals(said(text, "--check"), "")
+  end
+end
+
+-- At the prompt nothing is explored.
+function TestCommandLine.test_explore_needs_a_script()
+  assert_refused(run{ "--explore", "-i" }, 2, "%-%-explore needs a script, as in millrace %-%-explore script%.lua, or "
+    .. "code behind %-e; at the prompt, mr%.explore%(fn%) explores a function")
+  lu.assertStrContains(run{ "--explore", input = "print(7)" }.out, "1 outcome: deterministic")
+  lu.assertStrContains(run{ "--explore", "-e", "print(7)" }.out, "1 outcome: deterministic")
+end
+
 function TestCommandLine.test_script_gets_its_arguments()
   command.with_file("print(arg[0] == '" .. "FILE" .. "', #arg, arg[1], arg[-1] ~= nil, ...)", function(path)
     command.write(path, (command.read(path):gsub("FILE", path)))

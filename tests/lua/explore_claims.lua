@@ -35,7 +35,23 @@ function TestUpdates.test_they_may_mix()
   local r = explore_updates("up_down", "at_least")
   lu.assertEquals({ #r.outcomes, r.deterministic, r.claim }, { 1, true, "conditional" })
   lu.assertStrContains(clauses(r),
-    "no value depends on the order of the atomic updates of 1 pair of launches, which nothing orders")
+    "This holds if the atomic updates of 1 pair of launches do not mix: each launch was carried out as a whole.")
+  lu.assertNotStrContains(clauses(r), "depends on the order")
+end
+
+-- Both orders of each pair are tried, so no condition says that the order makes no difference.
+function TestUpdates.test_outcomes_that_depend_on_their_order()
+  local add = mr.kernel[[extern "C" __global__ void add(float *x, float v) { atomicAdd(x, v); }]]
+  local r = mr.explore(function()
+    local x = mr.zeros(1)
+    mr.synchronize()
+    for _, value in ipairs { 1e8, -1e8, 1.5 } do add[{1, 1, stream = mr.stream()}](x, value) end
+    mr.synchronize()
+    return x:item()
+  end)
+  lu.assertEquals({ #r.outcomes, r.claim }, { 2, "conditional" })
+  lu.assertStrContains(clauses(r), "the atomic updates of 3 pairs of launches do not mix")
+  lu.assertNotStrContains(clauses(r), "depends on the order")
 end
 
 function TestUpdates.test_they_commute()
