@@ -416,8 +416,8 @@ return function(tools)
   end
 
   -- In place of a clause of the checker, which has seen one order: the search has tried both orders of such a pair.
-  local TRIED = { unordered_updates = "This holds if the atomic updates of %s do not mix: each launch was carried out as "
-    .. "a whole." }
+  local TRIED = { unordered_updates = "This holds if the atomic updates of %s do not mix: each launch was carried out "
+    .. "as a whole." }
 
   -- Adds the list of what was not followed, and the claim that remains. Leaves out the conditions about ranks where
   -- every order of their hosts was tried. Leaves out those about behaviour that CUDA does not specify where both ways

@@ -177,8 +177,7 @@ static void note_unended(search *s, const plan *forced, uint32_t item) {
     mr_explore_unended *u = &e->result->unended;
     mr_buffer text = {0};
     if (e->last_run < UNENDED_TIMES * e->first_run || e->last_run <= u->seconds) return;
-    const char *where =
-        e->subject->stopped_at ? e->subject->stopped_at(e->subject->context) : "";
+    const char *where = e->subject->stopped_at ? e->subject->stopped_at(e->subject->context) : "";
     tell_beginning(e, s->b, forced, item + 1, &text);
     if (text.failed) {
         mr_buffer_free(&text);

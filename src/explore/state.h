@@ -390,9 +390,9 @@ struct explorer {
     uint64_t looks;
     size_t store_most; /* bytes for players and the run that was last; 0: no bound */
     size_t process_before,
-        host_before;  /* bytes before the first run: of the process, of host tensors */
-    bool no_room;     /* the search was stopped for lack of memory */
-    own_schedule own; /* of the first run */
+        host_before;            /* bytes before the first run: of the process, of host tensors */
+    bool no_room;               /* the search was stopped for lack of memory */
+    own_schedule own;           /* of the first run */
     double first_run, last_run; /* seconds that they have taken */
     branch *root;
     struct search *innermost;

@@ -1,8 +1,8 @@
 /* The claim of a check's final sentence. A ledger counts what was not followed; each row of the list below is one thing
  * that the checker can miss, with its own clause. A row either forbids the sentence "every legal schedule gives the
  * same values" or puts a condition behind it. Only these rows decide the claim: mr.hazard.summary(), the verdict of
- * --check, its JSON, mr.explore and mr.waits all use them. mr.explore says
- * one clause in other words, as it has tried the orders (lua/millrace/explore.lua).
+ * --check, its JSON, mr.explore and mr.waits all use them. mr.explore says one clause in other words, as it has tried
+ * the orders (lua/millrace/explore.lua).
  *
  * Each thing that the checker does not follow has a row, and is counted where it happens. A row without a
  * count says nothing. docs/hazards.md has the same rows, word for word (tests/host/claims.lua). */

@@ -318,8 +318,10 @@ static bool check_script(const char *path) {
     return true;
 }
 
-static const mr_explore_host explore_host = {
-    .stop_after = mr_stop_after, .stop_place = mr_stop_place, .take_end = mr_stop_take_end, .end_again = mr_stop_end_again};
+static const mr_explore_host explore_host = {.stop_after = mr_stop_after,
+                                             .stop_place = mr_stop_place,
+                                             .take_end = mr_stop_take_end,
+                                             .end_again = mr_stop_end_again};
 
 /* See mr_bind_explore_script. */
 static int status_of_found(const char *found) {

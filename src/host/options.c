@@ -347,8 +347,9 @@ static bool check_ranks(const mr_options *out, int argc, char **argv) {
 static bool check_explore(const mr_options *out, int argc) {
     if (out->script < argc || out->has_code || !(out->interactive || isatty(STDIN_FILENO)))
         return true;
-    mr_host_complain("--explore needs a script, as in millrace --explore script.lua, or code behind "
-                     "-e; at the prompt, mr.explore(fn) explores a function");
+    mr_host_complain(
+        "--explore needs a script, as in millrace --explore script.lua, or code behind "
+        "-e; at the prompt, mr.explore(fn) explores a function");
     return false;
 }
 

@@ -81,6 +81,12 @@ function TestCommandLine.test_a_script_that_fails_gets_a_hint()
   } do
     lu.assertStrContains(hint_of(text), hint)
   end
+  local kernel = "local k = mr.kernel([[\n__global__ void f(float *y, int *i) {\n  %s\n}\n]])\nprint(k)"
+  for _, line in ipairs { "y[i[0]] += 1;", "float v = y[i[0]]; y[0] = v;", "y[0] = y[i[0]] * 2 + y[i[1]];",
+                          "atomicAdd(&y[i[0]], 1);", "y[i[0]] // of i\n  = 1;" } do
+    lu.assertStrContains(hint_of(kernel:format(line)), "the first ]] ended the text that [[ began: write [=[ ... ]=]")
+  end
+  lu.assertStrContains(hint_of("local t = [==[a]==] + b[c[1]]]==]"), "write [===[ ... ]===]")
   lu.assertStrContains(hint_of("print(None.x)", "--sandbox"), "nothing is nil in Lua")
   lu.assertStrContains(run{ "-e", "print(None.x)" }.err, "\nhint: nothing is nil in Lua\n")
   local joined = "\nhint: Lua takes the ( that begins line %d as the arguments of a call: write ;( there\n"
@@ -93,6 +99,8 @@ function TestCommandLine.test_a_hint_needs_a_reason()
   lu.assertNil(hint_of("error 'of its own'"))
   lu.assertNil(hint_of("local t = setmetatable({}, {__index = function() print 'called' end}) T = t\nT.a.b()"))
   lu.assertNil(hint_of("local text = [[x\nfor i in range(3):\n]]\nerror {}"))
+  lu.assertNil(hint_of("local text = [[x\n{]]\nlocal t = {}\nx y = 3\nprint(t[t[1]])"))
+  lu.assertNil(hint_of("local text = [[x]]\nlocal t = {}\nprint(t[t[1]]"))
 end
 
 function TestCommandLine.test_code_runs_in_order_and_shares_globals()

@@ -31,8 +31,8 @@ T.check(u.seconds > 10 * u.first and u.first > 0, "how long it took")
 T.equal(#u.difference, 1, "its schedule")
 local pair = "`fill_` (explore_unended.lua:12) before `fill_` (explore_unended.lua:11)"
 T.equal(u.difference[1], pair, "its schedule")
-T.check(tostring(r):find("\n  a run was stopped at [^\n]*explore_unended.lua:2[1-3] before its end: it had taken [%d.]+ s, "
-  .. "and the first run took [%d.e-]+ s\n      `fill_`[^\n]*; the rest as submitted\n"), tostring(r))
+T.check(tostring(r):find("\n  a run was stopped at [^\n]*explore_unended.lua:2[1-3] before its end: "
+  .. "it had taken [%d.]+ s, and the first run took [%d.e-]+ s\n      `fill_`[^\n]*; the rest as submitted\n"), tostring(r))
 
 -- Each look at the value may find another one, as in a loop that polls memory.
 r = mr.explore(function()

@@ -203,6 +203,16 @@ function TestArguments.test_what_is_passed_for_a_pointer()
   assert_fails("expected a tensor of f32, got one of f64: t:to(\"f32\") converts it",
     function() scale[{1, 4}](mr.ones(4, {dtype = "f64"}), 2, 4) end)
   assert_fails("expected a contiguous tensor", function() scale[{1, 4}](mr.ones(4, 4):t(), 2, 4) end)
+  local of_addresses = mr.kernel[[extern "C" __global__ void f(float **y) { y[0][threadIdx.x] = 1; }]]
+  local x = mr.zeros(4)
+  for _, given in ipairs { x, { x } } do
+    assert_fails("expected a tensor of addresses, such as mr.tensor({x.data_ptr}, {dtype=\"i64\"}), got ",
+      function() of_addresses[{1, 4}](given) end)
+    assert_fails("; simpler is one parameter for each tensor, which the checker follows",
+      function() of_addresses[{1, 4}](given) end)
+  end
+  of_addresses[{1, 4}](mr.tensor({ x.data_ptr }, { dtype = "i64" }))
+  lu.assertEquals(x:sum():item(), 4)
   scale[{1, 4}](nil, 2, 0) -- NULL
 end
 

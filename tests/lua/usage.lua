@@ -157,6 +157,7 @@ function TestOptions.test_without_their_table()
 end
 
 function TestNames.test_mistyped()
+  says("there is no `mr.host_fn`: write s:host_func(fn)", function() return mr.host_fn(print) end)
   says("there is no `mr.zeroes`: did you mean `mr.zeros`?", function() return mr.zeroes(3) end)
   says("help(\"mr\")", function() return mr.no_such_thing_at_all end)
   says("mr.help(\"tensor\") lists all names", function() return mr.zeros(1).no_such_thing_at_all end)

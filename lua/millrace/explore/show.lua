@@ -218,7 +218,7 @@ return function(tools, values)
     end
   end
 
-  -- What was seen of it: whether it would have ended is not known.
+  -- Whether it would have ended is not known.
   local function add_unended(out, u)
     out[#out + 1] = ("  a run was stopped%s before its end: it had taken %s s, and the first run took %s s"):format(
       u.where and " at " .. u.where or "", words.format("%.2g", u.seconds), words.format("%.2g", u.first))

@@ -90,19 +90,35 @@ local function keyword_hint(text, message)
   return near and near ~= word and ("`%s`: did you mean `%s`?"):format(word, near) or nil
 end
 
--- A text in [[ ]] that ended too early, at a ]] of its own: Lua complains of the text after that.
+local function count_breaks(text, last) return select(2, text:sub(1, last):gsub("\n", "")) end
+
+-- Behind `from`, the first ] that no [ has opened.
+local function find_stray(text, from)
+  local depth = 0
+  for at, bracket in text:gmatch("()([%[%]])", from) do
+    depth = depth + (bracket == "[" and 1 or -1)
+    if depth < 0 then return at end
+  end
+end
+
+-- Whether it is code of a kernel with a brace that nothing closes. At the prompt the rest has not been typed yet.
+local function is_cut_kernel(code)
+  local _, opened = code:gsub("{", "")
+  local _, closed = code:gsub("}", "")
+  return code:find "__%l+__" and opened > closed
+end
+
+-- A text in [[ ]] that ended too early, at a ]] of its own. Lua then complains of something between there and the ]]
+-- that was to end it, which nothing has opened.
 local function long_text_hint(text, message)
-  local line, found = message:match ":(%d+): .* near '(.*)'"
+  local line = tonumber(message:match ":(%d+): .* near ")
   local from = 1
-  while found do
-    local _, _, level, stop = text:find("%[(=*)%[.-%]%1%]()", from)
-    if not stop then return nil end
-    local _, breaks = text:sub(1, stop - 1):gsub("\n", "")
-    local rest = text:match("^%s*(.*)$", stop)
-    local is_here = breaks + 1 == tonumber(line) and rest:sub(1, #found) == found
-    local other = rest:find("]" .. level .. "]", 1, true)
-    local open = rest:find("[" .. level .. "[", 1, true)
-    if is_here and other and (not open or other < open) then
+  while line do
+    local begin, _, level, stop = text:find("%[(=*)%[.-%]%1%]()", from)
+    if not stop or count_breaks(text, stop - 1) + 1 > line then return nil end
+    local stray = find_stray(text, stop)
+    local is_end = stray and text:sub(stray, stray + #level + 1) == "]" .. level .. "]"
+    if is_end and line <= count_breaks(text, stray) + 1 or is_cut_kernel(text:sub(begin, stop)) then
       return ("the first ]%s] ended the text that [%s[ began: write [%s=[ ... ]%s=] around a text that holds ]%s]")
         :format(level, level, level, level, level)
     end

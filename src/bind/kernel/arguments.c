@@ -36,12 +36,26 @@ static void dtype_list(uint8_t dtypes, char *out, size_t size) {
         }
 }
 
+/* `float **y`: addresses lie in memory, where nothing follows them. */
+static bool is_of_addresses(const mr_kernel_param *p) {
+    return p->c.pointers > 1;
+}
+
+static void bad_addresses(lua_State *L, const mr_kernel_passed *a, uint32_t i, const char *got) {
+    char text[200];
+    snprintf(text, sizeof text,
+             "%s; simpler is one parameter for each tensor, which the checker follows", got);
+    bad_kernel_argument(
+        L, a, i, "a tensor of addresses, such as mr.tensor({x.data_ptr}, {dtype=\"i64\"})", text);
+}
+
 static void bad_dtype(lua_State *L, const mr_kernel_passed *a, uint32_t i, const mr_tensor *t) {
     char wanted[80], expected[120], got[120];
     uint8_t dtypes = a->kernel->params[i].dtypes;
     dtype_list(dtypes, wanted, sizeof wanted);
     snprintf(expected, sizeof expected, "a tensor of %s", wanted);
     snprintf(got, sizeof got, "one of %s", mr_dtype_text((mr_dtype)t->dtype));
+    if (is_of_addresses(&a->kernel->params[i])) bad_addresses(L, a, i, got);
     if (!(dtypes & (dtypes - 1)))
         snprintf(got, sizeof got, "one of %s: t:to(\"%s\") converts it",
                  mr_dtype_text((mr_dtype)t->dtype), wanted);
@@ -64,6 +78,8 @@ static void check_pointed(lua_State *L, const mr_kernel_passed *a, uint32_t i, c
 static void set_pointer(lua_State *L, mr_kernel_passed *a, uint32_t i) {
     int at = a->first + (int)i;
     if (lua_isnil(L, at)) return; /* NULL */
+    if (!mr_test_tensor(L, at) && is_of_addresses(&a->kernel->params[i]))
+        bad_addresses(L, a, i, mr_type_text(L, at));
     if (!mr_test_tensor(L, at))
         bad_kernel_argument(L, a, i, "a tensor or nil", mr_type_text(L, at));
     mr_tensor *t = mr_check_tensor(L, at);
