@@ -1,6 +1,7 @@
 /* The log: the last few thousand commands, in the order of the host's calls. Only explaining reads it. */
 #include "hazard/state.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void log_event(log_line *line, const mr_command *command) {
@@ -18,6 +19,22 @@ mr_order_facts mr_hazard_line_facts(const log_line *line) {
     if (line->meeting) facts |= MR_FACT_MEETS;
     if (line->copy.until_done) facts |= MR_FACT_FOR_ITSELF;
     return line->copy.reads_source ? facts | MR_FACT_FOR_EARLIER : facts;
+}
+
+/* What a free's memory waits for, beside the place of the free itself. */
+static void log_guards(checker *c, log_line *line, const mr_storage *storage) {
+    const mr_stream *owner = storage->stream && storage->stream->closed ? storage->stream : NULL;
+    size_t count = storage->used_by.count + (owner != NULL);
+    if (!count) return;
+    line->guards = calloc(count, sizeof *line->guards);
+    if (!line->guards) {
+        c->out_of_memory = true;
+        return;
+    }
+    for (size_t i = 0; i < storage->used_by.count; i++)
+        line->guards[line->guard_count++] =
+            (log_guard){storage->used_by.items[i]->id, MR_PLACE_USERS};
+    if (owner) line->guards[line->guard_count++] = (log_guard){owner->id, MR_PLACE_OWNER};
 }
 
 void mr_hazard_log_command(checker *c, const mr_command *command) {
@@ -49,6 +66,10 @@ void mr_hazard_log_command(checker *c, const mr_command *command) {
     line->world = c->hosts.worlds;
     line->inside = command->kind == MR_COMMAND_HOST_ACCESS && c->machine->host_function.command;
     if (line->inside) line->seq = c->machine->host_function.command->seq;
+    free(line->guards);
+    line->guards = NULL;
+    line->guard_count = 0;
+    if (command->kind == MR_COMMAND_FREE) log_guards(c, line, command->u.storage);
     switch (mr_command_kinds[command->kind].part) {
     case MR_PART_COPY:
         line->copy = mr_order_copy_guaranteed(command);
@@ -81,6 +102,7 @@ void mr_hazard_log_free(checker *c) {
         mr_name_release(c->log.lines[i].op_name);
         mr_name_release(c->log.lines[i].stream_name);
         mr_name_release(c->log.lines[i].event_name);
+        free(c->log.lines[i].guards);
     }
     free(c->log.lines);
     c->log.lines = NULL;

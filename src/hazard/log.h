@@ -5,6 +5,12 @@
 #include "hazard/clock.h"
 #include "order/order.h"
 
+/* A stream whose work so far comes before the reuse of memory that is freed. */
+typedef struct {
+    uint32_t stream; /* id */
+    mr_place by;     /* USERS (R33) or OWNER (R9) */
+} log_guard;
+
 typedef struct {
     uint64_t seq;
     uint64_t bound; /* the record that a wait, sync or query was bound to */
@@ -34,6 +40,8 @@ typedef struct {
     uint16_t host;  /* the host that made the call: hosts.c */
     /* an access in a host function: `seq` and its place in the order are the function's */
     bool inside;
+    log_guard *guards; /* of a free; owned */
+    size_t guard_count;
 } log_line;
 
 typedef struct {

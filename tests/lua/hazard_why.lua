@@ -75,4 +75,58 @@ function TestWhy.test_an_access_in_a_host_function_is_at_that_function_s_place()
   lu.assertEquals(#mr.hazard.reports(), 1)
 end
 
+-- R33: the free itself comes after nothing of `b`, but its memory is kept.
+function TestWhy.test_record_stream_keeps_the_memory_of_a_free()
+  for _, how in ipairs{{}, {sync = true}} do
+    local a, b = mr.stream(), mr.stream{name = "b"}
+    local x = mr.zeros(64, {stream = a})
+    mr.synchronize()
+    mr.op{name = "use", reads = {x}, stream = b}
+    x:record_stream(b)
+    x:free(how)
+    local text, is_ordered = mr.hazard.why(line(3), line(1))
+    lu.assertTrue(is_ordered)
+    lu.assertStrContains(text, "is ordered before the reuse of the memory of `free`")
+    lu.assertStrContains(text, "before, by record_stream of its stream (R33):")
+    lu.assertEquals(#mr.hazard.reports(), 0)
+  end
+end
+
+function TestWhy.test_record_stream_does_not_cover_other_streams()
+  local a, b, c = mr.stream(), mr.stream(), mr.stream()
+  local x = mr.zeros(64, {stream = a})
+  mr.synchronize()
+  mr.op{name = "use", reads = {x}, stream = c}
+  x:record_stream(b)
+  x:free()
+  lu.assertFalse(ordered(line(3), line(1)))
+  lu.assertEquals(#mr.hazard.reports(), 1)
+end
+
+-- R9: it is freed in the default stream, which does not wait for the closed one.
+function TestWhy.test_memory_of_a_closed_stream_is_kept()
+  local s = mr.stream()
+  local x = mr.zeros(64, {stream = s})
+  mr.synchronize()
+  mr.op{name = "use", writes = {x}, stream = s}
+  s:close()
+  x:free()
+  local text, is_ordered = mr.hazard.why(line(3), line(1))
+  lu.assertTrue(is_ordered)
+  lu.assertStrContains(text, "before, by memory of a stream that was closed (R9):")
+  lu.assertEquals(#mr.hazard.reports(), 0)
+end
+
+-- R28: a free is work of its stream.
+function TestWhy.test_what_its_stream_does_later_comes_after_a_free()
+  local a, b = mr.stream(), mr.stream()
+  local x = mr.zeros(64, {stream = a})
+  mr.synchronize()
+  x:free()
+  mr.op{name = "later", stream = a}
+  mr.op{name = "apart", stream = b}
+  lu.assertTrue(ordered(line(3), line(2)))
+  lu.assertFalse(ordered(line(4), line(2)))
+end
+
 os.exit(lu.LuaUnit.run())

@@ -283,7 +283,8 @@ MR_FUNCTION(
     "mr.hazard.why(first: table|string|integer, second: table|string|integer) -> text: string, "
     "ordered: boolean",
     "Returns a text to print: the chain that orders two operations, or a sentence that nothing "
-    "orders them. Each operation is given as a side of a report, its seq, or \"file.lua:12\" "
+    "orders them. For a free, what only comes before the reuse of its memory counts, too. Each "
+    "operation is given as a side of a report, its seq, or \"file.lua:12\" "
     "(\":12\": of any file). A line "
     "stands for its last operation since the last reset, or, if it has none, for its last record, "
     "wait or synchronize. The last 4096 commands are remembered, also after the checker is "

@@ -18,7 +18,9 @@ typedef enum {
     EDGE_HOST,
     EDGE_WAITED,
     EDGE_PEER,
-    EDGE_COLLECTIVE
+    EDGE_COLLECTIVE,
+    EDGE_USERS,
+    EDGE_OWNER
 } edge_kind;
 
 typedef struct {
@@ -159,6 +161,20 @@ static void expand(search *s, uint32_t at) {
     if (mr_place_in(takes, MR_PLACE_HOST)) reach_back_to_host(s, at);
 }
 
+/* What the memory of a free waits for before it is used again; the free itself does not. */
+static void reach_guards(search *s, uint32_t at) {
+    const log_line *line = line_at(s, at);
+    mr_place_set put = mr_order_put(mr_hazard_line_facts(line), MR_PLACE_FREED, MR_GUARANTEED);
+    for (size_t g = 0; g < line->guard_count; g++) {
+        log_guard guard = line->guards[g];
+        if (!mr_place_in(put, guard.by)) continue;
+        edge_kind kind = guard.by == MR_PLACE_USERS ? EDGE_USERS : EDGE_OWNER;
+        for (uint64_t i = at + 1; i < s->count; i++)
+            if (line_at(s, i)->stream == guard.stream && mr_place_in(s->gives[i], MR_PLACE_LANE))
+                reach(s, i, at, kind);
+    }
+}
+
 /* By the name that the script gave, by its variable while the stream lives, or by its number. */
 static void put_stream(const checker *c, const log_line *line, mr_buffer *out) {
     char name[NAME_SIZE] = "";
@@ -217,12 +233,19 @@ static void put_step(const search *s, uint64_t i, mr_buffer *out) {
                                           [EDGE_HOST] = "host's order of calls",
                                           [EDGE_WAITED] = "the host waits for it",
                                           [EDGE_PEER] = "copy between devices",
-                                          [EDGE_COLLECTIVE] = "collective, which needs its data"};
+                                          [EDGE_COLLECTIVE] = "collective, which needs its data",
+                                          [EDGE_USERS] = "record_stream of its stream (R33)",
+                                          [EDGE_OWNER] = "memory of a stream that was closed (R9)"};
     mr_buffer_puts(out, "  ");
     put_command(s->c, line_at(s, i), out);
     mr_buffer_puts(out, "\n");
     if (s->from[i].kind != EDGE_START)
         mr_buffer_printf(out, "    before, by %s:\n", because[s->from[i].kind]);
+}
+
+static bool search_for(search *s, uint64_t goal) {
+    while (s->head < s->tail && s->from[goal].kind == EDGE_NONE) expand(s, s->queue[s->head++]);
+    return s->from[goal].kind != EDGE_NONE;
 }
 
 static bool find(search *s, uint64_t first, uint64_t second, mr_buffer *out) {
@@ -245,12 +268,18 @@ static bool find(search *s, uint64_t first, uint64_t second, mr_buffer *out) {
         mr_buffer_puts(out, " is the same operation: it cannot be ordered with itself\n");
         return false;
     }
+    /* A person may ask what comes after a free, but nothing else comes after it by that (R28). */
+    s->gives[goal] = mr_order_given(mr_hazard_line_facts(line_at(s, goal)), MR_ALLOCATOR);
     reach(s, start, (uint32_t)start, EDGE_START);
-    while (s->head < s->tail && s->from[goal].kind == EDGE_NONE) expand(s, s->queue[s->head++]);
-    bool ordered = s->from[goal].kind != EDGE_NONE;
+    bool ordered = search_for(s, goal), is_reuse = !ordered;
+    if (!ordered) {
+        reach_guards(s, (uint32_t)start);
+        ordered = search_for(s, goal);
+    }
     if (!ordered) mr_buffer_puts(out, "nothing orders ");
     put_command(s->c, line_at(s, goal), out);
     mr_buffer_puts(out, ordered ? " is ordered before " : " before ");
+    if (ordered && is_reuse) mr_buffer_puts(out, "the reuse of the memory of ");
     put_command(s->c, line_at(s, start), out);
     mr_buffer_puts(out, ordered ? ":\n" : "\n");
     if (!ordered) return false;
