@@ -186,6 +186,7 @@ mr_program_storage mr_program_storage_at(const mr_program *program, uint32_t slo
     const storage_slot *s = &program->storages.items[slot];
     return (mr_program_storage){.id = s->id,
                                 .bytes = s->bytes,
+                                .kind = s->kind,
                                 .stream = s->stream,
                                 .device = s->device,
                                 .name = text_at(program, s->name),

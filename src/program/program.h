@@ -126,8 +126,9 @@ mr_program_operand mr_program_inner_operand_at(const mr_program *program, uint32
 
 typedef struct {
     uint64_t id, bytes;
-    uint32_t stream; /* slot, of the allocation */
-    int device;
+    mr_memory_kind kind;
+    uint32_t stream;  /* slot, of the allocation */
+    int device;       /* of host memory: 0 */
     const char *name; /* NULL: it has none */
     mr_site made;
 } mr_program_storage;

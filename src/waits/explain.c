@@ -8,8 +8,7 @@
 #include "waits/parts.h"
 #include "tensor/tensor.h"
 
-#define MOST_ROUNDS 16  /* rounds of a wait that are searched for a reason */
-#define LOOK        512 /* commands of a stream that are compared, before a wait and after it */
+#define MOST_ROUNDS 16 /* rounds of a wait that are searched for a reason */
 
 const char *mr_wait_place(const mr_hazard *names, mr_site where, mr_site beside, char *out,
                           size_t size) {
@@ -241,111 +240,7 @@ void mr_waits_say_hazard(const wait_judge *j, const new_hazard *h, mr_site besid
     if (h->assumed) mr_buffer_puts(out, ", if both touch the same bytes: the code does not tell");
 }
 
-/* ---- what comes before and after a wait */
-
-static bool is_work(const mr_program_item *it) {
-    return it->came_true && mr_kind_is(it->kind, MR_TRAIT_LAUNCH);
-}
-
-/* Whether the round waits for work of this stream. */
-static bool is_waited_for(const wait_judge *j, const wait_round *r, uint32_t stream) {
-    const mr_program *program = j->rounds->program;
-    mr_program_item it = mr_program_item_at(program, r->at);
-    if (r->record != NO_ITEM) return mr_program_item_at(program, r->record).stream == stream;
-    switch (mr_command_kinds[it.kind].after) {
-    case MR_AFTER_STREAM: return it.stream == stream;
-    case MR_AFTER_DEVICE: return mr_program_stream_at(program, stream).device == (int)it.device;
-    case MR_AFTER_RECORD: /* it has none */
-    case MR_AFTER_NOTHING: break;
-    }
-    return false;
-}
-
-/* The earlier items that the round orders before later ones, newest first. Work of the waiting stream itself is ordered
- * without a wait, so it is listed separately (`own`). */
-static size_t before(const wait_judge *j, const wait_round *r, bool own, size_t *out, size_t most) {
-    size_t count = 0, from = r->record != NO_ITEM ? r->record : r->at;
-    for (size_t i = from; i-- > 0 && count < most;) {
-        mr_program_item it = mr_program_item_at(j->rounds->program, i);
-        if (is_work(&it) && (it.stream == r->stream) == own && is_waited_for(j, r, it.stream))
-            out[count++] = i;
-    }
-    return count;
-}
-
-static bool is_held_up(const wait_round *r, const mr_program_item *it) {
-    if (!it->came_true) return false;
-    bool by_host = it->kind == MR_COMMAND_HOST_ACCESS;
-    return r->stream == MR_PROGRAM_NONE ? by_host || is_work(it)
-                                        : is_work(it) && it->stream == r->stream;
-}
-
-static size_t after(const wait_judge *j, const wait_round *r, size_t *out, size_t most) {
-    size_t count = 0;
-    for (size_t i = r->at + 1; i < j->rounds->items && count < most; i++) {
-        mr_program_item it = mr_program_item_at(j->rounds->program, i);
-        if (is_held_up(r, &it)) out[count++] = i;
-    }
-    return count;
-}
-
-static bool conflict(const mr_program *program, size_t a, size_t b) {
-    uint32_t first = mr_program_item_at(program, a).operand_count;
-    uint32_t second = mr_program_item_at(program, b).operand_count;
-    for (uint32_t i = 0; i < first; i++) {
-        mr_program_operand x = mr_program_operand_at(program, a, i);
-        for (uint32_t k = 0; k < second; k++) {
-            mr_program_operand y = mr_program_operand_at(program, b, k);
-            uint64_t begin[2], end[2];
-            if (x.storage != y.storage || !((x.access | y.access) & MR_WRITE)) continue;
-            mr_tensor_extent(x.view, &begin[0], &end[0]);
-            mr_tensor_extent(y.view, &begin[1], &end[1]);
-            if (begin[0] < end[1] && begin[1] < end[0]) return true;
-        }
-    }
-    return false;
-}
-
-/* An operation after the wait and one before it that share data: the first such pair of two streams, or else of one
- * stream, which needs no wait. */
-typedef struct {
-    size_t first, second;
-    bool is_found, same_stream;
-    bool is_complete; /* all were compared */
-} data_pair;
-
-static data_pair find_pair(const wait_judge *j, const wait_round *r) {
-    size_t earlier[LOOK / 4], later[LOOK];
-    size_t firsts = before(j, r, false, earlier, LOOK / 4), seconds = after(j, r, later, LOOK);
-    data_pair found = {.is_complete = firsts < LOOK / 4 && seconds < LOOK};
-    for (size_t k = 0; k < seconds; k++)
-        for (size_t i = 0; i < firsts; i++) {
-            uint32_t a = mr_program_item_at(j->rounds->program, earlier[i]).stream;
-            uint32_t b = mr_program_item_at(j->rounds->program, later[k]).stream;
-            if ((a == b && found.is_found) || !conflict(j->rounds->program, earlier[i], later[k]))
-                continue;
-            found.first = earlier[i];
-            found.second = later[k];
-            found.is_found = true;
-            found.same_stream = a == b;
-            if (a != b) return found;
-        }
-    return found;
-}
-
 /* ---- why a wait can go */
-
-/* Finds mr.clock() between the wait and the host's next wait: without the wait it measures another time. */
-static size_t clock_after(const wait_judge *j, const wait_round *r) {
-    for (size_t i = r->at + 1; i < j->rounds->items && r->stream == MR_PROGRAM_NONE; i++) {
-        mr_program_item it = mr_program_item_at(j->rounds->program, i);
-        if (it.kind == MR_COMMAND_HOST_TIME) return i;
-        if (mr_command_kinds[it.kind].after != MR_AFTER_NOTHING ||
-            it.kind == MR_COMMAND_HOST_ACCESS || is_work(&it))
-            break;
-    }
-    return NO_ITEM;
-}
 
 /* The chain that orders the two without the wait; empty: there is none. */
 static mr_buffer chain_of(wait_judge *j, size_t first, size_t second) {
@@ -359,13 +254,35 @@ static mr_buffer chain_of(wait_judge *j, size_t first, size_t second) {
 static void say_no_use(const wait_judge *j, const wait_round *r, mr_buffer *out) {
     mr_buffer_puts(out, "nothing that ");
     mr_waits_say_stream(j, r->stream, out);
-    mr_buffer_puts(out,
-                   r->stream == MR_PROGRAM_NONE
-                       ? " does or submits after it uses the data of the work that it waits for"
-                       : " does after it uses the data of the work that it waits for");
+    mr_buffer_puts(out, r->stream == MR_PROGRAM_NONE
+                            ? " does or submits after it"
+                            : " does after it, or that waits for such work,");
+    mr_buffer_puts(out, " uses the data of the work that it waits for");
 }
 
-static void say_same_stream(wait_judge *j, const data_pair *pair, mr_site where, mr_buffer *out) {
+static void say_nothing_after(const wait_judge *j, const wait_round *r, mr_buffer *out) {
+    if (r->stream == MR_PROGRAM_NONE) {
+        mr_buffer_puts(out, "the host submits no work and uses no tensor after it, and all work is "
+                            "waited for at the end");
+        return;
+    }
+    mr_buffer_puts(out, "no work comes after it, in ");
+    mr_waits_say_stream(j, r->stream, out);
+    mr_buffer_puts(out, " or in what waits for that");
+}
+
+/* A measurement is no access: without the wait it only measures something else. */
+static void say_measured(const wait_judge *j, const wait_round *r, mr_buffer *out) {
+    size_t at = mr_waits_measured(j, r);
+    if (at == NO_ITEM) return;
+    mr_command_id kind = mr_program_kind_at(j->rounds->program, at);
+    mr_buffer_printf(out, ". A time that is read after it (%s) may then be another",
+                     kind == MR_COMMAND_ELAPSED     ? "elapsed_time"
+                     : kind == MR_COMMAND_HOST_TIME ? "mr.clock"
+                                                    : "mr.machine.time");
+}
+
+static void say_same_stream(wait_judge *j, const wait_pair *pair, mr_site where, mr_buffer *out) {
     mr_buffer_puts(out, "without it, too, ");
     put_item(j, pair->second, where, out);
     mr_buffer_puts(out, " comes after ");
@@ -375,7 +292,7 @@ static void say_same_stream(wait_judge *j, const data_pair *pair, mr_site where,
 }
 
 /* The work on both sides that has data in common, and how it is ordered all the same. */
-static void say_what_orders(wait_judge *j, const wait_round *r, data_pair pair, mr_site where,
+static void say_what_orders(wait_judge *j, const wait_round *r, wait_pair pair, mr_site where,
                             mr_buffer *out) {
     if (pair.is_found && pair.same_stream) {
         say_same_stream(j, &pair, where, out);
@@ -403,7 +320,7 @@ static void say_what_orders(wait_judge *j, const wait_round *r, data_pair pair, 
 /* No other stream has work that the round waits for. */
 static void say_nothing_before(const wait_judge *j, const wait_round *r, mr_buffer *out) {
     size_t one;
-    if (!before(j, r, true, &one, 1)) {
+    if (!mr_waits_before(j, r, true, &one, 1)) {
         mr_buffer_puts(out, "there is no work before it that it could wait for");
         return;
     }
@@ -418,17 +335,17 @@ static round_sides sides_of(const wait_judge *j, const wait_round *r) {
     mr_program_item it = mr_program_item_at(j->rounds->program, r->at);
     size_t one;
     if (mr_kind_is(it.kind, MR_TRAIT_BOUND) && !it.bound) return NEVER_RECORDED;
-    if (!before(j, r, false, &one, 1)) return NOTHING_BEFORE;
-    return after(j, r, &one, 1) ? HAS_BOTH : NOTHING_AFTER;
+    if (!mr_waits_before(j, r, false, &one, 1)) return NOTHING_BEFORE;
+    return mr_waits_after(j, r, &one, 1) ? HAS_BOTH : NOTHING_AFTER;
 }
 
 /* Chooses the round for the explanation: the first one with a pair of two streams, or else with any pair, or else the
  * most informative one. */
 static const wait_round *round_to_explain(const wait_judge *j, size_t wait, round_sides *out_sides,
-                                          data_pair *out_pair) {
+                                          wait_pair *out_pair) {
     const wait_rounds *rounds = j->rounds;
     const wait_round *chosen = NULL;
-    data_pair pair = {.is_complete = true};
+    wait_pair pair = {.is_complete = true};
     size_t looked = 0;
     for (size_t i = rounds->first_round[wait]; i != NO_ITEM; i = rounds->next_round[i]) {
         const wait_round *r = &rounds->rounds.items[i];
@@ -438,8 +355,8 @@ static const wait_round *round_to_explain(const wait_judge *j, size_t wait, roun
             break;
         }
         round_sides sides = sides_of(j, r);
-        data_pair found = {.is_complete = true};
-        if (sides == HAS_BOTH) found = find_pair(j, r);
+        wait_pair found = {.is_complete = true};
+        if (sides == HAS_BOTH) found = mr_waits_pair(j, r);
         bool is_better = !chosen || sides > *out_sides || (found.is_found && !pair.is_found) ||
                          (found.is_found && pair.same_stream && !found.same_stream);
         bool is_complete = pair.is_complete && found.is_complete;
@@ -454,7 +371,7 @@ static const wait_round *round_to_explain(const wait_judge *j, size_t wait, roun
 void mr_waits_say_redundant(wait_judge *j, size_t wait, bool adds, bool with_chain,
                             mr_buffer *out) {
     round_sides sides = NEVER_RECORDED;
-    data_pair pair;
+    wait_pair pair;
     const wait_round *r = round_to_explain(j, wait, &sides, &pair);
     mr_site where = mr_waits_site(j->rounds, wait);
     mr_waits_judge_drop_wait(j, wait);
@@ -468,19 +385,12 @@ void mr_waits_say_redundant(wait_judge *j, size_t wait, bool adds, bool with_cha
                             "at once and orders nothing (R13)");
         break;
     case NOTHING_BEFORE: say_nothing_before(j, r, out); break;
-    case NOTHING_AFTER:
-        mr_waits_say_stream(j, r->stream, out);
-        mr_buffer_puts(out, " does nothing after it");
-        if (r->stream == MR_PROGRAM_NONE)
-            mr_buffer_puts(out, ", and all work is waited for at the end");
-        break;
+    case NOTHING_AFTER: say_nothing_after(j, r, out); break;
     case HAS_BOTH:
         if (!adds) mr_buffer_puts(out, "what it waits for is ordered before already; ");
         if (with_chain) say_what_orders(j, r, pair, where, out);
         else mr_buffer_puts(out, "without it, no access has a hazard that has none now");
         break;
     }
-    size_t clock = clock_after(j, r);
-    if (clock != NO_ITEM)
-        mr_buffer_puts(out, ". Only mr.clock() after it then measures something else");
+    say_measured(j, r, out);
 }

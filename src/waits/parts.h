@@ -5,6 +5,7 @@
  *     looks.c     likewise: work, and calls that look at how far it is
  *     found.c     what a run of these two notes
  *     search.c    the smallest sufficient set, and which waits matter only together
+ *     around.c    what comes before a wait, and after it
  *     explain.c   sentences
  *     records.c   which calls of record_stream are needed
  *     cost.c      what a wait costs, and what would cost less
@@ -278,6 +279,26 @@ mr_status mr_waits_search(wait_judge *judge, uint64_t effort, wait_search *io_se
 /* The smallest known cut that has the wait; NULL: none. */
 wait_cut *mr_waits_cut_of(const wait_search *search, size_t wait);
 void mr_waits_search_free(wait_search *search);
+
+/* ---- around.c */
+
+/* An operation behind the wait and one before it that have data in common. It is the first such pair of two streams, or
+ * else one of the same stream, which needs no wait. */
+typedef struct {
+    size_t first, second;
+    bool is_found, same_stream;
+    bool is_complete; /* all were compared */
+} wait_pair;
+
+/* Items of the work that the round may wait for, also through other streams: newest first. Work of the stream that
+ * waits is asked for apart (`own`). */
+size_t mr_waits_before(const wait_judge *judge, const wait_round *r, bool own, size_t *out,
+                       size_t most);
+/* The work, accesses of the host and frees that the round may hold up, also through other streams: oldest first. */
+size_t mr_waits_after(const wait_judge *judge, const wait_round *r, size_t *out, size_t most);
+wait_pair mr_waits_pair(const wait_judge *judge, const wait_round *r);
+/* The first time that the host reads and that the round may change; NO_ITEM: none. */
+size_t mr_waits_measured(const wait_judge *judge, const wait_round *r);
 
 /* ---- explain.c */
 

@@ -211,7 +211,7 @@ static bool say_partner(finder *f, size_t call, mr_buffer *out) {
         f->gone[other] = false;
     }
     if (!there.file || f->judge->status) return false;
-    mr_buffer_printf(out, "it can go as long as %s stays; without both, ",
+    mr_buffer_printf(out, "it can go alone, but not together with %s: ",
                      mr_wait_place(f->judge->options->names, there, here, place, sizeof place));
     say_hazard(f, call, out);
     return true;

@@ -178,18 +178,22 @@ static mr_status ask_cut(finder *f, wait_cut *cut) {
     return MR_OK;
 }
 
+#define OTHERS_ORDER_IT "other waits order the same work: not all of them can go"
+
 static mr_status say_together(finder *f, size_t wait, mr_buffer *out) {
     wait_cut *cut = mr_waits_cut_of(&f->search, wait);
     if (!cut) {
-        mr_buffer_puts(out, "other waits order the same work: not all of them can go");
+        mr_buffer_puts(out, OTHERS_ORDER_IT);
         return MR_OK;
     }
     MR_TRY(ask_cut(f, cut));
-    mr_buffer_puts(out, "it can go as long as ");
+    if (!cut->breaks) {
+        mr_buffer_puts(out, OTHERS_ORDER_IT);
+        return MR_OK;
+    }
+    mr_buffer_puts(out, "it can go alone, but not together with ");
     put_others(f, cut, wait, out);
-    mr_buffer_puts(out, cut->count > 2 ? " are not all gone" : " stays");
-    if (!cut->breaks) return MR_OK;
-    mr_buffer_puts(out, cut->count > 2 ? "; without all of these, " : "; without both, ");
+    mr_buffer_puts(out, ": ");
     mr_waits_say_hazard(&f->judge, &cut->why, f->result->waits[wait].where, out);
     return MR_OK;
 }

@@ -183,7 +183,7 @@ function TestVerdicts.test_two_that_do_the_same_matter_together()
   local a, b = at(result, first), at(result, first + 1)
   lu.assertEquals({a.verdict, b.verdict}, {"together", "together"})
   lu.assertTrue(a.kept ~= b.kept)
-  lu.assertStrContains(a.because, "it can go as long as line " .. first + 1 .. " stays")
+  lu.assertStrContains(a.because, "it can go alone, but not together with line " .. first + 1 .. ": ")
   lu.assertStrContains(a.because, "may read `x`")
 end
 
@@ -321,6 +321,84 @@ function TestVerdicts.test_a_stream_that_waits_for_itself()
   end
 end
 
+-- `second` is given no work, but it waits for work of `first` and passes that on.
+function TestVerdicts.test_what_other_streams_pass_on_is_work_before_it_and_after_it()
+  local first, second = streams()
+  local third = mr.stream{name = "third"}
+  local x, waits = mr.zeros(8, {name = "x"}), {}
+  mr.synchronize()
+  local result = mr.waits(function()
+    mr.op{name = "produce", stream = first, writes = {x}}
+    third:wait_stream(first)
+    second:wait_stream(first) waits[1] = line()
+    third:wait_stream(second) waits[2] = line()
+    mr.op{name = "consume", stream = third, reads = {x}}
+  end)
+  for i = 1, 2 do
+    lu.assertEquals(at(result, waits[i]).verdict, "together")
+    lu.assertNotStrContains(at(result, waits[i]).because, "no work")
+  end
+  result = mr.waits(function()
+    mr.op{name = "produce", stream = first, writes = {x}}
+    second:wait_stream(first) waits[1] = line()
+    third:wait_stream(second) waits[2] = line()
+    mr.op{name = "apart", stream = third}
+  end)
+  for i = 1, 2 do
+    lu.assertEquals(at(result, waits[i]).verdict, "redundant")
+    lu.assertStrContains(at(result, waits[i]).because, "uses the data of the work that it waits for")
+  end
+end
+
+-- A time is no access; that it is read is told.
+function TestVerdicts.test_times_that_are_read_after_a_redundant_wait()
+  local compute, copy = streams()
+  local x = mr.zeros(8, {name = "x"})
+  mr.synchronize()
+  local wait, sync, last
+  local result = mr.waits(function()
+    local from, to = mr.event{timing = true}, mr.event{timing = true}
+    from:record(compute)
+    mr.op{name = "produce", stream = compute, writes = {x}}
+    copy:wait_stream(compute) wait = line()
+    to:record(copy)
+    mr.with(compute, function() return x:sum():item() end)
+    to:synchronize()
+    compute:synchronize() sync = line()
+    lu.assertTrue(from:elapsed_time(to) > 0)
+    compute:synchronize() last = line()
+    mr.clock()
+  end)
+  lu.assertEquals(at(result, wait).because, "no work comes after it, in `copy` or in what waits for that. " ..
+    "A time that is read after it (elapsed_time) may then be another")
+  lu.assertEquals(at(result, sync).because,
+    "the host submits no work and uses no tensor after it, and all work is waited for at the end")
+  lu.assertEquals(at(result, last).because, "the host submits no work and uses no tensor after it, and all work is " ..
+    "waited for at the end. A time that is read after it (mr.clock) may then be another")
+end
+
+-- What a host function touches is data, too, and so is memory that is freed.
+function TestVerdicts.test_the_data_of_host_functions_and_of_frees()
+  local compute, copy = streams()
+  local p, x = mr.zeros(8, {device = "cpu", pinned = true}), mr.zeros(8, {stream = copy})
+  mr.synchronize()
+  local waits = {}
+  local result = mr.waits(function()
+    compute:host_func(function() p:fill_(1) end)
+    compute:synchronize()
+    compute:synchronize() waits[1] = line()
+    p:fill_(2)
+    compute:run(x.fill_, x, 1)
+    copy:wait_stream(compute)
+    copy:wait_event(compute:record_event()) waits[2] = line()
+    x:free()
+  end)
+  for i = 1, 2 do
+    lu.assertNotStrContains(at(result, waits[i]).because, "nothing that")
+    lu.assertNotStrContains(at(result, waits[i]).because, "no work")
+  end
+end
+
 function TestVerdicts.test_hazards_that_are_there_already_are_told_first()
   local compute, copy = streams()
   local x, y = mr.zeros(8, {name = "x"}), mr.zeros(8, {name = "y"})
@@ -426,7 +504,7 @@ function TestUnknown.test_two_waits_for_one_host_function_matter_together()
     copy:host_func(function() end)
   end)
   lu.assertEquals({at(result, first).verdict, at(result, first + 1).verdict}, {"together", "together"})
-  lu.assertStrContains(at(result, first).because, "without both, nothing then orders `host_func`")
+  lu.assertStrContains(at(result, first).because, ": nothing then orders `host_func`")
   lu.assertEquals(result.sufficient, 1)
 end
 

@@ -55,12 +55,12 @@ T.check(tostring(result):find("record_stream: needed (`x` for `b`)", 1, true), "
 
 verdict, line, result = judged { again = true }
 T.equal(verdict.verdict, "together", "named twice")
-says(verdict, ("as long as line %d stays"):format(line.again))
+says(verdict, ("not together with line %d: "):format(line.again))
 T.check(verdict.kept ~= find(result, line.again).kept, "one of both is kept")
 
 verdict, line, result = judged { wait = true }
 T.equal(verdict.verdict, "together", "with a wait that does the same")
-says(verdict, ("as long as line %d stays"):format(line.wait))
+says(verdict, ("not together with line %d: "):format(line.wait))
 T.equal(verdict.kept, true, "the wait is what can go")
 T.equal(result.sufficient, 1, "as the waits are judged with all calls in place: only the wait for `x` stays")
 

@@ -45,7 +45,7 @@ function needless.because_of(wait, all, name, exercise)
   end
   text = text:gsub(":\n.*$", "")
   if not is_foreign(text) then return text .. "." end
-  local others = text:match("^(it can go as long as .-); without ")
+  local others = text:match("^(it can go alone, but not together with .-): ")
   if others and not is_foreign(others) then return others .. "." end
   local short = text:match("^(.-); without it, too, ")
   if short then return short .. ". Your arguments are ready when your function begins." end

@@ -1,0 +1,290 @@
+/* What comes before a wait and after it, for sentences. Both sets are upper bounds: they follow each way on which work
+ * can be waited for (R1, R3, R11, R60, R61), and some on which it is not. So what is said of all of a set is true, and
+ * what is said of a pair needs a proof of its own. */
+#include <stdlib.h>
+
+#include "tensor/tensor.h"
+#include "waits/parts.h"
+
+#define LOOK 512 /* commands that are compared, after a wait */
+
+static bool is_work(const mr_program_item *it) {
+    return it->came_true && mr_kind_is(it->kind, MR_TRAIT_LAUNCH);
+}
+
+static bool is_in_stream(const mr_program_item *it) {
+    return it->came_true && it->stream != MR_PROGRAM_NONE &&
+           mr_kind_is(it->kind, MR_TRAIT_SUBMITTED);
+}
+
+/* Does the round wait for what this stream did? */
+static bool is_waited_for(const wait_judge *j, const wait_round *r, uint32_t stream) {
+    const mr_program *program = j->rounds->program;
+    mr_program_item it = mr_program_item_at(program, r->at);
+    if (r->record != NO_ITEM) return mr_program_item_at(program, r->record).stream == stream;
+    switch (mr_command_kinds[it.kind].after) {
+    case MR_AFTER_STREAM: return it.stream == stream;
+    case MR_AFTER_DEVICE: return mr_program_stream_at(program, stream).device == (int)it.device;
+    case MR_AFTER_RECORD: /* it has none */
+    case MR_AFTER_NOTHING: break;
+    }
+    return false;
+}
+
+/* The default stream and a blocking stream of its device wait for each other (R3). */
+static bool are_in_barrier(const mr_program *program, uint32_t a, uint32_t b) {
+    mr_program_stream x = mr_program_stream_at(program, a), y = mr_program_stream_at(program, b);
+    bool both =
+        (x.kind != MR_STREAM_USER || x.blocking) && (y.kind != MR_STREAM_USER || y.blocking);
+    return both && x.device == y.device &&
+           (x.kind == MR_STREAM_LEGACY || y.kind == MR_STREAM_LEGACY);
+}
+
+static bool touches_host_memory(const mr_program *program, size_t i, uint32_t operands) {
+    for (uint32_t k = 0; k < operands; k++) {
+        uint32_t storage = mr_program_operand_at(program, i, k).storage;
+        if (mr_program_storage_at(program, storage).kind != MR_MEMORY_DEVICE) return true;
+    }
+    return false;
+}
+
+/* A copy between devices, or a member of a meeting: it may order all streams. */
+static bool is_for_all(const mr_program *program, size_t i, const mr_program_item *it) {
+    if (it->meets) return true;
+    if (it->kind != MR_COMMAND_COPY || it->operand_count < 2) return false;
+    mr_program_storage to =
+        mr_program_storage_at(program, mr_program_operand_at(program, i, 0).storage);
+    mr_program_storage from =
+        mr_program_storage_at(program, mr_program_operand_at(program, i, 1).storage);
+    return to.device != from.device;
+}
+
+/* The record that a wait, a query or the like is bound to. */
+static size_t record_of(const wait_judge *j, const mr_program_item *it) {
+    bool is_bound = mr_kind_is(it->kind, MR_TRAIT_BOUND) && it->bound;
+    return is_bound ? mr_waits_item_of(j->rounds, it->bound) : NO_ITEM;
+}
+
+/* ---- before */
+
+static void widen(size_t *limit, size_t to) {
+    if (*limit < to) *limit = to;
+}
+
+/* `limit`: by stream, the items before that one are waited for. Item i is one of them. */
+static void widen_by(const wait_judge *j, const mr_program_item *it, size_t i, size_t *limit) {
+    const mr_program *program = j->rounds->program;
+    bool for_all = is_for_all(program, i, it);
+    for (size_t s = 0; s < mr_program_stream_count(program); s++)
+        if (for_all || are_in_barrier(program, it->stream, (uint32_t)s)) widen(&limit[s], i);
+    size_t record = record_of(j, it);
+    if (it->kind == MR_COMMAND_WAIT && record != NO_ITEM)
+        widen(&limit[mr_program_item_at(program, record).stream], record);
+}
+
+size_t mr_waits_before(const wait_judge *j, const wait_round *r, bool own, size_t *out,
+                       size_t most) {
+    const mr_program *program = j->rounds->program;
+    size_t streams = mr_program_stream_count(program), count = 0;
+    size_t from = r->record != NO_ITEM ? r->record : r->at;
+    size_t *limit = calloc(streams + 1, sizeof *limit);
+    for (size_t s = 0; s < streams && limit; s++)
+        if (is_waited_for(j, r, (uint32_t)s)) limit[s] = from;
+    for (size_t i = from; limit && i-- > 0 && count < most;) {
+        mr_program_item it = mr_program_item_at(program, i);
+        if (!is_in_stream(&it) || i >= limit[it.stream]) continue;
+        widen_by(j, &it, i, limit);
+        if (is_work(&it) && (it.stream == r->stream) == own) out[count++] = i;
+    }
+    free(limit);
+    return count;
+}
+
+/* ---- after */
+
+/* Who is held up, while the items behind a round are read. */
+typedef struct {
+    const wait_judge *j;
+    size_t *since; /* by stream: from that item on; NO_ITEM: it is not */
+    size_t streams;
+    bool host;
+} held_up;
+
+static void hold(held_up *h, size_t stream, size_t i) {
+    if (h->since[stream] == NO_ITEM) h->since[stream] = i;
+}
+
+static bool is_held(const held_up *h, uint32_t stream) {
+    return stream != MR_PROGRAM_NONE && h->since[stream] != NO_ITEM;
+}
+
+static bool is_record_held(const held_up *h, size_t record) {
+    if (record == NO_ITEM) return false;
+    uint32_t stream = mr_program_item_at(h->j->rounds->program, record).stream;
+    return is_held(h, stream) && h->since[stream] < record;
+}
+
+static bool host_waits(const held_up *h, size_t i, const mr_program_item *it) {
+    const mr_program *program = h->j->rounds->program;
+    switch (mr_command_kinds[it->kind].after) {
+    case MR_AFTER_STREAM: return is_held(h, it->stream);
+    case MR_AFTER_RECORD: return is_record_held(h, record_of(h->j, it));
+    case MR_AFTER_DEVICE:
+        for (size_t s = 0; s < h->streams; s++)
+            if (is_held(h, (uint32_t)s) &&
+                mr_program_stream_at(program, (uint32_t)s).device == (int)it->device)
+                return true;
+        return false;
+    case MR_AFTER_NOTHING: break;
+    }
+    return it->kind == MR_COMMAND_COPY && is_held(h, it->stream) &&
+           touches_host_memory(program, i, it->operand_count);
+}
+
+/* Whether item i is held up; notes who is from then on. */
+static bool reaches(held_up *h, size_t i, const mr_program_item *it) {
+    const mr_program *program = h->j->rounds->program;
+    if (!it->came_true) return false;
+    if (!is_in_stream(it)) {
+        h->host = h->host || host_waits(h, i, it);
+        return h->host;
+    }
+    if (h->host || (it->kind == MR_COMMAND_WAIT && is_record_held(h, record_of(h->j, it))))
+        hold(h, it->stream, i);
+    if (!is_held(h, it->stream)) return false;
+    bool for_all = is_for_all(program, i, it);
+    for (size_t s = 0; s < h->streams; s++)
+        if (for_all || are_in_barrier(program, it->stream, (uint32_t)s)) hold(h, s, i);
+    h->host = h->host || host_waits(h, i, it);
+    return true;
+}
+
+static bool open_held_up(const wait_judge *j, const wait_round *r, held_up *out) {
+    size_t streams = mr_program_stream_count(j->rounds->program);
+    *out = (held_up){.j = j, .streams = streams, .host = r->stream == MR_PROGRAM_NONE};
+    out->since = malloc((streams + 1) * sizeof *out->since);
+    for (size_t s = 0; s < streams && out->since; s++)
+        out->since[s] = s == r->stream ? r->at : NO_ITEM;
+    return out->since != NULL;
+}
+
+/* A free by the collector has no place in the program. */
+static bool is_use(const mr_program_item *it) {
+    return it->kind == MR_COMMAND_HOST_ACCESS || is_work(it) ||
+           (it->kind == MR_COMMAND_FREE && it->where.file);
+}
+
+size_t mr_waits_after(const wait_judge *j, const wait_round *r, size_t *out, size_t most) {
+    size_t count = 0;
+    held_up h;
+    bool ready = open_held_up(j, r, &h);
+    for (size_t i = r->at + 1; ready && i < j->rounds->items && count < most; i++) {
+        mr_program_item it = mr_program_item_at(j->rounds->program, i);
+        if (reaches(&h, i, &it) && is_use(&it)) out[count++] = i;
+    }
+    free(h.since);
+    return count;
+}
+
+/* ---- measurements */
+
+/* Whether one of the two records of elapsed_time is held up. */
+static bool is_time_held(const held_up *h, size_t at) {
+    const wait_rounds *rounds = h->j->rounds;
+    for (size_t i = 0; i < rounds->times.count; i++)
+        if (rounds->times.items[i].at == at && is_record_held(h, rounds->times.items[i].record))
+            return true;
+    return false;
+}
+
+/* mr.clock() and mr.machine.time() show how long the host waited, up to its next wait. */
+static bool is_clock(const mr_program_item *it) {
+    return it->kind == MR_COMMAND_HOST_TIME || it->kind == MR_COMMAND_DEVICE_TIME;
+}
+
+static bool hides_wait(const mr_program_item *it) {
+    return mr_command_kinds[it->kind].after != MR_AFTER_NOTHING ||
+           it->kind == MR_COMMAND_HOST_ACCESS || is_work(it);
+}
+
+size_t mr_waits_measured(const wait_judge *j, const wait_round *r) {
+    size_t found = NO_ITEM;
+    held_up h;
+    bool ready = open_held_up(j, r, &h), is_near = r->stream == MR_PROGRAM_NONE;
+    for (size_t i = r->at + 1; ready && i < j->rounds->items && found == NO_ITEM; i++) {
+        mr_program_item it = mr_program_item_at(j->rounds->program, i);
+        reaches(&h, i, &it);
+        is_near = is_near && !hides_wait(&it);
+        if ((is_near && is_clock(&it)) || (it.kind == MR_COMMAND_ELAPSED && is_time_held(&h, i)))
+            found = i;
+    }
+    free(h.since);
+    return found;
+}
+
+/* ---- data in common */
+
+/* The accesses of an item, one after the other, with those inside a host function. */
+typedef struct {
+    const mr_program *program;
+    size_t item;
+    mr_program_item it;    /* of the item, then of what it did inside */
+    uint32_t inside, next; /* how many of these have come; the next operand */
+} access_list;
+
+static access_list accesses_of(const mr_program *program, size_t item) {
+    return (access_list){program, item, mr_program_item_at(program, item), 0, 0};
+}
+
+static bool next_access(access_list *l, mr_program_operand *out) {
+    mr_program_item whole = mr_program_item_at(l->program, l->item);
+    while (l->next >= l->it.operand_count) {
+        if (l->inside >= whole.inner_count) return false;
+        l->it = mr_program_inner_at(l->program, whole.inner + l->inside++);
+        l->next = 0;
+    }
+    *out = l->inside ? mr_program_inner_operand_at(l->program, whole.inner + l->inside - 1, l->next)
+                     : mr_program_operand_at(l->program, l->item, l->next);
+    l->next++;
+    return true;
+}
+
+static bool meet(const mr_program_operand *x, const mr_program_operand *y) {
+    uint64_t begin[2], end[2];
+    if (x->storage != y->storage || !((x->access | y->access) & MR_WRITE)) return false;
+    mr_tensor_extent(x->view, &begin[0], &end[0]);
+    mr_tensor_extent(y->view, &begin[1], &end[1]);
+    return begin[0] < end[1] && begin[1] < end[0];
+}
+
+/* `second` may be a free. */
+static bool conflict(const mr_program *program, size_t first, size_t second) {
+    mr_program_item it = mr_program_item_at(program, second);
+    mr_program_operand x, y;
+    for (access_list a = accesses_of(program, first); next_access(&a, &x);) {
+        if (it.kind == MR_COMMAND_FREE && x.storage == it.storage) return true;
+        for (access_list b = accesses_of(program, second); next_access(&b, &y);)
+            if (meet(&x, &y)) return true;
+    }
+    return false;
+}
+
+wait_pair mr_waits_pair(const wait_judge *j, const wait_round *r) {
+    size_t earlier[LOOK / 4], later[LOOK];
+    size_t firsts = mr_waits_before(j, r, false, earlier, LOOK / 4);
+    size_t seconds = mr_waits_after(j, r, later, LOOK);
+    wait_pair found = {.is_complete = firsts < LOOK / 4 && seconds < LOOK};
+    for (size_t k = 0; k < seconds; k++)
+        for (size_t i = 0; i < firsts; i++) {
+            uint32_t a = mr_program_item_at(j->rounds->program, earlier[i]).stream;
+            uint32_t b = mr_program_item_at(j->rounds->program, later[k]).stream;
+            if ((a == b && found.is_found) || !conflict(j->rounds->program, earlier[i], later[k]))
+                continue;
+            found.first = earlier[i];
+            found.second = later[k];
+            found.is_found = true;
+            found.same_stream = a == b;
+            if (a != b) return found;
+        }
+    return found;
+}
