@@ -93,7 +93,14 @@ static void give_waits(lua_State *L) {
     mr_buffer text = {0};
     waits_asked = false;
     mr_machine *machine = mr_bind_machine(L);
-    if (!asked || exit_status != MR_EXIT_OK || !machine || machine->host_function.running) return;
+    if (!asked || !machine) return;
+    if (machine->host_function.running || exit_status != MR_EXIT_OK) {
+        mr_host_complain("--waits: no verdicts: the script %s, so not all of its work is known",
+                         machine->host_function.running  ? "ended inside a host function"
+                         : exit_status == MR_EXIT_FAILED ? "failed"
+                                                         : "was ended before its end");
+        return;
+    }
     mr_status status = mr_bind_waits_end(L, &text, &hazards);
     if (text.data) mr_write_wrapped(stdout, text.data, text.size);
     mr_buffer_free(&text);

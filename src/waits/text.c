@@ -50,8 +50,9 @@ static void put_unknown(const mr_waits *w, mr_buffer *out) {
 static void put_head(const mr_waits *w, mr_buffer *out) {
     if (w->hazards) {
         mr_buffer_printf(out,
-                         "The program %s hazards with all its waits (%zu access%s): fix those "
-                         "first. The verdicts leave %s out, so a redundant wait may be needed "
+                         "The program %s hazards with all its waits (%zu access%s; --check counts "
+                         "pairs of accesses): fix those first. The verdicts leave %s out, so a "
+                         "redundant wait may be needed "
                          "for %s.\n",
                          w->hazards_assumed ? "may have" : "has", w->hazards,
                          w->hazards == 1 ? "" : "es", w->hazards == 1 ? "it" : "them",

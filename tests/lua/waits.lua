@@ -38,7 +38,7 @@ function TestAssumed.test_a_hazard_that_the_code_does_not_tell()
     .. "the code does not tell"
   local result = mr.waits(both)
   lu.assertEquals({ result.hazards, result.hazards_assumed }, { 1, true })
-  lu.assertStrContains(tostring(result), "The program may have hazards with all its waits (1 access)")
+  lu.assertStrContains(tostring(result), "The program may have hazards with all its waits (1 access; --check counts pairs of accesses)")
   lu.assertStrContains((tostring(result):gsub("waits.lua:", "line ")), sentence:format(lines[1], lines[2]))
   result = mr.waits(function()
     both()
@@ -414,8 +414,31 @@ function TestVerdicts.test_hazards_that_are_there_already_are_told_first()
   lu.assertEquals(result.hazards, 1)
   lu.assertEquals(at(result, wait).verdict, "needed")
   lu.assertStrContains(at(result, wait).because, "`y`")
-  lu.assertStrContains(tostring(result), "The program has hazards with all its waits (1 access)")
+  lu.assertStrContains(tostring(result), "The program has hazards with all its waits (1 access; --check counts pairs of accesses)")
   lu.assertStrContains(tostring(result), "may read `x`")
+end
+
+-- The checker counts pairs of accesses, and mr.waits the later accesses of these.
+function TestVerdicts.test_an_access_that_races_with_two_earlier_ones_counts_once()
+  local compute, copy = streams()
+  local x = mr.zeros(8, {name = "x"})
+  mr.synchronize()
+  local function fn()
+    mr.op{name = "read", stream = compute, reads = {x}}
+    mr.op{name = "read", stream = copy, reads = {x}}
+    mr.op{name = "write", stream = mr.default_stream(), writes = {x}}
+    mr.synchronize()
+  end
+  mr.hazard.clear()
+  mr.hazard.mode("collect")
+  fn()
+  local _, totals = mr.hazard.summary()
+  mr.hazard.clear()
+  mr.hazard.mode("off")
+  lu.assertEquals(totals.hazards, 2)
+  local result = mr.waits(fn)
+  lu.assertEquals(result.hazards, 1)
+  lu.assertStrContains(tostring(result), "(1 access; --check counts pairs of accesses)")
 end
 
 function TestVerdicts.test_many_alternatives_are_solved_exactly()
