@@ -170,8 +170,8 @@ static bool open_held_up(const wait_judge *j, const wait_round *r, held_up *out)
 
 /* A free by the collector has no place in the program. */
 static bool is_use(const mr_program_item *it) {
-    return it->kind == MR_COMMAND_HOST_ACCESS || is_work(it) ||
-           (it->kind == MR_COMMAND_FREE && it->where.file);
+    if (it->kind == MR_COMMAND_FREE) return it->where.file != NULL;
+    return it->came_true && mr_kind_is(it->kind, MR_TRAIT_LAUNCH | MR_TRAIT_TOUCH);
 }
 
 size_t mr_waits_after(const wait_judge *j, const wait_round *r, size_t *out, size_t most) {
@@ -188,38 +188,30 @@ size_t mr_waits_after(const wait_judge *j, const wait_round *r, size_t *out, siz
 
 /* ---- measurements */
 
-/* Whether one of the two records of elapsed_time is held up. */
-static bool is_time_held(const held_up *h, size_t at) {
-    const wait_rounds *rounds = h->j->rounds;
-    for (size_t i = 0; i < rounds->times.count; i++)
-        if (rounds->times.items[i].at == at && is_record_held(h, rounds->times.items[i].record))
-            return true;
-    return false;
-}
-
-/* mr.clock() and mr.machine.time() show how long the host waited, up to its next wait. */
-static bool is_clock(const mr_program_item *it) {
-    return it->kind == MR_COMMAND_HOST_TIME || it->kind == MR_COMMAND_DEVICE_TIME;
-}
-
 static bool hides_wait(const mr_program_item *it) {
     return mr_command_kinds[it->kind].after != MR_AFTER_NOTHING ||
-           it->kind == MR_COMMAND_HOST_ACCESS || is_work(it);
+           mr_kind_is(it->kind, MR_TRAIT_LAUNCH | MR_TRAIT_TOUCH);
 }
 
-size_t mr_waits_measured(const wait_judge *j, const wait_round *r) {
-    size_t found = NO_ITEM;
+/* mr.clock() shows how long the host waited, up to its next wait; elapsed_time when a record was complete. */
+bool mr_waits_is_measured(const wait_judge *j, const wait_round *r) {
+    const wait_rounds *rounds = j->rounds;
+    bool is_measured = false;
+    size_t time = 0;
     held_up h;
     bool ready = open_held_up(j, r, &h), is_near = r->stream == MR_PROGRAM_NONE;
-    for (size_t i = r->at + 1; ready && i < j->rounds->items && found == NO_ITEM; i++) {
-        mr_program_item it = mr_program_item_at(j->rounds->program, i);
+    for (size_t i = r->at + 1; ready && i < rounds->items && !is_measured; i++) {
+        mr_program_item it = mr_program_item_at(rounds->program, i);
         reaches(&h, i, &it);
         is_near = is_near && !hides_wait(&it);
-        if ((is_near && is_clock(&it)) || (it.kind == MR_COMMAND_ELAPSED && is_time_held(&h, i)))
-            found = i;
+        is_measured = is_near && it.kind == MR_COMMAND_HOST_TIME;
+        for (; time < rounds->times.count && rounds->times.items[time].at <= i; time++) {
+            const timed_record *t = &rounds->times.items[time];
+            is_measured = is_measured || (t->at == i && is_record_held(&h, t->record));
+        }
     }
     free(h.since);
-    return found;
+    return is_measured;
 }
 
 /* ---- data in common */

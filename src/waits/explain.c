@@ -271,17 +271,6 @@ static void say_nothing_after(const wait_judge *j, const wait_round *r, mr_buffe
     mr_buffer_puts(out, " or in what waits for that");
 }
 
-/* A measurement is no access: without the wait it only measures something else. */
-static void say_measured(const wait_judge *j, const wait_round *r, mr_buffer *out) {
-    size_t at = mr_waits_measured(j, r);
-    if (at == NO_ITEM) return;
-    mr_command_id kind = mr_program_kind_at(j->rounds->program, at);
-    mr_buffer_printf(out, ". A time that is read after it (%s) may then be another",
-                     kind == MR_COMMAND_ELAPSED     ? "elapsed_time"
-                     : kind == MR_COMMAND_HOST_TIME ? "mr.clock"
-                                                    : "mr.machine.time");
-}
-
 static void say_same_stream(wait_judge *j, const wait_pair *pair, mr_site where, mr_buffer *out) {
     mr_buffer_puts(out, "without it, too, ");
     put_item(j, pair->second, where, out);
@@ -392,5 +381,6 @@ void mr_waits_say_redundant(wait_judge *j, size_t wait, bool adds, bool with_cha
         else mr_buffer_puts(out, "without it, no access has a hazard that has none now");
         break;
     }
-    say_measured(j, r, out);
+    if (mr_waits_is_measured(j, r))
+        mr_buffer_puts(out, ". A time that is read after it may then be another");
 }

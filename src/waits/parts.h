@@ -297,8 +297,8 @@ size_t mr_waits_before(const wait_judge *judge, const wait_round *r, bool own, s
 /* The work, accesses of the host and frees that the round may hold up, also through other streams: oldest first. */
 size_t mr_waits_after(const wait_judge *judge, const wait_round *r, size_t *out, size_t most);
 wait_pair mr_waits_pair(const wait_judge *judge, const wait_round *r);
-/* The first time that the host reads and that the round may change; NO_ITEM: none. */
-size_t mr_waits_measured(const wait_judge *judge, const wait_round *r);
+/* Whether the host reads a time, by elapsed_time or mr.clock(), that the round may change. */
+bool mr_waits_is_measured(const wait_judge *judge, const wait_round *r);
 
 /* ---- explain.c */
 

@@ -23,7 +23,7 @@ static bool is_operation(const sample_step *s) {
     return on_stream(s) || (by_host(s) && s->kind != STEP_RUN);
 }
 
-/* Of a free, asked is what comes before the reuse of its memory. */
+/* The question about a free is what comes before the reuse of its memory. */
 static bool is_ordered(int i, int j) {
     return program.step[j].kind == STEP_FREE ? free_covers(&program, &verdict, i, j)
                                              : verdict.before[i][j];

@@ -38,7 +38,7 @@ function TestAssumed.test_a_hazard_that_the_code_does_not_tell()
     .. "the code does not tell"
   local result = mr.waits(both)
   lu.assertEquals({ result.hazards, result.hazards_assumed }, { 1, true })
-  lu.assertStrContains(tostring(result), "The program may have hazards with all its waits (1 access; --check counts pairs of accesses)")
+  lu.assertStrContains(tostring(result), "The program may have hazards with all its waits (1 access; ")
   lu.assertStrContains((tostring(result):gsub("waits.lua:", "line ")), sentence:format(lines[1], lines[2]))
   result = mr.waits(function()
     both()
@@ -370,14 +370,14 @@ function TestVerdicts.test_times_that_are_read_after_a_redundant_wait()
     mr.clock()
   end)
   lu.assertEquals(at(result, wait).because, "no work comes after it, in `copy` or in what waits for that. " ..
-    "A time that is read after it (elapsed_time) may then be another")
+    "A time that is read after it may then be another")
   lu.assertEquals(at(result, sync).because,
     "the host submits no work and uses no tensor after it, and all work is waited for at the end")
   lu.assertEquals(at(result, last).because, "the host submits no work and uses no tensor after it, and all work is " ..
-    "waited for at the end. A time that is read after it (mr.clock) may then be another")
+    "waited for at the end. A time that is read after it may then be another")
 end
 
--- What a host function touches is data, too, and so is memory that is freed.
+-- Accesses of a host function are data, too. So is memory that is freed.
 function TestVerdicts.test_the_data_of_host_functions_and_of_frees()
   local compute, copy = streams()
   local p, x = mr.zeros(8, {device = "cpu", pinned = true}), mr.zeros(8, {stream = copy})
@@ -414,7 +414,7 @@ function TestVerdicts.test_hazards_that_are_there_already_are_told_first()
   lu.assertEquals(result.hazards, 1)
   lu.assertEquals(at(result, wait).verdict, "needed")
   lu.assertStrContains(at(result, wait).because, "`y`")
-  lu.assertStrContains(tostring(result), "The program has hazards with all its waits (1 access; --check counts pairs of accesses)")
+  lu.assertStrContains(tostring(result), "The program has hazards with all its waits (1 access; ")
   lu.assertStrContains(tostring(result), "may read `x`")
 end
 

@@ -161,7 +161,7 @@ static void expand(search *s, uint32_t at) {
     if (mr_place_in(takes, MR_PLACE_HOST)) reach_back_to_host(s, at);
 }
 
-/* What the memory of a free waits for before it is used again; the free itself does not. */
+/* The memory of a free waits for these streams before it is used again. The free itself does not wait. */
 static void reach_guards(search *s, uint32_t at) {
     const log_line *line = line_at(s, at);
     mr_place_set put = mr_order_put(mr_hazard_line_facts(line), MR_PLACE_FREED, MR_GUARANTEED);
