@@ -377,7 +377,7 @@ function TestVerdicts.test_times_that_are_read_after_a_redundant_wait()
     "waited for at the end. A time that is read after it may then be another")
 end
 
--- Accesses of a host function are data, too. So is memory that is freed.
+-- Accesses of a host function are data, too, and freed memory is.
 function TestVerdicts.test_the_data_of_host_functions_and_of_frees()
   local compute, copy = streams()
   local p, x = mr.zeros(8, {device = "cpu", pinned = true}), mr.zeros(8, {stream = copy})
