@@ -134,7 +134,6 @@ local circles = {
 -- A type that a folder declares without its members, and that is defined where the folder may not include. Each is one
 -- pointer that the lower folder passes on without looking behind it.
 local may_declare = {
-  trace = { mr_tracer = "The header of traces has the functions of what records them." },
   model = {
     mr_op = "A command names its row of the operation table; bodies and costs are the backends' to ask for.",
     mr_kernel_code = "A backend loads the code of a user's kernel, which the model only hands to it.",

@@ -9,6 +9,7 @@
 #include "bind/bind.h"
 #include "bind/trace/trace.h"
 #include "model/backend.h"
+#include "trace/record/tracer.h"
 
 #define MOST_SPANS 100000
 

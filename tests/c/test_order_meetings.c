@@ -6,6 +6,7 @@
 #include "collective/comm.h"
 #include "hazard/hazard.h"
 #include "trace/order.h"
+#include "trace/record/tracer.h"
 #include "virtual_fixture.h"
 
 enum { RANKS = 3, STEPS = 10, NODES = STEPS * RANKS };

@@ -12,6 +12,7 @@
 #include "hazard/hazard.h"
 #include "model/observer.h"
 #include "trace/order.h"
+#include "trace/record/tracer.h"
 #include "virtual_fixture.h"
 
 enum { LANES = 4, STEPS = 18, NODES = 3 * STEPS, PROGRAMS = 40, SIZE = 1 << 20, SMALL = 4 };

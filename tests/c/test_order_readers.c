@@ -6,6 +6,7 @@
 
 #include "model/observer.h"
 #include "trace/order.h"
+#include "trace/record/tracer.h"
 #include "virtual_fixture.h"
 
 enum { DEVICES = 3, LANES = 8, EVENTS = 3, STEPS = 14, NODES = 3 * STEPS };

@@ -1,6 +1,6 @@
 /* What a tracer keeps: calls, runs, what held them up; bounded, and undone with the machine. */
 #include "model/backend.h"
-#include "trace/trace.h"
+#include "trace/record/tracer.h"
 #include "virtual_fixture.h"
 
 static mr_tracer *tracer;

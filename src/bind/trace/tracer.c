@@ -14,6 +14,7 @@
 #include "collective/ranks.h"
 #include "collective/world.h"
 #include "trace/record/join.h"
+#include "trace/record/tracer.h"
 #include "trace/writers.h"
 
 #define MOST_SPANS      1000000 /* some 150 bytes each */

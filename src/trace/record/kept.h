@@ -20,7 +20,7 @@
 #define MR_TRACE_KEPT_H
 
 #include "base/vec.h"
-#include "trace/trace.h"
+#include "trace/record/tracer.h"
 
 /* When the device carried it out, folded from the runs of its parts. */
 typedef struct {
