@@ -259,7 +259,7 @@ $(BUILD)/obj/gen/kernels.o: $(IMAGES) $(BUILD)/flags.stamp
 	  done > $(BUILD)/gen/kernels.s; echo '.section .note.GNU-stack,"",%progbits' >> $(BUILD)/gen/kernels.s
 	$(Q)$(CC) -c -o $@ $(BUILD)/gen/kernels.s
 
-# The program that compiles kernels apart from us (src/compile/worker.h). Without sanitizers: it lives under limits of memory
+# The program that compiles kernels apart from us (src/compile/compiler/worker.h). Without sanitizers: it lives under limits of memory
 # and of system calls that they could not.
 WORKER_SRC := $(sort $(wildcard src/compile/worker/*.c)) src/compile/wire.c src/base/buffer.c src/base/number.c
 $(BUILD)/compile-worker: $(WORKER_SRC) src/compile/worker/worker.h src/compile/wire.h src/base/buffer.h $(BUILD)/flags.stamp

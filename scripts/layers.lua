@@ -18,6 +18,8 @@ local ops = { "ops", "ops/body", "ops/kernel", "ops/table", "ops/call" }
 local hazard = { "hazard", "hazard/find", "hazard/explain" }
 -- What records, asks and writes a trace meets in the headers of `trace`.
 local trace = { "trace", "trace/record", "trace/analysis", "trace/draw", "trace/terminal", "trace/picture", "trace/write" }
+-- What texts say; results on disk; compilers, and the program in which one runs; the call that puts them together.
+local compile = { "compile", "compile/text", "compile/cache", "compile/compiler", "compile/call" }
 local rooms_of_bind = { "bind", "bind/ranks", "bind/hazard", "bind/nn", "bind/ops", "bind/tensor", "bind/machine",
                         "bind/kernel", "bind/graph", "bind/trace", "bind/explore", "bind/module" }
 
@@ -31,8 +33,8 @@ local up_to_ops = with(ops, "base", "model", "tensor")
 local below_checker = with(up_to_ops, "order")
 local above_checker = with(hazard, table.unpack(with(below_checker, "program")))
 local below_trace = with(below_checker, "program")
-local below_bind = with(ptx, table.unpack(with(above_checker, "graph", "script", "explore", "waits", "compile", "files",
-                                               "collective", table.unpack(trace))))
+local below_bind = with(ptx, table.unpack(with(above_checker, "graph", "script", "explore", "waits", "files", "collective",
+                                               table.unpack(with(trace, table.unpack(compile))))))
 local below_repl = with(below_bind, table.unpack(rooms_of_bind))
 
 -- A room of a folder may include all that is below the folder, what its files share, and these other rooms.
@@ -86,6 +88,11 @@ local may_include = {
   ["hazard/find"]    = with(below_checker, "hazard", "hazard/explain"),
   graph   = up_to_ops,
   compile = { "base" },
+  ["compile/text"]     = { "base", "compile" },
+  ["compile/cache"]    = { "base", "compile", "compile/text" },
+  ["compile/compiler"] = { "base", "compile", "compile/text" },
+  ["compile/worker"]   = { "base", "compile" },
+  ["compile/call"]     = { "base", table.unpack(compile) },
   files   = { "base", "model", "tensor" },
   script  = { "base" },
   explore = above_checker,

@@ -1,7 +1,7 @@
 /* CUDA C++ to PTX: the compilers that this machine has, and a cache on disk of what they made.
  *
- * NVRTC compiles in a process of ours (worker.h). Where it is missing, clang compiles, with device headers of our own
- * (src/compile/device), so that a machine without CUDA compiles kernels, too. Both compile without a GPU.
+ * NVRTC compiles in a process of ours (compiler/worker.h). Where it is missing, clang compiles, with device headers of
+ * our own (src/compile/device), so that a machine without CUDA compiles kernels, too. Both compile without a GPU.
  *
  * All functions may be called from any thread. */
 #ifndef MR_COMPILE_COMPILE_H

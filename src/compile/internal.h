@@ -8,7 +8,7 @@
  * used also where NVIDIA's library of them is installed, so that clang gives the same values on every machine.
  *
  * Messages have the user's lines. A `#line` directive gives the text the name and the line that it has in the script.
- * `messages.c` removes what concerns our own headers, and brings the messages of both compilers into one form.
+ * `text/messages.c` removes what concerns our own headers, and brings the messages of both compilers into one form.
  *
  * The cache. A file of the cache is named by a hash. It covers the text, the options, the names, the architecture, the
  * files of the compiler, and all files that the text may include. The place of the text in the script is not part of
@@ -18,7 +18,7 @@
  * can use one folder.
  *
  * Apart from us. A hostile text can crash a compiler, or make it work for hours, so none runs in this process. clang
- * is a program anyway (`child.c`). NVRTC lives in a *worker* (`worker.c`, `worker/`): a small program that is
+ * is a program anyway (`child.c`). NVRTC lives in a *worker* (`compiler/worker.c`, `worker/`): a small program that is
  * embedded in the binary and runs from a file in memory, so a Lua module has it, too. One worker is kept. It answers
  * requests over a socket (`wire.h`), on a thread with a stack of 256 MiB, and ends when millrace has gone. A worker
  * that crashes after it has served before is replaced once, so the result never depends on what was compiled before.
@@ -26,8 +26,8 @@
  * In the sandbox the worker has no file system (`worker/confine.c`). A filter of the text could not do that:
  * `__has_include` can be made of pasted tokens, and a message shows lines of an included file. A seccomp filter lists
  * the system calls that the compiler may make. Those that open a file raise a signal instead. Its handler asks
- * millrace, which hands out headers of the toolkit (`toolkit.c`): a path is reduced by its text alone, so a folder
- * outside decides nothing. There is no cache. Without such filters the sandbox refuses to compile. */
+ * millrace, which hands out headers of the toolkit (`compiler/toolkit.c`): a path is reduced by its text alone, so a
+ * folder outside decides nothing. There is no cache. Without such filters the sandbox refuses to compile. */
 #ifndef MR_COMPILE_INTERNAL_H
 #define MR_COMPILE_INTERNAL_H
 

@@ -1,4 +1,4 @@
-/* Messages between millrace and its compile worker (worker.h): a list of fields, each with its length in front.
+/* Messages between millrace and its worker (compiler/worker.h): a list of fields, each with its length in front.
  *
  * Both ends run on one machine and come from one build, so numbers are in native order. A worker that a hostile text
  * has taken over may send anything: reading a message never leaves its bytes. */

@@ -23,12 +23,12 @@
 
 #include "../kernels/kernel_file.h"
 #include "base/buffer.h"
-#include "compile/cache.h"
+#include "compile/cache/cache.h"
+#include "compile/cache/hash.h"
 #include "compile/compile.h"
-#include "compile/hash.h"
-#include "compile/include.h"
-#include "compile/scan.h"
-#include "compile/toolkit.h"
+#include "compile/compiler/toolkit.h"
+#include "compile/text/include.h"
+#include "compile/text/scan.h"
 
 static char folder[64]; /* of the test */
 

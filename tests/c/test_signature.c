@@ -1,4 +1,4 @@
-/* What the text of a kernel tells of its parameters and variables (compile/signature.h). */
+/* What the text of a kernel tells of its parameters and variables (compile/text/signature.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "compile/signature.h"
+#include "compile/text/signature.h"
 
 #define MOST 8
 

@@ -4,7 +4,7 @@
 #define MR_BIND_KERNEL_KERNEL_H
 
 #include "bind/internal.h"
-#include "compile/signature.h"
+#include "compile/text/signature.h"
 #include "ops/kernel.h"
 
 /* The result of a compilation or a load. The userdata of the module and those of its kernels share it. */

@@ -2,9 +2,9 @@
  *
  * The kernel refuses each call of this process that is not in the lists below (seccomp). It lets the calls that open a
  * file or ask for its facts raise SIGSYS. The handler asks millrace for the file, which hands out headers of the
- * toolkit and nothing else (compile/toolkit.c). So it does not matter which text makes the compiler look for which
- * file, or how. Filters and SIGSYS need no privilege. Easiest to break: the handler may use only calls of the first
- * list. */
+ * toolkit and nothing else (compile/compiler/toolkit.c). So it does not matter which text makes the compiler look for
+ * which file, or how. Filters and SIGSYS need no privilege. Easiest to break: the handler may use only calls of the
+ * first list. */
 #include "compile/worker/worker.h"
 
 #include <errno.h>

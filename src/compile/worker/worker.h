@@ -1,5 +1,5 @@
-/* The compile worker: a program of its own, embedded in millrace (compile/worker.h starts it). It holds NVRTC, so what
- * a text does to the compiler happens to this process.
+/* The compile worker: a program of its own, embedded in millrace (compile/compiler/worker.h starts it). It holds NVRTC,
+ * so what a text does to the compiler happens to this process.
  *
  * main.c reads requests and answers them, nvrtc.c calls the library, confine.c takes the file system away. */
 #ifndef MR_COMPILE_WORKER_WORKER_H

@@ -1,6 +1,6 @@
 /* Reads CUDA C++ without a compiler: see scan.h. A misreading may only cost a compilation or a worse message, so each
  * doubt counts as "depends". */
-#include "compile/scan.h"
+#include "compile/text/scan.h"
 
 #include <ctype.h>
 #include <string.h>

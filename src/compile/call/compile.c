@@ -8,16 +8,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "compile/advice.h"
-#include "compile/cache.h"
-#include "compile/clang.h"
-#include "compile/entry.h"
-#include "compile/include.h"
+#include "compile/cache/cache.h"
+#include "compile/cache/entry.h"
+#include "compile/call/advice.h"
+#include "compile/compiler/clang.h"
+#include "compile/compiler/nvrtc.h"
 #include "compile/internal.h"
-#include "compile/messages.h"
-#include "compile/nvrtc.h"
-#include "compile/ptx.h"
-#include "compile/scan.h"
+#include "compile/text/include.h"
+#include "compile/text/messages.h"
+#include "compile/text/ptx.h"
+#include "compile/text/scan.h"
 
 /* ---------------------------------------------------------------- the arguments */
 

@@ -3,7 +3,7 @@
  * The text and the headers are in a temporary folder. clang sees them under fixed names (an overlay file says which is
  * which), so no message and no line of the PTX holds the name of a temporary file. Easiest to break: a temporary folder
  * must be removed on each way out. */
-#include "compile/clang.h"
+#include "compile/compiler/clang.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "base/vec.h"
 #include "compile/child.h"
 #include "compile/folder.h"
-#include "compile/ptx.h"
+#include "compile/text/ptx.h"
 
 #define PROBE_LIMIT  10000 /* ms */
 #define LONGEST_LOG  ((size_t)256 << 10)

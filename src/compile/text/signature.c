@@ -1,6 +1,6 @@
 /* See signature.h. The text is cut into words and single characters; comments, strings and preprocessor lines are left
  * out. Easiest to break: it must not run past the end of a text that stops anywhere. */
-#include "compile/signature.h"
+#include "compile/text/signature.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  *     FILE:LINE:COLUMN: error: TEXT          clang
  * The lines up to the next message belong to it. Lines that match neither form are kept as they
  * are, so a new release of a compiler can only make the text worse, never lose it. */
-#include "compile/messages.h"
+#include "compile/text/messages.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
  * A file has a line with the version of its layout, the hash of what follows, and the value. It is written under
  * another name and renamed, so a reader sees all of it or nothing. Easiest to break: a file that another process
  * removes or replaces at any moment must be nothing more than a miss. */
-#include "compile/cache.h"
+#include "compile/cache/cache.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* The user's files that a text includes: see include.h. Easiest to break: a file that this overlooks makes a value of
  * the cache stale, so whatever cannot be followed makes the result unknown. */
-#include "compile/include.h"
+#include "compile/text/include.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
-#include "compile/scan.h"
+#include "compile/text/scan.h"
 
 #define MOST_FILES    256
 #define MOST_CONTENTS ((size_t)32 << 20)

@@ -4,7 +4,7 @@
  * Lua module has it, too. One idle worker is kept. A second compilation at the same time starts another one, which
  * ends with it. Easiest to break: a worker may be in an enemy's hands, so its answers are bytes, and no call here may
  * wait for it without an end. */
-#include "compile/worker.h"
+#include "compile/compiler/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "compile/child.h"
-#include "compile/toolkit.h"
+#include "compile/compiler/toolkit.h"
 
 #define POLL_MS     20
 #define FIRST_FREE  10 /* above the numbers under which the worker has its files */

@@ -1,5 +1,5 @@
 /* NVRTC: see nvrtc.h. This file finds the library and says what to compile; a worker calls it (worker/nvrtc.c). */
-#include "compile/nvrtc.h"
+#include "compile/compiler/nvrtc.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/embedded.h"
-#include "compile/worker.h"
+#include "compile/compiler/worker.h"
 
 /* Written once, under `found_once`. */
 static pthread_once_t found_once = PTHREAD_ONCE_INIT;

@@ -1,7 +1,7 @@
 /* Advice where a compiler rejects a text for a reason that every beginner meets. It goes below the compiler's own
  * message, and never replaces that. Easiest to break: words of messages change with each release of a compiler, so a
  * text without advice must still read well. */
-#include "compile/advice.h"
+#include "compile/call/advice.h"
 
 #include <stdbool.h>
 

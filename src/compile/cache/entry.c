@@ -2,15 +2,15 @@
  *
  * The place of the text in the user's file is usually no part of the key. The value says for which place it was made,
  * and on the way out its `.loc` lines are moved. So an edit elsewhere in a script compiles nothing again. */
-#include "compile/entry.h"
+#include "compile/cache/entry.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/embedded.h"
-#include "compile/include.h"
-#include "compile/messages.h"
-#include "compile/ptx.h"
+#include "compile/text/include.h"
+#include "compile/text/messages.h"
+#include "compile/text/ptx.h"
 
 /* ---------------------------------------------------------------- the key */
 

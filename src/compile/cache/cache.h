@@ -6,7 +6,7 @@
 #define MR_COMPILE_CACHE_H
 
 #include "base/buffer.h"
-#include "compile/hash.h"
+#include "compile/cache/hash.h"
 
 typedef struct {
     char *folder; /* NULL: there is no cache */

@@ -2,7 +2,7 @@
 #ifndef MR_COMPILE_ENTRY_H
 #define MR_COMPILE_ENTRY_H
 
-#include "compile/cache.h"
+#include "compile/cache/cache.h"
 #include "compile/internal.h"
 
 /* `compiler` tells the compilers apart: the path, size and time of their files. False: nothing of this job may be taken

@@ -1,5 +1,5 @@
 /* The text of PTX: see ptx.h. Both compilers write one directive a line, which is all that this file relies on. */
-#include "compile/ptx.h"
+#include "compile/text/ptx.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* BLAKE2b: see hash.h. The names are those of RFC 7693. */
-#include "compile/hash.h"
+#include "compile/cache/hash.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* See toolkit.h. A path is reduced by its text alone, so that no folder outside of the toolkit is asked for. */
-#include "compile/toolkit.h"
+#include "compile/compiler/toolkit.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
