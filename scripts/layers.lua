@@ -17,7 +17,8 @@ local ops = { "ops", "ops/body", "ops/kernel", "ops/table", "ops/call" }
 -- The checker's headers and what both of its rooms read; what runs for every command; what runs for a report.
 local hazard = { "hazard", "hazard/find", "hazard/explain" }
 -- What records, asks and writes a trace meets in the headers of `trace`.
-local trace = { "trace", "trace/record", "trace/analysis", "trace/draw", "trace/terminal", "trace/picture", "trace/write" }
+local trace = { "trace", "trace/record", "trace/analysis", "trace/draw", "trace/terminal", "trace/picture",
+                "trace/write" }
 -- What texts say; results on disk; compilers, and the program in which one runs; the call that puts them together.
 local compile = { "compile", "compile/text", "compile/cache", "compile/compiler", "compile/call" }
 local rooms_of_bind = { "bind", "bind/ranks", "bind/hazard", "bind/nn", "bind/ops", "bind/tensor", "bind/machine",
@@ -33,8 +34,8 @@ local up_to_ops = with(ops, "base", "model", "tensor")
 local below_checker = with(up_to_ops, "order")
 local above_checker = with(hazard, table.unpack(with(below_checker, "program")))
 local below_trace = with(below_checker, "program")
-local below_bind = with(ptx, table.unpack(with(above_checker, "graph", "script", "explore", "waits", "files", "collective",
-                                               table.unpack(with(trace, table.unpack(compile))))))
+local below_bind = with(ptx, table.unpack(with(above_checker, "graph", "script", "explore", "waits", "files",
+                                               "collective", table.unpack(with(trace, table.unpack(compile))))))
 local below_repl = with(below_bind, table.unpack(rooms_of_bind))
 
 -- A room of a folder may include all that is below the folder, what its files share, and these other rooms.
