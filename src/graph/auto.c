@@ -1,6 +1,6 @@
-/* Functions that become graphs by themselves: how a call begins and ends (auto.h).
+/* Functions that become graphs by themselves: the beginning and end of a call (auto.h).
  *
- * Easiest to break: a call whose graph cannot be made or launched has to be carried out all the same. */
+ * Easiest to break: a call whose graph cannot be made or launched must still be carried out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ mr_machine *mr_auto_machine(const mr_auto *a) {
 
 /* ---- the beginning of a call */
 
-/* NULL, or why the call is just made. */
+/* NULL, or why the call runs normally, without a graph. */
 static const char *obstacle(const mr_auto *a, const mr_stream *stream) {
     const captures *all = captures_of(a->machine);
     if (all->call && mr_auto_is_other_rank(all->call))
@@ -108,7 +108,7 @@ mr_status mr_auto_begin(const mr_caller *caller, mr_auto *a, mr_stream *stream) 
 
 /* ---- a graph of what was held */
 
-/* An event of the capture's own takes the place of the script's, which stays as it is. */
+/* Records an event of the capture in place of the script's event, which stays unchanged. */
 static mr_status capture_record(const mr_caller *at, submitted *entry) {
     mr_event_options options = {0};
     mr_event_release(entry->stand_in);
@@ -160,8 +160,8 @@ static mr_status make_graph(const mr_caller *caller, mr_auto *a) {
 /* ---- a launch in the place of what was held */
 
 /* A node has no stream, so it does not come after the earlier work of the stream on which it was captured, nor before
- * its later work (R41). The call would. These waits are named after the launch: the script made none that could be
- * judged. */
+ * its later work (R41). The call itself would. These waits have the launch's name: they are not waits of the script, so
+ * they are not judged. */
 static mr_status surround(mr_auto *a, bool before) {
     mr_caller nobody = {.machine = a->machine, .in_place = true};
     for (size_t i = 1; i < a->streams.count; i++) {
@@ -172,7 +172,7 @@ static mr_status surround(mr_auto *a, bool before) {
     return MR_OK;
 }
 
-/* Events that the function recorded stand for its work so far, as far as anybody can still ask for them. */
+/* Records the function's events after its work, if the script can still use them. */
 static mr_status record_events(mr_auto *a) {
     for (size_t i = 0; i < a->now.list.count; i++) {
         const submitted *entry = &a->now.list.items[i];
@@ -203,7 +203,7 @@ static void take_back_versions(const mr_auto *a) {
     }
 }
 
-/* Versions were counted when the call was held, where autograd needs them. A launch by the backend counts none. */
+/* Versions, which autograd needs, were counted while the call was held. A launch by the backend counts none. */
 static mr_status launch(const mr_caller *caller, mr_auto *a) {
     const mr_storage *written = first_written(a);
     uint64_t version = written ? written->version : 0;

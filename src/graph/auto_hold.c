@@ -1,10 +1,10 @@
 /* Deferred calls: the streams capture by the rules of this file, which keep each submission and compare it with the
- * submission of the last call. A call that cannot be held ends the hold, then runs normally. So no call fails because
- * it is held, and none sees that it is.
+ * submission of the last call. A call that cannot be held ends the hold, then runs normally. So a held call neither
+ * fails nor behaves differently.
  *
- * Easiest to break: the order. A call that reaches the device another way has to end the hold first, as the held
- * commands come before it. A command that was made before the hold ended needs a new number, as the held ones got
- * theirs then. */
+ * Easiest to break: the order. A call that reaches the device another way must end the hold first, because the held
+ * commands come before it. A command that was made before the end of the hold needs a new number, because the held ones
+ * get theirs at that end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ void mr_auto_leave_hold(mr_auto *a) {
     a->phase = CALL_NONE;
 }
 
-/* A random operation that was made while the call was held has the number of a capture's. */
+/* A random operation made while the call was held has a number that counts like a capture's. */
 static void set_draw(const mr_auto *a, mr_command *command) {
     if (command->kind != MR_COMMAND_OP || !command->u.op.row->family->draws) return;
     uint64_t number = mr_params_of(command).random.offset;
@@ -56,7 +56,7 @@ static mr_status submit_work(const mr_auto *a, const submitted *entry) {
     return status;
 }
 
-/* The script may have closed the event since: its waits hold all the same (R19). */
+/* The script may have closed the event since; its waits stay valid (R19). */
 static mr_status submit_record(const mr_caller *at, submitted *entry) {
     mr_event_options options = {0};
     mr_event *event = entry->event;
@@ -99,7 +99,7 @@ mr_status mr_auto_give_up(mr_auto *a) {
     return status;
 }
 
-/* The reason is of the call, not of this time only. */
+/* The reason is kept for later calls, too. */
 static mr_status object(mr_auto *a, mr_site where, const char *name, const char *what) {
     mr_auto_object(a, where, name, what);
     return mr_auto_give_up(a);
@@ -111,7 +111,7 @@ static mr_status stop_for(mr_auto *a, const mr_caller *caller, const char *name)
 
 /* ---- submissions */
 
-/* Whether the newest entry is that of the last call. If not, it is taken back, and the hold ends. */
+/* Compares the newest entry with the last call's. If it differs, it is removed, and the hold ends. */
 static mr_status compare_newest(mr_auto *a) {
     size_t i = a->now.list.count - 1;
     if (i < a->last.list.count) {
@@ -134,7 +134,7 @@ static mr_status submit_later(mr_auto *a, mr_command *command) {
     return compare_newest(a);
 }
 
-/* Memory is allocated at once, and freed at the collector's moments: nothing that is held uses that. */
+/* Memory is allocated at once, and freed when the collector runs: held commands do not use such memory. */
 static mr_status submit(mr_command *command, bool *out_taken) {
     mr_auto *a = held_call(command->machine);
     if (mr_command_has(command, MR_PART_MEMORY)) return MR_OK;
@@ -180,7 +180,7 @@ static mr_status record(const mr_caller *caller, mr_event *event, mr_stream *str
     return note(a, event, stream);
 }
 
-/* The stream captures, or takes part from now on, or the hold is over. */
+/* Makes the stream take part in the capture, if it does not yet; otherwise ends the hold. */
 static mr_status take_part(mr_auto *a, const mr_caller *caller, mr_stream *stream) {
     if (stream->capture) return MR_OK;
     const char *objection = mr_auto_join(a, stream);

@@ -1,8 +1,7 @@
 /* Calls that run normally, while an observer notes their work, and the reasons why they cannot be a graph.
  *
- * Easiest to break: something that only happens in a recorded call, and is not noticed there, is
- * missing in the launch of a later call. A call that is not understood is therefore an
- * objection. */
+ * Easiest to break: an action of a recorded call that this file overlooks would be missing in the launch of a later
+ * call. So an unknown action is an objection. */
 #include <stdio.h>
 #include <string.h>
 
@@ -108,7 +107,7 @@ static void note_wait(mr_auto *a, const mr_command *command) {
     uint64_t seq = command->u.event.record_seq;
     const char *objection = "waits for an event that was recorded before the call: let the current "
                             "stream wait for it before the call";
-    if (!seq) return; /* R13: it holds nobody up */
+    if (!seq) return; /* R13: never recorded, so it delays no stream */
     for (size_t i = a->now.list.count; i-- > 0;) {
         const submitted *entry = &a->now.list.items[i];
         if (entry->kind != SUBMITTED_RECORD || entry->record_seq != seq) continue;
@@ -120,7 +119,7 @@ static void note_wait(mr_auto *a, const mr_command *command) {
     if (objection) mr_auto_object(a, command->where, command->name, objection);
 }
 
-/* The collector's are on no line, and come at any moment. */
+/* The collector's frees have no line, and come at any time. */
 static void note_free(mr_auto *a, const mr_command *command) {
     if (command->where.file) mr_auto_object(a, command->where, command->name, mr_auto_frees);
 }
@@ -143,7 +142,8 @@ static void did(mr_observer *observer, const mr_command *command, bool host_wait
             a->shortened = true;
         break;
     case MR_COMMAND_STREAM_CREATE:
-    case MR_COMMAND_STREAM_CLOSE: break; /* the use of a stream that no other call has is seen */
+    /* a stream that only this call uses is noticed at its use */
+    case MR_COMMAND_STREAM_CLOSE: break;
     case MR_COMMAND_STREAM_SYNC:
     case MR_COMMAND_EVENT_SYNC:
     case MR_COMMAND_DEVICE_SYNC:

@@ -1,6 +1,6 @@
-/* The inside of functions that become graphs by themselves (auto.h). Files from below: sequence.c, auto_record.c (calls
- * that are carried out), auto_tell.c (what observers are told in place of a launch); auto_hold.c (calls that are held
- * back), auto.c. */
+/* The inside of functions that become graphs by themselves (auto.h). Files, lowest first: sequence.c, auto_record.c
+ * (calls that are carried out), auto_tell.c (what observers are told in place of a launch), auto_hold.c (calls that are
+ * held), auto.c. */
 #ifndef MR_GRAPH_AUTO_STATE_H
 #define MR_GRAPH_AUTO_STATE_H
 
@@ -14,34 +14,34 @@ struct mr_auto {
     mr_observer observer; /* first; of a call that is recorded */
     mr_machine *machine;
     uint32_t epoch;
-    uint16_t rank;  /* whose call is under way (mr_machine.rank) */
-    uint32_t depth; /* calls under way: of itself, by itself */
+    uint16_t rank;  /* the rank that makes the call (mr_machine.rank) */
+    uint32_t depth; /* nested calls: of itself, by itself */
     call_phase phase;
-    mr_stream *origin; /* of the call under way: the current stream at its beginning */
+    mr_stream *origin; /* the current stream at the beginning of the call */
     MR_VEC(mr_stream *)
     streams;            /* of the call: the origin, and those that came after it; references */
     uint64_t id;        /* of the call that is held, among those of captures */
-    sequence last, now; /* what the last call submitted, and this one so far */
+    sequence last, now; /* the submissions of the last call, and of this one so far */
     bool has_last;
-    /* Why no graph can do the call; "": one can. For `last`, and for `now`. */
+    /* Why a graph cannot replace the call; "": it can. For `last`, and for `now`. */
     char last_reason[300], reason[300];
     char why[600];
-    bool shortened;            /* memory for `now` was out: it is not all of it */
+    bool shortened;            /* `now` is incomplete: out of memory */
     mr_executable *executable; /* of `last`; NULL: none was made */
     uint64_t calls, launches, captures;
     uint64_t told_first,
-        told_last; /* numbers of what observers were told of the last call as written */
+        told_last; /* numbers of the commands that observers were told for the last call */
 };
 
 /* ---- auto_record.c */
 
-/* Notes an action of this call that no graph can do; the first reason counts. */
+/* Notes an action of this call that a graph cannot contain; the first reason counts. */
 void mr_auto_object(mr_auto *a, mr_site where, const char *name, const char *what);
 /* Whether another rank has made the call: the commands of the rank that runs are no part of it. */
 static inline bool mr_auto_is_other_rank(const mr_auto *a) {
     return a->rank && a->rank != a->machine->rank;
 }
-extern const char mr_auto_frees[], mr_auto_meets[]; /* what to say of a free, of a collective */
+extern const char mr_auto_frees[], mr_auto_meets[]; /* the texts for a free, and for a collective */
 /* Why a graph cannot do that; NULL: it can. */
 const char *mr_auto_objection(const mr_command *command);
 /* The stream takes part from now on. NULL, or why it cannot. */
@@ -50,9 +50,9 @@ const char *mr_auto_join(mr_auto *a, mr_stream *stream);
 mr_status mr_auto_record(mr_auto *a);
 void mr_auto_stop_recording(mr_auto *a);
 
-/* ---- auto_tell.c: for observers that judge what the script wrote, and not the launch in its place */
+/* ---- auto_tell.c: for observers that judge the script's commands, and not the launch in their place */
 
-/* Tells what is held, in its order. An error: one of them refuses, and nothing has been submitted. */
+/* Tells the held commands, in order. An error: an observer refuses one, and nothing has been submitted. */
 mr_status mr_auto_tell(mr_auto *a);
 /* The graph's memory takes the place of new memory. */
 void mr_auto_tell_reused(const mr_auto *a, mr_storage *storage);
@@ -61,11 +61,11 @@ void mr_auto_tell_reused(const mr_auto *a, mr_storage *storage);
 
 /* From here on the call is held; its streams are those of the list. */
 mr_status mr_auto_hold(mr_auto *a);
-/* The streams are as before, and nothing has been submitted. */
+/* Ends the hold without a submission; the streams are as before. */
 void mr_auto_leave_hold(mr_auto *a);
 /* Submits all that is held. */
 mr_status mr_auto_submit_held(mr_auto *a);
-/* Both, and the rest of the call is recorded. */
+/* Ends the hold, submits the held commands, and records the rest of the call. */
 mr_status mr_auto_give_up(mr_auto *a);
 
 #endif

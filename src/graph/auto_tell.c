@@ -1,9 +1,9 @@
 /* Tells observers of a call that a launch replaces: the operations that the script asked for, on its streams and with
- * its waits. So the checker judges the function as it is written. The launch orders more than that: each of its streams
- * comes before and after all of it.
+ * its waits. So the checker judges the function as it is written. The launch orders more: all of it comes after earlier
+ * work of each stream, and before later work.
  *
- * Easiest to break: memory of the graph is used by each launch, where the script gets new memory. The uses by the last
- * launch are over when that memory is handed out again, by an order that only launches have. */
+ * Easiest to break: each launch uses the same memory, where the script would get new memory. Uses by the last launch
+ * are complete when that memory is handed out again, by an order that only launches have. */
 #include "graph/auto_state.h"
 
 /* Takes over the reference. */

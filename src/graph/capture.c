@@ -1,5 +1,5 @@
-/* Captures: how they begin and end (R35, R36, R41), and what the model asks of them meanwhile. capture_stream.c,
- * capture_event.c and capture_memory.c do what is asked; rules.c refuses the rest.
+/* Captures: their beginning and end (R35, R36, R41), and the calls that the model makes in between. capture_stream.c,
+ * capture_event.c and capture_memory.c implement these calls; rules.c refuses the others.
  *
  * Easiest to break: whatever way a capture ends, all its streams can be used as before. */
 #include <stdlib.h>
@@ -10,8 +10,7 @@
 
 /* ---- the rules, as the model asks for them */
 
-/* Memory comes and goes by the model's own calls, and not by nodes of this kind: what arrives here is the
- * collector's. */
+/* Allocations and frees of the script have calls of their own, so those that arrive here come from the collector. */
 static mr_status submit(mr_command *command, bool *out_taken) {
     captured_stream *s = command->stream->capture;
     if (command->kind == MR_COMMAND_FREE) return MR_OK;
@@ -181,7 +180,7 @@ static mr_status check_finish(const mr_capture *capture, const char *name) {
     return at == UINT32_MAX ? MR_OK : unjoined(capture, name, at);
 }
 
-/* Records the event that a launch waits for, so that its memory is there on the device. */
+/* Records the event for which a launch waits, so that its memory is allocated on the device before it. */
 static mr_status record_memory(const mr_caller *caller, mr_graph *graph) {
     mr_event_options options = {0};
     mr_caller nobody = {.machine = caller->machine}; /* the record is on no line of the script */

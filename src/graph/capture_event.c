@@ -1,5 +1,5 @@
-/* Events of captures: what a record keeps and a wait adds (R36, R37), and those of outside that each launch carries out
- * (R45).
+/* Events of captures: the copy that a record keeps and a wait adds (R36, R37), and external records and waits, which
+ * each launch carries out (R45).
  *
  * A record keeps a copy of its stream's frontier, and a wait adds that copy to another stream's.
  *
@@ -36,7 +36,7 @@ mr_status mr_capture_record(const mr_caller *caller, mr_event *event, mr_stream 
     return MR_OK;
 }
 
-/* wait_stream and copies make one: the script has none that could be named. */
+/* wait_stream and copies make an event that the script does not have, so messages cannot name it. */
 static bool is_of_this_call(const mr_caller *caller, const mr_event *event) {
     return !event->name && event->where.file && event->where.file == caller->where.file &&
            event->where.line == caller->where.line;
@@ -94,7 +94,7 @@ mr_status mr_capture_wait(const mr_caller *caller, mr_stream *stream, mr_event *
     if (capture) MR_TRY(mr_capture_usable(capture, "wait_event"));
     if (other) MR_TRY(mr_capture_usable(other, "wait_event"));
     *out_taken = true;
-    if (capture && !found) /* R13: never recorded, it holds nobody up */
+    if (capture && !found) /* R13: never recorded, so it delays no stream */
         return event->record_seq ? crosses(caller, capture, stream, event) : MR_OK;
     if (capture && !other) return crosses(caller, capture, stream, event);
     if (!other) return ended(event);

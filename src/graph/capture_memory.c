@@ -1,5 +1,5 @@
-/* Memory that is allocated and freed while a stream captures (R44): it is the graph's, and has one address in all
- * launches. The memory itself is in the order of a stream of the graph. The first launch comes after it.
+/* Memory that is allocated and freed while a stream captures (R44): it belongs to the graph, and has one address in all
+ * launches. It is allocated in the order of a stream of the graph, and the first launch comes after that.
  *
  * Easiest to break: a finalizer may end the capture while memory is looked for. */
 #include "base/text.h"
@@ -90,7 +90,8 @@ static captured_stream *stream_of_memory(mr_graph *graph, mr_storage *storage) {
     return NULL;
 }
 
-/* CUDA leaves it undefined (R44), and no launch shows it: memory of a graph is used for nothing else meanwhile. */
+/* CUDA leaves such a use undefined (R44), and a launch would not show the mistake: a graph's memory has no other user
+ * meanwhile. */
 static mr_status check_uses(const captured_stream *s, const mr_storage *storage) {
     const mr_graph *graph = s->capture->graph;
     const mr_command *use;

@@ -1,4 +1,4 @@
-/* Capturing streams, and the nodes that they are given (R35, R36).
+/* Capturing streams, and their nodes (R35, R36).
  *
  * Each capturing stream has a frontier: the nodes that its next one comes after. A node replaces the frontier of its
  * stream. capture_event.c copies frontiers from stream to stream.

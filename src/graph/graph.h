@@ -1,4 +1,4 @@
-/* Graphs: capturing what streams are given instead of carrying it out (R35-R41), and launching it (R42-R45).
+/* Graphs: capturing the commands of streams instead of carrying them out (R35-R41), and launching them (R42-R45).
  *
  * A capture is under way on one stream, its origin, and on those that joined it by waiting for one of its events. It
  * makes a graph: a list of nodes in the order of their capture, each with the nodes that it comes after. A graph does
@@ -22,14 +22,14 @@ typedef struct mr_executable mr_executable; /* counted */
 
 typedef struct mr_graph_pool mr_graph_pool; /* counted */
 
-/* For the caller's current device. Graphs that are captured with it share memory: a capture uses again what earlier
- * graphs of the pool have allocated and no tensor of the script refers to. */
+/* For the caller's current device. Graphs that are captured with it share memory: a capture reuses memory of earlier
+ * graphs of the pool that no tensor of the script refers to. */
 mr_status mr_graph_pool_new(const mr_caller *caller, mr_graph_pool **out_pool);
 void mr_graph_pool_release(mr_graph_pool *pool); /* accepts NULL */
 
 typedef struct {
-    uint64_t bytes; /* of memory that its graphs have */
-    uint64_t saved; /* bytes that they would have more without the pool */
+    uint64_t bytes; /* of the memory of its graphs */
+    uint64_t saved; /* bytes that the pool saves */
     uint32_t graphs, allocations;
 } mr_graph_pool_facts;
 mr_graph_pool_facts mr_graph_pool_facts_of(const mr_graph_pool *pool);
@@ -41,7 +41,8 @@ typedef enum { MR_CAPTURE_GLOBAL, MR_CAPTURE_THREAD, MR_CAPTURE_RELAXED } mr_cap
 
 typedef struct {
     mr_capture_mode mode;
-    mr_graph_pool *pool; /* whose memory the graph shares (R44); borrowed; NULL: none */
+    /* the pool with which the graph shares memory (R44); borrowed; NULL: none */
+    mr_graph_pool *pool;
     /* a second launch with memory that was not freed is an error, as in CUDA without
      * cudaGraphInstantiateFlagAutoFreeOnLaunch (R44) */
     bool keeps_memory;
@@ -50,14 +51,14 @@ typedef struct {
 /* R35. Not on the legacy stream (900), nor on a stream that captures (401). */
 mr_status mr_capture_begin(const mr_caller *caller, mr_stream *stream,
                            const mr_capture_options *options);
-/* Ends the capture that began on `stream`. 401: none did, and nothing happens; 908: another thread began it. After
- * 901 (something illegal was asked for meanwhile) and 904 (a stream was not joined) there is no graph; the streams can
- * be used as before in each case. `caller->name` is what the script has called, NULL: "finish". The caller owns one
- * reference. */
+/* Ends the capture that began on `stream`. 401: none did, and nothing happens; 908: another thread began it. After 901
+ * (an illegal call in between) and 904 (a stream was not joined) there is no graph. The streams can be used as before
+ * in each case. `caller->name`: the function that the script called; NULL: "finish". The caller owns one reference. */
 mr_status mr_capture_finish(const mr_caller *caller, mr_stream *stream, mr_graph **out_graph);
 /* Ends it, if there is one, and forgets what was captured. */
 void mr_capture_abandon(mr_stream *stream);
-/* Ends all captures of a program that is over. illegal-state: there were some; text says which began first. */
+/* Ends all captures at the end of the program. illegal-state: there were some; the text names the one that began
+ * first. */
 mr_status mr_capture_end_all(mr_machine *machine);
 
 typedef struct {
@@ -109,7 +110,7 @@ mr_status mr_graph_instantiate(const mr_caller *caller, mr_graph *graph,
                                mr_executable **out_executable);
 void mr_executable_retain(mr_executable *executable);
 void mr_executable_release(mr_executable *executable); /* accepts NULL; waits for nothing */
-/* Whether it holds calls of collectives: other ranks may have to come to each launch. */
+/* Whether it contains calls of collectives: then each launch may need other ranks. */
 bool mr_graph_has_calls(const mr_graph *graph);
 mr_graph *mr_executable_graph(const mr_executable *executable);
 const bool *mr_executable_enabled(const mr_executable *executable); /* by node */
@@ -119,11 +120,11 @@ uint64_t mr_executable_changes(const mr_executable *executable);
 bool mr_executable_holds_memory(const mr_executable *executable);
 /* With the parameters that later launches use. */
 mr_graph_node mr_executable_node_at(const mr_executable *executable, uint32_t i);
-uint32_t mr_executable_lanes(const mr_executable *executable); /* that may run at once */
+/* number of lanes that may run at once */
+uint32_t mr_executable_lanes(const mr_executable *executable);
 /* On a backend with graphs of its own: why the last launch was submitted command by command; NULL: it was not. */
 const char *mr_executable_expanded(const mr_executable *executable);
-/* On such a backend: why it could not apply the last update to its graph, and made a new one, in its own words; NULL:
- * it could. */
+/* On such a backend: its reason why it could not update its graph and made a new one; NULL: it could. */
 const char *mr_executable_rebuilt(const mr_executable *executable);
 
 /* Launches it on a stream of the graph's device, after the earlier work of that stream and the earlier launches of this
@@ -136,9 +137,9 @@ mr_status mr_executable_launch(const mr_caller *caller, mr_executable *executabl
 mr_status mr_executable_update(const mr_caller *caller, mr_executable *executable, mr_graph *graph);
 /* Whether later launches carry out node i. Its order holds either way. Not for memory (invalid-argument). */
 mr_status mr_executable_enable(mr_executable *executable, uint32_t i, bool on);
-/* In later launches node i (which exists) reads, writes and computes with what the only node of `from` does, a graph
- * that was captured for this call. An update takes that back. invalid-argument, and nothing changes: `from` has another
- * number of nodes, or its node is another operation (R43). */
+/* In later launches node i (which exists) uses the operands and parameters of the only node of `from`, a graph captured
+ * for this call. An update undoes this. invalid-argument, and nothing changes: `from` has another number of nodes, or
+ * its node is another operation (R43). */
 mr_status mr_executable_set(const mr_caller *caller, mr_executable *executable, uint32_t i,
                             const mr_graph *from);
 

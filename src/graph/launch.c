@@ -73,7 +73,7 @@ static void drop_lanes(mr_executable *x) {
     }
 }
 
-/* The memory of a graph goes in the order of its own stream: behind the last launch. */
+/* The memory of a graph is freed in the order of its own stream, after the last launch. */
 static void leave_graph(const mr_executable *x) {
     mr_graph *graph = x->graph;
     mr_caller nobody = {.machine = graph->machine};
@@ -150,7 +150,7 @@ mr_status mr_executable_update(const mr_caller *caller, mr_executable *x, mr_gra
         return status;
     }
     memcpy(fresh.enabled, x->enabled, graph->nodes.count);
-    /* The memory of the old graph goes after the launches so far. */
+    /* The memory of the old graph is freed after the launches so far. */
     empty(x);
     x->graph = fresh.graph;
     x->commands = fresh.commands;
@@ -226,7 +226,7 @@ static mr_status check_operands(const mr_executable *x) {
     return MR_OK;
 }
 
-/* R44: what the last launch allocated and nothing freed. */
+/* R44: memory that the last launch allocated and no free has released. */
 static mr_status check_memory(const mr_executable *x) {
     const mr_graph *graph = x->graph;
     if (!graph->keeps_memory || !x->memory_in_use) return MR_OK;
@@ -289,8 +289,9 @@ typedef struct {
     mr_executable *x;
     mr_stream *stream;
     uint64_t first_draw;
-    bool begun;                     /* an operation was submitted */
-    MR_VEC(mr_launched_call) calls; /* of a group of collectives, which its last call submits */
+    bool begun; /* an operation was submitted */
+    /* the calls of a group of collectives so far; its last call submits them all */
+    MR_VEC(mr_launched_call) calls;
     bool native; /* the backend carries out all of them at once: observers are only told */
 } launching;
 
@@ -348,13 +349,13 @@ static mr_status submit_event(const launching *w, const mr_caller *at, mr_comman
     return status;
 }
 
-/* One of the launch's own. */
+/* Submits a record or wait of the launch's own. */
 static mr_status submit_order(const launching *w, mr_command_id kind, mr_event *event,
                               mr_stream *stream) {
     return submit_event(w, w->caller, kind, event, stream, launch_name);
 }
 
-/* R45: the event's users are outside of the graph, and find this record. */
+/* R45: users of the event outside the graph wait for this record. */
 static mr_status submit_external(const launching *w, const mr_command *captured,
                                  mr_stream *stream) {
     mr_event *event = captured->u.event.event;

@@ -1,8 +1,8 @@
 /* Lowering: spreads the nodes of a graph over lanes, and finds the records and waits between them. A launch runs each
- * lane on a stream of its own. The lanes keep exactly the order of the edges: a node goes to a lane only behind a node
- * that it comes after anyway.
+ * lane on a stream of its own. The lanes keep exactly the order of the edges: a node is appended only to a lane whose
+ * last node it comes after anyway.
  *
- * A lane knows how far it is behind each other lane (`seen`); a wait that would add nothing is left out. */
+ * Each lane notes the nodes of other lanes that it comes after (`seen`), and redundant waits are left out. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,7 +127,7 @@ static void add_waits(lowering *w, uint32_t i) {
     for (uint32_t k = 0; k < n->count; k++) wait_for(w, lane, w->graph->edges.items[n->first + k]);
 }
 
-/* Their calls are submitted with the last of them: all waits come before, and all records after. */
+/* The calls of a group are submitted with its last one: all waits come before, and all records after. */
 static void add_unit(lowering *w, uint32_t first, uint32_t size) {
     for (uint32_t i = first; i < first + size; i++) add_waits(w, i);
     for (uint32_t i = first; i < first + size; i++) add(w, STEP_NODE, w->lane_of[i], i);

@@ -1,5 +1,5 @@
-/* Executables as graphs of the backend's own: which of them it can carry out in one call, and the plan that it makes
- * its graph of. The others are launched node by node, and `expanded` says why.
+/* Executables as graphs of the backend: which ones it can launch in one call, and the plan from which it makes its
+ * graph. The others are launched node by node, and `expanded` says why.
  *
  * Easiest to break: a graph that is launched in one call does exactly what its nodes would, one by one. */
 #include <stdlib.h>
@@ -50,7 +50,8 @@ static const char *obstacle_of_work(const mr_graph *graph, const mr_command *com
     return NULL;
 }
 
-/* NULL: nothing. A native graph takes no command that needs the host while it runs, or another device. */
+/* Why the command cannot be in a native graph; NULL: it can. Commands that need the host while they run, or another
+ * device, cannot. */
 static const char *obstacle_of(const mr_graph *graph, const mr_command *command) {
     switch (command->kind) {
     case MR_COMMAND_OP:
@@ -82,7 +83,7 @@ bool mr_executable_carries_out(const mr_executable *x, uint32_t i) {
     return x->enabled[i] && !mr_command_has(x->commands[i], MR_PART_MEMORY);
 }
 
-/* Where the backend cannot build it, the graph's launches are submitted command by command. */
+/* If the backend cannot build it, the graph's launches are submitted command by command. */
 static void build(mr_executable *x, mr_stream *stream) {
     const lowered *l = &x->lowered;
     mr_graph_step *steps = malloc((l->steps.count + 1) * sizeof *steps);
@@ -110,7 +111,7 @@ static void build(mr_executable *x, mr_stream *stream) {
     x->stale = false;
 }
 
-/* Times of single commands are asked of commands that are submitted. */
+/* Times of single commands are known only if the commands are submitted separately. */
 bool mr_executable_is_native(mr_executable *x, mr_stream *stream) {
     const mr_machine *machine = x->graph->machine;
     if (!machine->backend->graph_build) return false;

@@ -2,10 +2,10 @@
  * capture has ended.
  *
  * A node keeps the storages of its operands alive as a tensor of the script does, so that the collector cannot free
- * what a later launch uses.
+ * memory that a later launch uses.
  *
- * Easiest to break: the order in which a graph lets go. Memory goes only after the last launch has ended, in the order
- * of a stream that waits for it. */
+ * Easiest to break: the order of a graph's release. Memory is freed only after the last launch, in the order of a
+ * stream that waits for it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,7 +89,7 @@ graph_memory *mr_graph_find_memory(const mr_graph *graph, const mr_storage *stor
     return NULL;
 }
 
-/* Without memory for the note, what the launch uses may be freed under it; that is as without record_stream. */
+/* Without memory for the note, memory of a pending launch may be freed, as without record_stream. */
 void mr_graph_note_use(mr_graph *graph, mr_stream *stream) {
     for (size_t i = 0; i < graph->used_by.count; i++)
         if (graph->used_by.items[i] == stream) return;
@@ -125,7 +125,8 @@ static void free_memory(mr_graph *graph) {
         mr_storage *storage = graph->memory.items[i].storage;
         bool was_freed = storage->freed, is_last = mr_graph_pool_leave(graph, storage);
         if (is_last) storage->graph = NULL;
-        storage->freed = false; /* that was the script's tensor; the memory is freed now */
+        /* that flag was about the script's tensor; now the memory is freed */
+        storage->freed = false;
         let_go(graph, storage);
         if (!is_last) storage->freed = was_freed;
         mr_storage_release(storage);

@@ -2,8 +2,8 @@
  * cudaGraphExecKernelNodeSetParams and its like change them. The graph stays as it was captured; the executable has
  * another command for the node.
  *
- * Easiest to break: a pending launch uses what the node read and wrote before. So its memory goes as that of the
- * graph's own nodes does, in the order of a stream that waits for the last launch. */
+ * Easiest to break: a pending launch still uses the node's old operands. So their memory is freed like that of the
+ * graph's own nodes, in the order of a stream that waits for the last launch. */
 #include <stdlib.h>
 
 #include "base/text.h"
@@ -107,7 +107,8 @@ mr_status mr_executable_set(const mr_caller *caller, mr_executable *x, uint32_t 
                             const mr_graph *from) {
     MR_TRY(check_set(caller, x, i, from));
     mr_command *command = from->nodes.items[0].command;
-    /* Nobody but `from` has launched or read it, and which random numbers a node draws depends on its place. */
+    /* Only `from` refers to this command, so it may be changed: a node's random numbers depend on its place in the
+     * graph. */
     if (command->kind == MR_COMMAND_OP && command->u.op.row->family->draws)
         mr_params_set_draw(command, mr_params_of(command).random.seed,
                            mr_params_of(x->commands[i]).random.offset);

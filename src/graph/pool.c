@@ -3,10 +3,11 @@
  * storage, so launches that nothing orders are races like any others.
  *
  * A tensor's generation is the number of its graph, and a block's is that of the graph that was captured or launched
- * with it last. So the tensors of a graph cannot be used after the launch of another one that has their memory, until
- * their own is launched again.
+ * with it last. So a graph's tensors cannot be used after the launch of another graph with the same memory, until their
+ * own graph is launched again.
  *
- * Easiest to break: the count of the handles that graphs have. A block with other handles is in the script's hands. */
+ * Easiest to break: the count of the handles that graphs hold. A block with other handles is still used by the
+ * script. */
 #include <inttypes.h>
 #include <stdlib.h>
 

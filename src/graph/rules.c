@@ -68,7 +68,7 @@ mr_status mr_capture_usable(const mr_capture *capture, const char *name) {
                     "Take that call out of what is captured, and capture again.");
 }
 
-/* ---- the host waits or asks: R37, R40 */
+/* ---- waits and queries of the host: R37, R40 */
 
 static mr_status captured_event(const mr_caller *caller, const char *name, const mr_event *event) {
     const captured_record *record = event->captured;
@@ -111,8 +111,8 @@ static bool is_on(const mr_capture *capture, const mr_device *device) {
     return false;
 }
 
-/* R40: what may wait for any stream is refused while a capture that is not relaxed is under way. R37: what is sure to
- * include a capturing stream, always. */
+/* R40: calls that may wait for any stream are refused during a capture that is not relaxed. R37: calls that certainly
+ * include a capturing stream are always refused. */
 static mr_status unsafe(const mr_caller *caller, const char *name, const mr_device *device) {
     mr_capture *found = NULL;
     bool covers = false;

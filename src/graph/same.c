@@ -29,7 +29,7 @@ static bool same_kind(const mr_command *a, const mr_command *b) {
     return true;
 }
 
-/* A graph without edges has no list of them, and memcmp takes no NULL, not even for nothing. */
+/* A graph without edges has no list, and memcmp may not get NULL, even for zero bytes. */
 static bool same_edges(const mr_graph *a, const graph_node *x, const mr_graph *b,
                        const graph_node *y) {
     if (x->count != y->count) return false;

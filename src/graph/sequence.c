@@ -188,7 +188,7 @@ static bool same_params(const mr_command *x, const mr_command *y, difference *d)
     return found.is_number ? number(d, found.was, found.is) : differs(d, "an argument");
 }
 
-/* Both count their random operations from the beginning, which is checked where they are added. */
+/* Random operations are numbered from the beginning of each call; the code that adds them checks that. */
 static bool same_op(const mr_command *x, const mr_command *y, difference *d) {
     if (!same_params(x, y, d)) return false;
     size_t size = x->u.op.argument_bytes;

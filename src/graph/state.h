@@ -2,31 +2,31 @@
  * (what may not be captured), capture_*.c, capture.c, lower.c (lanes), parameters.c (of single nodes), native.c,
  * launch.c; text.c and save_*.c only look at graphs.
  *
- * Capture is the model's, not the backend's. A capturing stream gives its commands to the capture (`model/capture.h`)
- * before any observer or backend sees them. So the rules and errors are the same on every backend, and a script can
- * capture anything that can be submitted. A node is the command itself. Before the first capture, a call costs one
- * comparison more.
+ * Capture is part of the model, not of the backend. A capturing stream gives its commands to the capture
+ * (`model/capture.h`) before any observer or backend sees them. So the rules and errors are the same on every backend,
+ * and a script can capture anything that can be submitted. A node is the command itself. Before the first capture, a
+ * call costs one comparison more.
  *
  * A launch is commands. `lower.c` spreads the nodes over lanes, and finds the records and waits between them. A node
  * goes to a lane only behind a node that it comes after anyway, so the lanes have exactly the order of the edges. The
  * first lane is the launch's stream, the others are hidden streams. So the checker, traces, stepping and the explorer
- * know nothing of graphs and see each node. Such a command has the captured line as its line, and that of the launch
- * beside it; it costs the host's virtual clock nothing, except for the first one.
+ * know nothing of graphs and see each node. Such a command has the captured line as its line, and the launch's line in
+ * addition. Only the first one takes time on the host's virtual clock.
  *
  * On a GPU a launch is one graph of the driver, where that is possible (`cuda/graph`). The same steps are given to
  * streams that the driver captures, so all parts of an operation become nodes. Observers are told of the same commands.
  * Where it is not possible, or the driver refuses, the steps are submitted. Operations borrow memory outside of graphs
- * (parts of reductions, keys of sorts, cuBLAS's workspace). In a graph this memory is the graph's
- * (`cuda/graph/memory.c`). It is allocated while the graph is captured, and given back behind the last launch. The
- * commands of one lane share it, as they follow each other.
+ * (parts of reductions, keys of sorts, cuBLAS's workspace). In a graph this memory belongs to the graph
+ * (`cuda/graph/memory.c`). It is allocated during the capture, and freed after the last launch. The commands of one
+ * lane share it, because they run one after the other.
  *
  * Functions that become graphs by themselves (`graph/auto.h`) use the same place. While a call of such a function is
  * *held*, its streams have other rules (`auto_hold.c`). These keep each submission and compare it with that of the call
  * before (`sequence.c`). If all are the same, the executable is launched. At the first difference, or where the host
  * needs the device, everything held is submitted in its order and an observer notes the rest (`auto_record.c`). So a
- * script cannot tell a held call from an ordinary one. The checker judges what the script wrote. Where a launch takes
- * the place of a call, an observer with `as_written` is told of the held commands, records and waits, and not of the
- * launch (`auto_tell.c`).
+ * script cannot tell a held call from an ordinary one. The checker judges what the script wrote. If a launch replaces a
+ * call, an observer with `as_written` is told of the held commands, records and waits, not of the launch
+ * (`auto_tell.c`).
  *
  * Memory is there from the capture on. Storage that is allocated in a capture is ordinary memory, allocated on a
  * hidden stream of the graph and kept until the graph and all tensors are gone. So addresses are fixed (R44), and the
@@ -53,7 +53,7 @@ typedef MR_VEC(uint32_t) index_list;
 typedef struct {
     mr_command *command;   /* one reference; each operand's storage has a handle more */
     uint32_t first, count; /* of its edges: the nodes that it comes after */
-    bool off;              /* it was disabled in the graph that it was a part of */
+    bool off;              /* it was disabled in the graph from which it comes */
 } graph_node;
 
 typedef struct {
@@ -64,7 +64,7 @@ typedef struct {
 struct mr_graph {
     uint32_t refs;
     mr_graph_pool *pool;   /* one reference; NULL: its memory is its own */
-    uint64_t shared_bytes; /* of its memory, what an earlier graph of the pool had allocated */
+    uint64_t shared_bytes; /* bytes of its memory that an earlier graph of the pool had allocated */
     uint32_t epoch;
     uint64_t id;
     mr_machine *machine;
@@ -78,25 +78,26 @@ struct mr_graph {
     MR_VEC(graph_node) nodes;
     index_list edges;
     MR_VEC(graph_memory) memory;
-    mr_stream *memory_stream; /* in whose order that is allocated and freed; NULL: there is none */
-    mr_event *memory_ready;   /* recorded there behind all allocations */
+    /* the stream in whose order its memory is allocated and freed; NULL: it has none */
+    mr_stream *memory_stream;
+    mr_event *memory_ready; /* recorded there behind all allocations */
     MR_VEC(mr_stream *)
-    used_by; /* streams of the last launches of executables that are gone; references */
+    used_by; /* streams of the last launches of destroyed executables; references */
 };
 
 mr_status mr_graph_new(const mr_caller *caller, mr_device *device, mr_graph **out_graph);
 /* Takes over the reference, also on failure. `after` is copied. */
 mr_status mr_graph_append(mr_graph *graph, mr_command *command, const index_list *after);
-/* An executable that was last launched on that stream goes. */
+/* Notes that an executable is destroyed that was last launched on that stream. */
 void mr_graph_note_use(mr_graph *graph, mr_stream *stream);
 graph_memory *mr_graph_find_memory(const mr_graph *graph, const mr_storage *storage);
 
-/* A node that uses the storage and that none of `after` comes after, directly or not; NULL: there is none. */
+/* Finds a node that uses the storage and is not ordered before any of `after`; NULL: there is none. */
 mr_status mr_graph_find_unordered(const mr_graph *graph, const index_list *after,
                                   const mr_storage *storage, const mr_command **out_command);
 bool mr_index_add(index_list *list, uint32_t i); /* keeps it ascending and without repeats */
 
-/* ---- pool.c: nothing here does anything where `graph` has no pool */
+/* ---- pool.c: these do nothing if `graph` has no pool */
 
 /* Before the first effect of a capture: of the right device, not captured with already. */
 mr_status mr_graph_pool_check(const mr_capture_options *options, const mr_stream *stream);
@@ -116,7 +117,8 @@ mr_status mr_graph_pool_check_operand(const mr_graph *graph, const mr_command *n
                                       const mr_tensor *operand);
 void mr_graph_pool_launched(const mr_graph *graph, mr_storage *storage);
 bool mr_graph_pool_is_own(const mr_graph *graph, const mr_tensor *operand);
-/* The graph goes: first from the list of graphs, then from each piece of memory. False: others still have that. */
+/* For a graph's end: takes it from the list of graphs, then from each piece of memory. False: other graphs still use
+ * that memory. */
 void mr_graph_pool_forget(mr_graph *graph);
 bool mr_graph_pool_leave(mr_graph *graph, mr_storage *storage);
 
@@ -128,7 +130,7 @@ typedef struct mr_capture mr_capture;
 typedef struct {
     mr_capture *capture;
     mr_stream *stream;   /* one reference */
-    index_list frontier; /* what its next node comes after */
+    index_list frontier; /* the nodes that its next node comes after */
 } captured_stream;
 
 struct mr_capture {
@@ -138,19 +140,19 @@ struct mr_capture {
     pthread_t thread;
     MR_VEC(captured_stream *) streams; /* the first is the origin */
     bool invalidated;
-    char reason[64]; /* the call that did it */
+    char reason[64]; /* the call that invalidated it */
     mr_site reason_where;
 };
 
-/* event->captured: the nodes that it was recorded behind. */
+/* event->captured: the nodes that its record comes after. */
 typedef struct {
-    uint64_t capture; /* whose id it is; it may be over */
+    uint64_t capture; /* the capture's id; it may have ended */
     index_list nodes; /* held back: the one entry of the sequence */
 } captured_record;
 
 typedef struct {
     mr_captures base;     /* first */
-    mr_capture *first;    /* that are under way */
+    mr_capture *first;    /* the running captures */
     mr_site ended;        /* the line of the last finish */
     uint32_t ended_on;    /* id of the stream that it ended */
     struct mr_auto *call; /* of a function of auto.h, the outermost one; NULL: none is under way */
@@ -179,9 +181,9 @@ static inline mr_capture *capture_by_id(const mr_machine *machine, uint64_t id) 
     return c;
 }
 
-/* ---- rules.c: each invalidates the capture, if that is under way, and says so */
+/* ---- rules.c: each invalidates the capture, if it is still running, and returns an error */
 
-/* `what` went wrong in a call named `name`, and `cure` says what to do. */
+/* Makes the error: `name` is the call, `what` the problem, `cure` the advice. */
 mr_status mr_capture_refuse(mr_capture *capture, const mr_caller *caller, mr_code code,
                             const char *name, const char *what, const char *cure);
 /* The same without invalidating. `begun`: the line that began the capture, if there is one. */
@@ -216,7 +218,7 @@ mr_status mr_capture_reuse(const mr_caller *caller, uint64_t bytes, mr_stream *s
                            mr_storage **out_storage);
 mr_status mr_capture_alloc_stream(const mr_caller *caller, mr_stream *stream,
                                   mr_stream **out_stream);
-/* The memory, new or of before, is the graph's from now on. */
+/* Makes the memory, new or reused, the graph's. */
 mr_status mr_capture_adopt(const mr_caller *caller, mr_stream *stream, mr_storage *storage);
 mr_status mr_capture_free(const mr_caller *caller, mr_storage *storage, mr_stream *stream,
                           bool at_once, bool *out_taken);
@@ -230,7 +232,7 @@ mr_status mr_capture_child(const mr_caller *caller, mr_stream *stream, const mr_
 
 const mr_capture_rules *mr_capture_rules_usual(void); /* those of this file */
 mr_status mr_captures_prepare(mr_machine *machine); /* machine->captures.all is there afterwards */
-/* As mr_capture_begin, also on the legacy stream: for what was held back, which uses it as its origin. */
+/* Like mr_capture_begin, but also on the legacy stream, which may be the origin of held commands. */
 mr_status mr_capture_begin_held(const mr_caller *caller, mr_stream *stream);
 
 /* ---- node.c */
@@ -240,7 +242,7 @@ static inline const mr_captured_call *captured_call_of(const mr_command *node) {
     return node->meeting ? node->meeting->captured : NULL;
 }
 
-/* ---- lower.c: which commands a launch consists of */
+/* ---- lower.c: the commands of a launch */
 
 typedef enum { STEP_NODE, STEP_RECORD, STEP_WAIT } step_kind;
 
@@ -276,13 +278,13 @@ struct mr_executable {
     mr_stream *launched_on; /* by the last launch; one reference; NULL: none */
     bool memory_in_use;     /* launched, and not freed since */
     void *built;            /* the backend's graph; NULL: there is none */
-    bool stale;             /* it is of before an update */
-    bool unbuilt;           /* it was tried, and is not for the backend */
+    bool stale;             /* it is from before an update */
+    bool unbuilt;           /* the backend could not build it */
     char rebuilt[160];      /* why the last update made a new graph of the backend; else "" */
     char expanded[240];     /* why the last launch was submitted command by command; else "" */
 };
 
-/* The backend's graph is of before: the next launch updates it. */
+/* The backend's graph is out of date: the next launch updates it. */
 static inline void executable_changed(mr_executable *x) {
     x->changes++;
     x->stale = x->built != NULL;
@@ -294,7 +296,7 @@ static inline void executable_changed(mr_executable *x) {
 /* Whether the launch that is about to be made is one call of the backend; builds its graph if need be. */
 bool mr_executable_is_native(mr_executable *x, mr_stream *stream);
 void mr_executable_drop_built(mr_executable *x);
-/* Memory is not, as it is always there. */
+/* False for memory nodes, since the memory always exists. */
 bool mr_executable_carries_out(const mr_executable *x, uint32_t i);
 
 /* ---- parameters.c: executable->commands */

@@ -1,4 +1,4 @@
-/* The contract of a backend: what carries commands out.
+/* The contract of a backend, which carries commands out.
  *
  * The model has validated everything before it calls (open handles, right devices, sizes, views in
  * range), has counted references, and has told the observers. A backend only does the work. All
@@ -57,13 +57,13 @@ struct mr_backend {
     /* Drops pending commands (mr_command_release each), frees everything; default streams have
      * been closed; streams that only pending commands hold close as those are destroyed. Frees machine->devices too. */
     void (*close)(mr_machine *machine);
-    /* R50's way out: drops pending commands, forgets all memory and the failure. The model bumps the
-     * epoch and reopens default streams; old streams and events still get their close call. */
+    /* The recovery from R50: drops pending commands, forgets all memory and the failure. The model bumps the epoch and
+     * reopens default streams; old streams and events still get their close call. */
     mr_status (*reset)(mr_machine *machine);
 
     /* Sets stream->impl. */
     mr_status (*stream_open)(mr_stream *stream);
-    /* R9: at once; work pending in it completes all the same. impl is gone for the model. */
+    /* R9: at once; its pending work still completes. Afterwards the model does not use impl. */
     void (*stream_close)(mr_stream *stream);
     mr_status (*stream_query)(mr_stream *stream, bool *out_done);
     mr_status (*stream_synchronize)(mr_stream *stream); /* legacy: all blocking streams, P1 */
@@ -86,13 +86,13 @@ struct mr_backend {
     void (*memory_release)(mr_storage *storage);
     uint64_t (*memory_reserved)(mr_device *device);
     mr_status (*memory_trim)(mr_device *device);
-    /* cudaFree's own synchrony, called before the FREE command of mode SYNC: what is waited for is
-     * the backend's (R27; the virtual GPU's is a setting). */
+    /* cudaFree's wait, called before the FREE command of mode SYNC. The backend decides what it waits for (R27; a
+     * setting on the virtual GPU). */
     mr_status (*memory_free_wait)(mr_storage *storage);
 
     /* Enqueues one command of a kind with the trait SUBMITTED, and keeps a reference to it for as
-     * long as it needs one. *out_taken (false at the call) becomes true when the device will carry it out. That is so
-     * on success, and for a synchronous copy whose wait was INTERRUPTED after it had begun. Blocks the host only where
+     * long as it needs one. *out_taken (false at the call) becomes true when the device will carry it out. It will on
+     * success, and for a synchronous copy whose wait was INTERRUPTED after it had begun. Blocks the host only where
      * CUDA does: a full launch queue (R56), copies by the table of R20-R24. FREE: memory goes back to the pool in the
      * stream's order (at_once: now), after the work submitted so far to each stream in storage->used_by (R33). Never
      * fails for FREE. */
@@ -107,24 +107,23 @@ struct mr_backend {
     void (*host_work)(mr_machine *machine, uint64_t bytes);
     uint64_t (*host_time)(mr_machine *machine); /* nanoseconds */
 
-    /* The user's kernels. Loads a code for a device, so that its first launch costs no more than others. Tells where
-     * one of its variables is; 0: it is not there, as no kernel uses it. The backend owns the variable for as long as
-     * somebody holds the code. Both NULL: the backend runs the row's body, and variables are ordinary memory. */
+    /* The user's kernels. Loads a code for a device, so that its first launch costs no more than others. Returns the
+     * address of one of its variables; 0: it does not exist, since no kernel uses it. The backend owns the variable
+     * while the code is referenced. Both NULL: the backend runs the row's body, and variables are ordinary memory. */
     mr_status (*kernels_load)(mr_device *device, struct mr_kernel_code *code);
     mr_status (*kernels_variable)(mr_device *device, struct mr_kernel_code *code, const char *name,
                                   uint64_t *out_address);
 
-    /* How many registers a thread of the kernel has on the device; optional: nobody knows. */
+    /* The number of registers of a thread of the kernel on the device; optional: NULL if it is unknown. */
     mr_status (*kernels_registers)(mr_device *device, struct mr_kernel_code *code,
                                    const char *symbol, int *out_registers);
 
     /* Graphs of the backend's own (R42). All three NULL: a launch is its commands, one submission each.
      * graph_build: the plan may go after the call; the backend retains the commands. *graph is NULL, or an earlier
      * graph with as many nodes and edges, which the new one takes over, whether or not the call fails. Launches of it
-     * may be pending. An error says that this graph is not for the backend, or not now: *graph is NULL then, and its
-     * launches are submitted like that, too.
-     * graph_launch: what comes before it, also earlier launches of the graph, has been submitted as waits.
-     * graph_drop: launches may be pending, which run all the same. */
+     * may be pending. An error says that the backend cannot build this graph, or not now: *graph is then NULL, and its
+     * launches are submitted as commands. graph_launch: all order before it, also after earlier launches of the graph,
+     * has been submitted as waits. graph_drop: launches may be pending, which run all the same. */
     mr_status (*graph_build)(const mr_graph_plan *plan, mr_stream *stream, void **graph);
     mr_status (*graph_launch)(void *graph, mr_stream *stream, const mr_graph_launch *launch);
     void (*graph_drop)(void *graph);
@@ -133,29 +132,28 @@ struct mr_backend {
      * whenever the device moves (the virtual GPU). Otherwise they are told of commands that were submitted between
      * `runs_start` and `runs_stop`. These two are counted: each start needs a stop.
      *
-     * They hear of the commands of the trait WORK for which a device computed or copied. mr_run.begin and ->end are on
-     * the axis of mr_machine_time; ->ready is ->begin, as nothing else is measured. An observer gets an abridged
+     * Observers are told of commands with the trait WORK for which a device computed or copied. mr_run.begin and ->end
+     * are on the axis of mr_machine_time; ->ready is ->begin, as nothing else is measured. An observer gets an abridged
      * command. It has `kind`, `seq`, `machine`, `where` and `name`, and a copy also has its direction and its bytes. It
-     * has no stream and no operands, and nobody may keep it. runs_flush and runs_stop tell of the commands, and
-     * `submit` does when many of them are over. Each command has one run, and those of one stream come in their order.
+     * has no stream and no operands, and must not be kept. runs_flush and runs_stop tell of the commands, and `submit`
+     * does when many of them are over. Each command has one run, and those of one stream come in their order.
      *
      * runs_start may wait for the devices. *out_how: a sentence, static, that says how times are found. An error
      * (OUT_OF_MEMORY, INTERRUPTED, a lost device): nothing has been started. runs_flush tells of all that is over,
-     * without waiting for the device. A later call tells of the commands that still run. runs_stop flushes; what is
-     * still pending then is never told of, if nobody else has started it: synchronize before. */
+     * without waiting for the device. A later call tells of the commands that still run. runs_stop flushes. Commands
+     * that are still pending then are never reported, unless another start is active: synchronize before. */
     mr_status (*runs_start)(mr_machine *machine, const char **out_how);
     void (*runs_flush)(mr_machine *machine);
     void (*runs_stop)(mr_machine *machine);
 
     /* Latches: numbers from 0 to `count` - 1, each closed at first and then open for good. A stream waits at one until
-     * it is open, and opens one when it gets there. With them somebody else (explore/follow.c) chooses an order that
-     * CUDA leaves open. All NULL, or latches_begin says NOT_SUPPORTED: the device cannot wait for a value in memory.
+     * it is open, and opens one when it gets there. explore/follow.c uses them to choose an order that CUDA leaves
+     * open. All NULL, or latches_begin says NOT_SUPPORTED: the device cannot wait for a value in memory.
      *
-     * One set at a time. `patience_ns`: if no latch has been opened for so long, by anybody, all are opened, since
-     * nothing may be able to go on. So the host may block in a wait, or in the driver, behind a latch.
-     * latches_begin and latches_end need an idle machine; *out_gave_up: patience has ended.
-     * latch_open is by the host, at once. latch_is_open also runs the host functions that were reached, and
-     * returns a failure of the device. */
+     * One set at a time. `patience_ns`: if no latch has been opened for so long, all are opened, since the streams may
+     * be stuck. So the host may block in a wait, or in the driver, behind a latch. latches_begin and latches_end need
+     * an idle machine; *out_gave_up: patience has ended. latch_open is by the host, at once. latch_is_open also runs
+     * the host functions that were reached, and returns a failure of the device. */
     mr_status (*latches_begin)(mr_machine *machine, uint32_t count, uint64_t patience_ns);
     void (*latches_end)(mr_machine *machine, bool *out_gave_up);
     mr_status (*latch_wait)(mr_stream *stream, uint32_t latch);
@@ -164,12 +162,12 @@ struct mr_backend {
     mr_status (*latch_is_open)(mr_device *device, uint32_t latch, bool *out_open);
 
     /* The backend's part of a communicator, whose rank k is on devices[k]. It becomes the `link` of meetings, and is
-     * valid until it is closed or the machine is reset. Work that was submitted before the close goes on. Both NULL:
-     * a meeting says all that the backend must know. */
+     * valid until it is closed or the machine is reset. Work submitted before the close continues. Both NULL: the
+     * backend needs only the meeting. */
     mr_status (*communicator_open)(mr_device *const *devices, uint32_t count, void **out_link);
     void (*communicator_close)(mr_machine *machine, void *link);
-    /* The same where each rank is a process; NULL: it is not there. One rank makes the id, and all join by it:
-     * communicator_join blocks until all have. communicator_abort ends what is submitted, at once; then the link can
+    /* The same if each rank is a process; NULL: not available. One rank makes the id, and all join by it:
+     * communicator_join blocks until all have joined. communicator_abort ends submitted work at once; then the link can
      * only be closed. */
     mr_status (*communicator_id)(mr_machine *machine, char out_id[MR_COMMUNICATOR_ID]);
     mr_status (*communicator_join)(mr_device *device, const mr_membership *membership,
@@ -181,11 +179,11 @@ struct mr_backend {
     /* The next time is a first one again. A real device may keep its access. */
     void (*forget_peer_access)(mr_device *device, mr_device *peer);
 
-    /* Whether a kernel of the script may have failed and no call has met that yet, while no host function is pending,
-     * which a wait would run. NULL: a simulation, which shows what is pending. */
+    /* Whether a user's kernel may have failed without a call that has returned the error, while no host function is
+     * pending, which a wait would run. NULL: a simulation, which shows what is pending. */
     bool (*kernel_may_fail)(const mr_machine *machine);
 
-    /* what code outside can share (outside.h); NULL: a simulation */
+    /* for sharing with code outside (outside.h); NULL: a simulation */
     const mr_outside_slots *outside;
     const mr_simulator *simulator; /* NULL: real hardware, which cannot be stepped */
 };

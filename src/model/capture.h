@@ -1,40 +1,41 @@
-/* The interface of capture (R35-R41), as backend.h is that of a backend: what the model asks while a stream captures.
- * src/graph has the implementation. It sets machine->captures.all when the first capture begins.
+/* The interface of capture (R35-R41), as backend.h is that of a backend: the calls that the model makes while a stream
+ * captures. src/graph has the implementation. It sets machine->captures.all when the first capture begins.
  *
  * A capturing stream gives its commands to the capture instead of the backend. So a backend never sees them, and the
  * rules and errors of capture are the same on all backends.
  *
  * Easiest to break: a function of the model that reaches the device by another way than a submission, and does not ask
- * here first. Each asks before its first effect. */
+ * here first. Each must ask before its first effect. */
 #ifndef MR_MODEL_CAPTURE_H
 #define MR_MODEL_CAPTURE_H
 
 #include "model/command.h"
 
-/* Kinds of host calls, as R37 and R40 tell them apart. */
+/* Kinds of host calls, which R37 and R40 distinguish. */
 typedef enum {
     MR_ASK_STREAM, /* a query or synchronize of a stream */
     MR_ASK_EVENT,
     MR_ASK_DEVICE, /* a synchronize of a device */
     MR_ASK_CLOSE,  /* of a stream; refused where a capture began on it, as only it can end that */
-    MR_ASK_UNSAFE, /* it may wait for other streams: cudaFree */
+    MR_ASK_UNSAFE, /* a call that may wait for other streams: cudaFree */
     MR_ASK_ACCESS, /* of host memory, which CUDA permits during captures */
-    MR_ASK_COLLECTIVE, /* a graph may hold its call, and no function of mr.graph.auto */
+    /* a collective: a graph may contain its call, but a function of mr.graph.auto may not */
+    MR_ASK_COLLECTIVE,
 } mr_capture_ask;
 
 typedef struct {
     /* `command` is about to be submitted while some stream captures. *out_taken: its stream does, and the reference was
-     * taken over. Not taken and no error: the caller submits it as usual. */
+     * taken over. If it is false without an error, the caller submits the command as usual. */
     mr_status (*submit)(mr_command *command, bool *out_taken);
     /* A record on a capturing stream: of the capture, not of the device (R36). */
     mr_status (*record)(const mr_caller *caller, mr_event *event, mr_stream *stream);
     /* A wait where the stream captures or the event was last recorded in a capture. *out_taken as above. */
     mr_status (*wait)(const mr_caller *caller, mr_stream *stream, mr_event *event, bool *out_taken);
-    /* The host is about to query or wait; of `stream`, `event` and `device` only what the call names is set. */
+    /* Called before a query or wait of the host; only the object that the call names is set. */
     mr_status (*host)(const mr_caller *caller, mr_capture_ask ask, const char *name,
                       mr_stream *stream, mr_event *event, mr_device *device);
-    /* Optional. Memory for an allocation on a capturing stream that is there already, with a reference and a handle for
-     * the caller; NULL: it is to be allocated. The stream may no longer capture afterwards. */
+    /* Optional. Existing memory for an allocation on a capturing stream, with a reference and a handle for the caller;
+     * NULL: allocate new memory. The stream may no longer capture afterwards. */
     mr_status (*reuse)(const mr_caller *caller, uint64_t bytes, mr_stream *stream,
                        mr_storage **out_storage);
     /* Memory allocated on a capturing stream (R44). First the stream whose order the memory itself is in, borrowed;
@@ -50,9 +51,9 @@ typedef struct {
     /* Optional. The stream on which a capture began that is under way on the device, borrowed, and the line that began
      * it; NULL: the script began none. */
     const mr_stream *(*origin)(const mr_device *device, mr_site *out_begun);
-    /* The event is recorded elsewhere, or goes. */
+    /* The event is recorded elsewhere, or destroyed. */
     void (*forget_event)(mr_event *event);
-    /* A reset, or the end of the machine: all captures are over, and nothing comes of them. */
+    /* Called at a reset, or the machine's end: drops all captures without a graph. */
     void (*abandon)(mr_machine *machine);
     void (*close)(mr_machine *machine);
 } mr_capture_rules;

@@ -2,8 +2,8 @@
  *
  * The virtual GPU offers steps: "this work may go on now". A chooser keeps what it was offered and
  * hands one back when the machine comes to a choice point. A step is offered when it becomes possible
- * and taken once; after it was carried out, the steps that it made possible are offered. Nothing but
- * the offers, in the order in which they were made, and the choice point may enter a decision. */
+ * and taken once; after it was carried out, the steps that it made possible are offered. A decision may depend only on
+ * the offers, in their order, and on the choice point. */
 #ifndef MR_MODEL_CHOOSER_H
 #define MR_MODEL_CHOOSER_H
 
@@ -19,14 +19,16 @@ typedef struct {
 
 /* Where the device may move. */
 typedef enum {
-    MR_CHOICE_LOOK, /* somebody looks at what is pending: what is over by now goes, and nothing is
-                         decided. Neither host functions (R46) nor faults (R49) may be taken */
-    /* the host has submitted, and looks at no memory: the same may not be taken */
+    /* a look at pending work: complete work is retired, and no choice is made. Neither host functions (R46) nor faults
+     * (R49) may be taken */
+    MR_CHOICE_LOOK,
+    /* the host has submitted, and reads no memory: the same steps may not be taken */
     MR_CHOICE_SUBMIT,
-    MR_CHOICE_ACCESS, /* the host is about to touch memory: no host functions, it did not ask */
-    MR_CHOICE_QUERY,  /* the host asks whether something is done; polling must come to an end */
-    MR_CHOICE_WAIT,   /* the host cannot go on before `goal` is done: declining is not allowed */
-    MR_CHOICE_STEP,   /* a person asked for one step */
+    /* the host is about to access memory: no host functions, because it did not wait or query */
+    MR_CHOICE_ACCESS,
+    MR_CHOICE_QUERY, /* the host asks whether something is done; polling must come to an end */
+    MR_CHOICE_WAIT,  /* the host cannot go on before `goal` is done: declining is not allowed */
+    MR_CHOICE_STEP,  /* the user asked for one step */
 } mr_choice_point;
 
 typedef struct {
@@ -58,8 +60,8 @@ struct mr_chooser {
     bool whole;
     /* Where `whole` is false and this is not 0: as many slices as this, or as it has items. */
     uint32_t slices;
-    /* True: it decides at every submission but a free how far the device moves. False: it is asked now
-     * and then, so that what is done goes. */
+    /* True: it is asked at every submission except a free. False: it is asked now and then, so that complete work is
+     * retired. */
     bool every_submission;
     /* True: of the memory that a stream has freed, its next allocation gets such as pending work of another stream
      * uses. */
@@ -67,10 +69,10 @@ struct mr_chooser {
 
     /* False when memory is out. */
     bool (*offer)(mr_chooser *chooser, const mr_device_step *step);
-    /* Takes a step out; false when there is none, or to leave things as they are for this moment. */
+    /* Takes a step; false if there is none, or if none shall run now. */
     bool (*take)(mr_chooser *chooser, const mr_moment *moment, mr_device_step *out_step);
-    /* The work goes on, or goes away, without its step having been taken. Its steps are gone;
-     * withdrawing a work that has no step is allowed. */
+    /* Removes the steps of a work that continues, or is dropped, without them. Withdrawing a work without steps is
+     * allowed. */
     void (*withdraw)(mr_chooser *chooser, const void *work);
     void (*clear)(mr_chooser *chooser); /* all steps are gone (a reset) */
     void (*destroy)(mr_chooser *chooser);
@@ -78,8 +80,8 @@ struct mr_chooser {
      * be NULL. */
     bool (*decide)(mr_chooser *chooser, mr_open_choice what, const mr_command *command, bool usual);
     /* For checkpoints. `save` copies what it has been offered, and whatever else its decisions depend on, into
-     * `out_copy` of saved_size bytes; `load` makes it so again, in the same chooser. Optional, all three or none:
-     * a chooser without them keeps its own state through a restore. */
+     * `out_copy` of saved_size bytes; `load` restores it, in the same chooser. Optional, all three or none: a chooser
+     * without them keeps its own state through a restore. */
     size_t (*saved_size)(const mr_chooser *chooser);
     void (*save)(const mr_chooser *chooser, void *out_copy);
     void (*load)(mr_chooser *chooser, const void *copy);

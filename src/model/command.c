@@ -1,5 +1,5 @@
 /* Commands: see command.h. Everything that reaches a backend passes mr_command_submit. Observers are told of commands
- * there, and of what the host does by itself in mr_command_did. */
+ * there, and of the host's own actions in mr_command_did. */
 #include "model/command.h"
 
 #include <inttypes.h>
@@ -52,7 +52,7 @@ static void copy_detail(const mr_command *command, char *out, size_t size) {
 static const struct {
     /* Releases what the part owns. */
     void (*destroy)(mr_command *command);
-    /* Facts that a person needs beside name, stream and place, as " of event `e`". */
+    /* Facts for messages besides name, stream and place, such as " of event `e`". */
     void (*detail)(const mr_command *command, char *out, size_t size);
 } parts[] = {
     [MR_PART_NONE] = {NULL, NULL},
@@ -233,7 +233,7 @@ void mr_command_note_writes(const mr_command *command) {
     }
 }
 
-/* While something captures. *out_taken: there is nothing to submit, and the reference is gone. */
+/* For commands during a capture. *out_taken: the capture has taken the command and its reference. */
 static mr_status give_to_capture(mr_command *command, bool *out_taken) {
     mr_status status = mr_stream_usable(command->stream);
     if (!status) status = mr_capture_rules_of(command->machine)->submit(command, out_taken);
@@ -282,8 +282,8 @@ static mr_status submit(mr_command *command, bool asked, bool *out_taken) {
     if (machine->launch_blocking && work && !command->launch &&
         !mr_command_waits_for_others(command))
         status = machine->backend->stream_synchronize(stream);
-    /* The error of a host function that ran meanwhile is not that of an allocation: its caller
-     * would take the memory for not allocated, or not freed. The next call has it. */
+    /* An allocation must not return the error of a host function that ran meanwhile: its caller would assume that the
+     * allocation, or the free, failed. The next call returns the error. */
     if (!memory) status = mr_machine_waited(machine, status);
     if (status) mr_command_failed(command, status);
     mr_command_release(command);
@@ -296,7 +296,7 @@ mr_status mr_command_submit(mr_command *command) {
     return submit(command, false, &taken);
 }
 
-/* Members of a meeting that wait for one which will never come. */
+/* Some members of a meeting would wait for ever for one that cannot be submitted: the machine is lost. */
 static mr_status lose_meeting(mr_machine *machine, mr_status error) {
     mr_status lost =
         mr_machine_lose(machine, mr_fail(MR_CODE_LAUNCH_FAILURE,
@@ -319,7 +319,8 @@ mr_status mr_command_submit_together(mr_command **commands, uint32_t count,
     mr_machine *machine = commands[0]->machine;
     mr_status status = MR_OK;
     bool taken = true;
-    uint16_t host = machine->rank; /* the last one that came; each member is its own host's call */
+    /* the running host, which called last; each member counts as a call of its own host */
+    uint16_t host = machine->rank;
     for (uint32_t i = 0; i < count && !status; i++) {
         let_host(machine, commands[i], i, together);
         status = mr_command_may(commands[i]);
@@ -339,7 +340,7 @@ mr_status mr_command_submit_together(mr_command **commands, uint32_t count,
             mr_command_release(commands[i]);
         } else {
             let_host(machine, commands[i], i, together);
-            /* An error of before may come with a member that was taken. */
+            /* An earlier error may be returned with a member that was taken. */
             status = mr_error_first(status, submit(commands[i], true, &taken));
         }
         if (!taken && i) status = lose_meeting(machine, status);

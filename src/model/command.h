@@ -1,7 +1,7 @@
 /* A command: the description of one request to the machine. It has the kind of work, the stream, the bytes of each
- * storage that are read and written, and the line of the script. A backend is given nothing else, and observers see
- * nothing else. A command is counted, and it does not change once it has been submitted: a backend's queue, a trace
- * or a recorded program keeps a reference to it. */
+ * storage that are read and written, and the line of the script. Backends and observers get only commands. A command is
+ * counted, and it does not change once it has been submitted: a backend's queue, a trace or a recorded program keeps a
+ * reference to it. */
 #ifndef MR_MODEL_COMMAND_H
 #define MR_MODEL_COMMAND_H
 
@@ -11,11 +11,12 @@
 
 /* Facts about all commands of a kind. */
 enum {
-    MR_TRAIT_SUBMITTED = 1 << 0, /* given to a backend, with a stream; else the host does it */
-    MR_TRAIT_WORK = 1 << 1,      /* an engine of the device moves or computes bytes */
+    /* given to a backend, with a stream; otherwise an action of the host */
+    MR_TRAIT_SUBMITTED = 1 << 0,
+    MR_TRAIT_WORK = 1 << 1, /* an engine of the device moves or computes bytes */
     /* It takes a place in the launch queue (R56): P6 saw 100,000 records not fill it. */
     MR_TRAIT_LAUNCH = 1 << 2,
-    MR_TRAIT_MARKER = 1 << 3, /* it has no effect but on what is ordered behind it */
+    MR_TRAIT_MARKER = 1 << 3, /* its only effect is on the order of later commands */
     MR_TRAIT_QUERY = 1 << 4,
     /* It has no number, and only observers that ask for everything are told. */
     MR_TRAIT_ACCOUNT = 1 << 5,
@@ -40,7 +41,7 @@ typedef enum {
     MR_PART_ACCOUNT, /* u.account, which owns nothing */
 } mr_command_part;
 
-/* The work that the host comes after once a command of the kind has come true (R10). */
+/* The work that is ordered before the host once a command of the kind has come true (R10). */
 typedef enum {
     MR_AFTER_NOTHING,
     MR_AFTER_STREAM, /* all that was submitted to `stream` */
@@ -75,8 +76,8 @@ typedef enum {
     X(STREAM_CLOSE,    "stream-close",       ENDS,                        NONE,    NOTHING)                                                           \
     X(RESET,           "reset",              NONE,                        NONE,    NOTHING)
 
-/* The rest of what a backend is asked for: with it, carrying out the commands again gives the
- * same bytes and times. Each is told after it was done, and refused by nobody. */
+/* The other requests to a backend, which are needed to reproduce the same bytes and times. Observers are told
+ * afterwards, and cannot refuse them. */
 #define MR_OBJECT_LIST(X)                                                                                                                             \
     X(STREAM_DROP,     "stream-drop",        ACCOUNT | ENDS,              NONE,    NOTHING) /* closed with its last reference */                      \
     X(EVENT_CREATE,    "event-create",       ACCOUNT | BEGINS,            EVENT,   NOTHING)                                                           \
@@ -88,7 +89,7 @@ typedef enum {
     X(HOST_READ,       "host-read",          ACCOUNT | TOUCH,             NONE,    NOTHING) /* operand 0, our memory: the script takes values */      \
     X(HOST_WORK,       "host-work",          ACCOUNT,                     ACCOUNT, NOTHING) /* the host has computed: value bytes */                  \
     X(ELAPSED,         "elapsed-time",       ACCOUNT | TWO,               ACCOUNT, NOTHING) /* from, to, number: milliseconds */                      \
-    X(DRAIN,           "drain",              ACCOUNT,                     ACCOUNT, NOTHING) /* device is waited for; the host learns nothing */
+    X(DRAIN,           "drain",              ACCOUNT,                     ACCOUNT, NOTHING) /* the host waits for a device; this adds no order */
 
 /* Questions to the machine as a whole, and settings of it. They order nothing, and name no memory of the program. */
 #define MR_MACHINE_LIST(X)                                                                                                                            \
@@ -105,7 +106,7 @@ typedef enum {
     X(BACK,            "back",               ACCOUNT,                     ACCOUNT, NOTHING) /* value: steps to undo, number: were undone */           \
     X(PASS,            "pass",               ACCOUNT,                     ACCOUNT, NOTHING) /* value: nanoseconds of the host */                      \
     X(HISTORY,         "history",            ACCOUNT,                     ACCOUNT, NOTHING) /* value: steps, number: bytes, < 0: under any chooser */ \
-    X(LOOK,            "look",               ACCOUNT,                     ACCOUNT, NOTHING) /* somebody looked at what is pending */
+    X(LOOK,            "look",               ACCOUNT,                     ACCOUNT, NOTHING) /* pending work was listed */
 
 #define MR_ACCOUNT_LIST(X) MR_OBJECT_LIST(X) MR_MACHINE_LIST(X)
 #define MR_COMMAND_LIST(X) MR_SUBMITTED_LIST(X) MR_HOST_LIST(X) MR_ACCOUNT_LIST(X)
@@ -152,18 +153,17 @@ typedef enum {
 /* How a command accesses the bytes of an operand. Bits 0 and 1 say what it does; code that asks for that alone masks
  * with MR_ACCESSES. The others qualify it, and only launches of a user's kernel have them:
  *
- *   MR_GUESSED   With MR_READ and MR_WRITE: the code does not tell which of the two; it may be neither.
+ *   MR_GUESSED   With MR_READ and MR_WRITE: the code does not show which of the two it is; it may be neither.
  *   MR_ATOMIC    With MR_READ and MR_WRITE: every access through this operand is an atomic read-modify-write that is
  *                atomic for the whole device. (`atom` and `red` of scope .cta or .cluster are plain accesses.) Plain
  *                accesses of the same bytes are other operands: a command may have several operands over the same
  *                bytes, with different flags, and nothing is known of the order between them.
  *   MR_ASSUMED   A mask: four bits that hold the reason (mr_assumed), 0 where nothing is assumed. Without a reason the
  *                launch accesses every byte of the view in this way, whatever memory holds, if it runs to its end.
- *                With a reason it may access any of these bytes, or none; which is not known. Both kinds together
- *                cover all that it accesses through its pointers (mr_kernel_escapes names the exceptions), so an
- *                operand with a reason must count wherever order is judged. It never stands for a certain access
- *                before it, and a write with a reason need not leave any byte written.
- *                MR_GUESSED implies a reason. */
+ *                With a reason it may access any of these bytes, or none. Both kinds together cover all that it
+ *                accesses through its pointers (mr_kernel_escapes names the exceptions), so an operand with a reason
+ *                must count wherever order is judged. It never stands for a certain access before it, and a write
+ *                with a reason need not leave any byte written. MR_GUESSED implies a reason. */
 enum {
     MR_READ = 1,
     MR_WRITE = 2,
@@ -229,16 +229,16 @@ struct mr_command {
     mr_site launched; /* with it: the line that launched the graph */
     /* what it takes part in with commands of other streams (meeting.h); one reference; NULL: none */
     mr_meeting *meeting;
-    uint32_t member;   /* with it: which one it is */
+    uint32_t member;   /* with `meeting`: the number of the member */
     uint8_t launch;    /* MR_LAUNCH_* */
-    bool in_place;     /* of a launch that is made in the place of what the script asked for */
-    const char *name;  /* what a person would call it: "add_", "copy_"; static, or the text of: */
+    bool in_place;     /* of a launch that replaces the script's commands */
+    const char *name;  /* the name in messages: "add_", "copy_"; static, or the text of: */
     mr_name *own_name; /* the name that the script gave an mr.op; one reference; else NULL */
     union {
         struct {
-            const mr_op *row; /* HOST_ACCESS: NULL where the host does something else */
+            const mr_op *row; /* HOST_ACCESS: NULL if it is not an operation of the table */
             unsigned char params[MR_PARAMS_BYTES];
-            void *arguments; /* what else the row takes, by value; owned; NULL: nothing */
+            void *arguments; /* further arguments of the row, by value; owned; NULL: none */
             size_t argument_bytes;
             void (*drop_arguments)(
                 void *arguments); /* gives up what they refer to; NULL: nothing */
@@ -294,7 +294,7 @@ void mr_command_set_operand(mr_command *command, uint32_t i, mr_tensor *tensor, 
 /* Asks the observers (an observer in "error" mode may refuse), gives it to the backend, and tells the observers the
  * result. Takes over the caller's reference, also on failure. After a failure the device does nothing for it, with
  * one exception: INTERRUPTED, for a synchronous copy that had begun, ends only the host's wait for it. With
- * launch-blocking (R52) waits for it. */
+ * launch-blocking (R52) it waits for the command. */
 mr_status mr_command_submit(mr_command *command);
 
 typedef struct {
@@ -327,8 +327,8 @@ void mr_command_failed(const mr_command *command, mr_status status);
  * costs a comparison. */
 void mr_command_account(mr_machine *machine, mr_command *command, mr_status status);
 void mr_command_account_may(mr_machine *machine);
-/* Before the backend does such a thing, if it may let the device move: an observer that wants the bytes of before must
- * look now. */
+/* Called before such a request that may let the device advance: an observer that needs the old bytes must copy them
+ * now. */
 #define MR_ACCOUNT_BEFORE(machine)                                                                 \
     do {                                                                                           \
         if (__builtin_expect((machine)->observing.everything_listeners != 0, 0))                   \
@@ -351,7 +351,7 @@ void mr_command_release(const mr_command *command);
 static inline bool mr_kind_is(mr_command_id kind, uint32_t traits) {
     return (mr_command_kinds[kind].traits & traits) != 0;
 }
-/* The host stands in it until the device has done something. */
+/* The host waits in it for the device. */
 static inline bool mr_kind_waits(mr_command_id kind) {
     return mr_command_kinds[kind].after != MR_AFTER_NOTHING && !mr_kind_is(kind, MR_TRAIT_QUERY);
 }
@@ -366,7 +366,7 @@ static inline bool mr_command_is(const mr_command *command, uint32_t traits) {
 static inline bool mr_command_frees_at_once(const mr_command *command) {
     return command->kind == MR_COMMAND_FREE && command->u.at_once;
 }
-/* It belongs to a meeting, and is not the member that is submitted last. */
+/* Whether it belongs to a meeting, and is not its last member. */
 static inline bool mr_command_waits_for_others(const mr_command *command) {
     return command->meeting && command->member != mr_meeting_last(command->meeting);
 }

@@ -19,7 +19,8 @@ typedef struct {
     int priority_least, priority_greatest; /* R8: least is the larger number */
     uint64_t total_memory;                 /* bytes */
     uint64_t memory_limit;                 /* what tensors can take of it; 0: all */
-    const char *memory_limit_source;       /* what that comes from, in words; where there is one */
+    /* the source of that limit, in words; set if there is a limit */
+    const char *memory_limit_source;
     uint64_t l2_bytes;
     double memory_bandwidth; /* bytes per second, read + write */
 } mr_device_properties;
@@ -52,7 +53,7 @@ int mr_device_clamp_priority(const mr_device *device, int priority);
 /* R59. `peer` may not be `device`. */
 bool mr_device_can_access_peer(mr_device *device, mr_device *peer);
 mr_status mr_device_enable_peer_access(mr_device *device, mr_device *peer);
-/* The others are enabled no more, as if they had never been. The devices are idle. */
+/* Disables all other peers, as if they had never been enabled. The devices are idle. */
 void mr_device_keep_peers(mr_device *device, uint64_t peers);
 
 /* Gives memory that no storage uses back to the system (mr.memory.empty_cache). */

@@ -1,5 +1,5 @@
-/* An event: a name for "everything that was in a stream when it was recorded" (R11). Its state is
- * the last record; waits hold on to the record that they found (R12). Counted like streams. */
+/* An event: a name for "everything that was in a stream when it was recorded" (R11). Its state is the last record; a
+ * wait keeps the record that it found (R12). Counted like streams. */
 #ifndef MR_MODEL_EVENT_H
 #define MR_MODEL_EVENT_H
 
@@ -13,8 +13,8 @@ struct mr_event {
     bool blocking; /* R18: costs host time, never order */
     bool closed;
     bool interprocess; /* another process can have it */
-    /* Code outside of millrace may record it (outside.h): `record_seq` is only the latest record here, and the backend
-     * is asked also where there is none. */
+    /* Code outside of millrace may record it (outside.h): `record_seq` is only this process's latest record, so the
+     * backend is asked even without one. */
     bool shared;
     mr_name *name; /* one reference; NULL: unnamed */
     mr_machine *machine;
@@ -41,7 +41,7 @@ mr_status mr_event_close(mr_event *event); /* R19: returns at once; idempotent *
 
 mr_status mr_event_record(const mr_caller *caller, mr_event *event,
                           mr_stream *stream); /* R11, R12, R14, R16 */
-/* A part of another call, which observers know by that name. */
+/* The same as part of another call, whose name observers get. */
 mr_status mr_event_record_as(const mr_caller *caller, mr_event *event, mr_stream *stream,
                              const char *name);
 mr_status mr_event_query(const mr_caller *caller, mr_event *event,

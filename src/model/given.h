@@ -1,6 +1,6 @@
 /* Entry points for a caller that has made the records of streams, events and storages itself (a player of recorded
- * programs) instead of letting the model allocate them. Such a record is filled in as the model would, holds more
- * references than anyone drops, and is never freed by the model. */
+ * programs) instead of letting the model allocate them. Such a record is filled in as by the model, has more references
+ * than are ever dropped, and is never freed by the model. */
 #ifndef MR_MODEL_GIVEN_H
 #define MR_MODEL_GIVEN_H
 

@@ -54,7 +54,7 @@ void mr_history_end_now(mr_machine *machine, const char *what, mr_site where) {
     drop_all(machine);
 }
 
-/* Only the newest needs to be asked: what is new to it is new to all. */
+/* Only the newest checkpoint is asked: memory that it does not know is unknown to all. */
 void mr_history_host_writes(mr_machine *machine, const char *what, mr_site where,
                             const mr_storage *storage) {
     if (!machine->steps.host_stays || machine->host_function.running) return;
@@ -92,7 +92,7 @@ uint32_t mr_history_count(const mr_machine *machine, const char **out_why) {
     return h ? (uint32_t)h->steps.count : 0;
 }
 
-/* Forgets the older half at a time, so that forgetting costs a step little. */
+/* Forgets the older half at a time, which costs little per step. */
 static void keep_limits(mr_machine *machine) {
     mr_history *h = machine->steps.history;
     for (;;) {

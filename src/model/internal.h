@@ -15,8 +15,8 @@ mr_status mr_stream_open_default(const mr_caller *caller, mr_device *device, mr_
                                  mr_stream **out_stream);
 void mr_stream_close_default(mr_stream *stream);
 
-/* For messages about a tensor whose values are not there yet, and for who keeps values and must know whether they are
- * still those. */
+/* Notes a write: for messages about a tensor whose values are not computed yet, and for code that keeps values and must
+ * know whether they changed. */
 static inline void mr_storage_wrote(mr_storage *storage, const char *operation, mr_name *name,
                                     mr_site where) {
     storage->version++;
@@ -27,10 +27,10 @@ static inline void mr_storage_wrote(mr_storage *storage, const char *operation, 
 
 /* Device memory whose last handle is gone: frees it in the order of its stream. */
 void mr_storage_free_dropped(mr_storage *storage);
-/* The script has freed it while it was lent, and the last loan has ended. */
+/* Frees memory that the script freed while it was lent, after the last loan has ended. */
 void mr_storage_free_lent(mr_storage *storage);
 
-/* A name for what the script makes, in *out_name; NULL for NULL. */
+/* Makes the name of an object of the script, in *out_name; NULL for NULL. */
 mr_status mr_name_given(const char *text, mr_name **out_name);
 
 /* An action of the host itself (a synchronise, a query, closing a stream) is a pair of calls around the backend's.
@@ -40,7 +40,7 @@ mr_status mr_host_begin(const mr_caller *caller, mr_command_id kind, mr_stream *
                         mr_event *event, mr_device *device, const char *name,
                         mr_command **out_command);
 mr_status mr_host_end(mr_machine *machine, mr_command *command, mr_status status);
-/* The same for a query: one that found the work not done is nothing that anybody is told. */
+/* The same for a query: observers are not told of one that found the work not done. */
 mr_status mr_host_end_query(mr_machine *machine, mr_command *command, mr_status status, bool done);
 
 #endif

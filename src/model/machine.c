@@ -281,7 +281,7 @@ void mr_machine_seed(mr_machine *machine, uint64_t seed) {
 
 void mr_machine_run_host_function(mr_machine *machine, const mr_command *command) {
     if (machine->lost) return; /* R46: not called when the context is in error */
-    /* What it calls sets this, perhaps to a coroutine that will not outlive it. */
+    /* The called function sets this, perhaps to a coroutine that ends with it. */
     void *context = machine->hooks.context;
     machine->host_function.running = true;
     machine->host_function.command = command;

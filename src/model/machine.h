@@ -31,12 +31,13 @@ struct mr_machine {
     mr_device *first_device;   /* current at the start and after a reset; `open` may set it */
     mr_device *current_device; /* R57: never NULL once open */
 
-    /* mr.reset() adds one; an object of an earlier epoch answers every use with invalid-handle. */
+    /* mr.reset() adds one; each use of an object from an earlier epoch returns invalid-handle. */
     uint32_t epoch;
     uint16_t rank;        /* the running one, from 1 (collective/ranks.h); 0: none */
     uint16_t payer;       /* the rank whose clock runs, where that is not `rank`; 0: it is `rank` */
     bool launch_blocking; /* R52 */
-    mr_status lost;       /* the sticky error (R50) since when every call fails, or NULL; owned */
+    /* the sticky error (R50), with which every call fails from then on, or NULL; owned */
+    mr_status lost;
     mr_status deferred_error; /* see mr_machine_defer_error; owned, or NULL */
     mr_interned files;        /* that sites name */
 
@@ -63,7 +64,7 @@ static inline void mr_host_times_add(mr_host_times *times, uint64_t begin, uint6
     times->begin = begin;
     times->end = end;
 }
-/* For backends: the host stood from `begin` to `end` (of mr_machine_time) and waited for a device. */
+/* For backends: the host waited for a device from `begin` to `end` (of mr_machine_time). */
 static inline void mr_machine_host_stood(mr_machine *machine, uint64_t begin, uint64_t end) {
     mr_host_times_add(&machine->host.waits, begin, end);
 }
@@ -80,7 +81,7 @@ static inline void mr_machine_host_worked(mr_machine *machine, uint64_t begin, u
  * that remembers the line that made it, takes one as its first argument. */
 typedef struct {
     mr_machine *machine;
-    mr_site where; /* the script's line; no file: nobody's, as in a finalizer */
+    mr_site where; /* the script's line; no file: there is none, as in a finalizer */
     /* The script's name for the operations and copies of this call: "item", "ones". Set where one call makes several of
      * them, or one of another name. Static; NULL: their own names. */
     const char *name;
@@ -88,22 +89,23 @@ typedef struct {
 } mr_caller;
 
 typedef struct {
-    const char *device;    /* "virtual", "virtual:4"; NULL: "virtual" */
-    const char *model;     /* device model of the virtual GPU: a name or a path; NULL: "h200" */
-    const char *chooser;   /* NULL: "timed" */
-    uint64_t memory_limit; /* what host and simulated devices may hold together; 0: what there is */
+    const char *device;  /* "virtual", "virtual:4"; NULL: "virtual" */
+    const char *model;   /* device model of the virtual GPU: a name or a path; NULL: "h200" */
+    const char *chooser; /* NULL: "timed" */
+    /* limit for memory of host and simulated devices together; 0: the available memory */
+    uint64_t memory_limit;
 } mr_machine_options;
 
 /* Opens every device of `backend`. On failure *out_machine is NULL and nothing is left behind. */
 mr_status mr_machine_open(const mr_backend *backend, const mr_machine_options *options,
                           mr_machine **out_machine);
 
-/* Runs nothing that is still pending: the objects' memory goes, their effects are lost. Streams,
- * events and tensors that outlive the machine are dead handles; releasing them stays legal. */
+/* Pending work is not carried out: its memory is released, and its effects are lost. Streams, events and tensors that
+ * outlive the machine are dead handles; releasing them stays legal. */
 void mr_machine_close(mr_machine *machine);
 
-/* A fresh device (mr.reset): pending work is dropped, device memory is gone, streams, events and
- * device tensors of before answer with invalid-handle. Host tensors keep their values. */
+/* A fresh device (mr.reset): pending work is dropped, device memory is gone, each use of earlier streams, events and
+ * device tensors returns invalid-handle. Host tensors keep their values. */
 mr_status mr_machine_reset(const mr_caller *caller);
 
 /* NULL when calls may reach the device; else a copy of the sticky error (R50), or not-permitted
@@ -120,8 +122,8 @@ void mr_machine_set_device(mr_machine *machine, mr_device *device);
 
 /* Host waits for all streams of one device (R10). */
 mr_status mr_device_synchronize(const mr_caller *caller, mr_device *device);
-/* The same without a word to the observers: for who wants host functions to have run, where the script has
- * asked for no wait that it could rely on. */
+/* The same without telling observers: for callers that need host functions to have run, when the script has not asked
+ * for a wait. */
 mr_status mr_device_drain(mr_device *device);
 mr_status mr_machine_drain(mr_machine *machine); /* all devices, up to the first error */
 
@@ -136,7 +138,7 @@ void mr_machine_set_launch_blocking(mr_machine *machine, bool on); /* R52 */
 mr_status mr_machine_lose(mr_machine *machine, mr_status error);
 
 /* The failure of a command that lost no device: the call in which the device got to it raises it, or the next
- * one; of several, the first. Takes `error`, and fills in what failed. */
+ * one; of several, the first. Takes `error`, and fills in the failed command. */
 void mr_machine_defer_error(mr_machine *machine, const mr_command *command, mr_status error);
 
 /* For backends, on the Lua thread, with `command` at the head of its stream: calls the host function

@@ -19,7 +19,8 @@ typedef struct mr_history mr_history;
 typedef struct mr_captures mr_captures;
 typedef struct mr_loan mr_loan;
 
-/* Numbers given out so far, and what exists (command.c, stream.c, event.c, storage.c, tensor.c). In a checkpoint. */
+/* Numbers given out so far, and counts of objects (command.c, stream.c, event.c, storage.c, tensor.c). In a
+ * checkpoint. */
 typedef struct {
     uint64_t next_seq;    /* of the next command; starts at 1 */
     uint32_t next_stream; /* ids count from 1 over all devices, in order of creation */
@@ -50,11 +51,11 @@ typedef struct {
     bool collecting; /* the collect hook runs, in the middle of an allocation: no reset then */
     bool collect_before_wait; /* once, and then false: see mr_host_gives_way */
     uint64_t crossings;       /* commands that used memory of another stream */
-    /* All host memory is zero when it is made: a function that runs again has to find the same there. Clearing a MiB
-     * costs 50 us, so other programs clear only memory that a script can read unwritten (mr_storage_begin_zero). */
+    /* All new host memory is zero, so that a function that runs again finds the same values. Clearing a MiB costs 50
+     * us, so other programs clear only memory that a script can read unwritten (mr_storage_begin_zero). */
     bool host_begins_zero;
-    /* Storages up to this number that the collector drops stay until the run of a function is over. Another run would
-     * not meet them again. 0: there are none. */
+    /* Storages up to this number stay, even if the collector drops them, until the run of a function is over: another
+     * run may use them. 0: there are none. */
     uint64_t stay_until_end;
     MR_VEC(mr_storage *) deferred_frees; /* dropped by the collector, and not to be freed by now */
 } mr_machine_memory;
@@ -64,7 +65,7 @@ typedef struct {
     mr_history *history; /* NULL: no step has been made */
     uint64_t limit;      /* bytes that checkpoints may take */
     bool watches_writes; /* of the host, too: a simulator has checkpoints */
-    /* The checkpoints are those of a history of steps, which leave what is the host's as it is (history.h). */
+    /* The checkpoints belong to a history of steps, so restoring one changes device memory only (history.h). */
     bool host_stays;
 } mr_machine_steps;
 
@@ -78,13 +79,14 @@ typedef struct {
 
 /* How the bodies of commands run (command.c). */
 typedef struct {
-    bool skipped;  /* a simulator's: only times are of interest, so nothing is computed */
-    bool quiet;    /* what kernels print is not to be shown */
-    bool replayed; /* carried out before, on another machine, which told what they print or count */
+    bool skipped; /* a simulator's: only times are of interest, so nothing is computed */
+    bool quiet;   /* output of kernels is not shown */
+    /* commands already ran on another machine, which handled their output and counts */
+    bool replayed;
     MR_VEC(mr_body_note) notes;
 } mr_machine_bodies;
 
-/* The host function that runs (machine.c, R46); what would touch the device is refused meanwhile. */
+/* The running host function (machine.c, R46); calls that use the device are refused meanwhile. */
 typedef struct {
     bool running;
     const mr_command *command; /* its accesses count as its stream's */
@@ -99,7 +101,7 @@ typedef struct {
 
 /* Objects of one kind that an earlier call of a function has made, between its beginning and its end. */
 typedef struct {
-    uint64_t older;   /* than the first call: the ids up to this one */
+    uint64_t older;   /* ids up to this one are older than the first call */
     uint64_t earlier; /* so many ids after them are those of earlier calls */
 } mr_earlier_calls;
 
@@ -127,12 +129,11 @@ typedef struct {
     unsigned ran_listeners;        /* observers that have a `ran` */
     unsigned everything_listeners; /* observers that ask for everything */
     uint64_t runs_told;            /* to observers; less again after a restored checkpoint */
-    /* Some have been told what the script asked for, and not the launch in its place (observer.h). */
+    /* Some were told of the script's commands instead of the launch that replaced them (observer.h). */
     bool wrote;
 } mr_machine_observing;
 
-/* The host's time inside of calls, added up: it stood and waited for a device, or it worked with memory; or time passed
- * it by. */
+/* The host's total time inside calls: waiting for a device, working with memory, or skipped by a chooser. */
 typedef struct {
     uint64_t total;      /* nanoseconds so far */
     uint64_t begin, end; /* the last one */
@@ -152,9 +153,9 @@ typedef struct {
 typedef struct mr_host_chooser mr_host_chooser;
 typedef struct mr_host_ask mr_host_ask;
 typedef struct {
-    mr_host_chooser *chooser; /* not owned; NULL: nobody chooses */
+    mr_host_chooser *chooser; /* not owned; NULL: no chooser */
     const mr_host_ask *asks;  /* not owned; NULL: a query is the script's own */
-    /* Where there are several hosts and a chooser: lets others go on. Returns when this host does. Otherwise NULL. */
+    /* With several hosts and a chooser: lets others go on. Returns when this host does. Otherwise NULL. */
     void (*give_way)(void *context, mr_site where);
     void *context;
 } mr_machine_hosts;
@@ -171,10 +172,11 @@ typedef struct {
     void *context;
     /* Polled while waiting: true ends the wait with INTERRUPTED. */
     bool (*interrupted)(void *context);
-    /* Work that has found something by then returns that instead: true, and what `interrupted` said is over. False: it
-     * was no single Ctrl-C, and all that runs is to end. */
+    /* True: the interruption was a single Ctrl-C, which is cleared; the interrupted work then returns its results so
+     * far. False: all running work must end. */
     bool (*take_interrupt)(void *context);
-    void (*collect)(void *context); /* memory is short: drop what is garbage, then we try again */
+    /* memory is short: collects garbage; then the allocation is tried again */
+    void (*collect)(void *context);
     /* At the end of mr_machine_close, for each kind of object ("tensors") with some that were not released: a
      * reference was lost. No tool for leaks sees it, since they lie in slabs that are freed as a whole. */
     void (*left_over)(const char *kind, size_t count);

@@ -2,7 +2,8 @@
  * part by one command in a stream of its own, an OP whose `meeting` is this. All these commands are submitted one
  * behind the other. No member's command is over before all have begun.
  *
- * A meeting says what is done with whose bytes. It does not change once its commands are submitted. */
+ * A meeting says which operation is applied to the bytes of which members. It does not change once its commands are
+ * submitted. */
 #ifndef MR_MODEL_MEETING_H
 #define MR_MODEL_MEETING_H
 
@@ -10,7 +11,7 @@
 
 #define MR_MEETING_MOST 64 /* members: bits of a mask */
 
-/* id, what scripts call it, who gives data, who gets it */
+/* id, name in scripts, members that give data, members that get data */
 #define MR_COLLECTIVE_LIST(X)                                                                      \
     X(ALL_REDUCE, "all_reduce", ALL, ALL)                                                          \
     X(BROADCAST, "broadcast", ROOT, ALL)                                                           \
@@ -43,7 +44,7 @@ const char *mr_collective_text(mr_collective what);
 const char *mr_redop_text(mr_redop redop);
 bool mr_collective_reduces(mr_collective what);
 
-/* The name of the records and waits that make a communicator's operations serial. No line of a script asks for them. */
+/* The name of the records and waits that make a communicator's operations serial. The script did not write them. */
 #define MR_MEETING_ORDER "communicator"
 
 #define MR_MEETING_NONE (-1) /* no operand */
@@ -53,10 +54,10 @@ typedef struct {
     uint32_t rank;             /* in the communicator */
     uint16_t host;             /* that called: a rank from 1 (mr_machine.rank), 0: none */
     int16_t out, in;           /* its operands: what it receives into, what it sends */
-    /* members whose data it gets, as bits: it comes after what they came after (R61) */
+    /* members whose data it gets, as bits: it comes after their predecessors (R61) */
     uint64_t from;
-    /* It stands for that of a rank in another process, which has begun at `begins` (nanoseconds). What it receives
-     * goes to nobody. */
+    /* A stand-in for the member of a rank in another process, which began at `begins` (nanoseconds). The data that it
+     * receives are dropped. */
     bool far;
     uint64_t begins;
 } mr_meeting_member;
@@ -79,13 +80,13 @@ typedef struct {
 } mr_launched_call;
 
 struct mr_captured_call {
-    /* Among the calls that one group has captured: nodes one behind the other, which a launch makes as one group. */
+    /* The place among the calls of one captured group: consecutive nodes, which a launch makes as one group. */
     uint32_t place, count;
     /* Makes the calls of one group. `caller`: of the launch. Returns once they are submitted: where ranks run, others
      * may come later. `begun`: the launch has submitted something, so these calls cost the host nothing (R42). */
     mr_status (*launch)(const mr_caller *caller, const mr_launched_call *calls, uint32_t count,
                         bool begun);
-    /* Whether an executable may have one in the place of the other (R43). */
+    /* Whether one may replace the other in an executable (R43). */
     bool (*same)(const struct mr_command *a, const struct mr_command *b);
     void (*drop)(mr_captured_call *captured);
 };

@@ -2,20 +2,19 @@
  *
  *   may   before anything is done. It may refuse, and then nothing happens: an observer must not
  *         remember a command from here.
- *   did   the fact. The backend has taken it; or what the host did itself (a wait, a successful query,
- *         an access) has come true. Told in the order of the host's calls, except that what a host
- *         function does while a call waits is told before that call. A refused or failed call, an
- *         interrupted wait and a query that said no are never told.
- *   ran   the device has carried out a part of it: when, and on what. A backend may finish work inside
- *         the call that submits it, so the first `ran` may come before `did`; commands are told apart
- *         by their seq. */
+ *   did   the fact. The backend has taken it; or an action of the host (a wait, a successful query, an access) has come
+ *         true. Told in the order of the host's calls, except that actions of a host function that runs during a wait
+ *         are told before that wait. A refused or failed call, an interrupted wait and a query that said no are never
+ *         told.
+ *   ran   the device has carried out a part of it: at this time, on this engine. A backend may finish work inside
+ *         the call that submits it, so the first `ran` may come before `did`; commands are told apart by their seq. */
 #ifndef MR_MODEL_OBSERVER_H
 #define MR_MODEL_OBSERVER_H
 
 #include "model/command.h"
 
 #define MR_ENGINE_LIST(X)                                                                          \
-    X(NONE, "none") /* records, waits, host functions: nothing of the device */                    \
+    X(NONE, "none") /* records, waits, host functions: no engine of the device */                  \
     X(SM, "sm")                                                                                    \
     X(COPY_IN, "copy-in")                                                                          \
     X(COPY_OUT, "copy-out")                                                                        \
@@ -60,15 +59,15 @@ const char *mr_cause_text(mr_cause cause);
 
 /* One part of a command, carried out. Times in nanoseconds of the device's clock. */
 typedef struct {
-    uint64_t ready; /* when nothing of the order held the command up any longer */
+    uint64_t ready; /* when all its predecessors were done */
     uint64_t begin, end;
     mr_engine engine;
     uint32_t part,
         parts;        /* from 0: thread blocks of a kernel that began together, slices, or 0 of 1 */
     bool last;        /* the command is done */
     uint32_t blocks;  /* thread blocks of the whole kernel; 0: not known */
-    mr_cause held_by; /* what `begin` waited for last; NONE: the backend does not know */
-    uint64_t holder;  /* the seq of the command that it was, or 0 */
+    mr_cause held_by; /* the last thing that the command waited for before `begin`; NONE: unknown */
+    uint64_t holder;  /* the seq of that command, or 0 */
 } mr_run;
 
 typedef enum {
@@ -76,10 +75,10 @@ typedef enum {
     MR_FINDING_RACE,
     /* the second reads bytes that nothing has written; the first is the launch */
     MR_FINDING_UNSET_READ,
-    /* nobody has looked for any of these in this launch; only `kind` is set */
+    /* this launch was not checked for any of these; only `kind` is set */
     MR_FINDING_NOT_LOOKED,
-    MR_FINDING_ORDER,   /* which of its threads comes first may decide values; only `kind` is set */
-    MR_FINDING_STRAYED, /* it accessed memory in ways that no operand tells; only `kind` is set */
+    MR_FINDING_ORDER,   /* the order of its threads may decide values; only `kind` is set */
+    MR_FINDING_STRAYED, /* it accessed memory that no operand describes; only `kind` is set */
 } mr_finding_kind;
 
 /* A place in the source of a kernel. */
@@ -117,7 +116,7 @@ typedef struct {
 
 struct mr_observer {
     const char *name;
-    /* True: it is told of commands with the trait ACCOUNT, too, and so of everything that the backend is asked. */
+    /* True: it is also told of commands with the trait ACCOUNT, and so of every request to the backend. */
     bool everything;
     /* True: if a launch replaces the script's commands (mr.graph.auto), the observer is told of these commands, not
      * of the launch. */
@@ -126,18 +125,17 @@ struct mr_observer {
     mr_status (*may)(mr_observer *observer, const mr_command *command);
     /* `host_waited` is false for a synchronous copy that is under way and whose wait was interrupted. */
     void (*did)(mr_observer *observer, const mr_command *command, bool host_waited);
-    /* Optional, with `everything`: something that has no `may` is about to be done, by which memory may change. */
+    /* Optional, with `everything`: called before an action without a `may` that may change memory. */
     void (*before)(mr_observer *observer);
-    /* Optional: the call that made the command returns this error. Without a `did` before, the
-     * command was tried and not carried out, which may have cost time; after its `did`, the error
-     * came with it. `status` NULL: a query said no. Refused commands are not told, and of
-     * accounts only those who ask for everything are. */
+    /* Optional: the call that made the command returns this error. Without an earlier `did`, the command was tried but
+     * not carried out, which may have taken time; after its `did`, the call returned an error all the same. `status`
+     * NULL: a query said no. Refused commands are not told, and of accounts only those who ask for everything are. */
     void (*failed)(mr_observer *observer, const mr_command *command, const mr_error *status);
     /* Optional. Called while the device moves: it must not call the machine. Real hardware has to be asked for it
      * (runs_start in backend.h), and gives an abridged command. */
     void (*ran)(mr_observer *observer, const mr_command *command, const mr_run *run);
-    /* Optional: the machine has returned to an earlier state (simulator.h, restore). Among the runs that were told, the
-     * first `runs_told` (machine->observing.runs_told then) hold; those after them have not happened. */
+    /* Optional: the machine has returned to an earlier state (simulator.h, restore). The first `runs_told` runs that
+     * were told (machine->observing.runs_told at that time) stay valid; later ones are undone. */
     void (*went_back)(mr_observer *observer, uint64_t runs_told);
     /* Optional: seen while a user's kernel ran (virtual GPU only), once for each pair of instructions, when the launch
      * is done. Called while the device moves. */
@@ -151,16 +149,16 @@ struct mr_observer {
      * is about to begin. One bit a byte, lowest bit first, for all of it (malloc). NULL: all are written, or it is not
      * known. */
     uint8_t *(*unset)(mr_observer *observer, const mr_command *command, const mr_storage *storage);
-    /* Optional: a host function has returned (R46), on every backend; what it touched has been told. */
+    /* Optional: a host function has returned (R46), on every backend; its accesses have been told before. */
     void (*function_ran)(mr_observer *observer, const mr_command *command);
-    /* Optional: a host function has changed the state of the random numbers, which no command of it tells. */
+    /* Optional: a host function has changed the state of the random numbers, for which there is no command. */
     void (*drew)(mr_observer *observer);
     /* Optional: from now on every call fails with this error (R50), until a reset. Called while the device moves. */
     void (*lost)(mr_observer *observer, const mr_error *error);
     /* Optional: the host of this rank goes on, from 1; 0: the one that started the ranks (collective/ranks.h). */
     void (*host_is)(mr_observer *observer, uint16_t rank);
-    /* Optional: the script has asked for what another schedule, or another run, would answer differently, and what no
-     * command tells: times, addresses, how far the work is. */
+    /* Optional: the script has read something that may differ in another schedule or run, without a command: times,
+     * addresses, the progress of work. */
     void (*learned)(mr_observer *observer);
     /* Optional: a finalizer of the script calls a function of ours, at a moment that the collector has chosen. */
     void (*finalized)(mr_observer *observer);
@@ -180,13 +178,12 @@ struct mr_observer {
 mr_status mr_observer_add(mr_machine *machine, mr_observer *observer);
 void mr_observer_remove(mr_machine *machine, mr_observer *observer);
 
-/* For what is carried out in another way: whether anybody wants to be told as written, and telling them. */
+/* For launches that replace commands: whether an observer wants the commands as written, and telling it. */
 bool mr_observers_as_written(const mr_machine *machine);
 mr_status mr_observers_written(mr_machine *machine, const mr_command *command); /* may, and did */
-/* The storage takes the place of new memory, and what commands first..last did with the old contents is over by
- * then. */
+/* The storage replaces new memory, and the uses of its old contents by commands first..last are complete. */
 void mr_observers_reused(mr_machine *machine, mr_storage *storage, uint64_t first, uint64_t last);
-/* The record of the event that was told last as written has the number of the event's real one. */
+/* The last record of the event that was told as written gets the number of its real record. */
 void mr_observers_renumbered(mr_machine *machine, mr_event *event);
 
 /* Inside a host function: tells `drew`. */
@@ -195,11 +192,11 @@ void mr_observers_learned(mr_machine *machine);
 void mr_observers_finalized(mr_machine *machine);
 void mr_observers_shared(mr_machine *machine, const char *what, mr_site where);
 void mr_observers_lost(mr_machine *machine);
-/* Sets whose host runs, machine->rank, and tells it. */
+/* Sets the running host, machine->rank, and tells the observers. */
 void mr_observers_host_is(mr_machine *machine, uint16_t rank);
 
-/* For the bodies of kernels: whether anybody wants to know what they find, telling them, and `unset` of the first
- * observer that knows. */
+/* For the bodies of kernels: whether an observer wants findings, telling it, and the `unset` of the first observer that
+ * has one. */
 bool mr_observers_want_findings(const mr_machine *machine);
 void mr_observers_tell_finding(mr_machine *machine, const mr_command *command,
                                const mr_kernel_finding *finding);

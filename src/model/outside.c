@@ -91,7 +91,7 @@ static const mr_storage *find_on_device(const mr_machine *machine) {
     return NULL;
 }
 
-/* Where the device is lost, its memory is, too. */
+/* A lost device has lost its memory, too. */
 mr_status mr_loans_allow_reset(mr_machine *machine) {
     mr_loans_collect(machine);
     const mr_storage *lent = machine->lost ? NULL : find_on_device(machine);

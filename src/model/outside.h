@@ -1,7 +1,7 @@
 /* Objects that code outside of millrace can reach: memory, streams and events that the script shares with a C module,
- * with another library of this process, or with another process. Nobody here sees what that code does. So each of them
- * is marked, and from then on every claim about an order leaves it out (hazard/claims.h, OUTSIDE). A recorded program
- * that uses one is not exact.
+ * with another library of this process, or with another process. millrace does not see what that code does. So each of
+ * them is marked, and from then on every claim about an order leaves it out (hazard/claims.h, OUTSIDE). A recorded
+ * program that uses one is not exact.
  *
  * Memory that is lent: a loan keeps a tensor's memory until the borrower gives it back, past a free by the script and
  * past the collector. The borrower may do so on any thread, so a loan that is given back waits in a list, which the
@@ -29,7 +29,7 @@ static inline bool mr_command_shares(const mr_command *command) {
 
 /* ---- loans */
 
-/* Lies in what the borrower holds. */
+/* A part of the borrower's structure. */
 struct mr_loan {
     mr_loan *next;
     mr_machine *machine;
@@ -41,10 +41,9 @@ struct mr_loan {
 mr_status mr_loan_begin(const mr_caller *caller, mr_tensor *tensor, mr_loan *loan);
 /* By any thread, once. The loan must not be touched afterwards. */
 void mr_loan_end(mr_loan *loan);
-/* Takes back what was given back; not inside a host function. */
+/* Releases the loans that were given back; not inside a host function. */
 void mr_loans_collect(mr_machine *machine);
-/* Call this before mr_machine_reset: exported device memory must stay. Where the device is lost, it is
- * gone anyway. */
+/* Call this before mr_machine_reset: exported device memory must stay. Memory of a lost device is gone anyway. */
 mr_status mr_loans_allow_reset(mr_machine *machine);
 
 /* ---- what a backend of real hardware shares */
@@ -62,7 +61,7 @@ typedef struct {
 struct mr_outside_slots {
     /* The driver's handle, as a number. */
     uint64_t (*stream_handle)(mr_stream *stream);
-    /* Refuses what is not a stream of a primary context, as far as that can be told. stream_open takes
+    /* Refuses a handle that is not a stream of a primary context, if that can be detected. stream_open takes
      * stream->foreign. */
     mr_status (*stream_look)(mr_machine *machine, uint64_t handle, mr_stream_look *out_look);
 

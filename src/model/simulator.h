@@ -1,4 +1,4 @@
-/* The slots that a simulated device has beyond a real one: it can be stepped, looked into, and set. The slots behind
+/* The slots that only a simulated device has: it can be stepped and inspected, and has settings. The slots behind
  * `mr.machine`. */
 #ifndef MR_MODEL_SIMULATOR_H
 #define MR_MODEL_SIMULATOR_H
@@ -12,12 +12,12 @@ typedef struct {
     bool ready;   /* could run next: all it waits for is done */
     /* a pending command of another stream that it waits for, or NULL */
     const mr_command *waits_for;
-    /* Why it does not run now: NONE where it could. STREAM: the one before it in its stream. MULTIPROCESSORS and
+    /* Why it does not run now; NONE: it could. STREAM: the one before it in its stream. MULTIPROCESSORS and
      * COPY_ENGINE: `waits_for` is one that runs there. HOST: it may begin at `start`, which is later than the host's
      * clock. */
     mr_cause held_by;
     uint64_t start;       /* nanoseconds; of one that is ready */
-    uint32_t part, parts; /* of these parts so many are carried out; 0 of 1 before it has begun */
+    uint32_t part, parts; /* `part` of `parts` are carried out; 0 of 1 before it has begun */
 } mr_pending;
 
 typedef struct {
@@ -41,7 +41,7 @@ typedef struct {
     /* from the end of a call to the begin; of work: from its begin, see `launch` */
     uint64_t latency;
     uint64_t launch, copy_call; /* the last part of a call, which submits an operation or a copy */
-    uint64_t wait;              /* from the end of what another stream waits for */
+    uint64_t wait;              /* from the end of work that another stream waits for */
     uint64_t handover;          /* from the end of work on one engine to work on another */
 } mr_lags;
 
@@ -49,7 +49,7 @@ typedef struct mr_simulator {
     /* "timed", "adversarial", "random:SEED", "manual". Legal at any time: pending work goes on under
      * the new one. Unknown names: invalid-argument with the list of known ones. */
     mr_status (*set_chooser)(mr_machine *machine, const char *name);
-    /* One of the embedder's own, which the machine destroys with the next change. */
+    /* A chooser of the embedding program, which the machine destroys at the next change. */
     mr_status (*use_chooser)(mr_machine *machine, mr_chooser *chooser);
     const char *(*chooser)(mr_machine *machine);
 
@@ -86,8 +86,8 @@ typedef struct mr_simulator {
     mr_status (*get_setting)(mr_machine *machine, const char *name, int64_t *out_value);
     mr_status (*set_setting)(mr_machine *machine, const char *name, int64_t value);
 
-    /* After a device was lost: nothing is pending, and memory, streams and modules are as they were left. No device of
-     * CUDA can do that. The model clears what it knows of the loss (mr_machine_revive). */
+    /* After a device was lost: nothing is pending, and memory, streams and modules are as they were left. No real CUDA
+     * device can do that. The model clears its own record of the loss (mr_machine_revive). */
     void (*revive)(mr_machine *machine);
 
     /* The piece of any device's memory in which `address` lies; false: none is in use there. For bodies, also on
@@ -98,14 +98,14 @@ typedef struct mr_simulator {
 
     /* The state of the machine at this moment: what is pending and how far it has got, clocks, memory pools, the bytes
      * of all memory, what the chooser knows. Checkpoints are a stack: restoring one, as often as one likes, drops those
-     * made after it. Making and restoring one costs what has changed meanwhile and what the machine's own records take,
-     * not how much memory there is.
+     * made after it. Their cost depends on the changes in between and on the machine's own records, not on the amount
+     * of memory.
      *
-     * Between the two the caller may let the device move (step, waits). It may submit, too, if it takes care of what
-     * the model knows of that by itself (objects made and freed, clocks of observers). A backend knows of the device
-     * only. A new chooser, mr.reset and whatever lays out memory anew end all checkpoints: not-permitted. It is not
-     * permitted in a host function, either. A device that was lost is lost again, and one that was lost since is
-     * well. */
+     * Between the two the caller may let the device advance (step, waits). It may also submit, if it restores the
+     * model's own state itself (objects made and freed, clocks of observers). A backend knows of the device only. A new
+     * chooser, mr.reset and whatever lays out memory anew end all checkpoints: not-permitted. It is not permitted in a
+     * host function, either. A device that was lost at the checkpoint is lost again; one that was lost later is usable
+     * again. */
     mr_status (*checkpoint)(mr_machine *machine, mr_checkpoint **out_checkpoint);
     /* One of a history of steps (history.h): restoring it changes device memory only. It
      * allocates and frees no host memory. Streams and events that the host has closed stay
@@ -117,9 +117,10 @@ typedef struct mr_simulator {
     void (*checkpoint_drop)(mr_machine *machine, mr_checkpoint *checkpoint);
     /* Drops those made before `keep`, which are then not to be dropped again. */
     void (*checkpoint_forget)(mr_machine *machine, mr_checkpoint *keep);
-    /* Host memory that no checkpoint knows. */
+    /* Whether it is host memory that no checkpoint covers. */
     bool (*is_new)(mr_machine *machine, const mr_storage *storage);
-    /* The time between a call or an end and the work that it lets begin, under a chooser that keeps to times. */
+    /* The delays between a call, or the end of work, and the begin of work that waited for it, under a timed
+     * chooser. */
     void (*lags)(mr_machine *machine, mr_lags *out_lags);
     /* The host memory that all of them take. SIZE_MAX: that was more than there is, or machine->steps.limit, and none
      * can be restored any more. */
@@ -132,8 +133,7 @@ typedef struct mr_simulator {
 /* The same slots for callers above the model: observers that ask for everything are told. */
 mr_status mr_machine_step(mr_machine *machine, mr_stream *stream, bool *out_moved, char *out_text,
                           size_t text_size);
-/* A step, also one that fails, and the time that passed can be undone as long as the history reaches back
- * (history.h). */
+/* Undoes steps, including failed ones, and passed time, as far as the history reaches back (history.h). */
 mr_status mr_machine_back(mr_machine *machine, uint32_t count, uint32_t *out_undone);
 mr_status mr_machine_pass(mr_machine *machine, uint64_t nanoseconds);
 mr_status mr_machine_set_history(mr_machine *machine, const mr_history_limits *limits);
@@ -143,8 +143,8 @@ mr_status mr_machine_set_setting(mr_machine *machine, const char *name, int64_t 
 void mr_machine_pending(mr_machine *machine, void (*see)(void *context, const mr_pending *pending),
                         void *context);
 uint64_t mr_machine_device_time(mr_machine *machine);
-/* The lost devices are well again. Objects made before and during the loss stay valid, unlike after mr_machine_reset.
- * Commands that were pending then are not carried out any more; drains are what tells observers so. */
+/* Makes lost devices usable again. Objects made before and during the loss stay valid, unlike after mr_machine_reset.
+ * Commands that were pending at the loss are dropped; drains tell observers so. */
 void mr_machine_revive(mr_machine *machine);
 
 #endif

@@ -52,7 +52,7 @@ static void account(mr_storage *storage) {
     }
 }
 
-/* A try that failed may have cost time, so observers of everything hear of it. `alloc`: for device memory. */
+/* A failed try may have taken time, so observers of everything are told. `alloc`: for device memory. */
 static mr_status ask_backend(mr_storage *storage, const mr_command *alloc) {
     mr_machine *machine = storage->machine;
     bool timed = !alloc && machine->observing.observers.count;
@@ -98,7 +98,7 @@ void mr_command_asks_collector(const mr_command *command) {
     memory->collect_before_wait = n <= COLLECTIONS || (n & (n - 1)) == 0;
 }
 
-/* Once with what is free, and once more after the collector has dropped what is garbage. */
+/* Tries once, and once more after a garbage collection. */
 static mr_status find_memory(mr_storage *storage, const mr_command *alloc) {
     mr_machine *machine = storage->machine;
     for (int tries = 0;; tries++) {
@@ -191,7 +191,7 @@ static mr_status create_on_device(const mr_caller *caller, mr_storage *storage) 
     return status;
 }
 
-/* What a simulation shows of an address of the process: beside all that it makes up. */
+/* A simulation shows an address of this process above all addresses that it makes up. */
 #define BORROWED_ADDRESS ((uint64_t)1 << 60)
 
 static mr_status create(const mr_caller *caller, mr_memory_kind kind, uint64_t bytes,
@@ -227,7 +227,7 @@ static mr_status create(const mr_caller *caller, mr_memory_kind kind, uint64_t b
         status = MR_OK;
     } else {
         status = mr_storage_place(storage, NULL);
-        /* A stranger's script must not find in new memory what this process had there before. */
+        /* An untrusted script must not read old data of this process in new memory. */
         if (!status && machine->memory.limit) memset(storage->host, 0, bytes);
     }
     if (status) {
@@ -328,7 +328,7 @@ static bool drop_last_handle(mr_storage *storage, bool by_script) {
         (by_script || !machine->steps.host_stays))
         return true;
     if (mr_vec_push(&machine->memory.deferred_frees, storage)) storage->refs++;
-    return false; /* out of memory here leaks the block until the reset or the end: never more */
+    return false; /* without memory here the block leaks until the reset or the end */
 }
 
 void mr_storage_drop_handle(mr_storage *storage) {
@@ -377,7 +377,7 @@ void mr_storage_free_dropped(mr_storage *storage) {
     uint16_t host = machine->rank;
     if (host && storage->rank) mr_observers_host_is(machine, storage->rank);
     machine->payer = host;
-    /* nobody to tell; a refusal leaves it live */
+    /* the error has no receiver; after a refusal the memory stays live */
     mr_error_destroy(submit_free(&nobody, storage, stream_to_free_in(storage), false, false));
     machine->payer = 0;
     if (machine->rank != host) mr_observers_host_is(machine, host);
@@ -472,7 +472,7 @@ mr_status mr_storage_record_stream_at(mr_storage *storage, mr_stream *stream, mr
     MR_TRY(mr_stream_usable(stream));
     if (storage->kind != MR_MEMORY_DEVICE || stream == storage->stream) return MR_OK;
     bool again = is_recorded(
-        storage, stream); /* it is told all the same: two runs of a function must be alike */
+        storage, stream); /* observers are still told, so that two runs of a function are alike */
     if (!again && !mr_vec_push(&storage->used_by, stream)) return mr_no_memory("for record_stream");
     if (!again) mr_stream_retain(stream);
     MR_ACCOUNT(storage->machine, MR_OK, .kind = MR_COMMAND_RECORD_STREAM, .stream = stream,
@@ -501,12 +501,13 @@ mr_status mr_storage_usable(const mr_storage *storage, const char *what) {
     return MR_OK;
 }
 
-/* Before the host writes what is announced to nobody; mr_host_accesses does it by itself. */
+/* For writes of the host that are told to no observer; mr_host_accesses does this itself. */
 static void before_host_writes(mr_machine *machine, const mr_operand *operands, uint32_t count) {
     if (machine->steps.watches_writes) machine->backend->host_writes(machine, operands, count);
 }
 
-/* The device may be at it. What only the host reaches, its own operations use without a look at the device. */
+/* Whether the device may use the memory. For memory that only the host can reach, the host's operations need not look
+ * at the device. */
 static bool device_may_use(const mr_operand *operands, uint32_t count, const mr_op *row) {
     if (!row) return true;
     for (uint32_t i = 0; i < count; i++)

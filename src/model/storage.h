@@ -2,8 +2,8 @@
  *
  * Two counts, because the life of the memory is not the life of the record. `handles` counts the script's tensors. When
  * the last goes, device memory is freed in stream order (R28), even though pending commands still name it.
- * record_stream (R33) prevents exactly this bug. `refs` counts everyone who may still look at this struct: handles,
- * commands, the checker's reports. Host memory has no stream order: it stays until the last reference goes. */
+ * record_stream (R33) prevents exactly this bug. `refs` counts all users of this struct: handles, commands, the
+ * checker's reports. Host memory has no stream order: it stays until the last reference goes. */
 #ifndef MR_MODEL_STORAGE_H
 #define MR_MODEL_STORAGE_H
 
@@ -19,29 +19,30 @@ struct mr_storage {
     uint32_t refs;
     uint32_t handles;
     uint32_t epoch;
-    /* whose it is, from 1 (collective/ranks.h); 0: it was made outside of ranks, for all */
+    /* the rank that made it, from 1 (collective/ranks.h); 0: it was made outside ranks, for all */
     uint16_t rank;
     mr_memory_kind kind;
-    bool freed;         /* device memory: the free has been submitted, no access is valid */
-    bool blank;         /* host memory that mr.empty made: its values mean nothing until written */
-    bool transient;     /* made to be copied to and read by the host at once, unannounced */
+    bool freed; /* device memory: the free has been submitted, no access is valid */
+    bool blank; /* host memory that mr.empty made: its values mean nothing until written */
+    /* a temporary for a copy that the host reads at once, without telling observers */
+    bool transient;
     bool recorded_free; /* t:free was called by the script (for messages), else the collector */
     bool of_module;     /* a module's variable, or its initial value: the script cannot free it */
     bool shared;        /* code outside of millrace may use it (outside.h) */
     bool free_waits; /* freed by the script while it is lent: the memory goes with the last loan */
     uint32_t loans;  /* to code outside */
-    /* how often this memory was handed out again: to the next call of a function that is a graph
-     * (graph/auto.h); tensors of before cannot be used then */
+    /* the number of times this memory was reused for the next call of a function that is a graph (graph/auto.h);
+     * earlier tensors then cannot be used */
     uint32_t generation;
     uint64_t id;
     uint64_t bytes;   /* as asked for; at least 1 is allocated */
     uint64_t address; /* what data_ptr shows; the same on every run of the virtual GPU */
-    /* Memory that somebody else owns: the backend in another way (a variable of a loaded module), or code outside of
-     * millrace. Where it is, for device memory; ALLOC and FREE begin and end only the tensor's life. Or the
-     * address by which the host reaches memory of its own. 0: ordinary memory. */
+    /* For memory with another owner (a variable of a loaded module, or code outside millrace): its address on the
+     * device or, for host memory, on the host. ALLOC and FREE then only begin and end the tensor's life. 0: ordinary
+     * memory. */
     uint64_t fixed_address;
-    void *host; /* where the CPU reaches the bytes: host memory, and all memory of the
-                            virtual GPU; NULL for a real GPU's memory */
+    /* the address for the CPU: of host memory, and of all memory of the virtual GPU; NULL for a real GPU's memory */
+    void *host;
     mr_machine *machine;
     mr_device *device; /* NULL for host memory */
     mr_stream *stream; /* device memory: the stream that it was allocated on; owned reference */
@@ -51,11 +52,11 @@ struct mr_storage {
     mr_name *name;      /* of the tensor that was named last, for reports; one reference, or NULL */
     uint64_t version;   /* how many operations that write here were submitted, by device or host */
     const char *writer; /* the operation submitted last that writes here, or NULL */
-    mr_name *writer_name; /* whose text that is; one reference; NULL: it is static */
+    mr_name *writer_name; /* the owner of that text; one reference; NULL: it is static */
     mr_site writer_where;
     void *kept; /* until the record goes: see mr_storage_keep */
     void (*release_kept)(void *kept);
-    void *graph; /* whose memory it is, allocated in a capture (capture.h); NULL: the script's */
+    void *graph; /* the capture that owns the memory (capture.h); NULL: the script owns it */
     void *pool;  /* of graphs, which may use the same memory in turn (graph/pool.c); NULL: none */
     uint32_t pool_handles; /* those of the handles that graphs of that pool have */
     uint32_t launched; /* the generation of the graph of the pool that was launched last; 0: none */
@@ -64,16 +65,16 @@ struct mr_storage {
     mr_storage *older, *newer; /* of all that the machine has */
 };
 
-/* Another rank made it (collective/ranks.h). */
+/* Whether another rank made it (collective/ranks.h). */
 static inline bool mr_storage_is_foreign(const mr_storage *storage) {
     uint16_t here = storage->machine->rank;
     return storage->rank != here && storage->rank && here;
 }
 
-/* The memory that is there now at an address, of any device or the host; NULL: none. Takes time for each tensor. */
+/* The storage at an address, of any device or the host; NULL: none. Takes time for each tensor. */
 mr_storage *mr_storage_at(const mr_machine *machine, uint64_t address);
 
-/* Do other devices than `device` reach the memory? Then its atomic operations are such for them only with scope
+/* Whether other devices than `device` can access the memory. Then its operations are atomic for those only with scope
  * .sys. */
 bool mr_storage_is_shared(const mr_storage *storage, const mr_device *device);
 
@@ -83,26 +84,25 @@ bool mr_storage_is_shared(const mr_storage *storage, const mr_device *device);
 mr_status mr_storage_create(const mr_caller *caller, mr_memory_kind kind, uint64_t bytes,
                             mr_stream *stream, mr_storage **out_storage);
 
-/* The same of memory that somebody else owns, at this address; contents as they are. */
+/* The same for existing memory with another owner, at this address; its contents stay. */
 mr_status mr_storage_create_at(const mr_caller *caller, mr_memory_kind kind, uint64_t bytes,
                                mr_stream *stream, uint64_t address, mr_storage **out_storage);
 
 /* Keeps `kept`, which the address depends on: `release` gets it when the last reference goes. Once. */
 void mr_storage_keep(mr_storage *storage, void *kept, void (*release)(void *kept));
 
-/* For new host memory that a script can read before anything has written it: it is zero, or each run of the script
- * would see something else there. */
+/* For new host memory that a script can read before anything has written it: makes it zero; otherwise each run of the
+ * script could read other values. */
 void mr_storage_begin_zero(mr_storage *storage);
 
 void mr_storage_retain(mr_storage *storage);
 void mr_storage_release(mr_storage *storage); /* accepts NULL */
 
-/* A tensor of the script comes and goes. The last handle frees device memory in the order of the
- * stream that it was made on, after the used_by streams' work so far (R33). Never fails, never
- * waits: safe in a finalizer. */
+/* A tensor of the script is made or dropped. The last handle frees device memory in the order of the stream that it was
+ * made on, after the used_by streams' work so far (R33). Never fails, never waits: safe in a finalizer. */
 void mr_storage_add_handle(mr_storage *storage);
 void mr_storage_drop_handle(mr_storage *storage);
-/* The same where the script says so: an observer may refuse, and the handle remains. */
+/* The same at the script's request: an observer may refuse, and the handle remains. */
 mr_status mr_storage_close_handle(const mr_caller *caller, mr_storage *storage);
 
 /* Bytes of all tensors, of host and devices: what mr_machine_memory.limit bounds. */
@@ -123,7 +123,7 @@ mr_status mr_storage_record_stream(mr_storage *storage, mr_stream *stream);
 /* The same, asked for by a line of the script: observers are told of it, also when the stream was named before. */
 mr_status mr_storage_record_stream_at(mr_storage *storage, mr_stream *stream, mr_site where);
 
-/* NULL, or why its bytes cannot be used: freed, of before a reset. `what` names it in the message. */
+/* NULL, or why its bytes cannot be used: it is freed, or from before a reset. `what` names it in the message. */
 mr_status mr_storage_usable(const mr_storage *storage, const char *what);
 bool mr_storage_is_lost(const mr_storage *storage); /* a reset took its memory */
 

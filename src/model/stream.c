@@ -65,7 +65,7 @@ mr_status mr_stream_open_default(const mr_caller *caller, mr_device *device, mr_
     return stream_make(caller, device, kind, &options, out_stream);
 }
 
-/* The backend lets go of it now; commands that are still pending keep the struct. */
+/* The backend closes it now; pending commands keep the struct. */
 static void stream_shut(mr_stream *stream) {
     if (stream->closed) return;
     stream->closed = true;

@@ -20,10 +20,11 @@ struct mr_stream {
     mr_stream_kind kind;
     bool blocking; /* takes part in the legacy barrier (R4: false = cudaStreamNonBlocking) */
     bool closed;
-    bool shared;      /* code outside of millrace may use it (outside.h) */
-    uint64_t foreign; /* the handle of a stream that others made and will destroy; 0: it is ours */
-    int priority;     /* clamped (R8) */
-    mr_name *name;    /* one reference; NULL: unnamed */
+    bool shared; /* code outside of millrace may use it (outside.h) */
+    /* the handle of a stream that other code made and will destroy; 0: it is ours */
+    uint64_t foreign;
+    int priority;  /* clamped (R8) */
+    mr_name *name; /* one reference; NULL: unnamed */
     mr_device *device;
     mr_site where;     /* the line that made it */
     uint64_t last_seq; /* of the command submitted last, 0 = none yet; for observers */
@@ -54,7 +55,7 @@ mr_status mr_stream_synchronize(const mr_caller *caller, mr_stream *stream); /* 
 
 /* R12, R15: later work of `stream` waits for the event's most recent record; none is a no-op (R13). */
 mr_status mr_stream_wait_event(const mr_caller *caller, mr_stream *stream, mr_event *event);
-/* A part of another call, which observers know by that name. */
+/* The same as part of another call, whose name observers get. */
 mr_status mr_stream_wait_event_as(const mr_caller *caller, mr_stream *stream, mr_event *event,
                                   const char *name);
 /* Later work of `stream` waits for what has been submitted to `other` so far. */
@@ -80,7 +81,7 @@ mr_status mr_stream_fault(const mr_caller *caller, mr_stream *stream, mr_code co
 /* Makes it current on its device, and its device current. */
 mr_status mr_stream_set_current(mr_stream *stream);
 
-/* NULL, or why it cannot be used: closed, of before a reset. Looks at nothing else. */
+/* NULL, or why it cannot be used: it is closed, or from before a reset. Checks nothing else. */
 mr_status mr_stream_usable(const mr_stream *stream);
 
 /* Its id, as people read it. */

@@ -1,6 +1,6 @@
 /* A tensor: a typed, strided view of a storage. It is what the script holds and, as an operand, what a command
- * reads or writes: the exact bytes. Immutable but for its name; counted. Here is the record and who counts it; which
- * views are possible, what an element is and how a person reads it is the business of src/tensor. */
+ * reads or writes: the exact bytes. Immutable except for its name; counted. This file has the struct and its reference
+ * count; src/tensor has views, elements and printing. */
 #ifndef MR_MODEL_TENSOR_H
 #define MR_MODEL_TENSOR_H
 
@@ -32,7 +32,7 @@ mr_tensor *mr_tensor_new(const mr_caller *caller, mr_storage *storage);
 static inline void mr_tensor_retain(mr_tensor *tensor) {
     tensor->refs++;
 }
-/* References are about the record only: who held a handle drops it first. Accepts NULL. */
+/* References concern only the struct: a handle is dropped before. Accepts NULL. */
 void mr_tensor_release(mr_tensor *tensor);
 
 #endif

@@ -1,7 +1,7 @@
 /* The transport by MPI (collective/fabric.h), as a library of its own.
  *
- * Each message is one of MPI's. An empty one says that its sender has closed. Nothing waits inside MPI but
- * MPI_Init and MPI_Finalize, whose waits spin: a rank that waits for others asks now and then. */
+ * Each message is one of MPI's. An empty one says that its sender has closed. Waits inside MPI spin, so only MPI_Init
+ * and MPI_Finalize wait there; a rank that waits for others polls. */
 #include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "collective/fabric.h"
 
 #define TAG      7
-#define PATIENCE 5 /* seconds that a rank which has failed gives the others */
+#define PATIENCE 5 /* seconds that a failed rank waits for the others */
 
 typedef struct sent sent;
 struct sent {

@@ -55,7 +55,7 @@ int main(int argc, char **argv) {
         connect(to, (struct sockaddr *)&address,
                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)) == 0;
     fine = fine && is_of_this_user(to) && send_environment(to);
-    /* The rank says when it ends by itself. */
+    /* The rank sends a byte if it ends normally. */
     if (fine && read(to, &end, 1) == 1) return 0;
     fprintf(stderr, "millrace: rank %s was killed, has crashed or aborted: all ranks are ended\n",
             rank);

@@ -1,9 +1,8 @@
-/* The null backend: devices that do nothing. Streams and events can be opened, whatever is submitted is done at once
- * and has no effect, and every question about it is answered with "done". There is no memory: an allocation is not
- * supported.
+/* The null backend: devices that do nothing. Streams and events can be opened, submitted commands are done at once
+ * without effect, and every query says "done". There is no memory: an allocation is not supported.
  *
- * For those who need the model's objects and not what a device does with them: a teller of programs, and tests. Their
- * backends begin with this one and replace the slots that they are about. */
+ * For code that needs the model's objects without a device: a teller of programs, and tests. Their backends start from
+ * this one and replace some slots. */
 #ifndef MR_NULL_NULL_H
 #define MR_NULL_NULL_H
 

@@ -1,6 +1,6 @@
-/* Makes a player's objects of a program's slots, once. These are records of streams, events, storages and views, and a
- * command for each item that is submitted. All are in one block of memory and have more references than anyone drops.
- * So nothing is allocated or freed while the program is carried out. */
+/* Makes a player's objects from a program's slots, once. These are records of streams, events, storages and views, and
+ * a command for each item that is submitted. All are in one block of memory and have more references than are ever
+ * dropped. So nothing is allocated or freed while the program is carried out. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,7 +144,8 @@ static void fill_kind(mr_player *p, mr_command *command, const item *it) {
         command->u.op.row = it->row;
         mr_params_set(command, &p->program->params.items[it->params]);
         command->u.op.argument_bytes = it->row ? it->arguments.size : 0;
-        if (command->u.op.argument_bytes) /* nobody changes them, and they go with the program */
+        /* borrowed: they are constant, and live as long as the program */
+        if (command->u.op.argument_bytes)
             command->u.op.arguments = p->program->bytes.items + it->arguments.at;
         return;
     case MR_COMMAND_COPY:

@@ -1,7 +1,7 @@
-/* What the host writes by itself (a table of numbers into a new tensor).
+/* Bytes that the host itself writes (a table of numbers into a new tensor).
  *
- * Easiest to break: when the bytes are looked at. They are there only once the call that told of the access has ended.
- * So they are copied at the next thing that is told, or when the host function returns. */
+ * Easiest to break: the time of the copy. The bytes are complete only when the call that announced the access has
+ * ended. So they are copied at the next event that the recorder is told of, or when the host function returns. */
 #include "program/recorder.h"
 
 static void take(mr_recorder *r, const capture *c) {
@@ -19,7 +19,8 @@ static void take(mr_recorder *r, const capture *c) {
     else it->bytes.size += written.size; /* the next operand: its bytes lie right behind */
 }
 
-/* An operation of the host, or a copy, that overwrites all of a new storage at once: nobody can see what was in it. */
+/* An operation of the host, or a copy, that overwrites all of a new storage at once: its old contents cannot be
+ * seen. */
 static bool overwrites(const mr_command *command, const mr_storage *storage) {
     bool is_work = mr_command_has(command, MR_PART_COPY) ||
                    (command->kind == MR_COMMAND_HOST_ACCESS && command->u.op.row);

@@ -1,5 +1,5 @@
-/* Programs and players, looked at from outside: what an item asks for, by which objects, and whether two programs ask
- * for the same. For the search over schedules, which works out by itself what orders the items. */
+/* Programs and players for other folders: the request and the objects of an item, and whether two programs make the
+ * same requests. For the search over schedules, which derives the order of the items itself. */
 #include <stdio.h>
 #include <string.h>
 
@@ -109,7 +109,7 @@ static bool same_blob(const mr_program *a, blob x, const mr_program *b, blob y) 
     return x.zero || !x.size || !memcmp(a->bytes.items + x.at, b->bytes.items + y.at, x.size);
 }
 
-/* Whether both wrote the same bytes of the host: a function may write the clock, too. */
+/* Whether both wrote the same host bytes: a function may also write a value of the clock. */
 static bool writes_same(const mr_program *a, const item *x, const mr_program *b, const item *y) {
     if (x->kind != MR_COMMAND_HOST_ACCESS || x->row) return true;
     for (uint32_t i = 0; i < x->operand_count; i++)

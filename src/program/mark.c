@@ -18,7 +18,7 @@ static const mr_simulator *simulator_of(const mr_player *p) {
     return p->machine->backend->simulator;
 }
 
-/* A piece of what a mark keeps. */
+/* Copies a piece of state into a mark, or back. */
 static void move(void *here, char **io_kept, size_t size, bool keeps) {
     if (keeps) memcpy(*io_kept, here, size);
     else memcpy(here, *io_kept, size);

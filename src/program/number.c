@@ -3,7 +3,7 @@
  * While it is recorded, an object is numbered when it is met. A host function may meet memory first, and when it runs
  * depends on the schedule. So at the end the storages are numbered again. This is in the order in which the script's
  * own items name them, then those that only host functions use, in the order in which these were submitted. Two runs
- * that ask for the same, up to some item, then have the same numbers up to there. Streams and events are met by the
+ * with the same requests up to some item then have the same numbers up to there. Streams and events are used by the
  * script's own items only: a host function may use neither. */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ void mr_record_meet(mr_recorder *r, const item *it) {
     if (names_storage(it)) meet(r, it->object);
 }
 
-/* What only host functions use, and what no item uses. */
+/* Numbers storages that only host functions use, or no item uses. */
 static void meet_rest(mr_recorder *r) {
     const mr_program *p = r->program;
     for (size_t i = 0; i < p->items.count && p->inner.count; i++) {

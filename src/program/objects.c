@@ -1,8 +1,8 @@
-/* What a program keeps in place of the recorded machine's objects: slots for streams, events, storages and views, and
+/* A program's replacements for the recorded machine's objects: slots for streams, events, storages and views, and
  * copies of texts and bytes.
  *
  * Easiest to break: a slot is found by the object's id, not by its address, which may be used again. A view has no id:
- * it is found by a hash of all that a player needs of it, and then compared. */
+ * it is found by a hash of the properties that a player needs, and then compared. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -26,7 +26,7 @@ __attribute__((format(printf, 3, 4))) static void differs(mr_player *p, mr_diffe
     va_end(args);
 }
 
-/* What came instead. */
+/* Adds the different value to the hash of the difference. */
 static void differs_by(mr_player *p, uint64_t value) {
     mr_difference *d = p->difference;
     if (!d) return;
@@ -72,7 +72,7 @@ static void check_values(mr_player *p, const item *it) {
 
 #define HEX_DIGITS "0123456789abcdef"
 
-/* Addresses depend on what else the process holds: the machine of the player has other memory than the one recorded. */
+/* Addresses depend on the process's other memory, so the player's machine has other ones than the recorded machine. */
 static bool same_but_addresses(const char *a, const char *b) {
     while (*a && *a == *b) {
         bool address = a[0] == '0' && a[1] == 'x' && b[1] == 'x';
@@ -84,7 +84,7 @@ static bool same_but_addresses(const char *a, const char *b) {
 
 static bool same_error(const mr_player *p, const item *it, const mr_error *status) {
     if (status->code != it->code) return false;
-    /* The free memory is told in it, and depends on what else this process holds. */
+    /* Its text has the amount of free memory, which depends on this process's other memory. */
     if (status->code == MR_CODE_OUT_OF_MEMORY || it->error == NO_SLOT) return true;
     return same_but_addresses(status->message, p->program->texts.items[it->error]);
 }
@@ -150,7 +150,7 @@ static mr_status host_work(mr_player *p, const item *it) {
     return status;
 }
 
-/* Observers tell by it what was there before. */
+/* Observers know by this count which storages existed before. */
 static void count_storage(mr_player *p, const mr_storage *storage) {
     if (p->machine->counts.next_storage < storage->id)
         p->machine->counts.next_storage = storage->id;
@@ -166,8 +166,8 @@ static mr_status host_alloc(mr_player *p, const item *it) {
     return MR_OK;
 }
 
-/* The last reference went, here or in a call that is yet to come: commands that a wait completed held it, or an
- * observer until then. The backend holds a reference to each command that is pending. */
+/* The last reference is dropped here or in a later call: completed commands, or an observer, may still hold one. The
+ * backend holds a reference to each command that is pending. */
 static bool is_used(const mr_player *p, uint32_t storage) {
     if (p->storages[storage].refs > MR_GIVEN_REFS) return true;
     for (size_t i = p->users_from[storage]; i < p->users_from[storage + 1]; i++)
@@ -317,9 +317,9 @@ static mr_status set_model(mr_player *p, const item *it) {
     return p->keep_model ? MR_OK : mr_machine_set_model(p->machine, text_of(p, it));
 }
 
-/* ---- objects come and go */
+/* ---- objects are made and dropped */
 
-/* A stream of before a reset that was before the recording was never opened here. */
+/* A stream from before a reset, which was before the recording, was never opened here. */
 static void drop(mr_player *p, const object_drop *d) {
     switch (d->kind) {
     case MR_COMMAND_EVENT_CLOSE:
@@ -347,7 +347,7 @@ static void drop(mr_player *p, const object_drop *d) {
     }
 }
 
-/* What goes in front of the item at hand. */
+/* Carries out the drops that come before the present item. */
 static void carry_out_drops(mr_player *p) {
     const mr_program *program = p->program;
     while (p->dropped < program->drops.count &&
@@ -406,8 +406,8 @@ static mr_status dispatch(mr_player *p, const item *it) {
     return MR_OK;
 }
 
-/* Under another schedule a host function may run later than what uses its memory. The script would have asked for
- * something else then. */
+/* Under another schedule a host function may run after the items that use its memory. The script would have made other
+ * requests then. */
 static bool is_missing_memory(const mr_player *p, const item *it) {
     for (uint32_t i = 0; i < it->operand_count; i++) {
         const mr_storage *storage = p->operands[it->first_operand + i].tensor->storage;
@@ -471,7 +471,7 @@ static mr_status add(mr_player *p, const mr_program_addition *a) {
                                         : mr_stream_wait_event(&caller, stream, event);
 }
 
-/* What comes in front of the item at hand. */
+/* Carries out the additions that come before the present item. */
 static mr_status carry_out_added(mr_player *p) {
     const mr_program_edit *edit = p->edit;
     while (edit && p->added < edit->added_count && edit->added[p->added].before <= p->position)

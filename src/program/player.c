@@ -1,4 +1,4 @@
-/* A player's life: opening a machine as the program begins with, the state of before, the end. */
+/* A player's life: opens a machine in the program's initial state, and closes it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static mr_status open_machine(mr_player *p, const mr_player_options *options) {
     return MR_OK;
 }
 
-/* ---- what was there before the recording: as if all of it had been made and waited for just now */
+/* ---- the state before the recording: made as if it were new and complete */
 
 static mr_status enable_peers(const mr_player *p) {
     mr_device **devices = p->machine->devices;
@@ -108,7 +108,7 @@ static mr_status set_up(mr_player *p) {
     p->machine->launch_blocking = program->launch_blocking;
     p->machine->counts.next_seq = program->first_seq * p->spread;
     p->machine->counts.next_storage =
-        program->first_storage; /* observers tell by it what was there */
+        program->first_storage; /* observers know by it which storages existed */
     p->start_time = p->machine->backend->host_time(p->machine);
     return MR_OK;
 }
@@ -134,7 +134,7 @@ mr_status mr_player_open(const mr_program *program, const mr_player_options *opt
     return status;
 }
 
-/* What the model would free with the last reference; the rest goes with the machine. */
+/* Drops what the model would free with the last reference; the machine frees the rest. */
 static void drop_objects(mr_player *p) {
     const mr_program *program = p->program;
     for (size_t i = 0; i < program->storages.count && p->block; i++) {

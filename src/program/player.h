@@ -16,8 +16,8 @@ struct mr_player {
     uint64_t start_time;
     bool keep_chooser, keep_model; /* the caller's, whatever the program says */
     const mr_program_edit *edit;   /* or NULL */
-    size_t added;                  /* additions of it that have been carried out */
-    uint64_t spread;               /* what numbers of commands are multiplied by */
+    size_t added;                  /* additions of the edit carried out so far */
+    uint64_t spread;               /* the factor for numbers of commands */
     MR_VEC(mr_event *) extra;      /* the edit's events, a reference each */
 
     /* One block (build.c), in this order. */
@@ -41,13 +41,14 @@ struct mr_player {
      * what its items do. */
     uint32_t *users;
     size_t *users_from;
-    bool made_inside; /* host functions make memory, which is not there before they run */
+    bool made_inside; /* host functions make memory, which does not exist before they run */
 
     mr_status (*run_function)(void *context);
-    size_t position, dropped;  /* items carried out, and drops */
-    uint64_t reader;           /* which access of which host function; 0: the script itself */
+    size_t position, dropped; /* items carried out, and drops */
+    /* the reader of a value: an access of a host function; 0: the script itself */
+    uint64_t reader;
     mr_difference *difference; /* of the run that is under way */
-    bool stopped;              /* an error came that was not recorded, or the other way round */
+    bool stopped;              /* an unexpected error, or an expected one that did not come */
     mr_status host_work;       /* how the last operation of the host ended; owned */
 };
 

@@ -1,4 +1,4 @@
-/* Programs that have been recorded: counting them, and what can be asked of them. See program.h. */
+/* Recorded programs: reference counts and queries. See program.h. */
 #include <stdlib.h>
 
 #include "ops/op.h"

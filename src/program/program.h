@@ -1,15 +1,15 @@
-/* Programs: what a script asked of a machine, written down so that it can be carried out again without the script.
+/* Programs: a script's requests to a machine, recorded so that they can be carried out again without the script.
  *
  * A program is a list of items in the order of the host's calls. Each holds a command of the model (model/command.h)
  * and its result. That is the answer of a query, the values that the host read, the bytes that the host wrote, or the
- * error. The list is complete: it has all that was asked of the backend. So a player that carries the items out on a
- * fresh virtual machine, with the same chooser, gets the same bytes, times and errors.
+ * error. The list is complete: it has each request to the backend. So a player that carries the items out on a fresh
+ * virtual machine, with the same chooser, gets the same bytes, times and errors.
  *
  * A program holds no object of the machine that it was recorded on. Streams, events, storages and views are slots,
  * which are numbered in the order in which they were met. An object that the script has freed or lost is a slot like
  * any other. A program does not change after it was recorded, so several players, in several threads, may share one.
  *
- * A player makes its own objects of the slots, once, in one block of memory. Carrying out an item is then one call of
+ * A player makes its own objects from the slots, once, in one block of memory. Carrying out an item is then one call of
  * the model, without an allocation. Observers of the player's machine are told the same as those of the recorded
  * machine, with the same numbers and lines. */
 #ifndef MR_PROGRAM_PROGRAM_H
@@ -24,10 +24,9 @@ typedef struct mr_player mr_player;
 
 /* ---- recording */
 
-/* Begins to record all that is asked of `machine`, on any backend. Where something has been submitted before, it first
- * waits for all devices; what those commands did is then in the bytes that the program begins with. The errors are
- * those of such a wait.
- * `most_items`: a longer program is cut there and not exact; 0: no bound. */
+/* Begins to record all requests to `machine`, on any backend. If commands were submitted before, it first waits for all
+ * devices; their results are then in the initial bytes of the program. The errors are those of such a wait.
+ * `most_items`: a longer program is cut there, and is not exact; 0: no bound. */
 mr_status mr_program_record(mr_machine *machine, size_t most_items, mr_recorder **out_recorder);
 
 /* Items so far, not counting those inside host functions. */
@@ -46,8 +45,8 @@ void mr_program_release(const mr_program *program); /* accepts NULL */
 /* The number of items, without those inside host functions. */
 size_t mr_program_count(const mr_program *program);
 
-/* NULL: a player with the same chooser and model gets exactly what was recorded. Otherwise why it may not, as a
- * sentence. */
+/* NULL: a player with the same chooser and model reproduces the recording exactly. Otherwise the reason why it may not,
+ * as a sentence. */
 const char *mr_program_inexact(const mr_program *program);
 
 size_t mr_program_bytes(const mr_program *program);      /* of memory, about */
@@ -58,25 +57,24 @@ typedef struct {
     const char *backend; /* "virtual" */
     int device_count;
     const char *model, *chooser; /* at the beginning; NULL: not a virtual GPU */
-    bool from_the_start; /* of the machine: times are then equal, too; else only durations are */
-    bool cut;            /* there were more items than the recorder was to keep */
-    uint64_t first_seq;  /* the number that its first command could have */
+    /* recorded from the machine's start: times are then equal, too; otherwise only durations are */
+    bool from_the_start;
+    bool cut;           /* there were more items than the recorder was to keep */
+    uint64_t first_seq; /* the number that its first command could have */
 } mr_program_facts;
 mr_program_facts mr_program_facts_of(const mr_program *program);
 
 #define MR_PROGRAM_NONE UINT32_MAX /* no slot */
 
-/* Whether the first `until` items of both ask for the same, as the same function does when it is called twice
- * and reads the same values. Numbers of objects and what the items found (values, times) are not compared. False: text
- * says what differs first. */
+/* Whether the first `until` items of both make the same requests, like two calls of a function that read the same
+ * values. Numbers of objects and results (values, times) are not compared. False: text names the first difference. */
 bool mr_program_same(const mr_program *a, const mr_program *b, size_t until, char *text,
                      size_t size);
 
-/* The slot of a storage of the recorded machine by its id; MR_PROGRAM_NONE: the program knows nothing of it. */
+/* The slot of a storage of the recorded machine by its id; MR_PROGRAM_NONE: the program does not use it. */
 uint32_t mr_program_storage_slot(const mr_program *program, uint64_t id);
 
-/* One item: what was asked, and what came of it. Objects are slots, a device is its index; MR_PROGRAM_NONE: it names
- * none. */
+/* One item: the request and its result. Objects are slots, a device is its index; MR_PROGRAM_NONE: it names none. */
 typedef struct {
     mr_command_id kind;
     const char *name;
@@ -89,7 +87,7 @@ typedef struct {
     bool has_error;   /* its call returned an error; also where it came true all the same */
     uint32_t stream;
     uint32_t event, other_event; /* ELAPSED: the time from `event` to `other_event` */
-    uint32_t storage;            /* whose life, or whose use, it is about; not operands */
+    uint32_t storage;            /* the storage that it makes, drops or marks; not an operand */
     uint32_t device;             /* that it names; else that of its stream, or of its storage */
     /* RECORD: its own number; WAIT, EVENT_SYNC, EVENT_QUERY: the record's; 0: none */
     uint64_t bound;
@@ -97,10 +95,11 @@ typedef struct {
     const mr_op *row;            /* OP; NULL: it has none */
     bool is_read_back;           /* COPY: to the host, and the call returns when it is done */
     bool meets;                  /* it is one of a meeting of several ranks or devices (R61) */
-    uint8_t rank;                /* whose call it is, from 1; 0: no rank's, or not known */
-    uint32_t inner, inner_count; /* HOST_FUNCTION: what it did, see mr_player_inner_at */
+    uint8_t rank;                /* the rank that made the call, from 1; 0: none, or unknown */
+    uint32_t inner, inner_count; /* HOST_FUNCTION: its actions, see mr_player_inner_at */
     /* The objects that a player made for the item, which live as long as the player; without a player, NULL. */
-    const mr_command *command;      /* what is carried out; NULL: none is made beforehand */
+    /* the command that is carried out; NULL: none is made beforehand */
+    const mr_command *command;
     const mr_stream *stream_object; /* of `stream`; NULL: none */
     const mr_operand *operands;     /* operand_count of them */
 } mr_program_item;
@@ -108,7 +107,7 @@ mr_program_item mr_program_item_at(const mr_program *program, size_t i);
 /* For loops over long programs that look at few items. */
 mr_command_id mr_program_kind_at(const mr_program *program, size_t i);
 uint32_t mr_program_stream_of(const mr_program *program, size_t i);
-/* It came true, or said no, without an error, and it meets nobody. */
+/* Whether it succeeded, or said no, without an error, and is in no meeting. */
 bool mr_program_is_plain(const mr_program *program, size_t i);
 
 /* The access of operand `k` of item i: a view without a storage, the storage's slot and id, and the kind of access. */
@@ -120,7 +119,7 @@ typedef struct {
     uint8_t access;
 } mr_program_operand;
 mr_program_operand mr_program_operand_at(const mr_program *program, size_t i, uint32_t k);
-/* Likewise what a host function did: `i` from its `inner` on. */
+/* Likewise the actions of a host function: `i` from its `inner` on. */
 mr_program_item mr_program_inner_at(const mr_program *program, uint32_t i);
 mr_program_operand mr_program_inner_operand_at(const mr_program *program, uint32_t i, uint32_t k);
 
@@ -148,7 +147,7 @@ mr_program_stream mr_program_stream_at(const mr_program *program, uint32_t slot)
 
 /* ---- a program with changes */
 
-/* A command that the program does not have, in front of item `before`. It uses events of the edit's own. */
+/* An additional command before item `before`. It uses events of the edit's own. */
 typedef struct {
     size_t before;
     mr_command_id kind; /* RECORD, WAIT or EVENT_SYNC */
@@ -157,7 +156,7 @@ typedef struct {
     mr_site where;
 } mr_program_addition;
 
-/* The functions that take it borrow it for as long as what they make is used. */
+/* Functions that take it borrow it as long as their result is used. */
 typedef struct {
     const bool *left_out; /* by item; NULL: none. A function's own items go with the function */
     const mr_program_addition *added; /* in the order of `before` */
@@ -168,10 +167,10 @@ typedef struct {
 /* Numbers of commands are multiplied by this where an edit adds some, so that those come between. */
 #define MR_PROGRAM_SPREAD 4096
 
-/* ---- telling: what an observer would be told if the program were carried out */
+/* ---- telling: calls observers as if the program were carried out */
 
-/* Objects of a program on a machine that carries nothing out: for observers that look only at what is asked, such as
- * the hazard checker. A host function counts as run right after it was submitted. */
+/* Objects of a program on a machine that carries out no command: for observers that need only the requests, such as the
+ * hazard checker. A host function counts as run right after it was submitted. */
 typedef struct mr_teller mr_teller;
 mr_status mr_teller_open(const mr_program *program, mr_teller **out_teller);
 void mr_teller_close(mr_teller *teller); /* accepts NULL; nobody may observe its machine any more */
@@ -182,7 +181,7 @@ typedef struct {
     uint64_t spread;             /* of numbers: 1, or MR_PROGRAM_SPREAD with additions */
     size_t until;                /* items before this one; SIZE_MAX: all */
     const bool *stop;            /* no more items once it is true; NULL: never */
-    /* Optional: item i comes next, and is left out or not. Also for items that nobody is told of. */
+    /* Optional: called before item i, which may be left out. Also for items without an observer's call. */
     void (*next)(void *context, size_t i, bool left_out);
     void *context;
 } mr_telling;
@@ -199,15 +198,15 @@ const mr_stream *mr_teller_stream(const mr_teller *teller, uint32_t slot);
 typedef struct {
     const mr_backend *backend;   /* a simulated one */
     const mr_program_edit *edit; /* NULL: none. Times, values and answers are then not compared */
-    /* only times are of interest: no operation is computed, no value compared */
+    /* times only: no operation is computed, no value compared */
     bool without_bodies;
-    /* NULL: as recorded. Otherwise changes of it in the program are left out, and times after waits are not
+    /* NULL: as recorded. Otherwise the program's own changes of it are ignored, and times after waits are not
      * compared. */
     const char *chooser, *model;
     uint64_t memory_limit; /* as in mr_machine_options */
 } mr_player_options;
 
-/* Opens a machine, makes the program's objects for it, and brings it to where the recording began. */
+/* Opens a machine, makes the program's objects for it, and brings it to the initial state of the recording. */
 mr_status mr_player_open(const mr_program *program, const mr_player_options *options,
                          mr_player **out_player);
 void mr_player_close(mr_player *player); /* accepts NULL; observers must have gone */
@@ -217,7 +216,7 @@ mr_machine *mr_player_machine(const mr_player *player);
 /* The storage of a slot, or NULL while it does not exist. */
 const mr_storage *mr_player_storage(const mr_player *player, uint32_t slot);
 size_t mr_player_position(const mr_player *player); /* items carried out */
-/* From here on these items are left out; NULL: none. An edit with additions has to be there at the opening. */
+/* Leaves out these items from now on; NULL: none. An edit with additions must be given when the player is opened. */
 void mr_player_edit(mr_player *player, const mr_program_edit *edit);
 
 typedef enum {
@@ -229,26 +228,26 @@ typedef enum {
     MR_DIFFERS_BYTES,  /* at the end: a tensor's */
 } mr_difference_kind;
 
-/* The first item that did not come out as recorded. */
+/* The first item whose result differs from the recording. */
 typedef struct {
     mr_difference_kind kind;
     size_t item; /* the count of items: at the end */
-    /* a hash of all answers and values that came out in another way, and of who read them */
+    /* a hash of all different answers and values, and of their readers */
     uint64_t value;
     char text[256];
 } mr_difference;
 
-/* Carries out the items up to `until` (or all that there are). An item that fails as it did when it was recorded has
- * come out as recorded. *io_difference keeps the first difference over several calls: begin with {0}. It goes on after
- * another answer, value or time. It stops after an error that is not the recorded one, as later items may need what has
- * failed. Then it returns the error (also: INTERRUPTED), or MR_OK if the recorded error did not come. */
+/* Carries out the items up to `until` (or all that there are). An item that fails as in the recording is no difference.
+ * *io_difference keeps the first difference over several calls: begin with {0}. It goes on after another answer, value
+ * or time. It stops after an error that was not recorded, since later items may depend on it. Then it returns the error
+ * (also: INTERRUPTED), or MR_OK if the recorded error did not come. */
 mr_status mr_player_run(mr_player *player, size_t until, mr_difference *io_difference);
-/* The place in an error of a player is a text of its program. Before that goes, `machine` keeps the text. Returns the
- * error. */
+/* The place in an error of a player is a text of its program. Makes `machine` keep the text before the program is
+ * freed. Returns the error. */
 mr_status mr_player_error_outlives(mr_machine *machine, mr_status error);
 
-/* Lets the device do what the chooser wants it to, between two items; what host functions read then is compared,
- * too. */
+/* Lets the device take steps that the chooser wants, between two items; values that host functions then read are
+ * compared, too. */
 mr_status mr_player_let_move(mr_player *player, mr_difference *io_difference);
 
 /* Compares the state now with that at the end of the recording: bytes, clocks, the device's
@@ -262,7 +261,7 @@ size_t mr_player_item_count(const mr_player *player);
 size_t mr_player_stream_count(const mr_player *player); /* slots */
 size_t mr_player_event_count(const mr_player *player);
 size_t mr_player_storage_count(const mr_player *player);
-/* The stream of a slot, as its commands have it. */
+/* The stream of a slot, as in its commands. */
 const mr_stream *mr_player_stream(const mr_player *player, uint32_t slot);
 /* Appends the bytes that `view` covers, of the storage of this slot; false: it does not exist any more. */
 bool mr_player_read(const mr_player *player, uint32_t slot, const mr_tensor *view, mr_buffer *out);

@@ -1,10 +1,9 @@
-/* The observer that writes a program down: one item for each command that it is told of. It looks at the recorded
- * machine's objects only while it is told of them: what it keeps are numbers and copies of bytes (objects.c,
- * captures.c).
+/* The observer that writes a program down: one item for each command that it is told of. It uses the recorded machine's
+ * objects only during a call; it keeps numbers and copies of bytes (objects.c, captures.c).
  *
- * Easiest to break: when bytes are looked at. Bytes that the host reads are there when the access is told. Those that
- * it writes are there only later, so everything that is told flushes the captures first. Memory of before the recording
- * is copied when it is first met, in `may`: before that command does anything to it. */
+ * Easiest to break: the time at which bytes are copied. Bytes that the host reads are complete when the access is told.
+ * Those that it writes are complete only later, so each call to the recorder first flushes the captures. Memory from
+ * before the recording is copied at its first use, in `may`: before that command changes it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +44,7 @@ static void keep_op(mr_recorder *r, item *it, const mr_command *command) {
     r->program->retains_arguments = true;
 }
 
-/* Its members come one behind the other. */
+/* Its members are submitted one after the other. */
 static void keep_meeting(mr_recorder *r, item *it, const mr_meeting *meeting) {
     if (it->member == meeting->first) {
         mr_meeting *copy = mr_meeting_copy(meeting);
@@ -164,7 +163,7 @@ static item *add_item(mr_recorder *r, const mr_command *command, outcome came) {
         mr_record_inexact(r, "the program is too long to be recorded", command->where);
     }
     if (r->full) return NULL;
-    /* An exploration has no times, and says by itself what ranks may share (MR_CLAIM_RANKS). */
+    /* An exploration has no times, and reports itself what ranks may share (MR_CLAIM_RANKS). */
     if (r->machine->rank && !r->is_explored)
         mr_record_inexact(r, "ranks ran, each with a host and a clock of its own", command->where);
     if (mr_command_shares(command))
@@ -211,7 +210,7 @@ static void keep_error(mr_recorder *r, item *it, const mr_error *status) {
         mr_record_inexact(r, "a wait was interrupted", it->where);
 }
 
-/* ---- what the host reads and writes */
+/* ---- bytes that the host reads and writes */
 
 static void keep_value(mr_recorder *r, item *it, const mr_tensor *view) {
     if (!view->storage->host) return;
@@ -329,7 +328,7 @@ static void function_ran(mr_observer *observer, const mr_command *command) {
     mr_record_flush(r, NULL);
     if (at == NO_SLOT) return;
     item *function = &r->program->items.items[at];
-    if (function->flag) /* what it does is one list, and may be another each time */
+    if (function->flag) /* its actions are recorded once, but may differ in another run */
         mr_record_inexact(r, "a host function ran again after mr.machine.back", command->where);
     function->flag = true;
 }
@@ -361,7 +360,7 @@ static bool is_drop(const mr_recorder *r, const mr_command *command, uint32_t *o
     return false;
 }
 
-/* An object that no item has used is not known here (NO_SLOT), and no player has it. */
+/* An object that no item uses has no slot (NO_SLOT), and does not exist in a player. */
 static void keep_drop(mr_recorder *r, mr_command_id kind, uint32_t slot) {
     object_drop drop = {.kind = kind, .slot = slot, .before = r->program->items.count};
     if (slot == NO_SLOT || r->full) return;
@@ -395,7 +394,7 @@ static item *item_of(mr_recorder *r, const mr_command *command) {
     return NULL;
 }
 
-/* A host function has raised an error: that is its own, whichever call returns it. */
+/* The error of a host function belongs to it, whichever call returns it. */
 static void function_failed(mr_recorder *r, const mr_command *command, const mr_error *status) {
     uint32_t at = mr_slot_find(&r->functions, command->seq);
     if (at == NO_SLOT) return;
@@ -532,7 +531,7 @@ static void note_end(mr_recorder *r) {
     p->lost = machine->lost != NULL;
     p->lost_code = machine->lost ? machine->lost->code : 0;
     if (p->lost) forget_device_memory(r);
-    /* A recording that was cut has not heard what was freed since. */
+    /* A recording that was cut was not told of later frees. */
     for (size_t i = 0; i < r->alive.count && !r->full; i++) {
         const mr_storage *storage = r->alive.items[i];
         storage_slot *slot = &p->storages.items[i];

@@ -1,4 +1,4 @@
-/* Compares the end of a program that was carried out again with the recorded one. */
+/* Compares the final state of a replayed program with the recorded one. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,17 +1,16 @@
 /* The inside of programs, private to this folder: slots for objects, items, and the bytes that they refer to. All
  * references are numbers; nothing points to a machine.
  *
- * The commands are complete. Some calls of a backend change its state and do not interest the checker. Host memory
+ * The commands are complete. Some calls of a backend change its state but are irrelevant to the checker. Host memory
  * comes and goes, an event is created, a setting changes, or a query says no. They are commands of the trait `ACCOUNT`.
- * Only an observer with `everything` is told of them, and of calls that failed. Such a command is made only where
- * somebody listens, so a call costs one comparison more.
+ * Only an observer with `everything` is told of them, and of calls that failed. Such a command is made only if there is
+ * a listener, so a call costs one more comparison.
  *
- * An effect that depends on the schedule is not an item. Pending commands hold references, so when the last reference
- * to an event, a stream or host memory goes depends on the schedule. A program has a list of these drops beside the
- * items, and an item's number depends only on what the script asked for. A host function may use memory at any time. So
- * storages are numbered at the end of the recording (`number.c`), in the order in which the script's own calls use
- * them. Two runs that ask for the same up to some item have the same numbers up to there, and the search relies on
- * this.
+ * An effect that depends on the schedule is not an item. Pending commands hold references, so the schedule decides when
+ * the last reference to an event, a stream or host memory is dropped. A program has a separate list of these drops, and
+ * an item's number depends only on the script's requests. A host function may use memory at any time. So storages are
+ * numbered at the end of the recording (`number.c`), in the order in which the script's own calls use them. Two runs
+ * with the same requests up to some item have the same numbers up to there, and the search relies on this.
  *
  * Work of the host. An operation on host tensors is recorded as its row and operands, and is carried out again: under
  * another schedule its inputs may differ. Everything else that the host writes is recorded as bytes. The recorder
@@ -21,7 +20,8 @@
  *
  * Inexact recordings. A wait that Ctrl-C ended, a recording on a real GPU, a random chooser that had drawn before the
  * recording began: `mr_program_inexact` gives the reason. A recording may begin in the middle: it first waits for all
- * devices, and memory of before is in the program as bytes. Durations are then equal, but points in time are not. */
+ * devices, and the program contains the bytes of earlier memory. Durations are then equal, but points in time are
+ * not. */
 #ifndef MR_PROGRAM_STATE_H
 #define MR_PROGRAM_STATE_H
 
@@ -36,7 +36,7 @@
 
 #define NO_SLOT UINT32_MAX
 
-/* From what objects are known by elsewhere (their ids, the hash of a view) to slots. */
+/* From an object's id, or the hash of a view, to its slot. */
 typedef MR_MAP(uint32_t) slot_map;
 
 /* NO_SLOT: there is none. */
@@ -92,9 +92,9 @@ typedef struct {
     uint32_t used_by; /* how many streams record_stream names */
     uint32_t name;
     mr_site made;
-    blob first;         /* what is in it at first; none: any bytes */
+    blob first;         /* its initial bytes; none: any bytes */
     bool live;          /* at the end of the recording, with these bytes: */
-    uint64_t last_hash; /* not of what the explorer records, which nobody compares */
+    uint64_t last_hash; /* not in recordings of the explorer, which are not compared */
 } storage_slot;
 
 typedef struct {
@@ -112,7 +112,7 @@ typedef enum {
 
 /* The kind of an item's `object`. */
 typedef enum {
-    OBJECT_NONE,    /* nothing, or what the kind says */
+    OBJECT_NONE,    /* none, or as the kind says */
     OBJECT_EVENT,   /* a slot; `other`, where there is one, is a slot, too */
     OBJECT_STORAGE, /* a slot */
     OBJECT_DEVICE,  /* an index; `other`, where there is one, is an index, too */
@@ -122,21 +122,21 @@ typedef struct {
     uint8_t kind;      /* mr_command_id */
     uint8_t outcome;   /* of above */
     uint8_t object_is; /* object_kind */
-    bool has_error;    /* with FAILED, or with CAME_TRUE: the call returned it all the same */
+    bool has_error;    /* with FAILED; with CAME_TRUE: the call succeeded but returned an error */
     bool flag; /* COPY: synchronous; FREE: at once; ALLOC: memory found; HOST_FUNCTION: ran */
     uint8_t direction;      /* COPY */
     uint8_t launch;         /* MR_LAUNCH_* */
-    uint8_t rank;           /* whose call it is, from 1; 0: no rank's, or one above 255 */
-    uint32_t launched;      /* of a graph's launch: its line, in program->launched; or NO_SLOT */
+    uint8_t rank;           /* the rank that made the call, from 1; 0: none, or one above 255 */
+    uint32_t launched;      /* for a graph's launch: its line, in program->launched; or NO_SLOT */
     mr_code code;           /* of the error; FAULT: see value */
     uint32_t error;         /* its text */
     uint32_t stream;        /* slot */
     uint32_t object, other; /* see object_kind. COPY: the device that was current */
     uint32_t first_operand, operand_count;
     uint32_t own_name;
-    uint32_t meeting, member;    /* in program->meetings; NO_SLOT: it takes part in none */
+    uint32_t meeting, member;    /* in program->meetings; NO_SLOT: it is in none */
     uint32_t params;             /* with `row` */
-    uint32_t inner, inner_count; /* HOST_FUNCTION: what it did, in program->inner */
+    uint32_t inner, inner_count; /* HOST_FUNCTION: its actions, in program->inner */
     const char *name;            /* static, unless own_name */
     const mr_op *row;
     mr_site where;
@@ -146,8 +146,9 @@ typedef struct {
     double number;
     uint64_t hash; /* of what the host read */
     union {
-        blob arguments; /* with `row`: what else it takes, at a multiple of 16 */
-        /* HOST_ACCESS without `row`: what the host wrote, one operand behind the other; or read, if it is short */
+        blob arguments; /* with `row`: further arguments, at a multiple of 16 */
+        /* HOST_ACCESS without `row`: the bytes that the host wrote, one operand after the other; or read, if they are
+         * few */
         blob bytes;
     };
 } item; /* there are many */
@@ -157,8 +158,8 @@ typedef struct {
     uint8_t access;
 } item_operand;
 
-/* An object that is closed or freed in front of item `before`. No item: pending commands hold references, so when the
- * last one goes depends on the schedule, unlike all that a function asks for. */
+/* An object that is closed or freed in front of item `before`. It is not an item: pending commands hold references, so
+ * the schedule decides when the last one is dropped. */
 typedef struct {
     mr_command_id kind; /* EVENT_CLOSE, STREAM_DROP or HOST_FREE */
     uint32_t slot;
@@ -174,13 +175,14 @@ typedef MR_VEC(item) item_list;
 
 struct mr_program {
     atomic_uint refs;
-    /* what it began with */
+    /* the initial backend, model and chooser */
     char *backend, *model, *chooser;
     MR_VEC(setting_value) settings;
     MR_VEC(uint64_t) peers; /* by device: bit i: it may reach device i */
     int device_count;
     bool from_the_start, launch_blocking, cut;
-    uint64_t first_seq, first_storage, start_time; /* the next number, and the last id, of before */
+    /* the next number, and the last id, at the beginning */
+    uint64_t first_seq, first_storage, start_time;
     uint32_t first_epoch;
 
     MR_VEC(stream_slot) streams;

@@ -1,8 +1,8 @@
-/* Tells an observer what it would be told if a program were carried out, and carries nothing out: no queue, no memory,
- * no values. The objects are a player's, on a machine of the null backend.
+/* Calls an observer as if a program were carried out, but carries out no command: no queue, no memory, no values. The
+ * objects are a player's, on a machine of the null backend.
  *
- * Easiest to break: what a telling leaves behind. The next one begins with the same objects, so all that a telling
- * changes in them (closed streams, record_stream, numbers) is put back by mr_teller_rewind. */
+ * Easiest to break: the state after a telling. The next one begins with the same objects, so mr_teller_rewind must
+ * restore all changes to them (closed streams, record_stream, numbers). */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -104,7 +104,7 @@ static void tell_host(mr_teller *t, const item *it) {
         break;
     case MR_PART_NONE: /* the stream and the operands say all */
     case MR_PART_OP:
-    case MR_PART_COPY: /* the rest have commands of their own, or are told to nobody */
+    case MR_PART_COPY: /* the rest have commands of their own, or are told to no observer */
     case MR_PART_MEMORY:
     case MR_PART_HOST:
     case MR_PART_FAULT:

@@ -1,7 +1,7 @@
 /* Tensors as DLPack structures: see dlpack.h.
  *
- * Easiest to break: who owns the structure. An exported tensor is freed by the loan's `drop`, which only the deleter
- * brings about. An imported one is owned by the storage (mr_storage_keep), from the moment that nothing can fail. */
+ * Easiest to break: the owner of the structure. An exported tensor is freed by the loan's `drop`, after a call of the
+ * deleter. An imported one is owned by the storage (mr_storage_keep), once no step can fail any more. */
 #include "tensor/dlpack.h"
 
 #include <inttypes.h>

@@ -9,9 +9,9 @@
  *
  *     DLManagedTensorVersioned **capsule = luaL_checkudata(L, 1, "dltensor_versioned");
  *
- * The pointer is NULL once the tensor was taken: who takes it sets it to NULL, and calls the deleter once, when it
- * needs the memory no longer. The collector calls the deleter of a capsule that nobody has taken. The module that makes
- * the metatable first (luaL_newmetatable) gives it that `__gc`. docs/interop.md explains it to authors of such
+ * The pointer is NULL once the tensor was taken: the code that takes it sets it to NULL, and calls the deleter once,
+ * when it no longer needs the memory. The collector calls the deleter of a capsule that was not taken. The module that
+ * makes the metatable first (luaL_newmetatable) gives it that `__gc`. docs/interop.md explains it to authors of such
  * modules. */
 #ifndef MR_TENSOR_DLPACK_H
 #define MR_TENSOR_DLPACK_H
@@ -61,8 +61,7 @@ struct mr_dl_managed {
 
 typedef struct mr_dl_versioned mr_dl_versioned;
 struct mr_dl_versioned {
-    uint32_t major,
-        minor; /* of another major version only deleter and context mean what they say */
+    uint32_t major, minor; /* in another major version only deleter and context are valid */
     void *context;
     void (*deleter)(mr_dl_versioned *self); /* may be NULL */
     uint64_t flags;

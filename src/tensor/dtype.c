@@ -112,7 +112,7 @@ static uint8_t wrapped(double value) {
                : 0;
 }
 
-/* Beyond the type's range C leaves the conversion undefined; here it saturates, and NaN gives 0. */
+/* C leaves the conversion of a value outside the type's range undefined; here it saturates, and NaN gives 0. */
 static int64_t saturate(double value, double low, double high, int64_t least, int64_t greatest) {
     if (isnan(value)) return 0;
     if (value <= low) return least;

@@ -8,8 +8,8 @@
 
 #include "model/command.h"
 
-/* name, C type, the word that scripts use, category (0 bool, 1 integer, 2 floating). f16 and bf16 (base/half.h) have
- * bits only: nothing is computed in them, but in f32. New types are appended, as kernels know the numbers. */
+/* name, C type, name in scripts, category (0 bool, 1 integer, 2 floating). f16 and bf16 (base/half.h) are storage
+ * formats only: computation is in f32. New types are appended, as kernels know the numbers. */
 #define MR_DTYPE_LIST(X)                                                                           \
     X(BOOL, uint8_t, "bool", 0)                                                                    \
     X(U8, uint8_t, "u8", 1)                                                                        \

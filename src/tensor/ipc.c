@@ -8,7 +8,7 @@
 
 #define WHY "its memory is this process's own, and no other can see the simulation"
 
-/* A storage's note: where its memory is, and how it is given back. */
+/* A storage's note: the address of its memory, and how to release it. */
 typedef struct {
     mr_device *device;
     uint32_t epoch; /* a reset has taken what is older */

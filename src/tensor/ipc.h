@@ -6,7 +6,7 @@
 #include "model/outside.h"
 #include "tensor/tensor.h"
 
-/* As mr_tensor_create, in memory that can be shared. It goes back when nothing uses it. */
+/* Like mr_tensor_create, in memory that can be shared. It is released with its last use. */
 mr_status mr_tensor_create_shareable(const mr_caller *caller, mr_stream *stream, mr_dtype dtype,
                                      int ndim, const int64_t *shape, mr_tensor **out_tensor);
 
@@ -14,8 +14,8 @@ mr_status mr_tensor_create_shareable(const mr_caller *caller, mr_stream *stream,
 mr_status mr_tensor_ipc_handle(const mr_caller *caller, const mr_tensor *t,
                                char out_handle[MR_IPC_HANDLE_BYTES], int64_t *out_offset);
 
-/* A contiguous tensor over memory of another process, which is closed when nothing uses it. Ordered by `stream` as new
- * memory is; what the other process does is ordered by events, or by waiting. */
+/* A contiguous tensor over memory of another process, which is closed with its last use. Ordered by `stream` like new
+ * memory; work of the other process must be ordered by events or waits. */
 mr_status mr_tensor_from_ipc_handle(const mr_caller *caller, const char handle[MR_IPC_HANDLE_BYTES],
                                     int64_t offset, mr_stream *stream, mr_dtype dtype, int ndim,
                                     const int64_t *shape, mr_tensor **out_tensor);

@@ -1,5 +1,5 @@
-/* The values of a tensor as a person reads them, in PyTorch's layout: one format for all elements, so that columns line
- * up. Beyond 1000 elements only the three at each end of a dimension. */
+/* The values of a tensor as text, in PyTorch's layout: one format for all elements, so that columns line up. Beyond
+ * 1000 elements only the three at each end of a dimension. */
 #include "base/number.h"
 #include "tensor/tensor.h"
 
@@ -85,8 +85,8 @@ static void measure_element(void *context, int64_t at) {
     if (width > p->width) p->width = width;
 }
 
-/* PyTorch's rule: scientific when the magnitudes differ by more than 1000 or leave the range in which
- * four decimals say something. */
+/* PyTorch's rule: scientific if the magnitudes differ by more than 1000, or are outside the range in which four
+ * decimals are useful. */
 static void choose_style(printer *p) {
     int category = mr_dtype_category(p->t->dtype);
     if (category == 0) {

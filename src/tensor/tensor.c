@@ -183,7 +183,7 @@ mr_status mr_tensor_usable(const mr_tensor *t) {
                          1))
         return MR_OK;
     char text[160];
-    /* Captured commands run after other launches, which check the values (graph/pool.c). */
+    /* A captured command may run after launches of other graphs, so the launch checks its memory (graph/pool.c). */
     bool is_of_pool = !current && storage->pool;
     if (is_of_pool && !storage->machine->captures.open) return overwritten_by_pool(t);
     if (!current && !storage->freed && !storage->pool) return made_in_an_earlier_call(t);

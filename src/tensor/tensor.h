@@ -6,8 +6,8 @@
 #include "model/tensor.h"
 #include "tensor/dtype.h"
 
-/* This holds for a view, too: an expanded dim makes more elements than there is memory, but nobody waits for an
- * operation on more of them. */
+/* The limit holds for views, too: an expanded dim can have more elements than memory, but an operation on more would
+ * not end. */
 #define MR_MAX_ELEMENTS ((int64_t)1 << 48)
 
 /* A new storage and a contiguous tensor over all of it, contents undefined. `stream` as in
@@ -16,7 +16,7 @@
 mr_status mr_tensor_create(const mr_caller *caller, mr_memory_kind kind, mr_stream *stream,
                            mr_dtype dtype, int ndim, const int64_t *shape, mr_tensor **out_tensor);
 
-/* A tensor of bytes, in device memory that somebody else owns: see mr_storage_create_at. */
+/* A tensor of bytes, in device memory with another owner: see mr_storage_create_at. */
 mr_status mr_tensor_create_at(const mr_caller *caller, mr_stream *stream, uint64_t address,
                               int64_t bytes, mr_tensor **out_tensor);
 
@@ -36,7 +36,7 @@ mr_status mr_tensor_alias(const mr_caller *caller, mr_tensor *base, mr_dtype dty
                           const int64_t *shape, const int64_t *stride, int64_t offset,
                           mr_tensor **out_tensor);
 
-/* Its name, and its storage's: a storage goes by the name that was given last. */
+/* Sets its name, and its storage's: a storage has the name given last. */
 mr_status mr_tensor_set_name(mr_tensor *t, const char *text);
 
 /* Shape algebra. Each makes a view (with a handle) or explains why it cannot; `dim` may be negative
@@ -88,7 +88,7 @@ static inline bool mr_tensor_on_host(const mr_tensor *t) {
     return t->storage->kind != MR_MEMORY_DEVICE;
 }
 
-/* NULL, or why it cannot be used (freed, of before a reset), naming it. */
+/* NULL, or an error with its name: it is freed, or from before a reset. */
 mr_status mr_tensor_usable(const mr_tensor *t);
 
 /* "`x`" or "tensor #7 f32[100,100] made at line 3"; returns `out`. */
@@ -101,10 +101,9 @@ const char *mr_tensor_signature(const mr_tensor *t, char *out, size_t size);
 /* "100x100", "scalar" */
 const char *mr_shape_text(int ndim, const int64_t *shape, char *out, size_t size);
 
-/* The values as a person reads them (PyTorch's layout: brackets, aligned columns, "..." beyond 1000
- * elements, 4 decimals), then a line with dtype, shape and device. `t` must be a host tensor, and its
- * values current; `origin` is the tensor to describe (t itself, or the device tensor it copies). Rows have at most
- * `width` columns, where an element has room in that. */
+/* The values as text (PyTorch's layout: brackets, aligned columns, "..." beyond 1000 elements, 4 decimals), then a line
+ * with dtype, shape and device. `t` must be a host tensor, and its values current; `origin` is the tensor to describe
+ * (t itself, or the device tensor it copies). Rows have at most `width` columns, where an element has room in that. */
 #define MR_TENSOR_WIDTH 80
 void mr_tensor_print(const mr_tensor *t, const mr_tensor *origin, int width, mr_buffer *out);
 

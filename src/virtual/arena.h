@@ -16,20 +16,21 @@
 typedef struct {
     char *base; /* NULL until it is first extended */
     uint64_t limit, mapped;
-    uint64_t touched; /* nothing from here on has been given to anybody, so it reads as zero */
-    bool is_whole;    /* all of `limit` was mapped at once: there was no place to grow in */
+    uint64_t touched; /* memory from here on was never handed out, so it reads as zero */
+    /* all of `limit` was mapped at once, because no growing range was available */
+    bool is_whole;
 } arena;
 
 /* Makes [0, end) usable. False: the system gives no more address space, and nothing has changed. */
 bool mr_arena_extend(arena *a, uint64_t end);
 /* [from, end) may be written from now on. */
 void mr_arena_touch(arena *a, uint64_t from, uint64_t end);
-/* Few large pages, where the system has some: the first access to each page takes time. Only a wish. */
+/* Asks the system for large pages, since the first access to each page takes time. It may refuse. */
 void mr_arena_wish_huge(void *at, uint64_t size);
-/* [from, to) is not used any more: it reads as zero again, and what is more than a few pages goes back to the system.
- * `for_good`: nobody can put back the bytes that it had. */
+/* [from, to) is no longer used: it reads as zero again, and more than a few pages are returned to the system.
+ * `for_good`: no checkpoint can restore its bytes. */
 void mr_arena_clear(arena *a, uint64_t from, uint64_t to, bool for_good);
-/* Nothing from `end` on is used any more: gives that address space back if it is worth a call. */
+/* Memory from `end` on is no longer used: returns that address space if it is worth a call. */
 void mr_arena_shrink(arena *a, uint64_t end);
 void mr_arena_close(arena *a);
 

@@ -9,7 +9,7 @@
 #include "virtual/state.h"
 
 #define GROWTH ((uint64_t)2 << 20) /* the pool grows by multiples of it where it can */
-#define LOOK   16                  /* entries of a bin that are looked at for the best fit */
+#define LOOK   16                  /* entries of a bin that are compared for the best fit */
 
 static uint64_t round_up(uint64_t size, uint64_t to) {
     return (size + to - 1) / to * to;
@@ -146,7 +146,7 @@ block *mr_pool_grow(pool *p, uint64_t size) {
     return mr_pool_carve(p, size);
 }
 
-/* Its pages are the system's again, and read as zero. */
+/* Returns its pages to the system; they read as zero. */
 static void give_back(pool *p, const block *b) {
     arena *a = &p->space->arena;
     mr_undo_save(p->undo, a->base, a->base + a->mapped, a->base + b->offset,
@@ -169,7 +169,7 @@ void mr_pool_release(pool *p, uint64_t keep) {
         give_back(p, b);
         p->reserved -= b->size;
         p->backing->used -= b->size;
-        /* Its neighbour below may be the one that stays: go on from what is below for certain. */
+        /* Its neighbour below may be the block that remains, so go on from that one's neighbour. */
         block *below = b->below;
         b = put(p, &p->space->unreserved, b, BLOCK_UNRESERVED);
         if (!b->above && !mr_undo_is_on(p->undo)) mr_arena_shrink(&p->space->arena, b->offset);

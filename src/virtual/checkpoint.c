@@ -1,12 +1,12 @@
-/* Checkpoints: the state of the machine as bytes, and the way back to it.
+/* Checkpoints: save the state of the machine as bytes, and restore it.
  *
  * A copy is made of four parts: the changing half of struct vgpu, the occupied bins of the pools, the state of the
  * chooser, and the region. Everything else lies in the region, at addresses that stay. Memory is not copied: undo.c
- * keeps what is overwritten from now on.
+ * keeps the bytes that are overwritten from now on.
  *
  * The easiest to break are the references that pending works own outside the region: to their command, to a staged
- * source, to the scratch of a half-run body. A checkpoint owns one of each too. Restoring gives those of the works
- * that are pending now back, and takes new ones for those that are pending again. */
+ * source, to the scratch of a half-run body. A checkpoint owns one of each too. Restoring releases those of works that
+ * are pending now, and takes new ones for works that are pending again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,7 +202,7 @@ static bool keep_works(mr_checkpoint *c) {
     return true;
 }
 
-/* Takes the references of all that is pending now, without giving them back yet: that may run the model's code. */
+/* Collects the references of all pending works, to release them later: a release may run the model's code. */
 static bool take_leave(mr_checkpoint *c) {
     for (work *w = c->gpu->oldest; w; w = w->newer) {
         bool half_run = mr_virtual_scratch_bytes(w) > 0;
@@ -217,7 +217,7 @@ static bool take_leave(mr_checkpoint *c) {
     return true;
 }
 
-/* Memory for the scratch of those that come back, before anything changes. */
+/* Allocates the scratch of the restored works, before any change. */
 static bool make_scratch(mr_checkpoint *c, void **out_scratch) {
     for (size_t i = 0; i < c->works.count; i++) {
         size_t bytes = c->works.items[i].scratch_bytes;
@@ -249,7 +249,7 @@ static bool copy_error(const mr_error *error, mr_status *out_copy) {
     return !error || mr_error_details(*out_copy);
 }
 
-/* Takes `error`. Without this, one of a schedule that was undone would be raised in the next. */
+/* Takes `error`. Otherwise an error of an undone schedule would be raised in the next one. */
 static void set_deferred_error(mr_machine *machine, mr_status error) {
     mr_error_destroy(machine->deferred_error);
     machine->deferred_error = error;
@@ -378,7 +378,7 @@ static mr_status make(mr_machine *machine, bool host_stays, mr_checkpoint **out_
     return MR_OK;
 }
 
-/* Not on top of those of a history: what ends the history would take this one with it. */
+/* Not on top of a history's checkpoints: the end of the history would drop this one, too. */
 mr_status mr_virtual_checkpoint(mr_machine *machine, mr_checkpoint **out_checkpoint) {
     mr_history_end(machine, "checkpoint", (mr_site){0});
     return make(machine, false, out_checkpoint);

@@ -1,6 +1,6 @@
-/* The adversarial chooser: the consumer as early as the rules allow, so that a missing wait shows as a wrong value.
+/* The adversarial chooser: runs a consumer as early as the rules allow, so that a missing wait shows as a wrong value.
  *
- * It looks at the graph of what is pending, not only at the offers. In this order:
+ * It uses the graph of pending work, not only the offers. In this order:
  * 1. what touches the same bytes as something older that it is not ordered behind: newest first, each after exactly
  *   what it must wait for. The older one comes too late;
  * 2. what the host waits for;
@@ -21,7 +21,7 @@
 #include "tensor/tensor.h"
 #include "virtual/chooser.h"
 
-#define WINDOW    1024 /* newest works among which conflicts are looked for */
+#define WINDOW    1024 /* number of newest works that are searched for conflicts */
 #define LOOK_BACK 256  /* accesses with which each is compared */
 
 typedef struct {
@@ -42,7 +42,8 @@ typedef struct {
         phase phase;
         size_t conflicts; /* works pending that are marked as conflicting */
     } now;
-    MR_VEC(span) spans; /* what the works looked at touch, oldest first; its memory never shrinks */
+    /* the bytes that these works touch, oldest first; its memory never shrinks */
+    MR_VEC(span) spans;
 } adversarial_chooser;
 
 /* ---- conflicts */
@@ -95,7 +96,7 @@ static void tidy(adversarial_chooser *a) {
     a->spans.count = kept - surplus;
 }
 
-/* Looks at what has come since the last time. */
+/* Checks the works submitted since the last time. */
 static void find_conflicts(adversarial_chooser *a) {
     work *w = a->gpu->newest;
     tidy(a);
@@ -128,12 +129,12 @@ static bool writes_host_memory(const work *w) {
     return false;
 }
 
-/* It is never chosen: a marker, or a member of a meeting that the last member carries out. */
+/* Whether it is never chosen: a marker, or a member of a meeting, which the last member carries out. */
 static bool is_passive(const work *w) {
     return mr_command_is(w->command, MR_TRAIT_MARKER) || mr_command_waits_for_others(w->command);
 }
 
-/* The first thing to do on the way to `w`; NULL: that would make something lazy run, or is still to be submitted. */
+/* The first work to run before `w` can; NULL: it is lazy, or not submitted yet. */
 static work *way_to(work *w, bool lazy_too) {
     for (work *before; (before = mr_virtual_newest_predecessor(w)); w = before)
         if (!lazy_too && writes_host_memory(before)) return NULL;

@@ -7,7 +7,7 @@ static bool offer(mr_chooser *chooser, const mr_device_step *step) {
     return mr_heap_push((heap_chooser *)chooser, step->time, step);
 }
 
-/* Nothing after a command that may not be taken now is taken either: time does not leap over it. */
+/* Steps after a command that may not be taken now are not taken, either: time does not skip it. */
 static bool allowed(const mr_command *command, mr_choice_point point) {
     if (point > MR_CHOICE_ACCESS) return true;
     switch (command->kind) {

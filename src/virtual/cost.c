@@ -13,7 +13,7 @@
 #include "virtual/state.h"
 
 #define LONGEST_NS       ((uint64_t)1 << 56) /* two years: keeps sums of times from overflowing */
-#define SLICED_NS        10000 /* what takes longer is done in slices, however small */
+#define SLICED_NS        10000               /* longer work is done in slices, however small */
 #define SLICE_BYTES      1024  /* untimed choosers: at least this much output a slice */
 #define COPY_BLOCK_BYTES 16384 /* of a copy inside the device, which is a kernel's work */
 
@@ -82,7 +82,7 @@ static void prepare_op(const vdevice *device, const mr_command *command, body *b
     if (row->family->id == MR_FAMILY_ABSTRACT) op = mr_params_of(command).abstract;
     if (op.duration_ns) {
         b->duration = op.duration_ns < LONGEST_NS ? op.duration_ns : LONGEST_NS;
-        /* A block of an mr.op is there to be in the way of others; mr.spin's is not. */
+        /* The blocks of an mr.op occupy the device; mr.spin's do not. */
         bool small = !op.blocks || row->id == MR_OP_spin;
         set_blocks(device, b, op.blocks, small ? 0 : UINT32_MAX, 0);
         return;
@@ -159,7 +159,7 @@ static void prepare_copy(vdevice *device, const mr_command *command, body *b) {
     b->block_ns = b->duration;
 }
 
-/* The start and the steps are not measured. The share of a link that the protocol leaves is not measured either.
+/* The start and the steps are not measured. The share of a link left by the protocol is not measured, either.
  * (PyTorch's all_reduce of 1 GiB on two H200 has 324 GB/s of the 399 that a copy gets.) */
 #define COLLECTIVE_NS  8000.0
 #define NVLINK_STEP_NS 1500.0

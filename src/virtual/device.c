@@ -3,13 +3,12 @@
 
 #include "virtual/state.h"
 
-/* What scripts see as addresses: far apart, so that no two memories look like neighbours. */
+/* The addresses shown to scripts: far apart, so that the memories of two devices are not neighbours. */
 #define DEVICE_ADDRESS      ((uint64_t)0x7f0000000000)
 #define DEVICE_ADDRESS_STEP ((uint64_t)1 << 44)
 
-/* Bytes of address for each byte of memory (mr_pool_address). The gap behind an allocation holds what a kernel reaches
- * that takes its elements for larger ones: the widest has 8 times the bytes of the narrowest. The smallest gap is 3.5
- * KiB. */
+/* Bytes of address for each byte of memory (mr_pool_address). A kernel that assumes a larger element type stays within
+ * the gap after the allocation: the widest type has 8 times the bytes of the narrowest. The smallest gap is 3.5 KiB. */
 #define SPREAD 8
 
 void mr_virtual_device_setup(vdevice *device) {

@@ -5,7 +5,7 @@
  * priority, then in the order in which the kernels became ready. Running blocks are never interrupted, and no kernel
  * overtakes one whose blocks have not all started (R8, R54). Blocks that start together are one chunk.
  *
- * Invariant: device->free_threads + what the running chunks hold == capacity. */
+ * Invariant: device->free_threads + the threads of the running chunks == capacity. */
 
 #include "ops/op.h"
 #include "virtual/state.h"
@@ -80,7 +80,7 @@ static void offer_slice(chunk *c) {
     offer(c->work, c->start + scale(c->duration, c->slices_done + 1, c->slices), c);
 }
 
-/* The next `count` blocks begin to run, on what the command `holder` had before. */
+/* The next `count` blocks begin to run, on the threads that the command `holder` had before. */
 static bool start_blocks(vgpu *gpu, work *w, uint32_t count, uint64_t now, uint64_t holder) {
     body *b = w->body;
     chunk *c = chunk_new(gpu, w);
@@ -109,7 +109,7 @@ static void member_begins(work *w, uint64_t now) {
     if (!last) return;
     last->body->duration = mr_virtual_meeting_ns(last->queue->device, last->command->meeting);
     last->body->items = last->command->u.op.row->items(last->command);
-    /* Where ranks take turns, one that has begun before may be carried out after others. */
+    /* If ranks take turns, a meeting that began earlier may be carried out later than others. */
     uint64_t begin = last->u.member.meet->newest;
     offer(last, begin + last->body->duration, last->body->chunks);
 }
@@ -275,8 +275,8 @@ static mr_status with_remedy(mr_status error) {
     return full;
 }
 
-/* Takes `error` and fills in what failed. A sticky one (R50) loses the device: drops all pending work, `w` too, and
- * returns what to raise. Any other one is deferred: returns OK, and `w` is to be completed. */
+/* Takes `error` and fills in the failed command. A sticky one (R50) loses the device: drops all pending work, `w` too,
+ * and returns what to raise. Any other one is deferred: returns OK, and `w` is to be completed. */
 static mr_status fail(work *w, mr_status error) {
     vgpu *gpu = w->queue->device->gpu;
     if (!mr_code_sticky(error->code)) {
@@ -373,7 +373,7 @@ static mr_status run_slice(chunk *c) {
     return MR_OK;
 }
 
-/* Its slices have run: when it ends is known now. */
+/* Its slices have run, so its end is known now. */
 static bool stretch(chunk *c) {
     uint64_t more = mr_virtual_stretch(c->work, c->duration);
     if (!more) return false;
@@ -516,8 +516,7 @@ void mr_virtual_offer_ready(work *w) {
     if (runs) offer(runs, runs->time, NULL);
 }
 
-/* There is nothing to choose about a marker. Offering them would make a schedule depend on when the
- * collector frees. */
+/* A marker is no choice. If markers were offered, a schedule would depend on the time of the collector's frees. */
 void mr_virtual_start_ready(vgpu *gpu, uint64_t now) {
     bool timed = gpu->chooser->timed;
     for (work *w; (w = gpu->ready_first);) {

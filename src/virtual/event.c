@@ -47,7 +47,7 @@ static mr_status check_done(const vgpu *gpu, const mr_event *event) {
 mr_status mr_virtual_event_elapsed(mr_event *from, mr_event *to, double *out_milliseconds) {
     vgpu *gpu = vgpu_of(from->machine);
     const mark *first = from->impl, *second = to->impl;
-    gpu->host_ns += (uint64_t)gpu->model.query_ns; /* polling with it comes to an end */
+    gpu->host_ns += (uint64_t)gpu->model.query_ns; /* so that a polling loop ends */
     MR_TRY(mr_virtual_advance(gpu, MR_CHOICE_QUERY, second->record));
     MR_TRY(check_done(gpu, from));
     MR_TRY(check_done(gpu, to));

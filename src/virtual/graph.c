@@ -37,8 +37,8 @@ work *mr_virtual_newest_predecessor(const work *w) {
 
 #define SEARCH_LIMIT 256
 
-/* Goes back from works that wait for another stream to the works that they wait for. Between two of those a stream
- * has only its own past, and prior_join skips it. */
+/* Goes back from works that wait for another stream to the works that they wait for. Between two such works a stream
+ * only continues its own order, which prior_join skips. */
 bool mr_virtual_ordered_after(work *w, const queue *earlier, uint64_t index) {
     vgpu *gpu = w->queue->device->gpu;
     work *stack[SEARCH_LIMIT];

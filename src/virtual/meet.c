@@ -1,10 +1,9 @@
 /* Meetings (model/meeting.h) on the virtual GPU: their members' works begin apart and end together (R61).
  *
- * Under the timed chooser a member begins when its kernel has its multiprocessors. It holds them until the meeting
- * is over, as a kernel does that waits for its peers (R64a). Observers are told of the part in which data move. Under
- * the other choosers, which run one piece of work at a time, a member that may run has begun. There is nothing to
- * choose about it. The work of the member that was submitted last carries the meeting out in one step, once all have
- * begun. */
+ * Under the timed chooser a member begins when its kernel has its multiprocessors. It holds them until the meeting is
+ * over, like a kernel that waits for its peers (R64a). Observers are told of the part that moves data. Under the other
+ * choosers, which run one piece of work at a time, a member begins as soon as it may run, which is no choice. The work
+ * of the member that was submitted last carries the meeting out in one step, once all have begun. */
 #include "virtual/state.h"
 
 #include <inttypes.h>

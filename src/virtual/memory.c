@@ -49,7 +49,8 @@ static uint64_t group_memory(void) {
     return used < most ? most - used : 0;
 }
 
-/* The rest of a bound that batch systems set (ulimit). `field`: the number in /proc/self/statm that is taken of it. */
+/* The rest of a limit that batch systems set (ulimit). `field`: the number in /proc/self/statm that counts against
+ * it. */
 static uint64_t left_of(int resource, int field) {
     struct rlimit bound;
     unsigned long long pages[7] = {0};
@@ -110,7 +111,7 @@ static mr_status out_of_memory(const mr_storage *storage) {
 static mr_status find_block(queue *q, uint64_t size, block **out_block) {
     vdevice *device = q->device;
     pool_answer answer = mr_pool_alloc(q, size, POOL_FIRST, out_block);
-    if (answer == POOL_LOOK) { /* R49: what fails meanwhile is for a later call */
+    if (answer == POOL_LOOK) { /* R49: a later call returns an error that occurs meanwhile */
         mr_error_destroy(mr_virtual_advance(device->gpu, MR_CHOICE_SUBMIT, NULL));
         answer = mr_pool_alloc(q, size, POOL_LOOKED, out_block);
     }
@@ -272,7 +273,7 @@ bool mr_virtual_memory_at(mr_machine *machine, uint64_t address, mr_memory_block
 void mr_virtual_will_write(mr_machine *machine, const mr_memory_block *piece) {
     vgpu *gpu = vgpu_of(machine);
     char *first = piece->host, *end = first + (piece->end - piece->first);
-    char *low = first, *high = end; /* host memory: no more is known to be ours */
+    char *low = first, *high = end; /* host memory: only these bytes are known to be ours */
     for (int i = 0; i < gpu->device_count; i++) {
         const arena *a = &gpu->devices[i].pool.space->arena;
         if (first < a->base || first >= a->base + a->mapped) continue;

@@ -2,9 +2,9 @@
  * reuse of R28-R31 and R33. A page takes no memory until its first access.
  *
  * A block is in use, cached, guarded or free for everyone. A cached block was freed in a stream;
- * that stream may have it back at once, others by the policies of R30. A guarded one was freed,
- * too, but another stream may still use it: one that record_stream named, or its own, which is closed. Neighbours are
- * merged only in the last state. */
+ * that stream may have it back at once, others by the policies of R30. A guarded one was freed, too, but may still be
+ * in use: by a stream that record_stream named, or by its own stream, which is closed. Neighbours are merged only in
+ * the last state. */
 #ifndef MR_VIRTUAL_POOL_H
 #define MR_VIRTUAL_POOL_H
 
@@ -41,14 +41,14 @@ struct block {
     struct work *free_work;             /* the FREE while it is pending */
     block *sibling_previous, *sibling;  /* the other blocks of the same FREE (it has been split) */
     block *queue_previous, *queue_next; /* in a bin of freed_in */
-    struct work *reuse_after; /* used: the ALLOC is to wait for this FREE (R30, policy 3) */
+    struct work *reuse_after; /* used: the ALLOC must wait for this FREE (R30, policy 3) */
 };
 
 /* Lists by size: 8 bins for each power of two. */
 #define BIN_COUNT 512
 typedef struct {
     uint64_t occupied[BIN_COUNT / 64];
-    block *first[BIN_COUNT]; /* means something where `occupied` has its bit */
+    block *first[BIN_COUNT]; /* valid if `occupied` has its bit */
 } bins;
 
 /* The same, coarser, one bin for each power of two: there is one of these for each stream. */
@@ -58,12 +58,12 @@ typedef struct {
     block *first[CACHE_BIN_COUNT];
 } cache_bins;
 
-/* What this computer can really back, over all devices and host memory: beyond it the system would
- * kill us rather than refuse. */
+/* The memory that this computer really has, for all devices and the host: beyond it, the system would kill the process
+ * instead of refusing. */
 typedef struct {
     uint64_t limit, used;
     uint64_t of_host; /* of `used`: the host's memory */
-    char source[80];  /* what the limit comes from, in words */
+    char source[80];  /* the source of the limit, in words */
 } backing;
 
 /* `most`: a bound that the embedder sets, 0: none. */
@@ -78,7 +78,7 @@ typedef struct {
 
 typedef struct {
     pool_space *space;
-    uint64_t address; /* what the script sees for its base */
+    uint64_t address; /* the address that scripts see for its base */
     uint64_t spread; /* bytes of address that go with each byte of the arena: see mr_pool_address */
     uint64_t reserved;
     backing *backing;
@@ -124,8 +124,8 @@ int mr_bin_of(uint64_t size);
 
 /* ---- reuse.c: the policies */
 
-/* The allocator does not move the device. It asks its caller to, and is then called again with what has been
- * done for it. */
+/* The allocator does not advance the device. It asks its caller to do so, and is called again with the effort made so
+ * far. */
 typedef enum { POOL_FIRST, POOL_LOOKED, POOL_WAITED } pool_effort;
 typedef enum {
     POOL_FOUND,
@@ -138,16 +138,16 @@ pool_answer mr_pool_alloc(struct queue *q, uint64_t size, pool_effort effort, bl
 /* The memory that is free for everyone goes back to the system, on all devices. */
 struct vgpu;
 void mr_pool_give_back(struct vgpu *gpu);
-void mr_pool_merge(pool *p); /* what everyone may have becomes free, and whole again */
+void mr_pool_merge(pool *p); /* blocks that all streams may use become free, and are merged */
 /* The FREE of these blocks is done; the command that `w` belongs to is about to go. */
 void mr_pool_free_done(struct work *w);
 void mr_pool_guard_done(block *b);
-/* The memory is nobody's before what that place holds is done (order/order.h): USERS, OWNER. Before it is freed;
- * `freeing`: NULL for a free at once. */
+/* The memory may not be reused before the commands of that place are done (order/order.h): USERS, OWNER. Call it before
+ * the free; `freeing`: NULL for an immediate free. */
 void mr_pool_guard(const mr_storage *storage, const struct queue *freeing, mr_place from);
 /* FREE of the storage is being submitted as `w`, which is linked into its queue already. */
 void mr_pool_free(struct work *w, mr_storage *storage);
-/* Without the order of a stream: everyone's at once, but for what guards it (R27). */
+/* An immediate free (R27): all streams may use the memory at once, except for its guards. */
 void mr_pool_free_now(mr_storage *storage);
 void mr_pool_queue_gone(struct queue *q);          /* what it had cached is free for everyone */
 void mr_pool_synchronized(struct vdevice *device); /* R31 */

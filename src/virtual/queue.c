@@ -2,8 +2,8 @@
  * are done, which makes others ready. engine.c runs ready commands.
  *
  * Each step is O(1) plus one edge for each rule that orders the command; nothing iterates over a queue. Easiest to
- * break: releasing a command runs the model's code, which may close a stream and submit nothing else. So a work is out
- * of every list before it is destroyed. Nothing of it or of its queue is touched after. */
+ * break: releasing a command runs the model's code, which may close a stream and submit nothing else. So a work is
+ * removed from every list before it is destroyed, and neither it nor its queue is used afterwards. */
 #include <stdlib.h>
 
 #include "model/observer.h"
@@ -20,14 +20,14 @@ static void push_ready(vgpu *gpu, work *w) {
     gpu->ready_last = w;
 }
 
-/* When `w` may start, as far as `from` goes, which is done at `now`. Engines, and streams, tell each other by
- * semaphores. That takes time, but only if there was something to wait for at the call. What had ended by then
- * counts as gone, carried out or not: whether the device has caught up must not show. */
+/* The earliest start of `w` after `from`, which is done at `now`. Engines and streams signal each other by semaphores.
+ * That takes time, but only if work was pending at the call. Work whose end was before the call counts as done, even if
+ * the simulation has not caught up with it. */
 static uint64_t start_after(const vgpu *gpu, const work *from, work *w, uint64_t now) {
     const device_model *model = &gpu->model;
     if (now <= w->called || !gpu->chooser->timed) return now;
     uint64_t start = from->queue == w->queue ? now : now + (uint64_t)model->wait_latency_ns;
-    if (!is_launch(w->command)) { /* a marker hands on what it came behind */
+    if (!is_launch(w->command)) { /* a marker passes on its own predecessors */
         if (w->ended < from->ended) {
             w->ended = from->ended;
             w->engine = from->engine;
@@ -43,7 +43,7 @@ static bool is_marker(const work *w) {
     return mr_command_is(w->command, MR_TRAIT_MARKER);
 }
 
-/* The rule that made `w` wait for `from`, by an edge that is for `cause`. */
+/* The rule that made `w` wait for `from`; `cause`: that of the edge. */
 static mr_cause rule_between(const work *from, const work *w, mr_cause cause) {
     const mr_command *command = w->command;
     bool is_record =
@@ -105,7 +105,8 @@ static void gather_none(vdevice *device) {
     while (device->dirty) dirty_remove(device->dirty);
 }
 
-/* Each blocking stream that got work since the legacy command before: older work is behind that one already. */
+/* Each blocking stream that got work since the legacy command before: older work is already ordered after that
+ * command. */
 static bool join_gathered(vgpu *gpu, const vdevice *device, work *w) {
     for (queue *q = device->dirty; q; q = q->dirty_next)
         if (q->tail && !mr_virtual_add_edge(gpu, q->tail, w, MR_CAUSE_DEFAULT_STREAM)) return false;
@@ -203,7 +204,7 @@ static bool enter(vgpu *gpu, work *w, const mr_order_row *row) {
     return true;
 }
 
-/* Once it has entered, nothing can fail. */
+/* Cannot fail after `enter`. */
 static void leave(vgpu *gpu, work *w, const mr_order_row *row) {
     queue *q = w->queue;
     switch ((mr_place)row->to) {
@@ -228,7 +229,7 @@ static void leave(vgpu *gpu, work *w, const mr_order_row *row) {
     }
 }
 
-/* Rows that ask nothing of `enter` and `leave` need not be gone through at each command. */
+/* Finds the rows that need `enter` or `leave`, so that the others are skipped at each command. */
 void mr_virtual_queue_rows(queue *q) {
     mr_order_set idle = 0;
     for (unsigned i = 0; i < MR_ORDER_ROWS; i++) {
@@ -253,7 +254,7 @@ static bool make_mark(vgpu *gpu, const mr_command *command, work *w) {
     *m = (mark){.record = w, .queue = w->queue, .held = true};
     w->u.mark = m;
     event->impl = m;
-    if (old) mr_virtual_mark_drop(gpu, old); /* R12: overwritten, but waits that found it keep it */
+    if (old) mr_virtual_mark_drop(gpu, old); /* R12: replaced, but waits that found it keep it */
     return true;
 }
 
@@ -483,7 +484,7 @@ void mr_virtual_unlink(work *w) {
         q->last_join = w->prior_join;
         q->last_join_index = w->prior_join_index;
     }
-    /* Nobody may rely on having been ordered behind it: the next command joins afresh. */
+    /* No order after it may be assumed: the next command joins again. */
     q->released_seen = q->device_barrier_seen = UINT64_MAX;
     if (mr_order_gives(&q->lane, MR_PLACE_RELEASED))
         for (queue *other = device->first; other; other = other->next)
@@ -540,7 +541,7 @@ void mr_virtual_drop_works(vgpu *gpu) {
     gpu->pending = gpu->pageable_writers = 0;
     gpu->chooser->clear(gpu->chooser);
     for (int i = 0; i < gpu->device_count; i++) empty_queues(&gpu->devices[i]);
-    /* Each edge is freed once: here those that nobody waits on, with their `to` the others. */
+    /* Each edge is freed once: here those without a waiting work, the others with their `to`. */
     for (work *w = list; w; w = w->newer)
         for (edge *e = w->out, *next; e; e = next) {
             next = e->next_out;

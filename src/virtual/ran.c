@@ -2,7 +2,7 @@
 #include "model/observer.h"
 #include "virtual/state.h"
 
-/* Nothing of the order held it up any longer. */
+/* All its predecessors were done, so it waited for an engine. */
 static void hold_by_engine(mr_run *run, const work *w, uint64_t holder) {
     run->holder = holder;
     if (!vgpu_of(w->command->machine)->chooser->timed) run->held_by = MR_CAUSE_CHOOSER;

@@ -1,16 +1,15 @@
-/* The freed memory that an allocation may have: the policies of R29 and R30, what guards it (R9, R33), and
- * going back to the system (R31).
+/* Reuse of freed memory: the policies of R29 and R30, guards (R9, R33), and the return to the system (R31).
  *
  * The order: memory freed in the same stream, at once; memory freed in another one, when an event orders the free
  * before; memory free for everyone; new memory. Last comes memory that another stream is about to free, with a wait.
  * The invariant easiest to break: block->free_work is valid only while that FREE is pending, and leads to all blocks
- * that it freed. So every taking out of a cache goes through take(). */
+ * that it freed. So every block must leave a cache by take(). */
 #include <string.h>
 
 #include "virtual/state.h"
 
 #define LOOK             8    /* entries of a bin that are looked at for the best fit */
-#define LOOK_AT_WORKS    1024 /* newest works that are asked what memory they use */
+#define LOOK_AT_WORKS    1024 /* newest works whose memory is compared */
 #define EVENT_CANDIDATES 4    /* blocks for which the order of events is searched, an allocation */
 
 /* ---- a stream's own cache */
@@ -133,7 +132,7 @@ static void detach(block *b) {
     b->free_work = NULL;
 }
 
-/* Out of the cache and into use; what is too much of it stays there. */
+/* Takes it out of the cache into use; the surplus stays there. */
 static block *take(block *b, uint64_t size) {
     uncache(b);
     block *rest = mr_pool_split(pool_of(b), b, size);
@@ -168,7 +167,7 @@ void mr_pool_merge(pool *p) {
 
 /* ---- freeing */
 
-/* The block is nobody's before what `stream` has been given so far is done. */
+/* The block may not be reused before all earlier commands of `stream` are done. */
 static void guard_against(block *b, const queue *freeing, const mr_stream *stream) {
     queue *user = mr_virtual_queue_of(stream);
     if (!user || user == freeing || !user->tail) return;
@@ -275,7 +274,7 @@ void mr_pool_reset(vdevice *device) {
 
 /* ---- allocating */
 
-/* R30, policy 1: a free that the stream is ordered behind already. */
+/* R30, policy 1: a block whose free is already ordered before the stream. */
 static block *find_by_event(queue *q, uint64_t size) {
     const pool *p = &q->device->pool;
     int candidates = 0;
@@ -303,7 +302,7 @@ static block *find_shared(pool *p, bool opportunistic, uint64_t size) {
     return mr_pool_carve(p, size);
 }
 
-/* Whether a free that may be done by now, if one only looked, would help. */
+/* Whether a free that may be done by now would help, once the device is brought up to date. */
 static bool worth_a_look(const pool *p, uint64_t size) {
     return p->guarded || (p->pending_count && mr_bins_find(&p->space->pending, size));
 }
@@ -321,7 +320,7 @@ static block *find_reusable(queue *q, uint64_t size, bool opportunistic, bool lo
     return find_shared(p, opportunistic, size);
 }
 
-/* R30, policy 3: the allocation is to wait for another stream's free. */
+/* R30, policy 3: the allocation waits for another stream's free. */
 static block *find_to_come(pool *p, uint64_t size) {
     block *b = mr_bins_find(&p->space->pending, size);
     if (!b) return NULL;
@@ -344,7 +343,7 @@ static block *squeeze(vdevice *device, uint64_t size) {
     return mr_pool_grow(&device->pool, size);
 }
 
-/* Memory that nobody has, or that another stream is about to free. */
+/* Memory that is free, or that another stream is about to free. */
 static block *find_other(vdevice *device, uint64_t size, bool opportunistic, bool internal) {
     pool *p = &device->pool;
     merge(p, opportunistic);

@@ -40,8 +40,7 @@ void mr_virtual_born(const vgpu *gpu, mr_storage *storage) {
     storage->impl = (void *)(uintptr_t)gpu->undo.generation;
 }
 
-/* Where checkpoints leave the host's memory alone: no checkpoint knows it. Otherwise it is the host's, and stays as
- * it is. */
+/* Whether no checkpoint covers this host memory, if checkpoints do not restore memory of the host. */
 bool mr_virtual_is_new(mr_machine *machine, const mr_storage *storage) {
     const vgpu *gpu = vgpu_of(machine);
     return gpu->undo.host_stays && storage->kind != MR_MEMORY_DEVICE &&

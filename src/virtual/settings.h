@@ -1,4 +1,4 @@
-/* What CUDA leaves open (the [M] rules), and the other settings of the machine: `mr.machine.settings`. */
+/* Choices that CUDA leaves open (the [M] rules), and the other settings of the machine: `mr.machine.settings`. */
 #ifndef MR_VIRTUAL_SETTINGS_H
 #define MR_VIRTUAL_SETTINGS_H
 

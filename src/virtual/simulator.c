@@ -11,8 +11,8 @@ static mr_status refuse_in_host_function(const mr_machine *machine, const char *
     return mr_fail(MR_CODE_NOT_PERMITTED, "%s: not permitted inside a host function", what);
 }
 
-/* Ready steps go to the new chooser, oldest first; steps that had begun are finished before, so that no
- * chooser meets work that was cut up by another's rules. */
+/* Ready steps go to the new chooser, oldest first; steps that have begun are finished first, so that a chooser never
+ * gets work that another one has cut into parts. */
 static mr_status hand_over(vgpu *gpu, mr_chooser *chooser) {
     mr_virtual_checkpoints_void(gpu);
     mr_status status = mr_virtual_finish_started(gpu);
@@ -55,7 +55,7 @@ static void describe(const vgpu *gpu, const mr_device_step *step, char *text, si
     if (all > 1 && done < all) snprintf(text + used, size - used, ", part %u of %u", done + 1, all);
 }
 
-/* A person has waited for it, so the host's clock follows. */
+/* The user has waited for it, so the host's clock follows. */
 static mr_status carry_out(vgpu *gpu, const mr_device_step *step, char *text, size_t size) {
     work *w = step->work;
     if (!gpu->chooser->timed && is_body(step->command) && !w->body) mr_virtual_prepare(w);
@@ -238,7 +238,7 @@ static mr_status set_model(mr_machine *machine, const char *name) {
     vgpu *gpu = vgpu_of(machine);
     mr_error_destroy(mr_virtual_advance(gpu, MR_CHOICE_LOOK, NULL));
     device_model wanted = gpu->model;
-    MR_TRY(mr_device_model_load(name, &wanted)); /* a wrong name is the first thing to say */
+    MR_TRY(mr_device_model_load(name, &wanted)); /* a wrong name is the first error */
     MR_TRY(check_idle(gpu, "model"));
     gpu->model = wanted;
     return set_up_devices(gpu);

@@ -1,6 +1,6 @@
-/* Host memory that was freed and waits for an allocation of the same size: an explored function asks for the same
- * memory in each of its calls. New memory of the system costs more than the function's work on it, as the kernel clears
- * each page when it is first touched. */
+/* Host memory that was freed and waits for an allocation of the same size: an explored function allocates the same
+ * sizes in each call. New memory of the system costs more than the function's work on it, as the kernel clears each
+ * page when it is first touched. */
 #ifndef MR_VIRTUAL_SPARE_H
 #define MR_VIRTUAL_SPARE_H
 

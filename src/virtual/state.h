@@ -32,7 +32,7 @@ typedef struct body body;
 typedef struct edge edge;
 struct edge {
     work *from; /* NULL once it is done */
-    work *to;   /* NULL: nobody waits (any more), or `guarded` does */
+    work *to;   /* NULL: no work waits (any more), or `guarded` does */
     edge *next_out;
     uint8_t cause; /* mr_cause: the rule that made it */
     union {
@@ -58,10 +58,11 @@ struct chunk {
     chunk *previous, *next; /* the other running chunks of the work */
     uint64_t start, duration;
     int64_t first, items; /* its share of the body */
-    int64_t next_item;    /* of the slice that is next, or where an interrupted one goes on */
+    /* the first item of the next slice, or where an interrupted one continues */
+    int64_t next_item;
     uint32_t blocks;
     uint32_t slices, slices_done;
-    uint64_t holder; /* the seq of what had the engine before */
+    uint64_t holder; /* the seq of the command that had the engine before */
     bool stretched;  /* its slices have run, and it ends later than was known before */
 };
 
@@ -87,7 +88,7 @@ struct meet {
     work *first;           /* its members' works so far, linked by u.member.next */
     work *last;            /* the one that carries it out; NULL: not submitted yet */
     uint32_t missing;      /* members that have not begun */
-    uint64_t newest;       /* when the last of those that have did, and its seq */
+    uint64_t newest;       /* the time at which the last of the others began, and its seq */
     uint64_t newest_seq;
 };
 
@@ -105,17 +106,18 @@ struct work {
     edge *out, *in;
     work *next_ready;    /* in gpu->ready_first */
     uint64_t index;      /* in its stream, from 1 */
-    uint64_t time;       /* the earliest start that is known of */
+    uint64_t time;       /* the earliest possible start so far */
     uint64_t called;     /* the host's clock once it was submitted */
     uint64_t ended;      /* when the body did; of a marker: the last one that it waited for */
     uint32_t unfinished; /* predecessors */
     uint8_t state;
-    uint8_t engine;   /* of that body: engine_kind */
-    bool gated;       /* ready, but not the first of its hardware queue (R55) */
-    bool barrier;     /* R60: all streams of its devices wait for it */
-    bool conflicting; /* the adversarial chooser's: touches what something older does, unordered */
-    uint8_t held_by;  /* mr_cause: what `time` comes from */
-    uint64_t holder;  /* the seq of the command that it comes from; 0: none */
+    uint8_t engine; /* of that body: engine_kind */
+    bool gated;     /* ready, but not the first of its hardware queue (R55) */
+    bool barrier;   /* R60: all streams of its devices wait for it */
+    /* for the adversarial chooser: an older work touches the same bytes, unordered */
+    bool conflicting;
+    uint8_t held_by; /* mr_cause: what `time` comes from */
+    uint64_t holder; /* the seq of the command that set it; 0: none */
     union {
         mark *mark;   /* RECORD */
         block *freed; /* FREE: what becomes reusable; a list linked by block->sibling */
@@ -143,13 +145,13 @@ struct body {
     uint32_t engines;            /* how many of them */
     engine_kind engine;
     bool begun;
-    bool failed;   /* but lost no device: what is left takes its time and does nothing */
+    bool failed;   /* without losing the device: the rest takes its time and has no effect */
     void *scratch; /* the operation's state, mr_op_state_bytes() long; owned */
     int64_t items;
     int64_t items_done; /* untimed choosers: a prefix */
     uint64_t duration;  /* alone on the device */
     uint64_t block_ns;  /* of one thread block */
-    uint64_t rounding;  /* what waves * block_ns lacks of the duration */
+    uint64_t rounding;  /* the duration minus waves * block_ns */
     uint32_t blocks, blocks_given, blocks_done;
     uint32_t unit; /* threads of the SMs that one block takes */
     uint32_t slices, slices_done;
@@ -170,7 +172,8 @@ struct queue {
     queue *dirty_previous, *dirty_next;
     work *head, *tail;
     uint64_t submitted, completed; /* counts; FIFO, so they say which */
-    uint64_t proven;   /* how many of the completed ones a synchronisation has shown to the host */
+    /* the number of completed works that a synchronisation has shown to the host */
+    uint64_t proven;
     uint64_t last_end; /* when the last completed one ended */
     /* of that one: its `ended` and `engine` */
     uint64_t last_ended;
@@ -201,7 +204,8 @@ struct vdevice {
     size_t busy_blocking; /* blocking streams, not the legacy one, with work pending */
     size_t pending;
     uint64_t last_end, blocking_end; /* of all completed works, and of those in blocking streams */
-    work *barrier; /* the latest work that everything waits for (R60), NULL once it is done */
+    /* the latest work for which all later commands wait (R60); NULL once it is done */
+    work *barrier;
     uint64_t barrier_count;
     uint64_t peers; /* bit i: may reach the memory of device i (R59) */
 
@@ -210,7 +214,7 @@ struct vdevice {
     work **waiting; /* kernels with blocks not yet started: a heap by priority and turn */
     size_t waiting_count, waiting_bytes;
     uint32_t gated;    /* works of the device that are so */
-    bool dispatch;     /* free_threads or `waiting` changed: the block scheduler must look */
+    bool dispatch;     /* free_threads or `waiting` changed: the block scheduler must run */
     uint64_t last_seq; /* of the kernel that gave multiprocessors back last */
     copy_engine copy_engine[COPY_ENGINES];
 
@@ -224,7 +228,7 @@ typedef struct {
 } closed_object;
 
 /* All state that changes while the device moves is in `region`, or here from `set` on: that is what a checkpoint
- * copies (checkpoint.c). The rest stays as it is as long as there are checkpoints. */
+ * copies (checkpoint.c). The rest does not change while there are checkpoints. */
 struct vgpu {
     mr_machine *machine;
     device_model model;
@@ -263,7 +267,7 @@ static inline vgpu *vgpu_of(mr_machine *machine) {
     return machine->backend_state;
 }
 
-/* What CUDA leaves open: the chooser's answer, or what the settings say. */
+/* Decides a choice that CUDA leaves open: by the chooser's answer, or by the settings. */
 static inline bool mr_virtual_decide(const vgpu *gpu, mr_open_choice what,
                                      const mr_command *command, bool usual) {
     mr_chooser *chooser = gpu->chooser;
@@ -274,7 +278,7 @@ static inline bool mr_virtual_decide(const vgpu *gpu, mr_open_choice what,
 
 /* False: memory is out. */
 bool mr_virtual_add_edge(vgpu *gpu, work *from, work *to, mr_cause cause);
-/* Nothing is to be done about `w`'s predecessors any more. */
+/* Frees the edges from `w`'s predecessors. */
 void mr_virtual_free_edges_in(vgpu *gpu, work *w);
 /* Whether `w` comes after the `index`-th work of `earlier`, which is pending; also false if that takes
  * long to find out. */
@@ -282,12 +286,12 @@ bool mr_virtual_ordered_after(work *w, const queue *earlier, uint64_t index);
 /* The unfinished predecessor of highest seq; of a member of a meeting then another one that it waits for. NULL:
  * none. */
 work *mr_virtual_newest_predecessor(const work *w);
-/* What ended at `end` has ended by the host's clock. Only where ranks take turns it may not have: another one, which
- * waited, has let the devices go further (collective/ranks.h). */
+/* Whether `end` is in the past of the host's clock. It always is, except with ranks: another rank, which waited, may
+ * have advanced the devices further (collective/ranks.h). */
 static inline bool mr_virtual_is_past(const vgpu *gpu, uint64_t end) {
     return !gpu->machine->rank || !gpu->chooser->timed || end <= gpu->host_ns;
 }
-/* The queue behind a stream, also of a closed one that still has work; NULL: gone. */
+/* The queue of a stream, even of a closed one that still has work; NULL: it is gone. */
 queue *mr_virtual_queue_of(const mr_stream *stream);
 
 /* ---- queue.c: order */
@@ -301,31 +305,31 @@ mr_status mr_virtual_enqueue(work *w, uint64_t earliest);
 void mr_virtual_unlink(work *w);
 /* It is done at `now`: frees its successors, unlinks and destroys it. */
 void mr_virtual_complete(work *w, uint64_t now);
-/* Drops all pending work of all devices, but for gpu->keep, which is only unlinked. */
+/* Drops all pending work of all devices, except gpu->keep, which is only unlinked. */
 void mr_virtual_drop_works(vgpu *gpu);
 void mr_virtual_queue_destroy(queue *q);
-void mr_virtual_queue_close(queue *q);     /* nobody submits to it any more */
+void mr_virtual_queue_close(queue *q);     /* no more commands will be submitted to it */
 void mr_virtual_staged_release(staged *s); /* accepts NULL */
 
 /* ---- engine.c, run.c, cost.c: carrying out */
 
 mr_status mr_virtual_carry_out(vgpu *gpu, const mr_device_step *step);
-void mr_virtual_offer_ready(work *w); /* it waits for nobody, and nothing of it has run */
+void mr_virtual_offer_ready(work *w); /* it waits for no other work, and has not begun */
 /* Offers, or under the timed chooser starts, what has become ready; `now` is the device's present. */
 void mr_virtual_start_ready(vgpu *gpu, uint64_t now);
-/* mr_virtual_unlink and mr_virtual_drop_works, for what may be on an engine too. */
+/* mr_virtual_unlink and mr_virtual_drop_works, for works that may also be on an engine. */
 void mr_virtual_cancel(work *w);
 void mr_virtual_drop_pending(vgpu *gpu);
-void mr_virtual_engines_reset(vdevice *device); /* nothing is under way there any more */
+void mr_virtual_engines_reset(vdevice *device); /* no work runs there any more */
 mr_status mr_virtual_finish_started(vgpu *gpu); /* what has begun is run to its end */
-/* What a half-run body has in w->body->scratch; 0: nothing, or it has not begun. */
+/* The bytes that a half-run body has in w->body->scratch; 0: none, or it has not begun. */
 int64_t mr_virtual_scratch_bytes(const work *w);
-/* By how much a part of `duration` takes longer than it was prepared to, now that it has run. */
+/* How much longer a part of `duration` takes than estimated, now that it has run. */
 uint64_t mr_virtual_stretch(const work *w, uint64_t duration);
 bool mr_virtual_prepare(work *w); /* makes w->body; false when memory is out */
 void mr_virtual_body_free(work *w);
-/* Items [*io_first, end). INTERRUPTED: not done, but well; *io_first is where to go on. After any other failure it
- * does nothing more. */
+/* Items [*io_first, end). INTERRUPTED: not done, and can continue from *io_first. After any other failure the body does
+ * nothing more. */
 mr_status mr_virtual_body_run(work *w, int64_t *io_first, int64_t end);
 void mr_virtual_body_finish(work *w); /* after all items */
 engine_kind mr_virtual_engine_of(const mr_command *command);
@@ -345,24 +349,25 @@ static inline void mr_virtual_before_write(vgpu *gpu, const mr_storage *storage,
 /* ---- meet.c: collectives */
 
 bool mr_virtual_meet_join(vgpu *gpu, work *w); /* a member is submitted; false: memory is out */
-/* A member begins. The work that is to carry the meeting out, if it was the last one to begin; else NULL. */
+/* A member begins. Returns the work that carries the meeting out, if all have begun now; otherwise NULL. */
 work *mr_virtual_meet_begin(work *w, uint64_t now);
 /* The meeting of `last` has been carried out and is gone. The caller completes the works of its members: this one, and
  * what follows by `u.member.next`. */
 work *mr_virtual_meet_end(vgpu *gpu, work *last);
-/* `w` is a member that only its meeting holds up. Returns the work that it waits for: a member that has not begun, or
+/* `w` is a member that waits only for its meeting. Returns the work that it waits for: a member that has not begun, or
  * the work that carries the meeting out. NULL: `w` is that work and can run, or the last member is not submitted
  * yet. */
 work *mr_virtual_meet_waits_for(const work *w);
-/* A member that has begun is to begin again; false: all had, so the meeting is to be carried out. */
+/* Resets a member that has begun; false: all had begun, so the meeting must be carried out. */
 bool mr_virtual_meet_interrupt(work *w);
 void mr_virtual_meets_drop(vgpu *gpu); /* once all works are dropped */
-/* The error when nothing can go on. It says which member waits for which. */
+/* The error when no work can go on. It names which member waits for which. */
 mr_status mr_virtual_meet_deadlock(const vgpu *gpu);
 /* cost.c: how long it takes once all have begun. Its members are all submitted. */
 uint64_t mr_virtual_meeting_ns(const vdevice *device, const mr_meeting *meeting);
 
-/* ran.c: a part has been carried out, from `begin` to `end`. `holder`: the seq of what had its engine before. */
+/* ran.c: a part has been carried out, from `begin` to `end`. `holder`: the seq of the command that had its engine
+ * before. */
 void mr_virtual_tell_ran(const work *w, uint64_t begin, uint64_t end, uint32_t part, uint32_t parts,
                          bool last, uint64_t holder);
 static inline void mr_virtual_ran(const work *w, uint64_t begin, uint64_t end, uint32_t part,
@@ -379,10 +384,10 @@ mr_status mr_virtual_restore(mr_machine *machine, mr_checkpoint *checkpoint);
 void mr_virtual_checkpoint_drop(mr_machine *machine, mr_checkpoint *checkpoint);
 void mr_virtual_checkpoint_forget(mr_machine *machine, mr_checkpoint *keep);
 size_t mr_virtual_checkpoint_bytes(mr_machine *machine);
-/* Something happens that cannot be undone: none can be restored any more. */
+/* Called before a change that cannot be undone: no checkpoint can be restored any more. */
 void mr_virtual_checkpoints_void(vgpu *gpu);
-/* Keeps a closed object while a checkpoint may need it, where checkpoints leave the host's objects as they are. False:
- * the object goes now. */
+/* Keeps a closed object while a checkpoint may need it, if checkpoints do not restore the host's objects. False: the
+ * object is freed now. */
 bool mr_virtual_let_go_later(vgpu *gpu, closed_object object);
 
 /* ---- wait.c: the host's side of time */
@@ -397,7 +402,7 @@ mr_status mr_virtual_wait_device(vdevice *device);
 mr_status mr_virtual_wait_mark(vgpu *gpu, mark *m);
 mr_status mr_virtual_wait_launch(queue *q); /* until the launch queue is not full (R56) */
 mr_status mr_virtual_wait_kept(work *w);    /* gpu->keep, just enqueued; on failure it is not */
-/* Until this member of a meeting, alone of it, has begun. Call it right after its submission. */
+/* Waits until this member of a meeting has begun, without the other members. Call it right after its submission. */
 mr_status mr_virtual_wait_member(vgpu *gpu, const mr_command *member, uint64_t *out_time);
 mr_status mr_virtual_wait_frees(vdevice *device); /* until no free is pending */
 

@@ -1,5 +1,5 @@
-/* Submission: what a call costs the host, and where it blocks: a full launch queue (R56), and copies
- * by the table of R20-R24.
+/* Submission: the host's cost of a call, and the calls that block: a full launch queue (R56), and copies by the table
+ * of R20-R24.
  *
  * A command that was enqueued must not be reported as failed, unless it can be removed again. A copy that
  * the host waits for stays gpu->keep until it is done. */
@@ -12,8 +12,8 @@
 
 #define ADVANCE_EVERY 64 /* submissions after which the device is brought to the host's present */
 
-/* Lets the device catch up, so that finished work is removed. A later call reports a failure (R49). A free counts as
- * the collector's, which decides nothing and does not wait for long work. */
+/* Lets the device catch up, so that finished work is removed. A later call reports a failure (R49). A free may come
+ * from the collector, so it makes no choice and does not wait for long work. */
 static void advance_sometimes(vgpu *gpu, mr_command_id submitted) {
     bool collected = submitted == MR_COMMAND_FREE;
     bool decides = gpu->chooser->every_submission && !collected;
@@ -36,7 +36,7 @@ static uint64_t copy_ns(const device_model *model, const mr_command *command) {
 }
 
 /* When the device may start it, and the host's clock after the call. A kernel starts `launch_latency` after its call
- * began (a library's: after the library got to its launch). A marker starts after its call ended. So nothing lies
+ * began (a library's: after the library got to its launch). A marker starts after its call ended. So there is no gap
  * between an event and the kernel launched right after it, and events around a kernel show its duration. */
 static uint64_t charge_call(vgpu *gpu, const mr_command *command) {
     const device_model *model = &gpu->model;
@@ -71,7 +71,7 @@ static mr_status enqueue(vgpu *gpu, work *w) {
 
 /* ---- copies: R20-R24 */
 
-/* Decides what R23 leaves open, where it matters. */
+/* Decides the open choices of R23, if they matter. */
 static mr_order_copy_rules copy_rules(const vgpu *gpu, const mr_command *command) {
     mr_order_copy copy = mr_order_copy_asked(command);
     copy.fits_staging = command->u.copy.bytes <= (uint64_t)gpu->set.staging_bytes;
@@ -98,10 +98,9 @@ static mr_status stage(vgpu *gpu, work *w) {
     return MR_OK;
 }
 
-/* Pageable memory is reached through a buffer of the driver, so the host stands in the call
- * longer than the bus is busy. Data from the device is copied out of the buffer afterwards. A
- * copy that is too large to be staged goes through it in pieces, while earlier pieces are on the
- * bus. */
+/* Pageable memory is reached through a buffer of the driver, so the call takes the host longer than the bus is busy.
+ * Data from the device is copied out of the buffer afterwards. A copy that is too large to be staged goes through it in
+ * pieces, while earlier pieces are on the bus. */
 static uint64_t buffer_ns(const device_model *model, const mr_command *command) {
     uint64_t bytes = command->u.copy.bytes, in, bus;
     bool to_device = command->u.copy.direction == MR_COPY_H2D;
@@ -128,7 +127,7 @@ static mr_status prepare_copy(vgpu *gpu, work *w, mr_order_copy_rules rules) {
     return rules.reads_source ? stage(gpu, w) : MR_OK;
 }
 
-/* R27: no work of a stream, so pending work is neither waited for nor looked at, but for what guards the memory. */
+/* R27: not work of a stream, so it ignores pending work, except for the guards of the memory. */
 static void free_at_once(vgpu *gpu, const mr_command *command) {
     mr_order_facts facts = mr_order_facts_of_kind(MR_COMMAND_FREE, 0);
     mr_order_set leaves = mr_order_find(facts, MR_AT_LEAVE, MR_ALLOCATOR);

@@ -1,5 +1,5 @@
-/* See undo.h. Entries are a stack. Putting them back from the newest to the oldest ends with what was there at
- * the mark, also where a page was kept for a later checkpoint too. */
+/* See undo.h. Entries are a stack. Restoring them from the newest to the oldest gives the bytes at the mark, even if a
+ * page was also kept for a later checkpoint. */
 #include "virtual/undo.h"
 
 #include <stdlib.h>
@@ -80,8 +80,8 @@ static void take_back(undo *u, const undo_entry *entry) {
     *mr_map_find(&u->kept, (uintptr_t)entry->at) = 0; /* to be kept again, also for those below */
 }
 
-/* Where the host stays as it is, what it has freed remains freed: nobody owns it any more. It is kept until nothing is
- * left that may write there, since older entries may be of that memory. */
+/* If host memory is not restored, memory that the host has freed stays freed, without an owner. It is kept until no
+ * entry may write there, since older entries may be about it. */
 static size_t keep_freed(undo *u, size_t mark) {
     size_t kept = mark;
     for (size_t i = mark; i < u->entries.count && u->host_stays; i++)

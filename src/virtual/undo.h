@@ -3,17 +3,17 @@
  * made, and later only what has changed since.
  *
  * Any code that is about to change memory of the virtual GPU or of the host calls mr_undo_save first. Host memory is
- * the C library's: mr_undo_allocated and mr_undo_free_later keep what comes and goes.
+ * the C library's: mr_undo_allocated and mr_undo_free_later note its allocations and frees.
  *
  * Checkpoints. A search over schedules, or a user who steps back, returns to the same state many times.
  * `mr_simulator.checkpoint` saves the state of the virtual machine, `restore` returns to it; checkpoints form a
  * stack. All records that change while the device moves (queues, edges, pool blocks) are in one *region*
  * (`base/region.h`): a few chunks of memory at fixed addresses. A checkpoint copies the used part of the chunks, and
- * a restore copies it back, so no pointer changes. Tensors are not copied. While there is a checkpoint, everything
- * that is about to write memory first keeps the old contents, page by page, each page once per checkpoint
- * (`virtual/undo.h`). So the cost is that of the records plus what was written since, and does not depend on the
- * amount of memory. Commands need no copy, because they never change; the checkpoint holds a reference to each
- * pending one, and a copy of the failure that no call has raised yet. `scripts/bench/checkpoint.c` measures it. */
+ * a restore copies it back, so no pointer changes. Tensors are not copied. While there is a checkpoint, code that is
+ * about to write memory first keeps the old contents, page by page, each page once per checkpoint (`virtual/undo.h`).
+ * So the cost depends on the records and on the bytes written since, not on the amount of memory. Commands need no
+ * copy, because they never change; the checkpoint holds a reference to each pending one, and a copy of the failure that
+ * no call has raised yet. `scripts/bench/checkpoint.c` measures it. */
 #ifndef MR_VIRTUAL_UNDO_H
 #define MR_VIRTUAL_UNDO_H
 
@@ -33,7 +33,7 @@ typedef struct {
     char *at;
     uint32_t size; /* of bytes and zeros */
     undo_what what;
-    size_t bytes; /* UNDO_BYTES: where in undo.bytes what was there is kept */
+    size_t bytes; /* UNDO_BYTES: the place of the old bytes in undo.bytes */
 } undo_entry;
 
 typedef struct {
@@ -41,11 +41,11 @@ typedef struct {
     uint64_t generations;
     /* going back changes no allocation of the host's: see mr_simulator.checkpoint */
     bool host_stays;
-    bool failed;  /* memory was out, or the limit reached: what was overwritten then is lost */
+    bool failed;  /* out of memory, or the limit reached: some overwritten bytes are lost */
     size_t limit; /* of `bytes`; 0: none */
     MR_VEC(undo_entry) entries;
     MR_VEC(char) bytes;
-    /* By page, or where it begins to be memory that is watched: the newest checkpoint when it was kept last. */
+    /* By page, or by the beginning of watched memory: the newest checkpoint for which it was kept. */
     MR_MAP(uint64_t) kept;
 } undo;
 
@@ -61,12 +61,12 @@ static inline void mr_undo_save(undo *u, char *low, char *high, char *first, cha
 
 /* `at` was allocated: going back frees it. False: memory is out, and it must not be used. */
 bool mr_undo_allocated(undo *u, void *at);
-/* `at` is to be freed, as soon as nothing can go back to when it was not. */
+/* Frees `at` once no checkpoint can return to a time when it was in use. */
 void mr_undo_free_later(undo *u, void *at);
 
 /* A checkpoint begins: returns its mark. From now on pages are kept for it, under a generation of its own. */
 size_t mr_undo_mark(undo *u);
-/* Puts back what has changed since `mark`, which stays the newest one. */
+/* Restores the bytes changed since `mark`, which stays the newest one. */
 void mr_undo_roll_back(undo *u, size_t mark);
 /* The newest checkpoint is gone; `generation` is that of the one below, 0: none is left. */
 void mr_undo_pop(undo *u, uint64_t generation);

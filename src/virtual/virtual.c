@@ -11,7 +11,7 @@
 
 #define MOST_DEVICES 64 /* peers are bits of one word */
 
-/* What scripts see as the address of the first host memory; see also device.c. */
+/* The address of the first host memory that scripts see; see also device.c. */
 #define HOST_ADDRESS ((uint64_t)0x100000000000)
 
 /* ---- devices */

@@ -1,9 +1,9 @@
 /* Time on the host: lets the device advance until a condition holds, and advances the host's clock.
  *
- * A wait ends: the graph of pending commands has no cycle, so while something is pending, something is ready, and a
- * chooser must take a step at a wait. The exception are collectives that hold multiprocessors while they wait for
- * each other (meet.c): that is a deadlock of the program. After every wait, also one that was interrupted, the host's
- * clock is not behind the device's. */
+ * Every wait ends: the graph of pending commands has no cycle, so while work is pending some work is ready, and a
+ * chooser must take a step at a wait. The exception are collectives that hold multiprocessors while they wait for each
+ * other (meet.c): that is a deadlock of the program. After every wait, also one that was interrupted, the host's clock
+ * is not behind the device's. */
 #include "virtual/state.h"
 
 typedef enum {
@@ -87,7 +87,7 @@ static void catch_up_since(vgpu *gpu, uint64_t since) {
     mr_machine_host_stood(gpu->machine, since, gpu->host_ns);
 }
 
-/* The device may have been lost since the call began: an observer of it can let the device move. */
+/* The device may have been lost since the call began: an observer of the call can let the device advance. */
 static mr_status check_lost(const vgpu *gpu) {
     return gpu->machine->lost ? mr_error_copy(gpu->machine->lost) : MR_OK;
 }
@@ -130,8 +130,7 @@ mr_status mr_virtual_advance(vgpu *gpu, mr_choice_point point, work *goal) {
     return MR_OK;
 }
 
-/* The host, which has waited since then, is told `wakeup` after the end of what it waited for; asking alone costs
- * `call`. */
+/* The host has waited since `since`, and learns the result `wakeup` after `end`; the query alone costs `call`. */
 static void move_host(vgpu *gpu, uint64_t since, uint64_t end, double call) {
     uint64_t asked = gpu->host_ns + (uint64_t)call;
     uint64_t woken = end + (uint64_t)gpu->model.wakeup_ns;
@@ -169,8 +168,8 @@ mr_status mr_virtual_wait_device(vdevice *device) {
     until u = {.kind = UNTIL_DEVICE, .device = device};
     MR_TRY(wait_until(gpu, &u));
     prove(device, false);
-    /* Streams are asked in turn, and then the driver for what nobody else knows of: all but the wait for
-     * one stream comes after the end of the work. */
+    /* The driver checks each stream in turn, and then its own work. So each wait, except that for one stream, ends
+     * later than the work. */
     const device_model *model = &gpu->model;
     double beyond = model->device_synchronize_ns - model->synchronize_ns;
     uint64_t told = device->last_end + (uint64_t)(beyond > 0 ? beyond : 0);
@@ -214,7 +213,7 @@ mr_status mr_virtual_wait_kept(work *w) {
     return MR_OK;
 }
 
-/* The host does not notice: it did not ask. */
+/* The host's clock does not change, because the host did not ask. */
 mr_status mr_virtual_wait_member(vgpu *gpu, const mr_command *member, uint64_t *out_time) {
     const meet *m = gpu->meets;
     while (m->meeting != member->meeting) m = m->next;
