@@ -20,8 +20,7 @@ extern const mr_explore_bound mr_explore_bounds[];
 /* A function of Lua: (chunk, bounds, arguments...) -> what it has found, one of these texts. Runs the chunk under every
  * schedule; the outcome is what it prints and how it ends. Prints the result. `bounds`: as behind --explore=.
  *
- *     one          One outcome, and there is no hazard.
- *     incomplete   The same, but not all schedules were tried.
+ *     one          One outcome, and there is no hazard. Whether all schedules were tried is in what is printed.
  *     found        Several outcomes, or a hazard.
  *     failed       One outcome, and that is an error or another status than 0.
  *     interrupted  Ctrl-C or a signal ended it.

@@ -11,10 +11,9 @@ enum {
     MR_EXIT_FAILED = 1,
     MR_EXIT_USAGE = 2,
     MR_EXIT_HAZARD = 3,
-    MR_EXIT_INCOMPLETE = 4,  /* --explore found one outcome, and has not tried all schedules */
-    MR_EXIT_LEFT_OVER = 70,  /* MILLRACE_VERIFY_CLOSE found a fault of our own */
-    MR_EXIT_REPLAY = 71,     /* MILLRACE_VERIFY_REPLAY did */
-    MR_EXIT_BY_SIGNAL = 128, /* + its number */
+    MR_EXIT_LEFT_OVER = 70,                     /* MILLRACE_VERIFY_CLOSE found a fault of our own */
+    MR_EXIT_REPLAY = 71,                        /* MILLRACE_VERIFY_REPLAY did */
+    MR_EXIT_BY_SIGNAL = 128,                    /* + its number */
     MR_EXIT_INTERRUPTED = MR_EXIT_BY_SIGNAL + 2 /* SIGINT */
 };
 

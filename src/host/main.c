@@ -336,7 +336,6 @@ static int status_of_found(const char *found) {
     if (strcmp(found, "interrupted") == 0) return by ? MR_EXIT_BY_SIGNAL + by : MR_EXIT_INTERRUPTED;
     if (strcmp(found, "failed") == 0) return MR_EXIT_FAILED;
     if (strcmp(found, "found") == 0) return MR_EXIT_HAZARD;
-    if (strcmp(found, "incomplete") == 0) return MR_EXIT_INCOMPLETE;
     return MR_EXIT_OK;
 }
 
@@ -351,8 +350,8 @@ static int explore_chunk(lua_State *L, const char *bounds, int argument_count) {
     if (status != MR_EXIT_OK) return status;
     status = status_of_found(lua_tostring(L, -1));
     lua_pop(L, 1);
-    if (status != MR_EXIT_HAZARD && status != MR_EXIT_INCOMPLETE) return status;
-    if (explored != MR_EXIT_HAZARD) explored = status;
+    if (status != MR_EXIT_HAZARD) return status;
+    explored = status;
     return MR_EXIT_OK;
 }
 

@@ -92,7 +92,6 @@ const char mr_options_help[] =
     "  1    the script failed\n"
     "  2    wrong usage\n"
     "  3    --check or --waits found a hazard, --explore a hazard or several outcomes\n"
-    "  4    --explore found one outcome and no hazard, but has not tried all schedules\n"
     "  130  interrupted\n"
     "  129  ended by SIGHUP, after the trace and the verdict; 143: by SIGTERM\n"
     "\n"

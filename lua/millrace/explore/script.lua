@@ -290,7 +290,7 @@ return function(tools, explore, core)
     local only = #r.outcomes == 1 and r.outcomes[1]
     if only and (only.error or (only.exit or 0) ~= 0) then return "failed" end
     if #r.outcomes > 1 or #r.hazards > 0 then return "found" end
-    return r.complete and "one" or "incomplete"
+    return "one"
   end
 
   return script
