@@ -21,6 +21,7 @@ typedef struct {
     const struct mr_spawner *spawner;   /* while it runs ranks (dist.c); else NULL */
     /* With ranks: the thread of a parked rank; NULL: the rank runs, or has ended. */
     lua_State *(*parked_rank)(const struct mr_spawner *spawner, uint32_t rank);
+    uint64_t noes;              /* queries that said no since a step or a yes (polls.c) */
     bool allow_tf32, kept_tf32; /* mr.allow_tf32; as it was before mr.explore calls its function */
     bool gradients_off;         /* inside mr.no_grad, and during a backward pass */
     /* Takes a failure of the device, and returns one that names the script's variables (fault.c). */

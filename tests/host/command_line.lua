@@ -138,6 +138,29 @@ function TestCommandLine.test_an_option_behind_the_script()
   end
 end
 
+-- Under the chooser `manual` a loop that asks never ends, which is said once. A loop with steps ends.
+function TestCommandLine.test_a_loop_that_asks_the_manual_chooser()
+  local code = [[
+local s = mr.stream()
+local e = s:run(function() mr.spin{ms = 1} return s:record_event() end)
+for i = 1, 250000 do
+  if e:query() then break end
+  if %s and i %% 90000 == 0 then mr.machine.step() end
+end
+print(e:query())]]
+  command.with_file(code:format("false"), function(path)
+    local result = run{ "--chooser", "manual", path }
+    lu.assertStrMatches(result.err, "note: [^\n]*:4 has asked 100000 times, and the answer is no%. Under the chooser "
+      .. "manual the device does nothing by itself: mr%.machine%.step%(%) %(:step at the prompt%) takes a step, and "
+      .. "synchronize%(%) waits\n")
+    lu.assertEquals({ result.out, result.status }, { "false\n", 0 })
+    lu.assertEquals(run{ path }, { out = "true\n", err = "", status = 0 })
+  end)
+  command.with_file(code:format("true"), function(path)
+    lu.assertEquals(run{ "--chooser", "manual", path }, { out = "true\n", err = "", status = 0 })
+  end)
+end
+
 -- At the prompt nothing is explored.
 function TestCommandLine.test_explore_needs_a_script()
   assert_refused(run{ "--explore", "-i" }, 2, "%-%-explore needs a script, as in millrace %-%-explore script%.lua, or "

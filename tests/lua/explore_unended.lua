@@ -32,17 +32,18 @@ T.equal(#u.difference, 1, "its schedule")
 local pair = "`fill_` (explore_unended.lua:12) before `fill_` (explore_unended.lua:11)"
 T.equal(u.difference[1], pair, "its schedule")
 T.check(tostring(r):find("\n  a run was stopped at [^\n]*explore_unended.lua:2[1-3] before its end: "
-  .. "it had taken [%d.]+ s, and the first run took [%d.e-]+ s\n      `fill_`[^\n]*; the rest as submitted\n"), tostring(r))
+  .. "it had taken [%d.]+ s, and the first run took [%d.e-]+ s\n      `fill_`[^\n]*; the rest as submitted\n"),
+  tostring(r))
 
 -- Each look at the value may find another one, as in a loop that polls memory.
 r = mr.explore(function()
   local x = race()
-  while x:item() ~= 2 do end -- line 40
+  while x:item() ~= 2 do end -- line 41
   return "two"
 end, { time = 5, max = 500, workers = 1 })
 T.check(not r.complete, "not complete")
 T.equal(r.incomplete, "the host reads more than 400 values that differ between schedules, here at "
-  .. "explore_unended.lua:40, and what comes after them was not tried", "the reason")
+  .. "explore_unended.lua:41, and what comes after them was not tried", "the reason")
 T.equal(#r.outcomes, 1, "outcomes that were found are kept")
 
 -- A run that the end of the time cuts is no such run if the first one took as long.

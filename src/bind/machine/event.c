@@ -3,6 +3,7 @@
 #include "bind/explore.h"
 #include "bind/internal.h"
 #include "bind/machine/ipc.h"
+#include "bind/machine/polls.h"
 #include "bind/open.h"
 #include "bind/outside.h"
 #include "bind/registry.h"
@@ -141,6 +142,7 @@ MR_FUNCTION(
     bool done;
     mr_caller caller = mr_enter(L);
     mr_raise(L, mr_event_query(&caller, mr_check_event(L, 1), &done));
+    mr_polls_note(L, &caller, done);
     lua_pushboolean(L, done);
     return 1;
 }

@@ -7,6 +7,7 @@
 #include "bind/open.h"
 #include "bind/outside.h"
 #include "bind/machine/pending.h"
+#include "bind/machine/polls.h"
 #include "bind/hazard/waits.h"
 #include "model/backend.h"
 #include "model/history.h"
@@ -61,6 +62,7 @@ MR_FUNCTION(
         lua_pushstring(L, text);
         lua_replace(L, 2);
     }
+    if (done) mr_polls_stepped(L);
     lua_pushnil(L);
     if (done < count) {
         mr_pending_explain_stream(machine, stream, why);

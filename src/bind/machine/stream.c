@@ -5,6 +5,7 @@
 #include "bind/explore.h"
 #include "bind/internal.h"
 #include "bind/machine/event.h"
+#include "bind/machine/polls.h"
 #include "bind/machine/scope.h"
 #include "graph/graph.h"
 #include "model/outside.h"
@@ -236,6 +237,7 @@ MR_FUNCTION(stream_query, "query", "s:query() -> done: boolean",
     bool done;
     mr_caller caller = mr_enter(L);
     mr_raise(L, mr_stream_query(&caller, mr_check_stream(L, 1), &done));
+    mr_polls_note(L, &caller, done);
     lua_pushboolean(L, done);
     return 1;
 }
