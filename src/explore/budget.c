@@ -34,9 +34,16 @@ static double lent(const explorer *e) {
     return e->lent + (works ? workers_ahead(e->share->workers) : 0);
 }
 
+static double worked_so_far(const explorer *e) {
+    return seconds_of(CLOCK_THREAD_CPUTIME_ID) - e->began_thread + lent(e);
+}
+
+static double waited_so_far(const explorer *e, clockid_t wall) {
+    return seconds_of(wall) - e->began_wall;
+}
+
 static double budget_now_by(const explorer *e, clockid_t wall) {
-    double worked = seconds_of(CLOCK_THREAD_CPUTIME_ID) - e->began_thread + lent(e),
-           waited = (seconds_of(wall) - e->began_wall) / BUDGET_PATIENCE;
+    double worked = worked_so_far(e), waited = waited_so_far(e, wall) / BUDGET_PATIENCE;
     return worked > waited ? worked : waited;
 }
 
@@ -56,10 +63,13 @@ void budget_end_at(explorer *e, double seconds_from_now) {
     e->deadline = seconds_from_now > 0 ? budget_now(e) + seconds_from_now : 0;
     e->is_late = false;
     if (!subject->end_runs_after) return;
-    /* 0.02: then the deadline has passed on the coarse clock, too. */
-    double until = seconds_from_now + e->reserved + 0.02;
-    if (!(e->deadline > 0)) until = 0;
-    subject->end_runs_after(subject->context, until, BUDGET_PATIENCE * until);
+    /* 0.02: then the deadline has passed on the coarse clock, too. Each of the two clocks ends a run when it reaches the
+     * deadline by itself, not earlier: else it would look like an interruption by the user. */
+    double until = e->deadline + e->reserved + 0.02;
+    double worked = until - worked_so_far(e),
+           waited = BUDGET_PATIENCE * until - waited_so_far(e, CLOCK_MONOTONIC);
+    if (!(e->deadline > 0)) worked = waited = 0;
+    subject->end_runs_after(subject->context, worked, waited);
 }
 
 void budget_note_outcomes(explorer *e) {

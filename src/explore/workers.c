@@ -15,6 +15,9 @@
 
 #define AHEAD   64 /* subtrees that workers may be ahead of the result */
 #define PATIENT 10 /* milliseconds that the search waits before it looks at its clock again */
+/* Seconds that a worker may be stopped by a signal. A stop of the whole job (Ctrl-Z) ends for all processes at about
+ * the same moment. */
+#define MOST_STOPPED 0.5
 
 /* In shared memory. */
 typedef struct {
@@ -46,6 +49,7 @@ struct workers {
     uint32_t common; /* outcomes found before the workers began, which all processes have */
     double began;    /* by the clock of the thread */
     unsigned given_back;
+    double stopped_since; /* by the clock on the wall; 0: no worker is stopped */
     bool failed;
     /* of a worker */
     unsigned self;
@@ -72,10 +76,14 @@ typedef struct {
     bool is_new;
 } report_outcome;
 
-static double seconds_of_thread(void) {
+static double seconds_of(clockid_t clock) {
     struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    clock_gettime(clock, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static double seconds_of_thread(void) {
+    return seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* ---- beginning and end */
@@ -284,7 +292,24 @@ static worker *reporter_of(workers *w, uint64_t number, report_head *out_head) {
     return NULL;
 }
 
-/* Whether a worker ended before it had reported all, or all have finished and none has reported the subtree. */
+static bool is_stopped(const worker *k) {
+    siginfo_t info = {0};
+    int options = WSTOPPED | WNOHANG | WNOWAIT;
+    return waitid(P_PID, (id_t)k->process, &info, options) == 0 && info.si_pid == k->process;
+}
+
+/* A worker that is stopped holds the search up, and uses none of its time. */
+static bool is_held_up(workers *w) {
+    bool found = false;
+    double now = seconds_of(CLOCK_MONOTONIC);
+    for (unsigned i = 0; i < w->count; i++) found |= is_stopped(&w->worker[i]);
+    if (!found) w->stopped_since = 0;
+    else if (w->stopped_since == 0) w->stopped_since = now;
+    return found && now - w->stopped_since > MOST_STOPPED;
+}
+
+/* Whether a worker ended before it had reported all, or is stopped, or all have finished and none has reported the
+ * subtree. */
 static bool is_lost(workers *w) {
     unsigned through = 0;
     for (unsigned i = 0; i < w->count; i++) {
@@ -292,7 +317,7 @@ static bool is_lost(workers *w) {
         w->failed |= k->pipe < 0 && !k->is_through;
         through += k->is_through;
     }
-    return w->failed |= through == w->count;
+    return w->failed |= through == w->count || is_held_up(w);
 }
 
 mr_status workers_ask(workers *w, explorer *e, uint64_t number, uint64_t path,

@@ -163,6 +163,7 @@ static void make_large(sample_program *p, int operations) {
 }
 
 static unsigned killed;
+static int sent = SIGKILL; /* what a child gets */
 
 /* A child of this process; 0: there is none. */
 static pid_t find_child(void) {
@@ -188,7 +189,7 @@ static bool kill_a_child(void *context, const mr_explore_progress *progress) {
     (void)context;
     (void)progress;
     pid_t child = find_child();
-    if (child) kill(child, SIGKILL);
+    if (child) kill(child, sent);
     killed += child != 0;
     return true;
 }
@@ -234,6 +235,13 @@ static void a_killed_worker_changes_nothing(void **unused) {
     mr_explore_result_free(&shared);
 }
 
+/* The same, although the stopped one would hold the search up for ever. */
+static void a_stopped_worker_changes_nothing(void **unused) {
+    sent = SIGSTOP;
+    a_killed_worker_changes_nothing(unused);
+    sent = SIGKILL;
+}
+
 static void a_stopped_search_has_no_more_than_all(void **unused) {
     (void)unused;
     mr_explore_result one, shared;
@@ -252,6 +260,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(workers_count_as_one_process, setup, teardown),
         cmocka_unit_test_setup_teardown(a_killed_worker_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stopped_worker_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stopped_search_has_no_more_than_all, setup, teardown)};
     own_process = getpid();
     called_in_worker = mmap(NULL, sizeof *called_in_worker, PROT_READ | PROT_WRITE,

@@ -53,6 +53,20 @@ T.equal(mr.replay(r.outcomes[1].schedule, function()
   return long_run()
 end), r.outcomes[1].value, "the schedule of the first call can be replayed")
 
+-- A run that waits is cut by the clock on the wall, at ten times the budget. Nobody has interrupted it.
+calls = 0
+r = mr.explore(function()
+  calls = calls + 1
+  streams[1]:run(function() x:fill_(1) end)
+  streams[2]:run(function() x:fill_(2) end)
+  mr.synchronize()
+  local value, began = x:item(), os.clock()
+  while calls == 1 and os.clock() - began < 0.15 do long_way(1000) end
+  while calls > 1 do os.execute("sleep 0.05") end
+  return value
+end, { time = 0.25 })
+T.check(calls == 2 and not r.complete and not r.interrupted, "cut by the clock: " .. tostring(r.incomplete))
+
 -- ---------------------------------------------------------------- memory
 
 r = mr.explore(many, { memory = 1 })
