@@ -1,5 +1,6 @@
-/* Does the explorer take each rule of order from its row? Each row is broken in turn; the judge that goes through every
- * interleaving of random programs must then find other classes or outcomes. */
+/* Does the explorer take each rule of order from its row, and what copies do to the host from their rules? Each row, and
+ * each fact of a kind of copy, is broken in turn; the judge that goes through every interleaving of random programs must
+ * then find other classes or outcomes. */
 #include "order_mutants.h"
 
 #include <stdlib.h>
@@ -45,8 +46,29 @@ static void every_row_counts(void **unused) {
     assert_int_equal(order_unnoticed(MR_ALLOCATOR, inherent, notices), 0);
 }
 
+static void every_fact_of_a_copy_counts(void **unused) {
+    (void)unused;
+    enum {
+        UNASKED = 1 << AFTER_STREAM | 1 << IS_OPEN, /* test_order_explorer_asked.c */
+        LEFT_OUT = (1 << COPY_FACTS) - 1 /* the programs leave out what R23 leaves open */
+    };
+    static const unsigned same[ORDER_COPIES] = {[COPY_D2D] = UNASKED,
+                                                [COPY_PEER] = LEFT_OUT, /* they have one device */
+                                                [COPY_H2H] = UNASKED,
+                                                [COPY_TO_PINNED] = UNASKED,
+                                                [COPY_TO_PINNED_ASYNC] = UNASKED,
+                                                [COPY_TO_PAGEABLE] = UNASKED,
+                                                [COPY_TO_PAGEABLE_ASYNC] = LEFT_OUT,
+                                                [COPY_FROM_PINNED] = UNASKED,
+                                                [COPY_FROM_PINNED_ASYNC] = UNASKED,
+                                                [COPY_FROM_PAGEABLE] = UNASKED,
+                                                [COPY_FROM_PAGEABLE_ASYNC] = LEFT_OUT};
+    assert_int_equal(order_copies_unnoticed(same, notices), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_row_counts, setup, teardown)};
+        cmocka_unit_test_setup_teardown(every_row_counts, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_fact_of_a_copy_counts, setup, teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

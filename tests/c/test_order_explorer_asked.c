@@ -1,6 +1,6 @@
 /* Rows that the random programs of test_order_explorer.c leave out. They are orders of the default stream that devices
  * keep beyond CUDA's word (R5, R20), copies between devices (R60), collectives (R61), and an event that is recorded
- * again (R11). The explorer is told that two commands of a function race. It calls its result incomplete if its own
+ * again (R11). And for what the host waits in each kind of copy (R20 to R23). The explorer is told that two commands of a function race. It calls its result incomplete if its own
  * order has one before the other. So the functions ask it, and a person knows the answers. Then each row is broken in
  * turn, and an answer must change. */
 #include "order_mutants.h"
@@ -13,7 +13,7 @@ enum { SIZE = 4, DEVICES = 3 };
 
 static mr_stream *blocking, *nonblocking, *other;
 static mr_stream *of_other, *of_third; /* nonblocking, of devices 1 and 2 */
-static mr_tensor *x, *y, *on_other, *on_third, *pinned, *pageable;
+static mr_tensor *x, *y, *on_other, *on_third, *pinned, *pageable, *witness;
 static mr_explore_race asked; /* the two commands */
 static mr_collectives *collectives;
 static mr_comm *comms[2]; /* of devices 0 and 1 */
@@ -167,6 +167,52 @@ static const struct {
     {record_again, false},
 };
 
+/* For what the host has waited when a copy returns: for the work in front of it, and for the copy. */
+static const struct {
+    mr_tensor **to, **from;
+    bool synchronous;
+    bool early; /* a setting: what R23 leaves open returns early */
+    bool waits_for_work, is_done;
+} copies[] = {
+    {.to = &y, .from = &x, .synchronous = true},        /* R21 */
+    {.to = &on_other, .from = &x, .synchronous = true}, /* R60 */
+    {&pageable, &pinned, true, false, true, true},
+    {&pinned, &x, true, false, true, true},
+    {.to = &pinned, .from = &x}, /* R22 */
+    {&pageable, &x, true, false, true, true},
+    {.to = &pageable, .from = &x, .early = true}, /* R23 */
+    {&pageable, &x, false, false, true, true},
+    {&y, &pinned, true, false, true, true},
+    {.to = &y, .from = &pinned},                  /* R22 */
+    {&y, &pageable, true, false, true, false},    /* R20 */
+    {.to = &y, .from = &pageable, .early = true}, /* R23 */
+    {&y, &pageable, false, false, true, true},
+};
+enum { COPIES = sizeof copies / sizeof *copies };
+static int asked_copy = -1; /* -1: not about copies */
+
+static mr_stream *stream_of_copy(void) {
+    return copies[asked_copy].synchronous ? device->legacy : nonblocking;
+}
+static void do_copy(void) {
+    bool synchronous = copies[asked_copy].synchronous;
+    OK(mr_memcpy(&caller, *copies[asked_copy].to, *copies[asked_copy].from,
+                 synchronous ? NULL : nonblocking, synchronous));
+}
+static void work_in_front_of_copy(void) {
+    first();
+    copy(stream_of_copy(), witness, x);
+    do_copy();
+    second();
+    OK(mr_host_access(&caller, "read", witness, MR_READ));
+}
+static void copy_itself(void) {
+    first();
+    do_copy();
+    second();
+    OK(mr_host_access(&caller, "read", witness, MR_READ));
+}
+
 /* ---- asking */
 
 static mr_status begin_function(void *context) {
@@ -182,8 +228,9 @@ static mr_status run_function(void *context, mr_explore_value *out) {
     on_third = tensor(machine->devices[2]->legacy, SIZE);
     pinned = tensor_of(MR_MEMORY_PINNED, NULL, SIZE);
     pageable = tensor_of(MR_MEMORY_PAGEABLE, NULL, SIZE);
-    mr_tensor *of_host[] = {pinned, pageable}, *of_devices[] = {x, y, on_other, on_third};
-    for (int i = 0; i < 2; i++) {
+    witness = tensor_of(MR_MEMORY_PINNED, NULL, SIZE);
+    mr_tensor *of_host[] = {pinned, pageable, witness}, *of_devices[] = {x, y, on_other, on_third};
+    for (int i = 0; i < 3; i++) {
         OK(mr_host_access(&caller, "clear", of_host[i], MR_WRITE));
         memset(values(of_host[i]), 0, sizeof(int32_t[SIZE]));
     }
@@ -213,14 +260,17 @@ static void open_communicators(void) {
     drop(on_other);
 }
 
-static bool is_ordered(void (*function)(void)) {
+/* `unspecified`: both answers are tried where CUDA leaves one open. */
+static bool explore(void (*function)(void), bool unspecified, uint64_t *out_schedules) {
     mr_explore_result result;
-    mr_explore_options options = {.overtaking = -1, .full = true};
+    mr_explore_options options = {.overtaking = -1, .full = true, .unspecified = unspecified};
     mr_stream_options free_one = {.nonblocking = true};
     open_machine("virtual:3", NULL);
     blocking = blocking_stream();
     nonblocking = free_stream();
     other = free_stream();
+    set("pageable_d2h_async", asked_copy >= 0 && copies[asked_copy].early);
+    set("pageable_h2d_async", asked_copy >= 0 && copies[asked_copy].early);
     OK(mr_stream_create(&caller, machine->devices[1], &free_one, &of_other));
     OK(mr_stream_create(&caller, machine->devices[2], &free_one, &of_third));
     open_communicators();
@@ -231,6 +281,7 @@ static bool is_ordered(void (*function)(void)) {
                                   .races = asked_pair};
     OK(mr_explore(&subject, &options, &result));
     bool ordered = strstr(result.incomplete, "CUDA does not guarantee") != NULL;
+    *out_schedules = result.schedules;
     mr_explore_result_free(&result);
     for (int i = 0; i < 2; i++) mr_comm_release(comms[i]);
     mr_collectives_free(collectives);
@@ -240,10 +291,40 @@ static bool is_ordered(void (*function)(void)) {
     return ordered;
 }
 
+static bool is_ordered(void (*function)(void)) {
+    uint64_t schedules;
+    return explore(function, false, &schedules);
+}
+
 static bool answers_differ(void) {
     for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
         if (is_ordered(questions[i].function) != questions[i].is_ordered) return true;
     return false;
+}
+
+static bool copy_differs(int i) {
+    bool is_open = !copies[i].synchronous && /* R23 */
+                   (copies[i].to == &pageable || copies[i].from == &pageable);
+    uint64_t schedules, with_both_answers;
+    asked_copy = i;
+    bool differs = is_ordered(work_in_front_of_copy) != copies[i].waits_for_work ||
+                   is_ordered(copy_itself) != copies[i].is_done;
+    explore(copy_itself, false, &schedules);
+    explore(copy_itself, true, &with_both_answers);
+    asked_copy = -1;
+    return differs || (with_both_answers > schedules) != is_open;
+}
+
+static bool copies_differ(void) {
+    for (int i = 0; i < COPIES; i++)
+        if (copy_differs(i)) return true;
+    return false;
+}
+
+static void it_knows_what_copies_wait_for(void **unused) {
+    (void)unused;
+    for (int i = 0; i < COPIES; i++)
+        if (copy_differs(i)) fail_msg("copy %d", i);
 }
 
 static void it_knows_the_answers(void **unused) {
@@ -270,8 +351,32 @@ static void every_row_counts(void **unused) {
     assert_int_equal(missed, 0);
 }
 
+/* Whether the source is read in the call shows in values: test_order_explorer.c. */
+static void every_fact_of_a_copy_counts(void **unused) {
+    (void)unused;
+    enum {
+        UNASKED = 1 << READS_SOURCE | 1 << IS_OPEN,
+        DONE = UNASKED | 1 << AFTER_STREAM, /* the host waits for the copy anyway */
+        OPEN = 1 << READS_SOURCE
+    };
+    static const unsigned same[ORDER_COPIES] = {[COPY_D2D] = UNASKED,
+                                                [COPY_PEER] = UNASKED,
+                                                [COPY_H2H] = DONE,
+                                                [COPY_TO_PINNED] = DONE,
+                                                [COPY_TO_PINNED_ASYNC] = UNASKED,
+                                                [COPY_TO_PAGEABLE] = DONE,
+                                                [COPY_TO_PAGEABLE_ASYNC] = OPEN,
+                                                [COPY_FROM_PINNED] = DONE,
+                                                [COPY_FROM_PINNED_ASYNC] = UNASKED,
+                                                [COPY_FROM_PAGEABLE] = UNASKED,
+                                                [COPY_FROM_PAGEABLE_ASYNC] = OPEN};
+    assert_int_equal(order_copies_unnoticed(same, copies_differ), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(it_knows_the_answers),
-                                       cmocka_unit_test(every_row_counts)};
+                                       cmocka_unit_test(every_row_counts),
+                                       cmocka_unit_test(it_knows_what_copies_wait_for),
+                                       cmocka_unit_test(every_fact_of_a_copy_counts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
