@@ -8,9 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/launch/launch.h"
+#include "cuda/backend/parts.h"
+#include "cuda/family/family.h"
+#include "cuda/graph/graph.h"
+#include "cuda/objects/objects.h"
 #include "cuda/runs/nvtx.h"
-#include "cuda/state.h"
+#include "cuda/runs/runs.h"
+#include "cuda/wait/wait.h"
 
 #define MOST_DEVICES 64 /* peers are bits of one word */
 

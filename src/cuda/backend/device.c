@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/backend/parts.h"
 #include "cuda/launch/launch.h"
-#include "cuda/state.h"
+#include "cuda/objects/objects.h"
+#include "cuda/wait/wait.h"
 
 /* The kernels in this binary are compiled for it and for what is newer. */
 #define NEEDED_MAJOR 7

@@ -1,9 +1,12 @@
 /* Submission: gives a command to the driver. The driver copies what it needs (R26), so the command need
  * not be kept. Only host memory that the device may still be using (hold.c) and the name of the operation
  * (error.c) are kept. This is the hot path: no allocation, no system call. */
-#include "cuda/launch/launch.h"
+#include "cuda/backend/parts.h"
+#include "cuda/family/family.h"
+#include "cuda/objects/objects.h"
 #include "cuda/runs/nvtx.h"
-#include "cuda/state.h"
+#include "cuda/runs/runs.h"
+#include "cuda/wait/wait.h"
 
 /* Pinned tensors may be operands: mapped memory. Device memory has an order of its own (R28). */
 static void hold_operands(cuda_stream *stream, const mr_command *command) {

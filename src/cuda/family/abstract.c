@@ -1,5 +1,5 @@
 /* mr.op and mr.spin. */
-#include "cuda/launch/kernels.h"
+#include "cuda/family/family.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,8 @@
  *
  * cuBLAS uses column-major matrices. A row-major matrix is, for cuBLAS, its transpose. So c = a b is
  * computed as c' = b' a': the operands are exchanged, and no data is moved. */
-#include "cuda/launch/kernels.h"
+#include "cuda/family/family.h"
+#include "cuda/wait/wait.h"
 
 #include <limits.h>
 

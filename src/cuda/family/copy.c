@@ -1,6 +1,6 @@
 /* Copies on one device with other strides or another dtype, and fills. Dense copies of one dtype are COPY
  * commands and rarely come here. */
-#include "cuda/launch/kernels.h"
+#include "cuda/family/family.h"
 #include "ops/body.h"
 
 #include <string.h>

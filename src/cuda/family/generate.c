@@ -1,5 +1,5 @@
 /* Values made of positions: the random rows and the sequences. */
-#include "cuda/launch/kernels.h"
+#include "cuda/family/family.h"
 #include "ops/body.h"
 
 #include <string.h>

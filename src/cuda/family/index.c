@@ -1,6 +1,8 @@
 /* Rows whose elements an index chooses. An index out of range fails an assertion in the kernel. Before that, the
  * kernel writes the index to pinned memory; error.c makes a sentence of it. */
+#include "cuda/family/family.h"
 #include "cuda/launch/sort.h"
+#include "cuda/wait/wait.h"
 #include "ops/index.h"
 
 #include <stdlib.h>

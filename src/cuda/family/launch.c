@@ -4,7 +4,7 @@
  * The driver needs about two microseconds for a launch, so this code must add almost nothing. There is no allocation,
  * no look-up by name after the first time, and for dense operands only the computation of the
  * grid. */
-#include "cuda/launch/kernels.h"
+#include "cuda/family/family.h"
 #include "ops/body.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* nll_loss and its gradient: the positions of the targets, as the kernels walk over them. */
-#include "cuda/launch/kernels.h"
+#include "cuda/family/family.h"
 #include "ops/network.h"
 
 static void lay_out(const mr_command *command, bool backward, bool each, mr_cuda_loss *p) {

@@ -1,5 +1,5 @@
 /* flip, roll, tril, triu. */
-#include "cuda/launch/kernels.h"
+#include "cuda/family/family.h"
 #include "ops/move.h"
 
 mr_status mr_cuda_launch_move(const mr_command *command, CUstream stream) {

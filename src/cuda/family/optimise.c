@@ -1,5 +1,5 @@
 /* Steps of optimisers: lists of tensors as a kernel's arguments, in as many launches as they need. */
-#include "cuda/launch/kernels.h"
+#include "cuda/family/family.h"
 #include "ops/optimise.h"
 
 static void take_parameter(mr_cuda_step *args, const mr_operand *o, int states) {

@@ -1,7 +1,7 @@
 /* Reductions: the choice of the form, of the threads for each output, and of the number of parts into
  * which its elements are split. The choice depends only on the shapes and the device. The forms: see
  * kernels/args.h. */
-#include "cuda/launch/kernels.h"
+#include "cuda/family/family.h"
 
 /* Where the kernels are kept, and what they are called. */
 enum { ROWS = FORM_DENSE, TILE = FORM_ROWS, COLUMNS = FORM_STRIDED };

@@ -1,6 +1,6 @@
 /* softmax and log_softmax: the choice of the threads for each row, and of the number of parts into which
  * long rows are split. */
-#include "cuda/launch/kernels.h"
+#include "cuda/family/family.h"
 
 enum {
     BLOCKS_A_SM = 8,     /* blocks worth launching */

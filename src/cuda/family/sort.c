@@ -1,5 +1,6 @@
 /* sort, argsort, topk. A block sorts one short line or several. Long lines are sorted by passes over all of their keys
  * (kernels/sort.cu). If few elements are taken of them, these are found first (kernels/select.cu). */
+#include "cuda/family/family.h"
 #include "cuda/launch/sort.h"
 #include "ops/line.h"
 #include "ops/sort.h"

@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "cuda/launch/kernels.h"
+#include "cuda/family/family.h"
+#include "cuda/wait/wait.h"
 
 /* ---- the codes of a device, in the order of their ids */
 

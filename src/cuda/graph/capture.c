@@ -7,7 +7,9 @@
  * Easiest to break: a stream that captures must not be left capturing, whatever fails. */
 #include <stdlib.h>
 
+#include "cuda/family/family.h"
 #include "cuda/graph/graph.h"
+#include "cuda/objects/objects.h"
 
 typedef struct {
     cuda_graph *graph;

@@ -5,7 +5,10 @@
  *
  * Easiest to break: launches may be pending while a graph is updated or dropped. Its memory goes behind the last one,
  * and its commands stay until their kernels cannot complain any more. */
+#include "cuda/family/family.h"
 #include "cuda/graph/graph.h"
+#include "cuda/objects/objects.h"
+#include "cuda/wait/wait.h"
 
 #include <stdlib.h>
 

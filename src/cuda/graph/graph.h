@@ -1,8 +1,12 @@
-/* Shared by graph.c and capture.c. */
+/* The backend's slots for graphs, and what the files of this room share. */
 #ifndef MR_CUDA_GRAPH_H
 #define MR_CUDA_GRAPH_H
 
 #include "cuda/launch/kernels.h"
+
+mr_status mr_cuda_graph_build(const mr_graph_plan *plan, mr_stream *stream, void **graph);
+mr_status mr_cuda_graph_launch(void *graph, mr_stream *stream, const mr_graph_launch *launch);
+void mr_cuda_graph_drop(void *graph);
 
 typedef struct {
     cuda_nodes nodes; /* first */
@@ -16,5 +20,13 @@ typedef struct {
  * failure. The device is current, and no host function pends. */
 mr_status mr_cuda_graph_capture(cuda_graph *g, const mr_graph_plan *plan, mr_stream *stream,
                                 CUgraph *out_graph);
+
+/* ---- memory.c: the memory of a graph that is captured: what mr_cuda_borrow gives from `begin` to `end` */
+
+void mr_cuda_graph_memory_begin(cuda_graph_memory *memory, cuda_device *device);
+/* No command uses memory of it any more; what is pending on `stream` becomes `ready`. */
+mr_status mr_cuda_graph_memory_end(cuda_graph_memory *memory);
+/* Given back behind the last launch, which was on that stream (NULL: there was none). */
+void mr_cuda_graph_memory_free(cuda_graph_memory *memory, const cuda_stream *last);
 
 #endif

@@ -5,7 +5,8 @@
  * is given back with the graph. Commands of one lane of the capture follow each other in each launch, and share it.
  *
  * Easiest to break: nothing here may be given to a stream that captures, as it would become a node. */
-#include "cuda/launch/kernels.h"
+#include "cuda/graph/graph.h"
+#include "cuda/objects/objects.h"
 
 static mr_status open_stream(cuda_graph_memory *memory) {
     if (memory->stream) return MR_OK;

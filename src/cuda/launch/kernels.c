@@ -1,6 +1,7 @@
 /* The state of the launcher: modules, function handles, lanes. */
 #include "base/number.h"
 #include "cuda/launch/kernels.h"
+#include "cuda/wait/wait.h"
 
 #include <stdio.h>
 #include <stdlib.h>

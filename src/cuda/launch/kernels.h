@@ -167,18 +167,8 @@ void mr_cuda_return(const mr_command *command, CUstream stream, CUdeviceptr addr
 mr_status mr_cuda_upload(const mr_command *command, CUstream stream, const void *values,
                          uint64_t bytes, CUdeviceptr *out_address);
 
-/* graph/memory.c. The memory of a graph that is captured: what the functions above give from `begin` to `end`. */
-void mr_cuda_graph_memory_begin(cuda_graph_memory *memory, cuda_device *device);
-/* No command uses memory of it any more; what is pending on `stream` becomes `ready`. */
-mr_status mr_cuda_graph_memory_end(cuda_graph_memory *memory);
-/* Given back behind the last launch, which was on that stream (NULL: there was none). */
-void mr_cuda_graph_memory_free(cuda_graph_memory *memory, const cuda_stream *last);
-
 /* kernels.c: a stream that captured is about to be destroyed; its lane's memory is the graph's. */
 void mr_cuda_lane_drop_captured(cuda_device *device, CUstream stream);
-
-/* family/generate.c */
-mr_cuda_philox mr_cuda_philox_of(uint64_t seed, uint64_t offset);
 
 /* ---- shapes */
 
@@ -222,30 +212,5 @@ static inline bool mr_cuda_aligned(CUdeviceptr address) {
 }
 
 mr_cuda_divisor mr_cuda_divide_by(int64_t value);
-
-/* ---- the families */
-
-mr_status mr_cuda_launch_copy(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_fill(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_generate(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_random(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_reduce(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_softmax(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_matmul(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_conv(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_pool(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_loss(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_optimise(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_user(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_scan(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_sort(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_move(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_compact(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_index(const mr_command *command, CUstream stream);
-mr_status mr_cuda_launch_abstract(const mr_command *command, CUstream stream);
-
-/* Opens so many handles for graphs, unless cuBLAS cannot be used: a handle that is opened in a capture may fail it. */
-mr_status mr_cuda_blas_prepare(cuda_device *device, size_t count);
-bool mr_cuda_uses_blas(const mr_command *command);
 
 #endif

@@ -1,7 +1,7 @@
 /* R60: a synchronous copy between two devices is ordered after all earlier work and before all later work
  * of both devices; the host does not wait. The documents guarantee this, but on an H200, later work of
  * non-blocking streams was seen to start at once. So this file creates the order with events. */
-#include "cuda/state.h"
+#include "cuda/objects/objects.h"
 
 static mr_status wait_for_one(cuda_device *device, CUstream waiter, cuda_device *of,
                               CUstream awaited) {

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "cuda/launch/launch.h"
-#include "cuda/state.h"
+#include "cuda/objects/objects.h"
+#include "cuda/wait/wait.h"
 #include "order/order.h"
 
 /* Pageable memory up to this size is staged and the call returns; more waits for the stream, since the

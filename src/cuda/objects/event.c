@@ -1,6 +1,7 @@
 /* Events: the driver's own. A wait is bound to the latest record at its call (R12). So an event can be recorded again,
  * or its handle reused for another event, while a wait for it is pending. */
-#include "cuda/state.h"
+#include "cuda/objects/objects.h"
+#include "cuda/wait/wait.h"
 
 /* ---- handles */
 

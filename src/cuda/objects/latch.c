@@ -11,7 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "cuda/state.h"
+#include "cuda/objects/objects.h"
+#include "cuda/wait/wait.h"
 
 #define GUARD_PAUSE_NS 1000000
 

@@ -7,7 +7,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "cuda/state.h"
+#include "cuda/objects/objects.h"
+#include "cuda/wait/wait.h"
 #include "order/order.h"
 
 /* ---- the pool */

@@ -12,7 +12,8 @@
  *
  * Ranks of one process would read each other's tensors directly, which needs access to the pool's memory (R59). NCCL is
  * told to use its own buffers instead: NCCL_P2P_DIRECT_DISABLE, unless the user has set that. */
-#include "cuda/state.h"
+#include "cuda/objects/objects.h"
+#include "cuda/wait/wait.h"
 
 #include <stdio.h>
 #include <stdlib.h>

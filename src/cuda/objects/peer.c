@@ -1,6 +1,7 @@
 /* Peers (R59): one device's kernels and copies in another's memory. A pool is opened to the device as a
  * whole, besides the context. */
-#include "cuda/state.h"
+#include "cuda/objects/objects.h"
+#include "cuda/wait/wait.h"
 
 bool mr_cuda_can_access_peer(mr_device *device, mr_device *peer) {
     const cuda_device *d = device->impl, *p = peer->impl;

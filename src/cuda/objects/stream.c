@@ -1,7 +1,8 @@
 /* Streams: the driver's own. The two default streams of a device are handles that the driver knows
  * without our making them (R3, R6). */
 #include "cuda/launch/launch.h"
-#include "cuda/state.h"
+#include "cuda/objects/objects.h"
+#include "cuda/wait/wait.h"
 #include "order/order.h"
 
 static mr_status make_handle(const mr_stream *stream, cuda_device *device, CUstream *out_handle) {

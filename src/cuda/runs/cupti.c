@@ -7,7 +7,8 @@
  * CUPTI is one for the process, and takes one subscriber: of several machines, one uses it at a
  * time. Records may arrive on a thread of CUPTI's. A lock guards the data that both threads use;
  * commands and observers are only touched by the thread of the machine. */
-#include "cuda/runs/runs.h"
+#include "cuda/runs/source.h"
+#include "cuda/wait/wait.h"
 
 #if MR_CUDA_HAS_CUPTI
 

@@ -7,7 +7,7 @@
  * moves along with what has been told. */
 #include <stdlib.h>
 
-#include "cuda/runs/runs.h"
+#include "cuda/runs/source.h"
 
 #define FAR_NS     1000000000u /* from the base: time for a new one */
 #define ATTEMPTS   5           /* at finding the base's time; the shortest counts */

@@ -8,7 +8,8 @@
  * be a finalizer's, so it is put off until they are idle (cuda->give_up_runs).
  *
  * Easiest to break: nothing here may cost anything, or call the driver, while cuda->runs is NULL. */
-#include "cuda/runs/runs.h"
+#include "cuda/runs/source.h"
+#include "cuda/wait/wait.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Lets go of held host memory (hold.c) once the device is done with it. A wait does so, and nothing here waits. */
-#include "cuda/state.h"
+#include "cuda/wait/wait.h"
 
 static void let_go(cuda_machine *cuda, cuda_hold *hold) {
     CUcontext before = mr_cuda_current;

@@ -2,7 +2,7 @@
  * stream collects the memory that its copies and kernels use. A fence (an event) from time to time, or a
  * wait that found the stream idle, shows when it can be released. There is only one event for
  * HOLDS_A_FENCE uses, so a copy costs little more than the driver's call. */
-#include "cuda/state.h"
+#include "cuda/wait/wait.h"
 
 void mr_cuda_hold(cuda_stream *stream, mr_storage *storage) {
     cuda_hold *hold = stream->holds;

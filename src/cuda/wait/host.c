@@ -3,7 +3,7 @@
  * room.c sees to it that there is room for one more. */
 #include <stdlib.h>
 
-#include "cuda/state.h"
+#include "cuda/wait/wait.h"
 
 struct cuda_call {
     cuda_call *next;           /* in cuda->calls */

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cuda/state.h"
+#include "cuda/wait/wait.h"
 
 #define SMALLEST   256 /* bytes; the alignment of all, too */
 #define SLAB_BYTES ((uint64_t)1 << 20)

@@ -2,7 +2,7 @@
  * for the device then, so we wait before. */
 #include <inttypes.h>
 
-#include "cuda/state.h"
+#include "cuda/wait/wait.h"
 
 static mr_status out_of_memory(const cuda_machine *cuda, uint64_t bytes) {
     return mr_fail(MR_CODE_OUT_OF_MEMORY,

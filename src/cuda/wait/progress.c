@@ -1,6 +1,6 @@
 /* How far each stream is known to be done, and the end of its structure: what a wait finds out and lets go. Nothing
  * here waits. */
-#include "cuda/state.h"
+#include "cuda/wait/wait.h"
 
 static void mark_done(cuda_stream *s, uint64_t seq) {
     if (seq > s->done_seq) s->done_seq = seq;

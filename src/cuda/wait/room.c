@@ -2,7 +2,7 @@
  * counted, over all streams. Before there are more than the driver accepts without blocking, the backend waits for the
  * oldest host function; this wait runs host functions and can be interrupted. All work before the oldest function was
  * submitted earlier and waits for no host function, so the stream does reach it. */
-#include "cuda/state.h"
+#include "cuda/wait/wait.h"
 
 mr_status mr_cuda_host_submit(const mr_command *command) {
     cuda_stream *stream = command->stream->impl;

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/state.h"
+#include "cuda/wait/wait.h"
 
 /* Never too few: each pending host function is a submission, too. */
 enum { SLOTS = 2 * MOST_BEHIND };

@@ -6,7 +6,7 @@
  * Easiest to break: a host function that runs during a wait may have reset or lost the machine. */
 #include <time.h>
 
-#include "cuda/state.h"
+#include "cuda/wait/wait.h"
 
 #define SPIN_NS        400000
 #define PAUSE_SHARE    64 /* a pause is this part of the time spent so far, within bounds */
