@@ -1,8 +1,9 @@
 /* Rows that the random programs of test_order_explorer.c leave out. They are orders of the default stream that devices
  * keep beyond CUDA's word (R5, R20), copies between devices (R60), collectives (R61), and an event that is recorded
- * again (R11). And for what the host waits in each kind of copy (R20 to R23). The explorer is told that two commands of a function race. It calls its result incomplete if its own
- * order has one before the other. So the functions ask it, and a person knows the answers. Then each row is broken in
- * turn, and an answer must change. */
+ * again (R11). Also what the host waits for in each kind of copy (R20 to R23). The explorer is told that two commands
+ * of a function race. It calls its result incomplete if its own order has one before the other. So the functions ask
+ * it, and a person knows the answers. Then each row, and each fact of a copy, is broken in turn, and an answer must
+ * change. */
 #include "order_mutants.h"
 
 #include "collective/comm.h"
