@@ -1,4 +1,4 @@
-/* Whether the values of two tensors agree: what mr.equal and mr.allclose say. */
+/* Whether the values of two tensors agree: for mr.equal and mr.allclose. */
 #ifndef MR_OPS_AGREE_H
 #define MR_OPS_AGREE_H
 

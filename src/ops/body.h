@@ -1,4 +1,4 @@
-/* Inside src/ops only: what the bodies of the families share.
+/* Inside src/ops only: shared by the bodies of the families.
  *
  * f16 and bf16 are stored, not computed in. A row computes them in f32 and rounds each result once, to nearest, even at
  * the middle (`base/half.h`). Numbers and tensors of another dtype beside them become f32, too. But a comparison
@@ -12,8 +12,7 @@
  * a copy of the bytes is as good as the original. So a simulated device can be copied in the middle of an operation,
  * and dropping an operation means freeing its state. A failure of a body on the virtual GPU names the operation, the
  * stream and the line. A sticky code loses the device (R50). With any other code only this command fails. Its last step
- * is not done, what comes after it in its stream runs, and the error is raised like the error of a host
- * function. */
+ * is not done, later work of its stream runs, and the error is raised like the error of a host function. */
 #ifndef MR_OPS_BODY_H
 #define MR_OPS_BODY_H
 
@@ -153,11 +152,11 @@ typedef struct {
 typedef struct {
     mr_dtype (*computed)(mr_dtype out); /* the type in which it is computed for such an output */
     void (*fill)(const mr_command *command, mr_dtype dtype, int64_t first, int64_t n, void *block);
-    /* Optional: checks the numbers of one call for such an output, and makes of them what `fill` and `constants` take.
-     * Without it, the row has no numbers. */
+    /* Optional: checks the numbers of one call for such an output, and computes the parameters of `fill` and
+     * `constants`. Without it, the row has no numbers. */
     mr_status (*prepare)(const char *name, mr_dtype out, const mr_scalar numbers[2],
                          mr_params *out_params);
-    /* Optional: what all positions share, for `fill` and the CUDA kernel; without it, zeros. */
+    /* Optional: values that all positions share, for `fill` and the CUDA kernel; without it, zeros. */
     void (*constants)(const mr_params *params, const mr_tensor *out, mr_constants *out_constants);
     bool is_uniform; /* every element is fill.value */
 } mr_generator;

@@ -20,14 +20,14 @@ typedef struct {
     mr_tensor *out;    /* in-place forms and out=; borrowed; NULL: a new tensor */
     mr_stream *stream; /* borrowed; NULL: the current stream of the operands' device */
     bool in_place;     /* out is in[0]: shape and dtype must stay */
-    mr_params params;  /* what the row takes by value, as far as it is not an input */
+    mr_params params;  /* the row's parameters by value that are not inputs */
     bool allow_tf32;   /* for sums of products of f32 */
     bool dims_given;   /* reductions: else over everything; softmax: one dim */
     /* rows that make gradients: the shape of the result */
     int dims[MR_MAX_DIMS];
     int dim_count;
     bool keepdim; /* pools: PyTorch's ceil_mode */
-    /* rows with a second result: where it goes, as *out_tensor; NULL: it is not wanted */
+    /* rows with a second result: receives it, like *out_tensor; NULL: it is not wanted */
     mr_tensor **out_second;
 } mr_call;
 
@@ -48,7 +48,7 @@ mr_status mr_create_empty(const mr_caller *caller, const mr_placement *placement
                           int ndim, const int64_t *shape, mr_tensor **out_tensor);
 
 /* dst.copy_(src): any two memories, dtypes and strides; src is broadcast to dst. On the current stream of the device
- * side (`stream` NULL). Without non_blocking, and with the host on one side, waits for that stream. A copy that one
+ * side (`stream` NULL). Waits for that stream if one side is the host, unless non_blocking is set. A copy that one
  * command of a copy engine cannot do (strides, another dtype) goes through a temporary on the side where it is
  * converted. */
 mr_status mr_copy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_stream *stream,
@@ -68,8 +68,8 @@ mr_status mr_item(const mr_caller *caller, mr_tensor *t, mr_scalar *out_value);
  * contiguous pageable copy made in the current stream, and the host waits for it. */
 mr_status mr_to_host(const mr_caller *caller, mr_tensor *t, mr_tensor **out_tensor);
 
-/* mr.op: an abstract operation. Reads and writes exactly these views; each element written becomes a
- * fixed mix of what was read and of the name. `writes` may also be read. */
+/* mr.op: an abstract operation. Reads and writes exactly these views; each written element becomes a fixed mix of the
+ * elements read and the name. `writes` may also be read. */
 typedef struct {
     const char *name; /* copied; NULL: "op" */
     mr_tensor **reads, **writes;
@@ -92,8 +92,8 @@ typedef struct {
 mr_status mr_sort(const mr_caller *caller, const mr_op *row, const mr_sort_call *call,
                   mr_tensor **out_values, mr_tensor **out_order);
 
-/* The positions (from 1) of what is not 0, a row each; and the elements where a bool tensor is true, both broadcast.
- * The host waits for the number of them, in the current stream. */
+/* The positions (from 1) of non-zero elements, a row each; and the elements where a bool tensor is true, both
+ * broadcast. The host waits in the current stream, since it needs their number. */
 mr_status mr_nonzero(const mr_caller *caller, mr_tensor *in, mr_tensor **out_positions);
 mr_status mr_masked_select(const mr_caller *caller, mr_tensor *in, mr_tensor *mask,
                            mr_tensor **out_values);

@@ -146,8 +146,8 @@
     X(gather_grads)                                                                                \
     X(kernel)
 
-/* The row `add` is mr_ops[MR_OP_add]. MR_OP_NONE is the id of all rows that are not in the table; who keeps
- * something for each id has nothing for these, and says so. */
+/* The row `add` is mr_ops[MR_OP_add]. MR_OP_NONE is the id of all rows outside the table; code with data for each id
+ * has none for these. */
 typedef enum {
     MR_OP_NONE,
 #define X(name) MR_OP_##name,

@@ -1,9 +1,10 @@
-/* Inside src/ops and src/cuda: what a command of the INDEX family moves between. Both backends take it from here.
+/* Inside src/ops and src/cuda: the tensors between which a command of the INDEX family moves elements, for both
+ * backends.
  *
- * There is one *position* for each element that is moved. Three things stand at a position. One is an element of the
- * plain side: the result of gather, the source of scatter_add_. One is an element of the index. The third is a line of
- * the chosen side, from which the index picks one element: the input of gather, the tensor that scatter_add_ adds
- * to. */
+ * There is one *position* for each element that is moved. Each position has three parts. The first is an element of the
+ * plain side: the result of gather, the source of scatter_add_. The second is an element of the index. The third is a
+ * line of the chosen side, from which the index picks one element: the input of gather, the tensor that scatter_add_
+ * adds to. */
 #ifndef MR_OPS_INDEX_H
 #define MR_OPS_INDEX_H
 

@@ -3,7 +3,7 @@
  *   mr_kernel_code     what the compiler made: text and decoded form. It belongs to no machine, never changes, and is
  *                      counted atomically, since recorded programs keep it and several threads may replay one.
  *   mr_kernel_module   a code that is loaded on a machine: its variables are in the devices' memory there.
- *   mr_kernel          one kernel of a module, with what is known of its parameters beyond the PTX.
+ *   mr_kernel          one kernel of a module, with facts about its parameters beyond the PTX.
  *
  * A launch is an OP of the row `kernel`. Its operands are the bytes that it may touch (through pointer arguments and
  * variables of the module). Its arguments are a blob that holds everything else, and of each pointer which operand's
@@ -21,7 +21,7 @@
 
 typedef struct mr_kernel_code {
     atomic_uint refs;
-    uint64_t id; /* of all codes of the process; what backends keep for it, they keep by this */
+    uint64_t id; /* unique in the process; backends use it as the key of their data */
     mr_ptx_module *ptx;
     char *text; /* PTX, with a NUL behind it: what a GPU's driver loads */
     size_t size;
@@ -36,7 +36,7 @@ typedef struct mr_kernel_code {
 mr_status mr_kernel_code_load(char *text, size_t size, const char *name, mr_kernel_code **out_code);
 void mr_kernel_code_retain(mr_kernel_code *code);
 void mr_kernel_code_release(mr_kernel_code *code); /* accepts NULL */
-/* Somebody but the caller holds it. */
+/* Whether there is another reference than the caller's. */
 static inline bool mr_kernel_code_is_shared(const mr_kernel_code *code) {
     return atomic_load_explicit(&code->refs, memory_order_acquire) > 1;
 }
@@ -58,7 +58,7 @@ typedef struct mr_kernel_count {
     MR_VEC(mr_kernel_counting) running;
 } mr_kernel_count;
 
-/* What a warp does that executes each instruction of the kernel once, and how many bytes of global memory one of its
+/* Counts for a warp that executes each instruction of the kernel once, and the bytes of global memory that one of its
  * threads then accesses. */
 typedef struct mr_kernel_once {
     mr_ptx_course course[PTX_COURSES];
@@ -96,7 +96,7 @@ mr_status mr_kernel_variable(const mr_caller *caller, mr_kernel_module *module, 
                              const char *name, mr_tensor **out_tensor,
                              const ptx_variable **out_what);
 
-/* The registers of a thread on the current device; where the backend does not tell, an estimate. */
+/* The registers of a thread on the current device; an estimate if the backend does not know. */
 mr_status mr_kernel_registers(mr_machine *machine, mr_kernel_code *code,
                               const mr_ptx_kernel *kernel, int *out_registers);
 
@@ -105,7 +105,7 @@ mr_status mr_kernel_registers(mr_machine *machine, mr_kernel_code *code,
 /* A pointer among the arguments. */
 typedef struct {
     uint32_t param;    /* of the kernel */
-    uint32_t at;       /* where it stands in the block of parameters, in bytes */
+    uint32_t at;       /* its offset in the block of parameters, in bytes */
     mr_tensor *tensor; /* it points to its first element */
     uint8_t access;    /* MR_READ | MR_WRITE as the script says; 0: as was inferred */
     const char *name;  /* of the parameter; NULL: as the PTX has it */
@@ -115,7 +115,7 @@ typedef struct {
 typedef struct {
     mr_kernel_module *module;
     const mr_ptx_kernel *kernel;
-    mr_name *name;             /* as the script calls it */
+    mr_name *name;             /* its name in the script */
     int64_t grid[3], block[3]; /* any numbers: the launch checks them */
     uint32_t shared;           /* dynamic, bytes */
     bool cooperative;          /* all blocks run at once, and may meet in grid.sync() (R69) */
@@ -140,16 +140,16 @@ typedef struct {
     uint32_t shape[4];
 } mr_kernel_address;
 
-/* Bytes from the start of its storage to what a pointer to the tensor points to. */
+/* Bytes from the start of its storage to the tensor's first element. */
 static inline uint64_t mr_kernel_pointer_offset(const mr_tensor *t) {
     return (uint64_t)t->offset * mr_dtype_size((mr_dtype)t->dtype);
 }
 
-/* Facts about a launch that its operands do not tell. */
+/* Facts about a launch that its operands do not contain. */
 typedef struct {
     /* It may access memory through pointers that are not arguments of their own: in structs by value that the kernel
-     * reads, in memory, in numbers. No operand stands for those accesses, except (MR_ASSUMED_IN_DATA) for a number
-     * among the arguments that was the address of an allocation at the call. */
+     * reads, in memory, in numbers. These accesses have no operand, except (MR_ASSUMED_IN_DATA) for a number argument
+     * that was the address of an allocation at the call. */
     bool follows_data;
     bool is_declared;      /* the script says (access=) that it does less than its code can do */
     bool uses_addresses;   /* mr_ptx_kernel_uses_address */
@@ -166,8 +166,8 @@ typedef struct {
     mr_kernel_escapes escapes;
     bool cooperative;
     uint32_t pointer_count, variable_count;
-    double bytes, instructions; /* for the cost model: see estimate() */
-    double passes;              /* of its loops, if they are what it takes to touch those bytes */
+    double bytes, instructions;    /* for the cost model: see estimate() */
+    double passes;                 /* of its loops, if the loops touch those bytes */
     mr_kernel_address addresses[]; /* pointers, then variables; then the params */
 } mr_kernel_arguments;
 
@@ -199,7 +199,7 @@ mr_status mr_kernel_run(const mr_command *command, void *state, int64_t first, i
 bool mr_kernel_runs_alone(const mr_command *command); /* not on several threads */
 void mr_kernel_begin(const mr_command *command, void *state);
 void mr_kernel_finish(const mr_command *command, void *state);
-void mr_kernel_fail(const mr_command *command, void *state); /* what was found counts */
+void mr_kernel_fail(const mr_command *command, void *state); /* the findings so far count */
 void mr_kernel_cost(const mr_command *command, mr_cost *out_cost);
 void mr_kernel_arguments_retain(void *arguments);
 void mr_kernel_arguments_release(void *arguments);

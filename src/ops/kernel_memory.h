@@ -1,4 +1,4 @@
-/* The memory that a launch sees on the CPU: addresses of the command's storages, and what lies at an address. */
+/* The memory that a launch sees on the CPU: addresses of the command's storages, and the storage at an address. */
 #ifndef MR_OPS_KERNEL_MEMORY_H
 #define MR_OPS_KERNEL_MEMORY_H
 

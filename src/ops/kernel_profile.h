@@ -5,7 +5,7 @@
 #include "ops/kernel.h"
 #include "ptx/run/profile.h"
 
-#define SECTOR_BYTES 32 /* what memory moves at least */
+#define SECTOR_BYTES 32 /* the smallest transfer of memory */
 
 typedef struct {
     int blocks_per_sm;      /* that are resident at once */
@@ -17,8 +17,8 @@ typedef struct {
 mr_kernel_occupancy mr_kernel_occupancy_of(const mr_device *device, const mr_ptx_kernel *kernel,
                                            uint32_t threads, uint32_t dynamic_shared);
 
-/* Seconds that a launch needs, by what may bound it. The largest decides; a kernel that comes near to several takes
- * longer. */
+/* Seconds that a launch needs, by each limiting resource. The largest decides; a kernel that comes near to several
+ * takes longer. */
 // clang-format off
 #define MR_KERNEL_BOUNDS(X)                                                                        \
     X(issue,   "instructions")      /* warps' instructions: each of four schedulers issues one a clock */ \
@@ -29,7 +29,7 @@ mr_kernel_occupancy mr_kernel_occupancy_of(const mr_device *device, const mr_ptx
     X(memory,  "memory")            /* bytes that the launch may touch, at the device's bandwidth */ \
     X(atomics, "atomics")           /* passes over the part of the L2 cache that has most of them */ \
     X(blocks,  "starting blocks")   /* an SM starts them one after the other */                    \
-    X(latency, "latency")           /* what each warp does one after the other, for as many rounds as there are blocks */
+    X(latency, "latency")           /* the serial work of each warp, times the rounds of blocks */
 // clang-format on
 
 typedef struct {
@@ -48,7 +48,7 @@ bool mr_kernel_times_of(const mr_device *device, const mr_ptx_kernel *kernel,
                         mr_kernel_times *out);
 
 /* Nanoseconds that the launch needs at least, however fast memory and arithmetic are: for starting its blocks, and for
- * what their warps wait for. Before it has run, so loops are estimated. */
+ * the waits of their warps. Computed before it has run, so loops are estimated. */
 double mr_kernel_least_ns(const mr_device *device, const mr_kernel_arguments *a);
 
 #endif

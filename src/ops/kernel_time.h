@@ -1,5 +1,5 @@
-/* How long a launch takes on the virtual GPU, by what its own blocks do. Known only while it runs: a sample of its
- * blocks is counted, once for each shape and each set of arguments of a kernel. */
+/* The duration of a launch on the virtual GPU, from counts of its own blocks. It is known only while the launch runs: a
+ * sample of its blocks is counted, once for each shape and each set of arguments of a kernel. */
 #ifndef MR_OPS_KERNEL_TIME_H
 #define MR_OPS_KERNEL_TIME_H
 
@@ -22,8 +22,8 @@ typedef struct mr_kernel_timing {
 /* Whether blocks of the command are still to be counted. They must then run on one thread: the counts are not locked,
  * and which blocks are counted must not depend on which thread comes first. */
 bool mr_kernel_time_samples(const mr_command *command);
-/* Whether blocks [first, *io_end) are to be counted: then a new profile for them, and *io_end is lowered to what is
- * enough. NULL: nothing is. */
+/* If blocks [first, *io_end) must be counted: a new profile for them, and *io_end is lowered to a sufficient number.
+ * NULL: they are not counted. */
 mr_ptx_profile *mr_kernel_time_begin(const mr_command *command, int64_t first, int64_t *io_end);
 /* They have run. Takes `counts`, and adds them to `too`, if it is not NULL. */
 void mr_kernel_time_end(const mr_command *command, mr_ptx_profile *counts, mr_ptx_profile *too);

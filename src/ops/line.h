@@ -7,7 +7,7 @@
 
 typedef struct {
     int64_t length, count; /* of a line; of lines */
-    int ndim;              /* of what the lines are numbered by, in row-major order */
+    int ndim;              /* the dims that number the lines, in row-major order */
     int64_t shape[MR_MAX_DIMS];
 } mr_lines;
 

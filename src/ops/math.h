@@ -95,7 +95,7 @@ MR_INLINE float mr_log_f32(float a) {
     return r;
 }
 
-/* log(a + rest / a) where the second is less than a unit in the last place of the first: what log1p needs. */
+/* log(a + rest / a) where the second is less than a unit in the last place of the first: for log1p. */
 MR_INLINE double mr_log_and_rest_f64(double a, double rest) {
     bool tiny = a < 0x1p-1022;
     uint64_t bits = mr_bits_f64(a * (tiny ? 0x1p54 : 1.0));
@@ -119,7 +119,7 @@ MR_INLINE double mr_log_and_rest_f64(double a, double rest) {
 MR_INLINE double mr_log_f64(double a) {
     return mr_log_and_rest_f64(a, 0.0);
 }
-/* 1 + a is rounded; what it lacks is divided by it, as the logarithm's derivative says. */
+/* 1 + a is rounded; the error is divided by it, since that is the logarithm's derivative. */
 MR_INLINE double mr_log1p_f64(double a) {
     double sum = 1.0 + a, of_small = a - (sum - 1.0), of_large = 1.0 - (sum - a);
     double rest = (fabs(a) < 1.0 ? of_small : of_large) / sum;
@@ -317,7 +317,7 @@ MR_INLINE double mr_tan_f64(double a) {
 
 /* The radius's square: -2 log(u), where u is (bits + 1/2) / 2^32, rounded, and m 2^e with m in [2/3, 4/3). The
  * polynomial is of g = 2 - 2m, in which the logarithm's series begins with g. The small number that is added to the 2
- * makes the square 2^-22 and not 0 where u is 1. So nobody has to divide by 0. */
+ * makes the square 2^-22 and not 0 where u is 1. So there is no division by 0. */
 MR_INLINE float mr_normal_square(uint32_t bits) {
     float u = fmaf((float)bits, 0x1p-32f, 0x1p-33f);
     uint32_t e = (mr_bits_f32(u) - 0x3f2aaaabu) & 0xff800000u; /* in units of 2^-23 */

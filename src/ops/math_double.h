@@ -15,7 +15,7 @@
 #define MR_PI   3.14159265358979323846
 #define MR_PI_2 1.57079632679489661923
 
-/* About 40 good bits, for what has the digits of an f32: no subnormals. */
+/* About 40 good bits, for values with the precision of f32: no subnormals. */
 MR_INLINE double mr_log_short(double a) {
     uint64_t shifted = mr_bits_f64(a) - 0x3fe6a09e667f3bcdu;
     uint64_t biased = (shifted >> 52) ^ 0x800u;
@@ -58,8 +58,8 @@ MR_INLINE double mr_exp2_within(double a) {
     p = fma(fma(p, r, 0x1.ebfbdadcf484ep-3), z, fma(0x1.62e430c7eb538p-1, r, 0x1.000000026125fp+0));
     return mr_from_bits_f64(mr_bits_f64(p) + (mr_bits_f64(t) << 52));
 }
-/* 1 + exp(-a), good enough for what is divided by it and rounded to f32: beyond 128 that is the same. If a itself were
- * limited, gcc would treat its limits as cases of their own. */
+/* 1 + exp(-a), exact enough for a quotient that is rounded to f32: beyond 128 the quotient is the same. If a itself
+ * were limited, gcc would treat its limits as cases of their own. */
 MR_INLINE double mr_1_plus_exp_minus(float a) {
     double d = 1.0 + mr_exp2_within((double)a * -1.44269504088896338700);
     d = a > 128.0f ? 1.0 : d;

@@ -140,7 +140,7 @@ MR_INLINE double mr_exp2_two(mr_two a) {
     return a.high < -1100.0 ? 0.0 : y;
 }
 
-/* With what the square lacks, so nearly correctly rounded. Where the cube overflows there is no such thing. */
+/* With the rounding error of the square, so nearly correctly rounded. Without it if the cube overflows. */
 MR_INLINE double mr_cube_f64(double a) {
     mr_two square = mr_two_product(a, a);
     double rough = square.high * a, cube = fma(square.high, a, square.low * a);

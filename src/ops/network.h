@@ -1,6 +1,5 @@
-/* Inside src/ops and src/cuda: the operations of neural networks. What a command of one of these families says, laid
- * out for the loops that carry it out. A CPU body and a kernel are given the same description, so neither derives it
- * anew. */
+/* Inside src/ops and src/cuda: the operations of neural networks. The parameters of a command of these families,
+ * arranged for the loops that carry it out. CPU bodies and CUDA kernels use the same description. */
 #ifndef MR_OPS_NETWORK_H
 #define MR_OPS_NETWORK_H
 

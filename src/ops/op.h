@@ -1,8 +1,8 @@
-/* Operations: what one row of the table (ops/table.h) becomes, and how a body runs.
+/* Operations: the struct of a row of the table (ops/table.h), and how a body runs.
  *
- * An operation's work is a range of independent items (elements, rows, chunks), so it can be run in slices. This is by
- * threads, or spread over its virtual duration, where a race then tears data as it does
- * on hardware. Slices of one command may run in any order and give the same bits. */
+ * An operation's work is a range of independent items (elements, rows, chunks), so it can be run in slices. Slices run
+ * on several threads, or spread over the virtual duration. Then a race leaves half-written data, as on hardware. Slices
+ * of one command may run in any order and give the same bits. */
 #ifndef MR_OPS_OP_H
 #define MR_OPS_OP_H
 
@@ -32,7 +32,7 @@ typedef enum {
     MR_FAMILY_SCAN,       /* out = the elements up to here along a dim, combined */
     MR_FAMILY_SORT,       /* out = the elements and their positions in order along a dim (sort.h) */
     MR_FAMILY_MOVE,       /* out = the input's elements at other places (move.h) */
-    MR_FAMILY_COMPACT,    /* out = what a condition chooses */
+    MR_FAMILY_COMPACT,    /* out = the elements that a condition selects */
     MR_FAMILY_KERNEL,     /* a kernel of the user's (kernel.h) */
     MR_FAMILY_COLLECTIVE, /* several devices at once: collective.h */
     MR_FAMILY_COUNT
@@ -47,7 +47,7 @@ typedef struct {
     bool draws;     /* takes a seed and an offset of the machine's random numbers */
     bool widens;    /* a number that the inputs' type does not hold makes it i64 */
     bool may_fail;  /* on the device: an index that is out of range */
-    double portion; /* how much work may pass between two looks at Ctrl-C (run.c); 0: the usual */
+    double portion; /* the amount of work between two checks for Ctrl-C (run.c); 0: the usual */
     /* Optional: whether a library with threads of its own runs it on the CPU; and on a GPU, where that costs the
      * host more than a launch. */
     bool (*brings_threads)(const mr_command *command);
@@ -60,7 +60,7 @@ extern const mr_op_family mr_families[MR_FAMILY_COUNT];
 typedef struct {
     double flops;
     double bytes; /* read + written */
-    /* from start to end, whatever the rates of the device are; 0: nothing is known */
+    /* the least duration, whatever the rates of the device are; 0: unknown */
     double least_ns;
     uint32_t blocks;  /* thread blocks that a kernel would launch */
     uint32_t threads; /* a block */
@@ -81,7 +81,7 @@ struct mr_op {
     uint8_t dtypes;         /* which dtypes it takes: MR_TAKES_* */
     uint8_t result;         /* MR_RESULT_* */
     uint8_t forms;          /* MR_FORM_*: which Lua functions come from the row */
-    uint8_t rules;          /* MR_RULE_*: what mr_call_run also asks of the arguments */
+    uint8_t rules;          /* MR_RULE_*: further checks of the arguments by mr_call_run */
     mr_op_numbers numbers;  /* FILL, RANDOM, and BINARY with a parameter */
     mr_op_id variants[2];   /* MR_OP_NONE, or the rows that other arguments ask for: see table.h */
     double flops;           /* an item, for the cost model */

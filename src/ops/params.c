@@ -1,4 +1,4 @@
-/* In which members two sets of arguments differ. Each family lists those that it has. */
+/* Compares two sets of arguments, member by member. Each family lists its members. */
 #include "ops/params.h"
 
 #include <stddef.h>

@@ -62,7 +62,7 @@ typedef struct {
 } mr_along_params;
 
 typedef struct {
-    mr_scalar number; /* what scatter_ and its like write where that is not a tensor */
+    mr_scalar number; /* the number that scatter_ and similar functions write, if not a tensor */
     int32_t dim;      /* from 0 */
 } mr_index_params;
 
@@ -86,7 +86,7 @@ typedef struct {
 /* How a window moves over the last two dims of a tensor, rows first. */
 typedef struct {
     int32_t size[2], stride[2], padding[2], dilation[2];
-    int32_t groups; /* of channels, which know nothing of each other */
+    int32_t groups; /* groups of channels, which are independent */
 } mr_window;
 
 typedef struct {

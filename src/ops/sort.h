@@ -1,4 +1,4 @@
-/* Inside src/ops and src/cuda: what a command of the SORT family does. */
+/* Inside src/ops and src/cuda: the parameters of a command of the SORT family. */
 #ifndef MR_OPS_SORT_H
 #define MR_OPS_SORT_H
 
@@ -17,7 +17,7 @@ mr_sorting mr_sorting_of(const mr_command *command);
 /* How a GPU sorts a line of `length` elements for the first `taken`. The cost of the row follows from it, too. */
 typedef enum {
     MR_SORT_SHORT, /* by one block, in shared memory */
-    MR_SORT_TAKEN, /* what is taken is found by its digits, and then sorted by one block */
+    MR_SORT_TAKEN, /* the taken elements are found by their digits, and then sorted by one block */
     MR_SORT_ALL,   /* in a pass for each digit */
 } mr_sort_way;
 enum { MR_SORT_LINE = 2048 }; /* elements that a block sorts */

@@ -2,7 +2,7 @@
  * GPU, with the same bits, since neither fuses a multiply with an add.
  *
  * `n` are the numbers of an mr_step as the parameters' type, in the order of table.h. The caller has computed in double
- * what does not depend on the element (a power of a beta, a quotient of two numbers). */
+ * the values that do not depend on the element (a power of a beta, a quotient of two numbers). */
 #ifndef MR_OPS_STEP_H
 #define MR_OPS_STEP_H
 

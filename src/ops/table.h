@@ -25,7 +25,7 @@
 
 // clang-format off
 /* X(name, dtypes of the output, forms, numbers, flops, generator, usage). numbers: those that a call of the
- * in-place form gives, as (how many it must give, how many it may give, what the latter are otherwise). */
+ * in-place form gives, as (how many are required, how many are optional, the defaults of these). */
 #define MR_FILL_TABLE(X) \
     X(fill,        ALL,     INPLACE, (1, 0, 0),    0, mr_gen_fill,     "x:fill_(value) -> x") \
     X(zero,        ALL,     INPLACE, (0, 0, 0),    0, mr_gen_zero,     "x:zero_() -> x") \
@@ -39,7 +39,7 @@
     X(bernoulli,   ALL,     INPLACE, (0, 1, 0.5),  12, mr_gen_bernoulli, "x:bernoulli_([p]) -> x") \
     X(randint,     ALL,     NONE,    (0, 0, 0),    12, mr_gen_randint,   "mr.randint([low,] high, shape [, options]) -> tensor")
 
-/* X(name, inputs, forms, items, run, state_bytes, usage): index.c has what they do. Indices count from 1. */
+/* X(name, inputs, forms, items, run, state_bytes, usage): index.c describes them. Indices count from 1. */
 #define MR_INDEX_TABLE(X) \
     X(index_select, 2, RESULT,  mr_elementwise_items, mr_pick_run, NULL,  "x:index_select(dim, index [, {out=}]) -> tensor") \
     X(gather,       2, RESULT,  mr_elementwise_items, mr_pick_run, NULL,  "x:gather(dim, index [, {out=}]) -> tensor") \
@@ -101,8 +101,8 @@
     X(nll_loss,            LOSS, 2, RESULT,   mr_loss_items, mr_loss_run, mr_loss_cost, "x:nll_loss(target [, {weight=, ignore_index=-100, reduction=\"mean\", return_total_weight=}]) -> tensor") \
     X(nll_loss_backward,   LOSS, 2, FUNCTION, mr_loss_items, mr_loss_run, mr_loss_cost, "mr.nll_loss_backward(input_shape, gradient, target [, {weight=, ignore_index=-100, reduction=\"mean\", total_weight=}]) -> tensor")
 
-/* X(name, states, flops, usage): steps of optimisers, see optimise.h. step.h has what they do to an element. gather_grads
- * has their form: its parameters are views of a bucket, which get the values of the gradients. */
+/* X(name, states, flops, usage): steps of optimisers, see optimise.h. step.h has their formulas for an element.
+ * gather_grads has their form: its parameters are views of a bucket, which get the values of the gradients. */
 #define MR_OPTIMISE_TABLE(X) \
     X(sgd_step,      0, 4, "optimiser:step()") \
     X(momentum_step, 1, 8, "optimiser:step()") \

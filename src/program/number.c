@@ -1,8 +1,8 @@
-/* Numbers the storages of a recorded program by what the program asks for.
+/* Numbers the storages of a recorded program by its requests.
  *
- * While it is recorded, an object is numbered when it is met. A host function may meet memory first, and when it runs
- * depends on the schedule. So at the end the storages are numbered again. This is in the order in which the script's
- * own items name them, then those that only host functions use, in the order in which these were submitted. Two runs
+ * During the recording, an object is numbered at its first use. The first use of memory may be in a host function,
+ * whose time depends on the schedule. So at the end the storages are numbered again, in the order in which the script's
+ * own items use them. Those that only host functions use follow, in the order in which these were submitted. Two runs
  * with the same requests up to some item then have the same numbers up to there. Streams and events are used by the
  * script's own items only: a host function may use neither. */
 #include <stdlib.h>

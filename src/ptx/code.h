@@ -1,4 +1,4 @@
-/* The decoded form of a function: what decode/ makes of the tree, and what the handlers execute.
+/* The decoded form of a function: decode/ makes it from the tree, and the handlers execute it.
  *
  * A decoded instruction (a code) names its handler; nothing is looked up while a kernel runs. An operand says where a
  * vector of 32 lanes lies, in one of four areas. So reading a register, a constant, a special register or the address
@@ -63,7 +63,7 @@ typedef struct ptx_reach ptx_reach; /* memory.h */
 /* Moves one part of each lane between a register and `offset` bytes after where the lane's access begins. */
 typedef void ptx_load(const ptx_reach *reach, size_t offset, void *to, uint32_t mask);
 typedef void ptx_store(const ptx_reach *reach, size_t offset, const void *from, uint32_t mask);
-/* Carries out an atomic operation with operands b and c; returns what was there before. */
+/* Carries out an atomic operation with operands b and c; returns the old value. */
 typedef uint64_t ptx_atom(void *at, uint64_t b, uint64_t c);
 
 /* The access of a load, store or atomic operation. */
@@ -79,7 +79,7 @@ typedef struct {
     bool may_be_unset; /* parameters of calls: their padding */
     bool atomic;       /* for watch.h: an atomic operation, or a load or store that is strong */
     uint8_t order, scope;
-    uint8_t align;  /* what the address must be a multiple of */
+    uint8_t align;  /* the required alignment of the address */
     uint32_t index; /* of this access: the run keeps the range that it used last */
     int64_t offset;
     ptx_place_of parts[8]; /* the registers, of a vector one for each part; PTX_NO_PART: `_` */
@@ -137,7 +137,8 @@ struct ptx_routine {
     uint32_t *callees;  /* indices of functions */
     uint32_t callee_count;
     bool calls_indirectly;
-    const char *problem; /* what of it is not covered; then it has no codes. NULL: nothing */
+    /* the part of it that is not supported; then it has no codes. NULL: none */
+    const char *problem;
 };
 
 /* A vector of the launch's area that holds an address: of a variable of the module, or of a .shared one of a function;

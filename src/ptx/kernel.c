@@ -1,4 +1,4 @@
-/* What a kernel reads and writes: the answers of the folder access, which knows a kernel by its function alone. */
+/* A kernel's reads and writes: the answers of the folder access, which knows only a kernel's function. */
 #include "ptx/access/access.h"
 #include "ptx/ptx.h"
 

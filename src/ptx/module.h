@@ -1,5 +1,5 @@
-/* A loaded module: the tree, its decoded functions, and what launches share. Nothing changes after loading, except the
- * count of references. */
+/* A loaded module: the tree, its decoded functions, and data that launches share. Nothing changes after loading, except
+ * the count of references. */
 #ifndef MR_PTX_MODULE_H
 #define MR_PTX_MODULE_H
 

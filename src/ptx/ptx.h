@@ -1,8 +1,8 @@
 /* PTX modules on the virtual GPU: load one, look at its kernels, run blocks of a launch.
  *
- * This folder knows no streams, tensors or commands (it includes base/ only). A caller hands it the memory that there
- * is as address ranges, and gets back what the kernel did to it. One module may be used by several threads at once;
- * blocks of one launch may run on several threads at once. */
+ * This folder knows no streams, tensors or commands (it includes base/ only). A caller passes memory as address ranges,
+ * which the kernel changes. One module may be used by several threads at once; blocks of one launch may run on several
+ * threads at once. */
 #ifndef MR_PTX_PTX_H
 #define MR_PTX_PTX_H
 
@@ -36,14 +36,13 @@ typedef struct {
     uint32_t registers;
     uint32_t max_threads; /* a block; 1024 unless .maxntid says less */
     bool recursive;
-    /* what it uses that is not covered, with the line: it cannot run. NULL: nothing */
+    /* an unsupported instruction or feature that it uses, with the line: it cannot run. NULL: none */
     const char *problem;
     const struct ptx_access *access; /* access/access.h */
 } mr_ptx_kernel;
 
-/* Reads and decodes. `name` stands for the text in messages. Code that the machine does not cover in a function becomes
- * the `problem` of the kernels that may call it. Elsewhere it is an error here (NOT_SUPPORTED, with the source
- * line). */
+/* Reads and decodes. `name` stands for the text in messages. Unsupported code in a function becomes the `problem` of
+ * the kernels that may call it. Outside functions it is an error here (NOT_SUPPORTED, with the source line). */
 mr_status mr_ptx_module_load(const char *text, size_t size, const char *name,
                              mr_ptx_module **out_module);
 void mr_ptx_module_retain(mr_ptx_module *module);  /* atomic: threads share programs */
@@ -71,7 +70,8 @@ typedef struct {
     char *host;          /* where the byte at `first` is */
     void *owner;         /* the caller's, for `describe` and `will_write` */
     bool read_only;      /* constant memory */
-    uint8_t access;      /* what the launch is known to do there: MR_PTX_READS | MR_PTX_WRITES */
+    /* the accesses that the launch is known to make there: MR_PTX_READS | MR_PTX_WRITES */
+    uint8_t access;
     /* One bit a byte, lowest bit first; 1: nothing has ever been written there. NULL: all is written. The machine
      * clears bits that it writes, atomically. */
     uint8_t *unset;
@@ -83,7 +83,7 @@ typedef struct {
     bool (*find)(void *context, uint64_t address, mr_ptx_range *out_range);
     /* Before the first write of a call of mr_ptx_run to a range. May be NULL. Any thread. */
     void (*will_write)(void *context, const mr_ptx_range *range);
-    /* For messages, where an address lies: "byte 8 of x (4000 bytes, made at a.lua:3)", "16 bytes past the end of y
+    /* For messages: describes an address: "byte 8 of x (4000 bytes, made at a.lua:3)", "16 bytes past the end of y
      * (...)", "where no tensor is". `meant`: the pointer that it was computed from, or 0 if that is not known. The text
      * may be cut. */
     void (*describe)(void *context, uint64_t address, uint64_t meant, char *out, size_t size);
@@ -147,12 +147,14 @@ typedef struct {
     mr_ptx_memory memory;
     mr_ptx_device device;
     mr_ptx_progress *progress; /* NULL: a block that waits for one of another call waits for ever */
-    bool check; /* bounds by allocation, alignment; else only what keeps the host safe:
-                                 * an access outside of every range is an error either way */
+    /* checks bounds by allocation, and alignment; without it only the host's safety: an access outside every range is
+     * always an error */
+    bool check;
     /* With `check`: an access must lie in the allocation of a pointer, or in a variable, that its address was computed
-     * from, as far as the code tells. Otherwise in any allocation. */
+     * from, if the code shows that. Otherwise in any allocation. */
     bool check_sources;
-    bool may_stray; /* with check_sources: such an access is carried out, and told by `strayed` */
+    /* with check_sources: an access outside them is carried out, and reported by `strayed` */
+    bool may_stray;
     mr_ptx_watch *watch;     /* NULL: races are not looked for */
     mr_ptx_profile *profile; /* NULL: nothing is counted */
     /* Counts one block of so many (0 or 1: each), by number among all of the kernel's blocks; block 0 of this launch
@@ -162,12 +164,12 @@ typedef struct {
     /* The output of printf; a call has whole lines or parts of them, in the order of one thread. Called with a lock
      * held. NULL: it goes nowhere. */
     void (*print)(void *context, const char *text, size_t size);
-    /* With `check`: an instruction reads bytes that nothing has written (global memory by range->unset, shared, local).
-     * That is not an error, as CUDA goes on with any values; told once for each instruction in a call of mr_ptx_run,
-     * with a lock held by none. NULL: what has been written is not followed at all. */
+    /* With `check`: an instruction reads unwritten bytes (global memory by range->unset, shared, local). That is not an
+     * error, as CUDA goes on with any values. Called once for each instruction in a call of mr_ptx_run, without a lock.
+     * NULL: writes are not followed at all. */
     void (*unset_read)(void *context, const mr_ptx_unset_read *read);
-    /* An access was carried out that its range does not name (mr_ptx_range.access), or see may_stray. Told once or more
-     * often. NULL: nobody wants to know. Any thread. */
+    /* An access was carried out that its range does not name (mr_ptx_range.access), or see may_stray. Called once or
+     * more, by any thread. NULL: not reported. */
     void (*strayed)(void *context);
     /* Asked now and then while a block runs: true ends the run with INTERRUPTED. NULL: never. Any thread. */
     bool (*interrupted)(void *context);
@@ -182,26 +184,26 @@ static inline const char *ptx_launch_name(const mr_ptx_launch *launch) {
  * later blocks, it runs those, too, as far as `progress` says that they have not begun. An error is that of the first
  * access (instruction, thread) that failed. It has CUDA's code where CUDA has one: ILLEGAL_ADDRESS, MISALIGNED_ADDRESS,
  * ASSERT, LAUNCH_FAILURE for trap and for a stack overflow, LAUNCH_TIMEOUT. It has a sentence that names kernel, source
- * line, thread, block, and what was accessed. Memory then is as the kernel left it. */
+ * line, thread, block, and the accessed memory. Memory then is as the kernel left it. */
 mr_status mr_ptx_run(const mr_ptx_launch *launch, uint64_t first, uint64_t end);
 
 /* ---- what a kernel reads and writes: kernel.c asks the folder access, which finds it out */
 
 /* By param; computed once when the module is loaded. */
 const mr_ptx_param_access *mr_ptx_kernel_access(const mr_ptx_kernel *kernel);
-/* Does it use pointers that lie in memory, are made from other numbers, or are known to functions that the analysis
- * does not know? No extent stands for those accesses. */
+/* Whether it uses pointers that are in memory, are made from other numbers, or are known to functions that the analysis
+ * does not know. No extent covers such accesses. */
 bool mr_ptx_kernel_follows_memory(const mr_ptx_kernel *kernel);
-/* Can the result of a launch depend on the address itself that stands at `at` in the parameters, not only on what lies
- * there? And on those of the module's variables? (access/outcome.h) */
+/* Whether the result of a launch can depend on the address at offset `at` of the parameters itself, not only on the
+ * memory there. The other one: on addresses of the module's variables (access/outcome.h). */
 bool mr_ptx_kernel_uses_address(const mr_ptx_kernel *kernel, uint32_t at);
 bool mr_ptx_kernel_uses_addresses_of_variables(const mr_ptx_kernel *kernel);
 /* Can the order in which the threads of a launch run, or the time, decide its values? (access/outcome.h) */
 bool mr_ptx_kernel_depends_on_order(const mr_ptx_kernel *kernel);
-/* The same, or it has volatile accesses and the like, in which threads may meet: what a watch finds out. */
+/* The same, or it has volatile and similar accesses by which threads may communicate; only a watch can tell. */
 bool mr_ptx_kernel_may_depend_on_order(const mr_ptx_kernel *kernel);
-/* The one kind of its atomic operations, whose results nobody uses: they may come in any order with others of the same
- * kind. 0: it has none, or they are not like that. */
+/* The single kind of its atomic operations, if their results are not used: they commute with others of the same kind.
+ * 0: it has none, or others. */
 uint8_t mr_ptx_kernel_updates(const mr_ptx_kernel *kernel);
 
 /* How it uses each variable of its module (tree->variables): `out_access` has one entry for each; 0: it does not.

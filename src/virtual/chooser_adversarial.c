@@ -1,12 +1,12 @@
 /* The adversarial chooser: runs a consumer as early as the rules allow, so that a missing wait shows as a wrong value.
  *
  * It uses the graph of pending work, not only the offers. In this order:
- * 1. what touches the same bytes as something older that it is not ordered behind: newest first, each after exactly
- *   what it must wait for. The older one comes too late;
- * 2. what the host waits for;
+ * 1. operations that touch the same bytes as an older one, without an order: newest first, each after exactly the work
+ *    that it must wait for. The older one then comes too late;
+ * 2. work that the host waits for;
  * 3. the other operations, newest first. Those that write host memory come last: their consumer is the host, which
- *   looks at a time of its own. Records, waits, allocations and frees have no effect that could be missed: they run
- *   only on the way to something else.
+ *    chooses its own time. Records, waits, allocations and frees have no effect that could be missed: they run only on
+ *    the way to something else.
  *
  * A stream's next allocation gets freed memory that pending work of another stream uses: the pool asks for it
  * (`seeks_used_memory`). Otherwise it would depend on what Lua's collector has freed in between.

@@ -51,7 +51,7 @@
     X(kernel_floor_ns, 0)   /* start to start of dependent small kernels */                        \
     X(graph_floor_ns, 0)    /* the same of kernels in a graph */                                   \
     X(handover_ns, 0)       /* end of a kernel to start of a copy that waited for it; and back */  \
-    X(wait_latency_ns, 0)   /* end of an event to start of work in another stream that waited for it */         \
+    X(wait_latency_ns, 0)   /* end of an event to start of a waiting stream's work */              \
     X(h2d_gbs, 0) X(d2h_gbs, 0) X(copy_latency_ns, 0)                                              \
     X(peer_access, 0) X(peer_gbs, 0) X(peer_latency_ns, 0)                                         \
     /* what calls cost the host */                                                                 \
@@ -67,7 +67,7 @@
     X(host_work_gbs, 0)     /* operations on host memory, read + write, by all cores */            \
     /* Lua between calls that submit something; for scripts/makespan.lua */                        \
     X(lua_ns, 0)            /* a hundred instructions */                                           \
-    X(lua_call_ns, 0)       /* a C function: a field, a view, the library's own calls */   \
+    X(lua_call_ns, 0)       /* a C function: a field, a view, the library's own calls */           \
     X(lua_kib_ns, 0)        /* a KiB allocated, the collector's work for it included */            \
     X(lua_collect_ns, 0)    /* collectgarbage(), for each KiB in use */
 // clang-format on

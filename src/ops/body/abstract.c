@@ -1,6 +1,6 @@
 /* mr.op and mr.spin: operations that exist for their accesses and their duration.
  *
- * Each element that is written becomes a hash of the operation's name, of what was read and of its own position. So any
+ * Each written element becomes a hash of the operation's name, of the elements read and of its own position. So any
  * other order of operations gives other values. Element j of a written tensor of n elements takes, from each tensor of
  * m elements that is read, the one at j * m / n: half-written inputs give half-changed outputs. Another written tensor
  * counts among the inputs only if it is as long, as then its element is read before the same item writes it. A written

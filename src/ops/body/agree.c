@@ -19,7 +19,7 @@ typedef struct {
     const mr_tolerance *tolerance;
     const mr_tensor *tensor[2];
     mr_walk walk;
-    mr_dtype compared; /* what blocks are made of */
+    mr_dtype compared; /* the dtype of the blocks */
     int64_t first;
     atomic_bool differ;
 } job;

@@ -1,9 +1,9 @@
-/* Opens the first CBLAS that the system has, at the first product that is worth it. Start-up does not
- * pay for it, and a machine without one runs all the same. The library keeps its own choice of threads.
+/* Opens the system's first CBLAS, at the first product that is large enough. So start-up takes no time for it, and it
+ * is optional. The library keeps its own choice of threads.
  *
- * OpenBLAS asks for its buffers until it gets them, for ever if the address space is used up. It needs one when each of
- * its threads starts, one at the first call, and one more for each further caller at a time. So it is opened only where
- * they fit. Where the address space is bounded, callers take turns. */
+ * OpenBLAS tries to allocate its buffers until it succeeds, so for ever if the address space is used up. It needs one
+ * when each of its threads starts, one at the first call, and one more for each further caller at a time. So it is
+ * opened only where they fit. Where the address space is bounded, callers take turns. */
 #include "ops/blas.h"
 
 #include <dlfcn.h>
@@ -51,7 +51,7 @@ static bool find(void *library, const char *symbol, void *out_function) {
     return address != NULL;
 }
 
-/* In the child of a fork: another thread of the parent may have had it. */
+/* In the child of a fork: another thread of the parent may have held the lock. */
 static void forget_turn(void) {
     pthread_mutex_init(&turn, NULL);
 }

@@ -1,6 +1,6 @@
-/* The bodies of nonzero and masked_select: what a condition chooses of a tensor, in row-major order. The outputs
- * have as many elements as were counted before. If the condition has changed since (a race in the script), no more
- * than that is written, and the rest becomes 0. One item, as each place depends on all elements before it. */
+/* The bodies of nonzero and masked_select: the elements of a tensor that a condition selects, in row-major order. The
+ * outputs have the number of elements counted before. If the condition has changed since (a race in the script), no
+ * more elements are written, and missing ones become 0. One item, as each place depends on all elements before it. */
 #include "ops/body.h"
 
 #include <string.h>

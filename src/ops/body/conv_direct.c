@@ -36,7 +36,7 @@ typedef struct {
     int64_t sums_of_output; /* elements */
     void *band;             /* [row of the source][pitch] */
     void *sums;             /* [output][row of positions][sum_pitch] */
-    int64_t *offset;        /* of what a tap sees of position 0, in the band */
+    int64_t *offset;        /* in the band: the element that a tap reads for position 0 */
 } work;
 
 static int64_t rounded_up(int64_t n, int64_t unit) {

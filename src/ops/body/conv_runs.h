@@ -1,4 +1,4 @@
-/* Inside src/ops only: what the taps of a convolution see of its source, a run of positions at a time. */
+/* Inside src/ops only: the elements of its source that the taps of a convolution read, a run of positions at a time. */
 #ifndef MR_OPS_BODY_CONV_RUNS_H
 #define MR_OPS_BODY_CONV_RUNS_H
 
@@ -59,8 +59,8 @@ static inline void mr_conv_inside(const mr_conv *c, int64_t start, int64_t lengt
     *out_end = end < first ? first : end;
 }
 
-/* What a tap sees of a piece: elements [first, end) of it, the first of the piece (be it outside) at `offset` of the
- * channel. */
+/* The part of a piece that a tap reads: its elements [first, end). The piece begins at `offset` of the channel, perhaps
+ * outside it. */
 typedef struct {
     int64_t offset;
     int32_t first, end;
@@ -81,7 +81,7 @@ static inline int64_t mr_conv_readable(const mr_conv *c, const mr_tensor *source
     return source->contiguous && c->step[1] == 1 ? source->numel : 0;
 }
 
-/* mr_conv_see_<tag>: writes what is seen of a piece, and 0 for what lies outside. `at`: where the channel begins in the
+/* mr_conv_see_<tag>: writes the elements of a piece, and 0 for those outside. `at`: where the channel begins in the
  * tensor `all`. A few elements beside a row are soon overwritten, which is quicker than a copy of odd length. And most
  * of what lies outside is one element, for which a call of memset takes longer than the rest. */
 #define MR_CONV_SEE(tag, T)                                                                        \

@@ -1,7 +1,7 @@
 /* Runs conv2d_weight: each weight is the sum over all positions of the gradient times the tap's input there. This is a
  * matrix product of outputs x positions and positions x taps. An item is a chunk of positions of a group, whose sums go
- * to a place of their own in operand 0. So no item waits for another. The shapes alone decide what is added up, and in
- * which order. */
+ * to a place of their own in operand 0. So no item waits for another. Only the shapes decide the order of the
+ * additions. */
 #include "ops/body/conv_runs.h"
 #include "ops/body/tile.h"
 
@@ -62,7 +62,7 @@ int64_t mr_conv_weight_items(const mr_command *command) {
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    /* What the taps of one tile, from number `first` on, see. */                                  \
+    /* Gathers the elements that the taps of one tile read, from tap `first` on. */                \
     MR_CLONES static void see_tile_##tag(work *w, int64_t first, int64_t count) {                  \
         const mr_conv *c = &w->c;                                                                  \
         const mr_tensor *source = w->command->operands[2].tensor;                                  \

@@ -24,7 +24,7 @@ typedef struct {
     void *gradient;        /* [position][lane] */
     void *seen;            /* [slot: row of the source modulo span[0]][column][lane] */
     int64_t *held;         /* the row that is in each slot; -1: none */
-    int64_t *offset;       /* of what a tap sees of the first position, in `seen` */
+    int64_t *offset;       /* in `seen`: the element that a tap reads for the first position */
     void *sums;            /* [tap][lane] */
     int64_t first, lanes;  /* groups */
 } work;

@@ -144,7 +144,8 @@ static void run_repeated(const job *j, char *out, const void *const *in, unsigne
     int64_t held = n < j->held ? n : j->held;
     const void *run[MR_MAX_INPUTS];
     block blocks[MR_MAX_INPUTS];
-    if (fixed == (1u << j->count) - 1) { /* what is computed once need not be computed n times */
+    /* all inputs are constant: computes one element, and repeats it */
+    if (fixed == (1u << j->count) - 1) {
         uint64_t value;
         j->kernel(&value, in, fixed, 1);
         repeat(&blocks[0], &value, j->result_size, held);
@@ -171,7 +172,7 @@ static void run_loop(const job *j, void *out, const void *const *in, unsigned fi
     else run_again(j, out, in, fixed, n);
 }
 
-/* Whether what is a row for the output lies across the rows of this input. */
+/* Whether a row of the output crosses the rows of this input. */
 static bool is_turned(const job *j, const source *s) {
     int last = j->walk.ndim - 1;
     const int64_t *stride = j->walk.stride[s->walk];

@@ -1,4 +1,4 @@
-/* The folds of the reductions: what is made of the loops. */
+/* The folds of the reductions, made from the loops. */
 #include "ops/body/fold.h"
 #include "ops/body/fold_extremes.h"
 #include "ops/body/fold_flags.h"

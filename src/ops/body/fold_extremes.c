@@ -38,7 +38,7 @@ FOLDS_SAME(X)
             if (first < MR_LANES) return i + first;                                                \
         }                                                                                          \
         while (i < n && !(nan ? IS_NAN(load(p[i])) : load(p[i]) == best)) i++;                     \
-        return i < n ? i : n - 1; /* it is no more there if somebody writes to the tensor */       \
+        return i < n ? i : n - 1; /* not found if the tensor is written meanwhile */               \
     }                                                                                              \
     MR_CLONES static void name##_each_short_##tag(const void *x, int64_t apart, int64_t n,         \
                                                   int64_t count, int64_t *position) {              \

@@ -1,7 +1,7 @@
-/* Inside src/ops only: what loops of the reductions over dense elements are. Those that there are stand in fold_sums.h,
- * fold_extremes.h and fold_flags.h, and fold.c makes folds of them.
+/* Inside src/ops only: the types of loops of the reductions over dense elements. The loops are in fold_sums.h,
+ * fold_extremes.h and fold_flags.h, and fold.c makes folds from them.
  *
- * They are apart from fold.c because compiling them is what takes time: each is compiled for several instruction sets
+ * They are separate from fold.c because compiling them takes long: each is compiled for several instruction sets
  * (body.h). So there are only loops that differ. A mean of floats is folded like their sum, and the maximum of flags
  * like `any`. Elements of other types are converted first where that costs no time (fold.c). */
 #ifndef MR_OPS_BODY_FOLD_LOOPS_H

@@ -2,8 +2,8 @@
  * set elements, or add to them, by an index (scatter_, scatter_add_, index_add_).
  *
  * Picking: an item is an element of the result. Setting and adding: an item is a line of positions along the dim of the
- * index, which is gone through in its order. So of two elements that are set the later one stays, and sums are added up
- * in the order of the index. They are the same bits on any number of threads, and on a GPU.
+ * index, which is gone through in its order. So if an element is set twice, the later value stays, and sums are added
+ * up in the order of the index. They are the same bits on any number of threads, and on a GPU.
  *
  * Easiest to break: an index is checked before it is used, each time, as the device may write it meanwhile. */
 #include "ops/index.h"
@@ -28,7 +28,7 @@ static void set_strides(mr_indexing *g, int side, const mr_tensor *t) {
     for (int d = 0; t && d < t->ndim; d++) g->stride[side][d] = t->stride[d];
 }
 
-/* The index has the dims that stand in the place of the one it chooses from. */
+/* The dims of the index replace the dim from which it chooses. */
 static void set_flat(mr_indexing *g) {
     const mr_tensor *index = g->tensor[MR_SIDE_INDEX], *chosen = g->tensor[MR_SIDE_CHOSEN];
     const mr_tensor *plain = g->tensor[MR_SIDE_PLAIN];

@@ -66,7 +66,7 @@ static mr_status class_of(const loss *l, int64_t position, int64_t *out_class) {
     if (value == l->ignored) return MR_OK;
     if (value < 1 || value > l->classes) {
         char name[160];
-        /* On the host the call fails; on a device nobody is there to be told, and the device is lost (R50). */
+        /* On the host the call fails; on a device no call is waiting, so the device is lost (R50). */
         return mr_fail(l->command->stream ? MR_CODE_ASSERT : MR_CODE_INVALID_ARGUMENT,
                        "%s: a target is out of range: %s has the value %" PRId64
                        " at element %" PRId64 ", expected 1 to %" PRId64,

@@ -15,7 +15,7 @@ enum { SMALL = 16 * 16 * 16 }; /* multiply-adds for which opening a library is n
 typedef struct {
     int64_t m, n, k;
     int64_t a_row, a_column, b_row, b_column;
-    bool adds; /* to what is in the output */
+    bool adds; /* adds to the old values of the output */
 } product;
 
 static product product_of(const mr_tensor *a, const mr_tensor *b) {
@@ -274,7 +274,7 @@ mr_status mr_matmul_run(const mr_command *command, void *state, int64_t first, i
     return MR_OK;
 }
 
-/* CBLAS has threads of its own. Asking opens the library, so only what is large asks. */
+/* CBLAS has threads of its own. The check opens the library, so only large products make it. */
 bool mr_matmul_brings_threads(const mr_command *command) {
     return mr_dtype_category(command->operands[0].tensor->dtype) == 2 && mr_blas_open();
 }

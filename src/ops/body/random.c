@@ -104,8 +104,8 @@ static void for_runs(const mr_command *command, int per, size_t size, run_maker 
 
 /* ------------------------------------------------------------------------- the distributions */
 
-/* Rounding may carry a number up to `high`, which is not among those that are asked for: it becomes `low`. Both are
- * the ends of the same number of roundings, so all numbers between stay equally probable. */
+/* Rounding may give `high`, which is outside the range: it becomes `low`. Both are the ends of the same number of
+ * roundings, so all numbers between stay equally probable. */
 MR_CLONES static void uniform_f32(const block_run *run, const mr_random_params *params,
                                   void *values) {
     float *v = values, low = (float)params->uniform.low, high = (float)params->uniform.high,

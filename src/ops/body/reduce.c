@@ -20,7 +20,7 @@ typedef struct {
     const mr_fold *fold;
     const char *data;
     size_t size;     /* of an input element */
-    mr_dtype folded; /* what the fold is given */
+    mr_dtype folded; /* the dtype that the fold gets */
     bool widens;     /* it is another one than the input's */
     int64_t outputs;
     int64_t length;        /* elements reduced into each output */
@@ -235,7 +235,7 @@ static void gather_tile(const plan *p, const char *base, int64_t width, int64_t 
     }
 }
 
-/* The same by gathering: the leaves of each output are what fold_range would be given. */
+/* The same by gathering: each output has the same leaves as in fold_range. */
 static void fold_tile(const plan *p, int64_t output, int64_t width, int64_t first, int64_t end,
                       mr_cell *out_cells) {
     const char *base = p->data + mr_walk_offset(&p->kept, 0, output) * (int64_t)p->size;

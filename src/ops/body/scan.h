@@ -1,4 +1,4 @@
-/* What cumsum and cumprod combine by. */
+/* The operations by which cumsum and cumprod combine. */
 #ifndef MR_OPS_BODY_SCAN_H
 #define MR_OPS_BODY_SCAN_H
 

@@ -174,7 +174,7 @@ typedef union {
     double aligned_;
 } leaf_block;
 
-/* The elements `from` to `to` - 1 of `width` rows from `row` on, and what is known of each row. */
+/* The elements `from` to `to` - 1 of `width` rows from `row` on, and the values so far of each row. */
 typedef struct {
     int64_t row, from, to;
     int width;

@@ -173,7 +173,7 @@ static spread spread_of(const plan *p, const char *line) {
     return (spread){least, bits_of(most - least)};
 }
 
-/* Where the results of a line go, and what they are taken from. */
+/* The destination of a line's results, and their source. */
 typedef struct {
     int64_t *order;
     char *values; /* NULL: not wanted */
@@ -201,8 +201,8 @@ static targets targets_of(const plan *p, int64_t line) {
     for (int64_t i = 0; i < taken; i++)                                                            \
     ((T *)r->values)[i * r->values_step] = ((const T *)r->from)[(int64_t)pairs[i].at * r->from_step]
 
-/* A line through the kind of pair that its keys fit. Somebody may write to the line meanwhile: a distance then has
- * other bits, which are left out, and the order is any. */
+/* A line through the kind of pair that its keys fit. If the line is written meanwhile, a distance may have more bits;
+ * these are ignored, and the order is arbitrary. */
 #define ORDER(P, K)                                                                                \
     static void order_##P(const plan *p, spread keys_of, const targets *r, P *pairs) {             \
         int64_t length = p->lines.length, taken = p->s.taken, count = 0;                           \
@@ -259,7 +259,7 @@ mr_status mr_sort_run(const mr_command *command, void *state, int64_t first, int
     return MR_OK;
 }
 
-/* To find what is taken pays only where most is left out. */
+/* Selecting first is faster only if few elements are taken. */
 mr_sort_way mr_sort_way_of(int64_t length, int64_t taken) {
     enum { LEAST_LEFT_OUT = 4 }; /* times as many as are taken */
     if (length <= MR_SORT_LINE) return MR_SORT_SHORT;

@@ -1,5 +1,5 @@
 /* Products of packed panels in registers (tile.h). A tile's sums stay in registers as long as the panels last. So its
- * size is what the registers of an instruction set hold, and the loops over it must be unrolled completely. */
+ * size is that of the instruction set's registers, and the loops over it must be unrolled completely. */
 #include "ops/body/tile.h"
 #include "ops/body.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* FNV-1a: what makes the values of one name differ from those of another. */
+/* FNV-1a: makes the values of different names differ. */
 static uint64_t hash_name(const char *name) {
     uint64_t hash = 14695981039346656037u;
     for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 1099511628211u;

@@ -2,7 +2,7 @@
  * checks the dim and the output. */
 #include "ops/table/launch.h"
 
-/* Floats stay what they are. */
+/* Floats keep their dtype. */
 static mr_dtype result_of(const mr_op *op, mr_dtype in) {
     if (mr_dtype_category(in) == 2) return in;
     return op->result == MR_RESULT_SUM ? MR_I64 : MR_F32;

@@ -249,7 +249,7 @@ static mr_status call_copy(mr_launch *launch, const mr_call *call, mr_tensor **o
 
 /* ------------------------------------------------------------------------- mr_call_run */
 
-/* By family; NULL: there is another way to call its rows. */
+/* By family; NULL: its rows are called by another function. */
 static mr_status (*const by_family[])(mr_launch *launch, const mr_call *call,
                                       mr_tensor **out_tensor) = {
     [MR_FAMILY_UNARY] = call_elementwise,

@@ -1,5 +1,5 @@
-/* The entry point of the INDEX family: which shapes go together, and what an index in host memory may be. One in device
- * memory is checked where it is used, since nobody waits for its values here. */
+/* The entry point of the INDEX family: checks the shapes, and the values of an index in host memory. An index in device
+ * memory is checked when it is used, since the host does not wait for its values. */
 #include "ops/index.h"
 #include "ops/table/launch.h"
 

@@ -1,7 +1,7 @@
 /* The bytes that a launch may touch: see kernel_operands.h.
  *
  * Easiest to break: a pointer whose bytes are not touched is an operand, too (of no bytes), since the operand keeps its
- * storage alive and tells the address. */
+ * storage alive and gives the address. */
 #include "ops/call/kernel_operands.h"
 
 #include <stdlib.h>
@@ -80,8 +80,7 @@ static mr_assumed assumed_because(mr_ptx_reason reason) {
     return of[reason];
 }
 
-/* As MR_ASSUMED and MR_ATOMIC of command.h: what the code does to an extent, as far as the script does not rule it
- * out. */
+/* The access of the code to an extent, in the flags of command.h, without accesses that the script excludes. */
 static uint8_t access_to(const mr_kernel_operands *list, const mr_kernel_pointer *pointer,
                          const mr_ptx_extent *extent, uint8_t wanted) {
     uint8_t access = extent->access & wanted & MR_ACCESSES;
@@ -138,7 +137,8 @@ static mr_status add_pointer(mr_kernel_operands *list, const mr_kernel_call *cal
         MR_TRY(add_extent(list, pointer->tensor, &extents[i], access));
     }
     mr_tensor_extent(pointer->tensor, &first, &end);
-    uint8_t rest = pointer->access & (uint8_t)~found & MR_ACCESSES; /* what only the script says */
+    /* accesses that only the script declares */
+    uint8_t rest = pointer->access & (uint8_t)~found & MR_ACCESSES;
     if (rest && first < end)
         MR_TRY(add_operand(list, pointer->tensor, first, end,
                            mr_access_assume(rest, MR_ASSUMED_DECLARED)));
@@ -208,7 +208,7 @@ static uint32_t place_of(const mr_kernel_call *call, const mr_ptx_extent *extent
     return call->kernel->params[extent->param].offset + extent->offset;
 }
 
-/* No backend has memory below: what an extent reaches there fails. */
+/* No backend has memory below this, so an access there fails. */
 #define LOWEST_ADDRESS ((int64_t)1 << 32)
 
 /* The pointer of an extent has no memory of its own: it is a number, NULL, or that of a tensor without bytes. So what

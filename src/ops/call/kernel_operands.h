@@ -1,5 +1,4 @@
-/* The operands of a launch of a user's kernel: what src/ptx says of its accesses, as views of the tensors that it was
- * given. */
+/* The operands of a launch of a user's kernel: its accesses by src/ptx, as views of the tensors passed to it. */
 #ifndef MR_OPS_CALL_KERNEL_OPERANDS_H
 #define MR_OPS_CALL_KERNEL_OPERANDS_H
 

@@ -59,8 +59,8 @@ static mr_status make_variable(const mr_caller *caller, mr_kernel_module *module
     return mr_tensor_set_name(t, v->name);
 }
 
-/* From pinned memory, since a copy of pageable memory may return before it has arrived (R20), and a stream that waits
- * for nobody may run the first kernel. */
+/* From pinned memory, since a copy of pageable memory may return before it has arrived (R20), and the first kernel may
+ * run in a non-blocking stream. */
 static mr_status write_variable(const mr_caller *caller, mr_kernel_module *module,
                                 mr_device *device, uint32_t i, const uint64_t *addresses) {
     mr_tensor *t = module->variables[device->index][i], *host;
@@ -109,9 +109,8 @@ static void add_what_it_points_to(const ptx_tree *tree, uint8_t *wanted) {
     }
 }
 
-/* Those that a kernel uses, and those that the source declares for others to see. A header may bring a thousand
- * constants along that nobody does: the script can still ask for one by its name, which makes it
- * (mr_kernel_variable). */
+/* Those that a kernel uses, and those that the source declares for others to see. A header may have a thousand unused
+ * constants; the script can still ask for one by name, which then makes it (mr_kernel_variable). */
 static mr_status find_wanted(const mr_kernel_module *module, uint8_t *wanted, uint8_t *uses) {
     const mr_ptx_module *ptx = module->code->ptx;
     const ptx_tree *tree = mr_ptx_module_tree(ptx);

@@ -24,7 +24,7 @@ typedef struct {
 
 typedef struct {
     mr_ptx_watch *watch;
-    mr_touched_marks *touched; /* NULL: nobody wants to know */
+    mr_touched_marks *touched; /* NULL: not wanted */
     MR_VEC(unset_bits) unset;  /* by operand; set up before the first block */
     pthread_mutex_t lock;      /* guards the list: blocks run on several threads */
     MR_VEC(unset_read) unset_reads;
@@ -203,7 +203,8 @@ static void tell_unset_read(const mr_command *command, const unset_read *read) {
     mr_observers_tell_finding(command->machine, command, &finding);
 }
 
-/* Another thread of the launch writes the bytes, and a race says what orders both: then nobody forgot to write them. */
+/* Another thread of the launch writes the bytes, in a race that is reported. So the bytes are not unwritten by
+ * mistake. */
 static bool is_of_a_race(const findings *f, const unset_read *read) {
     const ptx_place *place = &read->what.instruction->place;
     for (uint32_t i = 0; i < mr_ptx_watch_race_count(f->watch); i++) {

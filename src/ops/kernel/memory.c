@@ -1,5 +1,5 @@
-/* Addresses of a launch: see kernel_memory.h. Easiest to break: blocks run on several threads, so nothing is changed
- * here. */
+/* Addresses of a launch: see kernel_memory.h. Easiest to break: blocks run on several threads, so this file may change
+ * no state. */
 #include "ops/kernel_memory.h"
 
 #include <inttypes.h>
@@ -67,8 +67,8 @@ static bool find_range(void *context, uint64_t address, mr_ptx_range *out_range)
     return true;
 }
 
-/* For checkpoints the backend has kept the bytes of the operands. A kernel may write elsewhere: what its code does not
- * tell counts as the tensor that was passed. So all of each range is kept, by one thread. */
+/* For checkpoints the backend has kept the bytes of the operands. A kernel may write elsewhere: an access that the code
+ * does not show counts as one to the passed tensor. So all of each range is kept, by one thread. */
 static void will_write(void *context, const mr_ptx_range *range) {
     const mr_command *command = context;
     const mr_simulator *simulator = command->machine->backend->simulator;

@@ -14,7 +14,7 @@
 
 /* Latencies, as seen on an H200 (docs/performance.md, "Kernels of your own"). */
 #define L2_CLOCKS      280    /* a load that the L2 cache answers */
-#define MEMORY_SECONDS 440e-9 /* one that goes to memory, while many others do */
+#define MEMORY_SECONDS 440e-9 /* one access to memory, while many others run */
 #define SHARED_CLOCKS  30
 #define WARP_CLOCKS    25 /* a shuffle */
 #define BARRIER_CLOCKS 35

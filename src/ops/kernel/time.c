@@ -19,7 +19,7 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t size) {
     return hash;
 }
 
-/* It stands for all that the time depends on, but for what is in memory; never 0. */
+/* A hash of everything that the time depends on, except the contents of memory; never 0. */
 static uint64_t key_of(const mr_command *command, const mr_kernel_arguments *a) {
     const mr_device_properties *p = &command->stream->device->properties;
     uint64_t hash = 0xcbf29ce484222325u;

@@ -16,7 +16,7 @@ static const mr_tensor *input(const mr_meeting *meeting, uint32_t member) {
     return operand(meeting, member, meeting->members[member].in);
 }
 
-/* NULL: it gets nothing, or nobody here looks at it. */
+/* NULL: it has no output, or one that is not used here. */
 static const mr_tensor *output(const mr_meeting *meeting, uint32_t member) {
     if (meeting->members[member].far) return NULL;
     return operand(meeting, member, meeting->members[member].out);
@@ -122,7 +122,7 @@ static void divide(mr_dtype dtype, partial *to, uint32_t by, int64_t n) {
     }
 }
 
-/* Elements [first, first + n) of what the members' inputs hold from `skip` on. */
+/* Elements [first, first + n) of the members' inputs, counted from `skip` on. */
 static void reduce_block(const mr_meeting *meeting, partial *to, int64_t skip, int64_t first,
                          int64_t n) {
     const mr_tensor *own = input(meeting, 0);

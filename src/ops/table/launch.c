@@ -130,8 +130,7 @@ void mr_drop_new(mr_tensor *tensor) {
     mr_tensor_release(tensor);
 }
 
-/* The command is only the form in which the body takes its arguments: nobody keeps it, so it is on the
- * stack and holds no references. */
+/* The command only passes arguments to the body. It is not kept, so it is on the stack and holds no references. */
 static mr_status run_on_host(const mr_launch *launch) {
     mr_machine *machine = launch->caller->machine;
     mr_command command = {.kind = MR_COMMAND_OP,

@@ -1,4 +1,4 @@
-/* mr_ops[] and mr_families[]: the rows of table.h as structs, and what they have in common. */
+/* mr_ops[] and mr_families[]: the rows of table.h as structs, and their common data. */
 #include "ops/body/fold.h"
 #include "ops/help.h"
 #include "ops/index.h"

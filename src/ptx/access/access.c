@@ -1,7 +1,7 @@
 /* The accesses of a kernel through each of its parameters: those of the graph, each given to the pointers that its
- * address is derived from (origin.c). The file also holds what the module keeps of a kernel.
+ * address is derived from (origin.c). The file also has the data that a module keeps about a kernel.
  *
- * Easiest to break: an access whose address is not understood must count for every pointer that it can come from, or be
+ * Easiest to break: an access whose address is not understood must count for every pointer that it can come from, or as
  * memory that the kernel finds by itself (follows_memory). */
 #include "ptx/access/access.h"
 
@@ -22,13 +22,14 @@ struct ptx_access {
     uint32_t param_count, param_bytes;
     const bool *as_number;         /* by piece; NULL: not known */
     mr_region region;              /* of all that is here */
-    const access_program *program; /* NULL: nothing is known of a launch */
-    const access_sources *sources; /* NULL: nothing is known of them */
+    const access_program *program; /* NULL: a launch cannot be analysed */
+    const access_sources *sources; /* NULL: unknown */
     uint32_t *param_offsets;
     access_piece *pieces; /* what can be a pointer in the parameters */
     uint32_t piece_count;
 
-    /* The last launch and its result. Several threads may launch: who does not get the lock computes anew. */
+    /* The last launch and its result. Several threads may launch: a thread that does not get the lock computes the
+     * result again. */
     pthread_mutex_t lock;
     bool has_last;
     mr_ptx_plan last_plan;

@@ -13,8 +13,8 @@ void ptx_access_free(ptx_access *access); /* accepts NULL */
 
 /* Can the order of its threads decide the outcome of a launch? (outcome.c) */
 typedef struct {
-    /* The order in which its threads run, or the time, decides values. Atomic operations do that but for those of one
-     * kind on integers whose results nobody uses; clocks, numbers of multiprocessors and activemask do. The barrier of
+    /* The order in which its threads run, or the time, may decide values. Atomic operations do, except those of one
+     * kind on integers whose results are not used; clocks, numbers of multiprocessors and activemask do. The barrier of
      * the grid does not. */
     bool matters;
     /* Or it may do so where threads meet in volatile accesses, or in others that are not atomic operations and do not
@@ -32,7 +32,8 @@ typedef struct {
     bool uses_variables; /* their addresses, as numbers */
 } ptx_access_facts;
 const ptx_access_facts *ptx_access_facts_of(const ptx_access *access);
-/* Does the address itself decide something that stands at `at` in the block of parameters? */
+/* Whether the address at offset `at` in the block of parameters itself influences results, not only the memory
+ * there. */
 bool ptx_access_uses_address(const ptx_access *access, uint32_t at);
 
 /* A pointer in the parameters, or 8 bytes that could be one; or the addresses of the module's variables. */

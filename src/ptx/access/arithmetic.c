@@ -148,8 +148,8 @@ static bool convert(access_maker *m) {
     return true;
 }
 
-/* Global addresses, and those of local memory as far as anybody can tell, are generic addresses. An address in shared
- * memory can be a 32-bit number: that it points there is said anew. */
+/* Global addresses are generic addresses, and those of local memory are treated as such. An address in shared memory
+ * can be a 32-bit number, so the conversion says again that it points there. */
 static void convert_address(access_maker *m) {
     uint32_t bits = access_type_bits(access_type_at(m, 0)), value = access_source(m, 1, bits);
     if (access_space_of(m->at) == PTX_SHARED && !ptx_has(m->at, PTX_MOD_to))

@@ -106,7 +106,7 @@ static void count_definition(uint8_t *definitions, const ptx_operand *o, bool gu
         definitions[o->index] += guarded ? 2 : 1;
 }
 
-/* Operand 0 counts as written whatever the instruction is: where it is not, nothing is lost but a short cut. */
+/* Operand 0 always counts as written: if it is not, only an optimisation is lost. */
 static const uint8_t *count_definitions(access_graph *graph, const ptx_function *function) {
     uint8_t *definitions = access_take(graph, function->register_count);
     for (uint32_t k = 0; k < function->instruction_count; k++) {

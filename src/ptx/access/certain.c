@@ -15,7 +15,8 @@ struct access_paths {
     access_graph *graph;
     uint32_t words;
     uint64_t *through; /* by block in order: the blocks that every way on leads through */
-    uint64_t *out;     /* by block in order, of headers: where the ways out of the loop lead */
+    /* by block in order, for headers: the blocks to which the loop's exits lead */
+    uint64_t *out;
     bool is_known;
 };
 
@@ -130,7 +131,7 @@ const access_paths *access_find_paths(access_graph *graph) {
 
 /* ---- conditions */
 
-/* Do the comparisons that hold if the predicate is `is_true` say the same as the predicate? */
+/* Whether the comparisons that hold if the predicate is `is_true` are equivalent to the predicate. */
 static bool is_complete(const access_graph *graph, uint32_t predicate, bool is_true, int depth,
                         uint32_t *atoms) {
     const access_value *v = access_value_at(graph, predicate);

@@ -115,7 +115,7 @@ static bool is_way_back(const access_graph *graph, uint32_t from, uint32_t heade
     return graph->blocks.items[from].reached && access_dominates(graph, header, from);
 }
 
-/* Without a way back that nobody understands. */
+/* Whether it is a loop, all of whose back edges are understood. */
 static bool is_loop(const access_graph *graph, uint32_t block) {
     return graph->blocks.items[block].is_header && !graph->blocks.items[block].is_irreducible;
 }
@@ -124,7 +124,7 @@ static bool is_invariant(const access_graph *graph, uint32_t value, uint32_t hea
     return !access_in_loop(graph, graph->values.items[value].block, header);
 }
 
-/* The phi of `header` to which `value` adds only what does not change in the loop; ACCESS_NONE. */
+/* The phi of `header` to which `value` adds only loop-invariant values; ACCESS_NONE. */
 static uint32_t find_counter(compiler *c, uint32_t value, uint32_t header, chain *out,
                              uint8_t *in_out_bits) {
     access_graph *graph = c->graph;

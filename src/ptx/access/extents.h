@@ -1,4 +1,5 @@
-/* Which bytes a kernel accesses, as it is told: through each parameter by any launch, and by one launch. */
+/* The bytes that a kernel accesses, in the form for callers: through each parameter by any launch, and by one
+ * launch. */
 #ifndef MR_PTX_ACCESS_EXTENTS_H
 #define MR_PTX_ACCESS_EXTENTS_H
 
@@ -6,7 +7,7 @@
 
 enum { MR_PTX_READS = 1, MR_PTX_WRITES = 2 };
 
-/* The accesses through it that any launch may make. Conservative: what cannot be told counts as both, and `reason` then
+/* The accesses through it that any launch may make. Conservative: an unknown access counts as both, and `reason` then
  * says why in a few words, with the line. */
 typedef struct {
     uint8_t access;   /* MR_PTX_READS | MR_PTX_WRITES; 0: not used as a pointer */
@@ -51,8 +52,8 @@ typedef struct {
 typedef struct {
     uint32_t grid[3], block[3];
     const void *params; /* the numbers among the arguments */
-    /* Where in `params` pointers to memory stand; none is NULL. The bytes there are not looked
-     * at. Eight bytes that are not named here are a number. */
+    /* The offsets in `params` of pointers to memory; none is NULL. The bytes there are not read. Eight bytes that are
+     * not named here are a number. */
     const uint32_t *pointers;
     uint32_t pointer_count;
 } mr_ptx_plan;

@@ -177,11 +177,11 @@ typedef struct access_graph {
     bool too_large;
     const char *gave_up; /* why; NULL */
 
-    /* Facts that one attempt to find the values tells the next one. */
+    /* Facts that one attempt to find the values passes to the next one. */
     ACCESS_LIST(access_cell) cells;
     uint32_t *first_cell;       /* by storage */
     bool *is_exposed;           /* by storage: it is reached in ways that are not followed */
-    struct access_known *known; /* by site: where an address in local memory was found to point */
+    struct access_known *known; /* by site: the known target of an address in local memory */
     bool again;                 /* the last attempt found something that it had assumed otherwise */
 
     ACCESS_LIST(access_value) values;
@@ -269,7 +269,7 @@ typedef struct access_paths access_paths;
 
 enum {
     ACCESS_LINK_CONDITION, /* the condition of `block` holds */
-    /* the loop at header `block` goes on, which a condition before this one in the chain says */
+    /* the loop at header `block` goes on, as an earlier condition in the chain says */
     ACCESS_LINK_TESTED,
     ACCESS_LINK_LOOP, /* the loop at header `block` has gone on so far */
 };

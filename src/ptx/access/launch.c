@@ -46,7 +46,7 @@ typedef struct {
     way *ways; /* by piece, then by way */
 } evaluation;
 
-/* The reason is that of what is widest. */
+/* The reason is that of the widest part. */
 static void widen(way *w, int64_t first, int64_t end, mr_ptx_reason reason) {
     mr_ptx_extent *e = &w->assumed;
     if (!w->is_there || (first <= e->first && end >= e->end)) e->reason = reason;
@@ -143,8 +143,8 @@ static uint64_t pointers_of(const launch_run *r, const launch_site *site, uint32
     return set;
 }
 
-/* The base of an address. A value with parts that nobody knows is as good as a base plus numbers if they can be made of
- * no other pointer: x + (x & 15). */
+/* The base of an address. A value with unknown parts counts as a base plus numbers if these parts cannot contain
+ * another pointer: x + (x & 15). */
 static const linear_term *base_of(const launch_run *r, const launch_site *site,
                                   const linear_form *address) {
     bool is_mixed;

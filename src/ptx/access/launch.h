@@ -27,7 +27,7 @@ typedef struct {
     bool is_signed;
 } launch_atom;
 
-/* The loop goes on only if a counter, `phi` plus what is in `chain`, compares so with `bound`. */
+/* The loop goes on only if a counter, `phi` plus the terms of `chain`, compares so with `bound`. */
 typedef struct {
     uint32_t phi, bound;
     uint32_t chain, chain_count; /* pairs of a node and a sign */
@@ -51,9 +51,10 @@ typedef struct {
     bool is_atomic, is_system;
     uint32_t bases, base_count; /* in program->bases: pieces that it is plus a number */
     uint32_t links,
-        link_count;         /* in program->links: what it depends on, of blocks of the program */
-    mr_ptx_reason doubt;    /* why the links do not tell */
-    uint32_t unclear_count; /* right behind: pieces that it can point into, nobody knows where */
+        link_count;      /* in program->links: what it depends on, of blocks of the program */
+    mr_ptx_reason doubt; /* why the links are not enough */
+    /* directly after these: pieces that it can point into, at an unknown place */
+    uint32_t unclear_count;
 } launch_site;
 
 typedef struct access_program {

@@ -233,7 +233,7 @@ static int64_t search_deeper(search *q, const linear_form *form, int depth) {
         if (q->at < fact->scope.enter || q->at >= fact->scope.leave) continue;
         int64_t other = factor_of(&fact->form, last.symbol);
         if (other == 0 || (other > 0) != (last.factor > 0)) continue;
-        /* A fact that brings a later symbol back is worth it only where nothing else is left. */
+        /* A fact that brings a later symbol back is used only if there is no other. */
         if (fact->form.terms[0].symbol != last.symbol && (form->count > 1 || depth > 2)) continue;
         int64_t upper = upper_by_fact(q, form, fact, last.factor, other, depth);
         if (upper < best) best = upper;
@@ -328,7 +328,8 @@ bool linear_eliminate(linear_system *s, linear_form *in_out, uint32_t symbol, ui
 /* ---- quotients */
 
 static const linear_scope everywhere = {0, UINT32_MAX};
-static const uint32_t NOWHERE = UINT32_MAX - 1; /* a block where only what holds everywhere holds */
+/* a block in which only facts that hold everywhere hold */
+static const uint32_t NOWHERE = UINT32_MAX - 1;
 
 static bool known_quotient(const linear_system *s, const linear_form *form, int64_t divisor,
                            linear_form *out) {

@@ -75,7 +75,7 @@ bool linear_add(const linear_form *a, const linear_form *b, int64_t factor, line
 
 /* Notes that `form` is at most 0. False: this can never be, so that the code is not reached. */
 bool linear_assume(linear_system *s, const linear_form *form, linear_scope scope);
-/* As linear_assume, and adds what follows from the fact and another one together if that is about fewer symbols. */
+/* Like linear_assume, and also adds facts that follow from this and another fact, if they have fewer symbols. */
 bool linear_assume_closely(linear_system *s, const linear_form *form, linear_scope scope);
 /* Removes a symbol from a form with an equation that holds in a block. False: there is none. */
 bool linear_eliminate(linear_system *s, linear_form *in_out, uint32_t symbol, uint32_t at);

@@ -80,7 +80,7 @@ static bool find_limit(launch_run *r, const launch_test *t, counter *c, uint32_t
     }
 }
 
-/* How often the loop goes on at most because of one test, and what that says of the number of iterations. */
+/* The most iterations that one test allows, and the resulting bound of the number of iterations. */
 static void judge_test(launch_run *r, const launch_test *t, uint32_t header, linear_form *starts,
                        const linear_form *iteration, int64_t *in_out_most) {
     const launch_node *phi = launch_node_at(r, t->phi);
@@ -125,7 +125,7 @@ static linear_form loop_phi(launch_run *r, const launch_node *phi, const linear_
     return launch_unknown(r, phi->bits);
 }
 
-/* The phis of a loop: what they are at first, plus the number of iterations times what one adds. */
+/* The phis of a loop: their initial values plus the number of iterations times the increment. */
 void launch_enter_loop(launch_run *r, uint32_t header) {
     const launch_block *b = &r->program->blocks[header];
     uint32_t count = 0;

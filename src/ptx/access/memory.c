@@ -62,7 +62,7 @@ static uint32_t memory_address(access_maker *m, const ptx_operand *o) {
     return access_read_operand(m, o, 64);
 }
 
-/* Atomic towards all threads of the device; .gpu is what an instruction has that does not name a scope. */
+/* Atomic towards all threads of the device; .gpu is the default scope of an instruction. */
 static bool is_atomic(const ptx_instruction *i) {
     bool is_atomic = i->opcode == PTX_OP_atom || i->opcode == PTX_OP_red;
     return is_atomic && !ptx_has(i, PTX_MOD_cta) && !ptx_has(i, PTX_MOD_cluster);

@@ -1,9 +1,9 @@
-/* The pointers that a value can be derived from: a fixed point over all values of the kernel and over what is stored to
- * memory that is not followed. Then it is known whether local memory may be followed as memory.c assumed; if
- * not, the values are made again.
+/* The pointers that a value can be derived from: a fixed point over all values of the kernel and the values stored to
+ * memory that is not followed. Then it is known whether local memory may be followed as memory.c assumed; if not, the
+ * values are made again.
  *
- * Easiest to break: sets only grow, and what is not understood adds to them. A pointer that is rebuilt from decisions
- * (bit by bit, by branches) is not found. */
+ * Easiest to break: sets only grow, and an instruction that is not understood adds to them. A pointer that is rebuilt
+ * from decisions (bit by bit, by branches) is not found. */
 #include "ptx/access/graph.h"
 
 #include <string.h>
@@ -65,7 +65,7 @@ static const access_origin *operand_origin(const solver *s, const access_value *
     return &s->all->origins[access_operand(s->graph, v, k)];
 }
 
-/* Everything of `o` becomes mixed; what a difference was made of stays one. */
+/* All origins of `o` become mixed; those of a difference stay a difference. */
 static void blend(access_origin *to, const access_origin *o, uint32_t words) {
     unite(to->mixed, o->plus, words);
     unite(to->mixed, o->minus, words);
@@ -208,7 +208,7 @@ static void param_origin(solver *s, const access_value *v) {
     }
 }
 
-/* What keeps a pointer keeps `number`; elsewhere the pointers become numbers, too. */
+/* Values that keep a pointer keep `number`; for others the pointers become numbers, too. */
 static void number_origin(solver *s, const access_value *v) {
     access_origin *to = &s->scratch;
     uint32_t words = s->all->set_words;
@@ -232,7 +232,8 @@ static void number_origin(solver *s, const access_value *v) {
     }
 }
 
-/* The value is a number, whatever it was made of. A value read from the program's memory does not tell an address. */
+/* The value counts as a number, whatever its operands are. A value read from the program's memory does not contain an
+ * address. */
 static void leave_number(solver *s) {
     access_origin *to = &s->scratch;
     uint32_t words = s->all->set_words;
@@ -331,9 +332,9 @@ void access_bases(const access_origins *origins, uint32_t address, uint64_t *out
     }
     for (uint32_t b = ORIGIN_FIRST_PIECE; b < ORIGIN_FIRST_PIECE + origins->piece_count; b++)
         if (access_has(o->distance, b)) put(out, b);
-    /* Beside a pointer, what is mixed in is a part of the offset. That holds only if the added pointers are known. A
-     * value that is one of several can be the mixed one, and low bits of a pointer are not one. A value mixed with
-     * one from memory is an index. */
+    /* Besides a pointer, mixed values are a part of the offset. That holds only if the added pointers are known. A
+     * value that is one of several can be the mixed one, and low bits of a pointer are not one. A value mixed with one
+     * from memory is an index. */
     for (uint32_t b = 0; b < origins->set_bits && !o->is_exact; b++)
         if (b != ORIGIN_MEMORY && access_has(o->mixed, b)) put(out, b);
 }

@@ -1,4 +1,4 @@
-/* What the outcome of a launch can depend on besides the values that it reads: see outcome.h.
+/* The influences on the outcome of a launch besides the values that it reads: see outcome.h.
  *
  * Easiest to break: both answers may be yes too often, never too rarely. */
 #include "ptx/access/outcome.h"
@@ -85,7 +85,7 @@ static void judge_address(number_search *s, const access_site *site) {
     }
 }
 
-/* Local and shared memory end with the launch: what is read from them again has the origins of what was stored. */
+/* Local and shared memory end with the launch: a value read from them has the origins of the stored values. */
 static bool outlasts_launch(number_search *s, const access_site *site) {
     if (site->space == PTX_LOCAL || site->space == PTX_PARAM || site->space == PTX_SHARED)
         return false;
@@ -100,7 +100,7 @@ static bool outlasts_launch(number_search *s, const access_site *site) {
     return !is_known;
 }
 
-/* A function that is not followed may do anything with what it is given; vprintf shows it. Its texts are variables. */
+/* A function that is not followed may do anything with its arguments; vprintf prints them. Its texts are variables. */
 static void judge_call(number_search *s, const access_call *c) {
     bool had_variable = s->has_variable;
     for (uint32_t k = c->first_of[0]; k < c->first_of[c->argument_count]; k++) {

@@ -6,9 +6,9 @@
 #include "ptx/access/access.h"
 #include "ptx/access/graph.h"
 
-/* By piece: does the number that it holds decide more than which memory is accessed? So it is where a value made from
- * it is stored, is an index, or is compared with anything but NULL and a place behind the same pointer. Returns whether
- * that is so of the address of a variable of the module. */
+/* By piece: whether its number decides more than the accessed memory. It does if a value made from it is stored, is an
+ * index, or is compared with anything but NULL and a place relative to the same pointer. Returns the same about the
+ * address of a variable of the module. */
 bool access_find_numbers(access_graph *graph, const access_origins *origins, bool *out);
 
 access_order access_find_order(access_graph *graph, const access_origins *origins);

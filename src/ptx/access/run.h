@@ -7,11 +7,11 @@
  *     shape.c     bytes that are accessed for certain
  *     launch.c    goes through the blocks; the bytes that are accessed
  *
- * A pointer is a symbol whose number nobody knows: it lies anywhere from 1 up. So a comparison of pointers decides only
- * what holds for every address: two pointers into one allocation are compared by their distance, and two allocations
- * are in no order. Each symbol says which pointers it `holds`. A number holds none, the base of a pointer exactly one,
- * and any other symbol all that its value can be made from. A form names the allocation that it points into only if it
- * is one base plus numbers; any other can point into everything that the address can be derived from. */
+ * A pointer is a symbol with an unknown number, from 1 up. So a comparison of pointers decides only what holds for
+ * every address: two pointers into one allocation are compared by their distance, and two allocations are in no order.
+ * Each symbol says which pointers it `holds`. A number holds none, the base of a pointer exactly one, and any other
+ * symbol all that its value can be made from. A form names the allocation that it points into only if it is one base
+ * plus numbers; any other can point into everything that the address can be derived from. */
 #ifndef MR_PTX_ACCESS_RUN_H
 #define MR_PTX_ACCESS_RUN_H
 
@@ -22,7 +22,7 @@
  * address plus a number do not overflow. */
 #define LAUNCH_MOST_ADDRESS (INT64_C(1) << 60)
 
-/* A loop in which one test decides whether it goes on. */
+/* A loop with one test that decides whether it goes on. */
 typedef struct {
     bool is_known;
     uint32_t counter;  /* symbol */

@@ -67,7 +67,7 @@ typedef struct {
     bool has_numbers, is_mixed, has_bases; /* several different ones */
 } merged;
 
-/* First all of them are looked at, for what kind of value it is. */
+/* First checks all of them, to find the kind of the value. */
 static void look_at(launch_run *r, merged *m, const linear_form *f, uint32_t place) {
     bool is_mixed;
     const linear_term *base = launch_base(r, f, &is_mixed);
@@ -190,7 +190,7 @@ linear_form launch_merge_phi(launch_run *r, const launch_node *node) {
     return merged_form(r, &m, node->bits, node->block);
 }
 
-/* Each side is judged under what the predicate says then; these facts are taken back. */
+/* Each side is judged under the facts of the predicate; these facts are removed afterwards. */
 linear_form launch_merge_select(launch_run *r, const launch_node *node) {
     merged m = {0};
     for (uint32_t k = 0; k < 4; k++) {

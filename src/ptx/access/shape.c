@@ -6,7 +6,7 @@
  * all numbers of an interval, and each condition a bound of that form. Then the group is one free number itself, as
  * `256*blockIdx.x + threadIdx.x < n` is. Only numbers with strides are left: contiguous bytes, or a grid of them.
  *
- * Easiest to break: a condition that is forgotten makes bytes certain that nobody accesses. */
+ * Easiest to break: a forgotten condition makes bytes certain that are not accessed. */
 #include "ptx/access/run.h"
 
 enum { MOST_SYMBOLS = 12, MOST_CONDITIONS = 24 };

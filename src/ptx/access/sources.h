@@ -1,5 +1,5 @@
-/* The pointers that each access of a kernel computes its address from (sources.c): what is left of the graph's origins
- * for the checks while the kernel runs. Private to access*.c; ptx_access_sources (access.h) asks for it. */
+/* The pointers that each access of a kernel computes its address from (sources.c): the part of the graph's origins that
+ * checks need while the kernel runs. Private to access*.c; ptx_access_sources (access.h) asks for it. */
 #ifndef MR_PTX_ACCESS_SOURCES_H
 #define MR_PTX_ACCESS_SOURCES_H
 

@@ -16,7 +16,7 @@ typedef struct {
     uint8_t through;    /* the accesses that may go through such values */
     const ptx_access *access;
     uint32_t *todo,
-        *variables; /* functions to look at; variables whose initial values are to be looked at */
+        *variables; /* functions to search; variables whose initial values must be searched */
     uint32_t count, variable_count;
 } search;
 

@@ -49,7 +49,7 @@ static void fill_block(access_maker *m, uint32_t block) {
         if (!known_instruction(m)) access_write_other(m, !gives_no_pointer(m));
     }
     m->is_filled[block] = true;
-    /* The way to a block with a condition is judged by the guard as it is at the end of this block. */
+    /* The condition of an edge is the guard's value at the end of this block. */
     for (uint32_t k = 0; k < b->successor_count; k++) {
         access_block *to = &graph->blocks.items[b->successors[k]];
         if (!to->has_condition || b->end == b->first) continue;

@@ -1,6 +1,6 @@
 /* Decoding: from the tree's instructions to codes. Inside of src/ptx only.
  *
- * An instruction becomes one code or several; what it does not cover it refuses by name. The steps of an instruction of
+ * An instruction becomes one code or several; an unsupported one is refused by name. The steps of an instruction of
  * several codes pass values through scratch registers, so that a result may be one of its operands. */
 #ifndef MR_PTX_DECODE_DECODE_H
 #define MR_PTX_DECODE_DECODE_H

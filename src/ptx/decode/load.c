@@ -296,7 +296,7 @@ static mr_status make_kernel(mr_ptx_module *m, walk *w, uint8_t *used, uint32_t 
         .param_count = f->signature.parameter_count,
         .shared_bytes = layout->static_shared,
         .local_bytes = w->depth[index] < UINT32_MAX ? (uint32_t)w->depth[index] : UINT32_MAX,
-        /* What a kernel always needs: addresses, the stack pointer, the constant bank's base */
+        /* registers that a kernel always needs: addresses, the stack pointer, the constant bank's base */
         .registers = registers + 4 < 16    ? 16
                      : registers + 4 > 255 ? 255
                                            : registers + 4,
@@ -348,7 +348,7 @@ static mr_status decode_all(mr_ptx_module *m, ptx_run *const *lanes) {
         const char **problem = &m->routines[i].problem;
         if (!m->tree.functions[i].is_defined) continue;
         if (!*problem) status = pardon(m, ptx_decode(m, &constants, lanes, i), problem);
-        /* Nobody may look at what the decoder has refused. */
+        /* A function that the decoder refused may not be analysed. */
         if (!status && *problem && !ptx_tree_empty(&m->tree, i))
             status = mr_no_memory("to load a PTX module");
     }

@@ -1,4 +1,4 @@
-/* Decodes ld, st, atom, red, cp.async and what only hints at memory. */
+/* Decodes ld, st, atom, red, cp.async and hints about memory. */
 #include "ptx/decode/decode.h"
 #include "ptx/watch/watch.h"
 

@@ -1,5 +1,5 @@
 /* Operands of decoded instructions: where a register, a constant or an address lies (code.h). An instruction must have
- * so many operands and types, of these sizes, and no modifier that nobody understood. */
+ * so many operands and types, of these sizes, and no unknown modifier. */
 #include "ptx/decode/decode.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Registers that hold nothing of their own: a parameter of the kernel, a special register, a constant, the address of a
+/* Registers that only repeat another value: a parameter of the kernel, a special register, a constant, the address of a
  * variable. Compilers load each of them into a register first. Where that is the register's only value, its uses read
  * the vector itself, and the instruction that filled it makes no code. So in short kernels a third of the codes goes.
  *
@@ -27,7 +27,7 @@ static bool is_candidate(const ptx_decoder *d, const ptx_instruction *i, const u
     }
 }
 
-/* The vector that the code copies whole; false: it does something else, or what it copies may change. */
+/* The vector that the code copies as a whole; false: it does something else, or the vector may change. */
 static bool copied(ptx_decoder *d, const ptx_code *code, ptx_place_of *out) {
     static const ptx_lane moves[] = {PTX_LANE_mov_16, PTX_LANE_mov_32, PTX_LANE_mov_64};
     if (code->run == d->lanes[PTX_LANE_load_param_4] ||

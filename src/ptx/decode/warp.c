@@ -1,4 +1,4 @@
-/* Decodes barriers and what the lanes of a warp do together. */
+/* Decodes barriers and operations of all lanes of a warp. */
 #include "ptx/decode/decode.h"
 
 static void decode_barrier(ptx_decoder *d) {

@@ -224,7 +224,7 @@ static mr_status read_body(ptx_reader *r, ptx_function *f) {
     return read_statements(r);
 }
 
-/* Takes the body as it stands, without a look at what is in it. */
+/* Skips the body without reading it. */
 static mr_status skip_body(ptx_reader *r) {
     begin(r);
     MR_TRY(ptx_expect(r, '{', "before the body of a function"));

@@ -5,7 +5,7 @@
 
 /* ---- directives after the signature */
 
-/* .maxntid 16, 4: what is left out is 1. */
+/* .maxntid 16, 4: missing sizes are 1. */
 static mr_status read_extents(ptx_reader *r, uint32_t out[3]) {
     uint64_t value;
     bool more = true;

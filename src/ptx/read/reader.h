@@ -4,8 +4,8 @@
  * constant.c. All of them call reader.c, names.c and lex.c.
  *
  * Names are resolved once. Each spelling has one record in a hash table. The record says which opcode, modifier, type
- * and declaration the spelling stands for at this place of the text. `.reg .b32 %r<100>` makes no registers: a
- * register comes into being where it is first used, so a declaration of four billion registers costs nothing.
+ * and declaration the spelling stands for at this place of the text. `.reg .b32 %r<100>` makes no registers: a register
+ * is made at its first use, so a declaration of four billion registers costs nothing.
  *
  * The text may be anything. Each structure grows with the text and not with the numbers in it. No step takes
  * quadratic time, and none recurses without a limit. Tests read damaged samples of both compilers under the
@@ -87,7 +87,7 @@ mr_status ptx_no_memory(ptx_reader *r);
 /* Takes an error that concerns one function only: keeps its text as the function's problem, and the reader goes on. Any
  * other error comes back. */
 mr_status ptx_pardon(ptx_reader *r, mr_status error, const char **problem);
-/* A token as a message shows it, quoted; what cannot be printed is escaped. */
+/* A token as in messages, quoted; unprintable characters are escaped. */
 #define PTX_SHOWN 100
 const char *ptx_shown(const char *text, size_t size, char out[PTX_SHOWN]);
 

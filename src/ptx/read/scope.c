@@ -5,8 +5,8 @@
  *
  * - Labels may be used before they stand. So uses are kept in a list and looked up when their scope ends: in this scope
  *   first, then in the outer ones.
- * - `.reg .b32 %r<100>` declares %r0 to %r99. No register is made before its first use. A map from (range, number)
- *   holds those that there are, so that a register made in an inner scope is still the same one after it. */
+ * - `.reg .b32 %r<100>` declares %r0 to %r99. No register is made before its first use. A map from (range, number) has
+ *   the registers made so far, so a register made in an inner scope stays the same one after it. */
 #include <string.h>
 
 #include "ptx/read/reader.h"

@@ -75,7 +75,7 @@ const char *ptx_place_text(const ptx_tree *tree, const ptx_place *p, char *out, 
 
 /* ---- instructions */
 
-/* A text of a fixed size; what does not fit is left out. */
+/* A text of a fixed size; a longer one is cut. */
 typedef struct {
     const ptx_tree *tree;
     const ptx_function *function;

@@ -57,7 +57,7 @@
     X(async, "async") X(commit_group, "commit_group") X(wait_group, "wait_group") \
     X(wait_all, "wait_all") X(launch_dependents, "launch_dependents") X(wait, "wait")
 
-/* name, bytes (0: predicate), what it holds */
+/* name, bytes (0: predicate), kind of value */
 #define PTX_TYPES(X) \
     X(pred, 0, BITS) X(b8, 1, BITS) X(b16, 2, BITS) X(b32, 4, BITS) X(b64, 8, BITS) \
     X(b128, 16, BITS) X(u8, 1, UNSIGNED) X(u16, 2, UNSIGNED) X(u32, 4, UNSIGNED) \

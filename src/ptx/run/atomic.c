@@ -6,7 +6,7 @@
 #include "ptx/run/warp.h"
 #include "ptx/watch/watch.h"
 
-/* `value` is computed from `old` and the operands b and c until nobody was in between. */
+/* Computes `value` from `old` and the operands b and c, and tries again until no other thread came in between. */
 #define X(name, T, value)                                                                          \
     static uint64_t name(void *at, uint64_t b_bits, uint64_t c_bits) {                             \
         T *p = at;                                                                                 \
@@ -131,7 +131,7 @@ static void operate(ptx_warp *warp, const ptx_code *code, uint32_t mask, const p
 const ptx_code *ptx_run_atomic(ptx_warp *warp, const ptx_code *code, uint32_t mask) {
     const ptx_memory_code *m = code->memory;
     ptx_reach reach;
-    /* It is told to the watch and carried out with no other strong access in between. */
+    /* The watch is told and the access carried out without another strong access in between. */
     mr_ptx_watch *watch = warp->run->launch->watch;
     if (watch) ptx_watch_hold(watch);
     bool found = ptx_reach_lanes(warp, code, m, code->a, mask, &reach);

@@ -6,7 +6,7 @@
 
 /* Lanes have exited: opens barriers for which only they were missing. */
 void ptx_barriers_settle(ptx_run_state *run);
-/* All warps wait: says for what, as run->failure. */
+/* All warps wait: sets run->failure to what they wait for. */
 void ptx_fault_deadlock(ptx_run_state *run);
 
 #endif

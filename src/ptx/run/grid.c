@@ -21,7 +21,7 @@
 
 typedef struct {
     const mr_ptx_launch *launch;
-    uint64_t next, end; /* blocks of this call that have not been looked at */
+    uint64_t next, end; /* blocks of this call that have not been tried */
     uint64_t ahead;     /* later ones, likewise */
     uint64_t blocks;    /* of the grid */
     MR_VEC(ptx_run_state *) waiting;
@@ -142,8 +142,8 @@ static void set_stuck(grid_run *g, uint64_t epoch) {
     g->is_stuck = true;
 }
 
-/* Each call that is under way is stuck. Each has seen the same epoch, and who changes memory begins a new one before
- * it can be stuck itself; so none will free another. */
+/* Whether all running calls are stuck. All have seen the same epoch, and a call that changes memory begins a new one
+ * before it can be stuck itself. So none will free another. */
 static bool all_are_stuck(const grid_run *g) {
     const mr_ptx_progress *progress = g->launch->progress;
     if (!g->is_stuck || !progress) return g->is_stuck && g->is_whole;
@@ -213,7 +213,7 @@ static void end_round(grid_run *g) {
         add_epoch(g);
         return;
     }
-    if (epoch != g->seen_epoch) { /* somebody else has changed something */
+    if (epoch != g->seen_epoch) { /* another call has changed memory */
         g->seen_epoch = epoch;
         g->rounds = g->saved_at = 0;
         g->is_stuck = false;
@@ -228,7 +228,7 @@ static void end_round(grid_run *g) {
         }
     }
     if (all_are_stuck(g)) fail_waiting(g);
-    else sched_yield(); /* what it waits for may be up to another thread */
+    else sched_yield(); /* another thread may have to act */
 }
 
 /* ---- turns */

@@ -37,7 +37,7 @@ static double widen(const half_code *h, uint16_t x) {
     return h->is_bf16 ? (double)mr_from_bits_f32(ptx_f32_of_bf16(x)) : (double)ptx_f32_of_f16(x);
 }
 
-/* The value as f16 or bf16, with what .sat, .relu and .ftz make of it. */
+/* The value as f16 or bf16, after .sat, .relu and .ftz. */
 static uint16_t narrow(const half_code *h, double x) {
     if (h->sat) x = ptx_saturate_64(x);
     if (h->relu && x < 0.0) x = 0.0;

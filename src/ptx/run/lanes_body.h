@@ -176,7 +176,8 @@ static inline window window_shared(const ptx_warp *warp, const ptx_memory_code *
     return w;
 }
 
-/* The watch is told of what all lanes do from `address` on, in a row or at one place. `from`: what they store. */
+/* Tells the watch about the accesses of all lanes from `address` on, in a row or at one place. `from`: the stored
+ * values. */
 static __attribute__((noinline)) void tell_together(ptx_warp *warp, const ptx_code *code,
                                                     uint64_t address, bool is_row,
                                                     const void *from) {

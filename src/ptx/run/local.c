@@ -6,7 +6,8 @@
 
 #include "ptx/run/space.h"
 
-static uint64_t row_bytes(const ptx_warp *warp) { /* a byte of each lane, and who has written it */
+/* a byte of each lane, and the lanes that have written it */
+static uint64_t row_bytes(const ptx_warp *warp) {
     return PTX_LANES + (warp->run->follows_unset ? sizeof *warp->local_set : 0);
 }
 

@@ -104,8 +104,8 @@ static bool reach_space(ptx_warp *warp, const ptx_code *code, const ptx_memory_c
     }
 }
 
-/* r->address holds addresses of `space`; the shape is set. Only what reached memory is told: an access that fails does
- * not happen, and would be a race outside of all storages. */
+/* r->address holds addresses of `space`; the shape is set. Only accesses that reach memory are reported: a failed
+ * access does not happen, and would be a race outside all storages. */
 static bool reach_in(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m, uint32_t mask,
                      ptx_space space, ptx_reach *r) {
     ptx_shape shape = r->shape; /* of the addresses, which the search may take apart */

@@ -1,5 +1,5 @@
-/* Where the lanes of a load, store or atomic operation find their bytes on the host. Here all that can be wrong with an
- * address is found, and accesses are told to the watch and the profile. */
+/* Where the lanes of a load, store or atomic operation find their bytes on the host. All errors of addresses are found
+ * here, and accesses are reported to the watch and the profile. */
 #ifndef MR_PTX_RUN_MEMORY_H
 #define MR_PTX_RUN_MEMORY_H
 

@@ -292,7 +292,7 @@ static double nanoseconds(const ptx_function *f, const ptx_operand *o) {
     return 0;
 }
 
-/* As in a barrier of the grid: what the block has written is made known before it says that it is there. */
+/* As in a barrier of the grid: the block's writes are published before its arrival. */
 static bool is_arrival(const ptx_instruction *i, const mr_ptx_counts *counts) {
     bool is_fence = i->opcode == PTX_OP_fence || i->opcode == PTX_OP_membar;
     bool is_atomic = i->opcode == PTX_OP_atom || i->opcode == PTX_OP_red;

@@ -1,6 +1,6 @@
-/* Counts of a launch, by decoded instruction: how often warps did, with how many lanes, and what its accesses of memory
- * cost on a device. Each run counts for itself; at its end the counts are added to the launch's profile, under a
- * lock. */
+/* Counts of a launch, by decoded instruction: the number of executions by warps, the number of lanes, and the cost of
+ * its memory accesses on a device. Each run counts for itself; at its end the counts are added to the launch's profile,
+ * under a lock. */
 #ifndef MR_PTX_RUN_PROFILE_H
 #define MR_PTX_RUN_PROFILE_H
 

@@ -7,8 +7,8 @@
 /* The allocation in which `address` lies; NULL: none, or memory is out (then run->failure is set). */
 ptx_known_range *ptx_range_at(ptx_warp *warp, uint64_t address);
 
-/* Whether the access may hit that allocation: what its address was computed from points there, or is not known. Always,
- * unless launch->check_sources. Tells launch->strayed. */
+/* Whether the access may use that allocation: a source of its address points there, or the sources are unknown. Always
+ * true without launch->check_sources. Calls launch->strayed. */
 bool ptx_range_may_be_used(ptx_warp *warp, const ptx_code *code, const ptx_memory_code *m,
                            const ptx_known_range *known);
 

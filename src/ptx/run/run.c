@@ -1,8 +1,8 @@
 /* Runs a block: builds its warps, and gives each its turn until all are done.
  *
- * A warp runs until it is done or must wait, or for SLICE instructions: so a warp that spins on what another one
- * writes does not wait for ever. After a full slice comes a short one: there the warp is watched, and may turn out
- * to only wait (spin.h). Limits and interruptions are looked at between slices. */
+ * A warp runs until it is done or must wait, or for SLICE instructions: so a warp that spins on a value of another warp
+ * does not wait for ever. After a full slice comes a short one: there the warp is watched, and may turn out to only
+ * wait (spin.h). Limits and interruptions are looked at between slices. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,7 +178,7 @@ void ptx_run_finish(ptx_run_state *run) {
 
 static bool begin_warp(ptx_run_state *run, ptx_warp *warp) {
     uint32_t bytes = run->routine->local_bytes;
-    if (warp->local_used) { /* what the last block left is not for this one */
+    if (warp->local_used) { /* data of the last block must not be visible to this one */
         memset(warp->local, 0xff, (size_t)(warp->local_used + 15) / 16 * 16 * PTX_LANES);
     }
     warp->frame = warp->first_frame;
@@ -212,7 +212,7 @@ bool ptx_block_begin(ptx_run_state *run, uint64_t linear) {
     block->alive = run->threads;
     if (block->open_barriers) memset(block->barriers, 0, sizeof block->barriers);
     block->open_barriers = 0;
-    /* Unwritten bytes are the same for every block, and no number that looks right. */
+    /* Unwritten bytes have the same value for every block, and one that does not look like a valid number. */
     memset(block->shared, 0xff, block->shared_bytes);
     if (block->shared_unset) {
         memset(block->shared_unset, 0xff, block->shared_bytes / 8 + 1);

@@ -1,8 +1,8 @@
 /* A run: the memory and the state in which one block after the other runs. grid.c says which block has its turn.
  *
  * `src/ptx/decode/load.c` loads a module once: the files of `src/ptx/decode` make *codes* of the instructions, and
- * what they do not cover is an error there, with the line. A code names its handler and says where its operands are. A
- * register, a constant, a special register and the address of a variable are all vectors of 32 lanes in one of four
+ * unsupported instructions are an error there, with the line. A code names its handler and says where its operands are.
+ * A register, a constant, a special register and the address of a variable are all vectors of 32 lanes in one of four
  * areas (`code.h`). So a handler reads them in the same way. Registers whose lives do not overlap share a slot of the
  * frame (`slots.c`), so a frame stays in the cache. `lanes.h` has one row for each operation that every lane does for
  * itself. It is compiled twice, for every x86 and for AVX2 with fused multiply-add, and both give the same bits
@@ -22,23 +22,24 @@
  * threads leave them out.
  *
  * `memory.c` finds the shape of the addresses of an access, and the files of the spaces (`global.c`, `shared.c`,
- * `local.c`) find the bytes and everything that can be wrong with them. Global memory belongs to the caller; an
- * access keeps the range that it found last. Only when it leaves that range does `ranges.c` look for another one and
- * compare it with the pointers that the address was computed from (`ptx/access/sources.c`). The usual loads and
- * stores need one pass over the 32 addresses (`lanes_body.h`); all others go through `load.c` and `memory.c`, which
- * also tell the watch (races) and the counts (`profile.h`).
+ * `local.c`) find the bytes and check them. Global memory belongs to the caller; an access keeps the range that it
+ * found last. Only when it leaves that range does `ranges.c` look for another one and compare it with the pointers that
+ * the address was computed from (`ptx/access/sources.c`). The usual loads and stores need one pass over the 32
+ * addresses (`lanes_body.h`); all others go through `load.c` and `memory.c`, which also tell the watch (races) and the
+ * counts (`profile.h`).
  *
- * No clock, address or thread decides anything: clocks count instructions, and what nothing has written reads as all
- * ones in shared memory. Only the order in which blocks on several threads carry out atomic operations is open, as on
- * a device. */
+ * Results do not depend on a clock, an address or a thread: clocks count instructions, and unwritten shared memory
+ * reads as all ones. Only the order in which blocks on several threads carry out atomic operations is open, as on a
+ * device. */
 #ifndef MR_PTX_RUN_RUN_H
 #define MR_PTX_RUN_RUN_H
 
 #include "ptx/run/warp.h"
 
 typedef enum {
-    PTX_TURN_DONE,   /* all threads have exited */
-    PTX_TURN_WAITS,  /* all that can run only ask for what others do; it may have another turn */
+    PTX_TURN_DONE, /* all threads have exited */
+    /* all warps that can run only poll for changes by others; the block may get another turn */
+    PTX_TURN_WAITS,
     PTX_TURN_FAILED, /* run->failure says why */
 } ptx_turn_end;
 

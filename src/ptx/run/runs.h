@@ -1,12 +1,12 @@
 /* The handlers that are not made from tables (lanes.h): control flow, memory, barriers, warp operations, and rare
- * arithmetic. What each finds in its code stands beside it. */
+ * arithmetic. The comment beside each names its operands. */
 #ifndef MR_PTX_RUN_RUNS_H
 #define MR_PTX_RUN_RUNS_H
 
 #include "ptx/code.h"
 
 /* control.c */
-ptx_run ptx_run_branch;       /* target, join; the guard says who goes */
+ptx_run ptx_run_branch;       /* target, join; the guard selects the lanes that branch */
 ptx_run ptx_run_branch_index; /* a: index, bits: targets, b: how many (a number), join */
 ptx_run ptx_run_join;
 ptx_run ptx_run_call;          /* call */

@@ -6,7 +6,7 @@
 #include "ptx/shared_name.h"
 #include "ptx/run/space.h"
 
-/* Marks bytes as written, and counts what is left. */
+/* Marks bytes as written, and counts the unwritten rest. */
 static void set_shared(ptx_block_run *block, uint64_t offset, uint64_t bytes) {
     for (uint64_t i = offset; i < offset + bytes;) {
         uint8_t *byte = &block->shared_unset[i / 8];
@@ -33,7 +33,8 @@ static void name_shared(const ptx_run_state *run, uint64_t offset, char *out, si
     else snprintf(out, size, ", in `%s` at byte %" PRIu64, ptx_plain_name(v->name), byte);
 }
 
-/* Behind the end of memory whose size the launch gives: what to write there. Far behind, the index is wrong. */
+/* For an access after the end of memory whose size the launch sets: proposes the size. Far after the end, the index is
+ * wrong. */
 static void advise_size(const ptx_run_state *run, uint64_t address, uint32_t bytes, char *out,
                         size_t size) {
     const mr_ptx_launch *launch = run->launch;

@@ -1,5 +1,5 @@
 /* The interface of memory.c to each space: accesses whose addresses and shape are known. A space finds the bytes on the
- * host, checks the bounds, and follows what has been written. Private to memory.c and the files of the spaces. */
+ * host, checks the bounds, and follows which bytes are written. Private to memory.c and the files of the spaces. */
 #ifndef MR_PTX_RUN_SPACE_H
 #define MR_PTX_RUN_SPACE_H
 

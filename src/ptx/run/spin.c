@@ -1,5 +1,5 @@
 /* Waiting warps: see spin.h. Easiest to break: a code that has an effect outside of registers and local memory must
- * count as a change. Otherwise a working block is taken for one that waits for ever. */
+ * count as a change. Otherwise a working block counts as one that waits for ever. */
 #include "ptx/run/spin.h"
 
 #include "ptx/run/counts.h"
@@ -48,7 +48,7 @@ const ptx_code *ptx_run_probe(ptx_warp *warp, const ptx_code *code) {
 
 /* ---- what counts as work */
 
-#define MOST_FRESH 32 /* then it works through a list, and nobody looks at its state any more */
+#define MOST_FRESH 32 /* more: it works through a list, and its state is no longer compared */
 
 typedef enum { OTHER, ASKS, CHANGES } effect;
 

@@ -5,14 +5,14 @@
 #include "ptx/run/warp.h"
 
 /* Runs codes until the budget of the slice is used up, and looks at each. run->changes counts the codes that change
- * memory of others, or may give another result later (clocks). run->polls counts those that ask for what others do.
+ * memory of others, or may give another result later (clocks). run->polls counts those that read memory of others.
  * Returns where the warp stands if its slice is over, else NULL. */
 const ptx_code *ptx_run_probe(ptx_warp *warp, const ptx_code *code);
 
-/* Before a code of a block that is counted: whether it counts. A device waits as long as it has to. The number of a
- * warp's reads meanwhile is not work of the kernel, and here it depends on the turns of the interpreter. So a warp that
- * asks for the same again, in the same state and with nothing changed since, does not count until it goes another way.
- * So a wait costs as much as if all came at once: an arrival and two or three answers. */
+/* Before a code of a block that is counted: whether it counts. The number of a warp's reads in a spin loop is not work
+ * of the kernel, and here it depends on the interpreter's turns. So a repeated read of a warp in the same state, with
+ * no change since, does not count until the warp leaves the loop. So a wait costs as much as if all arrived at once: an
+ * arrival and two or three reads. */
 bool ptx_counts_here(ptx_warp *warp, const ptx_code *code, uint32_t mask);
 
 /* A hash of all that the block's threads go on with: where they are, their registers and local memory. If neither this

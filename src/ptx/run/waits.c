@@ -78,7 +78,7 @@ static void raise_to(uint16_t *least, uint16_t depth) {
     if (depth > *least) *least = depth;
 }
 
-/* What later loads cannot be moved over. */
+/* Notes an instruction that later loads cannot be moved over. */
 static void hold_back(search *s, const ptx_instruction *i, const uint16_t depth[CHAINS]) {
     switch (i->opcode) {
     case PTX_OP_st:

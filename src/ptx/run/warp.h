@@ -61,10 +61,10 @@ typedef enum {
     PTX_WARP_PAUSED, /* it may go on, but it is the turn of another */
 } ptx_warp_state;
 
-/* spin.h: what a warp asks for, perhaps again and again. */
+/* spin.h: the memory that a warp polls. */
 typedef struct {
     const ptx_code *poll;       /* that asks; NULL: none, or the warp has changed something since */
-    uint64_t state;             /* of the lanes when it asked last */
+    uint64_t state;             /* the lanes' state at the last poll */
     const ptx_code *low, *high; /* the codes since then lie between them */
     uint32_t fresh;             /* how often in a row the lanes were in another state */
     bool is_idle;               /* nothing has changed from one time to the next */
@@ -113,7 +113,7 @@ typedef struct {
     uint32_t wanted;      /* 0: all that have not exited */
     uint32_t ones, zeros; /* of barrier.red: threads whose predicate was true, or false */
     bool open;
-    const ptx_code *first; /* for messages: who came first */
+    const ptx_code *first; /* for messages: the code of the first warp that arrived */
     uint64_t warps[16];    /* whose lanes took part */
 } ptx_barrier;
 
@@ -143,7 +143,7 @@ struct ptx_run_state {
     const ptx_routine *routine;
     mr_status failure;
     bool checks;        /* launch->check */
-    bool follows_unset; /* and somebody wants to know what is read unwritten */
+    bool follows_unset; /* and launch->unset_read is set */
     bool *told_unset;   /* by ptx_memory_code.index */
     bool tells;         /* accesses are told to a watch or a profile */
 
@@ -163,7 +163,7 @@ struct ptx_run_state {
 
     uint64_t clock;            /* instructions executed by all warps */
     uint64_t polls, changes;   /* spin.h */
-    const uint64_t *values;    /* what the store that is being told writes; NULL: not known */
+    const uint64_t *values;    /* the values of the store that is being reported; NULL: unknown */
     struct ptx_counts *counts; /* profile.h: of this run, by code; NULL: nothing is counted */
     bool is_counted;           /* the block that runs */
     uint64_t *local_taken;     /* bytes of local memory that all runs of this call have */

@@ -1,5 +1,4 @@
-/* One access against what a cell remembers of earlier ones. Finds races, changes nothing but the form of the strong
- * log.
+/* Compares one access with a cell's record of earlier ones. Finds races; changes only the form of the strong log.
  *
  * What must be remembered so that a later access is judged exactly? An earlier access A may be forgotten once there is
  * a remembered B that is ordered after A and races with everything that A races with. A later access that comes after B
@@ -92,7 +91,7 @@ static uint64_t position_of(const ptx_strong *s, uint32_t lane) {
     return s->position + (uint32_t)__builtin_popcount(s->all & (((uint32_t)1 << lane) - 1));
 }
 
-/* How much of a chain has been read by somebody whom the lane comes after; 0: nothing. */
+/* How much of a chain has been read by threads that the lane comes after; 0: nothing. */
 static uint64_t observed(const ptx_turn *turn, const ptx_history *h, uint32_t lane,
                          uint64_t chain) {
     uint64_t most = 0;
@@ -212,7 +211,7 @@ static met_slot *meet(const met_table *t, uint64_t key, uint64_t chain) {
 enum { OF_THREAD = 1, OF_CHAIN = 2, OF_READING = 3, OF_UNHEARD = 4 }; /* kinds of keys */
 enum { OF_ORDER = 5, OF_UNHEARD_ORDER = 6 };
 
-/* The facts in which a later access of the same thread must agree to stand for this one. */
+/* The properties that a later access of the same thread must share to replace this one. */
 static uint64_t manner(const ptx_strong *s) {
     return s->address << 9 | (uint64_t)s->is_exchange << 8 | (uint64_t)s->is_spread << 7 |
            (uint64_t)s->bytes << 1 | s->wide;
@@ -260,8 +259,8 @@ static void keep_last_accesses(ptx_turn *turn, const met_table *t, ptx_history *
 }
 
 /* A thread's first reading of a chain comes before most, and its last one has seen most. So one is kept if it
- * is the first of its thread that has seen some write of the log. Oldest first: what a reading has seen stands before
- * it. */
+ * is the first of its thread that has seen some write of the log. Oldest first: a reading comes after the readings that
+ * it has seen. */
 static void keep_readings(ptx_turn *turn, const met_table *t, ptx_history *h) {
     for (uint32_t i = 0; i < h->strong_count; i++) {
         ptx_strong *s = &h->strong[i];

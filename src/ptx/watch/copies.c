@@ -1,8 +1,8 @@
 /* cp.async: copies to shared memory that go on while their threads do. Here the bytes belong to the copy from the
  * moment when it begins until its thread has waited for it: an access in between races, also one of that thread.
  *
- * A copy is told as a write when it begins, and again when it has been waited for. What orders it before the reads of
- * other threads must come after that. Easiest to break: a word belongs to the last copy to it. */
+ * A copy is told as a write when it begins, and again when it has been waited for. Any order before the reads of other
+ * threads must come after that wait. Easiest to break: a word belongs to the last copy to it. */
 #include "ptx/watch/state.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Marks: which bytes of some memory a launch has accessed, and how. The shadow memory of the watch cannot tell, since
- * it forgets an access for which a later one stands. */
+/* Marks: the bytes of some memory that a launch has accessed, and how. The watch's shadow memory does not know this,
+ * since it forgets an access that a later one replaces. */
 #include "ptx/watch/state.h"
 
 bool mr_ptx_watch_mark(mr_ptx_watch *watch, uint64_t address, uint64_t bytes, bool is_shared,

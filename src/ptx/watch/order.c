@@ -1,12 +1,12 @@
 /* The order of threads: barriers, warp syncs, and chains of release and acquire, as PTX's memory model defines them.
  *
  * Each warp has a time, which goes on when the warp comes to something that orders it. A whole barrier moves the
- * block's floor: what was before it is ordered before everything after it, in one compare. A sync of a whole warp does
+ * block's floor: all accesses before it are ordered before all after it, in one compare. A sync of a whole warp does
  * the same for the warp. Everything else (part of a warp, part of a block, release and acquire) gives threads clocks. A
  * whole barrier joins these into one and drops its entries for the own block. So a block usually has none again.
  *
  * Release pattern: a release operation on M, or a fence, or an earlier release operation on M, followed by a strong
- * write to M. It publishes what the thread knew at its first part. Acquire pattern: a strong read of M that saw a
+ * write to M. It publishes the thread's knowledge at its first part. Acquire pattern: a strong read of M that saw a
  * published value, followed by a fence or by an acquire operation on M, or itself an acquire operation. Scopes: the
  * first part of the one and the last part of the other must include each other's threads. Clusters count as blocks of
  * one, as no launch has others.

@@ -16,7 +16,7 @@ bool ptx_race_collect(ptx_turn *turn, const ptx_race *found, const ptx_earlier *
         if (found->apart > (*known)->most_apart) {
             (*known)->most_apart = found->apart;
             (*known)->advice =
-                found->advice; /* what orders threads further apart orders near ones, too */
+                found->advice; /* an operation that orders distant threads also orders near ones */
         }
         return true;
     }

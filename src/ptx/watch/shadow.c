@@ -221,7 +221,7 @@ static bool divide_readers(const ptx_row *row, ptx_cells *cells, uint32_t cell, 
     return h->has_lost = true;
 }
 
-/* What a row knows of one of its words, as a cell. */
+/* The record of one word of a row, as a cell. */
 static bool divide_cell(const ptx_area *area, const ptx_row *row, ptx_cells *cells, uint32_t cell) {
     uint32_t byte = cell << cells->shift, word = byte % PTX_ROW_BYTES / 4;
     if (row->written.epoch) {

@@ -1,4 +1,4 @@
-/* Shadow memory of the watch: what is remembered of the accesses to each cell of memory.
+/* Shadow memory of the watch: a record of the accesses to each cell of memory.
  *
  * An epoch is one moment of one thread in 64 bits: block + 1 | time | warp | lane, from the highest bit. `time_shift`
  * is 10, and `block_shift` depends on the number of blocks. In shared memory the block is left out (0). 0: never. So
@@ -78,7 +78,7 @@ struct ptx_chain {
     uint64_t length;
     uint64_t last_block;
     bool last_wide;
-    ptx_clock *wide; /* what its releases of a scope beyond the block publish */
+    ptx_clock *wide; /* the knowledge that its releases with a scope beyond the block publish */
     MR_VEC(ptx_block_clock) narrow;
 };
 
@@ -89,8 +89,9 @@ typedef struct {
     uint64_t latest_read;     /* the greatest epoch, if all are of one block */
     ptx_cell_reader *readers; /* `few`, or more */
     uint32_t reader_count, reader_capacity;
-    bool read_by_several;       /* blocks */
-    bool has_lost;              /* `lost` stands for all readers of blocks that ended unheard */
+    bool read_by_several; /* blocks */
+    /* `lost` replaces all readers of blocks that ended without publishing */
+    bool has_lost;
     uint8_t newest_of_warp[32]; /* index + 1 of a warp's newest reader; 0: none, or beyond 255 */
     uint32_t strong_count;
     ptx_cell_reader few[4];
@@ -132,7 +133,7 @@ typedef struct {
 
 /* Fields that most rows do not have. */
 typedef struct {
-    ptx_row_entry lost; /* stands for readers of blocks that ended unheard */
+    ptx_row_entry lost; /* replaces readers of blocks that ended without publishing */
     uint64_t owner;     /* as of a history */
     uint32_t other_count, other_capacity;
     ptx_row_entry others[]; /* further readers, of other warps */
@@ -209,7 +210,7 @@ static inline ptx_history *ptx_history_at(const ptx_cells *cells, uint32_t cell)
     uint64_t read = cells->read[cell];
     return read & PTX_IN_HISTORY ? (ptx_history *)(uintptr_t)(read & ~PTX_IN_HISTORY) : NULL;
 }
-/* The history of a cell, or a new one with this owner: what the cell knew of its readers moves there. NULL: memory is
+/* The history of a cell, or a new one with this owner: the cell's record of its readers moves there. NULL: memory is
  * out. */
 ptx_history *ptx_history_of(ptx_cells *cells, uint32_t cell, uint64_t owner);
 bool ptx_history_add_reader(ptx_history *h, const ptx_cell_reader *reader);

@@ -55,7 +55,8 @@ struct ptx_running {
     uint64_t warp_floor[32]; /* the same inside a warp */
     uint32_t warps;
     bool has_released, has_fenced;
-    ptx_clock **known;       /* by thread: what it knows beyond the floors; NULL: nobody does */
+    /* by thread: its knowledge beyond the floors; NULL: no thread has any */
+    ptx_clock **known;
     ptx_warp_sync *sync[32]; /* NULL: none */
     ptx_clock *arrived[PTX_BARRIERS];
     ptx_copies *copies;   /* cp.async; NULL: there was none */
@@ -86,7 +87,8 @@ struct mr_ptx_watch {
     atomic_bool any_fence;
     atomic_bool is_stopped;
     atomic_bool order_matters; /* mr_ptx_watch_order_matters */
-    atomic_bool updates_tell;  /* a thread has acquired what its atomic operation came after */
+    /* a thread has acquired the knowledge of earlier atomic operations */
+    atomic_bool updates_tell;
     atomic_ullong chains;
 
     _Atomic(ptx_running *) all, hints[64];
@@ -149,7 +151,7 @@ uint32_t ptx_unordered(const ptx_turn *turn, uint32_t lane, uint64_t epoch, uint
 void ptx_publish(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes, ptx_chain *chain);
 /* A strong read that saw the last write of `chain` (NULL: one that published nothing). */
 void ptx_observe(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes, ptx_chain *chain);
-/* Nobody outside of the block will ever be ordered after what it did. */
+/* Whether no thread outside the block can ever be ordered after its accesses. */
 bool ptx_block_unheard(const mr_ptx_watch *watch, uint64_t epoch);
 
 ptx_running *ptx_watch_running(const mr_ptx_watch *watch, uint64_t block); /* NULL: stopped */
@@ -215,7 +217,7 @@ typedef struct {
     uint8_t access;
     bool atomic, same_value, sizes_differ;
     bool exchanged; /* by lanes of a warp in volatile shared memory */
-    bool copies;    /* it is a cp.async that nobody has waited for */
+    bool copies;    /* it is a cp.async without a wait so far */
 } ptx_earlier;
 /* The cell `bytes` wide at `address`. */
 void ptx_report(ptx_turn *turn, uint32_t lane, uint64_t address, uint32_t bytes,

@@ -100,7 +100,7 @@ static bool have_histories(ptx_turn *turn, const element *e) {
             ptx_history_forget(h);
             h->owner = turn->access->block;
         }
-        /* Accesses before a barrier of the only block that can see them matter to nobody any more. */
+        /* Accesses before a barrier of the only block that can see them are irrelevant. */
         if (turn->is_shared && h->strong_count && h->latest_strong < turn->span) {
             h->strong_count = h->compact_at = h->compact_count = 0;
             h->strong_mixed = h->strong_narrow = h->strong_exchanged = false;
@@ -151,7 +151,7 @@ void ptx_strong_access(ptx_turn *turn, ptx_cells *cells, uint64_t start, uint32_
         .lane = lane, .bytes = bytes, .address = address, .writes = writes, .strong = true};
     bool is_barrier = ptx_is_grid_barrier(turn, address);
     for (uint32_t i = 0; i < e.count && !is_barrier; i++) ptx_note_order(turn, history(&e, i), &j);
-    /* What an acquire operation takes over holds for itself, too. */
+    /* An acquire operation itself comes after the accesses that it acquires, too. */
     ptx_chain *chain = reads ? chain_read(turn, &e, address, bytes) : NULL;
     if (is_barrier && !writes) chain = chain_waited_for(turn, chain);
     if (reads) ptx_observe(turn, lane, address, bytes, chain);

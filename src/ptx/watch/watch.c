@@ -1,7 +1,6 @@
-/* Looks for races inside a launch (watch.h): takes what the interpreter tells apart into cells, and judges weak
- * accesses.
+/* Looks for races inside a launch (watch.h): splits the interpreter's reports into cells, and judges weak accesses.
  *
- * The usual case must cost little: 32 lanes, consecutive addresses, cells that nobody else has touched since the last
+ * The usual case must cost little: 32 lanes, consecutive addresses, cells without another access since the last
  * barrier. So a cell holds its last writer and its last readers in two words, and a look at both is two compares. All
  * that does not fit there (readers of several warps, strong accesses) lies in a history beside the cell. Why that is
  * enough to be exact: check.c. After a first race on a cell later ones may be missed there, but none is made up.

@@ -4,7 +4,7 @@
  * ran in.
  *
  * The interpreter tells each access before it is carried out, and each barrier when it is complete. One object serves
- * one launch, whose blocks may run on several threads at once: so the calls lock or use atomics. */
+ * one launch, whose blocks may run on several threads at once: so the calls take locks or use atomics. */
 #ifndef MR_PTX_WATCH_WATCH_H
 #define MR_PTX_WATCH_WATCH_H
 
@@ -73,22 +73,23 @@ typedef struct {
     uint64_t count;              /* further pairs of the same two instructions */
     uint64_t least, end;         /* the addresses of all pairs lie between */
     ptx_apart apart, most_apart; /* the threads of this pair; those of any pair that is counted */
-    const char *advice;          /* what would order all of these pairs, in a sentence; static */
+    /* a sentence with the operation that would order all of these pairs; static */
+    const char *advice;
 } ptx_race;
 
 /* `blocks`, `threads`: of the launch; `threads` at most 1024. NULL: memory is out. */
 mr_ptx_watch *mr_ptx_watch_create(const mr_ptx_module *module, uint64_t blocks, uint32_t threads);
 void mr_ptx_watch_destroy(mr_ptx_watch *watch); /* accepts NULL */
-/* Why it has stopped looking before the end (memory is out, ...): a static sentence. NULL: it has not. What it found
- * until then holds; a launch never fails because of it. */
+/* Why it has stopped looking before the end (memory is out, ...): a static sentence. NULL: it has not. Its findings
+ * until then are valid; a launch never fails because of it. */
 const char *mr_ptx_watch_stopped(const mr_ptx_watch *watch);
 
-/* Two threads accessed the same bytes in strong ways that race with nothing, one of them wrote, and no barrier orders
- * the two: which came first may decide values. Atomic operations among themselves do not count (access/outcome.h judges
- * them), unless a thread goes on from what it has learned by one. The barrier of the grid does not count. */
+/* Two threads accessed the same bytes by strong accesses that do not race, one of them wrote, and no barrier orders the
+ * two: their order may decide values. Atomic operations among themselves do not count (access/outcome.h judges them),
+ * unless a thread relies on the order by one (acquire). The barrier of the grid does not count. */
 bool mr_ptx_watch_order_matters(const mr_ptx_watch *watch);
 
-/* A block begins (again): what is known of its shared memory and of its barriers is forgotten. */
+/* A block begins (again): the records of its shared memory and barriers are cleared. */
 void ptx_watch_block(mr_ptx_watch *watch, uint64_t block, uint32_t shared_bytes);
 void ptx_watch_block_done(mr_ptx_watch *watch, uint64_t block);
 void ptx_watch_access(mr_ptx_watch *watch, const ptx_watched *access);
@@ -118,9 +119,9 @@ void ptx_watch_commit(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32
 void ptx_watch_wait(mr_ptx_watch *watch, uint64_t block, uint32_t warp, uint32_t mask,
                     uint64_t most);
 
-/* The order in which accesses are told decides which write a strong read has seen. Blocks of one launch may run on
- * several threads. So a strong access to global memory is told and carried out between these two calls; else another
- * thread may come in between. The lanes of a warp count as carried out in ascending order. */
+/* The order of the reports decides which write a strong read has seen. Blocks of one launch may run on several threads.
+ * So a strong access to global memory is told and carried out between these two calls; else another thread may come in
+ * between. The lanes of a warp count as carried out in ascending order. */
 void ptx_watch_hold(mr_ptx_watch *watch);
 void ptx_watch_let_go(mr_ptx_watch *watch);
 

@@ -1,8 +1,7 @@
 /* Weak accesses: plain loads and stores, on cells.
  *
- * A cell holds its last writer and its last readers in two words, and a look at both is two compares. What does not fit
- * there (readers of several warps, strong accesses) lies in a history beside the cell. Why that is enough to be exact:
- * check.c. */
+ * A cell holds its last writer and its last readers in two words, and a look at both is two compares. The rest (readers
+ * of several warps, strong accesses) is in a history beside the cell. Why that is enough to be exact: check.c. */
 #include "ptx/watch/state.h"
 
 #include <string.h>
@@ -23,7 +22,7 @@ static ptx_judged judged(const ptx_turn *turn, const ptx_cells *cells, uint64_t 
                         .cell_address = start + (uint64_t)cell * cells->bytes};
 }
 
-/* A cell's history; in shared memory what an earlier block left there is gone. */
+/* A cell's history; in shared memory records of an earlier block do not count. */
 static ptx_history *own_history(const ptx_turn *turn, const ptx_cells *cells, uint32_t cell) {
     ptx_history *h = ptx_history_at(cells, cell);
     if (h && turn->is_shared && h->owner != turn->access->block) {
@@ -49,7 +48,7 @@ static bool lose_if_unheard(const ptx_turn *turn, ptx_history *h, const ptx_cell
     return true;
 }
 
-/* Drops the readers that the lane's own reading stands for. */
+/* Drops the readers that the lane's own reading replaces. */
 static void drop_readers(const ptx_turn *turn, ptx_history *h, uint32_t lane) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < h->reader_count; i++) {
@@ -190,7 +189,7 @@ static inline bool read_in_history(const ptx_turn *turn, ptx_history *h, uint32_
     return true;
 }
 
-/* What the loops over lanes look at, in registers. */
+/* The data of the loops over lanes, in registers. */
 typedef struct {
     uint64_t block, span, me, same_thread, *written, *read;
     uint32_t *readers;
