@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "ops/call.h"
+#include "ops/ids.h"
 #include "program/program.h"
 #include "support.h"
 #include "virtual/virtual.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "explore/apart.h"
+#include "ops/ids.h"
 #include "ops/op.h"
 #include "tensor/tensor.h"
 

@@ -2,6 +2,7 @@
  * contents of new memory. That is one value here and may be any value on a device, so it is a condition of the result.
  * The hazard checker reports such a read only as a race. */
 #include "explore/state.h"
+#include "ops/ids.h"
 #include "ops/op.h"
 #include "tensor/tensor.h"
 

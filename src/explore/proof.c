@@ -4,6 +4,7 @@
  * and is left to the search. */
 #include "explore/state.h"
 #include "hazard/hazard.h"
+#include "ops/ids.h"
 #include "ops/op.h"
 #include "tensor/tensor.h"
 

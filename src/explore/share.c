@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "ops/ids.h"
 #include "ops/op.h"
 
 #define FIRST_SECONDS 0.1  /* alone */

@@ -6,7 +6,6 @@
 #ifndef MR_OPS_OP_H
 #define MR_OPS_OP_H
 
-#include "ops/ids.h"
 #include "tensor/tensor.h"
 
 #define MR_MAX_INPUTS 3 /* tensors or numbers that an operation reads, besides its output */
@@ -75,7 +74,7 @@ typedef struct {
 struct mr_op {
     const char *name;          /* "add" */
     const char *name_in_place; /* "add_"; for messages, and the method where forms say so */
-    mr_op_id id;
+    uint16_t id;               /* mr_op_id */
     const mr_op_family *family;
     uint8_t inputs;         /* tensors or numbers read, besides the output */
     uint8_t dtypes;         /* which dtypes it takes: MR_TAKES_* */
@@ -83,7 +82,7 @@ struct mr_op {
     uint8_t forms;          /* MR_FORM_*: which Lua functions come from the row */
     uint8_t rules;          /* MR_RULE_*: further checks of the arguments by mr_call_run */
     mr_op_numbers numbers;  /* FILL, RANDOM, and BINARY with a parameter */
-    mr_op_id variants[2];   /* MR_OP_NONE, or the rows that other arguments ask for: see table.h */
+    uint16_t variants[2];   /* MR_OP_NONE, or the rows that other arguments ask for: see table.h */
     double flops;           /* an item, for the cost model */
     const char *usage;      /* "x:add(y: tensor|number [, {out: tensor}]) -> tensor" */
     const char *help;       /* one or two sentences */
@@ -132,7 +131,7 @@ enum {
 };
 #define MR_RANKS(a, b) (MR_RULE_RANKS * (a) + 4 * MR_RULE_RANKS * (b))
 
-extern const mr_op mr_ops[MR_OP_COUNT]; /* from MR_OP_FIRST on */
+extern const mr_op mr_ops[]; /* by mr_op_id (ids.h), from MR_OP_FIRST on */
 /* For names that come from outside; NULL: there is none. */
 const mr_op *mr_op_find(const char *name);
 

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "ops/ids.h"
 #include "ops/op.h"
 
 /* The types of members; OPAQUE: of no number that would mean something to a person. */

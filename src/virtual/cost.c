@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops/collective.h"
+#include "ops/ids.h"
 #include "ops/kernel_time.h"
 #include "ops/op.h"
 #include "ops/params.h"

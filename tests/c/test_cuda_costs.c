@@ -9,6 +9,7 @@
 #include <lualib.h>
 
 #include "bind/bind.h"
+#include "ops/ids.h"
 #include "ops/optimise.h"
 #include "ops/table.h"
 

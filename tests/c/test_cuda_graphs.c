@@ -5,6 +5,7 @@
 
 #include "graph/graph.h"
 #include "model/observer.h"
+#include "ops/ids.h"
 
 static void add_one(mr_stream *s, mr_tensor *t) {
     mr_tensor *out = NULL;

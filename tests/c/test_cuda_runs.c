@@ -5,6 +5,7 @@
 
 #include "model/backend.h"
 #include "model/observer.h"
+#include "ops/ids.h"
 #include "ops/table.h"
 
 /* ---- an observer that keeps what it was told */

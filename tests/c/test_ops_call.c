@@ -1,6 +1,7 @@
 /* The entry point of the operation table: what it refuses, with which message, and that a refused call has
  * done nothing; how an accepted one is written down. */
 #include "fake_backend.h"
+#include "ops/ids.h"
 
 #define T(t) ((mr_value){.tensor = (t)})
 #define N(v) ((mr_value){.scalar = (v)})

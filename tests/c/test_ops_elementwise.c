@@ -3,6 +3,7 @@
 #include "fake_backend.h"
 
 #include "ops/expr.h"
+#include "ops/ids.h"
 
 typedef double (*real_function)(double a, double b, double c);
 /* Wide enough for any result before it wraps. */

@@ -2,6 +2,7 @@
  * once. */
 #include "fake_backend.h"
 
+#include "ops/ids.h"
 #include "ops/optimise.h"
 
 enum { PARAMETERS = 9, MOST_STATES = 2, TENSORS = PARAMETERS * (2 + MOST_STATES) };

@@ -1,6 +1,7 @@
 /* Reductions of every dtype and layout, over every choice of dims, against naive loops in long double;
  * and that how the work is sliced cannot be seen. */
 #include "fake_backend.h"
+#include "ops/ids.h"
 
 static bool is_float(mr_dtype dtype) {
     return mr_dtype_category(dtype) == 2;

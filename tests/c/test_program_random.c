@@ -5,6 +5,7 @@
 
 #include "naive_hazard.c"
 #include "hazard_programs.c"
+#include "ops/ids.h"
 #include "program/program.h"
 #include "virtual_fixture.h"
 

@@ -8,6 +8,7 @@
 #include "cuda/cuda.h"
 #include "cuda/kernels/order_args.h"
 #include "ops/call.h"
+#include "ops/ids.h"
 #include "ops/optimise.h"
 
 #include <math.h>

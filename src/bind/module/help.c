@@ -15,6 +15,7 @@
 #include "bind/module/topics.h"
 #include "bind/wrap.h"
 #include "hazard/hazard.h"
+#include "ops/ids.h"
 
 /* --- visiting all entries ------------------------------------------------- */
 

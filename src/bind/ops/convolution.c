@@ -4,6 +4,7 @@
 #include "bind/ops/row.h"
 #include "bind/ops/shape.h"
 #include "bind/tensor_box.h"
+#include "ops/ids.h"
 
 /* --- windows ------------------------------------------------------------------------------------ */
 

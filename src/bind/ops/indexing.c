@@ -4,6 +4,7 @@
 #include "bind/record.h"
 #include "bind/ops/row.h"
 #include "bind/ops/shape.h"
+#include "ops/ids.h"
 
 #define UP_OP lua_upvalueindex(2)
 

@@ -4,6 +4,7 @@
 #include "bind/ops/network.h"
 #include "bind/open.h"
 #include "bind/ops/row.h"
+#include "ops/ids.h"
 #include "ops/network.h"
 
 /* --- options ------------------------------------------------------------------------------------ */

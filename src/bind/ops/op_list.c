@@ -7,6 +7,7 @@
 #include "base/embedded.h"
 #include "bind/field.h"
 #include "bind/open.h"
+#include "ops/ids.h"
 
 static const char *result_text(int result) {
     static const char *const texts[] = {[MR_RESULT_SAME] = "same",

@@ -2,6 +2,7 @@
 #include "bind/open.h"
 #include "bind/record.h"
 #include "bind/ops/row.h"
+#include "ops/ids.h"
 
 static int operate(lua_State *L, const mr_op *op) {
     mr_caller caller = mr_enter(L);

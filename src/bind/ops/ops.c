@@ -11,6 +11,7 @@
 #include "bind/ops/row.h"
 #include "bind/ops/shape.h"
 #include "bind/ops/functional.h"
+#include "ops/ids.h"
 
 #define UP_OP lua_upvalueindex(2)
 

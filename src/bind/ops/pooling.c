@@ -3,6 +3,7 @@
 #include "bind/open.h"
 #include "bind/ops/row.h"
 #include "bind/ops/shape.h"
+#include "ops/ids.h"
 
 static bool is_max(const mr_op *op) {
     return op->id == MR_OP_max_pool2d || op->id == MR_OP_max_pool2d_backward;

@@ -1,6 +1,7 @@
 /* Running a row of the operation table for a script. */
 #include "bind/ops/row.h"
 #include "bind/internal.h"
+#include "ops/ids.h"
 
 /* Finding the name that the script called costs more than most operations, so only an error does it. */
 void mr_no_more_arguments(lua_State *L, const mr_op *op, int given, int most) {

@@ -8,6 +8,7 @@
 #include "bind/ops/row.h"
 #include "bind/ops/shape.h"
 #include "bind/tensor_box.h"
+#include "ops/ids.h"
 
 #define OPTIONS                                                                                    \
     "{dtype: string, device: device|integer|string, pinned: boolean=false, name: string, stream: " \

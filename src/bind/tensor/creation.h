@@ -3,6 +3,7 @@
 #define MR_BIND_TENSOR_CREATION_H
 
 #include "bind/tensor/placement.h"
+#include "ops/ids.h"
 
 /* Sizes from argument `first` on, and options after them; returns the number of dims. */
 int mr_check_new(lua_State *L, const char *what, int first, mr_dtype dtype, mr_new_options *options,

@@ -3,6 +3,7 @@
 #include "bind/record.h"
 #include "bind/ops/row.h"
 #include "bind/tensor/tensor.h"
+#include "ops/ids.h"
 
 /* Runs a row on two values; pushes the new result, or works in place on the tensor at the top. */
 static void run(lua_State *L, const mr_caller *caller, mr_op_id row, mr_value a, mr_value b,

@@ -10,6 +10,7 @@
 #include "bind/ops/shape.h"
 #include "bind/tensor/tensor.h"
 #include "model/backend.h"
+#include "ops/ids.h"
 
 static bool check_non_blocking(lua_State *L, int arg) {
     static const char *const known[] = {"non_blocking", NULL};

@@ -5,6 +5,7 @@
 #include "bind/tensor/creation.h"
 #include "bind/open.h"
 #include "bind/ops/shape.h"
+#include "ops/ids.h"
 
 static mr_scalar real(double f) {
     return (mr_scalar){.f = f};

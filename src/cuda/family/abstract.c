@@ -1,5 +1,6 @@
 /* mr.op and mr.spin. */
 #include "cuda/family/family.h"
+#include "ops/ids.h"
 
 #include <stdlib.h>
 #include <string.h>

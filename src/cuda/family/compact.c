@@ -1,6 +1,7 @@
 /* nonzero and masked_select. */
 #include "cuda/family/family.h"
 #include "cuda/kernels/order_args.h"
+#include "ops/ids.h"
 
 /* The bits of an element that make it true: -0 is 0, and NaN is not. */
 static uint64_t true_bits(mr_dtype dtype) {

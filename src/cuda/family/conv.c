@@ -1,6 +1,7 @@
 /* Convolutions: the description of ops/network.h as the kernels take it, in 32 bits where they reckon in 32 bits, and
  * which kernel that is (choose, choose_weight). The choice changes no bit of a result, unless TF32 is allowed. */
 #include "cuda/family/family.h"
+#include "ops/ids.h"
 #include "ops/network.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* Values made of positions: the random rows and the sequences. */
 #include "cuda/family/family.h"
 #include "ops/body.h"
+#include "ops/ids.h"
 
 #include <string.h>
 

@@ -6,6 +6,7 @@
  * grid. */
 #include "cuda/family/family.h"
 #include "ops/body.h"
+#include "ops/ids.h"
 
 #include <string.h>
 

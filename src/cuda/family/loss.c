@@ -1,5 +1,6 @@
 /* nll_loss and its gradient: the positions of the targets, as the kernels walk over them. */
 #include "cuda/family/family.h"
+#include "ops/ids.h"
 #include "ops/network.h"
 
 static void lay_out(const mr_command *command, bool backward, bool each, mr_cuda_loss *p) {

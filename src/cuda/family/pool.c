@@ -1,5 +1,6 @@
 /* Pools: their windows and strides for the kernels, which count the elements of the result in 32 bits. */
 #include "cuda/family/family.h"
+#include "ops/ids.h"
 #include "ops/network.h"
 
 static void set_strides(int64_t to[4], const mr_tensor *t) {

@@ -1,6 +1,7 @@
 /* cumsum and cumprod: whether a thread has a line, or a warp, or a line is cut into tiles (kernels/scan.cu). */
 #include "cuda/family/family.h"
 #include "cuda/kernels/order_args.h"
+#include "ops/ids.h"
 #include "ops/line.h"
 
 /* So many lines are enough for a thread each, if they are side by side or short. */

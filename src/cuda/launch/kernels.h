@@ -5,6 +5,7 @@
 
 #include "cuda/kernels/args.h"
 #include "cuda/launch/launch.h"
+#include "ops/ids.h"
 #include "ops/kernel.h"
 
 /* One fat binary for each file src/cuda/kernels/NAME.cu. A module is loaded when its first kernel is asked for,

@@ -3,6 +3,7 @@
 #include "hazard/explain.h"
 
 #include "base/text.h"
+#include "ops/ids.h"
 #include "ops/kernel.h"
 
 #include <stdio.h>

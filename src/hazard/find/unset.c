@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/ids.h"
 #include "ops/kernel.h"
 #include "ops/op.h"
 

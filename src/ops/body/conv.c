@@ -4,6 +4,7 @@
  * are small, conv_direct.c does without the product. */
 #include "ops/body/conv_runs.h"
 #include "ops/body/tile.h"
+#include "ops/ids.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* Convolutions as sums over taps (network.h): which rows, columns and taps of the operands meet. */
+#include "ops/ids.h"
 #include "ops/network.h"
 
 int64_t mr_window_positions(const mr_window *w, int dim, int64_t size) {

@@ -2,6 +2,7 @@
  * reduction and of the gradient. A loss that is one number is one item, added up in double in the order of the
  * targets. */
 #include "ops/body.h"
+#include "ops/ids.h"
 #include "ops/network.h"
 
 #include <inttypes.h>

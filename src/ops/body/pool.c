@@ -2,6 +2,7 @@
  * added up in double, in the order in which the elements lie. A gradient sums over the windows that hold an element,
  * in their order, so no two threads write the same element. */
 #include "ops/body.h"
+#include "ops/ids.h"
 #include "ops/network.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* The entry points of mr.op and mr.spin: operations on device tensors, and on pinned host tensors as the
  * mapped memory that they are. */
+#include "ops/ids.h"
 #include "ops/table/launch.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* mr_call_run: the entry point for the rows of the table, and the families whose output has one element
  * for each position of the inputs. Reductions, softmax and products are in files of their own. */
+#include "ops/ids.h"
 #include "ops/table/launch.h"
 #include "ops/body.h"
 

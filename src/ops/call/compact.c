@@ -1,5 +1,6 @@
 /* nonzero and masked_select: the size of the result depends on the data. So the elements that are chosen are counted
  * first, and the host waits for the number. */
+#include "ops/ids.h"
 #include "ops/table/launch.h"
 
 static mr_status sum_of(const mr_caller *caller, mr_tensor *t, int64_t *out_sum) {

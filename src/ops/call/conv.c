@@ -1,5 +1,6 @@
 /* The entry points of the convolutions: they check shapes, dtypes and the window, and make the result. Inputs have any
  * strides; the result is always new, and contiguous. */
+#include "ops/ids.h"
 #include "ops/table/launch.h"
 #include "ops/network.h"
 

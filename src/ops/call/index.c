@@ -1,5 +1,6 @@
 /* The entry point of the INDEX family: checks the shapes, and the values of an index in host memory. An index in device
  * memory is checked when it is used, since the host does not wait for its values. */
+#include "ops/ids.h"
 #include "ops/index.h"
 #include "ops/table/launch.h"
 

@@ -1,5 +1,6 @@
 /* Modules and launches of the user's kernels: see kernel.h. */
 #include "base/text.h"
+#include "ops/ids.h"
 #include "ops/kernel.h"
 
 #include <inttypes.h>

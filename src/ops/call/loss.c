@@ -1,4 +1,5 @@
 /* The entry points of nll_loss and its gradient: the shapes of input, targets and weights. */
+#include "ops/ids.h"
 #include "ops/table/launch.h"
 #include "ops/network.h"
 

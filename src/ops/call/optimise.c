@@ -1,6 +1,7 @@
 /* The entry point of the steps of optimisers: checks all tensors, then submits one command, or runs it on the host. */
 #include <stdlib.h>
 
+#include "ops/ids.h"
 #include "ops/table/launch.h"
 #include "ops/optimise.h"
 

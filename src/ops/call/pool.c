@@ -1,4 +1,5 @@
 /* The entry points of pools: the window, and the shape of the result by PyTorch's rules. */
+#include "ops/ids.h"
 #include "ops/table/launch.h"
 #include "ops/network.h"
 

@@ -1,4 +1,5 @@
 #include "ops/collective.h"
+#include "ops/ids.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  * One copy engine command copies contiguous bytes. As in PyTorch, conversion and gathering are done on the
  * source's side, into a temporary with the destination's dtype. Only a destination that is not contiguous
  * gets a temporary on its own side. */
+#include "ops/ids.h"
 #include "ops/table/launch.h"
 
 #include <inttypes.h>

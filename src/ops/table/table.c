@@ -1,6 +1,7 @@
 /* mr_ops[] and mr_families[]: the rows of table.h as structs, and their common data. */
 #include "ops/body/fold.h"
 #include "ops/help.h"
+#include "ops/ids.h"
 #include "ops/index.h"
 #include "ops/kernel.h"
 #include "ops/body/loops.h"
