@@ -11,6 +11,7 @@
 #include "ops/call.h"
 #include "support.h"
 #include "trace/analysis.h"
+#include "trace/record/tracer.h"
 #include "virtual/virtual.h"
 
 enum { STREAMS = 4, ACTIONS = 1000000, REPEATS = 7 };
