@@ -82,10 +82,17 @@ static int parameters_of(const char *usage) {
     int count = colon != NULL, depth = 0;
     bool is_empty = true;
     for (at++; *at && (depth || *at != ')'); at++) {
-        if (strchr("({", *at)) depth++;
-        if (strchr(")}", *at)) depth--;
-        if (!depth && strncmp(at, "...", 3) == 0) return -1;
-        if (*at == ',' && !depth) count++;
+        switch (*at) { /* not strchr: all functions are asked at each start */
+        case '(':
+        case '{': depth++; break;
+        case ')':
+        case '}': depth--; break;
+        case ',': count += !depth; break;
+        case '.':
+            if (!depth && strncmp(at, "...", 3) == 0) return -1;
+            break;
+        default: break;
+        }
         is_empty &= *at == ' ';
     }
     return count + !is_empty;
