@@ -1,20 +1,17 @@
-/* CUDA C++ to PTX: see compile.h. Chooses the compiler, asks the cache, and turns what a compiler says into an
- * error. */
+/* CUDA C++ to PTX: see compile.h. Checks the arguments, asks the cache, and turns what a compiler says into an error.
+ * choose.c has the compiler. */
 #include "compile/compile.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "compile/cache/cache.h"
 #include "compile/cache/entry.h"
 #include "compile/call/advice.h"
-#include "compile/compiler/clang.h"
-#include "compile/compiler/nvrtc.h"
+#include "compile/call/choose.h"
 #include "compile/internal.h"
-#include "compile/text/include.h"
 #include "compile/text/messages.h"
 #include "compile/text/ptx.h"
 #include "compile/text/scan.h"
@@ -68,87 +65,6 @@ static mr_status check(const mr_compile_job *job) {
     for (int i = 0; i < source->name_count; i++) MR_TRY(check_name(source->names[i]));
     for (int i = 0; i < source->option_count; i++) MR_TRY(check_option(source->options[i]));
     return MR_OK;
-}
-
-/* ---------------------------------------------------------------- which compiler */
-
-typedef struct {
-    bool may_use_nvrtc, may_use_clang;
-    const char *only_clang; /* NULL: any */
-    mr_clang_list clangs;
-} choice;
-
-static bool is_library(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash && strstr(slash, "nvrtc");
-}
-
-static mr_status choose(bool is_confined, choice *out) {
-    const char *wanted = getenv("MILLRACE_COMPILER");
-    *out = (choice){.may_use_nvrtc = true, .may_use_clang = true};
-    if (wanted && *wanted) {
-        out->may_use_nvrtc = strcmp(wanted, "nvrtc") == 0 || is_library(wanted);
-        out->may_use_clang = !out->may_use_nvrtc;
-        if (out->may_use_clang && strcmp(wanted, "clang") != 0) out->only_clang = wanted;
-    }
-    if (is_confined) out->may_use_clang = false;
-    if (out->may_use_nvrtc && !mr_nvrtc_path()) out->may_use_nvrtc = false;
-    return out->may_use_clang && !out->may_use_nvrtc ? mr_clang_find(out->only_clang, &out->clangs)
-                                                     : MR_OK;
-}
-
-/* By which a cache tells compilers apart, without starting one. */
-static void put_identity(mr_buffer *out, const char *path) {
-    struct stat facts;
-    if (stat(path, &facts) != 0) return;
-    mr_buffer_printf(out, "%s %lld %lld.%09ld %llu\n", path, (long long)facts.st_size,
-                     (long long)facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec,
-                     (unsigned long long)facts.st_ino);
-}
-
-static void put_identities(mr_buffer *out, const choice *chosen) {
-    mr_buffer_puts(out, "");
-    if (chosen->may_use_nvrtc) put_identity(out, mr_nvrtc_path());
-    for (int i = 0; i < chosen->clangs.count; i++) put_identity(out, chosen->clangs.paths[i]);
-}
-
-#define INSTALL                                                                                    \
-    "Install the CUDA toolkit (CUDA_HOME tells where it is) or clang 14 or newer (Debian: "        \
-    "apt-get install clang)"
-
-static mr_status no_compiler(const mr_compile_job *job, const char *nvrtc_problem,
-                             const char *clang_problem) {
-    if (job->source->is_confined)
-        return mr_fail(MR_CODE_NOT_SUPPORTED,
-                       "in the sandbox only NVRTC compiles kernels, as it can do without files: "
-                       "%s. Run without --sandbox, or load PTX",
-                       nvrtc_problem);
-    return mr_fail(MR_CODE_NOT_SUPPORTED, "no compiler for kernels: %s; %s. " INSTALL,
-                   nvrtc_problem, clang_problem);
-}
-
-static mr_status compile_by_clang(const mr_compile_job *job, choice *chosen,
-                                  const char *nvrtc_problem, mr_compile_result *out) {
-    mr_buffer problem = {0};
-    if (!chosen->clangs.count) MR_TRY(mr_clang_find(chosen->only_clang, &chosen->clangs));
-    const char *path;
-    mr_status status = mr_clang_probe(job, &chosen->clangs, out, &path, &problem);
-    if (!status)
-        status = path ? mr_clang_compile(job, path, out)
-                      : no_compiler(job, nvrtc_problem, problem.data ? problem.data : "no clang");
-    mr_buffer_free(&problem);
-    return status;
-}
-
-static mr_status compile_by(const mr_compile_job *job, choice *chosen, mr_compile_result *out) {
-    char problem[256] = "libnvrtc.so was not found";
-    if (chosen->may_use_nvrtc) {
-        mr_status status = mr_nvrtc_compile(job, out, problem, sizeof problem);
-        if (status || !*problem) return status;
-    } else if (mr_nvrtc_path())
-        snprintf(problem, sizeof problem, "NVRTC is turned off by MILLRACE_COMPILER");
-    if (chosen->may_use_clang) return compile_by_clang(job, chosen, problem, out);
-    return no_compiler(job, problem, "MILLRACE_COMPILER allows no other");
 }
 
 /* ---------------------------------------------------------------- what a compiler made */
@@ -230,11 +146,12 @@ static mr_status take(const mr_compile_job *job, mr_compile_result *result, mr_c
     return MR_OK;
 }
 
-static mr_status compile_now(const mr_compile_job *job, choice *chosen, mr_compiled *out) {
+static mr_status compile_now(const mr_compile_job *job, mr_compile_choice *chosen,
+                             mr_compiled *out) {
     mr_compile_result result = {
         .entries = calloc((size_t)job->source->name_count + 1, sizeof *result.entries)};
     if (!result.entries) return no_memory(job);
-    mr_status status = compile_by(job, chosen, &result);
+    mr_status status = mr_compile_by(job, chosen, &result);
     if (!status) status = result.is_rejected ? rejected(job, &result) : take(job, &result, out);
     for (int i = 0; result.entries && i < job->source->name_count; i++) free(result.entries[i]);
     free(result.entries);
@@ -261,11 +178,11 @@ static void store(const mr_cache *cache, const mr_cache_key *key, const mr_compi
     mr_buffer_free(&entry);
 }
 
-static mr_status compile_cached(const mr_compile_job *job, choice *chosen, const mr_cache *cache,
-                                mr_compiled *out) {
+static mr_status compile_cached(const mr_compile_job *job, mr_compile_choice *chosen,
+                                const mr_cache *cache, mr_compiled *out) {
     mr_buffer compilers = {0};
     mr_cache_key key;
-    put_identities(&compilers, chosen);
+    mr_compile_put_identities(&compilers, chosen);
     bool may_store = cache->folder && !compilers.failed && compilers.size &&
                      mr_entry_key(job, compilers.data, &key);
     mr_buffer_free(&compilers);
@@ -283,66 +200,14 @@ mr_status mr_compile(const mr_compile_source *source, mr_compiled *out) {
                                 .line = source->line > 0 ? source->line : 1,
                                 .architecture = source->compute_major * 10 + source->compute_minor};
     mr_cache cache = {NULL};
-    choice chosen = {.may_use_nvrtc = false};
+    mr_compile_choice chosen = {.may_use_nvrtc = false};
     *out = (mr_compiled){.ptx = NULL};
     MR_TRY(check(&job));
-    mr_status status = choose(source->is_confined, &chosen);
+    mr_status status = mr_compile_choose(source->is_confined, &chosen);
     if (!source->is_confined) mr_cache_open(&cache);
     if (!status) status = compile_cached(&job, &chosen, &cache, out);
     mr_cache_close(&cache);
     mr_clang_free(&chosen.clangs);
     if (status) mr_compiled_free(out);
     return status;
-}
-
-/* ---------------------------------------------------------------- for millrace doctor */
-
-static void say_clang(void (*say)(const char *what, const char *text), bool is_second) {
-    mr_compile_source source = {.text = ""};
-    const mr_compile_job job = {.source = &source, .file = "", .beside = ""};
-    mr_compile_result found = {.is_rejected = false};
-    mr_clang_list list = {.count = 0};
-    mr_buffer text = {0};
-    mr_status status = mr_clang_find(NULL, &list);
-    const char *path = NULL;
-    if (!status) status = mr_clang_probe(&job, &list, &found, &path, &text);
-    const char *role = is_second ? "; used with MILLRACE_COMPILER=clang" : "";
-    if (path) {
-        mr_buffer_free(&text);
-        mr_buffer_printf(&text, "%s (%s)%s", found.compiler, path, role);
-    } else mr_buffer_printf(&text, " (install clang 14 or newer)");
-    say("kernel compiler", text.data ? text.data : "clang");
-    mr_error_destroy(status);
-    mr_clang_free(&list);
-    mr_buffer_free(&text);
-}
-
-static void say_cache(void (*say)(const char *what, const char *text)) {
-    mr_cache cache;
-    mr_buffer text = {0};
-    size_t count, size;
-    mr_cache_open(&cache);
-    if (!cache.folder)
-        mr_buffer_puts(&text, "none (MILLRACE_CACHE=off, or there is no home folder)");
-    else if (!mr_cache_measure(&cache, &count, &size))
-        mr_buffer_printf(&text, "%s (does not exist yet)", cache.folder);
-    else
-        mr_buffer_printf(&text, "%s: %zu kernels, %.1f MiB", cache.folder, count,
-                         (double)size / (1 << 20));
-    say("kernel cache", text.data ? text.data : "");
-    mr_buffer_free(&text);
-    mr_cache_close(&cache);
-}
-
-void mr_compile_describe(void (*say)(const char *what, const char *text)) {
-    const mr_compile_source source = {.text = ""};
-    char name[48], problem[256];
-    bool is_there = mr_nvrtc_probe(&source, name, sizeof name, problem, sizeof problem);
-    mr_buffer text = {0};
-    if (is_there) mr_buffer_printf(&text, "%s (%s)", name, mr_nvrtc_path());
-    else mr_buffer_printf(&text, "NVRTC: %s", problem);
-    say("kernel compiler", text.data ? text.data : "NVRTC");
-    mr_buffer_free(&text);
-    say_clang(say, is_there);
-    say_cache(say);
 }
