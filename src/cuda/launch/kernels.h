@@ -5,6 +5,7 @@
 
 #include "cuda/kernels/args.h"
 #include "cuda/launch/launch.h"
+#include "cuda/launch/layout.h"
 #include "ops/ids.h"
 #include "ops/kernel.h"
 
@@ -156,6 +157,8 @@ static inline mr_status mr_cuda_enqueue(const mr_command *command, CUstream stre
 /* "f32"; bool is "b8", as in the table's tags. */
 const char *mr_cuda_tag(int dtype);
 
+/* ---- lanes.c */
+
 /* The lane of a stream, which is made or taken from the free ones when it has none. */
 mr_status mr_cuda_lane(const mr_command *command, CUstream stream, cuda_lane **out_lane);
 mr_status mr_cuda_lane_scratch(const mr_command *command, cuda_lane *lane);
@@ -168,50 +171,9 @@ void mr_cuda_return(const mr_command *command, CUstream stream, CUdeviceptr addr
 mr_status mr_cuda_upload(const mr_command *command, CUstream stream, const void *values,
                          uint64_t bytes, CUdeviceptr *out_address);
 
-/* kernels.c: a stream that captured is about to be destroyed; its lane's memory is the graph's. */
+/* A stream that captured is about to be destroyed; its lane's memory is the graph's. */
 void mr_cuda_lane_drop_captured(cuda_device *device, CUstream stream);
 
-/* ---- shapes */
-
-/* `count` operands with their strides over a shape; operand 0 is the output. */
-typedef struct {
-    int count;
-    int ndim;
-    int64_t size[MR_MAX_DIMS]; /* the outermost first */
-    int64_t stride[1 + MR_CUDA_INPUTS][MR_MAX_DIMS];
-} cuda_layout;
-
-/* A layout of a shape alone, then operands, aligned at the last dims, broadcast to it. */
-void mr_cuda_layout_begin(cuda_layout *layout, int ndim, const int64_t *size);
-void mr_cuda_layout_add(cuda_layout *layout, int ndim, const int64_t *size, const int64_t *stride);
-static inline void mr_cuda_layout_tensor(cuda_layout *layout, const mr_tensor *t) {
-    mr_cuda_layout_add(layout, t->ndim, t->shape, t->stride);
-}
-
-/* Drops sizes of 1, merges dims that lie one after the other for all operands, and writes the shape and the
- * strides as kernels take them. `sort`: positions mean nothing, so dims may be put in the order in which the
- * output lies in memory. */
-void mr_cuda_layout_end(cuda_layout *layout, bool sort, mr_cuda_shape *out_shape,
-                        mr_cuda_strides *out_strides);
-
-/* Makes args->d.count, the shape and the strides those of vectors of `length` elements. It does
- * so if there are fewer than 2^31 vectors, and each operand (the output and `inputs` more) begins
- * at a multiple of 16 bytes. Along the innermost dim an operand must have neighbouring elements,
- * or one element for all of it. */
-bool mr_cuda_in_vectors(mr_cuda_strided *args, int inputs, int64_t length);
-
-static inline uint64_t mr_cuda_blocks(uint64_t items, uint64_t a_block) {
-    return (items + a_block - 1) / a_block;
-}
-
-/* One operand's elements are all neighbours, in order. */
-static inline bool mr_cuda_is_run(const mr_cuda_shape *shape, const mr_cuda_strides *strides) {
-    return shape->ndim == 1 && (strides->stride[0] == 1 || shape->size[0] == 1);
-}
-static inline bool mr_cuda_aligned(CUdeviceptr address) {
-    return address % 16 == 0;
-}
-
-mr_cuda_divisor mr_cuda_divide_by(int64_t value);
+void mr_cuda_lanes_close(cuda_kernels *kernels); /* all of them; the device is idle or lost */
 
 #endif
