@@ -366,6 +366,13 @@ $(CAPSULES): tests/lua/support/capsules.c $(BUILD)/flags.stamp
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(LUA_CFLAGS) -fPIC -shared -Wl,-z,nodelete $(CFLAGS) $(WARNINGS) $(SAN_FLAGS) -o $@ $< -lpthread
 
+# What notes for docs_coverage.lua which functions the other tests call.
+CALLS := $(BUILD)/calls.so
+$(CALLS): tests/lua/coverage/calls.c $(BUILD)/flags.stamp
+	$(call say,TEST,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 $(LUA_CFLAGS) -fPIC -shared -Wl,-z,nodelete $(CFLAGS) $(WARNINGS) $(SAN_FLAGS) -o $@ $<
+
 # What each compiler of this machine makes of the kernels of tests/kernels, to look at: build/ptx/NAME.nvrtc.ptx.
 $(BUILD)/ptx_of: tests/kernels/ptx_of.c $(LIB) $(BUILD)/flags.stamp
 	$(call say,TEST,$<)
@@ -425,7 +432,7 @@ RUN_TESTS = $(if $(SAN),$(SAN_ENV)) $(LUA) tests/run.lua --host $(HOST) --times 
             $(if $(KERNEL_CACHE),--cache $(abspath $(KERNEL_CACHE)))
 
 .PHONY: check
-check: all $(TESTS_BIN) $(TERMINAL) $(CAPSULES) $(FAKE_CUDA) $(PTX) $(BUILD)/sample_trace  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
+check: all $(TESTS_BIN) $(TERMINAL) $(CAPSULES) $(CALLS) $(FAKE_CUDA) $(PTX) $(BUILD)/sample_trace  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
 	@$(RUN_TESTS) $(or $(TESTS),$(ALL_TESTS))
 
 # What make check runs for some seconds, with the counts that take minutes (docs/performance.md has both).

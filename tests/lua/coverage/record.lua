@@ -2,16 +2,16 @@
 --
 --     MILLRACE_CALLS=OUTPUT millrace -e 'require "lua.coverage.record"' SCRIPT
 --
--- When the state closes, "owner.name" lines are written to OUTPUT. A hook sees every call, also those that Lua makes by
--- itself for operators, pcall(f), and `<close>`. It sees them as calls of the function itself, whatever the name under
--- which it was called. For the script nothing changes: no object is made, and after its first calls, which are what
--- counts, the hook is gone, as it costs a microsecond. Coroutines made by the script are not seen.
-local MOST_CALLS = 10000000
-
+-- When the state closes, "owner.name" lines are written to OUTPUT. A hook in C (coverage/calls.c, which make builds
+-- beside the program) sees every call, also those that Lua makes by itself for operators, pcall(f), and `<close>`. It
+-- sees them as calls of the function itself, whatever the name under which it was called. Coroutines that the script
+-- makes are seen, too. For the script nothing changes: no object is made.
 local mr = require "millrace"
 
 local output = assert(os.getenv "MILLRACE_CALLS")
-local key_of, called = {}, {}
+local folder = (os.getenv "MILLRACE" or "build/millrace"):match "^(.*)/" or "."
+local calls = assert(package.loadlib(folder .. "/calls.so", "luaopen_calls"))()
+local key_of = {}
 
 -- The functions by owner: tables of mr, and the methods and metamethods of a class.
 local tables = {}
@@ -53,16 +53,10 @@ end
 debug.getregistry().coverage = setmetatable({}, { __gc = function()
   debug.sethook()
   local file = assert(io.open(output, "w"))
-  for f in pairs(called) do
-    for _, key in ipairs(key_of[f]) do file:write(key, "\n") end
+  for f, keys in pairs(key_of) do
+    for _, key in ipairs(calls.called(f) and keys or {}) do file:write(key, "\n") end
   end
   file:close()
 end })
 
-local getinfo, sethook, calls = debug.getinfo, debug.sethook, 0
-sethook(function()
-  local f = getinfo(2, "f").func
-  if key_of[f] then called[f] = true end
-  calls = calls + 1
-  if calls == MOST_CALLS then sethook() end
-end, "c")
+calls.watch(key_of)
