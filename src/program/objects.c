@@ -58,7 +58,7 @@ char *mr_record_bytes(mr_recorder *r, size_t size, blob *out) {
     }
     *out = (blob){.at = p->bytes.count, .size = size};
     p->bytes.count += size;
-    return p->bytes.items + out->at;
+    return p->bytes.items ? p->bytes.items + out->at : NULL; /* NULL: `size` is 0 */
 }
 
 static bool all_zero(const char *bytes, size_t size) {

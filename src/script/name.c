@@ -13,7 +13,7 @@ int mr_script_binding(const mr_script *s, const char *name, int front) {
     int at = mr_script_word_at(s, front), in = s->words.items[at].block, found = 0;
     for (size_t i = 0; i < s->declarations.count; i++) {
         const declaration *d = &s->declarations.items[i];
-        if (d->from < at && mr_script_encloses(s, d->block, in) && is_named(s, d, name))
+        if (d->from < at && is_named(s, d, name) && mr_script_encloses(s, d->block, in))
             found = (int)i + 1;
     }
     return found;
@@ -39,20 +39,41 @@ static int assignment(const mr_script *s, int statement) {
     return 0;
 }
 
-int mr_script_assigns(const mr_script *s, const char *name, int binding, int first, int last) {
+void mr_script_find_targets(mr_script *s) {
     const word *w = s->words.items;
-    int count = 0;
-    for (int i = mr_script_word_at(s, first); w[i].kind != END_OF_TEXT && w[i].line <= last; i++) {
+    for (int i = 0; w[i].kind != END_OF_TEXT && !s->failed; i++) {
         int end = assignment(s, i), open = 0;
         for (int k = i; k < end; k++) {
             if (w[k].kind == SYMBOL && strchr("({[", *w[k].text)) open++;
             if (w[k].kind == SYMBOL && strchr(")}]", *w[k].text)) open--;
             bool is_target = says(&w[k + 1], ",") || k + 1 == end;
-            if (open || !is_target || w[k].kind != NAME || !says(&w[k], name)) continue;
-            bool is_field = k > i && says(&w[k - 1], ".");
-            count += is_field ? binding == MR_SCRIPT_FIELD
-                              : mr_script_binding(s, name, w[k].line) == binding;
+            if (open || !is_target || w[k].kind != NAME) continue;
+            target t = {.name = k, .statement = i, .is_field = k > i && says(&w[k - 1], ".")};
+            s->failed = s->failed || !mr_vec_push(&s->targets, t);
         }
+    }
+}
+
+/* The index of the first target whose statement begins at word `at` or behind it. */
+static size_t first_target(const mr_script *s, int at) {
+    size_t low = 0, high = s->targets.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (s->targets.items[middle].statement < at) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+int mr_script_assigns(const mr_script *s, const char *name, int binding, int first, int last) {
+    const word *w = s->words.items;
+    int count = 0;
+    for (size_t i = first_target(s, mr_script_word_at(s, first)); i < s->targets.count; i++) {
+        const target *t = &s->targets.items[i];
+        if (w[t->statement].line > last) break;
+        if (!says(&w[t->name], name)) continue;
+        count += t->is_field ? binding == MR_SCRIPT_FIELD
+                             : mr_script_binding(s, name, w[t->name].line) == binding;
     }
     return count;
 }

@@ -31,6 +31,7 @@ static mr_script *new_script(const char *path, char *text, bool is_file) {
     s->failed = !s->path || !s->text;
     if (!s->failed) mr_script_split(s);
     if (!s->failed) mr_script_outline(s);
+    if (!s->failed) mr_script_find_targets(s);
     return s;
 }
 
@@ -39,6 +40,7 @@ void mr_script_free(mr_script *s) {
     mr_vec_free(&s->words);
     mr_vec_free(&s->blocks);
     mr_vec_free(&s->declarations);
+    mr_vec_free(&s->targets);
     free(s->text);
     free(s->path);
     free(s);

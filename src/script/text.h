@@ -37,6 +37,13 @@ typedef struct {
     int block; /* and to the end of this block */
 } declaration;
 
+/* A name on the left of an assignment: `t`, and `count` in `x.count, t = 1, {}`. */
+typedef struct {
+    int name;      /* word */
+    int statement; /* the word that begins it */
+    bool is_field;
+} target;
+
 struct mr_script {
     int refs;
     char *path, *text;
@@ -44,7 +51,8 @@ struct mr_script {
     MR_VEC(word) words;
     MR_VEC(block) blocks;
     MR_VEC(declaration) declarations;
-    bool is_file; /* a first line that begins with # is no Lua */
+    MR_VEC(target) targets; /* by their statements */
+    bool is_file;           /* a first line that begins with # is no Lua */
     bool failed;
 };
 
@@ -59,9 +67,11 @@ static inline bool says_any(const word *w, const char *const *texts) {
     return false;
 }
 
-/* Fill in the words, and then the rest; they set `failed` where the text is not Lua. */
+/* Fill in the words, then the blocks and what they declare, then the targets; they set `failed` where the text is not
+ * Lua, and without memory. */
 void mr_script_split(mr_script *s);
 void mr_script_outline(mr_script *s);
+void mr_script_find_targets(mr_script *s);
 
 /* The first word at or behind the beginning of the line. */
 int mr_script_word_at(const mr_script *s, int line);

@@ -230,7 +230,7 @@ static __attribute__((noinline)) void tell_together(ptx_warp *warp, const ptx_co
     uint64_t start = (A)(lanes[0] + (A)((uint64_t)m->offset - win.first));                         \
     uint64_t length = unequal ? sizeof(T) * PTX_LANES : sizeof(T);                                 \
     bool is_inside = win.bytes >= length && start <= win.bytes - length && start % sizeof(T) == 0; \
-    char *there = win.host + (is_inside ? start : 0);
+    char *there = is_inside ? win.host + start : NULL;
 
 #define X(name, T, A, space)                                                                       \
     static const ptx_code *run_##name(ptx_warp *warp, const ptx_code *code, uint32_t mask) {       \
