@@ -150,16 +150,40 @@ bool mr_script_loops(const mr_script *s, int front, int line) {
     return false;
 }
 
-bool mr_script_has_several(const mr_script *s, int front) {
+/* Two branches of one `if`: a run enters at most one. A loop inside `limit` may enter both in turn. */
+static bool are_branches(const mr_script *s, int a, int b, int limit) {
+    const block *x = &s->blocks.items[a], *y = &s->blocks.items[b];
+    if (a == b || x->outer != y->outer || x->statement != y->statement) return false;
+    if (x->is_function || y->is_function || x->outer < 0) return false;
+    if (!says(&s->words.items[x->statement], "if")) return false;
+    for (int in = x->outer; in >= 0 && in != limit; in = s->blocks.items[in].outer)
+        if (s->blocks.items[in].is_loop) return false;
+    return true;
+}
+
+bool mr_script_exclude(const mr_script *s, int a, int b, int limit) {
+    for (int x = a; x >= 0; x = s->blocks.items[x].outer)
+        for (int y = b; y >= 0; y = s->blocks.items[y].outer)
+            if (are_branches(s, x, y, limit)) return true;
+    return false;
+}
+
+/* The word begins a statement that does something by itself, in that function. */
+static bool begins_action(const mr_script *s, int at, int function) {
     static const char *const heads[] = {"do", "for", "if", "repeat", "while", NULL};
-    int count = 0, at = mr_script_word_at(s, front), end = mr_script_group_end(s, at);
-    int function = mr_script_function_of(s, s->words.items[at].block);
-    for (int i = at; i < end; i++) {
-        const word *w = &s->words.items[i];
-        if (w->begins && !says_any(w, heads) && mr_script_function_of(s, w->block) == function)
-            count++;
-    }
-    return count > 1;
+    const word *w = &s->words.items[at];
+    return w->begins && !says_any(w, heads) && mr_script_function_of(s, w->block) == function;
+}
+
+bool mr_script_has_several(const mr_script *s, int front) {
+    int at = mr_script_word_at(s, front), end = mr_script_group_end(s, at);
+    int limit = s->words.items[at].block, function = mr_script_function_of(s, limit);
+    for (int i = at; i < end; i++)
+        for (int k = i + 1; begins_action(s, i, function) && k < end; k++)
+            if (begins_action(s, k, function) &&
+                !mr_script_exclude(s, s->words.items[i].block, s->words.items[k].block, limit))
+                return true;
+    return false;
 }
 
 /* ---- a wait that comes at once */

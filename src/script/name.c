@@ -122,9 +122,118 @@ bool mr_script_follows(const mr_script *s, int front, const char *first, const c
     for (int i = at; i < end; i++)
         for (int k = i + 1; calls(&w[i], first) && k < end; k++)
             if (calls(&w[k], second) &&
-                kept_function(s, w[i].block) == kept_function(s, w[k].block))
+                kept_function(s, w[i].block) == kept_function(s, w[k].block) &&
+                !mr_script_exclude(s, w[i].block, w[k].block, w[at].block))
                 return true;
     return false;
+}
+
+static bool is_part_of(const mr_script *s, int at, int statement) {
+    int in = s->words.items[at].block;
+    if (s->words.items[at].statement == statement) return true;
+    for (; in > 0; in = s->blocks.items[in].outer)
+        if (s->blocks.items[in].statement == statement) return true;
+    return false;
+}
+
+bool mr_script_is_later(const mr_script *s, int front, const char *name) {
+    int at = mr_script_word_at(s, front), end = mr_script_group_end(s, at);
+    const word *w = s->words.items;
+    for (int k = at; k < end; k++)
+        for (int i = at; calls(&w[k], name) && i < k; i++)
+            if (w[i].begins && !is_part_of(s, k, i) &&
+                !mr_script_exclude(s, w[i].block, w[k].block, w[at].block))
+                return true;
+    return mr_script_follows(s, front, name, name);
+}
+
+/* ---- which functions of the script a line may call */
+
+/* `function a.b:name(`: the word is the last one of such a name. */
+static bool is_name_of_function(const word *w, int at) {
+    if (!says(&w[at + 1], "(")) return false;
+    while (at > 1 && (says(&w[at - 1], ".") || says(&w[at - 1], ":"))) at -= 2;
+    return at > 0 && says(&w[at - 1], "function");
+}
+
+/* The word is one of the names that a statement assigns to: nothing but names stands before it there. */
+static bool is_assigned(const mr_script *s, int at) {
+    const word *w = s->words.items;
+    if (says(&w[at + 1], "=")) return !says(&w[w[at].statement], "for");
+    if (!says(&w[at + 1], ",")) return false;
+    for (int i = w[at].statement; i >= 0 && i < at; i++)
+        if (w[i].kind != NAME && !says(&w[i], ",") && !says(&w[i], ".") && !says(&w[i], "local"))
+            return false;
+    return true;
+}
+
+/* The word behind the rest of the statement that the word stands in. */
+static int behind_statement(const mr_script *s, int at) {
+    const word *w = s->words.items;
+    int i = at + 1;
+    while (i < s->blocks.items[w[at].block].closed && !(w[i].begins && w[i].block == w[at].block))
+        i++;
+    return i;
+}
+
+typedef struct {
+    const mr_script *s;
+    int line;      /* the target: a function that has it */
+    bool *visited; /* by block */
+} lead;
+
+static bool leads_from(lead *l, int from, int end);
+
+/* Functions that stand between these words lead to the target. */
+static bool leads_by_bodies(lead *l, int from, int end, bool *out_any) {
+    for (int b = 1; b < (int)l->s->blocks.count; b++) {
+        const block *body = &l->s->blocks.items[b];
+        if (!body->is_function || body->opened < from || body->opened >= end) continue;
+        *out_any = true;
+        if (l->s->words.items[body->opened].line <= l->line &&
+            l->s->words.items[body->closed].line >= l->line)
+            return true;
+        if (l->visited[b]) continue;
+        l->visited[b] = true;
+        if (leads_from(l, body->opened + 1, body->closed)) return true;
+    }
+    return false;
+}
+
+/* What the script gives that name leads to the target. */
+static bool leads_by_name(lead *l, int name, bool is_called) {
+    const word *w = l->s->words.items;
+    bool any = false, is_field = name && (says(&w[name - 1], ".") || says(&w[name - 1], ":"));
+    char text[64];
+    for (int i = 0; w[i].kind != END_OF_TEXT; i++) {
+        bool is_same = w[i].kind == NAME && w[i].length == w[name].length &&
+                       memcmp(w[i].text, w[name].text, (size_t)w[name].length) == 0;
+        if (!is_same || (!is_name_of_function(w, i) && !is_assigned(l->s, i))) continue;
+        if (leads_by_bodies(l, i + 1, behind_statement(l->s, i), &any)) return true;
+    }
+    if (any || !is_called || is_field) return false;
+    snprintf(text, sizeof text, "%.*s", w[name].length, w[name].text);
+    return mr_script_binding(l->s, text, w[name].line) !=
+           0; /* nobody knows which function it holds */
+}
+
+static bool leads_from(lead *l, int from, int end) {
+    const word *w = l->s->words.items;
+    for (int i = from; i < end; i++) {
+        if (w[i].kind != NAME) continue;
+        bool is_called = says(&w[i + 1], "(") || says(&w[i + 1], "{") || w[i + 1].kind == VALUE;
+        if (leads_by_name(l, i, is_called)) return true;
+    }
+    return false;
+}
+
+bool mr_script_leads_to(const mr_script *s, int front, int line) {
+    int at = mr_script_word_at(s, front);
+    lead l = {s, line, NULL};
+    l.visited = calloc(s->blocks.count + 1, sizeof *l.visited);
+    bool leads = !l.visited || leads_from(&l, at, mr_script_group_end(s, at));
+    free(l.visited);
+    return leads;
 }
 
 bool mr_script_names_entry(const mr_script *s, int front, const char *table, long long index) {

@@ -48,8 +48,12 @@ static bool is_between(const mr_script *s, const mr_script_meeting *m, const mr_
     if (!has_first && of_file && mr_script_is_one_run(s, front, m->first.line) &&
         !mr_script_defines(s, m->first.line))
         return false;
-    return mr_script_loops(s, front, call->line) || mr_script_has_several(s, front) ||
-           (call->called && mr_script_count(s, front, call->called) > 1);
+    if (!has_first && of_file && !mr_script_leads_to(s, front, m->first.line)) return false;
+    if (mr_script_loops(s, front, call->line)) return true;
+    const char *called = call->called ? call->called : m->second_op;
+    if (!mr_script_count(s, front, called) && !call->called) called = "op";
+    return mr_script_count(s, front, called) ? mr_script_is_later(s, front, called)
+                                             : mr_script_has_several(s, front);
 }
 
 bool mr_script_place_before(const mr_script *s, const mr_script_meeting *m,

@@ -72,7 +72,10 @@ bool mr_script_is_loop(const mr_script *script, int front); /* the statement tha
 bool mr_script_is_within(const mr_script *script, int front, int line);
 /* `line` has the body of a loop, in the function of the place `front`. */
 bool mr_script_loops(const mr_script *script, int front, int line);
-bool mr_script_has_several(const mr_script *script, int front); /* statements begin on that line */
+/* A run comes to several statements that begin on that line. */
+bool mr_script_has_several(const mr_script *script, int front);
+/* The same run comes to a call of that name behind another statement of the line, or behind another such call. */
+bool mr_script_is_later(const mr_script *script, int front, const char *name);
 
 /* The declaration of the name that is in force at the place: the same number for the same one, 0 for a global. */
 int mr_script_binding(const mr_script *script, const char *name, int front);
@@ -99,6 +102,8 @@ bool mr_script_is_one_run(const mr_script *script, int line, int other);
 bool mr_script_waits_at_once(const mr_script *script, int line, const char *name, int wait_line);
 /* Nothing stands behind a call of that name on `line`. */
 bool mr_script_ends_with(const mr_script *script, int line, const char *name);
+/* The statements that begin on line `front` may call the function that holds `line`, as far as names tell. */
+bool mr_script_leads_to(const mr_script *script, int front, int line);
 /* `t[name]` stands somewhere in the block that the place is in, with the variable that it sees. */
 bool mr_script_indexes(const mr_script *script, int front, const char *name);
 /* `table[2]` is written in that block. */

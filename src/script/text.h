@@ -81,6 +81,9 @@ int mr_script_behind_bracket(const mr_script *s, int open);
 int mr_script_block_of(const mr_script *s, int front);
 int mr_script_function_of(const mr_script *s, int in);
 bool mr_script_encloses(const mr_script *s, int outer, int inner); /* or is the same block */
+/* A run enters at most one of the two blocks. They are in different branches of an `if`, and no loop inside block
+ * `limit` is around that. */
+bool mr_script_exclude(const mr_script *s, int a, int b, int limit);
 /* The word behind the statement that word `at` begins, and behind those that begin on a line that it ends on. */
 int mr_script_group_end(const mr_script *s, int at);
 
