@@ -1,6 +1,6 @@
 -- Checks of the arguments of functions that are made of several operations: functional.lua, composites.lua and their
--- neighbours. Each raises at the script's line, names the function and says what was expected. Those that find nothing
--- wrong return the value, or what stands for it.
+-- neighbours. Each raises at the script's line, names the function and says what was expected. Those that find no error
+-- return the value, or its default.
 --
 -- The module is a function of the tools that bind/ops/functional.c hands to it.
 local words = require "millrace.words"

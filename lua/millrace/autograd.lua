@@ -1,15 +1,15 @@
 -- Autograd, as scripts call it. The page for users is docs/autograd.md; the list below has the files.
 --
--- Easiest to break: what a script asks of a tensor can depend on a change that was made through another view. So
--- `settled` and `target`, which take that into account, are asked, and not the state.
+-- Easiest to break: a tensor's properties can depend on a change that was made through another view. So functions use
+-- `settled` and `target`, which take that into account, and not the state itself.
 --
 -- The module is a function of the tools that src/bind/nn/gradient_tools.c hands to it.
 --
--- Autograd (docs/autograd.md) is written in Lua; C has only the way there. A function that makes a tensor from
--- others, or changes one, is an `MR_RECORDED_FUNCTION` (`bind/record.h`). It asks whether any tensor of the state
--- requires gradients, which is one comparison, and runs. If one of its arguments does,
--- `lua/millrace/autograd/recording.lua` gets the call: it calls the function itself, and makes a node. So a function
--- in a local of the script is recorded, too, and what is recorded costs nothing elsewhere.
+-- Autograd (docs/autograd.md) is written in Lua; C only passes calls to it. A function that makes a tensor from others,
+-- or changes one, is an `MR_RECORDED_FUNCTION` (`bind/record.h`). It checks whether any tensor of the state requires
+-- gradients, which is one comparison, and runs. If one of its arguments does, `lua/millrace/autograd/recording.lua`
+-- gets the call: it calls the function itself, and makes a node. So a function in a local of the script is recorded,
+-- too, and what is recorded costs nothing elsewhere.
 --
 --     bind/record.h            one comparison; bind/record.c asks about the arguments
 --     lua/millrace/autograd.lua            what scripts call: requires_grad_, backward, mr.autograd.grad
@@ -69,8 +69,8 @@ return function(tools)
     return t
   end
 
-  -- t, a leaf, becomes what `other` is, which nobody else has, with this gradient: as t.data = other in PyTorch. Nodes
-  -- recorded before need the former values, so backward() refuses them.
+  -- Gives t, a leaf, the contents of `other`, which has no other user, with this gradient: like t.data = other in
+  -- PyTorch. Nodes recorded before need the former values, so backward() refuses them.
   function M.replace(t, other, gradient)
     local s = settled(t)
     local on = s ~= nil and s.on

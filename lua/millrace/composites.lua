@@ -1,8 +1,7 @@
--- Functions of tensors that are made of several operations: indexing with tensors, and what PyTorch's users expect
--- beside the operation table. They are written with recorded operations, so gradients flow through them without rules
--- of their own.
+-- Functions of tensors that are made of several operations: indexing with tensors, and further functions of PyTorch.
+-- They are written with recorded operations, so gradients flow through them without rules of their own.
 --
--- All that can be wrong is checked before the first operation is submitted.
+-- All checks come before the first operation is submitted.
 --
 -- The module is a function of the tools that bind/ops/functional.c hands to it, and of arguments.lua.
 --# composite of tensor, mr: Made of several operations.

@@ -160,7 +160,8 @@ return function(tools)
   local sampler = {}
   sampler.__index = sampler
 
-  -- The rows of this rank: every n-th, so that all ranks have equally many. The first ones fill up what is missing.
+  -- The rows of this rank: every n-th, so that all ranks have equally many. If some are missing, the first rows are
+  -- repeated.
   function sampler.indices(s)
     local order, n = {}, s.num_replicas
     if s.shuffle then order = shuffled(s.rows, s.seed + s.epoch) end

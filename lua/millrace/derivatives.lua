@@ -12,7 +12,7 @@
 --   needs     with `back`: for each input, the names among a, b, c, d and out that its gradient reads
 --   keep      optional: a function(n, out, ...) that keeps other facts of the call in n, never tensors
 --   arguments optional: a function(...) that returns a, b, c and d from the arguments of the call, where they do not
---             stand in this order or are options. Those that gradients are made for come first
+--             stand in this order or are options. Inputs with gradients come first
 --   second    d is the second result
 --   constant  the name of an option, a tensor, that has no derivative: it must not require gradients
 --   view      the result shares the memory of its input
@@ -421,7 +421,7 @@ R.clone = { formula = "g", moves = true, needs = { "" }, back = function(g) retu
 R.contiguous = R.clone
 R.to, R.cpu, R.cuda, R.pin_memory = moved, moved, moved, moved
 
--- x:copy_(y): what x held before has no effect any more.
+-- x:copy_(y): the old values of x have no effect.
 R.copy = {
   formula = "zeros(g); g, moved back and summed over broadcast dims",
   needs = { "", "" },

@@ -1,9 +1,8 @@
--- mr.dist: what a rank calls, as in torch.distributed. mr.dist.spawn (bind/ranks/dist.c) runs ranks in this process; a
--- script that no rank runs is a world of one.
+-- mr.dist: the functions that a rank calls, as in torch.distributed. mr.dist.spawn (bind/ranks/dist.c) runs ranks in
+-- this process; a script outside ranks is a world of one.
 --
--- All ranks share this module: what a rank has for itself is in `states`, by its number. Streams as in PyTorch since
--- 2.8: a collective runs on the current stream; with `async` on a stream of the group, which waits for the current
--- one first.
+-- All ranks share this module: each rank's own data are in `states`, by its number. Streams as in PyTorch since 2.8: a
+-- collective runs on the current stream; with `async` on a stream of the group, which waits for the current one first.
 --# dist of mr.dist: Collectives between ranks, as in torch.distributed.
 local mr = require "millrace"
 
@@ -34,7 +33,7 @@ return function(tools)
     end
   end)
 
-  local is_alone = false -- nobody has started this process as one of several
+  local is_alone = false -- no launcher started this process as one of several
 
   local function state()
     local rank, count = tools.rank()
@@ -68,13 +67,13 @@ return function(tools)
     return s
   end
 
-  -- What ranks meet with where they exchange nothing else.
+  -- The tensor with which ranks meet if they exchange no other data.
   local function token_of(s)
     if not s.token then set(s, "token", mr.zeros(1, { device = s.world.comm.device })) end -- another may be current
     return s.token
   end
 
-  -- The ranks begin again together: one that goes on without it does not match.
+  -- The ranks start again together: a rank that goes on without this call does not match.
   local function rejoin(s)
     if tools.rank() then
       tools.reopen(s.world.comm)
@@ -139,7 +138,7 @@ return function(tools)
     end
     set(s, "made", s.made + 1)
     local text = table.concat(ranks, ", ")
-    -- Groups of the same ranks are told apart.
+    -- The name distinguishes groups of the same ranks.
     local name = ("group %d of %s"):format(s.made, #ranks > 16 and #ranks .. " ranks" or "ranks " .. text)
     local group = setmetatable({ ranks = table.move(ranks, 1, #ranks, 1, {}), name = name }, group_metatable)
     if tools.meets_for_groups() then tools.barrier(s.world.comm, token_of(s), "new_group") end
@@ -227,7 +226,8 @@ return function(tools)
 
   local work = {}
 
-  -- What the host knows. It does not ask the device, as the answer would decide what a run prints.
+  -- The host's knowledge of the work. It does not query the device, because the output would then depend on the
+  -- schedule.
   local function describe(w)
     return ("%s of rank %d on stream `%s`: %s"):format(w.operation, w.rank, w.group_name,
       w.is_done and "done" or w.tensors and "nothing waits for it yet" or "a stream waits for it")
@@ -241,7 +241,7 @@ return function(tools)
   --- `s` (default: the current stream) waits for the collective; the host goes on. The tensors are kept until then.
   function work.wait(w, s)
     local current = mr.current_stream()
-    current.wait_event(s or current, w.event) -- which says what else `s` is
+    current.wait_event(s or current, w.event) -- whose error names the type of `s`
     w.tensors = nil
   end
 
@@ -265,7 +265,7 @@ return function(tools)
   tools.waits_for_caller(work.wait)
   tools.waits_for_caller(work.synchronize)
 
-  -- run(comm, options of the call); what `async` asks for around it.
+  -- Calls run(comm, options of the call), with the work that `async` needs around it.
   local function carry_out(name, group, opts, tensors, run)
     local call = { op = opts and opts.op }
     if not (opts and opts.async) then

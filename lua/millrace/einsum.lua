@@ -3,8 +3,8 @@
 -- possible.
 --
 -- A term is { t = a tensor, labels = a name for each of its dims }. A name is a letter, or for a dim that "..." stands
--- for, its number from the end, so that these dims are aligned as in broadcasting. Easiest to break: in a term no name
--- stands twice once `diagonals` has been called.
+-- for, its number from the end, so that these dims are aligned as in broadcasting. Easiest to break: after `diagonals`
+-- no name occurs twice in a term.
 --
 -- The module is a function of the tools that bind/ops/functional.c hands to it, and of arguments.lua.
 --# composite
@@ -86,7 +86,7 @@ return function(tools, check)
     end
   end
 
-  -- Without a part behind the arrow: all names that stand once, in their order, behind the dims of `...`.
+  -- Without an arrow: the dims of `...`, then all names that occur once, in their order.
   local function default_result(terms, most)
     local count, letters = {}, {}
     for _, term in ipairs(terms) do
@@ -205,7 +205,7 @@ return function(tools, check)
     return batch, contracted, of_a, of_b
   end
 
-  -- The product of two terms, summed over what is not in the list `kept`.
+  -- The product of two terms, summed over the names that are not in the list `kept`.
   local function multiplied(a, b, kept)
     a, b = summed(a, set_of(joined(kept, b.labels))), summed(b, set_of(joined(kept, a.labels)))
     local batch, contracted, of_a, of_b = sorted_labels(a, b, set_of(kept))

@@ -5,7 +5,7 @@
 -- written out. Indices have 64 bits only where 32 are not enough. These choices are a form. The kernel of a form is
 -- compiled when it is first needed.
 --
--- The module is a function of the tools that bind/kernel/elementwise.c hands to it. It returns what
+-- The module is a function of the tools that bind/kernel/elementwise.c hands to it. It returns the function that
 -- mr.elementwise calls.
 local mr = require "millrace"
 

@@ -1,4 +1,4 @@
--- os.exit as an error that ends a run or a rank, where the process goes on.
+-- os.exit as an error that ends a run or a rank, while the process continues.
 local exit = {}
 
 -- The status that os.exit(code) asks for; nil: `code` is none.
@@ -8,9 +8,9 @@ function exit.status_of(code)
   return math.tointeger(code)
 end
 
--- Nothing of the script catches the error. `has_ended()`: os.exit was called. Each function of Lua that calls code of
--- the script and catches its errors looks at that when it comes back. coroutine.close runs __close, load a reader, and
--- collectgarbage finalizers.
+-- The script cannot catch the error. `has_ended()`: os.exit was called. Each Lua function that calls code of the script
+-- and catches its errors checks this when it returns. coroutine.close runs __close, load a reader, and collectgarbage
+-- finalizers.
 function exit.let_through(globals, has_ended)
   local function pass(...)
     if has_ended() then error("os.exit", 0) end

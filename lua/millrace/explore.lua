@@ -1,6 +1,6 @@
--- mr.explore and mr.replay. What the function returns becomes bytes that can be compared (explore/values.lua), and the
--- result of a search becomes something to read (explore/show.lua). mr.stress is in explore/stress.lua, and whole
--- scripts are in explore/script.lua.
+-- mr.explore and mr.replay. The function's results become bytes that can be compared (explore/values.lua), and the
+-- result of a search becomes text (explore/show.lua). mr.stress is in explore/stress.lua, and whole scripts are in
+-- explore/script.lua.
 --
 -- The module is a function of the tools that src/bind/explore/explore.c hands to it.
 local mr = require "millrace"
@@ -49,8 +49,8 @@ return function(tools)
   end
 
   -- The function for the search: `fn`, as text and tensors. Keeps the last results in `last`. An error of work that the
-  -- function has not waited for is the outcome, too. Calls are made by `checked`, if there is one. It returns whether
-  -- nothing was seen by which another call could differ. `output()`: what the last call of a script has printed and
+  -- function has not waited for is the outcome, too. Calls are made by `checked`, if there is one. It returns true if
+  -- the call used no source of difference, such as a clock. `output()`: what the last call of a script has printed and
   -- written.
   local function runner(fn, last, checked, output)
     return function()
@@ -78,7 +78,7 @@ return function(tools)
     misuse(("%s: expected a function, got %s"):format(what, fn == nil and "nothing" or type(fn)))
   end
 
-  -- Calls work(keeper) with what the function changes outside of itself put back afterwards, also after an error.
+  -- Calls work(keeper), and then restores the state outside the function that was changed, also after an error.
   local function guarded(what, work)
     local keeper <close> = tools.keep(what)
     local results = table.pack(pcall(work, keeper))
@@ -234,7 +234,7 @@ return function(tools)
       w.reversed.trace)
   end
 
-  -- report:witness(): two schedules that show the two orders of a hazard, and what they come to.
+  -- report:witness(): two schedules with the two orders of a hazard, and their outcomes.
   local function witness(fn, report, numbers)
     local file, line = place_of(report.first)
     local other_file, other_line = place_of(report.second)
@@ -264,7 +264,7 @@ return function(tools)
 
   local WORSE = { ["every-legal-schedule"] = 0, conditional = 1, none = 2 }
 
-  -- Conditions of a later call count, too. The larger number of the same condition is told.
+  -- Conditions of a later call count, too. The larger number of the same condition is reported.
   local function add_claims(totals, later)
     local left, new = totals.unexplored, later.unexplored
     if WORSE[new.claim] > WORSE[left.claim] then left.claim = new.claim end
@@ -278,7 +278,8 @@ return function(tools)
     end
   end
 
-  -- Reports of places that no call before has reported. A later call may do what the first one has not done.
+  -- Adds reports of places that no earlier call has reported. A later call may submit other commands than the first
+  -- one.
   local function add_reports(found, reports, totals)
     local is_first = #found.reports == 0
     for _, report in ipairs(reports) do
@@ -297,9 +298,9 @@ return function(tools)
   end
 
   -- Makes calls of the search, and keeps what the checker says of them: after another answer of a query the function
-  -- may do what it has not done before. Also keeps the numbers of the commands of a report, counted from the function's
-  -- first one: by these a search finds the accesses of a report again.
-  -- Every call is watched (explore/repeatable.lua), and what the first one that was seen did is kept, too.
+  -- may submit new commands. Also keeps the numbers of the commands of a report, counted from the function's first one:
+  -- by these a search finds the accesses of a report again. Every call is watched (explore/repeatable.lua), and the
+  -- first source of difference is kept, too.
   local function checker(found, fn, is_script)
     local watched
     found.reports, found.numbers, found.known, found.calls, found.hazards = {}, {}, {}, 0, 0
@@ -375,7 +376,7 @@ return function(tools)
     return false
   end
 
-  -- A launch runs in one order of its threads. `not_followed.races_inside`: nothing else is against the verdict.
+  -- A launch runs in only one order of its threads. `not_followed.races_inside`: only that is against the verdict.
   local function add_inner_races(result)
     local count = 0
     for _, report in ipairs(result.hazards) do
@@ -419,10 +420,10 @@ return function(tools)
   local TRIED = { unordered_updates = "This holds if the atomic updates of %s do not mix: each launch was carried out "
     .. "as a whole." }
 
-  -- Adds the list of what was not followed, and the claim that remains. Leaves out the conditions about ranks where
-  -- every order of their hosts was tried. Leaves out those about behaviour that CUDA does not specify where both ways
-  -- were tried. These are copies to pageable memory: a copy from it reads it at once in each way. `seen`: an action of
-  -- a call by which another call could differ, or nil.
+  -- Adds the list of what was not followed, and the claim that remains. Leaves out the conditions about ranks if every
+  -- order of their hosts was tried. Also leaves out those about behaviour that CUDA does not specify, if both ways were
+  -- tried: for copies to pageable memory. (A copy from it reads it at once in both ways.) `seen`: an action, such as
+  -- reading a clock, because of which another call could differ, or nil.
   local function add_conditions(result, totals, raw, seen, unwritten)
     local left = totals and totals.unexplored or {}
     local followed = { ranks = raw.all_turns, unspecified = raw.unspecified and not raw.stages }
@@ -506,7 +507,7 @@ return function(tools)
     return is_known and ("%s. %s"):format(tostring(err), suspect) or err
   end
 
-  -- `output`: of a script (runner); who calls prints the result.
+  -- `output`: of a script (runner); the caller prints the result.
   function parts.explore(fn, given, output)
     local is_script = output ~= nil
     check_function("explore", fn)

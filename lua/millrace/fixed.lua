@@ -1,5 +1,5 @@
--- A script with the fixes that the reports of hazards propose, as text in memory. A fix is put in front of what stands
--- on its line already, so that no line gets another number.
+-- A script with the fixes that the reports of hazards propose, as text in memory. A fix is added at the beginning of
+-- its line, so that no line gets another number.
 
 local fixed = {}
 
@@ -38,7 +38,7 @@ local function is_file(name, path)
 end
 
 -- Puts the fixes of the reports into the lines, each once: `done` has those that stand there already. Returns how many
--- were put in; nil: one of the reports has none that has a place in this file.
+-- were added; nil: a report has no fix with a place in this file.
 function fixed.apply(lines, path, reports, done)
   local count = 0
   for _, report in ipairs(reports) do

@@ -71,15 +71,15 @@ return function(tools)
     return mr.conv2d(x:unsqueeze(-2), w:unsqueeze(-2), bias, options):squeeze(-2)
   end
 
-  -- A number or {rows, columns} as two numbers; the row says what else is wrong.
+  -- A number or {rows, columns} as two numbers; the row's own checks report other errors.
   local function pair(value, otherwise)
     if type(value) == "table" then return value[1] or otherwise, value[2] or value[1] or otherwise end
     return value or otherwise, value or otherwise
   end
 
   -- conv2d with the padding "valid" (no padding) or "same" (the result has as many rows and columns as x).
-  -- Where that is an odd number in all, the greater part stands behind, as in PyTorch. Both sides get the greater part,
-  -- and what came from the surplus in front is left out.
+  -- If the total padding is odd, the greater part is at the end, as in PyTorch. Both sides get the greater part, and
+  -- the surplus at the front is then left out.
   function M.conv2d(x, w, bias, options)
     if type(bias) == "table" then bias, options = nil, bias end
     check.tensor("conv2d", "x", x)
@@ -163,7 +163,7 @@ return function(tools)
     x = check.wide(x)
     local centred = x - x:mean(dims, true)
     local scale = (x:var(dims, true, { correction = 0 }) + eps):rsqrt()
-    local y = centred.requires_grad and centred * scale or centred:mul_(scale) -- in place where nobody needs it again
+    local y = centred.requires_grad and centred * scale or centred:mul_(scale) -- in place if it is not needed again
     return scaled(y, options.weight, options.bias):to(dtype)
   end
 

@@ -1,8 +1,8 @@
--- g:inputs: names for the tensors of before a capture that a graph reads, and new values for them.
+-- g:inputs: names for tensors from before the capture that a graph reads, and new values for them.
 --
 -- New values are copied in front of the next launch, on its stream, so they come after the earlier launches there. The
--- checker sees the copies like those of the script. The launch lets go of the values, which may be those of another
--- stream and nobody else's, so it records its stream. Easiest to break: a call with one wrong entry changes nothing.
+-- checker sees the copies like those of the script. The launch drops its reference to the values, which may be the last
+-- one and from another stream, so it records its stream. Easiest to break: a call with one wrong entry changes nothing.
 local mr = require "millrace"
 
 return function(tools)

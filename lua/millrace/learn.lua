@@ -1,5 +1,5 @@
--- `millrace learn`: lessons about streams. A lesson asks what a program can print, shows the run that surprises,
--- explains it, and sets an exercise, which is graded over every schedule.
+-- `millrace learn`: lessons about streams. A lesson asks for the possible output of a program, shows the surprising
+-- run, explains it, and sets an exercise, which is graded over every schedule.
 --
 -- The host calls `main` with its tools (src/host/learn.c). The process of the lessons runs the lessons' own programs; a
 -- learner's solution runs only in a child under --sandbox, which calls `judge`.

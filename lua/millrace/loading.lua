@@ -1,4 +1,4 @@
--- The functions that load code, for code that has globals of its own: what it loads gets them, too.
+-- The functions that load code, for code with globals of its own: loaded code gets these globals, too.
 
 -- Sets load, loadfile, dofile and require of `globals`, whose `package` is a copy with a `path` of its own. `from` has
 -- the functions that these call. They are load and loadfile, which take an environment, `find(name, path)`, as

@@ -69,7 +69,7 @@ return function(tools)
     end
   end
 
-  -- A group: its options, with the defaults for what is not given, and `params`.
+  -- A group: its options, with defaults, and `params`.
   local function new_group(class, given, defaults, seen)
     local group = {}
     for name, value in pairs(defaults) do group[name] = value end
@@ -307,7 +307,7 @@ return function(tools)
     end
   end
 
-  -- Instances have what scripts find in mr.optim.Optimizer, so that help knows it.
+  -- Instances have the methods of mr.optim.Optimizer, so that help finds them.
   local found = {}
   for name, method in pairs(methods) do
     methods[name], found[name] = checked(name, method), mr.optim.Optimizer[name]

@@ -24,7 +24,7 @@ local function environment(globals, new_random)
     if type(env[name]) == "table" then env[name] = copy(env[name]) end
   end
   env._G = env
-  -- Modules of the script are loaded once for each rank; those that are there already are everybody's.
+  -- Modules of the script are loaded once for each rank; those loaded earlier are shared by all ranks.
   local loaded = copy(globals.package.loaded)
   for name in pairs(loaded) do
     if env[name] ~= nil then loaded[name] = env[name] end
@@ -33,7 +33,7 @@ local function environment(globals, new_random)
   env.package.preload = copy(env.package.preload)
   let_load(env, { load = globals.load, loadfile = globals.loadfile, require = globals.require,
                   find = globals.package.searchpath }, loaded)
-  -- Numbers are each rank's own, as a process's are. What mr.explore has put there knows ranks.
+  -- Numbers are each rank's own, as a process's are. The functions of mr.explore there know ranks.
   if globals == usual then
     env.math.random, env.math.randomseed = new_random()
     env.math.randomseed(math.random(0), mr.dist.rank())
@@ -50,8 +50,8 @@ local function let_exit(env, statuses, rank)
   exit.let_through(env, function() return statuses[rank] ~= nil end)
 end
 
--- What a piece returns, without an error if it has called os.exit. Nothing is allocated here: the collector could free
--- what the piece has left.
+-- The results of a piece, without an error if it has called os.exit. Allocates no memory, since the collector could
+-- free the piece's garbage.
 local function finish(statuses, rank, did_well, ...)
   if did_well then return ... end
   if not statuses[rank] then error((...), 0) end

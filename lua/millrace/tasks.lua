@@ -1,9 +1,9 @@
 -- Tasks: mr.run drives coroutines that await events and streams.
 --
--- A task waits by asking: in each of its turns, its coroutine asks the device (query) at the script's own line, and
--- yields if the answer is no. So the checker, the explorer and traces see ordinary calls of the script, and need not
--- know of tasks. If no task can go on, time goes by. Where that moves nothing (the choosers other than "timed"), the
--- first task that waits is told to wait in earnest (synchronize), and the others with it.
+-- A task waits by polling: in each of its turns, its coroutine queries the device at the script's own line, and yields
+-- if the answer is no. So the checker, the explorer and traces see ordinary calls of the script, and need not know of
+-- tasks. If no task can go on, time goes by. If time alone does not help (choosers other than "timed"), the first
+-- waiting task must synchronize, and the others with it.
 --
 -- mr.explore tries both answers. A round in which all are told no changes nothing there, so it is left out. A task that
 -- was told no does not ask again before some task has gone on. The last of them that asks is told yes
@@ -17,8 +17,8 @@ local unexplored = require "millrace.unexplored"
 local create, resume, yield, close = coroutine.create, coroutine.resume, coroutine.yield, coroutine.close
 local running, status, isyieldable = coroutine.running, coroutine.status, coroutine.isyieldable
 
-local WAIT = {} -- what a task is resumed with that is to wait in earnest
-local LEAST_MS, SHARE = 0.001, 0.1 -- time goes by in steps of a share of what has gone by
+local WAIT = {} -- the value with which a task is resumed that must synchronize
+local LEAST_MS, SHARE = 0.001, 0.1 -- time passes in steps, each a share of the time passed so far
 
 local errors = io and io.stderr -- a sandbox may have none
 
@@ -104,7 +104,7 @@ return function(tools)
     return is
   end
 
-  -- Whether what the task waits for is over.
+  -- Whether the work that the task waits for is complete.
   local function ask(task, what)
     local family = task.family
     if not family.is_explored then return what:query() end
@@ -261,7 +261,7 @@ return function(tools)
   end
 
   -- Ends those that another one's error has left, each with its own stream current. That error is the one to raise, so
-  -- what fails here, as a __close that waits, is only told.
+  -- an error here, such as in a __close that waits, is only reported.
   local function finish(list, home)
     for _, task in ipairs(list) do
       if status(task.coroutine) == "suspended" then

@@ -128,7 +128,7 @@ function T.always(expected, fn, text)
   end
 end
 
--- Calls `fn(...)` with the checker off if it would stop `fn`: for what races on purpose.
+-- Calls `fn(...)` with the checker off if it would stop `fn`: for intentional races.
 local function unchecked(fn, ...)
   if mr.hazard.mode() ~= "error" then return fn(...) end
   mr.hazard.mode("off")
@@ -187,8 +187,8 @@ function T.expect_hazard(fn, expected, ...)
   return found
 end
 
--- Checks that `fn(...)` has no hazard under any schedule. It passes with conditions that the script can answer for, as
--- that no answer about times changes what the host does. What forbids the claim (hazard/claims.h) fails it.
+-- Checks that `fn(...)` has no hazard under any schedule. It passes under conditions that the script can ensure, such
+-- as that no time decides the host's actions. A row that forbids the claim (hazard/claims.h) fails it.
 function T.expect_clean(fn, ...)
   checks = checks + 1
   local reports, totals = mr.hazard.check(fn, ...)

@@ -203,7 +203,7 @@ return function(tools)
     return table.concat(out, "\n") .. "\n"
   end
 
-  -- The paragraph that begins with "**R13 ", and what belongs to it.
+  -- The paragraph that begins with "**R13 ", and its further parts.
   local function rule(name, width)
     local text = tools.embedded("docs/semantics.md")
     local from = text:find("**" .. name .. " ", 1, true)
@@ -308,7 +308,7 @@ return function(tools)
     return section and laid_out(section.text, width) or foreign(topic, nil, width) or passages(word, sections, width)
   end
 
-  -- The page of that name, for who has asked for something that has the same name.
+  -- The page of that name, for a user who has asked for a function with the same name.
   function topics.same_name(name)
     return tools.embedded("docs/" .. name .. ".md") and
       ('docs/%s.md is about this, too: help("%s.md")\n'):format(name, name) or nil

@@ -1,4 +1,4 @@
--- What tasks (tasks.lua) did in an exploration that its search does not vary. mr.explore clears the notes before the
+-- Actions of tasks (tasks.lua) in an exploration that its search does not vary. mr.explore clears the notes before the
 -- function runs, and reads them for its verdict (explore.lua).
 local unexplored = {}
 

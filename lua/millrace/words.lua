@@ -2,7 +2,7 @@
 
 local words = {}
 
--- The bytes that a name given by the library may have: what scripts may use, less room for an ending such as ".grad".
+-- The most bytes of a name given by the library: the limit for scripts, minus room for an ending such as ".grad".
 words.LONGEST_NAME = 180
 
 -- 1 wait, 2 waits

@@ -5,17 +5,17 @@
 -- depends on nothing else, so the same program has the same bits with one stream and with several.
 --
 -- Streams, as PyTorch has it: a node runs on the stream of its operation. Where a gradient goes to another stream, that
--- stream waits for it (an event behind the node that made it) before it is used. The first nodes wait for the earlier
+-- stream waits for it (an event after the node that made it) before it is used. The first nodes wait for the earlier
 -- work of the caller's stream. In the end the caller's stream waits for all streams that have made a result. The
 -- allocator is told of each tensor that another stream uses.
 --
 -- Easiest to break: nothing that the script can see changes before the last node has been carried out, except for the
--- leaves with hooks. So a pass that fails has left each `grad` as it was, and the graph too. And a gradient is `owned`
--- if no one else has its memory: only such a one may be changed, kept as a leaf's `grad`, or freed once it was used.
+-- leaves with hooks. So a failed pass leaves each `grad` and the graph unchanged. And a gradient is `owned` if nothing
+-- else uses its memory: only then may it be changed, kept as a leaf's `grad`, or freed after use.
 --
--- A leaf with hooks gets its `grad` behind its last edge, and then its hooks are called, while the pass goes on. An
--- edge that brings no gradient counts, too. Where a node below never runs, as no gradient comes to it, the leaf gets
--- its `grad` at the end, like those without hooks. A hook may run anything: other ranks, or another backward pass.
+-- A leaf with hooks gets its `grad` after its last edge, and then its hooks are called, while the pass goes on. An edge
+-- without a gradient counts, too. If a node below never runs, because no gradient reaches it, the leaf gets its `grad`
+-- at the end, like those without hooks. A hook may run anything: other ranks, or another backward pass.
 local mr = require "millrace"
 local helpers = require "millrace.autograd.helpers"
 local LONGEST_NAME = require "millrace.words".LONGEST_NAME
@@ -59,7 +59,7 @@ return function(tools, graph)
 
   -- ---------------------------------------------------------------- streams
 
-  -- Makes a stream current; what was current on its device is kept for the end.
+  -- Makes a stream current; the device's former current stream is kept for the end.
   local function use(pass, stream)
     if not stream or stream == pass.current then return end
     local device = stream.device
@@ -74,7 +74,7 @@ return function(tools, graph)
     return pass.before[device] or current_stream(device)
   end
 
-  -- An event behind what the node that runs has submitted: one for all that wait for it.
+  -- An event after the work of the running node: one for all streams that wait for it.
   local function event_behind(pass, stream)
     if not pass.event then pass.event = stream:record_event() end
     return pass.event
@@ -176,7 +176,7 @@ return function(tools, graph)
 
   local function place_of(n) return tools.describe_node(n) end
 
-  -- Raises: a tensor that the node has kept is not what it was.
+  -- Raises: a tensor kept by the node was changed.
   local function was_changed(n, t)
     local ok, err = pcall(tools.check, t)
     if not ok then
@@ -209,7 +209,7 @@ return function(tools, graph)
     if n.vout and not take(n.out, n.vout, stream) then was_changed(n, n.out) end
   end
 
-  -- For a result whose gradient is wanted: it stays as it is.
+  -- For a result whose gradient is wanted: keeps the gradient unchanged.
   local function keep_gradient(pass, n, gradient)
     local entry = pass.wanted and pass.wanted[n]
     if not entry and not n.holder then return false end
@@ -359,8 +359,8 @@ return function(tools, graph)
 
   -- ---------------------------------------------------------------- the whole
 
-  -- The set of nodes and leaves from which one of `wanted` is reached. Also a node that was freed, if there is one:
-  -- what was behind it is not known any more.
+  -- The set of nodes and leaves from which one of `wanted` is reached. Also returns a freed node, if there is one: the
+  -- graph behind it is unknown.
   local function find_needed(roots, wanted)
     local list, seen, needed, freed = {}, {}, {}, nil
     local function visit(node)

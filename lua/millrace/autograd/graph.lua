@@ -1,4 +1,4 @@
--- The graph of autograd: the place of a tensor in it, and what a change in place does to the places of a tensor and of
+-- The graph of autograd: the place of a tensor in it, and the effect of a change in place on the places of a tensor and
 -- its views.
 --
 -- An operation that is recorded makes a node:
@@ -16,9 +16,9 @@
 --   of a view        {view = a node, base = the tensor that it is a view of, seen = version}
 --
 -- A view and its base share memory, so a change of one changes the other. Easiest to break: `view` is good only while
--- the memory has the version `seen`. After a change of it, what the view holds comes from the base's new node
--- (view_target). A view that was made when there was nothing to record has no state. The first change that is recorded
--- makes it one of those, too. The base's new node has the number of the newest tensor at that time, as `newest`.
+-- the memory has the version `seen`. After a change, the view's values come from the base's new node (view_target). A
+-- view that was made without recording has no state. The first recorded change gives it one. The base's new node has
+-- the number of the newest tensor at that time, as `newest`.
 --
 -- A leaf that requires gradients is the base of its views, although it may be a view itself: its `base` is nil then.
 --
@@ -108,7 +108,7 @@ return function(tools)
     return part
   end
 
-  -- After a view was changed: its base is what it was, with the node's result in the place of the view.
+  -- After a change of a view: the base has its old values, with the node's result in the place of the view.
   local PUT = {
     name = "change of a view",
     each = {

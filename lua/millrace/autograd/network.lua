@@ -3,7 +3,7 @@
 -- rows.
 --
 -- A rule's `arrange` brings the arguments into one order before the call is recorded: tensors stand in front, and a
--- second result that the gradient needs is asked for. `asked` says whether the script asked for it, too.
+-- second result that the gradient needs is asked for. `asked` tells whether the script wanted it, too.
 local mr = require "millrace"
 
 local R = {}

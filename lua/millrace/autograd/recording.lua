@@ -138,7 +138,7 @@ return function(tools, graph)
     return parts
   end
 
-  -- What to write in place of the change of t: the operation that makes a new tensor, or the change of a clone.
+  -- The advice to replace a change of t: the operation that makes a new tensor, or a change of a clone.
   local function in_new_tensor(rule, t)
     local exists = rule.name == rule.row .. "_" and pcall(function() return t[rule.row] end)
     if exists then return ("write x = x:%s(...) for a new tensor"):format(rule.row) end
@@ -146,7 +146,7 @@ return function(tools, graph)
     return ("write x = x:clone():%s(...) for a new tensor"):format(rule.name)
   end
 
-  -- Raises where a change would be one of a leaf. Returns the tensor that t is a view of, and where its gradient goes.
+  -- Raises if the change would change a leaf. Returns the tensor that t is a view of, and where its gradient goes.
   local function check_change(rule, t)
     local s, base = state(t), base_of(t)
     if base and not tools.shares(base, t) then base = nil end

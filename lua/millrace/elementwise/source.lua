@@ -1,8 +1,9 @@
 -- The text of a kernel of mr.elementwise: the signature, and CUDA C of a form.
 local source = {}
 
--- The types of a signature: the tensors that they take, and the numbers. The statement sees an input of a half as a
--- `value`, and an output as what it is: so what is assigned is computed in float and rounded once.
+-- The types of a signature: the tensors that they take, and the numbers. The statement reads an input of a half type as
+-- a `value` (float), and assigns to an output of the half type itself. So the assigned value is computed in float and
+-- rounded once.
 local TYPES = {
   ["float"] = { dtype = "f32" },
   ["double"] = { dtype = "f64" },

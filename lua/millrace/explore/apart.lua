@@ -1,13 +1,14 @@
--- Whether ranks of mr.dist.spawn share something that one of them changes, beside what collectives carry. Wherever
--- another rank could go on, all that they can reach in common is compared with what it was at their beginning. If
--- nothing has changed in a run, each rank does the same in every order of the hosts, since it finds the same.
+-- Whether ranks of mr.dist.spawn share data that one of them changes, besides the data of collectives. Wherever another
+-- rank could go on, all values that several ranks can reach are compared with their state at the beginning. If nothing
+-- has changed in a run, each rank does the same in every order of the hosts, since it reads the same values.
 --
--- What cannot be looked into counts as changed: a coroutine, a stream, an event, an object or a function of a C module,
--- a closure that millrace has made. Too many values count, too (watch.lua), and more comparisons than MOST_COMPARED.
+-- An object that cannot be inspected counts as changed: a coroutine, a stream, an event, an object or a function of a C
+-- module, a closure that millrace has made. Too many values count, too (watch.lua), and more comparisons than
+-- MOST_COMPARED.
 local watch = require "millrace.explore.watch"
 
 local apart = {}
-local spawn = {} -- what mr.dist.spawn calls
+local spawn = {} -- the functions that mr.dist.spawn calls
 
 local MOST_COMPARED = 4000000 -- of one call of the function
 
@@ -56,7 +57,7 @@ end
 
 local LIBRARIES = { "string", "table", "math", "io", "os", "utf8", "coroutine", "debug" }
 
--- The libraries of Lua and of millrace, and all tables in them; and what scripts have put there.
+-- The libraries of Lua and of millrace, and all tables in them; and entries that scripts have added.
 local function find_libraries()
   local libraries, others = {}, {}
   for _, name in ipairs(LIBRARIES) do trust_all(_G[name], libraries, others) end
@@ -77,16 +78,16 @@ end
 local OF_EACH_RANK = { ["=millrace.spmd"] = true, ["=millrace.loading"] = true }
 local STATELESS = { ["a kernel"] = true, ["a module"] = true, ["a device"] = true }
 
--- A function that keeps nothing. Classes of modules and their methods are closures of millrace, too: what these keep
--- beside the modules is each module's own.
+-- A function that keeps nothing. Classes of modules and their methods are closures of millrace, too: each module keeps
+-- its own data, apart from shared modules.
 local function is_known(fn)
   if trusted[fn] then return true end
   local info = getinfo(fn, "S")
   return info.what == "C" and spawn.tools.is_own(fn) or info.source:find "^=millrace%.nn" ~= nil
 end
 
--- What cannot be looked into: streams, events and graphs; C functions of other modules; other closures of millrace, as
--- iterators, which may go on for all.
+-- Objects that cannot be inspected: streams, events and graphs; C functions of other modules; other closures of
+-- millrace, such as iterators, whose state several ranks may share.
 local function is_closed(value, kind)
   if kind == "userdata" then
     local name = spawn.tools.kind(value)
@@ -114,7 +115,7 @@ end
 local active -- the watch of ranks that run
 local are_apart = false
 
--- A rank asks for what is everybody's.
+-- Notes that a rank reads state that all ranks share.
 function apart.ask()
   if active then active.asks = true end
 end
@@ -146,7 +147,7 @@ function spawn.begin(...)
   end
   local libraries, others = find_libraries()
   active = { replaced = {} }
-  replace_questions(active) -- what is put in the place of a question is not a change
+  replace_questions(active) -- the watch's own replacements are not changes
   local state = watch.new{ tools = spawn.tools, libraries = libraries, is_closed = is_closed, is_known = is_known,
                            sees_writes = true }
   active.state = state
@@ -175,8 +176,8 @@ function spawn.finish(failed)
   active = nil
 end
 
--- A call of the function begins, whose ranks are watched, with the tools of src/bind/explore/explore.c. Returns what
--- mr.dist.spawn calls.
+-- A call of the function begins, whose ranks are watched, with the tools of src/bind/explore/explore.c. Returns the
+-- functions that mr.dist.spawn calls.
 function apart.begin(tools)
   are_apart, active, spawn.tools = true, nil, tools
   return spawn

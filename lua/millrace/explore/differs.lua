@@ -1,5 +1,5 @@
--- Names outcomes by what differs between them: `loss = 0.41`, `value[3] = 7.0`, the lines of a text. Outcomes that are
--- not alike, such as tables with other keys, have no such names.
+-- Names outcomes by their differences: `loss = 0.41`, `value[3] = 7.0`, the lines of a text. Outcomes that are not
+-- alike, such as tables with other keys, have no such names.
 local words = require "millrace.words"
 
 return function(tools, values)
@@ -192,8 +192,8 @@ return function(tools, values)
     return names, remarks
   end
 
-  -- The lines of texts that are not the same in all of them: a list of lines for each text, and how many are left out.
-  -- nil: there is nothing to leave out.
+  -- The lines that differ between the texts: a list of lines for each text, and how many are left out. nil: no line can
+  -- be left out.
   function differs.lines(texts)
     local lists, same_count = {}, true
     for i, text in ipairs(texts) do

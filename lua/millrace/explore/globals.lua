@@ -1,5 +1,5 @@
--- The globals of one run of a script whose schedules are explored. Its output is collected, and no run finds what
--- another one has set. Code that the script loads gets them, too: by load, dofile and require.
+-- The globals of one run of a script whose schedules are explored. Its output is collected, and no run sees values that
+-- another one has set. Code that the script loads by load, dofile and require gets these globals, too.
 local apart = require "millrace.explore.apart"
 local watch = require "millrace.explore.watch"
 local let_load = require "millrace.loading"
@@ -27,7 +27,7 @@ return function(tools)
     file:close()
   end
 
-  -- A standard stream as a table: what is written goes to `add`, all other methods are the file's.
+  -- A standard stream as a table: output is passed to `add`, all other methods are the file's.
   local function new_stream(file, add)
     local stream = setmetatable({}, { __index = function(_, name)
       local method = file[name]
@@ -57,7 +57,7 @@ return function(tools)
   end
 
   -- Every run draws the same numbers. Each rank of a whole script (`of_ranks`) has a generator of its own, as a process
-  -- has; else all share one. `note(name)`: the script asked for what is another time another one.
+  -- has; else all share one. `note(name)`: the script read a value that differs in each run.
   local function draw_from_one_seed(fresh, note, of_ranks)
     local generators = {}
     local function generator()

@@ -4,7 +4,7 @@
 local lanes = {}
 
 local WIDTH = 79
-local NEAR = 2 -- steps beside the pair that are shown if there is room, and more where it remains
+local NEAR = 2 -- steps next to the pair that are shown if there is room, and more in the remaining room
 
 -- The steps of an outcome: {{name =, stream =, where =}, ...}.
 local function read(steps)

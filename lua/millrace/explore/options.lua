@@ -30,7 +30,7 @@ return function(tools)
     if time ~= nil and (type(time) ~= "number" or time ~= time or time <= BOUNDS.time.least) then
       misuse(("explore: time: expected seconds, a number above %d, got %s"):format(BOUNDS.time.least, tostring(time)))
     end
-    local MOST = 0x7fffffff -- of an int of C; nobody counts that far
+    local MOST = 0x7fffffff -- the limit of C's int, far above any useful value
     return {
       max = whole(options, "max", 1000000),
       time = (time or 10) + 0.0,

@@ -31,7 +31,7 @@ return function(tools)
 
   local NUMERALS = { "^%s*[+-]?0[xX][%x.]+[pP]?[+-]?%d*()", "^%s*[+-]?[%d.]+[eE]?[+-]?%d*()" }
 
-  -- Reads one thing at `at`, by a format of file:read. Returns it and what is behind it; nil at the end.
+  -- Reads one thing at `at`, by a format of file:read. Returns it and the position after it; nil at the end.
   local function read_one(at, format)
     apart.ask()
     if type(format) == "string" then format = format:gsub("^%*", "") end
@@ -128,7 +128,7 @@ return function(tools)
   local function new_files()
     local files, shadows, hold_times, open, reserved = {}, {}, {}, {}, {}
 
-    -- Ends as the file's own name, by which mr.save and tr:save know what to write.
+    -- Has the ending of the file's own name, which selects the format for mr.save and tr:save.
     local function new_name(path)
       reserved[#reserved + 1] = os.tmpname()
       return reserved[#reserved] .. (path:match("[^/]*$"):match("%..*$") or "")
@@ -206,7 +206,7 @@ return function(tools)
       return true
     end
 
-    -- The text of what is written, for the outcome: nil, or a line for each file with its bytes. Ends the run.
+    -- The text about written files, for the outcome: nil, or a line for each file with its bytes. Ends the run.
     function files.finish()
       local names, texts = {}, {}
       for _, file in ipairs(open) do
@@ -235,7 +235,7 @@ return function(tools)
 
   -- ---------------------------------------------------------------- programs
 
-  -- io.popen(command): the program runs once, and each run reads what it has printed.
+  -- io.popen(command): the program runs once, and each run reads its output.
   local function read_program(command)
     apart.ask()
     local key = "io.popen\0" .. command
@@ -262,7 +262,8 @@ return function(tools)
 
   -- ---------------------------------------------------------------- times
 
-  -- The virtual GPU's: the n-th call of a function gets in each run what it got in the run that made it first.
+  -- Times of the virtual GPU: in each run, the n-th call of a function returns the time of the first run that made this
+  -- call.
   local function new_times()
     local counts = {}
     return function(name, ms)
@@ -277,7 +278,8 @@ return function(tools)
 
   -- ---------------------------------------------------------------- one run
 
-  -- Changes `io` and `os` of a run's globals. Returns a function that ends the run: what it has written, or nil.
+  -- Changes `io` and `os` of a run's globals. Returns a function that ends the run, and returns the text about its
+  -- written files, or nil.
   function outside.begin(globals, printed)
     local handlers = { time = new_times(), times = function() outside.reads_times = true end }
     function handlers.print(text, has_times)

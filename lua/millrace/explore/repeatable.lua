@@ -1,9 +1,10 @@
--- Whether anything is seen by which another call of a function could differ from its first one. It changed what is
--- outside of it (watch.lua), or it asked for a time, a random number or what somebody typed. Or it went through a table
--- in an order of addresses: where a table, a function or an object is a key, `pairs` comes to it by its address.
+-- Whether a function's call used a source of difference, so that another call could differ from the first one. It
+-- changed state outside itself (watch.lua), or it read a time, a random number or keyboard input. Or it went through a
+-- table in an order of addresses: where a table, a function or an object is a key, `pairs` comes to it by its address.
 --
--- A function in which one schedule stands for all is called once if nothing is seen. What cannot be looked into counts
--- as seen: a coroutine, a file, an iterator or another object of a C module. Then the function is called a second time.
+-- A function in which one schedule stands for all is called once if nothing is seen. An object that cannot be inspected
+-- counts as one: a coroutine, a file, an iterator or another object of a C module. Then the function is called a second
+-- time.
 local apart = require "millrace.explore.apart"
 local watch = require "millrace.explore.watch"
 
@@ -12,11 +13,11 @@ local repeatable = {}
 -- The fields of these libraries that answer otherwise at another time.
 local ASKED = { os = { "clock", "time", "date", "tmpname", "getenv", "execute", "remove", "rename" },
                 math = { "random" }, io = { "read", "lines", "open", "popen" } }
--- The same, and explore/script.lua does not answer these. The registry has what no table of a script leads to.
+-- The same, and explore/script.lua does not answer these. The registry has values that no table of the script contains.
 local ASKED_ALWAYS = { _G = { "collectgarbage", "setmetatable" }, debug = { "getregistry" } }
 local CHANGES_NOTHING = { collect = true, isrunning = true } -- of collectgarbage
 
--- When the collector calls a finalizer is nothing that another run repeats.
+-- The time of a finalizer is not repeatable.
 local function is_harmless(name, first, metatable)
   if name == "collectgarbage" then return CHANGES_NOTHING[first or "collect"] end
   return name == "setmetatable" and (type(metatable) ~= "table" or rawget(metatable, "__gc") == nil)
@@ -24,8 +25,9 @@ end
 
 local WEAK, WEAK_KEYS = { __mode = "kv" }, { __mode = "k" }
 
--- The tables of libraries and their functions. Only their own entries are watched: what they lead to is not a script's.
--- `tables`: those that it was made of, with their entries of then. Nothing is kept alive by it.
+-- The tables of libraries and their functions. Only their own entries are watched, since other values in them do not
+-- belong to the script. `tables`: the tables of the last search, with their entries at that time. All references are
+-- weak.
 local function find_libraries(tools)
   local libraries, tables = setmetatable({}, WEAK_KEYS), setmetatable({}, WEAK_KEYS)
   local function note(t)
@@ -67,9 +69,9 @@ local Watched = {}
 Watched.__index = Watched
 
 local active -- whose call is being made
-local askings = setmetatable({}, WEAK_KEYS) -- by question: what is put in its place, by its name
+local askings = setmetatable({}, WEAK_KEYS) -- by function: its replacement, by its name
 
--- In the place of the question: notes that it is asked. It is the same in each watch.
+-- The replacement of a function, which notes its calls. It is the same in each watch.
 local function asking(name, library, fn)
   local shown = library == "_G" and name or library .. "." .. name
   if name == "setmetatable" then shown = "setmetatable with __gc" end
@@ -88,7 +90,7 @@ local function asking(name, library, fn)
   return asked
 end
 
--- `next` and `pairs` of Lua, and what is in their place, which notes orders of addresses.
+-- `next` and `pairs` of Lua, and their replacements, which note orders of addresses.
 local walks, is_walk, has_walked
 
 local function make_walks(tools)
@@ -101,7 +103,7 @@ local function make_walks(tools)
   apart.trust(walk_pairs)
 end
 
--- From now on what is asked is noted.
+-- From now on calls of these functions are noted.
 function Watched:ask()
   active = self
   has_walked()
@@ -117,7 +119,8 @@ local function put_back(self)
   end
 end
 
--- Puts the questions back. Returns what was seen since `ask`, as a text: "calls os.clock"; nil: nothing.
+-- Restores the functions. Returns the first source of difference since `ask`, as a text: "calls os.clock"; nil:
+-- nothing.
 function Watched:seen()
   local change = not self.state.is_lost and self.state:change()
   put_back(self)
@@ -158,7 +161,7 @@ function repeatable.watch(tools, fn, is_script)
     end,
     is_known = function(f) return is_walk[f] or debug.getinfo(f, "S").source:find "^=millrace" ~= nil end }
   self.state = state
-  state:note(fn) -- first: what is noted first is named first
+  state:note(fn) -- first, so that it is named first
   for library in next, libraries do state:note_library(library) end
   state:note(package and package.loaded)
   state:note(package and package.preload)

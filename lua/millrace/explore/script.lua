@@ -1,5 +1,5 @@
--- millrace --explore: a whole script under every schedule. The outcome is what it prints and writes, and what it
--- returns, or the error that ends it.
+-- millrace --explore: a whole script under every schedule. The outcome is its output, the files that it writes, and its
+-- results or its error.
 local fixed = require "millrace.fixed"
 local new_json = require "millrace.explore.json"
 local new_outside = require "millrace.explore.outside"
@@ -41,9 +41,9 @@ return function(tools, explore, core)
     return printed
   end
 
-  -- Answers from outside of the machine are the same in each run. Each call of these functions gets the
-  -- answer that the same call with the same arguments has got in the run that made it first. So a command of os.execute
-  -- is carried out once. `math.random` begins with the same seed.
+  -- Answers from outside of the machine are the same in each run. Each call of these functions returns the answer of
+  -- the first run that made the same call. So a command of os.execute is carried out once. `math.random` begins with
+  -- the same seed.
   local FED = { "clock", "time", "date", "tmpname", "getenv", "execute" }
 
   local function new_answers()
@@ -66,7 +66,7 @@ return function(tools, explore, core)
         return unpack(kept[key], 1, kept[key].n)
       end
     end
-    -- The globals of a run, and a function that ends it: what it has written, or nil.
+    -- The globals of a run, and a function that ends it and returns the text about written files, or nil.
     local function begin(printed, state, of_ranks)
       local globals = fresh.globals(printed, function(name) said[name] = true end, of_ranks)
       local commands = {}
@@ -111,7 +111,7 @@ return function(tools, explore, core)
     return options, ("," .. text .. ","):find(",json,", 1, true) ~= nil
   end
 
-  -- For what a script returns: what can be an outcome. A script may return functions, as a module does.
+  -- The script's results without values that cannot be an outcome. A script may return functions, as a module does.
   local function comparable(value, depth)
     local kind = type(value)
     if kind == "number" or kind == "string" or kind == "boolean" or is_tensor(value) then return value end
@@ -164,7 +164,7 @@ return function(tools, explore, core)
     end))
   end
 
-  -- What it printed and wrote, and how it ended. `lines`: those that are shown of what it printed; nil: all.
+  -- Shows its output, its files, and its end. `lines`: the lines of the output to show; nil: all.
   local function show_script(o, lines, left_out)
     if o.error and o.printed == "" and not o.written then return core.show.error(o) end
     local text, values = o.printed:gsub("\n$", ""):gsub("\n", "\n    "), o.values or { n = 0 }
@@ -193,8 +193,8 @@ return function(tools, explore, core)
     end
   end
 
-  -- Explores the script with the fixes of its hazards, and of those that are left then. Nothing is claimed, and nil
-  -- returned, where a fix has no place in the script or there is no time left for it.
+  -- Explores the script with the fixes of its hazards, and of those that are left then. Returns nil, without a claim,
+  -- if a fix has no place in the script, or there is no time left.
   local MOST_ROUNDS = 4
 
   local function with_fixes(r, chunk, run, seconds)
@@ -219,7 +219,7 @@ return function(tools, explore, core)
     return found
   end
 
-  -- The exploration of a script: one after the other of chunks that are given the same answers.
+  -- The exploration of a script: several chunks in turn get the same answers.
   local function new_run(arguments, options)
     local begin_answers, names_of_answers, reads_times = new_answers()
     local run, state = { names = names_of_answers, first_call = 0, times = times.new() }, {}

@@ -1,5 +1,5 @@
--- Results as a person reads them: outcomes, named by what differs between them (differs.lua), what in their schedules
--- is not as submitted, and the hazards.
+-- Results as text: outcomes, named by their differences (differs.lua), the differences of their schedules from the
+-- order of submission, and the hazards.
 local mr = require "millrace"
 local words = require "millrace.words"
 local plural = words.plural
@@ -52,8 +52,7 @@ return function(tools, values)
 
   local SHORT = 40 -- bytes: a value that is shown whole, whatever of it differs
 
-  -- Several outcomes by what differs between them; one outcome, and short ones, as they are. Returns a list of texts
-  -- and remarks.
+  -- Several outcomes by their differences; one outcome, and short ones, in full. Returns a list of texts and remarks.
   local function name_outcomes(outcomes)
     local texts, long = {}, false
     for i, o in ipairs(outcomes) do
@@ -138,7 +137,7 @@ return function(tools, values)
     return only and only.error and only
   end
 
-  -- An error is not called deterministic: nobody has followed what comes behind it.
+  -- An error is not called deterministic: the code after it was not followed.
   local function headline(r)
     local text = count_text(r)
     if not only_error(r) then return text end

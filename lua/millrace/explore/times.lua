@@ -12,8 +12,8 @@ local function mask(text)
   return text
 end
 
--- Returns an object: `m.masked(text)` is what is compared, `m.shown(masked)` the first text that came to it, and
--- `m.differ()` says whether another one did, too.
+-- Returns an object: `m.masked(text)` is compared, `m.shown(masked)` is the first text with this mask, and `m.differ()`
+-- tells whether there was another one.
 function times.new()
   local first, has_others = {}, false
   local m = {}

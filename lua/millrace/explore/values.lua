@@ -60,7 +60,7 @@ return function(tools)
     end
   end
 
-  -- A table that says what it is in no other way.
+  -- A table without __tostring or another text of its own.
   local function is_plain_table(err)
     return type(err) == "table" and not getmetatable(err)
   end

@@ -1,14 +1,14 @@
 -- The values that a function can reach, and whether they have changed since: entries of tables, metatables, variables
--- of closures, objects of millrace, and settings of Lua and of millrace. repeatable.lua asks this of all that an
--- explored function finds, apart.lua of all that several ranks find.
+-- of closures, objects of millrace, and settings of Lua and of millrace. repeatable.lua uses it for the values that an
+-- explored function reaches, apart.lua for those that several ranks reach.
 --
--- What cannot be looked into makes the watch `lost`: a coroutine, an object of a C module, or more values than
--- MOST_VALUES. The caller says what else.
+-- An object that cannot be inspected makes the watch `lost`: a coroutine, an object of a C module, or more values than
+-- MOST_VALUES. The caller adds more kinds.
 local mr = require "millrace"
 
 local watch = {}
 
-local MOST_VALUES = 20000 -- of all tables and functions that are looked into
+local MOST_VALUES = 20000 -- of all inspected tables and functions
 
 local getinfo, getupvalue = debug and debug.getinfo, debug and debug.getupvalue
 local getmetatable, getuservalue = debug and debug.getmetatable, debug and debug.getuservalue
@@ -64,7 +64,7 @@ local function left_out(t) return module_lists[t] and "millrace" or nil end
 local kept = setmetatable({}, { __mode = "k" })
 local WEAK = { __mode = "kv" }
 
--- A table without what has gone since it was copied, or nil: it is not as it was.
+-- The copy of a table without entries that were collected since; nil: the table has changed.
 local function kept_copy(tools, t)
   local k = kept[t]
   if not k then return nil end

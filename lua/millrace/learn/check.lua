@@ -19,8 +19,7 @@ local function texts_of(outcomes)
   return table.concat(texts, " | ")
 end
 
--- Calls `say(is_good, what, detail)` for each thing that is checked. These texts are shown as they are; all others are
--- wrapped.
+-- Calls `say(is_good, what, detail)` for each check. These texts are shown as they are; all others are wrapped.
 local function check_texts(lesson, say)
   local shown = { program = text.numbered(lesson.question.program), explanation = lesson.explanation,
                   task = lesson.exercise.task, start = lesson.exercise.start, title = lesson.title }

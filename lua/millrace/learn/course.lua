@@ -1,4 +1,4 @@
--- Lessons as files: reads them and says what is missing in one.
+-- Lessons as files: reads them, and names missing parts.
 
 local course = {}
 
@@ -42,7 +42,7 @@ local function find_lines(lines, wanted)
   return found
 end
 
--- The start of an exercise with changes: list[from] is lines of it, list[from + 1] what stands there instead, with the
+-- The start of an exercise with changes: list[from] has lines of it, list[from + 1] their replacement, with the
 -- indentation of the first line; and so on. An empty text removes the lines. Nil and a message: one is not there.
 local function changed(start, list, from)
   local lines, changes = lines_of(start), {}
@@ -62,7 +62,7 @@ local function changed(start, list, from)
   return table.concat(lines, "\n")
 end
 
--- Makes whole files of the solutions that are written as changes. Returns nil, or what is wrong.
+-- Makes whole files of the solutions that are written as changes. Returns nil, or the error.
 local function write_out(lesson)
   local start = lesson.exercise.start
   for i, right in ipairs(lesson.right) do
@@ -80,7 +80,7 @@ local function write_out(lesson)
   return nil
 end
 
--- Returns the lesson, or nil and what is wrong with it. `text` is Lua that returns a table.
+-- Returns the lesson, or nil and its error. `text` is Lua that returns a table.
 function course.read(name, text)
   local chunk, message = load(text, "=lesson:" .. name, "t")
   if not chunk then return nil, message end
@@ -122,7 +122,7 @@ function course.missing(lesson, tools)
   return not ok and "this lesson needs a compiler of kernels: " .. tostring(message) or nil
 end
 
--- Returns nil, or what is wrong with the lesson.
+-- Returns nil, or the lesson's error.
 local function add(list, name, text)
   local lesson, message = course.read(name, text)
   if not lesson then return message .. "." end

@@ -2,7 +2,7 @@
 
 local grader = {}
 
-grader.MOST_TEXT = 100000 -- of the lesson and the solution together: they travel as an argument of a program
+grader.MOST_TEXT = 100000 -- of the lesson and the solution together: they are passed as a program's argument
 
 -- Wall time, which is for a busy machine: a loop is ended by the count of instructions. A compiler is a large program.
 local MOST_SECONDS, WITH_COMPILER = 10, 30
@@ -17,7 +17,7 @@ grader.TOO_MANY_ORDERS = "Your program has more orders than can be tried. Use le
 grader.TOO_MUCH_MEMORY = "Your program needs too much memory: it keeps too much, has far too many operations, or " ..
   "calls itself without end. A few small tensors are enough here."
 
--- What the program says of itself when a limit ends it: {what it says, the reason, the text for the learner}.
+-- The program's messages when a limit ends it: {message, reason, text for the learner}.
 local ENDINGS = {
   { "instructions", "endless",
     "Your program has been stopped in a loop that has no end or far too many rounds." },

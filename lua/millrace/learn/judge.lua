@@ -1,8 +1,8 @@
 -- Grades one solution: runs it under every schedule, with other inputs, and looks at its hazards and waits.
 --
 -- It runs in a child of its own, under --sandbox. A solution gets a view of Lua and of `mr` (view.lua), so that it can
--- neither see nor change what judges it. The verdict is a word for the reason, and a text for the learner: what
--- is wrong, and an order that shows it, never what to write instead.
+-- neither see nor change the judge. The verdict is a word for the reason, and a text for the learner: the mistake, and
+-- an order that shows it, never the solution.
 
 local grader = require "millrace.learn.grader"
 local needless = require "millrace.learn.needless"
@@ -23,9 +23,9 @@ local judge = {}
 -- tries more schedules.
 local FIRST_SCHEDULES, MOST_SCHEDULES, MOST_SECONDS = 500, 4000, 3
 
--- A query at one line says no at most so many times in a row. A loop of questions that gives up after fewer shows what
--- it does then. Two loops have as many orders as the product says, so few noes must do for them. Where the host must
--- not wait, a third question in a row is a wait.
+-- A query at one line says no at most so many times in a row. A loop of queries that gives up after fewer noes then
+-- shows its behaviour. Two loops have as many orders as the product says, so few noes must do for them. Where the host
+-- must not wait, a third question in a row is a wait.
 local MANY_POLLS, FEW_POLLS, POLLS_WITHOUT_A_WAIT = 120, 3, 2
 
 -- Limits of the search that tells whether a program ends at all.
@@ -103,8 +103,8 @@ local function keep_busy(streams, ms)
   for _, stream in ipairs(streams) do spin { ms = ms, stream = stream } end
 end
 
--- A function for mr.explore and its sisters: makes inputs, calls the solution, reads what it returned and what is left
--- of the inputs. `delay`: the streams are busy for so many milliseconds when the solution begins.
+-- A function for mr.explore and its sisters: makes inputs, calls the solution, and reads its results and the inputs'
+-- final values. `delay`: the streams are busy for so many milliseconds when the solution begins.
 local function program(exercise, solve, variant, seen, delay)
   local may_change = changed_by(exercise)
   return function()
@@ -158,7 +158,7 @@ local function steps_of(outcome, name)
   return folded(lines)
 end
 
--- Where the grader's program (grader.lua) stands in reports: it reads a result as the caller of a solution does.
+-- The place of the grader's program (grader.lua) in reports: it reads a result like the caller of a solution.
 local CALLER = "%(command line%):%d+"
 
 -- A report without its proposal: the two accesses, and why nothing orders them.
@@ -248,7 +248,7 @@ local function orders_of(result)
   return result.combined and result.combined.classes or result.schedules
 end
 
--- The solution's own names of its arguments, as far as they stand where the start file has them.
+-- The solution's own names of its arguments, if they are at the same place as in the start file.
 local function arguments_in(text)
   local names = {}
   local list = ("\n" .. text):match("\nreturn function%s*%(([%w_%s,]*)%)") or ""
@@ -362,8 +362,7 @@ local function remarks_on(run, name)
   return text
 end
 
--- What the solution has left out of the work that the start has: without it no two streams can be busy together. nil:
--- nothing.
+-- The work of the start that the solution leaves out: without it no two streams can be busy at once. nil: none.
 local function missing_work(exercise, trace, name)
   local seen = seen_of(exercise.start)
   local start = solution_of(exercise.start, name, seen)
@@ -403,7 +402,8 @@ local function judge_speed(exercise, run, seen, name)
   return nil
 end
 
--- mr.waits leaves a member of a barrier out as a whole. Here each member stays for the others, and waits for nobody.
+-- mr.waits leaves a member of a barrier out as a whole. Here each member stays for the others, but does not wait
+-- itself.
 local function judge_barriers(run, seen)
   for where, members in pairs(seen.barriers) do
     for member = 1, members do
@@ -461,7 +461,7 @@ local function praise_of(result)
   return words.format("Right in each of %.0f orders.", orders_of(result))
 end
 
--- What mr.explore would return, of one run by the device model's times. For exercises that read a clock: a time is
+-- A result like mr.explore's, from one run with the device model's times. For exercises that read a clock: a time is
 -- meaningful only there.
 local function run_once(run)
   local outcome = { count = 1, steps = "" }

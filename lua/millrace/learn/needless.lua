@@ -20,7 +20,7 @@ end
 local ONLY_THE_HOST = "it only stops the host. Each stream keeps the order of its own work%s."
 local JOINED = "the grader waits for the device before it reads the result"
 
--- A wait that protects nothing in the function: what comes after it is the caller's.
+-- A wait that protects only work of the caller, after the function.
 local function of_the_caller(wait, exercise)
   if wait.kind == "synchronize" then
     return ONLY_THE_HOST:format(exercise.join == false and "" or ", and " .. JOINED)

@@ -1,5 +1,5 @@
--- Reads the timeline of a solution: whether it does what the task asks for (the rows of `uses`), where the host waits,
--- and how much work there is.
+-- Reads the timeline of a solution: whether it does the required work (the rows of `uses`), the waits of the host, and
+-- the amount of work.
 
 local words = require "millrace.words"
 
@@ -44,7 +44,7 @@ end
 
 local WORDS = { op = "an operation", copy = "a copy", free = "a free", ["host-function"] = "a host function" }
 
--- A row in the words of a task: its own text, or what its fields say.
+-- A row in the words of a task: its own text, or one made from its fields.
 local function text_of(wanted)
   if wanted.text then return wanted.text end
   local text = wanted.name and ("`%s`"):format((wanted.name:gsub("%?$", ""))) or WORDS[wanted.kind] or wanted.kind
@@ -66,7 +66,7 @@ local function wanted_of(exercise)
   return rows
 end
 
--- Whether the solution does what the task asks for. docs/teaching.md says what a row of `uses` has.
+-- Whether the solution does the required work. docs/teaching.md describes a row of `uses`.
 function performed.judge_uses(exercise, trace, seen, name)
   local firsts, rows = {}, wanted_of(exercise)
   for i, wanted in ipairs(rows) do

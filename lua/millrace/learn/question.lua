@@ -1,4 +1,5 @@
--- The question of a lesson: what its program can print. The explorer finds the answer, and the choices are made of it.
+-- The question of a lesson: the possible output of its program. The explorer finds the answer, from which the choices
+-- are made.
 
 local question = {}
 
@@ -6,7 +7,7 @@ local NOTHING = "nothing"
 
 -- question.remember(name, text) tells reports the text of a chunk. It is nil where no program is shown (learn.lua).
 
--- A function that runs the program and returns what it prints, in one line. `name`: what its places are called.
+-- A function that runs the program and returns its output, in one line. `name`: the file name in its places.
 local function runner(lesson, name)
   if question.remember then question.remember(name, lesson.question.program) end
   return function()
@@ -24,7 +25,7 @@ end
 
 question.runner = runner
 
--- The timeline of one run by the device model's times, with what the checker reports of it, and the result of `run`.
+-- The timeline of one run with the device model's times and the checker's reports, and the result of `run`.
 function question.timeline(run)
   local before = mr.hazard.mode("collect")
   local result = table.pack(pcall(mr.timeline, run))
@@ -37,8 +38,8 @@ local function text_of(outcome)
   return outcome.error and "an error" or outcome.value
 end
 
--- Returns what the program can print: a list of {text =, trace =, steps =, count =}, sorted by text. `once` is for
--- programs that read the clock, which have one run.
+-- Returns the possible outputs of the program: a list of {text =, trace =, steps =, count =}, sorted by text. `once` is
+-- for programs that read the clock, which have one run.
 function question.outcomes(lesson)
   local run = runner(lesson, "program")
   if lesson.question.once then
@@ -63,7 +64,8 @@ local function all_of(texts)
   return table.concat(texts, ", ", 1, #texts - 1) .. " or " .. texts[#texts]
 end
 
--- Where all together stand among so many choices: elsewhere from lesson to lesson, since it is often the right one.
+-- The position of "all of them" among so many choices: elsewhere from lesson to lesson, since it is often the right
+-- one.
 local function place_of_all(lesson, count)
   local number = math.tointeger(tonumber(lesson.name:match("^%d+"))) or 0
   return (number + 1) % count + 1
@@ -93,7 +95,7 @@ function question.choices(lesson, outcomes)
   return choices, right
 end
 
--- The outcome to show to somebody who has chosen `choice`: one that the choice leaves out, else the rarest.
+-- The outcome to show after `choice`: one that the choice leaves out, or else the rarest.
 function question.surprise(outcomes, choice)
   local rarest = outcomes[1]
   for _, outcome in ipairs(outcomes) do

@@ -101,7 +101,7 @@ local function show_list(s)
   end
 end
 
--- A command returns what the session does next: "next" or "quit"; nil: it goes on.
+-- A command returns the session's next action: "next" or "quit"; nil: it goes on.
 local commands = {
   list = show_list,
   skip = function(s)
@@ -119,7 +119,7 @@ local commands = {
 }
 commands.q = commands.quit
 
--- What needs the exercise. Before it is set, a hint or a solution would only spoil it.
+-- Commands that need the exercise. Before that, a hint or a solution would spoil it.
 local of_exercise = {
   hint = hint,
   check = grade,
@@ -205,7 +205,7 @@ end
 
 local function first_line(message) return tostring(message):match("^[^\n]*") end
 
--- Shows the order and the timeline, one screen each. Returns what the session does next; nil: it goes on.
+-- Shows the order and the timeline, one screen each. Returns the session's next action; nil: it goes on.
 local function show_run(s, outcomes, schedules, choices, guess, right)
   local outcome = question.surprise(outcomes, choices[guess])
   print()
@@ -218,7 +218,7 @@ local function show_run(s, outcomes, schedules, choices, guess, right)
   end
   if outcome.error then say("The error: %s", first_line(outcome.error)) end
   print()
-  outcome.trace:print { width = 78, short = false } -- a list of short bars tells a learner nothing
+  outcome.trace:print { width = 78, short = false } -- a list of short bars does not help a learner
   return wait_for_enter(s)
 end
 

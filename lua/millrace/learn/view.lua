@@ -1,5 +1,5 @@
--- The environment of a solution: copies of Lua's functions, and `mr` without what judges. `seen` is a table of the
--- judge, in which the view notes what the solution has called.
+-- The environment of a solution: copies of Lua's functions, and `mr` without the judge's functions. `seen` is a table
+-- of the judge, in which the view notes the solution's calls.
 
 local view = {}
 
@@ -9,7 +9,7 @@ for name in ([[explore replay stress waits timeline trace hazard machine program
   save load docs]]):gmatch("%S+") do HIDDEN[name] = true end
 
 -- mr.barrier for a solution. `seen.barriers` counts the members of each line that calls it. If `seen.left_out` names a
--- line and a member, that one waits for nobody, while the others wait for it.
+-- line and a member, that one does not wait, while the others wait for it.
 local function barrier_of(seen)
   return function(streams, ...)
     local _, where = pcall(error, "", 3)

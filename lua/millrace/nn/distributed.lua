@@ -188,7 +188,7 @@ return function(tools, module)
     return mr.with(r.launcher, reduce, r, bucket)
   end
 
-  -- Reduces what is complete, but no bucket before those that precede it.
+  -- Reduces complete buckets, in their order.
   local function launch_ready(r, pass)
     local bucket = r.buckets[pass.next]
     while bucket and pass.missing[bucket] == 0 do
@@ -232,7 +232,7 @@ return function(tools, module)
     return pass
   end
 
-  -- What comes on one stream for a bucket: parameters, and for each its place and its gradient, one after the other.
+  -- The part of a bucket from one stream: parameters, and for each its place and its gradient, one after the other.
   local function part_of(pass, bucket, stream)
     local parts = pass.parts[bucket]
     for _, part in ipairs(parts) do

@@ -494,9 +494,9 @@ return function(tools, module, init)
 
   local function close(t) local _ <close> = t end
 
-  -- The layers one after the other, where nothing is recorded: between two layers of this file nobody else has the
-  -- result of the first. So it is closed as soon as the second has used it, or overwritten, and the next layer gets
-  -- memory that is still in the cache. `own`: nobody else has x. `alone`: nor anything else in its memory.
+  -- Runs the layers in turn without recording: between two layers of this file, the first one's result has no other
+  -- user. So it is closed after the second has used it, or overwritten, and the next layer gets memory that is still in
+  -- the cache. `own`: x has no other user. `alone`: its memory has none, either.
   local function run_unrecorded(children, x)
     local own, alone = false, false
     for _, child in ipairs(children) do

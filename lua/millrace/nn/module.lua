@@ -1,4 +1,4 @@
--- mr.nn.Module: what all modules have in common.
+-- mr.nn.Module: the common part of all modules.
 --
 -- A module is a table. A table of its own keeps the assigned values, so that each assignment is seen. A parameter, a
 -- buffer or another module is registered under the name of the field, in the order of the first assignment.
@@ -7,12 +7,12 @@
 --   kinds    of the registered names: "parameter", "buffer" or "module"
 --   order    the registered names
 --   transient  the names of the buffers that are in no state_dict
---   path     where the module stands, for messages: the class of the outermost module and the names from there on, such
+--   path     the module's position, for messages: the class of the outermost module and the names from there on, such
 --            as `Net.layers.2`; a parameter or buffer without a name of the script's is named `Net.layers.2.weight`
 --
 -- A class is a table of methods whose `__index` is its parent; the methods of mr.nn.Module are those that `methods`
--- has. Easiest to break: pairs() has no order, so nothing here goes through `values` or `kinds` with it where the
--- order shows.
+-- has. Easiest to break: pairs() has no order, so this file never uses it on `values` or `kinds` if the order is
+-- visible.
 --# nn
 local mr = require "millrace"
 
@@ -57,7 +57,7 @@ return function(tools)
     return nil
   end
 
-  -- { {name, tensor}, ... } by kind and state of a module: what the last walk found, until a module changes.
+  -- { {name, tensor}, ... } by kind and state of a module: the results of the last walk, until a module changes.
   local found = { parameter = setmetatable({}, { __mode = "k" }), buffer = setmetatable({}, { __mode = "k" }) }
 
   local function forget_walks()

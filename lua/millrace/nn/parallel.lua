@@ -353,8 +353,8 @@ return function(tools, module)
     end
   end
 
-  -- Likewise for what has no gradient: the first device has the tensor itself. Each copy has memory of its own, as a
-  -- module may change a buffer whose neighbour a derivative reads.
+  -- Likewise for tensors without gradients: the first device has the tensor itself. Each copy has memory of its own, as
+  -- a module may change a buffer whose neighbour a derivative reads.
   local function send_fixed(list, devices, give)
     mr.no_grad(mr.nccl.group, function()
       for _, t in ipairs(list) do

@@ -1,4 +1,4 @@
--- mr.nn.utils: what is done with gradients between backward() and a step. Nothing here makes the host wait.
+-- mr.nn.utils: operations on gradients between backward() and a step. None of them makes the host wait.
 --# nn_utils of mr.nn.utils: Gradients before a step.
 local mr = require "millrace"
 

@@ -2,7 +2,7 @@
 -- torch.optim.lr_scheduler.
 --
 -- A scheduler keeps the rates that the groups had when it was made. Each step sets the rates that belong to the
--- new epoch, so what else sets `lr` lasts until the next step.
+-- new epoch, so another change of `lr` lasts until the next step.
 --# lr_scheduler of mr.optim.lr_scheduler: Rates that depend on the number of epochs.
 --# scheduler of mr.optim.lr_scheduler.Scheduler: What all schedulers have.
 local mr = require "millrace"

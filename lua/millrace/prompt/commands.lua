@@ -1,4 +1,4 @@
--- The commands of the prompt: what a line that begins with a colon does.
+-- The commands of the prompt: lines that begin with a colon.
 --
 -- A command has one name in full; any beginning of it that no other command has is enough, and some have a short name
 -- that comes first. Each is a function, too: mr.prompt.step("p", 3) is what `:step p 3` does.
@@ -259,7 +259,7 @@ end
 
 -- ---------------------------------------------------------------- mr.prompt
 
--- What a script at the prompt may call: the same commands, as session.open has promised.
+-- Makes the same commands callable for scripts at the prompt, as session.open has announced.
 local function publish()
   for _, command in ipairs(commands.list) do
     rawset(tools.mr.prompt, command.name, function(...)

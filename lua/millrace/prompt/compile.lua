@@ -1,6 +1,6 @@
 -- The text of an entry becomes a function that has the locals of earlier entries as upvalues. It ends with calls that
 -- hand out its own ones, each as a function whose first upvalue is the variable. So entries and closures share one
--- variable, Lua checks <const>, and no entry meets the limit of 200 locals by what came before it.
+-- variable, Lua checks <const>, and earlier entries do not count for the limit of 200 locals.
 --
 -- Easiest to break: lines. Nothing that is put in front of the text may contain the end of a line.
 --
@@ -39,7 +39,7 @@ end
 
 local function suffix(outline)
   local calls, seen = {}, {}
-  for i = #outline.locals, 1, -1 do -- of two of one name, the last is in force
+  for i = #outline.locals, 1, -1 do -- of two with one name, the last is in scope
     local variable = outline.locals[i]
     if not seen[variable.name] then
       seen[variable.name] = true
@@ -118,14 +118,14 @@ local function parse(text, name)
 end
 
 -- A call behind `return` would take the place of the entry, whose line would be missing in messages and reports. The
--- bracket stands on the line of the text's end: Lua gives what comes last the line of what follows it.
+-- bracket stands on the line of the text's end: Lua gives the last call the line of the next token.
 local function without_tail_call(body, outline)
   local ends = outline.ends_at
   if not ends then return ("return __mr_pass(%s\n)"):format(body:sub(#"return " + 1)) end
   return ("return __mr_pass(%s)%s"):format(body:sub(#"return " + 1, ends), body:sub(ends + 1))
 end
 
--- Compiles the text of an entry. Returns its function, or nil and why not, and what the text declares.
+-- Compiles the text of an entry. Returns its function and its declarations, or nil and the error.
 local function compile(text, name, calls)
   local body, is_value = parse(text, name)
   if not body then return nil, is_value end

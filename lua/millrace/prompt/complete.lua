@@ -1,4 +1,4 @@
--- Completion: what can stand at the end of a text that is being typed.
+-- Completion: possible endings of a text that is being typed.
 --
 -- The text is read backwards from the cursor: a name, the chain of fields in front of it (`mr.memory.`, `x.device:`),
 -- the brackets that are open. Values are looked up as the script would do it, except that nothing of the script is
@@ -64,7 +64,7 @@ local function variable(name)
   return rawget(_G, name)
 end
 
--- What stands for an object that a call would return: the class in its usage line, "-> s: stream".
+-- A stand-in for the object that a call would return: the class in its usage line, "-> s: stream".
 local function returned_by(fn)
   local usage = tools.usage(fn)
   local result = usage and usage:match("%->%s*([^,]+)")
@@ -237,7 +237,7 @@ end
 -- The name of the function in a usage line: "mr.graph.begin", or "to" for a method.
 local function name_in(usage) return usage:match("^%a[%w_]*:([%w_]+)") or usage:match("^[%w_%.]+") end
 
--- "name: type, ..." or "name=default, ..." of the braces of a usage line: name = what is known of it
+-- "name: type, ..." or "name=default, ..." of the braces of a usage line: name = its description
 local function options_of(usage)
   local options = {}
   for group in usage:gsub("%s*%->.*$", ""):gmatch("%b{}") do

@@ -13,7 +13,7 @@ local LEAST_FOR_COLUMNS = 60
 -- Whether the lines are too short for a timeline or for several columns.
 function draw.is_narrow() return tools.width() < LEAST_FOR_COLUMNS end
 
--- { width =, colour =, unicode = }: what the output can show now.
+-- { width =, colour =, unicode = }: the present abilities of the output.
 function draw.style()
   local colour, unicode = tools.terminal()
   return { width = tools.width(), colour = colour, unicode = unicode }

@@ -1,4 +1,4 @@
--- Hints for habits of other languages and libraries: one line that says what it is here.
+-- Hints for habits of other languages and libraries: one line with the equivalent here.
 local _, tools = ...
 
 local hints = {}
@@ -17,7 +17,7 @@ local HERE = "mr is %1 here, and is there already"
 local FORMAT = "write (\"%d\"):format(x), or \"...\" .. x"
 local TRY = "errors are caught by local ok, message = pcall(function() ... end)"
 
--- { pattern, hint with %1, %2 for what was found }, for entries that Lua cannot read.
+-- { pattern, hint with %1, %2 for the captures }, for entries that Lua cannot parse.
 local SYNTAX = {
   { "^%s*import%s+(torch)%f[^%w_]", HERE }, { "^%s*from%s+(torch)[%w_%.]*%s+import", HERE },
   { "^%s*import%s+([%w_%.]+)", "modules are loaded by local m = require \"%1\"; mr is there already" },
@@ -78,7 +78,7 @@ local KEYWORDS = {
   "return", "then", "until", "while",
 }
 
--- `loacl x = 1`, `if x tehn`: the word in front of what Lua did not expect, or that word itself.
+-- `loacl x = 1`, `if x tehn`: the word before the unexpected token, or that token itself.
 local function keyword_hint(text, message)
   local expected, found = message:match "'(%l+)' expected near '([%a_][%w_]*)'"
   local word, near = found, expected and tools.nearest(found, { expected })
@@ -256,7 +256,7 @@ function hints.is_python_block(line)
 end
 
 -- For an entry that failed: its text and the message; `whole`: the text whose lines the message counts, where `text` is
--- one of them. nil: nothing comes to mind.
+-- one of them. nil: there is no hint.
 function hints.of(text, message, whole)
   local written = without_texts(text)
   if written:find("^%s*#%s*%a") and not written:find("^%s*#%a") then return COMMENT end

@@ -1,4 +1,4 @@
--- The line above the prompt: what is pending, for each stream its oldest operation and what that waits for.
+-- The line above the prompt: pending work, for each stream its oldest operation and the reason why it waits.
 local _, tools = ...
 
 local live = {}
@@ -21,7 +21,7 @@ local function stream_text(queue)
   return ("%s: %s %s%s"):format(name, op, what, more > 0 and (", %d more"):format(more) or "")
 end
 
--- On hardware nobody knows what is pending, but which streams are busy.
+-- On hardware only the busy streams are known, not the pending work.
 local function busy_text()
   local busy = {}
   for _, one in ipairs(tools.require("tensors").streams()) do

@@ -19,7 +19,7 @@ local function queue_name(stream)
   return named((tostring(stream):gsub("^the ", "")))
 end
 
--- One line: a mark, the operation and how far it is, its line, and what it waits for.
+-- One line: a mark, the operation and its progress, its line, and the reason why it waits.
 local function operation_lines(style, one, widths, is_timed, lines)
   local can_run = one.state ~= "waiting"
   local mark = can_run and draw.glyph(style, "▶", ">") or draw.glyph(style, "·", ".")
@@ -32,7 +32,7 @@ local function operation_lines(style, one, widths, is_timed, lines)
   if one.state == "running" and not one.why then why = is_timed and "running" or "can go on" end
   local indent = draw.width(head)
   local room = style.width - indent
-  if room < 30 and why then -- what it waits for goes below
+  if room < 30 and why then -- the reason is on the next line
     lines[#lines + 1] = draw.paint(style, can_run and "bold" or "dim", (head:gsub("%s+$", "")))
     for _, text in ipairs(draw.wrap(why, style.width - 6)) do lines[#lines + 1] = "      " .. text end
     return
@@ -277,8 +277,8 @@ end
 
 -- ---------------------------------------------------------------- where a name is explained
 
--- What mentions the word: { usage =, text = }. First what has it as its name, then in its name, then elsewhere; within
--- these, what the examples use most.
+-- Entries that mention the word: { usage =, text = }. First those with this name, then those with the word in their
+-- name, then others; among these, the most used in the examples first.
 local function mentions(word)
   local uses, found, seen = tools.uses(), {}, {}
   for i, one in ipairs((mr.docs())) do

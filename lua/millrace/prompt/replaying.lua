@@ -86,8 +86,8 @@ local function without_steps(script)
   return kept
 end
 
--- How many entries of the list end with the last one that has called mr.reset: what came before it is needed for its
--- variables only.
+-- How many entries of the list end with the last one that has called mr.reset: earlier entries are needed only for
+-- their variables.
 local function entries_before_reset(script)
   local count, last = 0, 0
   for _, one in ipairs(script) do
@@ -157,7 +157,7 @@ local function entry_at(script, n)
   return nil
 end
 
--- Entries of one line get an entry of its own in front or behind, as somebody would type it.
+-- For an entry of one line the fix becomes an entry of its own before or after it, as a user would type it.
 local function apply(script, fix)
   local of = fix.file and tools.require("session").entry_of(fix.file)
   local n, entry, i = of and of.n, nil, nil
@@ -196,7 +196,7 @@ local function first_report(reports, last)
   return 1
 end
 
--- The first entries, which end with mr.reset(), run unseen, and what the checker finds in them does not count. A script
+-- The first entries, which end with mr.reset(), run unseen, and the checker's findings in them do not count. A script
 -- that sets the mode itself gets the mode that it sets.
 local function replay_since_reset(commands, script, unseen)
   if unseen == 0 then return replay(commands, script, 1, "fix") end

@@ -1,9 +1,9 @@
 -- Steps through a script: `:load file.lua` under the chooser "manual" stops before the host waits for pending work, and
--- at what `:break` says. There the device can be stepped forward and back, and values looked at.
+-- at the places of `:break`. There the device can be stepped forward and back, and values looked at.
 --
--- The script runs as an entry. A hook of Lua sees each of its lines; the functions that wait have others in front of
--- them as long as it runs. A stop is a loop of its own that reads commands, inside of the call that the script has
--- made. So it may stop in functions that C has called, too. Easiest to break: all of that is put back at the end.
+-- The script runs as an entry. A Lua hook sees each of its lines; functions that wait are wrapped while it runs. A stop
+-- is a loop of its own that reads commands, inside of the call that the script has made. So it may stop in functions
+-- that C has called, too. Easiest to break: all of that must be restored at the end.
 local _, tools = ...
 
 local create, resume = coroutine.create, coroutine.resume
@@ -82,7 +82,7 @@ local function add_locals(level, values, names)
 end
 
 -- Variables of the functions around it in the text, which it does not use itself: Lua has no upvalues for these. They
--- are looked up where the outer function runs. If it runs twice, nobody knows which of them made the inner one.
+-- are looked up where the outer function runs. If it runs twice, it is unknown which call made the inner one.
 local function add_outer(level, values, names)
   local inner, running_twice, levels = tools.getinfo(level + 1, "S"), {}, {}
   for at = level + 1, 200 do
@@ -270,7 +270,7 @@ local function with_stop(name, original)
   end
 end
 
--- Puts the others in front; returns what puts the functions back.
+-- Wraps the waiting functions; returns a function that restores them.
 local function watch_waits()
   local before = {}
   for class, names in pairs(WAITS) do
@@ -318,7 +318,7 @@ local function with_hook_of_rank(fn)
   end
 end
 
--- Puts others in front of what makes coroutines; returns what puts the functions back.
+-- Wraps the functions that make coroutines; returns a function that restores them.
 local function watch_coroutines()
   local make, wrap, run, spawn = coroutine.create, coroutine.wrap, mr.run, mr.dist.spawn
   rawset(coroutine, "create", function(fn)
@@ -360,7 +360,8 @@ local function why_not(line)
   return what .. (nearest and ("; the nearest line that it can stop at is %d"):format(nearest) or "")
 end
 
--- Says so of what was set before the script was there. They stay: they may be for another script.
+-- Reports breakpoints that were set before the script was loaded and that do not exist in it. They stay, since they may
+-- be for another script.
 local function check_breaks()
   for _, line in ipairs(sorted(script.lines)) do
     local message = why_not(line)
@@ -393,7 +394,7 @@ end
 -- Whether `:load` should do so.
 function script.is_wanted() return mr.machine and mr.machine.chooser() == "manual" end
 
--- An operation has the name of what the script calls: a function of mr or a method.
+-- The names of operations that a script can call: functions of mr and methods.
 local function known_operations()
   local known = { "copy", "alloc", "free" }
   local holders = { mr, mr.dist }

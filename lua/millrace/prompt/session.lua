@@ -1,4 +1,4 @@
--- The session of a prompt: its entries, what they left behind, and how one is run.
+-- The session of a prompt: its entries, their variables, and how an entry is run.
 --
 -- Each entry is a chunk called "mr:7", whose main chunk goes on in the entries that follow: a `local` of its top level
 -- lives on (compile.lua).
@@ -317,8 +317,8 @@ end
 
 local LONGEST_PLACE = 10 -- columns, on a narrow terminal
 
--- "mr:7> "; in brackets what the next operation depends on: "mr:7 [copy; 3 pending at 0.012 ms; 1 new hazard]> ", and
--- on a narrow terminal "mr:7 [copy; 3 pending; !1]> ".
+-- "mr:7> "; in brackets the state for the next operation: "mr:7 [copy; 3 pending at 0.012 ms; 1 new hazard]> ", and on
+-- a narrow terminal "mr:7 [copy; 3 pending; !1]> ".
 function session.prompt()
   local is_default, pending, ms, reports = tools.state()
   local draw, parts = tools.require("draw"), {}
@@ -381,7 +381,7 @@ function session.enter(text)
   return true
 end
 
--- What can stand instead of the end of the text from byte `from` on: a list, and `from`.
+-- Replacements for the end of the text from byte `from` on: a list, and `from`.
 function session.complete(text) return tools.require("complete").find(text) end
 
 -- The hint to show behind the text: the usage of the function whose bracket is open at its end; or nil.
@@ -390,10 +390,10 @@ function session.hint(text) return tools.require("complete").hint(text) end
 -- The line above the prompt, and a message to print above it; each may be nil.
 function session.above() return tools.require("live").text() end
 
--- Shows what was found last.
+-- Shows the last result.
 function session.list() tools.write(tools.require("complete").listing()) end
 
--- Whether millrace makes the text of the value, as of what mr.waits returns.
+-- Whether millrace makes the text of the value, as for the result of mr.waits.
 local function has_our_text(value)
   local meta = (type(value) == "table" or type(value) == "userdata") and tools.getmetatable(value)
   local to_text = meta and rawget(meta, "__tostring")
@@ -459,7 +459,7 @@ function session.step(path, ranks)
   return done ~= nil
 end
 
--- Ends what waits for its end, the last one first.
+-- Calls the functions registered for the end, the last one first.
 function session.close()
   while #closers > 0 do end_closer(closers[#closers]) end
 end

@@ -68,7 +68,7 @@ local function write()
   return true
 end
 
--- The settings of earlier sessions. A line that says nothing is told.
+-- The settings of earlier sessions. A line that is not understood is reported.
 function settings.read()
   local text = has_files and path() and tools.read_file(path()) or ""
   for line in text:gmatch("[^\n]+") do
@@ -78,7 +78,7 @@ function settings.read()
   end
 end
 
--- The lines of `:set`, or what `:set name value` answers.
+-- The lines of `:set`, or the answer to `:set name value`.
 function settings.run(words)
   if not words[1] then
     local rows = {}

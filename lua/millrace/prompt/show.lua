@@ -10,7 +10,7 @@ local _, tools = ...
 
 local show = {}
 
--- The text for a person who types `help` alone.
+-- The text for a user who types only `help`.
 local HELP = 'help() shows the first steps; help("stream") or help(mr.zeros) explains one thing'
 
 local MOST_ELEMENTS = { 100, 20 } -- of a table, and of a table in a table
@@ -258,7 +258,7 @@ local function split_by_use(names, owner)
   return used, others
 end
 
--- mr, mr.hazard: what is in it by kind, and where it is explained.
+-- mr, mr.hazard: its contents by kind, and where they are explained.
 local function library(value, name, width)
   local of = { ["function"] = {}, table = {}, rest = {} }
   for _, element in ipairs((elements_of(value, math.huge))) do

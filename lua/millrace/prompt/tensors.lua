@@ -1,4 +1,5 @@
--- Facts about a tensor, found without a read or a wait: who can read it now, and its values if the host can.
+-- Facts about a tensor, found without a read or a wait: the streams that can read it now, and its values if the host
+-- can.
 local _, tools = ...
 
 local mr = tools.mr
@@ -32,7 +33,7 @@ function tensors.name_streams(text)
   end))
 end
 
--- "host, p; not c": who may read it now.
+-- "host, p; not c": the readers that need no wait now.
 function tensors.readers(tensor, streams)
   if mr.hazard.readable(tensor) == nil then return "the checker is off" end
   local may, may_not = {}, {}
@@ -47,7 +48,7 @@ function tensors.readers(tensor, streams)
   return (#may > 0 and table.concat(may, ", ") or "none") .. "; not " .. table.concat(may_not, ", ")
 end
 
--- "freed", "lost in mr.reset()": what has become of a tensor that says so; nil: it is there.
+-- "freed", "lost in mr.reset()": the state of an unusable tensor, from its text; nil: it is usable.
 function tensors.gone(text)
   local gone = text:match("%((%l+)%)$") or text:match("%((lost in mr%.reset%(%))%)$")
   return gone == "closed" and "freed" or gone

@@ -1,11 +1,11 @@
--- How long an entry took, as a line behind what it shows.
+-- The duration of an entry, as a line after its output.
 local format = require "millrace.words".format
 local _, tools = ...
 
 local times = {}
 
 local clock = os.clock
-local LEAST_OWN = 1000 -- ms of this computer: what is shorter differs from run to run, and nobody has waited for it
+local LEAST_OWN = 1000 -- ms of this computer: shorter times differ from run to run, and are not noticed
 
 -- The clocks in ms: the host's, which is virtual on the virtual GPU, the device's, nil on hardware, and the processor
 -- time of this computer.
@@ -20,7 +20,7 @@ function times.text(ms)
   return format(ms < 999500 and "%.3g s" or "%.0f s", ms / 1000)
 end
 
--- Says what has passed since, if it is worth a line: a terminal only, as times of hardware differ from run to run.
+-- Shows the time passed since then, if it is long enough: a terminal only, as times of hardware differ from run to run.
 function times.say(before)
   local least = tools.require("settings").get("times")
   if least == "off" or not tools.is_terminal() then return end
