@@ -556,7 +556,7 @@ return function(tools)
     local followed = tools.replay(runner(fn, last), keeper, nil, schedule)
     if not last.results[1] then error(last.results[2], 0) end
     if not followed then
-      misuse("replay: the function does not do what the schedule says; it was made for another function, or what the "
+      misuse("replay: the function does not follow the schedule; it was made for another function, or what the "
         .. "function uses has changed")
     end
     return unpack(last.results, 2, last.results.n)

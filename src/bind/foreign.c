@@ -266,7 +266,7 @@ static const struct {
     {"find_unused_parameters", NULL, "leave it out"},
     {"gradient_as_bucket_view", NULL, "leave it out"},
     {"static_graph", NULL, "leave it out"},
-    {"backend", NULL, "leave it out: mr.backend says what is there"},
+    {"backend", NULL, "leave it out: mr.backend is the name of the backend in use"},
     {"init_method", NULL, "ranks are started by --ranks N, mr.dist.spawn(n, fn) or mpirun"},
     {"world_size", NULL, "ranks are started by --ranks N, mr.dist.spawn(n, fn) or mpirun"},
     {"rank", NULL, "ranks are started by --ranks N, mr.dist.spawn(n, fn) or mpirun"},

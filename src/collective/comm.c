@@ -107,7 +107,7 @@ mr_status mr_comm_usable(const mr_comm *comm, const char *operation) {
     const mr_clique *clique = comm->clique;
     const char *why = comm->closed                              ? "is closed"
                       : clique->aborted                         ? "was aborted"
-                      : clique->epoch != clique->machine->epoch ? "is of before mr.reset()"
+                      : clique->epoch != clique->machine->epoch ? "is from before mr.reset()"
                                                                 : NULL;
     if (!why) return MR_OK;
     bool have_ranks = clique->owner && mr_collectives_have_ranks(clique->owner);

@@ -72,7 +72,7 @@ mr_status mr_collectives_keep(mr_collectives *c) {
         fine = keep_clique(c->kept, clique);
     if (fine) return MR_OK;
     mr_collectives_let_go(c);
-    return mr_no_memory("for what communicators are like");
+    return mr_no_memory("for the state of communicators");
 }
 
 void mr_collectives_put_back(mr_collectives *c) {

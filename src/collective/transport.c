@@ -114,8 +114,8 @@ static mr_status prepare(const mr_started *launch, const char *module, double ti
     if (strcmp(launch->by, "torchrun") == 0 && (!is_known || getenv("TORCHELASTIC_RUN_ID")))
         return take_slot(launch, module, timeout);
     if (strcmp(launch->by, "srun") == 0 && !is_known)
-        return refuse(launch, "MPI has not heard of it: use srun --mpi=pmix (srun --mpi=list says "
-                              "what your Slurm has), or mpirun");
+        return refuse(launch, "MPI does not know it: use srun --mpi=pmix (srun --mpi=list shows "
+                              "what your Slurm supports), or mpirun");
     return MR_OK;
 }
 

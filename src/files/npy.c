@@ -158,7 +158,7 @@ static mr_status take_dict(const mr_tensor_file *file, text *t, mr_file_tensor *
         more = take(t, ',');
     }
     skip_space(t);
-    if (t->at < t->end) return mr_file_bad(file, "the header goes on behind the dict");
+    if (t->at < t->end) return mr_file_bad(file, "the header continues after the dict");
     if (has != HAS_ALL)
         return mr_file_bad(file, "the header lacks %s",
                            !(has & HAS_DESCR)   ? "`descr`"

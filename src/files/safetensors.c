@@ -169,7 +169,7 @@ static mr_status take_header(mr_tensor_file *file, mr_json *j) {
         MR_TRY(take_entry(file, j, &has_notes));
     if (bad) return bad_json(file, j, "a comma or }");
     while (j->at < j->end && *j->at == ' ') j->at++;
-    return j->at < j->end ? bad_json(file, j, "only blanks behind the last }") : MR_OK;
+    return j->at < j->end ? bad_json(file, j, "only blanks after the last }") : MR_OK;
 }
 
 /* ------------------------------------------------------------------------- the header as a whole */

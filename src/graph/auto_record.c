@@ -31,10 +31,10 @@ const char *mr_auto_join(mr_auto *a, mr_stream *stream) {
     if (has_stream(a, stream)) return NULL;
     bool beside = stream != a->origin;
     if (beside && stream->kind == MR_STREAM_LEGACY)
-        return "uses the default stream beside another stream";
+        return "uses the default stream together with another stream";
     if (beside && a->origin->kind == MR_STREAM_LEGACY && stream->blocking)
-        return "uses a blocking stream beside the default stream, which order each other without "
-               "events: make it with mr.stream()";
+        return "uses a blocking stream together with the default stream, which order each other "
+               "without events: make it with mr.stream()";
     if (stream->device != a->origin->device) return "uses another device";
     if (!mr_vec_push(&a->streams, stream)) return "came when memory was out";
     mr_stream_retain(stream);

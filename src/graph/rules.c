@@ -65,7 +65,7 @@ mr_status mr_capture_usable(const mr_capture *capture, const char *name) {
                        capture->reason, capture->reason_where.file, capture->reason_where.line);
     else mr_text_format(what, sizeof what, "the capture was invalidated by %s", capture->reason);
     return error_of(capture, MR_CODE_CAPTURE_INVALIDATED, name, what,
-                    "Take that call out of what is captured, and capture again.");
+                    "Take that call out of the captured code, and capture again.");
 }
 
 /* ---- waits and queries of the host: R37, R40 */

@@ -98,7 +98,7 @@ mr_status mr_loans_allow_reset(mr_machine *machine) {
     if (!lent) return MR_OK;
     return mr_fail(MR_CODE_NOT_PERMITTED,
                    "mr.reset: code outside of millrace uses memory of a device (%s%s%s by dlpack), "
-                   "and a reset would free it: release the capsule, and what was made of it",
+                   "and a reset would free it: release the capsule, and the objects made from it",
                    lent->name ? "`" : "", lent->name ? mr_name_text(lent->name) : "a tensor",
                    lent->name ? "`" : "");
 }

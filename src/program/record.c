@@ -80,7 +80,7 @@ static void keep_account(mr_recorder *r, item *it, const mr_command *command) {
         it->other = mr_record_event(r, command->u.account.to, false);
         if (r->program->events.items[it->object].recorded ||
             r->program->events.items[it->other].recorded)
-            mr_record_inexact(r, "an event of before the recording was asked for a time",
+            mr_record_inexact(r, "elapsed_time used an event from before the recording",
                               command->where);
     }
     if (command->u.account.device) {
@@ -142,7 +142,7 @@ static void count_inner(mr_recorder *r) {
     mr_program *p = r->program;
     uint32_t at = mr_slot_find(&r->functions, r->machine->host_function.command->seq);
     if (at == NO_SLOT) {
-        mr_record_inexact(r, "a host function of before the recording ran", (mr_site){0});
+        mr_record_inexact(r, "a host function from before the recording ran", (mr_site){0});
         return;
     }
     item *function = &p->items.items[at];

@@ -160,7 +160,7 @@ static mr_status made_in_an_earlier_call(const mr_tensor *t) {
     return mr_fail(
         MR_CODE_INVALID_HANDLE,
         "%s was made by an earlier call of a function of mr.graph.auto, and a later call "
-        "has its memory now (%s:%d): clone() what has to outlive the next call",
+        "has its memory now (%s:%d): clone() tensors that must outlive the next call",
         mr_tensor_describe(t, text, sizeof text), made->file ? made->file : "?", made->line);
 }
 

@@ -80,7 +80,7 @@ function TestNccl.test_reset_and_new_communicators()
     local parts = { comms[1]:split(0), comms[2]:split(0) }
     mr.nccl.group(function() for k, c in ipairs(parts) do c:all_reduce(x[k], {op = "avg"}) end end)
     print(x[2]:sum():item())]])
-  lu.assertStrContains(output, "is of before mr.reset()")
+  lu.assertStrContains(output, "is from before mr.reset()")
   lu.assertStrContains(output, "8.0\n8.0")
 end
 

@@ -623,7 +623,7 @@ function TestMpirun.test_launchers_that_are_not_mpi()
   output = read(("MILLRACE_MPI=/none SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=4 %s %s"):format(HOST, path))
   lu.assertStrContains(output, "srun has started this process as rank 0 of 4, and this build has no MPI")
   output, status = read(("SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=4 %s %s"):format(HOST, path))
-  lu.assertStrContains(output, "srun has started this process as rank 0 of 4, and MPI has not heard of it: use srun " ..
+  lu.assertStrContains(output, "srun has started this process as rank 0 of 4, and MPI does not know it: use srun " ..
     "--mpi=pmix")
   lu.assertEquals(status, 1)
   output = read(("RANK=0 WORLD_SIZE=1 %s %s"):format(HOST, path))

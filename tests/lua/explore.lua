@@ -388,9 +388,9 @@ end
 for i = 1, 40 do -- schedules of something else: an error, or a value
   local text = ("mr1 g%d @%d %d @%d %d %d .%d"):format(i % 3, i % 7, i % 5, i % 7 + i % 4, i % 11, i % 3, i)
   local ok, err = pcall(mr.replay, text, lost_update)
-  T.check(ok or tostring(err):find("does not do what", 1, true), "a schedule that does not fit: " .. tostring(err))
+  T.check(ok or tostring(err):find("does not follow", 1, true), "a schedule that does not fit: " .. tostring(err))
 end
-refused("does not do what", mr.replay, "mr1 g1 @4 3 @7 99 .14", lost_update)
+refused("does not follow", mr.replay, "mr1 g1 @4 3 @7 99 .14", lost_update)
 refused("the function calls mr.explore", mr.explore, function() return mr.explore(lost_update) end)
 
 -- An error that is a table counts by what it has.

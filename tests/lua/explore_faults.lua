@@ -163,7 +163,7 @@ for _, o in ipairs(mr.explore(racing).outcomes) do
   if o.error then
     fault = 2
     local fine, err = pcall(mr.replay, o.schedule, racing)
-    T.check(not fine and tostring(err):find("does not do what the schedule says", 1, true), "it goes on")
+    T.check(not fine and tostring(err):find("does not follow the schedule", 1, true), "it goes on")
     fault = FAULT
     fine, err = pcall(mr.replay, o.schedule, racing)
     T.check(not fine and tostring(err):find("illegal%-address"), "the fault again")

@@ -141,7 +141,7 @@ function TestFiles.test_damaged_npy_files()
     { npy(""), "no dict" }, { npy("[]"), "no dict" }, { npy("{}"), "lacks `descr`" },
     { npy("{'descr': '<f4', 'shape': (2,)}"), "lacks `fortran_order`" },
     { npy("{'descr': '<f4', 'fortran_order': False}"), "lacks `shape`" },
-    { npy(good .. "x"), "goes on" }, { npy((good:gsub("False", "None"))), "`fortran_order`" },
+    { npy(good .. "x"), "continues after" }, { npy((good:gsub("False", "None"))), "`fortran_order`" },
     { npy((good:gsub("shape", "sharp"))), "unknown key `sharp`" },
     { npy("{'descr': '<f4', 'descr': '<f4'}"), "twice" }, { npy("{'descr': '<f4' 'shape': ()}"), "comma" },
     { npy((good:gsub("<f4", "float"))), "no dtype of NumPy" }, { npy((good:gsub("<f4", "<f-4"))), "no dtype of NumPy" },

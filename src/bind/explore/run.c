@@ -540,7 +540,7 @@ int mr_explore_tool_follow(lua_State *L) {
     mr_explore_start_collector(L, runs);
     if (status) raise_failure(&s, status);
     if (followed && !*why) lua_pushnil(L);
-    else lua_pushstring(L, *why ? why : "the function does not do what the schedule says");
+    else lua_pushstring(L, *why ? why : "the function does not follow the schedule");
     lua_pushlstring(L, value->text.data ? value->text.data : "", value->text.size);
     return 2;
 }

@@ -224,7 +224,7 @@ MR_FUNCTION(hazard_ignore, "ignore",
                          "\"read-after-write\"",
                          text);
     if (!tensor && !where && !text)
-        return mr_misuse(L, "hazard.ignore: nothing to match by; give tensor=, kind= or where=");
+        return mr_misuse(L, "hazard.ignore: expected at least one of tensor=, kind= and where=");
     mr_raise(L, mr_hazard_ignore(hazard, tensor, text ? (int)kind : -1, where));
     return 0;
 }

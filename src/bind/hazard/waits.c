@@ -262,7 +262,7 @@ static mr_status judge(lua_State *L, recording *r, bool all_costs, mr_waits **ou
         status = mr_fail(MR_CODE_NOT_SUPPORTED,
                          "waits: the program has more than %d commands: call it with fewer rounds",
                          MOST_ITEMS);
-    if (!status && r->failed) status = mr_no_memory("for what waits does not judge");
+    if (!status && r->failed) status = mr_no_memory("for waits that are not judged");
     if (!status) status = mr_waits_find(program, &options, out_waits);
     if (!status) mr_waits_note_claims(*out_waits, &r->ledger.claims);
     status = mr_player_error_outlives(s->machine, status);

@@ -34,7 +34,7 @@ static int no_such_variable(lua_State *L, const mr_kernel_unit *unit, const char
                          meant);
     return mr_misuse(L,
                      "global: the module has no __device__ or __constant__ variable `%s`; the "
-                     "compiler leaves out what no kernel uses",
+                     "compiler removes variables that no kernel uses",
                      name);
 }
 

@@ -70,8 +70,8 @@ static void push_holder(lua_State *L, uint32_t holder, int spans) {
 MR_SHARED_FUNCTION(
     trace_idle, "idle", "tr:idle(s: stream|string) -> ms: number, gaps: table[]",
     "Returns how long the stream was idle before its last operation, and the gaps: each {start=, "
-    "finish=, ms=, next=, cause=, holder=}. `next` is the span after the gap, `cause` what this "
-    "span waited for, and `holder` the span that it waited for.") {
+    "finish=, ms=, next=, cause=, holder=}. `next` is the span after the gap, `cause` the reason "
+    "why that span waited, and `holder` the span that it waited for.") {
     const mr_trace *trace = mr_check_trace(L, 1);
     uint32_t stream = mr_check_trace_stream(L, 2, trace);
     lua_settop(L, 2);
@@ -167,9 +167,9 @@ static void say_path(mr_buffer *text, const mr_trace *trace, const mr_trace_path
 MR_SHARED_FUNCTION(
     trace_critical_path, "critical_path", "tr:critical_path() -> links: table[]",
     "Returns the critical path of the trace, from its beginning on: spans on the device and calls "
-    "of the host. If one of them were shorter, the whole would be shorter. Each is {span=, host=, "
+    "of the host. If one of them were shorter, the trace would be shorter. Each is {span=, host=, "
     "start=, finish=, ms=, cause=, name=, where=}; `host` is true for the time of a call, and "
-    "`cause` says why it began no sooner.") {
+    "`cause` is the reason why it did not begin earlier.") {
     const mr_trace *trace = mr_check_trace(L, 1);
     lua_settop(L, 1);
     mr_push_spans(L, 1);
@@ -213,11 +213,11 @@ MR_SHARED_FUNCTION(
     "Says why two operations did not run at the same time: spans of tr.spans, their indices, or "
     "names of operations (the first of that name; as `b`, of `a`'s rank). Returns {overlapped=, "
     "ms=, share=, cause=, text=, where=, holder=, saves_ms=, needed_by=, exact=}: `text` is the "
-    "answer in words, and `where` the line that is the cause. `saves_ms` is how much earlier the "
-    "later one could have begun without that. `exact` is true where a run without it shows just "
-    "that. Where the cause must stay, `needed_by` has two spans whose data need it, and there is "
-    "no `saves_ms`. If the two overlapped, `share` is the part of the shorter one. The cause is "
-    "told where that is less than 0.9.") {
+    "answer in words, and `where` the line of the cause. `saves_ms` is how much earlier the later "
+    "one could have begun without the cause. `exact` is true if a run without the cause would save "
+    "exactly that. If the cause must stay, `needed_by` has two spans whose data need it, and there "
+    "is no `saves_ms`. If the two overlapped, `share` is the overlapping part of the shorter one. "
+    "There is a cause if `share` is less than 0.9.") {
     const mr_trace *trace = mr_check_trace(L, 1);
     uint32_t a = mr_check_span(L, 2, trace, MR_TRACE_NONE), b = mr_check_span(L, 3, trace, a);
     lua_settop(L, 3);
@@ -287,13 +287,12 @@ static void say_rows(mr_buffer *text, const mr_trace_rows *rows, uint64_t before
 
 MR_SHARED_FUNCTION(
     trace_compare, "compare", "tr:compare(later: trace) -> rows: table",
-    "Compares with another trace of the same script: another device model, or a GPU beside the "
+    "Compares with another trace of the same script: another device model, or a GPU instead of the "
     "virtual one, or an edited script. Returns a list with a row for each line and operation: "
-    "{name=, where=, after_where=, "
-    "before_count=, after_count=, before_ms=, after_ms=, before_start=, after_start=}. The rows "
-    "are in the order of the script; the list has `before_ms` and `after_ms` of the whole. print "
-    "shows it "
-    "as a table; later:print{before=tr} shows the timelines.") {
+    "{name=, where=, after_where=, before_count=, after_count=, before_ms=, after_ms=, "
+    "before_start=, after_start=}. The rows are in the order of the script; the list has "
+    "`before_ms` and `after_ms` for the whole traces. print shows it as a table; "
+    "later:print{before=tr} shows the timelines.") {
     const mr_trace *before = mr_check_trace(L, 1), *after = mr_check_trace(L, 2);
     uint64_t whole[2] = {mr_trace_facts_of(before)->duration, mr_trace_facts_of(after)->duration};
     lua_settop(L, 2);
