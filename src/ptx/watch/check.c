@@ -185,27 +185,24 @@ void ptx_note_order(ptx_turn *turn, const ptx_history *h, const ptx_judged *j) {
     }
 }
 
-/* ---- compacting the log: a table of what was met, from the newest to the oldest */
+/* ---- compacting the log: a map of what was met, from the newest to the oldest */
 
 typedef struct {
-    uint64_t key, chain;    /* key 0: free */
+    uint64_t key, chain;
     uint32_t writes, reads; /* lanes */
     uint64_t position;      /* of the last write, that a lane has seen */
-} met_slot;
+} met_entry;
+typedef MR_MAP(met_entry) met_map; /* with room for all that a log can add */
 
-typedef struct {
-    met_slot *slots;
-    uint32_t mask;
-} met_table;
-
-static met_slot *meet(const met_table *t, uint64_t key, uint64_t chain) {
-    uint64_t hash = (key ^ chain * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u;
-    uint32_t i = (uint32_t)(hash >> 32) & t->mask;
-    while (t->slots[i].key && (t->slots[i].key != key || t->slots[i].chain != chain))
-        i = (i + 1) & t->mask;
-    t->slots[i].key = key;
-    t->slots[i].chain = chain;
-    return &t->slots[i];
+static met_entry *meet(met_map *t, uint64_t key, uint64_t chain) {
+    uint64_t hash = (key ^ chain * 0xff51afd7ed558ccdu) >> 1;
+    met_entry *met = mr_map_find(t, hash);
+    while (met && (met->key != key || met->chain != chain)) met = mr_map_again(t, met);
+    if (met) return met;
+    met = mr_map_insert(t, hash);
+    met->key = key;
+    met->chain = chain;
+    return met;
 }
 
 enum { OF_THREAD = 1, OF_CHAIN = 2, OF_READING = 3, OF_UNHEARD = 4 }; /* kinds of keys */
@@ -222,11 +219,11 @@ static uint64_t met_key(const ptx_turn *turn, const ptx_strong *s, int kind) {
 }
 
 /* One write to each chain, and one load, is enough of a block that ended unheard: the last one. */
-static uint32_t last_of_unheard(const met_table *t, const ptx_strong *s, uint32_t lanes, int kind) {
+static uint32_t last_of_unheard(met_map *t, const ptx_strong *s, uint32_t lanes, int kind) {
     bool is_update = kind == OF_UNHEARD_ORDER && s->is_update;
     uint64_t key = s->address << 12 | (uint64_t)is_update << 9 | (uint64_t)s->bytes << 4 |
                    (uint64_t)s->wide << 3 | (uint64_t)kind;
-    met_slot *met = meet(t, key, s->writes ? s->chain : 0);
+    met_entry *met = meet(t, key, s->writes ? s->chain : 0);
     uint32_t *flag = s->writes ? &met->writes : &met->reads;
     if (*flag) return 0;
     *flag = 1;
@@ -234,18 +231,18 @@ static uint32_t last_of_unheard(const met_table *t, const ptx_strong *s, uint32_
 }
 
 /* An atomic operation does not stand for a store or a load of its thread, whose order with others may matter. */
-static void keep_ordered(ptx_turn *turn, const met_table *t, ptx_strong *s) {
-    met_slot *met = meet(t, met_key(turn, s, OF_ORDER), manner(s) | (uint64_t)s->is_update << 6);
+static void keep_ordered(ptx_turn *turn, met_map *t, ptx_strong *s) {
+    met_entry *met = meet(t, met_key(turn, s, OF_ORDER), manner(s) | (uint64_t)s->is_update << 6);
     uint32_t *seen = s->writes ? &met->writes : &met->reads, lanes = s->ordered;
     s->ordered &= ~*seen;
     *seen |= lanes;
     if (mr_ptx_watch_order_matters(turn->watch)) s->ordered = 0; /* nobody will ask */
 }
 
-static void keep_last_accesses(ptx_turn *turn, const met_table *t, ptx_history *h) {
+static void keep_last_accesses(ptx_turn *turn, met_map *t, ptx_history *h) {
     for (uint32_t i = h->strong_count; i-- > 0;) {
         ptx_strong *s = &h->strong[i];
-        met_slot *met = meet(t, met_key(turn, s, OF_THREAD), manner(s));
+        met_entry *met = meet(t, met_key(turn, s, OF_THREAD), manner(s));
         uint32_t *seen = s->writes ? &met->writes : &met->reads, lanes = s->lanes;
         s->lanes &= ~*seen;
         *seen |= lanes;
@@ -261,16 +258,16 @@ static void keep_last_accesses(ptx_turn *turn, const met_table *t, ptx_history *
 /* A thread's first reading of a chain comes before most, and its last one has seen most. So one is kept if it
  * is the first of its thread that has seen some write of the log. Oldest first: a reading comes after the readings that
  * it has seen. */
-static void keep_readings(ptx_turn *turn, const met_table *t, ptx_history *h) {
+static void keep_readings(ptx_turn *turn, met_map *t, ptx_history *h) {
     for (uint32_t i = 0; i < h->strong_count; i++) {
         ptx_strong *s = &h->strong[i];
         if (!s->chain) continue;
-        met_slot *chain = meet(t, OF_CHAIN, s->chain);
+        met_entry *chain = meet(t, OF_CHAIN, s->chain);
         if (s->writes && s->lanes)
             chain->position = position_of(s, 31 - (uint32_t)__builtin_clz(s->lanes));
         for (uint32_t rest = s->observers; rest; rest &= rest - 1) {
             uint32_t lane = (uint32_t)__builtin_ctz(rest);
-            met_slot *met = meet(t, met_key(turn, s, OF_READING), s->chain << 5 | lane);
+            met_entry *met = meet(t, met_key(turn, s, OF_READING), s->chain << 5 | lane);
             if (chain->position <= met->position) s->observers &= ~((uint32_t)1 << lane);
             met->position = position_of(s, lane);
         }
@@ -298,18 +295,17 @@ static void summarize(ptx_turn *turn, ptx_history *h) {
 
 void ptx_compact_strong(ptx_turn *turn, ptx_history *h) {
     if (h->strong_count == h->compact_count) return;
-    uint32_t met = 0, size = 16;
+    met_map t = {0};
+    size_t most = 0; /* entries */
     for (uint32_t i = 0; i < h->strong_count; i++)
-        met += 4 + (uint32_t)__builtin_popcount(h->strong[i].observers);
-    while (size < 2 * met) size *= 2;
-    met_table t = {calloc(size, sizeof(met_slot)), size - 1};
-    if (!t.slots) {
+        most += 5 + (uint32_t)__builtin_popcount(h->strong[i].observers);
+    if (!mr_map_reserve(&t, most)) {
         turn->failed = true;
         return;
     }
     keep_last_accesses(turn, &t, h);
     keep_readings(turn, &t, h);
-    free(t.slots);
+    mr_map_free(&t);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < h->strong_count; i++)
         if (h->strong[i].lanes | h->strong[i].ordered | h->strong[i].observers)
