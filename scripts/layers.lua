@@ -14,8 +14,8 @@ local ptx = { "ptx", "ptx/read", "ptx/access", "ptx/watch", "ptx/run", "ptx/deco
 
 -- Headers; bodies; the user's kernels as bodies; the table of all of them, and launches; calls.
 local ops = { "ops", "ops/body", "ops/kernel", "ops/table", "ops/call" }
--- The checker's headers and what both of its rooms read; what runs for every command; what runs for a report.
-local hazard = { "hazard", "hazard/find", "hazard/explain" }
+-- The checker's headers and what all of its rooms read; what runs for every command; what runs for a report; the list.
+local hazard = { "hazard", "hazard/find", "hazard/explain", "hazard/reports" }
 -- What records, asks and writes a trace meets in the headers of `trace`.
 local trace = { "trace", "trace/record", "trace/analysis", "trace/draw", "trace/terminal", "trace/picture",
                 "trace/write" }
@@ -85,8 +85,9 @@ local may_include = {
   collective = up_to_ops,
   mpi     = { "collective" },
   hazard  = below_checker,
-  ["hazard/explain"] = with(below_checker, "hazard"),
-  ["hazard/find"]    = with(below_checker, "hazard", "hazard/explain"),
+  ["hazard/reports"] = with(below_checker, "hazard"),
+  ["hazard/explain"] = with(below_checker, "hazard", "hazard/reports"),
+  ["hazard/find"]    = with(below_checker, "hazard", "hazard/explain", "hazard/reports"),
   graph   = up_to_ops,
   compile = { "base" },
   ["compile/text"]     = { "base", "compile" },

@@ -46,11 +46,11 @@ typedef struct {
     MR_VEC(ignore_rule) ignores;
 } reports_part;
 
-/* ignore.c: whether a rule suppresses it; the rule counts it, unless this is `only_look`. */
+/* reports/ignore.c: whether a rule suppresses it; the rule counts it, unless this is `only_look`. */
 bool mr_hazard_ignored(checker *c, const mr_hazard_report *draft, bool only_look);
 
-/* list.c: adds to the report of this pair of places, or makes it and sets *out_new. The draft gets its number and
- * count. NULL: ignored, or no room. */
+/* reports/list.c: adds to the report of this pair of places, or makes it and sets *out_new. The draft gets its number
+ * and count. NULL: ignored, or no room. */
 mr_hazard_report *mr_hazard_report_add(checker *c, mr_hazard_report *draft, bool *out_new);
 /* The listed report of these places; NULL: there is none. */
 mr_hazard_report *mr_hazard_report_of(checker *c, mr_hazard_kind kind, mr_site first,
@@ -61,7 +61,7 @@ void mr_hazard_report_remove(checker *c, mr_hazard_report *report);
 void mr_hazard_report_withdraw(checker *c, mr_hazard_report *report);
 void mr_hazard_reports_destroy(checker *c); /* nothing is listed, held or ignored any more */
 
-/* amend.c: True: it is one more pair of streams at the report's places. */
+/* reports/amend.c: True: it is one more pair of streams at the report's places. */
 bool mr_hazard_add_streams(mr_hazard_report *r, uint32_t first, uint32_t second);
 void mr_hazard_add_rank(mr_hazard_report *r, uint16_t rank); /* from 1; 0: none */
 /* A fix is for one pair of streams, and other memory may need its own fix. Adds to `r` the parts of `draft`, of the
@@ -73,7 +73,7 @@ bool mr_hazard_may_add(const mr_hazard_report *r, const found_pair *pair);
 /* Writes the parts that reports have gained since they were amended. */
 void mr_hazard_write_rest(checker *c);
 
-/* blame.c: the last fix proposed between these streams; NULL: none. */
+/* reports/blame.c: the last fix proposed between these streams; NULL: none. */
 blame *mr_hazard_blame_of(const checker *c, const found_pair *pair);
 /* Whether that fix orders commands with these numbers; b may be NULL. */
 bool mr_hazard_blame_explains(const blame *b, uint64_t first_seq, uint64_t second_seq);
@@ -93,7 +93,7 @@ void mr_hazard_publish_held(checker *c);
 /* For a new report: merges the held reports that its fix orders into it. A command may meet the race with that fix
  * after others. False: there is none. */
 bool mr_hazard_take_over(checker *c, mr_hazard_report *report);
-/* held.c */
+/* reports/held.c */
 mr_hazard_report *mr_hazard_held(const checker *c, uint64_t number); /* NULL: it is not held */
 /* The held report of this command whose fix orders these two streams; NULL: none. */
 mr_hazard_report *mr_hazard_held_for(const checker *c, const found_pair *pair);

@@ -36,7 +36,7 @@ typedef struct {
     bool has_missed; /* and a launch reported its bytes while reports were held */
 } withdrawing_part;
 
-/* open_pairs.c */
+/* reports/open_pairs.c */
 /* Whether the two may turn out to touch no common byte. Then the pair must not hide another one. */
 bool mr_hazard_may_withdraw(const checker *c, const found_pair *pair);
 /* Opens a pair that is counted in `report`. False: it will never be known whether the two meet. */

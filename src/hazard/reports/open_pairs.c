@@ -1,4 +1,4 @@
-/* Open pairs: pairs that wait until a launch reports the bytes that it touched (withdraw.c). Each is counted in a
+/* Open pairs: pairs that wait until a launch reports the bytes that it touched (find/withdraw.c). Each is counted in a
  * report. */
 #include "hazard/explain.h"
 
