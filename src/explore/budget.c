@@ -148,12 +148,19 @@ static double share_of(const search *s) {
     return done;
 }
 
+/* What comes after the search of all, such as schedules at random, is not a part of the tree. */
+static double share_told(explorer *e) {
+    double share = e->overtaking < 0 && e->deviations <= 0 ? share_done(e) : 0;
+    if (share > e->share_told) e->share_told = share;
+    return e->share_told;
+}
+
 static void tell(explorer *e, double wall) {
     mr_explore_progress p = {.schedules = e->result->schedules,
                              .outcomes = e->result->outcomes.count,
                              .runs = e->result->runs,
                              .seconds = wall - e->began_wall,
-                             .share = e->overtaking < 0 && e->deviations <= 0 ? share_done(e) : 0,
+                             .share = share_told(e),
                              .left = e->deadline > 0 ? e->deadline - budget_now(e) : -1};
     e->told = wall;
     if (e->subject->go_on(e->subject->context, &p)) return;

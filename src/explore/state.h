@@ -418,6 +418,7 @@ struct explorer {
     bool others_may_end;
     double reserved;                 /* seconds after the deadline that are kept for other orders */
     double began_thread, began_wall; /* by the clock of the thread, and of the wall */
+    double share_told;               /* of the tree, so far */
     double tick, told;               /* when the clock was asked, and go_on was told */
     uint64_t random;                 /* state of the generator, for samples */
     double weight;                   /* of the sample: the product of the numbers of choices */

@@ -199,10 +199,12 @@ static bool stop_with_workers(void *context, const mr_explore_progress *progress
     return ++*(int *)context < 4;
 }
 
+static int large = 14; /* operations */
+
 static mr_status run_large(void *context, mr_explore_value *out) {
     (void)context;
     static sample_program p;
-    make_large(&p, 14);
+    make_large(&p, large);
     return run_here(&p, out);
 }
 
@@ -256,11 +258,39 @@ static void a_stopped_search_has_no_more_than_all(void **unused) {
     mr_explore_result_free(&shared);
 }
 
+static bool share_never_falls(void *context, const mr_explore_progress *progress) {
+    double *share = context;
+    assert_true(progress->share >= *share && progress->share <= 1);
+    *share = progress->share;
+    return true;
+}
+
+/* Also while schedules are drawn at random, when the time for the search is over. */
+static void progress_does_not_go_back(void **unused) {
+    (void)unused;
+    mr_explore_result result;
+    double share = 0;
+    mr_explore_options options = {
+        .overtaking = -1, .full = true, .workers = 1, .most = UINT64_MAX, .seconds = 1};
+    mr_explore_subject subject = {.context = &share,
+                                  .machine = machine,
+                                  .begin = begin_sample,
+                                  .run = run_large,
+                                  .go_on = share_never_falls};
+    large = 20;
+    OK(mr_explore(&subject, &options, &result));
+    large = 14;
+    assert_true(result.by_priority > 0 && share > 0);
+    mr_explore_result_free(&result);
+    let_go();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(workers_count_as_one_process, setup, teardown),
         cmocka_unit_test_setup_teardown(a_killed_worker_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stopped_worker_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(progress_does_not_go_back, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stopped_search_has_no_more_than_all, setup, teardown)};
     own_process = getpid();
     called_in_worker = mmap(NULL, sizeof *called_in_worker, PROT_READ | PROT_WRITE,

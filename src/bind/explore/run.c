@@ -223,7 +223,7 @@ static void show_progress(caller_state *s, const mr_explore_progress *p) {
     s->shown = true;
     int size = mr_number_format(
         text, sizeof text,
-        "\r\033[Kexplore: %llu schedule%s, %llu outcome%s, %.2g %% of the choices",
+        "\r\033[Kexplore: %llu schedule%s, %llu outcome%s, about %.2g %% of the choices",
         (unsigned long long)p->schedules, p->schedules == 1 ? "" : "s",
         (unsigned long long)p->outcomes, p->outcomes == 1 ? "" : "s", 100 * p->share);
     mr_output_write(stderr, text, (size_t)size);
