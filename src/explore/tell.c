@@ -343,8 +343,8 @@ static void write_side(const explorer *e, const branch *b, const order_node *n, 
 }
 
 /* "`sum` (a.lua:7) before `fill_` (a.lua:5)" */
-static void write_pair(const explorer *e, const branch *b, uint32_t late, uint32_t early,
-                       bool with_time, mr_buffer *out) {
+void tell_pair(const explorer *e, const branch *b, uint32_t late, uint32_t early, bool with_time,
+               mr_buffer *out) {
     const order_node *x = &b->order.nodes.items[late], *y = &b->order.nodes.items[early];
     mr_site here = b->order.items[x->item].where, there = b->order.items[y->item].where;
     side_words words = {.stream = here.file && there.file && here.line == there.line &&
@@ -380,7 +380,7 @@ static void find_pairs(const explorer *e, const branch *b, const plan *p, uint32
         if (nodes[late].marker || !takes_part(b, p, late)) continue;
         for (uint32_t early = 0; early < late && nodes[early].item < nodes[late].item; early++) {
             if (moments[late] >= moments[early] || !touch_the_same(b, early, late)) continue;
-            write_pair(e, b, late, early, false, begin_line(d));
+            tell_pair(e, b, late, early, false, begin_line(d));
             add_line(d, late, early);
         }
     }
@@ -417,7 +417,7 @@ static void find_turns(const explorer *e, const branch *b, const plan *p, differ
 static void write_lines(const explorer *e, const branch *b, const differences *d, mr_buffer *out) {
     for (size_t i = 0; i < d->lines.count; i++) {
         const difference_line *line = &d->lines.items[i];
-        if (line->count == 1 && line->late) write_pair(e, b, line->late, line->early, true, out);
+        if (line->count == 1 && line->late) tell_pair(e, b, line->late, line->early, true, out);
         else mr_buffer_puts(out, line->text);
         if (line->count > 1) mr_buffer_printf(out, "  (%zu times)", line->count);
         mr_buffer_puts(out, "\n");

@@ -9,6 +9,10 @@
 void tell_turn(const explorer *e, const branch *b, uint32_t number, uint32_t who, mr_buffer *out);
 /* "`sum` (a.lua:7)" */
 void tell_command(const explorer *e, const branch *b, uint32_t item, mr_buffer *out);
+/* "`sum` (a.lua:7) before `fill_` (a.lua:5)": two nodes, with their streams if the line is the same. `with_time`: and
+ * which call of this line it is, if there are several. */
+void tell_pair(const explorer *e, const branch *b, uint32_t late, uint32_t early, bool with_time,
+               mr_buffer *out);
 /* "`query` (a.lua:7) says no", "`elapsed_time` has another answer", "task 1 still waits at a.lua:7" */
 void tell_no(const explorer *e, const branch *b, uint32_t item, mr_buffer *out);
 /* Writes the steps, one a line, as `steps` of an outcome. */

@@ -119,8 +119,8 @@ enum { MR_CLAIM_FOLLOWED, MR_CLAIM_EXPLORED };
       "This holds if ranks that use 1 tensor in the same stream submit one after the other all that is between two waits.",     \
       "This holds if ranks that use # tensors in the same stream submit one after the other all that is between two waits.")    \
     X(TOGETHER, "collectives_end_together", IF, EXPLORED,                                                                       \
-      "This holds if what is between the accesses of 1 race ends on all ranks together. CUDA orders along the data only (R61).",  \
-      "This holds if what is between the accesses of # races ends on all ranks together. CUDA orders along the data only (R61).") \
+      "This holds if the collective between the accesses of 1 race ends on all ranks at the same time, which CUDA does not guarantee (R61).", \
+      "This holds if the collectives between the accesses of # races end on all ranks at the same time, which CUDA does not guarantee (R61).") \
     X(NOT_LOOKED, "not_looked_inside", IF, EXPLORED,                                                                            \
       "This holds if no race and no access out of bounds is in 1 launch, which was not looked into (kernel_checks = 2 does).",\
       "This holds if no race and no access out of bounds is in # launches, which were not looked into (kernel_checks = 2 does).")

@@ -492,7 +492,7 @@ b:wait_stream(a)]], "--check")
   local name = name_of(path)
   local _, whole = result.err:gsub("hazard: ", "")
   lu.assertEquals(whole, 1)
-  lu.assertStrContains(result.err, ("amended: read-after-write on `x`, %s:4 after %s:3\n" ..
+  lu.assertStrContains(result.err, ("update: read-after-write on `x`, %s:4 after %s:3, reported above\n" ..
     "b waits for a at %s:5, but this wait was submitted after the use"):format(name, name, name))
   lu.assertStrContains(result.err, "kind=read-after-write reason=waited-after-use tensor=x")
 end
@@ -516,14 +516,14 @@ function TestForm.test_other_streams_at_the_same_places_are_told_at_once_and_at_
   local result, path = run(LOOP, "--check")
   local name = name_of(path)
   local _, whole = result.err:gsub("hazard: ", "")
-  local _, amended = result.err:gsub("amended: ", "")
+  local _, amended = result.err:gsub("update: ", "")
   lu.assertEquals({ whole, amended }, { 1, 2 })
   for i = 1, 3 do
     lu.assertStrContains(result.err, ("add   streams[i]:wait_stream(streams[%d])\n"):format(i))
   end
-  lu.assertStrContains(result.err, ("amended: read-after-write on `total`, %s:5 after %s:5\n" ..
-    "also between other streams (streams[3] after streams[1]): so far 2 times, 2 pairs of streams; " ..
-    "no other line is needed.\n"):format(name, name))
+  lu.assertStrContains(result.err, ("update: read-after-write on `total`, %s:5 after %s:5, reported above\n" ..
+    "The same happens between other streams, too (streams[3] after streams[1]): 2 times so far, for 2 pairs of " ..
+    "streams. No other line is needed.\n"):format(name, name))
   local objects = parse_lines(run(LOOP, "--report=json").err)
   lu.assertEquals({ #objects, objects[2].number, objects[2].amended, objects[2].stream_pairs }, { 4, 1, true, 2 })
   lu.assertEquals(#objects[3].fixes, 3)
@@ -538,9 +538,9 @@ for i = 1, 4 do
   streams[i]:run(function() return x:sum() end)
 end
 mr.synchronize()]], "--check")
-  lu.assertStrContains(result.err, "also between other streams (streams[2] after default): so far 2 times, " ..
-    "2 pairs of streams; no other line is needed.\n")
-  lu.assertStrContains(result.err, "so far 4 times, 4 pairs of streams; no other line is needed.\n" ..
+  lu.assertStrContains(result.err, "The same happens between other streams, too (streams[2] after default): 2 times " ..
+    "so far, for 2 pairs of streams. No other line is needed.\n")
+  lu.assertStrContains(result.err, "4 times so far, for 4 pairs of streams. No other line is needed.\n" ..
     "4 hazards at 1 pair of places")
 end
 

@@ -228,7 +228,7 @@ w:sub_(b)]]
   check(2, script, { { "no-path", "4 local e = comm:record_event()", "6 mr.default_stream():wait_event(e)" },
                      { "no-path", "7 mr.default_stream():wait_stream(comm)" } })
   local output = run("--ranks 2 --check", script)
-  lu.assertStrContains(output, "2 pairs of streams; no other lines are needed.")
+  lu.assertStrContains(output, "2 pairs of streams. No other lines are needed.")
   local _, count = output:gsub("local e = comm", "")
   lu.assertEquals(count, 1)
 end
@@ -323,8 +323,8 @@ function TestNames.test_a_report_names_its_ranks()
   local output = run("--ranks 4 --check", RACE)
   lu.assertStrContains(output, "  rank 1: add_ reads and writes x on stream side at SCRIPT:2\n" ..
     "  rank 1: ones writes x on stream default of device 1 at SCRIPT:1\n")
-  lu.assertStrContains(output, "also on rank 2: so far 2 times, 2 pairs of streams; no other line is needed.")
-  lu.assertStrContains(output, "also on ranks 2, 3: so far 3 times, 3 pairs of streams; no other line is needed.")
+  lu.assertStrContains(output, "The same happens on rank 2, too: 2 times so far, for 2 pairs of streams. No other line is needed.")
+  lu.assertStrContains(output, "The same happens on ranks 2, 3, too: 3 times so far, for 3 pairs of streams. No other line is needed.")
   local found = reports(4, RACE)
   lu.assertStrContains(found[1].json, '"ranks":[1,2,3],"first":{"op":"ones","access":"write","rank":1,')
   lu.assertStrContains(found[1].json, '"second":{"op":"add_","access":"read-write","rank":1,')
@@ -336,7 +336,7 @@ local a, b, x = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.ones(8)
 mr.synchronize()
 for _, s in ipairs{a, b, a} do s:run(function() x:add_(1) end) end
 mr.synchronize()]])
-  lu.assertStrContains(output, "also on rank 1, and between other streams (a after b): so far ")
+  lu.assertStrContains(output, "The same happens on rank 1 and between other streams, too (a after b): ")
 end
 
 function TestNames.test_tables_of_reports()

@@ -597,7 +597,7 @@ function TestShared.test_what_rests_on_ends_together_is_said()
     local result = mr.explore(function() return fn(collective) end)
     local rests = collective == "broadcast"
     lu.assertEquals(#result.hazards, rests and 1 or 0)
-    lu.assertEquals(tostring(result):find("ends on all ranks together", 1, true) ~= nil, rests)
+    lu.assertEquals(tostring(result):find("ends on all ranks at the same time", 1, true) ~= nil, rests)
     lu.assertEquals(result.claim, rests and "conditional" or "every-legal-schedule")
   end
 end

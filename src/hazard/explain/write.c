@@ -86,12 +86,12 @@ static void put_bytes(mr_buffer *out, const mr_hazard_report *r) {
     else mr_buffer_printf(out, "bytes %" PRIu64 "..%" PRIu64 ")", r->bytes_first, r->bytes_last);
 }
 
-/* "also on ranks 1, 2"; false: there is no other rank. */
+/* " on ranks 1, 2"; false: there is no other rank. */
 static bool put_other_ranks(mr_buffer *out, const mr_hazard_report *r) {
     uint64_t own = r->second.rank ? (uint64_t)1 << (r->second.rank - 1) : 0;
     uint64_t others = r->ranks & ~own;
     if (!others) return false;
-    mr_buffer_puts(out, others & (others - 1) ? "also on ranks " : "also on rank ");
+    mr_buffer_puts(out, others & (others - 1) ? " on ranks " : " on rank ");
     for (uint64_t left = others; left; left &= left - 1)
         mr_buffer_printf(out, "%s%d", left == others ? "" : ", ", __builtin_ctzll(left));
     return true;
@@ -100,9 +100,11 @@ static bool put_other_ranks(mr_buffer *out, const mr_hazard_report *r) {
 /* Each pair of places has one report, but many pairs of streams may race there. */
 static void put_streams(mr_buffer *out, const mr_hazard_report *r) {
     if (r->stream_pairs < 2) return;
+    mr_buffer_puts(out, "The same happens");
     bool has_ranks = put_other_ranks(out, r);
-    if (!has_ranks) mr_buffer_puts(out, "also between other streams");
-    else if (r->also[0][0]) mr_buffer_puts(out, ", and between other streams");
+    if (!has_ranks) mr_buffer_puts(out, " between other streams");
+    else if (r->also[0][0]) mr_buffer_puts(out, " and between other streams");
+    mr_buffer_puts(out, ", too");
     if (r->also[0][0]) {
         mr_buffer_puts(out, " (");
         mr_text_put(out, r->also[1]);
@@ -113,9 +115,9 @@ static void put_streams(mr_buffer *out, const mr_hazard_report *r) {
     bool is_more = r->stream_pairs == MR_HAZARD_STREAM_PAIRS;
     bool is_one_fix = r->fix_count && !r->needs_several && !is_more;
     bool are_all = r->fix_count && r->needs_several && !is_more;
-    const char *more = r->fix_count == 1 ? "no other line is needed" : "no other lines are needed";
-    const char *several = are_all ? "all lines of the fix are needed" : "each pair needs its fix";
-    mr_buffer_printf(out, ": so far %" PRIu64 " times, %u%s pairs of streams; %s.\n", r->count,
+    const char *more = r->fix_count == 1 ? "No other line is needed" : "No other lines are needed";
+    const char *several = are_all ? "All lines of the fix are needed" : "Each pair needs its own fix";
+    mr_buffer_printf(out, ": %" PRIu64 " times so far, for %u%s pairs of streams. %s.\n", r->count,
                      r->stream_pairs, is_more ? " or more" : "", is_one_fix ? more : several);
 }
 
@@ -211,12 +213,12 @@ void mr_hazard_write_amended(const mr_hazard_report *r, mr_hazard_news news, boo
                              mr_buffer *out) {
     const palette *p = colour ? &coloured : &plain;
     char place[PLACE_SIZE];
-    put_title(out, "amended", r, p);
+    put_title(out, "update", r, p);
     mr_buffer_puts(out, ", ");
     mr_text_put(out, shown_side(&r->second, place, sizeof place));
     mr_buffer_puts(out, " after ");
     mr_text_put(out, shown_side(&r->first, place, sizeof place));
-    mr_buffer_puts(out, "\n");
+    mr_buffer_puts(out, ", reported above\n");
     if (news == MR_HAZARD_NEWS_STREAMS) {
         put_streams(out, r);
         if (r->needs_several) put_fixes(out, r, p);
