@@ -63,8 +63,8 @@ void budget_end_at(explorer *e, double seconds_from_now) {
     e->deadline = seconds_from_now > 0 ? budget_now(e) + seconds_from_now : 0;
     e->is_late = false;
     if (!subject->end_runs_after) return;
-    /* 0.02: then the deadline has passed on the coarse clock, too. Each of the two clocks ends a run when it reaches the
-     * deadline by itself, not earlier: else it would look like an interruption by the user. */
+    /* 0.02: then the deadline has passed on the coarse clock, too. Each of the two clocks ends a run when it reaches
+     * the deadline by itself, not earlier: else it would look like an interruption by the user. */
     double until = e->deadline + e->reserved + 0.02;
     double worked = until - worked_so_far(e),
            waited = BUDGET_PATIENCE * until - waited_so_far(e, CLOCK_MONOTONIC);
@@ -148,7 +148,7 @@ static double share_of(const search *s) {
     return done;
 }
 
-/* What comes after the search of all, such as schedules at random, is not a part of the tree. */
+/* Schedules at random and others after the search of all are not a part of the tree. */
 static double share_told(explorer *e) {
     double share = e->overtaking < 0 && e->deviations <= 0 ? share_done(e) : 0;
     if (share > e->share_told) e->share_told = share;

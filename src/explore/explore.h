@@ -33,8 +33,9 @@ void mr_explore_value_free(mr_explore_value *value); /* leaves it empty */
 typedef struct {
     uint64_t schedules, outcomes, runs; /* so far; runs: of the function itself */
     double seconds;
-    double share; /* of the tree of choices that is done, 0 to 1: an estimate, which never goes back */
-    double left;  /* seconds of the budget; < 0: there is no bound */
+    /* of the tree of choices that is done, 0 to 1: an estimate, which never goes back */
+    double share;
+    double left; /* seconds of the budget; < 0: there is no bound */
 } mr_explore_progress;
 
 /* Two accesses of the first run that nothing orders, by the numbers of their commands (mr_command.seq). */

@@ -194,9 +194,7 @@ mr_status outcome_add_part(explorer *e, const outcome_part *part) {
 /* Writes the choice that the frame has not taken. */
 static void write_choice(const search *s, const frame *f, mr_buffer *out) {
     switch (f->kind) {
-    case DECIDE_PAIR:
-        tell_pair(s->e, s->b, f->at.node, f->at.other, true, out);
-        break;
+    case DECIDE_PAIR: tell_pair(s->e, s->b, f->at.node, f->at.other, true, out); break;
     case DECIDE_QUERY: tell_no(s->e, s->b, f->at.item, out); break;
     case DECIDE_PLACE:
         tell_command(s->e, s->b, f->at.item, out);

@@ -4,8 +4,9 @@
 
 #include "bind/bind.h"
 
-/* A query has answered. Under the chooser `manual` no time passes while the host asks, so a loop that asks until the
- * answer is yes never ends. After many answers of no without a step in between, this is said once, on standard error. */
+/* A query has answered. Under the chooser `manual` the device does nothing while the host asks, so a loop that asks
+ * until the answer is yes never ends. After many answers of no without a step in between, a note on standard error
+ * says so once. */
 void mr_polls_note(lua_State *L, const mr_caller *caller, bool done);
 void mr_polls_stepped(lua_State *L); /* the device has moved */
 
