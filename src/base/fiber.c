@@ -42,7 +42,7 @@ struct mr_fiber {
     sigjmp_buf left, entered; /* where it was left, and where from it was entered */
     bool has_begun;
 #endif
-    char *memory; /* a page that nobody may touch, then the stack */
+    char *memory; /* an inaccessible page, then the stack */
     size_t page;
     bool has_ended;
     void *fake; /* of the sanitizer: the stack's frames while it is left */

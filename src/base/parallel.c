@@ -144,7 +144,7 @@ void mr_parallel_for(int64_t count, int64_t grain, mr_parallel_body body, void *
 
     take_pieces();
 
-    /* Nobody waits for a helper that has not woken up by now. */
+    /* A helper that has not woken up by now is not waited for. */
     pthread_mutex_lock(&pool.lock);
     pool.open = false;
     while (pool.busy > 0) pthread_cond_wait(&pool.done, &pool.lock);

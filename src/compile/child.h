@@ -11,7 +11,7 @@
 typedef struct {
     const char *const *arguments; /* the first is the program's path; NULL-terminated */
     int time_limit_ms;
-    size_t most_output;                 /* what exceeds it is read and dropped */
+    size_t most_output;                 /* more output is read and dropped */
     bool (*interrupted)(void *context); /* may be NULL */
     void *context;
 } mr_child;

@@ -1,4 +1,4 @@
-/* CUDA C++ to PTX: the compilers that this machine has, and a cache on disk of what they made.
+/* CUDA C++ to PTX: this machine's compilers, and a cache of their results on disk.
  *
  * NVRTC compiles in a process of ours (compiler/worker.h). Where it is missing, clang compiles, with device headers of
  * our own (src/compile/device), so that a machine without CUDA compiles kernels, too. Both compile without a GPU.
@@ -20,8 +20,8 @@ typedef struct {
     const char *file;   /* of the user, for messages and the PTX; NULL: none */
     const char *beside; /* a file in whose folder `#include "..."` looks; NULL: `file` */
     int line;           /* of that file, where `text` starts; 0 is 1 */
-    /* The user's: "-DN=4", "-std=c++17", "-I", "include", "--use_fast_math". Those of nvcc that NVRTC knows. clang gets
-     * what it calls them. */
+    /* The user's: "-DN=4", "-std=c++17", "-I", "include", "--use_fast_math". Those of nvcc that NVRTC knows; for clang
+     * they are translated. */
     const char *const *options;
     int option_count;
     /* The device's: 9, 0 for an H200. The PTX is for the newest architecture not above it that the compiler knows. */

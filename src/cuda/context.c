@@ -1,5 +1,5 @@
-/* The current context of a thread, and what a fork leaves of it. device.c makes the contexts: it knows all that lives
- * in one. */
+/* The current context of a thread, and its state after a fork. device.c makes the contexts, with the objects in
+ * them. */
 #include <pthread.h>
 #include <time.h>
 

@@ -24,8 +24,8 @@
 
 #include "base/status.h"
 
-/* id, what a person would call it, the variable of the environment that gives its path, the names
- * that are tried in this order. A name with a slash is a place outside the usual search path. */
+/* id, name in messages, the variable of the environment that gives its path, the names that are tried in this order. A
+ * name with a slash is a place outside the usual search path. */
 #define MR_CUDA_LIBRARY_LIST(X)                                                                    \
     X(DRIVER, "the NVIDIA driver", "MILLRACE_LIBCUDA",                                             \
       "libcuda.so.1\0/usr/lib/wsl/lib/libcuda.so.1\0/usr/local/nvidia/lib64/libcuda.so.1\0")       \
@@ -343,8 +343,8 @@ extern mr_cuda_nccl_table mr_nccl __attribute__((visibility("hidden")));
 extern mr_cuda_cupti_table mr_cupti __attribute__((visibility("hidden")));
 #endif
 
-/* Opens a library and finds all its functions (library.c). Idempotent, for any thread; what failed once fails in
- * the same way again. NOT_SUPPORTED in a sentence that says where was looked and what is missing. */
+/* Opens a library and finds all its functions (library.c). Idempotent, for any thread; a failure is repeated at each
+ * call. NOT_SUPPORTED: the text names the places searched and the missing function. */
 mr_status mr_cuda_library_open(mr_cuda_library library);
 
 /* The file that was found, NULL if none. */

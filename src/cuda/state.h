@@ -1,8 +1,8 @@
 /* The structures of the CUDA backend, private to this folder.
  *
- * The driver keeps the queues, the order and the memory. These structures hold only what it does not tell. They know
- * which operation may have failed, which host memory a copy may still be using, and how far each stream is done. Only
- * the Lua thread uses them, except for what turn.c shares with the driver's threads.
+ * The driver keeps the queues, the order and the memory. These structures hold only facts that the driver does not
+ * report. These are the operation that may have failed, the host memory that a copy may still use, and the progress of
+ * each stream. Only the Lua thread uses them, except for the data that turn.c shares with the driver's threads.
  *
  * Two numbers run through all of it. `seq`, the model's number of a command: a stream's work is done up
  * to `done_seq`, and may be pending up to `last_seq`. `generation`, of a device: counts its contexts, so
@@ -231,7 +231,7 @@ struct cuda_device {
     cuda_stream *first, *last; /* open streams, in order of creation */
     CUmemoryPool pool;
     CUstream reclaim; /* frees that must wait for other streams are made here (memory.c) */
-    CUevent barrier;  /* what streams that are yet to be made come after (R60); NULL: nothing */
+    CUevent barrier;  /* later streams come after this event (R60); NULL: none */
     uint64_t peers;   /* bit i: may reach the memory of device i (R59) */
     bool prints;      /* kernels that may print were launched since the last synchronise */
     bool values;      /* its streams can be held by values in memory (turn.c) */
@@ -265,23 +265,23 @@ struct cuda_machine {
 
     bool launched_kernels; /* the script's (family/user.c) */
 
-    cuda_latches *latches; /* NULL: nobody steers the order (latch.c) */
+    cuda_latches *latches; /* NULL: the order is not steered (latch.c) */
 
-    cuda_runs *runs; /* NULL: nobody wants to know when commands ran (runs/runs.c) */
+    cuda_runs *runs; /* NULL: times of commands are not recorded (runs/runs.c) */
     void *ranges;    /* NULL: no tool wants the names of operations (runs/nvtx.c) */
 
     cuda_outside *outside; /* NULL: no memory was shared with other processes (outside.c) */
 
     cuda_link *links; /* NCCL's communicators, also closed ones that may have work (nccl.c) */
 
-    /* What lower files ask for and higher ones do. A context is made with all that lives in one (device.c). */
+    /* Functions of higher files that lower ones call. A context is made with its objects (device.c). */
     mr_status (*make_context)(cuda_device *device);
     /* mr_cuda_host_abandon, for the machine that error.c finds lost. */
     void (*abandon_calls)(cuda_machine *cuda);
     /* For waits. NULL: no process of other ranks is to be looked after (nccl.c). */
     mr_status (*watch_links)(cuda_machine *cuda, uint64_t waited_ns);
-    /* NULL: nothing. Nobody wants to know when commands ran any more; `runs` is there until the devices are idle, and
-     * this gives it up if they are (runs/runs.c). */
+    /* NULL: nothing to do. Times are no longer recorded, but `runs` exists until the devices are idle; this frees it if
+     * they are (runs/runs.c). */
     void (*give_up_runs)(cuda_machine *cuda);
 };
 
@@ -303,7 +303,7 @@ void mr_cuda_watch_forks(void); /* once in a process: its children will know */
 void mr_cuda_make_current(CUcontext context); /* NULL: none; mr_cuda_current says whether it is */
 mr_status mr_cuda_use_slowly(cuda_device *device);
 /* Makes the device's context current, and makes it at the first call. A context costs a third of a
- * second and half a gigabyte, which a device that nobody uses should not. */
+ * second and half a gigabyte, which an unused device should not take. */
 static inline mr_status mr_cuda_use(cuda_device *device) {
     bool is_current = device->context == mr_cuda_current && device->context;
     /* Code outside that works on this thread may have made another one current. */
@@ -316,9 +316,8 @@ uint64_t mr_cuda_now(void); /* the host's monotonic clock, in nanoseconds */
 
 /* ---- error.c */
 
-/* An error for what a call of the driver returned (not success); the format says what was tried, as
- * "record_event". A sticky one (R50) names the operation that failed as closely as can be told, and the
- * machine is lost. */
+/* An error for a failed call of the driver; the format names the action, such as "record_event". A sticky one (R50)
+ * names the failed operation as exactly as possible, and the machine is lost. */
 mr_status mr_cuda_fail(cuda_device *device, CUresult result, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The same for calls outside any device: never sticky. */

@@ -421,7 +421,7 @@ static void write_all(workers *w, const char *bytes, size_t size) {
     while (size) {
         ssize_t written = write(w->out, bytes, size);
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) _exit(1); /* nobody reads */
+        if (written <= 0) _exit(1); /* the parent no longer reads */
         bytes += written;
         size -= (size_t)written;
     }

@@ -63,7 +63,7 @@ void mr_hazard_unset_destroy(checker *c);
 bool mr_hazard_before_wanted(const checker *c, uint64_t seq, const mr_storage *storage);
 void mr_hazard_before_keep(checker *c, uint64_t seq, const mr_storage *storage,
                            uint8_t *bits);            /* owns bits; NULL: no memory */
-void mr_hazard_before_drop(checker *c, uint64_t seq); /* nobody will ask for them */
+void mr_hazard_before_drop(checker *c, uint64_t seq); /* they will not be asked for any more */
 void mr_hazard_before_forget(checker *c);
 /* mr_observer.unset */
 uint8_t *mr_hazard_unset_before(mr_observer *observer, const mr_command *command,

@@ -85,7 +85,7 @@ static size_t length_of_line(const char *line, const char *end) {
     return stop ? (size_t)(stop - line) : (size_t)(end - line);
 }
 
-/* Whether there are only nameless C functions from `line` on: what the program itself calls at the end. */
+/* Whether there are only nameless C functions from `line` on: the frames of the program itself. */
 static bool is_bottom(const char *line, const char *end) {
     for (size_t length; line < end; line += length + 1) {
         length = length_of_line(line, end);
@@ -108,7 +108,7 @@ static bool is_own_frame(const char *line, const char *end, bool behind_own) {
     return behind_own && is_line(line, length, "\t(...tail calls...)");
 }
 
-/* What called an entry of the prompt: a C function that the session calls for it. */
+/* The caller of an entry of the prompt: a C function that the session calls for it. */
 static bool begins_session(const char *line, const char *end) {
     static const char session[] = "\tmillrace.prompt.session:";
     size_t length = (size_t)(end - line);
@@ -148,7 +148,7 @@ static void drop_own_frames(lua_State *L, size_t message_length) {
 
 static bool failed_by_hazard; /* of the last message */
 
-/* The message handler. While a stop is on no code of the script may run, and nobody reads the text. */
+/* The message handler. While a stop is on no code of the script may run, and the text is not used. */
 static int describe(lua_State *L) {
     if (mr_stop_reason()) {
         mr_stop_note_place(L);
@@ -166,7 +166,7 @@ static int describe(lua_State *L) {
 
 /* --- saying it ------------------------------------------------------------------------------------- */
 
-/* Memory of Lua may be what has run out, so none is asked for. */
+/* Lua may be out of memory, so none is allocated. */
 static int describe_stop(mr_stop reason, mr_buffer *out) {
     const char *place = mr_stop_place();
     const char *at = *place ? " at " : "";

@@ -1,4 +1,4 @@
-/* Calls into Lua from outside of it, and what is said when they fail. */
+/* Calls into Lua from outside, and the messages for their failures. */
 #ifndef MR_HOST_CALL_H
 #define MR_HOST_CALL_H
 
@@ -12,10 +12,9 @@
 /* Limits that messages are to name; NULL (from the start): none. Kept by address. */
 void mr_host_set_limits(const mr_limits *limits);
 
-/* Like lua_pcall, with what surrounds a script: Ctrl-C and limits stop it, and a failure is said on
- * standard error, with a traceback of the script's frames. `prefix` stands in front of the message.
- * On failure nothing is left on the stack. Returns an exit status: 0, 1, 130, or 3 when what it failed
- * with is a hazard that the checker refused. */
+/* Like lua_pcall, with the surroundings of a script: Ctrl-C and limits stop it, and a failure is printed on standard
+ * error, with a traceback of the script's frames. `prefix` stands in front of the message. On failure nothing is left
+ * on the stack. Returns an exit status: 0, 1, 130, or 3 if the error is a hazard that the checker refused. */
 int mr_host_call(lua_State *L, int argument_count, int result_count, const char *prefix);
 
 /* The same, but the message is added to *out_message instead. It holds nothing if the call succeeded. May be called

@@ -17,14 +17,14 @@ enum {
     MR_EXIT_INTERRUPTED = MR_EXIT_BY_SIGNAL + 2 /* SIGINT */
 };
 
-/* "millrace: " + message + newline on standard error, after what is pending on standard output. */
+/* "millrace: " + message + newline on standard error, after pending text for standard output. */
 void mr_host_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same with another prefix. The text may come from the script, and be of any length. */
 void mr_host_say(const char *prefix, const char *text);
 
-/* Says why no machine could be opened; takes the status. Returns the exit status: 2 when the command
- * line asked for what is not there, else 1. */
+/* Says why no machine could be opened; takes the status. Returns the exit status: 2 if the command line asked for
+ * something that does not exist, else 1. */
 int mr_host_complain_open(mr_status status);
 
 /* This process is one rank of several: messages begin with its number. */

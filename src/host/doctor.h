@@ -1,4 +1,4 @@
-/* `millrace doctor`: what was found on this machine. */
+/* `millrace doctor`: lists what was found on this machine. */
 #ifndef MR_HOST_DOCTOR_H
 #define MR_HOST_DOCTOR_H
 

@@ -28,7 +28,7 @@ static pthread_t lua_thread;
 static volatile sig_atomic_t presses; /* of Ctrl-C since the flag was set */
 static struct timespec last_press;
 static volatile sig_atomic_t ended_by;    /* SIGTERM, SIGHUP; 0 */
-static volatile sig_atomic_t is_answered; /* somebody has seen the stop since */
+static volatile sig_atomic_t is_answered; /* the stop has been noticed since */
 
 static char place[LUA_IDSIZE + 16];
 
@@ -178,7 +178,7 @@ void mr_stop_end_again(void) {
 
 /* --- a stop by the clock ----------------------------------------------------------------------------- */
 
-#define LATE_SIGNAL SIGVTALRM /* nobody else uses it */
+#define LATE_SIGNAL SIGVTALRM /* not used otherwise */
 
 static timer_t late_timers[2]; /* of the processor that the thread has, and of the wall */
 static bool has_timers;
@@ -263,8 +263,8 @@ static void on_interrupt(int signal_number) {
 
 /* ---- SIGTERM and SIGHUP ------------------------------------------------------------------------------ */
 
-/* A call of the driver, or of the C library, may never return: who looks after the process will not send a second
- * signal, or one that leaves no word. */
+/* A call of the driver, or of the C library, may never return. A supervisor of the process may send no second signal,
+ * or SIGKILL, which leaves no message. */
 static void on_alarm(int signal_number) {
     (void)signal_number;
     if (is_answered) return;

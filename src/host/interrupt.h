@@ -23,7 +23,7 @@ typedef enum {
     MR_STOP_OUTPUT, /* output.h */
     /* SIGTERM or SIGHUP: the process is to end in good order, with its verdict and its trace */
     MR_STOP_ENDED,
-    MR_STOP_LATE, /* mr_stop_after; whoever has asked for it forgets it */
+    MR_STOP_LATE, /* mr_stop_after; its caller clears it */
 } mr_stop;
 
 typedef struct mr_running {
@@ -62,8 +62,9 @@ typedef struct {
     mr_running *innermost;
     uintptr_t stack_base;
 } mr_running_place;
-void mr_running_copy(mr_running_place *out_place); /* what runs now, as seen from a new C stack */
-void mr_running_swap(mr_running_place *io_place);  /* goes on with that; it is then what ran */
+/* the running place, as seen from a new C stack */
+void mr_running_copy(mr_running_place *out_place);
+void mr_running_swap(mr_running_place *io_place); /* goes on with that; it is then what ran */
 
 /* Stops what runs. The first reason counts until it is cleared. Safe in a signal handler. */
 void mr_stop_request(mr_stop why);

@@ -41,7 +41,7 @@ static int drop_buffer(lua_State *L) {
     return 0;
 }
 
-/* run(code, seconds, instructions) -> what the code printed, whether it was too late. Runs in a child under --sandbox,
+/* run(code, seconds, instructions) -> the output of the code, whether it was too late. Runs in a child under --sandbox,
  * with limits that are small: an exercise is small. The count of instructions ends a loop, and is the same on a slow
  * machine. */
 static int run(lua_State *L) {
@@ -272,10 +272,10 @@ static bool differs(const look *a, const look *b) {
            a->time.tv_sec != b->time.tv_sec || a->time.tv_nsec != b->time.tv_nsec;
 }
 
-static mr_buffer input; /* what was read of standard input behind the last line */
+static mr_buffer input; /* the input read after the last line */
 static bool input_ended;
 
-/* Pushes the next whole line of what was read; at the end of the input also one without an end of line. */
+/* Pushes the next whole line of the input; at the end also one without an end of line. */
 static bool push_line(lua_State *L) {
     const char *end = input.size ? memchr(input.data, '\n', input.size) : NULL;
     if (!end && !(input_ended && input.size)) return false;
@@ -363,7 +363,7 @@ void mr_learn_push_tools(lua_State *L) {
     luaL_newlib(L, tools);
 }
 
-/* Upvalue: the function of the Lua module, which takes the tools first. Frees what was read and not asked for. */
+/* Upvalue: the function of the Lua module, which takes the tools first. Frees unused input. */
 static int learn(lua_State *L) {
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);

@@ -1,5 +1,4 @@
-/* millrace, the program: opens Lua, the libraries, a machine and the module `mr`, then runs what the
- * command line says.
+/* millrace, the program: opens Lua, the libraries, a machine and the module `mr`, then carries out the command line.
  *
  * Easiest to break: the order of leaving. The Lua state is closed before the process ends, whichever
  * way it ends, so that finalizers run and files are flushed; and only once. */
@@ -47,7 +46,7 @@
 #define BACKENDS "virtual"
 #endif
 
-#define COMMAND_LINE "(command line)" /* what lines of -e are called */
+#define COMMAND_LINE "(command line)" /* the file name for lines of -e */
 
 static const char prefix[] = "millrace: ";
 
@@ -63,12 +62,12 @@ static const mr_options *checked; /* --check is on: its verdict is due at the en
 static bool was_checked;          /* --check was given */
 static int exit_status;           /* of the process, as it is now */
 static bool refused;   /* by the checker: no failure of the script where --check was asked for */
-static bool left_over; /* what MILLRACE_VERIFY_CLOSE finds */
-static int explored = MR_EXIT_OK; /* what --explore finds, if the process itself succeeds */
-static bool replay_differs;       /* what MILLRACE_VERIFY_REPLAY finds */
+static bool left_over; /* the result of MILLRACE_VERIFY_CLOSE */
+static int explored = MR_EXIT_OK; /* the result of --explore, if the process itself succeeds */
+static bool replay_differs;       /* the result of MILLRACE_VERIFY_REPLAY */
 static bool waits_asked;          /* --waits: the verdicts are due at the end */
 
-static void note_status(int called) { /* what mr_host_call returned */
+static void note_status(int called) { /* the result of mr_host_call */
     refused = called == MR_EXIT_HAZARD;
     exit_status = refused ? MR_EXIT_FAILED : called;
 }
@@ -119,9 +118,9 @@ static void note_captures(lua_State *L) {
     mr_error_destroy(status);
 }
 
-/* The script is over. Under the checker, host functions that it has not waited for run now, for a verdict must
- * know what they touch. Not after a failure: the script has been stopped. The verdict comes when the state is closed,
- * after the script's last finalizer. */
+/* Called at the script's end. Under the checker, pending host functions run now, because a verdict must know their
+ * accesses. Not after a failure, which has stopped the script. The verdict comes when the state is closed, after the
+ * script's last finalizer. */
 static void end_script(lua_State *L) {
     note_captures(L);
     bool did_well = exit_status == MR_EXIT_OK;
@@ -145,7 +144,7 @@ static void note_left_over(const char *kind, size_t count) {
     mr_host_complain("%zu %s were not released at the end", count, kind);
 }
 
-/* --trace. A script that came to its end gets what it has not waited for, too. */
+/* --trace. The trace of a script that has ended normally includes work without a wait. */
 static void save_trace(lua_State *L) {
     bool is_unchecked;
     bool waits = exit_status == MR_EXIT_OK && !mr_stop_reason();
@@ -434,7 +433,7 @@ static void add_piece(lua_State *L, const char *path, const char *name, const ch
     lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
 }
 
-/* What each rank runs: the code of each -e, then the script. */
+/* The code that each rank runs: that of each -e, then the script. */
 static int add_pieces(lua_State *L, const mr_session *session) {
     int index = 1, status = MR_EXIT_OK;
     while (index < session->options.options_end && status == MR_EXIT_OK) {

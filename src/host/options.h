@@ -27,8 +27,8 @@ typedef struct {
     bool waits;               /* --waits */
     bool step;                /* --step: then there is a script file, and `interactive` */
     int ranks;                /* --ranks; 0: not asked for */
-    char virtual_devices[16]; /* what --ranks, or a launcher, makes of the device */
-    char own_trace[PATH_MAX]; /* what a launcher makes of `trace` */
+    char virtual_devices[16]; /* the device for --ranks, or for a launcher */
+    char own_trace[PATH_MAX]; /* the path of `trace` for a launcher's rank */
     const char *joined_trace; /* for all its ranks; NULL: none */
     int options_end;          /* argv[1 .. options_end) are options; -e among them, in order */
     int script; /* index of the script ("-": standard input); argc when there is none */

@@ -107,7 +107,7 @@ static const char *end_capture(mr_pattern *m, const char *s, const char *p) {
     return end;
 }
 
-/* What `%1` stands for; NULL: the subject goes on in another way. */
+/* Matches the text of `%1` again; NULL: the subject differs. */
 static const char *match_again(mr_pattern *m, const char *s, char digit) {
     int number = digit - '1';
     if (number < 0 || number >= m->count || m->captures[number].size == MR_PATTERN_OPEN)

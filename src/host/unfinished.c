@@ -1,4 +1,4 @@
-/* Failures that nobody has waited for: see unfinished.h. */
+/* Failures of work without a wait: see unfinished.h. */
 #include "host/unfinished.h"
 
 #include "bind/bind.h"

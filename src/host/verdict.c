@@ -2,7 +2,7 @@
  *
  * Easiest to break: a checker counts all that was submitted before it is switched on, or before a check begins, as
  * ordered. So the replay's checker must be switched between the same two commands. In mode error a command that
- * is refused is not part of the program: what was found about it ahead is left out, and the replay collects. */
+ * is refused is not part of the program: findings about it are left out, and the replay collects. */
 #include "host/verdict.h"
 
 #include <inttypes.h>

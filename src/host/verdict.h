@@ -29,7 +29,7 @@ typedef struct {
 /* Begins to note what `hazard` finds and how the script switches it. `verdict` must stay at its address until
  * mr_verdict_end. */
 void mr_verdict_begin(mr_verdict *verdict, mr_hazard *hazard, mr_recorder *recorder);
-void mr_verdict_end(mr_verdict *verdict); /* frees what was noted, also after no begin */
+void mr_verdict_end(mr_verdict *verdict); /* frees the notes, also without a begin */
 
 /* Carries the program out with a checker in `player`, which is opened and has carried out nothing, and which is
  * switched as the script switched its own. Its findings are noted in *replayed. Errors and difference as in

@@ -1,4 +1,4 @@
-/* Replays what a script has done: see verify.h. */
+/* Replays a script's commands: see verify.h. */
 #include "host/verify.h"
 
 #include <inttypes.h>

@@ -34,8 +34,8 @@ void mr_storage_free_lent(mr_storage *storage);
 mr_status mr_name_given(const char *text, mr_name **out_name);
 
 /* An action of the host itself (a synchronise, a query, closing a stream) is a pair of calls around the backend's.
- * Begin asks the observers; *out_command is NULL where nobody observes. End tells them if `status` says that it has
- * come true, and returns what the call returns. */
+ * Begin asks the observers; *out_command is NULL without observers. End tells them if `status` says that it has come
+ * true, and returns what the call returns. */
 mr_status mr_host_begin(const mr_caller *caller, mr_command_id kind, mr_stream *stream,
                         mr_event *event, mr_device *device, const char *name,
                         mr_command **out_command);

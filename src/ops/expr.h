@@ -176,8 +176,8 @@ MR_INTEGER_FUNCTIONS(int64_t, uint64_t, i64)
 #undef MR_INTEGER_FUNCTIONS
 
 /* `f` is the suffix of C's functions for the type; a quotient up to `most` is an integer and a fraction of several
- * bits. Rounding is to nearest, even at the middle, as long as nobody changes the processor's rounding mode, and nobody
- * here does. */
+ * bits. Rounding is to nearest, even at the middle, as long as the processor's rounding mode is not changed; millrace
+ * never changes it. */
 #define MR_FLOAT_FUNCTIONS(T, tag, f, most)                                                        \
     MR_INLINE T mr_neg_##tag(T a) {                                                                \
         return -a;                                                                                 \

@@ -173,7 +173,7 @@ typedef struct {
  * hazard checker. A host function counts as run right after it was submitted. */
 typedef struct mr_teller mr_teller;
 mr_status mr_teller_open(const mr_program *program, mr_teller **out_teller);
-void mr_teller_close(mr_teller *teller); /* accepts NULL; nobody may observe its machine any more */
+void mr_teller_close(mr_teller *teller); /* accepts NULL; its machine must have no more observers */
 mr_machine *mr_teller_machine(const mr_teller *teller);
 
 typedef struct {

@@ -1,4 +1,4 @@
-/* Completion in readline, of what the hooks find. */
+/* Completion in readline, by the hooks. */
 #ifndef MR_REPL_COMPLETE_H
 #define MR_REPL_COMPLETE_H
 

@@ -40,7 +40,7 @@ static bool is_accepted, shows_lines;
 /* --- showing ---------------------------------------------------------------------------------------------- */
 
 #define LONGEST_HINTED                                                                             \
-    2000 /* of the text; what is further in front of the cursor says little of a call */
+    2000 /* bytes of the text; text further before the cursor says little about a call */
 
 static char *above;       /* the line above the prompt; NULL: none */
 static bool is_showing;   /* from the prompt until the text is finished */
@@ -156,7 +156,7 @@ static void resize(void) {
 
 static sigset_t outside; /* the signals that come while the editor waits, and at no other time */
 
-#define POLL_NS 200000000 /* how often hardware is asked what it does */
+#define POLL_NS 200000000 /* the interval between queries of the hardware's state */
 
 /* True: there is some. */
 static bool wait_for_input(void) {
@@ -181,11 +181,11 @@ static bool wait_for_input(void) {
 
 #if KNOWS_PASTE
 
-/* Readline redraws all that is edited at each key: more than this is taken as it is. */
+/* Readline redraws the whole edited text at each key, so a longer text is taken without editing. */
 #define MOST_EDITED (1 << 16)
 
 static const char paste_end[] = "\033[201~";
-static mr_buffer pasted; /* and, from `taken` on, what was read behind it */
+static mr_buffer pasted; /* and, from `taken` on, the input after it */
 static size_t taken;
 
 /* The bytes that readline reads next. */
@@ -347,7 +347,7 @@ void mr_edit_open(const mr_line_hooks *wanted) {
     rl_readline_name = "millrace";
     rl_catch_signals = 0;
     rl_catch_sigwinch = 0;
-    rl_change_environment = 0; /* COLUMNS is what the user has set */
+    rl_change_environment = 0; /* COLUMNS keeps the user's value */
 #if RL_READLINE_VERSION >= 0x0802
     rl_deprep_term_function = leave_terminal;
 #endif

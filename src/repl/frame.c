@@ -1,8 +1,8 @@
-/* Drawing what is typed: see frame.h.
+/* Draws the typed text: see frame.h.
  *
- * Readline's own display knows no colours in the text, and writes rows that have left the screen. So we draw all that
- * it edits by ourselves, as rows of at most the terminal's width. A row that goes on in the next one is written
- * together with it. So the terminal, too, takes both for one line, when text is copied and when the width changes. */
+ * Readline's own display knows no colours in the text, and writes rows that have left the screen. So the edited text is
+ * drawn here, as rows of at most the terminal's width. A row that goes on in the next one is written together with it.
+ * So the terminal, too, takes both for one line, when text is copied and when the width changes. */
 #include "repl/frame.h"
 
 #include <stdbool.h>
@@ -350,6 +350,6 @@ void mr_frame_resized(int columns) {
     size_t up = cursor_of(now);
     if (columns > 0 && terminal_wraps_anew()) up = row_after_wrapping((size_t)columns);
     move_rows(up, 0);
-    mr_buffer_puts(&out, "\r\033[J"); /* written with what is drawn next */
+    mr_buffer_puts(&out, "\r\033[J"); /* written with the next picture */
     now->rows.count = 0;
 }

@@ -2,7 +2,7 @@
  * Rows that have not changed are not written again. A text that is taller than the screen is shown in part, around
  * the cursor.
  *
- * Easiest to break: where the cursor is. Nobody else may write to the terminal between mr_frame_begin and
+ * Easiest to break: where the cursor is. No other code may write to the terminal between mr_frame_begin and
  * mr_frame_finish or mr_frame_leave. */
 #ifndef MR_REPL_FRAME_H
 #define MR_REPL_FRAME_H

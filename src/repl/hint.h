@@ -1,4 +1,4 @@
-/* Hints for a script that has failed: what the prompt would have said. */
+/* Hints for a failed script, as the prompt would show them. */
 #ifndef MR_REPL_HINT_H
 #define MR_REPL_HINT_H
 

@@ -50,7 +50,7 @@ static bool is_at_path(void) {
            ours.st_dev == there.st_dev;
 }
 
-/* Opens what is at the path now, and locks it. */
+/* Opens the file that is at the path now, and locks it. */
 static void open_locked(void) {
     for (int tries = 0; tries < 10; tries++) {
         if (file < 0) file = open(path.data, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);

@@ -95,7 +95,7 @@ static bool is_in_string(void) {
 
 static int indented = -1; /* where the line begins that was indented last */
 
-/* `end` goes back under what it ends, unless the user has moved it. */
+/* Moves `end` back under the block that it ends, unless the user has moved it. */
 static void outdent(int start) {
     static const char *const words[] = {"end", "else", "elseif", "until", NULL};
     int indent = indent_of(start);

@@ -13,7 +13,8 @@ int mr_lines_home(int count, int key);
 int mr_lines_end(int count, int key);
 int mr_lines_new(int count, int key);
 
-/* The text is finished: an `end` in its last line goes back under what it ends, unless the user has moved it. */
+/* Called when the text is finished: moves an `end` in its last line back under its block, unless the user has moved
+ * it. */
 void mr_lines_finish(void);
 
 #endif

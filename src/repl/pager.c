@@ -11,7 +11,7 @@
 
 #include "base/output.h"
 
-#define NO_SUCH_PROGRAM 127 /* what the shell says then */
+#define NO_SUCH_PROGRAM 127 /* the shell's exit status in that case */
 
 static size_t count_lines(const char *text, size_t size) {
     size_t lines = 0;

@@ -79,7 +79,7 @@ static const char *prompt_text(prompt *p) {
     return lua_tostring(p->L, -1);
 }
 
-/* False: it failed or was stopped, so what was pasted behind it is not run. *out_leaves: the session ends with it. */
+/* False: it failed or was stopped, so the rest of the pasted text is not run. *out_leaves: the session ends with it. */
 static bool submit(prompt *p, bool *out_leaves) {
     int top = lua_gettop(p->L);
     lua_pushlstring(p->L, p->in->entry.data, p->in->entry.size);

@@ -1,4 +1,4 @@
-/* The prompt: reads an entry, runs it, shows what it returns, until the input ends. The session itself is in Lua:
+/* The prompt: reads an entry, runs it, shows its results, until the input ends. The session itself is in Lua:
  * lua/millrace/prompt/session.lua.
  *
  * An entry is a chunk called `mr:7`. For its locals to live on, its text becomes the body of a function:

@@ -206,13 +206,13 @@ static int write_out(lua_State *L) {
     return 0;
 }
 
-/* prefill(text): what the next entry begins with, at a terminal */
+/* prefill(text): the beginning of the next entry, at a terminal */
 static int prefill(lua_State *L) {
     mr_line_prefill(luaL_checkstring(L, 1));
     return 0;
 }
 
-/* set_shown("colours" or "hints" or "live", boolean): what is shown while an entry is typed */
+/* set_shown("colours" or "hints" or "live", boolean): switches a part of the display while an entry is typed */
 static int set_shown(lua_State *L) {
     static const char *const names[] = {"colours", "hints", "live", NULL};
     mr_line_set_shown((mr_line_part)luaL_checkoption(L, 1, NULL, names), lua_toboolean(L, 2));
@@ -232,7 +232,7 @@ static int read_entry(lua_State *L) {
     return 1;
 }
 
-/* make_room(): what is typed goes from the screen, since something else is to be written; it is drawn again later */
+/* make_room(): clears the typed text from the screen before other output; it is drawn again later */
 static int make_room(lua_State *L) {
     (void)L;
     mr_frame_erase();
@@ -402,7 +402,7 @@ static int with_prefix(lua_State *L) {
     return 1;
 }
 
-/* advice(owner, name) -> what is written instead of a name of PyTorch or CUDA; nil: it is not one */
+/* advice(owner, name) -> the replacement for a name of PyTorch or CUDA; nil: it is not one */
 static int advice(lua_State *L) {
     const char *owner = luaL_checkstring(L, 1), *name = luaL_checkstring(L, 2);
     lua_pushstring(L, mr_foreign_advice(owner, name));
@@ -469,7 +469,7 @@ static int style(lua_State *L) {
 
 /* --- the machine --------------------------------------------------------------------------------------- */
 
-/* A free is nobody's operation: the collector makes it when it likes. */
+/* A free is not an operation of the script: the collector may make it at any time. */
 static void count_one(void *context, const mr_pending *pending) {
     size_t *count = context;
     *count += pending->command->kind != MR_COMMAND_FREE;

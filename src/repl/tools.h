@@ -10,7 +10,7 @@
 /* Pushes the table. `host` is kept by address. */
 void mr_tools_push(lua_State *L, const mr_repl_host *host);
 
-/* Pushes what the module "session" returned, which is run at the first call; the tools are at `tools`. Raises. nil:
+/* Pushes the result of the module "session", which is run at the first call; the tools are at `tools`. Raises. nil:
  * there is no such module. */
 void mr_tools_require(lua_State *L, int tools, const char *name);
 

@@ -13,7 +13,7 @@ mr_status mr_trace_overlap(const mr_trace *trace, uint32_t stream, uint32_t othe
 typedef struct {
     uint64_t begin, end;
     uint32_t next;  /* the span that ended it */
-    mr_cause cause; /* what that span waited for */
+    mr_cause cause; /* the reason why that span waited */
     uint32_t holder;
 } mr_trace_gap;
 typedef MR_VEC(mr_trace_gap) mr_trace_gaps;
@@ -34,7 +34,8 @@ mr_status mr_trace_critical_path(const mr_trace *trace, mr_trace_path *out_path)
 typedef struct {
     bool overlapped;
     uint64_t overlap; /* for how long */
-    double share; /* of the shorter one, 0 to 1. The rest is filled in where it is less than 0.9 */
+    /* the overlapping part of the shorter one, 0 to 1. The fields below are set if it is less than 0.9 */
+    double share;
     mr_cause cause; /* the cause that would have to go first */
     /* the span that is the cause: the wait, the synchronise, what filled the multiprocessors, the
      * call that came late; or NONE */

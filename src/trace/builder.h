@@ -1,4 +1,4 @@
-/* Making a trace, part by part: what the tracer does, and tests that need a trace of a certain form.
+/* Makes a trace, part by part: for the tracer, and for tests that need a certain trace.
  *
  * Texts are copied once each by mr_trace_builder_text, and live as long as the trace. */
 #ifndef MR_TRACE_BUILDER_H

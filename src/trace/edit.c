@@ -15,7 +15,7 @@ typedef struct {
     uint32_t first, end;
 } range;
 
-/* A call like item(), which ends with a wait of the host, and what it submitted before. */
+/* A call like item(), which ends with a wait of the host, and its earlier submissions. */
 static range call_that_waits(const mr_span *spans, size_t count, uint32_t i) {
     range r = {i, i + 1};
     while (r.first && same_call(&spans[r.first - 1], &spans[i]) &&

@@ -7,8 +7,9 @@
 #include "order/order.h"
 
 typedef struct {
-    uint32_t tail;          /* its last span so far, or NONE */
-    uint32_t released_seen; /* what it last took of its device's `released` and `wall` */
+    uint32_t tail; /* its last span so far, or NONE */
+    /* the state of its device's `released` and `wall` that it last joined */
+    uint32_t released_seen;
     uint32_t wall_seen;
     bool dirty; /* it has got work that the default stream's last span does not come after */
 } stream_state;

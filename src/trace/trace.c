@@ -1,5 +1,5 @@
-/* A trace as it is kept: arrays of spans, streams and hazards, and the texts that they point to. Spans are recorded
- * elsewhere. A trace does not change after mr_trace_builder_finish, so its readers need no lock and no copy. */
+/* The storage of a trace: arrays of spans, streams and hazards, and their texts. Spans are recorded elsewhere. A trace
+ * does not change after mr_trace_builder_finish, so its readers need no lock and no copy. */
 #include "trace/builder.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
-/* Traces: what the host asked for, and when the devices carried it out.
+/* Traces: the host's requests, and the times at which the devices carried them out.
  *
- * A tracer (record/tracer.h) keeps one span for each command: who asked for it, when the host made the call, and when
- * and on which engine the device carried it out. A trace is what it has kept, complete and without a pointer to the
+ * A tracer (record/tracer.h) keeps one span for each command: the calling line, the time of the host's call, and the
+ * time and engine of its run on the device. A trace is a complete copy of these spans, without a pointer to the
  * machine: it can be read, compared and written to a file after everything else is gone. It does not change after it
  * was made.
  *
@@ -26,12 +26,12 @@ typedef struct {
     mr_command_id kind;
     mr_engine engine; /* NONE: nothing of the device; a kernel or copy otherwise */
     const char *name; /* "add_" */
-    /* of records, waits and what the host does with an event: the event's name; or NULL */
+    /* for records, waits and host calls about an event: the event's name; or NULL */
     const char *object;
-    mr_site where;   /* the script's line; where.file NULL: nobody's */
+    mr_site where;   /* the script's line; where.file NULL: none */
     uint64_t seq;    /* the command's number, as in hazard reports */
     uint32_t stream; /* index, see mr_trace_stream_at; MR_TRACE_NONE: the host itself */
-    int device;      /* of its stream, or that the host waited for; -1: none */
+    int device;      /* the device of its stream, or the one that the host waited for; -1: none */
     bool called;     /* `call` and `returned` are known */
     /* `ready`, `begin` and `end` are known. The device had carried it out when the trace was
      * made */
@@ -47,10 +47,10 @@ typedef struct {
     /* how much of it the host copied, filled or pinned memory, where that is known */
     uint64_t worked;
     uint64_t ready, begin, end; /* the device's; equal for records and waits */
-    uint64_t bytes;             /* of a copy; of an operation: what its operands span */
+    uint64_t bytes;             /* of a copy; for an operation: the range of its operands */
     uint32_t blocks;            /* thread blocks, or 0: not known */
     uint32_t record;  /* WAIT, EVENT_SYNC: the span of the record that it waits for, or NONE */
-    mr_cause held_by; /* what `begin` waited for last; NONE: not known */
+    mr_cause held_by; /* the last thing that it waited for before `begin`; NONE: unknown */
     uint32_t holder;  /* the span that it was, or NONE */
     uint32_t access_count;
     size_t first_access; /* see mr_trace_accesses */
@@ -61,7 +61,7 @@ typedef struct {
     uint64_t memory; /* the storage's number */
     uint64_t first, end;
     const char *name; /* of the tensor, or NULL */
-    mr_site made;     /* the line that allocated it; where.file NULL: nobody's */
+    mr_site made;     /* the line that allocated it; where.file NULL: none */
     bool writes;
     bool is_dense; /* all bytes of the extent */
     bool by_host;  /* during the call: the source of a copy in pageable memory */
@@ -91,8 +91,8 @@ typedef struct {
 
 size_t mr_trace_hazard_count(const mr_trace *trace);
 const mr_trace_hazard *mr_trace_hazard_at(const mr_trace *trace, size_t i);
-/* This one instead of all that were reported; its texts are copied. For the maker of the trace, before anybody has read
- * it. */
+/* Keeps this hazard instead of all reported ones; its texts are copied. For the maker of the trace, before it is
+ * used. */
 mr_status mr_trace_keep_hazard(mr_trace *trace, const mr_trace_hazard *hazard);
 
 typedef struct {

@@ -14,14 +14,15 @@ typedef struct {
     bool is_brief; /* no list of the bars that are too short for a name */
 } mr_trace_terminal;
 
-/* A lane for the host and for each stream with work, a bar for each operation, and below them what waited for what. */
+/* A lane for the host and for each stream with work, a bar for each operation, and below them the waits and their
+ * reasons. */
 mr_status mr_trace_print(const mr_trace *trace, const mr_trace_terminal *options, FILE *out);
 
 /* Two traces one above the other on one axis, and the difference. */
 mr_status mr_trace_print_both(const mr_trace *before, const mr_trace *after,
                               const mr_trace_terminal *options, FILE *out);
 
-/* One of several outcomes of the same program, and what it is called: "outcome 2: 0.0". */
+/* One of several outcomes of the same program, and its title: "outcome 2: 0.0". */
 typedef struct {
     const mr_trace *trace;
     const char *label;

@@ -78,7 +78,7 @@ static void unspecified(void *context, const mr_hazard_found *f) {
 static bool would_add(const wait_judge *j, const wait_round *r) {
     const mr_program *program = j->rounds->program;
     mr_program_item it = mr_program_item_at(program, r->at);
-    if (r->barrier != MR_PROGRAM_NONE) return true; /* nobody asks */
+    if (r->barrier != MR_PROGRAM_NONE) return true; /* not used */
     if (mr_kind_is(it.kind, MR_TRAIT_BOUND)) {
         if (r->record == NO_ITEM) return it.bound != 0;
         mr_program_item record = mr_program_item_at(program, r->record);

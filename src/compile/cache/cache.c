@@ -114,7 +114,7 @@ static bool ends_with(const char *text, const char *ending) {
     return length >= part && strcmp(text + length - part, ending) == 0;
 }
 
-/* All values of the folder, and their size in blocks of the disk. Removes what a killed process left. */
+/* All values of the folder, and their size in blocks of the disk. Removes files of killed processes. */
 static size_t list_values(DIR *folder, values *out) {
     size_t total = 0;
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {

@@ -32,7 +32,7 @@ static bool is_of_host(const char *name) {
 
 #define MOST_NAME 200
 
-/* What stands between the first two `mark` behind `at`. */
+/* The text between the first two `mark` after `at`. */
 static bool quoted(const char *at, char mark, char out[MOST_NAME]) {
     const char *open = strchr(at, mark), *close = open ? strchr(open + 1, mark) : NULL;
     if (!close || close - open > MOST_NAME) return false;

@@ -1,4 +1,4 @@
-/* CUDA C++ to PTX: see compile.h. Checks the arguments, asks the cache, and turns what a compiler says into an error.
+/* CUDA C++ to PTX: see compile.h. Checks the arguments, asks the cache, and turns a compiler's messages into an error.
  * choose.c has the compiler. */
 #include "compile/compile.h"
 
@@ -120,7 +120,7 @@ static mr_status rejected(const mr_compile_job *job, const mr_compile_result *re
     return status;
 }
 
-/* Moves what the result holds to `out`. */
+/* Moves the contents of the result to `out`. */
 static mr_status take(const mr_compile_job *job, mr_compile_result *result, mr_compiled *out) {
     const mr_compile_source *source = job->source;
     mr_messages said;

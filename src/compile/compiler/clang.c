@@ -182,7 +182,7 @@ static void free_line(command_line *line) {
     mr_vec_free(&line->items);
 }
 
-/* What clang calls an option of NVRTC. `name` is without its dashes and its "=value". */
+/* clang's name for an option of NVRTC. `name` has neither dashes nor "=value". */
 typedef struct {
     const char *name, *value; /* value NULL: any */
     const char *as[6];        /* none: clang needs nothing for it */
@@ -373,7 +373,7 @@ static mr_status write_files(const mr_folder *folder, const mr_compile_job *job,
 
 /* ---------------------------------------------------------------- compiling */
 
-/* What became of the child; MR_OK: it made PTX, or rejected the text. */
+/* Judges the end of the child; MR_OK: it made PTX, or rejected the text. */
 static mr_status judge(const mr_compile_job *job, const mr_child_end *end, mr_compile_result *out) {
     if (end->is_interrupted) return interrupted(job);
     if (end->is_late)

@@ -171,7 +171,7 @@ static void put_headers(mr_buffer *out, bool is_text) {
     mr_buffer_free(&list);
 }
 
-/* What worker_compile takes. */
+/* Writes the request that worker_compile reads. */
 static void put_request(mr_buffer *out, const mr_compile_job *job) {
     mr_buffer text = {0};
     mr_compile_put_line(&text, job->line, job->file);

@@ -10,7 +10,7 @@
 
 #define MOST_PATH 4096
 
-/* How names in the toolkit's folder begin. Other packages may have put headers there, which are nobody's business. */
+/* How names in the toolkit's folder begin. Headers that other packages have put there are ignored. */
 static const char *const ours[] = {
     "cuda",
     "cooperative_groups",

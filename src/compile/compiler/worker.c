@@ -130,7 +130,7 @@ typedef struct {
     const mr_worker_job *job;
     worker *w;
     int64_t end_ms;
-    const char *sent; /* what is still to be sent */
+    const char *sent; /* the unsent rest of the request */
     size_t left;
     mr_buffer *answer;
     uint64_t expected; /* bytes of the answer, once its first 8 are there */
@@ -186,7 +186,7 @@ static bool is_complete(const talk *t) {
            t->answer->size >= sizeof t->expected + t->expected;
 }
 
-/* Sends what is to be sent, and reads until the answer is there. */
+/* Sends the rest of the request, and reads until the answer is complete. */
 static mr_worker_end converse(talk *t) {
     const mr_worker_job *job = t->job;
     for (;;) {

@@ -15,8 +15,8 @@
 #define MOST_FILES    256
 #define MOST_CONTENTS ((size_t)32 << 20)
 
-/* The folder of the user's file, where the compiler looks for what the text includes; "." without a slash. The caller
- * frees it. */
+/* The folder of the user's file, where the compiler looks for included files; "." without a slash. The caller frees
+ * it. */
 static char *folder_of(const char *file) {
     const char *slash = strrchr(file, '/');
     if (!slash) return strdup(".");

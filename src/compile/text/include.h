@@ -1,4 +1,4 @@
-/* The user's files that a text includes: their contents are a part of what is compiled. */
+/* The user's files that a text includes: their contents are part of the compiled source. */
 #ifndef MR_COMPILE_INCLUDE_H
 #define MR_COMPILE_INCLUDE_H
 

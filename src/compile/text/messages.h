@@ -10,7 +10,7 @@ typedef struct {
     mr_buffer text;
     int error_count;        /* in `text` */
     int bad_name;           /* index of the first of the job's names that was rejected; -1: none */
-    mr_buffer name_problem; /* what the compiler said about it */
+    mr_buffer name_problem; /* the compiler's message about it */
 } mr_messages;
 
 /* `names`: those of the job. The caller frees the result. */

@@ -1,6 +1,6 @@
 /* The parameters of a kernel as its C text declares them. In PTX a pointer is only 8 bytes; its type, and whether it
- * is const, are in the source. This is a look at the text, not a compiler: what it does not understand (a macro, a
- * type that is a template's parameter) is left as unknown. */
+ * is const, are in the source. This is not a compiler: a part that it does not understand (a macro, a type that is a
+ * template's parameter) stays unknown. */
 #ifndef MR_COMPILE_SIGNATURE_H
 #define MR_COMPILE_SIGNATURE_H
 

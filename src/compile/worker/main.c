@@ -66,7 +66,7 @@ static void limit_memory(void) {
     setrlimit(RLIMIT_CORE, &core);
 }
 
-/* The first message: the library's path, and whether to confine. The answer: its name, and what is wrong. */
+/* The first message: the library's path, and whether to confine. The answer: its name, and the error. */
 static bool set_up(void) {
     size_t size;
     char name[48] = "", missing[256] = "";
@@ -112,7 +112,8 @@ int main(void) {
     prctl(PR_SET_NAME,
           "millrace-compil"); /* for ps: the file in memory has no name that says anything */
     signal(SIGPIPE, SIG_IGN);
-    syscall(SYS_close_range, MR_WIRE_FILES + 1, ~0U, 0); /* what millrace has open is not for us */
+    /* files that millrace has open are not for this process */
+    syscall(SYS_close_range, MR_WIRE_FILES + 1, ~0U, 0);
     if (pthread_attr_init(&attributes) != 0 || pthread_attr_setstacksize(&attributes, STACK) != 0 ||
         pthread_create(&thread, &attributes, serve, NULL) != 0)
         return 1;

@@ -89,7 +89,7 @@ void worker_warm_up(void) {
     api.destroy(&handle);
 }
 
-/* Puts what a pair of the library's functions gives. Sizes include the NUL. */
+/* Appends the text that a pair of the library's functions returns. Sizes include the NUL. */
 static bool put_text(program handle, int (*size_of)(program, size_t *), int (*get)(program, char *),
                      mr_buffer *out) {
     size_t size = 0;

@@ -173,9 +173,9 @@ mr_status mr_cuda_probe(void) {
 
 /* ---- reset: R50 */
 
-/* R50's way out, as far as there is one. A driver of today gives no context to a process in which a kernel
- * has failed (seen: 700 and 719, whatever was destroyed or reset before). Then the machine stays lost, and
- * what is on the host stays usable. */
+/* The recovery from R50, if there is one. Present drivers give no new context to a process in which a kernel has failed
+ * (seen: 700 and 719, whatever was destroyed or reset before). Then the machine stays lost, and host memory stays
+ * usable. */
 static mr_status stay_lost(mr_machine *machine, mr_status status) {
     mr_status error = mr_fail(status->code,
                               "reset: the driver gives this process no fresh context (%s); host "
@@ -188,7 +188,7 @@ static mr_status stay_lost(mr_machine *machine, mr_status status) {
 }
 
 /* The driver would wait, too, and without an end at Ctrl-C. Host functions are dropped first, as they must not run any
- * more, and streams wait for them. A failure of the device is what the reset is for. */
+ * more, and streams wait for them. A failure of the device is ignored: the reset clears it. */
 static mr_status wait_for_the_rest(cuda_machine *cuda) {
     bool had_functions = cuda->calls != NULL;
     mr_cuda_host_abandon(cuda);

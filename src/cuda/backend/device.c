@@ -8,7 +8,7 @@
 #include "cuda/objects/objects.h"
 #include "cuda/wait/wait.h"
 
-/* The kernels in this binary are compiled for it and for what is newer. */
+/* The kernels in this binary are compiled for it and for newer GPUs. */
 #define NEEDED_MAJOR 7
 #define NEEDED_MINOR 5
 
@@ -187,8 +187,7 @@ mr_status mr_cuda_device_find(int ordinal, int *out_ordinal) {
     for (int i = 1; status && ordinal < 0 && i < count; i++) {
         mr_status other = try_to_keep(i);
         if (other) {
-            mr_error_destroy(
-                other); /* what is wrong with the first is what a person wants to know */
+            mr_error_destroy(other); /* the error of the first device is the useful one */
             continue;
         }
         mr_error_destroy(status);

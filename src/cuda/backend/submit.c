@@ -28,7 +28,7 @@ static mr_status launch(cuda_stream *stream, const mr_command *command) {
 static mr_status carry_out(const mr_command *command, bool *out_taken) {
     cuda_stream *stream = command->stream->impl;
     if (command->kind == MR_COMMAND_FREE) {
-        /* It never fails: who interrupts this wait does so at the next call, too. */
+        /* An interruption is not lost: the next call returns it, too. */
         mr_error_destroy(mr_cuda_unblock(stream->device->machine));
         if (!command->u.at_once) stream->last_seq = command->seq;
         mr_cuda_memory_free(command);

@@ -74,7 +74,8 @@ static int64_t reach(int64_t channels, int64_t channel, const int64_t taps[2],
     return channels * llabs(channel) + taps[0] * llabs(strides[0]) + taps[1] * llabs(strides[1]);
 }
 
-/* What near_taps takes: no coordinate, and no sum of two, leaves half a word, and offsets fit into 32 bits. */
+/* Whether near_taps can be used: each coordinate, and each sum of two, fits into half a word, and offsets fit into 32
+ * bits. */
 static bool is_near(const mr_conv *c) {
     int64_t covered[2], offsets = reach(c->channels, c->weight_channel, c->taps, c->weight_tap);
     for (int d = 0; d < 2; d++) {

@@ -63,7 +63,7 @@ mr_status mr_cuda_launch_generate(const mr_command *command, CUstream stream) {
 
 /* ------------------------------------------------------------------------- randperm */
 
-/* As in kernels/random.cu: what a block sorts in shared memory. */
+/* As in kernels/random.cu: the elements that a block sorts in shared memory. */
 enum { PIECE = 2 * MR_CUDA_THREADS };
 
 /* Blocks of a kernel whose blocks go on until all is done. */

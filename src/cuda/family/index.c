@@ -118,7 +118,7 @@ static mr_status pick(const mr_command *command, CUstream stream, mr_indexing *g
 
 enum { SHORT = 64, MANY_LINES = 1 << 16 }; /* where a thread for each line is better than a sort */
 
-/* The geometry without the dim of the index: what is left are lines. */
+/* The geometry without the dim of the index: the lines. */
 static void take_along(mr_indexing *g, mr_cuda_index *args) {
     args->length = g->shape[g->along];
     for (int side = 0; side < MR_SIDES; side++) {

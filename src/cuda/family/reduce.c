@@ -3,7 +3,7 @@
  * kernels/args.h. */
 #include "cuda/family/family.h"
 
-/* Where the kernels are kept, and what they are called. */
+/* The places and names of the kernels. */
 enum { ROWS = FORM_DENSE, TILE = FORM_ROWS, COLUMNS = FORM_STRIDED };
 static const char *const form_text[] = {[ROWS] = "rows", [TILE] = "tile", [COLUMNS] = "columns"};
 

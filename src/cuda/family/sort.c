@@ -108,7 +108,7 @@ static mr_status find_selecting(const mr_command *command, mr_dtype type, select
     return MR_OK;
 }
 
-/* The positions of what is taken. */
+/* Finds the positions of the taken elements. */
 static mr_status find_taken(const mr_command *command, CUstream stream, mr_dtype type,
                             mr_cuda_select *args) {
     selecting find;

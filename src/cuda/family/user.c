@@ -1,9 +1,10 @@
 /* The user's kernels: the driver compiles their PTX when a module is loaded, and a launch hands it the parameters of
  * the command.
  *
- * A code is loaded once for each device that uses it, and found by its id. It is unloaded when nobody else holds the
- * code and no kernel of it is pending. Kernels in streams hold no reference, as commands are not kept. So that is
- * looked for where another one is loaded: the device is idle then, since loading and unloading wait for it. */
+ * A code is loaded once for each device that uses it, and found by its id. It is unloaded when there is no other
+ * reference to the code, and no kernel of it is pending. Kernels in streams hold no reference, as commands are not
+ * kept. So unloading happens when another code is loaded: the device is idle then, since loading and unloading wait for
+ * it. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -73,7 +73,7 @@ static mr_status open_lanes(capturing *c) {
     return MR_OK;
 }
 
-/* The events are not given to other users: what they were recorded behind cannot be waited for outside. */
+/* The events are not reused: the work before their records cannot be waited for outside the capture. */
 static void close_lanes(capturing *c) {
     for (uint32_t i = 0; i < c->plan->lanes && c->lanes; i++) {
         if (!c->lanes[i]) continue;

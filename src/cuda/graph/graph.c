@@ -1,10 +1,10 @@
-/* Graphs of the driver: what one is launched with, and what it leaves. capture.c makes them.
+/* Graphs of the driver: their launches, and the release of their memory. capture.c makes them.
  *
  * Random numbers: commands of a graph draw from the numbers that the machine has at the launch. The launch writes them
  * to memory of the graph, where the kernels find them.
  *
- * Easiest to break: launches may be pending while a graph is updated or dropped. Its memory goes behind the last one,
- * and its commands stay until their kernels cannot complain any more. */
+ * Easiest to break: launches may be pending while a graph is updated or dropped. Its memory is freed after the last
+ * one, and its commands stay until their kernels can no longer report errors. */
 #include "cuda/family/family.h"
 #include "cuda/graph/graph.h"
 #include "cuda/objects/objects.h"
@@ -96,7 +96,7 @@ static const char *refusal_text(CUgraphExecUpdateResult result) {
     }
 }
 
-/* The driver says no where it cannot change what the new graph has otherwise; then there is a new executable. */
+/* The driver refuses an update that it cannot make; then there is a new executable. */
 static mr_status instantiate(cuda_graph *g, CUgraph graph, CUgraphExec earlier,
                              const mr_graph_plan *plan) {
     CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};

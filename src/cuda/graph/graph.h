@@ -24,7 +24,7 @@ mr_status mr_cuda_graph_capture(cuda_graph *g, const mr_graph_plan *plan, mr_str
 /* ---- memory.c: the memory of a graph that is captured: what mr_cuda_borrow gives from `begin` to `end` */
 
 void mr_cuda_graph_memory_begin(cuda_graph_memory *memory, cuda_device *device);
-/* No command uses memory of it any more; what is pending on `stream` becomes `ready`. */
+/* No more commands will use its memory; pending work on `stream` becomes `ready`. */
 mr_status mr_cuda_graph_memory_end(cuda_graph_memory *memory);
 /* Given back behind the last launch, which was on that stream (NULL: there was none). */
 void mr_cuda_graph_memory_free(cuda_graph_memory *memory, const cuda_stream *last);

@@ -65,7 +65,7 @@ mr_status mr_cuda_graph_memory_end(cuda_graph_memory *memory) {
     if (!memory->stream) return MR_OK;
     memory->ready = mr_cuda_event_take(device);
     if (memory->ready) result = mr_cu.EventRecord(memory->ready, memory->stream);
-    mr_cu.StreamDestroy(memory->stream); /* what it was given is carried out all the same */
+    mr_cu.StreamDestroy(memory->stream); /* its pending work is still carried out */
     memory->stream = NULL;
     if (!memory->ready) return mr_fail(MR_CODE_OUT_OF_MEMORY, "graph: the driver has no event");
     MR_CUDA_TRY(device, result, "graph");

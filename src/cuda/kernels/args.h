@@ -13,8 +13,8 @@ enum { MR_CUDA_DIMS = 8, MR_CUDA_INPUTS = 3 };
 /* Threads a block of every kernel whose comment says nothing else. */
 enum { MR_CUDA_THREADS = 256 };
 
-/* Bytes that a block makes of a dense result, or of one at the size of what it is computed in: a vector of 16 a
- * thread. */
+/* Bytes of a dense result that a block computes, in the result's type or in the type of the computation: a vector of 16
+ * a thread. */
 enum { MR_CUDA_VECTORS = 16 * MR_CUDA_THREADS };
 
 /* Elements that a block of the strided kernels makes, MR_CUDA_THREADS apart. */
@@ -83,8 +83,8 @@ typedef struct {
     uint32_t pattern[4];
 } mr_cuda_fill;
 
-/* What Philox makes numbers of, besides the number of the block. The key of each round is reckoned here once, and not
- * by every thread: the kernels take it from the arguments without an instruction. */
+/* The inputs of Philox besides the number of the block. The key of each round is computed here once, and not by every
+ * thread: the kernels take it from the arguments without an instruction. */
 enum { MR_CUDA_ROUNDS = 10 };
 typedef struct mr_cuda_philox mr_cuda_philox;
 struct mr_cuda_philox {

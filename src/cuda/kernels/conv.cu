@@ -1,6 +1,6 @@
-/* Convolutions as matrix products whose right side nobody writes down: what the taps see is read from the source when a
- * tile needs it. ops/network.h says what is summed; mr_cuda_conv is mr_conv as the kernels take it, and args.h lists the
- * kernels that there are. conv_tile.cuh says how a tile is multiplied, conv_taps.cuh what a tap sees.
+/* Convolutions as matrix products whose right side is never stored: the elements that the taps read come from the
+ * source when a tile needs it. ops/network.h says what is summed; mr_cuda_conv is mr_conv as the kernels take it, and
+ * args.h lists the kernels that there are. conv_tile.cuh says how a tile is multiplied, conv_taps.cuh what a tap sees.
  *
  * A slab's successor is loaded while it is multiplied. But for TF32, products are fused with their additions and added in
  * the order of the taps, as on the CPU. */

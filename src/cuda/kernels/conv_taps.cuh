@@ -1,5 +1,5 @@
-/* What a tap sees from a position of a convolution's grid: an element of the source, or 0 outside of it. Both kinds of
- * taps answer the same questions: near_taps with three instructions where coordinates and offsets are small
+/* The value that a tap reads at a position of a convolution's grid: an element of the source, or 0 outside of it. Both
+ * kinds of taps have the same interface: near_taps with three instructions where coordinates and offsets are small
  * (family/conv.c decides), any_taps for the rest. */
 #ifndef MR_CUDA_KERNELS_CONV_TAPS_CUH
 #define MR_CUDA_KERNELS_CONV_TAPS_CUH
@@ -70,7 +70,7 @@ template <class Type> struct near_taps {
     };
     static constexpr uint32_t SIGNS = 0x80008000, NOWHERE = 0x80000000, FAR = (uint32_t)-MR_CUDA_CONV_NEAR << 16;
 
-    const T *first; /* what the first tap of channel 0 sees */
+    const T *first; /* the element that the first tap of channel 0 reads */
     uint32_t place, last;
 
     __device__ __forceinline__ near_taps(const mr_cuda_conv &p, const T *source, const grid_position &at, bool exists) {

@@ -1,6 +1,6 @@
 /* The tile of a result that a block of a convolution makes: a product of two slabs in shared memory. The left side's is
- * [depth][row], the right side's [depth][column]. Only this file says who multiplies: each thread its own part with
- * fused multiply-adds (plain_tile), or each warp with tensor cores (tensor_tile).
+ * [depth][row], the right side's [depth][column]. Only this file knows the form of the product: each thread computes
+ * its own part with fused multiply-adds (plain_tile), or each warp uses tensor cores (tensor_tile).
  *
  * A plain tile adds the products of a result in the order of the slabs, so its bits are those of the CPU. */
 #ifndef MR_CUDA_KERNELS_CONV_TILE_CUH

@@ -1,5 +1,5 @@
-/* What the kernels share: the element types and the conversions between them, positions in strided shapes,
- * vectors of elements, and the functions that expressions of the operation table call. */
+/* Shared by the kernels: the element types and the conversions between them, positions in strided shapes, vectors of
+ * elements, and the functions that expressions of the operation table call. */
 #ifndef MR_CUDA_KERNELS_DEVICE_CUH
 #define MR_CUDA_KERNELS_DEVICE_CUH
 
@@ -198,8 +198,8 @@ template <class T, int V> MR_DEVICE void store_vector(void *data, uint64_t i, co
     *(vector<T, V> *)((T *)data + i) = v;
 }
 
-/* Loads vectors that nobody needs again soon, so L1 need not keep them. Loads 16 bytes at once where there are so many;
- * the compiler alone does not always do so in loops. */
+/* Loads vectors that are not needed again soon, so L1 need not keep them. Loads 16 bytes at once where there are so
+ * many; the compiler alone does not always do so in loops. */
 template <class T, int V> MR_DEVICE vector<T, V> load_past_l1(const T *at) {
     static_assert(sizeof(vector<T, V>) == 16);
     uint4 bits;

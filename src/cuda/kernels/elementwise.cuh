@@ -63,7 +63,7 @@ template <class Op> MR_DEVICE void dense(const mr_cuda_dense &p) {
         store_vector(p.out, first, r);
         return;
     }
-    /* What does not fill a vector, element by element. */
+    /* The rest, which does not fill a vector, element by element. */
 #pragma unroll 1
     for (uint64_t i = first; i < p.count; i++)
         ((R *)p.out)[i] = Op::apply(dense_element<A>(p, 0, i, x), N > 1 ? dense_element<T>(p, 1, i, y) : C(),

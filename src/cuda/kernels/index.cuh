@@ -16,7 +16,7 @@ enum { PLAIN, INDEX, CHOSEN };
 
 /* ------------------------------------------------------------------------- out of range */
 
-/* The first thread that finds one says what it was; then the device is lost, as by any failed assertion. */
+/* The first thread that finds one reports the index; then the device is lost, as by any failed assertion. */
 static __device__ __noinline__ void complain(const mr_cuda_index &p, int64_t value) {
     mr_cuda_complaint *c = p.complaint;
     if (atomicCAS(&c->taken, 0u, 1u) == 0) {
@@ -34,7 +34,7 @@ MR_DEVICE int64_t index_at(const mr_cuda_index &p, int64_t offset) {
     return p.wide ? ((const int64_t *)p.index)[offset] : ((const int32_t *)p.index)[offset];
 }
 
-/* What an index chooses, counted from 0, and checked. */
+/* The position that an index chooses, counted from 0, and checked. */
 MR_DEVICE uint64_t choice_of(const mr_cuda_index &p, int64_t value) {
     if ((uint64_t)value - 1 >= (uint64_t)p.size) complain(p, value);
     return (uint64_t)value - 1;
@@ -52,7 +52,7 @@ template <class T_> struct set {
     MR_DEVICE_MEMBER A move(A, T v) { return v; }
     MR_DEVICE_MEMBER T store(A a) { return a; }
 };
-/* A: what is added up in. */
+/* A: the type of the sum. */
 template <class T_> struct add {
     typedef T_ T, A;
     static constexpr bool last_only = false;

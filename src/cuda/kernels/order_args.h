@@ -5,8 +5,8 @@
 
 #include "cuda/kernels/args.h"
 
-/* The longest list of numbers, one for each tile, that every block adds up again to know what is
- * before its tile. For longer lists, a kernel makes prefix sums first. */
+/* The longest list of numbers, one for each tile, that every block adds up again to find the sum before its tile. For
+ * longer lists, a kernel makes prefix sums first. */
 enum { MR_CUDA_ADDED_UP = 4096 };
 
 /* ------------------------------------------------------------------------- scans */
@@ -14,7 +14,7 @@ enum { MR_CUDA_ADDED_UP = 4096 };
 /* Elements of a line that a block scans, and that a warp does where each has a line of its own. */
 enum { MR_CUDA_SCAN_TILE = 16 * MR_CUDA_THREADS, MR_CUDA_SCAN_WARP = MR_CUDA_SCAN_TILE / 8 };
 
-/* cumsum, cumprod. `kept` is what the lines are numbered by; strides are the input's and the output's. */
+/* cumsum, cumprod. `kept` has the dims that number the lines; strides are the input's and the output's. */
 typedef struct {
     const void *in;
     void *out;
@@ -24,7 +24,7 @@ typedef struct {
     uint32_t in_dtype, out_dtype;
     uint32_t vectors;  /* four neighbours are aligned, in and out */
     uint32_t warps;    /* a warp has a line */
-    uint32_t prefixes; /* `cells` have what is before each tile */
+    uint32_t prefixes; /* `cells` have the sums before each tile */
     int64_t step[2];
     mr_cuda_shape kept;
     mr_cuda_strides stride[2];
@@ -78,8 +78,8 @@ typedef struct {
     uint32_t left; /* how many are taken of the elements that have these digits */
 } mr_cuda_last;
 
-/* topk of long lines: the digits of the last key that is taken, the highest first; then the positions of what is
- * taken. */
+/* topk of long lines: the digits of the last key that is taken, the highest first; then the positions of the taken
+ * elements. */
 typedef struct {
     mr_cuda_order order; /* `positions`: [line][taken] */
     mr_cuda_last *last;  /* [line] */
@@ -104,7 +104,7 @@ typedef struct {
     uint64_t tiles;
     /* the bits of an element of the condition that make it true: all but the sign of a float */
     uint64_t mask;
-    uint32_t prefixes; /* `counts` have what is before each tile, and how many there are */
+    uint32_t prefixes; /* `counts` have the sums before each tile, and the total */
     uint32_t dense;    /* the condition's elements are neighbours and aligned */
     uint32_t ndim;
     int64_t size[MR_CUDA_DIMS];
@@ -129,7 +129,7 @@ typedef struct {
     void *plain; /* NULL: `number` */
     const void *index;
     void *chosen;
-    uint64_t count; /* of what `shape` counts */
+    uint64_t count; /* the number of elements of `shape` */
     mr_cuda_shape shape;
     mr_cuda_strides stride[3];
     int64_t length;

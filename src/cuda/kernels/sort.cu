@@ -1,6 +1,6 @@
 /* A stable sort of lines by keys, digit by digit of 8 bits, the least significant first. A pass has three kernels. In
  * the first, each block counts the digits of its tile. The second adds up the counts of each digit over the tiles of a
- * line. In the third, each block finds out where its elements go, and moves them. Nobody waits for another block, and
+ * line. In the third, each block finds out where its elements go, and moves them. No block waits for another one, and
  * nothing depends on the order in which blocks run. Lines that fit in a tile are sorted by one block in shared memory,
  * several of them at a time.
  *
@@ -156,7 +156,7 @@ template <class Key> MR_DEVICE void sort_keys(const mr_cuda_order &p) {
     p.counts[(at.line * DIGITS + threadIdx.x) * p.tiles + at.tile] = counts[threadIdx.x];
 }
 
-/* Result j of a line: the element that was at `from`. A result that nobody wants is NULL. A key determines its
+/* Result j of a line: the element that was at `from`. A result that is not wanted is NULL. A key determines its
  * element, except for keys that stand for several elements: these are looked up. */
 template <class Key>
 MR_DEVICE void write_result(const mr_cuda_order &p, uint64_t line, uint64_t j, typename Key::K key, uint64_t from) {

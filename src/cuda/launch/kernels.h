@@ -10,7 +10,7 @@
 #include "ops/kernel.h"
 
 /* One fat binary for each file src/cuda/kernels/NAME.cu. A module is loaded when its first kernel is asked for,
- * so that the start of a program costs what it uses. */
+ * so that a program loads only the modules that it uses. */
 #define MR_CUDA_MODULE_LIST(X)                                                                     \
     X(UNARY, unary)                                                                                \
     X(BINARY, binary)                                                                              \
@@ -71,7 +71,7 @@ struct cuda_graph_memory {
     CUevent ready;   /* behind that; NULL: a launch has waited for it, or there was nothing */
     MR_VEC(cuda_graph_block) blocks;
     CUdeviceptr draws; /* an mr_cuda_philox that each launch writes; 0: the graph draws nothing */
-    /* `lane` NULL: nobody else writes to it. */
+    /* `lane` NULL: no other command writes to it. */
     mr_status (*borrow)(cuda_graph_memory *memory, CUstream lane, uint64_t bytes,
                         CUdeviceptr *out_address);
     void (*give_back)(cuda_graph_memory *memory, CUdeviceptr address);
@@ -135,7 +135,7 @@ static inline cuda_kernels *mr_cuda_kernels_of(const mr_command *command) {
     return mr_cuda_device_of(command)->kernels;
 }
 
-/* Loads the kernel `millrace_` + format, and what it is in, into *slot. */
+/* Loads the kernel `millrace_` + format, with its module, into *slot. */
 mr_status mr_cuda_find(const mr_command *command, CUfunction *slot, cuda_module module,
                        const char *format, ...) __attribute__((format(printf, 4, 5)));
 

@@ -114,7 +114,7 @@ void mr_cuda_return(const mr_command *command, CUstream stream, CUdeviceptr addr
     else mr_cu.MemFreeAsync(address, stream);
 }
 
-/* In a capture, nobody else may write to the memory, so it is never free for another command. */
+/* In a capture, no other command may write to the memory, so it is never free for another command. */
 mr_status mr_cuda_upload(const mr_command *command, CUstream stream, const void *values,
                          uint64_t bytes, CUdeviceptr *out_address) {
     CUstream lane = mr_cuda_kernels_of(command)->captured ? NULL : stream;

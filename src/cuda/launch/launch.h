@@ -14,8 +14,8 @@ mr_status mr_cuda_kernels_open(cuda_device *device);
 /* Gives everything back. The device must be idle or lost; calls that fail because it is lost are ignored. */
 void mr_cuda_kernels_close(cuda_device *device);
 
-/* The stream is about to be destroyed (cuStreamDestroy): its cuBLAS handle and scratch memory are kept for
- * another stream, which waits for what is pending in this one. */
+/* The stream is about to be destroyed (cuStreamDestroy): its cuBLAS handle and scratch memory are kept for another
+ * stream, which waits for the pending work of this one. */
 void mr_cuda_kernels_forget_stream(cuda_device *device, CUstream stream);
 
 /* The address of an operand, as a launch sees it. */

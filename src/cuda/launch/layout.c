@@ -73,7 +73,7 @@ mr_cuda_divisor mr_cuda_divide_by(int64_t value) {
     return (mr_cuda_divisor){v, (uint32_t)((((1ull << shift) - v) << 32) / v + 1), shift};
 }
 
-/* What the kernels take positions apart by. */
+/* The divisors by which kernels split positions into indices. */
 static void set_divisors(mr_cuda_shape *shape) {
     double positions = 1;
     for (uint32_t d = 0; d < shape->ndim; d++) positions *= (double)shape->size[d];

@@ -15,7 +15,7 @@ typedef struct {
     int payload_size;
     void *keys[2];
     void *payload[2];
-    /* What the first pass carries; NULL: the positions in the line. Set by the caller, if at all. */
+    /* The payload of the first pass; NULL: the positions in the line. Optional, set by the caller. */
     const void *first_payload;
     bool counted; /* the caller's kernel has left the counts of the first digits in `counts` */
     int at;
@@ -32,7 +32,7 @@ void mr_cuda_sorting_end(const mr_command *command, CUstream stream, cuda_sortin
 mr_status mr_cuda_sort_by_keys(const mr_command *command, CUstream stream, cuda_sorting *sorting,
                                int first, int end);
 
-/* `lists` of counts of `tiles` tiles each, one behind the other in memory, become what is before each tile. */
+/* `lists` of counts of `tiles` tiles each, one after the other in memory, become the sums before each tile. */
 mr_status mr_cuda_scan_counts(const mr_command *command, CUstream stream, uint64_t lists,
                               uint32_t tiles, uint32_t *counts, uint32_t *totals);
 

@@ -153,7 +153,7 @@ static mr_status between_devices(cuda_stream *stream, const mr_command *command)
     return mr_cuda_use(stream->device);
 }
 
-/* Done on return, after what the stream has (R23). */
+/* Complete on return, after the stream's earlier work (R23). */
 static mr_status inside_host(cuda_stream *stream, const mr_command *command) {
     MR_TRY(wait_first(stream));
     memmove(mr_tensor_data(command->operands[0].tensor),

@@ -77,7 +77,7 @@ mr_status mr_cuda_event_record(const mr_command *command) {
 mr_status mr_cuda_event_wait(const mr_command *command) {
     cuda_event *e = command->u.event.event->impl;
     cuda_stream *s = command->stream->impl;
-    /* R13; who else has the event may have recorded it. */
+    /* R13; another process may have recorded the event. */
     if (!command->u.event.record_seq && !command->u.event.event->shared) return MR_OK;
     MR_CUDA_TRY(s->device, mr_cu.StreamWaitEvent(s->handle, e->handle, 0), "wait_event in %s",
                 s->text);

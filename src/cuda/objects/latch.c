@@ -1,6 +1,6 @@
 /* Latches (backend.h): values in pinned memory, by the driver's stream memory operations.
  *
- * A latch is one word, 0 while it is closed. Everybody only ever writes 1, so no order of the writes closes one again.
+ * A latch is one word, 0 while it is closed. Every write is a 1, so no order of the writes closes one again.
  *
  * The driver does not know of the orders that latches make, and streams may share a hardware queue (R55). So a stream
  * may wait for work that cannot begin, and a call of ours may block in the driver behind such a stream. Hence the

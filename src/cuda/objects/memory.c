@@ -95,7 +95,7 @@ static mr_status find_address(cuda_stream *stream, mr_storage *storage, CUdevice
         result = mr_cu.MemAllocFromPoolAsync(out_address, bytes, device->pool, stream->handle);
     }
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-        /* What the attempt took, and other processes may need. */
+        /* Returns memory that the attempt reserved, and other processes may need. */
         if (!device->machine->calls) mr_cu.MemPoolTrimTo(device->pool, 0);
         return out_of_memory(device, storage);
     }

@@ -103,7 +103,7 @@ static mr_status new_link(uint32_t size, cuda_link **out_link) {
     return MR_OK;
 }
 
-/* What the watches of open communicators say of a wait that has lasted so long. */
+/* Calls the watches of open communicators during a wait that has lasted so long. */
 static mr_status watch_links(cuda_machine *cuda, uint64_t waited_ns) {
     for (cuda_link *link = cuda->links; link; link = link->next)
         if (link->watch && !link->is_closed)

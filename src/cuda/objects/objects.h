@@ -32,7 +32,7 @@ mr_status mr_cuda_event_elapsed(mr_event *from, mr_event *to, double *out_millis
 mr_status mr_cuda_pool_open(cuda_device *device); /* with the context current and new */
 void mr_cuda_pool_close(cuda_device *device);     /* frees all blocks */
 void mr_cuda_memory_free(const mr_command *command);
-/* Later frees of the device wait for what the stream, of this or another device, has so far. */
+/* Later frees of the device wait for the present work of the stream, which may belong to another device. */
 mr_status mr_cuda_reclaim_after(cuda_device *device, cuda_device *owner, CUstream stream);
 mr_status mr_cuda_memory_alloc(mr_storage *storage);
 void mr_cuda_memory_release(mr_storage *storage);

@@ -3,10 +3,10 @@
  *
  * Between processes the driver shares only what cuMemAlloc gave, and no memory of a pool. So memory that is to be
  * shared is allocated on its own (option `ipc`). cuMemFree and cuIpcCloseMemHandle may wait for the device, and the end
- * of a tensor must not wait. So what is given up is kept: own memory for the next request, memory of others until the
+ * of a tensor must not wait. So released memory is kept: own memory for the next request, memory of others until the
  * devices are idle.
  *
- * Easiest to break: a handle is a number of the script's. The driver looks behind it, so it is checked before. */
+ * Easiest to break: a handle is a number of the script's. The driver dereferences it, so it is checked before. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -160,7 +160,8 @@ static void give_up(const shared_block *b) {
     else mr_cu.MemFree(b->address);
 }
 
-/* Those of one device, or of all (NULL), that nobody uses; the device is idle, or its context is about to go. */
+/* Drops the unused ones of one device, or of all (NULL). The device is idle, or its context is about to be
+ * destroyed. */
 static void drop_unused(cuda_machine *cuda, const cuda_device *device, bool only_opened) {
     if (!cuda->outside) return;
     for (size_t i = cuda->outside->blocks.count; i-- > 0;) {

@@ -34,14 +34,14 @@ mr_status mr_cuda_enable_peer_access(mr_device *device, mr_device *peer) {
     MR_CUDA_TRY(d, mr_cu.MemPoolSetAccess(p->pool, &access, 1), "enable_peer_access");
     CUresult result = mr_cu.CtxEnablePeerAccess(p->context, 0);
     d->peers |= bit;
-    /* Somebody else in this process may have enabled it: the context is shared with them. */
+    /* Other code in this process may have enabled it, since the context is shared. */
     if (result == CUDA_SUCCESS || result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return MR_OK;
     d->peers &= ~bit;
     return mr_cuda_fail(d, result, "enable_peer_access: device %d to device %d", device->index,
                         peer->index);
 }
 
-/* The access stays: the context may be shared with somebody who uses it. Enabling it again finds it enabled. */
+/* The access stays, because other code may share the context and use it. Enabling it again finds it enabled. */
 void mr_cuda_forget_peer_access(mr_device *device, mr_device *peer) {
     cuda_device *d = device->impl;
     d->peers &= ~((uint64_t)1 << peer->index);

@@ -56,8 +56,8 @@ mr_status mr_cuda_stream_open(mr_stream *stream) {
     return MR_OK;
 }
 
-/* R9: what is pending goes on. Whatever waits for this stream by its name from now on (a free, a
- * synchronise of the device) finds it through the reclaim stream. */
+/* R9: pending work continues. Later waits for this stream (a free, a synchronise of the device) use the reclaim stream
+ * instead. */
 void mr_cuda_stream_close(mr_stream *stream) {
     cuda_stream *s = stream->impl;
     cuda_device *device = s->device;
@@ -67,13 +67,13 @@ void mr_cuda_stream_close(mr_stream *stream) {
         if (!status) mr_cuda_hold_fence(s);
         if (!status && s->last_seq > s->done_seq)
             status = mr_cuda_reclaim_after(device, device, s->handle);
-        mr_error_destroy(status); /* the device is lost, and with it what the stream had to do */
+        mr_error_destroy(status); /* the device is lost, and with it the stream's pending work */
         if (stream->kind == MR_STREAM_USER) {
             mr_cuda_kernels_forget_stream(device, s->handle);
             if (!stream->foreign) mr_cu.StreamDestroy(s->handle);
         }
     }
-    mr_cuda_hold_release(s); /* only what a lost device will not touch again */
+    mr_cuda_hold_release(s); /* memory that a lost device will not touch again */
     mr_cuda_stream_release(s);
 }
 

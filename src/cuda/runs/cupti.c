@@ -1,8 +1,8 @@
 /* The times of commands by CUPTI's activity records, which the device writes itself.
  *
  * Each call of the driver has a number. CUPTI tells it as the call begins (a callback, on the thread that calls), and
- * writes it into the record of what the device did for the call. So a record finds its command. That costs a launch
- * less than CUPTI's own external ids, which need a record of each call as well.
+ * writes it into the record of the device's work for the call. So a record finds its command. That costs a launch less
+ * than CUPTI's own external ids, which need a record of each call as well.
  *
  * CUPTI is one for the process, and takes one subscriber: of several machines, one uses it at a
  * time. Records may arrive on a thread of CUPTI's. A lock guards the data that both threads use;
@@ -23,8 +23,8 @@ typedef struct {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
-    cuda_runs *owner; /* NULL: nobody uses CUPTI */
-    bool rests;       /* what arrives is thrown away */
+    cuda_runs *owner; /* NULL: CUPTI is not in use */
+    bool rests;       /* arriving records are dropped */
     CUpti_SubscriberHandle subscriber;
     MR_VEC(activity) arrived;
 } shared;

@@ -4,7 +4,7 @@
  *
  * The driver tells only differences between events. So each device has a base, an event whose time on the host's clock
  * is known. A difference is a float of milliseconds, which is exact to a microsecond up to some seconds; so the base
- * moves along with what has been told. */
+ * moves along with the reported runs. */
 #include <stdlib.h>
 
 #include "cuda/runs/source.h"

@@ -1,5 +1,5 @@
 /* Ranges of NVTX: see nvtx.h. NVTX is a header: it finds the tool by itself, in the library that NVTX_INJECTION64_PATH
- * names, or in one that the tool has linked. So its functions and what they keep are compiled into this file. */
+ * names, or in one that the tool has linked. So its functions and their state are compiled into this file. */
 #include "cuda/runs/nvtx.h"
 
 #include <stdio.h>

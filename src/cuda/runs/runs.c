@@ -181,7 +181,7 @@ static void drop_all(cuda_runs *runs) {
     runs->calls.count = 0;
 }
 
-/* Gives up what nobody uses any more, if the devices are idle. */
+/* Frees the unused objects, if the devices are idle. */
 static void give_up(cuda_machine *cuda) {
     if (!mr_cuda_is_idle(cuda)) return;
     destroy(cuda->runs);

@@ -2,9 +2,9 @@
  * submission.
  *
  * The virtual GPU knows when it carried a command out, and tells its observers (`ran`). A GPU has to be asked: the
- * slots `runs_start`, `runs_flush` and `runs_stop` of `model/backend.h`. While nobody asks, a submission costs one
- * comparison more. `runs.c` notes each command and tells the observers once its times are known. It has two
- * sources for them:
+ * slots `runs_start`, `runs_flush` and `runs_stop` of `model/backend.h`. Without a start, a submission costs one more
+ * comparison. `runs.c` notes each command and tells the observers once its times are known. It has two sources for
+ * them:
  *
  *   - CUPTI (`cupti.c`), the profiling library of the CUDA toolkit, which is opened at run time like the
  *     driver. The device writes a record of each kernel and copy. CUPTI numbers the calls of the driver and tells

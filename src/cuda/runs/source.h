@@ -61,7 +61,8 @@ struct cuda_runs {
     const cuda_run_source *source;
     MR_VEC(cuda_run) list; /* in the order of submission; some in the middle may have been told */
     uint64_t first;        /* the number of list.items[0] */
-    uint64_t collect_at; /* the number with which what is known is collected without being asked */
+    /* the number of commands after which known times are collected without a request */
+    uint64_t collect_at;
     MR_VEC(cuda_run_call) calls; /* CUPTI: sorted, as the numbers grow */
     cuda_base *bases;            /* events: by device */
 };

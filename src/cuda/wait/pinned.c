@@ -1,8 +1,8 @@
 /* Pinned host memory (R22): pages of our own that the driver registers, so that their values outlive the
- * context (mr.reset keeps host tensors). Registering costs as much as some hundred launches, so what is
- * released stays registered and serves later requests of its size class. There are eight classes for each doubling,
- * which wastes an eighth at most. Small ones share a slab of SLAB_BYTES. Nothing here waits, so that a wait may give
- * blocks back: pinning.c waits where there is none. */
+ * context (mr.reset keeps host tensors). Registering costs as much as some hundred launches, so released memory stays
+ * registered and serves later requests of its size class. There are eight classes for each doubling, which wastes an
+ * eighth at most. Small ones share a slab of SLAB_BYTES. This file never waits, so that a wait may return blocks;
+ * pinning.c waits if there is none. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,5 +1,4 @@
-/* How far each stream is known to be done, and the end of its structure: what a wait finds out and lets go. Nothing
- * here waits. */
+/* The known progress of each stream, and the end of its structure: used after waits. This file never waits. */
 #include "cuda/wait/wait.h"
 
 static void mark_done(cuda_stream *s, uint64_t seq) {

@@ -146,7 +146,7 @@ static void watch_forks(void) {
     pthread_atfork(NULL, NULL, renew_lock);
 }
 
-/* Frees what nobody needs any more. */
+/* Frees unused callbacks. */
 static void sweep(void) {
     pthread_mutex_lock(&lock);
     for (cuda_callback **link = &ended; *link;) {

@@ -47,16 +47,16 @@ typedef struct {
     cuda_callback *callback; /* ...or, if slot is NULL, by a callback of the driver */
 } cuda_turn;
 
-/* A callback holds up a thread of the driver, which grants so many and then blocks the caller. 55 with a kernel in
- * front of each passed on an H200 and 60 never returned. */
+/* A callback blocks a thread of the driver, which accepts only some and then blocks the caller. On an H200, 55 with a
+ * kernel before each passed, and 60 never returned. */
 enum { MOST_CALLBACKS = 16 };
 
 bool mr_cuda_turns_by_values(CUdevice device); /* as far as the device and the environment say */
 /* Values lie in `block`, of BOUNCED_BYTES. Without it there are callbacks only. */
 mr_status mr_cuda_turns_open(cuda_machine *cuda, const cuda_pinned_block *block);
-/* Before the contexts go; all turns have ended. Returns what is to be given back, or NULL. */
+/* Called before the contexts are destroyed; all turns have ended. Returns the memory to free, or NULL. */
 void *mr_cuda_turns_close(cuda_machine *cuda);
-bool mr_cuda_turn_is_free(const cuda_stream *stream); /* one more blocks nobody */
+bool mr_cuda_turn_is_free(const cuda_stream *stream); /* one more does not block */
 mr_status mr_cuda_turn_enqueue(cuda_stream *stream, cuda_turn *out_turn);
 bool mr_cuda_turn_has_come(const cuda_turn *turn);
 void mr_cuda_turn_end(cuda_stream *stream, const cuda_turn *turn); /* the stream may go on */

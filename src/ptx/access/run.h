@@ -84,7 +84,7 @@ bool launch_as_number(const launch_run *r, const linear_form *f, int64_t *out);
 linear_form launch_within(launch_run *r, const launch_node *node, int64_t low, int64_t high);
 /* Everything that the symbols of a form hold. */
 uint64_t launch_held(const launch_run *r, const linear_form *f);
-/* The base that the form is, plus numbers; NULL: it is a number, or (*out_is_mixed) nobody knows what. */
+/* The base that the form is, plus numbers; NULL: it is a number, or (*out_is_mixed) unknown. */
 const linear_term *launch_base(const launch_run *r, const linear_form *f, bool *out_is_mixed);
 
 /* ---- forms.c */

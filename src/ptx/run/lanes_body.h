@@ -151,9 +151,9 @@ PTX_LANES_4(X)
 
 /* ---- loads and stores
  *
- * The usual case, with nobody who counts: all bytes lie in the range that the access found last (or in shared memory),
- * and all of them are written. Then they are reached here; everything else is the matter of ptx_run_load and
- * ptx_run_store, which do the same step by step. */
+ * The usual case, without counts: all bytes lie in the range that the access found last (or in shared memory), and all
+ * of them are written. Then they are reached here; everything else is the matter of ptx_run_load and ptx_run_store,
+ * which do the same step by step. */
 
 typedef struct {
     char *host;     /* of offset 0 */

@@ -236,7 +236,7 @@ static void keep_ordered(ptx_turn *turn, met_map *t, ptx_strong *s) {
     uint32_t *seen = s->writes ? &met->writes : &met->reads, lanes = s->ordered;
     s->ordered &= ~*seen;
     *seen |= lanes;
-    if (mr_ptx_watch_order_matters(turn->watch)) s->ordered = 0; /* nobody will ask */
+    if (mr_ptx_watch_order_matters(turn->watch)) s->ordered = 0; /* not needed any more */
 }
 
 static void keep_last_accesses(ptx_turn *turn, met_map *t, ptx_history *h) {

@@ -8,7 +8,7 @@
  * the call of *out_marker: `i` itself, or a record or wait that it depends on. */
 uint32_t mr_trace_work_behind(const mr_span *spans, uint32_t i, uint32_t *out_marker);
 
-/* The work that ended last among what the host waited for in call `i`; NONE: nothing that the trace has. */
+/* The last work to end among that for which the host waited in call `i`; NONE: none in the trace. */
 uint32_t mr_trace_waited_for(const mr_span *spans, const mr_trace_order *order, uint32_t i);
 
 static inline bool mr_cause_is_host(mr_cause cause) {

@@ -1,9 +1,9 @@
 /* The orders that the data of a trace need: see data.h.
  *
- * Each span has a clock: of each stream, and of each host, the number of the last span that it comes after. A host
- * comes after what it has waited for, and all that it submits then does, too. Each rank is a host of its own. It begins
- * where the outer one has started it; and that goes on when all ranks have ended. A pair of spans can lose its order
- * only where a clock of the changed order is behind that of the trace, or one of the two has another stream. Only
+ * Each span has a clock: of each stream, and of each host, the number of the last span that it comes after. A host, and
+ * all its later submissions, come after the work for which it has waited. Each rank is a host of its own. It begins
+ * where the outer host starts it, and the outer host goes on when all ranks have ended. A pair of spans can lose its
+ * order only where a clock of the changed order is behind that of the trace, or one of the two has another stream. Only
  * those are compared. */
 #include "trace/analysis/data.h"
 
@@ -119,7 +119,7 @@ typedef struct {
     mr_trace_need need;
 } comparison;
 
-/* The host copies a source in pageable memory during the call: what it does later comes after that. */
+/* The host copies a source in pageable memory during the call, so its later actions come after that copy. */
 static bool staged(const comparison *c, uint32_t i, const mr_trace_access *access, bool is_edited) {
     return access->by_host && !(is_edited && i == c->unstaged);
 }

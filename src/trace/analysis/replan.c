@@ -1,6 +1,6 @@
 /* Replans a trace: see replan.h. The points of a trace (a call, a begin, a return) are gone through in the order in
- * which they happened. Each depends only on earlier ones, also when all move. Times come from the trace, the order from
- * what is left of it (edit.h). */
+ * which they happened. Each depends only on earlier ones, even if all of them move. Times come from the trace, the
+ * order from the edited trace (edit.h). */
 #include "trace/analysis/replan.h"
 
 #include <stdlib.h>
@@ -26,14 +26,15 @@ typedef struct {
 
 struct mr_trace_replan {
     const mr_trace *trace;
-    mr_trace_order whole; /* of the trace as it is */
+    mr_trace_order whole; /* of the unchanged trace */
     mr_trace_edit edit;
-    mr_trace_order order; /* of what is left of it */
+    mr_trace_order order; /* of the edited trace */
     mr_trace_removal removal;
     point *points;
     size_t point_count;
     moved *at;
-    int64_t usual_lag[CAUSE_COUNT]; /* from the end of what was waited for to the begin, at least */
+    /* the least time from the end of the awaited work to the begin */
+    int64_t usual_lag[CAUSE_COUNT];
     int64_t usual_latency
         [2]; /* to the begin: from a call; of a staged copy from its return; at least */
 };
@@ -85,7 +86,7 @@ static bool may_wait(const mr_span *span) {
     return span->host_waited || mr_kind_waits(span->kind);
 }
 
-/* The host itself writes what the moved call reads, or reads what it writes. */
+/* Whether the host itself writes bytes that the moved call reads, or reads bytes that it writes. */
 static bool is_needed_by_move(const mr_trace_replan *r, uint32_t call) {
     const mr_trace_edit *edit = &r->edit;
     if (edit->spans[call].kind != MR_COMMAND_HOST_ACCESS) return false;

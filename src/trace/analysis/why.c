@@ -1,9 +1,9 @@
 /* Why two operations did not run at the same time, as a sentence: see analysis.h.
  *
  * First the rules are asked. If a way leads from one to the other, the cause is the step between two streams that is
- * nearest to the later one. This holds also where the host was so late that nobody had to wait. Otherwise the later
- * one waited for an engine that was taken, or for the host: that counts. The saved time is what a replan without the
- * cause says (replan.h), and where that is only a guess, the sentence says "about". */
+ * nearest to the later one. This holds even if the host was so late that no stream had to wait. Otherwise the later one
+ * waited for a busy engine, or for the host, which is then the cause. The saved time comes from a replan without the
+ * cause (replan.h); if that is only an estimate, the sentence says "about". */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +20,11 @@ typedef struct {
     const mr_span *spans;
     const mr_trace_order *order;
     uint32_t early, late;
-    mr_trace_removal removal; /* what would have to go */
+    mr_trace_removal removal; /* the cause to remove */
     uint64_t saved;
-    bool exact;         /* `saved` is what a run without the cause shows */
+    bool exact;         /* `saved` is the exact result of a run without the cause */
     bool is_known;      /* whether the data allow it was looked at to the end */
-    mr_trace_need need; /* what forbids it; no access: nothing does */
+    mr_trace_need need; /* the data that forbid the removal; no access: none */
 } question;
 
 #define NOTHING_SAVED_NS 1000
@@ -323,7 +323,7 @@ static void say_default_stream(const question *q, const char *holder, char *out,
                    proposes(q) ? ". Make the other stream non-blocking" : "");
 }
 
-/* The operation was ready, and something else had what it needed. */
+/* The operation was ready, but another one had its engine. */
 static void say_engine(const question *q, const char *holder, char *out, size_t size) {
     const mr_span *held = &q->spans[q->removal.span];
     if (q->removal.rule == MR_CAUSE_MULTIPROCESSORS)
@@ -414,7 +414,7 @@ static name memory_of(const mr_trace_access *access) {
     return out;
 }
 
-/* Two operations whose data need what would have to go. */
+/* Two operations whose data need the cause. */
 static void say_need(const question *q, char *out, size_t size) {
     const mr_trace_need *need = &q->need;
     const mr_span *first = &q->spans[need->first], *second = &q->spans[need->second];
@@ -483,7 +483,7 @@ static mr_status explain(question *q, mr_trace_why *why) {
     return status;
 }
 
-/* The share of the shorter one from which on both are said to have run together, and nobody asks why not. */
+/* If at least this share of the shorter one overlaps, both count as having run together, and no cause is given. */
 #define TOGETHER 0.9
 
 static mr_status explain_overlap(question *q, mr_trace_why *why) {

@@ -24,7 +24,7 @@ typedef struct {
 } mr_bar;
 typedef MR_VEC(mr_bar) mr_bars;
 
-/* The bars of one row of a lane. The host's lane has what it waited or worked in, and what is long enough for a
+/* The bars of one row of a lane. The host's lane has calls that waited or worked, and calls that are long enough for a
  * name. */
 mr_status mr_lane_bars(const mr_trace *trace, const mr_lane *lane, int row, const mr_axis *axis,
                        mr_bars *out_bars);

@@ -10,7 +10,7 @@ typedef struct {
     const mr_trace *trace, *before;
     mr_trace_source source; /* NULL: no text of any script is known */
     void *context;
-    /* NULL, or what a page shows instead of `before` and `trace`. */
+    /* NULL, or the outcomes that a page shows instead of `before` and `trace`. */
     const mr_trace_outcome *outcomes;
     size_t outcome_count;
 } mr_writing;

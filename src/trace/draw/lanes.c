@@ -1,4 +1,4 @@
-/* Lanes and what is in them: see lanes.h. */
+/* Lanes and their contents: see lanes.h. */
 #include "trace/draw/lanes.h"
 
 #include <stdlib.h>
@@ -308,7 +308,7 @@ void mr_trace_put_object(mr_buffer *out, const mr_trace *trace, const mr_span *s
     put_quoted(out, "stream", mr_trace_stream_at(trace, stream)->name);
 }
 
-/* id, the words before the holder, what the holder is shown as: its object, or its name */
+/* id, the words before the holder, the form of the holder: its object, or its name */
 #define CAUSE_WORDS(X)                                                                             \
     X(NONE, "", NAME)                                                                              \
     X(STREAM, "runs after ", NAME)                                                                 \

@@ -26,7 +26,7 @@ typedef enum {
     MR_LOOK_LIST(X)
 #undef X
         MR_LOOK_COUNT,
-    MR_LOOK_NONE = MR_LOOK_COUNT, /* no bar: markers, and what has not run */
+    MR_LOOK_NONE = MR_LOOK_COUNT, /* no bar: markers, and commands that have not run */
 } mr_look;
 
 typedef struct {
@@ -71,7 +71,7 @@ static inline int mr_lane_rows(const mr_lane *lane) {
 /* The time before bar i of a lane in which something held the lane up. A late call of the host does not count. */
 typedef struct {
     uint64_t begin, end; /* equal: there is none */
-    const mr_span *span; /* the bar that ended it; its held_by says what the lane waited for */
+    const mr_span *span; /* the bar that ended it; its held_by is the reason why the lane waited */
 } mr_lane_gap;
 mr_lane_gap mr_lane_gap_before(const mr_trace *trace, const mr_lane *lane, size_t i);
 
@@ -81,14 +81,14 @@ mr_lane_gap mr_lane_gap_before(const mr_trace *trace, const mr_lane *lane, size_
 typedef enum { MR_SHOWS_NAME, MR_SHOWS_OBJECT, MR_SHOWS_NOTHING } mr_cause_shows;
 const char *mr_trace_cause_words(mr_cause cause, mr_cause_shows *out_shows);
 
-/* "waits for event `full` (line 7)"; nothing for a span that nothing held up. Names are escaped for a person. */
+/* "waits for event `full` (line 7)"; nothing for a span without a wait. Names are escaped for the terminal. */
 void mr_trace_put_cause(mr_buffer *out, const mr_trace *trace, const mr_span *span);
 /* The script that most spans are of; NULL: none is known, or they are of several entries of a prompt. */
 const char *mr_trace_title(const mr_trace *trace);
 /* "line 7" in the script that most spans are of, "mr:7:1" of an entry of a prompt, "other.lua:7" elsewhere; nothing
  * where no line is known. */
 void mr_trace_put_place(mr_buffer *out, const mr_trace *trace, mr_site where);
-/* "event `full`", "stream `copy`": what a record, a wait or a synchronise is about. */
+/* "event `full`", "stream `copy`": the object of a record, a wait or a synchronise. */
 void mr_trace_put_object(mr_buffer *out, const mr_trace *trace, const mr_span *span);
 /* "host"; "host of rank 1" where there are several ranks. */
 void mr_trace_put_host(mr_buffer *out, int rank);

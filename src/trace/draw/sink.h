@@ -43,7 +43,7 @@ void mr_sink_json(mr_sink *sink, const char *text); /* quoted; `<` is escaped fo
 void mr_sink_xml(mr_sink *sink, const char *text);  /* the text of an element or an attribute */
 void mr_sink_csv(mr_sink *sink, const char *text);  /* a field, in quotes where it needs them */
 
-/* Writes out what is left. False: something could not be written. */
+/* Writes the rest of the buffer. False: writing failed. */
 bool mr_sink_flush(mr_sink *sink);
 
 #endif

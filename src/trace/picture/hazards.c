@@ -1,11 +1,11 @@
-/* What joins two bars of a picture: arrows from records to waits, and the missing edges of hazards. */
+/* Lines between two bars of a picture: arrows from records to waits, and the missing edges of hazards. */
 #include "trace/picture/svg.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define BOLD        7.5 /* of one beside a frame */
-#define REACH       150 /* how far a name may be from what it names */
+#define REACH       150 /* the greatest distance of a name from its object */
 #define MOST_ARROWS 1000
 #define HALO        4 /* from a bar to the outside of its frame */
 #define EDGE_POINTS 40

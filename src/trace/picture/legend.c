@@ -1,4 +1,4 @@
-/* What stands below the lanes of a picture: the legend, and the hazards that it numbers. */
+/* The part below the lanes of a picture: the legend, and the numbered hazards. */
 #include "trace/picture/svg.h"
 
 #include <string.h>

@@ -30,7 +30,8 @@ static const char style[] =
     ".copy-in+.b,.copy-out+.b,.copy-device+.b,.copy-peer+.b,.host-function+.b,.host-work+.b{fill:#1d2330;stroke:#fff;"
     "stroke-width:4px}";
 
-/* What tells kinds of bars apart in print, without colour: lines over the colour. Kernels, waits and calls have none. */
+/* Patterns that distinguish kinds of bars in print, without colour: lines over the colour. Kernels, waits and calls
+ * have none. */
 static const struct {
     const char *word, *color, *lines;
 } textures[] = {

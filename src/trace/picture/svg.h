@@ -33,12 +33,12 @@ typedef struct {
     int *top; /* of each lane */
     int bottom;
     bool looks[MR_LOOK_COUNT], has_gap, has_arrow, has_share, has_hazard,
-        has_race_inside;    /* what the legend explains */
+        has_race_inside;    /* the signs that the legend explains */
     mr_labels labels;       /* the texts that others may not cover */
     MR_VEC(uint32_t) named; /* the spans whose names are written */
     MR_VEC(svg_nameless) nameless;
-    mr_labels edges; /* what names below bars do not cover: points of edges, and arrows */
-    mr_labels bars;  /* what numbers of edges do not cover where there is another place */
+    mr_labels edges; /* places that names below bars may not cover: points of edges, and arrows */
+    mr_labels bars;  /* places that numbers of edges do not cover if there is another place */
 } svg_picture;
 
 /* ---- svg.c */
@@ -64,7 +64,7 @@ void svg_name_beside(svg_picture *p);
 
 /* ---- legend.c */
 
-/* What the picture's signs mean, and the hazards that its numbers name. */
+/* Draws the meanings of the picture's signs, and the numbered hazards. */
 void svg_draw_legend(svg_picture *p, int y);
 
 #endif

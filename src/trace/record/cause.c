@@ -129,7 +129,7 @@ static void derive_marker(mr_span *spans, size_t i, const front *order) {
     span->ready = span->begin = span->end = time;
     span->held_by = late ? MR_CAUSE_HOST : order->rule;
     span->holder = late ? MR_TRACE_NONE : order->holder;
-    if (span->holder == i) span->holder = span->record; /* what follows is held by the wait */
+    if (span->holder == i) span->holder = span->record; /* later work waits for the wait itself */
 }
 
 static void derive_all(deriver *d, size_t count) {

@@ -321,7 +321,7 @@ static bool find_order(joining *j) {
 
 /* ---- the joined trace */
 
-/* The span, or where it is a stand-in what it stands for. */
+/* The span or, for a stand-in, the span of the other rank. */
 static uint32_t joined_index(const joining *j, const part *p, uint32_t span) {
     if (span >= p->head.spans) return NONE;
     uint32_t at = p->meeting_of[span], host = p->spans[span].host;

@@ -4,8 +4,8 @@
  * Easiest to break: entries are found by the command's number, so they stay sorted by it. A call that runs host
  * functions is told after what these did, with a lower number than they have.
  *
- * Two clocks, one axis. The host's times come from `may` and `did`, the device's from `ran`. How long the host stood in
- * a wait is counted by the backend (`mr_machine.host_waits`), because only it knows. On CUDA, runs are told only
+ * Two clocks, one axis. The host's times come from `may` and `did`, the device's from `ran`. The backend counts the
+ * host's time in waits (`mr_machine.host_waits`), because only the backend knows it. On CUDA, runs are told only
  * between `runs_start` and `runs_stop`.
  *
  * Causes. With each run the virtual GPU tells the last cause of its begin: the predecessor that ended last, with the
@@ -15,7 +15,7 @@
  *
  * Undone runs. Runs are a log in the order of being told, and `machine->observing.runs_told` counts them. A
  * checkpoint keeps the count, and a restored one tells it to the observers (`went_back`), which cut their logs.
- * While nobody has a checkpoint, runs are folded into their entries. */
+ * Without a checkpoint, runs are folded into their entries. */
 #ifndef MR_TRACE_KEPT_H
 #define MR_TRACE_KEPT_H
 
@@ -80,7 +80,7 @@ typedef struct {
     uint64_t added, forgotten;  /* entries so far; those in between are there */
     size_t most;                /* 0: no bound */
     size_t mask;                /* of the ring; all ones: no bound */
-    MR_VEC(kept_entry) earlier; /* of before the trace, that ran during it; by seq */
+    MR_VEC(kept_entry) earlier; /* commands from before the trace that ran during it; by seq */
     MR_VEC(kept_run) log;       /* runs not yet folded in */
     uint64_t log_first;         /* machine->observing.runs_told of the first of them */
     MR_VEC(kept_stream) streams;

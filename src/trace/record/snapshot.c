@@ -1,5 +1,5 @@
-/* Makes a trace of what a tracer has kept: see kept.h. A reference to a command by its number becomes one to a span by
- * its index here. */
+/* Makes a trace from the entries of a tracer: see kept.h. A reference to a command by its number becomes one to a span
+ * by its index here. */
 #include <string.h>
 
 #include "trace/builder.h"

@@ -42,7 +42,7 @@ static bool copy_waits(const mr_command *command, mr_hidden_kind *out_kind) {
     return direction == MR_COPY_D2H && mr_order_copy_is_open(command);
 }
 
-/* What an operation ends with that needs the values; synchronize() has that name. */
+/* Whether it is the wait at the end of an operation that needs values, and not a synchronize() of the script. */
 static bool is_own_wait(const mr_command *command) {
     return strcmp(command->name, "synchronize") != 0;
 }

@@ -9,7 +9,7 @@ typedef struct mr_sync_debug mr_sync_debug;
 
 typedef enum { MR_SYNC_OFF, MR_SYNC_WARN, MR_SYNC_ERROR } mr_sync_mode;
 
-/* name, what the host waits for, what would avoid it: parts of a message */
+/* name, the reason of the host's wait, the way to avoid it: parts of a message */
 #define MR_HIDDEN_WAIT_LIST(X)                                                                     \
     X(READ, "the host reads what a device computes",                                               \
       "keep it on the device, or copy it to pinned memory with non_blocking=true and wait where "  \

@@ -1,8 +1,8 @@
 /* The observer that traces: notes the host's clock before and after each call, and when the device carried it out.
  *
- * Easiest to break: the cost. All that is done at a call is to fill in one entry, and at a run, one record of a log;
- * whatever can wait is done for a snapshot. Runs stay in the log as long as somebody can return to a checkpoint and so
- * undo them; else they are folded into their entries now and then. */
+ * Easiest to break: the cost. A call only fills in one entry, and a run one record of a log; all other work is done for
+ * a snapshot. Runs stay in the log while a return to a checkpoint can undo them; otherwise they are folded into their
+ * entries now and then. */
 #include <string.h>
 
 #include "model/backend.h"
@@ -33,7 +33,8 @@ struct mr_tracer {
     uint64_t waited, worked, made; /* machine->host.waits.total and its like at the last `did` */
     uint64_t last_returned;        /* the host's clock then */
     uint64_t last_seq;             /* of it */
-    const char *how;               /* what runs_start said; NULL: the backend tells by itself */
+    /* the text of runs_start; NULL: the backend reports runs by itself */
+    const char *how;
     bool tells_runs;
 };
 
@@ -41,7 +42,7 @@ static mr_tracer *tracer_of(mr_observer *observer) {
     return (mr_tracer *)((char *)observer - offsetof(mr_tracer, observer));
 }
 
-/* Not mr_machine_time: observers of everything would be told that somebody asked. */
+/* Not mr_machine_time, which would tell observers of everything about a read of the clock. */
 static uint64_t host_time(const mr_tracer *t) {
     return t->machine->backend->host_time(t->machine);
 }

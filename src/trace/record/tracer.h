@@ -6,9 +6,9 @@
 
 typedef struct mr_tracer mr_tracer;
 
-/* Begins to trace all that is asked of `machine`. `most_spans`: when there are more, the oldest are forgotten; 0: no
- * bound. Does not wait: what was submitted before and is still pending appears with the time at which it runs, and
- * without a call. The errors are OUT_OF_MEMORY and, on CUDA, those of the profiling library. */
+/* Begins to trace all requests to `machine`. `most_spans`: when there are more, the oldest are forgotten; 0: no bound.
+ * Does not wait: earlier commands that are still pending appear with the time at which they run, and without a call.
+ * The errors are OUT_OF_MEMORY and, on CUDA, those of the profiling library. */
 mr_status mr_tracer_start(mr_machine *machine, size_t most_spans, mr_tracer **out_tracer);
 
 /* A hazard that was reported meanwhile, by the numbers of its two commands (0: not known). */

@@ -1,5 +1,5 @@
-/* The lanes of a trace as characters: a bar for each operation, what held a bar up before it, arrows from records to
- * the waits that they end. lanes.h says what is drawn, grid.h puts it at columns.
+/* The lanes of a trace as characters: a bar for each operation, the wait before a bar, arrows from records to the waits
+ * that they end. lanes.h decides what is drawn, grid.h assigns columns.
  *
  * Easiest to break: two bars never share a cell. Spans that are too short for a bar of their own
  * share one with their neighbours. It says how many they are. */

@@ -32,8 +32,8 @@ typedef struct {
     mr_terminal_entries names, gaps; /* what did not fit */
 } mr_terminal_view;
 
-/* Axis, lanes and arrows into the grid of a view whose other members are set; fills in what the legend and the lists
- * need. */
+/* Axis, lanes and arrows into the grid of a view whose other members are set; fills in the data of the legend and the
+ * lists. */
 mr_status mr_terminal_draw(mr_terminal_view *v);
 
 /* The style of a colour of 256, where there are colours. */

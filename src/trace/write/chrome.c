@@ -142,7 +142,7 @@ static void write_call(chrome *c, const mr_span *span) {
     mr_sink_text(c->sink, "}}");
 }
 
-/* An arrow from the call to what the device did for it. */
+/* An arrow from the call to its work on the device. */
 static void write_flow(chrome *c, const mr_span *span, uint64_t to, int row) {
     begin_event(c, "{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
     mr_sink_number(c->sink, span->seq);
@@ -217,7 +217,7 @@ typedef struct {
     uint64_t reached;    /* the end of all before */
 } progress;
 
-/* A wait lasts from the end of what is before it in its stream, and not into the next bar. */
+/* A wait lasts from the end of the stream's earlier work, and ends before the next bar. */
 static void write_one_wait(chrome *c, const mr_span *span, progress *at) {
     const mr_span *spans = mr_trace_spans(c->trace);
     const mr_lane *lane = at->lane;

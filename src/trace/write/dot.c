@@ -1,6 +1,6 @@
 /* The order of a program as a graph for Graphviz: the order by the rules, whatever the times were. Operations are in a
  * column for each stream; an edge that an event or the default stream makes is labelled. Allocations and queries, which
- * order nothing that anybody sees, are left out. */
+ * have no visible order, are left out. */
 #include "trace/draw/formats.h"
 
 #include <stdlib.h>
@@ -104,7 +104,7 @@ static void write_edge(graph *g, uint32_t from, uint32_t to, const char *style) 
     mr_sink_format(g->sink, "  n%u -> n%u%s;\n", from, to, style);
 }
 
-/* An edge from what is not a node stands for one from the node before it in its stream. */
+/* An edge from a span without a node becomes one from the node before it in its stream. */
 static uint32_t node_at_or_before(const graph *g, uint32_t i) {
     uint32_t stream = span_at(g, i)->stream;
     if (is_node(span_at(g, i))) return i;

@@ -18,7 +18,7 @@ typedef struct {
 
 typedef struct {
     MR_VEC(mr_sort) list;
-    uint32_t *of;             /* of each span: which it is */
+    uint32_t *of;             /* the sort of each span */
     MR_MAP(uint32_t) numbers; /* in the list, by hash */
 } mr_sorts;
 

@@ -1,5 +1,5 @@
 /* The spans as a table, for other programs: CSV, a line a span, and JSON, an object a span. Both have the same columns,
- * whose list is the first line of the CSV. Times are in milliseconds; what is not known is empty, or null. */
+ * whose list is the first line of the CSV. Times are in milliseconds; unknown values are empty, or null. */
 #include "trace/draw/formats.h"
 
 #include "trace/draw/lanes.h"

@@ -628,7 +628,7 @@ MR_TABLE double mr_atan_low[9] = {0.0,
 MR_FUNCTION mr_pair mr_atan_ratio(mr_pair y, mr_pair x) {
     MR_EXACT
     double k = __builtin_rint(8.0 * y.high / x.high), c = 0.125 * k;
-    /* (y - c x) / (x + c y): the tangent of what is left, at most 1/16 */
+    /* (y - c x) / (x + c y): the tangent of the rest, at most 1/16 */
     double above = __builtin_fma(-c, x.high, y.high) + (y.low - c * x.low);
     mr_pair below = mr_two_sum(x.high, c * y.high);
     double t = above / below.high;

@@ -499,7 +499,7 @@ MR_DEVICE double max(double x, float y) {
     return __builtin_fmax(x, (double)y);
 }
 
-/* What <cmath> puts into std, so that std::sqrt means the same. */
+/* The functions that <cmath> puts into std, so that std::sqrt means the same. */
 namespace std {
 using ::abs;
 using ::acos;

@@ -1,4 +1,4 @@
-/* What CUDA C++ has without any #include, for clang: included in front of each kernel.
+/* The names that CUDA C++ has without any #include, for clang: included in front of each kernel.
  *
  * The functions carry no lines (nodebug), so that the PTX names the user's lines only. */
 #ifndef MILLRACE_PRELUDE_H
