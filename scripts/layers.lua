@@ -197,6 +197,32 @@ local function offend(where, text)
   print(where .. ": " .. text)
 end
 
+-- The lists themselves must have no circle: from a folder no list leads back to it.
+local function check_lists()
+  local below = {} -- of a folder: all that it may include, at any distance
+  for folder in pairs(may_include) do
+    local reached, todo = {}, { folder }
+    while #todo > 0 do
+      for name in pairs(allowed[table.remove(todo)] or {}) do
+        if not reached[name] and name ~= folder then
+          reached[name] = true
+          todo[#todo + 1] = name
+        end
+      end
+    end
+    below[folder] = reached
+  end
+  for folder in pairs(may_include) do
+    for name in pairs(allowed[folder]) do
+      if not below[name] then
+        offend(folder, name .. " is no folder of the design")
+      elseif below[name][folder] then
+        offend(folder, "may include " .. name .. ", which leads back to it")
+      end
+    end
+  end
+end
+
 local function lines_of(command)
   local pipe, lines = io.popen(command), {}
   for line in pipe:lines() do lines[#lines + 1] = line end
@@ -423,6 +449,7 @@ local function check_requires(root)
   end
 end
 
+check_lists()
 check_declared()
 check_requires(arg[3] or "lua/millrace")
 os.exit(offences == 0)

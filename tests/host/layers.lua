@@ -13,8 +13,9 @@ local function write(path, text)
   file:write("\n" .. text)
 end
 
-local function said()
-  local pipe <close> = io.popen(("lua5.4 scripts/layers.lua '%s/src' '%s/build' '%s/lua'"):format(root, root, root))
+local function said(script)
+  script = script or "scripts/layers.lua"
+  local pipe <close> = io.popen(("lua5.4 '%s' '%s/src' '%s/build' '%s/lua'"):format(script, root, root, root))
   return pipe:read("a")
 end
 
@@ -41,6 +42,16 @@ function TestLayers.test_no_folder_declares_what_a_higher_one_defines()
   lu.assertNotStrContains(said(), "declares mr_")
   write("src/model/b.h", "typedef struct mr_b mr_b;\n")
   lu.assertStrContains(said(), "model/b.h: declares mr_b")
+end
+
+function TestLayers.test_folders_include_downwards()
+  local file <close> = assert(io.open("scripts/layers.lua"))
+  local script, count = file:read("a"):gsub('  order   = { "base"', '  order   = { "null", "virtual", "base"')
+  lu.assertEquals(count, 1)
+  lu.assertNotStrContains(said(), "leads back to it")
+  write("layers.lua", script)
+  lu.assertStrContains(said(root .. "/layers.lua"), "order: may include virtual, which leads back to it")
+  lu.assertNotStrContains(said(root .. "/layers.lua"), "may include null")
 end
 
 function TestLayers.test_modules_require_downwards()
