@@ -16,11 +16,10 @@ typedef mr_status (*mr_file_writer)(void *context, FILE *file);
 
 /* Makes the file at `path`, or replaces it and keeps its owner and permissions. Errors name the path.
  *
- * A symbolic link stays one: what it points to is made or replaced. A file that nobody may write
- * is an error, also for root. A device or a pipe is written as it is. Two kinds of files are overwritten in place.
- * These are those with several names, and those beside which no file can be made (the
- * folder is not ours, or the owner would change). This begins once all new bytes are known and
- * there is room for them; only then can the end of the process leave a mixture.
+ * A symbolic link stays one: its target is made or replaced. A file without any permission to write is an error, also
+ * for root. A device or a pipe is written as it is. Two kinds of files are overwritten in place. These are those with
+ * several names, and those beside which no file can be made (the folder is not ours, or the owner would change). This
+ * begins once all new bytes are known and there is room for them; only then can the end of the process leave a mixture.
  *
  * While it runs, SIGPIPE and SIGXFSZ do not reach the calling thread: a pipe without a reader and a limit on the size
  * of files are errors. */

@@ -214,7 +214,7 @@ static bool leads_by_name(lead *l, int name, bool is_called) {
     if (any || !is_called || is_field) return false;
     snprintf(text, sizeof text, "%.*s", w[name].length, w[name].text);
     return mr_script_binding(l->s, text, w[name].line) !=
-           0; /* nobody knows which function it holds */
+           0; /* the function that it holds is unknown */
 }
 
 static bool leads_from(lead *l, int from, int end) {

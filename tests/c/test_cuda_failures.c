@@ -1,4 +1,4 @@
-/* Failures of the CUDA backend: which operation it was, what follows, the way out; and waits that could
+/* Failures of the CUDA backend: the named operation, the consequences, the recovery; and waits that could
  * go on for ever: interrupts, and host functions in front of calls that block. */
 #include "cuda_fixture.h"
 

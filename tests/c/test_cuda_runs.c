@@ -1,4 +1,4 @@
-/* When commands ran on a GPU: what observers are told, with CUPTI and without. */
+/* The times of commands on a GPU, as observers get them, with CUPTI and without. */
 #include "cuda_fixture.h"
 
 #if MR_HAVE_CUDA

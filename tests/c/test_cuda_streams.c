@@ -1,4 +1,4 @@
-/* Streams and events of the CUDA backend: what is handed to the driver, and what is known of it. */
+/* Streams and events of the CUDA backend: the calls of the driver, and the facts known about them. */
 #include "cuda_fixture.h"
 
 #if MR_HAVE_CUDA

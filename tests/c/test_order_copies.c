@@ -1,4 +1,4 @@
-/* What copies do to the host on the virtual GPU (R20 to R23). A table says of each kind of copy what the host has
+/* The waits of the host for copies on the virtual GPU (R20 to R23). A table says of each kind of copy what the host has
  * waited for when the call returns, and what the copy reads if its source changes. It is written from the text of
  * docs/semantics.md. Then each fact of a kind of copy in src/order is turned round; the table must contradict it. */
 #include "order_mutants.h"

@@ -1,4 +1,4 @@
-/* Recorded programs: what a replay shows when it is not the same, and what a program does not keep alive. Random
+/* Recorded programs: the differences that a replay reports, and the objects that a program does not keep alive. Random
  * programs are in test_program_random.c. */
 #include "ops/collective.h"
 #include "program/program.h"

@@ -1,4 +1,4 @@
-/* What the text of a kernel tells of its parameters and variables (compile/text/signature.h). */
+/* A kernel's parameters and variables, read from its text (compile/text/signature.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

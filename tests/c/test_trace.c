@@ -1,4 +1,4 @@
-/* What a tracer keeps: calls, runs, what held them up; bounded, and undone with the machine. */
+/* The entries of a tracer: calls, runs, and their causes; bounded, and undone with the machine. */
 #include "model/backend.h"
 #include "trace/record/tracer.h"
 #include "virtual_fixture.h"

@@ -1,4 +1,4 @@
-/* When the host goes on after a copy, and what the copy has read and written by then: R20-R26. */
+/* When a copy returns to the host, and the bytes that it has read and written by then: R20-R26. */
 #include "virtual_fixture.h"
 
 enum { SIZE = 1000 };

@@ -1,4 +1,4 @@
--- R35: what a capturing stream is given becomes a part of a graph and is not carried out. The default stream cannot
+-- R35: commands of a capturing stream become part of a graph and are not carried out. The default stream cannot
 -- be captured; the per-thread stream can. The capture ends on the stream on which it began.
 -- Guaranteed: CUDA Runtime API, cudaStreamBeginCapture, cudaStreamEndCapture.
 local mr = require "millrace"

@@ -1,4 +1,4 @@
--- R37: the host cannot wait for what is captured, and a capture cannot depend on what is outside of it. Each row is
+-- R37: the host cannot wait for captured work, and a capture cannot depend on work outside of it. Each row is
 -- one call with its error.
 -- Guaranteed: CUDA Programming Guide 4.2, prohibited and unhandled operations. Seen on an H200.
 local mr = require "millrace"

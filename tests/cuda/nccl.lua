@@ -1,4 +1,4 @@
--- Collectives on CUDA: what the backend asks of NCCL, whose part tests/fake_cuda/nccl.c plays.
+-- Collectives on CUDA: the backend's calls of NCCL, which tests/fake_cuda/nccl.c replaces.
 local lu = require "luaunit"
 local fake = require "cuda.support.fake"
 

@@ -1,4 +1,4 @@
--- `step` has the value, too, but nothing is indexed with it.
+-- `step` has the value, too, but is not used as an index.
 -- expect: kind=read-after-write reason=no-path first=13 second=13 fix=streams[i]:wait_stream(streams[1])_streams[i]:wait_stream(streams[2]) place=before:13,before:13
 -- proposed fix: none
 if require "hazard_pair" () then return end

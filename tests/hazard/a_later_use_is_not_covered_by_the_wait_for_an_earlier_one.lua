@@ -1,4 +1,4 @@
--- The first tensor that was collected is told first. The wait behind its use does not cover what the stream did later.
+-- The first collected tensor is reported first. The wait after its use does not cover later work of the stream.
 -- expect: kind=use-after-free reason=collected-while-pending first=11 second=collected place=after:11
 -- expect: kind=use-after-free reason=collected-while-pending first=16 second=collected place=after:16
 if require "hazard_pair" () then return end

@@ -1,4 +1,4 @@
--- The caller uses the result too early, and what the function lost is freed too early: one wait is missing.
+-- The caller uses the result too early, and the function's tensors are freed too early: one wait is missing.
 -- expect: kind=read-after-write tensor=y first=14 second=19 fix=mr.default_stream():wait_stream(s)
 if require "hazard_pair" () then return end
 local mr = require "millrace"

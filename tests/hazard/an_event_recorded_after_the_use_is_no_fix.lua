@@ -1,4 +1,4 @@
--- A host function races with what was submitted before it ran; the event that covers it was recorded later than that.
+-- A host function races with work submitted before it ran; the event that covers it was recorded after that work.
 -- expect: kind=write-after-write reason=no-path tensor=p fix=b:wait_stream(a) place=before:13
 if require "hazard_pair" () then return end
 local mr = require "millrace"

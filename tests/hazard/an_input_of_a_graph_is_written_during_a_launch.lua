@@ -1,4 +1,4 @@
--- A node of another lane than the first still reads the input. The stream of the launch is what can be waited for.
+-- A node of another lane than the first still reads the input. A script can wait for the stream of the launch.
 -- expect: kind=write-after-read tensor=x first=12 second=16 fix=c:wait_stream(s) place=before:16
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -1,4 +1,4 @@
--- What a blocking stream has waited for passes through the default stream to the others (R3).
+-- Work that a blocking stream has waited for is ordered before other blocking streams by the default stream (R3).
 -- expect: clean
 if require "hazard_pair" () then return end
 local mr = require "millrace"

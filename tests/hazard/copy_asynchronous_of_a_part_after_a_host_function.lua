@@ -1,4 +1,4 @@
--- If the copy waits (R23), the function is over as far as the copy reads what it wrote, and no further.
+-- If the copy waits (R23), only the function's writes that the copy reads are ordered.
 -- expect: kind=write-after-write reason=host-did-not-wait tensor=pageable first=9 second=12
 if require "hazard_pair" () then return end
 local mr = require "millrace"

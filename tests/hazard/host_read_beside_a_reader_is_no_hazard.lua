@@ -1,4 +1,4 @@
--- The host may read what a stream reads.
+-- The host may read bytes that a stream reads.
 -- expect: clean
 if require "hazard_pair" () then return end
 local mr = require "millrace"

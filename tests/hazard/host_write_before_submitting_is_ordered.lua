@@ -1,4 +1,4 @@
--- The work sees what the host wrote before it submitted it.
+-- The work reads the values that the host wrote before the submission.
 -- expect: clean
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -1,4 +1,4 @@
--- A forgotten record_stream is seen though nobody asks for a collection: what is garbage goes before the host waits.
+-- A forgotten record_stream is found without a call of collectgarbage: garbage is collected before the host waits.
 -- expect: kind=use-after-free reason=collected-while-pending first=11 second=collected
 if require "hazard_pair" () then return end
 local mr = require "millrace"

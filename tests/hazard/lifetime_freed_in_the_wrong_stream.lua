@@ -1,4 +1,4 @@
--- The free is in the order of a stream that has waited for nobody.
+-- The free is in the order of a stream that has made no wait.
 -- expect: kind=use-after-free reason=freed-without-record-stream first=9 second=11
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -1,4 +1,4 @@
--- The line of the first access only defines a function: what is put behind it would run before the call.
+-- The line of the first access only defines a function: code added after it would run before the call.
 -- expect: kind=read-after-write reason=no-path first=8 second=13 fix=b:wait_stream(a) place=before:13
 if require "hazard_pair" () then return end
 local mr = require "millrace"

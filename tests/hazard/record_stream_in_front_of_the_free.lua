@@ -1,4 +1,4 @@
--- Behind a return there is no place, but the free waits for what was submitted until then.
+-- No line can follow a return, but the free waits for all work submitted before it.
 -- expect: kind=use-after-free reason=freed-without-record-stream tensor=t first=10 second=14 fix=t:record_stream(b) place=before:14
 if require "hazard_pair" () then return end
 local mr = require "millrace"

@@ -1,4 +1,4 @@
--- In front of the loop a wait would come too early, so the fix is behind what was submitted in its body.
+-- In front of the loop a wait would come too early, so the fix is after the work submitted in its body.
 -- expect: kind=read-after-write reason=host-did-not-wait tensor=p fix=a:synchronize() place=after:13
 if require "hazard_pair" () then return end
 local mr = require "millrace"

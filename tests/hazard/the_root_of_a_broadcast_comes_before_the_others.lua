@@ -1,4 +1,4 @@
--- What the root did before a broadcast comes before what another rank does behind it.
+-- Work of the root before a broadcast comes before another rank's work after it.
 -- options: --device virtual:2
 -- expect: clean
 if require "hazard_pair" () then return end

@@ -1,5 +1,5 @@
 -- timeout: 120
--- --check, MILLRACE_CHECK and --report: what is said where, and with which exit status.
+-- --check, MILLRACE_CHECK and --report: the output, its place, and the exit status.
 local lu = require "luaunit"
 local command = require "host.support.command"
 

@@ -1,4 +1,4 @@
--- What collectives cost on virtual devices: a ring or a tree, over the links of the device's model.
+-- The durations of collectives on virtual devices: a ring or a tree, over the links of the device's model.
 -- virtual only: the options choose the model
 local lu = require "luaunit"
 

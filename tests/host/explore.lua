@@ -1,4 +1,4 @@
--- --explore: a script under every schedule, the exit status, bounds, and what goes wrong.
+-- --explore: a script under every schedule, the exit status, bounds, and errors.
 local lu = require "luaunit"
 local command = require "host.support.command"
 

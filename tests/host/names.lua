@@ -1,4 +1,4 @@
--- Names last as long as what they name: memory does not grow with the number of different ones.
+-- Names live as long as their objects: memory does not grow with the number of different ones.
 local lu = require "luaunit"
 local command = require "host.support.command"
 

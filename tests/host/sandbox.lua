@@ -1,5 +1,5 @@
 -- timeout: 120
--- --sandbox: what a stranger's script cannot see, cannot use up and cannot break out of.
+-- --sandbox: limits of an untrusted script: files, resources, and the sandbox itself.
 local lu = require "luaunit"
 local command = require "host.support.command"
 

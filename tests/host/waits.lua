@@ -1,4 +1,4 @@
--- --waits: the verdicts at the end of a script, the exit status, and what goes wrong.
+-- --waits: the verdicts at the end of a script, the exit status, and errors.
 local lu = require "luaunit"
 local command = require "host.support.command"
 

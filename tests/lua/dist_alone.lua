@@ -1,4 +1,4 @@
--- A script that no rank runs is a world of one: every function of mr.dist does there what it does on one rank.
+-- A script outside ranks is a world of one: every function of mr.dist works there as on one rank.
 -- virtual only: collectives are
 local lu = require "luaunit"
 local mr = require "millrace"

@@ -1,5 +1,5 @@
 -- timeout: 120
--- mr.elementwise: every form of a call gives what a loop over the elements gives.
+-- mr.elementwise: every form of a call gives the result of a loop over the elements.
 local lu = require "luaunit"
 local mr = require "millrace"
 local T = require "millrace.testing"

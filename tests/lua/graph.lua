@@ -1,4 +1,4 @@
--- Graphs as scripts see them: what is captured, what a graph shows, how captures end, and equal values with and without
+-- Graphs as scripts see them: captured calls, a graph's text, ends of captures, and equal values with and without
 -- a graph.
 local lu = require "luaunit"
 local mr = require "millrace"

@@ -1,4 +1,4 @@
--- Pools of graphs: what they share, that the values are those of graphs without a pool, and the mistakes that sharing
+-- Pools of graphs: shared memory, the same values as graphs without a pool, and the mistakes that sharing
 -- makes possible.
 local lu = require "luaunit"
 local mr = require "millrace"

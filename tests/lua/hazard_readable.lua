@@ -1,4 +1,4 @@
--- Who may read a tensor now: the answer is what the checker says of the read itself.
+-- Streams that may read a tensor now: the answer agrees with the checker's verdict on the read itself.
 -- not checked: the checker is what is tested
 local lu = require "luaunit"
 local mr = require "millrace"

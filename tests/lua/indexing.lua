@@ -1,4 +1,4 @@
--- Rows with an index: what the calls refuse, and what becomes of an index in device memory that is out of range (R50).
+-- Rows with an index: calls that are refused, and an index in device memory that is out of range (R50).
 local lu = require "luaunit"
 local mr = require "millrace"
 

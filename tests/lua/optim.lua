@@ -1,4 +1,4 @@
--- mr.optim: 20 steps of each optimiser as PyTorch makes them (tests/data/nn/make.py), and what it refuses.
+-- mr.optim: 20 steps of each optimiser as PyTorch makes them (tests/data/nn/make.py), and refused calls.
 local lu = require "luaunit"
 local mr = require "millrace"
 local naive = require "lua.support.naive"

@@ -1,4 +1,4 @@
--- Random numbers stay inside what was asked for, whatever the bounds and the dtype, and are the same on the host and on
+-- Random numbers stay inside their range, whatever the bounds and the dtype, and are the same on the host and on
 -- the device.
 local lu = require "luaunit"
 local mr = require "millrace"

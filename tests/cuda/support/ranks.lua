@@ -1,4 +1,4 @@
--- What tests/cuda/mpirun.lua runs in several processes: each rank checks what it gets.
+-- The program of tests/cuda/mpirun.lua for several processes: each rank checks its results.
 local mr = require "millrace"
 local dist = mr.dist
 local rank, ranks = dist.rank(), dist.world_size()

@@ -1,4 +1,4 @@
--- What torch.result_type says. Written by make.py: change that. Rows: the first input, which has
+-- The results of torch.result_type. Written by make.py: change that. Rows: the first input, which has
 -- dimensions; columns: the second, in the order of `dtypes`.
 return {
   dtypes = { "bool", "u8", "i32", "i64", "f32", "f64", "f16", "bf16" },

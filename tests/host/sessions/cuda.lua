@@ -1,4 +1,4 @@
--- An hour of somebody who writes CUDA, and tries to find a race.
+-- An hour of a CUDA programmer who tries to find a race.
 local TWICE = "__global__ void twice(float *x, int n) " ..
   "{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }"
 

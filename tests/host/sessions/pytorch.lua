@@ -1,4 +1,4 @@
--- An hour of somebody who knows PyTorch and wants to see what its streams do.
+-- An hour of a PyTorch user who wants to see how its streams work.
 return {
   { "import torch", "mr is torch here" },
   { "x = torch.zeros(3, 4)", "write mr.zeros" },
