@@ -431,9 +431,12 @@ TESTS_BIN := $(if $(TESTS),$(filter $(TESTS:./%=%),$(TEST_BIN)),$(TEST_BIN))
 RUN_TESTS = $(if $(SAN),$(SAN_ENV)) $(LUA) tests/run.lua --host $(HOST) --times $(TIMES) \
             $(if $(KERNEL_CACHE),--cache $(abspath $(KERNEL_CACHE)))
 
+# A run of all tests has fewer cases of those that have many (tests/README.md). .ci/run has all of them.
+SHORT := $(if $(SAN)$(TESTS)$(MILLRACE_LONG)$(MILLRACE_SHORT),,MILLRACE_SHORT=1)
+
 .PHONY: check
 check: all $(TESTS_BIN) $(TERMINAL) $(CAPSULES) $(CALLS) $(FAKE_CUDA) $(PTX) $(BUILD)/sample_trace  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
-	@$(RUN_TESTS) $(or $(TESTS),$(ALL_TESTS))
+	@$(SHORT) $(RUN_TESTS) $(or $(TESTS),$(ALL_TESTS))
 
 # What make check runs for some seconds, with the counts that take minutes (docs/performance.md has both).
 LONG_TESTS := $(patsubst %,tests/%.lua,fuzz/random_calls host/explore_examples host/learn host/mpirun) \

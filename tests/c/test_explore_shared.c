@@ -122,7 +122,9 @@ static void no_child_is_left(void) {
 
 static void workers_count_as_one_process(void **unused) {
     (void)unused;
-    uint64_t count = setting("MR_EXPLORE_PROGRAMS", getenv("MILLRACE_LONG") ? 20000 : 1500),
+    uint64_t count = setting("MR_EXPLORE_PROGRAMS", getenv("MILLRACE_LONG")    ? 20000
+                                                    : getenv("MILLRACE_SHORT") ? 500
+                                                                               : 1500),
              first = setting("MR_EXPLORE_SEED", 1);
     for (uint64_t seed = first; seed < first + count; seed++) {
         static sample_program p;

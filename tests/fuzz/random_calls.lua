@@ -14,7 +14,8 @@
 -- Sizes are small or absurd, never merely large: a script may well ask for 30 GB and get them.
 local mr = require "millrace"
 
-local CALLS = tonumber(arg and arg[1] or os.getenv("FUZZ_CALLS")) or os.getenv("MILLRACE_LONG") and 60000 or 6000
+local CALLS = tonumber(arg and arg[1] or os.getenv("FUZZ_CALLS")) or os.getenv("MILLRACE_LONG") and 60000 or
+  os.getenv("MILLRACE_SHORT") and 3000 or 6000
 local SEED = tonumber(arg and arg[2] or os.getenv("FUZZ_SEED")) or 20240
 if SEED == 0 then SEED = os.time() end
 local TRACE = os.getenv("FUZZ_TRACE") -- shows each call before it is made

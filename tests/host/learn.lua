@@ -15,8 +15,10 @@ local function first_lesson() return lesson_of("01_asynchronous.lua") end
 
 TestLessons = {}
 
--- A test for each lesson of the course.
-for _, path in ipairs(lines_of("ls " .. LESSONS .. "/*.lua")) do
+-- A test for each lesson of the course; `make check` has a third of them.
+local paths = lines_of("ls " .. LESSONS .. "/*.lua")
+for i = 1, #paths, os.getenv("MILLRACE_SHORT") and 3 or 1 do
+  local path = paths[i]
   TestLessons["test_" .. path:match("(%d+_[%w_]+)%.lua$")] = function()
     local result = command.run { "learn", "--check", path }
     lu.skipIf(result.out:find("^not available: ") ~= nil, result.out)

@@ -5,7 +5,7 @@
 local lu = require "luaunit"
 
 local HOST = assert(os.getenv("MILLRACE"), "MILLRACE must hold the path of the host")
-local LONG = os.getenv("MILLRACE_LONG")
+local LONG, SHORT = os.getenv("MILLRACE_LONG"), os.getenv("MILLRACE_SHORT")
 
 local function read(command)
   local pipe = io.popen(command .. " 2>&1")
@@ -689,7 +689,7 @@ end
 -- If any of them is killed, the other ranks, mpirun and its slots end.
 function TestTorchrun.test_a_rank_that_is_killed()
   math.randomseed(2)
-  local count = tonumber(os.getenv("MR_DIST_KILLED")) or (LONG and 50 or 2)
+  local count = tonumber(os.getenv("MR_DIST_KILLED")) or (LONG and 50 or SHORT and 1 or 2)
   for i = 1, count do
     local killed = i % 3
     local text = ("local DELAY = %q\n"):format(("%.3f"):format(0.1 * math.random())) ..
@@ -768,7 +768,7 @@ local function random_program(seed, ranks)
 end
 
 function TestMpirun.test_random_programs()
-  for seed = 1, tonumber(LONG and 100 or 4) do
+  for seed = 1, LONG and 100 or SHORT and 2 or 4 do
     local ranks = 2 + seed % 3
     assert_same(ranks, random_program(seed, ranks))
   end
@@ -794,7 +794,7 @@ local MANY = [[
   print(rank, count)]]
 
 function TestMpirun.test_many_random_programs_in_one_world()
-  local COUNT = tonumber(os.getenv("MR_DIST_PROGRAMS")) or (LONG and 1000 or 30)
+  local COUNT = tonumber(os.getenv("MR_DIST_PROGRAMS")) or (LONG and 1000 or SHORT and 15 or 30)
   local spmd, sizes = require "lua.support.random_spmd", {}
   for seed = 1, COUNT do
     local ranks = spmd.make(seed).ranks

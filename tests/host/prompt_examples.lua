@@ -41,10 +41,12 @@ end
 
 TestExamples = {}
 
-local listing = assert(io.popen("ls scripts/examples/*.lua"))
+-- `make check` has a third of them.
+local listing, count = assert(io.popen("ls scripts/examples/*.lua")), 0
 for path in listing:lines() do
   local name = path:match("([^/]+)%.lua$")
-  if not READS_ITSELF[name] then
+  count = count + 1
+  if not READS_ITSELF[name] and not (os.getenv("MILLRACE_SHORT") and count % 3 ~= 2) then
     TestExamples["test_" .. name] = function()
       local text = command.read(path)
       local shown = typed(text, text:match("%-%- options: ([^\n]*)"))

@@ -7,7 +7,7 @@
 local lu = require "luaunit"
 local mr = require "millrace"
 
-local SEEDS, SIZE = os.getenv("MILLRACE_LONG") and 1000 or 200, 48
+local SEEDS, SIZE = os.getenv("MILLRACE_LONG") and 1000 or os.getenv("MILLRACE_SHORT") and 100 or 200, 48
 
 if not mr.machine then
   print("choosers are the virtual GPU's")

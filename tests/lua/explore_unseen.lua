@@ -115,7 +115,7 @@ local function runner(steps, returned, reads)
   end
 end
 
-local PROGRAMS = os.getenv("MILLRACE_LONG") and 20000 or 400
+local PROGRAMS = os.getenv("MILLRACE_LONG") and 20000 or os.getenv("MILLRACE_SHORT") and 200 or 400
 local racy, unseen, hidden = 0, 0, 0
 for i = 1, PROGRAMS do
   local steps, returned, reads = random_program()

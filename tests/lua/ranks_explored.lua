@@ -9,7 +9,8 @@
 local lu = require "luaunit"
 local mr = require "millrace"
 
-local COUNT = tonumber(os.getenv("MR_RANKS_PROGRAMS")) or (os.getenv("MILLRACE_LONG") and 600 or 30)
+local COUNT = tonumber(os.getenv("MR_RANKS_PROGRAMS")) or (os.getenv("MILLRACE_LONG") and 600 or
+  os.getenv("MILLRACE_SHORT") and 15 or 30)
 local FIRST = tonumber(os.getenv("MR_RANKS_SEED")) or 1
 
 -- Not by the clock of a busy machine.

@@ -11,7 +11,8 @@
 local lu = require "luaunit"
 local mr = require "millrace"
 
-local COUNT = tonumber(os.getenv("MR_TASKS_PROGRAMS")) or (os.getenv("MILLRACE_LONG") and 1000 or 20)
+local COUNT = tonumber(os.getenv("MR_TASKS_PROGRAMS")) or (os.getenv("MILLRACE_LONG") and 1000 or
+  os.getenv("MILLRACE_SHORT") and 10 or 20)
 local FIRST = tonumber(os.getenv("MR_TASKS_SEED")) or 1
 local POLLS = 50 -- more than a task of these programs yields
 

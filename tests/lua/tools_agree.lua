@@ -27,7 +27,8 @@ local programs = require "lua.support.agree_programs"
 
 T.rule "tools_agree"
 
-local COUNT = tonumber(os.getenv("MR_AGREE_PROGRAMS")) or os.getenv("MILLRACE_LONG") and 500 or 50
+local COUNT = tonumber(os.getenv("MR_AGREE_PROGRAMS")) or os.getenv("MILLRACE_LONG") and 500 or
+  os.getenv("MILLRACE_SHORT") and 25 or 50
 local FIRST = tonumber(os.getenv("MR_AGREE_FIRST")) or 1
 local SHOW, ONLY = os.getenv("MR_AGREE_SHOW"), os.getenv("MR_AGREE_FILE")
 local ROUNDS = 8 -- of fixes

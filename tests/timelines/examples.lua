@@ -45,8 +45,11 @@ end
 
 TestTimelines = {}
 
-local files = io.popen("ls scripts/examples/*.lua")
+-- `make check` has a third of them.
+local files, count = io.popen("ls scripts/examples/*.lua"), 0
 for path in files:lines() do
+  count = count + 1
+  if os.getenv("MILLRACE_SHORT") and count % 3 ~= 1 then goto continue end
   local name = path:match("([%w_]+)%.lua$")
   TestTimelines["test_" .. name] = function()
     if uses_kernels(path) and not has_compiler then lu.skip("there is no compiler for kernels") end
@@ -66,6 +69,7 @@ for path in files:lines() do
     file:close()
     lu.assertEquals(result.out, command.read(recorded), "MILLRACE_UPDATE=1 records it anew")
   end
+  ::continue::
 end
 files:close()
 
