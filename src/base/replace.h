@@ -1,9 +1,8 @@
 /* Writing a file that appears complete or not at all.
  *
- * The bytes go into a file of the same folder that has no name, or a name that ends in `~` where
- * the file system needs one. It gets the path's name when all bytes are on the disk. A failure
- * before that leaves the old file as it was. The end of the process does the same, and no other file
- * is left. */
+ * The bytes go into an unnamed file of the same folder, or into one with a name that ends in `~` where the file system
+ * needs one. It gets the path's name when all bytes are on the disk. A failure before that leaves the old file as it
+ * was. The end of the process does the same, and no other file is left. */
 #ifndef MR_BASE_REPLACE_H
 #define MR_BASE_REPLACE_H
 

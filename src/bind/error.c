@@ -233,8 +233,8 @@ static const char *name_of_frame(lua_State *L, lua_Debug *frame) {
     return name;
 }
 
-/* Whether lua/millrace/autograd.lua called the running function for another one of ours, which the script called
- * (record.h): that is *out_frame. */
+/* Whether lua/millrace/autograd.lua called the running function on behalf of another one of ours (record.h). *out_frame
+ * is that one, which the script called. */
 static bool calls_by_autograd(lua_State *L, lua_Debug *out_frame) {
     int level = 1;
     while (lua_getstack(L, level, out_frame)) {

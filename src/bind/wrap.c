@@ -79,7 +79,7 @@ void mr_wrap_words(mr_buffer *out, const char *text, size_t size, int width, int
     add_words(out, text, size, (size_t)width, (size_t)first, (size_t)rest);
 }
 
-/* Where the lines begin that continue this one, and in *out_columns what it takes. */
+/* The column of the lines that continue this one, and in *out_columns the width of this one. */
 static size_t continuation_of(const char *text, size_t size, size_t width, size_t *out_columns) {
     size_t column = 0, at = blanks_of(text, size, &column),
            rest = column > INDENT ? column : INDENT;

@@ -127,7 +127,8 @@ uint64_t mr_collectives_missing(mr_collectives *collectives, size_t call);
 mr_status mr_ranks_settle(mr_collectives *collectives);
 
 /* deadlock.c */
-/* The error if no rank can continue: which rank waits where for which ranks. `ended`: as bits. */
+/* The error if no rank can continue: for each waiting rank its place, and the ranks that it waits for. `ended`: as
+ * bits. */
 mr_status mr_hosts_deadlock(mr_collectives *collectives, uint32_t count, uint64_t ended);
 /* Appends the place where host `number` (from 0) waits, if it waits. */
 void mr_host_tell(mr_collectives *collectives, uint32_t number, mr_buffer *out);

@@ -32,8 +32,8 @@ void search_take_place(search *s) {
     s->at.stage = STAGE_LOOK;
 }
 
-/* Puts one node that the query asks for after the look: the last one for which that is possible. Returns it, or `look`
- * if none can come after it. */
+/* Puts one of the query's nodes after the look: the last one that may come after it. Returns it, or `look` if none can
+ * come after it. */
 static uint32_t answer_no(search *s, uint32_t look) {
     order *o = s->o;
     for (uint32_t n = look; n-- > 0;)

@@ -226,8 +226,8 @@ mr_status proof_of_memory(const branch *b, bool *out_clean);
 /* Places the item's nodes in the order, and updates the sets after them, without a decision. `said_yes`: the answer of
  * a query. Call it for each item in turn, from an empty order on. */
 void rules_place(branch *b, uint32_t i, bool said_yes);
-/* Says that not all schedules were tried where the virtual GPU orders a race of the first run, which is of this branch:
- * it waits for more than CUDA guarantees. */
+/* Marks the result as not complete if the virtual GPU orders a race of the first run (this branch), because it waits
+ * for more than CUDA guarantees. */
 void rules_find_stricter(explorer *e, branch *b);
 
 /* ---- what new memory holds: fresh.c */
@@ -348,7 +348,7 @@ typedef struct {
 mr_status outcome_meet(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
                        const mr_buffer *value, size_t text_size, outcome_met *out_met);
 void outcome_forget_all(explorer *e);
-/* Classes that a worker has counted for an outcome, which came after all that were counted so far. */
+/* Classes that a worker has counted for an outcome. They come after all classes counted so far. */
 typedef struct {
     uint32_t index; /* of the result's outcomes */
     uint32_t overtaken, switches, length;

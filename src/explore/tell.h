@@ -21,7 +21,7 @@ void tell_steps(const explorer *e, const branch *b, const plan *p, mr_buffer *ou
  * allocations that get used memory. Each is a line, and the same line only once. Writes nothing if all work runs in the
  * order of submission. */
 void tell_difference(const explorer *e, const branch *b, const plan *p, mr_buffer *out);
-/* The same of what comes before item `until`, which is the last one that is decided. */
+/* The same for the part before item `until`, the last decided one. */
 void tell_beginning(const explorer *e, const branch *b, const plan *p, uint32_t until,
                     mr_buffer *out);
 

@@ -299,7 +299,7 @@ typedef struct {
      * file. */
     bool (*holder)(void *context, const mr_hazard_object *object, char *out, size_t size,
                    mr_site *out_held);
-    /* Whether the function that the line `front` is of is running, so that its variables can be found. */
+    /* Whether the function that contains the line `front` is running. Then its variables can be found. */
     bool (*is_running)(void *context, mr_site front);
     /* Where a line of Lua runs after the first access and right before the second. False: nowhere. */
     bool (*before)(void *context, const mr_script_meeting *meeting, mr_script_spot *out_spot);

@@ -179,8 +179,8 @@ struct mr_backend {
     /* The next time is a first one again. A real device may keep its access. */
     void (*forget_peer_access)(mr_device *device, mr_device *peer);
 
-    /* Whether a user's kernel may have failed without a call that has returned the error, while no host function is
-     * pending, which a wait would run. NULL: a simulation, which shows what is pending. */
+    /* Whether a user's kernel may have failed, and no call has returned the error yet. False while a host function is
+     * pending, because a wait would run it. NULL: a simulation, which shows what is pending. */
     bool (*kernel_may_fail)(const mr_machine *machine);
 
     /* for sharing with code outside (outside.h); NULL: a simulation */

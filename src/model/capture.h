@@ -48,8 +48,8 @@ typedef struct {
                       bool *out_taken);
     /* The Philox offset of an operation on a capturing stream: it counts from 0 in each graph. */
     uint64_t (*draw)(mr_stream *stream);
-    /* Optional. The stream on which a capture began that is under way on the device, borrowed, and the line that began
-     * it; NULL: the script began none. */
+    /* Optional. The origin stream of a running capture on the device, borrowed, and the line that began the capture;
+     * NULL: the script began none. */
     const mr_stream *(*origin)(const mr_device *device, mr_site *out_begun);
     /* The event is recorded elsewhere, or destroyed. */
     void (*forget_event)(mr_event *event);

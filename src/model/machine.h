@@ -34,7 +34,7 @@ struct mr_machine {
     /* mr.reset() adds one; each use of an object from an earlier epoch returns invalid-handle. */
     uint32_t epoch;
     uint16_t rank;        /* the running one, from 1 (collective/ranks.h); 0: none */
-    uint16_t payer;       /* the rank whose clock runs, where that is not `rank`; 0: it is `rank` */
+    uint16_t payer;       /* the rank with the running clock, if not `rank`; 0: it is `rank` */
     bool launch_blocking; /* R52 */
     /* the sticky error (R50), with which every call fails from then on, or NULL; owned */
     mr_status lost;

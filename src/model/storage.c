@@ -240,8 +240,7 @@ static mr_status create(const mr_caller *caller, mr_memory_kind kind, uint64_t b
     return MR_OK;
 }
 
-/* R44: the memory is there from now on, at an address that does not change; what is captured is that the graph begins
- * to use it. */
+/* R44: the memory exists from now on, at a fixed address. The capture only records that the graph begins to use it. */
 static mr_status create_captured(const mr_caller *caller, uint64_t bytes, mr_stream *stream,
                                  mr_storage **out_storage) {
     const mr_capture_rules *rules = mr_capture_rules_of(caller->machine);

@@ -47,8 +47,8 @@ typedef struct {
     bool widens;    /* a number that the inputs' type does not hold makes it i64 */
     bool may_fail;  /* on the device: an index that is out of range */
     double portion; /* the amount of work between two checks for Ctrl-C (run.c); 0: the usual */
-    /* Optional: whether a library with threads of its own runs it on the CPU; and on a GPU, where that costs the
-     * host more than a launch. */
+    /* Optional. The first: whether a library with threads of its own runs it on the CPU. The second: whether a library
+     * runs it on a GPU, at a higher cost for the host than a launch. */
     bool (*brings_threads)(const mr_command *command);
     bool (*by_library)(const mr_command *command);
 } mr_op_family;

@@ -53,9 +53,9 @@ const mr_ptx_kernel *mr_ptx_kernel_at(const mr_ptx_module *module, uint32_t i);
 const mr_ptx_kernel *mr_ptx_kernel_find(const mr_ptx_module *module,
                                         const char *name); /* NULL: there is none */
 
-/* The variables of the module in global and constant memory. The caller finds memory for each one of
- * `tree->variables` whose space is PTX_GLOBAL or PTX_CONST and whose bytes are not 0; `addresses` (by index of
- * variable) says where. Writes the initial value of variable `i` to `out`: tree->variables[i].bytes bytes. */
+/* The variables of the module in global and constant memory. The caller allocates each one of `tree->variables` with
+ * the space PTX_GLOBAL or PTX_CONST and a size above 0; `addresses` has their addresses, by index of variable. Writes
+ * the initial value of variable `i` to `out`: tree->variables[i].bytes bytes. */
 void mr_ptx_variable_init(const mr_ptx_module *module, uint32_t i, const uint64_t *addresses,
                           void *out);
 

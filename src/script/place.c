@@ -36,8 +36,8 @@ static bool put(const mr_script *s, const mr_script_meeting *m, const char *file
              mr_script_is_within(s, front, m->first.line));
 }
 
-/* Did the line that called what did the second also call what did the first, and before? Then nothing in front
- * of it helps. */
+/* Whether the line that called the code of the second access has called the code of the first one before that. Then a
+ * fix in front of the line does not help. */
 static bool is_between(const mr_script *s, const mr_script_meeting *m, const mr_script_call *call,
                        int front) {
     if (!s) return false;

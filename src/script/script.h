@@ -111,8 +111,8 @@ bool mr_script_names_entry(const mr_script *s, int front, const char *table, lon
 /* True if the statements of `line` run in the state, such as the current stream, that a line in front of `front` finds.
  * They are the next ones, and none of them stands in a function of its own. */
 bool mr_script_is_direct(const mr_script *script, int front, int line);
-/* The statement of `line` is one call of `name` that sets `option`. *out: the variable that gets what it returns, and
- * that the place `front` sees; "": it is thrown away. False: neither. */
+/* The statement of `line` is one call of `name` that sets `option`. *out: the variable that gets its result and is
+ * visible at `front`; "": the result is dropped. False: neither. */
 bool mr_script_result(const mr_script *script, int line, const char *name, const char *option,
                       int front, char *out, size_t size);
 

@@ -37,8 +37,7 @@ typedef struct {
     /* the overlapping part of the shorter one, 0 to 1. The fields below are set if it is less than 0.9 */
     double share;
     mr_cause cause; /* the cause that would have to go first */
-    /* the span that is the cause: the wait, the synchronise, what filled the multiprocessors, the
-     * call that came late; or NONE */
+    /* the span of the cause: the wait, the synchronise, the work on the multiprocessors, the late call; or NONE */
     uint32_t holder;
     uint64_t saved; /* how much earlier the later one could have begun without it */
     bool exact;     /* a run without the cause shows just that; else it is a guess */

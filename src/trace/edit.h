@@ -37,8 +37,8 @@ mr_status mr_trace_edit_make(const mr_trace *trace, mr_trace_removal removal,
                              mr_trace_edit *out_edit);
 void mr_trace_edit_free(mr_trace_edit *edit);
 
-/* The rule by which the host stood in call i, which has waited. A copy of a call that ends with a wait of the host, as
- * that of item(), is part of that wait. */
+/* The rule by which the host stood in call i, which has waited. The copy in a call like item(), which ends with a wait
+ * of the host, is part of that wait. */
 mr_cause mr_trace_cause_of_wait(const mr_span *spans, size_t count, uint32_t i);
 
 static inline bool mr_trace_edit_is_gone(const mr_trace_edit *edit, uint32_t span) {

@@ -11,8 +11,8 @@ static mr_status refuse_in_host_function(const mr_machine *machine, const char *
     return mr_fail(MR_CODE_NOT_PERMITTED, "%s: not permitted inside a host function", what);
 }
 
-/* Ready steps go to the new chooser, oldest first; steps that have begun are finished first, so that a chooser never
- * gets work that another one has cut into parts. */
+/* Ready steps go to the new chooser, oldest first; steps that have begun are finished first, so no chooser gets work
+ * that another one has cut into parts. */
 static mr_status hand_over(vgpu *gpu, mr_chooser *chooser) {
     mr_virtual_checkpoints_void(gpu);
     mr_status status = mr_virtual_finish_started(gpu);

@@ -227,8 +227,8 @@ typedef struct {
     queue *queue; /* or NULL */
 } closed_object;
 
-/* All state that changes while the device moves is in `region`, or here from `set` on: that is what a checkpoint
- * copies (checkpoint.c). The rest does not change while there are checkpoints. */
+/* All state that changes while the device advances is in `region`, or here from `set` on. A checkpoint copies this
+ * state (checkpoint.c). The rest does not change while there are checkpoints. */
 struct vgpu {
     mr_machine *machine;
     device_model model;

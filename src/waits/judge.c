@@ -113,8 +113,8 @@ bool mr_waits_only_orders(const wait_rounds *rounds, size_t wait) {
     return true;
 }
 
-/* Asks before the round's own record is made, which goes with the round: that record would count as a command that is
- * not ordered yet. */
+/* Asks before the round's own record, which is dropped with the round: later, that record would count as an unordered
+ * command. */
 static void look_ahead(wait_judge *j, size_t i) {
     if (j->next_round == j->rounds->rounds.count) return;
     const wait_round *r = &j->rounds->rounds.items[j->next_round];

@@ -10,7 +10,7 @@
 typedef struct {
     mr_machine *machine;
     bool json, colour; /* of reports */
-    uint16_t rank;     /* for whose host it answers, from 1; 0: that which runs */
+    uint16_t rank;     /* the rank for which it answers, from 1; 0: the running host */
 } mr_bind_answerer;
 
 mr_hazard_hooks mr_bind_hazard_hooks(mr_bind_answerer *answerer);

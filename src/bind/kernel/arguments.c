@@ -1,5 +1,5 @@
 /* The arguments of a launch: each one is checked against its parameter and written to the block of parameters. An error
- * names the argument, its declaration, what was given, and where one exists the conversion that helps. */
+ * names the argument, its declaration, the given value, and a conversion if one would help. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

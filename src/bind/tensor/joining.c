@@ -111,8 +111,8 @@ static mr_tensor *push_joined(lua_State *L, const mr_caller *caller, const joine
     return out;
 }
 
-/* Copies `source` into the view that `status` says was made in the box at the top, which is dropped; where something
- * fails, a new result below it is, too. */
+/* Copies `source` into the view in the box at the top, if `status` is MR_OK, and drops that box. After an error it also
+ * drops a new result below it. */
 static void fill_part(lua_State *L, const mr_caller *caller, const mr_option_slots *more,
                       mr_status status, mr_tensor *source) {
     mr_tensor **view = mr_test(L, -1, &mr_kind_tensor);

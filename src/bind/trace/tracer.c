@@ -38,7 +38,7 @@ static state *state_of(lua_State *L) {
 
 /* ---- snapshots */
 
-/* A hazard whose texts are in a buffer that still grows: where they begin. */
+/* A hazard with the positions of its texts in a buffer, which may still grow. */
 typedef struct {
     uint64_t first, second;
     const char *kind;

@@ -1,5 +1,6 @@
-/* Convolutions: the description of ops/network.h as the kernels take it, in 32 bits where they reckon in 32 bits, and
- * which kernel that is (choose, choose_weight). The choice changes no bit of a result, unless TF32 is allowed. */
+/* Convolutions: the arguments of the kernels, made from the description of ops/network.h (32-bit numbers for 32-bit
+ * kernels), and the choice of the kernel (choose, choose_weight). The choice changes no bit of a result, unless TF32 is
+ * allowed. */
 #include "cuda/family/family.h"
 #include "ops/ids.h"
 #include "ops/network.h"

@@ -70,9 +70,8 @@ static mr_status transpose(const mr_command *command, CUstream stream, int64_t s
                            (uint64_t)args->row_tiles * args->column_tiles * (uint64_t)batch, args);
 }
 
-/* The kernel that copies: of one's own bits, where both sides have one dtype; else the one that converts to the
- * output's dtype. That of halves does not convert: through f64, or i64 of integers, they are rounded once all the
- * same. */
+/* The kernel of a copy: it moves bits if both sides have one dtype, and otherwise converts to the output's dtype. That
+ * of halves does not convert: through f64, or i64 of integers, they are rounded once all the same. */
 static int kernel_dtype(const mr_cuda_strided *args) {
     int to = args->d.out_dtype, from = args->d.dtype[0];
     if (args->own) return to == MR_BOOL ? MR_U8 : to == MR_BF16 ? MR_F16 : to;

@@ -1,4 +1,4 @@
-/* Elements that an index chooses: ops/index.h says what a position is, and ops/body/index.c what must come out.
+/* Elements that an index chooses: ops/index.h defines positions, and ops/body/index.c the results.
  *
  * One thread makes all additions to one element of the output, in the order of the index. Mostly
  * it has the whole line. Where lines are long and few, each element has a thread. It finds its

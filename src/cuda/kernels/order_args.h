@@ -11,7 +11,7 @@ enum { MR_CUDA_ADDED_UP = 4096 };
 
 /* ------------------------------------------------------------------------- scans */
 
-/* Elements of a line that a block scans, and that a warp does where each has a line of its own. */
+/* Elements of a line scanned by a block, or by a warp if each warp has a line of its own. */
 enum { MR_CUDA_SCAN_TILE = 16 * MR_CUDA_THREADS, MR_CUDA_SCAN_WARP = MR_CUDA_SCAN_TILE / 8 };
 
 /* cumsum, cumprod. `kept` has the dims that number the lines; strides are the input's and the output's. */

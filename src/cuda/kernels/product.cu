@@ -1,4 +1,4 @@
-/* Matrix products that are not cuBLAS's: of integers, which wrap, of floats whose strides it cannot read, and small
+/* Matrix products without cuBLAS: of integers, which wrap, of floats with strides that cuBLAS cannot read, and small
  * ones. */
 #include "cuda/kernels/device.cuh"
 

@@ -112,9 +112,8 @@ mr_status mr_cuda_pinned_resume(cuda_machine *cuda);
 
 mr_status mr_cuda_pinned_alloc(mr_storage *storage);
 mr_status mr_cuda_pinned_take(cuda_machine *cuda, uint64_t bytes, cuda_pinned_block *out_block);
-/* Values for pageable memory up to this size come by pinned memory of ours. The copy is then behind the stream's
- * work before that has ended, which takes a quarter off an item() that has to wait. Beyond, copying once more
- * costs more than that. */
+/* Values for pageable memory up to this size come by pinned memory of ours. The copy is then queued before the stream's
+ * work has ended. That makes a waiting item() a quarter shorter. Beyond, copying once more costs more than that. */
 #define BOUNCED_BYTES ((uint64_t)64 << 10)
 /* Regions with nothing in use go back to the system, once the devices are idle: the driver waits for them. */
 mr_status mr_cuda_pinned_trim(cuda_machine *cuda);

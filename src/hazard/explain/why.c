@@ -88,7 +88,7 @@ static uint64_t behind_walls_of(const log_line *line) {
     return own;
 }
 
-/* The place by which `later`, which takes these, comes after `earlier`, which gives these. */
+/* The place by which `later` comes after `earlier`: one that is in both sets. */
 static edge_kind edge_of_meeting(const log_line *earlier, mr_place_set gives, const log_line *later,
                                  mr_place_set takes) {
     mr_place_set both = gives & takes;

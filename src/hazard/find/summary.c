@@ -1,4 +1,4 @@
-/* Writes what the checker says at the end: what is claimed, how much was found, and what limits the claim. */
+/* Writes the checker's final text: the claim, the number of findings, and the limits of the claim. */
 #include "hazard/explain.h"
 
 #include "base/text.h"

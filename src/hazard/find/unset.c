@@ -1,9 +1,9 @@
 /* Unwritten bytes, as in the memory of mr.empty. A read of them gets any value under every schedule, so it is a hazard
  * of its own.
  *
- * Order is the host's: a write that was submitted before the read and that nothing orders is a race, which is reported
- * as one. A copy does not count as a read: it passes the unwritten bytes on, and an operation that computes with them
- * is reported. After a report, those bytes count as written.
+ * Bytes count as written once a write was submitted. If nothing orders that write before a read, that is a race, and is
+ * reported as one. A copy does not count as a read: it passes the unwritten bytes on, and an operation that computes
+ * with them is reported. After a report, those bytes count as written.
  *
  * Kept for each byte, and only while some are unwritten: history.watched is false for all other memory, and a use of
  * that memory checks only this flag. Host functions write host memory when they run (R46), so commands submitted after

@@ -1,4 +1,4 @@
-/* Directives that say where code comes from, and those that say nothing to the virtual GPU.
+/* Directives with source locations, and directives that the virtual GPU ignores.
  *
  * `.loc 2 84 3, function_name f, inlined_at 1 20 3` names a line of inlined code and the place of the call. Where the
  * call itself was inlined, an earlier .loc with an inlined_at of its own has named its place. So each such place is

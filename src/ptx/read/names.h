@@ -1,5 +1,5 @@
-/* The names of a text that is being read: each spelling has one record, found by a hash table, which says all that the
- * reader wants to know of it. A token is looked up once. */
+/* The names of a text during reading: each spelling has one record, found by a hash table, with all facts that the
+ * reader needs. A token is looked up once. */
 #ifndef MR_PTX_READ_NAMES_H
 #define MR_PTX_READ_NAMES_H
 

@@ -60,7 +60,7 @@ MR_INLINE uint32_t ptx_narrow(double x, ptx_format format, ptx_rounding rounding
     return sign | (uint32_t)r;
 }
 
-/* x + y rounded to odd: where it is not exact, the last bit is one, so that a second rounding sees that. */
+/* x + y rounded to odd: the last bit of an inexact sum is one, so that a second rounding is correct. */
 MR_INLINE double ptx_add_to_odd(double x, double y) {
     double s = x + y, t = s - x, error = (x - (s - t)) + (y - t);
     uint64_t bits = mr_bits_f64(s);

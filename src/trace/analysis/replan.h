@@ -35,8 +35,8 @@ const mr_trace_edit *mr_trace_replan_edit(const mr_trace_replan *replan);
 int64_t mr_trace_replan_begin(const mr_trace_replan *replan, uint32_t span);
 int64_t mr_trace_replan_ready(const mr_trace_replan *replan, uint32_t span);
 bool mr_trace_replan_is_gone(const mr_trace_replan *replan, uint32_t span);
-/* room.c: whether the engines had room for what moved, up to the begin of `span`; where they had no room, a begin is
- * a guess. */
+/* room.c: whether the engines had room for the moved work, up to the begin of `span`; where they had no room, a begin
+ * is a guess. */
 mr_status mr_trace_replan_fits(const mr_trace_replan *replan, uint32_t span, bool *out_fits);
 
 #endif

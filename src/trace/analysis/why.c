@@ -31,7 +31,7 @@ typedef struct {
 
 /* ---- by the rules */
 
-/* Goes back from the later one. *out_to: the span to which the step leads that is the cause; *out_rule: which. */
+/* Goes back from the later one. *out_to: the span at the end of the step that is the cause; *out_rule: its rule. */
 static bool find_way(const question *q, uint32_t *next_of, uint32_t *queue) {
     size_t head = 0, tail = 0;
     for (size_t i = 0; i < q->order->count; i++) next_of[i] = MR_TRACE_NONE;
