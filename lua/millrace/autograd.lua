@@ -154,7 +154,7 @@ return function(tools)
     if value ~= nil then
       check_form("grad", value, t)
       if tools.repeats(value) then
-        misuse(("grad: %s is an expanded view, to which nothing can be added: give a clone() of it"):format(
+        misuse(("grad: %s is an expanded view, so no gradient can be added to it: give a clone() of it"):format(
           describe(value)))
       end
     end

@@ -106,8 +106,8 @@ return function(tools, check)
   local function check_result(result, sizes)
     local seen = {}
     for _, label in ipairs(result) do
-      if seen[label] then refuse("`%s` stands twice behind the arrow", label) end
-      if not sizes[label] then refuse("`%s` behind the arrow is no dim of an operand", label) end
+      if seen[label] then refuse("`%s` occurs twice after the arrow", label) end
+      if not sizes[label] then refuse("`%s` after the arrow is not a dim of any operand", label) end
       seen[label] = true
     end
   end

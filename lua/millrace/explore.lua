@@ -174,7 +174,7 @@ return function(tools)
   -- to another tensor. The search has met no two orders to compare, but it has the outcomes of the whole function.
   local function other_outcomes(w, raw, kind)
     local reason = kind == "uninitialised-read"
-      and "nothing has written what is read, whatever the order, so the witness cannot compare two orders"
+      and "the memory that is read was not written in any order, so the witness cannot compare two orders"
       or "these two lines are not a pair that runs in one order or the other, so the witness cannot compare two orders"
     local lines = { ("  %s; the function comes to %s:"):format(reason, plural(#raw.outcomes, "outcome")) }
     w.outcomes = {}

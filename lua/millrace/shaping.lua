@@ -28,7 +28,7 @@ return function(tools, check, rows)
   local function check_padding(x, dim, before, behind, mode)
     local size = x:size(dim)
     if size + before + behind < 0 then
-      misuse(("pad: %d and %d would leave less than nothing of dim %d, which has %d elements"):format(before, behind,
+      misuse(("pad: %d and %d would remove more elements than dim %d has: %d"):format(before, behind,
         dim, size))
     end
     local most = mode == "reflect" and size - 1 or mode == "circular" and size or nil
@@ -79,7 +79,7 @@ return function(tools, check, rows)
     end
     if mode ~= "constant" and value ~= nil then misuse(("pad: mode=\"%s\" takes no value"):format(mode)) end
     if type(sizes) ~= "table" or #sizes == 0 or #sizes % 2 ~= 0 or #sizes > 2 * x.ndim then
-      misuse(("pad: expected a list of sizes, in front and behind for each dim from the last one on, " ..
+      misuse(("pad: expected a list of sizes, before and after for each dim from the last one on, " ..
         "at most %d numbers"):format(2 * x.ndim))
     end
     local list = {}

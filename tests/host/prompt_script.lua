@@ -120,8 +120,8 @@ end
 function TestSteps.test_a_name_that_no_operation_has()
   local input = ":break fil_\n:break frobnicate\n:break off\n:break zeros\n:break sum\n:break spin\n"
   local out = stepped("", input, { columns = 110 })
-  lu.assertStrContains(out, "millrace has no operation `fil_` (did you mean `fill_`?): it stops behind a kernel")
-  lu.assertStrContains(out, "millrace has no operation `frobnicate`: it stops behind a kernel or an mr.op")
+  lu.assertStrContains(out, "millrace has no operation `fil_` (did you mean `fill_`?): it stops after a kernel")
+  lu.assertStrContains(out, "millrace has no operation `frobnicate`: it stops after a kernel or an mr.op")
   lu.assertStrContains(out, "> breakpoints: spin, sum, zeros\n")
   lu.assertEquals(select(2, out:gsub("has no operation", "")), 2)
 end

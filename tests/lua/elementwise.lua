@@ -254,7 +254,7 @@ TestErrors = {}
 function TestErrors.test_signatures()
   local function fails(expected, signature) assert_fails(expected, mr.elementwise, signature, "y = x") end
   fails("has no `->`", "float x")
-  fails("has no output behind `->`", "float x ->")
+  fails("has no output after `->`", "float x ->")
   fails("`floot y` in \"float x -> floot y\": expected a type and a name", "float x -> floot y")
   fails("expected a type and a name", "float x, -> float y")
   fails("expected a type and a name", "x -> float y")

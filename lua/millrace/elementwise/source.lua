@@ -65,7 +65,7 @@ function source.parser(misuse)
     local seen = {}
     signature = shortened(signature)
     local inputs, outputs = parse_list(before, signature, seen), parse_list(after, signature, seen)
-    if #outputs == 0 then misuse(("elementwise: \"%s\" has no output behind `->`"):format(signature)) end
+    if #outputs == 0 then misuse(("elementwise: \"%s\" has no output after `->`"):format(signature)) end
     return inputs, outputs
   end
 end

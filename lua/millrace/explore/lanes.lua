@@ -77,7 +77,7 @@ local function draw(out, list, pair, names, label)
     if #rows[name] > label then out[#out + 1] = "    " .. rows[name]:gsub("%s+$", "") end
   end
   if from > 1 or to < #list then
-    out[#out + 1] = ("    (%d steps before these, %d behind)"):format(from - 1, #list - to)
+    out[#out + 1] = ("    (%d steps before these, %d after)"):format(from - 1, #list - to)
   end
   return true
 end

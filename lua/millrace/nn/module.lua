@@ -124,7 +124,7 @@ return function(tools)
 
   local function check_registered(m, name, kind, value)
     if type(name) == "string" and name:find(".", 1, true) then
-      misuse(("`%s`: the name of a %s cannot have a dot, which stands between the names in a state_dict"):format(name,
+      misuse(("`%s`: the name of a %s cannot have a dot, which separates the names in a state_dict"):format(name,
         kind))
     end
     if kind ~= "module" then return end

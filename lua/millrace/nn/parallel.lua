@@ -42,7 +42,7 @@ return function(tools, module)
     local devices, seen = {}, {}
     for i, value in ipairs(list) do
       devices[i] = device_of(("%s: entry %d of the devices"):format(what, i), value)
-      if seen[devices[i]] then misuse(("%s: device %d stands twice in the list"):format(what, devices[i].index)) end
+      if seen[devices[i]] then misuse(("%s: device %d is in the list twice"):format(what, devices[i].index)) end
       seen[devices[i]] = true
     end
     return devices

@@ -235,7 +235,7 @@ local function add_choices()
     text = "Shows the settings of the prompt, or changes one for all sessions.",
     complete = function(words, last) return tools.require("settings").complete(words, last) end,
     run = function(words) return tools.require("settings").run(words) end }
-  add{ name = "watch", usage = "[expression|off [n]]", text = "Shows an expression behind each entry.",
+  add{ name = "watch", usage = "[expression|off [n]]", text = "Shows an expression after each entry.",
     run = function(words, rest) return tools.require("watching").run(words, rest) end }
 end
 

@@ -157,7 +157,7 @@ local function timeline(words)
     trace = tools.timeline(first)
   end
   local lines = pending_lines()
-  if #trace == 0 and #lines == 0 then return { "the device has been asked for nothing" } end
+  if #trace == 0 and #lines == 0 then return { "no work was submitted to the device" } end
   if #trace > 0 then trace:print() end
   return lines
 end

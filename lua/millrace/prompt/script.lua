@@ -419,14 +419,14 @@ local function doubt(name)
   end
   local meant = tools.nearest(name, known)
   local question = meant and (" (did you mean `%s`?)"):format(meant) or ""
-  return ("millrace has no operation `%s`%s: it stops behind a kernel or an mr.op of that name"):format(name, question)
+  return ("millrace has no operation `%s`%s: it stops after a kernel or an mr.op of that name"):format(name, question)
 end
 
 local function list()
   local words, ops = sorted(script.lines), sorted(script.ops)
   table.move(ops, 1, #ops, #words + 1, words)
   return #words > 0 and { "breakpoints: " .. table.concat(words, ", ") } or
-    { "no breakpoints: :break 12 stops at line 12, :break fill_ behind the line that submits fill_" }
+    { "no breakpoints: :break 12 stops at line 12, :break fill_ after the line that submits fill_" }
 end
 
 local function set_break(words)

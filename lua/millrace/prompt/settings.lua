@@ -20,7 +20,7 @@ end
 local KNOWN = {
   { name = "times", value = 10, read = milliseconds, text = "an entry that takes longer says how long (ms)" },
   { name = "colours", value = "on", read = switch, text = "the colours of what is typed" },
-  { name = "hints", value = "on", read = switch, text = "the arguments of a function behind its bracket" },
+  { name = "hints", value = "on", read = switch, text = "the arguments of a function after its opening bracket" },
   { name = "live", value = "on", read = switch, text = "what is pending, in a line above the prompt" },
 }
 

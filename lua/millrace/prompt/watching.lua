@@ -1,4 +1,4 @@
--- `:watch x:peek()`: expressions that are shown behind each entry, and where a script has stopped.
+-- `:watch x:peek()`: expressions that are shown after each entry, and where a script has stopped.
 local _, tools = ...
 
 local watching = { texts = {} }
@@ -42,7 +42,7 @@ function watching.run(words, rest)
   if rest == "" then
     local lines = {}
     for i, text in ipairs(texts) do lines[i] = ("%d: %s"):format(i, text) end
-    return #lines > 0 and lines or { "nothing is watched: :watch x:peek() shows it behind each entry" }
+    return #lines > 0 and lines or { "no expression is watched: :watch x:peek() shows one after each entry" }
   end
   if words[1] == "off" then
     local n = words[2] and math.tointeger(tonumber(words[2]))
