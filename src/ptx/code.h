@@ -17,8 +17,8 @@
 #define PTX_ALL      0xffffffffu
 #define PTX_BARRIERS 16
 
-typedef uint32_t
-    ptx_place_of; /* an operand: offset of a vector in an area, with the area in the low two bits */
+/* An operand: offset of a vector in an area, with the area in the low two bits. */
+typedef uint32_t ptx_place_of;
 
 enum {
     PTX_AREA_FRAME, /* registers, predicates */

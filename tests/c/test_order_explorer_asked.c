@@ -1,9 +1,9 @@
-/* Rows that the random programs of test_order_explorer.c leave out. They are orders of the default stream that devices
- * keep beyond CUDA's word (R5, R20), copies between devices (R60), collectives (R61), and an event that is recorded
- * again (R11). Also what the host waits for in each kind of copy (R20 to R23). The explorer is told that two commands
- * of a function race. It calls its result incomplete if its own order has one before the other. So the functions ask
- * it, and a person knows the answers. Then each row, and each fact of a copy, is broken in turn, and an answer must
- * change. */
+/* Rows that the random programs of test_order_explorer.c leave out or seldom need. They are orders of the default
+ * stream that devices keep beyond CUDA's word (R5, R20), copies between devices (R60) and collectives (R61). Others are
+ * an event that is recorded again (R11), and the wait for a device (R10). Also what the host waits for in each kind of
+ * copy (R20 to R23). The explorer is told that two commands of a function race. It calls its result incomplete if its
+ * own order has one before the other. So the functions ask it, and a person knows the answers. Then each row, and each
+ * fact of a copy, is broken in turn, and an answer must change. */
 #include "order_mutants.h"
 
 #include "collective/comm.h"
@@ -52,6 +52,20 @@ static void synchronize_default_only(void) {
 }
 static void synchronize_other(void) {
     synchronize_behind(blocking, nonblocking);
+}
+
+static void synchronize_device_behind(int d) {
+    first();
+    copy(nonblocking, pinned, x);
+    OK(mr_device_synchronize(&caller, machine->devices[d]));
+    second();
+    host_reads();
+}
+static void synchronize_device(void) { /* R10 */
+    synchronize_device_behind(0);
+}
+static void synchronize_other_device(void) {
+    synchronize_device_behind(1);
 }
 
 /* Pageable memory is read in the call, behind what the host waits for. */
@@ -155,6 +169,8 @@ static const struct {
     {synchronize_default, true},
     {synchronize_default_only, false},
     {synchronize_other, false},
+    {synchronize_device, true},
+    {synchronize_other_device, false},
     {stage_behind_default, true},
     {stage_behind_blocking, true},
     {stage_behind_nonblocking, false},
@@ -338,9 +354,9 @@ static void it_knows_the_answers(void **unused) {
 static void every_row_counts(void **unused) {
     (void)unused;
     static const mr_order_id rows[] = {
-        MR_ORDER_BEHIND_WALL, MR_ORDER_MEET_WALL,        MR_ORDER_MEET_WALLS,
-        MR_ORDER_TO_WALL,     MR_ORDER_MEET_ALL,         MR_ORDER_TO_RECORD,
-        MR_ORDER_EARLIER,     MR_ORDER_EARLIER_BLOCKING, MR_ORDER_SYNC_BLOCKING};
+        MR_ORDER_BEHIND_WALL,   MR_ORDER_MEET_WALL,  MR_ORDER_MEET_WALLS, MR_ORDER_TO_WALL,
+        MR_ORDER_MEET_ALL,      MR_ORDER_TO_RECORD,  MR_ORDER_EARLIER,    MR_ORDER_EARLIER_BLOCKING,
+        MR_ORDER_SYNC_BLOCKING, MR_ORDER_SYNC_DEVICE};
     static const order_inherent inherent[] = {
         {MR_ORDER_EARLIER, "it is asked with this fact alone", ONLY_WIDENED},
         {MR_ORDER_EARLIER_BLOCKING, "likewise, and these copies are of default streams",
