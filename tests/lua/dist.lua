@@ -336,6 +336,56 @@ function TestOfItsOwn.test_devices_streams_and_modes()
   assert_clean()
 end
 
+-- A tensor of another rank: all that reaches its memory is refused by name, and what only describes it is not.
+function TestOfItsOwn.test_tensors_of_another_rank()
+  local kernel = mr.kernel[[extern "C" __global__ void f(float *x) { x[threadIdx.x] = 1; }]]
+  local pinned = mr.zeros(4, {pinned = true})
+  local uses = {
+    function(t) t:add_(1) end, function(t) return t:view(4) end, function(t) return t:narrow(1, 1, 1) end,
+    function(t) return t:detach() end, function(t) return t[1] end, function(t) t[1] = 5 end,
+    function(t) return t + 1 end, function(t) return mr.ones(4) + t end, function(t) return -t end,
+    function(t) return t:eq(1) end, function(t) return mr.equal(t, mr.ones(4)) end, function(t) return t:peek() end,
+    function(t) return t:totable() end, function(t) t:copy_(mr.ones(4)) end, function(t) mr.ones(4):copy_(t) end,
+    function(t) return t:cpu() end, function(t) mr.memcpy(mr.zeros(4), t) end, function(t) mr.memset(t, 0) end,
+    function(t) kernel[{1, 4}](t) end, function(t) return mr.cat{t, t} end,
+    function(t) mr.op{name = "o", reads = {t}} end, function(t) mr.add(mr.ones(4), 1, {out = t}) end,
+    function(t) mr.graph(function() t:add_(1) end) end, function(t) mr.graph.auto(function() t:add_(1) end)() end,
+    function(t) t:free() end, function(t) t:record_stream(mr.stream()) end, function(t) return t:dlpack() end,
+    function(t) return t.data_ptr end, function(t) return mr.nn.Parameter(t) end, function(t) mr.ones(4).grad = t end,
+    function(t) return mr.hazard.readable(t) end, function(t) mr.stream():run(function() t:mul_(2) end) end,
+    function(t) mr.stream():host_func(function() pinned:copy_(t) end) mr.synchronize() end,
+    function(t) t:requires_grad_(true) (t * 2):sum():backward() end,
+  }
+  local told = "`theirs` belongs to rank 0, and rank 1 uses it: ranks share no memory; send it"
+  local theirs
+  local function make(rank)
+    if rank == 0 then theirs = mr.ones(4, {name = "theirs"}) end
+    dist.barrier()
+  end
+  for i, use in ipairs(uses) do
+    dist.spawn(2, function(rank)
+      make(rank)
+      if rank == 1 then
+        local ok, message = pcall(use, theirs)
+        lu.assertFalse(ok, "use " .. i)
+        lu.assertStrContains(tostring(message), told)
+        lu.assertEquals(#theirs, 4)
+        lu.assertFalse(theirs == mr.ones(4))
+        lu.assertNotStrContains(tostring(theirs), "1.")
+      end
+      dist.barrier()
+    end)
+  end
+  for _, call in ipairs{ dist.all_reduce, function(t) dist.broadcast(t, 0) end } do
+    lu.assertErrorMsgContains(told, dist.spawn, 2, function(rank)
+      make(rank)
+      call(theirs)
+    end)
+  end
+  theirs = nil
+  assert_clean()
+end
+
 -- A group of one rank collects that rank's calls, while the others go on.
 function TestOfItsOwn.test_groups_of_calls()
   dist.spawn(3, function(rank)

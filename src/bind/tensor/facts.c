@@ -47,6 +47,7 @@ MR_FUNCTION(tensor_len, "__len", "#t -> integer", "Returns the size of the first
 
 static int get_data_ptr(lua_State *L) {
     const mr_tensor *t = mr_check_facts(L, 1, NULL);
+    if (mr_storage_is_foreign(t->storage)) mr_check_tensor(L, 1); /* raises: for use as a pointer */
     uint64_t offset = (uint64_t)t->offset * mr_dtype_size((mr_dtype)t->dtype);
     mr_observers_learned(t->storage->machine);
     lua_pushinteger(L, (lua_Integer)(t->storage->address + offset));
