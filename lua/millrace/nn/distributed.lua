@@ -67,6 +67,9 @@ return function(tools, module)
     return ("%s of shape {%s}%s"):format(p.dtype, table.concat(p.shape, ", "), p.requires_grad and "" or ", frozen")
   end
 
+  -- As in reports: by the name of the tensor, if it has one. `path`: of the parameter in the module.
+  local function name_of(p, path) return p:name() or path end
+
   -- Raises unless the parameters are those of the first rank.
   local function check_same(parameters, names, group, device)
     local lines = {}
@@ -79,8 +82,9 @@ return function(tools, module)
     for line in (table.concat(first) .. "\n"):gmatch "(.-)\n" do
       i = i + 1
       if line ~= lines[i] then
+        local p = parameters[i]
         misuse(("%s: parameter %d of rank %d is %s, but that of rank %d is %s: all ranks make the same module"):format(
-          WHO, i, mr.dist.rank(), lines[i] and ("`%s`, %s"):format(names[parameters[i]], lines[i]) or "missing",
+          WHO, i, mr.dist.rank(), p and ("`%s`, %s"):format(name_of(p, names[p]), lines[i]) or "missing",
           root_of(group), line))
       end
     end
@@ -201,7 +205,7 @@ return function(tools, module)
   local function missing_text(r, pass)
     local list = {}
     for _, p in ipairs(r.trained) do
-      if not pass.came[p] then list[#list + 1] = "`" .. r.names[p] .. "`" end
+      if not pass.came[p] then list[#list + 1] = "`" .. name_of(p, r.names[p]) .. "`" end
     end
     local more = #list - 6
     if more > 0 then list[7] = ("%d more"):format(more) end
@@ -250,8 +254,8 @@ return function(tools, module)
     local place = r.place[p]
     local bucket = place.bucket
     if p.dtype ~= bucket.dtype or p.device ~= r.device then
-      misuse(("%s: `%s` was moved by module:to() after %s was made: move the module first"):format(WHO, r.names[p],
-        WHO))
+      misuse(("%s: `%s` was moved by module:to() after %s was made: move the module first"):format(WHO,
+        name_of(p, r.names[p]), WHO))
     end
     if not r.pass then r.pass = new_pass(r, at_end) end
     local pass, part, gradient = r.pass, part_of(r.pass, bucket, mr.current_stream()), p.grad
@@ -305,7 +309,7 @@ return function(tools, module)
       device = device or p.device
       if p.device ~= device or p.device == "cpu" then
         misuse(("%s: `%s` is on %s, expected one device for all parameters: call net:to(mr.current_device())"):format(
-          WHO, name, p.device == "cpu" and "the host" or tostring(p.device)))
+          WHO, name_of(p, name), p.device == "cpu" and "the host" or tostring(p.device)))
       end
       if p.requires_grad then table.insert(trained, 1, p) end
     end
@@ -353,7 +357,7 @@ return function(tools, module)
     local r = { group = o.group, names = names, trained = trained, device = device, removers = {},
       first_bytes = math.min(o.first_bucket_mb, o.bucket_mb) * MB, bytes = o.bucket_mb * MB,
       sends_buffers = o.broadcast_buffers, wants = true, reduces = true }
-    check_device(o.group, names[all[1]], device)
+    check_device(o.group, name_of(all[1], names[all[1]]), device)
     check_same(all, names, o.group, device)
     send_values(table.move(net:buffers(), 1, #net:buffers(), #all + 1, all), o.group)
     m.reducer, m.module = r, net -- gives the parameters the names after which `arrange` calls their gradients
@@ -365,7 +369,7 @@ return function(tools, module)
     if r.is_replaced then misuse(WHO .. ": another one was made of the same parameters: use that one") end
     for name, p in net:named_parameters() do
       if p.requires_grad and not r.place[p] then
-        misuse(("%s: `%s` did not require gradients when %s was made: make it anew"):format(WHO, name, WHO))
+        misuse(("%s: `%s` did not require gradients when %s was made: make it anew"):format(WHO, name_of(p, name), WHO))
       end
     end
   end
