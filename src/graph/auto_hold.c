@@ -125,9 +125,7 @@ static mr_status compare_newest(mr_auto *a) {
 
 static mr_status submit_later(mr_auto *a, mr_command *command) {
     const char *objection = mr_auto_objection(command);
-    if (!command->stream->capture)
-        objection = "is on a stream that did not wait for the current one: let it wait for it, so "
-                    "that it is a part of the graph";
+    if (!command->stream->capture) objection = mr_auto_apart(a, command->stream);
     if (objection) return object(a, command->where, command->name, objection);
     if (!mr_sequence_add_work(&a->now, command, true))
         return mr_no_memory("for what a call submits");

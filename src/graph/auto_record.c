@@ -26,6 +26,17 @@ static bool has_stream(const mr_auto *a, const mr_stream *stream) {
     return false;
 }
 
+const char *mr_auto_apart(mr_auto *a, const mr_stream *stream) {
+    if (stream->device == a->origin->device)
+        return "is on a stream that did not wait for the current one: let it wait for it, so that "
+               "it is a part of the graph";
+    snprintf(a->other_device, sizeof a->other_device,
+             "is on device %d, and the current stream on device %d: a graph of mr.graph.auto has "
+             "one device",
+             stream->device->index, a->origin->device->index);
+    return a->other_device;
+}
+
 /* R3 orders a blocking stream and the default stream without an event, which a graph would not know. */
 const char *mr_auto_join(mr_auto *a, mr_stream *stream) {
     if (has_stream(a, stream)) return NULL;
@@ -35,7 +46,7 @@ const char *mr_auto_join(mr_auto *a, mr_stream *stream) {
     if (beside && a->origin->kind == MR_STREAM_LEGACY && stream->blocking)
         return "uses a blocking stream together with the default stream, which order each other "
                "without events: make it with mr.stream()";
-    if (stream->device != a->origin->device) return "uses another device";
+    if (stream->device != a->origin->device) return mr_auto_apart(a, stream);
     if (!mr_vec_push(&a->streams, stream)) return "came when memory was out";
     mr_stream_retain(stream);
     return NULL;
@@ -84,8 +95,7 @@ static void note_work(mr_auto *a, const mr_command *command) {
     if (command->meeting) objection = mr_auto_meets;
     if (!objection) objection = objection_to_draw(a, command);
     if (!objection && !has_stream(a, command->stream))
-        objection = "is on a stream that did not wait for the current one: let it wait for it, so "
-                    "that it is a part of the graph";
+        objection = mr_auto_apart(a, command->stream);
     if (objection) mr_auto_object(a, command->where, command->name, objection);
     if (command->kind == MR_COMMAND_OP && command->u.op.row->family->draws) a->now.draws++;
     if (!mr_sequence_add_work(&a->now, (mr_command *)command, false)) a->shortened = true;

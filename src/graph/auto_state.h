@@ -26,6 +26,7 @@ struct mr_auto {
     /* Why a graph cannot replace the call; "": it can. For `last`, and for `now`. */
     char last_reason[300], reason[300];
     char why[600];
+    char other_device[120];    /* what mr_auto_apart says of one */
     bool shortened;            /* `now` is incomplete: out of memory */
     mr_executable *executable; /* of `last`; NULL: none was made */
     uint64_t calls, launches, captures;
@@ -44,6 +45,8 @@ static inline bool mr_auto_is_other_rank(const mr_auto *a) {
 extern const char mr_auto_frees[], mr_auto_meets[]; /* the texts for a free, and for a collective */
 /* Why a graph cannot do that; NULL: it can. */
 const char *mr_auto_objection(const mr_command *command);
+/* Why work on this stream, which has not joined the call's streams, is no part of the graph. Valid until the next. */
+const char *mr_auto_apart(mr_auto *a, const mr_stream *stream);
 /* The stream takes part from now on. NULL, or why it cannot. */
 const char *mr_auto_join(mr_auto *a, mr_stream *stream);
 /* From here on the call is recorded. */

@@ -221,6 +221,24 @@ function TestOneProcess.test_hazards_name_both_lines()
   synchronize(2)
 end
 
+-- A wait would not help there, so none is advised.
+function TestOneProcess.test_graph_auto_names_the_other_device()
+  local near, far = mr.zeros(4), mr.zeros(4, { device = 1 })
+  local s = mr.stream{ device = 1 }
+  synchronize(2)
+  local told = "is on device 1, and the current stream on device 0: a graph of mr.graph.auto has one device"
+  for _, waits in ipairs{ false, true } do
+    local step = mr.graph.auto(function()
+      near:add_(1)
+      if waits then s:wait_stream(mr.current_stream(0)) end
+      s:run(function() far:add_(1) end)
+    end)
+    for _ = 1, 3 do step() end
+    lu.assertStrContains(mr.graph.why(step), told)
+  end
+  synchronize(2)
+end
+
 function TestOneProcess.test_a_function_of_graph_auto_goes_on_without()
   local comms, x = mr.nccl.comms{ 0 }, mr.ones(4)
   local s = mr.stream()
