@@ -351,6 +351,7 @@ mr_status branch_order(explorer *e, branch *b) {
     b->conflicts = calloc(nodes * b->order.words_in_set + 1, sizeof *b->conflicts);
     b->known = calloc(nodes + 1, sizeof *b->known);
     if (!b->conflicts || !b->known) return mr_no_memory("to explore a program");
+    MR_TRY(ready_open(&b->ready, &b->order));
     measure(b);
     MR_TRY(go_by_the_rules(e, b));
     MR_TRY(fresh_find(e, b));
@@ -449,6 +450,7 @@ void branch_destroy(explorer *e, branch *b) {
     free(b->breaks_at);
     free(b->conflicts);
     free(b->known);
+    ready_close(&b->ready);
     free(b->ruled);
     free(b->moments);
     free(b);

@@ -26,24 +26,6 @@ static bool comes_next(const search *s, uint32_t n) {
     return true;
 }
 
-/* Stays in the stream of the last node as long as possible, so that the plan changes streams rarely. */
-static uint32_t next_free(const search *s, uint32_t need, uint32_t lane) {
-    const order *o = s->o;
-    uint32_t first = NONE, done = order_done(o);
-    for (uint32_t i = 0; i < o->words_in_set; i++) {
-        uint64_t rest = o->words[need + i] & ~o->words[done + i];
-        for (; rest; rest &= rest - 1) {
-            uint32_t n = i * 64 + (uint32_t)__builtin_ctzll(rest);
-            const order_node *node = search_node(s, n);
-            if (!order_is_operation(node) || (first != NONE && node->lane != lane)) continue;
-            if (!comes_next(s, n)) continue;
-            if (node->lane == lane) return n;
-            first = n;
-        }
-    }
-    return first;
-}
-
 static bool plan_node(search *s, uint32_t n) {
     plan_step step = {s->at.item, search_node(s, n)->item};
     order_add(s->o, order_done(s->o), n);
@@ -60,7 +42,8 @@ mr_status search_plan_needed(search *s) {
         uint32_t item = s->plan.steps.items[planned - 1].command;
         lane = search_node(s, o->first_node[item + 1] - 1)->lane;
     }
-    for (uint32_t n; (n = next_free(s, order_scratch(o), lane)) != NONE;) {
+    ready_begin(&s->b->ready, o, order_scratch(o));
+    for (uint32_t n; (n = ready_take(&s->b->ready, o, lane)) != READY_NONE;) {
         if (!plan_node(s, n)) return mr_no_memory("to explore schedules");
         lane = search_node(s, n)->lane;
     }

@@ -93,7 +93,7 @@ mr_status order_open(order *o, const mr_player *player, uint32_t grain) {
 mr_status order_begin(order *o) {
     o->words_in_set = (uint32_t)(o->nodes.count / 64 + 1);
     o->word_count = o->words_in_set * (o->nodes.count + o->lanes + o->events + o->storages +
-                                       2 * (size_t)o->devices + 4);
+                                       2 * (size_t)o->devices + 5);
     if (o->word_count < UINT32_MAX) o->words = calloc(o->word_count, sizeof *o->words);
     return o->words ? MR_OK : mr_no_memory("for the order of a program");
 }

@@ -361,6 +361,16 @@ static bool is_open_pair(const search *s, uint32_t node, uint32_t other) {
            !order_has(o, order_before(o, other), node);
 }
 
+/* The first earlier node from `other` on that touches the same bytes; none: `node`. */
+static uint32_t next_conflict(const search *s, uint32_t node, uint32_t other) {
+    const uint64_t *row = s->b->conflicts + (size_t)node * s->o->words_in_set;
+    for (uint32_t i = other / 64; i <= node / 64; i++) {
+        uint64_t rest = i == other / 64 ? row[i] & ~(uint64_t)0 << other % 64 : row[i];
+        if (rest) return i * 64 + (uint32_t)__builtin_ctzll(rest);
+    }
+    return node;
+}
+
 /* STAGE_SCAN: decides one pair after the other. If the bound allows no more overtaking, pairs keep the order of
  * submission. */
 static mr_status scan(search *s) {
@@ -368,10 +378,8 @@ static mr_status scan(search *s) {
     cursor *at = &s->at;
     uint32_t end = o->first_node[at->item + 1];
     for (; at->node < end; at->node++, at->other = 0) {
-        const uint64_t *row = s->b->conflicts + (size_t)at->node * o->words_in_set;
         if (!search_takes_part(s, at->node)) continue;
-        for (; at->other < at->node; at->other++) {
-            if (!(row[at->other / 64] >> at->other % 64 & 1)) continue;
+        for (; (at->other = next_conflict(s, at->node, at->other)) < at->node; at->other++) {
             if (!is_open_pair(s, at->node, at->other)) continue;
             if (apart_decides(s->e, s->b, at->node, at->other))
                 return search_decide(s, DECIDE_PAIR);

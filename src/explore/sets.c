@@ -9,6 +9,11 @@ static uint32_t order_rest(const order *o) {
     return order_of_device(o, (int)o->devices, 3);
 }
 
+/* Nodes that a decision has put before an earlier one. */
+static uint32_t order_overtaking(const order *o) {
+    return order_of_device(o, (int)o->devices, 4);
+}
+
 static void put(order *o, uint32_t at, uint64_t word) {
     if (o->words[at] == word) return;
     if (!mr_vec_push(&o->changes, ((order_change){at, o->words[at]}))) o->failed = true;
@@ -64,9 +69,15 @@ void order_place(order *o, uint32_t node, uint32_t set) {
     o->placed = node + 1;
 }
 
+/* Whether no node comes after it: no later one is placed, and no decision has put it before an earlier one. */
+static bool is_last(const order *o, uint32_t node) {
+    return node + 1 == o->placed && !order_has(o, order_overtaking(o), node);
+}
+
 void order_decide(order *o, uint32_t first, uint32_t second) {
     uint32_t before = order_before(o, first);
-    for (uint32_t n = 0; n < o->placed; n++) {
+    if (first > second) order_add(o, order_overtaking(o), first);
+    for (uint32_t n = is_last(o, second) ? second : 0; n < o->placed; n++) {
         uint32_t set = order_before(o, n);
         if (n != second && !order_has(o, set, second)) continue;
         order_join(o, set, before);
@@ -119,4 +130,5 @@ void order_copy(order *o, const order *from) {
     }
     copy_set(o, order_host(o), from, order_host(from));
     copy_set(o, order_done(o), from, order_done(from));
+    copy_set(o, order_overtaking(o), from, order_overtaking(from));
 }

@@ -47,6 +47,7 @@
 #include "base/map.h"
 #include "explore/explore.h"
 #include "explore/order.h"
+#include "explore/ready.h"
 #include "explore/steer.h"
 
 /* ---- addresses: address.c */
@@ -112,6 +113,7 @@ struct branch {
     uint32_t *breaks_at;
     uint64_t *conflicts; /* by node: the earlier nodes that touch the same bytes */
     bool *known;         /* by node: that row is filled in */
+    ready_nodes ready;   /* for search_plan_needed */
     told_item *told;     /* by item (tell.c); NULL: none is kept */
     uint32_t count;      /* items */
     /* For priority.c; NULL before its first use. By node: the nodes before it by the rules, and when it runs. */
