@@ -57,10 +57,20 @@ static void keep_orders(const apart *a, const order *o, apart_outcome *out) {
     }
 }
 
+static mr_status keep_base(apart *a, const mr_buffer *value) {
+    a->base.size = 0;
+    mr_buffer_add(&a->base, value->data, value->size);
+    return a->base.failed ? mr_no_memory("for an outcome") : MR_OK;
+}
+
 mr_status apart_count(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
-                      size_t decided, const mr_buffer *value, size_t text_size) {
+                      size_t decided, mr_buffer *value, size_t text_size) {
     apart *a = e->apart;
     outcome_met met;
+    if (a->now == NO_GROUP) return keep_base(a, value);
+    slice_complete(a, value, text_size);
+    if (a->failed) e->stop = true;
+    if (a->failed) return MR_OK;
     MR_TRY(outcome_meet(e, b, schedule, overtaken, value, text_size, &met));
     if (e->stop) return MR_OK;
     apart_group *group = &a->group[a->now];

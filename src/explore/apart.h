@@ -9,7 +9,10 @@
  * see the same in all of them: no item fails, asks how far a device is, or has a function run. No value may depend on
  * which memory an allocation gets, and all accesses must be known. If a group's search meets anything else, its results
  * are discarded, and all races are explored together. The effect of two values on a function does not follow from the
- * effect of each value alone. So results are not combined where the host reads a value that depends on a race. */
+ * effect of each value alone. So results are not combined where the host reads a value that depends on a race.
+ *
+ * A schedule of one group carries out the slice of it: what its commands change, and what that is computed from. The
+ * rest of the value has the bytes of the submitted order, which is carried out once before all groups. */
 #ifndef MR_EXPLORE_APART_H
 #define MR_EXPLORE_APART_H
 
@@ -37,7 +40,7 @@ typedef struct {
 typedef struct apart apart;
 struct apart {
     groups groups;
-    /* now: the group that is searched; the races of other groups run as submitted */
+    /* now: the group that is searched; the races of other groups run as submitted; NO_GROUP: all do */
     uint32_t count, now;
     uint32_t tried;    /* groups that have been searched */
     bool failed;       /* the search met something that forbids combining */
@@ -48,6 +51,9 @@ struct apart {
     bool alone;        /* apart_try_alone: results are not combined, so nothing is forbidden */
     apart_group *group;
     MR_VEC(apart_pair) pairs;
+    bool *left_out;  /* by item: the slice of `now` does without */
+    mr_buffer base;  /* the value of the submitted order */
+    uint16_t *owner; /* by byte of it: the group that may change it, + 1; 0: none */
     MR_VEC(struct apart_place {
         uint32_t group;
         size_t place;
@@ -76,14 +82,23 @@ mr_status apart_prove_unseen(explorer *e, branch *b, bool *out_proved);
 bool apart_decides(explorer *e, branch *b, uint32_t late, uint32_t early);
 /* Reports that the search met a case that the proof does not cover. False: races are not explored apart. */
 bool apart_fails(explorer *e);
-/* A schedule has come to its end with this value. `decided`: pairs on its way; `overtaken` as everywhere. */
+/* A schedule has come to its end with this value, which is completed; that of the submitted order becomes `base`.
+ * `decided`: pairs on its way; `overtaken` as everywhere. */
 mr_status apart_count(explorer *e, const branch *b, const plan *schedule, uint32_t overtaken,
-                      size_t decided, const mr_buffer *value, size_t text_size);
+                      size_t decided, mr_buffer *value, size_t text_size);
 
 /* ---- apart_groups.c */
 
 /* Fills an empty `a`, except the outcomes. It has no group if there are no independent races, or too many. */
 mr_status apart_find_groups(explorer *e, branch *b, apart *a);
+
+/* ---- slice.c: items that a group's schedules do without, and the owners of the value's bytes */
+
+mr_status slice_find(apart *a, const branch *b); /* of the group `now`, into left_out */
+/* `base` is known. Sets a->failed where the value has other bytes than the parts of the branch say. */
+mr_status slice_find_owners(apart *a, const branch *b);
+/* A value after a schedule of the slice: bytes that the group does not own become those of `base`. */
+void slice_complete(apart *a, mr_buffer *value, size_t text_size);
 
 /* ---- combine.c: all groups have been searched */
 

@@ -1,5 +1,6 @@
 /* Independent races, explored apart: which programs allow it, and the search of each group. See apart.h. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "explore/apart.h"
 #include "explore/search.h"
@@ -30,11 +31,24 @@ static uint32_t next_group(const apart *a) {
     return next;
 }
 
+/* The submitted order, which all groups share. */
+static mr_status search_base(explorer *e, branch *b) {
+    apart *a = e->apart;
+    a->now = NO_GROUP;
+    a->left_out = calloc(b->count + 1, sizeof *a->left_out);
+    if (!a->left_out) return mr_no_memory("for groups of races");
+    MR_TRY(search_branch(e, b, NULL, NULL, 0));
+    return e->stop ? MR_OK : slice_find_owners(a, b);
+}
+
 static mr_status search_groups(explorer *e, branch *b) {
     apart *a = e->apart;
-    for (; a->tried < a->count; a->tried++) {
+    if (!a->alone) MR_TRY(search_base(e, b));
+    for (; a->tried < a->count && !e->stop && !a->failed; a->tried++) {
         a->now = next_group(a);
         a->group[a->now].begun = true;
+        if (!a->alone) MR_TRY(slice_find(a, b));
+        if (!a->alone) branch_leave_out(b, a->left_out);
         MR_TRY(search_branch(e, b, NULL, NULL, 0));
         if (e->stop) break;
     }
@@ -48,23 +62,14 @@ static void tell_tried(mr_explore_result *r, const apart *a) {
         if (!a->group[g].begun) r->untried_count += a->group[g].races;
 }
 
-/* Checks that the groups changed different bytes, as the taints predicted. */
-static bool is_disjoint(const explorer *e, const apart *a) {
+/* Checks that all values have the text of the submitted order, and as many bytes. */
+static bool is_alike(const explorer *e) {
     const mr_explore_outcome *all = e->result->outcomes.items;
-    uint16_t *owner = calloc(all[0].size + 1, sizeof *owner);
-    bool fine = owner != NULL;
-    for (uint32_t g = 0; g < a->count && fine; g++)
-        for (size_t i = 0; i < a->group[g].outcomes.count && fine; i++) {
-            const mr_explore_outcome *o = &all[a->group[g].outcomes.items[i].outcome];
-            fine = o->size == all[0].size && o->text_size == all[0].text_size;
-            for (size_t k = 0; k < o->size && fine; k++) {
-                if (o->value[k] == all[0].value[k]) continue;
-                fine = k >= o->text_size && (!owner[k] || owner[k] == g + 1);
-                owner[k] = (uint16_t)(g + 1);
-            }
-        }
-    free(owner);
-    return fine;
+    for (size_t i = 1; i < e->result->outcomes.count; i++)
+        if (all[i].size != all[0].size || all[i].text_size != all[0].text_size ||
+            memcmp(all[i].value, all[0].value, all[0].text_size) != 0)
+            return false;
+    return true;
 }
 
 static mr_status tell_groups(mr_explore_result *r, const apart *a) {
@@ -93,6 +98,9 @@ static void close_apart(apart *a) {
         mr_vec_free(&a->group[g].outcomes);
     }
     free(a->group);
+    free(a->left_out);
+    free(a->owner);
+    mr_buffer_free(&a->base);
     groups_close(&a->groups);
     mr_vec_free(&a->pairs);
     mr_vec_free(&a->places);
@@ -103,9 +111,10 @@ static mr_status explore_groups(explorer *e, branch *b, apart *a, bool *out_done
     e->apart = a;
     mr_status status = search_groups(e, b);
     e->apart = NULL;
+    branch_leave_out(b, NULL);
     if (status) tell_tried(e->result, a);
     if (status) return status;
-    if (!a->failed && !e->stop) a->failed = !is_disjoint(e, a);
+    if (!a->failed && !e->stop) a->failed = !is_alike(e);
     if (a->failed) {
         forget_outcomes(e);
         return MR_OK;

@@ -307,7 +307,13 @@ mr_status branch_open_player(explorer *e, branch *b) {
     if (!b->without_marks && budget_has_room(e, 2 * budget_of_player(e, b)))
         MR_TRY(mr_player_mark_make(b->player, &b->start));
     if (b->order.items) order_find_items(&b->order, b->player);
+    if (b->edit.left_out) mr_player_edit(b->player, &b->edit);
     return MR_OK;
+}
+
+void branch_leave_out(branch *b, const bool *left_out) {
+    b->edit.left_out = left_out;
+    if (b->player) mr_player_edit(b->player, left_out ? &b->edit : NULL);
 }
 
 void branch_close_player(branch *b) {

@@ -29,7 +29,8 @@ static bool comes_next(const search *s, uint32_t n) {
 static bool plan_node(search *s, uint32_t n) {
     plan_step step = {s->at.item, search_node(s, n)->item};
     order_add(s->o, order_done(s->o), n);
-    return mr_vec_push(&s->plan.steps, step) && mr_vec_push(&s->e->wanted, command_of(s, n));
+    if (!mr_vec_push(&s->plan.steps, step)) return false;
+    return branch_leaves_out(s->b, step.command) || mr_vec_push(&s->e->wanted, command_of(s, n));
 }
 
 /* Plans all that the scratch set needs. */

@@ -220,11 +220,15 @@ mr_status groups_pass(groups *g, uint32_t first, uint32_t end, const group_touch
 uint32_t groups_number(groups *g) {
     uint32_t count = 0;
     for (uint32_t n = 0; n < g->nodes; n++) g->of[n] = find(g, g->of[n]);
+    for (size_t i = 0; i < g->all.count; i++)
+        g->all.items[i].group = find(g, g->all.items[i].group);
     for (uint32_t n = 0; n < g->nodes; n++) g->joined[n] = NO_GROUP;
     for (uint32_t n = 0; n < g->nodes; n++) {
         if (g->of[n] == NO_GROUP) continue;
         if (g->joined[g->of[n]] == NO_GROUP) g->joined[g->of[n]] = count++;
         g->of[n] = g->joined[g->of[n]];
     }
+    for (size_t i = 0; i < g->all.count; i++)
+        g->all.items[i].group = g->joined[g->all.items[i].group];
     return count;
 }

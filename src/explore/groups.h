@@ -43,7 +43,7 @@ typedef struct {
     uint32_t nodes, memories;
     uint32_t *of;     /* by node: its group, or NO_GROUP; after groups_number a number from 0 on */
     uint32_t *joined; /* by group: the one that it has become a part of */
-    uint32_t *taints; /* by memory: the newest of its taints */
+    uint32_t *taints; /* by memory: the newest of its taints, whose groups are numbered, too */
     MR_VEC(group_taint) all;
 } groups;
 

@@ -1,4 +1,4 @@
-/* What can be carried out next: see ready.h. */
+/* Operations that can be carried out next: see ready.h. */
 #include "explore/ready.h"
 
 #include <stdlib.h>
@@ -22,8 +22,8 @@ void ready_close(ready_nodes *r) {
     *r = (ready_nodes){0};
 }
 
-/* Kept with the newest of those that it waits for, which is likely to be taken last. Nothing is left in the words behind
- * `word`. */
+/* It is kept with the newest of those that it waits for, which is likely to be taken last. Nothing is left in the words
+ * behind `word`. */
 static void keep_or_make_ready(ready_nodes *r, const order *o, uint32_t n, uint32_t word) {
     const uint64_t *before = o->words + order_before(o, n);
     for (uint32_t i = word + 1; i-- > 0;) {
@@ -50,8 +50,7 @@ void ready_begin(ready_nodes *r, const order *o, uint32_t set) {
     }
     for (uint32_t i = 0; i < o->words_in_set; i++)
         for (uint64_t rest = r->left[i]; rest; rest &= rest - 1)
-            keep_or_make_ready(r, o, i * 64 + (uint32_t)__builtin_ctzll(rest),
-                               o->words_in_set - 1);
+            keep_or_make_ready(r, o, i * 64 + (uint32_t)__builtin_ctzll(rest), o->words_in_set - 1);
 }
 
 static uint32_t choose(const ready_nodes *r, const order *o, uint32_t lane) {

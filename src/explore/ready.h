@@ -11,7 +11,8 @@
 
 typedef struct {
     uint64_t *left, *ready; /* sets: not taken yet; of these, what can be taken */
-    uint32_t *first, *next; /* by node: the first one that is kept with it; the next one of the same */
+    uint32_t *first,
+        *next; /* by node: the first one that is kept with it; the next one of the same */
 } ready_nodes;
 
 mr_status ready_open(ready_nodes *r, const order *o);

@@ -53,7 +53,7 @@ static mr_status finish(search *s) {
     if (e->apart && !e->apart->alone) {
         MR_TRY(
             apart_count(e, s->b, &s->plan, s->at.overtaken, s->frames.count, &e->value, text_size));
-        if (!e->stop) count_schedule(s);
+        if (!e->stop && e->apart->now != NO_GROUP) count_schedule(s);
         return MR_OK;
     }
     MR_TRY(
@@ -501,6 +501,7 @@ static mr_status replay(search *s, uint32_t until, size_t next) {
         s->e->wanted.count = 0;
         for (; next < s->plan.steps.count && s->plan.steps.items[next].at <= i; next++) {
             uint32_t command = s->plan.steps.items[next].command;
+            if (branch_leaves_out(b, command)) continue;
             if (!mr_vec_push(&s->e->wanted, s->o->items[command].command))
                 return mr_no_memory("to explore schedules");
             before += command != i;

@@ -105,6 +105,7 @@ struct branch {
     uint64_t in_use[MOST_DEVICES]; /* bytes, when its run began (room.c) */
     mr_player *player;             /* NULL: taken back, see budget.c */
     steer_player *steer;           /* the player's machine owns it */
+    mr_program_edit edit;          /* what the player leaves out, for slice.c */
     mr_player_mark *start;
     order order;
     uint8_t *classes; /* item_class, by item */
@@ -169,6 +170,12 @@ mr_status branch_go_to_start(explorer *e, branch *b); /* also where there is no 
 /* Runs the function without recording a branch. *out_followed: it submitted everything that the plan carries out. */
 mr_status branch_follow(const mr_explore_subject *subject, const plan *forced,
                         mr_explore_value *out_value, bool *out_followed);
+/* Schedules are planned as a whole, but from the next start on the player does not carry these items out; NULL: it
+ * carries all out. By item, borrowed. */
+void branch_leave_out(branch *b, const bool *left_out);
+static inline bool branch_leaves_out(const branch *b, uint32_t item) {
+    return b->edit.left_out && b->edit.left_out[item];
+}
 void branch_destroy(explorer *e, branch *b); /* and its children; accepts NULL */
 /* Where a byte of device memory lies. Addresses do not tell it: gaps between them move as blocks are split. */
 static inline uintptr_t branch_place(const mr_storage *storage, uint64_t byte) {

@@ -366,11 +366,19 @@ static bool takes_part(const branch *b, const plan *p, uint32_t node) {
     return branch_takes_part(b, node, asked);
 }
 
-/* If memory is reused, the addresses in this schedule decide it. */
-static bool touch_the_same(const branch *b, uint32_t early, uint32_t late) {
-    bool decided = !b->order.aliases && b->known && b->known[late];
-    if (!decided) return branch_conflict(b, early, late);
-    return b->conflicts[(size_t)late * b->order.words_in_set + early / 64] >> early % 64 & 1;
+/* If memory is reused, the addresses in this schedule decide which bytes are the same. */
+static bool knows_row(const branch *b, uint32_t node) {
+    return !b->order.aliases && b->known && b->known[node];
+}
+
+/* The first node from `early` on in the row of `late`; none: `late`. */
+static uint32_t next_in_row(const branch *b, uint32_t early, uint32_t late) {
+    const uint64_t *row = b->conflicts + (size_t)late * b->order.words_in_set;
+    for (uint32_t i = early / 64; i <= late / 64; i++) {
+        uint64_t rest = i == early / 64 ? row[i] & ~(uint64_t)0 << early % 64 : row[i];
+        if (rest) return i * 64 + (uint32_t)__builtin_ctzll(rest);
+    }
+    return late;
 }
 
 static void find_pairs(const explorer *e, const branch *b, const plan *p, uint32_t until,
@@ -378,8 +386,11 @@ static void find_pairs(const explorer *e, const branch *b, const plan *p, uint32
     const order_node *nodes = b->order.nodes.items;
     for (uint32_t late = 0; late < b->order.first_node[until]; late++) {
         if (nodes[late].marker || !takes_part(b, p, late)) continue;
+        bool known = knows_row(b, late);
         for (uint32_t early = 0; early < late && nodes[early].item < nodes[late].item; early++) {
-            if (moments[late] >= moments[early] || !touch_the_same(b, early, late)) continue;
+            if (known) early = next_in_row(b, early, late);
+            if (early == late || moments[late] >= moments[early]) continue;
+            if (!known && !branch_conflict(b, early, late)) continue;
             tell_pair(e, b, late, early, false, begin_line(d));
             add_line(d, late, early);
         }

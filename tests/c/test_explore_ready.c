@@ -1,6 +1,6 @@
-/* What can be carried out next, on random orders: the same operations one after the other as a scan of all nodes, which
- * asks each of them whether all before it is taken. And decisions for pairs: the same sets as their transitive closure.
- * So both hold for programs of hundreds of nodes, which the differential with all interleavings cannot have. */
+/* Operations that can be carried out next, on random orders of up to 200 nodes. They must come one after the other as
+ * by a scan that asks each node whether all before it is taken. The sets after decisions are compared with a transitive
+ * closure. The differential with all interleavings cannot have programs of that size. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

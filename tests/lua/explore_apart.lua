@@ -226,6 +226,28 @@ T.check(not fine and err:find("expected 1 outcome, there are", 1, true)
   and err:find("and combinations of these: 1048576 outcomes in all", 1, true), "not all are listed: " .. tostring(err))
 T.check(not pcall(T.expect_deterministic, races(20)), "nor is it deterministic")
 
+-- ---------------------------------------------------------------- operations that a group does without
+
+-- Each race reads from a launch, and beside it is one that no race needs.
+local put = mr.kernel [[extern "C" __global__ void put(float *x, float v) { x[threadIdx.x] = v; }]]
+same_as_full(function()
+  local a, b = mr.stream{name = "a"}, mr.stream{name = "b"}
+  local out, fed, other = {}, {}, {}
+  for i = 1, 3 do out[i], fed[i], other[i] = mr.zeros(4), mr.zeros(4), mr.zeros(4) end
+  mr.synchronize()
+  for i = 1, 3 do
+    a:run(function()
+      put[{1, 4}](fed[i], i)
+      put[{1, 4}](other[i], -i)
+      out[i]:add_(fed[i])
+    end)
+    b:run(function() out[i]:mul_(3) end)
+  end
+  mr.synchronize()
+  for i = 1, 3 do out[3 + i] = other[i] end
+  return table.unpack(out)
+end, true, "launches that races read from, and others")
+
 -- ---------------------------------------------------------------- where the time is over
 
 local function count_turned(o)
