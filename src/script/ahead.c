@@ -1,5 +1,5 @@
-/* Finds a place for an event of an access that runs again before it is waited for. Both places must see the variable
- * that is declared for it. Each entry of a table of buffers may need an event of its own.
+/* An access may run again before the event of its last run is waited for. This file finds the line where a variable for
+ * that event is declared, so that both accesses see it. Each entry of a table of buffers may need an event of its own.
  *
  *     local done = {}                                     <- in front of the loop
  *     for i = 1, n do
@@ -47,7 +47,8 @@ static void root_of(const char *tensor, char *root, size_t size) {
     snprintf(root, size, "%.*s", (int)strcspn(tensor, "[."), tensor);
 }
 
-/* Only names, numbers and arithmetic on them: nothing that is called, so that it is the same when it is said twice. */
+/* The word is a name, a number or a sign of arithmetic. An expression of such words has no call, so it has the same
+ * value when it is written twice. */
 static bool is_simple(const word *w) {
     static const char *const signs[] = {"+", "-", "*", "/", "//", "%", "(", ")", ".", NULL};
     if (w->kind == NAME) return !says_any(w + 1, (const char *const[]){"(", "{", ":", "=", NULL});
@@ -55,7 +56,7 @@ static bool is_simple(const word *w) {
     return w->kind == SYMBOL && says_any(w, signs);
 }
 
-/* The index behind `[` at word `open`, on one line. */
+/* Reads the index after the `[` at word `open`; the index is on one line. */
 static bool read_index(const mr_script *s, int open, entry_index *out) {
     const word *w = s->words.items;
     int at = open + 1;
@@ -64,7 +65,7 @@ static bool read_index(const mr_script *s, int open, entry_index *out) {
     return at > open + 1 && says(&w[at], "]") && w[at].line == w[open].line;
 }
 
-/* `local name = root[index]`, and nothing more: the name stands for that entry. */
+/* The declaration is `local name = root[index]` and no more, so the name is an alias of that entry. */
 static bool is_alias(const mr_script *s, const declaration *d, char *root, size_t size,
                      entry_index *out) {
     const word *w = s->words.items;
@@ -77,7 +78,7 @@ static bool is_alias(const mr_script *s, const declaration *d, char *root, size_
     return true;
 }
 
-/* By a statement among the words [at, end), other than a declaration. */
+/* Whether a statement among the words [at, end), other than a declaration, assigns to the name. */
 static bool is_assigned(const mr_script *s, const char *name, int at, int end) {
     const word *w = s->words.items;
     for (; at < end; at++) {
@@ -89,8 +90,9 @@ static bool is_assigned(const mr_script *s, const char *name, int at, int end) {
     return false;
 }
 
-/* Whether the index has the same value where it is written as at the two places. Its names must mean the same there.
- * The statements of the two accesses must not assign to them; if it is written elsewhere, nothing in the loop may. */
+/* Whether the index has the same value where it is written as at the two places. Its names must refer to the same
+ * variables there. The statements of the two accesses must not assign to them. If the index is written elsewhere, no
+ * statement of the loop may assign to them. */
 static bool is_constant(const mr_script *s, entry_index index, const mr_script_meeting *m,
                         const mr_script_spot *record, const mr_script_spot *wait, int loop) {
     const word *w = s->words.items;
@@ -144,8 +146,9 @@ static int find_indices(const mr_script *s, const char *root, int line, entry_in
     return count;
 }
 
-/* `s[k]` was found by the k of now, which had another value when the first ran, and `s[2]` is perhaps one of several
- * streams in turn. Only what the first's own statement says holds each time. A name is the same each time. */
+/* Whether the expression names the first access's stream in each round. `s[k]` was found with the current k, which had
+ * another value when the first access ran. `s[2]` is perhaps one of several streams that take turns. So an entry counts
+ * only if the first access's own statement has it. A plain name always counts. */
 static bool is_lasting(const mr_script *s, const char *expression, int line) {
     const char *open = strchr(expression, '[');
     char root[64];
@@ -167,9 +170,9 @@ static bool has_name(const mr_script *s, entry_index index) {
     return false;
 }
 
-/* The one index that the statements of both lines have for `root`. With several, nothing tells which of them the pair
+/* The one index that the statements of both lines have for `root`. With several, it is unknown which of them the pair
  * is about. The first may not name `root` at all (`loss:backward()`). Then the second's index counts, if the first was
- * seen to use the same entry, and nothing in the loop may assign to its names. */
+ * seen to use the same entry, and no statement of the loop may assign to its names. */
 static bool common_index(const mr_script *s, const char *root, const mr_script_meeting *m,
                          entry_index *out) {
     entry_index found[2 * MOST_INDICES];
@@ -192,7 +195,7 @@ static bool is_declared_outside(const mr_script *s, const declaration *d, int in
     return !d || (mr_script_encloses(s, d->block, b->outer) && d->from < b->statement);
 }
 
-/* The block of a loop around both places: the outermost that is behind the declaration of the tensor. 0: none. */
+/* The block of the outermost loop around both places that begins after the declaration of the tensor. 0: none. */
 static int loop_around(const mr_script *s, int from, int to, const declaration *d) {
     int found = 0;
     for (int in = from; in > 0; in = s->blocks.items[in].outer) {
@@ -206,7 +209,7 @@ static int loop_around(const mr_script *s, int from, int to, const declaration *
     return found;
 }
 
-/* The word that begins the statement of block `in` that holds the place. */
+/* The first word of the statement of block `in` that contains the place. */
 static int statement_in(const mr_script *s, int in, int place, int front) {
     int statement = mr_script_word_at(s, front);
     for (; place != in; place = s->blocks.items[place].outer)

@@ -7,8 +7,8 @@ static const word *next_word(const mr_script *s, size_t at) {
     return at + 1 < s->words.count ? &s->words.items[at + 1] : &s->words.items[s->words.count - 1];
 }
 
-/* The declaration is of a `local` statement of the main chunk: a loop's and a function's are in a block of their
- * own. */
+/* Finds the next declaration by a `local` statement of the main chunk. The variables of loops and functions are in
+ * blocks of their own. */
 bool mr_script_next_local(const mr_script *s, size_t *next, mr_script_local *out_local) {
     while (*next < s->declarations.count) {
         const declaration *d = &s->declarations.items[(*next)++];

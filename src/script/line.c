@@ -11,7 +11,7 @@ int mr_script_word_at(const mr_script *s, int line) {
     return low;
 }
 
-/* A statement can stand in front of this word, which is the first of its line, and would be reached. */
+/* A statement can be inserted in front of this word, the first of its line, and a run would reach it. */
 static bool takes(const mr_script *s, int at) {
     const word *w = &s->words.items[at];
     bool closes = s->blocks.items[w->block].closed == at;
@@ -23,7 +23,7 @@ static bool is_alone(const mr_script *s, int at) {
     return w->kind == END_OF_TEXT || w[1].line > w->line;
 }
 
-/* `end` and then a statement on one line: which of the two is meant cannot be told. */
+/* The line has `end` and then a statement, and it is unknown which of the two is meant. */
 static bool follows_an_end(const mr_script *s, int at) {
     const word *w = &s->words.items[at];
     for (const word *next = w + 1; w->kind != END_OF_TEXT && next->line == w->line; next++)
@@ -65,7 +65,7 @@ bool mr_script_defines(const mr_script *s, int line) {
     return false;
 }
 
-/* Right behind `last`, unless a comment that goes on stands between the two. */
+/* The line after `last`, unless a comment of several lines is between the two words. */
 static int line_behind(const word *last, const word *next) {
     const char *comment = strstr(last->text + last->length, "--[");
     return comment && comment < next->text ? next->line : last->last_line + 1;
@@ -188,7 +188,7 @@ bool mr_script_has_several(const mr_script *s, int front) {
 
 /* ---- a wait that comes at once */
 
-/* A name, fields of it and entries: `x.y[1]:z`. Nothing in it is called. *out_last: the last name. */
+/* Skips a name with its fields and entries, as in `x.y[1]:z`, without a call. *out_last: the last name. */
 static int behind_names(const mr_script *s, int at, int *out_last) {
     const word *w = s->words.items;
     if (w[at].kind != NAME) return -1;
@@ -218,7 +218,7 @@ static int only_call(const mr_script *s, int line, const char *name) {
     return found;
 }
 
-/* The word behind the call and semicolons; -1: see only_call. */
+/* The word after the call and its semicolons; -1: see only_call. */
 static int behind_call(const mr_script *s, int line, const char *name) {
     int call = only_call(s, line, name);
     if (call < 0) return -1;

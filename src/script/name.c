@@ -54,7 +54,7 @@ void mr_script_find_targets(mr_script *s) {
     }
 }
 
-/* The index of the first target whose statement begins at word `at` or behind it. */
+/* The index of the first target whose statement begins at word `at` or later. */
 static size_t first_target(const mr_script *s, int at) {
     size_t low = 0, high = s->targets.count;
     while (low < high) {
@@ -89,7 +89,7 @@ bool mr_script_uses(const mr_script *s, const char *name) {
     return false;
 }
 
-/* Whether the word is a call of that name, or the text with an operation's name. */
+/* Whether the word is a call of that name, or a string that names the operation. */
 static bool calls(const word *w, const char *name) {
     if (w->kind == VALUE)
         return (*w->text == '"' || *w->text == '\'') && (size_t)w->length == strlen(name) + 2 &&
@@ -104,7 +104,7 @@ int mr_script_count(const mr_script *s, int front, const char *name) {
     return count;
 }
 
-/* The innermost function around the block that is kept rather than called there and then. */
+/* The innermost function around the block that is stored for later rather than called immediately. */
 static int kept_function(const mr_script *s, int in) {
     while (in > 0 && !(s->blocks.items[in].is_function && s->blocks.items[in].is_defined))
         in = s->blocks.items[in].outer;
@@ -156,7 +156,7 @@ static bool is_name_of_function(const word *w, int at) {
     return at > 0 && says(&w[at - 1], "function");
 }
 
-/* The word is one of the names that a statement assigns to: nothing but names stands before it there. */
+/* The word is one of the names that a statement assigns to: the statement has only names before it. */
 static bool is_assigned(const mr_script *s, int at) {
     const word *w = s->words.items;
     if (says(&w[at + 1], "=")) return !says(&w[w[at].statement], "for");
@@ -167,7 +167,7 @@ static bool is_assigned(const mr_script *s, int at) {
     return true;
 }
 
-/* The word behind the rest of the statement that the word stands in. */
+/* The first word after the statement that contains the word. */
 static int behind_statement(const mr_script *s, int at) {
     const word *w = s->words.items;
     int i = at + 1;
@@ -184,7 +184,7 @@ typedef struct {
 
 static bool leads_from(lead *l, int from, int end);
 
-/* Functions that stand between these words lead to the target. */
+/* Functions that are written between these words lead to the target. */
 static bool leads_by_bodies(lead *l, int from, int end, bool *out_any) {
     for (int b = 1; b < (int)l->s->blocks.count; b++) {
         const block *body = &l->s->blocks.items[b];
@@ -200,7 +200,7 @@ static bool leads_by_bodies(lead *l, int from, int end, bool *out_any) {
     return false;
 }
 
-/* What the script gives that name leads to the target. */
+/* A value that the script assigns to that name leads to the target. */
 static bool leads_by_name(lead *l, int name, bool is_called) {
     const word *w = l->s->words.items;
     bool any = false, is_field = name && (says(&w[name - 1], ".") || says(&w[name - 1], ":"));

@@ -1,8 +1,8 @@
 /* The statements of a text, its blocks and what they declare.
  *
- * Lua has no separator between statements. But no expression has a word that ends one (a name, a literal,
- * a closing bracket) right before a name or a word that begins a statement. So wherever the one follows
- * the other, outside of brackets, a statement begins, and no grammar is needed. */
+ * Lua has no separator between statements. But inside an expression, a word that can end it (a name, a literal, a
+ * closing bracket) is never followed by a name or a word that begins a statement. So where one follows the other
+ * outside of brackets, a new statement begins. No grammar is needed. */
 #include "script/text.h"
 
 /* ---- statements and blocks */
@@ -66,8 +66,8 @@ static void declare(reader *r, int name, int from) {
     r->s->failed = r->s->failed || !mr_vec_push(&r->s->declarations, d);
 }
 
-/* What calls the function later, not there and then, or as one of several that take turns: mr.graph.auto(fn),
- * coroutine.wrap(fn), mr.run(f, g). The word is a bracket. */
+/* Whether the bracket is of a call that runs its function argument later, or in turn with others: mr.graph.auto(fn),
+ * coroutine.wrap(fn), mr.run(f, g). */
 static bool is_of_keeper(const word *w, int at, int from) {
     static const char *const keepers[][2] = {
         {"graph", "auto"}, {"coroutine", "wrap"}, {"coroutine", "create"}, {"mr", "run"}};
@@ -77,7 +77,7 @@ static bool is_of_keeper(const word *w, int at, int from) {
     return false;
 }
 
-/* The word stands right in the brackets of a call that does not keep it, or of an expression. */
+/* The word is directly in the brackets of an expression, or of a call that does not store its argument. */
 static bool is_argument(const reader *r, int at) {
     const word *w = r->s->words.items;
     int open = 0;
@@ -124,7 +124,7 @@ static void enter_loop(reader *r, int at) {
     if (is_for) declare_list(r, head, at);
 }
 
-/* A local is in force behind its statement. */
+/* A local is visible after its statement. */
 static void end_statement(reader *r, int at) {
     int first = r->statement;
     const word *w = r->s->words.items;

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Both places are one line, or one statement. Has it come round again, or are they two parts of the same run? An
- * operation that is written once must have come round. Two different operations are told apart by their order in the
- * text. */
+/* Both accesses are on one line, or in one statement. Are they of two rounds of a loop, or of the same run? An
+ * operation that is written once must be of two rounds. For two different operations, their order in the text
+ * decides. */
 static bool came_round(const mr_script *s, const mr_script_meeting *m, int front) {
     bool is_same = strcmp(m->first_op, m->second_op) == 0;
     if (!s) return is_same;
@@ -21,14 +21,14 @@ static bool came_round(const mr_script *s, const mr_script_meeting *m, int front
     return !mr_script_follows(s, front, first, second);
 }
 
-/* The first access is of the statement, and nothing else was submitted between. */
+/* The first access is of the same statement, and no other work was submitted between the two. */
 static bool is_together(const mr_script *s, const mr_script_meeting *m, int front) {
     if (!m->first.file || m->first.file != m->second.file || !m->lowest) return false;
     if (!s) return m->lowest == m->second.line && m->highest == m->second.line;
     return m->lowest >= front && mr_script_is_within(s, front, m->highest);
 }
 
-/* In front of a loop it would come before the first access, if that is inside. */
+/* In front of a loop, the new line would run before the first access, if that is inside the loop. */
 static bool put(const mr_script *s, const mr_script_meeting *m, const char *file, int front,
                 mr_script_spot *out_spot) {
     *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, {file, front}, front, false};
@@ -36,8 +36,8 @@ static bool put(const mr_script *s, const mr_script_meeting *m, const char *file
              mr_script_is_within(s, front, m->first.line));
 }
 
-/* Whether the line that called the code of the second access has called the code of the first one before that. Then a
- * fix in front of the line does not help. */
+/* Whether the line that called the code of the second access had called the code of the first one before. Then a fix in
+ * front of the line does not help. */
 static bool is_between(const mr_script *s, const mr_script_meeting *m, const mr_script_call *call,
                        int front) {
     if (!s) return false;

@@ -1,17 +1,16 @@
-/* Where a fix of the checker can be put in. `s` is the text of the file in question; NULL: it is not known (a prompt,
- * -e), and the line itself is taken. The meaning of a result stands at the checker's hook of the same name
- * (mr_hazard_hooks). */
+/* Where a fix of the checker can be inserted. `s` is the text of the file; NULL: the text is unknown (a prompt, -e),
+ * and the line itself is taken. Results are described at the checker's hooks of the same names (mr_hazard_hooks). */
 #ifndef MR_SCRIPT_PLACE_H
 #define MR_SCRIPT_PLACE_H
 
 #include "script/script.h"
 #include "script/spot.h"
 
-/* In front of what did the second, by its own line alone. */
+/* The place in front of the second access, found by its own line alone. */
 bool mr_script_place_before(const mr_script *s, const mr_script_meeting *meeting,
                             mr_script_spot *out_spot);
 
-/* A call that is under way: it led to the second. */
+/* A call that has not returned yet and led to the second access. */
 typedef struct {
     const char *file;
     int line;

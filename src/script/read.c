@@ -55,7 +55,7 @@ static bool is_same_file(const mr_script *s, const char *path, const struct stat
 
 static const unsigned most = sizeof(((mr_scripts *)0)->kept) / sizeof(mr_script *);
 
-/* Puts it in the place of the one that has been kept for longest. */
+/* Replaces the script that has been kept for the longest time. */
 static mr_script *keep(mr_scripts *scripts, mr_script *s) {
     mr_script **place = &scripts->kept[scripts->next++ % most];
     mr_script_free(*place);
@@ -69,8 +69,8 @@ static mr_script *refer(mr_script *s) {
     return s;
 }
 
-/* A report asks dozens of times, and the next one mostly of the same file: the last few are kept, also those
- * that were not understood. */
+/* A report asks dozens of times, and the next report mostly about the same file. So the last few files are kept, also
+ * those that could not be parsed. */
 mr_script *mr_script_read(mr_scripts *scripts, const char *path) {
     mr_script **kept = scripts->kept;
     struct stat status;

@@ -23,8 +23,8 @@ mr_script *mr_script_of(mr_scripts *scripts, const char *name, const char *text)
 void mr_scripts_free(mr_scripts *scripts);
 void mr_script_free(mr_script *script); /* accepts NULL */
 
-/* The line on which `text` begins, where it stands in a script's text, or in a file, as it is (in a long string). 0: it
- * does not; -1: it stands there more than once. */
+/* The line on which `text` begins, where a script's text or a file contains it unchanged (in a long string). 0: it is
+ * not there; -1: it is there more than once. */
 int mr_script_line_in(const char *script, const char *text, size_t size);
 int mr_script_line_in_file(const char *path, const char *text, size_t size);
 
@@ -33,7 +33,7 @@ int mr_script_line_count(const mr_script *script);
 /* The text of a line without its end; NULL: there is no such line. */
 const char *mr_script_line(const mr_script *script, int line, int *out_length);
 
-/* A local that is in force at the end of the main chunk, or just before its `return`. */
+/* A local that is visible at the end of the main chunk, or just before its `return`. */
 typedef struct {
     const char *name; /* not terminated */
     int length;
@@ -46,21 +46,20 @@ bool mr_script_next_local(const mr_script *script, size_t *next, mr_script_local
 /* Where in the text the `return` of the main chunk begins, in bytes; -1: it has none. */
 long mr_script_return_at(const mr_script *script);
 bool mr_script_is_empty(const mr_script *script); /* nothing but space and comments */
-/* Where a `;` stands that ends the text, in bytes; -1: nowhere. And where the text in front of that ends, without a
- * comment. */
+/* The offset in bytes of a `;` that ends the text; -1: none. Also where the text before it ends, without a comment. */
 long mr_script_quiet_at(const mr_script *script);
 long mr_script_ends_at(const mr_script *script);
 /* `_[7]` of the main chunk's text from *next on, with *out_entry = 7 and where it stands; *next begins at 0. */
 bool mr_script_next_value(const mr_script *script, size_t *next, long *out_from, long *out_to,
                           long long *out_entry);
 
-/* The line that the statement around `line` begins on, if a line can be put in front of that: nothing else stands
- * before it, and it is reached. 0: there is none. */
+/* The line on which the statement around `line` begins, if a line can be inserted in front of it. For that, the
+ * statement must be the first on its line, and a run must reach it. 0: there is none. */
 int mr_script_front(const mr_script *script, int line);
-/* The line in front of which the first line can be put that runs when the statements of `line` are done. 0: none, as
- * behind a return, or where the line holds a function's definition, whose body runs at other times. */
+/* A line inserted in front of the result runs as soon as the statements of `line` are done. 0: there is none, as after
+ * a return, or where `line` defines a function, whose body runs at other times. */
 int mr_script_behind(const mr_script *script, int line);
-/* The line has the body of a function that is not called there and then, as far as the text shows. */
+/* The line has the body of a function that is not called immediately, as far as the text shows. */
 bool mr_script_defines(const mr_script *script, int line);
 
 /* The first line of the function whose body the place is in; 0: the main chunk. */
@@ -74,10 +73,11 @@ bool mr_script_is_within(const mr_script *script, int front, int line);
 bool mr_script_loops(const mr_script *script, int front, int line);
 /* A run comes to several statements that begin on that line. */
 bool mr_script_has_several(const mr_script *script, int front);
-/* The same run comes to a call of that name behind another statement of the line, or behind another such call. */
+/* The same run reaches a call of that name after another statement of the line, or after another such call. */
 bool mr_script_is_later(const mr_script *script, int front, const char *name);
 
-/* The declaration of the name that is in force at the place: the same number for the same one, 0 for a global. */
+/* The declaration that the name refers to at the place: a number that is the same for the same declaration, 0 for a
+ * global. */
 int mr_script_binding(const mr_script *script, const char *name, int front);
 /* It is a local of the main chunk, outside of any block: there is one variable each time that the chunk runs. */
 bool mr_script_is_of_chunk(const mr_script *script, const char *name, int front);
@@ -86,30 +86,30 @@ bool mr_script_is_of_chunk(const mr_script *script, const char *name, int front)
  * is not an assignment. */
 enum { MR_SCRIPT_FIELD = -1 };
 int mr_script_assigns(const mr_script *script, const char *name, int binding, int first, int last);
-/* A local that is declared at the place `from` is in force at the place `to`, behind it. */
+/* A local that is declared at the place `from` is visible at the later place `to`. */
 bool mr_script_reaches(const mr_script *script, int from, int to);
 bool mr_script_uses(const mr_script *script, const char *name); /* anywhere */
-/* The statement of `line` begins there and is a call whose result nothing keeps. */
+/* The statement of `line` begins there and is a call whose result is dropped. */
 bool mr_script_is_call(const mr_script *script, int line);
-/* Counts the calls by that name in the statements that begin on line `front`. Also tells whether
- * a `second` stands behind a `first` so that the same run comes to both. */
+/* Counts the calls by that name in the statements that begin on line `front`. */
 int mr_script_count(const mr_script *script, int front, const char *name);
+/* There, a call of `second` follows a call of `first`, and the same run reaches both. */
 bool mr_script_follows(const mr_script *script, int front, const char *first, const char *second);
-/* Nothing that is called at other times stands around one of the two lines and not the other. */
+/* No function that is called at other times contains one of the two lines and not the other. */
 bool mr_script_is_one_run(const mr_script *script, int line, int other);
-/* The statement behind a call of that name on `line` is a call of `synchronize` on `wait_line`, and no other code of
- * the script runs between the two. */
+/* The statement after a call of that name on `line` is a call of `synchronize` on `wait_line`, and no other code of the
+ * script runs between the two. */
 bool mr_script_waits_at_once(const mr_script *script, int line, const char *name, int wait_line);
-/* Nothing stands behind a call of that name on `line`. */
+/* A call of that name is the last code on `line`. */
 bool mr_script_ends_with(const mr_script *script, int line, const char *name);
 /* The statements that begin on line `front` may call the function that holds `line`, as far as names tell. */
 bool mr_script_leads_to(const mr_script *script, int front, int line);
-/* `t[name]` stands somewhere in the block that the place is in, with the variable that it sees. */
+/* The block of the place contains `t[name]`, with the variable `name` that is visible at the place. */
 bool mr_script_indexes(const mr_script *script, int front, const char *name);
 /* `table[2]` is written in that block. */
 bool mr_script_names_entry(const mr_script *s, int front, const char *table, long long index);
-/* True if the statements of `line` run in the state, such as the current stream, that a line in front of `front` finds.
- * They are the next ones, and none of them stands in a function of its own. */
+/* True if the statements of `line` run in the same state, such as the current stream, as a line in front of `front`.
+ * They are the next statements, and none of them is in a function of its own. */
 bool mr_script_is_direct(const mr_script *script, int front, int line);
 /* The statement of `line` is one call of `name` that sets `option`. *out: the variable that gets its result and is
  * visible at `front`; "": the result is dropped. False: neither. */

@@ -12,8 +12,8 @@ typedef enum {
     MR_SCRIPT_WITHIN,
 } mr_script_place;
 
-/* A place for a line of Lua: as a person is told, and the line that it comes to stand in front of, whose
- * variables it can use. No text to judge by: the same line. */
+/* A place for a new line of Lua: as reports name it, and the line that it is inserted in front of, whose variables it
+ * can use. Without a text, both are the same line. */
 typedef struct {
     mr_script_place place;
     mr_site where;
@@ -21,7 +21,7 @@ typedef struct {
     bool in_loop; /* WITHIN: the body of a loop stands on that line; AFTER: the place is in one */
 } mr_script_spot;
 
-/* Two accesses, and the lines of all that was submitted from the one to the other. */
+/* Two accesses, and the range of lines of all work that was submitted between them. */
 typedef struct {
     mr_site first, second;
     const char *first_op, *second_op;

@@ -1,4 +1,4 @@
-/* Inside src/script only: a script's text as its words, its statements, its blocks and what they declare. */
+/* Internal to src/script: a script's text as its words, statements, blocks and declarations. */
 #ifndef MR_SCRIPT_TEXT_H
 #define MR_SCRIPT_TEXT_H
 
@@ -75,7 +75,7 @@ void mr_script_find_targets(mr_script *s);
 
 /* The first word at or behind the beginning of the line. */
 int mr_script_word_at(const mr_script *s, int line);
-/* The word behind the bracket that word `open` opens; where nothing closes it, the end of the text. */
+/* The word after the bracket that closes the one at word `open`; the end of the text if none does. */
 int mr_script_behind_bracket(const mr_script *s, int open);
 /* The block that the place is in, and the block of the function that a block is in. */
 int mr_script_block_of(const mr_script *s, int front);
@@ -84,7 +84,7 @@ bool mr_script_encloses(const mr_script *s, int outer, int inner); /* or is the 
 /* A run enters at most one of the two blocks. They are in different branches of an `if`, and no loop inside block
  * `limit` is around that. */
 bool mr_script_exclude(const mr_script *s, int a, int b, int limit);
-/* The word behind the statement that word `at` begins, and behind those that begin on a line that it ends on. */
+/* The word after the statement that begins at word `at`, and after those that begin on the line where it ends. */
 int mr_script_group_end(const mr_script *s, int at);
 
 #endif

@@ -5,7 +5,7 @@ static bool is_word(char c) {
     return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Behind `[==[` or `--[==[`: its end; NULL if there is none. */
+/* The end of the long string or comment whose bracket, such as `[==[`, is at `at`; NULL: there is no such bracket. */
 static const char *long_bracket(const char *at) {
     if (*at != '[') return NULL; /* perhaps the end of the text */
     const char *p = at + 1;
