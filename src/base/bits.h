@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A function that is called is not made of vectors. */
+/* A loop with a call that is not inlined does not become vectors. */
 #define MR_INLINE static inline __attribute__((always_inline))
 
 MR_INLINE uint32_t mr_bits_f32(float x) {

@@ -15,7 +15,7 @@ typedef struct {
 } mr_buffer;
 
 void mr_buffer_add(mr_buffer *buffer, const char *data, size_t size);
-/* Room for `size` bytes behind those that there are, and a NUL. */
+/* Makes room for `size` bytes after the present ones, and for a NUL. */
 void mr_buffer_reserve(mr_buffer *buffer, size_t size);
 void mr_buffer_puts(mr_buffer *buffer, const char *text);
 void mr_buffer_printf(mr_buffer *buffer, const char *format, ...)

@@ -1,8 +1,8 @@
-/* A fiber is entered for the first time by setcontext, and from then on by siglongjmp. swapcontext makes a system call
- * for the signal mask at each switch, which all fibers share. Sanitizers know swapcontext, and no jump to another
+/* A fiber is entered for the first time by setcontext, and from then on by siglongjmp. swapcontext would make a system
+ * call at each switch, for a signal mask that all fibers share. Sanitizers know swapcontext, but no jump to another
  * stack.
  *
- * Easiest to break: with _FORTIFY_SOURCE the C library takes a jump to a stack at a lower address for a mistake. */
+ * Easiest to break: with _FORTIFY_SOURCE the C library reports a jump to a stack at a lower address as a mistake. */
 #undef _FORTIFY_SOURCE
 #include "base/fiber.h"
 
@@ -29,7 +29,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-/* Pages are only taken when they are touched. Lua allows 200 nested C calls, and its parser as many levels. */
+/* Pages take memory only when they are touched. Lua allows 200 nested C calls, and its parser as many levels. */
 #define STACK_BYTES ((size_t)8 << 20)
 
 struct mr_fiber {
@@ -50,7 +50,7 @@ struct mr_fiber {
     size_t outer_size;
 };
 
-/* The sanitizer has to be told which stack the next instruction runs on, and that the last one has been left. */
+/* Tells the sanitizer which stack the next instruction runs on, and that the last one was left. */
 static void before_switch(void **out_fake, const void *bottom, size_t size) {
 #ifdef MR_SANITIZED
     __sanitizer_start_switch_fiber(out_fake, bottom, size);
@@ -111,7 +111,7 @@ _Noreturn static void start(unsigned high, unsigned low) {
     abort(); /* only a broken context is returned from */
 }
 
-/* In a function of its own: what calls getcontext may be returned to twice, as far as the compiler knows. */
+/* A function of its own, because the compiler assumes that a caller of getcontext may be returned to twice. */
 static bool prepare(mr_fiber *fiber) {
     if (getcontext(&fiber->inside)) return false;
     fiber->inside.uc_stack.ss_sp = fiber->memory + fiber->page;

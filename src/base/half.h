@@ -2,7 +2,7 @@
  *
  * Every conversion to a half rounds once, to nearest, even at the middle; what is too large becomes infinite. A NaN
  * stays one: it keeps its sign and the upper bits of its payload, and becomes quiet, as processors do it (F16C). There
- * are no branches, so that a loop becomes vectors. */
+ * are no branches, so that the compiler can vectorize a loop. */
 #ifndef MR_BASE_HALF_H
 #define MR_BASE_HALF_H
 
@@ -40,8 +40,8 @@ MR_INLINE uint16_t mr_bf16_from_f32(float x) {
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
 }
 
-/* Rounded to odd: if the 24 digits that stay are not all, the last of them is 1. So a rounding to fewer digits still
- * sees on which side of a middle the number was. Exact as an f32 unless that is subnormal or infinite. */
+/* Rounded to odd: if 24 digits do not represent the number exactly, the last of them is 1. So a later rounding to fewer
+ * digits knows on which side of a middle the number was. Exact as an f32 unless that is subnormal or infinite. */
 MR_INLINE double mr_odd_f64(double x) {
     uint64_t bits = mr_bits_f64(x), unit = (uint64_t)1 << 29, lost = bits & (unit - 1);
     return mr_from_bits_f64((bits - lost) | (lost ? unit : 0));
@@ -60,12 +60,13 @@ MR_INLINE uint16_t mr_bf16_from_f64(double x) {
     return mr_bf16_from_f32((float)(size < 0x1p-126 ? small : odd));
 }
 
-/* The integers that f32 does not hold are infinite in f16. */
+/* The integers that f32 cannot represent are infinite in f16. */
 MR_INLINE uint16_t mr_f16_from_i64(int64_t i) {
     return mr_f16_from_f32((float)i);
 }
 
-/* From 2^53 on, f64 does not hold all integers: the lower bits are gathered in one, which shows that there were any. */
+/* From 2^53 on, f64 cannot represent all integers. The lower bits are combined into one, which is 1 if any of them
+ * was. */
 MR_INLINE uint16_t mr_bf16_from_i64(int64_t i) {
     uint64_t size = i < 0 ? 0 - (uint64_t)i : (uint64_t)i, low = size & 0xfff;
     size = size >> 53 ? (size - low) | (low ? 0x1000 : 0) : size;

@@ -7,8 +7,8 @@
  * A key is a number of 64 bits other than UINT64_MAX, or a pointer as one. An entry with a longer key is stored under a
  * hash of it, and several entries may have the same hash. mr_map_insert adds, mr_map_again goes through them.
  *
- * Easiest to break: pointers to values are good until the next addition. The order of mr_map_each depends on the keys:
- * with pointers as keys nothing that a user sees may follow it. */
+ * Easiest to break: pointers to values are good until the next addition. The order of mr_map_each depends on the keys.
+ * If keys are pointers, no output for users may depend on that order. */
 #ifndef MR_BASE_MAP_H
 #define MR_BASE_MAP_H
 

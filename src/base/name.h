@@ -1,6 +1,5 @@
-/* Names that a script gives to its streams, events, tensors and operations: counted strings. A name lives
- * as long as the object it names, and as long as anything that may still show it. Everything that keeps a
- * name holds a reference.
+/* Names that a script gives to its streams, events, tensors and operations: counted strings. A name lives as long as
+ * the object it names and each record that may still show it: each of them holds a reference.
  *
  * A name belongs to one machine, so the count is not atomic. */
 #ifndef MR_BASE_NAME_H
@@ -28,7 +27,7 @@ static inline mr_name *mr_name_retain(mr_name *name) {
 static inline void mr_name_release(mr_name *name) {
     if (name && --name->refs == 0) free(name);
 }
-/* Makes *kept hold `name`, whatever it held. */
+/* Releases the name in *kept, and stores `name` there with a reference of its own. */
 static inline void mr_name_keep(mr_name **kept, mr_name *name) {
     if (*kept == name) return;
     mr_name_release(*kept);

@@ -1,5 +1,5 @@
-/* See number.h. A thread's own locale counts for it instead of the process's, so one call changes it and puts it back:
- * about ten nanoseconds, and no other thread sees it. */
+/* See number.h. A thread's own locale overrides the process's. So each function sets the thread's locale and restores
+ * it, which takes about ten nanoseconds and does not affect other threads. */
 #include "base/number.h"
 
 #include <locale.h>

@@ -1,5 +1,5 @@
-/* Numbers as text, with a point whatever locale the script has chosen. os.setlocale is the whole process's, and what
- * the program writes (files, tensors, messages) and reads (device models, options, PTX) must not depend on it.
+/* Numbers as text, with a decimal point in any locale that the script has set. os.setlocale changes the whole process.
+ * But what the program writes (files, tensors, messages) and reads (device models, options, PTX) must not depend on it.
  *
  * `make lint` finds a float that is formatted or parsed in another way (scripts/numbers.lua). */
 #ifndef MR_BASE_NUMBER_H

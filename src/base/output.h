@@ -20,13 +20,13 @@ void mr_output_flush(FILE *file);
 enum { MR_OUTPUT_MESSAGE = 4096 };
 void mr_output_write_message(FILE *file, const char *text, size_t size);
 
-/* Whether characters beyond ASCII are better not written to a terminal: MILLRACE_ASCII (--ascii) is set, or the
- * locale's variables name no UTF-8. */
+/* Whether only ASCII should be written to a terminal: MILLRACE_ASCII (--ascii) is set, or the locale's variables do not
+ * name UTF-8. */
 bool mr_output_is_ascii(void);
 
-/* Whether escape codes belong there: it is a terminal, and TERM names one that knows them. */
+/* Whether escape codes may be written: the file is a terminal, and TERM names one that knows them. */
 bool mr_output_has_codes(FILE *file);
-/* Whether colours do: the same, unless NO_COLOR is set. */
+/* Whether colours may be written: the same, unless NO_COLOR is set. */
 bool mr_output_has_colour(FILE *file);
 
 typedef enum {

@@ -34,8 +34,8 @@ static struct {
     .done = PTHREAD_COND_INITIALIZER,
 };
 
-/* In the child of a fork, whose only thread is in no loop: a body does not fork. The helpers' numbers of the
- * parent say nothing here, so all that start_helpers and the first loop set is set back. */
+/* Runs in the child of a fork. Its only thread is in no loop, because a body does not fork. The parent's helpers do not
+ * exist here, so all that start_helpers and the first loop set is reset. */
 static void forget_helpers(void) {
     pthread_mutex_init(&pool.user, NULL);
     pthread_mutex_init(&pool.lock, NULL);
@@ -93,8 +93,8 @@ static void watch_forks(void) {
     pthread_atfork(NULL, NULL, forget_helpers);
 }
 
-/* A thread inherits what its maker blocks. A signal to the process then reaches the thread that may hold it back
- * (base/replace.c); what a thread's own instructions raise stays its own. */
+/* A thread inherits the signals that its creator blocks. So a signal to the process reaches the thread that may hold it
+ * back (base/replace.c). Signals that a thread's own instructions raise stay with that thread. */
 static void hold_signals(sigset_t *out_before) {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
     sigset_t held;
@@ -144,7 +144,7 @@ void mr_parallel_for(int64_t count, int64_t grain, mr_parallel_body body, void *
 
     take_pieces();
 
-    /* A helper that has not woken up by now is not waited for. */
+    /* The loop does not wait for a helper that has not woken up by now. */
     pthread_mutex_lock(&pool.lock);
     pool.open = false;
     while (pool.busy > 0) pthread_cond_wait(&pool.done, &pool.lock);

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* For a person: what is printable as it is, controls as \n or \x1b, bytes that are no UTF-8 as \xff. */
+/* For people: printable characters unchanged, control characters as \n or \x1b, bytes that are not UTF-8 as \xff. */
 void mr_text_put(mr_buffer *out, const char *text);
 int mr_text_width(const char *text); /* of that, in characters */
 
@@ -20,11 +20,11 @@ void mr_text_put_value(mr_buffer *out, const char *text);
 /* A string of JSON with its quotes. Each byte that is no UTF-8 becomes U+FFFD. */
 void mr_text_put_json(mr_buffer *out, const char *text);
 
-/* Copies what has room, whole characters only; a text that was cut has "..." for the rest: at its end, or
- * (mr_text_copy_end) in front. `size` is at least 8. */
+/* Copies as many whole characters as fit. A text that was cut has "..." at its end, or in front (mr_text_copy_end).
+ * `size` is at least 8. */
 void mr_text_copy(char *out, size_t size, const char *text);
 void mr_text_copy_end(char *out, size_t size, const char *text);
-/* Like snprintf, with the end that mr_text_copy gives to what was cut. */
+/* Like snprintf; a text that was cut ends as with mr_text_copy. */
 void mr_text_format(char *out, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void mr_text_formatv(char *out, size_t size, const char *format, va_list args);

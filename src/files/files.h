@@ -1,8 +1,8 @@
 /* Tensors in files: NumPy's .npy, which holds one array, and .safetensors, which holds many by name.
  *
  * A file may be anything: it is from the network, cut off, or made to do harm. So its header is checked as a whole
- * before memory is allocated for a tensor, and no size is believed that the file does not have. Reading runs no code of
- * the file.
+ * before memory is allocated for a tensor, and each size in it is compared with the file's. Reading runs no code of the
+ * file.
  *
  * Easiest to break: sums of offsets. All of them are compared with the size of the file, by subtraction. */
 #ifndef MR_FILES_FILES_H
@@ -19,7 +19,7 @@ typedef struct {
     mr_dtype dtype;
     int ndim;
     int64_t shape[MR_MAX_DIMS];
-    /* Fortran's order: the elements lie as those of the transposed shape in C's order */
+    /* Fortran's order: the elements are stored as those of the transposed shape in C's order */
     bool first_dim_is_fastest;
     bool swapped;           /* the bytes of an element are in the other order than this machine's */
     uint64_t offset, bytes; /* of the elements, from the begin of the file */
@@ -38,7 +38,7 @@ typedef struct {
     MR_VEC(mr_file_note) notes;     /* __metadata__ of .safetensors */
 } mr_tensor_file;
 
-/* NULL, or that the ending of the path is of no format. */
+/* NULL, or an error: no format has the ending of the path. */
 mr_status mr_tensor_file_check_path(const char *path);
 
 /* Opens a file and reads its header; the ending of the path decides the format. After a failure *out_file is empty.
@@ -55,7 +55,7 @@ typedef struct {
     const mr_tensor *tensor;
 } mr_named_tensor;
 
-/* NULL, or why these cannot be saved under this path: its ending, the dtypes, the names. */
+/* NULL, or the reason why these tensors cannot be saved under this path: its ending, the dtypes, the names. */
 mr_status mr_tensor_file_can_save(const char *path, const mr_named_tensor *tensors, size_t count,
                                   const mr_file_note *notes, size_t note_count);
 /* Writes them, in C's order and little-endian. The file appears complete or not at all. */

@@ -1,4 +1,4 @@
-/* Inside src/files only: the formats, and what they share. */
+/* Internal to src/files: the formats, and the code that they share. */
 #ifndef MR_FILES_FORMATS_H
 #define MR_FILES_FORMATS_H
 
@@ -40,7 +40,7 @@ mr_status mr_file_bad(const mr_tensor_file *file, const char *format, ...)
 /* Fills in `bytes`, of dtype and shape; false: they do not fit into 63 bits, or are more elements than a tensor can
  * have. */
 bool mr_file_measure(mr_file_tensor *tensor);
-/* All elements in C's order, little-endian. A failure stays with the file. */
+/* Writes all elements in C's order, little-endian. A failure sets the error flag of the file. */
 void mr_elements_write(FILE *file, const mr_tensor *t);
 /* In place, `count` elements of `size` bytes. */
 void mr_elements_swap(void *elements, size_t size, uint64_t count);

@@ -138,7 +138,7 @@ static bool take_characters(mr_json *j, char *out) {
     return j->at++ < j->end;
 }
 
-/* A bound of the string's length: where the next quote without a backslash is. */
+/* An upper bound of the string's length: the distance to the next quote without a backslash. */
 static size_t raw_length(const mr_json *j) {
     const char *at = j->at;
     while (at < j->end && *at != '"') at += *at == '\\' && j->end - at > 1 ? 2 : 1;

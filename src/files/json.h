@@ -1,8 +1,8 @@
-/* Inside src/files only: a reader of JSON for headers. It goes through a text once and makes no tree: the caller asks
- * for what the format has at each place.
+/* Internal to src/files: a reader of JSON for headers. It goes through a text once and makes no tree: the caller asks
+ * for the kind of value that the format has at each place.
  *
- * Each function skips white space first and returns whether what it asks for was there. If not, the reader is left
- * there, and the text is bad for this caller. Duplicate keys are the caller's to find. */
+ * Each function skips white space first and returns whether such a value was there. If not, the reader stays there, and
+ * the text is invalid for this caller. The caller has to find duplicate keys. */
 #ifndef MR_FILES_JSON_H
 #define MR_FILES_JSON_H
 
@@ -19,7 +19,7 @@ typedef struct {
 bool mr_json_take(mr_json *j, char c);
 /* A string, as UTF-8 in memory for free(). Not one with \u0000 in it, nor with bytes that are no UTF-8. */
 bool mr_json_string(mr_json *j, char **out_text);
-/* A whole number from 0 on, without fraction and exponent, which fits. */
+/* A whole number from 0 to INT64_MAX, without fraction and exponent. */
 bool mr_json_size(mr_json *j, int64_t *out_number);
 /* Any value, nested at most 64 deep. */
 bool mr_json_skip(mr_json *j);

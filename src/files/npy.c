@@ -1,8 +1,8 @@
 /* NumPy's .npy, versions 1 to 3: six bytes of magic, the version, the length of the header, the header (a Python dict
  * as text), and the elements.
  *
- * The dict is read by its grammar and not evaluated, so it may have its keys in any order, and nothing but the three
- * that the format has. */
+ * The dict is parsed by its grammar and not evaluated. It may have its keys in any order, and must have only the three
+ * of the format. */
 #include "files/formats.h"
 
 #include <inttypes.h>

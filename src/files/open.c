@@ -28,7 +28,7 @@ mr_status mr_tensor_file_check_path(const char *path) {
 
 /* ------------------------------------------------------------------------- reading */
 
-/* Without O_NONBLOCK, opening a pipe would wait for who writes to it. */
+/* Without O_NONBLOCK, opening a pipe would wait for a writer. */
 static mr_status open_regular(mr_tensor_file *f) {
     struct stat facts;
     int fd = open(f->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);

@@ -1,7 +1,7 @@
 /* .safetensors: the length of the header in 8 bytes, the header, and the bytes of all tensors, without gaps. The header
  * is a JSON object that has the dtype, the shape and the range of bytes of each tensor.
  *
- * Easiest to break: each byte behind the header belongs to exactly one tensor. The format demands it, so that nothing
+ * Easiest to break: each byte after the header belongs to exactly one tensor. The format demands it, so that no data
  * can be hidden in a file, and no two tensors share memory. */
 #include "files/formats.h"
 
@@ -20,7 +20,7 @@ static mr_status no_memory(const mr_tensor_file *file) {
     return mr_no_memory("to read `%.300s`", file->path);
 }
 
-/* The error at the place where the reader is. */
+/* Makes the error for the reader's position. */
 static mr_status bad_json(const mr_tensor_file *file, const mr_json *j, const char *expected) {
     if (j->out_of_memory) return no_memory(file);
     return mr_file_bad(file, "the header is wrong at byte %td: expected %s",
@@ -205,7 +205,7 @@ static mr_status check_names(mr_tensor_file *file) {
     return MR_OK;
 }
 
-/* Checks that the tensors, in the order of their offsets, lie one behind the other up to the end of the file. */
+/* Checks that the tensors, in the order of their offsets, follow each other without gaps up to the end of the file. */
 static mr_status check_places(mr_tensor_file *file, uint64_t header_end) {
     uint64_t available = file->size - header_end, end = 0;
     if (file->tensors.count)
@@ -307,7 +307,7 @@ static void put_notes(mr_buffer *out, const mr_file_note *const *notes, size_t c
     mr_buffer_puts(out, "}");
 }
 
-/* Describes a tensor whose bytes begin at *io_offset, and moves that behind them. */
+/* Describes a tensor whose bytes begin at *io_offset, and moves *io_offset past them. */
 static void put_tensor(mr_buffer *out, const mr_named_tensor *named, uint64_t *io_offset) {
     const mr_tensor *t = named->tensor;
     mr_text_put_json(out, named->name);
