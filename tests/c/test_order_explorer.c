@@ -1,5 +1,5 @@
 /* Does the explorer take each rule of order from its row, and what copies do to the host from their rules? Each row,
- * and each fact of a kind of copy, is broken in turn; the judge that goes through every interleaving of random programs
+ * and each fact of a kind of copy, is broken in turn. The judge goes through every interleaving of random programs, and
  * must then find other classes or outcomes. */
 #include "order_mutants.h"
 
