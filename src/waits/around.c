@@ -90,10 +90,10 @@ size_t mr_waits_before(const wait_judge *j, const wait_round *r, bool own, size_
     size_t *limit = calloc(streams + 1, sizeof *limit);
     for (size_t s = 0; s < streams && limit; s++)
         if (is_waited_for(j, r, (uint32_t)s)) limit[s] = from;
-    for (size_t i = from; limit && i-- > 0 && count < most;) {
+    for (size_t i = from; i-- > 0 && count < most;) { /* without memory: all of them */
         mr_program_item it = mr_program_item_at(program, i);
-        if (!is_in_stream(&it) || i >= limit[it.stream]) continue;
-        widen_by(j, &it, i, limit);
+        if (!is_in_stream(&it) || (limit && i >= limit[it.stream])) continue;
+        if (limit) widen_by(j, &it, i, limit);
         if (is_work(&it) && (it.stream == r->stream) == own) out[count++] = i;
     }
     free(limit);
@@ -178,9 +178,10 @@ size_t mr_waits_after(const wait_judge *j, const wait_round *r, size_t *out, siz
     size_t count = 0;
     held_up h;
     bool ready = open_held_up(j, r, &h);
-    for (size_t i = r->at + 1; ready && i < j->rounds->items && count < most; i++) {
+    for (size_t i = r->at + 1; i < j->rounds->items && count < most; i++) {
         mr_program_item it = mr_program_item_at(j->rounds->program, i);
-        if (reaches(&h, i, &it) && is_use(&it)) out[count++] = i;
+        bool is_held_up = ready ? reaches(&h, i, &it) : it.came_true; /* without memory: all */
+        if (is_held_up && is_use(&it)) out[count++] = i;
     }
     free(h.since);
     return count;
@@ -196,10 +197,10 @@ static bool hides_wait(const mr_program_item *it) {
 /* mr.clock() shows how long the host waited, up to its next wait; elapsed_time when a record was complete. */
 bool mr_waits_is_measured(const wait_judge *j, const wait_round *r) {
     const wait_rounds *rounds = j->rounds;
-    bool is_measured = false;
     size_t time = 0;
     held_up h;
     bool ready = open_held_up(j, r, &h), is_near = r->stream == MR_PROGRAM_NONE;
+    bool is_measured = !ready;
     for (size_t i = r->at + 1; ready && i < rounds->items && !is_measured; i++) {
         mr_program_item it = mr_program_item_at(rounds->program, i);
         reaches(&h, i, &it);
