@@ -275,6 +275,17 @@ r = mr.explore(many, { max = 50 })
 T.check(not r.complete and r.schedules == 50, "max")
 T.check(r.incomplete:find("max = 50", 1, true), "and why")
 T.check(r.estimate > 1000, "and about how many there are")
+T.check(tostring(r):find("(about ", 1, true), "told")
+r = mr.explore(function()
+  local s, x = { mr.stream(), mr.stream(), mr.stream() }, mr.zeros(1)
+  mr.synchronize()
+  for _ = 1, 250 do
+    for k = 1, 3 do s[k]:run(function() x:mul_(k + 1) x:add_(k) end) end
+  end
+  mr.synchronize()
+  return x
+end, { max = 2 })
+T.check(tostring(r):find("(more than 1e308 in all, by an estimate)", 1, true), "more than a number can say")
 r = mr.explore(many, { time = 0.05 })
 T.check(not r.complete and r.incomplete:find("time", 1, true), "time")
 r = mr.explore(many, { seeds = 40, seed = 3 })

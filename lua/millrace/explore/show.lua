@@ -128,6 +128,7 @@ return function(tools, values)
       return text .. ": deterministic"
     end
     if not r.complete then text = text .. "; not all schedules: " .. (r.incomplete or "?") end
+    if r.estimate == math.huge then return text .. " (more than 1e308 in all, by an estimate)" end
     if r.estimate then text = text .. words.format(" (about %.3g in all)", r.estimate) end
     return text
   end
