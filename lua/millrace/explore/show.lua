@@ -133,6 +133,17 @@ return function(tools, values)
     return text
   end
 
+  -- The fix may be what fails, or not.
+  local function add_error(r, out)
+    local failed, first = 0, nil
+    for _, o in ipairs(r.outcomes) do
+      if o.error then failed, first = failed + 1, first or o end
+    end
+    if not first then return end
+    local all = #r.outcomes == 1 and "" or ("%d of these outcomes: "):format(failed)
+    out[#out + 1] = "    " .. all .. show.error(first):match "[^\n]*"
+  end
+
   local function only_error(r)
     local only = count_outcomes(r) == 1 and r.outcomes[1]
     return only and only.error and only
@@ -259,6 +270,7 @@ return function(tools, values)
       local fixes = r.with_fix.fixes == 1 and "fix" or "fixes"
       out[#out + 1] = ("  with the %s: %s%s"):format(fixes, headline(r.with_fix), left > 0
         and ("; %s left"):format(plural(left, "hazard")) or "")
+      add_error(r.with_fix, out)
     end
     return table.concat(out, "\n")
   end
