@@ -318,6 +318,18 @@ static mr_status write_target(const job *j) {
     return S_ISREG(facts.st_mode) ? replace(j, &facts) : write_through(j);
 }
 
+mr_status mr_replace_has_folder(const char *path) {
+    struct stat facts;
+    errno = ENOMEM;
+    char *target = follow(path), *folder = target ? in_folder_of(target, "") : NULL;
+    mr_status status = MR_OK;
+    if (!folder) status = errno == ENOMEM ? no_memory(path) : cannot("write", path);
+    else if (stat(folder, &facts) != 0) status = cannot("create", path);
+    free(folder);
+    free(target);
+    return status;
+}
+
 mr_status mr_replace_file(const char *path, mr_file_writer write, void *context) {
     hold h;
     errno = ENOMEM;

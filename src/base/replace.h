@@ -23,5 +23,7 @@ typedef mr_status (*mr_file_writer)(void *context, FILE *file);
  * While it runs, SIGPIPE and SIGXFSZ do not reach the calling thread: a pipe without a reader and a limit on the size
  * of files are errors. */
 mr_status mr_replace_file(const char *path, mr_file_writer write, void *context);
+/* Whether the folder of the path is there: NULL, or the error of mr_replace_file. */
+mr_status mr_replace_has_folder(const char *path);
 
 #endif

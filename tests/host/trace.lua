@@ -90,11 +90,21 @@ function TestTrace.test_a_wrong_ending_is_told_before_anything_runs()
   lu.assertStrContains(result.err, ".csv, .png")
 end
 
+function TestTrace.test_a_missing_folder_is_told_before_anything_runs()
+  local result = command.run { "--trace", "/nowhere/at/all.csv", "-e", "print(1)" }
+  lu.assertEquals(result.status, 2)
+  lu.assertEquals(result.out, "")
+  lu.assertStrContains(result.err, "--trace: cannot create `/nowhere/at/all.csv`: No such file or directory")
+end
+
 function TestTrace.test_a_file_that_cannot_be_written_is_a_failure()
-  path = "/nowhere/at/all.csv"
-  local result = run("mr.spin{ms = 3}")
+  local folder = os.tmpname()
+  os.remove(folder)
+  os.execute("mkdir " .. folder)
+  path = folder .. "/all.csv"
+  local result = run(("mr.spin{ms = 3} os.execute 'rmdir %s'"):format(folder))
   lu.assertEquals(result.status, 1)
-  lu.assertStrContains(result.err, "/nowhere/at/all.csv")
+  lu.assertStrContains(result.err, path)
 end
 
 -- The host's lane: calls as dense as they are, and the host's own work on memory.

@@ -98,8 +98,9 @@ static mr_status no_converter(const char *path) {
 
 mr_status mr_bind_trace_can_save(const char *path) {
     char program[PLACE];
-    if (!mr_trace_is_png(path)) return mr_trace_can_save(path);
-    return find_converter(program, sizeof program) ? MR_OK : no_converter(path);
+    if (!mr_trace_is_png(path)) MR_TRY(mr_trace_can_save(path));
+    else if (!find_converter(program, sizeof program)) return no_converter(path);
+    return mr_replace_has_folder(path);
 }
 
 size_t mr_bind_trace_stem(const char *path) {

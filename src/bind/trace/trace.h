@@ -17,8 +17,8 @@ int mr_trace_tool_save_outcomes(lua_State *L);
 void mr_bind_tracer_keep(lua_State *L);
 void mr_bind_tracer_put_back(lua_State *L);
 
-/* Checks that a path has an ending of a trace format, and that the needed converter is installed: NULL, or the
- * error. */
+/* Checks that a path has an ending of a trace format, that its folder is there, and that the needed converter is
+ * installed: NULL, or the error. */
 mr_status mr_bind_trace_can_save(const char *path);
 size_t mr_bind_trace_stem(const char *path); /* its length without that ending */
 
