@@ -38,8 +38,9 @@ function TestFindings.test_two_races_of_a_kernel_on_one_line_are_two_reports()
   lu.assertStrContains(list[1].message, "of shared memory (`s`)")
   lu.assertStrContains(list[2].message, "of shared memory (`t`)")
   for _, r in ipairs(list) do
-    lu.assertStrContains(r.message, "both are on one line: if it updates one place (x += ...), use an atomic operation")
-    lu.assertStrContains(r.message, "else put __syncthreads() between what reads and what writes")
+    lu.assertStrContains(r.fix, "both are on one line. In a loop, put __syncthreads() at the end of its body")
+    lu.assertStrContains(r.fix, "Without a loop, or if one is there, put it between the two")
+    lu.assertNotStrContains(r.fix, "atomic")
   end
   lu.assertEquals(#races(), 2)
 end
@@ -144,6 +145,45 @@ function TestFindings.test_an_update_is_one_report()
   local reports = found(function() kernel[{ 2, 64 }](total) end)
   lu.assertEquals(#reports, 1)
   lu.assertEquals({ reports[1].kind, reports[1].tensor }, { "race-in-kernel", "total" })
+end
+
+-- One thread reads another element than the one it writes: an atomic operation would only hide the race.
+function TestFindings.test_an_atomic_is_proposed_only_for_an_update_of_one_place()
+  local function fixes(threads, statements)
+    local kernel = mr.kernel(([=[extern "C" __global__ void sums(int *y) {
+      __shared__ int s[128];
+      int t = threadIdx.x;
+      s[t] = 1;
+      __syncthreads();
+      %s
+    }]=]):format(statements))
+    local y, list = mr.zeros(1, { dtype = "i32" }), {}
+    for i, r in ipairs(found(function() kernel[{ 1, threads }](y) end)) do list[i] = r.fix end
+    lu.assertTrue(#list > 0, statements)
+    return list
+  end
+  local reduction = "for (int d = %s; d > 0; d >>= 1) {\n if (t < d) %s;\n }\n if (t == 0) y[0] = s[0];"
+  for _, update in ipairs{ "s[t] += s[t + d]", "atomicAdd(&s[t], s[t + d])" } do
+    for _, most in ipairs{ "blockDim.x / 2", "32" } do -- the compiler unrolls the second loop
+      for _, threads in ipairs{ 32, 64 } do
+        for _, fix in ipairs(fixes(threads, reduction:format(most, update))) do
+          lu.assertStrContains(fix, "__syncthreads()", false, false, update)
+          lu.assertNotStrContains(fix, "atomic", false, false, update)
+        end
+      end
+      local fix = fixes(64, reduction:format(most, update))[1]
+      lu.assertStrContains(fix, "In a loop, put __syncthreads() at the end of its body")
+    end
+  end
+  for _, fix in ipairs(fixes(64, "if (t < 32) atomicAdd(&s[0], t);\n else\n y[0] = s[0];")) do
+    lu.assertNotStrContains(fix, "make the other one atomic")
+  end
+  lu.assertEquals(fixes(64, "if (t < 32) atomicAdd(&s[0], t);\n if (t == 40) y[0] = s[0];"),
+    { "__syncthreads() between the two orders them" })
+  local plain = fixes(64, "for (int n = 0; n < blockDim.x; n++) {\n s[(t + n) % 8] += t;\n }\n y[0] = s[0];")
+  lu.assertStrContains(table.concat(plain, "\n"), "if it updates one place (x += ...), use an atomic operation")
+  local half = fixes(64, "if (t < 32) atomicAdd(&s[0], t);\n else\n s[0] += t;\n __syncthreads();\n y[0] = s[0];")
+  lu.assertStrContains(table.concat(half, "\n"), "only one of the two is atomic: make the other one atomic, too")
 end
 
 -- As before Volta, when the lanes of a warp ran in step.

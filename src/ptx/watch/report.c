@@ -58,11 +58,62 @@ uint32_t ptx_instruction_number(mr_ptx_watch *watch, ptx_running *running,
 
 /* ---- advice */
 
-static bool same_line(const ptx_race *race) {
-    const ptx_instruction *a = race->first.instruction, *b = race->second.instruction;
+static bool same_line(const ptx_instruction *a, const ptx_instruction *b) {
     if (a == b) return true;
     return a && b && a->place.file && a->place.file == b->place.file &&
            a->place.line == b->place.line;
+}
+
+static const ptx_operand *address_of(const ptx_instruction *i) {
+    for (uint32_t k = 0; k < i->operand_count; k++)
+        if (i->operands[k].is_address) return &i->operands[k];
+    return NULL;
+}
+
+static bool same_address(const ptx_instruction *a, const ptx_instruction *b) {
+    const ptx_operand *of_a = address_of(a), *of_b = address_of(b);
+    return of_a && of_b && of_a->kind == of_b->kind && of_a->index == of_b->index &&
+           of_a->offset == of_b->offset;
+}
+
+static bool is_atomic(const ptx_instruction *i) {
+    return i->opcode == PTX_OP_atom || i->opcode == PTX_OP_red;
+}
+
+static const ptx_function *function_of(const mr_ptx_watch *w, const ptx_instruction *i) {
+    const ptx_tree *tree = w->module ? mr_ptx_module_tree(w->module) : NULL;
+    for (uint32_t k = 0; tree && k < tree->function_count; k++) {
+        const ptx_function *f = &tree->functions[k];
+        if (i >= f->instructions && i < f->instructions + f->instruction_count) return f;
+    }
+    return NULL;
+}
+
+/* An atomic operation, or a load or store of a line that first reads a place and then writes it (x += ...). In
+ * `s[t] += s[t + d]`, the load of s[t + d] is none. */
+static bool is_of_update(const mr_ptx_watch *w, const ptx_instruction *i) {
+    const ptx_function *f = i ? function_of(w, i) : NULL;
+    if (!f) return false;
+    if (is_atomic(i)) return true;
+    bool loads = i->opcode == PTX_OP_ld;
+    if (!loads && i->opcode != PTX_OP_st) return false;
+    const ptx_instruction *at = loads ? i : f->instructions;
+    const ptx_instruction *end = loads ? f->instructions + f->instruction_count : i;
+    for (; at < end; at++)
+        if (at->opcode == (loads ? PTX_OP_st : PTX_OP_ld) && same_line(at, i) &&
+            same_address(at, i))
+            return true;
+    return false;
+}
+
+/* Only then does an atomic operation help: elsewhere it would order nothing that the threads need. */
+static bool both_update(const mr_ptx_watch *w, const ptx_race *race) {
+    return is_of_update(w, race->first.instruction) && is_of_update(w, race->second.instruction);
+}
+
+static bool both_write_one_place(const ptx_race *race, bool update) {
+    bool both_write = (race->first.access & race->second.access & MR_PTX_WRITES) != 0;
+    return both_write && (update || race->first.instruction == race->second.instruction);
 }
 
 static const char *advise_atomics(const ptx_race *race, bool sizes_differ) {
@@ -84,38 +135,40 @@ static bool is_between(const ptx_place *at, const ptx_place *a, const ptx_place 
 /* A barrier of the block stands between the two lines in the source, or in the code. So one of them is of another round
  * of a loop, which may be unrolled, or the barrier was passed by. A copy in the background goes on behind a barrier. */
 static bool has_barrier_between(const mr_ptx_watch *w, const ptx_race *race) {
-    const ptx_tree *tree = w->module ? mr_ptx_module_tree(w->module) : NULL;
     const ptx_instruction *a = race->first.instruction, *b = race->second.instruction;
     if (!a || !b || a->place.outer_line == b->place.outer_line) return false;
     if (a->opcode == PTX_OP_cp || b->opcode == PTX_OP_cp) return false;
-    for (uint32_t i = 0; tree && i < tree->function_count; i++) {
-        const ptx_function *f = &tree->functions[i];
-        const ptx_instruction *at = f->instructions, *end = at + f->instruction_count;
-        if (a < at || a >= end || b < at || b >= end) continue;
-        for (; at < end; at++) {
-            bool is_barrier = at->opcode == PTX_OP_bar || at->opcode == PTX_OP_barrier;
-            if (is_barrier && (is_between(&at->place, &a->place, &b->place) ||
-                               (at > (a < b ? a : b) && at < (a < b ? b : a))))
-                return true;
-        }
+    const ptx_function *f = function_of(w, a);
+    if (!f || f != function_of(w, b)) return false;
+    for (uint32_t i = 0; i < f->instruction_count; i++) {
+        const ptx_instruction *at = &f->instructions[i];
+        bool is_barrier = at->opcode == PTX_OP_bar || at->opcode == PTX_OP_barrier;
+        if (is_barrier && (is_between(&at->place, &a->place, &b->place) ||
+                           (at > (a < b ? a : b) && at < (a < b ? b : a))))
+            return true;
     }
     return false;
 }
 
 static const char *advise_in_block(const mr_ptx_watch *w, const ptx_race *race) {
     bool same_warp = race->first.warp == race->second.warp;
-    bool both_write = (race->first.access & race->second.access & MR_PTX_WRITES) != 0;
-    if (race->first.atomic || race->second.atomic)
+    bool update = both_update(w, race);
+    bool is_one_line = same_line(race->first.instruction, race->second.instruction);
+    if ((race->first.atomic || race->second.atomic) && update)
         return same_warp ? "only one of the two is atomic: make the other one atomic, too, or put "
                            "__syncwarp() between them"
                          : "only one of the two is atomic: make the other one atomic, too, or put "
                            "__syncthreads() between them";
-    if (both_write && same_line(race))
+    if (is_one_line && both_write_one_place(race, update))
         return "several threads write the same place at once: let one of them write it, or use an "
                "atomic operation (atomicAdd ...)";
-    if (same_line(race)) /* it may be one statement, or a whole kernel */
+    if (is_one_line && update) /* it may be one statement, or a whole kernel */
         return "both are on one line: if it updates one place (x += ...), use an atomic operation "
                "(atomicAdd ...); else put __syncthreads() between what reads and what writes";
+    if (is_one_line) /* a loop that the compiler unrolled cannot be seen */
+        return "both are on one line. In a loop, put __syncthreads() at the end of its body: the "
+               "next iteration may begin before this one is over. Without a loop, or if one is "
+               "there, put it between the two";
     if (same_warp)
         return "the threads of a warp are not in step: __syncwarp() between the two orders them";
     if (has_barrier_between(w, race))
@@ -124,15 +177,19 @@ static const char *advise_in_block(const mr_ptx_watch *w, const ptx_race *race) 
     return "__syncthreads() between the two orders them";
 }
 
-static const char *advise_between_blocks(const ptx_race *race, bool has_fence) {
-    bool both_write = (race->first.access & race->second.access & MR_PTX_WRITES) != 0;
+static const char *advise_between_blocks(const mr_ptx_watch *w, const ptx_race *race) {
+    bool update = both_update(w, race);
+    bool is_one_line = same_line(race->first.instruction, race->second.instruction);
+    bool has_fence = atomic_load_explicit(&w->any_fence, memory_order_relaxed);
     if (race->first.atomic != race->second.atomic)
-        return "only one of the two is atomic: make the other one atomic, too, or split the kernel "
-               "in two launches";
-    if (both_write && same_line(race))
+        return update ? "only one of the two is atomic: make the other one atomic, too, or split "
+                        "the kernel in two launches"
+                      : "only one of the two is atomic: split the kernel in two launches; or, if "
+                        "any of the values may be seen, make the other one atomic, too";
+    if (is_one_line && both_write_one_place(race, update))
         return "blocks write the same place in no order: let one block write it, or use an atomic "
                "operation (atomicAdd ...)";
-    if (same_line(race))
+    if (is_one_line && update)
         return "both are on one line: if it updates one place (x += ...), use an atomic operation "
                "(atomicAdd ...); else split the kernel in two launches, one that reads and one "
                "that writes";
@@ -149,7 +206,7 @@ static const char *advise_between_blocks(const ptx_race *race, bool has_fence) {
 static const char *advise(const mr_ptx_watch *w, const ptx_race *race, bool sizes_differ) {
     if (race->first.atomic && race->second.atomic) return advise_atomics(race, sizes_differ);
     if (race->first.block == race->second.block) return advise_in_block(w, race);
-    return advise_between_blocks(race, atomic_load_explicit(&w->any_fence, memory_order_relaxed));
+    return advise_between_blocks(w, race);
 }
 
 /* ---- races */
