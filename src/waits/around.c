@@ -8,8 +8,10 @@
 
 #define LOOK 512 /* commands that are compared, after a wait */
 
-static bool is_work(const mr_program_item *it) {
-    return it->came_true && mr_kind_is(it->kind, MR_TRAIT_LAUNCH);
+/* Work, or an allocation: no other stream may use the memory before that. */
+static bool can_be_waited_for(const mr_program_item *it) {
+    return it->came_true &&
+           (mr_kind_is(it->kind, MR_TRAIT_LAUNCH) || it->kind == MR_COMMAND_ALLOC);
 }
 
 static bool is_in_stream(const mr_program_item *it) {
@@ -94,7 +96,7 @@ size_t mr_waits_before(const wait_judge *j, const wait_round *r, bool own, size_
         mr_program_item it = mr_program_item_at(program, i);
         if (!is_in_stream(&it) || (limit && i >= limit[it.stream])) continue;
         if (limit) widen_by(j, &it, i, limit);
-        if (is_work(&it) && (it.stream == r->stream) == own) out[count++] = i;
+        if (can_be_waited_for(&it) && (it.stream == r->stream) == own) out[count++] = i;
     }
     free(limit);
     return count;
@@ -250,10 +252,19 @@ static bool meet(const mr_program_operand *x, const mr_program_operand *y) {
     return begin[0] < end[1] && begin[1] < end[0];
 }
 
-/* `second` may be a free. */
+static bool touches(const mr_program *program, size_t item, uint32_t storage) {
+    mr_program_operand x;
+    for (access_list a = accesses_of(program, item); next_access(&a, &x);)
+        if (x.storage == storage) return true;
+    return false;
+}
+
+/* `first` may be an allocation, `second` a free. */
 static bool conflict(const mr_program *program, size_t first, size_t second) {
+    mr_program_item made = mr_program_item_at(program, first);
     mr_program_item it = mr_program_item_at(program, second);
     mr_program_operand x, y;
+    if (made.kind == MR_COMMAND_ALLOC) return touches(program, second, made.storage);
     for (access_list a = accesses_of(program, first); next_access(&a, &x);) {
         if (it.kind == MR_COMMAND_FREE && x.storage == it.storage) return true;
         for (access_list b = accesses_of(program, second); next_access(&b, &y);)
@@ -269,9 +280,11 @@ wait_pair mr_waits_pair(const wait_judge *j, const wait_round *r) {
     wait_pair found = {.is_complete = firsts < LOOK / 4 && seconds < LOOK};
     for (size_t k = 0; k < seconds; k++)
         for (size_t i = 0; i < firsts; i++) {
-            uint32_t a = mr_program_item_at(j->rounds->program, earlier[i]).stream;
+            mr_program_item made = mr_program_item_at(j->rounds->program, earlier[i]);
+            uint32_t a = made.stream;
             uint32_t b = mr_program_item_at(j->rounds->program, later[k]).stream;
-            if ((a == b && found.is_found) || !conflict(j->rounds->program, earlier[i], later[k]))
+            bool is_known = found.is_found || made.kind == MR_COMMAND_ALLOC;
+            if ((a == b && is_known) || !conflict(j->rounds->program, earlier[i], later[k]))
                 continue;
             found.first = earlier[i];
             found.second = later[k];

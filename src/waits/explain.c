@@ -91,7 +91,8 @@ void mr_waits_say_storage(const wait_judge *j, uint32_t storage, mr_buffer *out)
     put_storage(j, s.id, s.name, out);
 }
 
-/* "`sum` at line 14", "the host's `item` at line 3", "`add_` at line 5 (launched at line 12)" */
+/* "`sum` at line 14", "the host's `item` at line 3", "`add_` at line 5 (launched at line 12)",
+ * "the allocation of `x` at line 2" */
 static void put_item(const wait_judge *j, size_t item, mr_site beside, mr_buffer *out) {
     char place[MR_LONGEST_NAME + 16];
     if (item == NO_ITEM) {
@@ -100,9 +101,15 @@ static void put_item(const wait_judge *j, size_t item, mr_site beside, mr_buffer
     }
     mr_program_item it = mr_program_item_at(j->rounds->program, item);
     if (it.kind == MR_COMMAND_HOST_ACCESS) mr_buffer_puts(out, "the host's ");
-    mr_buffer_puts(out, "`");
-    mr_text_put(out, it.name ? it.name : mr_command_kinds[it.kind].name);
-    mr_buffer_printf(out, "` at %s",
+    if (it.kind == MR_COMMAND_ALLOC) {
+        mr_buffer_puts(out, "the allocation of ");
+        mr_waits_say_storage(j, it.storage, out);
+    } else {
+        mr_buffer_puts(out, "`");
+        mr_text_put(out, it.name ? it.name : mr_command_kinds[it.kind].name);
+        mr_buffer_puts(out, "`");
+    }
+    mr_buffer_printf(out, " at %s",
                      mr_wait_place(j->options->names, it.where, beside, place, sizeof place));
     if (it.launched.file && it.launch != MR_LAUNCH_NONE)
         mr_buffer_printf(

@@ -290,8 +290,8 @@ typedef struct {
     bool is_complete; /* all were compared */
 } wait_pair;
 
-/* Items of the work that the round may wait for, also through other streams: newest first. Work of the stream that
- * waits is asked for apart (`own`). */
+/* Items of the work and the allocations that the round may wait for, also through other streams: newest first. Those of
+ * the stream that waits are asked for apart (`own`). */
 size_t mr_waits_before(const wait_judge *judge, const wait_round *r, bool own, size_t *out,
                        size_t most);
 /* The work, accesses of the host and frees that the round may hold up, also through other streams: oldest first. */

@@ -321,6 +321,27 @@ function TestVerdicts.test_a_stream_that_waits_for_itself()
   end
 end
 
+-- The order of memory counts, too: without the wait of `copy`, that of `compute` would be needed.
+function TestVerdicts.test_what_it_waits_for_may_be_an_allocation()
+  local compute, copy = streams()
+  local waits, made = {}, nil
+  local result = mr.waits(function()
+    local x = mr.empty(8, {name = "x"}) made = line()
+    local event = mr.default_stream():record_event()
+    copy:wait_event(event) waits[1] = line()
+    copy:run(x.fill_, x, 1)
+    compute:wait_event(copy:record_event()) waits[2] = line()
+    compute:wait_event(event) waits[3] = line()
+    compute:run(x.sum, x) waits[4] = line()
+    mr.synchronize()
+  end)
+  for i = 1, 2 do lu.assertEquals(at(result, waits[i]).verdict, "needed") end
+  local last = at(result, waits[3])
+  lu.assertEquals(last.verdict, "redundant")
+  lu.assertStrContains(last.because, ("what it waits for is ordered before already; without it, too, `sum` at line %d "
+    .. "comes after the allocation of `x` at line %d:"):format(waits[4], made))
+end
+
 -- `second` is given no work, but it waits for work of `first` and passes that on.
 function TestVerdicts.test_what_other_streams_pass_on_is_work_before_it_and_after_it()
   local first, second = streams()
