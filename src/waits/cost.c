@@ -347,27 +347,50 @@ static mr_status prune(wait_costs *c, size_t wait, need_list *needs, proposal *p
     return MR_OK;
 }
 
-static void say_event(const wait_judge *j, const need *n, bool late, mr_site where,
-                      mr_buffer *out) {
-    char place[2][MR_LONGEST_NAME + 16];
+static void say_event(const wait_judge *j, const need *n, mr_site where, mr_buffer *out) {
+    char place[MR_LONGEST_NAME + 16];
     mr_buffer_puts(out, "an event that ");
     mr_waits_say_stream(j, n->producer, out);
     mr_buffer_printf(out, " records after %s and ",
-                     mr_wait_place(j->options->names, place_of(j->rounds, n->last), where, place[0],
-                                   sizeof place[0]));
+                     mr_wait_place(j->options->names, place_of(j->rounds, n->last), where, place,
+                                   sizeof place));
     mr_waits_say_stream(j, n->consumer, out);
     mr_buffer_puts(out, " waits for");
+}
+
+static void say_place(const wait_judge *j, const need *n, bool late, mr_site where,
+                      mr_buffer *out) {
+    char place[MR_LONGEST_NAME + 16];
     if (late)
         mr_buffer_printf(out, " in front of %s",
                          mr_wait_place(j->options->names, place_of(j->rounds, n->first), where,
-                                       place[1], sizeof place[1]));
+                                       place, sizeof place));
     else mr_buffer_puts(out, " here");
 }
 
-/* Describes the present wait. */
-static void say_present(const wait_judge *j, size_t wait, mr_buffer *out) {
+/* Whether the script records an event of its own just where the need asks for one, and the round waits for that. */
+static bool is_recorded(const wait_rounds *rounds, const need *n) {
+    const wait_round *r = &rounds->rounds.items[n->round];
+    if (r->record == NO_ITEM || r->own_record || r->record <= n->last) return false;
+    if (mr_program_item_at(rounds->program, r->record).stream != n->producer) return false;
+    for (size_t i = n->last + 1; i < r->record; i++) {
+        mr_program_item it = mr_program_item_at(rounds->program, i);
+        if (it.stream == n->producer && mr_kind_is(it.kind, MR_TRAIT_SUBMITTED)) return false;
+    }
+    return true;
+}
+
+/* Whether one stream is to wait for the events that the script has: only who waits is another then. */
+static bool has_events(const wait_rounds *rounds, const need_list *needs, const proposal *p) {
+    for (size_t i = 0; i < needs->count; i++)
+        if (!is_recorded(rounds, &needs->items[i])) return false;
+    return p->count == 1;
+}
+
+/* Describes the present wait, in this round. */
+static void say_present(const wait_judge *j, size_t round, mr_buffer *out) {
     const wait_rounds *rounds = j->rounds;
-    const wait_round *r = &rounds->rounds.items[rounds->first_round[wait]];
+    const wait_round *r = &rounds->rounds.items[round];
     mr_program_item it = mr_program_item_at(rounds->program, r->at);
     if (r->barrier != MR_PROGRAM_NONE) {
         mr_buffer_puts(out, "it is a barrier of streams");
@@ -396,20 +419,29 @@ static bool is_said(const wait_rounds *rounds, const proposal *p, size_t i, bool
     return false;
 }
 
-static void say_proposal(const wait_judge *j, size_t wait, const proposal *p, bool late,
-                         double costs_ms, mr_buffer *out) {
+static void say_proposal(const wait_judge *j, size_t wait, const need_list *needs,
+                         const proposal *p, bool late, double costs_ms, mr_buffer *out) {
     mr_site where = mr_waits_site(j->rounds, wait);
-    say_present(j, wait, out);
+    char cost[24];
+    mr_wait_ms_text(costs_ms, cost, sizeof cost);
+    say_present(j, p->of[0].round, out);
     mr_buffer_puts(out, "; ");
+    if (has_events(j->rounds, needs, p)) {
+        mr_buffer_puts(out, "if ");
+        mr_waits_say_stream(j, p->of[0].consumer, out);
+        mr_buffer_puts(out, " waits for that event");
+        say_place(j, &p->of[0], late, where, out);
+        mr_buffer_printf(out, ", it costs %s ms", cost);
+        return;
+    }
     size_t said = 0;
     for (size_t i = 0; i < p->count; i++) {
         if (is_said(j->rounds, p, i, late)) continue;
         if (said++) mr_buffer_puts(out, ", and ");
-        say_event(j, &p->of[i], late, where, out);
+        say_event(j, &p->of[i], where, out);
+        say_place(j, &p->of[i], late, where, out);
     }
-    char cost[24];
-    mr_buffer_printf(out, " %s %s ms", said > 1 ? "cost" : "costs",
-                     mr_wait_ms_text(costs_ms, cost, sizeof cost));
+    mr_buffer_printf(out, " %s %s ms", said > 1 ? "cost" : "costs", cost);
     if (p->is_older)
         mr_buffer_puts(out,
                        " (it is a record before the last one of its line that has to be waited "
@@ -468,7 +500,7 @@ mr_status mr_waits_instead(wait_costs *c, size_t wait, double costs_ms, mr_buffe
     if (found) status = prune(c, wait, &needs, &p);
     if (!status && found) status = price(c, wait, &needs, costs_ms, &worth, &late, &ms);
     if (!status && worth && shows_difference(costs_ms, ms))
-        say_proposal(j, wait, &p, late, ms, out);
+        say_proposal(j, wait, &needs, &p, late, ms, out);
     mr_vec_free(&needs);
     return status;
 }

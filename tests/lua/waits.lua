@@ -678,6 +678,50 @@ function TestCosts.test_a_wait_for_too_much_has_a_cheaper_way()
     .. wait - 2 .. " and `copy` waits for")
 end
 
+-- In the first round the wait is for a record in front of the loop, and not needed. In the others it is for the record
+-- that a cheaper wait needs, so only who waits changes.
+function TestCosts.test_the_event_that_a_stream_can_wait_for_is_there()
+  local compute = streams()
+  local x = mr.zeros(8, {name = "x"})
+  mr.synchronize()
+  local wait, record
+  local result = mr.waits(function()
+    local done = compute:record_event()
+    for i = 1, 3 do
+      done:synchronize() wait = line()
+      x:fill_(i)
+      compute:wait_stream(mr.current_stream())
+      compute:run(function() mr.spin{ms = 0.1} x:sum() end)
+      done = compute:record_event() record = line()
+    end
+  end)
+  local w = at(result, wait)
+  lu.assertEquals({ w.rounds, w.needed_rounds }, { 3, 2 })
+  lu.assertStrContains(w.instead, ("it waits for the record at line %d; if the default stream waits for that event here, "
+    .. "it costs "):format(record))
+end
+
+-- The same, but the record comes later than what has to be waited for: then a new event is proposed.
+function TestCosts.test_the_event_that_is_there_waits_for_too_much()
+  local compute = streams()
+  local x = mr.zeros(8, {name = "x"})
+  mr.synchronize()
+  local wait, read, record
+  local result = mr.waits(function()
+    local done = compute:record_event()
+    for i = 1, 2 do
+      done:synchronize() wait = line()
+      x:fill_(i)
+      compute:wait_stream(mr.current_stream())
+      compute:run(x.sum, x) read = line()
+      mr.spin{ms = 0.1, stream = compute}
+      done = compute:record_event() record = line()
+    end
+  end)
+  lu.assertStrContains(at(result, wait).instead, ("it waits for the record at line %d; an event that `compute` records "
+    .. "after line %d and the default stream waits for here costs "):format(record, read))
+end
+
 -- A graph's lanes are no streams of the script, and it cannot record between the nodes. So the line is the launch's.
 function TestCosts.test_a_graph_is_waited_for_as_a_whole()
   local compute, copy, side = mr.stream{name = "compute"}, mr.stream{name = "copy"}, mr.stream{name = "side"}
