@@ -75,6 +75,7 @@ function TestCommandLine.test_a_script_that_fails_gets_a_hint()
     ["local x = 1\nfor i in range(3):\n  print(i)\n"] = "write for i = 1, n do ... end",
     ["try:\n  x = 1\nexcept:\n  x = 2"] = "pcall",
     ["local x = mr.ones(3)\nprint(x:numel())"] = "write x.numel", ["print(len({}))"] = "the length of x is #x",
+    ["mr.help(no-path)"] = 'help("no-path")',
     ["local x = 1\nloacl y = 2"] = "`loacl`: did you mean `local`?",
     ["local t = [[a]]\nlocal k = mr.kernel([[\n__global__ void f(float *y) {\n  y[x[0]] = 1;\n}\n]])"] =
       "the first ]] ended the text that [[ began",
@@ -93,6 +94,35 @@ function TestCommandLine.test_a_script_that_fails_gets_a_hint()
   lu.assertStrContains(run{ "-e", "local a = mr.ones(1)\nlocal b = a:sum()\n(a + a):item()" }.err, joined:format(3))
   lu.assertStrContains(run{ "-e", "print(1)\n(2 + 3):item()" }.err, joined:format(2))
   lu.assertNotStrContains(run{ "-e", "local t = {}\nt.f(1)\nprint((2))" }.err, "hint: Lua takes")
+end
+
+function TestCommandLine.test_blocks_in_braces_get_a_hint()
+  for text, instead in pairs {
+    ["while true {\n  break\n}"] = "while condition do ... end",
+    ["local a = 1 while true { break }"] = "while condition do ... end",
+    ["while x { print(x) }"] = "while condition do ... end", -- Lua takes that for a call, and stops behind it
+    ["for (int i = 0; i < 3; i++) { print(i) }"] = "for i = 1, n do ... end",
+    ["for i = 1, 3 {\n}"] = "for i = 1, n do ... end",
+    ["if (x) { y = 1 }"] = "if condition then ... end",
+    ["if x then y = 1 else { z = 2 }"] = "if condition then ... else ... end",
+    ["local function f(x) { return 1 }"] = "function name(...) ... end",
+  } do
+    lu.assertEquals(hint_of(text), "a block has no braces in Lua: write " .. instead)
+  end
+  lu.assertNil(hint_of("for _, x in ipairs({1, 2}) do print x end"))
+  lu.assertNil(hint_of("local t = {if_ = {1}, function() end, {2} 3}"))
+end
+
+function TestCommandLine.test_options_are_those_of_a_call()
+  local options = "options are a table in Lua: {%s = ...}"
+  lu.assertEquals(hint_of("local s = mr.stream(name = 'c')"), options:format "name")
+  lu.assertEquals(hint_of("local t = f(g(1), {a = 2}, k = 3)"), options:format "k")
+  lu.assertEquals(hint_of("local t = f(function() if x then end end, k = 3)"), options:format "k")
+  for _, text in ipairs { "local h, w = x:shape[1], x:shape[2]", "f(function() a, b = 1, 2 = 3 end)",
+                          "local function f(x = 3) return x end", "x = (c = 3)" } do
+    lu.assertNil(hint_of(text))
+  end
+  lu.assertEquals(hint_of("local h, w = 1, 2 k<<<1, 32>>>(y, n=3)"), "a kernel is launched by k[{grid, block}](...)")
 end
 
 function TestCommandLine.test_a_hint_needs_a_reason()

@@ -51,10 +51,9 @@ local SYNTAX = {
   { "([%w_%)%]]+)%s*%*%*%s*([%w_%(]+)", "a power is written %1 ^ %2" },
   { "%f[%w_%.]([%a_][%w_%.]*)%s*@%s*([%a_][%w_]*)%s*$", "a matrix product is written %1:matmul(%2)" },
   { "@", "a matrix product is written x:matmul(y)" },
-  { "%(%s*%[", "a list is written {1, 2} in Lua" },
-  { "[%(,]%s*([%a_][%w_]*)%s*=[^=]", "options are a table in Lua: {%1 = ...}" },
-  { "//", COMMENT },
   { "<<<", "a kernel is launched by k[{grid, block}](...)" },
+  { "%(%s*%[", "a list is written {1, 2} in Lua" },
+  { "//", COMMENT },
   { "%f[%w_]new%s+[%a_]", "objects are made by a call: mr.stream(), mr.event(), mr.zeros(3)" },
   { "%f[%w_]f\"\"", FORMAT },
 }
@@ -126,8 +125,63 @@ local function long_text_hint(text, message)
   end
 end
 
-local function syntax_hint(text)
+local BEGINS = { ["function"] = true, ["do"] = true, ["if"] = true, ["repeat"] = true }
+local ENDS = { ["end"] = true, ["until"] = true }
+local IS_KEYWORD = {}
+for _, word in ipairs(KEYWORDS) do IS_KEYWORD[word] = true end
+
+-- Whether a ( behind `word` begins the arguments of a call; `before` is what stands before the word.
+local function begins_call(word, before)
+  return word:find "[%w_%)%]>]$" and not IS_KEYWORD[word] and before ~= "function"
+end
+
+-- `mr.stream(name = "s")`: the first name of an option that stands in the brackets of a call.
+local function option_in_call(text)
+  local open, last, before = {}, "", ""
+  for word, at, mark in text:gmatch "([%w_]*)()([^%w_]?)" do
+    if word ~= "" then
+      if BEGINS[word] then open[#open + 1] = "block" end
+      if ENDS[word] then open[#open] = nil end
+      local is_first = open[#open] == "call" and (last == "(" or last == ",")
+      if is_first and word:find "^[%a_]" and text:find("^%s*=[^=]", at) then return word end
+      before, last = last, word
+    end
+    if mark:find "[%(%[{]" then open[#open + 1] = mark == "(" and begins_call(last, before) and "call" or mark end
+    if mark:find "[%)%]}]" then open[#open] = nil end
+    if mark:find "%S" then before, last = last, mark end
+  end
+  return nil
+end
+
+local BLOCKS = {
+  ["while"] = "while condition do ... end", ["for"] = "for i = 1, n do ... end", ["if"] = "if condition then ... end",
+  ["else"] = "if condition then ... else ... end", ["function"] = "function name(...) ... end",
+}
+
+-- Whether the text behind the word that begins a block goes on with a brace: `true {`, `(x) { y() }`.
+local function has_brace(word, rest)
+  if rest:find "%f[%w_]do%f[^%w_]" or rest:find "%f[%w_]then%f[^%w_]" then return false end
+  if word == "else" then return rest:find "^{" end
+  if word == "function" then return rest:find "^[%w_%.:]*%s*%b()%s*{" end
+  return rest:find "^%b()%s*{" or rest:find "%s{%s*$" or rest:find "^[^{]*%s{.*}%s*$"
+end
+
+-- Lua takes `x {` for a call, so it may stop far behind the brace.
+local function brace_hint(text)
+  local parts = text:gsub("%f[%w_]%l+%f[^%w_]", function(word) return BLOCKS[word] and "\n" .. word end)
+  for word, rest in (parts .. "\n"):gmatch "%f[%w_](%l+)%f[^%w_][^%S\n]*([^\n]*)\n" do
+    if BLOCKS[word] and has_brace(word, rest) then
+      return ("a block has no braces in Lua: write %s"):format(BLOCKS[word])
+    end
+  end
+  return nil
+end
+
+local function syntax_hint(text, message)
   text = without_texts(text)
+  local option = message:find("near '='", 1, true) and option_in_call(text)
+  local hint = brace_hint(text) or option and fill("options are a table in Lua: {%1 = ...}", { option })
+  if hint then return hint end
   for _, row in ipairs(SYNTAX) do
     local captures = { text:match(row[1]) }
     if captures[1] then return fill(row[2], captures) end
@@ -212,6 +266,8 @@ local function global_hint(text, name, action)
 end
 
 local function nil_hint(text, message)
+  local topic = message:find("arithmetic", 1, true) and text:match "%f[%w_]help%s*%(%s*([%a_][%w_]*%-[%w_%-]+)%s*%)"
+  if topic then return ("a name with - is a text: help(\"%s\")"):format(topic) end
   local kind, name = message:match("a nil value %((%a+) '([^']*)'%)")
   if kind == "field" or kind == "method" then return field_hint(text, name) end
   if kind == "global" then return global_hint(text, name, message:match("attempt to (%a+)")) end
@@ -268,7 +324,7 @@ function hints.of(text, message, whole)
   local module = message:match("module '([%w_]+)[%w_%.]*' not found")
   if module and WORDS[module] then return module == "torch" and fill(HERE, { module }) or WORDS[module] end
   if message:find(" near ", 1, true) then
-    local hint = long_text_hint(whole or text, message) or keyword_hint(written, message) or syntax_hint(text)
+    local hint = long_text_hint(whole or text, message) or keyword_hint(written, message) or syntax_hint(text, message)
     return hint or (message:find("'end' expected", 1, true) and "a block ends with `end`" or nil)
   end
   return method_hint(written, message)

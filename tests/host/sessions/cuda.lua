@@ -6,7 +6,8 @@ return {
   { "cudaMalloc(1024)", "write mr.empty(n)" },
   { "mr.malloc(1024)", 'help("mr") lists all names' },
   { "d = mr.empty(1024, {dtype = 'float'})" },
-  { "d = mr.empty(1024, {dtype = 'f32', name = 'd'})" },
+  -- freed here: when the collector does it decides what is pending later
+  { "d:free() d = mr.empty(1024, {dtype = 'f32', name = 'd'})" },
   { "h = mr.zeros(1024, {device = 'cpu', pinned = true, name = 'h'})" },
   { "a, b = mr.stream{name = 'copy'}, mr.stream{name = 'work'}" },
   { "cudaMemcpyAsync(d, h)", "write mr.memcpy_async(dst, src)" },
