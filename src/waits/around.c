@@ -10,8 +10,7 @@
 
 /* Work, or an allocation: no other stream may use the memory before that. */
 static bool can_be_waited_for(const mr_program_item *it) {
-    return it->came_true &&
-           (mr_kind_is(it->kind, MR_TRAIT_LAUNCH) || it->kind == MR_COMMAND_ALLOC);
+    return it->came_true && (mr_kind_is(it->kind, MR_TRAIT_LAUNCH) || it->kind == MR_COMMAND_ALLOC);
 }
 
 static bool is_in_stream(const mr_program_item *it) {

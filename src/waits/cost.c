@@ -351,9 +351,9 @@ static void say_event(const wait_judge *j, const need *n, mr_site where, mr_buff
     char place[MR_LONGEST_NAME + 16];
     mr_buffer_puts(out, "an event that ");
     mr_waits_say_stream(j, n->producer, out);
-    mr_buffer_printf(out, " records after %s and ",
-                     mr_wait_place(j->options->names, place_of(j->rounds, n->last), where, place,
-                                   sizeof place));
+    mr_buffer_printf(
+        out, " records after %s and ",
+        mr_wait_place(j->options->names, place_of(j->rounds, n->last), where, place, sizeof place));
     mr_waits_say_stream(j, n->consumer, out);
     mr_buffer_puts(out, " waits for");
 }
