@@ -127,7 +127,12 @@ end
 
 function TestGraph.test_wrong_arguments()
   local g = example()
-  lu.assertErrorMsgContains("expected a function", mr.graph, 5)
+  lu.assertErrorMsgContains("graph: expected a function, got a number", mr.graph, 5)
+  lu.assertErrorMsgContains("graph: expected a function, got a string", mr.graph, "g", function() end)
+  lu.assertErrorMsgContains("graph: expected a function, got a stream: the function comes first", mr.graph,
+    mr.stream(), function() end)
+  lu.assertErrorMsgContains("capture: expected a function", mr.graph.capture, 5)
+  lu.assertErrorMsgContains("update: expected a function", function() mr.graph(function() end):update(5) end)
   lu.assertErrorMsgContains("mode", mr.graph, function() end, {mode = "none"})
   lu.assertErrorMsgContains("nodes 1 to 2", g.enable, g, 3)
   lu.assertErrorMsgContains("nodes 1 to 2", g.enable, g, 0)

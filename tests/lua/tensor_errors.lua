@@ -54,6 +54,9 @@ function TestSizes:test_sizes_that_are_none()
   end
   refused({ "full", "expected sizes and a value" }, function() mr.full({ 2 }) end)
   refused("a number", function() mr.full({ 2 }, "x") end)
+  refused('full: sizes and options are separate tables: mr.full({3, 4}, 0.5, {device="cuda"})',
+    function() mr.full({ 2 }, 3, "cuda") end)
+  refused('mr.full({3, 4}, 0.5, {dtype="f64"})', function() mr.full({ 2 }, 3, "f32") end)
   refused({ "eye", "3 sizes" }, function() mr.eye(1, 2, 3) end)
   refused("linspace", function() mr.linspace(0, 1, -1) end)
   refused("memory", function() mr.eye(math.maxinteger) end)

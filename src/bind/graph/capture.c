@@ -61,12 +61,18 @@ static void end_side_stream(const mr_caller *caller, mr_stream *given, mr_stream
     if (!given) mr_error_destroy(mr_stream_close(caller, stream));
 }
 
-mr_graph *mr_capture_function(lua_State *L, int fn, int options) {
+static void check_function(lua_State *L, const char *what, int fn) {
+    if (lua_isfunction(L, fn)) return;
+    bool is_swapped = mr_test(L, fn, &mr_kind_stream) && lua_isfunction(L, fn + 1);
+    mr_misuse(L, "%s: expected a function, got %s%s", what, mr_type_text(L, fn),
+              is_swapped ? ": the function comes first, and then {stream = s}" : "");
+}
+
+mr_graph *mr_capture_function(lua_State *L, const char *what, int fn, int options) {
     static const char *const known[] = {"stream", "mode", "auto_free", "pool", NULL};
     mr_caller caller = mr_enter(L);
     int before = lua_gettop(L);
-    if (!lua_isfunction(L, fn))
-        mr_misuse(L, "capture: expected a function, got %s", mr_type_text(L, fn));
+    check_function(L, what, fn);
     mr_option_slots slots = mr_check_options(L, options, known);
     mr_stream *given = mr_option_stream(L, &slots, "stream");
     mr_capture_options how = capture_options(L, &slots);
@@ -111,7 +117,7 @@ MR_FUNCTION(
     "a launch is an error while memory of the last launch is not freed, as in CUDA. `pool`: the "
     "graph shares memory with other graphs of this pool (mr.graph.pool).") {
     lua_settop(L, 2);
-    mr_graph *graph = mr_capture_function(L, 1, 2);
+    mr_graph *graph = mr_capture_function(L, "capture", 1, 2);
     mr_caller caller = mr_enter(L);
     mr_executable **box = mr_new_graph(L);
     mr_raise(L, mr_graph_instantiate(&caller, graph, box));
@@ -220,6 +226,7 @@ const mr_class mr_graphs_class = {
 /* mr.graph(...): the table itself is argument 1. */
 static int call_table(lua_State *L) {
     lua_remove(L, 1);
+    check_function(L, "graph", 1);
     return graph_capture(L);
 }
 

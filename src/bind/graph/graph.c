@@ -77,7 +77,7 @@ MR_FUNCTION(
     "and `g` is as it was. Returns what `fn` returned.") {
     lua_settop(L, 3);
     mr_check_graph(L, 1);
-    mr_graph *graph = mr_capture_function(L, 2, 3);
+    mr_graph *graph = mr_capture_function(L, "update", 2, 3);
     mr_caller caller = mr_enter(L);
     mr_raise(L, mr_executable_update(&caller, mr_check_graph(L, 1), graph));
     return lua_gettop(L) - 4;
@@ -112,7 +112,7 @@ MR_FUNCTION(graph_set, "set", "g:set(i: integer, fn: function)",
             "launches are not affected (R43).") {
     lua_settop(L, 4);
     check_node(L, 2, "set");
-    mr_graph *from = mr_capture_function(L, 3, 4);
+    mr_graph *from = mr_capture_function(L, "set", 3, 4);
     mr_caller caller = mr_enter(L);
     uint32_t i = check_node(L, 2, "set"); /* the function may have closed the graph */
     mr_raise(L, mr_executable_set(&caller, mr_check_graph(L, 1), i, from));

@@ -18,8 +18,8 @@ void mr_graph_copy_inputs(lua_State *L, mr_stream *stream);
 /* pool.c: the option `pool`; NULL: it is not given. */
 mr_graph_pool *mr_option_graph_pool(lua_State *L, const mr_option_slots *options);
 
-/* capture.c: captures the function at index `fn` with the options at `options`. Pushes a value that keeps the graph,
- * and then the function's results. */
-mr_graph *mr_capture_function(lua_State *L, int fn, int options);
+/* capture.c: captures the function at index `fn` with the options at `options`, for the function `what` of scripts.
+ * Pushes a value that keeps the graph, and then the function's results. */
+mr_graph *mr_capture_function(lua_State *L, const char *what, int fn, int options);
 
 #endif

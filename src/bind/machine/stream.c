@@ -175,6 +175,8 @@ MR_FUNCTION(
     "(R45).") {
     mr_caller caller = mr_enter(L);
     mr_stream *stream = mr_check_stream(L, 1);
+    if (mr_test(L, 2, &mr_kind_stream))
+        mr_bad_argument_as(L, 2, "an event", "a stream: did you mean wait_stream?");
     mr_event_wait_with(L, &caller, stream, 2, 3);
     return 0;
 }
@@ -184,6 +186,8 @@ MR_FUNCTION(stream_wait_stream, "wait_stream", "s:wait_stream(other: stream)",
             "does not wait.") {
     mr_caller caller = mr_enter(L);
     mr_stream *stream = mr_check_stream(L, 1);
+    if (mr_test(L, 2, &mr_kind_event))
+        mr_bad_argument_as(L, 2, "a stream", "an event: did you mean wait_event?");
     mr_raise(L, mr_stream_wait_stream(&caller, stream, mr_check_stream(L, 2)));
     return 0;
 }

@@ -58,15 +58,20 @@ static bool is_mixed(lua_State *L, int index) {
     return lua_type(L, index) == LUA_TTABLE && lua_rawlen(L, index) > 0 && !mr_is_list(L, index);
 }
 
+void mr_check_no_name(lua_State *L, const char *what, const char *example, int index) {
+    mr_dtype dtype;
+    if (lua_type(L, index) != LUA_TSTRING) return;
+    if (mr_dtype_find(lua_tostring(L, index), &dtype))
+        mr_misuse(L, "%s: sizes and options are separate tables: mr.%s(%s, {dtype=\"f64\"})", what,
+                  what, example);
+    mr_misuse(L, "%s: sizes and options are separate tables: mr.%s(%s, {device=\"%.20s\"})", what,
+              what, example, lua_tostring(L, index));
+}
+
 int mr_check_new_shape(lua_State *L, const char *what, int first, int last, int64_t *out_shape) {
     int64_t numel;
-    mr_dtype dtype;
-    if (last > first && lua_type(L, last) == LUA_TSTRING &&
-        !mr_dtype_find(lua_tostring(L, last), &dtype))
-        return mr_misuse(
-            L, "%s: sizes and options are separate tables: mr.%s({3, 4}, {device=\"%.20s\"})", what,
-            what, lua_tostring(L, last));
-    if ((last > first && lua_type(L, last) == LUA_TSTRING) || (last >= first && is_mixed(L, last)))
+    if (last > first) mr_check_no_name(L, what, "{3, 4}", last);
+    if (last >= first && is_mixed(L, last))
         return mr_misuse(
             L, "%s: sizes and options are separate tables: mr.%s({3, 4}, {dtype=\"f64\"})", what,
             what);

@@ -10,7 +10,10 @@ bool mr_whole_number(lua_State *L, int index, lua_Integer *out_number);
 /* Sizes as `f(3, 4)` or `f({3, 4})`: arguments `first` to `last`, at most MR_MAX_DIMS of them. Negative
  * ones pass: the caller checks what they mean. Returns how many. */
 int mr_check_shape(lua_State *L, const char *what, int first, int last, int64_t *out_shape);
-/* The same, where a size must be at least 0 and the product must fit. */
+/* Raises if the argument is a string: the name of a dtype or device, which is an option. `example`: the other arguments
+ * of `what`. */
+void mr_check_no_name(lua_State *L, const char *what, const char *example, int index);
+/* As mr_check_shape, where a size must be at least 0 and the product must fit. */
 int mr_check_new_shape(lua_State *L, const char *what, int first, int last, int64_t *out_shape);
 /* Whether the table at `index` lists things (or is empty), rather than naming options. */
 bool mr_is_list(lua_State *L, int index);

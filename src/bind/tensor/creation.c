@@ -105,6 +105,7 @@ MR_FUNCTION(creation_full, "full",
     int64_t shape[MR_MAX_DIMS];
     int table, last = mr_split_options(L, 1, &table);
     if (last < 2) return mr_misuse(L, "full: expected sizes and a value: mr.full({3, 4}, 0.5)");
+    if (last > 2) mr_check_no_name(L, "full", "{3, 4}, 0.5", last);
     const mr_scalar numbers[2] = {mr_check_scalar(L, last)};
     mr_check_new_options(L, table, NULL, dtype_of_value(L, last), &options);
     int ndim = mr_check_new_shape(L, "full", 1, last - 1, shape);
