@@ -208,9 +208,16 @@ const char *mr_options_misplaced(int argc, char **argv, int script) {
     return NULL;
 }
 
-static bool complain_unknown(const char *word) {
+static bool complain_unknown(const char *word, const char *next) {
     mr_nearest nearest;
     size_t length = strcspn(word, "=");
+    if (length == 6 && strncmp(word, "--seed", 6) == 0) {
+        const char *seed = word[length] ? word + length + 1 : next ? next : "";
+        bool is_number = *seed && !seed[strspn(seed, "0123456789")];
+        mr_host_complain("unknown option --seed; did you mean --chooser random:%s?",
+                         is_number ? seed : "SEED");
+        return false;
+    }
     char name[64];
     if (length >= sizeof name) length = sizeof name - 1;
     memcpy(name, word, length);
@@ -221,6 +228,45 @@ static bool complain_unknown(const char *word) {
         length > 2 ? mr_nearest_found(&nearest) : NULL; /* every single letter is similar to -e */
     if (found) mr_host_complain("unknown option %s; did you mean %s?", name, found);
     else mr_host_complain("unknown option %s; millrace --help lists them", name);
+    return false;
+}
+
+static const mr_explore_bound *find_bound(const char *name, size_t size) {
+    const mr_explore_bound *b = mr_explore_bounds;
+    while (b->name && (strlen(b->name) != size || strncmp(b->name, name, size) != 0)) b++;
+    return b->name ? b : NULL;
+}
+
+/* `--check warn`: the value of an option that needs none stands behind "=". `word` comes behind the option. */
+static bool is_value_of(const option_row *option, const char *word) {
+    static const char *const modes[] = {"warn", "error", "advice", "collect", "off"};
+    if (option->id == OPTION_EXPLORE) {
+        size_t size = strcspn(word, ":,");
+        return (word[size] == ':' && find_bound(word, size)) || strcmp(word, "json") == 0;
+    }
+    for (size_t i = 0; option->id == OPTION_CHECK && i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(word, modes[i]) == 0) return true;
+    return false;
+}
+
+/* The word behind the options is the script, or one of the commands that are no option. */
+static bool check_first_word(const option_row *last, const char *word) {
+    static const char *const commands[] = {"learn", "doctor"};
+    mr_nearest nearest;
+    if (access(word, F_OK) == 0 || strcmp(word, "-") == 0) return true;
+    if (last && is_value_of(last, word)) {
+        mr_host_complain("cannot open %s: no such file; as a value of %s it is written %s=%s", word,
+                         last->name, last->name, word);
+        return false;
+    }
+    mr_nearest_begin(&nearest, word);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (strcmp(word, commands[i]) == 0) return true;
+        mr_nearest_offer(&nearest, commands[i]);
+    }
+    const char *found = mr_nearest_found(&nearest);
+    if (!found) return true;
+    mr_host_complain("cannot open %s: no such file; did you mean millrace %s?", word, found);
     return false;
 }
 
@@ -259,12 +305,6 @@ static bool check_trace(const char *path) {
     mr_host_complain("--trace: %s", status->message);
     mr_error_destroy(status);
     return false;
-}
-
-static const mr_explore_bound *find_bound(const char *name, size_t size) {
-    const mr_explore_bound *b = mr_explore_bounds;
-    while (b->name && (strlen(b->name) != size || strncmp(b->name, name, size) != 0)) b++;
-    return b->name ? b : NULL;
 }
 
 /* Only a number that mr.explore would take: it begins after the script has been read. */
@@ -408,14 +448,17 @@ static bool apply(mr_options *out, const option_row *option, const char *value) 
 
 static bool parse_options(int argc, char **argv, mr_options *out) {
     const char *limit = NULL;
+    const option_row *last =
+        NULL; /* in front of the script, if its value could only stand behind "=" */
     int i = 1;
     while (i < argc && argv[i][0] == '-' && strcmp(argv[i], "-") != 0) {
         if (strcmp(argv[i], "--") == 0) {
+            last = NULL;
             i++;
             break;
         }
         reading read = read_option(argv, i);
-        if (!read.option) return complain_unknown(argv[i]);
+        if (!read.option) return complain_unknown(argv[i], argv[i + 1]);
         if (read.option->has_value && !read.value) {
             mr_host_complain("%s needs a value", read.option->name);
             return false;
@@ -426,9 +469,11 @@ static bool parse_options(int argc, char **argv, mr_options *out) {
         }
         if (!apply(out, read.option, read.value)) return false;
         if (read.option->is_limit) limit = read.option->name;
+        last = read.option->otherwise && !read.joined ? read.option : NULL;
         i += read.words;
     }
     out->options_end = out->script = i;
+    if (i < argc && !check_first_word(last, argv[i])) return false;
     if (limit && !out->sandbox) {
         mr_host_complain("%s limits a script under --sandbox: add --sandbox", limit);
         return false;

@@ -44,6 +44,28 @@ function TestCommandLine.test_unknown_options_name_the_nearest()
   assert_refused(run{ "-x" }, 2, "unknown option %-x; millrace %-%-help lists them")
 end
 
+function TestCommandLine.test_a_seed_is_that_of_the_chooser()
+  assert_refused(run{ "--seed", "7", "x.lua" }, 2, "unknown option %-%-seed; did you mean %-%-chooser random:7%?")
+  assert_refused(run{ "--seed=8" }, 2, "unknown option %-%-seed; did you mean %-%-chooser random:8%?")
+  assert_refused(run{ "--seed" }, 2, "unknown option %-%-seed; did you mean %-%-chooser random:SEED%?")
+end
+
+function TestCommandLine.test_values_behind_a_space()
+  local said = "cannot open %s: no such file; as a value of %%-%%-%s it is written %%-%%-%s=%s"
+  for _, one in ipairs{ { "check", "warn" }, { "check", "error" }, { "explore", "max:10" }, { "explore", "json" } } do
+    local name, value = one[1], one[2]
+    assert_refused(run{ "--" .. name, value, "x.lua" }, 2, said:format(value, name, name, value))
+  end
+  lu.assertStrContains(run{ "--check", "--", "warn" }.err, "cannot open warn: no such file\n")
+  lu.assertStrContains(run{ "--check", "other.lua" }.err, "cannot open other.lua: no such file\n")
+end
+
+function TestCommandLine.test_commands_name_the_nearest()
+  assert_refused(run{ "lern" }, 2, "cannot open lern: no such file; did you mean millrace learn%?")
+  assert_refused(run{ "docter" }, 2, "cannot open docter: no such file; did you mean millrace doctor%?")
+  lu.assertStrContains(run{ "learner.lua" }.err, "cannot open learner.lua: no such file\n")
+end
+
 function TestCommandLine.test_values_are_checked()
   assert_refused(run{ "-e" }, 2, "%-e needs a value")
   assert_refused(run{ "--help=me" }, 2, "%-%-help takes no value, got 'me'")
