@@ -215,7 +215,8 @@ function TestStream:test_bad_arguments()
   lu.assertErrorMsgContains("NUL", function() mr.stream{name = "a\0b"} end)
   lu.assertErrorMsgContains("did you mean `synchronize`", function() s:synchronise() end)
   lu.assertErrorMsgContains("no fields that can be assigned", function() s.name = "x" end)
-  lu.assertErrorMsgContains("expected an event, got a stream: did you mean wait_stream?", function() s:wait_event(s) end)
+  lu.assertErrorMsgContains("expected an event, got a stream: did you mean wait_stream?",
+    function() s:wait_event(s) end)
   lu.assertErrorMsgContains("expected a stream, got an event: did you mean wait_event?",
     function() s:wait_stream(mr.event()) end)
   lu.assertErrorMsgContains("expected a function", function() s:run(nil) end)

@@ -697,8 +697,8 @@ function TestCosts.test_the_event_that_a_stream_can_wait_for_is_there()
   end)
   local w = at(result, wait)
   lu.assertEquals({ w.rounds, w.needed_rounds }, { 3, 2 })
-  lu.assertStrContains(w.instead, ("it waits for the record at line %d; if the default stream waits for that event here, "
-    .. "it costs "):format(record))
+  lu.assertStrContains(w.instead, ("it waits for the record at line %d; if the default stream waits for that event "
+    .. "here, it costs "):format(record))
 end
 
 -- The same, but the record comes later than what has to be waited for: then a new event is proposed.
