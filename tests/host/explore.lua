@@ -714,7 +714,8 @@ function TestExplore.test_an_error_comes_first()
   lu.assertStrMatches(text, "error: [^\n]*: it broke\n2 schedules, 1 outcome: .*")
   lu.assertNotStrContains(text, ": deterministic but")
   lu.assertEquals(status, 1)
-  lu.assertStrMatches(text, ".*\n  with the fix: 1 schedule, 1 outcome: this error; [^\n]*\n    error: [^\n]*: it broke\n")
+  lu.assertStrMatches(text,
+    ".*\n  with the fix: 1 schedule, 1 outcome: this error; [^\n]*\n    error: [^\n]*: it broke\n")
   -- It fails in one of the two orders only.
   text = run("--explore", RACY .. "\nif x:item() == 3 then error('three') end")
   lu.assertStrContains(text, "2 outcomes")
