@@ -12,8 +12,8 @@ static mr_status check_child(const mr_graph *graph) {
                    "allocate it before the capture");
 }
 
-/* A node as it was captured, once more: in another graph. */
-static mr_status copy_node(const mr_caller *caller, const mr_command *from,
+/* A node as it was captured, once more: in another graph, into which it comes on `stream`. */
+static mr_status copy_node(const mr_caller *caller, const mr_command *from, mr_stream *stream,
                            mr_command **out_command) {
     mr_command *command;
     mr_caller at = {.machine = caller->machine, .where = from->where};
@@ -29,6 +29,7 @@ static mr_status copy_node(const mr_caller *caller, const mr_command *from,
     if (mr_command_has(command, MR_PART_EVENT)) mr_event_retain(command->u.event.event);
     command->node = from;
     mr_command_retain(from);
+    mr_node_put(command, stream, caller->where);
     *out_command = command;
     return MR_OK;
 }
@@ -57,7 +58,8 @@ mr_status mr_capture_child(const mr_caller *caller, mr_stream *stream, const mr_
             ok = mr_index_add(&after, from[k] + (n->count ? first : 0));
         if (ok && is_leaf(graph, i)) ok = mr_index_add(&leaves, first + i);
         mr_command *command = NULL;
-        status = ok ? copy_node(caller, x->commands[i], &command) : mr_capture_no_memory("a graph");
+        status = ok ? copy_node(caller, x->commands[i], stream, &command)
+                    : mr_capture_no_memory("a graph");
         if (status) break;
         if (command->kind == MR_COMMAND_OP && command->u.op.row->family->draws) {
             mr_random_params random = mr_params_of(command).random;

@@ -90,6 +90,13 @@ graph_memory *mr_graph_find_memory(const mr_graph *graph, const mr_storage *stor
 }
 
 /* Without memory for the note, memory of a pending launch may be freed, as without record_stream. */
+void mr_node_put(mr_command *node, mr_stream *stream, mr_site where) {
+    mr_stream_retain(stream);
+    mr_stream_release(node->placed);
+    node->placed = stream;
+    node->launched = where;
+}
+
 void mr_graph_note_use(mr_graph *graph, mr_stream *stream) {
     for (size_t i = 0; i < graph->used_by.count; i++)
         if (graph->used_by.items[i] == stream) return;

@@ -112,6 +112,9 @@ mr_status mr_executable_set(const mr_caller *caller, mr_executable *x, uint32_t 
     if (command->kind == MR_COMMAND_OP && command->u.op.row->family->draws)
         mr_params_set_draw(command, mr_params_of(command).random.seed,
                            mr_params_of(x->commands[i]).random.offset);
+    const mr_command *captured = x->graph->nodes.items[i].command;
+    if (captured->placed) mr_node_put(command, captured->placed, captured->launched);
+    else mr_node_put(command, captured->stream, captured->where);
     mr_command_retain(command);
     for (uint32_t k = 0; k < command->operand_count; k++)
         mr_storage_add_handle(command->operands[k].tensor->storage);

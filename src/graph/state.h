@@ -88,6 +88,8 @@ struct mr_graph {
 mr_status mr_graph_new(const mr_caller *caller, mr_device *device, mr_graph **out_graph);
 /* Takes over the reference, also on failure. `after` is copied. */
 mr_status mr_graph_append(mr_graph *graph, mr_command *command, const index_list *after);
+/* The node's place is at this line, on this captured stream. */
+void mr_node_put(mr_command *node, mr_stream *stream, mr_site where);
 /* Notes the last stream of an executable that is destroyed. */
 void mr_graph_note_use(mr_graph *graph, mr_stream *stream);
 graph_memory *mr_graph_find_memory(const mr_graph *graph, const mr_storage *storage);

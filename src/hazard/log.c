@@ -37,6 +37,21 @@ static void log_guards(checker *c, log_line *line, const mr_storage *storage) {
     if (owner) line->guards[line->guard_count++] = (log_guard){owner->id, MR_PLACE_OWNER};
 }
 
+static node_place place_of(const mr_command *node) {
+    if (node->placed) return (node_place){node->placed, node->launched};
+    return (node_place){node->stream, node->where};
+}
+
+/* A node without a `node` of its own is in no other graph. */
+static void log_node(checker *c, log_line *line, const mr_command *node) {
+    line->outer = line->inner = (node_place){0};
+    line->captured_on = node ? node->stream : NULL;
+    if (!node) return;
+    c->log.has_nodes = true;
+    line->outer = place_of(node);
+    if (node->node) line->inner = place_of(node->node);
+}
+
 void mr_hazard_log_command(checker *c, const mr_command *command) {
     log_line *line = &c->log.lines[c->log.count++ % (MR_HAZARD_LOG + 1)];
     const mr_stream *stream = mr_command_frees_at_once(command) ? NULL : command->stream;
@@ -51,9 +66,11 @@ void mr_hazard_log_command(checker *c, const mr_command *command) {
     line->op = command->name;
     mr_name_keep(&line->op_name, command->own_name);
     line->where = command->where;
-    line->launched = command->launched;
-    line->launch = command->launch;
-    line->captured_on = command->node ? command->node->stream : NULL;
+    line->inside = command->kind == MR_COMMAND_HOST_ACCESS && c->machine->host_function.command;
+    const mr_command *by = line->inside ? c->machine->host_function.command : command;
+    line->launched = by->launched;
+    line->launch = by->launch;
+    log_node(c, line, by->node);
     line->event = 0;
     line->bound = 0;
     line->synchronous = command->kind == MR_COMMAND_COPY && command->u.copy.synchronous;
@@ -64,8 +81,7 @@ void mr_hazard_log_command(checker *c, const mr_command *command) {
     line->member = command->member;
     line->host = c->hosts.number;
     line->world = c->hosts.worlds;
-    line->inside = command->kind == MR_COMMAND_HOST_ACCESS && c->machine->host_function.command;
-    if (line->inside) line->seq = c->machine->host_function.command->seq;
+    if (line->inside) line->seq = by->seq;
     free(line->guards);
     line->guards = NULL;
     line->guard_count = 0;
@@ -83,6 +99,15 @@ void mr_hazard_log_command(checker *c, const mr_command *command) {
     case MR_PART_HOST:
     case MR_PART_FAULT:
     case MR_PART_ACCOUNT: break;
+    }
+}
+
+void mr_hazard_log_stream_gone(checker *c, const mr_stream *stream) {
+    for (size_t i = 0; c->log.has_nodes && i <= MR_HAZARD_LOG; i++) {
+        log_line *line = &c->log.lines[i];
+        if (line->captured_on == stream) line->captured_on = NULL;
+        if (line->outer.stream == stream) line->outer.stream = NULL;
+        if (line->inner.stream == stream) line->inner.stream = NULL;
     }
 }
 
@@ -106,6 +131,7 @@ void mr_hazard_log_free(checker *c) {
     }
     free(c->log.lines);
     c->log.lines = NULL;
+    c->log.has_nodes = false;
 }
 
 uint64_t mr_hazard_log_kept(const checker *c) {

@@ -11,6 +11,12 @@ typedef struct {
     mr_place by;     /* USERS (R33) or OWNER (R9) */
 } log_guard;
 
+/* Where a node is in a capture. */
+typedef struct {
+    const mr_stream *stream; /* the captured one; NULL: it is gone, or not known */
+    mr_site where;
+} node_place;
+
 typedef struct {
     uint64_t seq;
     uint64_t bound; /* the record that a wait, sync or query was bound to */
@@ -18,9 +24,10 @@ typedef struct {
     mr_name *op_name, *stream_name,
         *event_name; /* a reference each, or NULL; `op` as in an entry */
     mr_site where;
-    /* for a node, while its launch submits: the captured stream; NULL: not known */
-    const mr_stream *captured_on;
-    uint8_t launch; /* with it: MR_LAUNCH_* */
+    /* for a node: its place in the graph that was launched, and in the graph that this one launches in its capture */
+    node_place outer, inner;
+    const mr_stream *captured_on; /* likewise: the stream on which `where` captured it */
+    uint8_t launch;               /* with it: MR_LAUNCH_* */
     /* for a node of a graph: where the graph was launched; otherwise no file */
     mr_site launched;
     uint32_t stream, event; /* ids; 0: the host, none */
@@ -38,7 +45,7 @@ typedef struct {
     uint32_t member;
     uint32_t world; /* of ranks */
     uint16_t host;  /* the host that made the call: hosts.c */
-    /* an access in a host function: `seq` and its place in the order are the function's */
+    /* an access in a host function: `seq`, its place in the order and its launch are the function's */
     bool inside;
     log_guard *guards; /* of a free; owned */
     size_t guard_count;
@@ -47,6 +54,7 @@ typedef struct {
 typedef struct {
     log_line *lines; /* ring, by order of arrival; kept when the checker is switched off */
     uint64_t count;  /* number of all lines so far */
+    bool has_nodes;  /* some line is of a launched graph */
 } log_part;
 
 static inline bool mr_hazard_line_is(const log_line *line, uint32_t traits) {
@@ -65,6 +73,7 @@ static inline bool mr_hazard_line_is_event_wait(const log_line *line) {
 bool mr_hazard_log_open(checker *c); /* empty; false: out of memory */
 void mr_hazard_log_command(checker *c, const mr_command *command);
 void mr_hazard_log_take_back(checker *c); /* the newest: it was refused */
+void mr_hazard_log_stream_gone(checker *c, const mr_stream *stream);
 void mr_hazard_log_free(checker *c);
 uint64_t mr_hazard_log_kept(const checker *c); /* lines */
 const log_line *mr_hazard_log_back(const checker *c,

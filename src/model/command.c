@@ -359,6 +359,7 @@ static void destroy(mr_command *command) {
     mr_command_part part = mr_command_kinds[command->kind].part;
     if (parts[part].destroy) parts[part].destroy(command);
     mr_stream_release(command->stream);
+    mr_stream_release(command->placed);
     mr_command_release(command->node);
     mr_meeting_release(command->meeting);
     mr_slab_free(&machine->objects.commands, command);

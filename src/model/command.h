@@ -227,6 +227,9 @@ struct mr_command {
      * context; one reference; NULL: none */
     const mr_command *node;
     mr_site launched; /* with it: the line that launched the graph */
+    /* of a node that a launch in a capture or g:set put into a graph: the captured stream at its place, which
+     * `launched` names; one reference; NULL: its own */
+    mr_stream *placed;
     /* what it takes part in with commands of other streams (meeting.h); one reference; NULL: none */
     mr_meeting *meeting;
     uint32_t member;   /* with `meeting`: the number of the member */

@@ -90,11 +90,9 @@ void mr_stream_drop_given(mr_stream *stream) {
         stream_shut(stream);
         MR_ACCOUNT(machine, MR_OK, .kind = MR_COMMAND_STREAM_DROP, .stream = stream);
     }
-    if (stream->observed) {
-        for (size_t i = 0; i < machine->observing.observers.count; i++) {
-            mr_observer *observer = machine->observing.observers.items[i];
-            if (observer->stream_gone) observer->stream_gone(observer, stream);
-        }
+    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+        mr_observer *observer = machine->observing.observers.items[i];
+        if (observer->stream_gone) observer->stream_gone(observer, stream);
     }
 }
 

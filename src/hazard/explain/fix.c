@@ -33,6 +33,7 @@ static void measure(const checker *c, const found_pair *pair, mr_script_meeting 
     const log_line *line;
     meeting->lowest = meeting->highest = meeting->second.line;
     for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++) {
+        if (line->inside) continue; /* its seq is that of its function, which ran late */
         if (line->seq < pair->first_seq) return;
         if (line->seq > pair->second_seq || !line->where.file) continue;
         if (line->where.file != meeting->second.file) break;

@@ -11,32 +11,46 @@ static bool is_inside(const log_line *line) {
     return line->launched.file && line->launch != MR_LAUNCH_NONE;
 }
 
+/* The line before the one at *io_back; accesses made inside host functions are not lines of a launch's own. */
+static const log_line *step_back(const checker *c, uint64_t *io_back) {
+    const log_line *line;
+    do line = mr_hazard_log_back(c, ++*io_back);
+    while (line && line->inside);
+    return line;
+}
+
 /* The oldest line of the launch to which `line`, at `back`, belongs. */
 static const log_line *begin_of(const checker *c, uint64_t back) {
     const log_line *line = mr_hazard_log_back(c, back), *before;
-    while (line->launch != MR_LAUNCH_FIRST && (before = mr_hazard_log_back(c, ++back)) &&
-           is_inside(before))
+    while (line->launch != MR_LAUNCH_FIRST && (before = step_back(c, &back)) && is_inside(before))
         line = before;
-    while ((before = mr_hazard_log_back(c, ++back)) && is_inside(before) &&
+    while ((before = step_back(c, &back)) && is_inside(before) &&
            before->launch == MR_LAUNCH_REST && !mr_hazard_line_is(before, MR_TRAIT_LAUNCH))
         line = before; /* the waits and the record in front of the first operation */
     return line;
 }
 
+/* The line of the command itself: a host function's, not that of an access inside. */
 static const log_line *find(const checker *c, uint64_t seq, uint64_t *out_back) {
     const log_line *line;
     for (uint64_t back = 0; (line = mr_hazard_log_back(c, back)); back++)
-        if (line->seq == seq) {
+        if (line->seq == seq && !line->inside) {
             *out_back = back;
             return line;
         }
     return NULL;
 }
 
+const log_line *mr_hazard_captured_line(const checker *c, uint64_t seq) {
+    uint64_t back;
+    return find(c, seq, &back);
+}
+
 /* The record after the launch to which `back` belongs; NULL: the launch is still submitting. */
 static const log_line *end_of(const checker *c, uint64_t back) {
     while (back-- > 0) {
         const log_line *line = mr_hazard_log_back(c, back);
+        if (line->inside) continue;
         if (!line->launched.file) return NULL;
         if (line->launch == MR_LAUNCH_NONE) return line;
     }
@@ -54,28 +68,28 @@ bool mr_hazard_is_before_launch(const found_pair *pair) {
            (pair->kind == MR_HAZARD_UNINITIALISED_READ || pair->kind == MR_HAZARD_USE_BEFORE_ALLOC);
 }
 
-/* Whether both belong to one launch. Its graph exists while the launch submits. */
 bool mr_hazard_is_of_one_launch(const checker *c, const found_pair *pair) {
     uint64_t first_back = 0, second_back = 0;
     const log_line *first = find(c, pair->first_seq, &first_back);
     const log_line *second = find(c, pair->second_seq, &second_back);
-    if (!first || !second || !is_inside(first) || !is_inside(second) || pair->submitted.file)
-        return false;
+    if (!first || !second || !is_inside(first) || !is_inside(second)) return false;
     return begin_of(c, first_back) == begin_of(c, second_back);
 }
 
 void mr_hazard_seen_outside(const checker *c, const found_pair *pair, found_pair *out) {
     uint64_t back = 0;
-    const log_line *line = find(c, pair->first_seq, &back);
+    const log_line *line = mr_hazard_log_find(c, pair->first_seq), *end;
     *out = *pair;
     if (line && is_inside(line)) {
-        const log_line *end = end_of(c, back);
         out->first_where = line->launched;
+        end = find(c, pair->first_seq, &back) ? end_of(c, back) : NULL;
         if (end) out->first = actor_of(c, end->stream, out->first);
         if (end) out->first_seq = end->seq;
     }
-    line = find(c, pair->second_seq, &back);
-    if (!line || !is_inside(line) || pair->submitted.file) return;
+    line = mr_hazard_log_find(c, pair->second_seq);
+    if (!line || !is_inside(line)) return;
     out->second_where = line->launched;
-    out->second = actor_of(c, begin_of(c, back)->stream, out->second);
+    if (pair->submitted.file) out->submitted = line->launched;
+    if (find(c, pair->second_seq, &back))
+        out->second = actor_of(c, begin_of(c, back)->stream, out->second);
 }

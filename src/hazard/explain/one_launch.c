@@ -18,17 +18,17 @@ static actor captured_actor(const mr_stream *stream) {
 
 /* Searches the captured lines. The launch's own commands are at another line and are ignored: both nodes may be parts
  * of one line. */
-static bool find_spot(const checker *c, const found_pair *pair, mr_script_spot *out_spot) {
-    int first = pair->first_where.line, second = pair->second_where.line;
-    mr_script_meeting meeting = {.first = pair->first_where,
-                                 .second = pair->second_where,
+static bool find_spot(const checker *c, const found_pair *pair, mr_site from, mr_site to,
+                      mr_script_spot *out_spot) {
+    mr_script_meeting meeting = {.first = from,
+                                 .second = to,
                                  .first_op = pair->first_op,
                                  .second_op = pair->second_op,
-                                 .lowest = first < second ? first : second,
-                                 .highest = first < second ? second : first,
-                                 .is_running = true};
-    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, pair->second_where, second, false};
-    if (!pair->second_where.file) return false;
+                                 .lowest = from.line < to.line ? from.line : to.line,
+                                 .highest = from.line < to.line ? to.line : from.line,
+                                 .is_running = !pair->submitted.file};
+    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, to, to.line, false};
+    if (!to.file) return false;
     return !c->hooks.before || c->hooks.before(c->hooks.context, &meeting, out_spot);
 }
 
@@ -64,11 +64,13 @@ static bool name_current(const actor *second, char *out, size_t size) {
 }
 
 /* Proposes a line if variables lead to both streams; a sentence with that line if only to one. */
-static void put_fix(const checker *c, const actor *first, const actor *second,
+static void put_fix(const checker *c, const node_place *from, const node_place *to,
                     const found_pair *pair, mr_hazard_report *report) {
+    actor on[] = {captured_actor(from->stream), captured_actor(to->stream)};
+    const actor *first = &on[0], *second = &on[1];
     char a[NAME_SIZE], b[NAME_SIZE], wait[2 * NAME_SIZE + 16];
     mr_script_spot spot;
-    if (!find_spot(c, pair, &spot)) return;
+    if (!find_spot(c, pair, from->where, to->where, &spot)) return;
     bool has_a = mr_hazard_stream_code(c, NULL, first, &spot, a, sizeof a);
     bool has_b = mr_hazard_stream_code(c, NULL, second, &spot, b, sizeof b) ||
                  name_current(second, b, sizeof b);
@@ -86,15 +88,17 @@ static void put_fix(const checker *c, const actor *first, const actor *second,
 }
 
 /* A script does not know the lanes of a launch, so the text names the captured streams. */
-static void name_stream(const checker *c, const actor *a, mr_hazard_side *side) {
-    mr_hazard_stream_text(c, a, side->stream, sizeof side->stream);
+static void name_stream(const checker *c, const mr_stream *stream, mr_hazard_side *side) {
+    if (!stream) return;
+    actor a = captured_actor(stream);
+    mr_hazard_stream_text(c, &a, side->stream, sizeof side->stream);
     side->captured = true;
 }
 
 void mr_hazard_explain_one_launch(const checker *c, const found_pair *pair,
                                   mr_hazard_report *report) {
-    const mr_stream *from = mr_hazard_log_find(c, pair->first_seq)->captured_on;
-    const mr_stream *to = mr_hazard_log_find(c, pair->second_seq)->captured_on;
+    const log_line *first = mr_hazard_captured_line(c, pair->first_seq);
+    const log_line *second = mr_hazard_captured_line(c, pair->second_seq);
     report->reason = MR_HAZARD_BECAUSE_NO_PATH;
     mr_text_format(report->why, sizeof report->why,
                    "both are nodes of one graph, and no edge leads from `%s` to `%s`: in a launch "
@@ -104,9 +108,12 @@ void mr_hazard_explain_one_launch(const checker *c, const found_pair *pair,
                    "in what is captured, let the stream of `%s` wait for that of `%s`, between "
                    "the two",
                    pair->second_op, pair->first_op);
-    if (!from || !to) return;
-    actor first = captured_actor(from), second = captured_actor(to);
-    name_stream(c, &first, &report->first);
-    name_stream(c, &second, &report->second);
-    put_fix(c, &first, &second, pair, report);
+    name_stream(c, first->captured_on, &report->first);
+    name_stream(c, second->captured_on, &report->second);
+    /* A capture orders the nodes of one stream. So two with the same place in it are of one launch there, and the edge
+     * is missing in the graph that was launched. */
+    const node_place *from = &first->outer, *to = &second->outer;
+    if (from->stream == to->stream) from = &first->inner, to = &second->inner;
+    bool are_known = from->stream && to->stream && from->stream != to->stream;
+    if (are_known) put_fix(c, from, to, pair, report);
 }

@@ -380,7 +380,8 @@ static void storage_gone(mr_observer *observer, mr_storage *storage) {
 
 static void stream_gone(mr_observer *observer, mr_stream *stream) {
     checker *c = (checker *)((char *)observer - offsetof(checker, observer));
-    mr_hazard_actor_lose(c, stream->observed);
+    if (stream->observed) mr_hazard_actor_lose(c, stream->observed);
+    mr_hazard_log_stream_gone(c, stream);
 }
 
 static void event_gone(mr_observer *observer, mr_event *event) {
