@@ -106,6 +106,27 @@ mr.synchronize()]], { { wait == ")" and "one-way" or "no-path", "6 mr.default_st
   end
 end
 
+-- The group's table holds its stream, but only from its first asynchronous call on, and not for the script.
+function TestFixes.test_the_stream_of_a_new_group_is_no_field()
+  local head = [[
+local group, side = mr.dist.new_group{0, 1}, mr.stream{name = "side"}
+local x = mr.ones(64)
+mr.synchronize()
+]]
+  local again = "mr.dist.all_reduce(x, {async = true, group = group}):wait()\n"
+  for _, before in ipairs{ "", again .. "mr.synchronize()\n" } do
+    local found = check(2, head .. before .. [[
+side:run(function() x:mul_(2) end)
+local w = mr.dist.all_reduce(x, {async = true, group = group})
+mr.synchronize()]], { { "no-path", (before == "" and 5 or 7) .. " mr.default_stream():wait_stream(side)" } })
+    lu.assertStrContains(found[1].why, "makes group 1 of ranks 0, 1 wait for default of device")
+  end
+  check(2, head .. [[
+local w1 = mr.dist.all_reduce(x, {async = true})
+local w2 = side:run(function() return mr.dist.all_reduce(x, {async = true, group = group}) end)
+mr.synchronize()]], { { "no-path", "5 w1:wait(side)" } })
+end
+
 function TestFixes.test_an_input_that_a_stream_has_filled()
   check(3, [[
 local side = mr.stream{name = "side"}

@@ -34,16 +34,20 @@ static bool is_event(lua_State *L, int at, const mr_event *event) {
     return box && *box == event;
 }
 
-/* A table of lua/millrace/dist.lua. */
-static bool is_work(lua_State *L, int at, const mr_event *event) {
-    at = lua_absindex(L, at);
+/* Whether it is an object of lua/millrace/dist.lua of that kind. */
+static bool is_of_dist(lua_State *L, int at, const char *kind) {
     if (lua_type(L, at) != LUA_TTABLE || !lua_getmetatable(L, at)) return false;
     mr_push_field(L, -1, "__name");
-    bool is_one = lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "work") == 0;
+    bool is_one = lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), kind) == 0;
     lua_pop(L, 2);
-    if (!is_one) return false;
+    return is_one;
+}
+
+static bool is_work(lua_State *L, int at, const mr_event *event) {
+    at = lua_absindex(L, at);
+    if (!is_of_dist(L, at, "work")) return false;
     mr_push_field(L, at, "event");
-    is_one = is_event(L, -1, event);
+    bool is_one = is_event(L, -1, event);
     lua_pop(L, 1);
     return is_one;
 }
@@ -209,6 +213,8 @@ static bool in_table(const wanted *w, const char *name, bool is_deep) {
     char entry[96];
     int seen = 0;
     bool found = false;
+    /* Their fields are not for scripts, and the call that needs one may be the one that sets it. */
+    if (is_of_dist(L, -1, "group") || is_of_dist(L, -1, "work")) return false;
     lua_pushnil(L);
     while (lua_next(L, -2)) {
         bool is_tried = !found && (is_deep ? lua_istable(L, -1) : is_wanted(w, -1));
