@@ -19,7 +19,8 @@ typedef struct {
     uint8_t launch; /* for a node: MR_LAUNCH_FIRST or _REST */
     uint32_t host;  /* the rank that called, from 1; 0: none (machine->rank) */
     bool is_ready;  /* its group has ended */
-    bool submitted;
+    bool submitted; /* or found for a meeting that is about to be */
+    bool refused;   /* its meeting was not submitted, because of an error */
     uint32_t round; /* the round of the world in which other ranks got it; 0: not yet */
 } pending_call;
 
@@ -81,6 +82,8 @@ static inline bool mr_collective_is_named(const pending_call *call, const char *
 
 /* group.c: checks the call and collects it, as mr_collective_ask does. Takes no reference of `call`. */
 mr_status mr_collective_collect(mr_collectives *collectives, const pending_call *call);
+/* group.c: drops all calls of a host. */
+void mr_collectives_drop(mr_collectives *collectives, uint32_t host);
 
 /* captured.c: calls on streams that capture become nodes of a graph */
 /* Whether the calls of the running host are captured; an error if only some are. */
@@ -117,8 +120,9 @@ const char *mr_collective_place(const pending_call *call, char *out, size_t size
 /* Checks that the calls match; submits nothing. */
 mr_status mr_collectives_match(mr_collectives *collectives);
 /* Makes a meeting of each set of calls that belong together and submits it; forgets those calls. If ranks run, the
- * peers of a call may come later, and the call stays in the list; otherwise missing peers are an error. After an error
- * nothing was submitted, unless memory ran out. */
+ * peers of a call may come later, and the call stays in the list; otherwise missing peers are an error. The meeting of
+ * an error, and those after it, are not submitted: their calls stay in the list, and those of the former are `refused`.
+ * If the calls do not match, no meeting was submitted, and no call is refused. */
 mr_status mr_collectives_settle(mr_collectives *collectives);
 /* For a call that was not submitted: the ranks without a matching call, as bits. */
 uint64_t mr_collectives_missing(mr_collectives *collectives, size_t call);

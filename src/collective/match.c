@@ -340,14 +340,42 @@ static void forget_submitted(mr_collectives *c) {
     c->calls.count = kept;
 }
 
+static bool is_in(const matching *m, const round_of_calls *round, size_t i) {
+    const mr_comm *comm = call_at(m, i)->ask.comm;
+    uint32_t first = comm->clique == round->clique ? round->calls[comm->rank] : NOBODY;
+    if (first == NOBODY) return false;
+    return round->exchange ? is_message(call_at(m, i)) : first == i;
+}
+
+/* The meetings of these rounds, from `from` on, were not submitted; that of the first one because of an error. */
+static void leave_out(matching *m, size_t from) {
+    for (size_t k = from; k < m->rounds.count; k++)
+        for (size_t i = 0; i < m->c->calls.count; i++) {
+            if (!is_in(m, &m->rounds.items[k], i)) continue;
+            call_at(m, i)->submitted = false;
+            call_at(m, i)->refused = k == from;
+        }
+}
+
+/* Returns how many of the rounds were submitted, also with an error. */
+static size_t meet_all(const matching *m, mr_status *status) {
+    for (size_t i = 0; i < m->rounds.count; i++) {
+        bool submitted;
+        *status = mr_collective_meet(m, &m->rounds.items[i], &submitted);
+        if (*status) return i + submitted;
+    }
+    return m->rounds.count;
+}
+
 mr_status mr_collectives_settle(mr_collectives *c) {
     matching m;
     mr_status status = open_matching(&m, c);
     if (!status) status = match(&m);
     /* The rank that comes last submits the calls of all ranks, each for its own host. */
     uint16_t host = c->machine->rank;
-    for (size_t i = 0; i < m.rounds.count && !status; i++)
-        status = mr_collective_meet(&m, &m.rounds.items[i]);
+    if (status) /* of some calls it was already found where they belong */
+        for (size_t i = 0; i < c->calls.count; i++) c->calls.items[i].submitted = false;
+    else leave_out(&m, meet_all(&m, &status));
     mr_observers_host_is(c->machine, host);
     mr_collective_take_turn(c, host);
     close_matching(&m);

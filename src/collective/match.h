@@ -33,8 +33,9 @@ static inline bool is_message(const pending_call *call) {
 }
 
 /* meet.c */
-/* Makes the meeting of these calls, and submits this process's members of it. */
-mr_status mr_collective_meet(const matching *m, const round_of_calls *round);
+/* Makes the meeting of these calls, and submits this process's members of it. *out_submitted: they were, also where an
+ * error is returned. */
+mr_status mr_collective_meet(const matching *m, const round_of_calls *round, bool *out_submitted);
 /* Sets the host whose clock runs for the next submissions (mr_hosts). */
 void mr_collective_take_turn(mr_collectives *c, uint32_t host);
 

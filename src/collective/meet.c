@@ -234,7 +234,8 @@ static void find_order(const matching *m, const round_of_calls *round, submissio
     s->submitted = s->own != NOBODY && !m->c->machine->backend->simulator ? 1 : s->size;
 }
 
-static mr_status submit_all(const matching *m, const round_of_calls *round, submission *s) {
+static mr_status submit_all(const matching *m, const round_of_calls *round, submission *s,
+                            bool *out_submitted) {
     mr_command *commands[MR_MEETING_MOST];
     mr_meeting *meeting = s->meeting;
     uint32_t own = s->own;
@@ -248,15 +249,16 @@ static mr_status submit_all(const matching *m, const round_of_calls *round, subm
     }
     const mr_together together = {turn_to_member, before_member, s};
     mr_status status = mr_command_submit_together(commands, s->submitted, &together);
-    bool is_submitted = meeting->members[s->order[0]].command && !round->clique->machine->lost;
-    if (is_submitted) status = mr_error_first(status, note_all(m, round));
+    *out_submitted = meeting->members[s->order[0]].command && !round->clique->machine->lost;
+    if (*out_submitted) status = mr_error_first(status, note_all(m, round));
     return status;
 }
 
-mr_status mr_collective_meet(const matching *m, const round_of_calls *round) {
+mr_status mr_collective_meet(const matching *m, const round_of_calls *round, bool *out_submitted) {
     mr_clique *clique = round->clique;
     submission s = {.c = m->c};
     uint64_t number = ++clique->operations;
+    *out_submitted = false;
     find_order(m, round, &s);
     if (m->c->world && s.own == NOBODY) return MR_OK; /* other ranks meet */
     MR_TRY(follow_all(m, round));
@@ -269,7 +271,7 @@ mr_status mr_collective_meet(const matching *m, const round_of_calls *round) {
     s.meeting->link = clique->link;
     mr_status status = round->exchange ? make_exchange(m, round, s.meeting, s.commands)
                                        : make_collective(m, round, s.meeting, s.commands);
-    if (!status) status = submit_all(m, round, &s);
+    if (!status) status = submit_all(m, round, &s, out_submitted);
     else
         for (uint32_t k = 0; k < s.size; k++) mr_command_release(s.commands[k]);
     mr_meeting_release(s.meeting);

@@ -30,6 +30,7 @@ typedef struct {
     bool waits; /* it lets others run before a wait */
     mr_fiber *fiber;
     host host;
+    mr_status refusal; /* of its call, while it was parked; NULL: none */
     mr_status status;
 } rank;
 
@@ -207,11 +208,34 @@ static void give_way(void *context, mr_site where) {
     let_others(r, self, where);
 }
 
+/* A refusal by the checker leaves no trace: the ranks of that collective get the error, and all of them can go on.
+ * Their calls are dropped now, as another rank may call again before they have been woken. */
+static void refuse(ranks *r, const rank *self, const mr_error *error) {
+    uint64_t refused = 0;
+    for (size_t i = 0; i < r->c->calls.count; i++)
+        if (r->c->calls.items[i].refused) refused |= (uint64_t)1 << (r->c->calls.items[i].host - 1);
+    for (uint32_t k = 0; k < r->count; k++) {
+        if (!(refused >> k & 1) || &r->ranks[k] == self) continue;
+        r->ranks[k].refusal = mr_error_copy(error);
+        mr_collectives_drop(r->c, k + 1);
+    }
+}
+
+static mr_status take_refusal(rank *self) {
+    mr_status refusal = self->refusal;
+    self->refusal = MR_OK;
+    return refusal;
+}
+
 mr_status mr_ranks_settle(mr_collectives *c) {
     ranks *r = c->ranks;
     rank *self = r->current;
     if (r->failure) return mr_error_copy(r->failure);
     mr_status status = mr_collectives_settle(c);
+    if (status && status->code == MR_CODE_HAZARD) {
+        refuse(r, self, status);
+        return status;
+    }
     if (status) { /* the other ranks wait for this one */
         r->failure = mr_error_copy(status);
         r->culprit = self;
@@ -219,6 +243,7 @@ mr_status mr_ranks_settle(mr_collectives *c) {
     }
     bool has_met = !has_calls(c, self); /* it came last: the others can go on, too */
     while (has_calls(c, self) && !r->failure) mr_fiber_leave(self->fiber);
+    if (self->refusal) return take_refusal(self);
     if (has_met && c->machine->hosts.give_way) let_others(r, self, (mr_site){0});
     return has_calls(c, self) ? mr_error_copy(r->failure) : MR_OK; /* else it was submitted */
 }
@@ -366,6 +391,7 @@ mr_status mr_ranks_run(mr_collectives *c, const mr_rank_functions *functions,
     for (uint32_t k = 0; k < r->count; k++) {
         mr_fiber_free(r->ranks[k].fiber);
         host_close(c, &r->ranks[k].host);
+        mr_error_destroy(r->ranks[k].refusal);
         mr_error_destroy(r->ranks[k].status);
         mr_comm_release(r->world[k]);
     }

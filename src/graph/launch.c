@@ -3,7 +3,8 @@
  * executable's last launch.
  *
  * Easiest to break: a launch is one call to the user, so all that can be checked is checked before the first
- * command. */
+ * command. The hazard checker is the exception: its verdict on a node rests on the nodes before, so it may refuse a
+ * node after others were submitted. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,7 +290,8 @@ typedef struct {
     mr_executable *x;
     mr_stream *stream;
     uint64_t first_draw;
-    bool begun; /* an operation was submitted */
+    bool begun;     /* an operation was submitted */
+    uint32_t nodes; /* submitted so far; those that observers were only told of do not count */
     /* the calls of a group of collectives so far; its last call submits them all */
     MR_VEC(mr_launched_call) calls;
     bool native; /* the backend carries out all of them at once: observers are only told */
@@ -381,7 +383,19 @@ static mr_status submit_call(launching *w, uint32_t i, mr_stream *stream) {
     w->calls.count = 0;
     MR_TRY(call->launch(w->caller, w->calls.items, count, w->begun));
     w->begun = true;
+    w->nodes += count;
     return MR_OK;
+}
+
+static mr_status submit_other(launching *w, uint32_t i, mr_stream *stream) {
+    const mr_command *captured = w->x->commands[i];
+    uint64_t before = stream->last_seq;
+    mr_status status = MR_OK;
+    if (mr_command_has(captured, MR_PART_EVENT)) status = submit_external(w, captured, stream);
+    else if (is_told(w)) status = submit_node(w, i, stream);
+    /* An earlier error may be returned with a node that was submitted. */
+    if (!w->native && stream->last_seq != before) w->nodes++;
+    return status;
 }
 
 static mr_status submit_step(launching *w, const step *s) {
@@ -393,9 +407,7 @@ static mr_status submit_step(launching *w, const step *s) {
     const mr_command *captured = x->commands[s->at];
     if (captured_call_of(captured)) return submit_call(w, s->at, stream);
     if (!mr_executable_carries_out(x, s->at)) return MR_OK;
-    if (mr_command_has(captured, MR_PART_EVENT)) return submit_external(w, captured, stream);
-    if (!is_told(w)) return MR_OK;
-    return submit_node(w, s->at, stream);
+    return submit_other(w, s->at, stream);
 }
 
 /* R42, R44: the launch comes after the executable's last one, and after its memory was allocated. */
@@ -448,6 +460,23 @@ static mr_status submit_all(launching *w) {
     return submit_order(w, MR_COMMAND_RECORD, x->done, w->stream);
 }
 
+/* The checker has refused a node. The nodes before it were submitted, and the error tells it. */
+static mr_status tell_part(const launching *w, mr_status error) {
+    if (!error || error->code != MR_CODE_HAZARD || !w->nodes) return error;
+    mr_status told = mr_fail(error->code,
+                             "%s\nThe launch was carried out in part: %u of its nodes %s "
+                             "submitted.",
+                             error->message, w->nodes, w->nodes == 1 ? "was" : "were");
+    mr_error *details = mr_error_details(told);
+    if (details) {
+        details->where = error->where;
+        memcpy(details->op, error->op, sizeof details->op);
+        memcpy(details->stream, error->stream, sizeof details->stream);
+    }
+    mr_error_destroy(error);
+    return told;
+}
+
 mr_status mr_executable_launch(const mr_caller *caller, mr_executable *x, mr_stream *stream) {
     mr_machine *machine = caller->machine;
     MR_TRY(stop_holding(caller, launch_name));
@@ -458,7 +487,7 @@ mr_status mr_executable_launch(const mr_caller *caller, mr_executable *x, mr_str
     launching w = {.caller = caller, .x = x, .stream = stream, .first_draw = machine->random.draws};
     machine->random.draws += x->graph->draws;
     mr_executable_retain(x); /* a host function that runs meanwhile may drop it */
-    mr_status status = submit_all(&w);
+    mr_status status = tell_part(&w, submit_all(&w));
     mr_vec_free(&w.calls);
     note_launch(&w);
     if (!status && machine->launch_blocking)

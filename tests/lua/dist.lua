@@ -533,6 +533,24 @@ function TestErrors.test_others_may_catch_what_one_rank_did()
   assert_clean()
 end
 
+-- Calls of one group: the first one matches that of rank 2, and the second one does not match that of rank 0.
+function TestErrors.test_a_match_beside_a_mismatch_is_not_submitted()
+  local came = {}
+  refused("collective-mismatch", "rank 0 submits", dist.spawn, 3, function(rank)
+    local pair, others = dist.new_group{ 1, 2 }, dist.new_group{ 0, 1 }
+    local t = mr.ones(4)
+    local function of_pair() dist.all_reduce(t, { group = pair }) end
+    local function of_others() dist.all_reduce(mr.ones(3 + rank), { group = others }) end
+    local function of_both() mr.nccl.group(function() of_pair() of_others() end) end
+    dist.barrier() -- goes on with rank 2, then 0, then 1
+    local ok, err = pcall(({ of_others, of_both, of_pair })[rank + 1])
+    came[rank + 1] = { ok, t[1]:item() }
+    if not ok then error(err, 0) end
+  end)
+  for rank = 0, 2 do lu.assertEquals(came[rank + 1], { false, 1.0 }) end
+  assert_clean()
+end
+
 -- A call that another rank's call has submitted was carried out, although that rank has failed since.
 function TestErrors.test_a_call_that_was_submitted_before_another_rank_failed()
   local came, said

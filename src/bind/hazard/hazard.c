@@ -94,6 +94,7 @@ MR_FUNCTION(
     hazard_mode, "mode", "mr.hazard.mode([mode: string]) -> before: string",
     "\"off\" (costs nothing), \"warn\" (each new report goes to standard error), \"error\" (the "
     "call that makes a hazard raises, and is not carried out), \"collect\" (for reports()). "
+    "If \"error\" refuses a node of a graph's launch, the nodes before it may be carried out. "
     "When the checker is switched on, it does not judge earlier work; if earlier work may be "
     "pending, the verdict holds only for the operations that were checked. Inside check(fn), "
     "mr.explore, mr.stress and mr.replay the new mode starts at their end. Before the checker is "
