@@ -210,8 +210,11 @@ typedef struct {
     mr_script_place place; /* relative to the line `where` */
     bool typed;            /* that line was entered at the prompt: the fix is for the next time */
     bool in_loop;          /* within: the body of a loop stands on that line */
+    bool has_namesake;     /* and that line calls several operations named `op` */
     mr_site where;
     const char *file; /* as sentences name it */
+    /* the second operation of the pair that the line is for, and its stream */
+    char op[MR_LONGEST_NAME + 1], stream[64];
     char text[224];
 } mr_hazard_fix;
 

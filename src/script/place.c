@@ -31,7 +31,7 @@ static bool is_together(const mr_script *s, const mr_script_meeting *m, int fron
 /* In front of a loop, the new line would run before the first access, if that is inside the loop. */
 static bool put(const mr_script *s, const mr_script_meeting *m, const char *file, int front,
                 mr_script_spot *out_spot) {
-    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, {file, front}, front, false};
+    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, {file, front}, front, false, false};
     return !(s && file == m->first.file && m->first.line > front && mr_script_is_loop(s, front) &&
              mr_script_is_within(s, front, m->first.line));
 }
@@ -62,7 +62,9 @@ bool mr_script_place_before(const mr_script *s, const mr_script_meeting *m,
     if (!front) return false;
     if (is_together(s, m, front) && !came_round(s, m, front)) {
         bool loops = s && mr_script_loops(s, front, m->second.line);
-        *out_spot = (mr_script_spot){MR_SCRIPT_WITHIN, {m->second.file, front}, front, loops};
+        bool has_namesake = loops && mr_script_count(s, front, m->second_op) > 1;
+        *out_spot =
+            (mr_script_spot){MR_SCRIPT_WITHIN, {m->second.file, front}, front, loops, has_namesake};
         return true;
     }
     return !(s && mr_script_defines(s, line)) && put(s, m, m->second.file, front, out_spot);
@@ -83,7 +85,7 @@ bool mr_script_place_in_call(const mr_script *s, const mr_script_meeting *m,
 bool mr_script_place_behind(const mr_script *s, mr_site where, mr_script_spot *out_spot) {
     int front = s ? mr_script_behind(s, where.line) : where.line + 1;
     bool in_loop = s && front && mr_script_in_loop(s, front);
-    *out_spot = (mr_script_spot){MR_SCRIPT_AFTER, {where.file, front - 1}, front, in_loop};
+    *out_spot = (mr_script_spot){MR_SCRIPT_AFTER, {where.file, front - 1}, front, in_loop, false};
     return front > 0;
 }
 

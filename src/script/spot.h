@@ -19,6 +19,7 @@ typedef struct {
     mr_site where;
     int front;
     bool in_loop; /* WITHIN: the body of a loop stands on that line; AFTER: the place is in one */
+    bool has_namesake; /* WITHIN: the line calls several operations with the name of the second */
 } mr_script_spot;
 
 /* Two accesses, and the range of lines of all work that was submitted between them. */

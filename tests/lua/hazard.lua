@@ -550,11 +550,11 @@ function TestStreams.test_a_pair_of_places_says_between_how_many_streams()
   r = all(4)
   lu.assertEquals({ r.stream_pairs, r.amended }, { r.count, true })
   lu.assertStrContains(r.message, "The same happens between other streams, too (s4 after s3)")
-  lu.assertStrContains(r.message, ("): %d times so far, for %d pairs of streams. All lines of the fix are needed.")
+  lu.assertStrContains(r.message, ("): %d times so far, for %d pairs of streams. Add all lines of the fix.")
     :format(r.count, r.count))
   r = all(30)
   lu.assertEquals(r.stream_pairs, 16)
-  lu.assertStrContains(r.message, "16 or more pairs of streams")
+  lu.assertStrContains(r.message, "16 or more pairs of streams. Other pairs may need other fixes.")
 end
 
 TestSummary = {}

@@ -135,6 +135,27 @@ function TestSentences.test_one_of_several_operands()
   lu.assertStrContains(r.why, "for a and its `fill_`, but not for c and its `zero_`")
 end
 
+-- One wait may be enough for both streams: the first wait of the chain, where it is missing.
+function TestSentences.test_one_of_several_does_not_say_that_each_needs_a_wait()
+  local x = mr.zeros(64)
+  local a, b, c = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.stream{name = "c"}
+  mr.synchronize()
+  local function chain(is_first)
+    return mr.hazard.check(function()
+      c:run(function() x:zero_() end)
+      if is_first then a:wait_stream(c) end
+      a:run(function() x:fill_(1) end)
+      b:wait_stream(a)
+      b:run(function() x:add_(1) end)
+      mr.synchronize()
+    end)
+  end
+  local reports = chain(false)
+  lu.assertEquals({ #reports, reports[2].reason }, { 2, "one-of-several" })
+  lu.assertStrMatches(reports[2].why, "b waits at .* for a and its `fill_`, but not for c and its `zero_`%.")
+  lu.assertEquals(chain(true), {})
+end
+
 function TestSentences.test_a_wait_for_an_unrelated_stream_is_no_reason()
   local x, y = mr.zeros(64), mr.zeros(64)
   local a, b, c = mr.stream{name = "a"}, mr.stream{name = "b"}, mr.stream{name = "c"}
@@ -271,6 +292,23 @@ function TestCures.test_of_a_loop_on_one_line()
   lu.assertEquals({ r.fixes[1].place, r.fixes[1].text }, { "within", "s[2]:wait_stream(s[1])" })
   lu.assertStrContains(r.message, ("fix: in the loop of line %d, before `add_`, add   s[2]:wait_stream(s[1])")
     :format(r.fixes[1].line))
+end
+
+-- Each line says where the operation of its own pair is.
+function TestCures.test_of_two_operations_in_a_loop_on_one_line()
+  local s, t = mr.stream{name = "s"}, mr.stream{name = "t"}
+  local x, y = mr.ones(64), mr.ones(64)
+  mr.synchronize()
+  local r = only(function()
+    for _ = 1, 3 do s:run(function() x:mul_(2) end) t:run(function() x:add_(1) end) end
+  end)
+  lu.assertStrContains(r.message, ", before `add_`, add   t:wait_stream(s)\n")
+  lu.assertStrContains(r.message, ", before `mul_`, add   s:wait_stream(t)\n")
+  r = only(function()
+    for _ = 1, 3 do s:run(function() x:copy_(y) end) t:run(function() y:copy_(x) end) end
+  end)
+  lu.assertStrContains(r.message, ", before the `copy_` on t, add   t:wait_stream(s)\n")
+  lu.assertStrContains(r.message, ", before the `copy_` on s, add   s:wait_stream(t)\n")
 end
 
 -- A use and the free in one line: what is added behind the line comes after the free. A <close> variable is freed in

@@ -149,5 +149,7 @@ void mr_hazard_draft(const checker *c, const found_pair *pair, mr_hazard_report 
         mr_hazard_fix *fix = &report->fix[i];
         fix->typed = fix->where.file && mr_hazard_is_entry(c, fix->where.file);
         fix->file = mr_hazard_shown(c, fix->where).file;
+        snprintf(fix->op, sizeof fix->op, "%s", report->second.op);
+        snprintf(fix->stream, sizeof fix->stream, "%s", report->second.stream);
     }
 }

@@ -24,6 +24,7 @@ static void put_line(mr_hazard_report *report, const mr_script_spot *spot, const
     fix->place = spot->place;
     fix->where = spot->where;
     fix->in_loop = spot->in_loop;
+    fix->has_namesake = spot->has_namesake;
 }
 
 /* ---- places */
@@ -52,7 +53,8 @@ static bool find_before_second(const checker *c, const found_pair *pair, mr_scri
                                  .second_op = pair->second_op,
                                  .is_running = !pair->submitted.file};
     if (pair->submitted.file) meeting.second = pair->submitted;
-    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, meeting.second, meeting.second.line, false};
+    *out_spot =
+        (mr_script_spot){MR_SCRIPT_BEFORE, meeting.second, meeting.second.line, false, false};
     if (!pair->second_where.file) return false;
     if (!c->hooks.before) return true;
     measure(c, pair, &meeting);
@@ -66,8 +68,8 @@ static bool before_first(const checker *c, const found_pair *pair, mr_script_spo
 }
 
 static bool behind_first(const checker *c, const found_pair *pair, mr_script_spot *out_spot) {
-    *out_spot =
-        (mr_script_spot){MR_SCRIPT_AFTER, pair->first_where, pair->first_where.line + 1, false};
+    *out_spot = (mr_script_spot){MR_SCRIPT_AFTER, pair->first_where, pair->first_where.line + 1,
+                                 false, false};
     if (!pair->first_where.file) return false;
     return !c->hooks.behind || c->hooks.behind(c->hooks.context, pair->first_where, out_spot);
 }

@@ -29,9 +29,14 @@ static void put_place(mr_buffer *out, const mr_hazard_report *report, const mr_h
         mr_buffer_printf(out, "line %d", fix->where.line);
     else mr_text_put(out, mr_hazard_place(shown, place, sizeof place));
     if (is_within && fix->in_loop) {
-        mr_buffer_puts(out, ", before `");
-        mr_text_put(out, report->second.op);
-        mr_buffer_puts(out, "`,");
+        mr_buffer_puts(out, fix->has_namesake ? ", before the `" : ", before `");
+        mr_text_put(out, fix->op);
+        mr_buffer_puts(out, "`");
+        if (fix->has_namesake) {
+            mr_buffer_puts(out, " on ");
+            mr_text_put(out, fix->stream);
+        }
+        mr_buffer_puts(out, ",");
     } else if (is_within) {
         mr_buffer_puts(out, ", and between the two parts");
     }

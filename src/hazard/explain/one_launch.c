@@ -27,7 +27,7 @@ static bool find_spot(const checker *c, const found_pair *pair, mr_site from, mr
                                  .lowest = from.line < to.line ? from.line : to.line,
                                  .highest = from.line < to.line ? to.line : from.line,
                                  .is_running = !pair->submitted.file};
-    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, to, to.line, false};
+    *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, to, to.line, false, false};
     if (!to.file) return false;
     return !c->hooks.before || c->hooks.before(c->hooks.context, &meeting, out_spot);
 }
@@ -85,6 +85,7 @@ static void put_fix(const checker *c, const node_place *from, const node_place *
     fix->place = spot.place;
     fix->where = spot.where;
     fix->in_loop = spot.in_loop;
+    fix->has_namesake = spot.has_namesake;
 }
 
 /* A script does not know the lanes of a launch, so the text names the captured streams. */

@@ -362,16 +362,15 @@ static bool tell_others(const checker *c, teller *t, const findings *f, const fo
     const entry *used = f->other ? use_of(pair, f->other) : NULL;
     if (used) {
         tell(t, MR_HAZARD_BECAUSE_ONE_OF_SEVERAL,
-             "%s waits at %s for %s and its `%s`, but not for %s and its `%s`: each stream needs "
-             "its own wait.",
-             t->second, at(t, 0, f->other), stream_of(c, t, f->other->bound_stream), used->op,
-             t->first, pair->first_op);
+             "%s waits at %s for %s and its `%s`, but not for %s and its `%s`.", t->second,
+             at(t, 0, f->other), stream_of(c, t, f->other->bound_stream), used->op, t->first,
+             pair->first_op);
         return true;
     }
     if (f->other && pair->covered_other) {
         tell(t, MR_HAZARD_BECAUSE_ONE_OF_SEVERAL,
              "%s is ordered after another stream that used this data (it waits for %s at %s), but "
-             "not after %s and its `%s`: each stream needs its own wait.",
+             "not after %s and its `%s`.",
              t->second, stream_of(c, t, f->other->bound_stream), at(t, 0, f->other), t->first,
              pair->first_op);
         return true;
@@ -473,7 +472,7 @@ static void tell_streams(const checker *c, teller *t, const findings *f, const f
     } else if (pair->covered_other && !barrier_missed(pair->first, pair->second)) {
         tell(t, MR_HAZARD_BECAUSE_ONE_OF_SEVERAL,
              "%s is ordered after another stream that used this data, but not after %s and its "
-             "`%s`: each stream needs its own wait.",
+             "`%s`.",
              t->second, t->first, pair->first_op);
     } else if (first && first->synchronous) {
         bool free = barrier_missed(pair->first, pair->second);

@@ -116,8 +116,7 @@ static void put_streams(mr_buffer *out, const mr_hazard_report *r) {
     bool is_one_fix = r->fix_count && !r->needs_several && !is_more;
     bool are_all = r->fix_count && r->needs_several && !is_more;
     const char *more = r->fix_count == 1 ? "No other line is needed" : "No other lines are needed";
-    const char *several =
-        are_all ? "All lines of the fix are needed" : "Each pair needs its own fix";
+    const char *several = are_all ? "Add all lines of the fix" : "Other pairs may need other fixes";
     mr_buffer_printf(out, ": %" PRIu64 " times so far, for %u%s pairs of streams. %s.\n", r->count,
                      r->stream_pairs, is_more ? " or more" : "", is_one_fix ? more : several);
 }
