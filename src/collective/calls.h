@@ -82,8 +82,8 @@ static inline bool mr_collective_is_named(const pending_call *call, const char *
 
 /* group.c: checks the call and collects it, as mr_collective_ask does. Takes no reference of `call`. */
 mr_status mr_collective_collect(mr_collectives *collectives, const pending_call *call);
-/* group.c: drops all calls of a host. */
-void mr_collectives_drop(mr_collectives *collectives, uint32_t host);
+/* Drops the calls of a host, from index `first` on. Releasing an object never calls back into this list. */
+void mr_collectives_drop(mr_collectives *collectives, size_t first, uint32_t host);
 
 /* captured.c: calls on streams that capture become nodes of a graph */
 /* Whether the calls of the running host are captured; an error if only some are. */

@@ -218,3 +218,13 @@ void mr_collective_forget(pending_call *call) {
     let_go(call->ask.out);
     mr_stream_release(call->ask.stream);
 }
+
+void mr_collectives_drop(mr_collectives *c, size_t first, uint32_t host) {
+    size_t kept = first, count = c->calls.count;
+    for (size_t i = first; i < count; i++) {
+        pending_call *call = &c->calls.items[i];
+        if (call->host == host) mr_collective_forget(call);
+        else c->calls.items[kept++] = *call;
+    }
+    if (first < count) c->calls.count = kept;
+}

@@ -12,25 +12,10 @@ static void keep_tensor(mr_tensor *t) {
     mr_storage_add_handle(t->storage);
 }
 
-/* Releasing an object never calls back into this list. */
-static void drop_from(mr_collectives *c, size_t first, uint32_t host) {
-    size_t kept = first, count = c->calls.count;
-    for (size_t i = first; i < count; i++) {
-        pending_call *call = &c->calls.items[i];
-        if (call->host == host) mr_collective_forget(call);
-        else c->calls.items[kept++] = *call;
-    }
-    if (first < count) c->calls.count = kept;
-}
-
-void mr_collectives_drop(mr_collectives *c, uint32_t host) {
-    drop_from(c, 0, host);
-}
-
 /* No other host has run since the beginning of the group. */
 void mr_collectives_cancel(mr_collectives *c, size_t first) {
     c->depth--;
-    drop_from(c, first, c->machine->rank);
+    mr_collectives_drop(c, first, c->machine->rank);
 }
 
 void mr_collectives_free(mr_collectives *c) {
@@ -79,7 +64,7 @@ mr_status mr_collectives_end(mr_collectives *c) {
                  : c->world   ? mr_world_settle(c)
                  : c->ranks   ? mr_ranks_settle(c)
                               : mr_collectives_settle(c);
-    drop_from(c, 0, c->machine->rank);
+    mr_collectives_drop(c, 0, c->machine->rank);
     return status;
 }
 

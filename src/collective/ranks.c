@@ -217,7 +217,7 @@ static void refuse(ranks *r, const rank *self, const mr_error *error) {
     for (uint32_t k = 0; k < r->count; k++) {
         if (!(refused >> k & 1) || &r->ranks[k] == self) continue;
         r->ranks[k].refusal = mr_error_copy(error);
-        mr_collectives_drop(r->c, k + 1);
+        mr_collectives_drop(r->c, 0, k + 1);
     }
 }
 
