@@ -37,7 +37,7 @@ static void log_guards(checker *c, log_line *line, const mr_storage *storage) {
     if (owner) line->guards[line->guard_count++] = (log_guard){owner->id, MR_PLACE_OWNER};
 }
 
-static node_place place_of(const mr_command *node) {
+static node_place node_place_of(const mr_command *node) {
     if (node->placed) return (node_place){node->placed, node->launched};
     return (node_place){node->stream, node->where};
 }
@@ -48,8 +48,8 @@ static void log_node(checker *c, log_line *line, const mr_command *node) {
     line->captured_on = node ? node->stream : NULL;
     if (!node) return;
     c->log.has_nodes = true;
-    line->outer = place_of(node);
-    if (node->node) line->inner = place_of(node->node);
+    line->outer = node_place_of(node);
+    if (node->node) line->inner = node_place_of(node->node);
 }
 
 void mr_hazard_log_command(checker *c, const mr_command *command) {
