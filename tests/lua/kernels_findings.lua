@@ -179,7 +179,7 @@ function TestFindings.test_an_atomic_is_proposed_only_for_an_update_of_one_place
     lu.assertNotStrContains(fix, "make the other one atomic")
   end
   lu.assertEquals(fixes(64, "if (t < 32) atomicAdd(&s[0], t);\n if (t == 40) y[0] = s[0];"),
-    { "__syncthreads() between the two orders them" })
+    { "only one of the two is atomic: put __syncthreads() between them" })
   local plain = fixes(64, "for (int n = 0; n < blockDim.x; n++) {\n s[(t + n) % 8] += t;\n }\n y[0] = s[0];")
   lu.assertStrContains(table.concat(plain, "\n"), "if it updates one place (x += ...), use an atomic operation")
   local half = fixes(64, "if (t < 32) atomicAdd(&s[0], t);\n else\n s[0] += t;\n __syncthreads();\n y[0] = s[0];")

@@ -174,7 +174,9 @@ static const char *advise_in_block(const mr_ptx_watch *w, const ptx_race *race) 
     if (has_barrier_between(w, race))
         return "a __syncthreads() stands between the two lines, but the next iteration of the loop "
                "may begin before this one is over. Put another one at the end of the loop's body";
-    return "__syncthreads() between the two orders them";
+    return race->first.atomic || race->second.atomic
+               ? "only one of the two is atomic: put __syncthreads() between them"
+               : "__syncthreads() between the two orders them";
 }
 
 static const char *advise_between_blocks(const mr_ptx_watch *w, const ptx_race *race) {
