@@ -4,6 +4,7 @@
 -- round had not named.
 -- not recorded: its reports depend on when the collector runs
 -- not checked: the checker is what is tested
+-- own pace: a collection at another time frees other tensors while work is pending, which are further reports
 local lu = require "luaunit"
 local mr = require "millrace"
 
