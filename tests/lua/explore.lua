@@ -279,7 +279,7 @@ T.check(tostring(r):find("(about ", 1, true), "told")
 r = mr.explore(function()
   local s, x = { mr.stream(), mr.stream(), mr.stream() }, mr.zeros(1)
   mr.synchronize()
-  for _ = 1, 250 do
+  for _ = 1, 120 do
     for k = 1, 3 do s[k]:run(function() x:mul_(k + 1) x:add_(k) end) end
   end
   mr.synchronize()
