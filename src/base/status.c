@@ -83,13 +83,25 @@ mr_status mr_fail(mr_code code, const char *format, ...) {
     return status;
 }
 
-mr_status mr_error_copy(const mr_error *error) {
-    mr_status copy = mr_fail(error->code, "%s", error->message);
+static mr_status with_details_of(const mr_error *error, mr_status copy) {
     if (copy == &no_memory.error) return copy;
     copy->where = error->where;
     memcpy(copy->op, error->op, sizeof copy->op);
     memcpy(copy->stream, error->stream, sizeof copy->stream);
     return copy;
+}
+
+mr_status mr_error_copy(const mr_error *error) {
+    return with_details_of(error, mr_fail(error->code, "%s", error->message));
+}
+
+mr_status mr_error_reword(mr_status error, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    mr_status reworded = with_details_of(error, mr_failv(error->code, format, args));
+    va_end(args);
+    mr_error_destroy(error);
+    return reworded;
 }
 
 void mr_error_destroy(mr_status status) {

@@ -85,6 +85,9 @@ mr_status mr_failv(mr_code code, const char *format, va_list args);
 /* OUT_OF_MEMORY, of the host: the text says for what, as in "for an event" and "to read `%s`". */
 mr_status mr_no_memory(const char *format, ...) __attribute__((format(printf, 1, 2)));
 mr_status mr_error_copy(const mr_error *error);
+/* The same error with another message. Destroys `error` when the message is written, which may use the old one. */
+mr_status mr_error_reword(mr_status error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void mr_error_destroy(mr_status status); /* accepts NULL and the static object */
 
 /* Returns the error, so that the caller can add what failed and where. Returns NULL for the static error

@@ -463,18 +463,9 @@ static mr_status submit_all(launching *w) {
 /* The checker has refused a node. The nodes before it were submitted, and the error tells it. */
 static mr_status tell_part(const launching *w, mr_status error) {
     if (!error || error->code != MR_CODE_HAZARD || !w->nodes) return error;
-    mr_status told = mr_fail(error->code,
-                             "%s\nThe launch was carried out in part: %u of its nodes %s "
-                             "submitted.",
-                             error->message, w->nodes, w->nodes == 1 ? "was" : "were");
-    mr_error *details = mr_error_details(told);
-    if (details) {
-        details->where = error->where;
-        memcpy(details->op, error->op, sizeof details->op);
-        memcpy(details->stream, error->stream, sizeof details->stream);
-    }
-    mr_error_destroy(error);
-    return told;
+    return mr_error_reword(error,
+                           "%s\nThe launch was carried out in part: %u of its nodes %s submitted.",
+                           error->message, w->nodes, w->nodes == 1 ? "was" : "were");
 }
 
 mr_status mr_executable_launch(const mr_caller *caller, mr_executable *x, mr_stream *stream) {

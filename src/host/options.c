@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "bind/explore.h"
+#include "bind/hazard/hazard.h"
 #include "bind/nearest.h"
 #include "bind/trace/trace.h"
 #include "collective/transport.h"
@@ -239,14 +240,11 @@ static const mr_explore_bound *find_bound(const char *name, size_t size) {
 
 /* `--check warn`: the value of an option that needs none stands behind "=". `word` comes behind the option. */
 static bool is_value_of(const option_row *option, const char *word) {
-    static const char *const modes[] = {"warn", "error", "advice", "collect", "off"};
     if (option->id == OPTION_EXPLORE) {
         size_t size = strcspn(word, ":,");
         return (word[size] == ':' && find_bound(word, size)) || strcmp(word, "json") == 0;
     }
-    for (size_t i = 0; option->id == OPTION_CHECK && i < sizeof modes / sizeof *modes; i++)
-        if (strcmp(word, modes[i]) == 0) return true;
-    return false;
+    return option->id == OPTION_CHECK && mr_bind_is_check(word);
 }
 
 /* The word behind the options is the script, or one of the commands that are no option. */

@@ -34,11 +34,10 @@ static bool is_waited_for(const wait_judge *j, const wait_round *r, uint32_t str
 
 /* The default stream and a blocking stream of its device wait for each other (R3). */
 static bool are_in_barrier(const mr_program *program, uint32_t a, uint32_t b) {
-    mr_program_stream x = mr_program_stream_at(program, a), y = mr_program_stream_at(program, b);
-    bool both =
-        (x.kind != MR_STREAM_USER || x.blocking) && (y.kind != MR_STREAM_USER || y.blocking);
-    return both && x.device == y.device &&
-           (x.kind == MR_STREAM_LEGACY || y.kind == MR_STREAM_LEGACY);
+    mr_order_facts x = mr_waits_stream_facts(program, a), y = mr_waits_stream_facts(program, b);
+    return mr_program_stream_at(program, a).device == mr_program_stream_at(program, b).device &&
+           ((mr_order_is_gathered(x) && (y & MR_FACT_LEGACY)) ||
+            (mr_order_is_gathered(y) && (x & MR_FACT_LEGACY)));
 }
 
 static bool touches_host_memory(const mr_program *program, size_t i, uint32_t operands) {

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "order/order.h"
 #include "waits/parts.h"
 
 /* ---- names, for the checker's chains */
@@ -95,10 +94,13 @@ static bool would_add(const wait_judge *j, const wait_round *r) {
     return false;
 }
 
+mr_order_facts mr_waits_stream_facts(const mr_program *program, uint32_t stream) {
+    mr_program_stream s = mr_program_stream_at(program, stream);
+    return mr_order_facts_of_stream(s.kind, s.blocking);
+}
+
 static bool has_barrier(const wait_rounds *rounds, uint32_t stream) {
-    mr_program_stream s = mr_program_stream_at(rounds->program, stream);
-    mr_order_facts facts = mr_order_facts_of_stream(s.kind, s.blocking);
-    return facts & (MR_FACT_LEGACY | MR_FACT_BLOCKING);
+    return mr_waits_stream_facts(rounds->program, stream) & (MR_FACT_LEGACY | MR_FACT_BLOCKING);
 }
 
 bool mr_waits_only_orders(const wait_rounds *rounds, size_t wait) {

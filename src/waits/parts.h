@@ -33,6 +33,7 @@
 #include "base/vec.h"
 #include "waits/waits.h"
 #include "hazard/hazard.h"
+#include "order/order.h"
 
 #define NO_ITEM SIZE_MAX
 
@@ -222,6 +223,7 @@ bool mr_waits_judge_adds_nothing(const wait_judge *judge, size_t wait);
 bool mr_waits_judge_breaks(wait_judge *judge);
 /* Judges the program with judge->edit as it is; all new hazards are then in `found`. */
 bool mr_waits_judge_edit(wait_judge *judge, bool stop_at_first);
+mr_order_facts mr_waits_stream_facts(const mr_program *program, uint32_t stream);
 /* The chain by which item `first` comes before `second` without the dropped rounds. False: there is none. */
 bool mr_waits_judge_chain(wait_judge *judge, size_t first, size_t second, mr_buffer *out);
 

@@ -18,16 +18,8 @@
 /* Replaces the first `old` in the text. Returns a new error, and destroys `status`. */
 static mr_status replaced(mr_status status, const char *old, const char *new) {
     const char *at = strstr(status->message, old);
-    mr_status named = mr_fail(status->code, "%.*s%s%s", (int)(at - status->message),
-                              status->message, new, at + strlen(old));
-    mr_error *details = mr_error_details(named);
-    if (details) {
-        details->where = status->where;
-        memcpy(details->op, status->op, sizeof details->op);
-        memcpy(details->stream, status->stream, sizeof details->stream);
-    }
-    mr_error_destroy(status);
-    return named;
+    return mr_error_reword(status, "%.*s%s%s", (int)(at - status->message), status->message, new,
+                           at + strlen(old));
 }
 
 /* Several tensors can be made on one line. The place of the access tells them apart. */

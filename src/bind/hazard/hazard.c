@@ -322,11 +322,23 @@ MR_FUNCTION(
 
 /* --- for the host program ------------------------------------------------------------------------ */
 
+static bool find_check(const char *text, mr_hazard_mode *out_mode, bool *out_advice) {
+    *out_mode = MR_HAZARD_WARN;
+    *out_advice = strcmp(text, "advice") == 0;
+    return *out_advice || mr_hazard_mode_find(text, out_mode);
+}
+
+bool mr_bind_is_check(const char *text) {
+    mr_hazard_mode mode;
+    bool advice;
+    return find_check(text, &mode, &advice);
+}
+
 mr_status mr_bind_check(lua_State *L, const char *text, bool json) {
     state *s = state_of(L);
-    mr_hazard_mode mode = MR_HAZARD_WARN;
-    bool advice = strcmp(text, "advice") == 0;
-    if (!advice && !mr_hazard_mode_find(text, &mode))
+    mr_hazard_mode mode;
+    bool advice;
+    if (!find_check(text, &mode, &advice))
         return mr_fail(MR_CODE_INVALID_ARGUMENT,
                        "no check \"%s\"; there are warn, error, collect, advice, off", text);
     s->answerer.json = json;

@@ -11,6 +11,7 @@ mr_hazard *mr_bind_hazard(lua_State *L);
 /* For `--check=` (and MILLRACE_CHECK) and `--report=`: `mode` is "off", "warn", "error", "collect" or
  * "advice" (warn, and advice too); unknown: invalid-argument. Call this after mr_bind_open. */
 mr_status mr_bind_check(lua_State *L, const char *mode, bool json);
+bool mr_bind_is_check(const char *mode); /* one of these */
 
 /* A Lua function without arguments that runs pending host functions, so that the checker knows their accesses. Raises
  * their errors. */

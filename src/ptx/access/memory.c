@@ -64,8 +64,7 @@ static uint32_t memory_address(access_maker *m, const ptx_operand *o) {
 
 /* Atomic towards all threads of the device; .gpu is the default scope of an instruction. */
 static bool is_atomic(const ptx_instruction *i) {
-    bool is_atomic = i->opcode == PTX_OP_atom || i->opcode == PTX_OP_red;
-    return is_atomic && !ptx_has(i, PTX_MOD_cta) && !ptx_has(i, PTX_MOD_cluster);
+    return ptx_is_atomic(i) && !ptx_has(i, PTX_MOD_cta) && !ptx_has(i, PTX_MOD_cluster);
 }
 
 static uint32_t add_site(access_maker *m, uint32_t address, uint32_t part, uint32_t bytes,

@@ -209,10 +209,6 @@ static bool has_activemask(const ptx_function *f) {
     return false;
 }
 
-static bool is_update(const ptx_instruction *i) {
-    return i->opcode == PTX_OP_atom || i->opcode == PTX_OP_red;
-}
-
 static bool is_strong(const ptx_instruction *i) {
     static const ptx_modifier orders[] = {PTX_MOD_volatile_, PTX_MOD_relaxed, PTX_MOD_acquire,
                                           PTX_MOD_release, PTX_MOD_mmio};
@@ -239,11 +235,12 @@ access_order access_find_order(access_graph *graph, const access_origins *origin
         const access_site *site = &graph->sites.items[k];
         const ptx_function *f = graph->copies.items[site->copy].function;
         const ptx_instruction *i = &f->instructions[site->instruction];
-        if ((!is_update(i) && !is_strong(i)) || is_barrier_of_grid(graph, origins, site)) continue;
-        updates |= is_update(i);
+        if ((!ptx_is_atomic(i) && !is_strong(i)) || is_barrier_of_grid(graph, origins, site))
+            continue;
+        updates |= ptx_is_atomic(i);
         loads |= i->opcode == PTX_OP_ld;
         stores |= i->opcode == PTX_OP_st;
-        if (is_update(i)) add_update(f, i, &order);
+        if (ptx_is_atomic(i)) add_update(f, i, &order);
     }
     if (order.matters) order.updates = 0;
     order.may_matter = order.matters || stores || (updates && loads);
@@ -255,8 +252,7 @@ bool access_has_block_atomics(const access_graph *graph) {
         const access_site *site = &graph->sites.items[k];
         const ptx_function *f = graph->copies.items[site->copy].function;
         const ptx_instruction *i = &f->instructions[site->instruction];
-        bool is_atomic = i->opcode == PTX_OP_atom || i->opcode == PTX_OP_red;
-        if (is_atomic && ptx_has(i, PTX_MOD_cta) && site->space != PTX_SHARED) return true;
+        if (ptx_is_atomic(i) && ptx_has(i, PTX_MOD_cta) && site->space != PTX_SHARED) return true;
     }
     return false;
 }

@@ -249,6 +249,9 @@ bool ptx_tree_empty(ptx_tree *tree, uint32_t function);
 void ptx_tree_free(ptx_tree *tree); /* accepts a zeroed one */
 
 bool ptx_has(const ptx_instruction *i, ptx_modifier m);
+static inline bool ptx_is_atomic(const ptx_instruction *i) {
+    return i->opcode == PTX_OP_atom || i->opcode == PTX_OP_red;
+}
 /* "t.cu:14" or "line 31 of the PTX": where, for a person; returns `out`. */
 const char *ptx_place_text(const ptx_tree *tree, const ptx_place *place, char *out, size_t size);
 /* "ld.global.f32 %f1, [%rd4+4]": for messages and tests; returns `out`. */

@@ -145,8 +145,7 @@ void ptx_counts_access(ptx_counts *counts, const ptx_routine *routine, const ptx
         same |= at ^ first[0];
         count++;
     }
-    if (space == PTX_GLOBAL && code->source &&
-        (code->source->opcode == PTX_OP_atom || code->source->opcode == PTX_OP_red))
+    if (space == PTX_GLOBAL && code->source && ptx_is_atomic(code->source))
         count_atomics(counts, first, count, same == 0);
     c->requests++;
     c->banked += space == PTX_SHARED;

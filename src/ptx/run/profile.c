@@ -295,9 +295,8 @@ static double nanoseconds(const ptx_function *f, const ptx_operand *o) {
 /* As in a barrier of the grid: the block's writes are published before its arrival. */
 static bool is_arrival(const ptx_instruction *i, const mr_ptx_counts *counts) {
     bool is_fence = i->opcode == PTX_OP_fence || i->opcode == PTX_OP_membar;
-    bool is_atomic = i->opcode == PTX_OP_atom || i->opcode == PTX_OP_red;
-    bool releases =
-        is_fence || (is_atomic && (ptx_has(i, PTX_MOD_release) || ptx_has(i, PTX_MOD_acq_rel)));
+    bool releases = is_fence || (ptx_is_atomic(i) &&
+                                 (ptx_has(i, PTX_MOD_release) || ptx_has(i, PTX_MOD_acq_rel)));
     return releases && !ptx_has(i, PTX_MOD_cta) && counts->lanes == counts->executed;
 }
 

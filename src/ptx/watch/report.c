@@ -76,10 +76,6 @@ static bool same_address(const ptx_instruction *a, const ptx_instruction *b) {
            of_a->offset == of_b->offset;
 }
 
-static bool is_atomic(const ptx_instruction *i) {
-    return i->opcode == PTX_OP_atom || i->opcode == PTX_OP_red;
-}
-
 static const ptx_function *function_of(const mr_ptx_watch *w, const ptx_instruction *i) {
     const ptx_tree *tree = w->module ? mr_ptx_module_tree(w->module) : NULL;
     for (uint32_t k = 0; tree && k < tree->function_count; k++) {
@@ -94,7 +90,7 @@ static const ptx_function *function_of(const mr_ptx_watch *w, const ptx_instruct
 static bool is_of_update(const mr_ptx_watch *w, const ptx_instruction *i) {
     const ptx_function *f = i ? function_of(w, i) : NULL;
     if (!f) return false;
-    if (is_atomic(i)) return true;
+    if (ptx_is_atomic(i)) return true;
     bool loads = i->opcode == PTX_OP_ld;
     if (!loads && i->opcode != PTX_OP_st) return false;
     const ptx_instruction *at = loads ? i : f->instructions;

@@ -1,7 +1,7 @@
 /* Notes which of some functions a script calls: record.lua gives the functions and writes down what was called.
  *
- *   watch{[f] = true, ...}   from now on, in this coroutine and those that it makes
- *   called(f)                whether `f` was called since
+ *   watch{[f] = true, ...}   Notes calls of these functions, in this coroutine and in those that it makes.
+ *   called(f)                Returns whether `f` was called since.
  *
  * A hook in C, as one in Lua takes a microsecond for each call of any function, and leaves garbage: tests took up to six
  * times as long with it. This one takes a twentieth of that, and makes no object. */
