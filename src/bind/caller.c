@@ -18,6 +18,13 @@ mr_machine *mr_set_context(lua_State *L) {
     return machine;
 }
 
+#ifdef MR_BIND_GCSTRESS_H
+bool mr_bind_is_telling(lua_State *L) {
+    const mr_module *module = mr_bind_module(L);
+    return module && module->machine && module->machine->observing.telling;
+}
+#endif
+
 mr_caller mr_enter_as(lua_State *L, const char *name) {
     mr_module *module = mr_module_of(L);
     mr_machine *machine = machine_in(L, module);

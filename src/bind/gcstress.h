@@ -1,21 +1,31 @@
-/* For tests (make check-san): before each call of a function of Lua's that may run the collector, all garbage is
- * collected, and finalizers run. With AddressSanitizer the Makefile includes this in front of every file that includes
- * lua.h; no file names it. It does nothing unless the environment has MILLRACE_GCSTRESS, so one build serves both. An
- * object that such a file uses after such a call must be held by something, or it is gone.
+/* For tests (make check-san): checks two rules for code that calls Lua. With AddressSanitizer the Makefile includes
+ * this in front of every file that includes lua.h; no file names it.
  *
- * The value of MILLRACE_GCSTRESS is the pace: a place in the code first collects this many times, then half as often
- * in each range that is twice as long. Otherwise a test would take hours. A faulty place usually fails at its first
- * calls. */
+ * 1. Code must hold an object that it uses after a call that may run the collector. If the environment has
+ * MILLRACE_GCSTRESS, all garbage is collected before each such call, and finalizers run. The variable's value is the
+ * pace: a place in the code first collects this many times, then half as often in each range that is twice as long.
+ * Otherwise a test would take hours. A faulty place usually fails at its first calls.
+ *
+ * 2. While observers are told of a command, nothing may run the collector: a finalizer may use the machine, and would
+ * change the state that an observer looks at. Such a call ends the process. */
 #ifndef MR_BIND_GCSTRESS_H
 #define MR_BIND_GCSTRESS_H
 
 #include <lauxlib.h>
 #include <lua.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-__attribute__((unused)) static void mr_gc_stress(lua_State *L, unsigned line) {
+bool mr_bind_is_telling(lua_State *L); /* bind/caller.c */
+
+__attribute__((unused)) static void mr_gc_stress(lua_State *L, const char *file, unsigned line) {
     static unsigned passed[1024];
     static int always = -1; /* not known yet */
+    if (mr_bind_is_telling(L)) {
+        fprintf(stderr, "an observer may run Lua's collector at %s:%u\n", file, line);
+        abort();
+    }
     if (always < 0) {
         const char *pace = getenv("MILLRACE_GCSTRESS");
         always = pace ? atoi(pace) : 0;
@@ -27,12 +37,11 @@ __attribute__((unused)) static void mr_gc_stress(lua_State *L, unsigned line) {
     if (lua_gc(L, LUA_GCISRUNNING) == 1) lua_gc(L, LUA_GCCOLLECT);
 }
 
-#define MR_GC_STRESS(L, call) (mr_gc_stress(L, __LINE__), call)
+#define MR_GC_STRESS(L, call) (mr_gc_stress(L, __FILE__, __LINE__), call)
 
 #define lua_createtable(L, ...)   MR_GC_STRESS(L, lua_createtable(L, __VA_ARGS__))
 #define lua_newuserdatauv(L, ...) MR_GC_STRESS(L, lua_newuserdatauv(L, __VA_ARGS__))
 #define lua_newthread(L)          MR_GC_STRESS(L, lua_newthread(L))
-#define lua_pushcclosure(L, ...)  MR_GC_STRESS(L, lua_pushcclosure(L, __VA_ARGS__))
 #define lua_pushlstring(L, ...)   MR_GC_STRESS(L, lua_pushlstring(L, __VA_ARGS__))
 #define lua_pushstring(L, ...)    MR_GC_STRESS(L, lua_pushstring(L, __VA_ARGS__))
 #define lua_pushfstring(L, ...)   MR_GC_STRESS(L, lua_pushfstring(L, __VA_ARGS__))
@@ -45,9 +54,13 @@ __attribute__((unused)) static void mr_gc_stress(lua_State *L, unsigned line) {
 #define luaL_addlstring(B, ...)   MR_GC_STRESS((B)->L, luaL_addlstring(B, __VA_ARGS__))
 #define luaL_addstring(B, ...)    MR_GC_STRESS((B)->L, luaL_addstring(B, __VA_ARGS__))
 #define luaL_pushresult(B)        MR_GC_STRESS((B)->L, luaL_pushresult(B))
+/* Makes an object only for upvalues. */
+#define lua_pushcclosure(L, function, upvalues)                                                    \
+    ((upvalues) > 0 ? mr_gc_stress(L, __FILE__, __LINE__) : (void)0,                               \
+     lua_pushcclosure(L, function, upvalues))
 /* Makes a string of a number. */
 #define lua_tolstring(L, index, size)                                                              \
-    (lua_type(L, index) == LUA_TNUMBER ? mr_gc_stress(L, __LINE__) : (void)0,                      \
+    (lua_type(L, index) == LUA_TNUMBER ? mr_gc_stress(L, __FILE__, __LINE__) : (void)0,            \
      lua_tolstring(L, index, size))
 
 #endif

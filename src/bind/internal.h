@@ -34,9 +34,11 @@ static inline mr_module *mr_module_of(lua_State *L) { /* of the running function
 mr_module *mr_bind_module(lua_State *L); /* of the state; NULL: none was opened */
 void mr_keep_module(lua_State *L); /* pops a new one, which is that of the state from now on */
 
-/* Pushes table[name], or nil. Walks through the table, so it runs no code of the script and makes no string. A report
- * is written in the middle of a command, and a new string may start the collector, whose finalizers may submit. */
+/* For observers, which ask Lua in the middle of a command: these two never run the collector, whose finalizers may
+ * submit (quiet.c). The first pushes table[name], or nil; it walks through the table, and so makes no string. The
+ * second calls function(argument) protected, on the stack of any thread. False: it failed, or there is no memory. */
 void mr_push_field(lua_State *L, int table, const char *name);
+bool mr_try_quietly(lua_State *L, lua_CFunction function, void *argument);
 
 /* The script line that is running; {NULL, 0} if there is none. */
 mr_site mr_bind_site(lua_State *L, mr_module *module);

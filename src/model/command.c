@@ -182,11 +182,13 @@ mr_status mr_command_may(const mr_command *command) {
 
 static void tell(const mr_command *command, bool host_waited) {
     mr_machine *machine = command->machine;
+    machine->observing.telling++;
     for (size_t i = 0; i < machine->observing.observers.count; i++) {
         mr_observer *observer = machine->observing.observers.items[i];
         if (command->in_place && observer->as_written) continue;
         observer->did(observer, command, host_waited);
     }
+    machine->observing.telling--;
 }
 
 void mr_command_did(const mr_command *command) {

@@ -129,6 +129,7 @@ typedef struct {
     unsigned ran_listeners;        /* observers that have a `ran` */
     unsigned everything_listeners; /* observers that ask for everything */
     uint64_t runs_told;            /* to observers; less again after a restored checkpoint */
+    unsigned telling;              /* > 0: observers are told of a command */
     /* Some were told of the script's commands instead of the launch that replaced them (observer.h). */
     bool wrote;
 } mr_machine_observing;

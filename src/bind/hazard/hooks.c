@@ -33,19 +33,16 @@ static bool as_host(void *context, uint16_t rank, void (*look)(void *asked), voi
     lua_State *parked = has_ranks ? module->parked_rank(module->spawner, rank - 1u) : NULL;
     looking l = {look, asked};
     s->rank = rank;
-    if (!parked || !lua_checkstack(parked, LUA_MINSTACK)) {
+    bool has_looked = true;
+    if (parked) {
+        s->machine->hooks.context = parked;
+        has_looked = mr_try_quietly(parked, look_protected, &l);
+        s->machine->hooks.context = L;
+    } else {
         look(asked);
-        s->rank = 0;
-        return true;
     }
-    s->machine->hooks.context = parked;
-    lua_pushcfunction(parked, look_protected);
-    lua_pushlightuserdata(parked, &l);
-    int status = lua_pcall(parked, 1, 0, 0);
-    if (status != LUA_OK) lua_pop(parked, 1);
-    s->machine->hooks.context = L;
     s->rank = 0;
-    return status == LUA_OK;
+    return has_looked;
 }
 
 static const mr_stream *current(void *context) {

@@ -441,14 +441,11 @@ static int look_below(lua_State *L) {
 /* Searches the stack of another thread. An out-of-memory error must not leave the C stack on which it is raised. */
 static bool in_thread(const wanted *w, lua_State *other, step by) {
     bool is_alive = other && other != w->L && lua_status(other) <= LUA_YIELD;
-    if (!is_alive || !lua_checkstack(other, 24)) return false;
+    if (!is_alive) return false;
     wanted inner = *w;
     inner.L = other;
     below b = {&inner, by, false};
-    lua_pushcfunction(other, look_below);
-    lua_pushlightuserdata(other, &b);
-    if (lua_pcall(other, 1, 0, 0) != LUA_OK) lua_pop(other, 1);
-    return b.found;
+    return mr_try_quietly(other, look_below, &b) && b.found;
 }
 
 static bool pop_thread(const wanted *w, step by) {

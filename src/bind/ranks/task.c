@@ -109,8 +109,7 @@ bool mr_bind_push_tasks(lua_State *L) {
 }
 
 lua_Integer mr_bind_task_count(lua_State *L) {
-    lua_pushliteral(L, "n");
-    lua_rawget(L, -2);
+    mr_push_field(L, -1, "n"); /* the checker asks, inside a command */
     lua_Integer count = lua_tointeger(L, -1);
     lua_pop(L, 1);
     return count;
