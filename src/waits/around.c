@@ -1,6 +1,7 @@
 /* What comes before a wait and after it, for sentences. Both sets are upper bounds: they follow each way on which work
- * can be waited for (R1, R3, R11, R60, R61), and some on which it is not. So what is said of all of a set is true, and
- * what is said of a pair needs a proof of its own. */
+ * can be waited for (R1, R3, R5, R11, R27, R60, R61), and some on which it is not. So what is said of all of a set is
+ * true, and what is said of a pair needs a proof of its own. Not followed: an allocation that waits for the memory
+ * (R30), and mr.launch_blocking. */
 #include <stdlib.h>
 
 #include "tensor/tensor.h"
@@ -18,26 +19,9 @@ static bool is_in_stream(const mr_program_item *it) {
            mr_kind_is(it->kind, MR_TRAIT_SUBMITTED);
 }
 
-/* Does the round wait for what this stream did? */
-static bool is_waited_for(const wait_judge *j, const wait_round *r, uint32_t stream) {
-    const mr_program *program = j->rounds->program;
-    mr_program_item it = mr_program_item_at(program, r->at);
-    if (r->record != NO_ITEM) return mr_program_item_at(program, r->record).stream == stream;
-    switch (mr_command_kinds[it.kind].after) {
-    case MR_AFTER_STREAM: return it.stream == stream;
-    case MR_AFTER_DEVICE: return mr_program_stream_at(program, stream).device == (int)it.device;
-    case MR_AFTER_RECORD: /* it has none */
-    case MR_AFTER_NOTHING: break;
-    }
-    return false;
-}
-
 /* The default stream and a blocking stream of its device wait for each other (R3). */
 static bool are_in_barrier(const mr_program *program, uint32_t a, uint32_t b) {
-    mr_order_facts x = mr_waits_stream_facts(program, a), y = mr_waits_stream_facts(program, b);
-    return mr_program_stream_at(program, a).device == mr_program_stream_at(program, b).device &&
-           ((mr_order_is_gathered(x) && (y & MR_FACT_LEGACY)) ||
-            (mr_order_is_gathered(y) && (x & MR_FACT_LEGACY)));
+    return mr_waits_gathers(program, a, b) || mr_waits_gathers(program, b, a);
 }
 
 static bool touches_host_memory(const mr_program *program, size_t i, uint32_t operands) {
@@ -79,18 +63,30 @@ static void widen_by(const wait_judge *j, const mr_program_item *it, size_t i, s
         if (for_all || are_in_barrier(program, it->stream, (uint32_t)s)) widen(&limit[s], i);
     size_t record = record_of(j, it);
     if (it->kind == MR_COMMAND_WAIT && record != NO_ITEM)
-        widen(&limit[mr_program_item_at(program, record).stream], record);
+        widen(&limit[mr_program_item_at(program, record).stream], record + 1);
+}
+
+/* What the round waits for. A wait in a default stream brings the blocking streams into that one. The record is an item
+ * that is waited for, since it may be behind other streams. */
+static void begin_before(const wait_judge *j, const wait_round *r, size_t *limit) {
+    const mr_program *program = j->rounds->program;
+    mr_program_item it = mr_program_item_at(program, r->at);
+    mr_place_set places = mr_waits_host_waits_for(program, &it);
+    for (uint32_t s = 0; s < mr_program_stream_count(program); s++)
+        if (r->stream == MR_PROGRAM_NONE ? mr_waits_is_within(program, places, &it, s)
+                                         : mr_waits_gathers(program, r->stream, s))
+            limit[s] = r->at;
+    if (r->record != NO_ITEM)
+        widen(&limit[mr_program_item_at(program, r->record).stream], r->record + 1);
 }
 
 size_t mr_waits_before(const wait_judge *j, const wait_round *r, bool own, size_t *out,
                        size_t most) {
     const mr_program *program = j->rounds->program;
     size_t streams = mr_program_stream_count(program), count = 0;
-    size_t from = r->record != NO_ITEM ? r->record : r->at;
     size_t *limit = calloc(streams + 1, sizeof *limit);
-    for (size_t s = 0; s < streams && limit; s++)
-        if (is_waited_for(j, r, (uint32_t)s)) limit[s] = from;
-    for (size_t i = from; i-- > 0 && count < most;) { /* without memory: all of them */
+    if (limit) begin_before(j, r, limit);
+    for (size_t i = r->at; i-- > 0 && count < most;) { /* without memory: all of them */
         mr_program_item it = mr_program_item_at(program, i);
         if (!is_in_stream(&it) || (limit && i >= limit[it.stream])) continue;
         if (limit) widen_by(j, &it, i, limit);
@@ -107,6 +103,7 @@ typedef struct {
     const wait_judge *j;
     size_t *since; /* by stream: from that item on; NO_ITEM: it is not */
     size_t streams;
+    size_t time; /* the next time that the script reads */
     bool host;
 } held_up;
 
@@ -124,21 +121,28 @@ static bool is_record_held(const held_up *h, size_t record) {
     return is_held(h, stream) && h->since[stream] < record;
 }
 
-static bool host_waits(const held_up *h, size_t i, const mr_program_item *it) {
+/* elapsed_time gives a time only once both records are complete. */
+static bool is_time_held(held_up *h, size_t i) {
+    const wait_rounds *rounds = h->j->rounds;
+    while (h->time < rounds->times.count && rounds->times.items[h->time].at < i) h->time++;
+    for (size_t k = h->time; k < rounds->times.count && rounds->times.items[k].at == i; k++)
+        if (is_record_held(h, rounds->times.items[k].record)) return true;
+    return false;
+}
+
+static bool host_waits(held_up *h, size_t i, const mr_program_item *it) {
     const mr_program *program = h->j->rounds->program;
-    switch (mr_command_kinds[it->kind].after) {
-    case MR_AFTER_STREAM: return is_held(h, it->stream);
-    case MR_AFTER_RECORD: return is_record_held(h, record_of(h->j, it));
-    case MR_AFTER_DEVICE:
-        for (size_t s = 0; s < h->streams; s++)
-            if (is_held(h, (uint32_t)s) &&
-                mr_program_stream_at(program, (uint32_t)s).device == (int)it->device)
-                return true;
-        return false;
-    case MR_AFTER_NOTHING: break;
-    }
-    return it->kind == MR_COMMAND_COPY && is_held(h, it->stream) &&
-           touches_host_memory(program, i, it->operand_count);
+    if (is_in_stream(it))
+        return it->kind == MR_COMMAND_COPY && is_held(h, it->stream) &&
+               touches_host_memory(program, i, it->operand_count);
+    mr_place_set places = mr_waits_host_waits_for(program, it);
+    if (mr_place_in(places, MR_PLACE_RECORD) &&
+        (it->kind == MR_COMMAND_ELAPSED ? is_time_held(h, i)
+                                        : is_record_held(h, record_of(h->j, it))))
+        return true;
+    for (uint32_t s = 0; s < h->streams && places; s++)
+        if (is_held(h, s) && mr_waits_is_within(program, places, it, s)) return true;
+    return false;
 }
 
 /* Whether item i is held up; notes who is from then on. */
@@ -163,8 +167,11 @@ static bool open_held_up(const wait_judge *j, const wait_round *r, held_up *out)
     size_t streams = mr_program_stream_count(j->rounds->program);
     *out = (held_up){.j = j, .streams = streams, .host = r->stream == MR_PROGRAM_NONE};
     out->since = malloc((streams + 1) * sizeof *out->since);
-    for (size_t s = 0; s < streams && out->since; s++)
-        out->since[s] = s == r->stream ? r->at : NO_ITEM;
+    for (uint32_t s = 0; s < streams && out->since; s++) {
+        bool is_behind = r->stream != MR_PROGRAM_NONE &&
+                         (s == r->stream || are_in_barrier(j->rounds->program, r->stream, s));
+        out->since[s] = is_behind ? r->at : NO_ITEM;
+    }
     return out->since != NULL;
 }
 
@@ -197,7 +204,6 @@ static bool hides_wait(const mr_program_item *it) {
 /* mr.clock() shows how long the host waited, up to its next wait; elapsed_time when a record was complete. */
 bool mr_waits_is_measured(const wait_judge *j, const wait_round *r) {
     const wait_rounds *rounds = j->rounds;
-    size_t time = 0;
     held_up h;
     bool ready = open_held_up(j, r, &h), is_near = r->stream == MR_PROGRAM_NONE;
     bool is_measured = !ready;
@@ -205,11 +211,7 @@ bool mr_waits_is_measured(const wait_judge *j, const wait_round *r) {
         mr_program_item it = mr_program_item_at(rounds->program, i);
         reaches(&h, i, &it);
         is_near = is_near && !hides_wait(&it);
-        is_measured = is_near && it.kind == MR_COMMAND_HOST_TIME;
-        for (; time < rounds->times.count && rounds->times.items[time].at <= i; time++) {
-            const timed_record *t = &rounds->times.items[time];
-            is_measured = is_measured || (t->at == i && is_record_held(&h, t->record));
-        }
+        is_measured = (is_near && it.kind == MR_COMMAND_HOST_TIME) || is_time_held(&h, i);
     }
     free(h.since);
     return is_measured;

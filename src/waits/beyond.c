@@ -86,13 +86,22 @@ static void check_pairs(wait_judge *j, uint32_t function) {
 
 /* ---- queries */
 
-/* A query of a stream asks for all its commands so far. */
+/* A query of a stream asks for all its commands so far; of a default stream, also for those of blocking streams. */
+static bool can_say_no(const wait_judge *j, const timed_record *q) {
+    const mr_program *program = j->rounds->program;
+    mr_program_item it = mr_program_item_at(program, q->record == NO_ITEM ? q->at : q->record);
+    if (q->record != NO_ITEM) return !mr_waits_judge_ordered(j, it.stream, it.seq, MR_PROGRAM_NONE);
+    mr_place_set places = mr_waits_host_waits_for(program, &it);
+    for (uint32_t s = 0; s < mr_program_stream_count(program); s++)
+        if (mr_waits_is_within(program, places, &it, s) &&
+            !mr_waits_judge_ordered(j, s, it.seq - 1, MR_PROGRAM_NONE))
+            return true;
+    return false;
+}
+
 static void ask_query(wait_judge *j, size_t query) {
     const timed_record *q = &j->rounds->queries.items[query];
-    const mr_program *program = j->rounds->program;
-    mr_program_item of = mr_program_item_at(program, q->record == NO_ITEM ? q->at : q->record);
-    uint64_t seq = q->record == NO_ITEM ? of.seq - 1 : of.seq;
-    bool may_say_no = !mr_waits_judge_ordered(j, of.stream, seq, MR_PROGRAM_NONE);
+    bool may_say_no = can_say_no(j, q);
     if (may_say_no && j->learning) j->beyond.may_say_no[query] = true;
     else if (may_say_no && !j->beyond.may_say_no[query])
         mr_waits_judge_add(

@@ -73,7 +73,14 @@ static void unspecified(void *context, const mr_hazard_found *f) {
 
 /* ---- what a wait would have ordered */
 
-/* Whether the round would add to the order. A wait for a stream or a device covers all earlier commands. */
+/* Whether the waiting stream, or the host, is not known to come after all earlier commands of that stream. */
+static bool is_ahead(const wait_judge *j, const wait_round *r, uint32_t of) {
+    uint64_t seq = mr_program_item_at(j->rounds->program, r->at).seq;
+    return !mr_waits_judge_ordered(j, of, seq - 1, r->stream);
+}
+
+/* Whether the round would add to the order, also to one that CUDA does not guarantee (R5). A wait of a default stream
+ * is behind the blocking streams, too. */
 static bool would_add(const wait_judge *j, const wait_round *r) {
     const mr_program *program = j->rounds->program;
     mr_program_item it = mr_program_item_at(program, r->at);
@@ -83,20 +90,16 @@ static bool would_add(const wait_judge *j, const wait_round *r) {
         mr_program_item record = mr_program_item_at(program, r->record);
         /* Its own record is dropped, too, so only earlier work counts. */
         uint64_t seq = r->own_record ? record.seq - 1 : record.seq;
-        return !mr_waits_judge_ordered(j, record.stream, seq, r->stream);
+        if (!mr_waits_judge_ordered(j, record.stream, seq, r->stream)) return true;
     }
-    if (mr_command_kinds[it.kind].after == MR_AFTER_STREAM)
-        return !mr_waits_judge_ordered(j, it.stream, it.seq - 1, MR_PROGRAM_NONE);
-    for (uint32_t s = 0; s < mr_program_stream_count(program); s++)
-        if (mr_program_stream_at(program, s).device == (int)it.device &&
-            !mr_waits_judge_ordered(j, s, it.seq - 1, MR_PROGRAM_NONE))
-            return true;
+    mr_place_set places = mr_waits_host_waits_for(program, &it);
+    for (uint32_t s = 0; s < mr_program_stream_count(program); s++) {
+        bool is_waited_for = r->stream == MR_PROGRAM_NONE
+                                 ? mr_waits_is_within(program, places, &it, s)
+                                 : mr_waits_gathers(program, r->stream, s);
+        if (is_waited_for && is_ahead(j, r, s)) return true;
+    }
     return false;
-}
-
-mr_order_facts mr_waits_stream_facts(const mr_program *program, uint32_t stream) {
-    mr_program_stream s = mr_program_stream_at(program, stream);
-    return mr_order_facts_of_stream(s.kind, s.blocking);
 }
 
 static bool has_barrier(const wait_rounds *rounds, uint32_t stream) {

@@ -90,6 +90,15 @@ mr_site mr_waits_site(const wait_rounds *rounds, size_t wait);
 mr_wait_kind mr_waits_kind(const wait_rounds *rounds, size_t wait);
 size_t mr_waits_item_of(const wait_rounds *rounds, uint64_t seq); /* NO_ITEM: none */
 
+mr_order_facts mr_waits_stream_facts(const mr_program *program, uint32_t stream);
+/* Whether `stream` is a default stream whose commands come after the work of the other one (R3). */
+bool mr_waits_gathers(const mr_program *program, uint32_t stream, uint32_t other);
+/* What the host has waited for once it returns from this item, as devices do it; a query waits if it says yes. */
+mr_place_set mr_waits_host_waits_for(const mr_program *program, const mr_program_item *it);
+/* Whether such places of an item hold what the stream has by then. A record is asked for apart. */
+bool mr_waits_is_within(const mr_program *program, mr_place_set places, const mr_program_item *it,
+                        uint32_t stream);
+
 /* An edit in the making, and the memory that it points to. */
 typedef struct {
     mr_program_edit edit;
@@ -223,7 +232,6 @@ bool mr_waits_judge_adds_nothing(const wait_judge *judge, size_t wait);
 bool mr_waits_judge_breaks(wait_judge *judge);
 /* Judges the program with judge->edit as it is; all new hazards are then in `found`. */
 bool mr_waits_judge_edit(wait_judge *judge, bool stop_at_first);
-mr_order_facts mr_waits_stream_facts(const mr_program *program, uint32_t stream);
 /* The chain by which item `first` comes before `second` without the dropped rounds. False: there is none. */
 bool mr_waits_judge_chain(wait_judge *judge, size_t first, size_t second, mr_buffer *out);
 

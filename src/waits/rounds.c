@@ -9,6 +9,35 @@
 #include "base/map.h"
 #include "waits/parts.h"
 
+/* ---- streams */
+
+mr_order_facts mr_waits_stream_facts(const mr_program *program, uint32_t stream) {
+    mr_program_stream s = mr_program_stream_at(program, stream);
+    return mr_order_facts_of_stream(s.kind, s.blocking);
+}
+
+bool mr_waits_gathers(const mr_program *program, uint32_t stream, uint32_t other) {
+    return (mr_waits_stream_facts(program, stream) & MR_FACT_LEGACY) &&
+           mr_order_is_gathered(mr_waits_stream_facts(program, other)) &&
+           mr_program_stream_at(program, stream).device ==
+               mr_program_stream_at(program, other).device;
+}
+
+mr_place_set mr_waits_host_waits_for(const mr_program *program, const mr_program_item *it) {
+    mr_order_facts stream =
+        it->stream == MR_PROGRAM_NONE ? 0 : mr_waits_stream_facts(program, it->stream);
+    return mr_order_returned(mr_order_facts_of_kind(it->kind, stream), MR_SEEN);
+}
+
+bool mr_waits_is_within(const mr_program *program, mr_place_set places, const mr_program_item *it,
+                        uint32_t stream) {
+    if (mr_place_in(places, MR_PLACE_LANE) && it->stream == stream) return true;
+    if (mr_place_in(places, MR_PLACE_GATHERED) && mr_waits_gathers(program, it->stream, stream))
+        return true;
+    return mr_place_in(places, MR_PLACE_DEVICE) &&
+           mr_program_stream_at(program, stream).device == (int)it->device;
+}
+
 /* ---- while the items are read */
 
 typedef struct {
