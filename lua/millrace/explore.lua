@@ -93,8 +93,7 @@ return function(tools)
   -- o.trace: a timeline of its schedule, which is made when it is first asked for. `race`: of the function's
   -- commands the numbers of two, and the report of their race, which is marked in it, and no other.
   local function with_trace(outcome, fn, race)
-    return setmetatable(outcome, { __index = function(o, key)
-      if key ~= "trace" then return nil end
+    values.add_later(outcome, "trace", function(o)
       local first_number
       local function run(...)
         first_number = tools.next_number()
@@ -111,9 +110,9 @@ return function(tools)
         tools.keep_race(trace, first_number + race[1] - 1, first_number + race[2] - 1, report.kind, report.message,
           report.fix)
       end
-      rawset(o, "trace", trace)
       return trace
-    end })
+    end)
+    return outcome
   end
 
   local function list_of_lines(text)
@@ -122,8 +121,18 @@ return function(tools)
     return list
   end
 
+  -- The values count towards the seconds that were asked for. When these are over, only the outcomes that are shown
+  -- have values at once.
+  local function make_values(outcomes, seconds)
+    local began = os.clock()
+    for i, o in ipairs(outcomes) do
+      if i > SHOWN and os.clock() - began > seconds then return end
+      values.make(o)
+    end
+  end
+
   -- The most common first.
-  local function read_result(r, fn, race)
+  local function read_result(r, fn, race, seconds)
     for i, o in ipairs(r.outcomes) do
       r.outcomes[i] = with_trace(read_outcome(o), fn, race)
       r.outcomes[i].met = i
@@ -132,6 +141,7 @@ return function(tools)
       if a.count ~= b.count then return a.count > b.count end
       return a.met < b.met
     end)
+    make_values(r.outcomes, seconds - r.seconds)
     r.deterministic = r.complete and #r.outcomes <= 1
     if r.untried_lines then
       r.untried = list_of_lines(r.untried_lines)
@@ -526,7 +536,7 @@ return function(tools)
       local suspect = tools.suspect() or found.seen and "The function " .. found.seen
       if not fine then error(with_suspect(with_values(raw, last), suspect), 0) end
       local race = {} -- of the first hazard: marked in the timelines of outcomes
-      local result = read_result(raw, fn, race)
+      local result = read_result(raw, fn, race, o.time)
       tools.put_back(keeper)
       local totals
       result.hazards, totals = hazards_of(fn, found, race)

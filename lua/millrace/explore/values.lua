@@ -127,10 +127,31 @@ return function(tools)
     return value
   end
 
+  -- Fields that are made when they are first asked for: `later` of the metatable has a function for each.
+  local function make_later(o, key)
+    local make = getmetatable(o).later[key]
+    local value = make and make(o)
+    rawset(o, key, value)
+    return value
+  end
+
+  -- make(o): the field's value.
+  local function add_later(o, key, make) getmetatable(o).later[key] = make end
+
+  local function make(o) return o.value, o.values end
+
+  local function pairs_with_values(o)
+    make(o)
+    return next, o
+  end
+
+  -- Values are made later: a search may end with thousands of outcomes that have many tensors each.
   local function read_outcome(o)
     local r = reader(o.raw, o.text_size)
     local tag = take(r, "<c1")
-    local out = { count = o.count, schedule = o.schedule, steps = o.steps, switches = o.switches }
+    local later = {}
+    local out = setmetatable({ count = o.count, schedule = o.schedule, steps = o.steps, switches = o.switches },
+      { later = later, __index = make_later, __pairs = pairs_with_values })
     if tag == "o" then
       out.printed, out.written, tag = take(r, "<s4"), take(r, "<s4"), take(r, "<c1")
       if out.written == "" then out.written = nil end
@@ -144,9 +165,12 @@ return function(tools)
       if r.at <= o.text_size then out.raised = take_value(r) end
       return out
     end
-    local values = { n = take(r, "<I4") }
-    for i = 1, values.n do values[i] = take_value(r) end
-    out.value, out.values = values[1], values
+    function later.values()
+      local values = { n = take(r, "<I4") }
+      for i = 1, values.n do values[i] = take_value(r) end
+      return values
+    end
+    function later.value(whole) return whole.values[1] end
     return out
   end
 
@@ -170,6 +194,6 @@ return function(tools)
     return text .. table.concat(tensors), #text
   end
 
-  return { pack_results = pack_results, pack_whole = pack_whole, read_outcome = read_outcome, MOST_DEPTH = MOST_DEPTH,
-           order_of_keys = order_of_keys }
+  return { pack_results = pack_results, pack_whole = pack_whole, read_outcome = read_outcome, make = make,
+           add_later = add_later, MOST_DEPTH = MOST_DEPTH, order_of_keys = order_of_keys }
 end
