@@ -57,9 +57,8 @@ mr_status mr_device_trim(mr_device *device) {
 
 mr_status mr_device_synchronize(const mr_caller *caller, mr_device *device) {
     mr_machine *machine = caller->machine;
-    MR_TRY(mr_machine_ready(machine));
+    MR_TRY(mr_host_comes(caller));
     MR_TRY(mr_capture_ask_host(caller, MR_ASK_DEVICE, "synchronize", NULL, NULL, device));
-    mr_host_gives_way(machine, caller->where);
     mr_command *command;
     MR_TRY(
         mr_host_begin(caller, MR_COMMAND_DEVICE_SYNC, NULL, NULL, device, "synchronize", &command));

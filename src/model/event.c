@@ -137,14 +137,14 @@ void mr_event_recorded(mr_event *event, const mr_command *record) {
 mr_status mr_event_query(const mr_caller *caller, mr_event *event, bool *out_done) {
     mr_machine *machine = caller->machine;
     *out_done = false;
-    MR_TRY(mr_machine_ready(machine));
+    bool looks = event->record_seq || event->shared; /* R13 */
+    MR_TRY(looks ? mr_host_comes(caller) : mr_machine_ready(machine));
     MR_TRY(mr_event_usable(event));
     MR_TRY(mr_capture_ask_host(caller, MR_ASK_EVENT, "query", NULL, event, NULL));
-    if (!event->record_seq && !event->shared) { /* R13 */
+    if (!looks) {
         *out_done = true;
         return MR_OK;
     }
-    mr_host_gives_way(machine, caller->where);
     mr_command *command;
     MR_TRY(mr_host_begin(caller, MR_COMMAND_EVENT_QUERY, NULL, event, NULL, "query", &command));
     mr_status status = machine->backend->event_query(event, out_done);
@@ -154,10 +154,9 @@ mr_status mr_event_query(const mr_caller *caller, mr_event *event, bool *out_don
 
 mr_status mr_event_synchronize(const mr_caller *caller, mr_event *event) {
     mr_machine *machine = caller->machine;
-    MR_TRY(mr_machine_ready(machine));
+    MR_TRY(mr_host_comes(caller));
     MR_TRY(mr_event_usable(event));
     MR_TRY(mr_capture_ask_host(caller, MR_ASK_EVENT, "synchronize", NULL, event, NULL));
-    mr_host_gives_way(machine, caller->where);
     mr_command *command;
     MR_TRY(
         mr_host_begin(caller, MR_COMMAND_EVENT_SYNC, NULL, event, NULL, "synchronize", &command));
@@ -188,7 +187,7 @@ mr_status mr_event_elapsed(mr_event *from, mr_event *to, double *out_millisecond
     mr_machine *machine = from->machine;
     char name[80], other[80];
     *out_milliseconds = 0;
-    MR_TRY(mr_machine_ready(machine));
+    MR_TRY(mr_host_comes(&(mr_caller){.machine = machine}));
     MR_TRY(elapsed_ready(from));
     MR_TRY(elapsed_ready(to));
     if (from->device != to->device)
@@ -197,7 +196,6 @@ mr_status mr_event_elapsed(mr_event *from, mr_event *to, double *out_millisecond
                        "devices cannot be compared",
                        mr_event_describe(from, name, sizeof name), from->device->index,
                        mr_event_describe(to, other, sizeof other), to->device->index);
-    mr_host_gives_way(machine, (mr_site){0});
     MR_ACCOUNT_BEFORE(machine);
     mr_status status = machine->backend->event_elapsed(from, to, out_milliseconds);
     MR_ACCOUNT(machine, status, .kind = MR_COMMAND_ELAPSED,

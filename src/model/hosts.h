@@ -51,11 +51,21 @@ void mr_command_asks_collector(const mr_command *command);
 /* Call this where the host is about to wait for the device, to query it, or to touch memory that the device may use.
  * Other hosts may go on meanwhile. It is also the last moment at which a collector could free memory that this wait
  * would protect. An observer that looks for such frees asks for a collection here
- * (mr_machine_memory.collect_before_wait). Costs two comparisons if there is no chooser and no request. */
+ * (mr_machine_memory.collect_before_wait). Costs two comparisons if there is no chooser and no request.
+ *
+ * Other hosts and finalizers may close, free and reset, and make other streams current. So a call gives way before it
+ * checks its objects and before it looks for a current stream. */
 static inline void mr_host_gives_way(mr_machine *machine, mr_site where) {
     if (__builtin_expect(machine->memory.collect_before_wait, 0)) mr_machine_collect(machine);
     if (__builtin_expect(machine->hosts.give_way != NULL, 0))
         machine->hosts.give_way(machine->hosts.context, where);
+}
+
+/* The same for a call that needs the device: as mr_machine_ready. */
+static inline mr_status mr_host_comes(const mr_caller *caller) {
+    MR_TRY(mr_machine_ready(caller->machine));
+    mr_host_gives_way(caller->machine, caller->where);
+    return mr_machine_ready(caller->machine);
 }
 
 #endif

@@ -398,7 +398,6 @@ mr_status mr_storage_close_handle(const mr_caller *caller, mr_storage *storage) 
 
 mr_status mr_storage_free_wait(mr_storage *storage) {
     mr_machine *machine = storage->machine;
-    mr_host_gives_way(machine, (mr_site){0});
     mr_history_end(machine, "free", (mr_site){0});
     MR_ACCOUNT_BEFORE(machine);
     mr_status status = mr_machine_waited(machine, machine->backend->memory_free_wait(storage));
@@ -410,7 +409,8 @@ mr_status mr_storage_free_wait(mr_storage *storage) {
 mr_status mr_storage_free(const mr_caller *caller, mr_storage *storage, mr_free_mode mode,
                           mr_stream *stream) {
     mr_machine *machine = caller->machine;
-    MR_TRY(mr_machine_ready(machine));
+    bool waits = mode == MR_FREE_SYNC && storage->kind == MR_MEMORY_DEVICE;
+    MR_TRY(waits ? mr_host_comes(caller) : mr_machine_ready(machine));
     mr_status status = mr_storage_usable(storage, "free: the tensor");
     if (status) {
         mr_error *error = mr_error_details(status);

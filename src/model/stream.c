@@ -153,10 +153,9 @@ mr_status mr_stream_usable(const mr_stream *stream) {
 mr_status mr_stream_query(const mr_caller *caller, mr_stream *stream, bool *out_done) {
     mr_machine *machine = caller->machine;
     *out_done = false;
-    MR_TRY(mr_machine_ready(machine));
+    MR_TRY(mr_host_comes(caller));
     MR_TRY(mr_stream_usable(stream));
     MR_TRY(mr_capture_ask_host(caller, MR_ASK_STREAM, "query", stream, NULL, NULL));
-    mr_host_gives_way(machine, caller->where);
     mr_command *command;
     MR_TRY(mr_host_begin(caller, MR_COMMAND_STREAM_QUERY, stream, NULL, NULL, "query", &command));
     mr_status status = machine->backend->stream_query(stream, out_done);
@@ -176,7 +175,7 @@ mr_status mr_stream_synchronize_as(const mr_caller *caller, mr_stream *stream,
 }
 
 mr_status mr_stream_synchronize(const mr_caller *caller, mr_stream *stream) {
-    mr_host_gives_way(caller->machine, caller->where);
+    MR_TRY(mr_host_comes(caller));
     return mr_stream_synchronize_as(caller, stream, "synchronize");
 }
 

@@ -39,6 +39,10 @@ static bool host_takes_part(const mr_tensor *dst, const mr_tensor *src, bool wai
            src->storage->kind == MR_MEMORY_PAGEABLE;
 }
 
+static bool is_nothing(const mr_tensor *dst, const mr_tensor *src) {
+    return dst->numel == 0 || mr_same_view(dst, src);
+}
+
 /* Dense to dense, of equal bytes. */
 static mr_status submit_copy(const mr_caller *caller, const char *name, mr_tensor *dst,
                              mr_tensor *src, mr_stream *stream, bool synchronous) {
@@ -123,32 +127,20 @@ static mr_status copy_across(const mr_caller *caller, mr_tensor *dst, mr_tensor 
     return status;
 }
 
-mr_status mr_copy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_stream *stream,
-                  bool non_blocking) {
-    MR_TRY(check_copy(caller->machine, dst, src));
-    mr_copy_direction direction = direction_of(dst, src);
-    if (direction == MR_COPY_H2H)
-        return mr_same_view(dst, src) ? MR_OK : mr_launch_copy(caller, "copy_", dst, src, NULL);
-
-    mr_stream *from = NULL, *to = NULL;
-    if (!mr_tensor_on_host(src)) from = src->storage->device->current;
-    if (!mr_tensor_on_host(dst)) to = dst->storage->device->current;
-    if (stream && from && stream->device == from->device) from = stream;
-    if (stream && to && stream->device == to->device) to = stream;
-    mr_stream *on = stream ? stream : from ? from : to;
+/* Where memory of a device takes part. `from`, `to` and `on` as for copy_across. */
+static mr_status copy_on(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_stream *from,
+                         mr_stream *to, mr_stream *on, bool waits) {
     if (on != from && on != to)
         MR_TRY(mr_launch_check_stream(caller->machine, "copy_", from ? src : dst, on));
     if (from) MR_TRY(mr_launch_check_stream(caller->machine, "copy_", src, from));
     if (to) MR_TRY(mr_launch_check_stream(caller->machine, "copy_", dst, to));
-    if (dst->numel == 0 || mr_same_view(dst, src)) return MR_OK;
-    bool waits = direction != MR_COPY_D2D && direction != MR_COPY_PEER && !non_blocking;
+    if (is_nothing(dst, src)) return MR_OK;
     const char *name = caller->name ? caller->name : "copy_";
     /* A capture may refuse the wait: before the copy is submitted. */
     if (waits || (!to && !dst->contiguous))
         MR_TRY(mr_capture_ask_host(caller, MR_ASK_STREAM, name, on, NULL, NULL));
-    if (host_takes_part(dst, src, waits)) mr_host_gives_way(caller->machine, caller->where);
 
-    if (direction == MR_COPY_D2D) {
+    if (direction_of(dst, src) == MR_COPY_D2D) {
         if (dst->contiguous && src->contiguous && dst->dtype == src->dtype &&
             dst->numel == src->numel)
             return submit_copy(caller, "copy_", dst, src, on, false);
@@ -156,6 +148,31 @@ mr_status mr_copy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_st
     }
     MR_TRY(copy_across(caller, dst, src, from, to, on));
     return waits ? mr_stream_synchronize_as(caller, on, name) : MR_OK;
+}
+
+mr_status mr_copy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_stream *stream,
+                  bool non_blocking) {
+    MR_TRY(check_copy(caller->machine, dst, src));
+    mr_copy_direction direction = direction_of(dst, src);
+    bool waits = direction != MR_COPY_D2D && direction != MR_COPY_PEER && !non_blocking;
+    if (direction == MR_COPY_H2H)
+        return is_nothing(dst, src) ? MR_OK : mr_launch_copy(caller, "copy_", dst, src, NULL);
+    if (!is_nothing(dst, src) && host_takes_part(dst, src, waits)) {
+        MR_TRY(mr_host_comes(caller));
+        MR_TRY(check_copy(caller->machine, dst, src));
+    }
+    mr_stream *from = NULL, *to = NULL;
+    if (!mr_tensor_on_host(src)) from = src->storage->device->current;
+    if (!mr_tensor_on_host(dst)) to = dst->storage->device->current;
+    if (stream && from && stream->device == from->device) from = stream;
+    if (stream && to && stream->device == to->device) to = stream;
+    mr_stream *on = stream ? stream : from ? from : to;
+    /* A host function that runs in a wait may make another stream current. */
+    mr_stream *const held[] = {from ? from : on, to ? to : on};
+    for (int i = 0; i < 2; i++) mr_stream_retain(held[i]);
+    mr_status status = copy_on(caller, dst, src, from, to, on, waits);
+    for (int i = 0; i < 2; i++) mr_stream_release(held[i]);
+    return status;
 }
 
 /* ------------------------------------------------------------------------- CUDA's own forms */
@@ -188,6 +205,8 @@ static mr_status find_stream(mr_machine *machine, const mr_tensor *a, const mr_t
 mr_status mr_memcpy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_stream *stream,
                     bool synchronous) {
     const char *name = synchronous ? "memcpy" : "memcpy_async";
+    if (dst->numel && src->numel && host_takes_part(dst, src, synchronous))
+        MR_TRY(mr_host_comes(caller));
     MR_TRY(check_dense(caller->machine, name, dst));
     MR_TRY(check_dense(caller->machine, name, src));
     int64_t bytes = dst->numel * (int64_t)mr_dtype_size(dst->dtype);
@@ -204,13 +223,14 @@ mr_status mr_memcpy(const mr_caller *caller, mr_tensor *dst, mr_tensor *src, mr_
     mr_stream *on;
     MR_TRY(find_stream(caller->machine, src, dst, stream, synchronous, name, &on));
     if (bytes == 0) return MR_OK;
-    if (host_takes_part(dst, src, synchronous)) mr_host_gives_way(caller->machine, caller->where);
     return submit_copy(caller, name, dst, src, on, synchronous);
 }
 
 mr_status mr_memset(const mr_caller *caller, mr_tensor *t, uint8_t byte, mr_stream *stream,
                     bool synchronous) {
     const char *name = synchronous ? "memset" : "memset_async";
+    bool waits = synchronous && mr_tensor_on_host(t); /* R24 */
+    if (waits && t->numel) MR_TRY(mr_host_comes(caller));
     MR_TRY(check_dense(caller->machine, name, t));
     if (t->storage->kind == MR_MEMORY_PAGEABLE) {
         char text[160];
@@ -222,11 +242,7 @@ mr_status mr_memset(const mr_caller *caller, mr_tensor *t, uint8_t byte, mr_stre
     mr_stream *on;
     MR_TRY(find_stream(caller->machine, t, NULL, stream, synchronous, name, &on));
     if (t->numel == 0) return MR_OK;
-    bool waits = synchronous && mr_tensor_on_host(t); /* R24 */
-    if (waits) {
-        MR_TRY(mr_capture_ask_host(caller, MR_ASK_STREAM, name, on, NULL, NULL));
-        mr_host_gives_way(caller->machine, caller->where);
-    }
+    if (waits) MR_TRY(mr_capture_ask_host(caller, MR_ASK_STREAM, name, on, NULL, NULL));
     mr_command *command;
     MR_TRY(mr_command_create(caller, MR_COMMAND_OP, on, name, 1, &command));
     mr_command_set_operand(command, 0, t, MR_WRITE);
