@@ -1,3 +1,4 @@
+-- options: --device virtual:2
 -- virtual only: how finalizers and the collector meet a call is the same on every backend
 -- The collector may run, and with it finalizers, wherever a call makes a Lua value. Objects that the call has taken out
 -- of the script's tables stay, and lists that it walks over do not change under it. Under make check-san the collector
@@ -192,6 +193,18 @@ function TestWalks:test_reports_while_a_finalizer_clears_them()
   end
 end
 
+function TestWalks:test_a_trace_that_a_finalizer_stops()
+  collectgarbage("incremental", 50, 1000)
+  for _ = 1, TIMES do
+    mr.trace.start()
+    at_collection(function() pcall(mr.trace.stop) end)
+    local ok, err = pcall(mr.trace.stop)
+    if not ok then lu.assertStrContains(err, "no trace is under way") end
+    hold_nothing() -- the finalizer's round is over
+  end
+  collectgarbage("incremental", 200, 100)
+end
+
 function TestWalks:test_a_check_inside_a_finalizer_of_the_last_one()
   for _ = 1, 60 do
     local inner
@@ -250,6 +263,8 @@ local WAITS = {
     call = function(s, _, x) return mr.memcpy_async(x, mr.ones(4, 4, host), { stream = s }) end },
   memset = { call = function() return mr.memset(mr.ones(4, { pinned = true }), 1) end },
   free = { freed = true, call = function(_, _, x) return x:free { sync = true } end },
+  nonzero = { freed = true, call = function(_, _, x) return x:nonzero() end },
+  masked_select = { freed = true, call = function(_, _, x) return x:masked_select(x:gt(0)) end },
 }
 
 local function expect(is_refused, word, ok, err)
@@ -316,6 +331,53 @@ function TestCurrent:test_a_current_stream_that_is_replaced_during_an_allocation
   hold_nothing()
   mr.synchronize()
   mr.machine.settings { memory_bytes = 0 }
+end
+
+function TestCurrent:test_a_current_stream_that_is_replaced_while_a_graph_gets_its_inputs()
+  collectgarbage("incremental", 50, 1000)
+  local x = mr.ones(4)
+  local g = mr.graph(function() return x + 1 end)
+  g:inputs { x = x }
+  for _ = 1, TIMES // 10 do
+    g:inputs { x = mr.ones(4) }
+    mr.set_stream(mr.stream())
+    at_collection(function() mr.set_stream(mr.default_stream()); hold_nothing() end)
+    g:launch()
+  end
+  collectgarbage("incremental", 200, 100)
+  mr.synchronize()
+end
+
+-- The first launch on another device than the one on which the module was made makes the module's variables there.
+function TestCurrent:test_a_launch_whose_variables_need_a_collection()
+  local source = "__device__ float v[1 << 18]; __global__ void f(float *x) { x[threadIdx.x] += 1 + v[0]; }"
+  for _, frees in ipairs { false, true } do
+    hold_nothing()
+    mr.synchronize()
+    mr.machine.settings { memory_bytes = 8 << 20 }
+    local kernel, x = mr.kernel(source), mr.zeros(32, { device = 1 })
+    collectgarbage("stop")
+    mr.set_stream(mr.stream { device = 1 })
+    mr.synchronize()
+    local ran, filler = false, {}
+    while pcall(function() filler[#filler + 1] = mr.empty(1 << 18, { device = 1 }) end) do end
+    at_collection(function()
+      mr.set_stream(mr.default_stream(1))
+      if frees then x:free() end
+      ran = true
+      collectgarbage()
+    end)
+    filler = nil -- luacheck: ignore
+    local ok, err = pcall(kernel[{ 1, 32 }], x)
+    collectgarbage("restart")
+    lu.assertTrue(ran)
+    if frees then lu.assertStrContains(tostring(err), "freed")
+    else lu.assertTrue(ok, err) end
+    mr.reset()
+    kernel, x = nil, nil -- luacheck: ignore
+    hold_nothing()
+    mr.machine.settings { memory_bytes = 0 }
+  end
 end
 
 -- A finalizer that runs inside a call makes calls of its own. The outer call keeps its own line and name.

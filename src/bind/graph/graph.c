@@ -45,11 +45,15 @@ MR_FUNCTION(
     "part of what is captured. Collectives of the graph are called again by each launch, and may "
     "wait for other ranks to call them, or to launch theirs.") {
     mr_caller caller = mr_enter(L);
+    lua_settop(L, 2);
+    if (lua_isnil(L, 2)) {
+        mr_push_stream(L, &mr_graph_device(graph_at(L, 1))->current);
+        lua_replace(L, 2);
+    }
+    mr_graph_copy_inputs(L, mr_check_stream(L, 2));
+    /* Copies run hooks. */
     mr_executable *x = mr_check_graph(L, 1);
-    mr_stream *stream =
-        lua_isnoneornil(L, 2) ? mr_graph_device(graph_at(L, 1))->current : mr_check_stream(L, 2);
-    mr_graph_copy_inputs(L, stream);
-    x = mr_check_graph(L, 1); /* copies run hooks */
+    mr_stream *stream = mr_check_stream(L, 2);
     if (mr_graph_has_calls(mr_executable_graph(x))) mr_check_may_meet(L);
     mr_raise(L, mr_executable_launch(&caller, x, stream));
     return 0;

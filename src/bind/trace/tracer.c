@@ -132,12 +132,12 @@ MR_FUNCTION(trace_stop, "stop", "mr.trace.stop() -> trace: trace",
             "work is in the trace without times. Call mr.synchronize() first to have all.") {
     mr_machine *machine = mr_set_context(L);
     state *s = state_of(L);
+    const mr_trace **box = mr_new_trace(L); /* first: a finalizer may stop the trace */
     if (!s->started)
         return mr_misuse(L, "trace.stop: no trace is under way: mr.trace.start() begins one");
     if (mr_explore_guard_is_busy(L) && s->started == s->outer)
         return mr_misuse(L, "trace.stop: not permitted here: the function would end a trace from "
                             "outside, and its other runs need it");
-    const mr_trace **box = mr_new_trace(L);
     mr_tracer *tracer = s->started;
     mr_status status = snapshot(L, tracer, s->first_seq, box);
     s->started = NULL;

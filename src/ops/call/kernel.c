@@ -328,17 +328,24 @@ static mr_status refused_in(mr_status status, const mr_kernel_call *call, const 
     return status;
 }
 
-mr_status mr_kernel_launch(const mr_caller *caller, const mr_kernel_call *call) {
-    mr_machine *machine = caller->machine;
-    MR_TRY(mr_machine_ready(machine));
-    mr_stream *stream = stream_of(caller, call);
+static mr_status check_objects(const mr_caller *caller, const mr_kernel_call *call,
+                               const mr_stream *stream) {
+    MR_TRY(mr_machine_ready(caller->machine));
+    MR_TRY(mr_stream_usable(stream));
+    for (uint32_t i = 0; i < call->pointer_count; i++)
+        MR_TRY(check_tensor(call, &call->pointers[i], caller->machine, stream->device));
+    return MR_OK;
+}
+
+static mr_status launch_on(const mr_caller *caller, const mr_kernel_call *call, mr_stream *stream) {
+    MR_TRY(mr_machine_ready(caller->machine));
     MR_TRY(mr_stream_usable(stream));
     mr_status sizes = check_sizes(call, stream->device);
     if (sizes) return refused_in(sizes, call, stream);
-    for (uint32_t i = 0; i < call->pointer_count; i++)
-        MR_TRY(check_tensor(call, &call->pointers[i], machine, stream->device));
+    MR_TRY(check_objects(caller, call, stream));
     mr_tensor **variables;
     MR_TRY(mr_kernel_find_variables(caller, call->module, stream->device, &variables));
+    MR_TRY(check_objects(caller, call, stream)); /* memory for variables may run finalizers */
     uint32_t variable_count = mr_ptx_module_tree(call->kernel->module)->variable_count;
     MR_TRY(keep_variables(variables, variable_count, stream));
 
@@ -354,5 +361,14 @@ mr_status mr_kernel_launch(const mr_caller *caller, const mr_kernel_call *call) 
     }
     mr_kernel_operands_close(&list);
     free(a);
+    return status;
+}
+
+/* The current stream stays until the end: a finalizer may make another one current. */
+mr_status mr_kernel_launch(const mr_caller *caller, const mr_kernel_call *call) {
+    mr_stream *stream = stream_of(caller, call);
+    mr_stream_retain(stream);
+    mr_status status = launch_on(caller, call, stream);
+    mr_stream_release(stream);
     return status;
 }
