@@ -355,7 +355,7 @@ function TestCurrent:test_a_launch_whose_variables_need_a_collection()
     hold_nothing()
     mr.synchronize()
     mr.machine.settings { memory_bytes = 8 << 20 }
-    local kernel, x = mr.kernel(source), mr.zeros(32, { device = 1 })
+    local late, x = mr.kernel(source), mr.zeros(32, { device = 1 })
     collectgarbage("stop")
     mr.set_stream(mr.stream { device = 1 })
     mr.synchronize()
@@ -368,13 +368,13 @@ function TestCurrent:test_a_launch_whose_variables_need_a_collection()
       collectgarbage()
     end)
     filler = nil -- luacheck: ignore
-    local ok, err = pcall(kernel[{ 1, 32 }], x)
+    local ok, err = pcall(late[{ 1, 32 }], x)
     collectgarbage("restart")
     lu.assertTrue(ran)
     if frees then lu.assertStrContains(tostring(err), "freed")
     else lu.assertTrue(ok, err) end
     mr.reset()
-    kernel, x = nil, nil -- luacheck: ignore
+    late, x = nil, nil -- luacheck: ignore
     hold_nothing()
     mr.machine.settings { memory_bytes = 0 }
   end
