@@ -23,12 +23,26 @@ static bool is_alone(const mr_script *s, int at) {
     return w->kind == END_OF_TEXT || w[1].line > w->line;
 }
 
-/* The line has `end` and then a statement, and it is unknown which of the two is meant. */
+/* The line has `end` and then a statement, and it is unknown which of the two is meant. A function in the condition of
+ * `until` belongs to that. */
 static bool follows_an_end(const mr_script *s, int at) {
     const word *w = &s->words.items[at];
+    int outer = says(w, "until") ? s->blocks.items[w->block].outer : -1;
     for (const word *next = w + 1; w->kind != END_OF_TEXT && next->line == w->line; next++)
-        if (next->begins && next->kind != END_OF_TEXT) return true;
+        if (next->begins && next->kind != END_OF_TEXT && (outer < 0 || next->block == outer))
+            return true;
     return false;
+}
+
+/* The `until` whose condition has the word, which is not in a function inside of it; -1: there is none. */
+static int condition_at(const mr_script *s, int at) {
+    const word *w = s->words.items;
+    int in = w[at].block;
+    bool closes = s->blocks.items[in].closed == at;
+    if (closes && says(&w[at], "until")) return at;
+    for (int i = at - 1; i >= 0 && !w[i + 1].begins; i--)
+        if (says(&w[i], "until") && s->blocks.items[w[i].block].outer == in) return i;
+    return -1;
 }
 
 int mr_script_front(const mr_script *s, int line) {
@@ -38,6 +52,8 @@ int mr_script_front(const mr_script *s, int line) {
         if (is_alone(s, at)) return takes(s, at) ? line : 0; /* what a block's end does: <close> */
         if (follows_an_end(s, at)) return 0;
     }
+    int until = condition_at(s, at);
+    if (until >= 0) return takes(s, until) ? s->words.items[until].line : 0;
     for (int previous = -1; at >= 0 && at != previous;) {
         previous = at;
         at = s->words.items[at].statement;
@@ -120,6 +136,16 @@ bool mr_script_in_loop(const mr_script *s, int front) {
     return false;
 }
 
+bool mr_script_is_condition(const mr_script *s, int front, int line) {
+    int head = mr_script_word_at(s, front);
+    if (!says(&s->words.items[head], "while")) return false;
+    for (size_t i = 1; i < s->blocks.count; i++) {
+        const block *b = &s->blocks.items[i];
+        if (b->is_loop && b->statement == head) return line <= s->words.items[b->opened].line;
+    }
+    return false;
+}
+
 bool mr_script_is_loop(const mr_script *s, int front) {
     static const char *const loops[] = {"for", "while", "repeat", NULL};
     return says_any(&s->words.items[mr_script_word_at(s, front)], loops);
@@ -129,6 +155,7 @@ int mr_script_group_end(const mr_script *s, int at) {
     const word *w = s->words.items;
     int in = w[at].block, next = at + 1;
     if (at + 1 >= (int)s->words.count) return at;
+    if (s->blocks.items[in].closed == at) in = s->blocks.items[in].outer; /* `until`, `end` */
     while (next + 1 < (int)s->words.count && s->blocks.items[in].closed != next &&
            !(w[next].block == in && w[next].begins && w[next].line > w[next - 1].last_line))
         next++;

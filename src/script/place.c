@@ -28,12 +28,23 @@ static bool is_together(const mr_script *s, const mr_script_meeting *m, int fron
     return m->lowest >= front && mr_script_is_within(s, front, m->highest);
 }
 
-/* In front of a loop, the new line would run before the first access, if that is inside the loop. */
+/* In front of a loop, the new line would run before the first access, if that is inside the loop. If the second is in
+ * the condition, it would not run again after a turn that has called the code of the first. */
+static bool is_early(const mr_script *s, const mr_script_meeting *m, const char *file, int front,
+                     int line) {
+    if (!s || !mr_script_is_loop(s, front)) return false;
+    bool is_asked_again = mr_script_is_condition(s, front, line);
+    if (file != m->first.file) return is_asked_again && m->first.file;
+    if (m->first.line > front && mr_script_is_within(s, front, m->first.line)) return true;
+    return is_asked_again && !mr_script_is_one_run(s, front, m->first.line) &&
+           mr_script_leads_to(s, front, m->first.line);
+}
+
+/* `line`: of the second access, or of the call that leads to it. */
 static bool put(const mr_script *s, const mr_script_meeting *m, const char *file, int front,
-                mr_script_spot *out_spot) {
+                int line, mr_script_spot *out_spot) {
     *out_spot = (mr_script_spot){MR_SCRIPT_BEFORE, {file, front}, front, false, false};
-    return !(s && file == m->first.file && m->first.line > front && mr_script_is_loop(s, front) &&
-             mr_script_is_within(s, front, m->first.line));
+    return !is_early(s, m, file, front, line);
 }
 
 /* Whether the line that called the code of the second access had called the code of the first one before. Then a fix in
@@ -67,7 +78,7 @@ bool mr_script_place_before(const mr_script *s, const mr_script_meeting *m,
             (mr_script_spot){MR_SCRIPT_WITHIN, {m->second.file, front}, front, loops, has_namesake};
         return true;
     }
-    return !(s && mr_script_defines(s, line)) && put(s, m, m->second.file, front, out_spot);
+    return !(s && mr_script_defines(s, line)) && put(s, m, m->second.file, front, line, out_spot);
 }
 
 bool mr_script_place_in_call(const mr_script *s, const mr_script_meeting *m,
@@ -76,7 +87,7 @@ bool mr_script_place_in_call(const mr_script *s, const mr_script_meeting *m,
     int front = s ? mr_script_front(s, call->line) : call->line;
     *out_inside = !s || (front && mr_script_function(s, front) == call->function);
     if (!*out_inside) return false;
-    bool fits = put(s, m, call->file, front, out_spot);
+    bool fits = put(s, m, call->file, front, call->line, out_spot);
     bool between = is_between(s, m, call, front);
     if (between) out_spot->place = MR_SCRIPT_WITHIN;
     return between || fits;

@@ -54,7 +54,8 @@ bool mr_script_next_value(const mr_script *script, size_t *next, long *out_from,
                           long long *out_entry);
 
 /* The line on which the statement around `line` begins, if a line can be inserted in front of it. For that, the
- * statement must be the first on its line, and a run must reach it. 0: there is none. */
+ * statement must be the first on its line, and a run must reach it. 0: there is none. The condition of `until` counts
+ * as a statement of the loop's body. */
 int mr_script_front(const mr_script *script, int line);
 /* A line inserted in front of the result runs as soon as the statements of `line` are done. 0: there is none, as after
  * a return, or where `line` defines a function, whose body runs at other times. */
@@ -67,6 +68,8 @@ int mr_script_function(const mr_script *script, int front);
 /* The place is in a loop of its function. */
 bool mr_script_in_loop(const mr_script *script, int front);
 bool mr_script_is_loop(const mr_script *script, int front); /* the statement that begins there */
+/* `line` has a part of the condition of a `while` that begins on line `front`. */
+bool mr_script_is_condition(const mr_script *script, int front, int line);
 /* `line` is in a statement that begins on line `front` or, for a loop, in its body. */
 bool mr_script_is_within(const mr_script *script, int front, int line);
 /* `line` has the body of a loop, in the function of the place `front`. */
