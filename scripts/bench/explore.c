@@ -73,20 +73,32 @@ static double cpu_seconds(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* By the processor's time: the search is one thread, and other programs may run beside it. */
+enum { LEAST_TIMES = 3 };
+#define LEAST_SECONDS 0.1
+
+/* By the processor's time: the search is one thread, and other programs may run beside it. A short exploration is
+ * repeated. */
 static void measure(const program *p) {
-    mr_explore_result r;
-    double began = cpu_seconds();
     mr_explore_options options = {.overtaking = -1, .most = p->most};
     mr_explore_subject subject = {
         .context = (void *)p, .machine = caller.machine, .begin = begin, .run = run};
-    check(mr_explore(&subject, &options, &r));
-    double seconds = cpu_seconds() - began;
+    double began = cpu_seconds(), seconds = 0;
+    unsigned times = 0;
+    size_t outcomes = 0;
+    uint64_t schedules = 0;
+    for (; times < LEAST_TIMES || seconds < LEAST_SECONDS; times++) {
+        mr_explore_result r;
+        check(mr_explore(&subject, &options, &r));
+        schedules = r.schedules;
+        outcomes = r.outcomes.count;
+        mr_explore_result_free(&r);
+        seconds = cpu_seconds() - began;
+    }
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    printf("%-40s %9llu %8zu %8.3f %10.0f %7ld\n", p->name, (unsigned long long)r.schedules,
-           r.outcomes.count, seconds, (double)r.schedules / seconds, usage.ru_maxrss / 1024);
-    mr_explore_result_free(&r);
+    seconds /= times;
+    printf("%-40s %9llu %8zu %8.2f %10.0f %7ld\n", p->name, (unsigned long long)schedules, outcomes,
+           1e3 * seconds, (double)schedules / seconds, usage.ru_maxrss / 1024);
 }
 
 static double wall_seconds(void) {
@@ -141,8 +153,8 @@ int main(void) {
                                &size, &tensors[t]));
     }
     check(mr_device_drain(machine->devices[0]));
-    printf("%-40s %9s %8s %8s %10s %7s\n", "program", "schedules", "outcomes", "seconds",
-           "schedules/s", "MiB");
+    printf("%-40s %9s %8s %8s %10s %7s\n", "program", "schedules", "outcomes", "ms", "schedules/s",
+           "MiB");
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) measure(&programs[i]);
     measure_shared();
     for (int t = 0; t < MOST_TENSORS; t++) {

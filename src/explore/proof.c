@@ -12,24 +12,18 @@
 
 /* ---- what the checker says of the program, without carrying it out */
 
-typedef struct {
-    bool pair;     /* of accesses that nothing orders, or of atomic updates */
-    bool lifetime; /* one of the two is the allocation or the free of the memory */
-    mr_claims claims;
-} verdict;
-
 static void found(void *context, const mr_hazard_found *f) {
-    verdict *v = context;
+    program_verdict *v = context;
     v->pair = true;
     v->lifetime |= f->kind == MR_HAZARD_USE_AFTER_FREE || f->kind == MR_HAZARD_USE_BEFORE_ALLOC;
 }
 
 static void updated(void *context, const mr_hazard_found *f) {
     (void)f;
-    ((verdict *)context)->pair = true;
+    ((program_verdict *)context)->pair = true;
 }
 
-static mr_status tell(mr_teller *teller, mr_hazard *hazard, verdict *out) {
+static mr_status tell(mr_teller *teller, mr_hazard *hazard, program_verdict *out) {
     mr_telling telling = {.spread = 1, .until = SIZE_MAX};
     mr_hazard_watcher watcher = {
         .context = out, .only_tell = true, .found = found, .updated = updated};
@@ -42,14 +36,17 @@ static mr_status tell(mr_teller *teller, mr_hazard *hazard, verdict *out) {
     return status;
 }
 
-static mr_status judge(const mr_program *program, verdict *out) {
+/* Fills in b->verdict, once. */
+static mr_status judge(branch *b) {
     mr_teller *teller;
     mr_hazard *hazard = NULL;
     mr_hazard_hooks hooks = {0};
-    *out = (verdict){0};
-    MR_TRY(mr_teller_open(program, &teller));
+    if (b->verdict.is_known) return MR_OK;
+    b->verdict = (program_verdict){0};
+    MR_TRY(mr_teller_open(b->program, &teller));
     mr_status status = mr_hazard_create(mr_teller_machine(teller), &hooks, &hazard);
-    if (!status) status = tell(teller, hazard, out);
+    if (!status) status = tell(teller, hazard, &b->verdict);
+    b->verdict.is_known = !status;
     mr_hazard_destroy(hazard);
     mr_teller_close(teller);
     return status;
@@ -245,8 +242,7 @@ static beside what_beside(mr_command_id kind) {
     return BESIDE_NOTHING;
 }
 
-mr_status proof_of_memory(const branch *b, bool *out_clean) {
-    verdict v;
+mr_status proof_of_memory(branch *b, bool *out_clean) {
     *out_clean = false;
     for (uint32_t i = 0; i < b->count; i++) {
         mr_program_item it = mr_program_item_at(b->program, i);
@@ -256,8 +252,8 @@ mr_status proof_of_memory(const branch *b, bool *out_clean) {
     bool all = false;
     MR_TRY(find_first_writes(b, true, &all));
     if (!all) return MR_OK;
-    MR_TRY(judge(b->program, &v));
-    *out_clean = !v.lifetime && knows_accesses(&v.claims);
+    MR_TRY(judge(b));
+    *out_clean = !b->verdict.lifetime && knows_accesses(&b->verdict.claims);
     return MR_OK;
 }
 
@@ -280,27 +276,27 @@ bool proof_of_items(const explorer *e, const branch *b) {
     return true;
 }
 
-mr_status proof_of_accesses(const branch *b, bool *out_known) {
-    verdict v;
+mr_status proof_of_accesses(branch *b, bool *out_known) {
     *out_known = false;
-    MR_TRY(judge(b->program, &v));
-    *out_known = knows_accesses(&v.claims);
+    MR_TRY(judge(b));
+    *out_known = knows_accesses(&b->verdict.claims);
     return MR_OK;
 }
 
 /* The checker's verdict on the run itself, if it followed all of it; otherwise its verdict on the program. Hazards of a
  * check inside the function are not in the totals. The program does not separate its ranks: a wait of one rank would
  * wrongly order the work of the others. */
-static mr_status find_verdict(const explorer *e, const branch *b, verdict *out) {
+static mr_status find_verdict(const explorer *e, branch *b, program_verdict *out) {
     const mr_explore_subject *subject = e->subject;
     const mr_hazard_totals *totals = subject->verdict ? subject->verdict(subject->context) : NULL;
     if (!totals || totals->hazards || totals->follow_ups || totals->checked_apart ||
         !is_followed(&totals->claims)) {
-        MR_TRY(judge(b->program, out));
+        MR_TRY(judge(b));
+        *out = b->verdict;
         out->pair |= turns_are_open(b);
         return MR_OK;
     }
-    *out = (verdict){.claims = totals->claims};
+    *out = (program_verdict){.claims = totals->claims};
     return MR_OK;
 }
 
@@ -311,8 +307,8 @@ bool proof_of_ranks(const explorer *e) {
            is_followed(&totals->claims);
 }
 
-mr_status proof_of_one(const explorer *e, const branch *b, bool *out_proved) {
-    verdict v;
+mr_status proof_of_one(const explorer *e, branch *b, bool *out_proved) {
+    program_verdict v;
     bool all = true, frees = false;
     *out_proved = false;
     if (e->options.full || e->options.samples || e->options.pair[0].where.file) return MR_OK;

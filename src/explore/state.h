@@ -97,6 +97,14 @@ typedef struct {
     char *step;            /* a line of `steps` */
 } told_item;
 
+/* What the hazard checker says of a program, without carrying it out (proof.c). */
+typedef struct {
+    bool is_known; /* the checker has been asked */
+    bool pair;     /* there are accesses that nothing orders, or atomic updates */
+    bool lifetime; /* one of such a pair is the allocation or the free of the memory */
+    mr_claims claims;
+} program_verdict;
+
 typedef struct branch branch;
 #define MOST_DEVICES 64
 
@@ -130,6 +138,7 @@ struct branch {
     bool stages;  /* as in the result */
     /* the player goes back by starting again: marks would take too much memory */
     bool without_marks;
+    program_verdict verdict;
     bool clean; /* no value depends on which memory an allocation gets: proof.c */
     size_t fixed_bytes,
         host_bytes; /* what it takes beside its player, and the player's host memory */
@@ -211,11 +220,11 @@ void room_judge(explorer *e, const branch *b);
 
 /* Whether one schedule of the program stands for all. Then the hazard checker followed all of it and finds no hazard,
  * and nothing observes the order. Reads only the program: the branch needs no player. */
-mr_status proof_of_one(const explorer *e, const branch *b, bool *out_proved);
+mr_status proof_of_one(const explorer *e, branch *b, bool *out_proved);
 /* Whether items can depend on the order only by the bytes that they touch. */
 bool proof_of_items(const explorer *e, const branch *b);
 /* Whether it is known what each command touches. */
-mr_status proof_of_accesses(const branch *b, bool *out_known);
+mr_status proof_of_accesses(branch *b, bool *out_known);
 /* Whether all memory is written as a whole by the first command that was submitted to touch it. */
 mr_status proof_of_first_writes(const branch *b, bool *out_all);
 /* Whether the hazard checker, which treats each rank as a host of its own, finds no hazard in the last run, and nothing
@@ -228,7 +237,7 @@ bool proof_of_rest(const explorer *e, const branch *b, uint32_t last);
 bool proof_reads_more(const branch *b, uint32_t last);
 /* Whether no value of the program depends on which memory an allocation gets. The order is that of the rules alone, and
  * all nodes are placed. */
-mr_status proof_of_memory(const branch *b, bool *out_clean);
+mr_status proof_of_memory(branch *b, bool *out_clean);
 
 /* ---- by_rules.c */
 

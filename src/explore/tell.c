@@ -223,7 +223,7 @@ void tell_steps(const explorer *e, const branch *b, const plan *p, mr_buffer *ou
 #define MOST_LINES 16
 
 typedef struct {
-    char *text;
+    size_t text; /* where it begins in `texts` */
     /* nodes; the line has more words if another line would have the same text; both 0: none */
     uint32_t late, early;
     size_t count;
@@ -231,32 +231,36 @@ typedef struct {
 
 typedef struct {
     MR_VEC(difference_line) lines; /* each once */
-    mr_buffer line;                /* the one at hand, kept for its memory */
+    mr_buffer texts;               /* theirs, each with its end, and behind them the line at hand */
+    size_t at_hand;                /* where it begins */
     size_t more;                   /* different ones that are not kept */
     bool failed;
 } differences;
 
-/* The line at hand, which begins anew. */
-static void add_line(differences *d, uint32_t late, uint32_t early) {
-    const mr_buffer *line = &d->line;
-    d->failed |= line->failed || !line->data;
-    for (size_t i = 0; i < d->lines.count && !d->failed; i++) {
-        if (strcmp(d->lines.items[i].text, line->data) != 0) continue;
-        d->lines.items[i].count++;
-        return;
-    }
-    d->more += d->lines.count == MOST_LINES;
-    if (d->failed || d->lines.count == MOST_LINES) return;
-    char *text = malloc(line->size + 1);
-    if (text) memcpy(text, line->data, line->size + 1);
-    if (text && mr_vec_push(&d->lines, ((difference_line){text, late, early, 1}))) return;
-    free(text);
-    d->failed = true;
+static mr_buffer *begin_line(differences *d) {
+    d->at_hand = d->texts.size;
+    return &d->texts;
 }
 
-static mr_buffer *begin_line(differences *d) {
-    d->line.size = 0;
-    return &d->line;
+static bool is_known(differences *d) {
+    for (size_t i = 0; i < d->lines.count; i++) {
+        difference_line *known = &d->lines.items[i];
+        if (strcmp(d->texts.data + known->text, d->texts.data + d->at_hand) != 0) continue;
+        known->count++;
+        return true;
+    }
+    return false;
+}
+
+/* The line at hand has been written. */
+static void add_line(differences *d, uint32_t late, uint32_t early) {
+    mr_buffer_add(&d->texts, "", 1);
+    d->failed |= d->texts.failed;
+    if (d->failed) return;
+    bool known = is_known(d), is_kept = !known && d->lines.count < MOST_LINES;
+    d->more += !known && !is_kept;
+    if (!is_kept) d->texts.size = d->at_hand;
+    else d->failed |= !mr_vec_push(&d->lines, ((difference_line){d->at_hand, late, early, 1}));
 }
 
 /* When each node runs: the number of its step. Numbers of the host's nodes lie between those of steps. */
@@ -406,8 +410,8 @@ static void find_answers(const explorer *e, const branch *b, uint32_t until, boo
             b->classes[item] == ITEM_QUERY &&
             mr_program_item_at(b->program, item).came_true == (other_end && item + 1 == until);
         const mr_program_item *freed = is_shown(b, item) ? find_freed(b, item) : NULL;
-        mr_buffer *line = begin_line(d);
         if (!no && !freed) continue;
+        mr_buffer *line = begin_line(d);
         if (no) tell_no(e, b, item, line);
         if (freed) {
             tell_command(e, b, item, line);
@@ -429,17 +433,11 @@ static void write_lines(const explorer *e, const branch *b, const differences *d
     for (size_t i = 0; i < d->lines.count; i++) {
         const difference_line *line = &d->lines.items[i];
         if (line->count == 1 && line->late) tell_pair(e, b, line->late, line->early, true, out);
-        else mr_buffer_puts(out, line->text);
+        else mr_buffer_puts(out, d->texts.data + line->text);
         if (line->count > 1) mr_buffer_printf(out, "  (%zu times)", line->count);
         mr_buffer_puts(out, "\n");
     }
     if (d->more) mr_buffer_printf(out, "and %zu more\n", d->more);
-}
-
-static void free_lines(differences *d) {
-    for (size_t i = 0; i < d->lines.count; i++) free(d->lines.items[i].text);
-    mr_vec_free(&d->lines);
-    mr_buffer_free(&d->line);
 }
 
 static void find_differences(const explorer *e, const branch *b, const plan *p, uint32_t until,
@@ -461,7 +459,8 @@ static void tell(const explorer *e, const branch *turns, const branch *b, const 
         find_differences(e, b, p, until, other_end, &d);
     write_lines(e, b, &d, out);
     out->failed |= d.failed;
-    free_lines(&d);
+    mr_vec_free(&d.lines);
+    mr_buffer_free(&d.texts);
 }
 
 void tell_difference(const explorer *e, const branch *b, const plan *p, mr_buffer *out) {

@@ -52,8 +52,32 @@ static void log_node(checker *c, log_line *line, const mr_command *node) {
     if (node->node) line->inner = node_place_of(node->node);
 }
 
+/* One more than is kept, for a newest line that may be taken back. */
+#define MOST_LINES  ((uint64_t)MR_HAZARD_LOG + 1)
+#define FIRST_LINES 64
+
+static bool make_lines(checker *c, uint64_t wanted) {
+    if (wanted > MOST_LINES) wanted = MOST_LINES;
+    log_line *lines = realloc(c->log.lines, wanted * sizeof *lines);
+    if (!lines) return false;
+    memset(lines + c->log.made, 0, (wanted - c->log.made) * sizeof *lines);
+    c->log.lines = lines;
+    c->log.made = wanted;
+    return true;
+}
+
+/* Without memory it takes the place of the line before. */
+static log_line *next_line(checker *c) {
+    bool is_made = c->log.count < c->log.made || c->log.made == MOST_LINES;
+    if (!is_made && !make_lines(c, 2 * c->log.made)) {
+        c->out_of_memory = true;
+        c->log.count--;
+    }
+    return &c->log.lines[c->log.count++ % MOST_LINES];
+}
+
 void mr_hazard_log_command(checker *c, const mr_command *command) {
-    log_line *line = &c->log.lines[c->log.count++ % (MR_HAZARD_LOG + 1)];
+    log_line *line = next_line(c);
     const mr_stream *stream = mr_command_frees_at_once(command) ? NULL : command->stream;
     line->seq = command->seq;
     line->kind = command->kind;
@@ -103,7 +127,7 @@ void mr_hazard_log_command(checker *c, const mr_command *command) {
 }
 
 void mr_hazard_log_stream_gone(checker *c, const mr_stream *stream) {
-    for (size_t i = 0; c->log.has_nodes && i <= MR_HAZARD_LOG; i++) {
+    for (uint64_t i = 0; c->log.has_nodes && i < c->log.made; i++) {
         log_line *line = &c->log.lines[i];
         if (line->captured_on == stream) line->captured_on = NULL;
         if (line->outer.stream == stream) line->outer.stream = NULL;
@@ -117,13 +141,11 @@ void mr_hazard_log_take_back(checker *c) {
 
 bool mr_hazard_log_open(checker *c) {
     c->log.count = 0;
-    if (!c->log.lines) /* one more, for the newest line, which may be taken back */
-        c->log.lines = calloc(MR_HAZARD_LOG + 1, sizeof *c->log.lines);
-    return c->log.lines != NULL;
+    return c->log.lines || make_lines(c, FIRST_LINES);
 }
 
 void mr_hazard_log_free(checker *c) {
-    for (size_t i = 0; c->log.lines && i <= MR_HAZARD_LOG; i++) {
+    for (uint64_t i = 0; i < c->log.made; i++) {
         mr_name_release(c->log.lines[i].op_name);
         mr_name_release(c->log.lines[i].stream_name);
         mr_name_release(c->log.lines[i].event_name);
@@ -131,6 +153,7 @@ void mr_hazard_log_free(checker *c) {
     }
     free(c->log.lines);
     c->log.lines = NULL;
+    c->log.made = 0;
     c->log.has_nodes = false;
 }
 
@@ -139,9 +162,8 @@ uint64_t mr_hazard_log_kept(const checker *c) {
 }
 
 const log_line *mr_hazard_log_back(const checker *c, uint64_t back) {
-    return back < mr_hazard_log_kept(c)
-               ? &c->log.lines[(c->log.count - 1 - back) % (MR_HAZARD_LOG + 1)]
-               : NULL;
+    return back < mr_hazard_log_kept(c) ? &c->log.lines[(c->log.count - 1 - back) % MOST_LINES]
+                                        : NULL;
 }
 
 const log_line *mr_hazard_log_find(const checker *c, uint64_t seq) {

@@ -53,6 +53,7 @@ typedef struct {
 
 typedef struct {
     log_line *lines; /* ring, by order of arrival; kept when the checker is switched off */
+    uint64_t made;   /* lines that there is memory for; more are made as they are needed */
     uint64_t count;  /* number of all lines so far */
     bool has_nodes;  /* some line is of a launched graph */
 } log_part;
