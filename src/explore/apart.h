@@ -8,8 +8,11 @@
  * Such an outcome is claimed for schedules that were never run, so it is done only where it is proved. The host must
  * see the same in all of them: no item fails, asks how far a device is, or has a function run. No value may depend on
  * which memory an allocation gets, and all accesses must be known. If a group's search meets anything else, its results
- * are discarded, and all races are explored together. The effect of two values on a function does not follow from the
- * effect of each value alone. So results are not combined where the host reads a value that depends on a race.
+ * are discarded, and all races are explored together.
+ *
+ * The host may read bytes that a race changes, if it reads the same ones in all schedules of each group. A byte depends
+ * on one group at most, so the host reads them in each combination, too. If it reads others, the function may go on in
+ * another way for each value, and may then have other races. So the groups that the host reads are searched first.
  *
  * A schedule of one group carries out the slice of it: what its commands change, and what that is computed from. The
  * rest of the value has the bytes of the submitted order, which is carried out once before all groups. */
@@ -35,6 +38,7 @@ typedef struct {
     MR_VEC(apart_outcome) outcomes; /* the first one is that of the submitted order */
     uint64_t races, schedules;
     bool begun;
+    bool looks; /* the host reads bytes that depend on it */
 } apart_group;
 
 typedef struct apart apart;

@@ -22,11 +22,19 @@ static bool may_try(const explorer *e, const branch *b) {
     return !may_share(b) && may_look(e, b);
 }
 
-/* The smallest group that has not been searched, so that the time is enough for as many groups as possible. */
+/* If results are combined, a group that the host reads comes first: it may forbid that. A smaller group comes first, so
+ * that the time is enough for as many groups as possible. */
+static bool is_earlier(const apart *a, const apart_group *group, const apart_group *other) {
+    if (!a->alone && group->looks != other->looks) return group->looks;
+    return group->races < other->races;
+}
+
+/* The next group that has not been searched. */
 static uint32_t next_group(const apart *a) {
     uint32_t next = NO_GROUP;
     for (uint32_t g = 0; g < a->count; g++)
-        if (!a->group[g].begun && (next == NO_GROUP || a->group[g].races < a->group[next].races))
+        if (!a->group[g].begun &&
+            (next == NO_GROUP || is_earlier(a, &a->group[g], &a->group[next])))
             next = g;
     return next;
 }
@@ -134,7 +142,7 @@ mr_status apart_explore(explorer *e, branch *b, bool *out_done) {
     *out_done = false;
     if (!may_try(e, b)) return MR_OK;
     mr_status status = apart_find_groups(e, b, &a);
-    if (!status && a.count > 1 && !a.looks && !e->stop) status = proof_of_accesses(b, &known);
+    if (!status && a.count > 1 && !e->stop) status = proof_of_accesses(b, &known);
     if (!status && known) status = explore_groups(e, b, &a, out_done);
     close_apart(&a);
     return status;

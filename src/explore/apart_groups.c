@@ -164,6 +164,21 @@ static mr_status pass_item(apart *a, const branch *b, uint32_t i) {
     return status;
 }
 
+/* The groups have their numbers. */
+static void find_groups_that_are_read(apart *a, const branch *b) {
+    for (uint32_t i = 0; i < b->count && a->looks; i++) {
+        mr_program_item it = mr_program_item_at(b->program, i);
+        for (uint32_t k = 0; k < it.operand_count && mr_kind_is(it.kind, MR_TRAIT_TOUCH); k++) {
+            mr_program_operand operand = mr_program_operand_at(b->program, i, k);
+            group_touch touch = {.memory = operand.storage};
+            mr_tensor_extent(operand.view, &touch.first, &touch.end);
+            uint32_t group =
+                operand.access & MR_READ ? groups_taint_of(&a->groups, &touch) : NO_GROUP;
+            if (group != NO_GROUP) a->group[group].looks = true;
+        }
+    }
+}
+
 static bool depends_value(const apart *a, const branch *b) {
     for (size_t i = 0; i < b->parts.count; i++) {
         group_touch all = {.memory = b->parts.items[i].slot, .end = UINT64_MAX};
@@ -186,6 +201,7 @@ static mr_status make_groups(apart *a, const branch *b, const uint64_t *races) {
         p->group = a->groups.of[p->late];
         a->group[p->group].races++;
     }
+    find_groups_that_are_read(a, b);
     return MR_OK;
 }
 

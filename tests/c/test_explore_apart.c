@@ -1,5 +1,6 @@
 /* Independent races explored apart and combined, against the search of all of them together, on random programs of
  * parts that meet now and then: the same outcomes, each from as many classes, and each schedule of them leads there.
+ * In half of the programs the host often reads what the parts write; it may read the same in all schedules.
  * MR_EXPLORE_PROGRAMS sets how many (2500; 100000 in `make check-long`), MR_EXPLORE_SEED where they begin. */
 #include <stdlib.h>
 
@@ -33,6 +34,24 @@ static void part_op(const sample_program *p, sample_step *s, int parts, bool hal
     if (below(2) && fits) s->access[s->access_count++] = in_part(from, halves, NAIVE_READ);
 }
 
+/* The device comes to rest, a part is often written anew, and the host reads it. */
+static void read_part(sample_program *p, int parts, bool halves) {
+    int part = below(parts);
+    if (p->tensor[halves ? part / 2 : part].memory != MEMORY_PINNED ||
+        p->step_count + 4 > MOST_STEPS)
+        return;
+    p->step[p->step_count++] = (sample_step){.kind = STEP_DEVICE_SYNC};
+    if (below(8)) {
+        sample_step *s = &p->step[p->step_count++];
+        *s = (sample_step){.kind = STEP_OP, .stream = 1 + below(p->stream_count - 1)};
+        s->access[s->access_count++] = in_part(part, halves, NAIVE_WRITE);
+        p->step[p->step_count++] = (sample_step){.kind = STEP_DEVICE_SYNC};
+    }
+    sample_step *read = &p->step[p->step_count++];
+    *read = (sample_step){.kind = STEP_HOST_ACCESS};
+    read->access[read->access_count++] = in_part(part, halves, NAIVE_READ);
+}
+
 static void part_step(const sample_program *p, sample_step *s, int parts, bool halves, int meets) {
     int kind = below(24);
     s->stream = 1 + below(p->stream_count - 1);
@@ -56,18 +75,22 @@ static void part_step(const sample_program *p, sample_step *s, int parts, bool h
 static void random_parts(uint64_t seed, sample_program *p) {
     memset(p, 0, sizeof *p);
     random_state = seed * 6007 + 5;
+    bool reads = seed % 2;
     bool halves = below(4) == 0;
-    int meets = 2 + below(12);
+    int meets = reads ? 16 : 2 + below(12);
     p->device_count = 1;
     p->stream_count = 4 + below(3);
     p->stream[0].legacy = p->stream[1].per_thread = true;
     p->event_count = 1;
-    p->tensor_count = halves ? 2 : 2 + below(3);
+    p->tensor_count = halves ? 2 : reads ? 4 : 2 + below(3);
     if (below(4) == 0) p->tensor[p->tensor_count - 1].memory = MEMORY_PINNED;
-    int count = 4 + below(6), parts = halves ? 4 : p->tensor_count;
-    for (; p->step_count < count; p->step_count++) {
+    int count = 4 + below(6) + 2 * reads, parts = halves ? 4 : p->tensor_count;
+    for (int t = 0; t < p->tensor_count && reads; t++)
+        if (below(2)) p->tensor[t].memory = MEMORY_PINNED;
+    while (p->step_count < count) {
         p->step[p->step_count].kind = STEP_NOTHING;
-        part_step(p, &p->step[p->step_count], parts, halves, meets);
+        part_step(p, &p->step[p->step_count++], parts, halves, meets);
+        if (reads && (p->step_count >= count || below(8) == 0)) read_part(p, parts, halves);
     }
 }
 

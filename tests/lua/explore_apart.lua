@@ -174,6 +174,31 @@ same_as_full(races(2, function(x)
   local other = mr.ones(1):item()
   return other, x[1], x[2]
 end), true, "what no race has touched is read")
+
+-- Both orders of a race of its own leave 3.0 in it, so the host reads the same in all schedules.
+local function read_sum(x, a, b)
+  local sum = mr.zeros(1)
+  mr.synchronize()
+  a:run(function() sum:add_(1) end)
+  b:run(function() sum:add_(2) end)
+  mr.synchronize()
+  return sum:item(), x[1], x[2]
+end
+r = same_as_full(races(2, read_sum), true, "both orders leave what is read")
+T.equal(#r.combined.groups, 3, "the race that is read is a group")
+T.equal(r.schedules, 6, "of two schedules, like the others")
+T.equal(r.runs, 2, "no schedule calls the function again")
+T.check(r.complete and #r.outcomes == 4, "only the other races make outcomes")
+same_as_full(races(2, function(x, a, b)
+  return x[2]:item(), read_sum(x, a, b)
+end), false, "of two reads, one depends on its race")
+same_as_full(races(2, function(x, a, b)
+  local y = mr.zeros(1)
+  y:add_(x[1])
+  y:add_(x[2])
+  y:mul_(0)
+  return y:item(), read_sum(x, a, b)
+end), true, "a value that is made of two races, and does not depend on them, is read")
 local stop_if = mr.kernel [[extern "C" __global__ void stop_if(const float *flag) {
   if (flag[0] > 0) __trap();
 }]]
