@@ -4,7 +4,8 @@
  *
  * Easiest to break: a launch is one call to the user, so all that can be checked is checked before the first
  * command. The hazard checker is the exception: its verdict on a node rests on the nodes before, so it may refuse a
- * node after others were submitted. */
+ * node after others were submitted. Then the launch goes on without nodes, so that its lanes join and it is recorded:
+ * later work, and the next launch, come after the nodes that were submitted. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -435,10 +436,20 @@ static void note_launch(const launching *w) {
     }
 }
 
+static mr_status first_of(mr_status first, mr_status second) {
+    if (!first) return second;
+    mr_error_destroy(second);
+    return first;
+}
+
+/* After an error, only the order of the lanes. */
 static mr_status submit_steps(launching *w) {
     const lowered *l = &w->x->lowered;
-    for (size_t i = 0; i < l->steps.count; i++) MR_TRY(submit_step(w, &l->steps.items[i]));
-    return MR_OK;
+    mr_status status = MR_OK;
+    for (size_t i = 0; i < l->steps.count; i++)
+        if (!status || l->steps.items[i].kind != STEP_NODE)
+            status = first_of(status, submit_step(w, &l->steps.items[i]));
+    return status;
 }
 
 static mr_status launch_native(launching *w) {
@@ -456,8 +467,8 @@ static mr_status launch_native(launching *w) {
 static mr_status submit_all(launching *w) {
     mr_executable *x = w->x;
     MR_TRY(submit_waits(w));
-    MR_TRY(mr_executable_is_native(x, w->stream) ? launch_native(w) : submit_steps(w));
-    return submit_order(w, MR_COMMAND_RECORD, x->done, w->stream);
+    mr_status status = mr_executable_is_native(x, w->stream) ? launch_native(w) : submit_steps(w);
+    return first_of(status, submit_order(w, MR_COMMAND_RECORD, x->done, w->stream));
 }
 
 /* The checker has refused a node. The nodes before it were submitted, and the error tells it. */

@@ -181,4 +181,43 @@ function TestLaunches.test_the_nodes_before_are_counted()
   end
 end
 
+-- The nodes that were carried out are a launch like any other (R42). Later work of the stream and the next launch
+-- come after them, also after those of another lane.
+function TestLaunches.test_what_was_carried_out_keeps_its_order()
+  local x, y, z = mr.zeros(4), mr.zeros(4), mr.zeros(4)
+  mr.synchronize()
+  local function assert_later(work)
+    local a, b, c, other = mr.stream{ name = "a" }, mr.stream{ name = "b" }, mr.stream{ name = "c" }, mr.stream()
+    local g = mr.graph(function()
+      other:wait_stream(a)
+      other:run(function() mr.spin{ ms = 4 } x:fill_(1) end)
+      z:fill_(2)
+      y:add_(1) -- refused
+      a:wait_stream(other)
+    end, { stream = a })
+    g:launch(b)
+    b:synchronize()
+    mr.hazard.mode("error")
+    c:run(function() y:fill_(6) end)
+    local before = mr.clock()
+    assert_refused(try(g.launch, g, a), "in a graph launched at")
+    c:synchronize()
+    local done = work(g, a, b)
+    done:synchronize()
+    lu.assertEquals(mr.clock() - before >= 4 * (done == a and 1 or 2), true)
+    mr.hazard.mode("off")
+    mr.synchronize()
+  end
+  assert_later(function(_, a)
+    a:run(function() x:add_(1) z:add_(1) end)
+    return a
+  end)
+  lu.assertEquals({ x[1]:item(), y[1]:item(), z[1]:item() }, { 2.0, 6.0, 3.0 })
+  assert_later(function(g, _, b)
+    g:launch(b)
+    return b
+  end)
+  lu.assertEquals({ x[1]:item(), y[1]:item(), z[1]:item() }, { 1.0, 7.0, 2.0 })
+end
+
 os.exit(lu.LuaUnit.run())
