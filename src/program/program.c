@@ -28,6 +28,7 @@ static void destroy(mr_program *p) {
     mr_vec_free(&p->storages);
     mr_vec_free(&p->views);
     mr_vec_free(&p->items);
+    mr_vec_free(&p->kinds);
     mr_vec_free(&p->drops);
     mr_vec_free(&p->inner);
     mr_vec_free(&p->operands);
@@ -59,8 +60,8 @@ const char *mr_program_inexact(const mr_program *program) {
 }
 
 size_t mr_program_bytes(const mr_program *p) {
-    return sizeof *p + p->bytes.capacity + p->items.capacity * sizeof *p->items.items +
-           p->inner.capacity * sizeof *p->inner.items +
+    return sizeof *p + p->bytes.capacity + p->kinds.capacity +
+           p->items.capacity * sizeof *p->items.items + p->inner.capacity * sizeof *p->inner.items +
            p->storages.capacity * sizeof *p->storages.items +
            p->views.capacity * sizeof *p->views.items +
            p->operands.capacity * sizeof *p->operands.items +
@@ -142,7 +143,7 @@ mr_program_item mr_program_item_at(const mr_program *program, size_t i) {
 }
 
 mr_command_id mr_program_kind_at(const mr_program *program, size_t i) {
-    return (mr_command_id)program->items.items[i].kind;
+    return (mr_command_id)program->kinds.items[i];
 }
 
 uint32_t mr_program_stream_of(const mr_program *program, size_t i) {
@@ -150,8 +151,7 @@ uint32_t mr_program_stream_of(const mr_program *program, size_t i) {
 }
 
 bool mr_program_is_plain(const mr_program *program, size_t i) {
-    const item *it = &program->items.items[i];
-    return it->outcome != FAILED && !it->has_error && it->meeting == NO_SLOT;
+    return !program->has_odd || mr_item_is_plain(&program->items.items[i]);
 }
 
 mr_program_item mr_program_inner_at(const mr_program *program, uint32_t i) {

@@ -155,6 +155,29 @@ static uint32_t keep_launched(mr_recorder *r, mr_site where) {
     return (uint32_t)p->launched.count - 1;
 }
 
+/* Room for one more, at the end of its list; NULL: no memory. */
+static item *next_item(mr_recorder *r) {
+    mr_program *p = r->program;
+    item_list *list = list_of(r);
+    bool is_inner = list == &p->inner;
+    if (mr_vec_reserve_one(list) && (is_inner || mr_vec_reserve_one(&p->kinds)))
+        return &list->items[list->count];
+    r->failed = true;
+    return NULL;
+}
+
+static item *take_item(mr_recorder *r, item *it) {
+    mr_program *p = r->program;
+    item_list *list = list_of(r);
+    if (list == &p->items) {
+        mr_record_meet(r, it);
+        mr_vec_push(&p->kinds, it->kind);
+        p->has_odd |= !mr_item_is_plain(it);
+    }
+    list->count++;
+    return it;
+}
+
 /* NULL: no more items, or no memory. Valid until the next one. */
 static item *add_item(mr_recorder *r, const mr_command *command, outcome came) {
     mr_program *p = r->program;
@@ -170,40 +193,36 @@ static item *add_item(mr_recorder *r, const mr_command *command, outcome came) {
         mr_record_inexact(r, "code outside of millrace may use the same memory, stream or event",
                           command->where);
     uint16_t rank = command->machine->rank;
-    item it = {.kind = (uint8_t)command->kind,
-               .rank = rank <= UINT8_MAX ? (uint8_t)rank : 0,
-               .outcome = (uint8_t)came,
-               .stream =
-                   mr_record_stream(r, command->stream, command->kind == MR_COMMAND_STREAM_CREATE),
-               .object = NO_SLOT,
-               .other = NO_SLOT,
-               .first_operand = keep_operands(r, command),
-               .operand_count = command->operand_count,
-               .own_name = command->own_name ? mr_record_name(r, command->own_name) : NO_SLOT,
-               .error = NO_SLOT,
-               .meeting = NO_SLOT,
-               .member = command->member,
-               .name = command->own_name ? NULL : command->name,
-               .where = mr_record_site(r, command->where),
-               .launch = command->launch,
-               .launched = command->launched.file ? keep_launched(r, command->launched) : NO_SLOT,
-               .seq = command->seq};
-    keep_kind(r, &it, command);
-    if (command->meeting) keep_meeting(r, &it, command->meeting);
+    item *it = next_item(r);
+    if (!it) return NULL;
+    *it = (item){
+        .kind = (uint8_t)command->kind,
+        .rank = rank <= UINT8_MAX ? (uint8_t)rank : 0,
+        .outcome = (uint8_t)came,
+        .stream = mr_record_stream(r, command->stream, command->kind == MR_COMMAND_STREAM_CREATE),
+        .object = NO_SLOT,
+        .other = NO_SLOT,
+        .first_operand = keep_operands(r, command),
+        .operand_count = command->operand_count,
+        .own_name = command->own_name ? mr_record_name(r, command->own_name) : NO_SLOT,
+        .error = NO_SLOT,
+        .meeting = NO_SLOT,
+        .member = command->member,
+        .name = command->own_name ? NULL : command->name,
+        .where = mr_record_site(r, command->where),
+        .launch = command->launch,
+        .launched = command->launched.file ? keep_launched(r, command->launched) : NO_SLOT,
+        .seq = command->seq};
+    keep_kind(r, it, command);
+    if (command->meeting) keep_meeting(r, it, command->meeting);
     if (mr_command_kinds[command->kind].after != MR_AFTER_NOTHING)
-        it.time = r->machine->backend->host_time(r->machine);
+        it->time = r->machine->backend->host_time(r->machine);
     if (r->machine->host_function.command) count_inner(r);
-    item_list *list = list_of(r);
-    if (list == &p->items) mr_record_meet(r, &it);
-    if (!mr_vec_push(list, it)) {
-        r->failed = true;
-        return NULL;
-    }
-    return &list->items[list->count - 1];
+    return take_item(r, it);
 }
 
 static void keep_error(mr_recorder *r, item *it, const mr_error *status) {
-    it->has_error = true;
+    it->has_error = r->program->has_odd = true;
     it->code = status->code;
     it->error = mr_record_text(r, status->message);
     if (mr_code_is_interruption(status->code))

@@ -190,6 +190,8 @@ struct mr_program {
     MR_VEC(storage_slot) storages;
     MR_VEC(view_slot) views;
     item_list items, inner;
+    MR_VEC(uint8_t) kinds;     /* by item: loops over long programs look at few items */
+    bool has_odd;              /* some item is not plain (mr_program_is_plain) */
     MR_VEC(object_drop) drops; /* by `before` */
     MR_VEC(item_operand) operands;
     MR_VEC(mr_site) launched;
@@ -205,6 +207,11 @@ struct mr_program {
     bool lost;
     mr_code lost_code;
 };
+
+/* See mr_program_is_plain. */
+static inline bool mr_item_is_plain(const item *it) {
+    return it->outcome != FAILED && !it->has_error && it->meeting == NO_SLOT;
+}
 
 /* program.c: the item, as others see it. */
 mr_program_item mr_program_item_of(const mr_program *program, const item *it);
