@@ -190,11 +190,36 @@ static bool is_part(const branch *b, uint32_t item) {
     return b->order.first_node && b->order.nodes.items[b->order.first_node[item + 1] - 1].parts > 1;
 }
 
-static void write_step(const explorer *e, const branch *b, const plan_step *step, mr_buffer *out) {
+/* Lines of steps that `out` has already. A loop has the same lines again and again. */
+enum { STEP_TEXTS = 64 };
+typedef struct {
+    const char *name;
+    mr_site where;
+    uint32_t stream;
+    size_t at, size; /* in `out`; size 0: none */
+} step_text;
+
+static step_text *text_for(step_text *texts, const mr_program_item *it) {
+    return &texts[((uint32_t)it->where.line * 8 + it->stream) % STEP_TEXTS];
+}
+
+static bool put_text(const step_text *text, const mr_program_item *it, mr_buffer *out) {
+    if (!text->size || text->name != it->name || text->stream != it->stream ||
+        text->where.file != it->where.file || text->where.line != it->where.line)
+        return false;
+    mr_buffer_reserve(out, text->size); /* it may move */
+    if (!out->failed) mr_buffer_add(out, out->data + text->at, text->size);
+    return true;
+}
+
+static void write_step(const explorer *e, const branch *b, const plan_step *step, step_text *texts,
+                       mr_buffer *out) {
     char name[120], **told = b->told ? &b->told[step->command].step : NULL;
     size_t from = out->size;
     if (put_told(told, out)) return;
     mr_program_item it = mr_program_item_at(b->program, step->command);
+    step_text *text = text_for(texts, &it);
+    if (!told && put_text(text, &it, out)) return;
     const char *shown = it.name ? it.name : "?";
     if (is_part(b, step->command)) {
         snprintf(name, sizeof name, "%.100s, a part", shown);
@@ -207,13 +232,15 @@ static void write_step(const explorer *e, const branch *b, const plan_step *step
     write_place(e, it.where, out);
     mr_buffer_puts(out, "\n");
     keep_told(told, out, from);
+    *text = (step_text){it.name, it.where, it.stream, from, out->size - from};
 }
 
 void tell_steps(const explorer *e, const branch *b, const plan *p, mr_buffer *out) {
+    step_text texts[STEP_TEXTS] = {{0}};
     size_t next = 0;
     for (uint32_t item = 0; item <= b->count; item++) {
         for (; next < p->steps.count && p->steps.items[next].at <= item; next++)
-            write_step(e, b, &p->steps.items[next], out);
+            write_step(e, b, &p->steps.items[next], texts, out);
         if (item < b->count && is_shown(b, item)) write_host_step(e, b, item, out);
     }
 }
