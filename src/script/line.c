@@ -233,8 +233,7 @@ static int behind_names(const mr_script *s, int at, int *out_last) {
     }
 }
 
-/* A call of that name on the line; -1: there is none, or more than one. */
-static int only_call(const mr_script *s, int line, const char *name) {
+int mr_script_only_call(const mr_script *s, int line, const char *name) {
     int found = -1;
     for (int i = 0; i + 1 < (int)s->words.count; i++) {
         const word *w = &s->words.items[i];
@@ -245,9 +244,9 @@ static int only_call(const mr_script *s, int line, const char *name) {
     return found;
 }
 
-/* The word after the call and its semicolons; -1: see only_call. */
+/* The word after the call and its semicolons; -1: see mr_script_only_call. */
 static int behind_call(const mr_script *s, int line, const char *name) {
-    int call = only_call(s, line, name);
+    int call = mr_script_only_call(s, line, name);
     if (call < 0) return -1;
     int next = mr_script_behind_bracket(s, call + 1);
     while (next < (int)s->words.count && says(&s->words.items[next], ";")) next++;

@@ -297,12 +297,24 @@ static bool is_seen(const mr_script *s, int at, bool is_local, const char *name,
     return binding && s->declarations.items[binding - 1].name == at;
 }
 
+/* The word that begins the call's statement. It is the statement of the line, or is in a function that the line's
+ * statement hands to a call: mr.with(s, function() ... end). -1: neither. */
+static int statement_of_call(const mr_script *s, int line, const char *name) {
+    const word *w = s->words.items;
+    int first = w[mr_script_word_at(s, line)].statement, call = mr_script_only_call(s, line, name);
+    if (call < 0 || w[first].line != line || mr_script_has_several(s, line)) return -1;
+    int at = w[call].statement;
+    const block *b = &s->blocks.items[w[at].block];
+    bool is_handed = b->is_function && !b->is_defined && b->outer == w[first].block;
+    return at == first || is_handed ? at : -1;
+}
+
 bool mr_script_result(const mr_script *s, int line, const char *name, const char *option, int front,
                       char *out, size_t size) {
     const word *w = s->words.items;
-    int at = w[mr_script_word_at(s, line)].statement;
+    int at = statement_of_call(s, line, name);
+    if (at < 0) return false;
     bool is_local = says(&w[at], "local");
-    if (w[at].line != line || mr_script_has_several(s, line)) return false;
     at += is_local;
     if (w[at].kind == NAME && says(&w[at + 1], "=")) {
         snprintf(out, size, "%.*s", w[at].length, w[at].text);

@@ -114,8 +114,9 @@ bool mr_script_names_entry(const mr_script *s, int front, const char *table, lon
 /* True if the statements of `line` run in the same state, such as the current stream, as a line in front of `front`.
  * They are the next statements, and none of them is in a function of its own. */
 bool mr_script_is_direct(const mr_script *script, int front, int line);
-/* The statement of `line` is one call of `name` that sets `option`. *out: the variable that gets its result and is
- * visible at `front`; "": the result is dropped. False: neither. */
+/* A statement on `line` is the only call of `name` there and sets `option`: that of the line, or one in a function that
+ * this hands to a call. *out: the variable that gets its result and is visible at `front`; "": the result is dropped.
+ * False: neither. */
 bool mr_script_result(const mr_script *script, int line, const char *name, const char *option,
                       int front, char *out, size_t size);
 

@@ -84,6 +84,8 @@ bool mr_script_encloses(const mr_script *s, int outer, int inner); /* or is the 
 /* A run enters at most one of the two blocks. They are in different branches of an `if`, and no loop inside block
  * `limit` is around that. */
 bool mr_script_exclude(const mr_script *s, int a, int b, int limit);
+/* A call of that name on the line; -1: there is none, or more than one. */
+int mr_script_only_call(const mr_script *s, int line, const char *name);
 /* The word after the statement that begins at word `at`, and after those that begin on the line where it ends. */
 int mr_script_group_end(const mr_script *s, int at);
 

@@ -192,6 +192,15 @@ side:run(function() g:mul_(2) end)
 mr.synchronize()]], { { "no-path", "4 w:wait(side)" } })
 end
 
+function TestFixes.test_a_function_on_one_line_sets_the_variable_of_the_work()
+  check(2, [[
+local g, s, w = mr.ones(64), mr.stream{name = "s"}, nil
+mr.synchronize()
+mr.with(s, function() w = mr.dist.all_reduce(g, {async = true}) end)
+w = nil
+g:mul_(2)]], { { "no-path", "3 w:wait(mr.default_stream())" } })
+end
+
 -- Nothing holds it, or not there.
 function TestFixes.test_the_work_is_not_kept()
   local kept = "mr.synchronize() -- or keep what all_reduce returns at line 2, as local e, and write e:wait() here"
@@ -213,6 +222,11 @@ g:mul_(e + 2)]], { { "no-path", "5 mr.synchronize() -- or keep what all_reduce r
 local g = mr.ones(64)
 for i = 1, 2 do local w = mr.dist.all_reduce(g, {async = true}) end
 g:mul_(2)]], { { "no-path", "3 mr.synchronize() -- no variable in scope here leads to world" } })
+  check(2, [[
+local g, s = mr.ones(64), mr.stream{name = "s"}
+mr.synchronize()
+mr.with(s, function() mr.dist.all_reduce(g, {async = true}) end) -- a local would end with the function
+g:mul_(2)]], { { "no-path", "4 mr.synchronize() -- or keep what all_reduce returns, and call its wait() here" } })
 end
 
 -- No variable leads to the stream that is current where the collective is called.

@@ -361,8 +361,11 @@ static void say_without_variable(const checker *c, const actor *lost, const mr_s
 static void say_keep_work(const checker *c, const found_pair *pair, const mr_script_spot *spot,
                           mr_buffer *out) {
     char work[NAME_SIZE], wait[NAME_SIZE * 2];
-    mr_script_spot behind;
-    if (c->hooks.new_local && behind_first(c, pair, &behind) &&
+    mr_script_spot behind, call = {.where = pair->first_where, .front = pair->first_where.line};
+    /* In a function on the call's line, a local would end with that. */
+    bool is_direct =
+        c->hooks.is_direct && c->hooks.is_direct(c->hooks.context, &call, pair->first_where);
+    if (c->hooks.new_local && is_direct && behind_first(c, pair, &behind) &&
         c->hooks.new_local(c->hooks.context, &behind, spot, is_proposed, c, work, sizeof work) &&
         mr_hazard_wait_of_work(c, pair, work, spot, wait, sizeof wait))
         mr_buffer_printf(out, "or keep what %s returns at line %d, as local %s, and write %s here",
