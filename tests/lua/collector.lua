@@ -284,6 +284,22 @@ for name, wait in pairs(WAITS) do
   end
 end
 
+function TestWalks:test_a_profile_that_a_finalizer_resets()
+  collectgarbage("incremental", 50, 1000)
+  mr.machine.settings { kernel_profile = true }
+  local x, counted = mr.zeros(32), mr.kernel("__global__ void f(float *x) { x[threadIdx.x] += 1; }")
+  for _ = 1, TIMES // 10 do
+    counted[{ 1, 32 }](x)
+    mr.synchronize()
+    at_collection(function() counted:profile { reset = true } end)
+    local profile = counted:profile()
+    if profile then lu.assertTrue(profile.launches >= 1 and #profile:lines() > 0) end
+    hold_nothing() -- the finalizer's round is over
+  end
+  mr.machine.settings { kernel_profile = false }
+  collectgarbage("incremental", 200, 100)
+end
+
 TestCurrent = {}
 
 -- The current stream belongs to the device, and a host function or a finalizer may make another one current

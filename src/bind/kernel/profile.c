@@ -180,6 +180,26 @@ static int profile_lines(lua_State *L) {
     return 1;
 }
 
+static int drop_profile(lua_State *L) {
+    mr_ptx_profile **box = lua_touserdata(L, 1);
+    mr_ptx_profile_destroy(*box);
+    *box = NULL;
+    return 0;
+}
+
+/* The counts of this moment. Their profile is a copy in `*box`: making Lua values runs the collector, and a finalizer
+ * may reset it. */
+static mr_kernel_count copy_count(lua_State *L, const mr_kernel_box *kernel, mr_ptx_profile **box) {
+    const mr_kernel_code *code = kernel->unit->module->code;
+    mr_kernel_count count = *mr_kernel_code_count(code, kernel->ptx);
+    if (!count.profile) return count;
+    *box = mr_ptx_profile_create(code->ptx);
+    if (!*box) mr_raise(L, mr_no_memory("for a profile"));
+    mr_ptx_profile_add(*box, count.profile);
+    count.profile = *box;
+    return count;
+}
+
 /* nil, and why there is none. */
 static int nothing_counted(lua_State *L, const mr_machine *machine) {
     lua_pushnil(L);
@@ -216,22 +236,24 @@ MR_FUNCTION(
                                "k:profile{reset = true} before the launches");
     mr_bind_waits_looks(L, "k:profile", NULL);
     mr_observers_learned(machine);
-    const mr_kernel_count *count = mr_kernel_code_count(kernel->unit->module->code, kernel->ptx);
+    mr_ptx_profile **box = mr_push_owner(L, sizeof *box, drop_profile);
+    const mr_kernel_count count = copy_count(L, kernel, box);
     lua_Integer block =
-        mr_option_integer(L, &options, "block", count->threads ? (lua_Integer)count->threads : 1);
-    lua_Integer shared = mr_option_integer(L, &options, "shared", count->shared);
+        mr_option_integer(L, &options, "block", count.threads ? (lua_Integer)count.threads : 1);
+    lua_Integer shared = mr_option_integer(L, &options, "shared", count.shared);
     bool reset = mr_option_boolean(L, &options, "reset", false);
     if (block < 1 || block > kernel->ptx->max_threads)
         return mr_misuse(L, "profile: block is %d, expected 1 to %d threads", (int)block,
                          (int)kernel->ptx->max_threads);
     if (shared < 0 || shared > INT32_MAX / 2)
         return mr_misuse(L, "profile: shared is no number of bytes");
-    const mr_ptx_profile *profile = count->profile;
+    const mr_ptx_profile *profile = count.profile;
     if (!profile || !mr_ptx_profile_blocks(profile)) return nothing_counted(L, machine);
     const mr_device *device = machine->current_device;
     mr_kernel_times times;
-    if (!mr_kernel_times_of(device, kernel->ptx, count, (uint32_t)block, (uint32_t)shared, &times))
+    if (!mr_kernel_times_of(device, kernel->ptx, &count, (uint32_t)block, (uint32_t)shared, &times))
         mr_raise(L, mr_no_memory("for a profile"));
+    if (reset) mr_kernel_code_forget(kernel->unit->module->code, kernel->ptx);
     const mr_kernel_occupancy *occupancy = &times.occupancy;
     mr_ptx_counts sum;
     lua_newtable(L);
@@ -239,8 +261,8 @@ MR_FUNCTION(
     lua_setfield(L, -2, "classes");
     set_counts(L, &sum);
     mr_set_integer(L, "blocks", mr_ptx_profile_blocks(profile));
-    mr_set_integer(L, "launched_blocks", count->launched);
-    mr_set_integer(L, "launches", count->launches);
+    mr_set_integer(L, "launched_blocks", count.launched);
+    mr_set_integer(L, "launches", count.launches);
     mr_set_number(L, "occupancy", occupancy->occupancy);
     mr_set_integer(L, "blocks_per_sm", (uint64_t)occupancy->blocks_per_sm);
     lua_pushstring(L, occupancy->limited_by);
@@ -256,7 +278,6 @@ MR_FUNCTION(
     lua_pushcclosure(L, profile_lines, 1);
     lua_setfield(L, -2, "lines");
     set_text(L, "millrace.profile", profile_text);
-    if (reset) mr_kernel_code_forget(kernel->unit->module->code, kernel->ptx);
     return 1;
 }
 
