@@ -6,8 +6,9 @@
  * pace: a place in the code first collects this many times, then half as often in each range that is twice as long.
  * Otherwise a test would take hours. A faulty place usually fails at its first calls.
  *
- * 2. While observers are told of a command, nothing may run the collector: a finalizer may use the machine, and would
- * change the state that an observer looks at. Such a call ends the process. */
+ * 2. While observers are asked or told of a command, and while the checker asks about the script, nothing may run the
+ * collector: a finalizer may use the machine, and would change the state that an observer looks at. Such a call ends
+ * the process. */
 #ifndef MR_BIND_GCSTRESS_H
 #define MR_BIND_GCSTRESS_H
 
@@ -54,13 +55,20 @@ __attribute__((unused)) static void mr_gc_stress(lua_State *L, const char *file,
 #define luaL_addlstring(B, ...)   MR_GC_STRESS((B)->L, luaL_addlstring(B, __VA_ARGS__))
 #define luaL_addstring(B, ...)    MR_GC_STRESS((B)->L, luaL_addstring(B, __VA_ARGS__))
 #define luaL_pushresult(B)        MR_GC_STRESS((B)->L, luaL_pushresult(B))
+#define luaL_addvalue(B)          MR_GC_STRESS((B)->L, luaL_addvalue(B))
+#define luaL_newmetatable(L, ...) MR_GC_STRESS(L, luaL_newmetatable(L, __VA_ARGS__))
+#define luaL_loadbufferx(L, ...)  MR_GC_STRESS(L, luaL_loadbufferx(L, __VA_ARGS__))
 /* Makes an object only for upvalues. */
 #define lua_pushcclosure(L, function, upvalues)                                                    \
     ((upvalues) > 0 ? mr_gc_stress(L, __FILE__, __LINE__) : (void)0,                               \
      lua_pushcclosure(L, function, upvalues))
-/* Makes a string of a number. */
-#define lua_tolstring(L, index, size)                                                              \
-    (lua_type(L, index) == LUA_TNUMBER ? mr_gc_stress(L, __FILE__, __LINE__) : (void)0,            \
-     lua_tolstring(L, index, size))
+/* These make a string of a number. */
+#define MR_GC_STRESS_TEXT(L, index, call)                                                          \
+    (lua_type(L, index) == LUA_TNUMBER ? mr_gc_stress(L, __FILE__, __LINE__) : (void)0, call)
+#define lua_tolstring(L, index, size) MR_GC_STRESS_TEXT(L, index, lua_tolstring(L, index, size))
+#define luaL_checklstring(L, index, size)                                                          \
+    MR_GC_STRESS_TEXT(L, index, luaL_checklstring(L, index, size))
+#define luaL_optlstring(L, index, otherwise, size)                                                 \
+    MR_GC_STRESS_TEXT(L, index, luaL_optlstring(L, index, otherwise, size))
 
 #endif

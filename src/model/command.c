@@ -172,12 +172,15 @@ void mr_command_set_operand(mr_command *command, uint32_t i, mr_tensor *tensor, 
 
 mr_status mr_command_may(const mr_command *command) {
     mr_machine *machine = command->machine;
-    for (size_t i = 0; i < machine->observing.observers.count; i++) {
+    mr_status status = MR_OK;
+    machine->observing.telling++;
+    for (size_t i = 0; i < machine->observing.observers.count && !status; i++) {
         mr_observer *observer = machine->observing.observers.items[i];
         bool sees = !command->in_place || !observer->as_written;
-        if (observer->may && sees) MR_TRY(observer->may(observer, command));
+        if (observer->may && sees) status = observer->may(observer, command);
     }
-    return MR_OK;
+    machine->observing.telling--;
+    return status;
 }
 
 static void tell(const mr_command *command, bool host_waited) {

@@ -129,7 +129,8 @@ typedef struct {
     unsigned ran_listeners;        /* observers that have a `ran` */
     unsigned everything_listeners; /* observers that ask for everything */
     uint64_t runs_told;            /* to observers; less again after a restored checkpoint */
-    unsigned telling;              /* > 0: observers are told of a command */
+    /* > 0: observers are asked or told of a command, or one of them asks about the script */
+    unsigned telling;
     /* Some were told of the script's commands instead of the launch that replaced them (observer.h). */
     bool wrote;
 } mr_machine_observing;

@@ -55,7 +55,11 @@ mr_status mr_bind_name_fault(lua_State *L, mr_status status) {
     if (!module || !module->machine || !strstr(status->message, UNNAMED) ||
         mr_explore_guard_is_busy(L))
         return status;
-    for (const mr_storage *s = module->machine->objects.newest_storage; s; s = s->older)
-        if (!s->name && s->epoch == module->machine->epoch) status = name_storage(L, status, s);
+    mr_machine *machine = module->machine;
+    /* bind/gcstress.h: a finalizer would change the list of storages. */
+    machine->observing.telling++;
+    for (const mr_storage *s = machine->objects.newest_storage; s; s = s->older)
+        if (!s->name && s->epoch == machine->epoch) status = name_storage(L, status, s);
+    machine->observing.telling--;
     return status;
 }

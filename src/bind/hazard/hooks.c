@@ -35,15 +35,29 @@ static bool as_host(void *context, uint16_t rank, void (*look)(void *asked), voi
     s->rank = rank;
     bool has_looked = true;
     if (parked) {
+        unsigned telling = s->machine->observing.telling;
         s->machine->hooks.context = parked;
         has_looked = mr_try_quietly(parked, look_protected, &l);
         s->machine->hooks.context = L;
+        s->machine->observing.telling = telling; /* an error may have left a question */
     } else {
         look(asked);
     }
     s->rank = 0;
     return has_looked;
 }
+
+/* bind/gcstress.h: the checker has pointers into its state, also outside of a command. */
+static void begin_question(const mr_bind_answerer *s) {
+    s->machine->observing.telling++;
+}
+
+static bool end_question(const mr_bind_answerer *s, bool answer) {
+    s->machine->observing.telling--;
+    return answer;
+}
+
+#define QUIETLY(s, question) (begin_question(s), end_question(s, question))
 
 static const mr_stream *current(void *context) {
     const mr_bind_answerer *s = context;
@@ -56,45 +70,46 @@ static const mr_stream *current(void *context) {
 static bool variable(void *context, const mr_hazard_object *object, mr_site front, char *out,
                      size_t size) {
     const mr_bind_answerer *s = context;
-    return mr_bind_variable(s->machine->hooks.context, object, front, out, size);
+    return QUIETLY(s, mr_bind_variable(s->machine->hooks.context, object, front, out, size));
 }
 
 static bool holder(void *context, const mr_hazard_object *object, char *out, size_t size,
                    mr_site *out_held) {
     const mr_bind_answerer *s = context;
-    return mr_bind_holder(s->machine->hooks.context, object, out, size, out_held);
+    return QUIETLY(s, mr_bind_holder(s->machine->hooks.context, object, out, size, out_held));
 }
 
 static bool is_running(void *context, mr_site front) {
     const mr_bind_answerer *s = context;
-    return mr_bind_is_running(s->machine->hooks.context, front);
+    return QUIETLY(s, mr_bind_is_running(s->machine->hooks.context, front));
 }
 
 static bool before(void *context, const mr_script_meeting *meeting, mr_script_spot *out_spot) {
     const mr_bind_answerer *s = context;
-    return mr_bind_before(s->machine->hooks.context, meeting, out_spot);
+    return QUIETLY(s, mr_bind_before(s->machine->hooks.context, meeting, out_spot));
 }
 
 static bool behind(void *context, mr_site where, mr_script_spot *out_spot) {
     const mr_bind_answerer *s = context;
-    return mr_bind_behind(s->machine->hooks.context, where, out_spot);
+    return QUIETLY(s, mr_bind_behind(s->machine->hooks.context, where, out_spot));
 }
 
 static bool waits_at_once(void *context, mr_site function, mr_site wait) {
     const mr_bind_answerer *s = context;
-    return mr_bind_waits_at_once(s->machine->hooks.context, function, wait);
+    return QUIETLY(s, mr_bind_waits_at_once(s->machine->hooks.context, function, wait));
 }
 
 static bool comes_before(void *context, const mr_script_spot *spot, mr_site where) {
     const mr_bind_answerer *s = context;
-    return mr_bind_comes_before(s->machine->hooks.context, spot, where);
+    return QUIETLY(s, mr_bind_comes_before(s->machine->hooks.context, spot, where));
 }
 
 static bool new_local(void *context, const mr_script_spot *from, const mr_script_spot *to,
                       bool (*is_taken)(const void *asker, const char *name), const void *asker,
                       char *name, size_t size) {
     const mr_bind_answerer *s = context;
-    return mr_bind_new_local(s->machine->hooks.context, from, to, is_taken, asker, name, size);
+    return QUIETLY(
+        s, mr_bind_new_local(s->machine->hooks.context, from, to, is_taken, asker, name, size));
 }
 
 static bool ahead(void *context, const mr_script_spot *record, const mr_script_spot *wait,
@@ -102,24 +117,25 @@ static bool ahead(void *context, const mr_script_spot *record, const mr_script_s
                   bool (*is_taken)(const void *asker, const char *name), const void *asker,
                   mr_script_variable *out_ahead) {
     const mr_bind_answerer *s = context;
-    return mr_bind_ahead(s->machine->hooks.context, record, wait, meeting, tensor, stream, is_taken,
-                         asker, out_ahead);
+    return QUIETLY(s, mr_bind_ahead(s->machine->hooks.context, record, wait, meeting, tensor,
+                                    stream, is_taken, asker, out_ahead));
 }
 
 static bool is_set_later(void *context, const mr_script_spot *spot, const char *expression) {
     const mr_bind_answerer *s = context;
-    return mr_bind_is_set_later(s->machine->hooks.context, spot, expression);
+    return QUIETLY(s, mr_bind_is_set_later(s->machine->hooks.context, spot, expression));
 }
 
 static bool is_direct(void *context, const mr_script_spot *spot, mr_site where) {
     const mr_bind_answerer *s = context;
-    return mr_bind_is_direct(s->machine->hooks.context, spot, where);
+    return QUIETLY(s, mr_bind_is_direct(s->machine->hooks.context, spot, where));
 }
 
 static bool result(void *context, mr_site call, const char *name, const char *option,
                    const mr_script_spot *spot, char *out, size_t size) {
     const mr_bind_answerer *s = context;
-    return mr_bind_result(s->machine->hooks.context, call, name, option, spot, out, size);
+    return QUIETLY(s,
+                   mr_bind_result(s->machine->hooks.context, call, name, option, spot, out, size));
 }
 
 static bool in_group(void *context, const mr_command *wait, const char **out_name,
@@ -147,6 +163,7 @@ static void quote(lua_State *L, mr_site where, mr_buffer *out) {
 static void write_report(void *context, const mr_hazard_report *report, mr_hazard_news news) {
     const mr_bind_answerer *s = context;
     mr_buffer text = {0};
+    begin_question(s);
     fflush(stdout);
     if (s->json) mr_hazard_write_json(report, &text);
     else if (news == MR_HAZARD_NEWS_REPORT) {
@@ -159,6 +176,7 @@ static void write_report(void *context, const mr_hazard_report *report, mr_hazar
     if (text.data && s->json) mr_output_write(stderr, text.data, text.size);
     else if (text.data) mr_write_wrapped(stderr, text.data, text.size);
     mr_buffer_free(&text);
+    end_question(s, true);
 }
 
 /* --- the table ---------------------------------------------------------------------------------- */
