@@ -6,9 +6,9 @@
  * pace: a place in the code first collects this many times, then half as often in each range that is twice as long.
  * Otherwise a test would take hours. A faulty place usually fails at its first calls.
  *
- * 2. While observers are asked or told of a command, and while the checker asks about the script, nothing may run the
- * collector: a finalizer may use the machine, and would change the state that an observer looks at. Such a call ends
- * the process. */
+ * 2. Nothing may run the collector while observers are asked or told of a command, or while the checker asks about the
+ * script. A finalizer may use the machine, and would change the state that an observer looks at. Such a call ends the
+ * process. */
 #ifndef MR_BIND_GCSTRESS_H
 #define MR_BIND_GCSTRESS_H
 

@@ -283,6 +283,8 @@ void mr_machine_run_host_function(mr_machine *machine, const mr_command *command
     if (machine->lost) return; /* R46: not called when the context is in error */
     /* The called function sets this, perhaps to a coroutine that ends with it. */
     void *context = machine->hooks.context;
+    unsigned telling = machine->observing.telling;
+    machine->observing.telling = 0;
     machine->host_function.running = true;
     machine->host_function.command = command;
     mr_status status = command->u.host.call(command->u.host.context);
@@ -290,6 +292,7 @@ void mr_machine_run_host_function(mr_machine *machine, const mr_command *command
     machine->host_function.running = false;
     machine->host_function.command = NULL;
     machine->hooks.context = context;
+    machine->observing.telling = telling;
     for (size_t i = 0; i < machine->observing.observers.count; i++) {
         mr_observer *observer = machine->observing.observers.items[i];
         if (observer->function_ran) observer->function_ran(observer, command);

@@ -124,6 +124,7 @@ struct mr_observer {
     /* Optional. Not NULL: the command is not carried out and the error is raised at the caller. */
     mr_status (*may)(mr_observer *observer, const mr_command *command);
     /* Neither this nor `may` may run Lua's collector: a finalizer may use the machine (bind/gcstress.h checks this).
+     * Only mr.stress submits and waits here, so a host function may run.
      * `host_waited` is false for a synchronous copy that is under way and whose wait was interrupted. */
     void (*did)(mr_observer *observer, const mr_command *command, bool host_waited);
     /* Optional, with `everything`: called before an action without a `may` that may change memory. */

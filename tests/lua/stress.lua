@@ -83,3 +83,16 @@ local r = mr.stress(function()
 end, { runs = 60 })
 T.check(#r.outcomes >= 1, "work that is pending")
 for _, o in ipairs(r.outcomes) do T.equal(type(o.value), "boolean", "an answer") end
+
+-- A delay may let a host function run, which may make Lua values (src/bind/gcstress.h).
+local s = mr.stream()
+local named = mr.stress(function()
+  local names = {}
+  for i = 1, 8 do
+    s:host_func(function() names[i] = tostring(s) .. i end)
+    mr.spin { ms = 0.01, stream = s }
+  end
+  s:synchronize()
+  return #names
+end, { runs = 20 })
+T.equal(named.outcomes[1].value, 8, "host functions between delays")
