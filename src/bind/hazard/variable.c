@@ -150,17 +150,18 @@ static bool local_keeps_value(const wanted *w, const lua_Debug *frame, const cha
 
 /* ---- steps */
 
-/* Whether the value at the top, which it pops, is this one, and the place sees the variable. */
+/* Whether the value at the top, which it pops, is this one, and the place sees the variable, which is an index there. */
 static bool pop_index(const wanted *w, const lua_Debug *frame, const char *name,
                       lua_Integer value) {
     lua_State *L = w->running;
     bool same = is_name(name) && lua_isinteger(L, -1) && lua_tointeger(L, -1) == value;
     lua_pop(L, 1);
-    return same && sees(w, frame, name, frame->currentline);
+    return same && sees(w, frame, name, frame->currentline) &&
+           mr_script_indexes(w->script, w->front.line, name);
 }
 
-/* The one local integer with this value at the new line's place, in a loop or a function, if it is an index there. Its
- * value differs next time. None if the script also writes the entry with a number, which may be meant. */
+/* The one local integer with this value that is an index at the new line's place, in a loop or a function. Its value
+ * differs next time. None if the script also writes the entry with a number, which may be meant. */
 static bool index_name(const wanted *w, const char *table, lua_Integer value, char *out,
                        size_t size) {
     lua_State *L = w->running;
@@ -185,8 +186,7 @@ static bool index_name(const wanted *w, const char *table, lua_Integer value, ch
         lua_pop(L, 1);
         break;
     }
-    return count == 1 && mr_script_indexes(w->script, w->front.line, out) &&
-           !mr_script_names_entry(w->script, w->front.line, table, value);
+    return count == 1 && !mr_script_names_entry(w->script, w->front.line, table, value);
 }
 
 /* `streams[2]`, `self.copy`: the entry of the table `name` whose key is below the top. False: a line cannot use it. */
