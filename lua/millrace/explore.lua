@@ -121,18 +121,8 @@ return function(tools)
     return list
   end
 
-  -- The values count towards the seconds that were asked for. When these are over, only the outcomes that are shown
-  -- have values at once.
-  local function make_values(outcomes, seconds)
-    local began = os.clock()
-    for i, o in ipairs(outcomes) do
-      if i > SHOWN and os.clock() - began > seconds then return end
-      values.make(o)
-    end
-  end
-
   -- The most common first.
-  local function read_result(r, fn, race, seconds)
+  local function read_result(r, fn, race)
     for i, o in ipairs(r.outcomes) do
       r.outcomes[i] = with_trace(read_outcome(o), fn, race)
       r.outcomes[i].met = i
@@ -141,7 +131,7 @@ return function(tools)
       if a.count ~= b.count then return a.count > b.count end
       return a.met < b.met
     end)
-    make_values(r.outcomes, seconds - r.seconds)
+    for i = 1, math.min(#r.outcomes, SHOWN) do values.make(r.outcomes[i]) end
     r.deterministic = r.complete and #r.outcomes <= 1
     if r.untried_lines then
       r.untried = list_of_lines(r.untried_lines)
@@ -409,11 +399,15 @@ return function(tools)
     result.not_followed.parts = true
   end
 
-  -- Another collector frees earlier, and then the memory is another tensor's while it is in use.
+  -- Memory that is freed while it is in use: the tensor that gets it next decides the outcome. Which tensor that is
+  -- depends on the memory that Lua's collector has freed by then, and it may do so earlier or later in another run.
   -- `not_followed.collector`: as `parts`.
+  local COLLECTOR = "This holds if Lua's collector frees tensors when it does so here: that decides which tensor gets "
+    .. "the memory that is still in use."
+
   local function frees_in_use(reports)
     for _, report in ipairs(reports) do
-      if report.kind == "use-after-free" and not place_of(report.second) then return true end
+      if report.kind == "use-after-free" then return true end
     end
     return false
   end
@@ -437,20 +431,21 @@ return function(tools)
   local function add_conditions(result, totals, raw, seen, unwritten)
     local left = totals and totals.unexplored or {}
     local followed = { ranks = raw.all_turns, unspecified = raw.unspecified and not raw.stages }
-    local collected = false
+    local in_use = frees_in_use(result.hazards)
+    followed.collected = in_use -- told more exactly here
     result.claim = "every-legal-schedule"
     for i, line in ipairs(left) do
       local key = left.keys[i]
       if TRIED[key] then line = TRIED[key]:format(plural(totals[key], "pair") .. " of launches") end
       if not followed[key] then add_condition(result, line) end
-      if key == "collected" then collected = true end
       if key == "host_functions" then result.not_followed.shared = true end
     end
     if unwritten or raw.reads_fresh or reads_unwritten(result.hazards) then
       add_condition(result, "This holds if memory that nothing has written reads as in this run.")
       result.not_followed.unwritten = true
     end
-    if collected and frees_in_use(result.hazards) then
+    if in_use then
+      add_condition(result, COLLECTOR)
       result.not_followed.collector = true
     end
     if raw.caught then
@@ -536,7 +531,7 @@ return function(tools)
       local suspect = tools.suspect() or found.seen and "The function " .. found.seen
       if not fine then error(with_suspect(with_values(raw, last), suspect), 0) end
       local race = {} -- of the first hazard: marked in the timelines of outcomes
-      local result = read_result(raw, fn, race, o.time)
+      local result = read_result(raw, fn, race)
       tools.put_back(keeper)
       local totals
       result.hazards, totals = hazards_of(fn, found, race)

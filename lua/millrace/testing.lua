@@ -314,7 +314,7 @@ function T.expect_deterministic(fn, options)
   if r.outcomes[1].error then fail("expected a value, got the error: %s", r.outcomes[1].error) end
   check_followed(r)
   if r.not_followed and r.not_followed.collector then
-    fail("Lua's collector frees memory that another stream uses; where it frees earlier, another tensor gets it\n%s",
+    fail("memory is freed while another stream uses it; which tensor gets it depends on when Lua's collector frees\n%s",
       tostring(r))
   end
   if r.not_followed and r.not_followed.unwritten then

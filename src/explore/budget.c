@@ -9,9 +9,11 @@
  * that waits for the search of a child gives up its player, and makes it again afterwards (search_remake). */
 #include <inttypes.h>
 #include <malloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "explore/apart.h"
 #include "explore/search.h"
@@ -199,8 +201,15 @@ static size_t bytes_of_last_run(const explorer *e) {
     return bytes;
 }
 
+/* The value at hand; and where races are explored apart, that of the submitted order, and whose bytes they are. */
+static size_t bytes_of_values(const explorer *e) {
+    const apart *a = e->apart;
+    size_t shared = a && a->owner ? a->base.size * (1 + sizeof *a->owner) : 0;
+    return e->outcome_bytes + e->value.size + shared;
+}
+
 static size_t budget_used(const explorer *e) {
-    return bytes_of_last_run(e) + (e->root ? bytes_of(e->root) : 0);
+    return bytes_of_last_run(e) + (e->root ? bytes_of(e->root) : 0) + bytes_of_values(e);
 }
 
 static bool is_at_work(const explorer *e, const branch *b) {
@@ -271,24 +280,36 @@ static void make_room(explorer *e, size_t more, size_t most) {
     explore_incomplete(e, "it stopped at memory = %g MB", (double)e->options.memory / (1 << 20));
 }
 
+/* Otherwise free memory between used blocks stays with the process. */
+static void give_back_free_memory(void) {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
+
 void budget_make_room(explorer *e, size_t more) {
     size_t most = e->store_most;
     if (!more) budget_trim_spares(e, 0);
     if (!e->innermost || budget_has_room(e, more)) return;
     make_room(e, more, most);
-#ifdef __GLIBC__
-    malloc_trim(0); /* otherwise free memory between used blocks stays with the process */
-#endif
+    give_back_free_memory();
 }
 
-static size_t most_of_process(void) {
+/* Now: what an earlier exploration has given back is free again. Without /proc, the most so far. */
+static size_t bytes_of_process(void) {
+    unsigned long all, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    bool known = file && fscanf(file, "%lu %lu", &all, &resident) == 2;
+    if (file) fclose(file);
+    if (known) return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     return (size_t)usage.ru_maxrss << 10;
 }
 
 void budget_begin(explorer *e) {
-    e->process_before = most_of_process();
+    give_back_free_memory();
+    e->process_before = bytes_of_process();
     e->host_before = e->subject->machine->host_memory.live_bytes;
 }
 
@@ -296,7 +317,7 @@ void budget_begin(explorer *e) {
  * memory stays. */
 void budget_measure(explorer *e) {
     if (!e->options.memory) return;
-    size_t taken = most_of_process(), run = bytes_of_last_run(e);
+    size_t taken = bytes_of_process(), run = bytes_of_last_run(e);
     size_t stays = taken > run ? taken - run : 0;
     if (stays < e->process_before) stays = e->process_before;
     e->store_most = e->options.memory > stays ? e->options.memory - stays : 1;

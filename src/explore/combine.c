@@ -141,7 +141,7 @@ static mr_status list_all(explorer *e, branch *b, combination *c) {
     mr_status status;
     do status = add_combination(e, b, c);
     while (!status && go_on(c));
-    for (size_t i = 0; i < count; i++) outcome_free(&c->alone[i]);
+    for (size_t i = 0; i < count; i++) mr_explore_outcome_free(&c->alone[i]);
     free(c->alone);
     return status;
 }
@@ -155,10 +155,11 @@ static void count_alone(explorer *e, combination *c) {
     }
 }
 
-static bool may_list(const explorer *e, const branch *b) {
+static bool may_list(explorer *e, const branch *b) {
     double all = e->result->combined, nodes = (double)b->order.nodes.count,
            bytes = (double)e->result->outcomes.items[0].size + 100 * nodes;
-    return all <= MOST_LISTED && all * bytes <= MOST_BYTES && all * nodes * nodes <= MOST_WORK;
+    return all <= MOST_LISTED && all * bytes <= MOST_BYTES && all * nodes * nodes <= MOST_WORK &&
+           budget_has_room(e, (size_t)(all * bytes));
 }
 
 mr_status combine_outcomes(explorer *e, branch *b, const apart *a) {

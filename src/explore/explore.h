@@ -117,6 +117,8 @@ typedef struct {
     uint32_t switches, length;
 } mr_explore_outcome;
 
+void mr_explore_outcome_free(mr_explore_outcome *o); /* its value and texts, which are NULL then */
+
 /* Races that are free of all others: see `combined`. */
 typedef struct {
     uint64_t races;               /* pairs */

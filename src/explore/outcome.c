@@ -8,6 +8,8 @@
 
 #define MOST_OUTCOMES 10000
 #define MOST_BYTES    ((size_t)16 << 20) /* of one value */
+#define SHOWN         8                  /* whose values become text, */
+#define COPIES        4 /* which takes so many copies: tensors, and bytes that are compared */
 
 static uint64_t hash_of(const mr_buffer *value) {
     const unsigned char *bytes = (const unsigned char *)value->data;
@@ -70,10 +72,12 @@ mr_status outcome_keep_schedule(explorer *e, mr_explore_outcome *o, const branch
         copies[i][size] = '\0';
     }
     for (int i = 0; i < 3; i++) {
+        if (fine && *texts[i]) e->outcome_bytes -= strlen(*texts[i]);
         if (fine) free(*texts[i]);
         if (fine) *texts[i] = copies[i];
         else free(copies[i]);
     }
+    if (fine) e->outcome_bytes += ends[2];
     return fine ? MR_OK : mr_no_memory("for an outcome");
 }
 
@@ -97,6 +101,7 @@ static mr_status add_outcome(explorer *e, uint64_t hash, const mr_buffer *value,
     if (value->size) memcpy(o.value, value->data, value->size);
     o.value[value->size] = 0;
     *index = count;
+    e->outcome_bytes += count < SHOWN ? COPIES * value->size : value->size;
     mr_vec_push(&e->result->outcomes, o);
     *out_added = &e->result->outcomes.items[count];
     return MR_OK;
@@ -111,8 +116,10 @@ static bool is_simpler(const mr_explore_outcome *a, const mr_explore_outcome *b)
 
 void outcome_forget_all(explorer *e) {
     mr_explore_result *result = e->result;
-    for (size_t i = 0; i < result->outcomes.count; i++) outcome_free(&result->outcomes.items[i]);
+    for (size_t i = 0; i < result->outcomes.count; i++)
+        mr_explore_outcome_free(&result->outcomes.items[i]);
     result->outcomes.count = 0;
+    e->outcome_bytes = 0;
     mr_map_free(&e->places);
 }
 
@@ -178,6 +185,8 @@ mr_status outcome_add_part(explorer *e, const outcome_part *part) {
     for (int i = 0; i < 3; i++) {
         char *copy = strdup(part->texts[i]);
         if (!copy) return mr_no_memory("for an outcome");
+        if (*texts[i]) e->outcome_bytes -= strlen(*texts[i]);
+        e->outcome_bytes += strlen(copy);
         free(*texts[i]);
         *texts[i] = copy;
     }

@@ -13,16 +13,18 @@ void mr_explore_value_free(mr_explore_value *value) {
     *value = (mr_explore_value){0};
 }
 
-void outcome_free(const mr_explore_outcome *o) {
-    free(o->value);
-    free(o->schedule);
-    free(o->steps);
-    free(o->difference);
+void mr_explore_outcome_free(mr_explore_outcome *o) {
+    char **const texts[] = {&o->value, &o->schedule, &o->steps, &o->difference};
+    for (int i = 0; i < 4; i++) {
+        free(*texts[i]);
+        *texts[i] = NULL;
+    }
 }
 
 void mr_explore_result_free(mr_explore_result *result) {
-    for (size_t i = 0; i < result->outcomes.count; i++) outcome_free(&result->outcomes.items[i]);
-    for (int i = 0; i < 2; i++) outcome_free(&result->witness[i]);
+    for (size_t i = 0; i < result->outcomes.count; i++)
+        mr_explore_outcome_free(&result->outcomes.items[i]);
+    for (int i = 0; i < 2; i++) mr_explore_outcome_free(&result->witness[i]);
     mr_vec_free(&result->outcomes);
     mr_vec_free(&result->groups);
     mr_buffer_free(&result->untried);

@@ -410,6 +410,7 @@ struct explorer {
     size_t process_before,
         host_before;            /* bytes before the first run: of the process, of host tensors */
     bool no_room;               /* the search was stopped for lack of memory */
+    size_t outcome_bytes;       /* of values and texts of all outcomes */
     own_schedule own;           /* of the first run */
     double first_run, last_run; /* seconds that they have taken */
     branch *root;
@@ -445,7 +446,6 @@ struct explorer {
     MR_VEC(mr_explore_race) races; /* of the first run, by what the checker said */
 };
 
-void outcome_free(const mr_explore_outcome *o); /* what it owns */
 /* The first reason counts. */
 void explore_incomplete(explorer *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

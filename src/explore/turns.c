@@ -132,9 +132,8 @@ static mr_status follow_order(explorer *e, const plan *forced, orders *waiting, 
 /* Forgets the counts so far. A search counts again. */
 static void forget_counted(explorer *e) {
     mr_explore_result *r = e->result;
-    for (size_t i = 0; i < r->outcomes.count; i++) outcome_free(&r->outcomes.items[i]);
+    outcome_forget_all(e);
     mr_vec_free(&r->outcomes);
-    mr_map_free(&e->places);
     r->schedules = 0;
     if (e->options.seconds > 0) budget_end_at(e, e->ends - budget_now(e));
 }

@@ -93,6 +93,47 @@ r = mr.explore(many, { memory = 1 })
 T.check(not r.complete and r.incomplete:find("it stopped at memory = 1 MB", 1, true), "no room: " .. r.incomplete)
 T.check(#r.outcomes >= 1, "the first outcome comes in any case; the clock says when memory is looked at")
 
+-- Memory that was used before, and is free again, is there for a search.
+local function resident()
+  local file <close> = io.open("/proc/self/statm")
+  return file and tonumber(file:read("a"):match("^%d+ (%d+)")) * 4096 >> 20
+end
+do
+  local large <close> = mr.zeros(64 << 20, { dtype = "f32", device = "cpu" })
+  T.check(large.nbytes == 256 << 20, "256 MB")
+end
+local resident_before = resident()
+local three = function()
+  for i = 1, 3 do streams[i]:run(function() x:mul_(2):add_(i) end) end
+  mr.synchronize()
+  return x:item()
+end
+if resident_before then
+  T.check(mr.explore(three, { memory = resident_before + 64 }).complete, "only what is in use counts")
+end
+
+-- Outcomes count, too: here 4 MB each, and more than 60 of them.
+local function large_values()
+  local t = {}
+  for i = 1, 64 do t[i] = mr.zeros(1 << 14) end
+  mr.synchronize()
+  for i = 1, 64 do
+    for k = 1, 2 do streams[k]:run(function() t[i]:fill_(k) end) end
+  end
+  mr.synchronize()
+  return t
+end
+resident_before = resident()
+if resident_before then
+  r = mr.explore(large_values, { memory = resident_before + 120 })
+  T.check(not r.complete and r.incomplete:find("it stopped at memory", 1, true), tostring(r.incomplete))
+  T.check(#r.outcomes > 1 and #r.outcomes <= 30, #r.outcomes .. " outcomes of 4 MB")
+  T.check(resident() < resident_before + 132, "within a tenth: " .. resident() - resident_before)
+  T.check(#r.outcomes <= 8 or not rawget(r.outcomes[9], "values"), "tensors are made when they are asked for")
+  T.equal(#r.outcomes[1].value, 64)
+end
+T.check(mr.explore(large_values, { memory = 4096 }).complete, "with room for all")
+
 -- ---------------------------------------------------------------- what needs no search
 
 local function chain(count)

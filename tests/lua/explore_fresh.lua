@@ -107,3 +107,11 @@ T.check(rests_on(function()
   if b:run(function() return n:item() end) > 0 then return 1 end
   return race({}, nil, zeros)()
 end), "behind a value")
+
+-- The one outcome holds only for these bytes: another run may find those of an earlier tensor there.
+do
+  local one = mr.explore(function() return mr.empty(1, {dtype = "f32"}):item() end)
+  T.equal(#one.outcomes, 1)
+  T.equal(tostring(one):match("^[^\n]+"),
+    "1 schedule, 1 outcome: deterministic but for memory that nothing has written")
+end

@@ -32,6 +32,7 @@ end
 local r = race(function(x) return x end)
 has(r, ": value[2, 1] = 6.0 (20 of 40 elements differ)", "a tensor by its first element")
 has(r, ": value[2, 1] = 4.0 (20 of 40 elements differ)")
+has(race(function(x) return nil, x:sum():item() end), ": nil, 160.0", "a value behind nil")
 r = race(function(x) return { x[{ { 1, 2 }, 1 }], ("a"):rep(50) } end)
 has(r, "[1][2] = 6.0 (1 of 2 elements differs)", "one element alone")
 r = race(function(x) return x[2] end)

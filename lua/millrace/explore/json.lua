@@ -34,8 +34,10 @@ return function(tools, values)
   end
 
   local write
+  local written_meta = {} -- of a table with a text that is JSON already
 
   local function write_table(value)
+    if getmetatable(value) == written_meta then return value.text end
     local parts, keys = {}, {}
     for key in next, value do keys[#keys + 1] = key end
     if #keys == #value then
@@ -54,9 +56,7 @@ return function(tools, values)
   local function write_tensor(t)
     local out = { dtype = t.dtype, shape = table.move(t.shape, 1, #t.shape, 1, {}), elements = t.numel }
     if t.numel <= MOST_ELEMENTS then
-      local data, flat = {}, t:flatten()
-      for i = 1, t.numel do data[i] = flat[i]:item() end
-      out.values = data
+      out.values = t:flatten():totable()
     end
     return write_table(out)
   end
@@ -71,12 +71,28 @@ return function(tools, values)
     return kind == "nil" and "null" or write_text(tostring(value)) -- a complex number
   end
 
-  local function of_outcome(o)
+  -- Most tensors are the same in most outcomes.
+  local function new_memory()
+    local texts, count = {}, 0
+    return function(dtype, shape, bytes)
+      local key = ("%s %s\0"):format(dtype, table.concat(shape, " ")) .. bytes
+      if not texts[key] then
+        if count == 4096 then texts, count = {}, 0 end
+        local t = values.new_tensor(dtype, shape, bytes)
+        texts[key] = setmetatable({ text = write_tensor(t) }, written_meta)
+        count = count + 1
+      end
+      return texts[key]
+    end
+  end
+
+  local function of_outcome(o, make_tensor)
     local out = { error = o.error, value = o.printed, written = o.written, count = o.count, difference = o.difference,
                   schedule = o.schedule, exit = o.exit }
-    if o.values and o.values.n > 0 and not o.exit then
+    local list = o.values_with and not o.exit and o.values_with(make_tensor)
+    if list and list.n > 0 then
       out.values = { o.printed }
-      for i = 1, o.values.n do out.values[i + 1] = o.values[i] == nil and "nil" or o.values[i] end
+      for i = 1, list.n do out.values[i + 1] = list[i] == nil and "nil" or list[i] end
     end
     return out
   end
@@ -94,7 +110,12 @@ return function(tools, values)
       out.untried = table.move(r.untried, 1, #r.untried, 1, {})
       out.untried_count = r.untried.count
     end
-    for i, o in ipairs(r.outcomes) do out.outcomes[i] = of_outcome(o) end
+    -- One after the other: there may be thousands, whose tensors are made here.
+    local make_tensor = new_memory()
+    for i, o in ipairs(r.outcomes) do
+      out.outcomes[i] = setmetatable({ text = write(of_outcome(o, make_tensor)) }, written_meta)
+      r.outcomes[i] = nil
+    end
     if r.with_fix then
       out.with_fix = { schedules = r.with_fix.schedules, complete = r.with_fix.complete,
                        outcomes = r.with_fix.combined and r.with_fix.combined.outcomes or #r.with_fix.outcomes,
@@ -104,5 +125,6 @@ return function(tools, values)
     return out
   end
 
+  -- Takes the outcomes out of the result.
   return function(r) return write(of_result(r)) end
 end

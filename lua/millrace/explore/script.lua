@@ -188,8 +188,11 @@ return function(tools, explore, core)
     for i, o in ipairs(r.outcomes) do texts[i] = o.printed:gsub("\n$", "") end
     local lines, left_out = differs.lines(texts)
     for i, o in ipairs(r.outcomes) do
-      o.text = show_script(o, lines and lines[i], left_out)
-      o.exit = o.values and exit_of(o.values[1])
+      core.values.add_later(o, "text", function() return show_script(o, lines and lines[i], left_out) end)
+      core.values.add_later(o, "exit", function()
+        local values = o.values_with and o.values_with(function() return false end) -- without tensors
+        return values and exit_of(values[1])
+      end)
     end
   end
 
@@ -272,6 +275,14 @@ return function(tools, explore, core)
     end
   end
 
+  -- By which the process chooses its exit status.
+  local function ending_of(r)
+    local only = #r.outcomes == 1 and r.outcomes[1]
+    if r.interrupted then return "interrupted" end
+    if only and (only.error or (only.exit or 0) ~= 0) then return "failed" end
+    return (#r.outcomes > 1 or #r.hazards > 0) and "found" or "one"
+  end
+
   local function script(chunk, bounds, ...)
     local options, as_json = read_bounds(bounds)
     local run = new_run(table.pack(...), options)
@@ -285,12 +296,9 @@ return function(tools, explore, core)
     if not r.complete then r.warning = "A run without --explore may come to an outcome that is not listed." end
     r.shows_hazards = "--check instead of --explore shows them"
     r.with_fix = with_fixes(r, chunk, run, seconds - r.seconds)
+    local ending = ending_of(r)
     if as_json then print(write_json(r)) else tools.write(tostring(r) .. "\n") end
-    if r.interrupted then return "interrupted" end
-    local only = #r.outcomes == 1 and r.outcomes[1]
-    if only and (only.error or (only.exit or 0) ~= 0) then return "failed" end
-    if #r.outcomes > 1 or #r.hazards > 0 then return "found" end
-    return "one"
+    return ending
   end
 
   return script

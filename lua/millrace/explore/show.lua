@@ -28,7 +28,7 @@ return function(tools, values)
   end
 
   local function show_values(o)
-    if #o.values == 0 then return show.NO_VALUE end
+    if o.values.n == 0 then return show.NO_VALUE end
     local texts = {}
     for i = 1, o.values.n do texts[i] = show_value(o.values[i]) end
     return table.concat(texts, ", ")
@@ -115,8 +115,14 @@ return function(tools, values)
     if r.complete and count == 1 and r.claim == "conditional" then
       if left.parts then return text .. ": deterministic but for parts of operations that race" end
       if left.shared then return text .. ": deterministic but for what host functions share with other code" end
+      local differs_by_memory = not show.is_nothing(r.outcomes[1])
+      if left.unwritten and differs_by_memory then
+        return text .. ": deterministic but for memory that nothing has written"
+      end
       if left.prints then return text .. ": deterministic but for what kernels print" end
-      if left.collector then return text .. ": deterministic but for what Lua's collector frees earlier" end
+      if left.collector and differs_by_memory then
+        return text .. ": deterministic but for when Lua's collector frees memory"
+      end
     end
     if r.deterministic then
       local outcome = r.outcomes[1] and #r.hazards > 0 and show_outcome(r.outcomes[1])

@@ -89,9 +89,20 @@ return function(tools)
     return table.concat(out), tensors
   end
 
+  local item_size = setmetatable({}, { __index = function(sizes, dtype)
+    sizes[dtype] = mr.empty(0, { dtype = dtype, device = "cpu" }).itemsize
+    return sizes[dtype]
+  end })
+
+  local function new_tensor(dtype, shape, bytes)
+    local t = mr.empty(shape, { dtype = dtype, device = "cpu" })
+    tools.fill(t, bytes)
+    return t
+  end
+
   -- A cursor over the bytes of an outcome: the text, and behind it the bytes of the tensors.
   local function reader(raw, text_size)
-    return { raw = raw, at = 1, tensors_at = text_size + 1 }
+    return { raw = raw, at = 1, tensors_at = text_size + 1, make_tensor = new_tensor }
   end
 
   local function take(r, format)
@@ -101,13 +112,14 @@ return function(tools)
   end
 
   local function take_tensor(r)
-    local dtype, shape = take(r, "<s1"), {}
-    for i = 1, take(r, "<B") do shape[i] = take(r, "<i8") end
-    local t = mr.empty(shape, { dtype = dtype, device = "cpu" })
-    local size = t.nbytes
-    tools.fill(t, r.raw:sub(r.tensors_at, r.tensors_at + size - 1))
-    r.tensors_at = r.tensors_at + size
-    return t
+    local dtype, shape, from = take(r, "<s1"), {}, r.tensors_at
+    local size = item_size[dtype]
+    for i = 1, take(r, "<B") do
+      shape[i] = take(r, "<i8")
+      size = size * shape[i]
+    end
+    r.tensors_at = from + size
+    return r.make_tensor(dtype, shape, r.raw:sub(from, from + size - 1))
   end
 
   local function take_value(r)
@@ -165,11 +177,15 @@ return function(tools)
       if r.at <= o.text_size then out.raised = take_value(r) end
       return out
     end
-    function later.values()
+    local values_at = r.at
+    local function values_with(make_tensor)
+      r.at, r.tensors_at, r.make_tensor = values_at, o.text_size + 1, make_tensor
       local values = { n = take(r, "<I4") }
       for i = 1, values.n do values[i] = take_value(r) end
       return values
     end
+    function later.values() return values_with(new_tensor) end
+    function later.values_with() return values_with end -- for the explorer: values with other tensors
     function later.value(whole) return whole.values[1] end
     return out
   end
@@ -195,5 +211,5 @@ return function(tools)
   end
 
   return { pack_results = pack_results, pack_whole = pack_whole, read_outcome = read_outcome, make = make,
-           add_later = add_later, MOST_DEPTH = MOST_DEPTH, order_of_keys = order_of_keys }
+           add_later = add_later, new_tensor = new_tensor, MOST_DEPTH = MOST_DEPTH, order_of_keys = order_of_keys }
 end

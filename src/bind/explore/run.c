@@ -314,7 +314,8 @@ static int drop_result(lua_State *L) {
     return 0;
 }
 
-static void push_outcome(lua_State *L, const mr_explore_outcome *o) {
+/* Frees the texts and the value, which Lua has now: there may be many outcomes, and large ones. */
+static void push_outcome(lua_State *L, mr_explore_outcome *o) {
     lua_createtable(L, 0, 8);
     lua_pushlstring(L, o->value, o->size);
     lua_setfield(L, -2, "raw");
@@ -327,6 +328,7 @@ static void push_outcome(lua_State *L, const mr_explore_outcome *o) {
     lua_setfield(L, -2, "steps");
     lua_pushstring(L, o->difference);
     lua_setfield(L, -2, "difference_lines");
+    mr_explore_outcome_free(o);
 }
 
 /* An integer, where the number is exact as one. */
@@ -351,7 +353,7 @@ static void push_combined(lua_State *L, const mr_explore_result *r) {
     lua_setfield(L, -2, "groups");
 }
 
-static void push_result(lua_State *L, const mr_explore_result *r) {
+static void push_result(lua_State *L, mr_explore_result *r) {
     lua_createtable(L, 0, 9);
     mr_set_integer(L, "schedules", r->schedules);
     mr_set_integer(L, "runs", r->runs);
