@@ -118,6 +118,20 @@ function TestCommandLine.test_a_script_that_fails_gets_a_hint()
   lu.assertNotStrContains(run{ "-e", "local t = {}\nt.f(1)\nprint((2))" }.err, "hint: Lua takes")
 end
 
+function TestCommandLine.test_values_of_python_get_a_hint()
+  for text, hint in pairs {
+    ["mr.zeros(1).requires_grad = True"] = "`True` is nil: write true",
+    ["local x = mr.zeros((2, 3))"] = "a shape is a list of arguments or a table: mr.zeros(2, 3), mr.zeros{2, 3}",
+    ["for i = 1, mr.zeros(3).shape[0] do end"] = "elements, and the sizes of a shape, count from 1: x.shape[1]",
+    ["local s = mr.stream() mr.synchronize(s)"] = "write s:synchronize()",
+    ["mr.optim.SGD({mr.zeros(1)}, 0.1)"] = "options have names: {lr = 0.1}",
+  } do
+    lu.assertEquals(hint_of(text), hint)
+  end
+  lu.assertNil(hint_of("local yes mr.zeros(1).requires_grad = yes"))
+  lu.assertNil(hint_of("for i = 1, nil do end"))
+end
+
 function TestCommandLine.test_blocks_in_braces_get_a_hint()
   for text, instead in pairs {
     ["while true {\n  break\n}"] = "while condition do ... end",

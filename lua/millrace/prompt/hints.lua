@@ -53,6 +53,7 @@ local SYNTAX = {
   { "@", "a matrix product is written x:matmul(y)" },
   { "<<<", "a kernel is launched by k[{grid, block}](...)" },
   { "%(%s*%[", "a list is written {1, 2} in Lua" },
+  { "[%w_]%(%s*%(%s*[%w_]+%s*,", "a shape is a list of arguments or a table: mr.zeros(2, 3), mr.zeros{2, 3}" },
   { "//", COMMENT },
   { "%f[%w_]new%s+[%a_]", "objects are made by a call: mr.stream(), mr.event(), mr.zeros(3)" },
   { "%f[%w_]f\"\"", FORMAT },
@@ -283,6 +284,24 @@ local function method_hint(text, message)
   return ("methods are called with a colon: %s:%s(...)"):format(object:find("^[%a_]") and object or "x", name)
 end
 
+-- Values that Python would have put there.
+local function value_hint(text, message)
+  for word in (message:find("got nil", 1, true) and text or ""):gmatch "=%s*([%a_][%w_]*)" do
+    if WORDS[word] and not is_defined(word) then return ("`%s` is nil: %s"):format(word, WORDS[word]) end
+  end
+  if message:find("'for' limit", 1, true) and text:find "%[%s*0%s*%]" then
+    return "elements, and the sizes of a shape, count from 1: x.shape[1]"
+  end
+  if message:find("expected a table of options, got a ", 1, true) then
+    return "options have names: {lr = 0.1}"
+  end
+  local method, object = text:match "mr%.([%a_]+)%(%s*([%a_][%w_]*)%s*%)"
+  if method and message:find(method .. ": argument 1: expected a device.* got a stream") then
+    return ("write %s:%s()"):format(object, method)
+  end
+  return nil
+end
+
 -- Two lines that Lua takes as one call. The first one is named.
 local function joined_hint(text, message)
   local at = tonumber(message:match ":(%d+): attempt to call a [%w%._ ]+ value$")
@@ -327,7 +346,7 @@ function hints.of(text, message, whole)
     local hint = long_text_hint(whole or text, message) or keyword_hint(written, message) or syntax_hint(text, message)
     return hint or (message:find("'end' expected", 1, true) and "a block ends with `end`" or nil)
   end
-  return method_hint(written, message)
+  return method_hint(written, message) or value_hint(written, message)
 end
 
 -- For an entry that Lua took: a name that means something elsewhere, and is nil here.
