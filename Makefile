@@ -14,7 +14,8 @@ VERSION := 0.1.0
 BUILD    ?= build$(if $(SAN),/san)
 PREFIX   ?= /usr/local
 # Debug information with functions and lines; that with variables (-g) takes a sixth more time and four times the space.
-CFLAGS   ?= $(if $(SAN),-O1,-O2) -g1
+# ThreadSanitizer's build runs a few tests only: compiled without optimisation it is there in half the time.
+CFLAGS   ?= $(if $(filter thread,$(SAN)),-O0,$(if $(SAN),-O1,-O2)) -g1
 WERROR   ?= 0
 # 1: the linker optimises across files, a tenth off the host's time a call. `make dist` does.
 LTO      ?= 0
@@ -102,6 +103,10 @@ ROOMS_O1 := $(if $(VECTORISE),repl host files compile script graph trace waits p
 CFLAGS_ptx := -fno-math-errno -fno-trapping-math -ffp-contract=off
 ifneq ($(filter x86_64-%,$(shell $(CC) -dumpmachine)),)
 CFLAGS_ptx_v3 := -march=x86-64-v3
+endif
+# Under sanitizers a loop has no second version with the processor's fused multiply-add, and calls a function for each.
+ifneq ($(SAN),)
+CFLAGS_ops += $(if $(shell grep -sw -m 1 fma /proc/cpuinfo),-mfma)
 endif
 # For make check-san: Lua's collector can be asked to run in full before each call of ours that could run it.
 ifneq ($(filter address%,$(SAN)),)
@@ -341,9 +346,9 @@ $(BUILD)/tests/%: tests/c/%.c $(LIB) $(BUILD)/flags.stamp
 
 # Test programs are compiled sooner without optimisation, but for those whose own loops take most of their time. Under sanitizers
 # all are optimised: some warnings of gcc come with that only.
-BUSY_TESTS := compile explore_differential hazard_differential hazard_mutation hazard_parts hazard_why model_history ops_conv \
-              ops_math ops_matmul ops_reduce order_explorer program_random ptx_access_random ptx_fuzz ptx_random ptx_samples \
-              ptx_watch_random script
+BUSY_TESTS := compile explore_differential hazard_advice hazard_differential hazard_mutation hazard_parts hazard_why \
+              model_history ops_conv ops_math ops_matmul ops_reduce order_checker order_explorer program_random \
+              ptx_access_random ptx_flow ptx_fuzz ptx_random ptx_samples ptx_watch_random script
 ifeq ($(SAN),)
 $(filter-out $(BUSY_TESTS:%=$(BUILD)/tests/test_%),$(TEST_BIN)): private ALL_CFLAGS += -O0
 endif
@@ -433,8 +438,8 @@ TESTS_BIN := $(if $(TESTS),$(filter $(TESTS:./%=%),$(TEST_BIN)),$(TEST_BIN))
 RUN_TESTS = $(if $(SAN),$(SAN_ENV)) $(LUA) tests/run.lua --host $(HOST) --times $(TIMES) \
             $(if $(KERNEL_CACHE),--cache $(abspath $(KERNEL_CACHE)))
 
-# A run of all tests has fewer cases of those that have many (tests/README.md). .ci/run has all of them.
-SHORT := $(if $(SAN)$(TESTS)$(MILLRACE_LONG)$(MILLRACE_SHORT),,MILLRACE_SHORT=1)
+# A run of all tests has fewer cases of those that have many (tests/README.md). .ci/run has all of them in its step `check`.
+SHORT := $(if $(SAN)$(TESTS)$(MILLRACE_LONG)$(MILLRACE_SHORT),,MILLRACE_SHORT=all)
 
 .PHONY: check
 check: all $(TESTS_BIN) $(TERMINAL) $(CAPSULES) $(CALLS) $(FAKE_CUDA) $(PTX) $(BUILD)/sample_trace  ## run the C and Lua tests (TESTS="FILE ..." for some of them)
@@ -464,8 +469,8 @@ check-recipes: all $(TERMINAL) $(FAKE_CUDA) $(PTX)  ## follow the recipes of doc
 
 .PHONY: check-san
 check-san:  ## the same under AddressSanitizer and UndefinedBehaviorSanitizer, with garbage collected before each call that could collect it
-	@FUZZ_CALLS=$${FUZZ_CALLS:-20000} MILLRACE_GCSTRESS=64 $(MAKE) --no-print-directory SAN=address,undefined \
-	    BUILD=$(BUILD)/san check
+	@FUZZ_CALLS=$${FUZZ_CALLS:-20000} MILLRACE_SHORT=$${MILLRACE_SHORT:-random} MILLRACE_GCSTRESS=64 \
+	    $(MAKE) --no-print-directory SAN=address,undefined BUILD=$(BUILD)/san check
 
 # What several threads do at a time, and a host whose loops use its helpers.
 THREAD_TESTS := test_base_parallel test_lua_states test_op_failures

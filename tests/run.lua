@@ -19,8 +19,9 @@
 -- functions the Lua files call (lua/coverage/record.lua), except those that are about the host itself.
 --
 -- --cache keeps compiled kernels in DIR, for the next run with the same DIR. Otherwise they last for this run alone.
--- MILLRACE_LONG in the environment asks random tests for the counts of `make check-long`. MILLRACE_SHORT asks tests of
--- many cases for those of `make check` without TESTS: they have others in .ci/run. MILLRACE_GCSTRESS asks the
+-- MILLRACE_LONG in the environment asks random tests for the counts of `make check-long`. MILLRACE_SHORT=all asks tests
+-- of many cases for those of `make check` without TESTS, MILLRACE_SHORT=random only those of random programs and sizes
+-- (README.md has the counts). MILLRACE_GCSTRESS asks the
 -- host of a build with AddressSanitizer to collect garbage at each call that could (src/bind/gcstress.h), in Lua files.
 --
 -- The comment at the top of a Lua file, or its first 15 lines, may say, each at the beginning of a line:

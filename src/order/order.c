@@ -22,13 +22,36 @@ const
 #undef X
 };
 
+/* The rows of a moment: those of the others are not looked at. */
+#define X(id, when, ...) | (mr_order_set)(MR_AT_##when == at) << MR_ORDER_##id
+#define ROWS_OF(moment)                                                                            \
+    static mr_order_set rows_of_##moment(void) {                                                   \
+        const mr_order_when at = MR_AT_##moment;                                                   \
+        return 0 MR_ORDER_LIST(X);                                                                 \
+    }
+ROWS_OF(ENTER)
+ROWS_OF(LEAVE)
+ROWS_OF(CALL)
+ROWS_OF(RETURN)
+#undef X
+
+static mr_order_set rows_of(mr_order_when when) {
+    switch (when) {
+    case MR_AT_ENTER: return rows_of_ENTER();
+    case MR_AT_LEAVE: return rows_of_LEAVE();
+    case MR_AT_CALL: return rows_of_CALL();
+    case MR_AT_RETURN: return rows_of_RETURN();
+    }
+    return 0;
+}
+
 mr_order_set mr_order_find(mr_order_facts facts, mr_order_when when, mr_strength strength) {
     mr_order_set set = 0;
-    for (unsigned i = 0; i < MR_ORDER_ROWS; i++) {
-        const mr_order_row *row = &mr_order_rows[i];
-        if (row->when != when || (row->needs & ~facts) || row->strength > strength) continue;
+    for (mr_order_set rows = rows_of(when); rows; rows &= rows - 1) {
+        const mr_order_row *row = mr_order_first(rows);
+        if ((row->needs & ~facts) || row->strength > strength) continue;
         if (strength < MR_ALLOCATOR && (row->allocator_for & facts)) continue;
-        set |= (mr_order_set)1 << i;
+        set |= rows & -rows;
     }
     return set;
 }
