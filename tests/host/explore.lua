@@ -672,6 +672,23 @@ function TestExplore.test_standard_input_is_read_once()
 end
 
 -- A program is run once; one that would be written to is refused at its line, also if the script catches that.
+-- A command sees the real files, and those that the script has written are copies.
+function TestExplore.test_commands_that_name_a_written_file()
+  for _, call in ipairs { 'os.execute("test -f NAME")', 'io.popen("cat < NAME")' } do
+    local code = [[local path = os.tmpname()
+local file = io.open(path, "w")
+file:write("3\n")
+file:close()
+pcall(function() print(]] .. call:gsub('NAME"', '" .. path') .. [[) end)]]
+    local text, status = run("--explore", code)
+    lu.assertStrContains(text, "the command would not see what the script has done to `/tmp/lua_")
+    lu.assertStrContains(text, ":5)")
+    lu.assertEquals(status, 1)
+  end
+  lu.assertStrContains((run("--explore", 'os.execute("true") io.open("new", "w"):close() os.execute("true")')),
+    "1 outcome: deterministic")
+end
+
 function TestExplore.test_programs()
   with_folder(function(folder)
     local count = folder .. "/count"

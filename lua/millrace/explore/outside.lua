@@ -206,6 +206,17 @@ return function(tools)
       return true
     end
 
+    -- A command sees the real files. It is refused if it names a file that the run has written, removed or renamed.
+    function files.check_command(what, command)
+      for name in next, shadows do
+        local short = name:match("[^/]*$")
+        if type(command) == "string" and command:find(short, 1, true) then
+          tools.refuse(("%s: the command would not see what the script has done to `%s`: in an exploration that is a "
+            .. "copy of the run's own"):format(what, shown[name]))
+        end
+      end
+    end
+
     -- The text about written files, for the outcome: nil, or a line for each file with its bytes. Ends the run.
     function files.finish()
       local names, texts = {}, {}
@@ -296,7 +307,13 @@ return function(tools)
       if mode ~= nil and mode ~= "r" then
         tools.refuse("io.popen to write: the program would read it in each schedule")
       end
+      files.check_command("io.popen", command)
       return read_program(command)
+    end
+    local execute = globals.os.execute
+    function globals.os.execute(command)
+      files.check_command("os.execute", command)
+      return execute(command)
     end
     function fresh.input(file)
       apart.ask()
