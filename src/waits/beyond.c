@@ -175,7 +175,7 @@ mr_status mr_waits_beyond_learnt(wait_judge *j) {
 /* ---- on what the program depends with all its waits */
 
 uint64_t mr_waits_beyond_open_answers(const wait_judge *j) {
-    uint64_t count = 0;
+    uint64_t count = j->rounds->refusals;
     for (size_t i = 0; i < j->rounds->queries.count; i++) count += j->beyond.may_say_no[i];
     return count;
 }

@@ -146,7 +146,11 @@ static void read_time(reader *r, const mr_program_item *it, size_t i) {
     }
 }
 
-/* A query that says no is ignored: it may say no with fewer waits, too. */
+/* A query that says no orders nothing. It may say yes in another run, which may then take another path. */
+static void read_refusal(reader *r, const mr_program_item *it) {
+    if (mr_kind_is(it->kind, MR_TRAIT_QUERY) && !it->failed) r->rounds->refusals++;
+}
+
 static void read_query(reader *r, const mr_program_item *it, size_t i) {
     timed_record query = {i, NO_ITEM};
     if (mr_kind_is(it->kind, MR_TRAIT_BOUND)) {
@@ -177,7 +181,10 @@ static void read_function(reader *r, size_t i) {
 static void read_item(reader *r, size_t i) {
     mr_program_item it = mr_program_item_at(r->rounds->program, i);
     if (it.seq && !mr_vec_push(&r->rounds->numbers, ((numbered){it.seq, i}))) r->failed = true;
-    if (!it.came_true) return;
+    if (!it.came_true) {
+        read_refusal(r, &it);
+        return;
+    }
     if (it.kind == MR_COMMAND_RECORD) note_record(r, &it, i);
     if (!mr_waits_is_judged(r->options, i)) return;
     if (mr_kind_is_of_event(it.kind) && is_named(&it, "barrier")) {
